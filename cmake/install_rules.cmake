@@ -1,0 +1,26 @@
+# Owns what `cmake --install` lays down: headers by layer, the library, the program, find_package(Prism).
+include(CMakePackageConfigHelpers)
+
+# Headers of one layer include those of another as "base/error.h", so include/prism is on the path too.
+target_include_directories(prism INTERFACE
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/prism>)
+install(DIRECTORY include/prism DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+foreach(layer IN LISTS PRISM_LAYERS)
+  if(IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/src/${layer})
+    install(DIRECTORY src/${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/prism FILES_MATCHING PATTERN "*.h")
+  endif()
+endforeach()
+
+install(TARGETS prism EXPORT PrismTargets)
+if(TARGET prism_program)
+  install(TARGETS prism_program)
+endif()
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Prism)
+install(EXPORT PrismTargets NAMESPACE Prism:: DESTINATION ${config_folder})
+configure_package_config_file(${CMAKE_CURRENT_SOURCE_DIR}/cmake/PrismConfig.cmake.in
+  ${CMAKE_CURRENT_BINARY_DIR}/PrismConfig.cmake INSTALL_DESTINATION ${config_folder})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/PrismConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/PrismConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/PrismConfigVersion.cmake
+  DESTINATION ${config_folder})

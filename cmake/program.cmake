@@ -1,0 +1,18 @@
+# Builds the program at the root of the build folder; all of it but main.cpp is a library, so that tests can link it.
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+set(main_source ${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.cpp)
+list(REMOVE_ITEM program_sources ${main_source})
+if(program_sources)
+  add_library(prism_cli STATIC ${program_sources})
+  target_link_libraries(prism_cli PUBLIC prism PRIVATE prism_warnings fmt::fmt CLI11::CLI11
+                        nlohmann_json::nlohmann_json Threads::Threads)
+endif()
+if(EXISTS ${main_source})
+  add_executable(prism_program ${main_source})
+  set_target_properties(prism_program PROPERTIES OUTPUT_NAME prism
+                        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  target_link_libraries(prism_program PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> prism prism_warnings
+                        fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads)
+endif()

@@ -1,0 +1,43 @@
+# Owns the test programs: unit_tests (src/**/*_test.cpp) and one program for each file of tests/.
+find_package(GTest REQUIRED)
+find_package(nlohmann_json REQUIRED)
+include(GoogleTest)
+
+# Where things are, compiled into one file only, so that no other object depends on the build folder.
+file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/*.cpp)
+add_library(prism_test_support STATIC ${support_sources})
+target_include_directories(prism_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/tests)
+target_link_libraries(prism_test_support PUBLIC prism GTest::gtest nlohmann_json::nlohmann_json
+                      PRIVATE prism_warnings fmt::fmt ${CMAKE_DL_LIBS})
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/tests/support/paths.cpp PROPERTIES COMPILE_DEFINITIONS
+  "PRISM_SOURCE_DIR=\"${CMAKE_CURRENT_SOURCE_DIR}\";PRISM_BINARY_DIR=\"${CMAKE_BINARY_DIR}\";PRISM_CXX_COMPILER=\"${CMAKE_CXX_COMPILER}\"")
+
+# Tests keep out of the user's own cache folder.
+set(test_environment "PRISM_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
+
+set(test_libraries prism_test_support prism prism_warnings fmt::fmt GTest::gtest GTest::gtest_main
+    Threads::Threads ${CMAKE_DL_LIBS})
+set(unit_test_sources ${unit_test_sources} ${program_tests})
+if(unit_test_sources)
+  add_executable(unit_tests ${unit_test_sources})
+  target_link_libraries(unit_tests PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> ${test_libraries})
+  gtest_discover_tests(unit_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+    PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT "${test_environment}")
+endif()
+
+file(GLOB test_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/*_test.cpp)
+foreach(file IN LISTS test_files)
+  get_filename_component(name ${file} NAME_WE)
+  set(label unit)
+  if(name MATCHES "device")
+    set(label device)
+  endif()
+  add_executable(${name} ${file})
+  target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> ${test_libraries})
+  if(TARGET prism_program)
+    add_dependencies(${name} prism_program)
+  endif()
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1500 ENVIRONMENT "${test_environment}")
+endforeach()
