@@ -1,0 +1,8 @@
+// Everything a user of the library needs.
+#pragma once
+
+#include "base/error.h"
+#include "dsl/dsl.h"
+#include "kernels/library.h"
+#include "runtime/device.h"
+#include "runtime/discovery.h"

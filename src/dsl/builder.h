@@ -1,0 +1,47 @@
+// Builds IR: collects instructions into blocks, checking the types of each as it is made.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/kernel.h"
+
+namespace prism::dsl {
+
+// One kernel under construction. The handles of dsl.h write into the builder that is current on this thread.
+class Builder {
+ public:
+  explicit Builder(ir::Kernel kernel);
+  ~Builder();
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  static Builder& current();  // throws kInvalidKernel outside of kernel(...)
+
+  ir::Kernel& kernel() { return kernel_; }
+  const ir::Type& type_of(ir::Value value) const { return kernel_.values.at(value); }
+  ir::Value new_value(ir::Type type);
+
+  // Appends an instruction; gives it a result when its type is not void.
+  ir::Value append(ir::Inst inst);
+  ir::Value append(ir::Op op, ir::Type type, std::vector<ir::Value> args, ir::Location where);
+
+  void begin_block();
+  ir::Block end_block();
+
+  ir::Kernel finish();  // closes the outermost block
+
+  // Throws kInvalidKernel: "kernel add (file.cpp:12): message".
+  [[noreturn]] void fail(const ir::Location& where, const std::string& message) const;
+
+  // The innermost location given so far, for handles that cannot ask for their own.
+  ir::Location last_location;
+
+ private:
+  ir::Kernel kernel_;
+  std::vector<ir::Block> stack_;
+  Builder* previous_;
+};
+
+}  // namespace prism::dsl

@@ -1,0 +1,16 @@
+// The rules of the kernel language, checked when a kernel is built.
+#pragma once
+
+#include <vector>
+
+#include "ir/kernel.h"
+
+namespace prism::ir {
+
+// Throws Error(kInvalidKernel) naming kernel, place and rule. Puts a missing wait_previous at the start.
+void verify(Kernel& kernel);
+
+// For each value: is it the same in every lane of a group?
+std::vector<bool> uniform_values(const Kernel& kernel);
+
+}  // namespace prism::ir

@@ -1,0 +1,50 @@
+// Finding every device of the machine and choosing one, with the reasons.
+#pragma once
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace prism {
+
+enum class BackendPreference { Auto, Cuda, Rocm, Metal, Vulkan, Sycl, OpenCL, WebGpu, Cpu };
+
+struct BackendReport {
+  std::string name;
+  std::string label;
+  bool available = false;
+  std::string reason;
+  std::string next_step;
+  std::string found;
+  std::vector<std::shared_ptr<DeviceDriver>> devices;
+};
+
+// Every backend of this build in preference order, found once per process. PRISM_BACKENDS limits it.
+const std::vector<BackendReport>& discover_backends();
+
+std::string backend_summary();
+void print_backend_summary(std::ostream& out = std::cout);
+
+Device init_backend(BackendPreference preference = BackendPreference::Auto);
+Device best_available_backend();
+Device init_backend_with_memory_check(BackendPreference preference, uint64_t bytes);
+
+// Why each device that was not chosen was not: id and reason.
+struct Rejection {
+  std::string id;
+  std::string reason;
+};
+struct Choice {
+  Device device;
+  std::vector<Rejection> rejected;
+};
+Choice choose_device(const std::string& spelling = "auto");  // honours PRISM_DEVICE when spelling is auto
+
+// The backend list hands its makers to the registry (src/backends/backends.cpp).
+using BackendMaker = std::unique_ptr<Backend> (*)();
+std::vector<BackendMaker> backend_makers();  // defined by src/backends/backends.cpp
+
+}  // namespace prism
