@@ -1,0 +1,37 @@
+// A shared library opened at run time, as every driver is.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace prism {
+
+class DynamicLibrary {
+ public:
+  DynamicLibrary() = default;
+  DynamicLibrary(DynamicLibrary&& other) noexcept;
+  DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
+  ~DynamicLibrary();
+
+  // Tries the names in order (bare names by the system's search, else paths); empty when none opens.
+  // *reason collects what the system said of each.
+  static DynamicLibrary open_first(const std::vector<std::string>& names, std::string* reason = nullptr);
+
+  explicit operator bool() const { return handle_ != nullptr; }
+  void* symbol(const char* name) const;  // null when absent
+  template <class Function>
+  Function function(const char* name) const {
+    return reinterpret_cast<Function>(symbol(name));
+  }
+  const std::string& name() const { return name_; }
+  // Leaves the library loaded for the life of the process (drivers that do not like to be closed).
+  void keep_open();
+
+ private:
+  void* handle_ = nullptr;
+  std::string name_;
+  bool keep_ = false;
+};
+
+}  // namespace prism
