@@ -1,70 +1,113 @@
-// Registers the backends: the only file that includes them. CMake defines PRISM_HAS_X for each one switched on.
-#include "backends/backends.h"
+// The one list of backends, in the order of preference, and the only file that includes them.
+//
+// CMake defines PRISM_HAS_X for a backend that is switched on and PRISM_RUNS_X where it also has a folder. One that
+// is off, or that cannot run kernels yet, stays in the list with its reason: an absence is never silent.
+#include "backends/unavailable_backend.h"
+#include "runtime/discovery.h"
 
-#if __has_include("runtime/backend.h")
-#include "runtime/backend.h"
-
-#ifdef PRISM_HAS_CUDA
+#ifdef PRISM_RUNS_CUDA
 #include "backends/cuda/cuda_backend.h"
 #endif
-#ifdef PRISM_HAS_HIP
+#ifdef PRISM_RUNS_HIP
 #include "backends/hip/hip_backend.h"
 #endif
-#ifdef PRISM_HAS_METAL
+#ifdef PRISM_RUNS_METAL
 #include "backends/metal/metal_backend.h"
 #endif
-#ifdef PRISM_HAS_SYCL
+#ifdef PRISM_RUNS_SYCL
 #include "backends/sycl/sycl_backend.h"
 #endif
-#ifdef PRISM_HAS_VULKAN
+#ifdef PRISM_RUNS_VULKAN
 #include "backends/vulkan/vulkan_backend.h"
 #endif
-#ifdef PRISM_HAS_OPENCL
+#ifdef PRISM_RUNS_OPENCL
 #include "backends/opencl/opencl_backend.h"
 #endif
-#ifdef PRISM_HAS_WEBGPU
+#ifdef PRISM_RUNS_WEBGPU
 #include "backends/webgpu/webgpu_backend.h"
 #endif
-#ifdef PRISM_HAS_CPU
+#ifdef PRISM_RUNS_CPU
 #include "backends/cpu/cpu_backend.h"
 #endif
-#ifdef PRISM_HAS_NULL
+#ifdef PRISM_RUNS_NULL
 #include "backends/null/null_backend.h"
 #endif
 
 namespace prism {
+namespace {
 
-std::vector<std::unique_ptr<Backend>> make_backends() {
-  std::vector<std::unique_ptr<Backend>> backends;
-#ifdef PRISM_HAS_CUDA
-  backends.push_back(make_cuda_backend());
+[[maybe_unused]] std::unique_ptr<Backend> switched_off(const char* name, const char* label, const char* variable) {
+  return make_unavailable_backend(name, label, "switched off when this program was built",
+                                  std::string("build with ") + variable + "=1");
+}
+
+[[maybe_unused]] std::unique_ptr<Backend> prints_only(const char* name, const char* label, const char* instead) {
+  return make_unavailable_backend(name, label,
+                                  std::string("this version prints ") + label + " kernels but does not run them",
+                                  instead);
+}
+
+}  // namespace
+
+std::vector<BackendMaker> backend_makers() {
+  std::vector<BackendMaker> makers;
+#if defined(PRISM_RUNS_CUDA)
+  makers.push_back(make_cuda_backend);
+#else
+  makers.push_back([] { return switched_off("cuda", "CUDA", "PRISM_CUDA"); });
 #endif
-#ifdef PRISM_HAS_HIP
-  backends.push_back(make_hip_backend());
+
+#if defined(PRISM_RUNS_HIP)
+  makers.push_back(make_hip_backend);
+#elif defined(PRISM_HAS_HIP)
+  makers.push_back([] { return prints_only("hip", "HIP", "use the card through Vulkan or OpenCL"); });
+#else
+  makers.push_back([] { return switched_off("hip", "HIP", "PRISM_HIP"); });
 #endif
-#ifdef PRISM_HAS_METAL
-  backends.push_back(make_metal_backend());
+
+#if defined(PRISM_RUNS_METAL)
+  makers.push_back(make_metal_backend);
+#elif defined(PRISM_HAS_METAL)
+  makers.push_back([] { return prints_only("metal", "Metal", "use the GPU through Vulkan (MoltenVK) or OpenCL"); });
+#else
+  makers.push_back([] { return switched_off("metal", "Metal", "PRISM_METAL"); });
 #endif
-#ifdef PRISM_HAS_SYCL
-  backends.push_back(make_sycl_backend());
+
+#if defined(PRISM_RUNS_SYCL)
+  makers.push_back(make_sycl_backend);
+#elif defined(PRISM_HAS_SYCL)
+  makers.push_back([] { return prints_only("sycl", "SYCL", "use the GPU through Vulkan or OpenCL"); });
+#else
+  makers.push_back([] { return switched_off("sycl", "SYCL", "PRISM_SYCL"); });
 #endif
-#ifdef PRISM_HAS_VULKAN
-  backends.push_back(make_vulkan_backend());
+
+#if defined(PRISM_RUNS_VULKAN)
+  makers.push_back(make_vulkan_backend);
+#else
+  makers.push_back([] { return switched_off("vulkan", "Vulkan", "PRISM_VULKAN"); });
 #endif
-#ifdef PRISM_HAS_OPENCL
-  backends.push_back(make_opencl_backend());
+
+#if defined(PRISM_RUNS_OPENCL)
+  makers.push_back(make_opencl_backend);
+#else
+  makers.push_back([] { return switched_off("opencl", "OpenCL", "PRISM_OPENCL"); });
 #endif
-#ifdef PRISM_HAS_WEBGPU
-  backends.push_back(make_webgpu_backend());
+
+#if defined(PRISM_RUNS_WEBGPU)
+  makers.push_back(make_webgpu_backend);
+#elif defined(PRISM_HAS_WEBGPU)
+  makers.push_back([] { return prints_only("webgpu", "WebGPU", "use the GPU through Vulkan or OpenCL"); });
+#else
+  makers.push_back([] { return switched_off("webgpu", "WebGPU", "PRISM_WEBGPU"); });
 #endif
-#ifdef PRISM_HAS_CPU
-  backends.push_back(make_cpu_backend());
+
+#if defined(PRISM_RUNS_CPU)
+  makers.push_back(make_cpu_backend);
 #endif
-#ifdef PRISM_HAS_NULL
-  backends.push_back(make_null_backend());
+#if defined(PRISM_RUNS_NULL)
+  makers.push_back(make_null_backend);
 #endif
-  return backends;
+  return makers;
 }
 
 }  // namespace prism
-#endif

@@ -1,0 +1,73 @@
+# The front door. Everything here is a short way to CMake, CTest or a script of scripts/.
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CTEST = ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
+COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
+# The objects of one checkout are found again in another.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
+
+SINGLE = cpu cuda hip metal vulkan sycl opencl webgpu
+
+.PHONY: help run test test-devices build build-all $(SINGLE:%=build-%) bench format lint show-backends \
+        install reset setup
+
+help:
+	@echo "make run            set up, build, list the devices and check every kernel on them"
+	@echo "make build          the program at $(BUILD)/prism with every backend (the same as build-all)"
+	@echo "make build-X        X and the CPU only; X: $(SINGLE)"
+	@echo "make test           set up, build, run all tests on what is installed"
+	@echo "make test-devices   install every further software device (500 MB), run the device tests on them"
+	@echo "make show-backends  per backend: on or off and by what, what was found, what is missing"
+	@echo "make bench          build and run the benches"
+	@echo "make format         lay out the sources with clang-format"
+	@echo "make lint           layout, layers, vendor names, clang-tidy"
+	@echo "make install        install to PREFIX (default /usr/local)"
+	@echo "make reset          remove the build folder"
+	@echo "Switches: PRISM_CUDA=0 make build (also HIP, METAL, VULKAN, SYCL, OPENCL, WEBGPU); CXX=clang++; JOBS=2"
+
+setup:
+	@scripts/setup.sh build test
+
+build build-all:
+	@scripts/setup.sh build test
+	@scripts/configure.sh $(BUILD)
+	@$(COMPILE)
+
+$(SINGLE:%=build-%): build-%:
+	@scripts/setup.sh build test
+	@scripts/configure.sh $(BUILD) $*
+	@$(COMPILE)
+
+run: build
+	@$(BUILD)/prism devices
+	@$(BUILD)/prism check
+
+test: build
+	@$(CTEST)
+
+test-devices: build
+	@scripts/setup_devices.sh $(BUILD)
+	@set -a; . $(BUILD)/devices.env; set +a; $(CTEST) -L device
+
+bench: build
+	@for bench in $(BUILD)/bench_*; do [ -x "$$bench" ] || continue; echo "== $${bench##*/}"; "$$bench" $(BENCH_ARGS) || exit 1; done
+
+format:
+	@scripts/setup.sh lint
+	@git ls-files -z '*.h' '*.cpp' | xargs -0 clang-format -i
+
+lint:
+	@scripts/setup.sh build test lint
+	@scripts/configure.sh $(BUILD)
+	@scripts/lint.sh $(BUILD)
+
+show-backends:
+	@scripts/setup.sh build
+	@cmake -DBUILD=$(abspath $(BUILD)) -P cmake/show_backends.cmake
+
+install: build
+	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
+
+reset:
+	@rm -rf $(BUILD)

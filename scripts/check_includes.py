@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Fails on an include against the order of the layers, and on a system header outside the files that may use it."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LAYERS = ["base", "ir", "dsl", "lower", "print", "kernels", "runtime", "tensor", "ops", "grad", "nn", "llm", "search",
+          "cli", "server"]
+BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "kernels", "runtime"}
+# Headers that exist on one kind of system only; src/base wraps what the rest needs of them.
+SYSTEM_ONLY = re.compile(
+    r"(unistd|dlfcn|fcntl|poll|pwd|dirent|sched|pthread|spawn|ucontext|link|grp|syslog|termios|windows|io"
+    r"|sys/\w+|mach/.*|linux/.*|objc/.*|CoreFoundation/.*)\.h$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+def layer_of(path):
+    """The layer of a path relative to src: its first folder, or backends/NAME."""
+    parts = pathlib.PurePosixPath(path).parts
+    if parts[0] == "backends" and len(parts) > 2:
+        return f"backends/{parts[1]}"
+    return parts[0]
+
+
+def allowed(source, target):
+    """Whether a file of layer `source` may include the header `target` (relative to src)."""
+    layer = layer_of(target)
+    if layer == source:
+        return True
+    if source == "backends":  # the list of backends, and what they share
+        return layer in BACKENDS_MAY_USE or layer.startswith("backends/")
+    if source.startswith("backends/"):
+        return layer in BACKENDS_MAY_USE or layer == "backends" or source == "backends/cpu" and layer == "ops"
+    return layer in LAYERS and LAYERS.index(layer) < LAYERS.index(source)
+
+
+def check_file(path, root):
+    """The complaints about one file, as sentences."""
+    relative = path.relative_to(root / "src").as_posix()
+    source = layer_of(relative)
+    if source not in LAYERS and not source.startswith("backends"):
+        return [f"src/{relative}: folder {source} has no place in the layers ({', '.join(LAYERS)})"]
+    complaints = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        kind, target = match.groups()
+        where = f"src/{relative}:{number}: "
+        if kind == "<":
+            if SYSTEM_ONLY.fullmatch(target) and source != "base":
+                complaints.append(f"{where}<{target}> exists on one system only; wrap what is needed of it in src/base")
+        elif target.startswith("."):
+            complaints.append(f"{where}\"{target}\" is relative; include from src, as \"{source}/...\"")
+        elif (root / "src" / target).exists() and not allowed(source, target):
+            complaints.append(f"{where}{source} may not include \"{target}\" ({layer_of(target)} is not before it)")
+        elif not (root / "src" / target).exists() and not (root / "include" / target).exists():
+            if (path.parent / target).exists():
+                complaints.append(f"{where}\"{target}\" is found only beside the file; write \"{source}/{target}\"")
+    return complaints
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT
+    files = [f for pattern in ("*.h", "*.cpp") for f in sorted((root / "src").rglob(pattern))
+             if not f.name.endswith("_test.cpp")]
+    complaints = [complaint for f in files for complaint in check_file(f, root)]
+    print("\n".join(complaints + [f"includes: {len(files)} files, {len(complaints)} against the layers"]))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Fails when code outside a backend or a printer names a vendor or its interface. Comments may: they state facts."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NAMES = re.compile(
+    r"(?<![a-z])(?<!__)(cuda|nvidia|nvrtc|cublas|hip|hiprtc|rocm|amd|metal|apple|vulkan|moltenvk|sycl|oneapi|intel|opencl"
+    r"|pocl|webgpu|wgpu|wgsl|dawn|mesa|llvmpipe)(?![a-z])", re.IGNORECASE)
+# Backends and printers own the names; the program offers them to people.
+OWNERS = ("src/backends/", "src/print/", "src/cli/")
+# Each of these files is where one list of names lives.
+LISTS = {
+    "src/runtime/discovery.h",    # BackendPreference
+    "src/runtime/selection.cpp",  # the spellings of a device and their aliases
+}
+
+
+def without_comments(text):
+    """The text with comments blanked and every line in its place."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+
+    def blank(match):
+        token = match.group(0)
+        return re.sub(r"[^\n]", " ", token) if token.startswith("/") else token
+    return pattern.sub(blank, text)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT
+    complaints = []
+    for path in sorted(p for pattern in ("*.h", "*.cpp") for p in (root / "src").rglob(pattern)):
+        relative = path.relative_to(root).as_posix()
+        if relative.startswith(OWNERS) or relative in LISTS or relative.endswith("_test.cpp"):
+            continue
+        for number, line in enumerate(without_comments(path.read_text(encoding="utf-8")).splitlines(), 1):
+            found = NAMES.search(line)
+            if found:
+                complaints.append(f"{relative}:{number}: \"{found.group(0)}\" belongs in a backend or a printer")
+    print("\n".join(complaints + [f"vendor names: {len(complaints)} outside their backend or printer"]))
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+// A backend that has no devices and says why: switched off, or not able to run kernels in this version.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/driver.h"
+
+namespace prism {
+
+std::unique_ptr<Backend> make_unavailable_backend(std::string name, std::string label, std::string reason,
+                                                  std::string next_step);
+
+}  // namespace prism
