@@ -2,7 +2,7 @@
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CTEST = ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
-COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
+COMPILE = cmake --build $(BUILD) --parallel $(JOBS) --target
 # The objects of one checkout are found again in another.
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_NOHASHDIR ?= 1
@@ -10,7 +10,7 @@ export CCACHE_NOHASHDIR ?= 1
 SINGLE = cpu cuda hip metal vulkan sycl opencl webgpu
 
 .PHONY: help run test test-devices build build-all $(SINGLE:%=build-%) bench format lint show-backends \
-        install reset setup
+        install reset setup build-tests
 
 help:
 	@echo "make run            set up, build, list the devices and check every kernel on them"
@@ -30,27 +30,35 @@ setup:
 	@scripts/setup.sh build test
 
 build build-all:
-	@scripts/setup.sh build test
+	@scripts/setup.sh build
 	@scripts/configure.sh $(BUILD)
-	@$(COMPILE)
+	@$(COMPILE) product
 
 $(SINGLE:%=build-%): build-%:
-	@scripts/setup.sh build test
+	@scripts/setup.sh build
 	@scripts/configure.sh $(BUILD) $*
-	@$(COMPILE)
+	@$(COMPILE) product
+
+# Everything, tests and benches too.
+build-tests: setup
+	@scripts/configure.sh $(BUILD)
+	@$(COMPILE) all
 
 run: build
 	@$(BUILD)/prism devices
 	@$(BUILD)/prism check
 
-test: build
+test: build-tests
 	@$(CTEST)
 
-test-devices: build
-	@scripts/setup_devices.sh $(BUILD)
-	@set -a; . $(BUILD)/devices.env; set +a; $(CTEST) -L device
+test-devices: build-tests
+	@scripts/setup_devices.sh $(BUILD)/devices.env
+	@set -a; . $(abspath $(BUILD))/devices.env; set +a; $(CTEST) -L device
 
-bench: build
+bench:
+	@scripts/setup.sh build
+	@scripts/configure.sh $(BUILD)
+	@$(COMPILE) all
 	@for bench in $(BUILD)/bench_*; do [ -x "$$bench" ] || continue; echo "== $${bench##*/}"; "$$bench" $(BENCH_ARGS) || exit 1; done
 
 format:

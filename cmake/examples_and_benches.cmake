@@ -1,10 +1,12 @@
 # Builds examples/NAME.cpp as example_NAME and each folder bench/NAME as bench_NAME.
+set(example_targets "")
 if(PRISM_EXAMPLES)
   file(GLOB example_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/examples/*.cpp)
   foreach(file IN LISTS example_files)
     get_filename_component(name ${file} NAME_WE)
     add_executable(example_${name} ${file})
     target_link_libraries(example_${name} PRIVATE prism prism_warnings)
+    list(APPEND example_targets example_${name})
   endforeach()
 endif()
 
