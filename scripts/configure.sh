@@ -7,10 +7,10 @@ only=${2:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 switches=$(env | grep -E '^(PRISM|GGML)_(CUDA|HIP|HIPBLAS|METAL|VULKAN|SYCL|OPENCL|WEBGPU)=' | sort || true)
-wanted="only=$only
+wanted="$switches
+only=$only
 compiler=${CXX:-}
-flags=${CMAKE_FLAGS:-}
-$switches"
+flags=${CMAKE_FLAGS:-}"
 record="$build/configured_with.txt"
 if [ -f "$build/build.ninja" ] && [ -f "$record" ] && [ "$(cat "$record")" = "$wanted" ]; then
   exit 0
