@@ -11,6 +11,7 @@ git ls-files -z '*.h' '*.cpp' | xargs -0 -r clang-format --dry-run --Werror 2>&1
 [ -s "$build/format.log" ] && status=1
 scripts/check_includes.py || status=1
 scripts/check_vendor_names.py || status=1
+scripts/check_environment.py || status=1
 
 # clang-tidy takes seconds a file: the files changed since main, or a sample with LINT_FILES.
 files=${LINT_FILES:-$(git diff --name-only --diff-filter=d "$(git merge-base HEAD origin/main 2>/dev/null || echo HEAD~1)" -- 'src/*.cpp' 2>/dev/null | head -20)}

@@ -49,6 +49,11 @@ fresh && write ir/bad.cpp 'int cudaThing = 0;'
 expect_complaint check_vendor_names.py 'src/ir/bad.cpp:1: "cuda" belongs in a backend or a printer'
 fresh && write ir/good.cpp '// CUDA has warps of 32.'
 "$source/scripts/check_vendor_names.py" "$place/tree" >/dev/null || complain "a comment was taken for code"
+fresh && mkdir "$place/tree/docs" && echo '`PRISM_KNOWN`' >"$place/tree/docs/environment.md"
+write ir/good.cpp 'const char* a = std::getenv("PRISM_KNOWN");'
+"$source/scripts/check_environment.py" "$place/tree" >/dev/null || complain "a documented variable was refused"
+write ir/bad.cpp 'const char* a = std::getenv("SECRET_KNOB");'
+expect_complaint check_environment.py 'src/ir/bad.cpp:1: SECRET_KNOB is not in docs/environment.md'
 
 # A user without root and sudo on a machine that has nothing: one line that names the command to run.
 mkdir "$place/bin"
