@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Fills the generated parts of README.md: the example with its output, and the support table.
+
+usage: scripts/update_readme.py [--check] [--build FOLDER]   (--check changes nothing and fails where the README is stale)
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def between(text, begin, end, content):
+    """Text with what stands between the two markers replaced."""
+    pattern = re.compile(rf"({re.escape(begin)}\n).*?({re.escape(end)})", re.DOTALL)
+    if not pattern.search(text):
+        sys.exit(f"README.md has no marker {begin}")
+    return pattern.sub(lambda match: match.group(1) + content + match.group(2), text)
+
+
+def example(build):
+    """The example's source below its opening comment, and what it prints on the CPU."""
+    source = (ROOT / "examples" / "vector_add.cpp").read_text(encoding="utf-8")
+    code = re.sub(r"\A(//[^\n]*\n)+", "", source).strip()
+    environment = {**os.environ, "PRISM_DEVICE": "cpu"}
+    output = subprocess.run([build / "example_vector_add"], check=True, capture_output=True, text=True,
+                            env=environment).stdout.strip()
+    return f"```cpp\n{code}\n```\nprints\n```\n{output}\n```\n"
+
+
+def support_table():
+    """docs/support.md as the device tests left it: which rung of the ladder each backend passed."""
+    return (ROOT / "docs" / "support.md").read_text(encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    arguments = parser.parse_args()
+    readme = ROOT / "README.md"
+    old = readme.read_text(encoding="utf-8")
+    new = between(old, "<!-- begin example: examples/vector_add.cpp -->", "<!-- end example -->",
+                  example(arguments.build.resolve()))
+    if old == new:
+        return 0
+    if arguments.check:
+        print("README.md: the example is not what examples/vector_add.cpp says; run scripts/update_readme.py")
+        return 1
+    readme.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
