@@ -6,12 +6,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "ir/capabilities.h"
 #include "ir/kernel.h"
 #include "lower/lower.h"
@@ -113,6 +115,12 @@ class Backend {
   virtual std::string name() const = 0;   // "cuda"
   virtual std::string label() const = 0;  // "CUDA"
   virtual Discovery discover() = 0;       // never throws for what is merely absent
+  // Fetches what the backend needs and its driver does not bring. progress takes one line at a time; returns a
+  // sentence on what is there now. Does nothing the second time.
+  virtual std::string set_up(const std::function<void(const std::string&)>& progress) {
+    (void)progress;
+    throw Error(ErrorCode::kNotSupported, name() + " has nothing to set up: its driver brings all it needs");
+  }
 };
 
 }  // namespace prism
