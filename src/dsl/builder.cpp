@@ -34,6 +34,7 @@ ir::Value Builder::append(ir::Inst inst) {
   if (inst.where.line) last_location = inst.where;
   else inst.where = last_location;
   const ir::Value result = inst.result;
+  if (inst.op == ir::Op::constant && is_int(inst.type.element)) constants_.emplace(result, inst.bits);
   stack_.back().body.push_back(std::move(inst));
   return result;
 }
@@ -45,6 +46,14 @@ ir::Value Builder::append(ir::Op op, ir::Type type, std::vector<ir::Value> args,
   inst.args = std::move(args);
   inst.where = where;
   return append(std::move(inst));
+}
+
+void Builder::amend_last(const std::function<void(ir::Inst&)>& change) { change(stack_.back().body.back()); }
+
+std::optional<uint64_t> Builder::known_constant(ir::Value value) const {
+  const auto found = constants_.find(value);
+  if (found == constants_.end()) return std::nullopt;
+  return found->second;
 }
 
 void Builder::begin_block() { stack_.emplace_back(); }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/kernel.h"
@@ -27,6 +29,11 @@ class Builder {
   ir::Value append(ir::Inst inst);
   ir::Value append(ir::Op op, ir::Type type, std::vector<ir::Value> args, ir::Location where);
 
+  // Changes the instruction appended last.
+  void amend_last(const std::function<void(ir::Inst&)>& change);
+  // The number behind an integer constant of this kernel.
+  std::optional<uint64_t> known_constant(ir::Value value) const;
+
   void begin_block();
   ir::Block end_block();
 
@@ -41,6 +48,7 @@ class Builder {
  private:
   ir::Kernel kernel_;
   std::vector<ir::Block> stack_;
+  std::unordered_map<ir::Value, uint64_t> constants_;
   Builder* previous_;
 };
 

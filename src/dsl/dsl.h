@@ -38,7 +38,8 @@ inline constexpr DType b1 = DType::b1, i8 = DType::i8, u8 = DType::u8, i16 = DTy
 
 // Default arguments of this type record the line of the caller.
 struct Where : ir::Location {
-  Where(const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE()) : ir::Location{file, line} {}
+  Where(const char* in_file = __builtin_FILE(), uint32_t at_line = __builtin_LINE())
+      : ir::Location{in_file, at_line} {}
 };
 
 // A value of the kernel: never changes.
