@@ -12,6 +12,13 @@ target_link_libraries(prism_test_support PUBLIC prism GTest::gtest nlohmann_json
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/tests/support/paths.cpp PROPERTIES COMPILE_DEFINITIONS
   "PRISM_SOURCE_DIR=\"${CMAKE_CURRENT_SOURCE_DIR}\";PRISM_BINARY_DIR=\"${CMAKE_BINARY_DIR}\";PRISM_CXX_COMPILER=\"${CMAKE_CXX_COMPILER}\"")
 
+# hiprtc is called from a process of its own; main.cpp says why.
+add_executable(hiprtc_compile EXCLUDE_FROM_ALL tests/support/hiprtc_compile/main.cpp tests/support/rtc.cpp
+               tests/support/shared_library.cpp)
+target_include_directories(hiprtc_compile PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests)
+target_link_libraries(hiprtc_compile PRIVATE prism_warnings ${CMAKE_DL_LIBS})
+add_dependencies(prism_test_support hiprtc_compile)
+
 # Tests keep out of the user's own cache folder.
 set(test_environment "PRISM_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
 

@@ -46,7 +46,7 @@ install_packages() {
   mapfile -t missing < <(missing_packages)
   [ ${#missing[@]} -gt 0 ] || return 0
   if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null && sudo -n true 2>/dev/null ||
+    sudo -n true 2>/dev/null ||
       fail "needs root for: apt-get install ${missing[*]}; run that as root, then this again"
     as_root=(sudo -n)
   fi
@@ -122,7 +122,7 @@ print_environment() {
   entry PRISM_TEST_LAVAPIPE_ICD "/usr/share/vulkan/icd.d/lvp_icd.$machine.json"
 }
 
-command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+command -v apt-get >/dev/null ||
   fail "this installs Debian packages and found no apt-get; on another system run the device tests you have devices for with make test"
 [ "$(uname -m)" = x86_64 ] || fail "Intel's CPU runtimes exist for x86_64 only, this machine is $(uname -m)"
 mkdir -p "$devices" "$(dirname "$env_file")" || fail "cannot make $devices; set PRISM_DEVICES_DIR to a folder that can be written"

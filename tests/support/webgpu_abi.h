@@ -1,0 +1,213 @@
+// The part of WebGPU's C interface that compute needs, as wgpu-native and Dawn lay it out in
+// memory.
+//
+// Declared here because headers come with neither a user's library nor Dawn's wheel, and the
+// interface moved while the two were released: Flavour says where they differ. Checked against
+// webgpu.h of wgpu-native 29 (wgpu-py 0.32) and the ctypes declarations of Dawn 6940 (dawn-python
+// 0.3).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace prism::test::webgpu {
+
+enum class Flavour {
+  kStandard,  // webgpu.h since 2025
+  kDawn2025,  // before callbacks lost their suffix 2 and enumerations gained members
+};
+
+using Instance = struct InstanceObject*;
+using Adapter = struct AdapterObject*;
+using Device = struct DeviceObject*;
+using Queue = struct QueueObject*;
+using Buffer = struct BufferObject*;
+using ShaderModule = struct ShaderModuleObject*;
+using BindGroupLayout = struct BindGroupLayoutObject*;
+using BindGroup = struct BindGroupObject*;
+using PipelineLayout = struct PipelineLayoutObject*;
+using ComputePipeline = struct ComputePipelineObject*;
+using CommandEncoder = struct CommandEncoderObject*;
+using ComputePassEncoder = struct ComputePassEncoderObject*;
+using CommandBuffer = struct CommandBufferObject*;
+
+struct StringView {
+  const char* data = nullptr;
+  size_t length = SIZE_MAX;  // SIZE_MAX: data ends with a zero; with a null pointer: no string
+};
+
+struct Chain {
+  const Chain* next = nullptr;
+  uint32_t type = 0;
+};
+
+// Every callback is (what it says..., user1, user2); the function's type depends on the call.
+struct CallbackInfo {
+  const Chain* next = nullptr;
+  uint32_t mode = 2;  // during ProcessEvents
+  void* callback = nullptr;
+  void* user1 = nullptr;
+  void* user2 = nullptr;
+};
+
+struct ErrorCallbackInfo {
+  const Chain* next = nullptr;
+  void* callback = nullptr;
+  void* user1 = nullptr;
+  void* user2 = nullptr;
+};
+
+using RequestCallback = void(uint32_t status, void* object, StringView message, void*, void*);
+using ErrorScopeCallback = void(uint32_t status, uint32_t type, StringView message, void*, void*);
+using MapCallback = void(uint32_t status, StringView message, void*, void*);
+using UncapturedErrorCallback = void(const Device*, uint32_t type, StringView message, void*,
+                                     void*);
+
+inline constexpr uint32_t kSuccess = 1;    // of requests, scopes and maps alike
+inline constexpr uint32_t kNoError = 1;    // error type
+inline constexpr uint32_t kWgslChain = 2;  // Chain::type of WgslSource
+inline constexpr uint64_t kMapRead = 1;
+inline constexpr uint64_t kComputeStage = 4;
+
+enum BufferUsage : uint64_t {
+  kUsageMapRead = 1,
+  kUsageCopySource = 4,
+  kUsageCopyTarget = 8,
+  kUsageUniform = 0x40,
+  kUsageStorage = 0x80
+};
+
+// Passed back as it was read. Both flavours agree up to max_buffer_bytes; Dawn's compute limits
+// stand one word later.
+struct Limits {
+  const Chain* next = nullptr;
+  uint32_t counts[14] = {};
+  uint64_t max_uniform_binding_bytes = 0;
+  uint64_t max_storage_binding_bytes = 0;
+  uint32_t min_uniform_alignment = 0;
+  uint32_t min_storage_alignment = 0;
+  uint32_t max_vertex_buffers = 0;
+  uint64_t max_buffer_bytes = 0;
+  uint32_t later[32] = {};  // both flavours use less
+};
+
+struct QueueDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+};
+
+struct DeviceDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+  size_t feature_count = 0;
+  const uint32_t* features = nullptr;
+  const Limits* limits = nullptr;
+  QueueDescriptor queue;
+  CallbackInfo device_lost;
+  ErrorCallbackInfo uncaptured_error;
+};
+static_assert(sizeof(DeviceDescriptor) == 144);
+
+// The last two words are subgroup sizes in the standard flavour and nothing in Dawn's.
+struct AdapterInfo {
+  const Chain* next = nullptr;
+  StringView vendor, architecture, device, description;
+  uint32_t backend = 0, type = 0, vendor_id = 0, device_id = 0;
+  uint32_t subgroup_min = 0, subgroup_max = 0;
+};
+
+struct WgslSource {
+  Chain chain{nullptr, kWgslChain};
+  StringView code;
+};
+
+struct ShaderModuleDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+};
+
+struct BufferDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+  uint64_t usage = 0;
+  uint64_t bytes = 0;
+  uint32_t mapped_at_creation = 0;
+};
+
+enum class BindingType { kUniform, kStorage, kReadOnlyStorage };
+
+struct BufferLayout {
+  const Chain* next = nullptr;
+  uint32_t type = 0;
+  uint32_t dynamic_offset = 0;
+  uint64_t min_bytes = 0;
+};
+
+// An entry for a buffer; the layouts for samplers and textures that follow it stay zero, "not
+// used".
+struct StandardLayoutEntry {
+  const Chain* next = nullptr;
+  uint32_t binding = 0;
+  uint64_t visibility = 0;
+  uint32_t array_size = 0;
+  BufferLayout buffer;
+  uint64_t unused[8] = {};
+};
+static_assert(sizeof(StandardLayoutEntry) == 120);
+
+struct Dawn2025LayoutEntry {
+  const Chain* next = nullptr;
+  uint32_t binding = 0;
+  uint64_t visibility = 0;
+  BufferLayout buffer;
+  uint64_t unused[8] = {};
+};
+static_assert(sizeof(Dawn2025LayoutEntry) == 112);
+
+struct BindGroupLayoutDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+  size_t entry_count = 0;
+  const void* entries = nullptr;
+};
+
+struct PipelineLayoutDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+  size_t layout_count = 0;
+  const BindGroupLayout* layouts = nullptr;
+  uint32_t immediate_bytes = 0;
+};
+
+struct ComputePipelineDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+  PipelineLayout layout = nullptr;  // null: made from what the entry point uses
+  struct {
+    const Chain* next = nullptr;
+    ShaderModule module = nullptr;
+    StringView entry;
+    size_t constant_count = 0;
+    const void* constants = nullptr;
+  } compute;
+};
+
+struct BindGroupEntry {
+  const Chain* next = nullptr;
+  uint32_t binding = 0;
+  Buffer buffer = nullptr;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  void* sampler = nullptr;
+  void* texture = nullptr;
+};
+
+struct BindGroupDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+  BindGroupLayout layout = nullptr;
+  size_t entry_count = 0;
+  const BindGroupEntry* entries = nullptr;
+};
+
+}  // namespace prism::test::webgpu
