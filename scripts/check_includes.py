@@ -8,10 +8,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "ir", "dsl", "lower", "print", "kernels", "runtime", "tensor", "ops", "grad", "nn", "llm", "search",
           "cli", "server"]
 BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "kernels", "runtime"}
-# Headers that exist on one kind of system only; src/base wraps what the rest needs of them.
+# Headers that exist on one kind of system only: in src/base, or inside an #if on the system.
 SYSTEM_ONLY = re.compile(
     r"(unistd|dlfcn|fcntl|poll|pwd|dirent|sched|pthread|spawn|ucontext|link|grp|syslog|termios|windows|io"
     r"|sys/\w+|mach/.*|linux/.*|objc/.*|CoreFoundation/.*)\.h$")
+SYSTEM_MACRO = re.compile(r"_WIN32|__linux__|__unix__|__APPLE__|_MSC_VER")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
@@ -42,15 +43,21 @@ def check_file(path, root):
     if source not in LAYERS and not source.startswith("backends"):
         return [f"src/{relative}: folder {source} has no place in the layers ({', '.join(LAYERS)})"]
     complaints = []
+    conditions = []  # the open #if lines
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if re.match(r"\s*#\s*if", line):
+            conditions.append(line)
+        elif re.match(r"\s*#\s*endif", line) and conditions:
+            conditions.pop()
         match = INCLUDE.match(line)
         if not match:
             continue
         kind, target = match.groups()
         where = f"src/{relative}:{number}: "
         if kind == "<":
-            if SYSTEM_ONLY.fullmatch(target) and source != "base":
-                complaints.append(f"{where}<{target}> exists on one system only; wrap what is needed of it in src/base")
+            guarded = any(SYSTEM_MACRO.search(condition) for condition in conditions)
+            if SYSTEM_ONLY.fullmatch(target) and source != "base" and not guarded:
+                complaints.append(f"{where}<{target}> exists on one system only; put it inside an #if, or use src/base")
         elif target.startswith("."):
             complaints.append(f"{where}\"{target}\" is relative; include from src, as \"{source}/...\"")
         elif (root / "src" / target).exists() and not allowed(source, target):

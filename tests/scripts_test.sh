@@ -41,6 +41,8 @@ fresh && write backends/two/bad.cpp '#include "backends/one/one.h"'
 expect_complaint check_includes.py 'backends/two may not include "backends/one/one.h"'
 fresh && write ir/bad.cpp '#include <sys/mman.h>'
 expect_complaint check_includes.py '<sys/mman.h> exists on one system only'
+fresh && write ir/good.cpp "$(printf '#ifndef _WIN32\n#include <unistd.h>\n#endif')"
+"$source/scripts/check_includes.py" "$place/tree" >/dev/null || complain "a header inside an #if on the system was refused"
 fresh && write ir/bad.cpp '#include "../base/a.h"'
 expect_complaint check_includes.py 'is relative'
 fresh && write odd/bad.cpp ''
