@@ -301,6 +301,21 @@ TEST(Sycl, RunsTwoKernelsOfOneText) {
   for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(reversed[i], x[i / 64 * 64 + 63 - i % 64]) << i;
 }
 
+TEST(Sycl, DoesNotContract) {
+  PRISM_SKIP_WITHOUT(kSyclRoot);
+  // (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24 exactly, and 0 when the product is rounded first.
+  std::vector<std::vector<uint8_t>> buffers{
+      bytes_of(std::vector<float>{1.0f + 0x1p-12f, -1.0f - 0x1p-11f, 5.0f})};
+  const CompileResult result = run_sycl(R"(
+#include <sycl/sycl.hpp>
+extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((sycl::ext::oneapi::experimental::nd_range_kernel<1>))
+void k(float* x) { x[2] = x[0] * x[0] + x[1]; }
+)",
+                                        {"k", {1, 1, 1}, {1, 1, 1}, 1}, buffers);
+  ASSERT_TRUE(result.ok) << result.log;
+  EXPECT_EQ(values_of<float>(buffers[0])[2], 0.0f);
+}
+
 TEST(Sycl, RefusesWrongTextAndUnknownKernels) {
   PRISM_SKIP_WITHOUT(kSyclRoot);
   const SyclProgram wrong(

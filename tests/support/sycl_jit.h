@@ -20,9 +20,11 @@ std::string sycl_device_name();
 // first kernel.
 class SyclProgram {
  public:
-  // Throws std::runtime_error when SYCL cannot be had; text that does not compile is a result (ok()
-  // false).
-  explicit SyclProgram(const std::string& text, const std::vector<std::string>& options = {});
+  // Unless told otherwise the compiler contracts a * b + c, and a pragma in the text does not stop
+  // it. Throws std::runtime_error when SYCL cannot be had; text that does not compile is a result
+  // (ok() false).
+  explicit SyclProgram(const std::string& text,
+                       const std::vector<std::string>& options = {"-ffp-contract=off"});
   ~SyclProgram();
   SyclProgram(const SyclProgram&) = delete;
   SyclProgram& operator=(const SyclProgram&) = delete;
