@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,83 +19,111 @@
 
 namespace prism {
 
-// Memory on a device. Copies share it.
+struct DeviceState;  // what all handles of one device share (device_state.h)
+struct CompiledKernel;
+
+// Memory on a device. Copies share it; it outlives the launches that use it.
 class Buffer {
  public:
   Buffer() = default;
-  uint64_t bytes() const { return memory_ ? memory_->bytes() : 0; }
+  uint64_t bytes() const { return bytes_; }
   explicit operator bool() const { return memory_ != nullptr; }
   MemoryDriver& driver() const { return *memory_; }
 
  private:
   friend class Device;
-  std::shared_ptr<MemoryDriver> memory_;
-  std::shared_ptr<DeviceDriver> device_;  // outlives its memory
   friend class Queue;
+  std::shared_ptr<MemoryDriver>
+      memory_;  // a multiple of 4 bytes, since kernels may load whole words
+  std::shared_ptr<DeviceState> device_;
+  uint64_t bytes_ = 0;  // as asked for
 };
 
-// A kernel ready for one device. Variants for large grids and buffers are compiled when a launch needs them.
+// A kernel ready for one device. Variants for large grids and buffers are compiled when a launch
+// needs them.
 class Program {
  public:
   Program() = default;
   const ir::Kernel& kernel() const;
+  explicit operator bool() const { return compiled_ != nullptr; }
 
  private:
   friend class Device;
   friend class Queue;
-  struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<DeviceState> device_;
+  std::shared_ptr<CompiledKernel> compiled_;
 };
 
-// 32 bits of a launch's parameter.
+// 32 bits of a launch's parameter. A non-negative int32_t is taken for a u32 and the other way
+// round.
 struct ParamValue {
   uint32_t bits = 0;
   DType type = DType::u32;
-  ParamValue(uint32_t value);
-  ParamValue(int32_t value);
-  ParamValue(float value);
+  ParamValue(uint32_t value) : bits(value), type(DType::u32) {}
+  ParamValue(int32_t value) : bits(static_cast<uint32_t>(value)), type(DType::i32) {}
+  ParamValue(float value) : bits(std::bit_cast<uint32_t>(value)), type(DType::f32) {}
 };
 
+// A point of a queue.
 class Event {
  public:
   void wait() const;
   bool done() const;
-  double ms_since(const Event& earlier) const;
+  double ms_since(const Event& earlier) const;  // device time; waits for both
 
  private:
   friend class Queue;
   std::shared_ptr<EventDriver> driver_;
+  std::shared_ptr<DeviceState> device_;
 };
 
+// Launches and copies to be replayed. Keeps the programs and buffers it uses alive.
 class Recording {
  public:
   explicit operator bool() const { return driver_ != nullptr; }
 
  private:
   friend class Queue;
-  std::shared_ptr<RecordingDriver> driver_;
-  std::vector<std::shared_ptr<void>> kept_;  // programs and buffers it uses
+  std::shared_ptr<RecordingDriver> driver_;  // its deleter holds what the recording uses
+  std::shared_ptr<DeviceState> device_;
 };
 
-// Work in order. Failures of launches are kept and thrown by wait(), naming the kernel.
+// Work in order. Failures of launches are kept and thrown by wait(), naming the kernel. Safe to use
+// from several threads, which then take turns.
 class Queue {
  public:
+  Queue(const Queue& other);
+  Queue& operator=(const Queue& other);
+  Queue(Queue&&) noexcept = default;
+  Queue& operator=(Queue&& other) noexcept;
+
   void write(const Buffer& to, std::span<const std::byte> from, uint64_t offset = 0);
   void read(const Buffer& from, std::span<std::byte> to, uint64_t offset = 0);
-  void copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset = 0, uint64_t from_offset = 0);
-  // Buffers in the order of the kernel's arguments, then its parameters. Checks count and types.
-  void launch(const Program& program, std::array<uint32_t, 3> groups, std::span<const Buffer> buffers,
-              std::span<const ParamValue> params = {});
+  void copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset = 0,
+            uint64_t from_offset = 0);
+  // Buffers in the order of the kernel's arguments, then its parameters. Checks count and types. A
+  // grid with no groups does nothing.
+  void launch(const Program& program, std::array<uint32_t, 3> groups,
+              std::span<const Buffer> buffers, std::span<const ParamValue> params = {});
   void launch(const Program& program, uint32_t groups, std::initializer_list<Buffer> buffers,
               std::initializer_list<ParamValue> params = {});
   Event record_event();
   void wait();
-  Recording record(const std::function<void()>& work);  // what work launches on this queue
+  // What work launches and copies on this queue, kept for replay and not run. Reading, writing,
+  // waiting and events are errors inside it.
+  Recording record(const std::function<void()>& work);
   void replay(const Recording& recording);
 
  private:
   friend class Device;
+  friend struct DeviceState;
   struct State;
+  Queue(std::shared_ptr<State> state, std::shared_ptr<DeviceState> device);
+  const Buffer& mine(const Buffer& buffer, const char* doing) const;
+
+  // The device's own default queue holds no device, lest the two keep each other alive; every copy
+  // of it does.
+  std::shared_ptr<DeviceState> device_;
   std::shared_ptr<State> state_;
 };
 
@@ -104,18 +133,21 @@ class Device {
   Device(std::shared_ptr<DeviceDriver> driver, std::string why);
 
   static Device cpu();
-  static Device gpu();               // throws kNotFound with the reasons where there is none
-  static bool is_gpu_available();    // software devices do not count
-  static Device named(const std::string& spelling);  // auto, cpu, gpu, cuda, cuda:0, rocm, mps, oneapi, wgpu ...
+  static Device gpu();             // throws kNotFound with the reasons where there is none
+  static bool is_gpu_available();  // software devices do not count
+  static Device named(
+      const std::string& spelling);  // auto, cpu, gpu, cuda, cuda:0, rocm, mps, oneapi, wgpu ...
 
-  const std::string& name() const;
-  const std::string& id() const;
-  const std::string& backend() const;
+  const std::string& name() const { return info().name; }
+  const std::string& id() const { return info().id; }
+  const std::string& backend() const { return info().backend; }
   const std::string& why() const { return why_; }  // why this device was chosen
+  // As the driver says, less the capabilities that failed their self-check.
   const DeviceInfo& info() const;
   uint64_t free_bytes() const;
-  friend bool operator==(const Device& a, const Device& b) { return a.driver_ == b.driver_; }
+  friend bool operator==(const Device& a, const Device& b) { return a.state_ == b.state_; }
 
+  // Not cleared. kOutOfMemory names device, asked and free.
   Buffer allocate(uint64_t bytes) const;
   Program compile(const ir::Kernel& kernel) const;  // kept in memory by kernel text
   Queue make_queue() const;
@@ -135,11 +167,13 @@ class Device {
     queue().read(buffer, std::as_writable_bytes(std::span(values)));
     return values;
   }
-  DeviceDriver& driver() const { return *driver_; }
-  explicit operator bool() const { return driver_ != nullptr; }
+  DeviceDriver& driver() const;
+  // Takes capabilities away, for good and for every handle: see self_check.h.
+  void switch_off(const std::vector<std::string>& capabilities) const;
+  explicit operator bool() const { return state_ != nullptr; }
 
  private:
-  std::shared_ptr<DeviceDriver> driver_;
+  std::shared_ptr<DeviceState> state_;
   std::string why_;
 };
 

@@ -1,0 +1,105 @@
+#include "runtime/capability_switches.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+
+namespace prism {
+namespace {
+
+using ir::Capabilities;
+
+struct Switch {
+  const char* name;
+  bool (*is_on)(const Capabilities&);
+  void (*turn_off)(Capabilities&);
+};
+
+// Narrow ones first: subgroups carry fragments with them.
+constexpr Switch kSwitches[] = {
+    {"fragments", [](const Capabilities& c) { return !c.fragments.empty(); },
+     [](Capabilities& c) { c.fragments.clear(); }},
+    {"dot4", [](const Capabilities& c) { return c.dot4; }, [](Capabilities& c) { c.dot4 = false; }},
+    {"async_copy", [](const Capabilities& c) { return c.async_copy; },
+     [](Capabilities& c) { c.async_copy = false; }},
+    {"dependent_launch", [](const Capabilities& c) { return c.dependent_launch; },
+     [](Capabilities& c) { c.dependent_launch = false; }},
+    {"float_atomics", [](const Capabilities& c) { return c.float_atomics; },
+     [](Capabilities& c) { c.float_atomics = false; }},
+    {"precise_math", [](const Capabilities& c) { return c.precise_math; },
+     [](Capabilities& c) { c.precise_math = false; }},
+    {"math_f16", [](const Capabilities& c) { return c.math_f16; },
+     [](Capabilities& c) { c.math_f16 = false; }},
+    {"storage_f16", [](const Capabilities& c) { return c.storage_f16; },
+     [](Capabilities& c) { c.storage_f16 = false; }},
+    {"storage_bf16", [](const Capabilities& c) { return c.storage_bf16; },
+     [](Capabilities& c) { c.storage_bf16 = false; }},
+    {"storage_8", [](const Capabilities& c) { return c.storage_8; },
+     [](Capabilities& c) { c.storage_8 = false; }},
+    {"storage_16", [](const Capabilities& c) { return c.storage_16; },
+     [](Capabilities& c) { c.storage_16 = false; }},
+    {"subgroups", [](const Capabilities& c) { return c.subgroup_size != 0; },
+     [](Capabilities& c) {
+       c.subgroup_size = 0;
+       c.subgroup_sizes.clear();
+       c.fragments.clear();
+     }},
+};
+
+}  // namespace
+
+std::vector<std::string> switchable_capabilities(const Capabilities& capabilities) {
+  std::vector<std::string> names;
+  for (const Switch& entry : kSwitches) {
+    if (entry.is_on(capabilities)) names.emplace_back(entry.name);
+  }
+  return names;
+}
+
+void switch_off_capability(Capabilities& capabilities, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Switch& entry : kSwitches) {
+    if (name == entry.name) return entry.turn_off(capabilities);
+    names.emplace_back(entry.name);
+  }
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("switch_off: \"{}\" is no capability that can be switched off; they are {}", name,
+                  fmt::join(names, ", ")));
+}
+
+std::vector<std::string> describe_capabilities(const Capabilities& c) {
+  std::vector<std::string> words;
+  const auto add = [&](bool has, const char* text) {
+    if (has) words.emplace_back(text);
+  };
+  add(c.math_f16, "f16 arithmetic");
+  add(c.math_i64, "64-bit integers");
+  add(c.math_f64, "f64 arithmetic");
+  add(c.storage_f16, "f16 storage");
+  add(c.storage_bf16, "bf16 storage");
+  add(c.storage_8, "8-bit storage");
+  add(c.storage_16, "16-bit storage");
+  add(c.precise_math, "precise math");
+  add(c.dot4, "int8 dot products");
+  add(c.float_atomics, "float atomics");
+  add(c.async_copy, "async copy");
+  add(c.dependent_launch, "dependent launches");
+  if (c.subgroup_size) {
+    std::string text = fmt::format("subgroups of {}", c.subgroup_size);
+    if (c.subgroup_sizes.size() > 1)
+      text += fmt::format(" (offered: {})", fmt::join(c.subgroup_sizes, ", "));
+    words.push_back(text);
+  }
+  if (!c.fragments.empty()) {
+    const ir::FragmentShape& first = c.fragments.front();
+    words.push_back(fmt::format("{} fragment shapes ({} {}x{}x{} first)", c.fragments.size(),
+                                dtype_name(first.operand), first.m, first.n, first.k));
+  }
+  words.push_back(fmt::format("groups of up to {}", c.max_group_size));
+  words.push_back(fmt::format("{} KiB shared memory", c.shared_bytes / 1024));
+  return words;
+}
+
+}  // namespace prism

@@ -1,0 +1,106 @@
+// The device handle: memory, compiled kernels and queues over one driver.
+#include "runtime/device.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "runtime/capability_switches.h"
+#include "runtime/device_state.h"
+
+namespace prism {
+namespace {
+
+std::shared_ptr<DeviceState> present(const std::shared_ptr<DeviceState>& state, const char* doing) {
+  if (state) return state;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: this Device handle is empty; get one from init_backend() or Device::named()",
+                  doing));
+}
+
+}  // namespace
+
+DeviceState::DeviceState(std::shared_ptr<DeviceDriver> the_driver)
+    : driver(std::move(the_driver)), info(driver->info()) {}
+
+std::shared_ptr<DeviceState> DeviceState::of(const std::shared_ptr<DeviceDriver>& driver) {
+  // Never destroyed: handles in static objects of a user may come later than ours.
+  static auto& mutex = *new std::mutex;
+  static auto& states = *new std::map<DeviceDriver*, std::weak_ptr<DeviceState>>;
+  const std::scoped_lock lock(mutex);
+  std::erase_if(states, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<DeviceState>& known = states[driver.get()];
+  if (auto state = known.lock()) return state;
+  auto state = std::make_shared<DeviceState>(driver);
+  known = state;
+  return state;
+}
+
+Device::Device(std::shared_ptr<DeviceDriver> driver, std::string why)
+    : state_(driver ? DeviceState::of(driver) : nullptr), why_(std::move(why)) {}
+
+const DeviceInfo& Device::info() const { return present(state_, "info")->info; }
+
+DeviceDriver& Device::driver() const { return *present(state_, "driver")->driver; }
+
+uint64_t Device::free_bytes() const {
+  const auto state = present(state_, "free_bytes");
+  const std::scoped_lock lock(state->mutex);
+  return state->driver->free_bytes();
+}
+
+Buffer Device::allocate(uint64_t bytes) const {
+  const auto state = present(state_, "allocate");
+  const std::scoped_lock lock(state->mutex);
+  // Kernels may read and write whole words of any buffer; and no driver gives an allocation of
+  // nothing.
+  const uint64_t rounded = std::max<uint64_t>(4, (bytes + 3) / 4 * 4);
+  std::unique_ptr<MemoryDriver> memory;
+  try {
+    memory = state->driver->allocate(rounded);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutOfMemory) throw;
+    // Buffers already dropped may be waiting for launches that have not been waited for.
+    bool waited = false;
+    for (const auto& weak : state->queues) {
+      const auto queue = weak.lock();
+      if (!queue || queue->in_flight.empty() || queue->recording) continue;
+      queue->driver->wait();
+      queue->in_flight.clear();
+      waited = true;
+    }
+    if (!waited) throw;
+    memory = state->driver->allocate(rounded);
+  }
+  Buffer buffer;
+  buffer.memory_ =
+      std::shared_ptr<MemoryDriver>(memory.release(), LockedDelete<MemoryDriver>{state});
+  buffer.device_ = state;
+  buffer.bytes_ = bytes;
+  return buffer;
+}
+
+Queue Device::make_queue() const {
+  const auto state = present(state_, "make_queue");
+  const std::scoped_lock lock(state->mutex);
+  return Queue(state->make_queue_state(state), state);
+}
+
+Queue& Device::queue() const {
+  const auto state = present(state_, "queue");
+  const std::scoped_lock lock(state->mutex);
+  if (!state->default_queue) state->default_queue = Queue(state->make_queue_state(state), nullptr);
+  return *state->default_queue;
+}
+
+void Device::switch_off(const std::vector<std::string>& capabilities) const {
+  const auto state = present(state_, "switch_off");
+  const std::scoped_lock lock(state->mutex);
+  for (const std::string& name : capabilities)
+    switch_off_capability(state->info.capabilities, name);
+  state->compiled.clear();
+}
+
+}  // namespace prism

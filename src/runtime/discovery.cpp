@@ -1,0 +1,75 @@
+// The process-wide result of discovery, and the choices made from it.
+#include "runtime/discovery.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "runtime/registry.h"
+#include "runtime/selection.h"
+
+namespace prism {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+Candidates candidates() {
+  Candidates all{discover_backends(), environment("PRISM_DEVICE"), {}, {}};
+  return all;
+}
+
+}  // namespace
+
+const std::vector<BackendReport>& discover_backends() {
+  // Never destroyed: drivers may have been unloaded by the time static objects go.
+  static const auto& reports = *[] {
+    std::vector<std::unique_ptr<Backend>> backends;
+    for (const BackendMaker make : backend_makers()) backends.push_back(make());
+    return new std::vector<BackendReport>(
+        find_devices(std::move(backends), environment("PRISM_BACKENDS")));
+  }();
+  return reports;
+}
+
+std::string backend_summary() {
+  Choice choice;
+  try {
+    choice = choose_device();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound || !environment("PRISM_DEVICE").empty()) throw;
+  }
+  return summary_text(discover_backends(), choice);
+}
+
+void print_backend_summary(std::ostream& out) { out << backend_summary(); }
+
+Choice choose_device(const std::string& spelling) { return choose_from(candidates(), spelling); }
+
+Device init_backend(BackendPreference preference) {
+  return choose_from(candidates(), backend_of(preference)).device;
+}
+
+Device best_available_backend() { return init_backend(BackendPreference::Auto); }
+
+Device init_backend_with_memory_check(BackendPreference preference, uint64_t bytes) {
+  return choose_from(candidates(), backend_of(preference), bytes).device;
+}
+
+Device Device::cpu() { return choose_device("cpu").device; }
+
+Device Device::gpu() { return choose_device("gpu").device; }
+
+bool Device::is_gpu_available() {
+  return std::ranges::any_of(discover_backends(), [](const BackendReport& report) {
+    return std::ranges::any_of(report.devices, [](const auto& device) {
+      return !device->info().software && !device->info().is_cpu;
+    });
+  });
+}
+
+Device Device::named(const std::string& spelling) { return choose_device(spelling).device; }
+
+}  // namespace prism

@@ -1,0 +1,315 @@
+// Queues, events and recordings: every launch is checked and prepared here, then handed to the
+// driver.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "lower/lower.h"
+#include "runtime/device_state.h"
+
+namespace prism {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+void check_range(const char* doing, uint64_t offset, uint64_t bytes, uint64_t size) {
+  if (offset > size || bytes > size - offset) {
+    fail(fmt::format("{}: bytes {} to {} of a buffer of {} bytes", doing, offset, offset + bytes,
+                     size));
+  }
+}
+
+void check_params(const ir::Kernel& kernel, std::span<const ParamValue> params) {
+  if (params.size() != kernel.params.size()) {
+    fail(fmt::format("launch of {}: {} parameters given, the kernel takes {}", kernel.name,
+                     params.size(), kernel.params.size()));
+  }
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ir::Param& wanted = kernel.params[i];
+    const bool integers = is_int(params[i].type) && is_int(wanted.type);
+    if (params[i].type == wanted.type || (integers && params[i].bits <= INT32_MAX)) continue;
+    fail(fmt::format("launch of {}: parameter {} (\"{}\") is {}, given {}{}", kernel.name, i,
+                     wanted.name, dtype_name(wanted.type), dtype_name(params[i].type),
+                     integers ? " out of its range" : "; write the literal with the other type"));
+  }
+}
+
+}  // namespace
+
+Queue::Queue(std::shared_ptr<State> state, std::shared_ptr<DeviceState> device)
+    : device_(std::move(device)), state_(std::move(state)) {}
+
+Queue::Queue(const Queue& other)
+    : device_(other.state_ ? other.state_->device.lock() : nullptr), state_(other.state_) {}
+
+Queue& Queue::operator=(const Queue& other) {
+  if (this != &other) *this = Queue(other);
+  return *this;
+}
+
+Queue& Queue::operator=(Queue&& other) noexcept {
+  state_ = std::move(other.state_);  // first: a queue must not outlive its device
+  device_ = std::move(other.device_);
+  return *this;
+}
+
+Queue::State::~State() {
+  if (in_flight.empty() || !driver) return;
+  const auto alive =
+      device.lock();  // none while the device itself goes: nobody else can reach it then
+  const auto lock =
+      alive ? std::unique_lock(alive->mutex) : std::unique_lock<std::recursive_mutex>();
+  try {
+    driver->wait();
+  } catch (const std::exception&) {  // nobody is left to tell
+  }
+  in_flight.clear();
+}
+
+std::shared_ptr<Queue::State> DeviceState::make_queue_state(
+    const std::shared_ptr<DeviceState>& self) {
+  auto state = std::make_shared<Queue::State>();
+  state->device = self;
+  state->driver = driver->make_queue();
+  std::erase_if(queues, [](const auto& queue) { return queue.expired(); });
+  queues.push_back(state);
+  return state;
+}
+
+void Queue::State::run(const Step& step) const {
+  if (!step.launch) {
+    const Binding &to = step.bindings[0], &from = step.bindings[1];
+    return driver->copy(*to.memory, to.offset, *from.memory, from.offset, to.bytes);
+  }
+  LaunchCall call;
+  call.program = step.launch->program.get();
+  call.kernel = &step.launch->lowered;
+  call.groups = step.groups;
+  call.bindings = step.bindings;
+  call.params = step.params;
+  driver->launch(call);
+}
+
+void Queue::State::keep(const std::vector<std::shared_ptr<const void>>& uses) {
+  in_flight.insert(uses.begin(), uses.end());
+}
+
+const Buffer& Queue::mine(const Buffer& buffer, const char* doing) const {
+  if (!buffer)
+    fail(fmt::format("{}: an empty Buffer handle; get one from Device::allocate()", doing));
+  const auto device = state_->device.lock();
+  if (buffer.device_ != device) {
+    fail(fmt::format("{}: the buffer is on {} and the queue on {}; copy it through the host", doing,
+                     buffer.device_->info.id, device->info.id));
+  }
+  return buffer;
+}
+
+void Queue::write(const Buffer& to, std::span<const std::byte> from, uint64_t offset) {
+  mine(to, "write");
+  check_range("write", offset, from.size(), to.bytes());
+  const std::scoped_lock lock(to.device_->mutex);
+  if (state_->recording) fail("write: not inside a recording; write before it or record a copy");
+  if (from.empty()) return;
+  state_->keep({to.memory_});
+  state_->driver->write(to.driver(), offset, from);
+}
+
+void Queue::read(const Buffer& from, std::span<std::byte> to, uint64_t offset) {
+  mine(from, "read");
+  check_range("read", offset, to.size(), from.bytes());
+  const std::scoped_lock lock(from.device_->mutex);
+  if (state_->recording) fail("read: not inside a recording; read after its replay");
+  if (to.empty()) return;
+  state_->driver->read(from.driver(), offset, to);
+  state_->in_flight.clear();  // the queue is in order: all of it is done
+}
+
+void Queue::copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
+                 uint64_t from_offset) {
+  mine(to, "copy");
+  mine(from, "copy");
+  check_range("copy into", to_offset, bytes, to.bytes());
+  check_range("copy from", from_offset, bytes, from.bytes());
+  if (to.memory_ == from.memory_ && to_offset < from_offset + bytes &&
+      from_offset < to_offset + bytes) {
+    fail(fmt::format("copy: {} bytes from {} to {} of one buffer overlap; copy through another",
+                     bytes, from_offset, to_offset));
+  }
+  if (bytes == 0) return;
+  const std::scoped_lock lock(to.device_->mutex);
+  State::Step step;
+  step.bindings = {{to.memory_.get(), to_offset, bytes}, {from.memory_.get(), from_offset, bytes}};
+  step.uses = {to.memory_, from.memory_};
+  if (state_->recording) return state_->recording->push_back(std::move(step));
+  state_->keep(step.uses);
+  state_->run(step);
+}
+
+void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
+                   std::span<const Buffer> buffers, std::span<const ParamValue> params) {
+  const ir::Kernel& kernel = program.kernel();
+  const auto device = state_->device.lock();
+  if (program.device_ != device) {
+    fail(fmt::format("launch of {}: compiled for {}, the queue is on {}", kernel.name,
+                     program.device_->info.id, device->info.id));
+  }
+  const std::vector<uint32_t> wanted = kernel.buffers();
+  if (buffers.size() != wanted.size()) {
+    fail(fmt::format("launch of {}: {} buffers given, the kernel takes {}", kernel.name,
+                     buffers.size(), wanted.size()));
+  }
+  const auto name_of = [&](size_t i) { return kernel.memories[wanted[i]].name; };
+  const auto writes = [&](size_t i) {
+    return kernel.memories[wanted[i]].access != ir::Access::read;
+  };
+  State::Step step;
+  std::vector<uint64_t> sizes;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    mine(buffers[i], fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str());
+    for (size_t j = 0; j < i; ++j) {
+      if (buffers[i].memory_ != buffers[j].memory_ || (!writes(i) && !writes(j))) continue;
+      fail(
+          fmt::format("launch of {}: one buffer passed as \"{}\" and as \"{}\", of which at least "
+                      "one is written; "
+                      "declare one inout() instead, or copy the buffer",
+                      kernel.name, name_of(j), name_of(i)));
+    }
+    sizes.push_back(buffers[i].memory_->bytes());
+    step.uses.push_back(buffers[i].memory_);
+  }
+  check_params(kernel, params);
+  if (std::ranges::count(groups, 0u)) return;
+
+  const std::scoped_lock lock(device->mutex);
+  const ir::Capabilities& capabilities = device->info.capabilities;
+  const LaunchVariant variant = launch_variant(capabilities, groups, sizes, kernel.name);
+  step.launch = &device->variant(*program.compiled_, variant);
+  step.uses.push_back(program.compiled_);
+  step.groups = variant.folded ? folded_grid(capabilities, groups, kernel.name) : groups;
+  const uint64_t piece = variant.pieces.empty() ? 0 : piece_bytes(capabilities);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const uint32_t pieces = variant.pieces.empty() ? 1 : variant.pieces[i];
+    for (uint32_t p = 0; p < pieces; ++p) {
+      const uint64_t offset = p * piece;
+      const uint64_t bytes = p + 1 < pieces ? piece : sizes[i] - offset;
+      step.bindings.push_back({buffers[i].memory_.get(), offset, bytes});
+    }
+  }
+  for (const ParamValue& param : params) step.params.push_back(param.bits);
+  if (variant.folded) step.params.insert(step.params.end(), groups.begin(), groups.end());
+
+  if (state_->recording) return state_->recording->push_back(std::move(step));
+  state_->keep(step.uses);
+  state_->last_kernel = kernel.name;
+  state_->run(step);
+}
+
+void Queue::launch(const Program& program, uint32_t groups, std::initializer_list<Buffer> buffers,
+                   std::initializer_list<ParamValue> params) {
+  launch(program, {groups, 1, 1}, std::span(buffers.begin(), buffers.size()),
+         std::span(params.begin(), params.size()));
+}
+
+Event Queue::record_event() {
+  const auto device = state_->device.lock();
+  const std::scoped_lock lock(device->mutex);
+  if (state_->recording) fail("record_event: not inside a recording");
+  Event event;
+  event.device_ = device;
+  event.driver_ = std::shared_ptr<EventDriver>(state_->driver->record_event().release(),
+                                               LockedDelete<EventDriver>{device});
+  return event;
+}
+
+void Queue::wait() {
+  const auto device = state_->device.lock();
+  const std::scoped_lock lock(device->mutex);
+  if (state_->recording) fail("wait: not inside a recording");
+  try {
+    state_->driver->wait();
+  } catch (const Error& error) {
+    state_->in_flight.clear();
+    const std::string message = error.what();
+    if (state_->last_kernel.empty() || message.find(state_->last_kernel) != std::string::npos)
+      throw;
+    throw Error(error.code(), fmt::format("{} (on {}, last launched: {})", message, device->info.id,
+                                          state_->last_kernel));
+  }
+  state_->in_flight.clear();
+}
+
+Recording Queue::record(const std::function<void()>& work) {
+  const auto device = state_->device.lock();
+  const std::scoped_lock lock(device->mutex);
+  if (state_->recording) fail("record: already inside a recording of this queue");
+  // Collected first and recorded after: what work compiles or throws never meets a driver that is
+  // recording.
+  std::vector<State::Step> steps;
+  state_->recording = &steps;
+  try {
+    work();
+  } catch (...) {
+    state_->recording = nullptr;
+    throw;
+  }
+  state_->recording = nullptr;
+
+  Recording recording;
+  recording.device_ = device;
+  state_->driver->begin_recording();
+  try {
+    for (const State::Step& step : steps) state_->run(step);
+  } catch (...) {
+    try {
+      state_->driver->end_recording();
+    } catch (const Error&) {  // the first failure is the one to tell
+    }
+    throw;
+  }
+  std::unordered_set<std::shared_ptr<const void>> uses;
+  for (const State::Step& step : steps) uses.insert(step.uses.begin(), step.uses.end());
+  recording.driver_ = std::shared_ptr<RecordingDriver>(
+      state_->driver->end_recording().release(),
+      LockedDelete<RecordingDriver>{device, {uses.begin(), uses.end()}});
+  return recording;
+}
+
+void Queue::replay(const Recording& recording) {
+  const auto device = state_->device.lock();
+  if (!recording) fail("replay: an empty Recording; get one from Queue::record()");
+  if (recording.device_ != device) {
+    fail(fmt::format("replay: recorded on {}, the queue is on {}", recording.device_->info.id,
+                     device->info.id));
+  }
+  const std::scoped_lock lock(device->mutex);
+  if (state_->recording) fail("replay: not inside a recording");
+  state_->keep({recording.driver_});
+  state_->driver->replay(*recording.driver_);
+}
+
+void Event::wait() const {
+  if (!driver_) return;
+  const std::scoped_lock lock(device_->mutex);
+  driver_->wait();
+}
+
+bool Event::done() const {
+  if (!driver_) return true;
+  const std::scoped_lock lock(device_->mutex);
+  return driver_->done();
+}
+
+double Event::ms_since(const Event& earlier) const {
+  if (!driver_ || !earlier.driver_)
+    fail("ms_since: an empty Event; get one from Queue::record_event()");
+  const std::scoped_lock lock(device_->mutex);
+  earlier.driver_->wait();
+  driver_->wait();
+  return driver_->ms_since(*earlier.driver_);
+}
+
+}  // namespace prism
