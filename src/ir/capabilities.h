@@ -25,6 +25,7 @@ struct Capabilities {
   bool storage_16 = true;        // buffers of 16-bit integers
   bool storage_f16 = true;       // buffers of f16 converted by the device, rounding to nearest even
   bool storage_bf16 = false;     // the same for bf16
+  bool narrow_arrays = true;     // shared and private arrays of 8- and 16-bit elements
   bool math_f16 = false;         // f16 values
   bool math_i64 = false;         // i64 and u64 values
   bool math_f64 = false;
@@ -36,6 +37,7 @@ struct Capabilities {
   uint32_t subgroup_size = 0;    // the size kernels are specialised for; 0: no subgroup operations
   std::vector<uint32_t> subgroup_sizes;  // every size the device offers
   std::vector<FragmentShape> fragments;  // need subgroup_size
+  bool fragment_layout = false;  // the printer knows which lane holds which element: map, row_reduce, convert
   uint32_t max_group_size = 256;
   uint32_t shared_bytes = 16384;
   uint32_t max_buffers = 8;      // bindings in one kernel, split pieces included

@@ -1,0 +1,174 @@
+// Passes of one idea each: copies that run ahead, dot products, float atomics, split buffers.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "lower/passes.h"
+#include "lower/rewriter.h"
+
+namespace prism::lower_detail {
+namespace {
+
+using namespace dsl;
+using ir::Inst;
+using ir::Op;
+
+// A copy that runs ahead becomes a copy: waiting for it costs nothing, barriers stay where they are.
+class LowerAsync : public Rewriter {
+  bool rewrite(const Inst& inst) override {
+    if (inst.op == Op::async_commit || inst.op == Op::async_wait) return true;
+    if (inst.op != Op::async_copy) return false;
+    const Array to(inst.object), from(inst.object2);
+    const uint32_t total = static_cast<uint32_t>(inst.bits), lanes = std::min(total, 4u);
+    for (uint32_t first = 0; first < total; first += lanes) {
+      const Value source_index = arg(inst, 1) + first;
+      const Value value = inst.args.size() > 2 ? from.load_if(arg(inst, 2), source_index, lanes) : from.load(source_index, lanes);
+      to.store(arg(inst, 0) + first, value);
+    }
+    return true;
+  }
+};
+
+class LowerDot : public Rewriter {
+  bool rewrite(const Inst& inst) override {
+    if (inst.op != Op::dot4_i8 && inst.op != Op::dot4_u8) return false;
+    const bool is_signed = inst.op == Op::dot4_i8;
+    const Value a = arg(inst, 0), b = arg(inst, 1);
+    Value sum = arg(inst, 2);
+    for (uint32_t i = 0; i < 4; ++i) {
+      const Value x = is_signed ? extract_bits(bitcast(i32, a), i * 8, 8u) : extract_bits(a, i * 8, 8u);
+      const Value y = is_signed ? extract_bits(bitcast(i32, b), i * 8, 8u) : extract_bits(b, i * 8, 8u);
+      sum = sum + x * y;
+    }
+    bind(inst.result, sum);
+    return true;
+  }
+};
+
+// Memories with f32 atomics become u32; an addition is a loop of compare-and-exchange.
+class LowerFloatAtomics : public Rewriter {
+  void prepare(ir::Kernel& kernel) override {
+    for (ir::Memory& memory : kernel.memories) {
+      const bool chosen = memory.atomic && memory.element == f32;
+      chosen_.push_back(chosen);
+      if (chosen) memory.element = u32;
+    }
+  }
+
+  bool rewrite(const Inst& inst) override {
+    const bool memory_op = inst.op == Op::load || inst.op == Op::store || inst.op == Op::atomic;
+    if (!memory_op || !chosen_[inst.object]) return false;
+    const Array memory(inst.object);
+    if (inst.op == Op::load) {
+      const Value words = inst.args.size() > 1 ? memory.load_if(arg(inst, 1), arg(inst, 0), inst.type.lanes)
+                                               : memory.load(arg(inst, 0), inst.type.lanes);
+      bind(inst.result, bitcast(inst.type, words));
+    } else if (inst.op == Op::store) {
+      const Value words = bitcast(Type{u32, arg(inst, 1).type().lanes}, arg(inst, 1));
+      if (inst.args.size() > 2) memory.store_if(arg(inst, 2), arg(inst, 0), words);
+      else memory.store(arg(inst, 0), words);
+    } else if (static_cast<AtomicOp>(inst.bits) == AtomicOp::exchange) {
+      bind(inst.result, bitcast(f32, memory.atomic(AtomicOp::exchange, arg(inst, 0), bitcast(u32, arg(inst, 1)))));
+    } else {
+      bind(inst.result, add_by_exchange(memory, arg(inst, 0), arg(inst, 1)));
+    }
+    return true;
+  }
+
+  Value add_by_exchange(const Array& memory, Value index, Value value) {
+    Var seen(u32, memory.atomic(AtomicOp::bit_or, index, 0u), "seen");
+    Var before(u32, 0u, "before");
+    Var waiting(u32, 1u, "waiting");
+    while_([&] { return waiting != 0u; }, [&] {
+      before = static_cast<Value>(seen);
+      const Value sum = bitcast(f32, before) + value;
+      seen = memory.compare_exchange(index, before, bitcast(u32, sum));
+      waiting = select(seen == before, constant(u32, 0), constant(u32, 1));
+    });
+    return bitcast(f32, before);
+  }
+
+  std::vector<bool> chosen_;
+};
+
+// A buffer beyond the binding limit is bound in pieces; an access picks its piece by the index.
+class SplitBuffers : public Rewriter {
+ public:
+  SplitBuffers(uint64_t bytes, const std::vector<uint32_t>& pieces) : bytes_(bytes), pieces_(pieces) {}
+
+ private:
+  void prepare(ir::Kernel& kernel) override {
+    const size_t count = kernel.memories.size();
+    for (uint32_t i = 0; i < count; ++i) {
+      const ir::Memory memory = kernel.memories[i];
+      std::vector<uint32_t> own = {i};
+      if (memory.space == ir::Space::buffer && memory.binding < pieces_.size()) {
+        for (uint32_t piece = 1; piece < pieces_[memory.binding]; ++piece) {
+          ir::Memory next = memory;
+          next.piece = piece;
+          next.name = fmt::format("{}_{}", memory.name, piece);
+          own.push_back(static_cast<uint32_t>(kernel.memories.size()));
+          kernel.memories.push_back(next);
+        }
+      }
+      own_.push_back(own);
+    }
+  }
+
+  bool rewrite(const Inst& inst) override {
+    switch (inst.op) {
+      case Op::load:
+      case Op::store:
+      case Op::load_words:
+      case Op::store_words:
+      case Op::atomic: break;
+      case Op::fragment_load:
+      case Op::fragment_store:
+        if (own_[inst.object2].size() > 1)
+          throw Error(ErrorCode::kNotSupported,
+                      fmt::format("kernel {}: a fragment of buffer {} beyond the device's binding limit", source().name,
+                                  source().memories[inst.object2].name));
+        return false;
+      default: return false;
+    }
+    const std::vector<uint32_t>& own = own_[inst.object];
+    if (own.size() == 1) return false;
+    const bool words = inst.op == Op::load_words || inst.op == Op::store_words;
+    const uint32_t each = static_cast<uint32_t>(bytes_ / (words ? 4 : dtype_bytes(source().memories[inst.object].element)));
+    const Value index = arg(inst, 0), piece = index / each, within = index % each;
+    const bool gives = inst.result != ir::kNone;
+    std::vector<Var> result;
+    if (gives) result.emplace_back(inst.type, Operand(0), "piece");
+    for (uint32_t p = 0; p < own.size(); ++p) {
+      if_(piece == p, [&] {
+        Inst made = inst;
+        made.result = ir::kNone;
+        for (ir::Value& value : made.args) value = now(value).id();
+        made.args[0] = within.id();
+        made.object = own[p];
+        const ir::Value got = Builder::current().append(std::move(made));
+        if (gives) result[0] = Value(got);
+      });
+    }
+    if (gives) bind(inst.result, result[0]);
+    return true;
+  }
+
+  uint64_t bytes_;
+  const std::vector<uint32_t>& pieces_;
+  std::vector<std::vector<uint32_t>> own_;
+};
+
+}  // namespace
+
+ir::Kernel lower_async(const ir::Kernel& kernel) { return LowerAsync().run(kernel); }
+ir::Kernel lower_dot(const ir::Kernel& kernel) { return LowerDot().run(kernel); }
+ir::Kernel lower_float_atomics(const ir::Kernel& kernel) { return LowerFloatAtomics().run(kernel); }
+
+ir::Kernel split_buffers(const ir::Kernel& kernel, const ir::Capabilities& capabilities,
+                         const std::vector<uint32_t>& pieces) {
+  return SplitBuffers(piece_bytes(capabilities), pieces).run(kernel);
+}
+
+}  // namespace prism::lower_detail
