@@ -2,6 +2,8 @@
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/cli/app.cpp PROPERTIES COMPILE_DEFINITIONS
+                            "PRISM_VERSION=\"${PROJECT_VERSION}\"")
 set(main_source ${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.cpp)
 list(REMOVE_ITEM program_sources ${main_source})
 if(program_sources)

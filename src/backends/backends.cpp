@@ -1,7 +1,9 @@
 // The one list of backends, in the order of preference, and the only file that includes them.
 //
-// CMake defines PRISM_HAS_X for a backend that is switched on and PRISM_RUNS_X where it also has a folder. One that
-// is off, or that cannot run kernels yet, stays in the list with its reason: an absence is never silent.
+// CMake defines PRISM_HAS_X for a backend that is switched on and PRISM_RUNS_X where it also has a
+// folder. One that is off, or that cannot run kernels yet, stays in the list with its reason: an
+// absence is never silent.
+#include "backends/printed_only.h"
 #include "backends/unavailable_backend.h"
 #include "runtime/discovery.h"
 
@@ -36,15 +38,10 @@
 namespace prism {
 namespace {
 
-[[maybe_unused]] std::unique_ptr<Backend> switched_off(const char* name, const char* label, const char* variable) {
+[[maybe_unused]] std::unique_ptr<Backend> switched_off(const char* name, const char* label,
+                                                       const char* variable) {
   return make_unavailable_backend(name, label, "switched off when this program was built",
                                   std::string("build with ") + variable + "=1");
-}
-
-[[maybe_unused]] std::unique_ptr<Backend> prints_only(const char* name, const char* label, const char* instead) {
-  return make_unavailable_backend(name, label,
-                                  std::string("this version prints ") + label + " kernels but does not run them",
-                                  instead);
 }
 
 }  // namespace
@@ -60,7 +57,7 @@ std::vector<BackendMaker> backend_makers() {
 #if defined(PRISM_RUNS_HIP)
   makers.push_back(make_hip_backend);
 #elif defined(PRISM_HAS_HIP)
-  makers.push_back([] { return prints_only("hip", "HIP", "use the card through Vulkan or OpenCL"); });
+  makers.push_back([] { return make_printed_only_backend("hip"); });
 #else
   makers.push_back([] { return switched_off("hip", "HIP", "PRISM_HIP"); });
 #endif
@@ -68,7 +65,7 @@ std::vector<BackendMaker> backend_makers() {
 #if defined(PRISM_RUNS_METAL)
   makers.push_back(make_metal_backend);
 #elif defined(PRISM_HAS_METAL)
-  makers.push_back([] { return prints_only("metal", "Metal", "use the GPU through Vulkan (MoltenVK) or OpenCL"); });
+  makers.push_back([] { return make_printed_only_backend("metal"); });
 #else
   makers.push_back([] { return switched_off("metal", "Metal", "PRISM_METAL"); });
 #endif
@@ -76,7 +73,7 @@ std::vector<BackendMaker> backend_makers() {
 #if defined(PRISM_RUNS_SYCL)
   makers.push_back(make_sycl_backend);
 #elif defined(PRISM_HAS_SYCL)
-  makers.push_back([] { return prints_only("sycl", "SYCL", "use the GPU through Vulkan or OpenCL"); });
+  makers.push_back([] { return make_printed_only_backend("sycl"); });
 #else
   makers.push_back([] { return switched_off("sycl", "SYCL", "PRISM_SYCL"); });
 #endif
@@ -96,7 +93,7 @@ std::vector<BackendMaker> backend_makers() {
 #if defined(PRISM_RUNS_WEBGPU)
   makers.push_back(make_webgpu_backend);
 #elif defined(PRISM_HAS_WEBGPU)
-  makers.push_back([] { return prints_only("webgpu", "WebGPU", "use the GPU through Vulkan or OpenCL"); });
+  makers.push_back([] { return make_printed_only_backend("webgpu"); });
 #else
   makers.push_back([] { return switched_off("webgpu", "WebGPU", "PRISM_WEBGPU"); });
 #endif

@@ -31,8 +31,8 @@ class UnavailableBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_unavailable_backend(std::string name, std::string label, std::string reason,
-                                                  std::string next_step) {
+std::unique_ptr<Backend> make_unavailable_backend(std::string name, std::string label,
+                                                  std::string reason, std::string next_step) {
   return std::make_unique<UnavailableBackend>(std::move(name), std::move(label), std::move(reason),
                                               std::move(next_step));
 }

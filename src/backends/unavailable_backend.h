@@ -1,4 +1,5 @@
-// A backend that has no devices and says why: switched off, or not able to run kernels in this version.
+// A backend that has no devices and says why: switched off, or not able to run kernels in this
+// version.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,7 @@
 
 namespace prism {
 
-std::unique_ptr<Backend> make_unavailable_backend(std::string name, std::string label, std::string reason,
-                                                  std::string next_step);
+std::unique_ptr<Backend> make_unavailable_backend(std::string name, std::string label,
+                                                  std::string reason, std::string next_step);
 
 }  // namespace prism

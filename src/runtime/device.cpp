@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "runtime/capability_switches.h"
 #include "runtime/device_state.h"
 
 namespace prism {
@@ -95,11 +94,10 @@ Queue& Device::queue() const {
   return *state->default_queue;
 }
 
-void Device::switch_off(const std::vector<std::string>& capabilities) const {
-  const auto state = present(state_, "switch_off");
+void Device::use_capabilities(const ir::Capabilities& capabilities) const {
+  const auto state = present(state_, "use_capabilities");
   const std::scoped_lock lock(state->mutex);
-  for (const std::string& name : capabilities)
-    switch_off_capability(state->info.capabilities, name);
+  state->info.capabilities = capabilities;
   state->compiled.clear();
 }
 

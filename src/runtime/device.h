@@ -168,8 +168,9 @@ class Device {
     return values;
   }
   DeviceDriver& driver() const;
-  // Takes capabilities away, for good and for every handle: see self_check.h.
-  void switch_off(const std::vector<std::string>& capabilities) const;
+  // For self_check.h: kernels are from now on lowered for these, which must be part of what the
+  // driver has. For every handle of the device; not while other threads use it.
+  void use_capabilities(const ir::Capabilities& capabilities) const;
   explicit operator bool() const { return state_ != nullptr; }
 
  private:

@@ -1,0 +1,76 @@
+#include "cli/terminal.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace prism::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+std::optional<Clock::time_point> started;
+bool shown = false;
+
+// Letters a reader sees: bytes that continue a UTF-8 letter do not count.
+size_t width(const std::string& text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+std::string paint(Colour colour, const std::string& text, Stream stream) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  if ((no_colour && *no_colour) || !is_terminal(stream)) return text;
+  static constexpr const char* codes[] = {"31", "32", "33", "2", "1"};
+  return fmt::format("\033[{}m{}\033[0m", codes[static_cast<int>(colour)], text);
+}
+
+void progress(const std::string& text) {
+  if (!is_terminal(Stream::error)) return;
+  if (!started) started = Clock::now();
+  if (Clock::now() - *started < std::chrono::seconds(1)) return;
+  std::cerr << "\r\033[K" << text << std::flush;
+  shown = true;
+}
+
+void end_progress() {
+  if (shown) std::cerr << "\r\033[K" << std::flush;
+  started.reset();
+  shown = false;
+}
+
+std::string table(
+    const std::vector<std::string>& heading, const std::vector<std::vector<std::string>>& rows,
+    const std::function<std::string(const std::string&, const std::string&)>& paint_cell) {
+  std::vector<size_t> widths;
+  for (const std::string& cell : heading) widths.push_back(width(cell));
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  }
+  const auto line = [&](const std::vector<std::string>& cells, bool is_heading) {
+    std::string text;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const bool last = i + 1 == cells.size();
+      const std::string padded =
+          last ? cells[i] : cells[i] + std::string(widths[i] - width(cells[i]) + 2, ' ');
+      text += is_heading   ? paint(Colour::bold, padded)
+              : paint_cell ? paint_cell(cells[i], padded)
+                           : padded;
+    }
+    return text + "\n";
+  };
+  std::string text = line(heading, true);
+  for (const auto& row : rows) text += line(row, false);
+  return text;
+}
+
+std::string gigabytes(uint64_t bytes) {
+  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / (1ull << 30));
+}
+
+}  // namespace prism::cli

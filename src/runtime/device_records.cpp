@@ -1,0 +1,41 @@
+#include "runtime/device_records.h"
+
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/cache.h"
+
+namespace prism {
+namespace {
+
+std::string record_key(const DeviceInfo& info, const std::string& extra) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", info.id, info.name, info.card, info.driver,
+                     info.capabilities.key(), extra);
+}
+
+}  // namespace
+
+std::optional<DeviceRecord> read_device_record(const std::string& kind, const DeviceInfo& info,
+                                               const std::string& extra) {
+  const auto content = read_cached(kind, record_key(info, extra));
+  if (!content) return std::nullopt;
+  std::istringstream lines(
+      std::string(reinterpret_cast<const char*>(content->data()), content->size()));
+  DeviceRecord record;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t space = line.find(' ');
+    if (space == std::string::npos) return std::nullopt;
+    record[line.substr(0, space)] = line.substr(space + 1);
+  }
+  return record;
+}
+
+bool write_device_record(const std::string& kind, const DeviceInfo& info,
+                         const DeviceRecord& record, const std::string& extra) {
+  std::string text;
+  for (const auto& [name, value] : record) text += fmt::format("{} {}\n", name, value);
+  return write_cached(kind, record_key(info, extra), std::as_bytes(std::span(text)));
+}
+
+}  // namespace prism

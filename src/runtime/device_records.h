@@ -1,0 +1,22 @@
+// What is remembered of a device between runs, in the cache folder: small files of "name value"
+// lines.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "runtime/driver.h"
+
+namespace prism {
+
+using DeviceRecord = std::map<std::string, std::string>;  // no newlines in names or values
+
+// kind: "self-check", "calibration". The record counts only for this device with this driver and
+// capabilities, and for the same extra key.
+std::optional<DeviceRecord> read_device_record(const std::string& kind, const DeviceInfo& info,
+                                               const std::string& extra = "");
+bool write_device_record(const std::string& kind, const DeviceInfo& info,
+                         const DeviceRecord& record, const std::string& extra = "");
+
+}  // namespace prism

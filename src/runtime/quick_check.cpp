@@ -1,0 +1,60 @@
+// The quick self-check with its memory in the cache folder.
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/cache.h"
+#include "kernels/library.h"
+#include "runtime/capability_switches.h"
+#include "runtime/device_records.h"
+#include "runtime/self_check.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kKind = "self-check";
+
+// A verdict holds for the kernels it was reached with.
+const std::string& library_hash() {
+  static const std::string hash = [] {
+    std::string text;
+    for (const LibraryKernel& entry : kernel_library()) text += ir::to_text(entry.make());
+    return hash_text(text);
+  }();
+  return hash;
+}
+
+void switch_off(const Device& device, const std::string& names) {
+  if (names.empty()) return;
+  ir::Capabilities reduced = device.info().capabilities;
+  std::istringstream words(names);
+  for (std::string name; words >> name;) switch_off_capability(reduced, name);
+  device.use_capabilities(reduced);
+}
+
+}  // namespace
+
+void apply_known_self_check(const Device& device) {
+  // Keyed by what the driver says, not by what was already taken away.
+  const auto record = read_device_record(kKind, device.driver().info(), library_hash());
+  if (record && record->contains("off")) switch_off(device, record->at("off"));
+}
+
+std::string quick_self_check(const Device& device) {
+  const DeviceInfo& info = device.driver().info();
+  if (const auto record = read_device_record(kKind, info, library_hash())) {
+    if (record->contains("off")) switch_off(device, record->at("off"));
+    return record->contains("wrong") ? record->at("wrong") : "";
+  }
+  const SelfCheck check = self_check(device);
+  DeviceRecord record;
+  if (!check.switched_off.empty())
+    record["off"] = fmt::format("{}", fmt::join(check.switched_off, " "));
+  if (!check.right()) record["wrong"] = check.complaint();
+  write_device_record(kKind, info, record, library_hash());
+  return check.complaint();
+}
+
+}  // namespace prism
