@@ -1,0 +1,27 @@
+// What a Vulkan device adds to its capabilities for the SPIR-V printer: the bits of dialect_level.
+#pragma once
+
+#include <cstdint>
+
+namespace prism::spirv {
+
+// Float controls, each for values of 16, 32 and 64 bits. A mode is asked for only where its bit is
+// set.
+inline constexpr uint32_t kRoundEven16 = 1u
+                                         << 0;  // conversions and arithmetic round to nearest even
+inline constexpr uint32_t kRoundEven32 = 1u << 1;
+inline constexpr uint32_t kRoundEven64 = 1u << 2;
+inline constexpr uint32_t kPreserve16 =
+    1u << 3;  // signed zeros, infinities and NaN mean what they mean
+inline constexpr uint32_t kPreserve32 = 1u << 4;
+inline constexpr uint32_t kPreserve64 = 1u << 5;
+inline constexpr uint32_t kDenormals16 = 1u << 6;  // subnormal numbers are kept
+inline constexpr uint32_t kDenormals32 = 1u << 7;
+inline constexpr uint32_t kDenormals64 = 1u << 8;
+
+// Narrow integers in shared and private arrays. Without them such an array keeps 32 bits an
+// element.
+inline constexpr uint32_t kInt8 = 1u << 9;
+inline constexpr uint32_t kInt16 = 1u << 10;
+
+}  // namespace prism::spirv
