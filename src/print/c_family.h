@@ -1,0 +1,155 @@
+// The base of the printers whose language looks like C: names, expressions, statements and memory; a dialect adds
+// a table of names and a dozen hooks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/capabilities.h"
+#include "ir/kernel.h"
+#include "print/names.h"
+#include "print/prelude.h"
+#include "print/printer.h"
+
+namespace prism {
+
+// What a dialect calls things. Types are in the order of DType.
+struct CTable {
+  std::array<const char*, kDTypeCount> values;  // types of values
+  std::array<const char*, kDTypeCount> stored;  // types of elements in memory
+  const char* math_f32;   // how a math function is called, {} for its C name: "{}f"
+  const char* math_f64;
+  const char* math_f16;
+  const char* global_space = "";  // address space of pointers to buffers, with a space after it: "__global "
+  const char* shared_space = "";
+  const char* local_space = "";
+};
+
+class CFamily {
+ public:
+  CFamily(const ir::Kernel& kernel, const ir::Capabilities& capabilities, const CTable& table);
+  virtual ~CFamily() = default;
+  CFamily(const CFamily&) = delete;
+  CFamily& operator=(const CFamily&) = delete;
+
+  const std::string& entry() const { return entry_; }
+  // The kernel's function, without the prelude.
+  std::string function();
+  // Everything this dialect may print before kernels; what is used of it is found by name.
+  virtual std::vector<PreludeItem> prelude() const = 0;
+  virtual bool params_as_block() const { return false; }
+
+ protected:
+  using Op = ir::Op;
+  using Type = ir::Type;
+  using Inst = ir::Inst;
+  using Value = ir::Value;
+
+  // --- hooks every dialect fills
+  virtual std::string signature() = 0;                   // everything up to the opening brace
+  virtual std::string leaf(Op op, uint32_t axis) = 0;    // group_id, group_count, local_id, subgroup_id, subgroup_lane
+  virtual std::string barrier() = 0;                     // a statement
+  virtual std::string shared_array(const ir::Memory& memory, const std::string& name) = 0;  // a declaration
+  virtual std::string bitcast(Type to, Type from, const std::string& text) = 0;
+
+  // --- hooks with a default
+  virtual std::string prologue() { return {}; }          // statements that open the function
+  virtual std::string shared_memory();                   // declarations of all shared arrays
+  virtual std::string vector_type(Type type) const;      // values and stored elements alike: "prism_f32x4"
+  virtual std::string make_vector(Type type, const std::vector<std::string>& lanes) const;
+  virtual std::string widen(DType stored, const std::string& text) const;    // a stored element to a value
+  virtual std::string narrow(DType stored, const std::string& text) const;   // a value to a stored element
+  virtual std::string operation(const Inst& inst, DType result, DType argument,
+                                const std::vector<std::string>& args);        // one lane
+  virtual std::string atomic(const Inst& inst, const std::string& pointer, const std::vector<std::string>& args);
+  virtual std::string subgroup(const Inst& inst, const std::vector<std::string>& args);
+  virtual std::string subgroup_function(const std::string& name, DType type) const;
+  virtual std::string load_scalar(const ir::Memory& memory, const std::string& name, const std::string& index);
+  virtual std::string param(uint32_t index) const { return param_names_[index]; }
+  virtual std::string unroll() const { return "#pragma unroll"; }
+  // async_*, fragment_*, wait_previous, launch_next. Returns false when the dialect has no such thing.
+  virtual bool special(const Inst&) { return false; }
+
+  // --- what hooks use
+  std::string value_type(Type type) const;
+  std::string unsigned_type(DType type) const;
+  std::string literal(DType type, uint64_t bits);
+  std::string use(Value value);   // the value's text, once
+  std::string atom(Value value);  // the value's text, fit to stand several times
+  const Type& type_of(Value value) const { return kernel_.values[value]; }
+  std::string space(const ir::Memory& memory) const;
+  std::string pointer(uint32_t memory, const std::string& type, const std::string& index, bool writes) const;
+  std::string element(uint32_t memory, const std::string& index);                      // a widened load
+  void store_element(uint32_t memory, const std::string& index, const std::string& value);  // narrowed
+  void line(const std::string& text);
+  void open(const std::string& text);   // "text {"
+  void close(const std::string& end = "}");
+  void flush();                         // pending values that read memory are written down
+  void block(const ir::Block& block);
+  std::string yielded(const ir::Block& block);  // prints a block and returns the text of what it yields
+  void set_value(Value value, const std::string& text) { slots_[value] = {text, false, false}; }
+  std::string math(const char* name, DType type, const std::string& args) const;
+  std::vector<uint32_t> ordered_buffers() const;  // memory indices in binding order, pieces one after another
+  [[noreturn]] void cannot(const Inst& inst) const;
+
+  const ir::Kernel& kernel_;
+  const ir::Capabilities& capabilities_;
+  const CTable& table_;
+  Names names_;
+  std::string entry_;
+  std::vector<std::string> param_names_, memory_names_, variable_names_, fragment_names_;
+
+ private:
+  struct Slot {
+    std::string text;
+    bool pending = false;  // not yet written down
+    bool reads = false;    // depends on memory or a variable
+  };
+
+  void count_uses();
+  void declare_leaves();
+  void instruction(const Inst& inst);
+  void expression(const Inst& inst);
+  void statement(const Inst& inst);
+  void define(Value value, const std::string& text, const std::string& hint, bool inline_allowed = true);
+  void write_down(Value value, const std::string& hint);
+  std::string lane(Value value, uint32_t index);
+  std::string scalar(const Inst& inst);
+  void load(const Inst& inst);
+  void load_vector(const Inst& inst);
+  void load_words(const Inst& inst);
+  void store(const Inst& inst);
+  void store_words(const Inst& inst);
+  void vector_expression(const Inst& inst);
+  void if_statement(const Inst& inst);
+  void for_statement(const Inst& inst);
+  void while_statement(const Inst& inst);
+  void raw_statement(const Inst& inst);
+
+  std::string out_;
+  int depth_ = 0;
+  bool reads_ = false;  // what has been used since the instruction began reads memory
+  std::vector<Slot> slots_;
+  std::vector<Value> pending_reads_;
+  std::vector<uint32_t> uses_;
+  std::vector<bool> dead_, used_in_place_;
+  std::array<std::string, 16> leaves_;
+};
+
+// Text without its outer pair of parentheses, where it has one.
+std::string bare(const std::string& text);
+
+// The printers by dialect, for many kernels in one text.
+std::unique_ptr<CFamily> make_cuda_printer(const ir::Kernel&, const ir::Capabilities&);
+std::unique_ptr<CFamily> make_hip_printer(const ir::Kernel&, const ir::Capabilities&);
+std::unique_ptr<CFamily> make_opencl_printer(const ir::Kernel&, const ir::Capabilities&);
+std::unique_ptr<CFamily> make_metal_printer(const ir::Kernel&, const ir::Capabilities&);
+std::unique_ptr<CFamily> make_sycl_printer(const ir::Kernel&, const ir::Capabilities&);
+
+// One kernel with the part of the prelude that it uses.
+PrintedKernel print_alone(CFamily& printer);
+
+}  // namespace prism

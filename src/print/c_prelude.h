@@ -1,0 +1,35 @@
+// Prelude items that several dialects share, made from a dialect's own spellings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "print/prelude.h"
+
+namespace prism {
+
+struct CTable;
+
+// What stands before a function of the prelude: "static __device__ __forceinline__ ".
+struct CFunctions {
+  std::string qualifier;
+  const CTable* table = nullptr;
+};
+
+// Vectors as structs prism_TYPExN for C++ dialects, aligned like the hardware's own; attribute stands after "struct".
+std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& attribute);
+
+// extract_bits, insert_bits and bf16 conversions; the two names are functions of the dialect.
+std::vector<PreludeItem> bit_functions(const CFunctions& functions, const std::string& f32_to_bits,
+                                       const std::string& bits_to_f32);
+
+// prism_combine_OP(a, b) for C++ dialects: what reductions and scans fold with.
+std::vector<PreludeItem> combine_templates(const CFunctions& functions);
+
+// Reductions and scans as templates over the subgroup's size, out of the dialect's prism_shuffle<size>,
+// prism_shuffle_xor<size> and prism_lane<size>.
+std::vector<PreludeItem> subgroup_templates(const CFunctions& functions);
+
+void append(std::vector<PreludeItem>& items, std::vector<PreludeItem> more);
+
+}  // namespace prism

@@ -1,0 +1,49 @@
+// The CUDA printer's class, shared by its two files: the language, and matrix fragments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "print/c_family.h"
+
+namespace prism {
+
+class CudaPrinter final : public CFamily {
+ public:
+  CudaPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
+  std::vector<PreludeItem> prelude() const override;
+
+ protected:
+  std::string signature() override;
+  std::string prologue() override;
+  std::string leaf(Op op, uint32_t axis) override;
+  std::string barrier() override { return "__syncthreads();"; }
+  std::string shared_memory() override;
+  std::string shared_array(const ir::Memory& memory, const std::string& name) override;
+  std::string bitcast(Type to, Type from, const std::string& text) override;
+  std::string load_scalar(const ir::Memory& memory, const std::string& name, const std::string& index) override;
+  std::string subgroup_function(const std::string& name, DType type) const override;
+  bool special(const Inst& inst) override;
+
+ private:
+  bool fragment(const Inst& inst);
+  void async_copy(const Inst& inst);
+  void fill(const Inst& inst);
+  void load_accumulator(const Inst& inst);
+  void store_accumulator(const Inst& inst);
+  bool load_by_matrix(const Inst& inst, const std::string& index, const std::string& stride);
+  void load_operand(const Inst& inst);
+  void store_operand(const Inst& inst);
+  void map(const Inst& inst);
+  bool is_aligned(const Inst& inst, uint32_t elements) const;
+  std::string place(const Inst& inst, const std::string& row, const std::string& column, const std::string& index,
+                    const std::string& stride) const;
+
+  bool overlaps_ = false;                // the kernel may start before the launch ahead of it has ended
+  std::vector<uint32_t> multiples_;      // of each value, when fragments need it
+};
+
+// Prelude items for fragments; needs the f16 and bf16 items before it.
+std::vector<PreludeItem> cuda_fragment_prelude(uint32_t level, const std::string& qualifier);
+
+}  // namespace prism

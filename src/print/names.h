@@ -1,0 +1,21 @@
+// Makes identifiers that are legal and unique in every language of the C family.
+#pragma once
+
+#include <set>
+#include <string>
+
+namespace prism {
+
+class Names {
+ public:
+  // An identifier close to `wanted` that was not given out before.
+  std::string unique(const std::string& wanted);
+
+ private:
+  std::set<std::string> taken_;
+};
+
+// `text` made of letters, digits and single underscores, starting with a letter.
+std::string legal_identifier(const std::string& text);
+
+}  // namespace prism
