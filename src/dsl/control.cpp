@@ -57,6 +57,13 @@ Kernel kernel(const std::string& name, uint32_t group_size, const std::function<
   return built;
 }
 
+void require_subgroup_size(uint32_t size, Where where) {
+  ir::Kernel& k = builder().kernel();
+  if (size < 4 || size > 64 || (size & (size - 1)) != 0 || k.group_size % size != 0)
+    builder().fail(where, fmt::format("subgroups of {} in groups of {}: a power of two from 4 to 64 that divides the group", size, k.group_size));
+  k.required_subgroup_size = size;
+}
+
 Value group_id(uint32_t axis) { return leaf(Op::group_id, checked_axis(axis)); }
 Value group_count(uint32_t axis) { return leaf(Op::group_count, checked_axis(axis)); }
 Value local_id() { return leaf(Op::local_id); }

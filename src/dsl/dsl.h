@@ -170,6 +170,7 @@ In weights(const std::string& name, DType type, Where where = {});  // constant 
 Array out(const std::string& name, DType type, Where where = {});
 Array inout(const std::string& name, DType type, Where where = {});
 Value param(const std::string& name, DType type, Where where = {});
+void require_subgroup_size(uint32_t size, Where where = {});  // the kernel is written for this size: 8, 16, 32 or 64
 Array shared(DType type, uint64_t length, const std::string& name = "tile", Where where = {});
 Array local(DType type, uint64_t length, const std::string& name = "own", Where where = {});
 

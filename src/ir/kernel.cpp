@@ -89,8 +89,8 @@ class TextWriter {
   explicit TextWriter(const Kernel& kernel) : kernel_(kernel) {}
 
   std::string write() {
-    out_ += fmt::format("kernel {} group {} subgroup {}{}\n", kernel_.name, kernel_.group_size,
-                        kernel_.subgroup_size, kernel_.folded ? " folded" : "");
+    out_ += fmt::format("kernel {} group {} subgroup {} required {}{}\n", kernel_.name, kernel_.group_size,
+                        kernel_.subgroup_size, kernel_.required_subgroup_size, kernel_.folded ? " folded" : "");
     for (const Param& p : kernel_.params) out_ += fmt::format("  param {} {}\n", dtype_name(p.type), p.name);
     for (const Memory& m : kernel_.memories) write_memory(m);
     for (const Variable& v : kernel_.variables) out_ += fmt::format("  variable {} {}\n", type_name(v.type), v.name);

@@ -205,6 +205,8 @@ struct Kernel {
   Block body;
   Location where;
 
+  // The kernel is written for subgroups of this size (0: any); lowering emulates them where they are not to be had.
+  uint32_t required_subgroup_size = 0;
   // Set by lowering: the subgroup size the kernel was specialised for (0: it uses none).
   uint32_t subgroup_size = 0;
   // Set by lowering: the last three params are the true group counts and the grid arrives folded.

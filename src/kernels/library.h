@@ -22,6 +22,8 @@ struct KernelCase {
   std::vector<std::vector<std::byte>> buffers;  // contents before the launch; outputs hold poison
   // Expected contents of each buffer after the launch as float64, one a stored element; empty: not compared.
   std::vector<std::vector<double>> expected;
+  // Instead of expected, for contents too large to list: empty when right, else one line.
+  std::function<std::string(std::span<const std::vector<std::byte>>)> verify;
   double tolerance = 0;                         // normalised mean square error allowed; 0: every bit equal
   double work_bytes = 0;                        // moved, for timing
   double work_operations = 0;                   // floating point, for timing

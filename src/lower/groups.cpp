@@ -1,4 +1,6 @@
 // Grids beyond a device's limits, reductions over a group, and subgroup operations where there are none.
+#include <algorithm>
+
 #include "lower/passes.h"
 #include "lower/reduce.h"
 #include "lower/rewriter.h"
@@ -69,7 +71,7 @@ class LowerGroupReduce : public Rewriter {
 
   // Each subgroup reduces, then every subgroup reduces the partial results.
   Value by_subgroups(ReduceOp op, Value value) {
-    const uint32_t size = capabilities_.subgroup_size, count = source().group_size / size;
+    const uint32_t size = subgroup_size_for(source(), capabilities_), count = source().group_size / size;
     const Value partial = subgroup_reduce(op, to_stored(value));
     if (count == 1) return partial;
     const Array parts = scratch(partial.element(), count);
@@ -198,10 +200,16 @@ class LowerSubgroups : public Rewriter {
 }  // namespace
 
 bool has_subgroups(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
+  const uint32_t required = kernel.required_subgroup_size;
+  if (required && capabilities.subgroup_size > 0 && required != capabilities.subgroup_size) {
+    const auto& sizes = capabilities.subgroup_sizes;
+    return std::find(sizes.begin(), sizes.end(), required) != sizes.end();
+  }
   return capabilities.subgroup_size > 0 && kernel.group_size % capabilities.subgroup_size == 0;
 }
 
 uint32_t subgroup_size_for(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
+  if (kernel.required_subgroup_size) return kernel.required_subgroup_size;
   if (has_subgroups(kernel, capabilities)) return capabilities.subgroup_size;
   uint32_t size = kLogicalSubgroup;
   while (size > kernel.group_size) size /= 2;
