@@ -1,0 +1,300 @@
+// Launches, copies, events; failures kept until the wait.
+#include "backends/opencl/opencl_queue.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace prism::opencl {
+namespace {
+
+// A write of at most this many bytes is copied aside and does not wait for what was launched before
+// it.
+constexpr size_t kStagedBytes = 64 << 10;
+// Beyond this many unfinished commands the host waits: deeper queues keep no device busier.
+constexpr size_t kMostPending = 1024;
+
+Handle<cl_event> owned(const Context& context, cl_event event) {
+  return {event, [api = context.api](cl_event e) { api->clReleaseEvent(e); }};
+}
+
+cl_int status_of(const Context& context, cl_event event) {
+  cl_int status = CL_QUEUED;
+  const cl_int code = context.api->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                  sizeof(status), &status, nullptr);
+  return code == CL_SUCCESS ? status : code;
+}
+
+Memory& as_memory(MemoryDriver& memory) { return static_cast<Memory&>(memory); }
+
+RecordedLaunch sizes_of(const LaunchCall& call) {
+  RecordedLaunch launch;
+  launch.lanes = {size_t{call.groups[0]} * call.kernel->group_size, call.groups[1], call.groups[2]};
+  launch.group = {call.kernel->group_size, 1, 1};
+  return launch;
+}
+
+bool is_empty(const LaunchCall& call) {
+  return call.groups[0] == 0 || call.groups[1] == 0 || call.groups[2] == 0;
+}
+
+}  // namespace
+
+Event::Event(std::shared_ptr<Context> context, Handle<cl_event> event)
+    : context_(std::move(context)), event_(std::move(event)) {}
+
+void Event::wait() {
+  const cl_event event = event_.get();
+  check(context_->api->clWaitForEvents(1, &event), context_->label() + ": waiting for an event");
+}
+
+bool Event::done() { return status_of(*context_, event_.get()) <= CL_COMPLETE; }
+
+cl_ulong Event::reached_ns() const {
+  cl_ulong time = 0;
+  check(context_->api->clGetEventProfilingInfo(event_.get(), CL_PROFILING_COMMAND_END, sizeof(time),
+                                               &time, nullptr),
+        context_->label() + ": reading an event's time");
+  return time;
+}
+
+double Event::ms_since(EventDriver& earlier) {
+  wait();
+  earlier.wait();
+  const cl_ulong end = reached_ns(), start = static_cast<Event&>(earlier).reached_ns();
+  return (static_cast<double>(end) - static_cast<double>(start)) * 1e-6;
+}
+
+Queue::Queue(std::shared_ptr<Context> context)
+    : context_(std::move(context)), queue_(context_->make_queue()) {}
+
+Queue::~Queue() { context_->api->clFinish(queue_.get()); }  // staged writes must have been read
+
+void Queue::not_while_recording(const char* what) const {
+  if (recording_)
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: {} while recording: only launches and device copies can be recorded",
+                    context_->label(), what));
+}
+
+void Queue::keep_failure(cl_int code, const std::string& name) {
+  if (failure_) return;
+  failure_ = std::make_exception_ptr(
+      Error(error_code_of(code), fmt::format("{}: {} failed: the driver answered {} ({})",
+                                             context_->label(), name, code_name(code), code)));
+}
+
+void Queue::note(cl_int code, cl_event event, const std::string& name,
+                 std::vector<std::byte> staged) {
+  if (code != CL_SUCCESS) return keep_failure(code, name);
+  pending_.push_back({owned(*context_, event), name, std::move(staged)});
+  settle();
+}
+
+void Queue::settle() {
+  while (!pending_.empty()) {
+    const cl_event oldest = pending_.front().event.get();
+    if (pending_.size() > kMostPending) context_->api->clWaitForEvents(1, &oldest);
+    const cl_int status = status_of(*context_, oldest);
+    if (status > CL_COMPLETE) return;
+    if (status < CL_COMPLETE) keep_failure(status, pending_.front().name);
+    pending_.pop_front();
+  }
+}
+
+void Queue::finish() {
+  const cl_int code = context_->api->clFinish(queue_.get());
+  // The first command that failed is the one to name; clFinish may only say that something did.
+  std::string names;
+  for (const Pending& pending : pending_) {
+    const cl_int status = status_of(*context_, pending.event.get());
+    if (status < CL_COMPLETE) keep_failure(status, pending.name);
+    if (names.find(pending.name) == std::string::npos && names.size() < 200)
+      names += (names.empty() ? "" : ", ") + pending.name;
+  }
+  if (code != CL_SUCCESS) keep_failure(code, names.empty() ? "the queue" : "one of " + names);
+  pending_.clear();
+}
+
+void Queue::wait() {
+  finish();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Queue::write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) {
+  not_while_recording("writing");
+  Memory& memory = as_memory(to);
+  memory.check_range("writing", offset, from.size());
+  if (from.empty()) return;
+  const bool stage = from.size() <= kStagedBytes;
+  std::vector<std::byte> staged;
+  if (stage) staged.assign(from.begin(), from.end());
+  cl_event event = nullptr;
+  const cl_int code = context_->api->clEnqueueWriteBuffer(
+      queue_.get(), memory.buffer(), stage ? CL_FALSE : CL_TRUE, static_cast<size_t>(offset),
+      from.size(), stage ? staged.data() : from.data(), 0, nullptr, &event);
+  note(code, event, "writing a buffer", std::move(staged));
+}
+
+void Queue::read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) {
+  not_while_recording("reading");
+  Memory& memory = as_memory(from);
+  memory.check_range("reading", offset, to.size());
+  if (!to.empty()) {
+    const cl_int code = context_->api->clEnqueueReadBuffer(queue_.get(), memory.buffer(), CL_TRUE,
+                                                           static_cast<size_t>(offset), to.size(),
+                                                           to.data(), 0, nullptr, nullptr);
+    if (code != CL_SUCCESS) keep_failure(code, "reading a buffer");
+  }
+  wait();
+}
+
+void Queue::enqueue_copy(const Recording::Step& step) {
+  cl_event event = nullptr;
+  const cl_int code = context_->api->clEnqueueCopyBuffer(
+      queue_.get(), step.copy_from, step.copy_to, static_cast<size_t>(step.from_offset),
+      static_cast<size_t>(step.to_offset), static_cast<size_t>(step.bytes), 0, nullptr, &event);
+  note(code, event, "copying a buffer");
+}
+
+void Queue::copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
+                 uint64_t bytes) {
+  Memory &target = as_memory(to), &source = as_memory(from);
+  target.check_range("copying to", to_offset, bytes);
+  source.check_range("copying from", from_offset, bytes);
+  if (bytes == 0) return;
+  Recording::Step step;
+  step.name = "copy";
+  step.copy_to = target.buffer();
+  step.copy_from = source.buffer();
+  step.to_offset = to_offset;
+  step.from_offset = from_offset;
+  step.bytes = bytes;
+  if (recording_)
+    recording_->steps.push_back(std::move(step));
+  else
+    enqueue_copy(step);
+}
+
+void Queue::set_arguments(cl_kernel kernel, const LaunchCall& call) {
+  cl_uint index = 0;
+  const auto set = [&](size_t bytes, const void* value) {
+    const cl_int code = context_->api->clSetKernelArg(kernel, index, bytes, value);
+    if (code != CL_SUCCESS)
+      check(code, fmt::format("{}: argument {} of kernel {}", context_->label(), index,
+                              call.kernel->name));
+    ++index;
+  };
+  for (const Binding& binding : call.bindings) {
+    const cl_mem memory = as_memory(*binding.memory).at(binding.offset, binding.bytes);
+    set(sizeof(memory), &memory);
+  }
+  for (uint32_t param : call.params) set(sizeof(param), &param);
+}
+
+void Queue::enqueue(const std::string& name, cl_kernel kernel, const RecordedLaunch& launch) {
+  cl_event event = nullptr;
+  const cl_int code =
+      context_->api->clEnqueueNDRangeKernel(queue_.get(), kernel, 3, nullptr, launch.lanes.data(),
+                                            launch.group.data(), 0, nullptr, &event);
+  note(code, event, "kernel " + name);
+}
+
+void Queue::launch(const LaunchCall& call) {
+  auto& program = static_cast<Program&>(*call.program);
+  if (is_empty(call)) return;
+  if (recording_) {
+    Recording::Step step;
+    step.name = call.kernel->name;
+    step.kernel = program.make_kernel();
+    set_arguments(step.kernel.get(), call);
+    step.launch = sizes_of(call);
+    step.launch.kernel = step.kernel.get();
+    recording_->steps.push_back(std::move(step));
+    return;
+  }
+  const std::lock_guard guard(program.arguments_lock());
+  set_arguments(program.kernel(), call);
+  enqueue(call.kernel->name, program.kernel(), sizes_of(call));
+}
+
+std::unique_ptr<EventDriver> Queue::record_event() {
+  not_while_recording("recording an event");
+  cl_event event = nullptr;
+  check(context_->api->clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event),
+        context_->label() + ": recording an event");
+  auto made = std::make_unique<Event>(context_, owned(*context_, event));
+  context_->api->clFlush(queue_.get());
+  return made;
+}
+
+void Queue::begin_recording() {
+  not_while_recording("beginning to record");
+  recording_ = std::make_unique<Recording>();
+  recording_->context = context_;
+  recording_->queue = queue_.get();
+}
+
+std::unique_ptr<RecordingDriver> Queue::end_recording() {
+  if (!recording_)
+    throw Error(ErrorCode::kInvalidArgument,
+                context_->label() + ": ending a recording that was not begun");
+  std::unique_ptr<Recording> made = std::move(recording_);
+  // Runs of launches become command buffers; copies stay outside, because their function changed
+  // its parameters between versions of the extension.
+  const CommandBuffers* buffers = context_->command_buffers();
+  for (size_t first = 0; first < made->steps.size();) {
+    size_t last = first + 1;
+    while (last < made->steps.size() && made->steps[last].is_copy() == made->steps[first].is_copy())
+      ++last;
+    Recording::Segment segment;
+    segment.first = first;
+    segment.last = last;
+    if (buffers && !made->steps[first].is_copy()) {
+      std::vector<RecordedLaunch> launches;
+      for (size_t i = first; i < last; ++i) launches.push_back(made->steps[i].launch);
+      segment.buffer = buffers->record(queue_.get(), launches);
+    }
+    made->segments.push_back(std::move(segment));
+    first = last;
+  }
+  return made;
+}
+
+// False where the loop must do it: no command buffer, one of another queue, or one that still runs
+// and may not overlap.
+bool Queue::enqueue_segment(Recording& recording, Recording::Segment& segment) {
+  if (!segment.buffer || recording.queue != queue_.get()) return false;
+  const CommandBuffers* buffers = context_->command_buffers();
+  if (!buffers->overlap() && segment.running &&
+      status_of(*context_, segment.running.get()) > CL_COMPLETE)
+    return false;
+  cl_event event = nullptr, kept = nullptr;
+  if (buffers->enqueue(segment.buffer.get(), &event) != CL_SUCCESS) return false;
+  // Two owners: the segment asks whether it still runs, the queue whether it failed.
+  if (!buffers->overlap() && context_->api->clRetainEvent(event) == CL_SUCCESS) kept = event;
+  segment.running = kept ? owned(*context_, kept) : Handle<cl_event>();
+  note(CL_SUCCESS, event,
+       fmt::format("kernel {} or one of the {} recorded with it",
+                   recording.steps[segment.first].name, segment.last - segment.first));
+  return true;
+}
+
+void Queue::replay(RecordingDriver& recorded) {
+  not_while_recording("replaying");
+  auto& recording = static_cast<Recording&>(recorded);
+  for (Recording::Segment& segment : recording.segments) {
+    if (enqueue_segment(recording, segment)) continue;
+    for (size_t i = segment.first; i < segment.last; ++i) {
+      const Recording::Step& step = recording.steps[i];
+      if (step.is_copy())
+        enqueue_copy(step);
+      else
+        enqueue(step.name, step.kernel.get(), step.launch);
+    }
+  }
+  context_->api->clFlush(queue_.get());
+}
+
+}  // namespace prism::opencl

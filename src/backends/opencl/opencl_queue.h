@@ -1,0 +1,95 @@
+// An in-order queue with device timestamps; what it records is replayed by the driver or by a loop.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/opencl/opencl_command_buffer.h"
+#include "backends/opencl/opencl_device.h"
+#include "backends/opencl/opencl_program.h"
+
+namespace prism::opencl {
+
+class Event final : public EventDriver {
+ public:
+  Event(std::shared_ptr<Context> context, Handle<cl_event> event);
+  void wait() override;
+  bool done() override;
+  double ms_since(EventDriver& earlier) override;
+
+ private:
+  cl_ulong reached_ns() const;
+  std::shared_ptr<Context> context_;
+  Handle<cl_event> event_;
+};
+
+// A launch with a kernel object of its own, or a copy; and command buffers for runs of launches.
+class Recording final : public RecordingDriver {
+ public:
+  struct Step {
+    std::string name;  // of the kernel; "copy" for a copy
+    Handle<cl_kernel> kernel;
+    RecordedLaunch launch;
+    cl_mem copy_to = nullptr, copy_from = nullptr;
+    uint64_t to_offset = 0, from_offset = 0, bytes = 0;
+    bool is_copy() const { return !kernel; }
+  };
+  struct Segment {  // steps [first, last), by one command buffer where there is one
+    size_t first = 0, last = 0;
+    Handle<CommandBuffers::Buffer> buffer;
+    Handle<cl_event> running;  // the newest enqueue of the buffer
+  };
+  std::shared_ptr<Context> context;
+  std::vector<Step> steps;
+  std::vector<Segment> segments;
+  cl_command_queue queue = nullptr;  // the command buffers are for this one
+};
+
+class Queue final : public QueueDriver {
+ public:
+  explicit Queue(std::shared_ptr<Context> context);
+  ~Queue() override;
+  void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override;
+  void read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) override;
+  void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
+            uint64_t bytes) override;
+  void launch(const LaunchCall& call) override;
+  std::unique_ptr<EventDriver> record_event() override;
+  void wait() override;
+  void begin_recording() override;
+  std::unique_ptr<RecordingDriver> end_recording() override;
+  void replay(RecordingDriver& recording) override;
+
+ private:
+  // Work handed to the driver and not yet known to have ended.
+  struct Pending {
+    Handle<cl_event> event;
+    std::string name;
+    std::vector<std::byte> staged;  // what a write still reads
+  };
+
+  void not_while_recording(const char* what) const;
+  void set_arguments(cl_kernel kernel, const LaunchCall& call);
+  void enqueue(const std::string& name, cl_kernel kernel, const RecordedLaunch& launch);
+  void enqueue_copy(const Recording::Step& step);
+  bool enqueue_segment(Recording& recording, Recording::Segment& segment);
+  // Notes the outcome of one enqueue: its event, or its failure.
+  void note(cl_int code, cl_event event, const std::string& name,
+            std::vector<std::byte> staged = {});
+  void keep_failure(cl_int code, const std::string& name);
+  // Forgets what has ended; waits for the oldest when too much is under way.
+  void settle();
+  void finish();
+
+  std::shared_ptr<Context> context_;
+  Handle<cl_command_queue> queue_;
+  std::deque<Pending> pending_;
+  std::exception_ptr failure_;  // the first since the last wait
+  std::unique_ptr<Recording> recording_;
+};
+
+}  // namespace prism::opencl
