@@ -114,7 +114,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
     subgroups({32}, 32);
     c.shared_bytes = 32 << 10;
   } else {  // wgsl
-    c.storage_8 = c.storage_16 = c.storage_f16 = c.storage_bf16 = c.math_i64 = false;
+    c.storage_8 = c.storage_16 = c.storage_f16 = c.storage_bf16 = c.narrow_arrays = c.math_i64 = false;
     c.raw_atomic_buffers = true;
     c.max_groups = {65535, 65535, 65535};
     c.max_group_size = 256;
