@@ -13,7 +13,10 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples:
   prism devices                            what this machine has, and which device would be used
-  PRISM_DEVICE=vulkan:0 prism devices      the same with one device named
+  prism check                              does every device compute right?
+  prism kernel show row_softmax --lang cuda
+  prism kernel run matmul_f32 --device vulkan:0
+  prism calibrate                          measure, so that the fastest device is chosen
 
 Exit status: 0 right, 1 a check failed, 2 a wrong call. Variables: PRISM_DEVICE, PRISM_BACKENDS, PRISM_CACHE_DIR, PRISM_DUMP, NO_COLOR.)";
 
@@ -25,13 +28,18 @@ int status_of(const Error& error) {
 
 }  // namespace
 
+std::string version() { return PRISM_VERSION; }
+
 int run(int count, const char* const* words) {
   CLI::App app("Runs one kernel source on every processor of this machine.", "prism");
   int status = kRight;
-  app.set_version_flag("--version", "prism " PRISM_VERSION, "print the version");
+  app.set_version_flag("--version", "prism " + version(), "print the version");
   app.footer(kFooter);
   app.require_subcommand(1);
-  add_devices_command(app, &status);
+  for (const auto add : {add_devices_command, add_check_command, add_kernel_command,
+                         add_calibrate_command, add_setup_command, add_report_command}) {
+    add(app, &status);
+  }
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {

@@ -12,5 +12,12 @@ inline constexpr int kRight = 0, kFailed = 1, kWrongCall = 2;
 
 // Each adds its command; the command leaves its exit status in *status.
 void add_devices_command(CLI::App& app, int* status);
+void add_kernel_command(CLI::App& app, int* status);  // list, show, run
+void add_kernel_show_command(CLI::App& kernel, int* status);
+void add_kernel_run_command(CLI::App& kernel, int* status);
+void add_check_command(CLI::App& app, int* status);
+void add_calibrate_command(CLI::App& app, int* status);
+void add_setup_command(CLI::App& app, int* status);
+void add_report_command(CLI::App& app, int* status);
 
 }  // namespace prism::cli

@@ -5,8 +5,10 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "runtime/calibrate.h"
 #include "runtime/registry.h"
 #include "runtime/selection.h"
+#include "runtime/self_check.h"
 
 namespace prism {
 namespace {
@@ -16,9 +18,18 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-Candidates candidates() {
-  Candidates all{discover_backends(), environment("PRISM_DEVICE"), {}, {}};
-  return all;
+Candidates candidates(Work work = Work::balanced) {
+  const auto measured = [work](const DeviceInfo& info) -> std::optional<double> {
+    const auto calibration = known_calibration(info);
+    return calibration ? std::optional(reference_seconds(*calibration, work)) : std::nullopt;
+  };
+  return {discover_backends(), environment("PRISM_DEVICE"), quick_self_check, measured};
+}
+
+Choice choose(const Candidates& all, const std::string& spelling, uint64_t bytes = 0) {
+  Choice choice = choose_from(all, spelling, bytes);
+  if (!choice.device.info().is_cpu) apply_known_self_check(choice.device);
+  return choice;
 }
 
 }  // namespace
@@ -46,16 +57,18 @@ std::string backend_summary() {
 
 void print_backend_summary(std::ostream& out) { out << backend_summary(); }
 
-Choice choose_device(const std::string& spelling) { return choose_from(candidates(), spelling); }
+Choice choose_device(const std::string& spelling, Work work) {
+  return choose(candidates(work), spelling);
+}
 
 Device init_backend(BackendPreference preference) {
-  return choose_from(candidates(), backend_of(preference)).device;
+  return choose(candidates(), backend_of(preference)).device;
 }
 
 Device best_available_backend() { return init_backend(BackendPreference::Auto); }
 
 Device init_backend_with_memory_check(BackendPreference preference, uint64_t bytes) {
-  return choose_from(candidates(), backend_of(preference), bytes).device;
+  return choose(candidates(), backend_of(preference), bytes).device;
 }
 
 Device Device::cpu() { return choose_device("cpu").device; }

@@ -22,7 +22,8 @@ struct BackendReport {
   std::vector<std::shared_ptr<DeviceDriver>> devices;
 };
 
-// Every backend of this build in preference order, found once per process. PRISM_BACKENDS limits it.
+// Every backend of this build in preference order, found once per process. PRISM_BACKENDS limits
+// it.
 const std::vector<BackendReport>& discover_backends();
 
 std::string backend_summary();
@@ -41,7 +42,10 @@ struct Choice {
   Device device;
   std::vector<Rejection> rejected;
 };
-Choice choose_device(const std::string& spelling = "auto");  // honours PRISM_DEVICE when spelling is auto
+// What a device is wanted for: the measurement that decides between devices.
+enum class Work { balanced, bandwidth, f32, f16, latency };
+// Honours PRISM_DEVICE when spelling is auto.
+Choice choose_device(const std::string& spelling = "auto", Work work = Work::balanced);
 
 // The backend list hands its makers to the registry (src/backends/backends.cpp).
 using BackendMaker = std::unique_ptr<Backend> (*)();

@@ -9,29 +9,10 @@
 #include "kernels/library.h"
 #include "lower/lower.h"
 #include "runtime/capability_switches.h"
+#include "runtime/case_run.h"
 
 namespace prism {
 namespace {
-
-// Launches one case; empty when right, else where it is wrong. Throws what the device throws.
-std::string run_case(const Device& device, const ir::Kernel& kernel, const KernelCase& one) {
-  const Program program = device.compile(kernel);
-  Queue& queue = device.queue();
-  std::vector<Buffer> buffers;
-  for (const auto& content : one.buffers) buffers.push_back(device.upload(content));
-  std::vector<ParamValue> params;
-  for (size_t i = 0; i < one.params.size(); ++i) {
-    ParamValue value(one.params[i]);
-    if (i < kernel.params.size()) value.type = kernel.params[i].type;
-    params.push_back(value);
-  }
-  queue.launch(program, one.groups, buffers, params);
-  queue.wait();
-  std::vector<std::vector<std::byte>> contents;
-  for (const Buffer& buffer : buffers) contents.push_back(device.download<std::byte>(buffer));
-  const std::string wrong = compare(one, kernel, contents);
-  return wrong.empty() ? "" : fmt::format("{}: {}", one.name, wrong);
-}
 
 void check_cases(const Device& device, const ir::Kernel& kernel,
                  const std::vector<KernelCase>& cases, KernelCheck& result) {
@@ -45,10 +26,10 @@ void check_cases(const Device& device, const ir::Kernel& kernel,
         continue;
       }
       ++result.cases;
-      const std::string wrong = run_case(device, kernel, one);
+      const std::string wrong = compare(one, kernel, run_case(device, kernel, one));
       if (wrong.empty()) continue;
       result.outcome = CheckOutcome::wrong;
-      result.detail = wrong;
+      result.detail = fmt::format("{}: {}", one.name, wrong);
       return;
     } catch (const Error& error) {
       const bool skip =

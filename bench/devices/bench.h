@@ -1,0 +1,33 @@
+// One line of the bench: what was measured, the peer beside it, and the share that must be reached.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace prism::bench {
+
+struct Line {
+  std::string device;
+  std::string what;
+  std::string unit;
+  double figure = 0;
+  std::string peer;  // "the queue's own copy", "cuBLAS", "limit"; empty: none here
+  double peer_figure = 0;
+  bool less_is_better = false;
+  std::optional<double>
+      floor;  // share of the peer that must be reached; for limits the limit itself
+  std::string note;
+
+  double share() const { return peer_figure > 0 ? figure / peer_figure : 0; }
+  std::optional<bool> met() const;
+};
+
+Line bench_copy(const Device& device);
+std::vector<Line> bench_products(const Device& device);
+Line bench_replay(const Device& device);
+Line bench_load(const Device& device);
+
+}  // namespace prism::bench

@@ -1,0 +1,19 @@
+// NVIDIA's own matrix products as the peer: opened at run time, in the bench only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace prism::bench {
+
+struct CublasRates {
+  double f32 = 0;  // operations per second of SGEMM, tf32 off
+  double f16 = 0;  // f16 operands, f32 accumulation and result
+};
+
+// Square products of that size; nothing, with the reason in *note, where the library or a card is
+// missing.
+std::optional<CublasRates> cublas_rates(uint32_t n, std::string* note);
+
+}  // namespace prism::bench

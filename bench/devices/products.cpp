@@ -1,0 +1,105 @@
+// Matrix products: f32 tiles and f16 fragments, beside cuBLAS where that library is found and the
+// card is its own.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "bench.h"
+#include "cublas.h"
+#include "kernels/kernels.h"
+#include "runtime/case_run.h"
+
+namespace prism::bench {
+namespace {
+
+struct Product {
+  const ir::Kernel kernel;
+  std::array<uint32_t, 3> groups;
+  DType operand;
+};
+
+double rate_of(const Device& device, const Product& product, uint32_t n) {
+  const Program program = device.compile(product.kernel);
+  const uint64_t elements = static_cast<uint64_t>(n) * n;
+  // Values as real data has them: zeros let a card clock higher than it would.
+  std::vector<float> values(elements);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i * 2654435761u % 2048) / 1024.0f - 1;
+  std::vector<uint16_t> halves;
+  if (product.operand == DType::f16) {
+    for (const float value : values) halves.push_back(f16_from_f32(value));
+  }
+  const Buffer a = halves.empty() ? device.upload(values) : device.upload(halves);
+  const Buffer b = halves.empty() ? device.upload(values) : device.upload(halves);
+  const Buffer c = device.allocate(elements * 4);
+  const std::vector<Buffer> buffers = {a, b, c};
+  const std::vector<ParamValue> params = {n, n, n};
+  const double seconds = seconds_each(
+      device.queue(), [&] { device.queue().launch(program, product.groups, buffers, params); },
+      0.1);
+  return 2.0 * n * n * n / seconds;
+}
+
+Line line_of(const Device& device, const std::string& what, double rate, std::optional<double> peer,
+             double floor) {
+  Line line;
+  line.device = device.id();
+  line.what = what;
+  line.unit = "TFLOP/s";
+  line.figure = rate * 1e-12;
+  if (peer) {
+    line.peer = "cuBLAS";
+    line.peer_figure = *peer * 1e-12;
+    line.floor = floor;
+  }
+  return line;
+}
+
+}  // namespace
+
+std::vector<Line> bench_products(const Device& device) {
+  const DeviceInfo& info = device.info();
+  const bool host = info.software || info.is_cpu;
+  const uint32_t n = info.is_cpu ? 128 : host ? 512 : 4096;
+  std::vector<Line> lines;
+  std::string note;
+  std::optional<CublasRates> peer;
+  if (info.backend == "cuda") peer = cublas_rates(n, &note);
+
+  const double f32 = rate_of(device, {kernels::matmul_f32(), {n / 128, n / 128, 1}, DType::f32}, n);
+  lines.push_back(line_of(device, fmt::format("f32 product, {0} x {0} x {0}", n), f32,
+                          peer ? std::optional(peer->f32) : std::nullopt, 0.6));
+
+  // The best of a few tiles: which one depends on the card's registers and shared memory.
+  double f16 = 0;
+  std::string best;
+  std::vector<kernels::MatmulTile> tiles(1);
+  if (!info.capabilities.fragments.empty()) {
+    tiles.push_back({64, 64, 32, 2, 2, 2});
+    tiles.push_back({128, 128, 32, 2, 2, 3});
+    tiles.push_back({128, 128, 32, 4, 2, 3});
+    tiles.push_back({128, 256, 32, 2, 4, 3});
+  }
+  for (const kernels::MatmulTile& tile : tiles) {
+    try {
+      const Product product{
+          kernels::matmul_fragments(tile), {(n / tile.m) * (n / tile.n), 1, 1}, DType::f16};
+      const double rate = rate_of(device, product, n);
+      if (rate <= f16) continue;
+      f16 = rate;
+      best = fmt::format("tile {}x{}x{}, {}x{} subgroups, {} stages", tile.m, tile.n, tile.k,
+                         tile.warps_m, tile.warps_n, tile.stages);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotSupported && error.code() != ErrorCode::kCompile) throw;
+    }
+  }
+  Line line = line_of(device, fmt::format("f16 product by fragments, {0} x {0} x {0}", n), f16,
+                      peer ? std::optional(peer->f16) : std::nullopt, 0.5);
+  line.note = best + (note.empty() ? "" : "; " + note);
+  lines.push_back(line);
+  return lines;
+}
+
+}  // namespace prism::bench

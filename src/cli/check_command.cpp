@@ -1,0 +1,150 @@
+// `prism check`: every kernel on every device against its reference.
+#include <iostream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/choices.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "runtime/self_check.h"
+
+namespace prism::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string device = "all";
+  std::vector<std::string> kernels;
+  uint64_t seed = 1;
+  bool quick = false;
+  bool json = false;
+};
+
+struct DeviceCheck {
+  Device device;
+  SelfCheck check;
+};
+
+std::string cell_text(const KernelCheck& result) {
+  switch (result.outcome) {
+    case CheckOutcome::right:
+      return result.skipped_cases ? fmt::format("right ({} skipped)", result.skipped_cases)
+                                  : "right";
+    case CheckOutcome::wrong:
+      return "WRONG";
+    case CheckOutcome::failed:
+      return "FAILED";
+    case CheckOutcome::skipped:
+      return "skipped";
+  }
+  return "";
+}
+
+std::string painted(const std::string& cell, const std::string& padded) {
+  if (cell == "WRONG" || cell == "FAILED") return paint(Colour::red, padded);
+  if (cell.starts_with("right")) return paint(Colour::green, padded);
+  return cell == "skipped" ? paint(Colour::yellow, padded) : padded;
+}
+
+void print_text(const std::vector<DeviceCheck>& checks) {
+  std::vector<std::string> heading = {"kernel"};
+  std::vector<std::vector<std::string>> rows;
+  for (const DeviceCheck& one : checks) heading.push_back(one.device.id());
+  for (size_t k = 0; k < checks.front().check.kernels.size(); ++k) {
+    std::vector<std::string> row = {checks.front().check.kernels[k].kernel};
+    for (const DeviceCheck& one : checks) row.push_back(cell_text(one.check.kernels[k]));
+    rows.push_back(row);
+  }
+  std::cout << table(heading, rows, painted) << "\n";
+  for (const DeviceCheck& one : checks) {
+    const SelfCheck& c = one.check;
+    std::cout << fmt::format("{} ({}): {} right, {} wrong, {} failed, {} skipped\n",
+                             one.device.id(), one.device.name(), c.count(CheckOutcome::right),
+                             c.count(CheckOutcome::wrong), c.count(CheckOutcome::failed),
+                             c.count(CheckOutcome::skipped));
+    if (!c.switched_off.empty()) {
+      std::cout << fmt::format("  switched off, because kernels were wrong with it: {}\n",
+                               fmt::join(c.switched_off, ", "));
+    }
+    for (const KernelCheck& kernel : c.kernels) {
+      if (!kernel.detail.empty())
+        std::cout << fmt::format("  {} {}: {}\n", kernel.kernel, outcome_name(kernel.outcome),
+                                 kernel.detail);
+    }
+  }
+}
+
+void print_json(const std::vector<DeviceCheck>& checks, bool right) {
+  Json devices = Json::array();
+  for (const DeviceCheck& one : checks) {
+    Json kernels = Json::array();
+    for (const KernelCheck& kernel : one.check.kernels) {
+      kernels.push_back({{"kernel", kernel.kernel},
+                         {"outcome", outcome_name(kernel.outcome)},
+                         {"detail", kernel.detail},
+                         {"cases", kernel.cases},
+                         {"skipped_cases", kernel.skipped_cases},
+                         {"ms", kernel.ms}});
+    }
+    devices.push_back({{"id", one.device.id()},
+                       {"name", one.device.name()},
+                       {"right", one.check.count(CheckOutcome::right)},
+                       {"wrong", one.check.count(CheckOutcome::wrong)},
+                       {"failed", one.check.count(CheckOutcome::failed)},
+                       {"skipped", one.check.count(CheckOutcome::skipped)},
+                       {"switched_off", one.check.switched_off},
+                       {"kernels", kernels}});
+  }
+  std::cout << Json{{"right", right}, {"devices", devices}}.dump(2) << "\n";
+}
+
+int check(const Options& options) {
+  for (const std::string& name : options.kernels) kernel_named(name);
+  std::vector<DeviceCheck> checks;
+  bool right = true;
+  for (const Device& device : devices_named(options.device)) {
+    SelfCheckOptions how;
+    how.quick = options.quick;
+    how.seed = options.seed;
+    how.kernels = options.kernels;
+    how.progress = [&](const std::string& kernel) {
+      progress(fmt::format("checking {} on {} ({})", kernel, device.id(), device.name()));
+    };
+    checks.push_back({device, self_check(device, how)});
+    right = right && checks.back().check.right();
+  }
+  end_progress();
+  if (options.json)
+    print_json(checks, right);
+  else
+    print_text(checks);
+  return right ? kRight : kFailed;
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, int* status) {
+  CLI::App* command = app.add_subcommand(
+      "check", "run every kernel on every device and compare with float64 references");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("--device,-d", options->device,
+                   "all, auto, cpu, gpu, a backend, or one device such as vulkan:0")
+      ->capture_default_str();
+  command->add_option("--kernel,-k", options->kernels,
+                      "only this kernel (may be given several times)");
+  command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
+  command->add_flag("--quick", options->quick, "small sizes only");
+  command->add_flag("--json", options->json, "print JSON");
+  command->footer(
+      "Exit status 1 when any kernel is wrong or fails. Skipped cases are counted and shown.\n"
+      "Examples:\n  prism check\n  prism check --device vulkan:0 --quick\n  prism check --kernel "
+      "row_sum --json");
+  command->callback([options, status] { *status = check(*options); });
+}
+
+}  // namespace prism::cli

@@ -1,0 +1,34 @@
+#include "cli/choices.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "runtime/discovery.h"
+#include "runtime/self_check.h"
+
+namespace prism::cli {
+
+const LibraryKernel& kernel_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const LibraryKernel& kernel : kernel_library()) {
+    if (kernel.name == name) return kernel;
+    names.push_back(kernel.name);
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("\"{}\" is no kernel{}", name, valid_names(name, names)));
+}
+
+std::vector<Device> devices_named(const std::string& spelling) {
+  if (spelling != "all") return {Device::named(spelling)};
+  std::vector<Device> devices;
+  for (const BackendReport& report : discover_backends()) {
+    for (const auto& driver : report.devices)
+      devices.emplace_back(driver, "every device was asked for");
+  }
+  if (devices.empty())
+    throw Error(ErrorCode::kNotFound, "no device found; `prism devices` says why");
+  return devices;
+}
+
+}  // namespace prism::cli

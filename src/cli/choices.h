@@ -1,0 +1,18 @@
+// What a user names on the command line, and the errors that list what could have been named.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/library.h"
+#include "runtime/device.h"
+
+namespace prism::cli {
+
+// Throws kNotFound with the nearest name and the list.
+const LibraryKernel& kernel_named(const std::string& name);
+
+// The device of that spelling; for "all", every device found. Throws kNotFound when there is none.
+std::vector<Device> devices_named(const std::string& spelling);
+
+}  // namespace prism::cli
