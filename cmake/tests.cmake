@@ -34,6 +34,12 @@ if(unit_test_sources)
 endif()
 
 file(GLOB test_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/*_test.cpp)
+# Tests named after a backend are about that backend.
+foreach(backend IN LISTS PRISM_SWITCHED_BACKENDS)
+  if(NOT backend IN_LIST PRISM_ENABLED_BACKENDS)
+    list(FILTER test_files EXCLUDE REGEX "/${backend}_[^/]*$")
+  endif()
+endforeach()
 foreach(file IN LISTS test_files)
   get_filename_component(name ${file} NAME_WE)
   set(label unit)
@@ -48,6 +54,23 @@ foreach(file IN LISTS test_files)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1500 ENVIRONMENT "${test_environment}")
 endforeach()
+
+# Doubles of drivers that this machine lacks: shared libraries with the driver's entry points, opened by the backend
+# in place of the real one.
+if("cuda" IN_LIST PRISM_ENABLED_BACKENDS)
+  file(GLOB double_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/doubles/cuda_*.cpp)
+  add_library(cuda_double MODULE ${double_sources})
+  set_target_properties(cuda_double PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/doubles)
+  target_include_directories(cuda_double PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  target_link_libraries(cuda_double PRIVATE prism_warnings ${CMAKE_DL_LIBS})
+  target_compile_definitions(cuda_double PRIVATE PRISM_CXX_COMPILER="${CMAKE_CXX_COMPILER}"
+                             PRISM_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
+  foreach(name cuda_double_test cuda_set_up_test)
+    if(TARGET ${name})
+      add_dependencies(${name} cuda_double)
+    endif()
+  endforeach()
+endif()
 
 # Scripts that test the build itself: switches, checks, the installed copy. They get the two folders as words.
 find_program(BASH_PROGRAM bash)

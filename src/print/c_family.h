@@ -26,6 +26,7 @@ struct CTable {
   const char* global_space = "";  // address space of pointers to buffers, with a space after it: "__global "
   const char* shared_space = "";
   const char* local_space = "";
+  const char* word = nullptr;     // a 32-bit word that may lie in memory of any type; null: the plain u32
 };
 
 class CFamily {

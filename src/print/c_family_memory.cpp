@@ -130,7 +130,7 @@ void CFamily::load_words(const Inst& inst) {
   const uint32_t width = std::min<uint32_t>(lanes, std::max<uint32_t>(1, static_cast<uint32_t>(inst.bits)));
   const std::string predicate = inst.args.size() > 1 ? atom(inst.args[1]) : "";
   const std::string index = lanes == width ? use(inst.args[0]) : atom(inst.args[0]);
-  const std::string word = value_type({DType::u32, 1});
+  const std::string word = table_.word ? table_.word : value_type({DType::u32, 1});
   const std::string from = space(memory);
   const std::string base = fmt::format("({}const {}*){}", from, word, memory_names_[inst.object]);
   reads_ = true;
@@ -210,10 +210,10 @@ void CFamily::store_words(const Inst& inst) {
   const std::string predicate = inst.args.size() > 2 ? bare(use(inst.args[2])) : "";
   flush();
   const std::string to = space(memory);
+  const std::string word = table_.word ? table_.word : value_type({DType::u32, 1});
   if (!predicate.empty()) open(fmt::format("if ({})", predicate));
   for (uint32_t at = 0; at < lanes; at += width) {
-    const std::string address = fmt::format("(({}{}*){}{})", to, value_type({DType::u32, 1}), memory_names_[inst.object],
-                                            suffix(plus(index, at)));
+    const std::string address = fmt::format("(({}{}*){}{})", to, word, memory_names_[inst.object], suffix(plus(index, at)));
     const Type part{DType::u32, static_cast<uint8_t>(width)};
     if (width == 1) {
       line(fmt::format("*{} = {};", address, lanes == 1 ? value : value + kLanes[at]));

@@ -21,8 +21,8 @@ std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& 
       const std::string name = "prism_" + ir::type_name({type, lanes});
       const size_t bytes = type == DType::b1 ? lanes : dtype_bytes(type) * lanes;
       // Wider alignment than 16 bytes would ask more of shared arrays than any load instruction does.
-      items.push_back({name, fmt::format("struct {}alignas({}) {} {{ {} x, y{}; }};", attribute,
-                                         std::min<size_t>(bytes, 16), name,
+      items.push_back({name, fmt::format("struct alignas({}) {}{} {{ {} x, y{}; }};", std::min<size_t>(bytes, 16),
+                                         attribute, name,
                                          is_float(type) || type == DType::b1 ? table.values[static_cast<size_t>(t)]
                                                                              : table.stored[static_cast<size_t>(t)],
                                          lanes == 4 ? ", z, w" : "")});

@@ -16,7 +16,7 @@ struct CFunctions {
   const CTable* table = nullptr;
 };
 
-// Vectors as structs prism_TYPExN for C++ dialects, aligned like the hardware's own; attribute stands after "struct".
+// Vectors as structs prism_TYPExN for C++ dialects, aligned like the hardware's own; attribute stands before the name.
 std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& attribute);
 
 // extract_bits, insert_bits and bf16 conversions; the two names are functions of the dialect.

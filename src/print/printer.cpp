@@ -101,7 +101,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
     subgroups({8, 16, 32}, 16);
     c.shared_bytes = 64 << 10;
   } else if (dialect == "metal") {
-    c.math_f16 = c.float_atomics = true;
+    c.math_f16 = true;  // float atomics reach buffers only, so they are lowered
     subgroups({32}, 32);
     c.shared_bytes = 32 << 10;
   } else if (dialect == "sycl") {

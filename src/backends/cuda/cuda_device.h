@@ -1,0 +1,41 @@
+// One NVIDIA GPU: what it can do, its memory, and kernels made ready for it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/cuda/cuda_context.h"
+#include "backends/cuda/nvrtc.h"
+#include "runtime/driver.h"
+
+namespace prism::cuda {
+
+inline constexpr int kOldestCapability = 50;
+
+// Facts of a device that need neither a context nor a compiler. software version: of the kernel
+// driver, may be empty.
+DeviceInfo describe_device(const Api& api, Ordinal ordinal, int index,
+                           const std::string& kernel_driver);
+
+// Compute capability x10.
+int compute_capability(const Api& api, Ordinal ordinal);
+
+class CudaDevice final : public DeviceDriver {
+ public:
+  CudaDevice(std::shared_ptr<Api> api, Ordinal ordinal, DeviceInfo info,
+             std::shared_ptr<Nvrtc> compiler, Target target);
+
+  const DeviceInfo& info() const override { return info_; }
+  uint64_t free_bytes() override;
+  std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override;
+  std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override;
+  std::unique_ptr<QueueDriver> make_queue() override;
+
+ private:
+  DeviceInfo info_;
+  std::shared_ptr<DeviceContext> context_;
+  std::shared_ptr<Nvrtc> compiler_;
+  Target target_;
+};
+
+}  // namespace prism::cuda

@@ -1,0 +1,160 @@
+// Where NVRTC's library may be: the system, NVIDIA's toolkit, the cache folder, Python's packages.
+#include "backends/cuda/nvrtc_search.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/cache.h"
+
+namespace prism::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Generation {
+  int major;
+  const char* file;
+};
+
+#ifdef _WIN32
+constexpr Generation kGenerations[] = {
+    {13, "nvrtc64_130_0.dll"}, {12, "nvrtc64_120_0.dll"}, {11, "nvrtc64_112_0.dll"}};
+constexpr const char* kToolkitFolders[] = {"bin/x64", "bin"};
+#else
+constexpr Generation kGenerations[] = {
+    {13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}};
+constexpr const char* kToolkitFolders[] = {"lib64", "lib", "targets/x86_64-linux/lib",
+                                           "targets/aarch64-linux/lib"};
+#endif
+// Inside a folder of Python packages (or an unpacked wheel) and below it.
+constexpr const char* kWheelFolders[] = {"nvidia/cu13/lib",       "nvidia/cu13/bin/x86_64",
+                                         "nvidia/cuda_nvrtc/lib", "nvidia/cuda_nvrtc/bin",
+                                         "nvidia/cu12/lib",       "nvidia/cu11/lib"};
+
+std::vector<std::string> file_names(int driver_version) {
+  std::vector<std::string> fitting, newer;
+  for (const Generation& generation : kGenerations)
+    (generation.major <= driver_version / 1000 ? fitting : newer).push_back(generation.file);
+  fitting.insert(fitting.end(), newer.begin(), newer.end());
+  return fitting;
+}
+
+fs::path from_environment(const char* value) {
+  return value && *value ? fs::path(value) : fs::path();
+}
+
+// The subfolders python3.* (and Python3*) of a folder, each with its folder of packages.
+void add_python_packages(const fs::path& library_folder, std::vector<fs::path>* folders) {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(library_folder, failed)) {
+    if (entry.path().filename().string().rfind("python3", 0) != 0) continue;
+    folders->push_back(entry.path() / "site-packages");
+    folders->push_back(entry.path() / "dist-packages");
+  }
+}
+
+std::vector<fs::path> python_folders() {
+  std::vector<fs::path> folders;
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const fs::path root = from_environment(std::getenv(variable));
+    if (root.empty()) continue;
+    folders.push_back(root / "Lib" / "site-packages");
+    add_python_packages(root / "lib", &folders);
+  }
+  if (const fs::path home = from_environment(std::getenv("HOME")); !home.empty())
+    add_python_packages(home / ".local" / "lib", &folders);
+#ifndef _WIN32
+  add_python_packages("/usr/local/lib", &folders);
+  add_python_packages("/usr/lib", &folders);
+#endif
+  return folders;
+}
+
+void add_existing(const fs::path& folder, const std::vector<std::string>& names,
+                  std::vector<std::string>* found) {
+  std::error_code failed;
+  for (const std::string& name : names)
+    if (fs::exists(folder / name, failed)) found->push_back((folder / name).string());
+}
+
+// The folder itself, the places of wheels in it, and those in its subfolders.
+void add_wheels(const fs::path& folder, const std::vector<std::string>& names,
+                std::vector<std::string>* found) {
+  add_existing(folder, names, found);
+  for (const char* inside : kWheelFolders) add_existing(folder / inside, names, found);
+}
+
+void add_wheels_below(const fs::path& folder, const std::vector<std::string>& names,
+                      std::vector<std::string>* found) {
+  add_wheels(folder, names, found);
+  std::vector<fs::path> subfolders;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed))
+    if (entry.is_directory(failed)) subfolders.push_back(entry.path());
+  std::sort(subfolders.rbegin(), subfolders.rend());
+  for (const fs::path& subfolder : subfolders) add_wheels(subfolder, names, found);
+}
+
+}  // namespace
+
+std::vector<std::string> nvrtc_candidates(int driver_version) {
+  const std::vector<std::string> names = file_names(driver_version);
+  std::vector<std::string> found;
+  if (const fs::path named = from_environment(std::getenv("PRISM_NVRTC_LIBRARY")); !named.empty()) {
+    std::error_code failed;
+    if (!fs::is_directory(named, failed)) return {named.string()};
+    add_wheels_below(named, names, &found);
+    return found;
+  }
+  found = names;
+#ifndef _WIN32
+  found.push_back("libnvrtc.so");
+#endif
+  for (const fs::path& root :
+       {from_environment(std::getenv("CUDA_PATH")), from_environment(std::getenv("CUDA_HOME")),
+        fs::path("/usr/local/cuda")}) {
+    if (root.empty()) continue;
+    for (const char* folder : kToolkitFolders) add_existing(root / folder, names, &found);
+  }
+  add_wheels_below(cache_folder() / "cuda", names, &found);
+  for (const fs::path& folder : python_folders()) add_wheels(folder, names, &found);
+  return found;
+}
+
+Compilers::Compilers(int driver_version)
+    : driver_version_(driver_version), candidates_(nvrtc_candidates(driver_version)) {}
+
+std::shared_ptr<Nvrtc> Compilers::find(int capability, Target* target, std::string* reason) {
+  std::string why;  // the first compiler's: the one a user knows of
+  for (size_t i = 0; i < opened_.size() || open_next(); ++i) {
+    std::string said;
+    if (opened_[i]->target_for(capability, driver_version_, target, &said)) return opened_[i];
+    if (why.empty()) why = said;
+  }
+  if (why.empty()) {
+    const char* named = std::getenv("PRISM_NVRTC_LIBRARY");
+    why =
+        named && *named
+            ? fmt::format("NVRTC, the compiler for its kernels, is not at {} (PRISM_NVRTC_LIBRARY)",
+                          named)
+            : std::string(
+                  "NVRTC, the compiler for its kernels, is missing (the driver does not bring it)");
+  }
+  *reason = why;
+  return nullptr;
+}
+
+bool Compilers::open_next() {
+  while (next_ < candidates_.size()) {
+    if (auto compiler = Nvrtc::from(DynamicLibrary::open_first({candidates_[next_++]}))) {
+      opened_.push_back(std::move(compiler));
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace prism::cuda
