@@ -10,6 +10,7 @@
 #include "backends/cuda/cuda_backend.h"
 #include "dsl/dsl.h"
 #include "runtime/device.h"
+#include "runtime/self_check.h"
 #include "support/cuda_double.h"
 
 namespace prism {
@@ -208,6 +209,16 @@ TEST_F(CudaDevice, DISABLED_IllegalAccess) {
 
 TEST_F(CudaDevice, IllegalAccessIsToldAtTheWait) {
   EXPECT_EQ(test::run_self("CudaDevice.DISABLED_IllegalAccess"), 0);
+}
+
+TEST_F(CudaDevice, EveryKernelComputesRight) {
+  SelfCheckOptions options;
+  const SelfCheck check = self_check(device_, options);
+  for (const KernelCheck& kernel : check.kernels) {
+    EXPECT_TRUE(kernel.outcome == CheckOutcome::right || kernel.outcome == CheckOutcome::skipped)
+        << kernel.kernel << " " << outcome_name(kernel.outcome) << ": " << kernel.detail;
+  }
+  EXPECT_TRUE(check.switched_off.empty()) << check.switched_off.front();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The CUDA backend over a double of its driver: discovery, failures, recordings, the kernel cache.
-// What crosses into the runtime (the self-check) and set-up are in files of their own.
+// The CUDA backend over a double of its driver: discovery, failures, recordings, the self-check,
+// the kernel cache.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include "base/cache.h"
 #include "dsl/dsl.h"
 #include "runtime/device.h"
+#include "runtime/self_check.h"
 #include "support/cuda_double.h"
 #include "support/paths.h"
 
@@ -365,6 +366,37 @@ TEST_F(CudaDoubleTest, RefusedTextShowsLogNumberedSourceAndFile) {
   EXPECT_TRUE(contains(message, "the double was told to refuse")) << message;
   EXPECT_TRUE(contains(message, "    1 | ")) << message;
   EXPECT_TRUE(contains(message, ".cu\n")) << message;
+}
+
+// --- the self-check of devices
+
+SelfCheck check_few(const Device& device) {
+  SelfCheckOptions options;
+  options.kernels = {"iota", "transpose",
+                     "row_sum"};  // plain, through shared memory, through subgroups
+  return self_check(device, options);
+}
+
+TEST_F(CudaDoubleTest, RightResultsPassTheSelfCheck) {
+  const SelfCheck check = check_few(double_.device());
+  EXPECT_EQ(check.kernels.size(), 3u);
+  EXPECT_TRUE(check.right()) << check.complaint();
+}
+
+TEST_F(CudaDoubleTest, WrongResultsAreCaughtByTheSelfCheck) {
+  const Device device = double_.device();
+  double_.set("wrong_results=1");
+  const SelfCheck check = check_few(device);
+  EXPECT_EQ(check.count(CheckOutcome::wrong), 3u) << check.complaint();
+  EXPECT_TRUE(contains(check.complaint(), "iota wrong")) << check.complaint();
+}
+
+TEST_F(CudaDoubleTest, LostDeviceFailsTheSelfCheckWithoutThrowing) {
+  const Device device = double_.device();
+  double_.set("lose_launch=1");
+  const SelfCheck check = check_few(device);
+  EXPECT_EQ(check.count(CheckOutcome::failed), 3u) << check.complaint();
+  EXPECT_TRUE(contains(check.complaint(), "CUDA_ERROR_ILLEGAL_ADDRESS")) << check.complaint();
 }
 
 // --- the cache on disk

@@ -34,12 +34,21 @@ constexpr const char* kWheelFolders[] = {"nvidia/cu13/lib",       "nvidia/cu13/b
                                          "nvidia/cuda_nvrtc/lib", "nvidia/cuda_nvrtc/bin",
                                          "nvidia/cu12/lib",       "nvidia/cu11/lib"};
 
-std::vector<std::string> file_names(int driver_version) {
-  std::vector<std::string> fitting, newer;
-  for (const Generation& generation : kGenerations)
-    (generation.major <= driver_version / 1000 ? fitting : newer).push_back(generation.file);
-  fitting.insert(fitting.end(), newer.begin(), newer.end());
-  return fitting;
+std::vector<std::string> file_names() {
+  std::vector<std::string> names;
+  for (const Generation& generation : kGenerations) names.push_back(generation.file);
+  return names;
+}
+
+// Those a driver of that version can use first; otherwise in the order they were found.
+std::vector<std::string> fitting_first(std::vector<std::string> found, int driver_version) {
+  std::stable_partition(found.begin(), found.end(), [&](const std::string& path) {
+    const std::string file = fs::path(path).filename().string();
+    for (const Generation& generation : kGenerations)
+      if (file == generation.file) return generation.major <= driver_version / 1000;
+    return true;
+  });
+  return found;
 }
 
 fs::path from_environment(const char* value) {
@@ -101,13 +110,13 @@ void add_wheels_below(const fs::path& folder, const std::vector<std::string>& na
 }  // namespace
 
 std::vector<std::string> nvrtc_candidates(int driver_version) {
-  const std::vector<std::string> names = file_names(driver_version);
+  const std::vector<std::string> names = file_names();
   std::vector<std::string> found;
   if (const fs::path named = from_environment(std::getenv("PRISM_NVRTC_LIBRARY")); !named.empty()) {
     std::error_code failed;
     if (!fs::is_directory(named, failed)) return {named.string()};
     add_wheels_below(named, names, &found);
-    return found;
+    return fitting_first(found, driver_version);
   }
   found = names;
 #ifndef _WIN32
@@ -121,7 +130,7 @@ std::vector<std::string> nvrtc_candidates(int driver_version) {
   }
   add_wheels_below(cache_folder() / "cuda", names, &found);
   for (const fs::path& folder : python_folders()) add_wheels(folder, names, &found);
-  return found;
+  return fitting_first(found, driver_version);
 }
 
 Compilers::Compilers(int driver_version)
