@@ -18,6 +18,8 @@
 #include "dsl/dsl.h"
 #include "lower/lower.h"
 #include "print/printer.h"
+#include "runtime/self_check.h"
+#include "support/op_kernels.h"
 
 namespace prism {
 namespace {
@@ -464,6 +466,30 @@ TEST_P(OpenClDevice, QueuesOfTwoThreadsShareAProgram) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, (std::vector<int>{0, 0}));
+}
+
+TEST_P(OpenClDevice, ComputesEveryKernelOfTheLibrary) {
+  const Device handle(found().devices[GetParam()], "under test");
+  const SelfCheck check = self_check(handle);
+  for (const KernelCheck& kernel : check.kernels)
+    EXPECT_TRUE(kernel.outcome == CheckOutcome::right || kernel.outcome == CheckOutcome::skipped)
+        << kernel.kernel << ": " << kernel.detail;
+  EXPECT_TRUE(check.switched_off.empty()) << check.switched_off.front();
+  EXPECT_GT(check.count(CheckOutcome::right), check.kernels.size() / 2);
+}
+
+TEST_P(OpenClDevice, CompilesEveryOperation) {
+  const ir::Capabilities& capabilities = device().info().capabilities;
+  std::vector<ir::Kernel> kernels = test::op_kernels();
+  const auto add = [&](bool has, const std::vector<ir::Kernel>& more) {
+    if (has) kernels.insert(kernels.end(), more.begin(), more.end());
+  };
+  add(true, test::f16_kernels());
+  add(capabilities.math_i64, test::i64_kernels());
+  add(capabilities.math_f64, test::f64_kernels());
+  add(true, test::fragment_kernels());
+  for (const ir::Kernel& kernel : kernels)
+    EXPECT_NO_THROW(device().compile(lowered(kernel))) << kernel.name;
 }
 
 std::vector<size_t> device_numbers() {
