@@ -119,6 +119,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
     c.max_groups = {65535, 65535, 65535};
     c.max_group_size = 256;
     c.max_binding_bytes = 128u << 20;
+    c.shared_bytes = 32 << 10;  // the interface promises 16, nearly every adapter offers 32
   }
   return c;
 }

@@ -59,6 +59,7 @@ WgslPrinter::WgslPrinter(const ir::Kernel& kernel, const ir::Capabilities& capab
       capabilities_(capabilities),
       texts_(kernel.values.size()),
       constants_(kernel.values.size()),
+      makers_(kernel.values.size(), nullptr),
       uniform_(ir::uniform_values(kernel)),
       uses_(kernel.values.size(), 0),
       made_in_(kernel.values.size(), 0),
@@ -78,7 +79,10 @@ void WgslPrinter::count_uses(const ir::Block& block, uint32_t block_number) {
       ++uses_[arg];
       used_in_[arg] = block_number;
     }
-    if (inst.result != ir::kNone) made_in_[inst.result] = block_number;
+    if (inst.result != ir::kNone) {
+      made_in_[inst.result] = block_number;
+      makers_[inst.result] = &inst;
+    }
     // A loop evaluates its operands and a condition block once a round: they count as blocks of
     // their own.
     if (inst.op == Op::for_)
@@ -259,7 +263,7 @@ void WgslPrinter::raw_statement(const Inst& inst) {
   line(text);
 }
 
-std::string WgslPrinter::declarations() const {
+std::string WgslPrinter::declarations(bool zero) const {
   std::string text;
   uint32_t binding = 0;
   std::vector<uint32_t> order;
@@ -291,6 +295,12 @@ std::string WgslPrinter::declarations() const {
                           element_type(memory), memory.length);
   }
   if (agrees_) text += "var<workgroup> prism_agreed: u32;\n";
+  // Zero in every lane, and no compiler can know it: no buffer has 2^31 elements.
+  if (zero) {
+    const std::string length =
+        order.empty() ? "0u" : fmt::format("arrayLength(&{})", memory_names_[order[0]]);
+    text += fmt::format("fn prism_zero() -> u32 {{ return {} >> 31u; }}\n", length);
+  }
   return text;
 }
 
@@ -326,7 +336,9 @@ PrintedKernel WgslPrinter::print() {
   if (body.find("dot4I8Packed") != std::string::npos ||
       body.find("dot4U8Packed") != std::string::npos)
     head += "requires packed_4x8_integer_dot_product;\n";
-  printed.text = head + declarations() + wgsl_prelude(body) + body;
+  const std::string functions = wgsl_prelude(body) + body;
+  printed.text =
+      head + declarations(functions.find("prism_zero()") != std::string::npos) + functions;
   return printed;
 }
 

@@ -16,8 +16,9 @@ struct PreludeFunction {
   const char* text;
 };
 
-// A private variable is no constant to WGSL, so nothing that is made from it is computed, and
-// refused, when the text is compiled: infinities, and operations on literals that overflow.
+// What passes through prism_zero() (declarations) is no constant to WGSL, so nothing made from it
+// is computed, and refused, when the text is compiled: infinities, and operations on literals that
+// overflow.
 constexpr PreludeFunction kPrelude[] = {
     {"prism_unpack_i8",
      "fn prism_unpack_i8(x: u32) -> vec4<i32> {\n  let y = bitcast<i32>(x);\n"
@@ -42,9 +43,8 @@ constexpr PreludeFunction kPrelude[] = {
      "  let middle = (a >> 16u) * (b & 0xffffu) + (low >> 16u);\n"
      "  let other = (a & 0xffffu) * (b >> 16u) + (middle & 0xffffu);\n"
      "  return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (other >> 16u);\n}\n"},
-    {"prism_f32", "fn prism_f32(bits: u32) -> f32 { return bitcast<f32>(bits ^ prism_zero); }\n"},
-    {"prism_u32", "fn prism_u32(x: u32) -> u32 { return x ^ prism_zero; }\n"},
-    {"prism_zero", "var<private> prism_zero: u32 = 0u;\n"},
+    {"prism_f32", "fn prism_f32(bits: u32) -> f32 { return bitcast<f32>(bits ^ prism_zero()); }\n"},
+    {"prism_u32", "fn prism_u32(x: u32) -> u32 { return x ^ prism_zero(); }\n"},
 };
 
 const char* infix(ir::Op op) {
@@ -83,8 +83,6 @@ const char* infix(ir::Op op) {
 
 const char* function_name(ir::Op op) {
   switch (op) {
-    case ir::Op::fma:
-      return "fma";
     case ir::Op::abs:
       return "abs";
     case ir::Op::floor:
@@ -235,6 +233,8 @@ std::string WgslPrinter::expression(const Inst& inst) {
   if (const char* name = function_name(inst.op))
     return fmt::format("{}({})", name, fmt::join(args, ", "));
   switch (inst.op) {
+    case Op::fma:
+      return fused(inst, args);
     case Op::param:
       return "params." + param_names_[inst.object];
     case Op::group_id:
@@ -293,6 +293,23 @@ std::string WgslPrinter::expression(const Inst& inst) {
     default:
       cannot(ir::op_name(inst.op));
   }
+}
+
+// Drivers may take n*a + (n*b + x) for n*(a+b) + x, which undoes a reduction by a constant in
+// several parts; WGSL has no word against it, so the inner sum passes through bits they cannot see
+// through.
+std::string WgslPrinter::fused(const Inst& inst, std::vector<std::string> args) const {
+  const Inst* inner = makers_[inst.args[2]];
+  const auto shares = [&](Value value) {
+    return value == inner->args[0] || value == inner->args[1];
+  };
+  if (inner && inner->op == Op::fma && inst.type.element == DType::f32 &&
+      (shares(inst.args[0]) || shares(inst.args[1]))) {
+    const std::string words = wgsl_type({DType::u32, inst.type.lanes});
+    args[2] = fmt::format("bitcast<{0}>(bitcast<{1}>({2}) ^ {1}(prism_zero()))",
+                          wgsl_type(inst.type), words, args[2]);
+  }
+  return fmt::format("fma({})", fmt::join(args, ", "));
 }
 
 std::string WgslPrinter::per_lane(const Inst& inst, const char* function) {

@@ -77,7 +77,8 @@ void WgslPrinter::load(const Inst& inst) {
   if (inst.type.lanes > 1) text = fmt::format("{}({})", type, text);
   if (inst.args.size() < 2) return define(inst, text, false);
   texts_[inst.result] = new_name("v");
-  line(fmt::format("var {}: {};", texts_[inst.result], type));
+  // Said outright: not every compiler clears a variable each time a loop comes by.
+  line(fmt::format("var {} = {}();", texts_[inst.result], type));
   line(fmt::format("if ({}) {{ {} = {}; }}", use(inst.args[1]), texts_[inst.result], text));
 }
 

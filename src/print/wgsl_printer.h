@@ -27,7 +27,7 @@ class WgslPrinter {
 
   // --- wgsl.cpp: the text around the body, and statements
   void count_uses(const ir::Block& block, uint32_t block_number);
-  std::string declarations() const;
+  std::string declarations(bool zero) const;
   std::string entry_point(const std::string& body) const;
   void block(const ir::Block& block);
   void statement(const Inst& inst);
@@ -57,6 +57,7 @@ class WgslPrinter {
   std::vector<std::string> arguments(const Inst& inst) const;
   std::string per_lane(const Inst& inst, const char* function);
   std::string shift_count(Value count) const;
+  std::string fused(const Inst& inst, std::vector<std::string> args) const;
   std::string subgroup(const Inst& inst, const std::vector<std::string>& args) const;
   void subgroup_scan(const Inst& inst);
   std::string identity(ir::ReduceOp op, Type type) const;
@@ -70,6 +71,7 @@ class WgslPrinter {
   const ir::Capabilities& capabilities_;
   std::vector<std::string> texts_;                  // what each value is written as
   std::vector<std::optional<uint64_t>> constants_;  // the bits of values that are literals
+  std::vector<const Inst*> makers_;                 // the instruction each value comes from
   std::vector<bool> uniform_;                       // as WGSL's own analysis sees it
   std::vector<uint32_t> uses_, made_in_,
       used_in_;  // how often a value is used; the blocks it is made and used in
