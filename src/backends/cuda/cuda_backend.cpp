@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/cuda_device.h"
+#include "backends/cuda/nvml.h"
 #include "backends/cuda/nvrtc_search.h"
 #include "backends/cuda/setup_cuda.h"
 
@@ -22,7 +23,7 @@ std::string version_text(int version) {
 std::string kernel_driver_version() {
   std::string version;
   std::ifstream("/sys/module/nvidia/version") >> version;
-  return version;
+  return version.empty() ? nvml_driver_version() : version;
 }
 
 constexpr const char* kSetUpStep =

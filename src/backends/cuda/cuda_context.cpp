@@ -22,6 +22,11 @@ Context DeviceContext::get() {
   return context_;
 }
 
+bool DeviceContext::exists() {
+  const std::lock_guard lock(mutex_);
+  return context_ != nullptr;
+}
+
 Current::Current(DeviceContext& context) : api_(context.api()) {
   const Result result = api_.context_push(context.get());
   if (result != kSuccess)

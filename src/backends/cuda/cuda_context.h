@@ -21,6 +21,7 @@ class DeviceContext {
   const Api& api() const { return *api_; }
   const std::string& device() const { return device_; }  // "cuda:0 (NVIDIA H200)", for messages
   Context get();                                         // throws when it cannot be made
+  bool exists();                                         // whether it was made
 
  private:
   std::shared_ptr<Api> api_;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/cuda_queue.h"
+#include "backends/cuda/nvml.h"
 #include "base/cache.h"
 #include "print/printer.h"
 #include "runtime/compile_error.h"
@@ -109,6 +110,14 @@ CudaDevice::CudaDevice(std::shared_ptr<Api> api, Ordinal ordinal, DeviceInfo inf
       target_(std::move(target)) {}
 
 uint64_t CudaDevice::free_bytes() {
+  // A device that is only listed needs no context, which takes memory itself and which a busy card
+  // may refuse. A slice of a card (MIG) has less memory than the card NVML speaks of: then only the
+  // context knows.
+  if (!context_->exists()) {
+    const auto memory = nvml_memory(info_.card);
+    if (memory && memory->total_bytes / 8 * 7 <= info_.total_bytes)
+      return std::min(memory->free_bytes, info_.total_bytes);
+  }
   const Current current(*context_);
   size_t free = 0, total = 0;
   const Result result = context_->api().memory_info(&free, &total);
