@@ -19,6 +19,7 @@
 #include "lower/lower.h"
 #include "print/printer.h"
 #include "runtime/self_check.h"
+#include "support/op_cases.h"
 #include "support/op_kernels.h"
 
 namespace prism {
@@ -490,6 +491,29 @@ TEST_P(OpenClDevice, CompilesEveryOperation) {
   add(true, test::fragment_kernels());
   for (const ir::Kernel& kernel : kernels)
     EXPECT_NO_THROW(device().compile(lowered(kernel))) << kernel.name;
+}
+
+TEST_P(OpenClDevice, ComputesEveryOperationAsTheInterpreterDoes) {
+  auto queue = device().make_queue();
+  for (const test::OpCase& one : test::op_cases()) {
+    const ir::Kernel kernel = lowered(one.kernel);
+    auto program = device().compile(kernel);
+    std::vector<std::unique_ptr<MemoryDriver>> memories;
+    std::vector<Binding> bindings;
+    for (const auto& content : one.buffers) {
+      memories.push_back(device().allocate(content.size()));
+      queue->write(*memories.back(), 0, content);
+      bindings.push_back(whole(*memories.back()));
+    }
+    launch(*queue, *program, kernel, 1, bindings, one.params);
+    std::vector<std::vector<std::byte>> contents;
+    for (const auto& memory : memories) {
+      contents.emplace_back(memory->bytes());
+      queue->read(*memory, 0, contents.back());
+    }
+    const auto right = test::right_contents(one, device().info().capabilities);
+    EXPECT_EQ(test::difference(one, right, contents), "") << one.kernel.name;
+  }
 }
 
 std::vector<size_t> device_numbers() {

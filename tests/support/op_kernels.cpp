@@ -142,6 +142,7 @@ Kernel narrow_storage(DType type, const std::string& name) {
     Value x = tile[local_id() ^ 1u];
     y.store_if(i < count, i, x + x);
     Value four = a.load_if(i * 4u < count, i * 4u, 4);
+    barrier();
     tile.store(local_id() * 4u, four);
     barrier();
     y.store_if(i * 4u < count, i * 4u, tile.load(local_id() * 4u, 4));
