@@ -62,7 +62,7 @@ std::vector<PreludeItem> instructions(uint32_t level) {
   else
     items.push_back({"prism_pack_f16", f + R"(unsigned prism_pack_f16(float low, float high) {
   return (unsigned)prism_f16_from_f32(low) | ((unsigned)prism_f16_from_f32(high) << 16);
-})"});
+})", true});
   append(items, {
       {"prism_wait_previous", f + R"(void prism_wait_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); })", true},
       {"prism_launch_next", f + R"(void prism_launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); })", true},

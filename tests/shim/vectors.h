@@ -1,0 +1,27 @@
+// Vectors under the names that OpenCL C and Metal give them.
+#pragma once
+
+#include "numbers.h"
+
+using uchar = unsigned char;
+using ushort = unsigned short;
+using uint = unsigned int;
+using ulong = unsigned long;
+using half = shim::half;
+
+// Aligned as in the languages: to their whole size.
+#define PRISM_SHIM_VECTORS(type)                                                 \
+  struct alignas(2 * sizeof(type)) type##2 { type x, y; };                       \
+  struct alignas(4 * sizeof(type)) type##4 { type x, y, z, w; };
+PRISM_SHIM_VECTORS(char)
+PRISM_SHIM_VECTORS(uchar)
+PRISM_SHIM_VECTORS(short)
+PRISM_SHIM_VECTORS(ushort)
+PRISM_SHIM_VECTORS(int)
+PRISM_SHIM_VECTORS(uint)
+PRISM_SHIM_VECTORS(long)
+PRISM_SHIM_VECTORS(ulong)
+PRISM_SHIM_VECTORS(half)
+PRISM_SHIM_VECTORS(float)
+PRISM_SHIM_VECTORS(double)
+PRISM_SHIM_VECTORS(bool)
