@@ -290,7 +290,10 @@ void CFamily::if_statement(const Inst& inst) {
 void CFamily::for_statement(const Inst& inst) {
   const std::string start = bare(use(inst.args[0]));
   // The bounds are values: what they read is read once, before the loop.
-  const auto bound = [&](Value value) { return slots_[value].reads ? atom(value) : use(value); };
+  const auto bound = [&](Value value) {
+    if (slots_[value].pending && slots_[value].reads) write_down(value, "t");
+    return use(value);
+  };
   const std::string end = bound(inst.args[1]);
   const std::string step = bound(inst.args[2]);
   flush();

@@ -13,7 +13,7 @@ void append(std::vector<PreludeItem>& items, std::vector<PreludeItem> more) {
   items.insert(items.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& attribute) {
+std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& alignment) {
   std::vector<PreludeItem> items;
   for (int t = 0; t < kDTypeCount; ++t) {
     const auto type = static_cast<DType>(t);
@@ -21,8 +21,8 @@ std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& 
       const std::string name = "prism_" + ir::type_name({type, lanes});
       const size_t bytes = type == DType::b1 ? lanes : dtype_bytes(type) * lanes;
       // Wider alignment than 16 bytes would ask more of shared arrays than any load instruction does.
-      items.push_back({name, fmt::format("struct alignas({}) {}{} {{ {} x, y{}; }};", std::min<size_t>(bytes, 16),
-                                         attribute, name,
+      items.push_back({name, fmt::format("struct {} {} {{ {} x, y{}; }};",
+                                         fmt::format(fmt::runtime(alignment), std::min<size_t>(bytes, 16)), name,
                                          is_float(type) || type == DType::b1 ? table.values[static_cast<size_t>(t)]
                                                                              : table.stored[static_cast<size_t>(t)],
                                          lanes == 4 ? ", z, w" : "")});

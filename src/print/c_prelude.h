@@ -16,8 +16,9 @@ struct CFunctions {
   const CTable* table = nullptr;
 };
 
-// Vectors as structs prism_TYPExN for C++ dialects, aligned like the hardware's own; attribute stands before the name.
-std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& attribute);
+// Vectors as structs prism_TYPExN for C++ dialects, aligned like the hardware's own; `alignment` says so with {}
+// for the bytes: "alignas({})".
+std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& alignment);
 
 // extract_bits, insert_bits and bf16 conversions; the two names are functions of the dialect.
 std::vector<PreludeItem> bit_functions(const CFunctions& functions, const std::string& f32_to_bits,

@@ -132,7 +132,7 @@ CudaPrinter::CudaPrinter(const ir::Kernel& kernel, const ir::Capabilities& capab
 
 std::vector<PreludeItem> CudaPrinter::prelude() const {
   const CFunctions functions{kFunction, &kTable};
-  std::vector<PreludeItem> items = vector_structs(kTable, "");
+  std::vector<PreludeItem> items = vector_structs(kTable, "alignas({})");
   append(items, instructions(capabilities_.dialect_level));
   append(items, bit_functions(functions, "__float_as_uint", "__uint_as_float"));
   append(items, atomics());

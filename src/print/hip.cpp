@@ -100,7 +100,7 @@ class HipPrinter final : public CFamily {
     const CFunctions functions{kFunction, &kTable};
     std::vector<PreludeItem> items = {{"", "#pragma clang fp contract(off)"},
                                       {"prism_word", "typedef unsigned __attribute__((may_alias)) prism_word;"}};
-    append(items, vector_structs(kTable, "__attribute__((may_alias)) "));
+    append(items, vector_structs(kTable, "__attribute__((aligned({}), may_alias))"));
     append(items, instructions());
     append(items, bit_functions(functions, "prism_f32_bits", "prism_f32_of_bits"));
     append(items, atomics());

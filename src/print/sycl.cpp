@@ -77,7 +77,7 @@ class SyclPrinter final : public CFamily {
     std::vector<PreludeItem> items = {
         {"", "#include <sycl/sycl.hpp>\n#pragma clang fp contract(off)\nnamespace syclexp = sycl::ext::oneapi::experimental;"},
         {"prism_word", "typedef unsigned __attribute__((may_alias)) prism_word;"}};
-    append(items, vector_structs(kTable, "__attribute__((may_alias)) "));
+    append(items, vector_structs(kTable, "__attribute__((aligned({}), may_alias))"));
     append(items, instructions());
     append(items, bit_functions(functions, "sycl::bit_cast<unsigned>", "sycl::bit_cast<float>"));
     append(items, atomics());
