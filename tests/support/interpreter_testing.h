@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "dsl/dsl.h"
 #include "ir/interpreter.h"
+#include "ir/interpreter_analysis.h"
 #include "ir/interpreter_ops.h"
 
 namespace prism::interpreter_testing {
@@ -45,22 +46,25 @@ inline InterpretOptions options(uint32_t subgroup, bool checked = true) {
   return result;
 }
 
-// Runs in checked and unchecked mode, with and without the processor's own instructions; results must agree.
+// Runs in checked and unchecked mode, with and without the processor's own instructions and the translator's
+// shortcuts; results must agree.
 template <class T>
 std::vector<T> run(const Kernel& kernel, uint32_t groups, std::vector<T> out, std::vector<HostBuffer> inputs = {},
                    std::vector<uint32_t> params = {}, uint32_t subgroup = 32) {
   const bool fast = ir::vm::use_avx2();
   std::vector<T> first;
-  for (int mode = 0; mode < 4; ++mode) {
+  for (int mode = 0; mode < 8; ++mode) {
     ir::vm::use_avx2() = fast && (mode & 1) == 0;
+    ir::vm::use_shortcuts() = (mode & 2) == 0;
     std::vector<T> result = out;
     std::vector<HostBuffer> buffers = inputs;
     buffers.push_back(host(result));
-    ir::interpret(kernel, {groups, 1, 1}, buffers, params, options(subgroup, mode < 2));
+    ir::interpret(kernel, {groups, 1, 1}, buffers, params, options(subgroup, mode < 4));
     if (mode == 0) first = result;
     EXPECT_EQ(0, std::memcmp(first.data(), result.data(), first.size() * sizeof(T))) << "mode " << mode;
   }
   ir::vm::use_avx2() = fast;
+  ir::vm::use_shortcuts() = true;
   return first;
 }
 
