@@ -10,7 +10,7 @@ export CCACHE_NOHASHDIR ?= 1
 SINGLE = cpu cuda hip metal vulkan sycl opencl webgpu
 
 .PHONY: help run test test-devices build build-all $(SINGLE:%=build-%) bench format lint show-backends \
-        install reset setup build-tests
+        install reset setup build-tests support-table
 
 help:
 	@echo "make run            set up, build, list the devices and check every kernel on them"
@@ -18,6 +18,7 @@ help:
 	@echo "make build-X        X and the CPU only; X: $(SINGLE)"
 	@echo "make test           set up, build, run all tests on what is installed"
 	@echo "make test-devices   install every further software device (500 MB), run the device tests on them"
+	@echo "make support-table  both, then write the README's support table from the results"
 	@echo "make show-backends  per backend: on or off and by what, what was found, what is missing"
 	@echo "make bench          build and run the benches"
 	@echo "make format         lay out the sources with clang-format"
@@ -54,6 +55,12 @@ test: build-tests
 test-devices: build-tests
 	@scripts/setup_devices.sh $(BUILD)/devices.env
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; $(CTEST) -L device
+	@set -a; . $(abspath $(BUILD))/devices.env; set +a; \
+	  $(BUILD)/prism check --quick --json >$(BUILD)/check.json && echo "prism check: every kernel right on every device"
+
+# The table of the README, from the results of the tests on every device.
+support-table: test test-devices
+	@scripts/update_readme.py table --build $(BUILD)
 
 bench:
 	@scripts/setup.sh build

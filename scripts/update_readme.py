@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fills the generated parts of README.md: the example with its output, and the support table.
 
-usage: scripts/update_readme.py [--check] [--build FOLDER]   (--check changes nothing and fails where the README is stale)
+usage: scripts/update_readme.py example|table [--check] [--build FOLDER]
+--check changes nothing and fails where the README is stale. `table` needs the results of `make test-devices`.
 """
 import argparse
 import os
@@ -10,7 +11,11 @@ import re
 import subprocess
 import sys
 
+import support_table
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+MARKERS = {"example": ("<!-- begin example: examples/vector_add.cpp -->", "<!-- end example -->"),
+           "table": ("<!-- begin support table -->", "<!-- end support table -->")}
 
 
 def between(text, begin, end, content):
@@ -31,24 +36,22 @@ def example(build):
     return f"```cpp\n{code}\n```\nprints\n```\n{output}\n```\n"
 
 
-def support_table():
-    """docs/support.md as the device tests left it: which rung of the ladder each backend passed."""
-    return (ROOT / "docs" / "support.md").read_text(encoding="utf-8")
-
-
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("part", choices=sorted(MARKERS))
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    content = example(build) if arguments.part == "example" else support_table.make_table(ROOT, build)
     readme = ROOT / "README.md"
     old = readme.read_text(encoding="utf-8")
-    new = between(old, "<!-- begin example: examples/vector_add.cpp -->", "<!-- end example -->",
-                  example(arguments.build.resolve()))
+    new = between(old, *MARKERS[arguments.part], content)
     if old == new:
         return 0
     if arguments.check:
-        print("README.md: the example is not what examples/vector_add.cpp says; run scripts/update_readme.py")
+        print(f"README.md: the {arguments.part} is stale; run scripts/update_readme.py {arguments.part}. It would be:")
+        print(content)
         return 1
     readme.write_text(new, encoding="utf-8")
     return 0
