@@ -5,11 +5,11 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-WORDS = ["cuda", "nvidia", "nvrtc", "cublas", "hip", "hiprtc", "rocm", "amd", "metal", "apple", "vulkan", "moltenvk",
+WORDS = ["cuda", "nvidia", "nvrtc", "cublas", "hip", "hiprtc", "rocm", "amd", "metal", "vulkan", "moltenvk",
          "sycl", "oneapi", "intel", "opencl", "pocl", "webgpu", "wgpu", "wgsl", "dawn", "mesa", "llvmpipe"]
-# Whole words and parts of names: cudaMalloc, make_cuda, WebGpu, VULKAN_ICD; but not "ship" or the system's __APPLE__.
+# Whole words and parts of names: cudaMalloc, make_cuda, WebGpu, VULKAN_ICD; but not "ship".
 NAMES = re.compile("|".join(
-    rf"(?<![A-Za-z]){word}(?![a-z])|{word.capitalize()}(?![a-z])|(?<![A-Za-z])(?<!__){word.upper()}(?![A-Z])"
+    rf"(?<![A-Za-z]){word}(?![a-z])|{word.capitalize()}(?![a-z])|(?<![A-Za-z]){word.upper()}(?![A-Z])"
     for word in WORDS) + r"|WebGpu|OpenCL|OneApi|\b(?:vk|cl|cu)[A-Z][a-z]\w+\(|\b(?:VK|CL|CU)_[A-Z]")
 # Backends and printers own the names; the program offers them to people.
 OWNERS = ("src/backends/", "src/print/", "src/cli/")
