@@ -73,6 +73,7 @@ void add_kernel_command(CLI::App& app, int* status) {
   list->add_flag("--json", *json, "print JSON");
   list->callback([json] { list_kernels(*json); });
   add_kernel_show_command(*group, status);
+  add_kernel_run_command(*group, status);
 }
 
 }  // namespace prism::cli

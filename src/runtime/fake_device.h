@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct FakeLog {
   std::vector<SeenLaunch> launches;
   int compiles = 0, copies = 0, recordings = 0, replays = 0, waits = 0;
   std::string fail_at_wait;  // thrown by the next wait
+  std::function<void(const LaunchCall&)> on_launch;
   uint64_t used = 0;
 };
 
@@ -65,6 +67,7 @@ class FakeQueue final : public QueueDriver {
                              {call.bindings.begin(), call.bindings.end()},
                              {call.params.begin(), call.params.end()},
                              call.kernel->folded});
+    if (log_.on_launch) log_.on_launch(call);
   }
   std::unique_ptr<EventDriver> record_event() override { return std::make_unique<FakeEvent>(); }
   void wait() override {

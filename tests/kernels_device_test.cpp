@@ -1,0 +1,165 @@
+// Every kernel of the library on every device found, with all that a device has and without each
+// capability.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+#include "kernels/library.h"
+#include "lower/lower.h"
+#include "runtime/capability_switches.h"
+#include "runtime/case_run.h"
+#include "runtime/discovery.h"
+#include "runtime/self_check.h"
+
+namespace prism {
+namespace {
+
+std::vector<std::shared_ptr<DeviceDriver>> all_devices() {
+  std::vector<std::shared_ptr<DeviceDriver>> devices;
+  for (const BackendReport& report : discover_backends()) {
+    devices.insert(devices.end(), report.devices.begin(), report.devices.end());
+  }
+  return devices;
+}
+
+std::string test_name(const std::string& text) {
+  std::string name = text;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
+using DeviceAndKernel = std::tuple<std::shared_ptr<DeviceDriver>, std::string>;
+
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> names;
+  for (const LibraryKernel& kernel : kernel_library()) names.push_back(kernel.name);
+  return names;
+}
+
+class EveryKernel : public ::testing::TestWithParam<DeviceAndKernel> {};
+
+TEST_P(EveryKernel, MatchesItsReference) {
+  const Device device(std::get<0>(GetParam()), "");
+  SelfCheckOptions options;
+  options.quick = false;
+  options.kernels = {std::get<1>(GetParam())};
+  const SelfCheck check = self_check(device, options);
+  ASSERT_EQ(check.kernels.size(), 1u);
+  const KernelCheck& result = check.kernels[0];
+  EXPECT_TRUE(check.switched_off.empty()) << result.detail;
+  EXPECT_TRUE(check.right()) << result.detail;
+  if (result.outcome == CheckOutcome::skipped) GTEST_SKIP() << result.detail;
+  if (result.skipped_cases)
+    std::cout << result.skipped_cases << " cases skipped: " << result.detail << "\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, EveryKernel,
+                         ::testing::Combine(::testing::ValuesIn(all_devices()),
+                                            ::testing::ValuesIn(kernel_names())),
+                         [](const auto& test) {
+                           return test_name(std::get<0>(test.param)->info().id + "_" +
+                                            std::get<1>(test.param));
+                         });
+
+class EveryDevice : public ::testing::TestWithParam<std::shared_ptr<DeviceDriver>> {};
+
+// What a capability saves must come out the same without it, on the same device.
+TEST_P(EveryDevice, ComputesTheSameWithoutEachCapability) {
+  const Device device(GetParam(), "");
+  const ir::Capabilities original = device.info().capabilities;
+  for (const std::string& name : switchable_capabilities(original)) {
+    ir::Capabilities reduced = original;
+    switch_off_capability(reduced, name);
+    SelfCheckOptions options;
+    for (const LibraryKernel& entry : kernel_library()) {
+      const ir::Kernel kernel = entry.make();
+      try {
+        if (ir::to_text(lower(kernel, original)) != ir::to_text(lower(kernel, reduced)))
+          options.kernels.push_back(entry.name);
+      } catch (const Error& error) {
+        ASSERT_EQ(error.code(), ErrorCode::kNotSupported)
+            << entry.name << " without " << name << ": " << error.what();
+      }
+    }
+    if (options.kernels.empty()) continue;
+    device.use_capabilities(reduced);
+    const SelfCheck check = self_check(device, options);
+    EXPECT_TRUE(check.right()) << "without " << name << ": " << check.complaint();
+    EXPECT_TRUE(check.switched_off.empty()) << "without " << name;
+  }
+  device.use_capabilities(original);
+}
+
+TEST_P(EveryDevice, ReplaysARecording) {
+  const Device device(GetParam(), "");
+  const ir::Kernel kernel = kernels::increment();
+  const Program program = device.compile(kernel);
+  const Buffer y = device.upload(std::vector<uint32_t>(kernel.group_size, 5));
+  const Buffer copy = device.upload(std::vector<uint32_t>(kernel.group_size, 0));
+  Queue& queue = device.queue();
+  const Recording recording = queue.record([&] {
+    for (int i = 0; i < 100; ++i) queue.launch(program, 1, {y});
+    queue.copy(copy, y, y.bytes());
+  });
+  EXPECT_EQ(device.download<uint32_t>(y)[0], 5u) << "recording runs nothing";
+  queue.replay(recording);
+  queue.replay(recording);
+  queue.wait();
+  EXPECT_EQ(device.download<uint32_t>(y), std::vector<uint32_t>(kernel.group_size, 205));
+  EXPECT_EQ(device.download<uint32_t>(copy), std::vector<uint32_t>(kernel.group_size, 205));
+}
+
+TEST_P(EveryDevice, TimesWhatItRuns) {
+  const Device device(GetParam(), "");
+  const ir::Kernel kernel = kernels::copy_words();
+  const Program program = device.compile(kernel);
+  const Buffer from = device.allocate(4 << 20), to = device.allocate(4 << 20);
+  const uint32_t count = (4 << 20) / 16;
+  Queue& queue = device.queue();
+  const Event start = queue.record_event();
+  for (int i = 0; i < 4; ++i) queue.launch(program, count / kernel.group_size, {from, to}, {count});
+  const Event end = queue.record_event();
+  end.wait();
+  EXPECT_TRUE(end.done());
+  EXPECT_GT(end.ms_since(start), 0);
+  EXPECT_LT(end.ms_since(start), 60000);
+}
+
+TEST_P(EveryDevice, MoreMemoryThanThereIsIsAnErrorThatSaysSo) {
+  const Device device(GetParam(), "");
+  try {
+    device.allocate(1ull << 50);
+    FAIL() << "a petabyte was allocated";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+    const std::string message = error.what();
+    EXPECT_NE(message.find(device.id()), std::string::npos) << message;
+    EXPECT_NE(message.find("1125899906842624"), std::string::npos) << message;
+    EXPECT_NE(message.find("free"), std::string::npos) << message;
+  }
+}
+
+TEST_P(EveryDevice, SaysWhatItIs) {
+  const Device device(GetParam(), "");
+  const DeviceInfo& info = device.info();
+  EXPECT_EQ(info.id.substr(0, info.id.find(':')), info.backend);
+  EXPECT_FALSE(info.name.empty());
+  EXPECT_FALSE(info.card.empty());
+  EXPECT_FALSE(info.driver.empty());
+  EXPECT_GT(info.total_bytes, 0u);
+  EXPECT_LE(device.free_bytes(), info.total_bytes);
+  EXPECT_GT(info.compute_units, 0u);
+  EXPECT_EQ(Device::named(info.id).id(), info.id);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, EveryDevice, ::testing::ValuesIn(all_devices()),
+                         [](const auto& test) { return test_name(test.param->info().id); });
+
+// A machine with no device at all would pass everything above.
+TEST(Devices, ThereIsAtLeastTheCpu) { EXPECT_FALSE(all_devices().empty()); }
+
+}  // namespace
+}  // namespace prism
