@@ -141,6 +141,120 @@ TEST_P(Wgsl, EveryKernelOfTheLibraryIsRight) {
   }
 }
 
+std::vector<uint32_t> words_of(const std::vector<std::byte>& bytes) {
+  std::vector<uint32_t> words(bytes.size() / 4);
+  std::memcpy(words.data(), bytes.data(), words.size() * 4);
+  return words;
+}
+
+std::vector<std::byte> bytes_of(const std::vector<uint32_t>& words) {
+  std::vector<std::byte> bytes(words.size() * 4);
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  return bytes;
+}
+
+// Lanes agree on the number of rounds by a sum through shared memory, which WGSL takes for varying.
+TEST_P(Wgsl, BarriersStandInFlowThatLanesAgreeOn) {
+  const ir::Kernel looped = kernel("looped", 64, [] {
+    auto a = in("a", u32);
+    auto y = inout("y", u32);
+    auto tile = shared(u32, 64);
+    const Value rounds = group_sum(a[local_id()]);
+    if_(rounds > 2u, [&] {
+      for_(0u, rounds, 1u, [&](Value i) {
+        tile[local_id()] = y[local_id()] + i;
+        barrier();
+        y[local_id()] = tile[(local_id() + 1u) & 63u];
+        barrier();
+      });
+    });
+    Var left(u32, rounds, "left");
+    while_([&] { return Value(left) > 1u; },
+           [&] {
+             tile[local_id()] = y[local_id()] * 3u;
+             barrier();
+             y[local_id()] = tile[63u - local_id()];
+             left = left - 2u;
+             barrier();
+           });
+  });
+  std::vector<uint32_t> ones(64, 0), start(64);
+  ones[3] = 2, ones[60] = 3;
+  for (uint32_t i = 0; i < 64; ++i) start[i] = i * i;
+  std::vector<uint32_t> right = start;
+  for (uint32_t round = 0; round < 5; ++round) {
+    std::vector<uint32_t> tile = right;
+    for (uint32_t i = 0; i < 64; ++i) right[i] = tile[(i + 1) & 63] + round;
+  }
+  for (uint32_t left = 5; left > 1; left -= 2) {
+    std::vector<uint32_t> tile = right;
+    for (uint32_t i = 0; i < 64; ++i) right[i] = tile[63 - i] * 3;
+  }
+  for (const Variant& variant : variants(library())) {
+    const Contents found =
+        run(library(), looped, variant, {{1, 1, 1}, {}, {bytes_of(ones), bytes_of(start)}});
+    EXPECT_EQ(words_of(found[1]), right) << variant.name;
+  }
+}
+
+TEST_P(Wgsl, WordsOfAnyBuffer) {
+  const ir::Kernel words = kernel("words_of", 64, [] {
+    auto a = in("a", f16);
+    auto b = in("b", f32);
+    auto y = out("y", f16);
+    auto z = out("z", f32);
+    auto i = local_id();
+    y.store_words(i * 2u, a.load_words(i * 2u, 2, 2) ^ splat(0x80008000u, 2), 2);
+    z.store_words(i, b.load_words_if(i < 40u, i) + 1u);
+  });
+  std::vector<uint32_t> a(128), b(64);
+  for (uint32_t i = 0; i < 128; ++i) a[i] = 0x3c004000u + i * 0x00010001u;
+  for (uint32_t i = 0; i < 64; ++i) b[i] = 0x40000000u + i;
+  for (const Variant& variant : variants(library())) {
+    const Contents found =
+        run(library(), words, variant,
+            {{1, 1, 1}, {}, {bytes_of(a), bytes_of(b), bytes_of(a), bytes_of(b)}});
+    const auto y = words_of(found[2]), z = words_of(found[3]);
+    for (uint32_t i = 0; i < 128; ++i)
+      ASSERT_EQ(y[i], a[i] ^ 0x80008000u) << i << " at " << variant.name;
+    for (uint32_t i = 0; i < 64; ++i)
+      ASSERT_EQ(z[i], i < 40 ? b[i] + 1 : 1) << i << " at " << variant.name;
+  }
+}
+
+TEST_P(Wgsl, PairsOfHalvesAreWords) {
+  const ir::Kernel halves = kernel("halves", 64, [] {
+    auto a = in("a", u32);
+    auto y = out("y", u32);
+    const Value pair = bitcast(Type{f16, 2}, a[local_id()]);
+    const Value sum = cast(f32, pair[0]) + cast(f32, pair[1]);
+    const Value most = select(sum > 1e9f, constant_bits(f16, 0x7c00u), constant_bits(f16, 0x8000u));
+    y[local_id()] = bitcast(u32, vec(-pair[1], max(pair[0], most)));
+  });
+  std::vector<uint32_t> a(64), right(64);
+  for (uint32_t i = 0; i < 64; ++i) {
+    a[i] = (0x4000u + i) << 16 | (0x3c00u + 3 * i);
+    right[i] = (0x3c00u + 3 * i) << 16 | (0xc000u + i);
+  }
+  for (const Variant& variant : variants(library())) {
+    const Contents found =
+        run(library(), halves, variant, {{1, 1, 1}, {}, {bytes_of(a), bytes_of(a)}});
+    EXPECT_EQ(words_of(found[1]), right) << variant.name;
+  }
+}
+
+TEST_P(Wgsl, ConstantsKeepTheirBits) {
+  const std::vector<uint32_t> bits = {0x7f800000u, 0xff800000u, 0x00000001u, 0x80000000u,
+                                      0x7f7fffffu, 0x00800000u, 0x3dcccccdu, 0x0u};
+  const ir::Kernel constants = kernel("constants", 1, [&] {
+    auto y = out("y", f32);
+    for (uint32_t i = 0; i < bits.size(); ++i) y[i] = constant_bits(f32, bits[i]);
+  });
+  const Contents found = run(library(), constants, variants(library()).front(),
+                             {{1, 1, 1}, {}, {bytes_of(std::vector<uint32_t>(8, 9))}});
+  EXPECT_EQ(words_of(found[0]), bits);
+}
+
 INSTANTIATE_TEST_SUITE_P(Libraries, Wgsl, testing::Values(test::kWgpu, test::kDawn),
                          [](const auto& library) {
                            return std::string(library.param) == test::kWgpu ? "wgpu" : "dawn";

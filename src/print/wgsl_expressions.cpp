@@ -1,8 +1,7 @@
 // WGSL: types, literals, and what each operation is written as.
 #include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -160,17 +159,17 @@ std::string WgslPrinter::literal(DType type, uint64_t bits) const {
       return word == 0x80000000u ? "bitcast<i32>(0x80000000u)"
                                  : fmt::format("{}i", static_cast<int32_t>(word));
     case DType::f32: {
-      float value;
-      std::memcpy(&value, &word, sizeof(value));
-      if (!std::isfinite(value)) return fmt::format("prism_f32(0x{:08x}u)", word);
-      // Minus zero and numbers below the normal ones might not survive as decimals.
-      if (!std::isnormal(value) && word != 0) return fmt::format("bitcast<f32>(0x{:08x}u)", word);
+      const float value = std::bit_cast<float>(word);
+      // A compiler may merge the constants of both zeros, so minus zero is none.
+      if (!std::isfinite(value) || word == 0x80000000u) return hidden(type, bits);
+      // Numbers below the normal ones and the very largest do not survive everywhere as decimals.
+      if ((!std::isnormal(value) && word != 0) || std::fabs(value) > 3.4e38f)
+        return fmt::format("bitcast<f32>(0x{:08x}u)", word);
       return fmt::format("{}f", value);
     }
     case DType::f16: {
       const float value = f32_from_f16(static_cast<uint16_t>(bits));
-      if (!std::isfinite(value))
-        return fmt::format("bitcast<vec2<f16>>(prism_u32(0x{:04x}u)).x", word);
+      if (!std::isfinite(value) || (word & 0x7fffu) == 0) return hidden(type, bits);
       return fmt::format("{}h", value);
     }
     default:
@@ -192,7 +191,9 @@ std::string WgslPrinter::hidden(DType type, uint64_t bits) const {
     case DType::f32:
       return fmt::format("prism_f32(0x{:08x}u)", word);
     case DType::f16:
-      return fmt::format("bitcast<vec2<f16>>(prism_u32(0x{:04x}u)).x", word);
+      return fmt::format(
+          "f16({})",
+          hidden(DType::f32, std::bit_cast<uint32_t>(f32_from_f16(static_cast<uint16_t>(bits)))));
     default:
       return literal(type, bits);
   }
@@ -273,6 +274,11 @@ std::string WgslPrinter::expression(const Inst& inst) {
     case Op::cast_plain:
       return fmt::format("{}({})", type, args[0]);
     case Op::bitcast:
+      // Through f32, which holds every f16: not every compiler casts between a word and two halves.
+      if (of == DType::f16 && inst.type == Type{DType::u32, 1})
+        return fmt::format("pack2x16float(vec2<f32>({}))", args[0]);
+      if (of == DType::u32 && inst.type == Type{DType::f16, 2})
+        return fmt::format("vec2<f16>(unpack2x16float({}))", args[0]);
       return fmt::format("bitcast<{}>({})", type, args[0]);
     case Op::pack_8:
       return fmt::format("prism_pack_8({})", of == DType::u32

@@ -43,8 +43,9 @@ std::string WgslPrinter::word_one(uint32_t memory, const std::string& word) cons
     case DType::u32:
       return load_one(memory, word);
     case DType::f16:
-      return fmt::format("bitcast<u32>(vec2<f16>({0}[({1}) * 2u], {0}[({1}) * 2u + 1u]))", name,
-                         word);
+      // Through f32, which holds every f16: not every compiler casts between a word and two halves.
+      return fmt::format(
+          "pack2x16float(vec2<f32>(f32({0}[({1}) * 2u]), f32({0}[({1}) * 2u + 1u])))", name, word);
     default:
       return fmt::format("bitcast<u32>({})", load_one(memory, word));
   }
@@ -54,9 +55,10 @@ void WgslPrinter::store_word(uint32_t memory, const std::string& word, const std
   const DType element = kernel_.memories[memory].element;
   if (element == DType::f16) {
     const std::string pair = new_name("pair");
-    line(fmt::format("let {} = bitcast<vec2<f16>>({});", pair, value));
-    line(fmt::format("{0}[({1}) * 2u] = {2}.x;", memory_names_[memory], word, pair));
-    return line(fmt::format("{0}[({1}) * 2u + 1u] = {2}.y;", memory_names_[memory], word, pair));
+    line(fmt::format("let {} = unpack2x16float({});", pair, value));
+    line(fmt::format("{0}[({1}) * 2u] = f16({2}.x);", memory_names_[memory], word, pair));
+    return line(
+        fmt::format("{0}[({1}) * 2u + 1u] = f16({2}.y);", memory_names_[memory], word, pair));
   }
   const std::string type = wgsl_type({element, 1});
   line(store_one(memory, word,
