@@ -75,11 +75,13 @@ const Step* subgroup_scan(const Step* s, Frame& f) {
   const T* a = f.at<T>(s->args[1]);
   const ReduceOp op = static_cast<ReduceOp>(s->bits);
   const bool exclusive = s->object == 1;
+  T start = identity<T, half>(op);
+  if (s->inst->type.element == DType::b1 && op == ReduceOp::bit_and) start = T(1);  // true is 1, not all ones
   T running{};
   for (uint32_t i = 0; i < f.lanes; ++i) {
     const bool first = i % f.subgroup == 0;
     if (exclusive) {
-      out[i] = first ? identity<T, half>(op) : running;
+      out[i] = first ? start : running;
       running = first ? a[i] : combine<T, half>(op, running, a[i]);
     } else {
       out[i] = running = first ? a[i] : combine<T, half>(op, running, a[i]);

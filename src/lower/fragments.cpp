@@ -175,17 +175,20 @@ class LowerFragments : public Rewriter {
     barrier();
   }
 
+  // One array serves every reduction of its type that fits it: each ends in a barrier.
   Array scratch(DType type, uint64_t length) {
-    for (auto& [known, array] : scratch_)
-      if (known == type) return array;
-    scratch_.emplace_back(type, shared(type, length, "rows"));
-    return scratch_.back().second;
+    for (const Array& array : scratch_) {
+      const ir::Memory& memory = target().memories[array.memory()];
+      if (memory.element == type && memory.length >= length) return array;
+    }
+    scratch_.push_back(shared(type, length, "rows"));
+    return scratch_.back();
   }
 
   const ir::Capabilities& capabilities_;
   uint32_t size_ = 0;
   std::vector<Array> arrays_;
-  std::vector<std::pair<DType, Array>> scratch_;
+  std::vector<Array> scratch_;
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ ir::Kernel lower(const ir::Kernel& kernel, const ir::Capabilities& caps, const L
   ir::Kernel k = choose_raw(kernel, caps);
   if (variant.folded) k = fold_grid(k);
   k = lower_fragments(k, caps);
-  if (!caps.async_copy) k = lower_async(k);
+  k = lower_async(k, caps, variant.pieces);
   if (!interpreted) k = lower_group_reduce(k, caps);
   k = lower_subgroups(k, caps);
   if (!caps.dot4) k = lower_dot(k);

@@ -1,5 +1,6 @@
 // Passes of one idea each: copies that run ahead, dot products, float atomics, split buffers.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,9 +17,24 @@ using ir::Op;
 
 // A copy that runs ahead becomes a copy: waiting for it costs nothing, barriers stay where they are.
 class LowerAsync : public Rewriter {
+ public:
+  LowerAsync(const ir::Capabilities& capabilities, const std::vector<uint32_t>& pieces) : caps_(capabilities), pieces_(pieces) {}
+
+ private:
+  std::optional<DType> element_left(const ir::Memory& memory) const {
+    if (memory.element == f32 && memory.atomic && !caps_.float_atomics) return std::nullopt;
+    return stored_element(memory, caps_);
+  }
+
+  bool stays(const Inst& inst) const {
+    const ir::Memory &to = source().memories[inst.object], &from = source().memories[inst.object2];
+    const bool split = from.binding < pieces_.size() && pieces_[from.binding] > 1;
+    return caps_.async_copy && !split && element_left(to) && element_left(to) == element_left(from);
+  }
+
   bool rewrite(const Inst& inst) override {
-    if (inst.op == Op::async_commit || inst.op == Op::async_wait) return true;
-    if (inst.op != Op::async_copy) return false;
+    if (inst.op == Op::async_commit || inst.op == Op::async_wait) return !caps_.async_copy;
+    if (inst.op != Op::async_copy || stays(inst)) return false;
     const Array to(inst.object), from(inst.object2);
     const uint32_t total = static_cast<uint32_t>(inst.bits), lanes = std::min(total, 4u);
     for (uint32_t first = 0; first < total; first += lanes) {
@@ -28,6 +44,9 @@ class LowerAsync : public Rewriter {
     }
     return true;
   }
+
+  const ir::Capabilities& caps_;
+  const std::vector<uint32_t>& pieces_;
 };
 
 class LowerDot : public Rewriter {
@@ -132,27 +151,64 @@ class SplitBuffers : public Rewriter {
         return false;
       default: return false;
     }
-    const std::vector<uint32_t>& own = own_[inst.object];
-    if (own.size() == 1) return false;
-    const bool words = inst.op == Op::load_words || inst.op == Op::store_words;
-    const uint32_t each = static_cast<uint32_t>(bytes_ / (words ? 4 : dtype_bytes(source().memories[inst.object].element)));
-    const Value index = arg(inst, 0), piece = index / each, within = index % each;
-    const bool gives = inst.result != ir::kNone;
+    if (own_[inst.object].size() == 1) return false;
+    Inst made = inst;
+    made.result = ir::kNone;
+    for (ir::Value& value : made.args) value = now(value).id();
+    const uint32_t lanes = inst.op == Op::store_words ? Value(made.args[1]).type().lanes : inst.type.lanes;
+    const bool crosses = is_words(inst) && inst.bits < lanes;
+    const std::vector<Value> parts = crosses ? in_aligned_parts(made, lanes) : in_pieces(made);
+    if (inst.result != ir::kNone) bind(inst.result, joined(parts));
+    return true;
+  }
+
+  static bool is_words(const Inst& inst) { return inst.op == Op::load_words || inst.op == Op::store_words; }
+
+  static Value joined(const std::vector<Value>& parts) {
+    if (parts.size() == 1) return parts[0];
+    return parts.size() == 2 ? vec(parts[0], parts[1]) : vec(parts[0], parts[1], parts[2], parts[3]);
+  }
+
+  // Words aligned to less than their number may stand on both sides of a boundary: as many at a time as are
+  // aligned. Gives the words loaded.
+  std::vector<Value> in_aligned_parts(const Inst& whole, uint32_t lanes) {
+    const uint32_t width = static_cast<uint32_t>(whole.bits);
+    std::vector<Value> words;
+    for (uint32_t first = 0; first < lanes; first += width) {
+      Inst part = whole;
+      part.args[0] = (Value(whole.args[0]) + first).id();
+      if (whole.op == Op::load_words) {
+        part.type.lanes = static_cast<uint8_t>(width);
+        const Value got = in_pieces(part)[0];
+        for (uint32_t i = 0; i < width; ++i) words.push_back(got[i]);
+      } else {
+        const Value value(whole.args[1]);
+        part.args[1] = (width == 1 ? value[first] : vec(value[first], value[first + 1])).id();
+        in_pieces(part);
+      }
+    }
+    return words;
+  }
+
+  // An access that lies in one piece; its arguments are those of the new kernel. Gives its result, if it has one.
+  std::vector<Value> in_pieces(const Inst& access) {
+    const std::vector<uint32_t>& own = own_[access.object];
+    const size_t width = is_words(access) ? 4 : dtype_bytes(source().memories[access.object].element);
+    const uint32_t each = static_cast<uint32_t>(bytes_ / width);
+    const Value index(access.args[0]), piece = index / each, within = index % each;
     std::vector<Var> result;
-    if (gives) result.emplace_back(inst.type, Operand(0), "piece");
+    if (access.type.lanes > 0) result.emplace_back(access.type, Operand(0), "piece");
     for (uint32_t p = 0; p < own.size(); ++p) {
       if_(piece == p, [&] {
-        Inst made = inst;
-        made.result = ir::kNone;
-        for (ir::Value& value : made.args) value = now(value).id();
+        Inst made = access;
         made.args[0] = within.id();
         made.object = own[p];
         const ir::Value got = Builder::current().append(std::move(made));
-        if (gives) result[0] = Value(got);
+        if (!result.empty()) result[0] = Value(got);
       });
     }
-    if (gives) bind(inst.result, result[0]);
-    return true;
+    if (result.empty()) return {};
+    return {static_cast<Value>(result[0])};
   }
 
   uint64_t bytes_;
@@ -162,7 +218,9 @@ class SplitBuffers : public Rewriter {
 
 }  // namespace
 
-ir::Kernel lower_async(const ir::Kernel& kernel) { return LowerAsync().run(kernel); }
+ir::Kernel lower_async(const ir::Kernel& kernel, const ir::Capabilities& capabilities, const std::vector<uint32_t>& pieces) {
+  return LowerAsync(capabilities, pieces).run(kernel);
+}
 ir::Kernel lower_dot(const ir::Kernel& kernel) { return LowerDot().run(kernel); }
 ir::Kernel lower_float_atomics(const ir::Kernel& kernel) { return LowerFloatAtomics().run(kernel); }
 

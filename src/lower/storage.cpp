@@ -74,25 +74,25 @@ enum class Form {
   unpacked,  // one element to a word of a shared or private array
 };
 
+Form form_of(const ir::Memory& memory, const ir::Capabilities& caps) {
+  const size_t bytes = dtype_bytes(memory.element);
+  if (bytes > 2) return Form::own;
+  const bool buffer = memory.space == ir::Space::buffer;
+  const bool integers = buffer ? (bytes == 1 ? caps.storage_8 : caps.storage_16) : caps.narrow_arrays;
+  if (memory.element == f16 && caps.storage_f16 && (buffer || caps.narrow_arrays)) return Form::own;
+  if (memory.element == bf16 && caps.storage_bf16 && (buffer || caps.narrow_arrays)) return Form::own;
+  if (!integers) return buffer ? Form::packed : Form::unpacked;
+  return is_float(memory.element) ? Form::bits16 : Form::own;
+}
+
 class LowerStorage : public Rewriter {
  public:
   explicit LowerStorage(const ir::Capabilities& capabilities) : caps_(capabilities) {}
 
  private:
-  Form form_of(const ir::Memory& memory) const {
-    const size_t bytes = dtype_bytes(memory.element);
-    if (bytes > 2) return Form::own;
-    const bool buffer = memory.space == ir::Space::buffer;
-    const bool integers = buffer ? (bytes == 1 ? caps_.storage_8 : caps_.storage_16) : caps_.narrow_arrays;
-    if (memory.element == f16 && caps_.storage_f16 && (buffer || caps_.narrow_arrays)) return Form::own;
-    if (memory.element == bf16 && caps_.storage_bf16 && (buffer || caps_.narrow_arrays)) return Form::own;
-    if (!integers) return buffer ? Form::packed : Form::unpacked;
-    return is_float(memory.element) ? Form::bits16 : Form::own;
-  }
-
   void prepare(ir::Kernel& kernel) override {
     for (ir::Memory& memory : kernel.memories) {
-      const Form form = form_of(memory);
+      const Form form = form_of(memory, caps_);
       forms_.push_back(form);
       elements_.push_back(memory.element);
       if (form == Form::bits16) memory.element = u16;
@@ -197,6 +197,14 @@ class LowerStorage : public Rewriter {
 };
 
 }  // namespace
+
+std::optional<DType> stored_element(const ir::Memory& memory, const ir::Capabilities& capabilities) {
+  switch (form_of(memory, capabilities)) {
+    case Form::own: return memory.element;
+    case Form::bits16: return u16;
+    default: return std::nullopt;
+  }
+}
 
 ir::Kernel lower_storage(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
   return LowerStorage(capabilities).run(kernel);

@@ -1,0 +1,155 @@
+// Matrix fragments lowered to products by lanes, against the fragments of the language.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "dsl/dsl.h"
+#include "lower/lower.h"
+#include "support/lowering.h"
+
+namespace prism {
+namespace {
+
+using namespace dsl;
+using namespace test;
+using ir::Capabilities;
+
+// Small whole numbers: products and sums are exact in every order.
+std::vector<std::byte> small_numbers(DType type, size_t count, uint32_t seed) {
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i < count; ++i) {
+    const int number = static_cast<int>((i * 2654435761u + seed * 97u) >> 20 & 7) - 3;
+    const uint16_t bits = type == DType::i8    ? static_cast<uint8_t>(number)
+                          : type == DType::f16 ? f16_from_f32(static_cast<float>(number))
+                                               : bf16_from_f32(static_cast<float>(number));
+    for (size_t b = 0; b < dtype_bytes(type); ++b) bytes.push_back(static_cast<std::byte>(bits >> (8 * b)));
+  }
+  return bytes;
+}
+
+Capabilities without_fragments(uint32_t subgroup) {
+  Capabilities caps = full_capabilities();
+  caps.fragments.clear();
+  caps.subgroup_size = subgroup;
+  return caps;
+}
+
+struct Shape {
+  DType operand;
+  FragmentSize size;
+};
+const Shape kShapes[] = {{f16, {16, 16, 16}}, {bf16, {16, 16, 16}}, {i8, {16, 16, 32}}, {f16, {8, 32, 16}}, {f16, {8, 8, 8}}, {i8, {5, 6, 7}}};
+
+// Every subgroup of the group multiplies its own rows; both layouts; the result goes out through shared memory too.
+Kernel product(const Shape& shape, uint32_t lanes, uint32_t subgroups) {
+  return kernel("product", lanes, [&] {
+    const uint32_t m = shape.size.m, n = shape.size.n, k = shape.size.k;
+    const DType sum_type = widened(shape.operand);
+    const auto a = in("a", shape.operand), b = in("b", shape.operand);
+    const auto c = inout("c", sum_type);
+    const auto y = out("y", sum_type);
+    const auto tile = shared(sum_type, subgroups * m * n);
+    const auto fa = fragment_a(shape.operand, shape.size);
+    const auto fb = fragment_b(shape.operand, shape.size);
+    const auto sum = accumulator(sum_type, shape.size);
+    const Value which = subgroup_id(), at = which * (m * n);
+    sum.load(c, at, n);
+    for_(2u, [&](Value step) {
+      fa.load(a, which * (2 * m * k) + step * k, 2 * k);
+      fb.load(b, step * (k * n), k, Layout::column_major);
+      sum.multiply(fa, fb);
+    });
+    sum.store(tile, at, m, Layout::column_major);
+    sum.store(c, at, n);
+    barrier();
+    for_(local_id(), subgroups * m * n, lanes, [&](Value i) { y[i] = tile.load(i); });
+  });
+}
+
+TEST(LowerFragments, ProductsOfEveryShape) {
+  for (const Shape& shape : kShapes)
+    for (uint32_t subgroup : {0u, 8u, 16u, 32u, 64u}) {
+      const uint32_t lanes = 128, subgroups = lanes / (subgroup ? subgroup : 32);
+      const uint32_t m = shape.size.m, n = shape.size.n, k = shape.size.k;
+      std::vector<std::byte> c(subgroups * m * n * 4);
+      const Launch launch{{1, 1, 1},
+                          {},
+                          {small_numbers(shape.operand, subgroups * m * 2 * k, 1), small_numbers(shape.operand, 2 * k * n, 2), c, c}};
+      expect_same_when_lowered(product(shape, lanes, subgroups), launch, without_fragments(subgroup));
+    }
+}
+
+TEST(LowerFragments, StayWhereTheDeviceHasTheShape) {
+  EXPECT_EQ(count_ops(lower(product(kShapes[0], 128, 4), full_capabilities()), ir::Op::fragment_multiply), 1u);
+  EXPECT_EQ(count_ops(lower(product(kShapes[3], 128, 4), full_capabilities()), ir::Op::fragment_multiply), 0u);
+  Capabilities no_layout = full_capabilities();
+  no_layout.fragment_layout = false;
+  EXPECT_EQ(count_ops(lower(product(kShapes[0], 128, 4), no_layout), ir::Op::fragment_multiply), 1u);
+}
+
+// The pattern of attention: a product, its rows reduced and mapped, and the result as the next operand.
+TEST(LowerFragments, MapRowReduceAndConvert) {
+  const Kernel k = kernel("attention", 64, [] {
+    const auto a = in("a", f16), b = in("b", f16);
+    const auto y = out("y", f32);
+    const auto fa = fragment_a(f16), next = fragment_a(f16);
+    const auto fb = fragment_b(f16);
+    const auto scores = accumulator(f32), most = accumulator(f32), sums = accumulator(f32), result = accumulator(f32);
+    scores.fill(0.5f);
+    fa.load(a, subgroup_id() * 256u, 16u);
+    fb.load(b, 0u, 16u);
+    scores.multiply(fa, fb);
+    most.row_reduce(ReduceOp::max, scores);
+    scores.map({scores, most}, [](const std::vector<Value>& x, Value row, Value column) {
+      return select(column <= row, (x[1] - x[0]) * 0.5f, constant(f32, 2.0));
+    });
+    sums.row_reduce(ReduceOp::add, scores);
+    next.convert(scores);
+    result.fill(0.0f);
+    result.multiply(next, fb);
+    result.map([](Value x, Value row, Value column) { return x + cast(f32, row * 16u + column); });
+    result.map({result, sums}, [](const std::vector<Value>& x, Value, Value) { return x[0] * 2.0f + x[1]; });
+    result.store(y, subgroup_id() * 256u, 16u);
+  });
+  for (uint32_t subgroup : {0u, 8u, 16u, 32u, 64u}) {
+    const uint32_t subgroups = 64 / (subgroup ? subgroup : 32);
+    expect_same_when_lowered(
+        k, {{1, 1, 1}, {}, {small_numbers(f16, subgroups * 256, 3), small_numbers(f16, 256, 4), std::vector<std::byte>(subgroups * 1024)}},
+        without_fragments(subgroup));
+  }
+}
+
+TEST(LowerFragments, RowsOfTwoShapesInOneKernel) {
+  const Kernel k = kernel("two_shapes", 64, [] {
+    const auto y = out("y", f32);
+    const auto small = accumulator(f32, {8, 8, 8}), small_sum = accumulator(f32, {8, 8, 8});
+    const auto large = accumulator(f32), large_sum = accumulator(f32);
+    small.fill(1.0f);
+    small.map([](Value x, Value row, Value column) { return x + cast(f32, row * column); });
+    small_sum.row_reduce(ReduceOp::add, small);
+    small_sum.store(y, subgroup_id() * 320u, 8u);
+    large.fill(2.0f);
+    large.map([](Value x, Value row, Value column) { return x + cast(f32, row ^ column); });
+    large_sum.row_reduce(ReduceOp::max, large);
+    large_sum.store(y, subgroup_id() * 320u + 64u, 16u);
+  });
+  for (uint32_t subgroup : {8u, 32u})
+    expect_same_when_lowered(k, {{1, 1, 1}, {}, {std::vector<std::byte>(64 / subgroup * 1280)}}, without_fragments(subgroup));
+}
+
+TEST(LowerFragments, NeedWholeSubgroups) {
+  const Kernel k = kernel("parts", 40, [] {
+    const auto y = out("y", f32);
+    const auto sum = accumulator(f32);
+    sum.fill(1.0f);
+    sum.store(y, 0u, 16u);
+  });
+  try {
+    lower(k, without_fragments(0));
+    ADD_FAILURE() << "40 lanes are no whole subgroups of 32";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("40 lanes are not a multiple of 32"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace prism
