@@ -264,10 +264,25 @@ bool breaks_out(const Inst& inst) {
   return false;
 }
 
+bool& use_shortcuts() {
+  static bool use = true;
+  return use;
+}
+
 Analysis analyse(const Kernel& kernel) {
   Analysis result;
-  Uniformity{kernel, result};
-  Places{kernel, result};
+  if (use_shortcuts()) {
+    Uniformity{kernel, result};
+    Places{kernel, result};
+    return result;
+  }
+  for (std::vector<bool>* none : {&result.uniform, &result.contiguous, &result.shares_variable})
+    none->assign(kernel.values.size(), false);
+  result.uniform_variable.assign(kernel.variables.size(), false);
+  result.computed_in.assign(kernel.values.size(), kNone);
+  walk(kernel.body, [&](const Inst& inst) {
+    if (is_loop(inst.op)) result.varying_loop[&inst] = true;
+  });
   return result;
 }
 

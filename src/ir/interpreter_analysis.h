@@ -25,6 +25,9 @@ struct Analysis {
 
 Analysis analyse(const Kernel& kernel);
 
+// Tests switch this off: nothing is found out, every value gets a plane and every loop a mask, and results must agree.
+bool& use_shortcuts();
+
 // Whether a break inside the instruction leaves the loop around it.
 bool breaks_out(const Inst& inst);
 

@@ -3,25 +3,24 @@
 
 #include "ir/interpreter_program.h"
 
-namespace prism::ir::vm::flow {
+namespace prism::ir::vm {
 
-const Step* stop(const Step* s, Frame& f);
-const Step* jump(const Step* s, Frame& f);
-const Step* jump_unless(const Step* s, Frame& f);  // (b1, uniform)
+enum class Flow : uint8_t {
+  stop,
+  jump,
+  jump_unless,      // (b1, uniform)
+  make_mask,        // (mask, b1 plane): those of the step's mask where b1 is not `bits`; to jump when there are none
+  copy_mask,        // (mask): a copy of the step's mask
+  narrow_mask,      // (mask, b1 plane or mask): drops the lanes where the second is 0; to jump when none is left
+  drop_lanes,       // (mask): without the lanes of the step's mask
+  // for_, bits 1 for i32: head tests the first index and leaves to jump, next goes back to jump while there is one.
+  for_head,         // (index, end), uniform
+  for_next,         // (index, end, step), uniform
+  for_head_masked,  // (mask, index, end): index and end are planes
+  for_next_masked,  // (mask, index, end, step): all planes
+  for_head_once,    // (mask, index, end): index is uniform
+  for_next_once,    // (mask, index, end, step): index and step are uniform
+};
+Run find_flow(Flow flow);
 
-// (mask, b1 plane): mask = those of the step's mask where b1 is not `bits`; goes to jump when there are none.
-const Step* make_mask(const Step* s, Frame& f);
-const Step* copy_mask(const Step* s, Frame& f);    // (mask): a copy of the step's mask
-// (mask, b1 plane or mask): drops the lanes where the second is 0; goes to jump when none is left.
-const Step* narrow_mask(const Step* s, Frame& f);
-const Step* drop_lanes(const Step* s, Frame& f);   // (mask): without the lanes of the step's mask
-
-// for_: bits is 1 for i32. head tests the first index, next goes on to `jump` while there is one.
-const Step* for_head(const Step* s, Frame& f);          // (index, end), uniform; leaves to jump
-const Step* for_next(const Step* s, Frame& f);          // (index, end, step), uniform; back to jump
-const Step* for_head_masked(const Step* s, Frame& f);   // (mask, index, end): index and end are planes
-const Step* for_next_masked(const Step* s, Frame& f);   // (mask, index, end, step): all planes
-const Step* for_head_once(const Step* s, Frame& f);     // (mask, index, end): index is uniform
-const Step* for_next_once(const Step* s, Frame& f);     // (mask, index, end, step): index and step are uniform
-
-}  // namespace prism::ir::vm::flow
+}  // namespace prism::ir::vm

@@ -56,7 +56,7 @@ void Translator::translate() {
   });
   inner(kernel_.body, kNone);
   Step last;
-  last.run = flow::stop;
+  last.run = find_flow(Flow::stop);
   program_.steps.push_back(last);
   place_slots();
 }

@@ -8,11 +8,11 @@ void Translator::if_else(const Inst& inst) {
   const uint32_t condition = values_[inst.args[0]][0];
   const bool has_else = inst.blocks.size() > 1 && !inst.blocks[1].body.empty();
   if (is_uniform(condition)) {
-    emit(inst, flow::jump_unless, {condition});
+    emit(inst, find_flow(Flow::jump_unless), {condition});
     const uint32_t test = here() - 1;
     inner(inst.blocks[0], region_->mask);
     if (!has_else) return aim(test);
-    emit(inst, flow::jump, {});
+    emit(inst, find_flow(Flow::jump), {});
     const uint32_t past = here() - 1;
     aim(test);
     inner(inst.blocks[1], region_->mask);
@@ -21,7 +21,7 @@ void Translator::if_else(const Inst& inst) {
   for (uint32_t side = 0; side < (has_else ? 2u : 1u); ++side) {
     if (inst.blocks[side].body.empty()) continue;
     const uint32_t mask = new_mask();
-    emit(inst, flow::make_mask, {mask, condition}).bits = side;
+    emit(inst, find_flow(Flow::make_mask), {mask, condition}).bits = side;
     const uint32_t test = here() - 1;
     inner(inst.blocks[side], mask);
     aim(test);
@@ -43,10 +43,10 @@ void Translator::for_loop(const Inst& inst) {
     end = as_plane(end);
     if (!once) step = as_plane(step);
     loop.mask = new_mask();
-    emit(inst, flow::copy_mask, {loop.mask});
-    emit(inst, once ? flow::for_head_once : flow::for_head_masked, {loop.mask, index, end}).bits = is_signed;
+    emit(inst, find_flow(Flow::copy_mask), {loop.mask});
+    emit(inst, find_flow(once ? Flow::for_head_once : Flow::for_head_masked), {loop.mask, index, end}).bits = is_signed;
   } else {
-    emit(inst, flow::for_head, {index, end}).bits = is_signed;
+    emit(inst, find_flow(Flow::for_head), {index, end}).bits = is_signed;
   }
   head = here() - 1;
   const uint32_t begin = here();
@@ -54,8 +54,8 @@ void Translator::for_loop(const Inst& inst) {
   values_[inst.blocks[0].params[0]][0] = index;
   inner(inst.blocks[0], loop.mask);
   loop_ = outer;
-  Step& next = varying ? emit(inst, once ? flow::for_next_once : flow::for_next_masked, {loop.mask, index, end, step})
-                       : emit(inst, flow::for_next, {index, end, step});
+  Step& next = varying ? emit(inst, find_flow(once ? Flow::for_next_once : Flow::for_next_masked), {loop.mask, index, end, step})
+                       : emit(inst, find_flow(Flow::for_next), {index, end, step});
   next.jump = begin;
   loops_.push_back({begin, here()});
   aim(head);
@@ -68,7 +68,7 @@ void Translator::while_loop(const Inst& inst) {
   loop.mask = region_->mask;
   if (loop.varying) {
     loop.mask = new_mask();
-    emit(inst, flow::copy_mask, {loop.mask});
+    emit(inst, find_flow(Flow::copy_mask), {loop.mask});
   }
   const uint32_t begin = here();
   Loop* outer = std::exchange(loop_, &loop);
@@ -77,14 +77,14 @@ void Translator::while_loop(const Inst& inst) {
   uint32_t test = 0;
   if (loop.varying) {
     const uint32_t plane = as_plane(condition);
-    emit(inst, flow::narrow_mask, {loop.mask, plane});
+    emit(inst, find_flow(Flow::narrow_mask), {loop.mask, plane});
   } else {
-    emit(inst, flow::jump_unless, {condition});
+    emit(inst, find_flow(Flow::jump_unless), {condition});
   }
   test = here() - 1;
   inner(inst.blocks[1], loop.mask);
   loop_ = outer;
-  emit(inst, flow::jump, {}).jump = begin;
+  emit(inst, find_flow(Flow::jump), {}).jump = begin;
   loops_.push_back({begin, here()});
   aim(test);
   aim(loop.leaves);
@@ -92,18 +92,18 @@ void Translator::while_loop(const Inst& inst) {
 
 void Translator::leave_loop(const Inst& inst) {
   if (region_->mask == loop_->mask) {  // all who are here leave
-    emit(inst, flow::jump, {});
+    emit(inst, find_flow(Flow::jump), {});
     loop_->leaves.push_back(here() - 1);
     return;
   }
-  emit(inst, flow::drop_lanes, {loop_->mask});
-  emit(inst, flow::jump, {});
+  emit(inst, find_flow(Flow::drop_lanes), {loop_->mask});
+  emit(inst, find_flow(Flow::jump), {});
   region_->leaves.push_back(here() - 1);
 }
 
 void Translator::drop_those_who_left(const Inst& inst) {
   if (!loop_ || !loop_->varying || !breaks_out(inst)) return;
-  emit(inst, flow::narrow_mask, {region_->mask, loop_->mask});
+  emit(inst, find_flow(Flow::narrow_mask), {region_->mask, loop_->mask});
   region_->leaves.push_back(here() - 1);
 }
 

@@ -12,7 +12,7 @@ namespace prism::ir::vm {
 uint32_t Translator::predicate_mask(const Inst& inst, Value predicate) {
   const uint32_t condition = as_plane(values_[predicate][0]);
   const uint32_t mask = new_mask();
-  emit(inst, flow::make_mask, {mask, condition}).jump = kNone;
+  emit(inst, find_flow(Flow::make_mask), {mask, condition}).jump = kNone;
   return mask;
 }
 

@@ -1,7 +1,7 @@
 // Our own exp, log, sin, cos and tanh in f32, for devices whose own are too loose: within 4 ulp.
 //
-// Ranges are reduced with two- or three-part constants (Cody and Waite) so that the reduced argument is exact to
-// the last bit; the polynomials are the classic minimax ones for these intervals.
+// Ranges are reduced with constants in several parts (Cody and Waite), all but the last short, so that their products
+// are exact even on devices that do not fuse fma; the polynomials are the classic minimax ones for these intervals.
 #include "lower/passes.h"
 #include "lower/rewriter.h"
 
@@ -36,7 +36,7 @@ Value scaled_exponential(Value r, Value n) {
 Value own_exp(Value x) {
   const Value clamped = min(max(x, -105.0f), 90.0f);
   const Value n = round_even(clamped * kLog2E);
-  const Value r = fma(n, -1.42860677e-6f, fma(n, -0.693145752f, clamped));  // ln2 in two parts
+  const Value r = fma(n, 2.12194442e-4f, fma(n, -0.693359375f, clamped));  // ln2 in two parts
   const Value result = scaled_exponential(r, cast(i32, n));
   return select(is_nan(x), x, select(x > 88.7228394f, infinity(x), select(x < -103.972084f, 0.0f, result)));
 }
@@ -86,9 +86,10 @@ Value own_log2(Value x) {
 // quarter_turns: 0 for sin, 1 for cos. Good to |x| < 2^17; beyond that the reduction loses bits.
 Value own_sine(Value x, int quarter_turns) {
   const Value n = round_even(x * 0.636619747f);
-  Value r = fma(n, -1.57079637f, x);
-  r = fma(n, 4.37113883e-8f, r);
-  r = fma(n, 1.71512451e-15f, r);
+  Value r = fma(n, -1.5703125f, x);  // half of pi in four parts
+  r = fma(n, -0x1.fb4p-12f, r);
+  r = fma(n, -0x1.444p-24f, r);
+  r = fma(n, -0x1.68c234p-39f, r);
   const Value z = r * r;
   const Value sine = fma(r * z, fma(z, fma(z, -1.9515295891e-4f, 8.3321608736e-3f), -1.6666654611e-1f), r);
   const Value cosine = fma(z * z, fma(z, fma(z, 2.443315711809948e-5f, -1.388731625493765e-3f), 4.166664568298827e-2f),
