@@ -18,7 +18,6 @@
 #include "dsl/dsl.h"
 #include "lower/lower.h"
 #include "print/printer.h"
-#include "runtime/self_check.h"
 #include "support/op_cases.h"
 #include "support/op_kernels.h"
 
@@ -467,16 +466,6 @@ TEST_P(OpenClDevice, QueuesOfTwoThreadsShareAProgram) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, (std::vector<int>{0, 0}));
-}
-
-TEST_P(OpenClDevice, ComputesEveryKernelOfTheLibrary) {
-  const Device handle(found().devices[GetParam()], "under test");
-  const SelfCheck check = self_check(handle);
-  for (const KernelCheck& kernel : check.kernels)
-    EXPECT_TRUE(kernel.outcome == CheckOutcome::right || kernel.outcome == CheckOutcome::skipped)
-        << kernel.kernel << ": " << kernel.detail;
-  EXPECT_TRUE(check.switched_off.empty()) << check.switched_off.front();
-  EXPECT_GT(check.count(CheckOutcome::right), check.kernels.size() / 2);
 }
 
 TEST_P(OpenClDevice, CompilesEveryOperation) {
