@@ -16,6 +16,14 @@ struct Switch {
   void (*turn_off)(Capabilities&);
 };
 
+// Fragments and async copies read memory as the device stores it: where that is done in words, they
+// must be lowered.
+void without_storage(Capabilities& capabilities, bool& storage) {
+  storage = false;
+  capabilities.fragments.clear();
+  capabilities.async_copy = false;
+}
+
 // Narrow ones first: subgroups carry fragments with them.
 constexpr Switch kSwitches[] = {
     {"fragments", [](const Capabilities& c) { return !c.fragments.empty(); },
@@ -32,13 +40,13 @@ constexpr Switch kSwitches[] = {
     {"math_f16", [](const Capabilities& c) { return c.math_f16; },
      [](Capabilities& c) { c.math_f16 = false; }},
     {"storage_f16", [](const Capabilities& c) { return c.storage_f16; },
-     [](Capabilities& c) { c.storage_f16 = false; }},
+     [](Capabilities& c) { without_storage(c, c.storage_f16); }},
     {"storage_bf16", [](const Capabilities& c) { return c.storage_bf16; },
-     [](Capabilities& c) { c.storage_bf16 = false; }},
+     [](Capabilities& c) { without_storage(c, c.storage_bf16); }},
     {"storage_8", [](const Capabilities& c) { return c.storage_8; },
-     [](Capabilities& c) { c.storage_8 = false; }},
+     [](Capabilities& c) { without_storage(c, c.storage_8); }},
     {"storage_16", [](const Capabilities& c) { return c.storage_16; },
-     [](Capabilities& c) { c.storage_16 = false; }},
+     [](Capabilities& c) { without_storage(c, c.storage_16); }},
     {"subgroups", [](const Capabilities& c) { return c.subgroup_size != 0; },
      [](Capabilities& c) {
        c.subgroup_size = 0;
