@@ -149,20 +149,26 @@ TEST(InterpreterArithmetic, LoweredForms) {
     const In a = in("a", i32), b = in("b", i32);
     const Array y = out("y", i32);
     const Value i = local_id();
-    const Value q = div_trunc(a[i], b[i]), s = a[i] << b[i], r = a[i] >> b[i], c = cast(i32, cast(f32, a[i]) * 1e9f);
-    if_(b[i] != 0, [&] { y[i] = q + s * 0 + r * 0 + c * 0; });
+    if_(b[i] != 0, [&] {
+      const Value q = div_trunc(a[i], b[i]), s = a[i] << b[i], r = a[i] >> b[i], c = cast(i32, cast(f32, a[i]) * 1.5f);
+      y[i] = q + s * 1000 + r * 1000000 + c;
+    });
   });
-  for (ir::Inst& inst : kernel.body.body) {
-    if (inst.op == ir::Op::div_trunc) inst.op = ir::Op::div_plain;
-    if (inst.op == ir::Op::shl) inst.op = ir::Op::shl_plain;
-    if (inst.op == ir::Op::shr) inst.op = ir::Op::shr_plain;
-    if (inst.op == ir::Op::cast) inst.op = ir::Op::cast_plain;
-  }
+  for (ir::Inst& inst : kernel.body.body)
+    for (ir::Block& block : inst.blocks)
+      for (ir::Inst& inner : block.body) {
+        if (inner.op == ir::Op::div_trunc) inner.op = ir::Op::div_plain;
+        if (inner.op == ir::Op::shl) inner.op = ir::Op::shl_plain;
+        if (inner.op == ir::Op::shr) inner.op = ir::Op::shr_plain;
+        if (inner.op == ir::Op::cast && inner.type.element == DType::i32) inner.op = ir::Op::cast_plain;
+      }
   I a(32), b(32), expected(32, -1);
   for (int32_t i = 0; i < 32; ++i) {
     a[static_cast<size_t>(i)] = 100 + i;
     b[static_cast<size_t>(i)] = i % 3;
-    if (i % 3) expected[static_cast<size_t>(i)] = (100 + i) / (i % 3);
+    if (i % 3)
+      expected[static_cast<size_t>(i)] =
+          (100 + i) / (i % 3) + ((100 + i) << (i % 3)) * 1000 + ((100 + i) >> (i % 3)) * 1000000 + (100 + i) * 3 / 2;
   }
   EXPECT_EQ(run(kernel, 1, I(32, -1), {host(a), host(b)}), expected);
 }

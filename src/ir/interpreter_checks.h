@@ -15,6 +15,9 @@ Run find_access_check();         // (index); object: memory, object2: elements, 
 Run find_group_check();          // the whole group must be here; barrier, async_commit and async_wait take effect
 Run find_fragment_check();       // operands as in the IR
 
+// Null where any operand will do. Scalars only; operands as in the IR.
+Run find_operand_check(const Inst& inst);
+
 class Checks {
  public:
   explicit Checks(const Program& program);

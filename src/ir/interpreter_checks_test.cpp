@@ -232,6 +232,25 @@ TEST(InterpreterChecks, Fragments) {
   EXPECT_SAYS(stores([](Value i) { return i; }), "lanes 0 and 1 of one subgroup give different places (index 0 and 1");
 }
 
+TEST(InterpreterChecks, OperandsInRange) {
+  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = extract_bits(i, i, 20u); }), "extract_bits in lane 13 offset 13 and count 20 go beyond 32 bits");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = insert_bits(i, i, 30u, i); }), "insert_bits in lane 3 offset 30 and count 3 go beyond");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = subgroup_shuffle(i, i + 1u); }), "subgroup_shuffle in lane 31 takes from lane 32 of a subgroup of 32");
+  EXPECT_SAYS(said([](const Array& y, Value i) { for_(0u, 9u, i, [&](Value k) { y[i] = k; }); }), "for in lane 0 counts in steps of 0; a step must be above zero");
+  const auto lowered = [](ir::Op from, ir::Op to, const std::function<Value(Value)>& f) {
+    return said_unverified([&](const Array& y, Value i) { y[i] = cast(u32, f(i)); },
+                           [&](ir::Kernel& kernel) {
+                             for (ir::Inst& inst : kernel.body.body)
+                               if (inst.op == from) inst.op = to;
+                           });
+  };
+  EXPECT_SAYS(lowered(ir::Op::div_trunc, ir::Op::div_plain, [](Value i) { return 7u / (5u - i); }), "div_plain in lane 5 divides 7 by 0");
+  EXPECT_SAYS(lowered(ir::Op::div_trunc, ir::Op::div_plain, [](Value i) { return div_trunc(cast(i32, i) - 3 + INT32_MIN + 3, constant(i32, -1)); }),
+              "div_plain in lane 0 divides -2147483648 by -1");
+  EXPECT_SAYS(lowered(ir::Op::shl, ir::Op::shl_plain, [](Value i) { return i << (i + 2u); }), "shl_plain in lane 30 shifts 32 bits by 32");
+  EXPECT_SAYS(lowered(ir::Op::cast, ir::Op::cast_plain, [](Value i) { return 2.0f - cast(f32, i); }), "cast_plain in lane 3 converts -1 to u32");
+}
+
 TEST(InterpreterChecks, ReadingWhatIsOnlyWritten) {
   ir::Kernel kernel = dsl::kernel("reads", 4, [] { inout("y", u32)[local_id()] += 1u; });
   kernel.memories[0].access = ir::Access::write;

@@ -110,6 +110,7 @@ void Translator::inner(const Block& body, uint32_t mask) {
 }
 
 void Translator::instruction(const Inst& inst) {
+  check_operands(inst);
   switch (inst.op) {
     case Op::constant:
     case Op::param:

@@ -95,6 +95,7 @@ class Translator {
 
   // --- checked mode
   bool checked() const { return program_.checked; }
+  void check_operands(const Inst& inst);
   void check_whole_group(const Inst& inst);
   void check_access(const Inst& inst, uint32_t memory, uint32_t index, uint32_t elements, uint32_t mask, uint64_t kind);
 

@@ -139,6 +139,17 @@ void Translator::fragment_map(const Inst& inst) {
   aim(begin);
 }
 
+void Translator::check_operands(const Inst& inst) {
+  const Run run = checked() ? find_operand_check(inst) : nullptr;
+  if (!run) return;
+  std::vector<uint32_t> args;
+  for (Value arg : inst.args) {
+    if (kernel_.values[arg].lanes != 1) return;
+    args.push_back(values_[arg][0]);
+  }
+  emit(inst, run, args);
+}
+
 void Translator::check_whole_group(const Inst& inst) {
   if (checked()) emit(inst, find_group_check(), {}).bits = inst.bits;
 }
