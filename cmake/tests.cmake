@@ -61,7 +61,7 @@ endforeach()
 # in place of the real one.
 if("cuda" IN_LIST PRISM_ENABLED_BACKENDS)
   file(GLOB double_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/doubles/cuda_*.cpp)
-  add_library(cuda_double MODULE ${double_sources})
+  add_library(cuda_double MODULE ${double_sources} ${CMAKE_CURRENT_SOURCE_DIR}/src/base/dtype.cpp)
   set_target_properties(cuda_double PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/doubles)
   target_include_directories(cuda_double PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/src)
   target_link_libraries(cuda_double PRIVATE prism_warnings ${CMAKE_DL_LIBS})

@@ -8,12 +8,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <tuple>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include "base/dtype.h"
 
 #define PRISM_SHIM  // the text leaves out functions that are inline assembly on a device
 #define __device__
@@ -216,8 +214,14 @@ T atomicCAS(T* p, T expected, T x) {
 // In their place.
 inline void prism_wait_previous() {}
 inline void prism_launch_next() {}
-inline float prism_f32_from_f16(unsigned short x) { return prism::f32_from_f16(x); }
-inline unsigned short prism_f16_from_f32(float x) { return prism::f16_from_f32(x); }
+// Set by the double when it has opened the kernel's library, to the conversions every device must
+// reproduce.
+extern "C" {
+float (*prism_double_widen)(uint16_t);
+uint16_t (*prism_double_narrow)(float);
+}
+inline float prism_f32_from_f16(unsigned short x) { return prism_double_widen(x); }
+inline unsigned short prism_f16_from_f32(float x) { return prism_double_narrow(x); }
 inline unsigned prism_pack_f16(float low, float high) {
-  return unsigned{prism::f16_from_f32(low)} | (unsigned{prism::f16_from_f32(high)} << 16);
+  return unsigned{prism_double_narrow(low)} | (unsigned{prism_double_narrow(high)} << 16);
 }

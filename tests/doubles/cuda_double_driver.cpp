@@ -185,6 +185,7 @@ int launch(Function* function, const unsigned (&grid)[3], const unsigned (&block
   if (told.refuse_launch && --told.refuse_launch == 0) return kInvalidValue;
   const bool lose = told.lose_launch && --told.lose_launch == 0;
 
+  if (!prepare(*function->kernel)) return kInvalidImage;
   // Arguments are copied now, as a driver does; they may be gone when the kernel runs.
   const std::string& kinds = arguments_of(*function->kernel);
   std::vector<uint64_t> values(kinds.size());
@@ -482,9 +483,7 @@ int cuModuleLoadData(Module** module, const void* image) {
   if (settings().refuse_module && --settings().refuse_module == 0) return kInvalidImage;
   const char* text = static_cast<const char*>(image);
   if (std::strncmp(text, kBinaryMagic, sizeof(kBinaryMagic) - 1) != 0) return kInvalidImage;
-  HostModule* code = load_text(text + sizeof(kBinaryMagic) - 1);
-  if (!code) return kInvalidImage;
-  *module = new Module{code, {}};
+  *module = new Module{load_text(text + sizeof(kBinaryMagic) - 1), {}};
   state().modules.insert(*module);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/dtype.h"
 #include "doubles/cuda_double.h"
 
 namespace prism::test::cuda_double {
@@ -21,12 +22,15 @@ struct Entry {
 };
 
 struct HostKernel {
+  const HostModule* module = nullptr;
+  std::string entry;
   std::string arguments;
   void (*call)(void**) = nullptr;
   void (*run_grid)(void (*)(void**), const unsigned*, unsigned, void**) = nullptr;
 };
 
 struct HostModule {
+  std::string text;
   std::map<std::string, HostKernel> kernels;
 };
 
@@ -77,6 +81,10 @@ void* build(const std::string& text) {
   void* handle = nullptr;
   if (std::system(command.c_str()) == 0) {
     handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle) {
+      *static_cast<float (**)(uint16_t)>(dlsym(handle, "prism_double_widen")) = f32_from_f16;
+      *static_cast<uint16_t (**)(float)>(dlsym(handle, "prism_double_narrow")) = f16_from_f32;
+    }
   } else {
     std::ifstream said(log);
     for (std::string line; std::getline(said, line);)
@@ -90,14 +98,9 @@ void* build(const std::string& text) {
 }  // namespace
 
 HostModule* load_text(const std::string& text) {
-  void* library = build(text);
-  if (!library) return nullptr;
-  const auto entries = reinterpret_cast<const Entry* (*)()>(dlsym(library, "prism_entries"));
-  auto* module = new HostModule;
-  for (const Entry* entry = entries(); entry->name; ++entry)
-    module->kernels[entry->name] = {
-        entry->arguments, entry->call,
-        reinterpret_cast<decltype(HostKernel::run_grid)>(dlsym(library, "prism_run_grid"))};
+  auto* module = new HostModule{text, {}};
+  for (const std::string& name : entries_of(text))
+    module->kernels[name] = {module, name, "", nullptr, nullptr};
   return module;
 }
 
@@ -106,6 +109,20 @@ void unload(HostModule* module) { delete module; }
 HostKernel* find_kernel(HostModule* module, const std::string& entry) {
   const auto found = module->kernels.find(entry);
   return found == module->kernels.end() ? nullptr : &found->second;
+}
+
+bool prepare(HostKernel& kernel) {
+  if (kernel.call) return true;
+  void* library = build(kernel.module->text);
+  if (!library) return false;
+  const auto entries = reinterpret_cast<const Entry* (*)()>(dlsym(library, "prism_entries"));
+  for (const Entry* entry = entries(); entry->name; ++entry) {
+    if (kernel.entry != entry->name) continue;
+    kernel.arguments = entry->arguments;
+    kernel.call = entry->call;
+    kernel.run_grid = reinterpret_cast<decltype(kernel.run_grid)>(dlsym(library, "prism_run_grid"));
+  }
+  return kernel.call != nullptr;
 }
 
 const std::string& arguments_of(const HostKernel& kernel) { return kernel.arguments; }
