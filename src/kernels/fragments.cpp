@@ -42,7 +42,8 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
   const uint32_t fragment_k = type == i8 ? 32 : 16;
   const DType sum_type = type == i8 ? i32 : f32;
   const FragmentSize size{16, 16, static_cast<uint16_t>(fragment_k)};
-  const std::string name = fmt::format("matmul_{}_{}x{}x{}_{}", dtype_name(type), tile.m, tile.n, tile.k, tile.stages);
+  const std::string name = fmt::format("matmul_{}_{}x{}x{}_{}x{}_{}", dtype_name(type), tile.m, tile.n, tile.k,
+                                       tile.warps_m, tile.warps_n, tile.stages);
   return kernel(name, lanes, [&] {
     require_subgroup_size(kWarp);
     auto a = in("a", type), b = in("b", type);
