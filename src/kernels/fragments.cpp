@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "dsl/dsl.h"
 #include "kernels/case_tools.h"
 #include "kernels/kernels.h"
@@ -39,11 +40,15 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
   const uint32_t lanes = tile.warps_m * tile.warps_n * kWarp;
   const uint32_t own_m = tile.m / tile.warps_m / 16, own_n = tile.n / tile.warps_n / 16;
   const DType type = tile.operand;
+  if (tile.stages < 2 || (tile.run_ahead && tile.k % (type == i8 ? 64 : 32) != 0))
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("matmul_fragments: {} stages, k {}; at least two stages, and two fragments along k to run ahead",
+                            tile.stages, tile.k));
   const uint32_t fragment_k = type == i8 ? 32 : 16;
   const DType sum_type = type == i8 ? i32 : f32;
   const FragmentSize size{16, 16, static_cast<uint16_t>(fragment_k)};
   const std::string name = fmt::format("matmul_{}_{}x{}x{}_{}x{}_{}", dtype_name(type), tile.m, tile.n, tile.k,
-                                       tile.warps_m, tile.warps_n, tile.stages);
+                                       tile.warps_m, tile.warps_n, tile.stages) + (tile.run_ahead ? "_ahead" : "");
   return kernel(name, lanes, [&] {
     require_subgroup_size(kWarp);
     auto a = in("a", type), b = in("b", type);
@@ -72,8 +77,22 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
       sums.push_back(accumulator(sum_type, size));
       sums.back().fill(0);
     }
-    for (uint32_t i = 0; i < own_m; ++i) rows.push_back(fragment_a(type, size));
-    for (uint32_t j = 0; j < own_n; ++j) columns.push_back(fragment_b(type, size));
+    const uint32_t inners = tile.k / fragment_k, sets = tile.run_ahead ? 2 : 1;
+    for (uint32_t i = 0; i < sets * own_m; ++i) rows.push_back(fragment_a(type, size));
+    for (uint32_t j = 0; j < sets * own_n; ++j) columns.push_back(fragment_b(type, size));
+    const auto load_set = [&](Value from, uint32_t inner) {
+      const uint32_t set = inner % sets, step = inner * fragment_k;
+      for (uint32_t i = 0; i < own_m; ++i)
+        rows[set * own_m + i].load(a_tile, from * a_size + warp_row * a_row + (i * 16 * a_row + step), a_row);
+      for (uint32_t j = 0; j < own_n; ++j)
+        columns[set * own_n + j].load(b_tile, from * b_size + warp_column + (step * b_row + j * 16), b_row);
+    };
+    const auto multiply_set = [&](uint32_t inner) {
+      const uint32_t set = inner % sets;
+      for (uint32_t i = 0; i < own_m; ++i)
+        for (uint32_t j = 0; j < own_n; ++j)
+          sums[i * own_n + j].multiply(rows[set * own_m + i], columns[set * own_n + j]);
+    };
 
     const Value steps = k / tile.k;
     for (uint32_t s = 0; s + 1 < tile.stages; ++s) {
@@ -81,27 +100,47 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
       async_commit();
     }
     Var slot(u32, 0u, "slot");
-    Var fetch_slot(u32, (tile.stages - 1) % tile.stages, "fetch_slot");
-    for_(steps, [&](Value step) {
-      async_wait(tile.stages >= 2 ? tile.stages - 2 : 0);
+    Var fetch_slot(u32, tile.stages - 1, "fetch_slot");
+    const auto following = [&](const Var& s) { return select(s == tile.stages - 1, 0u, s + 1u); };
+    const auto arrive = [&] {
+      async_wait(tile.stages - 2);
       barrier();
-      const Value ahead = step + (tile.stages - 1);
-      if (tile.stages > 1) {
-        if_(ahead < steps, [&] { fetch(ahead * tile.k, fetch_slot); });
-        async_commit();
-      }
-      const Value a_start = slot * a_size, b_start = slot * b_size;
-      for (uint32_t inner = 0; inner < tile.k; inner += fragment_k) {
-        for (uint32_t i = 0; i < own_m; ++i)
-          rows[i].load(a_tile, a_start + (warp_row + i * 16) * a_row + inner, a_row);
-        for (uint32_t j = 0; j < own_n; ++j)
-          columns[j].load(b_tile, b_start + warp_column + (inner * b_row + j * 16), b_row);
-        for (uint32_t i = 0; i < own_m; ++i)
-          for (uint32_t j = 0; j < own_n; ++j) sums[i * own_n + j].multiply(rows[i], columns[j]);
-      }
-      slot = select(slot == tile.stages - 1, 0u, slot + 1u);
-      fetch_slot = select(fetch_slot == tile.stages - 1, 0u, fetch_slot + 1u);
-    });
+    };
+    const auto fetch_ahead = [&](Value step) {
+      const Value later = step + (tile.stages - 1);
+      if_(later < steps, [&] { fetch(later * tile.k, fetch_slot); });
+      async_commit();
+      fetch_slot = following(fetch_slot);
+    };
+    if (tile.run_ahead) {
+      arrive();
+      load_set(slot, 0);
+      for_(steps, [&](Value step) {
+        for (uint32_t inner = 0; inner < inners; ++inner) {
+          if (inner + 1 < inners) {
+            load_set(slot, inner + 1);
+          } else {
+            // The next tile's first operands come while this one's last are multiplied. After the last step there
+            // is no next tile: the current one is read again, and not used.
+            arrive();
+            slot = select(step + 1u < steps, following(slot), slot);
+            load_set(slot, inners);
+          }
+          multiply_set(inner);
+          if (inner == 0) fetch_ahead(step);
+        }
+      });
+    } else {
+      for_(steps, [&](Value step) {
+        arrive();
+        fetch_ahead(step);
+        for (uint32_t inner = 0; inner < inners; ++inner) {
+          load_set(slot, inner);
+          multiply_set(inner);
+        }
+        slot = following(slot);
+      });
+    }
     for (uint32_t i = 0; i < own_m; ++i)
       for (uint32_t j = 0; j < own_n; ++j)
         sums[i * own_n + j].store(c, (row + warp_row + i * 16) * n + column + warp_column + j * 16, n);
