@@ -26,7 +26,7 @@ std::string multiply_function(const std::string& f, const char* name, const char
   return fmt::format(R"({f}void prism_multiply_{name}({type} (&c)[8], const unsigned (&a)[4], const unsigned (&b)[4]) {{
 #pragma unroll
   for (int i = 0; i < 2; ++i)
-    asm volatile("mma.sync.aligned.{shape} {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+    asm("mma.sync.aligned.{shape} {{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
                  : "+{c}"(c[4 * i]), "+{c}"(c[4 * i + 1]), "+{c}"(c[4 * i + 2]), "+{c}"(c[4 * i + 3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
 }})",
