@@ -154,13 +154,13 @@ Kernel product(const std::string& name, DType type, bool through_shared, Layout 
     sum.map([&](Value x, Value r, Value c) { return x + cast(sum_type, r * 2u + c); });
     sum.store(y, subgroup_id() * 256u, 16u);
     barrier();
-    sum.store(y, subgroup_id() * 256u + 1024u, 17u, Layout::column_major);
+    sum.store(y, subgroup_id() * 512u + 1024u, 17u, Layout::column_major);
   });
 }
 
 Kernel reshaped(DType type, const std::string& name) {
   return kernel(name, 64, [=] {
-    auto a = in("a", type);
+    auto a = in("a", f32);
     auto y = out("y", f32);
     auto z = out("z", type);
     auto fa = fragment_a(type);
