@@ -24,4 +24,8 @@ inline constexpr uint32_t kDenormals64 = 1u << 8;
 inline constexpr uint32_t kInt8 = 1u << 9;
 inline constexpr uint32_t kInt16 = 1u << 10;
 
+// Ask that loops be left as they are: drivers that compile for the host's cores unroll loops over
+// private arrays into code that takes their compiler minutes.
+inline constexpr uint32_t kKeepLoops = 1u << 11;
+
 }  // namespace prism::spirv

@@ -1,4 +1,5 @@
 // Structured control flow, barriers and operations across lanes in SPIR-V.
+#include "print/spirv.h"
 #include "print/spirv_emitter.h"
 
 namespace prism::spirv {
@@ -45,8 +46,10 @@ void Emitter::for_(const ir::Inst& inst) {
   module_.emit_void(Code::Branch, {header});
 
   module_.label(header);
-  module_.emit_void(Code::LoopMerge,
-                    {merge, next, inst.bits == 1 ? kLoopControlUnroll : kLoopControlNone});
+  module_.emit_void(Code::LoopMerge, {merge, next,
+                                      has(kKeepLoops)  ? kLoopControlDontUnroll
+                                      : inst.bits == 1 ? kLoopControlUnroll
+                                                       : kLoopControlNone});
   module_.emit_void(Code::Branch, {test});
   module_.label(test);
   const Id now = module_.emit(Code::Load, type_of_index, {index});
@@ -73,7 +76,8 @@ void Emitter::while_(const ir::Inst& inst) {
   const Id next = module_.new_id(), merge = module_.new_id();
   module_.emit_void(Code::Branch, {header});
   module_.label(header);
-  module_.emit_void(Code::LoopMerge, {merge, next, kLoopControlNone});
+  module_.emit_void(Code::LoopMerge,
+                    {merge, next, has(kKeepLoops) ? kLoopControlDontUnroll : kLoopControlNone});
   module_.emit_void(Code::Branch, {test});
   module_.label(test);
   break_targets_.push_back(merge);

@@ -1,0 +1,55 @@
+// Records launches and copies into one command buffer, with the fewest barriers that keep them in
+// order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/vulkan/vulkan_device.h"
+#include "backends/vulkan/vulkan_hazards.h"
+#include "backends/vulkan/vulkan_memory.h"
+
+namespace prism::vulkan {
+
+class Commands {
+ public:
+  Commands(LogicalDevice& device, VkCommandPool pool);
+  ~Commands();
+  Commands(const Commands&) = delete;
+
+  // Starts anew; what was recorded before must have finished. once: it is submitted a single time.
+  void begin(bool once);
+  void end();
+
+  void launch(const LaunchCall& call);
+  void copy(const Range& to, const Range& from);
+  void timestamp(VkQueryPool pool, uint32_t query);
+  // What copies wrote can be read by the host once the submission is done.
+  void show_host();
+
+  VkCommandBuffer handle() const { return commands_; }
+  bool is_open() const { return open_; }
+  uint32_t launches() const { return launches_; }
+  const std::string& last_kernel() const { return last_kernel_; }
+
+ private:
+  void order(std::span<const Range> ranges, VkPipelineStageFlags stage);
+  void barrier(VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to,
+               VkAccessFlags used);
+  void bind(VkPipelineLayout pipeline, VkDescriptorSetLayout set,
+            std::span<const VkDescriptorBufferInfo> buffers);
+  VkDescriptorSet new_set(VkDescriptorSetLayout layout);
+
+  LogicalDevice& device_;
+  VkCommandPool pool_;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  HazardTracker hazards_;
+  std::vector<Handle<VkDescriptorPool>> sets_;  // only without push descriptors
+  size_t current_sets_ = 0;
+  VkPipeline bound_ = VK_NULL_HANDLE;
+  bool open_ = false;
+  uint32_t launches_ = 0;
+  std::string last_kernel_;
+};
+
+}  // namespace prism::vulkan

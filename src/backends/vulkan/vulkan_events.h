@@ -1,0 +1,34 @@
+// Points of a queue, with the device's own clock where it has one.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/vulkan/vulkan_submissions.h"
+
+namespace prism::vulkan {
+
+// Timestamp queries in pools that grow with the number of events alive.
+class Timestamps {
+ public:
+  explicit Timestamps(LogicalDevice& device) : device_(device) {}
+
+  struct Query {
+    VkQueryPool pool = VK_NULL_HANDLE;
+    uint32_t index = 0;
+  };
+  Query take();
+  void give_back(Query query) { free_.push_back(query); }
+  uint64_t read(Query query);  // ticks; the query must have been reached
+
+ private:
+  LogicalDevice& device_;
+  std::vector<Handle<VkQueryPool>> pools_;
+  std::vector<Query> free_;
+};
+
+// Records an event and submits it. Events keep what they need of the queue alive.
+std::unique_ptr<EventDriver> record_event(const std::shared_ptr<Submissions>& submissions,
+                                          const std::shared_ptr<Timestamps>& timestamps);
+
+}  // namespace prism::vulkan

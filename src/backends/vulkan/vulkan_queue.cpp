@@ -1,0 +1,218 @@
+// Batches launches, moves data and replays recordings.
+#include "backends/vulkan/vulkan_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "backends/vulkan/vulkan_events.h"
+#include "backends/vulkan/vulkan_staging.h"
+#include "base/error.h"
+
+namespace prism::vulkan {
+namespace {
+
+// A submission costs the host some ten launches. An idle device gets its first soon, a busy one
+// gets larger batches.
+constexpr uint32_t kBatchWhenIdle = 8;
+constexpr uint32_t kBatchWhenBusy = 64;
+// Up to this much is staged behind work that is under way rather than waiting for it and writing in
+// place.
+constexpr uint64_t kLargestStagedWrite = 1 << 20;
+
+// A command buffer recorded once. Its own pool, because it may live longer than the queue it was
+// recorded on.
+class Recording final : public RecordingDriver {
+ public:
+  Recording(std::shared_ptr<Submissions> queue)
+      : commands_(queue->device(), queue->pool()), queue_(std::move(queue)) {
+    commands_.begin(false);
+  }
+  ~Recording() override {
+    try {
+      if (commands_.is_open()) commands_.end();
+      queue_->wait(last_replay);
+    } catch (const Error&) {  // the queue's own wait tells
+    }
+  }
+  Commands& commands() { return commands_; }
+  Serial last_replay = 0;
+
+ private:
+  Commands commands_;
+  std::shared_ptr<Submissions> queue_;
+};
+
+class Queue final : public QueueDriver {
+ public:
+  explicit Queue(LogicalDevice& device)
+      : device_(device),
+        submissions_(std::make_shared<Submissions>(device)),
+        timestamps_(std::make_shared<Timestamps>(device)),
+        upload_(*submissions_),
+        download_(*submissions_) {}
+
+  void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override {
+    auto& memory = static_cast<Memory&>(to);
+    check_range("write", memory, offset, from.size());
+    if (memory.mapped() && (from.size() > kLargestStagedWrite || is_idle())) {
+      submissions_->wait_all();
+      std::memcpy(memory.mapped() + offset, from.data(), from.size());
+      return;
+    }
+    while (!from.empty()) {
+      const uint64_t bytes = std::min<uint64_t>(from.size(), Staging::kBlockBytes);
+      const Staging::Place place = upload_.take(bytes);
+      std::memcpy(place.host, from.data(), bytes);
+      submissions_->commands().copy(range(memory, offset, bytes, true), place.range);
+      // A full block is sent at once: the device copies while the host fills the next.
+      if (bytes == Staging::kBlockBytes) submissions_->submit();
+      offset += bytes;
+      from = from.subspan(bytes);
+    }
+  }
+
+  void read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) override {
+    auto& memory = static_cast<Memory&>(from);
+    check_range("read", memory, offset, to.size());
+    if (memory.mapped()) {
+      wait();
+      std::memcpy(to.data(), memory.mapped() + offset, to.size());
+      return;
+    }
+    struct Chunk {
+      Serial serial;
+      Staging::Place place;
+      std::span<std::byte> to;
+    };
+    std::deque<Chunk> chunks;
+    const auto finish_oldest = [&] {
+      submissions_->wait(chunks.front().serial);
+      std::memcpy(chunks.front().to.data(), chunks.front().place.host, chunks.front().to.size());
+      chunks.pop_front();
+    };
+    while (!to.empty()) {
+      const uint64_t bytes = std::min<uint64_t>(to.size(), Staging::kBlockBytes);
+      if (chunks.size() == Staging::kBlocks) finish_oldest();
+      Staging::Place place = download_.take(bytes);
+      place.range.write = true;
+      Commands& commands = submissions_->commands();
+      commands.copy(place.range, range(memory, offset, bytes, false));
+      commands.show_host();
+      chunks.push_back({submissions_->submit(), place, to.first(bytes)});
+      offset += bytes;
+      to = to.subspan(bytes);
+    }
+    while (!chunks.empty()) finish_oldest();
+    wait();
+  }
+
+  void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
+            uint64_t bytes) override {
+    auto& target = static_cast<Memory&>(to);
+    auto& source = static_cast<Memory&>(from);
+    check_range("copy into", target, to_offset, bytes);
+    check_range("copy from", source, from_offset, bytes);
+    if (bytes == 0) return;
+    keep_error([&] {
+      target_commands().copy(range(target, to_offset, bytes, true),
+                             range(source, from_offset, bytes, false));
+      submit_when_due();
+    });
+  }
+
+  void launch(const LaunchCall& call) override {
+    keep_error([&] {
+      target_commands().launch(call);
+      submit_when_due();
+    });
+  }
+
+  std::unique_ptr<EventDriver> record_event() override {
+    return vulkan::record_event(submissions_, timestamps_);
+  }
+
+  void wait() override {
+    if (failure_) {
+      const Error error = *failure_;
+      failure_.reset();
+      throw error;
+    }
+    submissions_->wait_all();
+    device_.instance().throw_complaints();
+  }
+
+  void begin_recording() override {
+    if (recording_)
+      throw Error(ErrorCode::kInvalidArgument, "begin_recording: the queue is recording already");
+    recording_ = std::make_unique<Recording>(submissions_);
+  }
+
+  std::unique_ptr<RecordingDriver> end_recording() override {
+    if (!recording_)
+      throw Error(ErrorCode::kInvalidArgument, "end_recording: the queue is not recording");
+    std::unique_ptr<Recording> recording = std::move(recording_);
+    recording->commands().end();
+    if (failure_) {  // what was recorded is not whole
+      const Error error = *failure_;
+      failure_.reset();
+      throw error;
+    }
+    return recording;
+  }
+
+  void replay(RecordingDriver& driver) override {
+    auto& recording = static_cast<Recording&>(driver);
+    keep_error([&] { recording.last_replay = submissions_->submit(&recording.commands()); });
+  }
+
+ private:
+  static Range range(const Memory& memory, uint64_t offset, uint64_t bytes, bool write) {
+    return {memory.buffer(), memory.offset() + offset, memory.offset() + offset + bytes, write};
+  }
+  void check_range(const char* doing, const Memory& memory, uint64_t offset, uint64_t bytes) const {
+    if (offset > memory.bytes() || bytes > memory.bytes() - offset)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} on {}: {} bytes at {} of a buffer of {}", doing, device_.id(),
+                              bytes, offset, memory.bytes()));
+  }
+  bool is_idle() {
+    return !submissions_->has_open() && submissions_->done(submissions_->next() - 1);
+  }
+  Commands& target_commands() {
+    return recording_ ? recording_->commands() : submissions_->commands();
+  }
+  void submit_when_due() {
+    if (recording_) return;
+    const uint32_t batch = submissions_->under_way() ? kBatchWhenBusy : kBatchWhenIdle;
+    if (submissions_->commands().launches() >= batch) submissions_->submit();
+  }
+  // A late failure waits for wait(); the caller's own mistakes do not.
+  template <class Work>
+  void keep_error(const Work& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInvalidArgument) throw;
+      if (!failure_) failure_ = error;
+    }
+  }
+
+  LogicalDevice& device_;
+  std::shared_ptr<Submissions> submissions_;
+  std::shared_ptr<Timestamps> timestamps_;
+  Staging upload_, download_;
+  std::unique_ptr<Recording> recording_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<QueueDriver> make_queue(LogicalDevice& device) {
+  return std::make_unique<Queue>(device);
+}
+
+}  // namespace prism::vulkan

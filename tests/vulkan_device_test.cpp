@@ -1,0 +1,352 @@
+// The Vulkan backend on whatever device there is, through the driver interface, with the validation
+// layer on.
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "backends/vulkan/vulkan_backend.h"
+#include "base/error.h"
+#include "dsl/dsl.h"
+#include "lower/lower.h"
+#include "runtime/driver.h"
+#include "support/process.h"
+
+namespace prism {
+namespace {
+
+using namespace dsl;
+
+// Each way of binding buffers and of reaching memory is used, whatever the device would choose.
+struct Way {
+  const char* name;
+  bool push_descriptors;
+  bool in_place;
+};
+
+class VulkanDevice : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    setenv("PRISM_VULKAN_VALIDATION", "1", 1);
+    VulkanOptions options;
+    options.push_descriptors = GetParam().push_descriptors;
+    options.in_place = GetParam().in_place;
+    Discovery found = make_vulkan_backend(options)->discover();
+    if (found.devices.empty()) GTEST_SKIP() << "no Vulkan device: " << found.reason;
+    device_ = found.devices.front();
+    queue_ = device_->make_queue();
+  }
+
+  const ir::Capabilities& capabilities() const { return device_->info().capabilities; }
+
+  struct Compiled {
+    ir::Kernel lowered;
+    std::unique_ptr<ProgramDriver> program;
+  };
+  Compiled compile(const Kernel& kernel, const LaunchVariant& variant = {}) {
+    Compiled compiled{lower(kernel, capabilities(), variant), nullptr};
+    compiled.program = device_->compile(compiled.lowered);
+    return compiled;
+  }
+
+  void launch(const Compiled& compiled, std::array<uint32_t, 3> groups,
+              const std::vector<MemoryDriver*>& buffers, const std::vector<uint32_t>& params = {}) {
+    std::vector<Binding> bindings;
+    for (MemoryDriver* memory : buffers) bindings.push_back({memory, 0, memory->bytes()});
+    LaunchCall call;
+    call.program = compiled.program.get();
+    call.kernel = &compiled.lowered;
+    call.groups = groups;
+    call.bindings = bindings;
+    call.params = params;
+    queue_->launch(call);
+  }
+
+  std::unique_ptr<MemoryDriver> upload(const std::vector<uint32_t>& values) {
+    auto memory = device_->allocate(values.size() * 4);
+    queue_->write(*memory, 0, std::as_bytes(std::span(values)));
+    return memory;
+  }
+  std::vector<uint32_t> download(MemoryDriver& memory) {
+    std::vector<uint32_t> values(memory.bytes() / 4);
+    queue_->read(memory, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  static Kernel add_one() {
+    return kernel("add_one", 64, [] {
+      auto y = inout("y", u32);
+      auto count = param("count", u32);
+      auto step = param("step", u32);
+      auto i = global_id();
+      if_(i < count, [&] { y[i] = y[i] + step; });
+    });
+  }
+
+  std::shared_ptr<DeviceDriver> device_;
+  std::unique_ptr<QueueDriver> queue_;
+};
+
+TEST_P(VulkanDevice, SaysWhatItIs) {
+  const DeviceInfo& info = device_->info();
+  EXPECT_EQ(info.id, "vulkan:0");
+  EXPECT_FALSE(info.name.empty());
+  EXPECT_FALSE(info.vendor.empty());
+  EXPECT_NE(info.driver.find("Vulkan 1."), std::string::npos) << info.driver;
+  EXPECT_TRUE(info.card.starts_with("uuid:") || info.card.find(':') == 4) << info.card;
+  EXPECT_GT(info.total_bytes, 1u << 28);
+  EXPECT_GT(device_->free_bytes(), 0u);
+  EXPECT_LE(device_->free_bytes(), info.total_bytes);
+  EXPECT_GE(capabilities().max_group_size, 128u);
+  EXPECT_GE(capabilities().shared_bytes, 16384u);
+  EXPECT_EQ(capabilities().dialect, "spirv");
+}
+
+TEST_P(VulkanDevice, CopiesAtOddOffsetsKeepEveryByte) {
+  // More than the staging ring holds, and not a whole number of its blocks.
+  const size_t size = (18u << 20) + 13;
+  std::vector<std::byte> content(size);
+  for (size_t i = 0; i < size; ++i) content[i] = static_cast<std::byte>(i * 2654435761u >> 13);
+  auto a = device_->allocate(size + 7), b = device_->allocate(size + 7);
+  queue_->write(*a, 5, content);
+  queue_->copy(*b, 3, *a, 5, size);
+  std::vector<std::byte> back(size);
+  queue_->read(*b, 3, back);
+  EXPECT_TRUE(back == content);
+
+  for (const size_t bytes : {1, 2, 3, 5, 255, 257}) {
+    for (const uint64_t offset : {0, 1, 2, 3, 4, 17}) {
+      queue_->write(*a, offset, std::span(content).subspan(bytes, bytes));
+      queue_->copy(*b, offset + 1, *a, offset, bytes);
+      std::vector<std::byte> part(bytes);
+      queue_->read(*b, offset + 1, part);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(),
+                             content.begin() + static_cast<std::ptrdiff_t>(bytes)))
+          << bytes << " at " << offset;
+    }
+  }
+}
+
+TEST_P(VulkanDevice, HostSeesUnifiedMemoryInPlace) {
+  auto memory = device_->allocate(1024);
+  std::byte* host = device_->host_pointer(*memory);
+  EXPECT_EQ(host != nullptr, device_->info().unified && GetParam().in_place);
+  if (!host) return;
+  const std::vector<uint32_t> values = {1, 2, 3};
+  queue_->write(*memory, 0, std::as_bytes(std::span(values)));
+  queue_->wait();
+  EXPECT_EQ(std::memcmp(host, values.data(), 12), 0);
+}
+
+TEST_P(VulkanDevice, LaunchesThatDependOnEachOtherRunInOrder) {
+  const Compiled step = compile(add_one());
+  const Compiled copy = compile(kernel("copy_words", 64, [] {
+    auto a = in("a", u32);
+    auto y = out("y", u32);
+    y[global_id()] = a[global_id()];
+  }));
+  auto a = upload(std::vector<uint32_t>(256, 0)), b = upload(std::vector<uint32_t>(256, 7)),
+       c = upload(std::vector<uint32_t>(256, 9));
+  // Read after write, write after read, write after write, and copies between the launches.
+  for (uint32_t i = 1; i <= 200; ++i) {
+    launch(step, {4, 1, 1}, {a.get()}, {256, 1});
+    launch(copy, {4, 1, 1}, {a.get(), b.get()});
+    queue_->copy(*c, 0, *b, 0, 1024);
+    launch(step, {4, 1, 1}, {b.get()}, {256, 1000});
+  }
+  EXPECT_EQ(download(*a), std::vector<uint32_t>(256, 200));
+  EXPECT_EQ(download(*b), std::vector<uint32_t>(256, 1200));
+  EXPECT_EQ(download(*c), std::vector<uint32_t>(256, 200));
+}
+
+TEST_P(VulkanDevice, ReplaysWhatWasRecorded) {
+  const Compiled step = compile(add_one());
+  auto a = upload(std::vector<uint32_t>(1000, 5)), b = upload(std::vector<uint32_t>(1000, 0));
+  queue_->begin_recording();
+  for (int i = 0; i < 300; ++i) launch(step, {16, 1, 1}, {a.get()}, {1000, 2});
+  queue_->copy(*b, 0, *a, 0, 4000);
+  const auto recording = queue_->end_recording();
+  EXPECT_EQ(download(*a), std::vector<uint32_t>(1000, 5)) << "recording ran";
+  for (int i = 0; i < 3; ++i) queue_->replay(*recording);
+  launch(step, {16, 1, 1}, {a.get()}, {1000, 1});
+  queue_->replay(*recording);
+  EXPECT_EQ(download(*a), std::vector<uint32_t>(1000, 5 + 4 * 600 + 1));
+  EXPECT_EQ(download(*b), std::vector<uint32_t>(1000, 5 + 4 * 600 + 1));
+}
+
+TEST_P(VulkanDevice, EventsMeasureTheDevice) {
+  const Compiled step = compile(add_one());
+  auto a = upload(std::vector<uint32_t>(1 << 20, 0));
+  std::vector<std::unique_ptr<EventDriver>> events;
+  events.push_back(queue_->record_event());
+  for (int i = 0; i < 20; ++i) {
+    launch(step, {1 << 14, 1, 1}, {a.get()}, {1 << 20, 1});
+    events.push_back(queue_->record_event());
+  }
+  events.back()->wait();
+  EXPECT_TRUE(events.front()->done());
+  double sum = 0;
+  for (size_t i = 1; i < events.size(); ++i) {
+    EXPECT_GE(events[i]->ms_since(*events[i - 1]), 0.0);
+    sum += events[i]->ms_since(*events[i - 1]);
+  }
+  const double whole = events.back()->ms_since(*events.front());
+  EXPECT_GT(whole, 0.0);
+  EXPECT_LT(whole, 60000.0);
+  EXPECT_NEAR(sum, whole, 0.01 * whole);
+  EXPECT_NEAR(events.front()->ms_since(*events.back()), -whole, 0.01 * whole);
+  queue_ = nullptr;  // events outlive their queue
+  EXPECT_TRUE(events.back()->done());
+}
+
+TEST_P(VulkanDevice, SmallAllocationsShareBlocksAndAreGivenBack) {
+  const uint64_t before = device_->free_bytes();
+  std::vector<std::unique_ptr<MemoryDriver>> many;
+  for (uint32_t i = 0; i < 5000; ++i) {  // more than drivers must allow allocations
+    many.push_back(device_->allocate(4 + i % 300));
+    EXPECT_EQ(many.back()->bytes(), 4 + i % 300);
+  }
+  const std::vector<uint32_t> one = {11}, two = {22};
+  queue_->write(*many[10], 0, std::as_bytes(std::span(one)));
+  queue_->write(*many[11], 0, std::as_bytes(std::span(two)));
+  std::vector<uint32_t> back(1);
+  queue_->read(*many[10], 0, std::as_writable_bytes(std::span(back)));
+  EXPECT_EQ(back, one);
+  many.clear();
+  auto large = device_->allocate(64 << 20);
+  large.reset();
+  EXPECT_GE(device_->free_bytes() + (64u << 20), before);
+}
+
+TEST_P(VulkanDevice, TooLargeAnAllocationSaysWhatIsFree) {
+  try {
+    device_->allocate(1ull << 50);
+    FAIL() << "a pebibyte was given";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+    const std::string said = error.what();
+    EXPECT_NE(said.find("vulkan:0"), std::string::npos) << said;
+    EXPECT_NE(said.find("1125899906842624 bytes asked"), std::string::npos) << said;
+    EXPECT_NE(said.find("free of"), std::string::npos) << said;
+  }
+  EXPECT_NO_THROW(device_->allocate(1024)) << "the device goes on";
+}
+
+TEST_P(VulkanDevice, RangesOutsideABufferAreRefused) {
+  auto memory = device_->allocate(16);
+  std::vector<std::byte> content(8);
+  EXPECT_THROW(queue_->write(*memory, 12, content), Error);
+  EXPECT_THROW(queue_->read(*memory, UINT64_MAX, content), Error);
+  EXPECT_THROW(queue_->copy(*memory, 0, *memory, 9, 8), Error);
+}
+
+TEST_P(VulkanDevice, TheValidationLayerIsHeard) {
+  if (std::filesystem::exists(
+          "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json") == false)
+    GTEST_SKIP() << "no validation layer: apt install vulkan-validationlayers";
+  const Compiled step = compile(add_one());
+  auto memory = upload(std::vector<uint32_t>(64, 0));
+  const std::vector<Binding> bindings = {{memory.get(), 4, 60}};  // no device takes such an offset
+  const std::vector<uint32_t> params = {1, 1};
+  LaunchCall call;
+  call.program = step.program.get();
+  call.kernel = &step.lowered;
+  call.bindings = bindings;
+  call.params = params;
+  queue_->launch(call);
+  try {
+    queue_->wait();
+    FAIL() << "a misaligned binding went unnoticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDriver);
+    EXPECT_NE(std::string(error.what()).find("minStorageBufferOffsetAlignment"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_P(VulkanDevice, CompiledKernelsAreKeptOnDisk) {
+  const test::TemporaryFolder folder;
+  const char* old = std::getenv("PRISM_CACHE_DIR");
+  const std::string kept = old ? old : "";
+  setenv("PRISM_CACHE_DIR", folder.path().c_str(), 1);
+  const auto files = [&] {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+      if (entry.is_regular_file()) found.push_back(entry.path());
+    return found;
+  };
+  auto run = [&] {
+    const Compiled step = compile(add_one());
+    auto memory = upload(std::vector<uint32_t>(64, 1));
+    launch(step, {1, 1, 1}, {memory.get()}, {64, 1});
+    EXPECT_EQ(download(*memory), std::vector<uint32_t>(64, 2));
+  };
+  run();
+  ASSERT_EQ(files().size(), 1u);
+  const auto written = std::filesystem::last_write_time(files()[0]);
+  run();
+  EXPECT_EQ(std::filesystem::last_write_time(files()[0]), written)
+      << "compiled again and written again";
+  test::write_file(files()[0], "not a cache file");
+  run();
+  EXPECT_NE(test::read_file(files()[0]), "not a cache file") << "a corrupt file was left";
+  if (old)
+    setenv("PRISM_CACHE_DIR", kept.c_str(), 1);
+  else
+    unsetenv("PRISM_CACHE_DIR");
+}
+
+TEST_P(VulkanDevice, AFileInTheDumpFolderStandsInForAKernel) {
+  const test::TemporaryFolder folder;
+  setenv("PRISM_DUMP", folder.path().c_str(), 1);
+  compile(add_one());
+  std::filesystem::path spirv;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".spv") spirv = entry.path();
+  ASSERT_FALSE(spirv.empty());
+  std::filesystem::create_directory(folder.path() / "replace");
+  test::write_file(folder.path() / "replace" / spirv.filename(), "no SPIR-V");
+  try {
+    compile(add_one());
+    ADD_FAILURE() << "the file was not used";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCompile);
+    EXPECT_NE(std::string(error.what()).find("not SPIR-V"), std::string::npos) << error.what();
+  }
+  std::filesystem::copy_file(spirv, folder.path() / "replace" / spirv.filename(),
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_NO_THROW(compile(add_one()));
+  unsetenv("PRISM_DUMP");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, VulkanDevice,
+                         testing::Values(Way{"push_in_place", true, true},
+                                         Way{"sets_staged", false, false}),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+TEST(VulkanBackend, SaysWhyThereIsNothing) {
+  VulkanOptions options;
+  options.libraries = {"/nonexistent/libvulkan.so.1"};
+  Discovery found = make_vulkan_backend(options)->discover();
+  EXPECT_TRUE(found.devices.empty());
+  EXPECT_NE(found.reason.find("cannot be opened"), std::string::npos) << found.reason;
+  EXPECT_NE(found.next_step.find("install"), std::string::npos) << found.next_step;
+
+  options.libraries = {"libm.so.6"};
+  found = make_vulkan_backend(options)->discover();
+  EXPECT_NE(found.reason.find("is not a Vulkan library"), std::string::npos) << found.reason;
+
+  // The loader asks this variable for drivers, and finds none.
+  setenv("VK_ICD_FILENAMES", "/nonexistent/icd.json", 1);
+  setenv("VK_DRIVER_FILES", "/nonexistent/icd.json", 1);
+  found = make_vulkan_backend()->discover();
+  unsetenv("VK_ICD_FILENAMES");
+  unsetenv("VK_DRIVER_FILES");
+  EXPECT_TRUE(found.devices.empty());
+  EXPECT_FALSE(found.reason.empty());
+  EXPECT_FALSE(found.next_step.empty());
+}
+
+}  // namespace
+}  // namespace prism
