@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -20,10 +22,12 @@
 #include "base/error.h"
 #include "lower/lower.h"
 #include "lower/passes.h"
+#include "print/printer.h"
 #include "runtime/discovery.h"
 #include "support/interpreted.h"
 #include "support/lowering.h"
 #include "support/random_kernel.h"
+#include "support/shim.h"
 #include "support/shrink.h"
 
 namespace prism::test {
@@ -60,6 +64,8 @@ std::string complaint(const ir::Kernel& kernel, const Launch& launch, uint32_t s
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kNotSupported) throw;
     return error.what();
+  } catch (const std::exception& error) {
+    return error.what();
   }
 }
 
@@ -78,6 +84,11 @@ constexpr int kMostReports = 3;  // of one runner: the rest is likely the same m
 
 struct Score {
   uint32_t right = 0, wrong = 0, not_supported = 0;
+  void operator+=(const Score& other) {
+    right += other.right;
+    wrong += other.wrong;
+    not_supported += other.not_supported;
+  }
 };
 
 // Compares one program; false when enough mistakes have been reported.
@@ -110,14 +121,14 @@ void print_score(const std::string& where, const Score& score, double seconds) {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Calls work(index) for every program, from as many threads as there are cores.
-void for_each_program(const std::function<bool(uint32_t)>& work) {
+// Calls work(0), work(1) ... until it gives false, from as many threads as there are cores.
+void for_each(uint32_t count, const std::function<bool(uint32_t)>& work) {
   std::atomic<uint32_t> next = 0;
   std::atomic<bool> enough = false;
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
     threads.emplace_back([&] {
-      for (uint32_t index = next++; index < program_count() && !enough; index = next++)
+      for (uint32_t index = next++; index < count && !enough; index = next++)
         if (!work(index)) enough = true;
     });
   for (std::thread& thread : threads) thread.join();
@@ -127,7 +138,7 @@ TEST(RandomKernels, FollowEveryRuleAtEverySubgroupSize) {
   std::mutex mutex;
   Score score;
   const auto start = Clock::now();
-  for_each_program([&](uint32_t index) {
+  for_each(program_count(), [&](uint32_t index) {
     std::string problem;
     RandomProgram program;
     try {
@@ -171,19 +182,117 @@ TEST(RandomKernels, LoweredProgramsGiveTheSame) {
     Score score;
     const auto start = Clock::now();
     const Runner runner = [&caps = caps](const ir::Kernel& kernel, const Launch& launch) { return interpreted_lowered(kernel, launch, caps); };
-    for_each_program([&](uint32_t index) {
+    for_each(program_count(), [&](uint32_t index) {
       const RandomProgram program = random_program(seed(), index);
       Score one;
       compare(program, "interpreter after lowering for " + name, lower_detail::subgroup_size_for(program.kernel, caps), runner, one);
       const std::scoped_lock lock(mutex);
-      score.right += one.right;
-      score.wrong += one.wrong;
-      score.not_supported += one.not_supported;
+      score += one;
       return score.wrong < kMostReports;
     });
     print_score("lowered for a device with " + name, score, seconds_since(start));
     EXPECT_EQ(score.not_supported, 0u);
   }
+}
+
+// --- printed text on the host, a hundred programs to a text because the compiler starts slowly
+
+constexpr uint32_t kProgramsInAText = 100;
+
+// Every dialect as its devices usually are, and with almost all of it taken away.
+ir::Capabilities text_capabilities(uint32_t text) {
+  const char* const dialects[] = {"cuda", "opencl", "hip", "metal", "sycl"};
+  ir::Capabilities caps = typical_capabilities(dialects[text % 5]);
+  if (text / 5 % 2 == 0) return caps;
+  caps.storage_8 = caps.storage_16 = caps.storage_f16 = caps.storage_bf16 = caps.narrow_arrays = caps.math_f16 = false;
+  caps.dot4 = caps.float_atomics = caps.async_copy = caps.dependent_launch = caps.fragment_layout = false;
+  caps.subgroup_size = 0;
+  caps.subgroup_sizes.clear();
+  caps.fragments.clear();
+  if (caps.dialect == "cuda") caps.dialect_level = 50;
+  if (caps.dialect == "opencl") caps.dialect_level = 120;
+  return caps;
+}
+
+Contents under_shim(const ShimLibrary& library, size_t at, const Launch& launch) {
+  static std::mutex one_at_a_time;  // memory shared by a group is static in the compiled text
+  Contents buffers = launch.buffers;
+  for (auto& buffer : buffers) buffer.resize((buffer.size() + 3) / 4 * 4);
+  {
+    const std::scoped_lock lock(one_at_a_time);
+    library.run(at, launch.groups, buffers, launch.params);
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) buffers[i].resize(launch.buffers[i].size());
+  return buffers;
+}
+
+// The first kernel that does not compile by itself.
+size_t refused(const ir::Capabilities& caps, const std::vector<ir::Kernel>& lowered) {
+  size_t first = 0, count = lowered.size();
+  while (count > 1) {
+    const auto start = lowered.begin() + static_cast<std::ptrdiff_t>(first);
+    try {
+      compile_with_shim(caps, {start, start + static_cast<std::ptrdiff_t>(count / 2)});
+      first += count / 2;
+      count -= count / 2;
+    } catch (const std::exception&) {
+      count /= 2;
+    }
+  }
+  return first;
+}
+
+void compare_text(uint32_t text, const std::function<void(const std::string&, const Score&)>& done) {
+  const ir::Capabilities caps = text_capabilities(text);
+  const std::string where = fmt::format("{} text{} under the shim", caps.dialect, text / 5 % 2 ? " for a poor device" : "");
+  Score score;
+  std::vector<RandomProgram> programs;
+  std::vector<ir::Kernel> lowered;
+  for (uint32_t i = text * kProgramsInAText; i < std::min(program_count(), (text + 1) * kProgramsInAText); ++i) {
+    RandomProgram program = random_program(seed(), i);
+    try {
+      lowered.push_back(lower(program.kernel, caps));
+      programs.push_back(std::move(program));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotSupported) throw;
+      ++score.not_supported;
+    }
+  }
+  const Runner alone = [&](const ir::Kernel& kernel, const Launch& launch) {
+    return under_shim(compile_with_shim(caps, {lower(kernel, caps)}), 0, launch);
+  };
+  std::optional<ShimLibrary> library;
+  try {
+    library.emplace(compile_with_shim(caps, lowered));
+  } catch (const std::exception& error) {
+    const RandomProgram& program = programs[refused(caps, lowered)];
+    score.wrong += static_cast<uint32_t>(programs.size());
+    report(program, where, lower_detail::subgroup_size_for(program.kernel, caps), error.what(), alone);
+    return done(where, score);
+  }
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const uint32_t size = lower_detail::subgroup_size_for(programs[i].kernel, caps);
+    const Runner together = [&](const ir::Kernel&, const Launch& launch) { return under_shim(*library, i, launch); };
+    const std::string what = complaint(programs[i].kernel, programs[i].launch, size, together);
+    ++(what.empty() ? score.right : score.wrong);
+    if (!what.empty() && score.wrong <= kMostReports) report(programs[i], where, size, what, alone);
+  }
+  done(where, score);
+}
+
+TEST(RandomKernels, PrintedTextGivesTheSameOnTheHost) {
+  const uint32_t texts = (program_count() + kProgramsInAText - 1) / kProgramsInAText;
+  const auto start = Clock::now();
+  std::mutex mutex;
+  std::map<std::string, Score> scores;
+  for_each(texts, [&](uint32_t text) {
+    compare_text(text, [&](const std::string& where, const Score& score) {
+      const std::scoped_lock lock(mutex);
+      scores[where] += score;
+    });
+    return true;
+  });
+  for (const auto& [where, score] : scores) print_score(where, score, seconds_since(start));
 }
 
 Contents on_device(const Device& device, const ir::Kernel& kernel, const Launch& launch) {
