@@ -1,6 +1,7 @@
 // Colour, tables and a progress line; plain text where nobody looks.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
