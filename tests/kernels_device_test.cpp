@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "kernels/kernels.h"
 #include "kernels/library.h"
-#include "lower/lower.h"
 #include "runtime/capability_switches.h"
 #include "runtime/case_run.h"
 #include "runtime/discovery.h"
@@ -75,14 +74,7 @@ TEST_P(EveryDevice, ComputesTheSameWithoutEachCapability) {
     switch_off_capability(reduced, name);
     SelfCheckOptions options;
     for (const LibraryKernel& entry : kernel_library()) {
-      const ir::Kernel kernel = entry.make();
-      try {
-        if (ir::to_text(lower(kernel, original)) != ir::to_text(lower(kernel, reduced)))
-          options.kernels.push_back(entry.name);
-      } catch (const Error& error) {
-        ASSERT_EQ(error.code(), ErrorCode::kNotSupported)
-            << entry.name << " without " << name << ": " << error.what();
-      }
+      if (capability_matters(entry.make(), original, name)) options.kernels.push_back(entry.name);
     }
     if (options.kernels.empty()) continue;
     device.use_capabilities(reduced);

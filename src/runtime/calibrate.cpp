@@ -75,11 +75,23 @@ double measure_f32(const Device& device) {
 }
 
 double measure_f16(const Device& device) {
-  kernels::MatmulTile tile;
-  return measure_product(device, kernels::matmul_fragments(tile), DType::f16, 128,
-                         [tile](uint32_t n) {
-                           return std::array<uint32_t, 3>{(n / tile.m) * (n / tile.n), 1, 1};
-                         });
+  std::vector<kernels::MatmulTile> tiles(1);
+  // Hardware fragments are fed well only by large tiles; without them the small tile's arrays are
+  // already many.
+  if (!device.info().capabilities.fragments.empty()) tiles.push_back({128, 128, 32, 2, 2, 3});
+  double best = 0;
+  for (const kernels::MatmulTile& tile : tiles) {
+    const auto grid = [tile](uint32_t n) {
+      return std::array<uint32_t, 3>{(n / tile.m) * (n / tile.n), 1, 1};
+    };
+    try {
+      best = std::max(
+          best, measure_product(device, kernels::matmul_fragments(tile), DType::f16, 128, grid));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotSupported) throw;  // a tile too large for this device
+    }
+  }
+  return best;
 }
 
 double measure_launch(const Device& device) {

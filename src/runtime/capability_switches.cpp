@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "lower/lower.h"
 
 namespace prism {
 namespace {
@@ -75,6 +76,17 @@ void switch_off_capability(Capabilities& capabilities, const std::string& name) 
       ErrorCode::kInvalidArgument,
       fmt::format("switch_off: \"{}\" is no capability that can be switched off; they are {}", name,
                   fmt::join(names, ", ")));
+}
+
+bool capability_matters(const ir::Kernel& kernel, const Capabilities& capabilities,
+                        const std::string& name) {
+  Capabilities without = capabilities;
+  switch_off_capability(without, name);
+  try {
+    return ir::to_text(lower(kernel, capabilities)) != ir::to_text(lower(kernel, without));
+  } catch (const Error&) {  // cannot be done without it, or not at all
+    return false;
+  }
 }
 
 std::vector<std::string> describe_capabilities(const Capabilities& c) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/capabilities.h"
+#include "ir/kernel.h"
 
 namespace prism {
 
@@ -14,6 +15,10 @@ std::vector<std::string> switchable_capabilities(const ir::Capabilities& capabil
 
 // Throws kInvalidArgument listing the names for one it does not know.
 void switch_off_capability(ir::Capabilities& capabilities, const std::string& name);
+
+// Whether the kernel's lowered code is another without the capability of that name.
+bool capability_matters(const ir::Kernel& kernel, const ir::Capabilities& capabilities,
+                        const std::string& name);
 
 // Every capability in words, for people: "f16 storage", "subgroups of 32" ...
 std::vector<std::string> describe_capabilities(const ir::Capabilities& capabilities);

@@ -1,5 +1,5 @@
 // The quick self-check with its memory in the cache folder.
-#include <algorithm>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -15,6 +15,8 @@ namespace prism {
 namespace {
 
 constexpr const char* kKind = "self-check";
+constexpr const char* kQuickKernels[] = {"vector_add_f32", "bits",        "math",
+                                         "transpose",      "row_softmax", "matmul_f32"};
 
 // A verdict holds for the kernels it was reached with.
 const std::string& library_hash() {
@@ -24,6 +26,23 @@ const std::string& library_hash() {
     return hash_text(text);
   }();
   return hash;
+}
+
+// Compiling takes a device's compiler a tenth of a second a kernel, so not all of them: a few plain
+// ones, and for each capability the first kernel whose code it changes.
+std::vector<std::string> telling_kernels(const ir::Capabilities& capabilities) {
+  std::set<std::string> chosen(std::begin(kQuickKernels), std::end(kQuickKernels));
+  std::set<std::string> open;
+  for (const std::string& name : switchable_capabilities(capabilities)) open.insert(name);
+  for (const LibraryKernel& entry : kernel_library()) {
+    const ir::Kernel kernel = entry.make();
+    std::erase_if(open, [&](const std::string& name) {
+      if (!capability_matters(kernel, capabilities, name)) return false;
+      chosen.insert(entry.name);
+      return true;
+    });
+  }
+  return {chosen.begin(), chosen.end()};
 }
 
 void switch_off(const Device& device, const std::string& names) {
@@ -48,7 +67,9 @@ std::string quick_self_check(const Device& device) {
     if (record->contains("off")) switch_off(device, record->at("off"));
     return record->contains("wrong") ? record->at("wrong") : "";
   }
-  const SelfCheck check = self_check(device);
+  SelfCheckOptions options;
+  options.kernels = telling_kernels(info.capabilities);
+  const SelfCheck check = self_check(device, options);
   DeviceRecord record;
   if (!check.switched_off.empty())
     record["off"] = fmt::format("{}", fmt::join(check.switched_off, " "));

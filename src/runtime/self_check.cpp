@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "kernels/library.h"
-#include "lower/lower.h"
 #include "runtime/capability_switches.h"
 #include "runtime/case_run.h"
 
@@ -50,24 +49,14 @@ void check_cases(const Device& device, const ir::Kernel& kernel,
   if (result.cases == 0) result.outcome = CheckOutcome::skipped;
 }
 
-// Whether the code of the kernel changes when the device lacks the capability.
-bool matters(const ir::Kernel& kernel, const ir::Capabilities& with,
-             const ir::Capabilities& without) {
-  try {
-    return ir::to_text(lower(kernel, with)) != ir::to_text(lower(kernel, without));
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 // Looks for one capability without which the kernel is right; leaves it off and returns its name.
 std::string find_broken_capability(const Device& device, const ir::Kernel& kernel,
                                    const std::vector<KernelCase>& cases, KernelCheck& result) {
   const ir::Capabilities original = device.info().capabilities;
   for (const std::string& name : switchable_capabilities(original)) {
+    if (!capability_matters(kernel, original, name)) continue;
     ir::Capabilities reduced = original;
     switch_off_capability(reduced, name);
-    if (!matters(kernel, original, reduced)) continue;
     device.use_capabilities(reduced);
     KernelCheck again;
     again.kernel = result.kernel;
