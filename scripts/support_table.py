@@ -26,7 +26,8 @@ TESTS = {
 BACKENDS = ["cpu", "cuda", "vulkan", "opencl", "hip", "metal", "sycl", "webgpu"]
 LABELS = {"cpu": "CPU", "cuda": "CUDA", "vulkan": "Vulkan", "opencl": "OpenCL", "hip": "HIP", "metal": "Metal",
           "sycl": "SYCL", "webgpu": "WebGPU"}
-SOFTWARE = re.compile(r"llvmpipe|pocl|portable computing|cpu|epyc|xeon|ryzen|core", re.IGNORECASE)
+# Software devices by what their driver or name says; the names of the processors below them differ by machine.
+SOFTWARE = [("llvmpipe", "llvmpipe"), ("Portable Computing Language", "PoCL"), ("Intel(R) OpenCL", "Intel's CPU runtime")]
 
 
 def read_results(folder):
@@ -56,37 +57,45 @@ def rung(outcomes, evidence):
     return ", ".join(texts) or "-"
 
 
-def read_checks(paths):
-    """What `prism check --json` said: {backend: [(device name, right, all)]}."""
-    checks = {}
-    for path in paths:
-        for device in json.loads(path.read_text(encoding="utf-8"))["devices"]:
-            total = device["right"] + device["wrong"] + device["failed"] + device["skipped"]
-            entry = (device["name"], device["right"], total)
-            checks.setdefault(device["id"].split(":")[0], []).append(entry)
-    return checks
+def read_devices(check, devices):
+    """What `prism check --json` and `prism devices --json` said: [(backend, name, software, right, all)]."""
+    known = {}
+    for backend in json.loads(devices.read_text(encoding="utf-8"))["backends"]:
+        for device in backend["devices"]:
+            known[device["id"]] = device
+    entries = []
+    for checked in json.loads(check.read_text(encoding="utf-8"))["devices"]:
+        device = known[checked["id"]]
+        text = f"{device['name']} {device['driver']}"
+        name = next((short for sign, short in SOFTWARE if sign in text), re.split(r"[(,]", device["name"])[0].strip())
+        total = checked["right"] + checked["wrong"] + checked["failed"] + checked["skipped"]
+        entries.append((checked["id"].split(":")[0], name, device["software"], checked["right"], total))
+    return entries
 
 
 def scores(entries):
-    """ "llvmpipe 39/39" for each device, the long names that drivers give cut at the first bracket."""
-    return ", ".join(f"{re.split(r'[(,]', name)[0].strip()} {right}/{total}" for name, right, total in entries) or "-"
+    """ "llvmpipe 35/35" for each device: kernels right, of all."""
+    return ", ".join(f"{name} {right}/{total}" for _, name, _, right, total in entries) or "-"
 
 
 def make_table(root, build):
-    """The table as Markdown, from build/results, build/check.json and docs/measured/check*.json."""
+    """The table as Markdown, from build/results, build/check.json, build/devices.json and docs/measured/."""
     outcomes = read_results(build / "results")
-    here = read_checks([build / "check.json"])
-    measured = read_checks(sorted((root / "docs" / "measured").glob("check*.json")))
+    entries = read_devices(build / "check.json", build / "devices.json")
+    # The machine's own cards are left to docs/measured: the table must not depend on who makes it.
+    entries = [entry for entry in entries if entry[2] or entry[0] == "cpu"]
+    entries = [(backend, "x86-64" if backend == "cpu" else name, software, right, total)
+               for backend, name, software, right, total in entries]
+    for check in sorted((root / "docs" / "measured").glob("check-*.json")):
+        measured = read_devices(check, check.with_name(check.name.replace("check-", "devices-")))
+        entries += [entry for entry in measured if not entry[2] and entry[0] != "cpu"]
     lines = ["| backend | runs kernels | text run on the host | vendor's compiler or checker | driver double"
-             " | software devices: kernels right | real processors: kernels right |",
+             " | software devices: kernels right | processors: kernels right |",
              "|---|---|---|---|---|---|---|"]
     for backend in BACKENDS:
         tests = TESTS.get(backend, {})
         cells = [rung(outcomes, tests.get(column, [])) for column in ("host", "compiler", "double")]
-        entries = here.get(backend, [])
-        software = [] if backend == "cpu" else [entry for entry in entries if SOFTWARE.search(entry[0])]
-        real = [("x86-64", right, total) for _, right, total in entries] if backend == "cpu" else []
-        real += [entry for entry in measured.get(backend, []) if backend != "cpu" and not SOFTWARE.search(entry[0])]
-        runs = "yes" if software or real else "not yet"
-        lines.append(f"| {LABELS[backend]} | {runs} | " + " | ".join(cells) + f" | {scores(software)} | {scores(real)} |")
+        mine = [entry for entry in entries if entry[0] == backend]
+        cells += [scores([entry for entry in mine if entry[2]]), scores([entry for entry in mine if not entry[2]])]
+        lines.append(f"| {LABELS[backend]} | {'yes' if mine else 'not yet'} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,5 @@
-// Every shipped kernel and every operation, printed and given to the vendors' own compilers; SYCL text is run too.
+// Every shipped kernel and every operation, printed and given to the vendors' own compilers; SYCL
+// text is run too.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -24,7 +25,8 @@ void append(std::vector<Kernel>& to, std::vector<Kernel> more) {
   std::move(more.begin(), more.end(), std::back_inserter(to));
 }
 
-// All kernels a device of these capabilities can have. What it cannot is left out by lowering's own word.
+// All kernels a device of these capabilities can have. What it cannot is left out by lowering's own
+// word.
 std::vector<Kernel> lowered_kernels(const Capabilities& capabilities) {
   std::vector<Kernel> all = op_kernels();
   append(all, i64_kernels());
@@ -67,14 +69,17 @@ TEST_P(CudaText, CompilesForEveryKernel) {
   PRISM_SKIP_WITHOUT(kNvrtc12);
   const Capabilities capabilities = cuda_capabilities(GetParam().level);
   const CompileResult result =
-      compile_cuda(print_together(lowered_kernels(capabilities), capabilities), GetParam().arch, {"--fmad=false"});
+      compile_cuda(print_together(lowered_kernels(capabilities), capabilities), GetParam().arch,
+                   {"--fmad=false"});
   ASSERT_TRUE(result.ok) << result.log;
-  EXPECT_EQ(result.log.find("kernel.cu("), std::string::npos) << result.log;  // no warning about our text
+  EXPECT_EQ(result.log.find("kernel.cu("), std::string::npos)
+      << result.log;  // no warning about our text
 }
 
 INSTANTIATE_TEST_SUITE_P(Arches, CudaText,
-                         testing::Values(CudaTarget{"compute_50", 50}, CudaTarget{"sm_61", 61}, CudaTarget{"sm_75", 75},
-                                         CudaTarget{"sm_80", 80}, CudaTarget{"sm_90", 90}, CudaTarget{"sm_100", 100}),
+                         testing::Values(CudaTarget{"compute_50", 50}, CudaTarget{"sm_61", 61},
+                                         CudaTarget{"sm_75", 75}, CudaTarget{"sm_80", 80},
+                                         CudaTarget{"sm_90", 90}, CudaTarget{"sm_100", 100}),
                          [](const auto& test) { return std::string(test.param.arch); });
 
 struct HipTarget {
@@ -95,8 +100,9 @@ TEST_P(HipText, CompilesForEveryKernel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Arches, HipText,
-                         testing::Values(HipTarget{"gfx803", 64}, HipTarget{"gfx900", 64}, HipTarget{"gfx90a", 64},
-                                         HipTarget{"gfx1030", 32}, HipTarget{"gfx942", 64}, HipTarget{"gfx1100", 32},
+                         testing::Values(HipTarget{"gfx803", 64}, HipTarget{"gfx900", 64},
+                                         HipTarget{"gfx90a", 64}, HipTarget{"gfx1030", 32},
+                                         HipTarget{"gfx942", 64}, HipTarget{"gfx1100", 32},
                                          HipTarget{"gfx1201", 32}),
                          [](const auto& test) { return std::string(test.param.arch); });
 
@@ -109,7 +115,8 @@ std::vector<std::vector<uint8_t>> contents_of(const KernelCase& launch) {
   return result;
 }
 
-// Compiles all at once (the compiler takes seconds to start) and runs the small cases of every shipped kernel.
+// Compiles all at once (the compiler takes seconds to start) and runs the small cases of every
+// shipped kernel.
 TEST(SyclText, CompilesForEveryKernelAndRunsTheShippedOnes) {
   PRISM_SKIP_WITHOUT(kSyclRoot);
   for (const uint32_t subgroup : {16u, 0u}) {
@@ -127,15 +134,17 @@ TEST(SyclText, CompilesForEveryKernelAndRunsTheShippedOnes) {
       }
       for (const KernelCase& launch : entry.cases(7, true)) {
         std::vector<std::vector<uint8_t>> buffers = contents_of(launch);
-        const CompileResult run = program.run({print(lowered, capabilities).entry, launch.groups, {kernel.group_size, 1, 1}, 3},
-                                              buffers, launch.params);
+        const CompileResult run = program.run(
+            {print(lowered, capabilities).entry, launch.groups, {kernel.group_size, 1, 1}, 3},
+            buffers, launch.params);
         ASSERT_TRUE(run.ok) << entry.name << " " << launch.name << ": " << run.log;
         std::vector<std::vector<std::byte>> contents;
         for (const std::vector<uint8_t>& buffer : buffers) {
           const auto* data = reinterpret_cast<const std::byte*>(buffer.data());
           contents.emplace_back(data, data + buffer.size());
         }
-        EXPECT_EQ(compare(launch, kernel, contents), "") << entry.name << " " << launch.name << " subgroup " << subgroup;
+        EXPECT_EQ(compare(launch, kernel, contents), "")
+            << entry.name << " " << launch.name << " subgroup " << subgroup;
       }
     }
   }

@@ -19,7 +19,7 @@ struct HostBuffer {
 };
 
 struct InterpretOptions {
-  uint32_t subgroup_size = 32;   // 1 to 64, a power of two
+  uint32_t subgroup_size = 32;   // 1 to 64, a power of two; a kernel that requires one has that
   // Checks bounds, reads of uninitialised memory, races on shared memory, aligned vector access, barrier
   // uniformity, reads of an async copy before its wait. Throws kInvalidKernel naming place, lane and index.
   bool checked = true;

@@ -31,7 +31,9 @@ std::unique_ptr<Program> translate(const Kernel& kernel, const InterpretOptions&
 
 Translator::Translator(Program& program, const InterpretOptions& options)
     : program_(program), kernel_(program.kernel), analysis_(analyse(program.kernel)) {
-  const uint32_t subgroup = kernel_.subgroup_size ? kernel_.subgroup_size : options.subgroup_size;
+  const uint32_t subgroup = kernel_.subgroup_size            ? kernel_.subgroup_size
+                            : kernel_.required_subgroup_size ? kernel_.required_subgroup_size
+                                                             : options.subgroup_size;
   if (!std::has_single_bit(subgroup) || subgroup > 64)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("kernel {}: a subgroup size of {} was asked; it must be a power of two up to 64", kernel_.name, subgroup));

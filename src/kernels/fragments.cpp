@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "dsl/dsl.h"
 #include "kernels/case_tools.h"
 #include "kernels/kernels.h"
@@ -18,20 +19,28 @@ constexpr uint32_t kWarp = 32;
 // Shared rows are longer than the tile by 16 bytes, so that eight rows read together lie in different banks.
 uint32_t padded(uint32_t elements, DType type) { return elements + static_cast<uint32_t>(16 / dtype_bytes(type)); }
 
-// Copies rows x columns elements at (row, column) of x into the tile, 16 bytes a lane and turn.
-void copy_tile(const Array& tile, Value tile_start, const In& x, Value row, Value column, Value stride, uint32_t rows,
-               uint32_t columns, uint32_t lanes, DType type) {
-  const uint32_t each = static_cast<uint32_t>(16 / dtype_bytes(type)), chunks = columns / each, total = rows * chunks;
-  for (uint32_t first = 0; first < total; first += lanes) {
-    const Value chunk = local_id() + first;
-    const Value r = chunk / chunks, c = chunk % chunks * each;
+// Copies rows x columns elements at (row, column) of x into the tile, 16 bytes a lane and turn; only the turns of
+// this part of several, so that the copies can be spread over the multiplications.
+struct TileCopy {
+  const Array& tile;
+  const In& x;
+  uint32_t rows, columns, lanes;
+  DType type;
+
+  uint32_t turns() const { return (rows * columns / each() + lanes - 1) / lanes; }
+  uint32_t each() const { return static_cast<uint32_t>(16 / dtype_bytes(type)); }
+
+  void turn(uint32_t number, Value wanted, Value tile_start, Value row, Value column, Value stride) const {
+    const uint32_t chunks = columns / each(), total = rows * chunks;
+    const Value chunk = local_id() + number * lanes;
+    const Value r = chunk / chunks, c = chunk % chunks * each();
     const auto copy = [&] {
-      async_copy(tile, tile_start + r * padded(columns, type) + c, x, (row + r) * stride + column + c, each);
+      async_copy_if(wanted, tile, tile_start + r * padded(columns, type) + c, x, (row + r) * stride + column + c, each());
     };
-    if (first + lanes <= total) copy();
+    if ((number + 1) * lanes <= total) copy();
     else if_(chunk < total, copy);
   }
-}
+};
 
 }  // namespace
 
@@ -39,10 +48,15 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
   const uint32_t lanes = tile.warps_m * tile.warps_n * kWarp;
   const uint32_t own_m = tile.m / tile.warps_m / 16, own_n = tile.n / tile.warps_n / 16;
   const DType type = tile.operand;
+  if (tile.stages < 2 || (tile.run_ahead && tile.k % (type == i8 ? 64 : 32) != 0))
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("matmul_fragments: {} stages, k {}; at least two stages, and two fragments along k to run ahead",
+                            tile.stages, tile.k));
   const uint32_t fragment_k = type == i8 ? 32 : 16;
   const DType sum_type = type == i8 ? i32 : f32;
   const FragmentSize size{16, 16, static_cast<uint16_t>(fragment_k)};
-  const std::string name = fmt::format("matmul_{}_{}x{}x{}_{}", dtype_name(type), tile.m, tile.n, tile.k, tile.stages);
+  const std::string name = fmt::format("matmul_{}_{}x{}x{}_{}x{}_{}", dtype_name(type), tile.m, tile.n, tile.k,
+                                       tile.warps_m, tile.warps_n, tile.stages) + (tile.run_ahead ? "_ahead" : "");
   return kernel(name, lanes, [&] {
     require_subgroup_size(kWarp);
     auto a = in("a", type), b = in("b", type);
@@ -61,9 +75,15 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
     const Value row = (block * kBlock + within % height) * tile.m, column = within / height * tile.n;
     const Value warp_row = subgroup_id() / tile.warps_n * (own_m * 16), warp_column = subgroup_id() % tile.warps_n * (own_n * 16);
 
-    const auto fetch = [&](Value step, Value slot) {
-      copy_tile(a_tile, slot * a_size, a, row, step, k, tile.m, tile.k, lanes, type);
-      copy_tile(b_tile, slot * b_size, b, step, column, n, tile.k, tile.n, lanes, type);
+    const TileCopy copy_a{a_tile, a, tile.m, tile.k, lanes, type}, copy_b{b_tile, b, tile.k, tile.n, lanes, type};
+    const uint32_t turns = copy_a.turns() + copy_b.turns();
+    // The turns [first, last) of fetching the tiles of one step; beyond the last step nothing is read.
+    const auto fetch = [&](Value step, Value slot, uint32_t first, uint32_t last) {
+      const Value wanted = step < k;
+      for (uint32_t t = first; t < last; ++t) {
+        if (t < copy_a.turns()) copy_a.turn(t, wanted, slot * a_size, row, step, k);
+        else copy_b.turn(t - copy_a.turns(), wanted, slot * b_size, step, column, n);
+      }
     };
 
     std::vector<Fragment> sums, rows, columns;
@@ -71,36 +91,71 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
       sums.push_back(accumulator(sum_type, size));
       sums.back().fill(0);
     }
-    for (uint32_t i = 0; i < own_m; ++i) rows.push_back(fragment_a(type, size));
-    for (uint32_t j = 0; j < own_n; ++j) columns.push_back(fragment_b(type, size));
+    const uint32_t inners = tile.k / fragment_k, sets = tile.run_ahead ? 2 : 1;
+    for (uint32_t i = 0; i < sets * own_m; ++i) rows.push_back(fragment_a(type, size));
+    for (uint32_t j = 0; j < sets * own_n; ++j) columns.push_back(fragment_b(type, size));
+    const auto load_set = [&](Value from, uint32_t inner) {
+      const uint32_t set = inner % sets, step = inner % inners * fragment_k;
+      for (uint32_t i = 0; i < own_m; ++i)
+        rows[set * own_m + i].load(a_tile, from * a_size + warp_row * a_row + (i * 16 * a_row + step), a_row);
+      for (uint32_t j = 0; j < own_n; ++j)
+        columns[set * own_n + j].load(b_tile, from * b_size + warp_column + (step * b_row + j * 16), b_row);
+    };
+    const auto multiply_set = [&](uint32_t inner) {
+      const uint32_t set = inner % sets;
+      for (uint32_t i = 0; i < own_m; ++i)
+        for (uint32_t j = 0; j < own_n; ++j)
+          sums[i * own_n + j].multiply(rows[set * own_m + i], columns[set * own_n + j]);
+    };
 
     const Value steps = k / tile.k;
     for (uint32_t s = 0; s + 1 < tile.stages; ++s) {
-      if_(constant(u32, s) < steps, [&] { fetch(constant(u32, s * tile.k), constant(u32, s)); });
+      fetch(constant(u32, s * tile.k), constant(u32, s), 0, turns);
       async_commit();
     }
     Var slot(u32, 0u, "slot");
-    Var fetch_slot(u32, (tile.stages - 1) % tile.stages, "fetch_slot");
-    for_(steps, [&](Value step) {
-      async_wait(tile.stages >= 2 ? tile.stages - 2 : 0);
+    Var fetch_slot(u32, tile.stages - 1, "fetch_slot");
+    const auto following = [&](const Var& s) { return select(s == tile.stages - 1, 0u, s + 1u); };
+    const auto arrive = [&] {
+      async_wait(tile.stages - 2);
       barrier();
-      const Value ahead = step + (tile.stages - 1);
-      if (tile.stages > 1) {
-        if_(ahead < steps, [&] { fetch(ahead * tile.k, fetch_slot); });
-        async_commit();
-      }
-      const Value a_start = slot * a_size, b_start = slot * b_size;
-      for (uint32_t inner = 0; inner < tile.k; inner += fragment_k) {
-        for (uint32_t i = 0; i < own_m; ++i)
-          rows[i].load(a_tile, a_start + (warp_row + i * 16) * a_row + inner, a_row);
-        for (uint32_t j = 0; j < own_n; ++j)
-          columns[j].load(b_tile, b_start + warp_column + (inner * b_row + j * 16), b_row);
-        for (uint32_t i = 0; i < own_m; ++i)
-          for (uint32_t j = 0; j < own_n; ++j) sums[i * own_n + j].multiply(rows[i], columns[j]);
-      }
-      slot = select(slot == tile.stages - 1, 0u, slot + 1u);
-      fetch_slot = select(fetch_slot == tile.stages - 1, 0u, fetch_slot + 1u);
-    });
+    };
+    // One of `parts` equal parts of the fetch for the step that comes stages - 1 later.
+    const auto fetch_ahead = [&](Value step, uint32_t part, uint32_t parts) {
+      fetch((step + (tile.stages - 1)) * tile.k, fetch_slot, turns * part / parts, turns * (part + 1) / parts);
+      if (part + 1 < parts) return;
+      async_commit();
+      fetch_slot = following(fetch_slot);
+    };
+    if (tile.run_ahead) {
+      arrive();
+      load_set(slot, 0);
+      for_(steps, [&](Value step) {
+        for (uint32_t inner = 0; inner < inners; ++inner) {
+          if (inner + 1 < inners) {
+            load_set(slot, inner + 1);
+            fetch_ahead(step, inner, inners - 1);
+          } else {
+            // The next tile's first operands come while this one's last are multiplied. After the last step there
+            // is no next tile: the current one is read again, and not used.
+            arrive();
+            slot = select(step + 1u < steps, following(slot), slot);
+            load_set(slot, inners);
+          }
+          multiply_set(inner);
+        }
+      });
+    } else {
+      for_(steps, [&](Value step) {
+        arrive();
+        fetch_ahead(step, 0, 1);
+        for (uint32_t inner = 0; inner < inners; ++inner) {
+          load_set(slot, inner);
+          multiply_set(inner);
+        }
+        slot = following(slot);
+      });
+    }
     for (uint32_t i = 0; i < own_m; ++i)
       for (uint32_t j = 0; j < own_n; ++j)
         sums[i * own_n + j].store(c, (row + warp_row + i * 16) * n + column + warp_column + j * 16, n);
@@ -247,6 +302,13 @@ void add_fragments(std::vector<LibraryKernel>& list) {
                       return matmul_fragments(tile);
                     },
                     [type](uint64_t seed, bool quick) { return half_cases(type, seed, quick); }});
+  list.push_back({"matmul_f16_ahead", "the same with the next operands loaded while these are multiplied",
+                  [] {
+                    MatmulTile tile;
+                    tile.run_ahead = true;
+                    return matmul_fragments(tile);
+                  },
+                  [](uint64_t seed, bool quick) { return half_cases(DType::f16, seed, quick); }});
   list.push_back({"matmul_i8", "c = a b by fragments of i8", int8_matmul, int8_cases});
   list.push_back({"fragment_attention", "softmax(q k) v in fragments: map, row reduction, conversion", fragment_attention, attention_cases});
 }

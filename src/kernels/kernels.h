@@ -35,7 +35,8 @@ ir::Kernel matmul_f32();                    // a (m x k), b (k x n) -> c; params
 struct MatmulTile {
   uint32_t m = 32, n = 32, k = 32;          // of one group
   uint32_t warps_m = 2, warps_n = 2;        // subgroups of 32 each way
-  uint32_t stages = 2;                      // tiles in flight
+  uint32_t stages = 2;                      // tiles in flight, at least 2
+  bool run_ahead = false;                   // load the next operands while these are multiplied; twice the registers
   DType operand = DType::f16;
   DType result = DType::f32;
 };

@@ -139,7 +139,7 @@ class LowerSubgroups : public Rewriter {
       bind(inst.result, constant(u32, size_));
       return true;
     }
-    if (native_) return false;
+    if (native_) return truth_as_words(inst);
     switch (inst.op) {
       case Op::subgroup_id: bind(inst.result, local_id() / size_); return true;
       case Op::subgroup_lane: bind(inst.result, local_id() % size_); return true;
@@ -151,6 +151,19 @@ class LowerSubgroups : public Rewriter {
         return true;
       default: return false;
     }
+  }
+
+  // Few languages move b1 across lanes: it goes as 0 or 1.
+  bool truth_as_words(const Inst& inst) {
+    const bool across = inst.op >= Op::subgroup_reduce && inst.op <= Op::subgroup_shuffle_xor;
+    if (!across || inst.type.element != b1) return false;
+    Inst made = inst;
+    made.result = ir::kNone;
+    made.type.element = u32;
+    for (ir::Value& value : made.args) value = now(value).id();
+    made.args[0] = select(arg(inst, 0), splat(constant(u32, 1), inst.type.lanes), splat(constant(u32, 0), inst.type.lanes)).id();
+    bind(inst.result, Value(Builder::current().append(std::move(made))) != 0u);
+    return true;
   }
 
   // Every lane reads its neighbours one after another.

@@ -8,7 +8,8 @@
 
 namespace prism {
 
-// For each value, the largest power of two up to 256 that it is proven to be a multiple of; 1 where nothing is known.
+// For each value, the largest power of two up to 256 that it is proven to be a multiple of; 1 where
+// nothing is known.
 std::vector<uint32_t> known_multiples(const ir::Kernel& kernel);
 
 }  // namespace prism

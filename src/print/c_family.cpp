@@ -1,7 +1,8 @@
-// Statements of the C family: the function around a kernel, its blocks, and which values are written down.
+// Statements of the C family: the function around a kernel, its blocks, and which values are
+// written down.
 //
-// A value used once in its own block stands where it is used; others get a name. A pending value that reads memory
-// or a variable is written down before anything that could change what it reads.
+// A value used once in its own block stands where it is used; others get a name. A pending value
+// that reads memory or a variable is written down before anything that could change what it reads.
 #include "print/c_family.h"
 
 #include <algorithm>
@@ -24,23 +25,29 @@ constexpr size_t kLongestInline = 90;  // characters of an expression that is no
 
 size_t leaf_slot(Op op, uint32_t axis) {
   switch (op) {
-    case Op::group_id: return axis;
-    case Op::group_count: return 3 + axis;
-    case Op::local_id: return 6;
-    case Op::subgroup_id: return 7;
-    default: return 8;
+    case Op::group_id:
+      return axis;
+    case Op::group_count:
+      return 3 + axis;
+    case Op::local_id:
+      return 6;
+    case Op::subgroup_id:
+      return 7;
+    default:
+      return 8;
   }
 }
 
 const char* leaf_hint(size_t slot) {
-  static constexpr const char* kHints[] = {"group_x",  "group_y",  "group_z",  "groups_x", "groups_y",
-                                           "groups_z", "local_id", "subgroup", "lane"};
+  static constexpr const char* kHints[] = {"group_x",  "group_y",  "group_z",
+                                           "groups_x", "groups_y", "groups_z",
+                                           "local_id", "subgroup", "lane"};
   return kHints[slot];
 }
 
 bool is_leaf(Op op) {
-  return op == Op::group_id || op == Op::group_count || op == Op::local_id || op == Op::subgroup_id ||
-         op == Op::subgroup_lane;
+  return op == Op::group_id || op == Op::group_count || op == Op::local_id ||
+         op == Op::subgroup_id || op == Op::subgroup_lane;
 }
 
 bool is_simple(const std::string& text) {
@@ -55,19 +62,25 @@ std::string bare(const std::string& text) {
   if (text.empty() || text.front() != '(' || text.back() != ')') return text;
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '(') ++depth;
-    else if (text[i] == ')' && --depth == 0 && i + 1 < text.size()) return text;
+    if (text[i] == '(')
+      ++depth;
+    else if (text[i] == ')' && --depth == 0 && i + 1 < text.size())
+      return text;
   }
   return text.substr(1, text.size() - 2);
 }
 
-CFamily::CFamily(const ir::Kernel& kernel, const ir::Capabilities& capabilities, const CTable& table)
+CFamily::CFamily(const ir::Kernel& kernel, const ir::Capabilities& capabilities,
+                 const CTable& table)
     : kernel_(kernel), capabilities_(capabilities), table_(table), slots_(kernel.values.size()) {
   entry_ = "kernel_" + legal_identifier(kernel.name);
-  for (const ir::Memory& memory : kernel.memories) memory_names_.push_back(names_.unique(memory.name));
+  for (const ir::Memory& memory : kernel.memories)
+    memory_names_.push_back(names_.unique(memory.name));
   for (const ir::Param& p : kernel.params) param_names_.push_back(names_.unique(p.name));
-  for (const ir::Variable& variable : kernel.variables) variable_names_.push_back(names_.unique(variable.name));
-  for (const ir::Fragment& fragment : kernel.fragments) fragment_names_.push_back(names_.unique(fragment.name));
+  for (const ir::Variable& variable : kernel.variables)
+    variable_names_.push_back(names_.unique(variable.name));
+  for (const ir::Fragment& fragment : kernel.fragments)
+    fragment_names_.push_back(names_.unique(fragment.name));
 }
 
 std::string CFamily::function() {
@@ -79,8 +92,8 @@ std::string CFamily::function() {
   for (size_t i = 0; i < kernel_.memories.size(); ++i) {
     const ir::Memory& memory = kernel_.memories[i];
     if (memory.space != ir::Space::local) continue;
-    line(fmt::format("{} {}[{}];", table_.stored[static_cast<size_t>(memory.element)], memory_names_[i],
-                     std::max<uint64_t>(memory.length, 1)));
+    line(fmt::format("{} {}[{}];", table_.stored[static_cast<size_t>(memory.element)],
+                     memory_names_[i], std::max<uint64_t>(memory.length, 1)));
   }
   const std::string opening = prologue();
   if (!opening.empty()) line(opening);
@@ -121,7 +134,8 @@ void CFamily::count_uses() {
   visit(kernel_.body);
   // What only unused values need is unused as well.
   for (auto inst = order.rbegin(); inst != order.rend(); ++inst) {
-    const bool pure = (*inst)->result != kNone && (*inst)->op != Op::atomic && (*inst)->op != Op::raw;
+    const bool pure =
+        (*inst)->result != kNone && (*inst)->op != Op::atomic && (*inst)->op != Op::raw;
     if (!pure || uses_[(*inst)->result] != 0) continue;
     dead_[(*inst)->result] = true;
     for (Value arg : (*inst)->args) --uses_[arg];
@@ -168,13 +182,16 @@ std::string CFamily::atom(Value value) {
 
 void CFamily::write_down(Value value, const std::string& hint) {
   const std::string name = names_.unique(hint);
-  line(fmt::format("const {} {} = {};", value_type(type_of(value)), name, bare(slots_[value].text)));
+  line(
+      fmt::format("const {} {} = {};", value_type(type_of(value)), name, bare(slots_[value].text)));
   slots_[value] = {name, false, false};
 }
 
-void CFamily::define(Value value, const std::string& text, const std::string& hint, bool inline_allowed) {
+void CFamily::define(Value value, const std::string& text, const std::string& hint,
+                     bool inline_allowed) {
   slots_[value] = {text, true, reads_};
-  if (inline_allowed && used_in_place_[value] && uses_[value] == 1 && text.size() <= kLongestInline) {
+  if (inline_allowed && used_in_place_[value] && uses_[value] == 1 &&
+      text.size() <= kLongestInline) {
     if (reads_) pending_reads_.push_back(value);
     return;
   }
@@ -197,8 +214,10 @@ std::string CFamily::yielded(const Block& block) {
   const size_t outer = pending_reads_.size();
   std::string text;
   for (const Inst& inst : block.body) {
-    if (inst.op == Op::yield) text = use(inst.args[0]);
-    else instruction(inst);
+    if (inst.op == Op::yield)
+      text = use(inst.args[0]);
+    else
+      instruction(inst);
   }
   if (pending_reads_.size() > outer) pending_reads_.resize(outer);
   return text;
@@ -212,27 +231,38 @@ void CFamily::instruction(const Inst& inst) {
     return;
   }
   switch (inst.op) {
-    case Op::constant: slots_[inst.result].text = literal(inst.type.element, inst.bits); return;
-    case Op::param: slots_[inst.result].text = param(inst.object); return;
+    case Op::constant:
+      slots_[inst.result].text = literal(inst.type.element, inst.bits);
+      return;
+    case Op::param:
+      slots_[inst.result].text = param(inst.object);
+      return;
     case Op::read:
       reads_ = true;
       // A vector read in place is its variable's own name, which may stand several times.
       define(inst.result, variable_names_[inst.object], kernel_.variables[inst.object].name);
       return;
-    case Op::load: load(inst); return;
-    case Op::load_words: load_words(inst); return;
-    default: break;
+    case Op::load:
+      load(inst);
+      return;
+    case Op::load_words:
+      load_words(inst);
+      return;
+    default:
+      break;
   }
-  if (inst.result != kNone && inst.op != Op::atomic) expression(inst);
-  else statement(inst);
+  if (inst.result != kNone && inst.op != Op::atomic)
+    expression(inst);
+  else
+    statement(inst);
 }
 
 void CFamily::statement(const Inst& inst) {
   switch (inst.op) {
     case Op::declare: {
       const std::string value = bare(use(inst.args[0]));
-      line(fmt::format("{} {} = {};", value_type(kernel_.variables[inst.object].type), variable_names_[inst.object],
-                       value));
+      line(fmt::format("{} {} = {};", value_type(kernel_.variables[inst.object].type),
+                       variable_names_[inst.object], value));
       return;
     }
     case Op::assign: {
@@ -241,23 +271,41 @@ void CFamily::statement(const Inst& inst) {
       line(fmt::format("{} = {};", variable_names_[inst.object], value));
       return;
     }
-    case Op::store: store(inst); return;
-    case Op::store_words: store_words(inst); return;
+    case Op::store:
+      store(inst);
+      return;
+    case Op::store_words:
+      store_words(inst);
+      return;
     case Op::atomic: {
       std::vector<std::string> args;
       for (size_t i = 1; i < inst.args.size(); ++i) args.push_back(bare(use(inst.args[i])));
-      const std::string address = fmt::format("&{}[{}]", memory_names_[inst.object], bare(use(inst.args[0])));
+      const std::string address =
+          fmt::format("&{}[{}]", memory_names_[inst.object], bare(use(inst.args[0])));
       flush();
       const std::string call = atomic(inst, address, args);
-      if (inst.result != kNone && uses_[inst.result] > 0) define(inst.result, call, "old", false);
-      else line(call + ";");
+      if (inst.result != kNone && uses_[inst.result] > 0)
+        define(inst.result, call, "old", false);
+      else
+        line(call + ";");
       return;
     }
-    case Op::barrier: flush(); line(barrier()); return;
-    case Op::if_: if_statement(inst); return;
-    case Op::for_: for_statement(inst); return;
-    case Op::while_: while_statement(inst); return;
-    case Op::break_: line("break;"); return;
+    case Op::barrier:
+      flush();
+      line(barrier());
+      return;
+    case Op::if_:
+      if_statement(inst);
+      return;
+    case Op::for_:
+      for_statement(inst);
+      return;
+    case Op::while_:
+      while_statement(inst);
+      return;
+    case Op::break_:
+      line("break;");
+      return;
     case Op::comment: {
       std::string text = inst.text;
       std::replace(text.begin(), text.end(), '\n', ' ');
@@ -266,10 +314,13 @@ void CFamily::statement(const Inst& inst) {
       line("// " + text);
       return;
     }
-    case Op::raw: raw_statement(inst); return;
+    case Op::raw:
+      raw_statement(inst);
+      return;
     default:
       // Where launches are ordered there is nothing to say about overlap.
-      if (!special(inst) && inst.op != Op::wait_previous && inst.op != Op::launch_next) cannot(inst);
+      if (!special(inst) && inst.op != Op::wait_previous && inst.op != Op::launch_next)
+        cannot(inst);
       return;
   }
 }
@@ -300,8 +351,8 @@ void CFamily::for_statement(const Inst& inst) {
   const Value index = inst.blocks[0].params[0];
   const std::string name = names_.unique("i");
   if (inst.bits == 1 && !unroll().empty()) line(unroll());
-  open(fmt::format("for ({} {} = {}; {} < {}; {})", value_type(type_of(index)), name, start, name, end,
-                   step == "1u" || step == "1" ? "++" + name : name + " += " + bare(step)));
+  open(fmt::format("for ({} {} = {}; {} < {}; {})", value_type(type_of(index)), name, start, name,
+                   end, step == "1u" || step == "1" ? "++" + name : name + " += " + bare(step)));
   set_value(index, name);
   block(inst.blocks[0]);
   close();
@@ -320,7 +371,8 @@ void CFamily::while_statement(const Inst& inst) {
   } else {
     open("while (true)");
     out_ += before;
-    line(fmt::format("if (!{}) break;", condition.front() == '(' ? condition : "(" + condition + ")"));
+    line(fmt::format("if (!{}) break;",
+                     condition.front() == '(' ? condition : "(" + condition + ")"));
   }
   block(inst.blocks[1]);
   close();
@@ -329,10 +381,12 @@ void CFamily::while_statement(const Inst& inst) {
 void CFamily::raw_statement(const Inst& inst) {
   std::string text = inst.text;
   const auto replace = [&](const std::string& mark, const std::string& with) {
-    for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + with.size()))
+    for (size_t at = text.find(mark); at != std::string::npos;
+         at = text.find(mark, at + with.size()))
       text.replace(at, mark.size(), with);
   };
-  for (size_t i = 0; i < inst.args.size(); ++i) replace(fmt::format("{{{}}}", i), atom(inst.args[i]));
+  for (size_t i = 0; i < inst.args.size(); ++i)
+    replace(fmt::format("{{{}}}", i), atom(inst.args[i]));
   if (inst.object != kNone) replace("{r}", variable_names_[inst.object]);
   flush();
   line(text);
@@ -350,10 +404,13 @@ std::vector<uint32_t> CFamily::ordered_buffers() const {
 }
 
 void CFamily::cannot(const Inst& inst) const {
-  throw Error(ErrorCode::kNotSupported,
-              fmt::format("printing kernel {} as {}: {} ({}) has no form there; was the kernel lowered with the "
-                          "capabilities it is printed with?",
-                          kernel_.name, capabilities_.dialect, ir::op_name(inst.op), ir::location_text(inst.where)));
+  throw Error(
+      ErrorCode::kNotSupported,
+      fmt::format(
+          "printing kernel {} as {}: {} ({}) has no form there; was the kernel lowered with the "
+          "capabilities it is printed with?",
+          kernel_.name, capabilities_.dialect, ir::op_name(inst.op),
+          ir::location_text(inst.where)));
 }
 
 PrintedKernel print_alone(CFamily& printer) {

@@ -1,5 +1,5 @@
-// The base of the printers whose language looks like C: names, expressions, statements and memory; a dialect adds
-// a table of names and a dozen hooks.
+// The base of the printers whose language looks like C: names, expressions, statements and memory;
+// a dialect adds a table of names and a dozen hooks.
 #pragma once
 
 #include <array>
@@ -20,13 +20,15 @@ namespace prism {
 struct CTable {
   std::array<const char*, kDTypeCount> values;  // types of values
   std::array<const char*, kDTypeCount> stored;  // types of elements in memory
-  const char* math_f32;   // how a math function is called, {} for its C name: "{}f"
+  const char* math_f32;  // how a math function is called, {} for its C name: "{}f"
   const char* math_f64;
   const char* math_f16;
-  const char* global_space = "";  // address space of pointers to buffers, with a space after it: "__global "
+  const char* global_space =
+      "";  // address space of pointers to buffers, with a space after it: "__global "
   const char* shared_space = "";
   const char* local_space = "";
-  const char* word = nullptr;     // a 32-bit word that may lie in memory of any type; null: the plain u32
+  const char* word =
+      nullptr;  // a 32-bit word that may lie in memory of any type; null: the plain u32
 };
 
 class CFamily {
@@ -50,28 +52,36 @@ class CFamily {
   using Value = ir::Value;
 
   // --- hooks every dialect fills
-  virtual std::string signature() = 0;                   // everything up to the opening brace
-  virtual std::string leaf(Op op, uint32_t axis) = 0;    // group_id, group_count, local_id, subgroup_id, subgroup_lane
-  virtual std::string barrier() = 0;                     // a statement
-  virtual std::string shared_array(const ir::Memory& memory, const std::string& name) = 0;  // a declaration
+  virtual std::string signature() = 0;  // everything up to the opening brace
+  virtual std::string leaf(
+      Op op, uint32_t axis) = 0;      // group_id, group_count, local_id, subgroup_id, subgroup_lane
+  virtual std::string barrier() = 0;  // a statement
+  virtual std::string shared_array(const ir::Memory& memory,
+                                   const std::string& name) = 0;  // a declaration
   virtual std::string bitcast(Type to, Type from, const std::string& text) = 0;
 
   // --- hooks with a default
-  virtual std::string prologue() { return {}; }          // statements that open the function
-  virtual std::string shared_memory();                   // declarations of all shared arrays
-  virtual std::string vector_type(Type type) const;      // values and stored elements alike: "prism_f32x4"
+  virtual std::string prologue() { return {}; }  // statements that open the function
+  virtual std::string shared_memory();           // declarations of all shared arrays
+  virtual std::string vector_type(
+      Type type) const;  // values and stored elements alike: "prism_f32x4"
   virtual std::string make_vector(Type type, const std::vector<std::string>& lanes) const;
-  virtual std::string widen(DType stored, const std::string& text) const;    // a stored element to a value
-  virtual std::string narrow(DType stored, const std::string& text) const;   // a value to a stored element
+  virtual std::string widen(DType stored,
+                            const std::string& text) const;  // a stored element to a value
+  virtual std::string narrow(DType stored,
+                             const std::string& text) const;  // a value to a stored element
   virtual std::string operation(const Inst& inst, DType result, DType argument,
-                                const std::vector<std::string>& args);        // one lane
-  virtual std::string atomic(const Inst& inst, const std::string& pointer, const std::vector<std::string>& args);
+                                const std::vector<std::string>& args);  // one lane
+  virtual std::string atomic(const Inst& inst, const std::string& pointer,
+                             const std::vector<std::string>& args);
   virtual std::string subgroup(const Inst& inst, const std::vector<std::string>& args);
   virtual std::string subgroup_function(const std::string& name, DType type) const;
-  virtual std::string load_scalar(const ir::Memory& memory, const std::string& name, const std::string& index);
+  virtual std::string load_scalar(const ir::Memory& memory, const std::string& name,
+                                  const std::string& index);
   virtual std::string param(uint32_t index) const { return param_names_[index]; }
   virtual std::string unroll() const { return "#pragma unroll"; }
-  // async_*, fragment_*, wait_previous, launch_next. Returns false when the dialect has no such thing.
+  // async_*, fragment_*, wait_previous, launch_next. Returns false when the dialect has no such
+  // thing.
   virtual bool special(const Inst&) { return false; }
 
   // --- what hooks use
@@ -82,18 +92,22 @@ class CFamily {
   std::string atom(Value value);  // the value's text, fit to stand several times
   const Type& type_of(Value value) const { return kernel_.values[value]; }
   std::string space(const ir::Memory& memory) const;
-  std::string pointer(uint32_t memory, const std::string& type, const std::string& index, bool writes) const;
-  std::string element(uint32_t memory, const std::string& index);                      // a widened load
-  void store_element(uint32_t memory, const std::string& index, const std::string& value);  // narrowed
+  std::string pointer(uint32_t memory, const std::string& type, const std::string& index,
+                      bool writes) const;
+  std::string element(uint32_t memory, const std::string& index);  // a widened load
+  void store_element(uint32_t memory, const std::string& index,
+                     const std::string& value);  // narrowed
   void line(const std::string& text);
-  void open(const std::string& text);   // "text {"
+  void open(const std::string& text);  // "text {"
   void close(const std::string& end = "}");
-  void flush();                         // pending values that read memory are written down
+  void flush();  // pending values that read memory are written down
   void block(const ir::Block& block);
-  std::string yielded(const ir::Block& block);  // prints a block and returns the text of what it yields
+  std::string yielded(
+      const ir::Block& block);  // prints a block and returns the text of what it yields
   void set_value(Value value, const std::string& text) { slots_[value] = {text, false, false}; }
   std::string math(const char* name, DType type, const std::string& args) const;
-  std::vector<uint32_t> ordered_buffers() const;  // memory indices in binding order, pieces one after another
+  std::vector<uint32_t> ordered_buffers()
+      const;  // memory indices in binding order, pieces one after another
   [[noreturn]] void cannot(const Inst& inst) const;
 
   const ir::Kernel& kernel_;
@@ -115,7 +129,8 @@ class CFamily {
   void instruction(const Inst& inst);
   void expression(const Inst& inst);
   void statement(const Inst& inst);
-  void define(Value value, const std::string& text, const std::string& hint, bool inline_allowed = true);
+  void define(Value value, const std::string& text, const std::string& hint,
+              bool inline_allowed = true);
   void write_down(Value value, const std::string& hint);
   std::string lane(Value value, uint32_t index);
   std::string scalar(const Inst& inst);

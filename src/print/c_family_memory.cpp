@@ -1,4 +1,5 @@
-// Memory in the C family: widening loads, narrowing stores, vectors and words through pointer casts.
+// Memory in the C family: widening loads, narrowing stores, vectors and words through pointer
+// casts.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -29,18 +30,25 @@ std::string suffix(const std::string& index) { return index == "0u" ? "" : " + "
 
 std::string CFamily::space(const Memory& memory) const {
   switch (memory.space) {
-    case Space::buffer: return table_.global_space;
-    case Space::shared: return table_.shared_space;
-    default: return table_.local_space;
+    case Space::buffer:
+      return table_.global_space;
+    case Space::shared:
+      return table_.shared_space;
+    default:
+      return table_.local_space;
   }
 }
 
 std::string CFamily::widen(DType stored, const std::string& text) const {
   switch (stored) {
-    case DType::b1: return fmt::format("({} != 0u)", text);
-    case DType::f16: return fmt::format("prism_f32_from_f16({})", text);
-    case DType::bf16: return fmt::format("prism_f32_from_bf16({})", text);
-    default: break;
+    case DType::b1:
+      return fmt::format("({} != 0u)", text);
+    case DType::f16:
+      return fmt::format("prism_f32_from_f16({})", text);
+    case DType::bf16:
+      return fmt::format("prism_f32_from_bf16({})", text);
+    default:
+      break;
   }
   if (widened(stored) == stored) return text;
   return fmt::format("({}){}", table_.values[static_cast<size_t>(widened(stored))], text);
@@ -48,16 +56,21 @@ std::string CFamily::widen(DType stored, const std::string& text) const {
 
 std::string CFamily::narrow(DType stored, const std::string& text) const {
   switch (stored) {
-    case DType::b1: return fmt::format("({} ? 1u : 0u)", text);
-    case DType::f16: return fmt::format("prism_f16_from_f32({})", bare(text));
-    case DType::bf16: return fmt::format("prism_bf16_from_f32({})", bare(text));
-    default: break;
+    case DType::b1:
+      return fmt::format("({} ? 1u : 0u)", text);
+    case DType::f16:
+      return fmt::format("prism_f16_from_f32({})", bare(text));
+    case DType::bf16:
+      return fmt::format("prism_bf16_from_f32({})", bare(text));
+    default:
+      break;
   }
   if (widened(stored) == stored) return bare(text);
   return fmt::format("({}){}", table_.stored[static_cast<size_t>(stored)], text);
 }
 
-std::string CFamily::load_scalar(const Memory& memory, const std::string& name, const std::string& index) {
+std::string CFamily::load_scalar(const Memory& memory, const std::string& name,
+                                 const std::string& index) {
   return widen(memory.element, fmt::format("{}[{}]", name, index));
 }
 
@@ -66,12 +79,14 @@ std::string CFamily::element(uint32_t memory, const std::string& index) {
 }
 
 void CFamily::store_element(uint32_t memory, const std::string& index, const std::string& value) {
-  line(fmt::format("{}[{}] = {};", memory_names_[memory], index, narrow(kernel_.memories[memory].element, value)));
+  line(fmt::format("{}[{}] = {};", memory_names_[memory], index,
+                   narrow(kernel_.memories[memory].element, value)));
 }
 
-std::string CFamily::pointer(uint32_t memory, const std::string& type, const std::string& index, bool writes) const {
-  return fmt::format("({}{}{}*)(&{}[{}])", space(kernel_.memories[memory]), writes ? "" : "const ", type,
-                     memory_names_[memory], index);
+std::string CFamily::pointer(uint32_t memory, const std::string& type, const std::string& index,
+                             bool writes) const {
+  return fmt::format("({}{}{}*)(&{}[{}])", space(kernel_.memories[memory]), writes ? "" : "const ",
+                     type, memory_names_[memory], index);
 }
 
 void CFamily::load(const Inst& inst) {
@@ -106,13 +121,17 @@ void CFamily::load_vector(const Inst& inst) {
     define(inst.result, make_vector(inst.type, parts), hint, false);
     return;
   }
-  const std::string source = "*" + pointer(inst.object, vector_type(raw), bare(use(inst.args[0])), false);
+  const std::string source =
+      "*" + pointer(inst.object, vector_type(raw), bare(use(inst.args[0])), false);
   std::string name = names_.unique(hint);
   if (predicate.empty()) {
     line(fmt::format("const {} {} = {};", vector_type(raw), name, source));
   } else {
-    const std::string zero = memory.element == DType::f32 || memory.element == DType::f64 ? literal(memory.element, 0) : "0";
-    line(fmt::format("{} {} = {};", vector_type(raw), name, make_vector(raw, std::vector<std::string>(lanes, zero))));
+    const std::string zero = memory.element == DType::f32 || memory.element == DType::f64
+                                 ? literal(memory.element, 0)
+                                 : "0";
+    line(fmt::format("{} {} = {};", vector_type(raw), name,
+                     make_vector(raw, std::vector<std::string>(lanes, zero))));
     line(fmt::format("if ({}) {} = {};", predicate, name, source));
   }
   if (widened(memory.element) == memory.element) {
@@ -127,7 +146,8 @@ void CFamily::load_words(const Inst& inst) {
   const Memory& memory = kernel_.memories[inst.object];
   const uint32_t lanes = inst.type.lanes;
   // Alignment is a power of two; less of it means more, narrower loads.
-  const uint32_t width = std::min<uint32_t>(lanes, std::max<uint32_t>(1, static_cast<uint32_t>(inst.bits)));
+  const uint32_t width =
+      std::min<uint32_t>(lanes, std::max<uint32_t>(1, static_cast<uint32_t>(inst.bits)));
   const std::string predicate = inst.args.size() > 1 ? atom(inst.args[1]) : "";
   const std::string index = lanes == width ? use(inst.args[0]) : atom(inst.args[0]);
   const std::string word = table_.word ? table_.word : value_type({DType::u32, 1});
@@ -145,7 +165,8 @@ void CFamily::load_words(const Inst& inst) {
   const auto source = [&](uint32_t at) {
     const std::string address = fmt::format("({}{})", base, suffix(plus(index, at)));
     if (width == 1) return "*" + address;
-    return fmt::format("*({}const {}*){}", from, vector_type({DType::u32, static_cast<uint8_t>(width)}), address);
+    return fmt::format("*({}const {}*){}", from,
+                       vector_type({DType::u32, static_cast<uint8_t>(width)}), address);
   };
   if (!predicate.empty()) {
     line(fmt::format("{} {} = {};", vector_type(whole), name,
@@ -178,18 +199,21 @@ void CFamily::store(const Inst& inst) {
   const Type type = type_of(inst.args[1]);
   const Type raw{pattern(memory.element), type.lanes};
   const bool predicated = inst.args.size() > 2;
-  const bool apart = type.lanes > 1 && (memory.space == Space::local || memory.element == DType::b1);
+  const bool apart =
+      type.lanes > 1 && (memory.space == Space::local || memory.element == DType::b1);
   const std::string value = type.lanes > 1 ? atom(inst.args[1]) : use(inst.args[1]);
   const std::string index = apart ? atom(inst.args[0]) : bare(use(inst.args[0]));
   const std::string predicate = predicated ? bare(use(inst.args[2])) : "";
   flush();
   const std::string guard = predicated ? fmt::format("if ({}) ", predicate) : "";
   if (type.lanes == 1) {
-    line(fmt::format("{}{}[{}] = {};", guard, memory_names_[inst.object], index, narrow(memory.element, value)));
+    line(fmt::format("{}{}[{}] = {};", guard, memory_names_[inst.object], index,
+                     narrow(memory.element, value)));
     return;
   }
   std::vector<std::string> parts;
-  for (uint32_t i = 0; i < type.lanes; ++i) parts.push_back(narrow(memory.element, value + kLanes[i]));
+  for (uint32_t i = 0; i < type.lanes; ++i)
+    parts.push_back(narrow(memory.element, value + kLanes[i]));
   if (apart) {
     if (predicated) open(fmt::format("if ({})", predicate));
     for (uint32_t i = 0; i < type.lanes; ++i)
@@ -198,13 +222,15 @@ void CFamily::store(const Inst& inst) {
     return;
   }
   const std::string whole = raw == type ? value : make_vector(raw, parts);
-  line(fmt::format("{}*{} = {};", guard, pointer(inst.object, vector_type(raw), index, true), whole));
+  line(fmt::format("{}*{} = {};", guard, pointer(inst.object, vector_type(raw), index, true),
+                   whole));
 }
 
 void CFamily::store_words(const Inst& inst) {
   const Memory& memory = kernel_.memories[inst.object];
   const uint32_t lanes = type_of(inst.args[1]).lanes;
-  const uint32_t width = std::min<uint32_t>(lanes, std::max<uint32_t>(1, static_cast<uint32_t>(inst.bits)));
+  const uint32_t width =
+      std::min<uint32_t>(lanes, std::max<uint32_t>(1, static_cast<uint32_t>(inst.bits)));
   const std::string value = lanes > 1 ? atom(inst.args[1]) : bare(use(inst.args[1]));
   const std::string index = width == lanes ? use(inst.args[0]) : atom(inst.args[0]);
   const std::string predicate = inst.args.size() > 2 ? bare(use(inst.args[2])) : "";
@@ -213,7 +239,8 @@ void CFamily::store_words(const Inst& inst) {
   const std::string word = table_.word ? table_.word : value_type({DType::u32, 1});
   if (!predicate.empty()) open(fmt::format("if ({})", predicate));
   for (uint32_t at = 0; at < lanes; at += width) {
-    const std::string address = fmt::format("(({}{}*){}{})", to, word, memory_names_[inst.object], suffix(plus(index, at)));
+    const std::string address =
+        fmt::format("(({}{}*){}{})", to, word, memory_names_[inst.object], suffix(plus(index, at)));
     const Type part{DType::u32, static_cast<uint8_t>(width)};
     if (width == 1) {
       line(fmt::format("*{} = {};", address, lanes == 1 ? value : value + kLanes[at]));

@@ -10,7 +10,8 @@
 namespace prism {
 
 void append(std::vector<PreludeItem>& items, std::vector<PreludeItem> more) {
-  items.insert(items.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  items.insert(items.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
 }
 
 std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& alignment) {
@@ -20,12 +21,15 @@ std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& 
     for (uint8_t lanes : {uint8_t{2}, uint8_t{4}}) {
       const std::string name = "prism_" + ir::type_name({type, lanes});
       const size_t bytes = type == DType::b1 ? lanes : dtype_bytes(type) * lanes;
-      // Wider alignment than 16 bytes would ask more of shared arrays than any load instruction does.
-      items.push_back({name, fmt::format("struct {} {} {{ {} x, y{}; }};",
-                                         fmt::format(fmt::runtime(alignment), std::min<size_t>(bytes, 16)), name,
-                                         is_float(type) || type == DType::b1 ? table.values[static_cast<size_t>(t)]
-                                                                             : table.stored[static_cast<size_t>(t)],
-                                         lanes == 4 ? ", z, w" : "")});
+      // Wider alignment than 16 bytes would ask more of shared arrays than any load instruction
+      // does.
+      items.push_back(
+          {name,
+           fmt::format("struct {} {} {{ {} x, y{}; }};",
+                       fmt::format(fmt::runtime(alignment), std::min<size_t>(bytes, 16)), name,
+                       is_float(type) || type == DType::b1 ? table.values[static_cast<size_t>(t)]
+                                                           : table.stored[static_cast<size_t>(t)],
+                       lanes == 4 ? ", z, w" : "")});
     }
   }
   return items;
@@ -41,17 +45,21 @@ std::vector<PreludeItem> bit_functions(const CFunctions& functions, const std::s
                        fmt::arg("to", bits_to_f32), fmt::arg("from", f32_to_bits));
   };
   return {
-      {"prism_extract_bits_u32", text(R"({f}{u} prism_extract_bits_u32({u} x, {u} offset, {u} count) {{
+      {"prism_extract_bits_u32",
+       text(R"({f}{u} prism_extract_bits_u32({u} x, {u} offset, {u} count) {{
   return count == 0u ? 0u : (x << (32u - offset - count)) >> (32u - count);
 }})")},
-      {"prism_extract_bits_i32", text(R"({f}int prism_extract_bits_i32(int x, {u} offset, {u} count) {{
+      {"prism_extract_bits_i32",
+       text(R"({f}int prism_extract_bits_i32(int x, {u} offset, {u} count) {{
   return count == 0u ? 0 : (int)(({u})x << (32u - offset - count)) >> (32u - count);
 }})")},
-      {"prism_insert_bits", text(R"({f}{u} prism_insert_bits({u} x, {u} insert, {u} offset, {u} count) {{
+      {"prism_insert_bits",
+       text(R"({f}{u} prism_insert_bits({u} x, {u} insert, {u} offset, {u} count) {{
   const {u} mask = count == 0u ? 0u : (0xffffffffu >> (32u - count)) << offset;
   return count == 0u ? x : (x & ~mask) | ((insert << offset) & mask);
 }})")},
-      {"prism_f32_from_bf16", text(R"({f}float prism_f32_from_bf16({h} x) {{ return {to}(({u})x << 16); }})")},
+      {"prism_f32_from_bf16",
+       text(R"({f}float prism_f32_from_bf16({h} x) {{ return {to}(({u})x << 16); }})")},
       {"prism_bf16_from_f32", text(R"({f}{h} prism_bf16_from_f32(float x) {{
   const {u} bits = {from}(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return ({h})((bits >> 16) | 0x40u);
@@ -63,15 +71,22 @@ std::vector<PreludeItem> bit_functions(const CFunctions& functions, const std::s
 std::vector<PreludeItem> combine_templates(const CFunctions& functions) {
   const std::string& f = functions.qualifier;
   std::vector<PreludeItem> items;
-  items.push_back({"prism_combine_add",
-                   fmt::format("template <class T> {0}T prism_combine_add(T a, T b) {{ return a + b; }}\n"
-                               "{0}int prism_combine_add(int a, int b) {{ return (int)((unsigned)a + (unsigned)b); }}",
-                               f)});
-  const std::pair<const char*, const char*> kOps[] = {{"min", "b < a ? b : a"}, {"max", "a < b ? b : a"}, {"and", "a & b"},
-                                                      {"or", "a | b"},          {"xor", "a ^ b"}};
+  items.push_back(
+      {"prism_combine_add",
+       fmt::format(
+           "template <class T> {0}T prism_combine_add(T a, T b) {{ return a + b; }}\n"
+           "{0}int prism_combine_add(int a, int b) {{ return (int)((unsigned)a + (unsigned)b); }}",
+           f)});
+  const std::pair<const char*, const char*> kOps[] = {{"min", "b < a ? b : a"},
+                                                      {"max", "a < b ? b : a"},
+                                                      {"and", "a & b"},
+                                                      {"or", "a | b"},
+                                                      {"xor", "a ^ b"}};
   for (const auto& [name, form] : kOps)
-    items.push_back({fmt::format("prism_combine_{}", name),
-                     fmt::format("template <class T> {}T prism_combine_{}(T a, T b) {{ return {}; }}", f, name, form)});
+    items.push_back(
+        {fmt::format("prism_combine_{}", name),
+         fmt::format("template <class T> {}T prism_combine_{}(T a, T b) {{ return {}; }}", f, name,
+                     form)});
   return items;
 }
 
@@ -79,7 +94,8 @@ std::vector<PreludeItem> subgroup_templates(const CFunctions& functions) {
   std::vector<PreludeItem> items;
   for (const char* op : {"add", "min", "max", "and", "or", "xor"}) {
     const auto text = [&](const char* form) {
-      return fmt::format(fmt::runtime(form), fmt::arg("f", functions.qualifier), fmt::arg("op", op));
+      return fmt::format(fmt::runtime(form), fmt::arg("f", functions.qualifier),
+                         fmt::arg("op", op));
     };
     items.push_back({fmt::format("prism_reduce_{}", op),
                      text(R"(template <unsigned size, class T> {f}T prism_reduce_{op}(T x) {{
@@ -87,8 +103,9 @@ std::vector<PreludeItem> subgroup_templates(const CFunctions& functions) {
   for (unsigned mask = size / 2; mask > 0; mask /= 2) x = prism_combine_{op}(x, prism_shuffle_xor<size>(x, mask));
   return x;
 }})")});
-    items.push_back({fmt::format("prism_inclusive_scan_{}", op),
-                     text(R"(template <unsigned size, class T> {f}T prism_inclusive_scan_{op}(T x) {{
+    items.push_back(
+        {fmt::format("prism_inclusive_scan_{}", op),
+         text(R"(template <unsigned size, class T> {f}T prism_inclusive_scan_{op}(T x) {{
   const unsigned lane = prism_lane<size>();
 #pragma unroll
   for (unsigned step = 1; step < size; step *= 2) {{
@@ -97,8 +114,10 @@ std::vector<PreludeItem> subgroup_templates(const CFunctions& functions) {
   }}
   return x;
 }})")});
-    items.push_back({fmt::format("prism_exclusive_scan_{}", op),
-                     text(R"(template <unsigned size, class T> {f}T prism_exclusive_scan_{op}(T x, T identity) {{
+    items.push_back(
+        {fmt::format("prism_exclusive_scan_{}", op),
+         text(
+             R"(template <unsigned size, class T> {f}T prism_exclusive_scan_{op}(T x, T identity) {{
   const T all = prism_inclusive_scan_{op}<size>(x);
   const unsigned lane = prism_lane<size>();
   const T below = prism_shuffle<size>(all, (lane - 1) & (size - 1));

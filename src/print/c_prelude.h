@@ -16,8 +16,8 @@ struct CFunctions {
   const CTable* table = nullptr;
 };
 
-// Vectors as structs prism_TYPExN for C++ dialects, aligned like the hardware's own; `alignment` says so with {}
-// for the bytes: "alignas({})".
+// Vectors as structs prism_TYPExN for C++ dialects, aligned like the hardware's own; `alignment`
+// says so with {} for the bytes: "alignas({})".
 std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& alignment);
 
 // extract_bits, insert_bits and bf16 conversions; the two names are functions of the dialect.
@@ -27,8 +27,8 @@ std::vector<PreludeItem> bit_functions(const CFunctions& functions, const std::s
 // prism_combine_OP(a, b) for C++ dialects: what reductions and scans fold with.
 std::vector<PreludeItem> combine_templates(const CFunctions& functions);
 
-// Reductions and scans as templates over the subgroup's size, out of the dialect's prism_shuffle<size>,
-// prism_shuffle_xor<size> and prism_lane<size>.
+// Reductions and scans as templates over the subgroup's size, out of the dialect's
+// prism_shuffle<size>, prism_shuffle_xor<size> and prism_lane<size>.
 std::vector<PreludeItem> subgroup_templates(const CFunctions& functions);
 
 void append(std::vector<PreludeItem>& items, std::vector<PreludeItem> more);

@@ -1,7 +1,9 @@
-// Prints CUDA C++ that includes nothing: what NVRTC has built in, and inline PTX behind prelude functions.
+// Prints CUDA C++ that includes nothing: what NVRTC has built in, and inline PTX behind prelude
+// functions.
 //
-// The text must be compiled with --fmad=false (no contraction); divisions and square roots with NVRTC's default,
-// which rounds correctly. capabilities.dialect_level is the compute capability times ten.
+// The text must be compiled with --fmad=false (no contraction); divisions and square roots with
+// NVRTC's default, which rounds correctly. capabilities.dialect_level is the compute capability
+// times ten.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -20,14 +22,17 @@ using ir::Space;
 namespace {
 
 constexpr CTable kTable = {
-    {"bool", "int", "unsigned", "int", "unsigned", "int", "unsigned", "long long", "unsigned long long", "float",
-     "float", "float", "double"},
-    {"unsigned", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long long",
-     "unsigned long long", "unsigned short", "unsigned short", "float", "double"},
-    "{}f", "{}", "{}f"};
+    {"bool", "int", "unsigned", "int", "unsigned", "int", "unsigned", "long long",
+     "unsigned long long", "float", "float", "float", "double"},
+    {"unsigned", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned",
+     "long long", "unsigned long long", "unsigned short", "unsigned short", "float", "double"},
+    "{}f",
+    "{}",
+    "{}f"};
 
 constexpr const char* kFunction = "__device__ __forceinline__ ";
-constexpr uint64_t kStaticSharedBytes = 48 << 10;  // beyond this CUDA wants shared memory sized at launch
+constexpr uint64_t kStaticSharedBytes =
+    48 << 10;  // beyond this CUDA wants shared memory sized at launch
 
 // For every path the same: the level decides which instruction stands inside a prelude function.
 std::vector<PreludeItem> instructions(uint32_t level) {
@@ -36,38 +41,56 @@ std::vector<PreludeItem> instructions(uint32_t level) {
       {"prism_bitcast",
        "template <class To, class From> " + f +
            "To prism_bitcast(From x) { union { From from; To to; } u; u.from = x; return u.to; }"},
-      {"prism_mul_high_u32", f + "unsigned prism_mul_high_u32(unsigned a, unsigned b) { return __umulhi(a, b); }"},
+      {"prism_mul_high_u32",
+       f + "unsigned prism_mul_high_u32(unsigned a, unsigned b) { return __umulhi(a, b); }"},
       {"prism_mul_high_i32", f + "int prism_mul_high_i32(int a, int b) { return __mulhi(a, b); }"},
-      {"prism_popcount", f + "unsigned prism_popcount(unsigned x) { return (unsigned)__popc((int)x); }"},
-      {"prism_count_leading_zeros", f + "unsigned prism_count_leading_zeros(unsigned x) { return (unsigned)__clz((int)x); }"},
-      {"prism_dot4_i8", f + "int prism_dot4_i8(unsigned a, unsigned b, int c) { return __dp4a((int)a, (int)b, c); }"},
-      {"prism_dot4_u8", f + "unsigned prism_dot4_u8(unsigned a, unsigned b, unsigned c) { return __dp4a(a, b, c); }"},
+      {"prism_popcount",
+       f + "unsigned prism_popcount(unsigned x) { return (unsigned)__popc((int)x); }"},
+      {"prism_count_leading_zeros",
+       f + "unsigned prism_count_leading_zeros(unsigned x) { return (unsigned)__clz((int)x); }"},
+      {"prism_dot4_i8", f + "int prism_dot4_i8(unsigned a, unsigned b, int c) { return "
+                            "__dp4a((int)a, (int)b, c); }"},
+      {"prism_dot4_u8", f + "unsigned prism_dot4_u8(unsigned a, unsigned b, unsigned c) { return "
+                            "__dp4a(a, b, c); }"},
       {"prism_f32_from_f16", f + R"(float prism_f32_from_f16(unsigned short x) {
   float y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
   return y;
-})", true},
+})",
+       true},
       {"prism_f16_from_f32", f + R"(unsigned short prism_f16_from_f32(float x) {
   unsigned short y;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return y;
-})", true},
+})",
+       true},
   };
   if (level >= 80)
     items.push_back({"prism_pack_f16", f + R"(unsigned prism_pack_f16(float low, float high) {
   unsigned y;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
   return y;
-})", true});
+})",
+                     true});
   else
     items.push_back({"prism_pack_f16", f + R"(unsigned prism_pack_f16(float low, float high) {
   return (unsigned)prism_f16_from_f32(low) | ((unsigned)prism_f16_from_f32(high) << 16);
-})", true});
-  append(items, {
-      {"prism_wait_previous", f + R"(void prism_wait_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); })", true},
-      {"prism_launch_next", f + R"(void prism_launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); })", true},
-      {"prism_shared_address", f + R"(unsigned prism_shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); })", true},
-      {"prism_async_copy", f + R"(void prism_async_copy_4(void* to, const void* from, bool copies) {
+})",
+                     true});
+  append(
+      items,
+      {
+          {"prism_wait_previous",
+           f + R"(void prism_wait_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); })",
+           true},
+          {"prism_launch_next",
+           f + R"(void prism_launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); })",
+           true},
+          {"prism_shared_address",
+           f + R"(unsigned prism_shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); })",
+           true},
+          {"prism_async_copy",
+           f + R"(void prism_async_copy_4(void* to, const void* from, bool copies) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(prism_shared_address(to)), "l"(from), "r"(copies ? 4 : 0) : "memory");
 }
 )" + f + R"(void prism_async_copy_8(void* to, const void* from, bool copies) {
@@ -75,12 +98,16 @@ std::vector<PreludeItem> instructions(uint32_t level) {
 }
 )" + f + R"(void prism_async_copy_16(void* to, const void* from, bool copies) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(prism_shared_address(to)), "l"(from), "r"(copies ? 16 : 0) : "memory");
-})", true},
-      {"prism_async_commit", f + R"(void prism_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); })", true},
-      {"prism_async_wait", "template <int under_way> " + f + R"(void prism_async_wait() {
+})",
+           true},
+          {"prism_async_commit",
+           f + R"(void prism_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); })",
+           true},
+          {"prism_async_wait", "template <int under_way> " + f + R"(void prism_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(under_way) : "memory");
-})", true},
-  });
+})",
+           true},
+      });
   items[items.size() - 3].names = "prism_async_copy_4 prism_async_copy_8 prism_async_copy_16";
   return items;
 }
@@ -88,34 +115,50 @@ std::vector<PreludeItem> instructions(uint32_t level) {
 std::vector<PreludeItem> atomics() {
   const std::string f = kFunction;
   std::vector<PreludeItem> items;
-  const std::pair<const char*, const char*> kOps[] = {{"add", "Add"}, {"min", "Min"}, {"max", "Max"},      {"and", "And"},
-                                                      {"or", "Or"},   {"xor", "Xor"}, {"exchange", "Exch"}};
+  const std::pair<const char*, const char*> kOps[] = {
+      {"add", "Add"}, {"min", "Min"}, {"max", "Max"},      {"and", "And"},
+      {"or", "Or"},   {"xor", "Xor"}, {"exchange", "Exch"}};
   for (const auto& [name, function] : kOps)
-    items.push_back({fmt::format("prism_atomic_{}", name),
-                     fmt::format("template <class T> {}T prism_atomic_{}(T* p, T x) {{ return atomic{}(p, x); }}", f, name, function)});
-  items.push_back({"prism_atomic_compare_exchange",
-                   "template <class T> " + f +
-                       "T prism_atomic_compare_exchange(T* p, T x, T expected) { return atomicCAS(p, expected, x); }"});
+    items.push_back(
+        {fmt::format("prism_atomic_{}", name),
+         fmt::format(
+             "template <class T> {}T prism_atomic_{}(T* p, T x) {{ return atomic{}(p, x); }}", f,
+             name, function)});
+  items.push_back(
+      {"prism_atomic_compare_exchange", "template <class T> " + f +
+                                            "T prism_atomic_compare_exchange(T* p, T x, T "
+                                            "expected) { return atomicCAS(p, expected, x); }"});
   return items;
 }
 
 std::vector<PreludeItem> shuffles(uint32_t level) {
   const std::string f = kFunction;
   std::vector<PreludeItem> items = {
-      {"prism_lane", "template <unsigned size> " + f + "unsigned prism_lane() { return threadIdx.x & (size - 1); }"},
+      {"prism_lane", "template <unsigned size> " + f +
+                         "unsigned prism_lane() { return threadIdx.x & (size - 1); }"},
       {"prism_shuffle", "template <unsigned size, class T> " + f +
-                            "T prism_shuffle(T x, unsigned lane) { return __shfl_sync(0xffffffffu, x, (int)lane); }"},
+                            "T prism_shuffle(T x, unsigned lane) { return __shfl_sync(0xffffffffu, "
+                            "x, (int)lane); }"},
       {"prism_shuffle_xor", "template <unsigned size, class T> " + f +
-                                "T prism_shuffle_xor(T x, unsigned mask) { return __shfl_xor_sync(0xffffffffu, x, (int)mask); }"},
+                                "T prism_shuffle_xor(T x, unsigned mask) { return "
+                                "__shfl_xor_sync(0xffffffffu, x, (int)mask); }"},
   };
   if (level >= 80)
     for (const char* op : {"add", "min", "max", "and", "or", "xor"}) {
-      std::string text = fmt::format("{0}unsigned prism_reduce_word_{1}(unsigned x) {{ return __reduce_{1}_sync(0xffffffffu, x); }}", f, op);
+      std::string text = fmt::format(
+          "{0}unsigned prism_reduce_word_{1}(unsigned x) {{ return __reduce_{1}_sync(0xffffffffu, "
+          "x); }}",
+          f, op);
       const std::string name = op;
       if (name == "add" || name == "min" || name == "max")
-        text += fmt::format("\n{0}int prism_reduce_word_{1}(int x) {{ return __reduce_{1}_sync(0xffffffffu, x); }}", f, op);
+        text += fmt::format(
+            "\n{0}int prism_reduce_word_{1}(int x) {{ return __reduce_{1}_sync(0xffffffffu, x); }}",
+            f, op);
       else
-        text += fmt::format("\n{0}int prism_reduce_word_{1}(int x) {{ return (int)__reduce_{1}_sync(0xffffffffu, (unsigned)x); }}", f, op);
+        text += fmt::format(
+            "\n{0}int prism_reduce_word_{1}(int x) {{ return (int)__reduce_{1}_sync(0xffffffffu, "
+            "(unsigned)x); }}",
+            f, op);
       items.push_back({"prism_reduce_word_" + name, text});
     }
   return items;
@@ -126,7 +169,8 @@ std::vector<PreludeItem> shuffles(uint32_t level) {
 CudaPrinter::CudaPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
     : CFamily(kernel, capabilities, kTable) {
   if (capabilities.dependent_launch)
-    ir::walk(kernel.body, [&](const Inst& inst) { overlaps_ = overlaps_ || inst.op == Op::wait_previous; });
+    ir::walk(kernel.body,
+             [&](const Inst& inst) { overlaps_ = overlaps_ || inst.op == Op::wait_previous; });
   if (!kernel.fragments.empty()) multiples_ = known_multiples(kernel);
 }
 
@@ -148,17 +192,18 @@ std::string CudaPrinter::signature() {
   for (uint32_t i : ordered_buffers()) {
     const Memory& memory = kernel_.memories[i];
     const bool reads_only = memory.access == Access::read;
-    // A restricted const pointer lets the compiler load early and past the coherent cache, which is wrong for what
-    // a launch that still runs is writing.
+    // A restricted const pointer lets the compiler load early and past the coherent cache, which is
+    // wrong for what a launch that still runs is writing.
     const bool restricted = reads_only && (memory.constant || !overlaps_);
     arguments.push_back(fmt::format("{}{}*{} {}", reads_only ? "const " : "",
-                                    kTable.stored[static_cast<size_t>(memory.element)], restricted ? " __restrict__" : "",
-                                    memory_names_[i]));
+                                    kTable.stored[static_cast<size_t>(memory.element)],
+                                    restricted ? " __restrict__" : "", memory_names_[i]));
   }
   for (size_t i = 0; i < kernel_.params.size(); ++i)
-    arguments.push_back(fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({})", kernel_.group_size, entry(),
-                     fmt::join(arguments, ", "));
+    arguments.push_back(
+        fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({})",
+                     kernel_.group_size, entry(), fmt::join(arguments, ", "));
 }
 
 std::string CudaPrinter::prologue() {
@@ -167,7 +212,8 @@ std::string CudaPrinter::prologue() {
     const ir::Fragment& f = kernel_.fragments[i];
     const bool accumulates = f.role == ir::FragmentRole::accumulator;
     const char* type = !accumulates ? "unsigned" : f.element == DType::f32 ? "float" : "int";
-    text += fmt::format("{}{} {}[{}];", text.empty() ? "" : "\n  ", type, fragment_names_[i], accumulates ? 8 : 4);
+    text += fmt::format("{}{} {}[{}];", text.empty() ? "" : "\n  ", type, fragment_names_[i],
+                        accumulates ? 8 : 4);
   }
   return text;
 }
@@ -175,11 +221,16 @@ std::string CudaPrinter::prologue() {
 std::string CudaPrinter::leaf(Op op, uint32_t axis) {
   static constexpr const char* kAxes[] = {"x", "y", "z"};
   switch (op) {
-    case Op::group_id: return fmt::format("blockIdx.{}", kAxes[axis]);
-    case Op::group_count: return fmt::format("gridDim.{}", kAxes[axis]);
-    case Op::local_id: return "threadIdx.x";
-    case Op::subgroup_id: return "threadIdx.x / 32u";
-    default: return "threadIdx.x % 32u";
+    case Op::group_id:
+      return fmt::format("blockIdx.{}", kAxes[axis]);
+    case Op::group_count:
+      return fmt::format("gridDim.{}", kAxes[axis]);
+    case Op::local_id:
+      return "threadIdx.x";
+    case Op::subgroup_id:
+      return "threadIdx.x / 32u";
+    default:
+      return "threadIdx.x % 32u";
   }
 }
 
@@ -191,14 +242,16 @@ std::string CudaPrinter::shared_memory() {
     const Memory& memory = kernel_.memories[i];
     if (memory.space != Space::shared) continue;
     const char* type = kTable.stored[static_cast<size_t>(memory.element)];
-    text += fmt::format("  {0}* const {1} = ({0}*)(prism_dynamic_shared + {2});\n", type, memory_names_[i], offset);
+    text += fmt::format("  {0}* const {1} = ({0}*)(prism_dynamic_shared + {2});\n", type,
+                        memory_names_[i], offset);
     offset += (memory.length * dtype_bytes(memory.element) + 15) / 16 * 16;
   }
   return text;
 }
 
 std::string CudaPrinter::shared_array(const Memory& memory, const std::string& name) {
-  return fmt::format("__shared__ __align__(16) {} {}[{}];", kTable.stored[static_cast<size_t>(memory.element)], name,
+  return fmt::format("__shared__ __align__(16) {} {}[{}];",
+                     kTable.stored[static_cast<size_t>(memory.element)], name,
                      std::max<uint64_t>(memory.length, 1));
 }
 
@@ -206,7 +259,8 @@ std::string CudaPrinter::bitcast(Type to, Type, const std::string& text) {
   return fmt::format("prism_bitcast<{}>({})", value_type(to), text);
 }
 
-std::string CudaPrinter::load_scalar(const Memory& memory, const std::string& name, const std::string& index) {
+std::string CudaPrinter::load_scalar(const Memory& memory, const std::string& name,
+                                     const std::string& index) {
   // The read-only path, asked for by name where the buffer is constant for the whole plan.
   if (memory.space == Space::buffer && memory.constant && memory.element != DType::b1)
     return widen(memory.element, fmt::format("__ldg(&{}[{}])", name, index));
@@ -227,15 +281,23 @@ void CudaPrinter::async_copy(const Inst& inst) {
   const std::string from = bare(use(inst.args[1]));
   const std::string copies = inst.args.size() > 2 ? bare(use(inst.args[2])) : "true";
   flush();
-  line(fmt::format("prism_async_copy_{}(&{}[{}], &{}[{}], {});", bytes, memory_names_[inst.object], to,
-                   memory_names_[inst.object2], from, copies));
+  line(fmt::format("prism_async_copy_{}(&{}[{}], &{}[{}], {});", bytes, memory_names_[inst.object],
+                   to, memory_names_[inst.object2], from, copies));
 }
 
 bool CudaPrinter::special(const Inst& inst) {
   switch (inst.op) {
-    case Op::async_copy: async_copy(inst); return true;
-    case Op::async_commit: flush(); line("prism_async_commit();"); return true;
-    case Op::async_wait: flush(); line(fmt::format("prism_async_wait<{}>();", inst.bits)); return true;
+    case Op::async_copy:
+      async_copy(inst);
+      return true;
+    case Op::async_commit:
+      flush();
+      line("prism_async_commit();");
+      return true;
+    case Op::async_wait:
+      flush();
+      line(fmt::format("prism_async_wait<{}>();", inst.bits));
+      return true;
     case Op::wait_previous:
       flush();
       if (capabilities_.dependent_launch) line("prism_wait_previous();");
@@ -244,11 +306,13 @@ bool CudaPrinter::special(const Inst& inst) {
       flush();
       if (capabilities_.dependent_launch) line("prism_launch_next();");
       return true;
-    default: return fragment(inst);
+    default:
+      return fragment(inst);
   }
 }
 
-std::unique_ptr<CFamily> make_cuda_printer(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
+std::unique_ptr<CFamily> make_cuda_printer(const ir::Kernel& kernel,
+                                           const ir::Capabilities& capabilities) {
   return std::make_unique<CudaPrinter>(kernel, capabilities);
 }
 

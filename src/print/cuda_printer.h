@@ -21,7 +21,8 @@ class CudaPrinter final : public CFamily {
   std::string shared_memory() override;
   std::string shared_array(const ir::Memory& memory, const std::string& name) override;
   std::string bitcast(Type to, Type from, const std::string& text) override;
-  std::string load_scalar(const ir::Memory& memory, const std::string& name, const std::string& index) override;
+  std::string load_scalar(const ir::Memory& memory, const std::string& name,
+                          const std::string& index) override;
   std::string subgroup_function(const std::string& name, DType type) const override;
   bool special(const Inst& inst) override;
 
@@ -36,11 +37,11 @@ class CudaPrinter final : public CFamily {
   void store_operand(const Inst& inst);
   void map(const Inst& inst);
   bool is_aligned(const Inst& inst, uint32_t elements) const;
-  std::string place(const Inst& inst, const std::string& row, const std::string& column, const std::string& index,
-                    const std::string& stride) const;
+  std::string place(const Inst& inst, const std::string& row, const std::string& column,
+                    const std::string& index, const std::string& stride) const;
 
-  bool overlaps_ = false;                // the kernel may start before the launch ahead of it has ended
-  std::vector<uint32_t> multiples_;      // of each value, when fragments need it
+  bool overlaps_ = false;            // the kernel may start before the launch ahead of it has ended
+  std::vector<uint32_t> multiples_;  // of each value, when fragments need it
 };
 
 // Prelude items for fragments; needs the f16 and bf16 items before it.

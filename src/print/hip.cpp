@@ -1,7 +1,8 @@
-// Prints HIP: clang's own builtins and attributes only, so that one text passes hiprtc and a plain clang.
+// Prints HIP: clang's own builtins and attributes only, so that one text passes hiprtc and a plain
+// clang.
 //
-// Waves are 64 lanes on GCN and CDNA, 32 on RDNA; kernel.subgroup_size says which. A subgroup narrower than the wave
-// works too: lanes are counted inside it.
+// Waves are 64 lanes on GCN and CDNA, 32 on RDNA; kernel.subgroup_size says which. A subgroup
+// narrower than the wave works too: lanes are counted inside it.
 #include <fmt/format.h>
 
 #include "print/c_family.h"
@@ -16,32 +17,42 @@ using ir::Op;
 namespace {
 
 constexpr CTable kTable = {
-    {"bool", "int", "unsigned", "int", "unsigned", "int", "unsigned", "long long", "unsigned long long", "_Float16",
-     "float", "float", "double"},
-    {"unsigned", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long long",
-     "unsigned long long", "unsigned short", "unsigned short", "float", "double"},
-    "__builtin_{}f", "__builtin_{}", "(_Float16)__builtin_{}f", "", "", "", "prism_word"};
+    {"bool", "int", "unsigned", "int", "unsigned", "int", "unsigned", "long long",
+     "unsigned long long", "_Float16", "float", "float", "double"},
+    {"unsigned", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned",
+     "long long", "unsigned long long", "unsigned short", "unsigned short", "float", "double"},
+    "__builtin_{}f",
+    "__builtin_{}",
+    "(_Float16)__builtin_{}f",
+    "",
+    "",
+    "",
+    "prism_word"};
 
 constexpr const char* kFunction = "static inline __attribute__((device, always_inline)) ";
 
 std::vector<PreludeItem> instructions() {
   const std::string f = kFunction;
   return {
-      {"prism_mul_high_u32",
-       f + "unsigned prism_mul_high_u32(unsigned a, unsigned b) { return (unsigned)(((unsigned long long)a * b) >> 32); }"},
-      {"prism_mul_high_i32", f + "int prism_mul_high_i32(int a, int b) { return (int)(((long long)a * b) >> 32); }"},
-      {"prism_popcount", f + "unsigned prism_popcount(unsigned x) { return (unsigned)__builtin_popcount(x); }"},
-      {"prism_count_leading_zeros",
-       f + "unsigned prism_count_leading_zeros(unsigned x) { return x == 0u ? 32u : (unsigned)__builtin_clz(x); }"},
-      {"prism_f32_from_f16",
-       f + "float prism_f32_from_f16(unsigned short x) { return (float)__builtin_bit_cast(_Float16, x); }"},
-      {"prism_f16_from_f32",
-       f + "unsigned short prism_f16_from_f32(float x) { return __builtin_bit_cast(unsigned short, (_Float16)x); }"},
-      {"prism_pack_f16",
-       f + "unsigned prism_pack_f16(float low, float high) {\n"
-           "  return (unsigned)prism_f16_from_f32(low) | ((unsigned)prism_f16_from_f32(high) << 16);\n}"},
-      {"prism_f32_bits", f + "unsigned prism_f32_bits(float x) { return __builtin_bit_cast(unsigned, x); }"},
-      {"prism_f32_of_bits", f + "float prism_f32_of_bits(unsigned x) { return __builtin_bit_cast(float, x); }"},
+      {"prism_mul_high_u32", f + "unsigned prism_mul_high_u32(unsigned a, unsigned b) { return "
+                                 "(unsigned)(((unsigned long long)a * b) >> 32); }"},
+      {"prism_mul_high_i32",
+       f + "int prism_mul_high_i32(int a, int b) { return (int)(((long long)a * b) >> 32); }"},
+      {"prism_popcount",
+       f + "unsigned prism_popcount(unsigned x) { return (unsigned)__builtin_popcount(x); }"},
+      {"prism_count_leading_zeros", f + "unsigned prism_count_leading_zeros(unsigned x) { return x "
+                                        "== 0u ? 32u : (unsigned)__builtin_clz(x); }"},
+      {"prism_f32_from_f16", f + "float prism_f32_from_f16(unsigned short x) { return "
+                                 "(float)__builtin_bit_cast(_Float16, x); }"},
+      {"prism_f16_from_f32", f + "unsigned short prism_f16_from_f32(float x) { return "
+                                 "__builtin_bit_cast(unsigned short, (_Float16)x); }"},
+      {"prism_pack_f16", f + "unsigned prism_pack_f16(float low, float high) {\n"
+                             "  return (unsigned)prism_f16_from_f32(low) | "
+                             "((unsigned)prism_f16_from_f32(high) << 16);\n}"},
+      {"prism_f32_bits",
+       f + "unsigned prism_f32_bits(float x) { return __builtin_bit_cast(unsigned, x); }"},
+      {"prism_f32_of_bits",
+       f + "float prism_f32_of_bits(unsigned x) { return __builtin_bit_cast(float, x); }"},
       {"prism_barrier", f + R"(void prism_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
@@ -57,7 +68,8 @@ std::vector<PreludeItem> shuffles() {
   return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)) & (size - 1);
 })"},
       // Moves whole words: the source lane is named in bytes of a wave-wide line.
-      {"prism_shuffle", "template <unsigned size, class T> " + f + R"(T prism_shuffle(T x, unsigned lane) {
+      {"prism_shuffle", "template <unsigned size, class T> " + f +
+                            R"(T prism_shuffle(T x, unsigned lane) {
   struct Words { int word[(sizeof(T) + 3) / 4]; };
   const unsigned own = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
   const unsigned from = (own & ~(size - 1)) | (lane & (size - 1));
@@ -66,10 +78,12 @@ std::vector<PreludeItem> shuffles() {
     words.word[i] = __builtin_amdgcn_ds_bpermute((int)(from * 4u), words.word[i]);
   return __builtin_bit_cast(T, words);
 }
-template <unsigned size> )" + f + R"(_Float16 prism_shuffle(_Float16 x, unsigned lane) {
+template <unsigned size> )" +
+                            f + R"(_Float16 prism_shuffle(_Float16 x, unsigned lane) {
   return (_Float16)prism_shuffle<size>((float)x, lane);
 })"},
-      {"prism_shuffle_xor", "template <unsigned size, class T> " + f + R"(T prism_shuffle_xor(T x, unsigned mask) {
+      {"prism_shuffle_xor",
+       "template <unsigned size, class T> " + f + R"(T prism_shuffle_xor(T x, unsigned mask) {
   return prism_shuffle<size>(x, prism_lane<size>() ^ mask);
 })"},
   };
@@ -80,26 +94,36 @@ std::vector<PreludeItem> atomics() {
   std::vector<PreludeItem> items;
   for (const char* op : {"add", "min", "max", "and", "or", "xor"})
     items.push_back({fmt::format("prism_atomic_{}", op),
-                     fmt::format("template <class T> {0}T prism_atomic_{1}(T* p, T x) {{ return __hip_atomic_fetch_{1}(p, x, "
-                                 "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }}", f, op)});
-  items.push_back({"prism_atomic_exchange",
-                   fmt::format("template <class T> {}T prism_atomic_exchange(T* p, T x) {{ return __hip_atomic_exchange(p, x, "
-                               "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }}", f)});
-  items.push_back({"prism_atomic_compare_exchange",
-                   fmt::format("template <class T> {}T prism_atomic_compare_exchange(T* p, T x, T expected) {{\n"
-                               "  __hip_atomic_compare_exchange_strong(p, &expected, x, __ATOMIC_RELAXED, __ATOMIC_RELAXED, "
-                               "__HIP_MEMORY_SCOPE_AGENT);\n  return expected;\n}}", f)});
+                     fmt::format("template <class T> {0}T prism_atomic_{1}(T* p, T x) {{ return "
+                                 "__hip_atomic_fetch_{1}(p, x, "
+                                 "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }}",
+                                 f, op)});
+  items.push_back(
+      {"prism_atomic_exchange", fmt::format("template <class T> {}T prism_atomic_exchange(T* p, T "
+                                            "x) {{ return __hip_atomic_exchange(p, x, "
+                                            "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }}",
+                                            f)});
+  items.push_back(
+      {"prism_atomic_compare_exchange",
+       fmt::format(
+           "template <class T> {}T prism_atomic_compare_exchange(T* p, T x, T expected) {{\n"
+           "  __hip_atomic_compare_exchange_strong(p, &expected, x, __ATOMIC_RELAXED, "
+           "__ATOMIC_RELAXED, "
+           "__HIP_MEMORY_SCOPE_AGENT);\n  return expected;\n}}",
+           f)});
   return items;
 }
 
 class HipPrinter final : public CFamily {
  public:
-  HipPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities) : CFamily(kernel, capabilities, kTable) {}
+  HipPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
+      : CFamily(kernel, capabilities, kTable) {}
 
   std::vector<PreludeItem> prelude() const override {
     const CFunctions functions{kFunction, &kTable};
-    std::vector<PreludeItem> items = {{"", "#pragma clang fp contract(off)"},
-                                      {"prism_word", "typedef unsigned __attribute__((may_alias)) prism_word;"}};
+    std::vector<PreludeItem> items = {
+        {"", "#pragma clang fp contract(off)"},
+        {"prism_word", "typedef unsigned __attribute__((may_alias)) prism_word;"}};
     append(items, vector_structs(kTable, "__attribute__((aligned({}), may_alias))"));
     append(items, instructions());
     append(items, bit_functions(functions, "prism_f32_bits", "prism_f32_of_bits"));
@@ -117,44 +141,53 @@ class HipPrinter final : public CFamily {
       const Memory& memory = kernel_.memories[i];
       const bool reads_only = memory.access == Access::read;
       arguments.push_back(fmt::format("{}{}*{} {}", reads_only ? "const " : "",
-                                      kTable.stored[static_cast<size_t>(memory.element)], reads_only ? " __restrict__" : "",
-                                      memory_names_[i]));
+                                      kTable.stored[static_cast<size_t>(memory.element)],
+                                      reads_only ? " __restrict__" : "", memory_names_[i]));
     }
     for (size_t i = 0; i < kernel_.params.size(); ++i)
-      arguments.push_back(fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
-    return fmt::format("extern \"C\" __attribute__((global, amdgpu_flat_work_group_size({0}, {0}))) void {1}({2})",
-                       kernel_.group_size, entry(), fmt::join(arguments, ", "));
+      arguments.push_back(
+          fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
+    return fmt::format(
+        "extern \"C\" __attribute__((global, amdgpu_flat_work_group_size({0}, {0}))) void {1}({2})",
+        kernel_.group_size, entry(), fmt::join(arguments, ", "));
   }
 
   std::string leaf(Op op, uint32_t axis) override {
     static constexpr const char* kAxes[] = {"x", "y", "z"};
     switch (op) {
-      case Op::group_id: return fmt::format("__builtin_amdgcn_workgroup_id_{}()", kAxes[axis]);
+      case Op::group_id:
+        return fmt::format("__builtin_amdgcn_workgroup_id_{}()", kAxes[axis]);
       case Op::group_count:
         // The grid is given in lanes; groups extend along x only.
         return fmt::format("__builtin_amdgcn_grid_size_{}(){}", kAxes[axis],
                            axis == 0 ? fmt::format(" / {}u", kernel_.group_size) : "");
-      case Op::local_id: return "__builtin_amdgcn_workitem_id_x()";
-      case Op::subgroup_id: return fmt::format("__builtin_amdgcn_workitem_id_x() / {}u", kernel_.subgroup_size);
-      default: return fmt::format("__builtin_amdgcn_workitem_id_x() % {}u", kernel_.subgroup_size);
+      case Op::local_id:
+        return "__builtin_amdgcn_workitem_id_x()";
+      case Op::subgroup_id:
+        return fmt::format("__builtin_amdgcn_workitem_id_x() / {}u", kernel_.subgroup_size);
+      default:
+        return fmt::format("__builtin_amdgcn_workitem_id_x() % {}u", kernel_.subgroup_size);
     }
   }
 
   std::string barrier() override { return "prism_barrier();"; }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
-    return fmt::format("__attribute__((shared, aligned(16))) {} {}[{}];", kTable.stored[static_cast<size_t>(memory.element)],
-                       name, memory.length == 0 ? 1 : memory.length);
+    return fmt::format("__attribute__((shared, aligned(16))) {} {}[{}];",
+                       kTable.stored[static_cast<size_t>(memory.element)], name,
+                       memory.length == 0 ? 1 : memory.length);
   }
 
   std::string bitcast(Type to, Type, const std::string& text) override {
     return fmt::format("__builtin_bit_cast({}, {})", value_type(to), text);
   }
 
-  std::string operation(const Inst& inst, DType result, DType argument, const std::vector<std::string>& args) override {
+  std::string operation(const Inst& inst, DType result, DType argument,
+                        const std::vector<std::string>& args) override {
     switch (inst.op) {
       case Op::rsqrt:
-        return fmt::format("({} / {})", literal(argument, one(argument)), math("sqrt", argument, bare(args[0])));
+        return fmt::format("({} / {})", literal(argument, one(argument)),
+                           math("sqrt", argument, bare(args[0])));
       case Op::exp:
       case Op::exp2:
       case Op::log:
@@ -165,7 +198,8 @@ class HipPrinter final : public CFamily {
         // Without ROCm's device library the compiler has no code for these.
         if (argument == DType::f64) cannot(inst);
         break;
-      default: break;
+      default:
+        break;
     }
     return CFamily::operation(inst, result, argument, args);
   }
@@ -178,7 +212,8 @@ class HipPrinter final : public CFamily {
 
 }  // namespace
 
-std::unique_ptr<CFamily> make_hip_printer(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
+std::unique_ptr<CFamily> make_hip_printer(const ir::Kernel& kernel,
+                                          const ir::Capabilities& capabilities) {
   return std::make_unique<HipPrinter>(kernel, capabilities);
 }
 

@@ -1,7 +1,7 @@
 // Prints Metal Shading Language. The params travel as one block, the last buffer.
 //
-// The text must be compiled with fast math off (MTLCompileOptions.fastMathEnabled = NO, or mathMode safe): it is on
-// by default and would reorder and contract.
+// The text must be compiled with fast math off (MTLCompileOptions.fastMathEnabled = NO, or mathMode
+// safe): it is on by default and would reorder and contract.
 #include <fmt/format.h>
 
 #include "print/c_family.h"
@@ -16,16 +16,24 @@ using ir::Space;
 
 namespace {
 
-constexpr CTable kTable = {
-    {"bool", "int", "uint", "int", "uint", "int", "uint", "long", "ulong", "half", "float", "float", "double"},
-    {"uint", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "ushort", "ushort", "float", "double"},
-    "{}", "{}", "{}", "device ", "threadgroup ", "thread "};
+constexpr CTable kTable = {{"bool", "int", "uint", "int", "uint", "int", "uint", "long", "ulong",
+                            "half", "float", "float", "double"},
+                           {"uint", "char", "uchar", "short", "ushort", "int", "uint", "long",
+                            "ulong", "ushort", "ushort", "float", "double"},
+                           "{}",
+                           "{}",
+                           "{}",
+                           "device ",
+                           "threadgroup ",
+                           "thread "};
 
 constexpr const char* kFunction = "static inline ";
 
 std::string vector_name(ir::Type type) {
   const bool is_value = is_float(type.element) || type.element == DType::b1;
-  return fmt::format("{}{}", (is_value ? kTable.values : kTable.stored)[static_cast<size_t>(type.element)], type.lanes);
+  return fmt::format("{}{}",
+                     (is_value ? kTable.values : kTable.stored)[static_cast<size_t>(type.element)],
+                     type.lanes);
 }
 
 std::vector<PreludeItem> instructions() {
@@ -34,36 +42,50 @@ std::vector<PreludeItem> instructions() {
       {"prism_mul_high_u32", f + "uint prism_mul_high_u32(uint a, uint b) { return mulhi(a, b); }"},
       {"prism_mul_high_i32", f + "int prism_mul_high_i32(int a, int b) { return mulhi(a, b); }"},
       {"prism_popcount", f + "uint prism_popcount(uint x) { return popcount(x); }"},
-      {"prism_count_leading_zeros", f + "uint prism_count_leading_zeros(uint x) { return clz(x); }"},
-      {"prism_f32_from_f16", f + "float prism_f32_from_f16(ushort x) { return float(as_type<half>(x)); }"},
-      {"prism_f16_from_f32", f + "ushort prism_f16_from_f32(float x) { return as_type<ushort>(half(x)); }"},
-      {"prism_pack_f16", f + "uint prism_pack_f16(float low, float high) {\n"
-                             "  return (uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16);\n}"},
-      {"prism_shuffle", "template <uint size, class T> " + f + "T prism_shuffle(T x, uint lane) { return simd_shuffle(x, (ushort)lane); }"},
-      {"prism_shuffle_xor", "template <uint size, class T> " + f + "T prism_shuffle_xor(T x, uint mask) { return simd_shuffle_xor(x, (ushort)mask); }"},
+      {"prism_count_leading_zeros",
+       f + "uint prism_count_leading_zeros(uint x) { return clz(x); }"},
+      {"prism_f32_from_f16",
+       f + "float prism_f32_from_f16(ushort x) { return float(as_type<half>(x)); }"},
+      {"prism_f16_from_f32",
+       f + "ushort prism_f16_from_f32(float x) { return as_type<ushort>(half(x)); }"},
+      {"prism_pack_f16",
+       f + "uint prism_pack_f16(float low, float high) {\n"
+           "  return (uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16);\n}"},
+      {"prism_shuffle",
+       "template <uint size, class T> " + f +
+           "T prism_shuffle(T x, uint lane) { return simd_shuffle(x, (ushort)lane); }"},
+      {"prism_shuffle_xor",
+       "template <uint size, class T> " + f +
+           "T prism_shuffle_xor(T x, uint mask) { return simd_shuffle_xor(x, (ushort)mask); }"},
   };
 }
 
 // Reductions are instructions; scans count lanes, which only the kernel's arguments know.
 std::vector<PreludeItem> subgroup_functions() {
   std::vector<PreludeItem> items;
-  const std::pair<const char*, const char*> kOps[] = {{"add", "sum"}, {"min", "min"}, {"max", "max"},
-                                                      {"and", "and"}, {"or", "or"},   {"xor", "xor"}};
+  const std::pair<const char*, const char*> kOps[] = {
+      {"add", "sum"}, {"min", "min"}, {"max", "max"}, {"and", "and"}, {"or", "or"}, {"xor", "xor"}};
   for (const auto& [op, name] : kOps) {
     const auto text = [&, op = op, name = name](const char* form) {
-      return fmt::format(fmt::runtime(form), fmt::arg("f", kFunction), fmt::arg("op", op), fmt::arg("name", name));
+      return fmt::format(fmt::runtime(form), fmt::arg("f", kFunction), fmt::arg("op", op),
+                         fmt::arg("name", name));
     };
-    items.push_back({text("prism_reduce_{op}"), text("template <uint size, class T> {f}T prism_reduce_{op}(T x) {{ return simd_{name}(x); }}")});
-    items.push_back({text("prism_inclusive_scan_{op}"),
-                     text(R"(template <uint size, class T> {f}T prism_inclusive_scan_{op}(T x, uint lane) {{
+    items.push_back(
+        {text("prism_reduce_{op}"), text("template <uint size, class T> {f}T prism_reduce_{op}(T "
+                                         "x) {{ return simd_{name}(x); }}")});
+    items.push_back(
+        {text("prism_inclusive_scan_{op}"),
+         text(R"(template <uint size, class T> {f}T prism_inclusive_scan_{op}(T x, uint lane) {{
   for (uint step = 1; step < size; step *= 2) {{
     const T below = prism_shuffle<size>(x, (lane - step) & (size - 1));
     if (lane >= step) x = prism_combine_{op}(below, x);
   }}
   return x;
 }})")});
-    items.push_back({text("prism_exclusive_scan_{op}"),
-                     text(R"(template <uint size, class T> {f}T prism_exclusive_scan_{op}(T x, T identity, uint lane) {{
+    items.push_back(
+        {text("prism_exclusive_scan_{op}"),
+         text(
+             R"(template <uint size, class T> {f}T prism_exclusive_scan_{op}(T x, T identity, uint lane) {{
   const T all = prism_inclusive_scan_{op}<size>(x, lane);
   const T below = prism_shuffle<size>(all, (lane - 1) & (size - 1));
   return lane == 0 ? identity : below;
@@ -77,36 +99,48 @@ std::vector<PreludeItem> atomics() {
   const std::string relaxed = "memory_order_relaxed";
   for (const auto& [type, c_type] : {std::pair{"i32", "int"}, {"u32", "uint"}, {"f32", "float"}})
     for (const char* space : {"device", "threadgroup"}) {
-      const auto add = [&, type = type, c_type = c_type](const char* op, const std::string& parameters, const std::string& body) {
+      const auto add = [&, type = type, c_type = c_type](
+                           const char* op, const std::string& parameters, const std::string& body) {
         const std::string name = fmt::format("prism_atomic_{}_{}_{}", op, type, space);
-        items.push_back({name, fmt::format("{0}{1} {2}({3} {1}* p, {1} x{4}) {{\n  {5}\n}}", kFunction, c_type, name, space, parameters, body)});
+        items.push_back({name, fmt::format("{0}{1} {2}({3} {1}* p, {1} x{4}) {{\n  {5}\n}}",
+                                           kFunction, c_type, name, space, parameters, body)});
       };
       const std::string pointer = fmt::format("({} atomic_{}*)p", space, c_type);
       if (type[0] == 'f') {
-        add("add", "", fmt::format("return atomic_fetch_add_explicit({}, x, {});", pointer, relaxed));
-        add("exchange", "", fmt::format("return as_type<float>(atomic_exchange_explicit(({} atomic_uint*)p, as_type<uint>(x), {}));", space, relaxed));
+        add("add", "",
+            fmt::format("return atomic_fetch_add_explicit({}, x, {});", pointer, relaxed));
+        add("exchange", "",
+            fmt::format("return as_type<float>(atomic_exchange_explicit(({} atomic_uint*)p, "
+                        "as_type<uint>(x), {}));",
+                        space, relaxed));
         continue;
       }
       for (const char* op : {"add", "min", "max", "and", "or", "xor"})
-        add(op, "", fmt::format("return atomic_fetch_{}_explicit({}, x, {});", op, pointer, relaxed));
-      add("exchange", "", fmt::format("return atomic_exchange_explicit({}, x, {});", pointer, relaxed));
+        add(op, "",
+            fmt::format("return atomic_fetch_{}_explicit({}, x, {});", op, pointer, relaxed));
+      add("exchange", "",
+          fmt::format("return atomic_exchange_explicit({}, x, {});", pointer, relaxed));
       // Metal has only the weak form, which may fail although the value is as expected.
       add("compare_exchange", fmt::format(", {} expected", c_type),
-          fmt::format("{0} found = expected;\n  while (!atomic_compare_exchange_weak_explicit({1}, &found, x, {2}, {2}) && found == expected) {{}}\n"
-                      "  return found;", c_type, pointer, relaxed));
+          fmt::format("{0} found = expected;\n  while (!atomic_compare_exchange_weak_explicit({1}, "
+                      "&found, x, {2}, {2}) && found == expected) {{}}\n"
+                      "  return found;",
+                      c_type, pointer, relaxed));
     }
   return items;
 }
 
 class MetalPrinter final : public CFamily {
  public:
-  MetalPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities) : CFamily(kernel, capabilities, kTable) {}
+  MetalPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
+      : CFamily(kernel, capabilities, kTable) {}
 
   bool params_as_block() const override { return true; }
 
   std::vector<PreludeItem> prelude() const override {
     const CFunctions functions{kFunction, &kTable};
-    std::vector<PreludeItem> items = {{"", "#include <metal_stdlib>\n#pragma clang fp contract(off)\nusing namespace metal;"}};
+    std::vector<PreludeItem> items = {
+        {"", "#include <metal_stdlib>\n#pragma clang fp contract(off)\nusing namespace metal;"}};
     append(items, combine_templates(functions));
     append(items, instructions());
     append(items, bit_functions(functions, "as_type<uint>", "as_type<float>"));
@@ -120,16 +154,18 @@ class MetalPrinter final : public CFamily {
     std::vector<std::string> arguments;
     for (uint32_t i : ordered_buffers()) {
       const Memory& memory = kernel_.memories[i];
-      arguments.push_back(fmt::format("device {}{}* {} [[buffer({})]]", memory.access == Access::read ? "const " : "",
-                                      kTable.stored[static_cast<size_t>(memory.element)], memory_names_[i], arguments.size()));
+      arguments.push_back(fmt::format(
+          "device {}{}* {} [[buffer({})]]", memory.access == Access::read ? "const " : "",
+          kTable.stored[static_cast<size_t>(memory.element)], memory_names_[i], arguments.size()));
     }
     std::string block;
     if (!kernel_.params.empty()) {
-      block = fmt::format("struct {}_params {{", entry());
+      block = fmt::format("struct prism_block_{} {{", entry());
       for (size_t i = 0; i < kernel_.params.size(); ++i)
         block += fmt::format(" {} {};", value_type({kernel_.params[i].type, 1}), param_names_[i]);
       block += " };\n";
-      arguments.push_back(fmt::format("constant {}_params& prism_params [[buffer({})]]", entry(), arguments.size()));
+      arguments.push_back(fmt::format("constant prism_block_{}& prism_params [[buffer({})]]",
+                                      entry(), arguments.size()));
     }
     arguments.push_back("uint3 prism_group [[threadgroup_position_in_grid]]");
     arguments.push_back("uint3 prism_groups [[threadgroups_per_grid]]");
@@ -138,8 +174,8 @@ class MetalPrinter final : public CFamily {
       arguments.push_back("uint prism_lane [[thread_index_in_simdgroup]]");
       arguments.push_back("uint prism_simdgroup [[simdgroup_index_in_threadgroup]]");
     }
-    return fmt::format("{}[[max_total_threads_per_threadgroup({})]]\nkernel void {}({})", block, kernel_.group_size, entry(),
-                       fmt::join(arguments, ", "));
+    return fmt::format("{}[[max_total_threads_per_threadgroup({})]]\nkernel void {}({})", block,
+                       kernel_.group_size, entry(), fmt::join(arguments, ", "));
   }
 
   std::string param(uint32_t index) const override { return "prism_params." + param_names_[index]; }
@@ -147,19 +183,27 @@ class MetalPrinter final : public CFamily {
   std::string leaf(Op op, uint32_t axis) override {
     static constexpr const char* kAxes[] = {"x", "y", "z"};
     switch (op) {
-      case Op::group_id: return fmt::format("prism_group.{}", kAxes[axis]);
-      case Op::group_count: return fmt::format("prism_groups.{}", kAxes[axis]);
-      case Op::local_id: return "prism_local";
-      case Op::subgroup_id: return "prism_simdgroup";
-      default: return "prism_lane";
+      case Op::group_id:
+        return fmt::format("prism_group.{}", kAxes[axis]);
+      case Op::group_count:
+        return fmt::format("prism_groups.{}", kAxes[axis]);
+      case Op::local_id:
+        return "prism_local";
+      case Op::subgroup_id:
+        return "prism_simdgroup";
+      default:
+        return "prism_lane";
     }
   }
 
-  std::string barrier() override { return "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);"; }
+  std::string barrier() override {
+    return "threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);";
+  }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
-    return fmt::format("threadgroup {} {}[{}] __attribute__((aligned(16)));", kTable.stored[static_cast<size_t>(memory.element)],
-                       name, memory.length == 0 ? 1 : memory.length);
+    return fmt::format("threadgroup {} {}[{}] __attribute__((aligned(16)));",
+                       kTable.stored[static_cast<size_t>(memory.element)], name,
+                       memory.length == 0 ? 1 : memory.length);
   }
 
   std::string bitcast(Type to, Type, const std::string& text) override {
@@ -171,11 +215,13 @@ class MetalPrinter final : public CFamily {
     return fmt::format("{}({})", vector_name(type), fmt::join(lanes, ", "));
   }
 
-  std::string atomic(const Inst& inst, const std::string& pointer, const std::vector<std::string>& args) override {
+  std::string atomic(const Inst& inst, const std::string& pointer,
+                     const std::vector<std::string>& args) override {
     const Memory& memory = kernel_.memories[inst.object];
-    return fmt::format("prism_atomic_{}_{}_{}({}, {})", ir::atomic_op_name(static_cast<ir::AtomicOp>(inst.bits)),
-                       dtype_name(memory.element), memory.space == Space::buffer ? "device" : "threadgroup", pointer,
-                       fmt::join(args, ", "));
+    return fmt::format(
+        "prism_atomic_{}_{}_{}({}, {})", ir::atomic_op_name(static_cast<ir::AtomicOp>(inst.bits)),
+        dtype_name(memory.element), memory.space == Space::buffer ? "device" : "threadgroup",
+        pointer, fmt::join(args, ", "));
   }
 
   std::string subgroup(const Inst& inst, const std::vector<std::string>& args) override {
@@ -188,7 +234,8 @@ class MetalPrinter final : public CFamily {
 
 }  // namespace
 
-std::unique_ptr<CFamily> make_metal_printer(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
+std::unique_ptr<CFamily> make_metal_printer(const ir::Kernel& kernel,
+                                            const ir::Capabilities& capabilities) {
   return std::make_unique<MetalPrinter>(kernel, capabilities);
 }
 

@@ -1,8 +1,8 @@
 // Prints OpenCL C 1.2; what newer versions add is used only where the capabilities say so.
 //
-// capabilities.dialect_level is the version of OpenCL C times 100 (120, 200, 300) that the text is compiled as. Subgroup
-// operations need 200 or more with cl_khr_subgroups and a shuffle extension, float atomics need 300 with
-// cl_ext_float_atomics, dot4 needs cl_khr_integer_dot_product.
+// capabilities.dialect_level is the version of OpenCL C times 100 (120, 200, 300) that the text is
+// compiled as. Subgroup operations need 200 or more with cl_khr_subgroups and a shuffle extension,
+// float atomics need 300 with cl_ext_float_atomics, dot4 needs cl_khr_integer_dot_product.
 #include <fmt/format.h>
 
 #include "print/c_family.h"
@@ -17,10 +17,16 @@ using ir::Space;
 
 namespace {
 
-constexpr CTable kTable = {
-    {"bool", "int", "uint", "int", "uint", "int", "uint", "long", "ulong", "half", "float", "float", "double"},
-    {"uint", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "ushort", "ushort", "float", "double"},
-    "{}", "{}", "{}", "__global ", "__local ", "__private "};
+constexpr CTable kTable = {{"bool", "int", "uint", "int", "uint", "int", "uint", "long", "ulong",
+                            "half", "float", "float", "double"},
+                           {"uint", "char", "uchar", "short", "ushort", "int", "uint", "long",
+                            "ulong", "ushort", "ushort", "float", "double"},
+                           "{}",
+                           "{}",
+                           "{}",
+                           "__global ",
+                           "__local ",
+                           "__private "};
 
 constexpr const char* kFunction = "static inline ";
 
@@ -28,26 +34,30 @@ std::string vector_name(ir::Type type) {
   // Vectors of bool do not exist; int holds 0 or 1.
   const char* element = type.element == DType::b1 ? "int"
                         : is_float(type.element)  ? kTable.values[static_cast<size_t>(type.element)]
-                                                  : kTable.stored[static_cast<size_t>(type.element)];
+                                                 : kTable.stored[static_cast<size_t>(type.element)];
   return fmt::format("{}{}", element, type.lanes);
 }
 
 std::vector<PreludeItem> vector_makers() {
   std::vector<PreludeItem> items;
-  for (const char* type : {"int", "uint", "char", "uchar", "short", "ushort", "long", "ulong", "half", "float", "double"}) {
+  for (const char* type : {"int", "uint", "char", "uchar", "short", "ushort", "long", "ulong",
+                           "half", "float", "double"}) {
     items.push_back({fmt::format("prism_make_{}2", type),
                      fmt::format("#define prism_make_{0}2(x, y) (({0}2)((x), (y)))", type), true});
-    items.push_back({fmt::format("prism_make_{}4", type),
-                     fmt::format("#define prism_make_{0}4(x, y, z, w) (({0}4)((x), (y), (z), (w)))", type), true});
+    items.push_back(
+        {fmt::format("prism_make_{}4", type),
+         fmt::format("#define prism_make_{0}4(x, y, z, w) (({0}4)((x), (y), (z), (w)))", type),
+         true});
   }
   return items;
 }
 
 std::vector<PreludeItem> atomics(bool float_add) {
   std::vector<PreludeItem> items;
-  const std::pair<const char*, const char*> kOps[] = {{"add", "atomic_add"}, {"min", "atomic_min"}, {"max", "atomic_max"},
-                                                      {"and", "atomic_and"}, {"or", "atomic_or"},   {"xor", "atomic_xor"},
-                                                      {"exchange", "atomic_xchg"}};
+  const std::pair<const char*, const char*> kOps[] = {
+      {"add", "atomic_add"},      {"min", "atomic_min"}, {"max", "atomic_max"},
+      {"and", "atomic_and"},      {"or", "atomic_or"},   {"xor", "atomic_xor"},
+      {"exchange", "atomic_xchg"}};
   for (const auto& [name, function] : kOps)
     for (const auto& [type, c_type] : {std::pair{"i32", "int"}, {"u32", "uint"}, {"f32", "float"}})
       for (const char* space : {"global", "local"}) {
@@ -57,17 +67,24 @@ std::vector<PreludeItem> atomics(bool float_add) {
         const std::string full = fmt::format("prism_atomic_{}_{}_{}", name, type, space);
         const std::string body =
             is_f32 && op == "add"
-                ? fmt::format("atomic_fetch_add_explicit((volatile __{} atomic_float*)p, x, memory_order_relaxed, {})", space,
-                              space[0] == 'g' ? "memory_scope_device" : "memory_scope_work_group")
+                ? fmt::format(
+                      "atomic_fetch_add_explicit((volatile __{} atomic_float*)p, x, "
+                      "memory_order_relaxed, {})",
+                      space, space[0] == 'g' ? "memory_scope_device" : "memory_scope_work_group")
                 : fmt::format("{}(p, x)", function);
-        items.push_back({full, fmt::format("{0}{1} {2}(volatile __{3} {1}* p, {1} x) {{ return {4}; }}", kFunction, c_type, full,
-                                           space, body)});
+        items.push_back(
+            {full, fmt::format("{0}{1} {2}(volatile __{3} {1}* p, {1} x) {{ return {4}; }}",
+                               kFunction, c_type, full, space, body)});
       }
   for (const auto& [type, c_type] : {std::pair{"i32", "int"}, {"u32", "uint"}})
     for (const char* space : {"global", "local"}) {
       const std::string full = fmt::format("prism_atomic_compare_exchange_{}_{}", type, space);
-      items.push_back({full, fmt::format("{0}{1} {2}(volatile __{3} {1}* p, {1} x, {1} expected) {{ return atomic_cmpxchg(p, "
-                                         "expected, x); }}", kFunction, c_type, full, space)});
+      items.push_back(
+          {full,
+           fmt::format(
+               "{0}{1} {2}(volatile __{3} {1}* p, {1} x, {1} expected) {{ return atomic_cmpxchg(p, "
+               "expected, x); }}",
+               kFunction, c_type, full, space)});
     }
   return items;
 }
@@ -75,10 +92,12 @@ std::vector<PreludeItem> atomics(bool float_add) {
 // Functions over a subgroup for one type; OpenCL C has no templates.
 std::vector<PreludeItem> subgroup_functions(const char* type, const char* c_type, bool integer) {
   const auto text = [&](const char* form, const char* op, const char* symbol) {
-    return fmt::format(fmt::runtime(form), fmt::arg("f", kFunction), fmt::arg("t", type), fmt::arg("c", c_type),
-                       fmt::arg("op", op), fmt::arg("symbol", symbol));
+    return fmt::format(fmt::runtime(form), fmt::arg("f", kFunction), fmt::arg("t", type),
+                       fmt::arg("c", c_type), fmt::arg("op", op), fmt::arg("symbol", symbol));
   };
-  const auto name = [&](const char* form, const char* op) { return fmt::format(fmt::runtime(form), op, type); };
+  const auto name = [&](const char* form, const char* op) {
+    return fmt::format(fmt::runtime(form), op, type);
+  };
   std::vector<PreludeItem> items = {
       {name("prism_{}_{}", "shuffle"), text(R"({f}{c} prism_shuffle_{t}({c} x, uint lane) {{
 #ifdef cl_khr_subgroup_shuffle
@@ -86,44 +105,57 @@ std::vector<PreludeItem> subgroup_functions(const char* type, const char* c_type
 #else
   return intel_sub_group_shuffle(x, lane);
 #endif
-}})", "", "")},
+}})",
+                                            "", "")},
       {name("prism_{}_{}", "shuffle_xor"), text(R"({f}{c} prism_shuffle_xor_{t}({c} x, uint mask) {{
 #ifdef cl_khr_subgroup_shuffle
   return sub_group_shuffle_xor(x, mask);
 #else
   return intel_sub_group_shuffle_xor(x, mask);
 #endif
-}})", "", "")},
+}})",
+                                                "", "")},
   };
   for (const char* op : {"add", "min", "max"}) {
-    items.push_back({name("prism_reduce_{}_{}", op), text("{f}{c} prism_reduce_{op}_{t}({c} x) {{ return sub_group_reduce_{op}(x); }}", op, "")});
+    items.push_back(
+        {name("prism_reduce_{}_{}", op),
+         text("{f}{c} prism_reduce_{op}_{t}({c} x) {{ return sub_group_reduce_{op}(x); }}", op,
+              "")});
     items.push_back({name("prism_inclusive_scan_{}_{}", op),
-                     text("{f}{c} prism_inclusive_scan_{op}_{t}({c} x) {{ return sub_group_scan_inclusive_{op}(x); }}", op, "")});
+                     text("{f}{c} prism_inclusive_scan_{op}_{t}({c} x) {{ return "
+                          "sub_group_scan_inclusive_{op}(x); }}",
+                          op, "")});
     items.push_back({name("prism_exclusive_scan_{}_{}", op),
                      text("{f}{c} prism_exclusive_scan_{op}_{t}({c} x, {c} identity) {{\n"
                           "  const {c} below = sub_group_scan_exclusive_{op}(x);\n"
-                          "  return get_sub_group_local_id() == 0u ? identity : below;\n}}", op, "")});
+                          "  return get_sub_group_local_id() == 0u ? identity : below;\n}}",
+                          op, "")});
   }
   if (!integer) return items;
   for (const auto& [op, symbol] : {std::pair{"and", "&"}, {"or", "|"}, {"xor", "^"}}) {
     items.push_back({name("prism_reduce_{}_{}", op), text(R"({f}{c} prism_reduce_{op}_{t}({c} x) {{
   for (uint mask = get_sub_group_size() / 2u; mask > 0u; mask /= 2u) x = x {symbol} prism_shuffle_xor_{t}(x, mask);
   return x;
-}})", op, symbol)});
-    items.push_back({name("prism_inclusive_scan_{}_{}", op), text(R"({f}{c} prism_inclusive_scan_{op}_{t}({c} x) {{
+}})",
+                                                          op, symbol)});
+    items.push_back({name("prism_inclusive_scan_{}_{}", op),
+                     text(R"({f}{c} prism_inclusive_scan_{op}_{t}({c} x) {{
   const uint lane = get_sub_group_local_id(), size = get_sub_group_size();
   for (uint step = 1u; step < size; step *= 2u) {{
     const {c} below = prism_shuffle_{t}(x, (lane - step) & (size - 1u));
     if (lane >= step) x = x {symbol} below;
   }}
   return x;
-}})", op, symbol)});
-    items.push_back({name("prism_exclusive_scan_{}_{}", op), text(R"({f}{c} prism_exclusive_scan_{op}_{t}({c} x, {c} identity) {{
+}})",
+                          op, symbol)});
+    items.push_back({name("prism_exclusive_scan_{}_{}", op),
+                     text(R"({f}{c} prism_exclusive_scan_{op}_{t}({c} x, {c} identity) {{
   const uint lane = get_sub_group_local_id();
   const {c} all = prism_inclusive_scan_{op}_{t}(x);
   const {c} below = prism_shuffle_{t}(all, (lane - 1u) & (get_sub_group_size() - 1u));
   return lane == 0u ? identity : below;
-}})", op, symbol)});
+}})",
+                          op, symbol)});
   }
   return items;
 }
@@ -134,14 +166,16 @@ std::string extension(const char* name) {
 
 class OpenClPrinter final : public CFamily {
  public:
-  OpenClPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities) : CFamily(kernel, capabilities, kTable) {}
+  OpenClPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
+      : CFamily(kernel, capabilities, kTable) {}
 
   std::vector<PreludeItem> prelude() const override {
     const std::string f = kFunction;
     std::vector<PreludeItem> items = {
         {"", "#pragma OPENCL FP_CONTRACT OFF"},
         {"double double2 double4", extension("cl_khr_fp64")},
-        {"prism_subgroup_size", extension("cl_khr_subgroups") + "\n" + extension("cl_intel_subgroups") + R"(
+        {"prism_subgroup_size",
+         extension("cl_khr_subgroups") + "\n" + extension("cl_intel_subgroups") + R"(
 #ifdef cl_intel_required_subgroup_size
 #define prism_subgroup_size(size) __attribute__((intel_reqd_sub_group_size(size)))
 #else
@@ -150,18 +184,30 @@ class OpenClPrinter final : public CFamily {
     };
     if (capabilities_.math_f16) items.push_back({"half half2 half4", extension("cl_khr_fp16")});
     append(items, vector_makers());
-    append(items, {
-        {"prism_mul_high_u32", f + "uint prism_mul_high_u32(uint a, uint b) { return mul_hi(a, b); }"},
-        {"prism_mul_high_i32", f + "int prism_mul_high_i32(int a, int b) { return mul_hi(a, b); }"},
-        {"prism_popcount", f + "uint prism_popcount(uint x) { return popcount(x); }"},
-        {"prism_count_leading_zeros", f + "uint prism_count_leading_zeros(uint x) { return clz(x); }"},
-        {"prism_dot4_i8", f + "int prism_dot4_i8(uint a, uint b, int c) { return (int)((uint)dot_4x8packed_ss_int(a, b) + (uint)c); }"},
-        {"prism_dot4_u8", f + "uint prism_dot4_u8(uint a, uint b, uint c) { return dot_4x8packed_uu_uint(a, b) + c; }"},
-        // Core OpenCL converts half only between memory and float, so the pattern goes through a private word.
-        {"prism_f32_from_f16", f + "float prism_f32_from_f16(ushort x) { return vload_half(0, (const __private half*)&x); }"},
-        {"prism_f16_from_f32", f + "ushort prism_f16_from_f32(float x) { ushort y; vstore_half_rte(x, 0, (__private half*)&y); return y; }"},
-        {"prism_pack_f16", f + "uint prism_pack_f16(float low, float high) { return (uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16); }"},
-    });
+    append(
+        items,
+        {
+            {"prism_mul_high_u32",
+             f + "uint prism_mul_high_u32(uint a, uint b) { return mul_hi(a, b); }"},
+            {"prism_mul_high_i32",
+             f + "int prism_mul_high_i32(int a, int b) { return mul_hi(a, b); }"},
+            {"prism_popcount", f + "uint prism_popcount(uint x) { return popcount(x); }"},
+            {"prism_count_leading_zeros",
+             f + "uint prism_count_leading_zeros(uint x) { return clz(x); }"},
+            {"prism_dot4_i8", f + "int prism_dot4_i8(uint a, uint b, int c) { return "
+                                  "(int)((uint)dot_4x8packed_ss_int(a, b) + (uint)c); }"},
+            {"prism_dot4_u8", f + "uint prism_dot4_u8(uint a, uint b, uint c) { return "
+                                  "dot_4x8packed_uu_uint(a, b) + c; }"},
+            // Core OpenCL converts half only between memory and float, so the pattern goes through
+            // a private word.
+            {"prism_f32_from_f16", f + "float prism_f32_from_f16(ushort x) { return vload_half(0, "
+                                       "(const __private half*)&x); }"},
+            {"prism_f16_from_f32", f + "ushort prism_f16_from_f32(float x) { ushort y; "
+                                       "vstore_half_rte(x, 0, (__private half*)&y); return y; }"},
+            {"prism_pack_f16",
+             f + "uint prism_pack_f16(float low, float high) { return "
+                 "(uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16); }"},
+        });
     append(items, bit_functions({kFunction, &kTable}, "as_uint", "as_float"));
     append(items, atomics(capabilities_.float_atomics));
     append(items, subgroup_functions("u32", "uint", true));
@@ -181,23 +227,31 @@ class OpenClPrinter final : public CFamily {
       const Memory& memory = kernel_.memories[i];
       const bool reads_only = memory.access == Access::read;
       arguments.push_back(fmt::format("__global {}{}*{} {}", reads_only ? "const " : "",
-                                      kTable.stored[static_cast<size_t>(memory.element)], reads_only ? " restrict" : "",
-                                      memory_names_[i]));
+                                      kTable.stored[static_cast<size_t>(memory.element)],
+                                      reads_only ? " restrict" : "", memory_names_[i]));
     }
     for (size_t i = 0; i < kernel_.params.size(); ++i)
-      arguments.push_back(fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
-    return fmt::format("__kernel __attribute__((reqd_work_group_size({}, 1, 1))){}\nvoid {}({})", kernel_.group_size,
-                       kernel_.subgroup_size ? fmt::format(" prism_subgroup_size({})", kernel_.subgroup_size) : "", entry(),
-                       fmt::join(arguments, ", "));
+      arguments.push_back(
+          fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
+    return fmt::format(
+        "__kernel __attribute__((reqd_work_group_size({}, 1, 1))){}\nvoid {}({})",
+        kernel_.group_size,
+        kernel_.subgroup_size ? fmt::format(" prism_subgroup_size({})", kernel_.subgroup_size) : "",
+        entry(), fmt::join(arguments, ", "));
   }
 
   std::string leaf(Op op, uint32_t axis) override {
     switch (op) {
-      case Op::group_id: return fmt::format("(uint)get_group_id({})", axis);
-      case Op::group_count: return fmt::format("(uint)get_num_groups({})", axis);
-      case Op::local_id: return "(uint)get_local_id(0)";
-      case Op::subgroup_id: return "get_sub_group_id()";
-      default: return "get_sub_group_local_id()";
+      case Op::group_id:
+        return fmt::format("(uint)get_group_id({})", axis);
+      case Op::group_count:
+        return fmt::format("(uint)get_num_groups({})", axis);
+      case Op::local_id:
+        return "(uint)get_local_id(0)";
+      case Op::subgroup_id:
+        return "get_sub_group_id()";
+      default:
+        return "get_sub_group_local_id()";
     }
   }
 
@@ -205,8 +259,10 @@ class OpenClPrinter final : public CFamily {
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
     // Vectors of four 8-byte elements want 32 bytes.
-    return fmt::format("__local {} {}[{}] __attribute__((aligned({})));", kTable.stored[static_cast<size_t>(memory.element)],
-                       name, memory.length == 0 ? 1 : memory.length, dtype_bytes(memory.element) == 8 ? 32 : 16);
+    return fmt::format("__local {} {}[{}] __attribute__((aligned({})));",
+                       kTable.stored[static_cast<size_t>(memory.element)], name,
+                       memory.length == 0 ? 1 : memory.length,
+                       dtype_bytes(memory.element) == 8 ? 32 : 16);
   }
 
   std::string bitcast(Type to, Type, const std::string& text) override {
@@ -218,11 +274,13 @@ class OpenClPrinter final : public CFamily {
     return fmt::format("prism_make_{}({})", vector_name(type), fmt::join(lanes, ", "));
   }
 
-  std::string atomic(const Inst& inst, const std::string& pointer, const std::vector<std::string>& args) override {
+  std::string atomic(const Inst& inst, const std::string& pointer,
+                     const std::vector<std::string>& args) override {
     const Memory& memory = kernel_.memories[inst.object];
-    return fmt::format("prism_atomic_{}_{}_{}({}, {})", ir::atomic_op_name(static_cast<ir::AtomicOp>(inst.bits)),
-                       dtype_name(memory.element), memory.space == Space::buffer ? "global" : "local", pointer,
-                       fmt::join(args, ", "));
+    return fmt::format(
+        "prism_atomic_{}_{}_{}({}, {})", ir::atomic_op_name(static_cast<ir::AtomicOp>(inst.bits)),
+        dtype_name(memory.element), memory.space == Space::buffer ? "global" : "local", pointer,
+        fmt::join(args, ", "));
   }
 
   std::string subgroup_function(const std::string& name, DType type) const override {
@@ -232,7 +290,8 @@ class OpenClPrinter final : public CFamily {
 
 }  // namespace
 
-std::unique_ptr<CFamily> make_opencl_printer(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
+std::unique_ptr<CFamily> make_opencl_printer(const ir::Kernel& kernel,
+                                             const ir::Capabilities& capabilities) {
   return std::make_unique<OpenClPrinter>(kernel, capabilities);
 }
 

@@ -19,21 +19,25 @@ namespace {
 struct Dialect {
   const char* name;
   PrintedKernel (*print)(const Kernel&, const Capabilities&);
-  std::unique_ptr<CFamily> (*make)(const Kernel&, const Capabilities&);  // null: not of the C family
+  std::unique_ptr<CFamily> (*make)(const Kernel&,
+                                   const Capabilities&);  // null: not of the C family
 };
 
 constexpr Dialect kDialects[] = {
-    {"cuda", print_cuda, make_cuda_printer},       {"hip", print_hip, make_hip_printer},
-    {"opencl", print_opencl, make_opencl_printer}, {"metal", print_metal, make_metal_printer},
-    {"sycl", print_sycl, make_sycl_printer},       {"wgsl", print_wgsl, nullptr},
+    {"cuda", print_cuda, make_cuda_printer},
+    {"hip", print_hip, make_hip_printer},
+    {"opencl", print_opencl, make_opencl_printer},
+    {"metal", print_metal, make_metal_printer},
+    {"sycl", print_sycl, make_sycl_printer},
+    {"wgsl", print_wgsl, nullptr},
     {"spirv", print_spirv, nullptr},
 };
 
 const Dialect& find_dialect(const std::string& name) {
   for (const Dialect& dialect : kDialects)
     if (name == dialect.name) return dialect;
-  throw Error(ErrorCode::kNotFound,
-              fmt::format("no printer is called \"{}\"; there are {}", name, fmt::join(dialects(), ", ")));
+  throw Error(ErrorCode::kNotFound, fmt::format("no printer is called \"{}\"; there are {}", name,
+                                                fmt::join(dialects(), ", ")));
 }
 
 }  // namespace
@@ -54,8 +58,9 @@ PrintedKernel print(const Kernel& lowered, const Capabilities& capabilities) {
 std::string print_together(const std::vector<Kernel>& lowered, const Capabilities& capabilities) {
   const Dialect& dialect = find_dialect(capabilities.dialect);
   if (!dialect.make)
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("{} takes one kernel at a time; print each by itself", capabilities.dialect));
+    throw Error(
+        ErrorCode::kNotSupported,
+        fmt::format("{} takes one kernel at a time; print each by itself", capabilities.dialect));
   std::string functions;
   std::vector<PreludeItem> prelude;
   std::set<std::string> entries;
@@ -63,7 +68,8 @@ std::string print_together(const std::vector<Kernel>& lowered, const Capabilitie
     const std::unique_ptr<CFamily> printer = dialect.make(kernel, capabilities);
     if (!entries.insert(printer->entry()).second)
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("two kernels of one text would be called {}; give each its own name", printer->entry()));
+                  fmt::format("two kernels of one text would be called {}; give each its own name",
+                              printer->entry()));
     functions += "\n" + printer->function();
     if (prelude.empty()) prelude = printer->prelude();
   }
@@ -84,7 +90,8 @@ Capabilities typical_capabilities(const std::string& dialect) {
   };
   if (dialect == "cuda") {
     c.dialect_level = 90;
-    c.math_f64 = c.precise_math = c.dot4 = c.float_atomics = c.async_copy = c.dependent_launch = true;
+    c.math_f64 = c.precise_math = c.dot4 = c.float_atomics = c.async_copy = c.dependent_launch =
+        true;
     subgroups({32}, 32);
     c.fragments = {{DType::f16, DType::f32, 16, 16, 16},
                    {DType::bf16, DType::f32, 16, 16, 16},
@@ -114,7 +121,8 @@ Capabilities typical_capabilities(const std::string& dialect) {
     subgroups({32}, 32);
     c.shared_bytes = 32 << 10;
   } else {  // wgsl
-    c.storage_8 = c.storage_16 = c.storage_f16 = c.storage_bf16 = c.narrow_arrays = c.math_i64 = false;
+    c.storage_8 = c.storage_16 = c.storage_f16 = c.storage_bf16 = c.narrow_arrays = c.math_i64 =
+        false;
     c.raw_atomic_buffers = true;
     c.max_groups = {65535, 65535, 65535};
     c.max_group_size = 256;

@@ -1,4 +1,5 @@
-// CUDA for the host compiler: what printed CUDA text uses of the language and of its own prelude's PTX.
+// CUDA for the host compiler: what printed CUDA text uses of the language and of its own prelude's
+// PTX.
 #pragma once
 
 #include "fibers.h"
@@ -22,42 +23,77 @@ inline int __mulhi(int a, int b) { return shim::multiply_high(a, b); }
 inline int __popc(int x) { return __builtin_popcount(static_cast<unsigned>(x)); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 inline int __dp4a(int a, int b, int c) {
-  return shim::wrapping_add(shim::dot4(static_cast<unsigned>(a), static_cast<unsigned>(b), true), c);
+  return shim::wrapping_add(shim::dot4(static_cast<unsigned>(a), static_cast<unsigned>(b), true),
+                            c);
 }
-inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) { return static_cast<unsigned>(shim::dot4(a, b, false)) + c; }
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+  return static_cast<unsigned>(shim::dot4(a, b, false)) + c;
+}
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
-template <class T> T __ldg(const T* p) { return *p; }
+template <class T>
+T __ldg(const T* p) {
+  return *p;
+}
 
-template <class T> T __shfl_sync(unsigned, T x, int lane) { return shim::shuffle(x, static_cast<unsigned>(lane), 32); }
-template <class T> T __shfl_xor_sync(unsigned, T x, int mask) {
+template <class T>
+T __shfl_sync(unsigned, T x, int lane) {
+  return shim::shuffle(x, static_cast<unsigned>(lane), 32);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T x, int mask) {
   return shim::shuffle(x, (shim::machine.thread.x % 32) ^ static_cast<unsigned>(mask), 32);
 }
-#define PRISM_SHIM_REDUCE(name, expression)                                  \
-  template <class T> T __reduce_##name##_sync(unsigned, T a) {               \
-    for (int mask = 16; mask > 0; mask /= 2) {                               \
-      const T b = __shfl_xor_sync(~0u, a, mask);                             \
-      a = static_cast<T>(expression);                                        \
-    }                                                                        \
-    return a;                                                                \
+#define PRISM_SHIM_REDUCE(name, expression)      \
+  template <class T>                             \
+  T __reduce_##name##_sync(unsigned, T a) {      \
+    for (int mask = 16; mask > 0; mask /= 2) {   \
+      const T b = __shfl_xor_sync(~0u, a, mask); \
+      a = static_cast<T>(expression);            \
+    }                                            \
+    return a;                                    \
   }
 PRISM_SHIM_REDUCE(add, static_cast<unsigned>(a) + static_cast<unsigned>(b))
 PRISM_SHIM_REDUCE(min, b < a ? b : a)
 PRISM_SHIM_REDUCE(max, a < b ? b : a)
-PRISM_SHIM_REDUCE(and, a & b)
+PRISM_SHIM_REDUCE(and, a& b)
 PRISM_SHIM_REDUCE(or, a | b)
 PRISM_SHIM_REDUCE(xor, a ^ b)
 
-template <class T> T atomicAdd(T* p, T x) { return shim::atomic_sum<T>(p, x); }
-template <class T> T atomicMin(T* p, T x) { return shim::atomic_smaller<T>(p, x); }
-template <class T> T atomicMax(T* p, T x) { return shim::atomic_larger<T>(p, x); }
-template <class T> T atomicAnd(T* p, T x) { return shim::atomic_both<T>(p, x); }
-template <class T> T atomicOr(T* p, T x) { return shim::atomic_either<T>(p, x); }
-template <class T> T atomicXor(T* p, T x) { return shim::atomic_differing<T>(p, x); }
-template <class T> T atomicExch(T* p, T x) { return shim::replace<T>(p, x); }
-template <class T> T atomicCAS(T* p, T expected, T x) { return shim::atomic_compare<T>(p, expected, x); }
+template <class T>
+T atomicAdd(T* p, T x) {
+  return shim::atomic_sum<T>(p, x);
+}
+template <class T>
+T atomicMin(T* p, T x) {
+  return shim::atomic_smaller<T>(p, x);
+}
+template <class T>
+T atomicMax(T* p, T x) {
+  return shim::atomic_larger<T>(p, x);
+}
+template <class T>
+T atomicAnd(T* p, T x) {
+  return shim::atomic_both<T>(p, x);
+}
+template <class T>
+T atomicOr(T* p, T x) {
+  return shim::atomic_either<T>(p, x);
+}
+template <class T>
+T atomicXor(T* p, T x) {
+  return shim::atomic_differing<T>(p, x);
+}
+template <class T>
+T atomicExch(T* p, T x) {
+  return shim::replace<T>(p, x);
+}
+template <class T>
+T atomicCAS(T* p, T expected, T x) {
+  return shim::atomic_compare<T>(p, expected, x);
+}
 
 // --- prelude functions whose printed form is PTX
 inline float prism_f32_from_f16(unsigned short x) { return shim::f16_value(x); }
@@ -73,39 +109,56 @@ inline void prism_launch_next() {}
 
 // A copy happens when it is waited for, so that a missing wait shows.
 inline void prism_async_copy_bytes(void* to, const void* from, unsigned bytes, bool copies) {
-  if (reinterpret_cast<uintptr_t>(to) % bytes || (copies && reinterpret_cast<uintptr_t>(from) % bytes))
+  if (reinterpret_cast<uintptr_t>(to) % bytes ||
+      (copies && reinterpret_cast<uintptr_t>(from) % bytes))
     shim::machine.failure = "an async copy is not aligned to its size";
   shim::current().open.push_back({to, from, bytes, copies});
 }
-inline void prism_async_copy_4(void* to, const void* from, bool copies) { prism_async_copy_bytes(to, from, 4, copies); }
-inline void prism_async_copy_8(void* to, const void* from, bool copies) { prism_async_copy_bytes(to, from, 8, copies); }
-inline void prism_async_copy_16(void* to, const void* from, bool copies) { prism_async_copy_bytes(to, from, 16, copies); }
-inline void prism_async_commit() { shim::current().batches.push_back(std::exchange(shim::current().open, {})); }
-template <int under_way> void prism_async_wait() {
+inline void prism_async_copy_4(void* to, const void* from, bool copies) {
+  prism_async_copy_bytes(to, from, 4, copies);
+}
+inline void prism_async_copy_8(void* to, const void* from, bool copies) {
+  prism_async_copy_bytes(to, from, 8, copies);
+}
+inline void prism_async_copy_16(void* to, const void* from, bool copies) {
+  prism_async_copy_bytes(to, from, 16, copies);
+}
+inline void prism_async_commit() {
+  shim::current().batches.push_back(std::exchange(shim::current().open, {}));
+}
+template <int under_way>
+void prism_async_wait() {
   std::vector<std::vector<shim::Copy>>& batches = shim::current().batches;
   while (batches.size() > under_way) {
     for (const shim::Copy& copy : batches.front())
-      copy.copies ? std::memcpy(copy.to, copy.from, copy.bytes) : std::memset(copy.to, 0, copy.bytes);
+      copy.copies ? std::memcpy(copy.to, copy.from, copy.bytes)
+                  : std::memset(copy.to, 0, copy.bytes);
     batches.erase(batches.begin());
   }
 }
 
 // --- matrix instructions, from PTX's tables of which lane holds what
 inline void prism_load_matrices(unsigned (&x)[4], const void* row, bool transposed) {
-  if (reinterpret_cast<uintptr_t>(row) % 16) shim::machine.failure = "a row of ldmatrix is not aligned to 16 bytes";
+  if (reinterpret_cast<uintptr_t>(row) % 16)
+    shim::machine.failure = "a row of ldmatrix is not aligned to 16 bytes";
   const unsigned lane = shim::machine.thread.x % 32;
   for (unsigned m = 0; m < 4; ++m) {
     unsigned short pair[2];
     for (unsigned i = 0; i < 2; ++i) {
-      const unsigned r = transposed ? 2 * (lane % 4) + i : lane / 4, c = transposed ? lane / 4 : 2 * (lane % 4) + i;
+      const unsigned r = transposed ? 2 * (lane % 4) + i : lane / 4,
+                     c = transposed ? lane / 4 : 2 * (lane % 4) + i;
       const void* start = shim::shuffle(row, 8 * m + r, 32);
       std::memcpy(&pair[i], static_cast<const char*>(start) + 2 * c, 2);
     }
     x[m] = pair[0] | static_cast<unsigned>(pair[1]) << 16;
   }
 }
-inline void prism_load_matrix(unsigned (&x)[4], const void* row) { prism_load_matrices(x, row, false); }
-inline void prism_load_matrix_transposed(unsigned (&x)[4], const void* row) { prism_load_matrices(x, row, true); }
+inline void prism_load_matrix(unsigned (&x)[4], const void* row) {
+  prism_load_matrices(x, row, false);
+}
+inline void prism_load_matrix_transposed(unsigned (&x)[4], const void* row) {
+  prism_load_matrices(x, row, true);
+}
 
 inline unsigned prism_transpose_8x8(unsigned x) {
   const unsigned lane = shim::machine.thread.x % 32, column = lane / 4;
@@ -119,8 +172,11 @@ inline unsigned prism_transpose_8x8(unsigned x) {
 
 // Operands of mma.m16n8k16 (k32 for bytes): word r of lane 4g+t holds `each` elements along k.
 template <class Sum, class Decode>
-void prism_multiply_words(Sum (&c)[8], const unsigned (&a)[4], const unsigned (&b)[4], unsigned each, Decode decode) {
-  struct Words { unsigned a[4], b[4]; } own;
+void prism_multiply_words(Sum (&c)[8], const unsigned (&a)[4], const unsigned (&b)[4],
+                          unsigned each, Decode decode) {
+  struct Words {
+    unsigned a[4], b[4];
+  } own;
   std::memcpy(own.a, a, sizeof own.a);
   std::memcpy(own.b, b, sizeof own.b);
   std::memcpy(shim::machine.slots[shim::machine.thread.x], &own, sizeof own);
@@ -145,11 +201,17 @@ void prism_multiply_words(Sum (&c)[8], const unsigned (&a)[4], const unsigned (&
   shim::barrier();
 }
 inline void prism_multiply_f16(float (&c)[8], const unsigned (&a)[4], const unsigned (&b)[4]) {
-  prism_multiply_words(c, a, b, 2, [](unsigned w, unsigned i) { return shim::f16_value(static_cast<uint16_t>(w >> (16 * i))); });
+  prism_multiply_words(c, a, b, 2, [](unsigned w, unsigned i) {
+    return shim::f16_value(static_cast<uint16_t>(w >> (16 * i)));
+  });
 }
 inline void prism_multiply_bf16(float (&c)[8], const unsigned (&a)[4], const unsigned (&b)[4]) {
-  prism_multiply_words(c, a, b, 2, [](unsigned w, unsigned i) { return std::bit_cast<float>((w >> (16 * i)) << 16); });
+  prism_multiply_words(c, a, b, 2, [](unsigned w, unsigned i) {
+    return std::bit_cast<float>((w >> (16 * i)) << 16);
+  });
 }
 inline void prism_multiply_i8(int (&c)[8], const unsigned (&a)[4], const unsigned (&b)[4]) {
-  prism_multiply_words(c, a, b, 4, [](unsigned w, unsigned i) { return static_cast<int>(static_cast<int8_t>(w >> (8 * i))); });
+  prism_multiply_words(c, a, b, 4, [](unsigned w, unsigned i) {
+    return static_cast<int>(static_cast<int8_t>(w >> (8 * i)));
+  });
 }

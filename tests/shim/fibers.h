@@ -1,7 +1,8 @@
-// Runs the threads of a group as fibers on one host thread, so that printed kernels can be executed by a test.
+// Runs the threads of a group as fibers on one host thread, so that printed kernels can be executed
+// by a test.
 //
-// A barrier switches to the next fiber; when all have arrived, the first goes on. Threads that wait while others have
-// ended are a divergent barrier, which no kernel may have.
+// A barrier switches to the next fiber; when all have arrived, the first goes on. Threads that wait
+// while others have ended are a divergent barrier, which no kernel may have.
 #pragma once
 
 #include <sys/mman.h>
@@ -125,7 +126,8 @@ inline void start(Fiber& fiber) {
   fiber.open.clear();
   fiber.batches.clear();
 #ifdef __x86_64__
-  // As if prism_shim_switch had been called: six registers, and the address to return to at a multiple of 16.
+  // As if prism_shim_switch had been called: six registers, and the address to return to at a
+  // multiple of 16.
   void** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - 16);
   *top = reinterpret_cast<void*>(&fiber_main);
   fiber.stack_pointer = top - 6;
@@ -139,7 +141,8 @@ inline void start(Fiber& fiber) {
 }
 
 inline void run_group() {
-  if (machine.fibers.size() < machine.launch.group_size) machine.fibers.resize(machine.launch.group_size);
+  if (machine.fibers.size() < machine.launch.group_size)
+    machine.fibers.resize(machine.launch.group_size);
   for (unsigned i = 0; i < machine.launch.group_size; ++i) start(machine.fibers[i]);
   for (;;) {
     unsigned ended = 0;
@@ -160,8 +163,9 @@ inline void run_group() {
   }
 }
 
-// Arguments of a kernel in their order: pointers are buffers and words are params. Where the params are one block it is a
-// reference, and what follows is filled in by the hardware: the group, the number of groups, thread, lane, subgroup.
+// Arguments of a kernel in their order: pointers are buffers and words are params. Where the params
+// are one block it is a reference, and what follows is filled in by the hardware: the group, the
+// number of groups, thread, lane, subgroup.
 struct Arguments {
   const Launch& launch;
   unsigned buffer = 0, param = 0, index = 0;
@@ -171,7 +175,8 @@ struct Arguments {
     if constexpr (std::is_pointer_v<T>) {
       return static_cast<T>(launch.buffers[buffer++]);
     } else if constexpr (std::is_reference_v<T>) {
-      return *static_cast<std::remove_reference_t<T>*>(const_cast<void*>(static_cast<const void*>(launch.params)));
+      return *static_cast<std::remove_reference_t<T>*>(
+          const_cast<void*>(static_cast<const void*>(launch.params)));
     } else if constexpr (std::is_same_v<T, Index>) {
       return index++ == 0 ? Index(machine.block) : Index(machine.grid);
     } else {

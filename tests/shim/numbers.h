@@ -15,14 +15,16 @@ inline uint16_t f16_bits(double value) {
   // Rounds in steps of the smallest subnormal where the exponent is below the normal range.
   const double step = magnitude < 0x1p-14 ? 0x1p-24 : std::ldexp(1.0, std::ilogb(magnitude) - 10);
   const double rounded = std::nearbyint(magnitude / step) * step;
-  if (rounded < 0x1p-14) return static_cast<uint16_t>(sign | static_cast<uint32_t>(rounded * 0x1p24));
+  if (rounded < 0x1p-14)
+    return static_cast<uint16_t>(sign | static_cast<uint32_t>(rounded * 0x1p24));
   const uint32_t wide = std::bit_cast<uint32_t>(static_cast<float>(rounded));
   return static_cast<uint16_t>(sign | ((wide - 0x38000000u) >> 13));
 }
 
 inline float f16_value(uint16_t bits) {
   const uint32_t exponent = (bits >> 10) & 0x1fu, mantissa = bits & 0x3ffu;
-  float magnitude = std::ldexp(static_cast<float>(exponent ? mantissa + 1024 : mantissa), static_cast<int>(exponent ? exponent : 1) - 25);
+  float magnitude = std::ldexp(static_cast<float>(exponent ? mantissa + 1024 : mantissa),
+                               static_cast<int>(exponent ? exponent : 1) - 25);
   if (exponent == 31) magnitude = std::bit_cast<float>(0x7f800000u | (mantissa << 13));
   return (bits & 0x8000u) ? -magnitude : magnitude;
 }
@@ -33,7 +35,8 @@ inline uint16_t bf16_bits(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// Arithmetic in f16: each operation in f32 and then rounded, which gives the correctly rounded + - * / and sqrt.
+// Arithmetic in f16: each operation in f32 and then rounded, which gives the correctly rounded + -
+// * / and sqrt.
 struct half {
   uint16_t bits;
   half() = default;
@@ -70,7 +73,9 @@ inline int dot4(uint32_t a, uint32_t b, bool is_signed) {
   return sum;
 }
 
-inline int wrapping_add(int a, int b) { return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)); }
+inline int wrapping_add(int a, int b) {
+  return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
+}
 
 // Memory is shared by fibers of one thread only, so that plain reads and writes are atomic.
 template <class T>
@@ -81,19 +86,31 @@ T replace(volatile T* p, T value) {
 }
 template <class T>
 T atomic_sum(volatile T* p, T value) {
-  if constexpr (std::is_same_v<T, int>) return replace(p, wrapping_add(*p, value));
-  else return replace(p, static_cast<T>(*p + value));
+  if constexpr (std::is_same_v<T, int>)
+    return replace(p, wrapping_add(*p, value));
+  else
+    return replace(p, static_cast<T>(*p + value));
 }
 template <class T>
-T atomic_smaller(volatile T* p, T value) { return replace<T>(p, value < *p ? value : *p); }
+T atomic_smaller(volatile T* p, T value) {
+  return replace<T>(p, value < *p ? value : *p);
+}
 template <class T>
-T atomic_larger(volatile T* p, T value) { return replace<T>(p, *p < value ? value : *p); }
+T atomic_larger(volatile T* p, T value) {
+  return replace<T>(p, *p < value ? value : *p);
+}
 template <class T>
-T atomic_both(volatile T* p, T value) { return replace<T>(p, *p & value); }
+T atomic_both(volatile T* p, T value) {
+  return replace<T>(p, *p & value);
+}
 template <class T>
-T atomic_either(volatile T* p, T value) { return replace<T>(p, *p | value); }
+T atomic_either(volatile T* p, T value) {
+  return replace<T>(p, *p | value);
+}
 template <class T>
-T atomic_differing(volatile T* p, T value) { return replace<T>(p, *p ^ value); }
+T atomic_differing(volatile T* p, T value) {
+  return replace<T>(p, *p ^ value);
+}
 template <class T>
 T atomic_compare(volatile T* p, T expected, T value) {
   const T old = *p;
@@ -104,6 +121,6 @@ T atomic_compare(volatile T* p, T expected, T value) {
 }  // namespace shim
 
 // Math functions under their C names for float, double and half, in the global namespace.
-#define PRISM_SHIM_MATH(name)                                              \
-  inline float name(float x) { return std::name(x); }                      \
+#define PRISM_SHIM_MATH(name)                         \
+  inline float name(float x) { return std::name(x); } \
   inline shim::half name(shim::half x) { return shim::half(std::name(float(x))); }

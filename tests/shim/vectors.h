@@ -10,9 +10,13 @@ using ulong = unsigned long;
 using half = shim::half;
 
 // Aligned as in the languages: to their whole size.
-#define PRISM_SHIM_VECTORS(type)                                                 \
-  struct alignas(2 * sizeof(type)) type##2 { type x, y; };                       \
-  struct alignas(4 * sizeof(type)) type##4 { type x, y, z, w; };
+#define PRISM_SHIM_VECTORS(type)             \
+  struct alignas(2 * sizeof(type)) type##2 { \
+    type x, y;                               \
+  };                                         \
+  struct alignas(4 * sizeof(type)) type##4 { \
+    type x, y, z, w;                         \
+  };
 PRISM_SHIM_VECTORS(char)
 PRISM_SHIM_VECTORS(uchar)
 PRISM_SHIM_VECTORS(short)

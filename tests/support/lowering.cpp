@@ -46,11 +46,11 @@ bool left_for_printers(const ir::Kernel& lowered, const ir::Inst& inst, const ir
     case Op::wait_previous:
     case Op::launch_next: return caps.dependent_launch;
     case Op::subgroup_id:
-    case Op::subgroup_lane:
+    case Op::subgroup_lane: return lowered.subgroup_size != 0;
     case Op::subgroup_reduce:
     case Op::subgroup_scan:
     case Op::subgroup_shuffle:
-    case Op::subgroup_shuffle_xor: return lowered.subgroup_size != 0;
+    case Op::subgroup_shuffle_xor: return lowered.subgroup_size != 0 && inst.type.element != DType::b1;
     default: return inst.op < Op::fragment_fill || inst.op > Op::fragment_convert || !caps.fragments.empty();
   }
 }

@@ -79,8 +79,10 @@ Kernel wrapping() {
     auto i = global_id();
     Value p = a[i], q = b[i];
     Value r = p * q + (p - q) + (p << 5) + (-p) + abs(q);
-    r = r + subgroup_sum(p) + subgroup_scan(ReduceOp::add, q, false) + subgroup_scan(ReduceOp::max, p, true);
-    r = r + constant(i32, std::numeric_limits<int32_t>::min()) + (p >> 3) + extract_bits(q, 4u, 28u) + extract_bits(p, 0u, 0u);
+    r = r + subgroup_sum(p) + subgroup_scan(ReduceOp::add, q, false) +
+        subgroup_scan(ReduceOp::max, p, true);
+    r = r + constant(i32, std::numeric_limits<int32_t>::min()) + (p >> 3) +
+        extract_bits(q, 4u, 28u) + extract_bits(p, 0u, 0u);
     Value v = vec(p, q) * vec(q, p) + splat(r, 2);
     y[i] = v[0] - v[1] * 3;
   });
@@ -90,7 +92,8 @@ Kernel literals() {
   return kernel("literals", 64, [] {
     auto y = out("y", f32);
     auto z = out("z", u32);
-    const float values[] = {0.1f, -0.0f, 1e-45f, 3.40282347e38f, 16777216.0f, -1.5f, 1.17549435e-38f, 0.333333343f};
+    const float values[] = {0.1f,        -0.0f, 1e-45f,          3.40282347e38f,
+                            16777216.0f, -1.5f, 1.17549435e-38f, 0.333333343f};
     auto i = global_id();
     Var sum(f32, 0.0f, "sum");
     for (uint32_t k = 0; k < std::size(values); ++k) {
@@ -113,7 +116,8 @@ Kernel across_small_types() {
     auto i = global_id();
     Value n = a[i];
     Value r = n;
-    for (ReduceOp op : {ReduceOp::add, ReduceOp::min, ReduceOp::max, ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}) {
+    for (ReduceOp op : {ReduceOp::add, ReduceOp::min, ReduceOp::max, ReduceOp::bit_and,
+                        ReduceOp::bit_or, ReduceOp::bit_xor}) {
       r = r * 31u + subgroup_scan(op, n, false);
       r = r * 31u + subgroup_scan(op, n, true);
       r = r * 31u + subgroup_reduce(op, n);
@@ -123,8 +127,10 @@ Kernel across_small_types() {
   });
 }
 
-// a from `a`, b from `b`, each through shared memory or not; row_major or not; unaligned where the tile has odd rows.
-Kernel product(const std::string& name, DType type, bool through_shared, Layout a_layout, Layout b_layout, uint32_t extra) {
+// a from `a`, b from `b`, each through shared memory or not; row_major or not; unaligned where the
+// tile has odd rows.
+Kernel product(const std::string& name, DType type, bool through_shared, Layout a_layout,
+               Layout b_layout, uint32_t extra) {
   const DType sum_type = type == i8 ? i32 : f32;
   const uint32_t k = type == i8 ? 32 : 16;
   const FragmentSize size{16, 16, static_cast<uint16_t>(k)};
@@ -139,7 +145,8 @@ Kernel product(const std::string& name, DType type, bool through_shared, Layout 
     const uint32_t a_stride = (a_rows ? k : 16) + extra, b_stride = (b_rows ? 16 : k) + extra;
     const uint32_t a_lines = a_rows ? 16 : k, b_lines = b_rows ? k : 16;
     if (through_shared) {
-      auto a_tile = shared(type, a_stride * a_lines, "a_tile"), b_tile = shared(type, b_stride * b_lines, "b_tile");
+      auto a_tile = shared(type, a_stride * a_lines, "a_tile"),
+           b_tile = shared(type, b_stride * b_lines, "b_tile");
       for_(local_id(), a_stride * a_lines, 64u, [&](Value e) { a_tile[e] = a[e]; });
       for_(local_id(), b_stride * b_lines, 64u, [&](Value e) { b_tile[e] = b[e]; });
       barrier();
@@ -154,13 +161,13 @@ Kernel product(const std::string& name, DType type, bool through_shared, Layout 
     sum.map([&](Value x, Value r, Value c) { return x + cast(sum_type, r * 2u + c); });
     sum.store(y, subgroup_id() * 256u, 16u);
     barrier();
-    sum.store(y, subgroup_id() * 256u + 1024u, 17u, Layout::column_major);
+    sum.store(y, subgroup_id() * 512u + 1024u, 17u, Layout::column_major);
   });
 }
 
 Kernel reshaped(DType type, const std::string& name) {
   return kernel(name, 64, [=] {
-    auto a = in("a", type);
+    auto a = in("a", f32);
     auto y = out("y", f32);
     auto z = out("z", type);
     auto fa = fragment_a(type);
@@ -200,9 +207,13 @@ std::vector<Kernel> fragment_layout_kernels() {
   for (DType type : {f16, bf16, i8})
     for (bool through_shared : {true, false})
       for (int layout = 0; layout < 4; ++layout) {
-        const std::string name = std::string("product_") + dtype_name(type) + (through_shared ? "_shared_" : "_buffer_") + std::to_string(layout);
-        result.push_back(product(name, type, through_shared, layout & 1 ? columns : rows, layout & 2 ? columns : rows, type == i8 ? 16 : 8));
-        if (layout == 1) result.push_back(product(name + "_odd", type, through_shared, rows, columns, 1));
+        const std::string name = std::string("product_") + dtype_name(type) +
+                                 (through_shared ? "_shared_" : "_buffer_") +
+                                 std::to_string(layout);
+        result.push_back(product(name, type, through_shared, layout & 1 ? columns : rows,
+                                 layout & 2 ? columns : rows, type == i8 ? 16 : 8));
+        if (layout == 1)
+          result.push_back(product(name + "_odd", type, through_shared, rows, columns, 1));
       }
   result.push_back(reshaped(f16, "reshaped_f16"));
   result.push_back(reshaped(bf16, "reshaped_bf16"));

@@ -31,7 +31,9 @@ std::string for_host(const std::string& dialect, std::string text) {
     text = std::regex_replace(text, std::regex(what, std::regex::multiline), with);
   };
   if (dialect == "cuda") replace(R"(^ *extern __shared__ .*$)", "");
-  if (dialect == "hip") replace(R"(^  __attribute__\(\(shared, aligned\(16\)\)\) )", "  static __attribute__((aligned(16))) ");
+  if (dialect == "hip")
+    replace(R"(^  __attribute__\(\(shared, aligned\(16\)\)\) )",
+            "  static __attribute__((aligned(16))) ");
   if (dialect == "opencl") replace(R"(^  __local )", "  static ");
   if (dialect == "metal") replace(R"(^  threadgroup )", "  static ");
   return text;
@@ -44,13 +46,15 @@ std::string shim_include(const std::string& dialect) {
 
 std::vector<std::string> sanitizers(const std::string& compiler) {
   // clang puts its run-time library into programs only; a trap needs none.
-  if (compiler.find("clang") != std::string::npos) return {"-fsanitize=undefined", "-fsanitize-trap=undefined"};
+  if (compiler.find("clang") != std::string::npos)
+    return {"-fsanitize=undefined", "-fsanitize-trap=undefined"};
   return {"-fsanitize=undefined", "-fno-sanitize-recover=undefined"};
 }
 
 struct Aligned {
   explicit Aligned(const std::vector<std::byte>& contents)
-      : data(static_cast<std::byte*>(std::aligned_alloc(256, (contents.size() / 256 + 1) * 256)), &std::free) {
+      : data(static_cast<std::byte*>(std::aligned_alloc(256, (contents.size() / 256 + 1) * 256)),
+             &std::free) {
     std::memcpy(data.get(), contents.data(), contents.size());
   }
   std::unique_ptr<std::byte, void (*)(void*)> data;
@@ -71,44 +75,67 @@ ShimLibrary::~ShimLibrary() = default;
 
 const std::string& ShimLibrary::text() const { return impl_->text; }
 
-void ShimLibrary::run(size_t index, std::array<uint32_t, 3> groups, std::vector<std::vector<std::byte>>& buffers,
+void ShimLibrary::run(size_t index, std::array<uint32_t, 3> groups,
+                      std::vector<std::vector<std::byte>>& buffers,
                       std::span<const uint32_t> params) const {
   std::vector<Aligned> copies(buffers.begin(), buffers.end());
   std::vector<void*> pointers;
   for (const Aligned& copy : copies) pointers.push_back(copy.data.get());
   const ir::Kernel& kernel = impl_->kernels.at(index);
-  const Launch launch{{groups[0], groups[1], groups[2]}, kernel.group_size, kernel.subgroup_size, pointers.data(), params.data()};
+  const Launch launch{{groups[0], groups[1], groups[2]},
+                      kernel.group_size,
+                      kernel.subgroup_size,
+                      pointers.data(),
+                      params.data()};
   if (const char* failure = impl_->runs[index](launch))
     throw std::runtime_error(fmt::format("kernel {} under the shim: {}", kernel.name, failure));
-  for (size_t i = 0; i < buffers.size(); ++i) std::memcpy(buffers[i].data(), copies[i].data.get(), buffers[i].size());
+  for (size_t i = 0; i < buffers.size(); ++i)
+    std::memcpy(buffers[i].data(), copies[i].data.get(), buffers[i].size());
 }
 
-ShimLibrary compile_with_shim(const ir::Capabilities& capabilities, const std::vector<ir::Kernel>& lowered) {
+ShimLibrary compile_with_shim(const ir::Capabilities& capabilities,
+                              const std::vector<ir::Kernel>& lowered) {
   auto impl = std::make_unique<ShimLibrary::Impl>();
   impl->kernels = lowered;
   impl->text = print_together(lowered, capabilities);
-  std::string source = shim_include(capabilities.dialect) + for_host(capabilities.dialect, impl->text) + "\n";
+  std::string source =
+      shim_include(capabilities.dialect) + for_host(capabilities.dialect, impl->text) + "\n";
   for (size_t i = 0; i < lowered.size(); ++i)
-    source += fmt::format("extern \"C\" __attribute__((visibility(\"default\"))) const char* shim_run_{}(const shim::Launch& launch) {{ return "
-                          "shim::run<&{}>(launch); }}\n", i,
-                          print(lowered[i], capabilities).entry);
+    source += fmt::format(
+        "extern \"C\" __attribute__((visibility(\"default\"))) const char* shim_run_{}(const "
+        "shim::Launch& launch) {{ return "
+        "shim::run<&{}>(launch); }}\n",
+        i, print(lowered[i], capabilities).entry);
 
   const TemporaryFolder folder;
   const auto file = folder.path() / "kernels.cpp", library = folder.path() / "kernels.so";
   write_file(file, source);
   const std::string compiler = host_compiler();
   const std::string shim = (source_dir() / "tests" / "shim").string();
-  std::vector<std::string> command = {compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off", "-fvisibility=hidden",
-                                      "-fno-strict-aliasing", "-DPRISM_SHIM", "-I" + shim, "-I" + shim + "/metal", "-I" + shim + "/sycl"};
+  std::vector<std::string> command = {compiler,
+                                      "-std=c++20",
+                                      "-O1",
+                                      "-w",
+                                      "-shared",
+                                      "-fPIC",
+                                      "-ffp-contract=off",
+                                      "-fvisibility=hidden",
+                                      "-fno-strict-aliasing",
+                                      "-DPRISM_SHIM",
+                                      "-I" + shim,
+                                      "-I" + shim + "/metal",
+                                      "-I" + shim + "/sycl"};
   for (const std::string& option : sanitizers(compiler)) command.push_back(option);
-  for (const std::string& rest : {file.string(), std::string("-o"), library.string()}) command.push_back(rest);
+  for (const std::string& rest : {file.string(), std::string("-o"), library.string()})
+    command.push_back(rest);
   const ProcessResult result = run_process(command);
   if (result.status != 0)
-    throw std::runtime_error(fmt::format("the host compiler refused printed {} text:\n{}", capabilities.dialect,
-                                         result.output.substr(0, 4000)));
+    throw std::runtime_error(fmt::format("the host compiler refused printed {} text:\n{}",
+                                         capabilities.dialect, result.output.substr(0, 4000)));
   impl->library = std::make_unique<SharedLibrary>(library.string());
   for (size_t i = 0; i < lowered.size(); ++i)
-    impl->runs.push_back(impl->library->function<const char*(const Launch&)>(fmt::format("shim_run_{}", i).c_str()));
+    impl->runs.push_back(
+        impl->library->function<const char*(const Launch&)>(fmt::format("shim_run_{}", i).c_str()));
   return ShimLibrary(std::move(impl));
 }
 

@@ -1,0 +1,125 @@
+#include "print/printer.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "dsl/dsl.h"
+#include "lower/lower.h"
+
+namespace prism {
+namespace {
+
+using namespace dsl;
+
+Kernel add(const std::string& name = "add") {
+  return kernel(name, 256, [] {
+    auto a = in("a", f32), b = weights("b", f32);
+    auto y = out("y", f32);
+    auto count = param("count", u32);
+    auto i = global_id();
+    if_(i < count, [&] { y[i] = a[i] + b[i]; });
+  });
+}
+
+std::string text_of(const Kernel& kernel, const ir::Capabilities& capabilities) {
+  return print(lower(kernel, capabilities), capabilities).text;
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Printer, UnknownDialectListsTheKnown) {
+  try {
+    typical_capabilities("glsl");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_TRUE(holds(error.what(), "cuda, hip, opencl, metal, sycl, wgsl, spirv")) << error.what();
+  }
+}
+
+TEST(Printer, EveryDialectPrintsTheEntryItNames) {
+  for (const std::string& dialect : dialects()) {
+    const ir::Capabilities capabilities = typical_capabilities(dialect);
+    const PrintedKernel printed = print(lower(add(), capabilities), capabilities);
+    EXPECT_FALSE(printed.entry.empty()) << dialect;
+    if (dialect == "spirv") {
+      EXPECT_FALSE(printed.words.empty());
+    } else {
+      EXPECT_TRUE(holds(printed.text, " " + printed.entry + "(")) << printed.text;
+    }
+  }
+}
+
+TEST(Printer, ReadsLikeTheKernel) {
+  const ir::Capabilities capabilities = typical_capabilities("opencl");
+  const std::string text = text_of(add(), capabilities);
+  EXPECT_TRUE(holds(text, "__global const float* restrict a")) << text;
+  EXPECT_TRUE(holds(text, "= a[t] + b[t];")) << text;
+  EXPECT_FALSE(holds(text, "prism_")) << "a plain kernel needs no prelude:\n" << text;
+}
+
+TEST(Printer, OneTextHoldsManyKernels) {
+  for (const char* dialect : {"cuda", "hip", "opencl", "metal", "sycl"}) {
+    const ir::Capabilities capabilities = typical_capabilities(dialect);
+    const Kernel first = lower(add("first"), capabilities),
+                 second = lower(add("second"), capabilities);
+    const std::string text = print_together({first, second}, capabilities);
+    EXPECT_TRUE(holds(text, " kernel_first(")) << text;
+    EXPECT_TRUE(holds(text, " kernel_second(")) << text;
+    EXPECT_THROW(print_together({first, first}, capabilities), Error);
+  }
+  EXPECT_THROW(print_together({}, typical_capabilities("spirv")), Error);
+}
+
+// A restricted const pointer may be read early and past the coherent cache: wrong while the launch
+// before still runs.
+TEST(CudaPrinter, RestrictsOnlyWhatNoRunningLaunchWrites) {
+  ir::Capabilities capabilities = typical_capabilities("cuda");
+  const std::string overlapped = text_of(add(), capabilities);
+  EXPECT_TRUE(holds(overlapped, "const float* a,")) << overlapped;
+  EXPECT_TRUE(holds(overlapped, "const float* __restrict__ b,")) << overlapped;
+  EXPECT_TRUE(holds(overlapped, "prism_wait_previous();")) << overlapped;
+  capabilities.dependent_launch = false;
+  const std::string ordered = text_of(add(), capabilities);
+  EXPECT_TRUE(holds(ordered, "const float* __restrict__ a,")) << ordered;
+  EXPECT_FALSE(holds(ordered, "prism_wait_previous")) << ordered;
+}
+
+Kernel with_shared(uint32_t floats) {
+  return kernel("big", 64, [=] {
+    auto y = out("y", f32);
+    auto tile = shared(f32, floats, "tile"), other = shared(u32, 3, "other");
+    tile[local_id()] = 1.0f;
+    other[local_id() % 3u] = 1u;
+    barrier();
+    y[global_id()] = tile[local_id() ^ 1u] + cast(f32, other.load(0u));
+  });
+}
+
+TEST(CudaPrinter, LargeSharedMemoryIsSizedAtLaunch) {
+  const ir::Capabilities capabilities = typical_capabilities("cuda");
+  EXPECT_FALSE(holds(text_of(with_shared(1024), capabilities), "extern __shared__"));
+  const std::string large = text_of(with_shared(16384), capabilities);
+  EXPECT_TRUE(holds(large, "extern __shared__")) << large;
+  EXPECT_TRUE(holds(large, "(unsigned*)(prism_dynamic_shared + 65536)")) << large;
+}
+
+TEST(CFamilyPrinter, RefusesWhatWasNotLowered) {
+  const Kernel built = kernel("k", 64, [] {
+    auto y = out("y", i32);
+    y[global_id()] = div_floor(constant(i32, 7), bitcast(i32, local_id()));
+  });
+  try {
+    print(built, typical_capabilities("opencl"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotSupported);
+    EXPECT_TRUE(holds(error.what(), "div_floor")) << error.what();
+    EXPECT_TRUE(holds(error.what(), "printer_test.cpp")) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace prism
