@@ -40,13 +40,18 @@ std::string used_prelude(const std::vector<PreludeItem>& items, const std::strin
     add_identifiers(items[i].text, identifiers);
   }
   std::string result;
+  bool guarded = false;
+  const auto guard = [&](bool wanted) {
+    if (wanted != guarded) result += wanted ? "#ifndef PRISM_SHIM\n" : "#endif\n";
+    guarded = wanted;
+  };
   for (size_t i = 0; i < items.size(); ++i) {
     if (!used[i]) continue;
-    if (items[i].device_only) result += "#ifndef PRISM_SHIM\n";
+    guard(items[i].device_only);
     result += items[i].text;
     if (result.back() != '\n') result += '\n';
-    if (items[i].device_only) result += "#endif\n";
   }
+  guard(false);
   return result;
 }
 

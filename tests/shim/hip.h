@@ -6,6 +6,7 @@
 
 #define _Float16 shim::half
 #define __HIP_MEMORY_SCOPE_AGENT 0
+#define amdgpu_flat_work_group_size(least, most) unused  // clang wants it on GPU kernels only
 
 inline unsigned __builtin_amdgcn_workitem_id_x() { return shim::machine.thread.x; }
 inline unsigned __builtin_amdgcn_workgroup_id_x() { return shim::machine.block.x; }
@@ -30,6 +31,16 @@ inline unsigned __builtin_amdgcn_mbcnt_hi(unsigned, unsigned from) {
 inline int __builtin_amdgcn_ds_bpermute(int bytes, int word) {
   return shim::shuffle(word, static_cast<unsigned>(bytes) / 4, 64);
 }
+
+// clang knows these names on every target and lets nobody else define them.
+#define __hip_atomic_fetch_add shim_atomic_fetch_add
+#define __hip_atomic_fetch_min shim_atomic_fetch_min
+#define __hip_atomic_fetch_max shim_atomic_fetch_max
+#define __hip_atomic_fetch_and shim_atomic_fetch_and
+#define __hip_atomic_fetch_or shim_atomic_fetch_or
+#define __hip_atomic_fetch_xor shim_atomic_fetch_xor
+#define __hip_atomic_exchange shim_atomic_exchange
+#define __hip_atomic_compare_exchange_strong shim_atomic_compare_exchange_strong
 
 template <class T>
 T __hip_atomic_fetch_add(T* p, T x, int, int) {

@@ -10,6 +10,7 @@
 #define __local  // a declaration of an array in local memory has been made static before
 #define __private
 #define restrict __restrict__
+#define reqd_work_group_size(x, y, z) unused  // clang wants it on OpenCL kernels only
 #define CLK_LOCAL_MEM_FENCE 1
 #define CLK_GLOBAL_MEM_FENCE 2
 #define cl_khr_subgroup_shuffle 1

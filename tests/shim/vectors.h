@@ -10,12 +10,16 @@ using ulong = unsigned long;
 using half = shim::half;
 
 // Aligned as in the languages: to their whole size.
-#define PRISM_SHIM_VECTORS(type)             \
-  struct alignas(2 * sizeof(type)) type##2 { \
-    type x, y;                               \
-  };                                         \
-  struct alignas(4 * sizeof(type)) type##4 { \
-    type x, y, z, w;                         \
+#define PRISM_SHIM_VECTORS(type)                                        \
+  struct alignas(2 * sizeof(type)) type##2 {                            \
+    type x, y;                                                          \
+    type##2() = default;                                                \
+    type##2(type a, type b) : x(a), y(b) {}                             \
+  };                                                                    \
+  struct alignas(4 * sizeof(type)) type##4 {                            \
+    type x, y, z, w;                                                    \
+    type##4() = default;                                                \
+    type##4(type a, type b, type c, type d) : x(a), y(b), z(c), w(d) {} \
   };
 PRISM_SHIM_VECTORS(char)
 PRISM_SHIM_VECTORS(uchar)

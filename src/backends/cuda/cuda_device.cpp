@@ -59,6 +59,7 @@ ir::Capabilities capabilities_of(const Api& api, Ordinal ordinal, int capability
     can.fragments = {{DType::f16, DType::f32, 16, 16, 16},
                      {DType::bf16, DType::f32, 16, 16, 16},
                      {DType::i8, DType::i32, 16, 16, 32}};
+  can.fragment_layout = true;  // PTX fixes which lane holds which element
   can.max_group_size = static_cast<uint32_t>(attribute(api, ordinal, kMaxThreadsPerBlock));
   can.shared_bytes = static_cast<uint32_t>(std::max(attribute(api, ordinal, kSharedPerBlock),
                                                     attribute(api, ordinal, kSharedPerBlockOptIn)));
