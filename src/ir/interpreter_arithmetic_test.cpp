@@ -50,6 +50,15 @@ TEST(InterpreterArithmetic, Division) {
             (std::vector<int64_t>{INT64_MIN, -3, 0}));
 }
 
+TEST(InterpreterArithmetic, DivisionByKnownPowersOfTwo) {
+  const U x{0, 1, 31, 32, 33, kUMax};
+  EXPECT_EQ(each<uint32_t>([](Value a) { return a / 32u * 1000u + a % 32u; }, x), (U{0, 1, 31, 1000, 1001, (kUMax / 32) * 1000 + 31}));
+  EXPECT_EQ(each<uint32_t>([](Value a) { return a / 1u - a % 1u; }, x), x);
+  EXPECT_EQ(each<uint32_t>([](Value a) { return a / 0u + a % 0u; }, x), x);
+  EXPECT_EQ(each<uint32_t>([](Value a) { return div_floor(a, 0x80000000u) + mod_floor(a, 0x80000000u); }, x), (U{0, 1, 31, 32, 33, 0x80000000u}));
+  EXPECT_EQ(each<int32_t>([](Value a) { return div_trunc(a, 4) * 100 + rem_trunc(a, 4); }, I{-7, 7, kMin}), (I{-103, 103, static_cast<int32_t>(static_cast<uint32_t>(kMin / 4) * 100u)}));
+}
+
 TEST(InterpreterArithmetic, HighHalves) {
   EXPECT_EQ(each<uint32_t>([](Value a, Value b) { return mul_high(a, b); }, U{kUMax, 0x80000000u, 3}, U{kUMax, 4, 5}),
             (U{0xfffffffe, 2, 0}));

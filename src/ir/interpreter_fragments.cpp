@@ -3,12 +3,10 @@
 // f16 and bf16 elements are kept as the f32 of the same value, 8-bit integers as i32.
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstring>
 
 #include <fmt/format.h>
 
-#include "ir/interpreter_half.h"
+#include "ir/interpreter_cells.h"
 #include "ir/interpreter_ops.h"
 
 #define PRISM_OPS "ir/interpreter_fragments.inc"
@@ -24,53 +22,6 @@ const Fragment& fragment_of(const Frame& f, uint32_t index) { return f.program->
 uint32_t* matrix(Frame& f, uint32_t fragment, uint32_t subgroup) {
   const Fragment& shape = fragment_of(f, fragment);
   return f.fragments[fragment].data() + size_t{subgroup} * shape.rows() * shape.columns();
-}
-
-uint32_t loaded(const std::byte* data, DType element, uint64_t index) {
-  const std::byte* place = data + index * dtype_bytes(element);
-  switch (element) {
-    case DType::i8: return static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(*place)));
-    case DType::u8: return static_cast<uint32_t>(*place);
-    case DType::f16:
-    case DType::bf16: {
-      uint16_t bits;
-      std::memcpy(&bits, place, sizeof(bits));
-      return std::bit_cast<uint32_t>(element == DType::f16 ? half_value(bits) : brain_value(bits));
-    }
-    case DType::i16:
-    case DType::u16: {
-      uint16_t bits;
-      std::memcpy(&bits, place, sizeof(bits));
-      return element == DType::u16 ? bits : static_cast<uint32_t>(static_cast<int32_t>(static_cast<int16_t>(bits)));
-    }
-    default: {
-      uint32_t bits;
-      std::memcpy(&bits, place, sizeof(bits));
-      return bits;
-    }
-  }
-}
-
-void stored(std::byte* data, DType element, uint64_t index, uint32_t word) {
-  std::byte* place = data + index * dtype_bytes(element);
-  switch (element) {
-    case DType::i8:
-    case DType::u8: *place = static_cast<std::byte>(word); return;
-    case DType::f16:
-    case DType::bf16: {
-      const float value = std::bit_cast<float>(word);
-      const uint16_t bits = static_cast<uint16_t>(element == DType::f16 ? half_bits(value) : brain_bits(value));
-      std::memcpy(place, &bits, sizeof(bits));
-      return;
-    }
-    case DType::i16:
-    case DType::u16: {
-      const uint16_t bits = static_cast<uint16_t>(word);
-      std::memcpy(place, &bits, sizeof(bits));
-      return;
-    }
-    default: std::memcpy(place, &word, sizeof(word));
-  }
 }
 
 // Rounded to what an operand of that type can hold.
@@ -109,13 +60,8 @@ const Step* move_step(const Step* s, Frame& f) {
       fail(f, *s, fmt::format("{} of subgroup {} (lane {}) reaches index {} of {}, which has {} elements", op_name(s->inst->op), g,
                               lane, last, memory.name, view.length));
     uint32_t* words = matrix(f, s->object, g);
-    for (uint32_t r = 0; r < rows; ++r)
-      for (uint32_t c = 0; c < columns; ++c) {
-        const uint64_t at = index + r * row_step + c * column_step;
-        uint32_t& word = words[r * columns + c];
-        if (loads) word = loaded(view.data, memory.element, at);
-        else stored(view.data, memory.element, at, word);
-      }
+    if (loads) PRISM_DISPATCH(load_matrix(words, view.data, memory.element, index, rows, columns, row_step, column_step));
+    else PRISM_DISPATCH(store_matrix(words, view.data, memory.element, index, rows, columns, row_step, column_step));
   }
   return s + 1;
 }
@@ -125,11 +71,10 @@ const Step* multiply_step(const Step* s, Frame& f) {
   const uint32_t a = s->inst->objects[0], b = s->inst->objects[1];
   for (uint32_t g = 0; g < subgroup_count(f); ++g) {
     if (c.element == DType::i32)
-      PRISM_DISPATCH(multiply_integers(matrix(f, s->object, g), matrix(f, a, g), matrix(f, b, g), c.m, c.n, c.k));
+      PRISM_DISPATCH(multiply<uint32_t>(matrix(f, s->object, g), matrix(f, a, g), matrix(f, b, g), c.m, c.n, c.k));
     else
-      PRISM_DISPATCH(multiply_floats(reinterpret_cast<float*>(matrix(f, s->object, g)),
-                                     reinterpret_cast<const float*>(matrix(f, a, g)),
-                                     reinterpret_cast<const float*>(matrix(f, b, g)), c.m, c.n, c.k));
+      PRISM_DISPATCH(multiply<float>(reinterpret_cast<float*>(matrix(f, s->object, g)), reinterpret_cast<const float*>(matrix(f, a, g)),
+                              reinterpret_cast<const float*>(matrix(f, b, g)), c.m, c.n, c.k));
   }
   return s + 1;
 }

@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "ir/interpreter_half.h"
+#include "ir/interpreter_cells.h"
 #include "ir/interpreter_ops.h"
 
 #define PRISM_OPS "ir/interpreter_memory.inc"

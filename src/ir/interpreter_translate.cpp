@@ -219,14 +219,30 @@ void Translator::unary(const Inst& inst, Run (*find)(Op, DType, bool)) {
   }
 }
 
+// Processors divide slowly, and most divisors of kernels are constant powers of two.
+Op Translator::without_division(Op op, DType type, uint32_t& divisor) {
+  const std::optional<uint64_t> known = slots_[divisor].constant;
+  if (type != DType::u32 || !known || !std::has_single_bit(*known)) return op;
+  switch (op) {
+    case Op::div_trunc:
+    case Op::div_floor:
+    case Op::div_plain: divisor = constant_slot(static_cast<uint64_t>(std::countr_zero(*known)), 4, false); return Op::shr;
+    case Op::rem_trunc:
+    case Op::mod_floor: divisor = constant_slot(*known - 1, 4, false); return Op::bit_and;
+    default: return op;
+  }
+}
+
 void Translator::binary(const Inst& inst) {
   const DType type = kernel_.values[inst.args[0]].element;
   for (uint32_t e = 0; e < inst.type.lanes; ++e) {
-    const uint32_t a = values_[inst.args[0]][e], b = values_[inst.args[1]][e];
+    const uint32_t a = values_[inst.args[0]][e];
+    uint32_t b = values_[inst.args[1]][e];
+    const Op op = without_division(inst.op, type, b);
     const Form form = is_uniform(a) ? (is_uniform(b) ? Form::all_uniform : Form::first_uniform)
                                     : (is_uniform(b) ? Form::second_uniform : Form::planes);
     const uint32_t out = result_slot(inst, e, form == Form::all_uniform, true);
-    emit(inst, find_binary(inst.op, type, form), {out, a, b});
+    emit(inst, find_binary(op, type, form), {out, a, b});
     values_[inst.result][e] = out;
   }
 }

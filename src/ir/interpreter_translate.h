@@ -71,6 +71,7 @@ class Translator {
   void leaf(const Inst& inst);
   void unary(const Inst& inst, Run (*find)(Op, DType, bool));
   void binary(const Inst& inst);
+  Op without_division(Op op, DType type, uint32_t& divisor);
   void fma(const Inst& inst);
   void select(const Inst& inst);
   void cast(const Inst& inst);
