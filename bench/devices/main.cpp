@@ -28,10 +28,10 @@ std::string floor_text(const Line& line) {
 }
 
 void print_text(const Line& line) {
-  std::cout << fmt::format("{:10} {:45} {:10.3f} {}", line.device, line.what, line.figure,
+  std::cout << fmt::format("{:10} {:45} {:10.4g} {}", line.device, line.what, line.figure,
                            line.unit);
   if (line.peer_figure > 0) {
-    std::cout << fmt::format("; {} {:.3f}: {:.1f}%", line.peer, line.peer_figure,
+    std::cout << fmt::format("; {} {:.4g}: {:.1f}%", line.peer, line.peer_figure,
                              line.share() * 100);
   }
   std::cout << "; " << floor_text(line);

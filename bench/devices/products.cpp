@@ -82,6 +82,7 @@ std::vector<Line> bench_products(const Device& device) {
     tiles.push_back({128, 256, 64, 2, 4, 3, true});  // the fastest on an H200: 96 KiB of operands a group
   }
   for (const kernels::MatmulTile& tile : tiles) {
+    if (n % tile.m != 0 || n % tile.n != 0) continue;
     try {
       const Product product{
           kernels::matmul_fragments(tile), {(n / tile.m) * (n / tile.n), 1, 1}, DType::f16};
