@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+#include "kernels/library.h"
 #include "lower/lower.h"
 #include "print/printer.h"
 #include "print/spirv.h"
@@ -88,6 +90,10 @@ std::vector<Variant> variants() {
     c.dialect_level = spirv::kInt8 | spirv::kInt16;
   });
   add("dot4", [](auto& c) { c.dot4 = true; });
+  add("host_compiler", [](auto& c) {
+    c.dialect_level = spirv::kKeepLoops | spirv::kHideConstants;
+    c.math_f64 = c.math_i64 = true;
+  });
   add("float_atomics", [](auto& c) { c.float_atomics = true; });
   add("precise_math", [](auto& c) { c.precise_math = true; });
   return list;
@@ -109,11 +115,35 @@ TEST(Spirv, EveryOperationIsValid) {
   for (const Variant& variant : variants()) expect_accepted(test::op_kernels(), variant);
 }
 
+TEST(Spirv, EveryKernelOfTheLibraryIsValid) {
+  SKIP_WITHOUT_VALIDATOR();
+  for (const Variant& variant : variants()) {
+    for (const LibraryKernel& entry : kernel_library()) {
+      ir::Kernel lowered;
+      try {
+        lowered = lower(entry.make(), variant.capabilities);
+      } catch (const Error& error) {
+        // A device may lack what a kernel computes with; it cannot lack more than that.
+        EXPECT_EQ(error.code(), ErrorCode::kNotSupported) << error.what();
+        EXPECT_NE(variant.name, "full") << error.what();
+        continue;
+      }
+      for (const char* target : {"vulkan1.1", "vulkan1.2"})
+        EXPECT_EQ(complaint(lowered, variant.capabilities, target), "")
+            << entry.name << " at " << variant.name;
+    }
+  }
+}
+
 TEST(Spirv, WideAndHalfValuesAreValid) {
   SKIP_WITHOUT_VALIDATOR();
   expect_accepted(test::f16_kernels(), {"full", full()});
   expect_accepted(test::i64_kernels(), {"full", full()});
   expect_accepted(test::f64_kernels(), {"full", full()});
+  ir::Capabilities exact = full();
+  exact.dialect_level |= spirv::kHideConstants;
+  expect_accepted(test::f16_kernels(), {"exact", exact});
+  expect_accepted(test::f64_kernels(), {"exact", exact});
 }
 
 TEST(Spirv, FoldedGridsAndSplitBuffersAreValid) {

@@ -1,8 +1,10 @@
 // The Vulkan backend on whatever device there is, through the driver interface, with the validation
 // layer on.
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -158,6 +160,49 @@ TEST_P(VulkanDevice, LaunchesThatDependOnEachOtherRunInOrder) {
   EXPECT_EQ(download(*a), std::vector<uint32_t>(256, 200));
   EXPECT_EQ(download(*b), std::vector<uint32_t>(256, 1200));
   EXPECT_EQ(download(*c), std::vector<uint32_t>(256, 200));
+}
+
+// A driver may do both otherwise: round the product, and take x * 0 for 0.
+TEST_P(VulkanDevice, FmaRoundsOnceAndZerosKeepTheirSign) {
+  const Compiled compiled = compile(kernel("exact", 64, [] {
+    auto a = in("a", f32), b = in("b", f32), c = in("c", f32);
+    auto y = out("y", f32);
+    auto z = out("z", f32);
+    auto i = global_id();
+    y[i] = fma(a[i], b[i], c[i]);
+    z[i] = a[i] * trunc(constant(f32, 0.25)) + (b[i] * cast(f32, i ^ i) - 0.0f);
+  }));
+  std::mt19937 random(5);
+  std::vector<std::vector<float>> inputs(3, std::vector<float>(4096));
+  for (size_t i = 0; i < 4096; ++i) {
+    const auto value = [&] {
+      return std::ldexp(1.0f + static_cast<float>(random() % 4096) * 0x1p-12f,
+                        static_cast<int>(random() % 24) - 12) *
+             (random() % 2 ? 1.0f : -1.0f);
+    };
+    inputs[0][i] = value();
+    inputs[1][i] = value();
+    // Near the product, so that what is rounded away matters.
+    inputs[2][i] = i % 2 ? value() : -inputs[0][i] * inputs[1][i];
+  }
+  std::vector<std::unique_ptr<MemoryDriver>> memories;
+  std::vector<MemoryDriver*> buffers;
+  for (size_t i = 0; i < 5; ++i) {
+    memories.push_back(device_->allocate(4096 * 4));
+    if (i < 3) queue_->write(*memories[i], 0, std::as_bytes(std::span(inputs[i])));
+    buffers.push_back(memories[i].get());
+  }
+  launch(compiled, {64, 1, 1}, buffers);
+  std::vector<float> y(4096), z(4096);
+  queue_->read(*memories[3], 0, std::as_writable_bytes(std::span(y)));
+  queue_->read(*memories[4], 0, std::as_writable_bytes(std::span(z)));
+  size_t wrong = 0;
+  for (size_t i = 0; i < 4096; ++i) {
+    wrong += y[i] != std::fma(inputs[0][i], inputs[1][i], inputs[2][i]);
+    const bool negative = std::signbit(inputs[0][i]) && std::signbit(inputs[1][i]);
+    wrong += z[i] != 0.0f || std::signbit(z[i]) != negative;
+  }
+  EXPECT_EQ(wrong, 0u);
 }
 
 TEST_P(VulkanDevice, ReplaysWhatWasRecorded) {

@@ -24,7 +24,10 @@ namespace spirv {
 using ir::Space;
 
 Emitter::Emitter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
-    : kernel_(kernel), capabilities_(capabilities), values_(kernel.values.size(), 0) {}
+    : kernel_(kernel),
+      capabilities_(capabilities),
+      values_(kernel.values.size(), 0),
+      opaque_(kernel.values.size(), false) {}
 
 void Emitter::fail(const ir::Inst& inst, const std::string& what) const {
   throw Error(ErrorCode::kNotSupported,
@@ -121,12 +124,19 @@ Words Emitter::run() {
   declare_variables();
   declare_fragments();
   module_.label(module_.new_id());
+  if (has(kHideConstants)) {
+    // No grid is 2^31 groups deep, so that the top bit is never set.
+    launch_zero_ =
+        module_.emit(Code::BitwiseAnd, module_.int_type(32),
+                     {builtin_axis(BuiltIn::WorkgroupId, 2), module_.constant_u32(0x80000000u)});
+  }
   block(kernel_.body);
   alias_views();
   return module_.finish(kernel_.name);
 }
 
 void Emitter::instruction(const ir::Inst& inst) {
+  note_opaque(inst);
   if (control(inst) || memory_op(inst) || fragment_op(inst)) return;
   Id result = leaf(inst);
   if (!result) result = arithmetic(inst);

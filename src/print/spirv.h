@@ -24,6 +24,12 @@ inline constexpr uint32_t kDenormals64 = 1u << 8;
 inline constexpr uint32_t kInt8 = 1u << 9;
 inline constexpr uint32_t kInt16 = 1u << 10;
 
+// Fma rounds once. Without it fma is computed in twice the width.
+inline constexpr uint32_t kFusedMultiplyAdd = 1u << 12;
+
+// The driver takes liberties with zeros it knows (x * 0 is 0, x + 0 is x): hide them from it.
+inline constexpr uint32_t kHideConstants = 1u << 13;
+
 // Ask that loops be left as they are: drivers that compile for the host's cores unroll loops over
 // private arrays into code that takes their compiler minutes.
 inline constexpr uint32_t kKeepLoops = 1u << 11;

@@ -47,6 +47,12 @@ class Emitter {
   Id compare(ir::Op op, ir::Type operands, Id a, Id b);
   Id select(Id condition, ir::Type condition_type, ir::Type type, Id if_true, Id if_false);
 
+  // --- to the last bit (spirv_exact.cpp)
+  Id fma(const ir::Inst& inst);
+  void note_opaque(const ir::Inst& inst);
+  Id hidden(ir::Value v);
+  Id with_launch_zero(Id id, ir::Type type);
+
   // --- conversions (spirv_conversions.cpp)
   Id conversion(const ir::Inst& inst);
   Id convert(Id from, ir::Type from_type, ir::Type to_type);
@@ -107,6 +113,8 @@ class Emitter {
   const ir::Capabilities& capabilities_;
   Module module_;
   std::vector<Id> values_;
+  std::vector<bool> opaque_;  // values of which the driver cannot know anything
+  Id launch_zero_ = 0;        // a u32 that is zero, which the driver cannot know
   std::vector<Id> variables_;
   std::vector<Id> fragments_;
   std::vector<Id> arrays_;            // shared and private arrays by memory index

@@ -78,8 +78,13 @@ Id Emitter::arithmetic(const ir::Inst& inst) {
   const Id type = inst.type.lanes ? type_id(inst.type) : 0;
   const bool floating = is_float(inst.type.element);
   const bool is_signed = is_signed_int(inst.type.element);
-  const Id a = inst.args.size() > 0 ? value(inst.args[0]) : 0;
-  const Id b = inst.args.size() > 1 ? value(inst.args[1]) : 0;
+  const bool exact =
+      inst.op == Op::add || inst.op == Op::sub || inst.op == Op::mul || inst.op == Op::div;
+  const auto operand = [&](size_t i) {
+    return inst.args.size() <= i ? 0 : exact ? hidden(inst.args[i]) : value(inst.args[i]);
+  };
+  const Id a = operand(0);
+  const Id b = operand(1);
   switch (inst.op) {
     case Op::add:
       return floating ? uncontracted(Code::FAdd, type, {a, b})
@@ -101,7 +106,7 @@ Id Emitter::arithmetic(const ir::Inst& inst) {
       return module_.emit(Code::CompositeExtract, type, {product, 1});
     }
     case Op::fma:
-      return module_.glsl(Glsl::Fma, type, {a, b, value(inst.args[2])});
+      return fma(inst);
     case Op::neg:
       return module_.emit(floating ? Code::FNegate : Code::SNegate, type, {a});
     case Op::abs: {

@@ -202,7 +202,7 @@ void find_capabilities(const Instance& instance, PhysicalDevice& d) {
   ir::Capabilities& c = d.info.capabilities;
   c.dialect = "spirv";
   c.dialect_level = dialect_level(f, p.float_controls);
-  if (d.info.software) c.dialect_level |= spirv::kKeepLoops;
+  if (d.info.software) c.dialect_level |= spirv::kKeepLoops | spirv::kHideConstants;
   find_subgroups(d, p);
 
   const bool round_even = (c.dialect_level & spirv::kRoundEven16) != 0;
@@ -211,6 +211,7 @@ void find_capabilities(const Instance& instance, PhysicalDevice& d) {
   c.storage_8 = f.storage_8.storageBuffer8BitAccess;
   c.storage_16 = f.storage_16.storageBuffer16BitAccess;
   c.storage_f16 = c.storage_16 && round_even;
+  c.narrow_arrays = (c.dialect_level & spirv::kInt8) && (c.dialect_level & spirv::kInt16);
   c.math_f16 = f.narrow.shaderFloat16 && c.storage_f16 && any_lane;
   c.math_i64 = f.core.features.shaderInt64 && any_lane;
   c.math_f64 = f.core.features.shaderFloat64;

@@ -6,7 +6,9 @@
 #include "backends/vulkan/vulkan_memory.h"
 #include "backends/vulkan/vulkan_program.h"
 #include "backends/vulkan/vulkan_queue.h"
+#include "backends/vulkan/vulkan_self_check.h"
 #include "base/error.h"
+#include "print/spirv.h"
 
 namespace prism::vulkan {
 
@@ -97,7 +99,7 @@ class Device final : public DeviceDriver {
   }
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override {
     open();
-    return make_program(*logical_, lowered);
+    return make_program(*logical_, lowered, physical_->info.capabilities);
   }
   std::unique_ptr<QueueDriver> make_queue() override {
     open();
@@ -112,6 +114,8 @@ class Device final : public DeviceDriver {
     if (logical_) return;
     logical_ = std::make_unique<LogicalDevice>(instance_, *physical_);
     allocator_ = std::make_unique<Allocator>(*logical_);
+    if (fuses_multiply_add(*logical_, *allocator_))
+      physical_->info.capabilities.dialect_level |= spirv::kFusedMultiplyAdd;
   }
 
   std::shared_ptr<Instance> instance_;

@@ -108,9 +108,10 @@ std::vector<bool> written_bindings(const ir::Kernel& kernel) {
 
 }  // namespace
 
-std::unique_ptr<Program> make_program(LogicalDevice& device, const ir::Kernel& lowered) {
+std::unique_ptr<Program> make_program(LogicalDevice& device, const ir::Kernel& lowered,
+                                      const ir::Capabilities& capabilities) {
   const PhysicalDevice& physical = device.physical();
-  const PrintedKernel printed = print_spirv(lowered, physical.info.capabilities);
+  const PrintedKernel printed = print_spirv(lowered, capabilities);
   const KernelText text = kernel_text(physical.info, lowered, as_text(printed.words), "spv");
   const std::vector<uint32_t> words = as_words(lowered, text);
 

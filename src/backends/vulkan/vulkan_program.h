@@ -30,7 +30,9 @@ class Program final : public ProgramDriver {
   std::vector<bool> writes_;  // by binding: does the kernel write the buffer
 };
 
-// Throws kCompile with what the driver said and where the SPIR-V can be found.
-std::unique_ptr<Program> make_program(LogicalDevice& device, const ir::Kernel& lowered);
+// capabilities: the device's, as the SPIR-V is to be printed for. Throws kCompile with what the
+// driver said and where the SPIR-V can be found.
+std::unique_ptr<Program> make_program(LogicalDevice& device, const ir::Kernel& lowered,
+                                      const ir::Capabilities& capabilities);
 
 }  // namespace prism::vulkan
