@@ -8,7 +8,7 @@
 #include "backends/vulkan/vulkan_program.h"
 #include "backends/vulkan/vulkan_queue.h"
 #include "base/cache.h"
-#include "dsl/dsl.h"
+#include "kernels/probes.h"
 #include "print/spirv.h"
 
 namespace prism::vulkan {
@@ -17,14 +17,9 @@ namespace {
 constexpr const char* kCacheKind = "vulkan-fma";
 
 bool measure(LogicalDevice& device, Allocator& allocator) {
-  using namespace dsl;
-  const Kernel kernel = dsl::kernel("check_fma", 32, [] {
-    auto x = inout("x", f32);
-    if_(local_id() == 0u, [&] { x[3u] = fma(x[0u], x[1u], x[2u]); });
-  });
   ir::Capabilities capabilities = device.physical().info.capabilities;
   capabilities.dialect_level |= spirv::kFusedMultiplyAdd;
-  const ir::Kernel lowered = lower(kernel, capabilities);
+  const ir::Kernel lowered = lower(fma_probe(), capabilities);
   const auto program = make_program(device, lowered, capabilities);
   const auto memory = allocator.allocate(16);
   const auto queue = make_queue(device);
