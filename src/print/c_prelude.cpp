@@ -75,8 +75,10 @@ std::vector<PreludeItem> combine_templates(const CFunctions& functions) {
       {"prism_combine_add",
        fmt::format(
            "template <class T> {0}T prism_combine_add(T a, T b) {{ return a + b; }}\n"
-           "{0}int prism_combine_add(int a, int b) {{ return (int)((unsigned)a + (unsigned)b); }}",
-           f)});
+           "{0}int prism_combine_add(int a, int b) {{ return (int)((unsigned)a + (unsigned)b); }}\n"
+           "{0}{1} prism_combine_add({1} a, {1} b) {{ return ({1})(({2})a + ({2})b); }}",
+           f, functions.table->values[static_cast<size_t>(DType::i64)],
+           functions.table->values[static_cast<size_t>(DType::u64)])});
   const std::pair<const char*, const char*> kOps[] = {{"min", "b < a ? b : a"},
                                                       {"max", "a < b ? b : a"},
                                                       {"and", "a & b"},

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 namespace shim {
 
@@ -73,8 +74,10 @@ inline int dot4(uint32_t a, uint32_t b, bool is_signed) {
   return sum;
 }
 
-inline int wrapping_add(int a, int b) {
-  return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
+template <class T>
+T wrapping_add(T a, T b) {
+  using Unsigned = std::make_unsigned_t<T>;
+  return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
 }
 
 // Memory is shared by fibers of one thread only, so that plain reads and writes are atomic.

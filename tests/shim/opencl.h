@@ -130,6 +130,7 @@ T sub_group_shuffle_xor(T x, uint mask) {
     return sub_group_shuffle(sub_group_scan_inclusive_##name(x), get_sub_group_local_id() - 1); \
   }
 inline int prism_shim_add(int a, int b) { return shim::wrapping_add(a, b); }
+inline long prism_shim_add(long a, long b) { return shim::wrapping_add(a, b); }
 PRISM_SHIM_SUBGROUP(add, a + b)
 PRISM_SHIM_SUBGROUP(min, b < a ? b : a)
 PRISM_SHIM_SUBGROUP(max, a < b ? b : a)
