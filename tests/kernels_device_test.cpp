@@ -153,6 +153,24 @@ TEST_P(EveryDevice, SaysWhatItIs) {
 INSTANTIATE_TEST_SUITE_P(Devices, EveryDevice, ::testing::ValuesIn(all_devices()),
                          [](const auto& test) { return test_name(test.param->info().id); });
 
+TEST(Devices, TheSummaryNamesEveryDeviceAndTheChosenBackend) {
+  const std::string summary = backend_summary();
+  EXPECT_EQ(summary.find("=== Available Backends ===\n"), 0u) << summary;
+  for (const auto& device : all_devices()) {
+    EXPECT_NE(summary.find("] " + device->info().name + ": "), std::string::npos) << summary;
+  }
+  const Device chosen = best_available_backend();
+  EXPECT_EQ(chosen, init_backend());
+  EXPECT_NE(summary.find("\nRecommended backend: "), std::string::npos);
+  EXPECT_NE(summary.find(chosen.why()), std::string::npos) << summary;
+  EXPECT_FALSE(chosen.info().software) << "a software device is never taken over the CPU";
+  EXPECT_EQ(Device::cpu().backend(), "cpu");
+  if (!Device::is_gpu_available()) {
+    EXPECT_THROW(Device::gpu(), Error);
+  }
+  EXPECT_THROW(init_backend_with_memory_check(BackendPreference::Auto, 1ull << 60), Error);
+}
+
 // A machine with no device at all would pass everything above.
 TEST(Devices, ThereIsAtLeastTheCpu) { EXPECT_FALSE(all_devices().empty()); }
 

@@ -11,6 +11,7 @@
 #include "cli/figures.h"
 #include "cli/terminal.h"
 #include "runtime/calibrate.h"
+#include "runtime/self_check.h"
 
 namespace prism::cli {
 namespace {
@@ -52,6 +53,7 @@ int run_calibrate(const Options& options) {
   bool right = true;
   for (const Device& device : devices_named(options.device)) {
     Measured one{device, std::nullopt, ""};
+    apply_known_self_check(device);  // measured as it will be used
     try {
       one.figures = calibrate(device, progress);
     } catch (const Error& error) {

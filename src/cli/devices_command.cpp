@@ -1,6 +1,7 @@
 // `prism devices`: every backend, every device, every absence with its reason, and which device
 // would be used.
 #include <iostream>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,7 +53,8 @@ void print_json(const std::vector<BackendReport>& reports, const Choice& choice)
   std::cout << all.dump(2) << "\n";
 }
 
-void print_device(const std::shared_ptr<DeviceDriver>& driver, bool verbose) {
+void print_device(const std::shared_ptr<DeviceDriver>& driver, bool verbose,
+                  const std::string& same_card) {
   const Device device(driver, "");
   const DeviceInfo& info = device.info();
   std::string memory =
@@ -64,6 +66,7 @@ void print_device(const std::shared_ptr<DeviceDriver>& driver, bool verbose) {
                            info.driver.empty() ? "" : ", " + info.driver);
   std::cout << fmt::format("        {}\n",
                            fmt::join(describe_capabilities(info.capabilities), ", "));
+  if (!same_card.empty()) std::cout << "        the same card as " << same_card << "\n";
   if (!verbose) return;
   const ir::Capabilities& c = info.capabilities;
   std::cout << fmt::format("        vendor {}, card {}\n",
@@ -74,13 +77,17 @@ void print_device(const std::shared_ptr<DeviceDriver>& driver, bool verbose) {
 }
 
 void print_text(const std::vector<BackendReport>& reports, const Choice& choice, bool verbose) {
+  std::map<std::string, std::string> first_of_card;
   for (const BackendReport& report : reports) {
     std::cout << (report.available ? paint(Colour::green, "✓ ") : paint(Colour::red, "✗ "))
               << report.label;
     if (verbose && report.available && !report.found.empty())
       std::cout << " (" << report.found << ")";
     std::cout << "\n";
-    for (const auto& driver : report.devices) print_device(driver, verbose);
+    for (const auto& driver : report.devices) {
+      const auto [first, fresh] = first_of_card.try_emplace(driver->info().card, driver->info().id);
+      print_device(driver, verbose, fresh ? "" : first->second);
+    }
     if (!report.reason.empty()) std::cout << "    " << join_reason(report) << "\n";
   }
   if (!choice.device) return;

@@ -169,7 +169,9 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
   State::Step step;
   std::vector<uint64_t> sizes;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    mine(buffers[i], fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str());
+    if (buffers[i].device_ != device) {  // the name is put together only for the message
+      mine(buffers[i], fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str());
+    }
     for (size_t j = 0; j < i; ++j) {
       if (buffers[i].memory_ != buffers[j].memory_ || (!writes(i) && !writes(j))) continue;
       fail(
