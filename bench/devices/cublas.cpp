@@ -1,5 +1,7 @@
 #include "cublas.h"
 
+#include "bench.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -102,12 +104,9 @@ std::optional<CublasRates> cublas_rates(uint32_t n, std::string* note) {
     return std::nullopt;
   }
   const uint64_t elements = static_cast<uint64_t>(n) * n;
-  std::vector<float> values(elements);
+  const std::vector<float> values = random_values(elements);
   std::vector<uint16_t> halves(elements);
-  for (size_t i = 0; i < elements; ++i) {
-    values[i] = static_cast<float>(i * 2654435761u % 2048) / 1024.0f - 1;
-    halves[i] = f16_from_f32(values[i]);
-  }
+  for (size_t i = 0; i < elements; ++i) halves[i] = f16_from_f32(values[i]);
   Pointer a = 0, b = 0, c = 0;
   std::vector<void*> events(2);
   if (driver.allocate(&a, elements * 4) || driver.allocate(&b, elements * 4) ||
@@ -123,7 +122,7 @@ std::optional<CublasRates> cublas_rates(uint32_t n, std::string* note) {
   const auto gemm = [&](int type) {
     // CUBLAS_COMPUTE_32F: plain f32 arithmetic, tf32 only with another compute type.
     status |= cublas.gemm(handle, kNoTranspose, kNoTranspose, size, size, size, &one, as_pointer(a),
-                          type, size, as_pointer(b), type, size, &zero, as_pointer(c), kF32, size,
+                          type, size, as_pointer(b), type, size, &zero, as_pointer(c), type, size,
                           kCompute32, kDefaultAlgorithm);
   };
   CublasRates rates;
