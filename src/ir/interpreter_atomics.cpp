@@ -29,16 +29,24 @@ T combined(AtomicOp op, T old, T value) {
   }
 }
 
+// True when target was old and is now value; else old becomes what it is. Bits are compared, as devices do.
+template <class T>
+bool exchange_if(T& target, T& old, T value) {
+#if defined(__cpp_lib_atomic_ref)
+  return std::atomic_ref<T>(target).compare_exchange_strong(old, value);
+#else  // standard libraries that came later to C++20 belong to compilers with this
+  return __atomic_compare_exchange(&target, &old, &value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+#endif
+}
+
 template <class T>
 T apply_between_threads(T& target, AtomicOp op, T value, T expected) {
-  std::atomic_ref<T> place(target);
+  T old = expected;
   if (op == AtomicOp::compare_exchange) {
-    T old = expected;
-    place.compare_exchange_strong(old, value);
+    exchange_if(target, old, value);
     return old;
   }
-  T old = place.load(std::memory_order_relaxed);
-  while (!place.compare_exchange_weak(old, combined(op, old, value))) {
+  while (!exchange_if(target, old, combined(op, old, value))) {
   }
   return old;
 }
