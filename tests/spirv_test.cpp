@@ -48,7 +48,7 @@ std::string complaint(const ir::Kernel& lowered, const ir::Capabilities& capabil
 ir::Capabilities plain() {
   ir::Capabilities c;
   c.dialect = "spirv";
-  c.storage_8 = c.storage_16 = c.storage_f16 = false;
+  c.storage_8 = c.storage_16 = c.storage_f16 = c.narrow_arrays = false;
   c.shared_bytes = 32768;
   return c;
 }
@@ -86,7 +86,7 @@ std::vector<Variant> variants() {
     c.dialect_level = spirv::kRoundEven16;
   });
   add("narrow_arrays", [](auto& c) {
-    c.storage_8 = c.storage_16 = true;
+    c.storage_8 = c.storage_16 = c.storage_f16 = c.math_f16 = c.narrow_arrays = true;
     c.dialect_level = spirv::kInt8 | spirv::kInt16;
   });
   add("dot4", [](auto& c) { c.dot4 = true; });

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -20,6 +21,25 @@ namespace {
 
 using namespace dsl;
 
+// A variable of the environment, as it was when this goes.
+class ChangedVariable {
+ public:
+  ChangedVariable(std::string name, const std::string& value) : name_(std::move(name)) {
+    if (const char* old = std::getenv(name_.c_str())) old_ = old;
+    setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~ChangedVariable() {
+    if (old_)
+      setenv(name_.c_str(), old_->c_str(), 1);
+    else
+      unsetenv(name_.c_str());
+  }
+
+ private:
+  std::string name_;
+  std::optional<std::string> old_;
+};
+
 // Each way of binding buffers and of reaching memory is used, whatever the device would choose.
 struct Way {
   const char* name;
@@ -34,6 +54,7 @@ class VulkanDevice : public testing::TestWithParam<Way> {
     VulkanOptions options;
     options.push_descriptors = GetParam().push_descriptors;
     options.in_place = GetParam().in_place;
+    options.copies_by_kernel = !GetParam().in_place;
     Discovery found = make_vulkan_backend(options)->discover();
     if (found.devices.empty()) GTEST_SKIP() << "no Vulkan device: " << found.reason;
     device_ = found.devices.front();
@@ -116,6 +137,11 @@ TEST_P(VulkanDevice, CopiesAtOddOffsetsKeepEveryByte) {
   std::vector<std::byte> back(size);
   queue_->read(*b, 3, back);
   EXPECT_TRUE(back == content);
+  // At offsets that vectors can be read from, and a size that they do not fill.
+  queue_->copy(*b, 256, *a, 0, size - 256);
+  queue_->read(*a, 0, std::span(content).first(size - 256));
+  queue_->read(*b, 256, std::span(back).first(size - 256));
+  EXPECT_TRUE(std::equal(back.begin(), back.end() - 256, content.begin()));
 
   for (const size_t bytes : {1, 2, 3, 5, 255, 257}) {
     for (const uint64_t offset : {0, 1, 2, 3, 4, 17}) {
@@ -312,9 +338,7 @@ TEST_P(VulkanDevice, TheValidationLayerIsHeard) {
 
 TEST_P(VulkanDevice, CompiledKernelsAreKeptOnDisk) {
   const test::TemporaryFolder folder;
-  const char* old = std::getenv("PRISM_CACHE_DIR");
-  const std::string kept = old ? old : "";
-  setenv("PRISM_CACHE_DIR", folder.path().c_str(), 1);
+  const ChangedVariable cache("PRISM_CACHE_DIR", folder.path().string());
   const auto files = [&] {
     std::vector<std::filesystem::path> found;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
@@ -336,15 +360,11 @@ TEST_P(VulkanDevice, CompiledKernelsAreKeptOnDisk) {
   test::write_file(files()[0], "not a cache file");
   run();
   EXPECT_NE(test::read_file(files()[0]), "not a cache file") << "a corrupt file was left";
-  if (old)
-    setenv("PRISM_CACHE_DIR", kept.c_str(), 1);
-  else
-    unsetenv("PRISM_CACHE_DIR");
 }
 
 TEST_P(VulkanDevice, AFileInTheDumpFolderStandsInForAKernel) {
   const test::TemporaryFolder folder;
-  setenv("PRISM_DUMP", folder.path().c_str(), 1);
+  const ChangedVariable dump("PRISM_DUMP", folder.path().string());
   compile(add_one());
   std::filesystem::path spirv;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
@@ -362,7 +382,6 @@ TEST_P(VulkanDevice, AFileInTheDumpFolderStandsInForAKernel) {
   std::filesystem::copy_file(spirv, folder.path() / "replace" / spirv.filename(),
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_NO_THROW(compile(add_one()));
-  unsetenv("PRISM_DUMP");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, VulkanDevice,
@@ -382,12 +401,10 @@ TEST(VulkanBackend, SaysWhyThereIsNothing) {
   found = make_vulkan_backend(options)->discover();
   EXPECT_NE(found.reason.find("is not a Vulkan library"), std::string::npos) << found.reason;
 
-  // The loader asks this variable for drivers, and finds none.
-  setenv("VK_ICD_FILENAMES", "/nonexistent/icd.json", 1);
-  setenv("VK_DRIVER_FILES", "/nonexistent/icd.json", 1);
+  // The loader asks these variables for drivers, and finds none.
+  const ChangedVariable old_name("VK_ICD_FILENAMES", "/nonexistent/icd.json");
+  const ChangedVariable new_name("VK_DRIVER_FILES", "/nonexistent/icd.json");
   found = make_vulkan_backend()->discover();
-  unsetenv("VK_ICD_FILENAMES");
-  unsetenv("VK_DRIVER_FILES");
   EXPECT_TRUE(found.devices.empty());
   EXPECT_FALSE(found.reason.empty());
   EXPECT_FALSE(found.next_step.empty());

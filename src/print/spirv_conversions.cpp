@@ -51,7 +51,7 @@ Id Emitter::conversion(const ir::Inst& inst) {
     case Op::pack_f16:
       return pack_f16(a);
     case Op::unpack_f16:
-      return module_.glsl(Glsl::UnpackHalf2x16, type_id(inst.type), {a});
+      return unpack_f16(a);
     case Op::pack_8:
       return pack_8(a);
     case Op::unpack_i8:
@@ -82,6 +82,15 @@ Id Emitter::pack_f16(Id value) {
     value = module_.emit(Code::FConvert, type_id({DType::f32, 2}), {rounded});
   }
   return module_.glsl(Glsl::PackHalf2x16, u32, {value});
+}
+
+Id Emitter::unpack_f16(Id word) {
+  const Id floats = type_id({DType::f32, 2});
+  if (!capabilities_.math_f16) return module_.glsl(Glsl::UnpackHalf2x16, floats, {word});
+  // Not UnpackHalf2x16: a driver was seen to drop the rounding of a value packed and unpacked
+  // again.
+  const Id halves = module_.emit(Code::Bitcast, type_id({DType::f16, 2}), {word});
+  return module_.emit(Code::FConvert, floats, {halves});
 }
 
 Id Emitter::pack_8(Id value) {

@@ -15,6 +15,8 @@ struct VulkanOptions {
       true;  // false: descriptor sets from pools, as on devices without the extension
   bool in_place =
       true;  // false: unified memory is reached through staging, as on a card of its own
+  bool copies_by_kernel =
+      false;  // true: large copies inside the device by a kernel on every device
   std::vector<std::string> libraries;  // instead of the usual names of the loader
 };
 

@@ -211,8 +211,9 @@ void find_capabilities(const Instance& instance, PhysicalDevice& d) {
   c.storage_8 = f.storage_8.storageBuffer8BitAccess;
   c.storage_16 = f.storage_16.storageBuffer16BitAccess;
   c.storage_f16 = c.storage_16 && round_even;
-  c.narrow_arrays = (c.dialect_level & spirv::kInt8) && (c.dialect_level & spirv::kInt16);
   c.math_f16 = f.narrow.shaderFloat16 && c.storage_f16 && any_lane;
+  // An array outside of buffers needs the arithmetic type, not only its storage.
+  c.narrow_arrays = f.narrow.shaderInt8 && f.core.features.shaderInt16 && c.math_f16;
   c.math_i64 = f.core.features.shaderInt64 && any_lane;
   c.math_f64 = f.core.features.shaderFloat64;
   c.precise_math = false;  // Vulkan promises far less than 4 ulp

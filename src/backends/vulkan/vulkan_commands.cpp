@@ -174,17 +174,23 @@ void Commands::launch(const LaunchCall& call) {
     ranges[i] = {memory.buffer(), buffers[i].offset, buffers[i].offset + binding.bytes,
                  program.writes(i)};
   }
+  dispatch(program, ranges, buffers, call.params, call.groups);
+}
+
+void Commands::dispatch(const Program& program, std::span<const Range> ranges,
+                        std::span<const VkDescriptorBufferInfo> buffers,
+                        std::span<const uint32_t> params, std::array<uint32_t, 3> groups) {
   order(ranges, kCompute);
   if (bound_ != program.pipeline()) {
     bound_ = program.pipeline();
     device_.call().CmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound_);
   }
   bind(program.layout().pipeline, program.layout().set, buffers);
-  if (!call.params.empty())
-    device_.call().CmdPushConstants(
-        commands_, program.layout().pipeline, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-        static_cast<uint32_t>(call.params.size_bytes()), call.params.data());
-  device_.call().CmdDispatch(commands_, call.groups[0], call.groups[1], call.groups[2]);
+  if (!params.empty())
+    device_.call().CmdPushConstants(commands_, program.layout().pipeline,
+                                    VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                    static_cast<uint32_t>(params.size_bytes()), params.data());
+  device_.call().CmdDispatch(commands_, groups[0], groups[1], groups[2]);
   ++launches_;
   last_kernel_ = program.name();
 }

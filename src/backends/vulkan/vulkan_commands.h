@@ -2,6 +2,8 @@
 // order.
 #pragma once
 
+#include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,8 @@
 #include "backends/vulkan/vulkan_memory.h"
 
 namespace prism::vulkan {
+
+class Program;
 
 class Commands {
  public:
@@ -22,6 +26,10 @@ class Commands {
   void end();
 
   void launch(const LaunchCall& call);
+  // A launch whose bindings are known already.
+  void dispatch(const Program& program, std::span<const Range> ranges,
+                std::span<const VkDescriptorBufferInfo> buffers, std::span<const uint32_t> params,
+                std::array<uint32_t, 3> groups);
   void copy(const Range& to, const Range& from);
   void timestamp(VkQueryPool pool, uint32_t query);
   // What copies wrote can be read by the host once the submission is done.

@@ -202,6 +202,9 @@ std::unique_ptr<PhysicalDevice> examine(const Instance& instance, VkPhysicalDevi
   find_identity(instance, *device, index);
   find_memory(instance, *device);
   find_queues(instance, *device);
+  // vkCmdCopyBuffer on NVIDIA's compute queues: 851 GB/s where a kernel moves 4,276 (an H200,
+  // driver 580).
+  device->copies_by_kernel = device->properties.vendorID == 0x10de || options.copies_by_kernel;
   device->mapped = device->info.unified && options.in_place;
   device->push_descriptors = options.push_descriptors && device->has("VK_KHR_push_descriptor");
   if (device->push_descriptors) device->enabled_extensions.push_back("VK_KHR_push_descriptor");

@@ -40,6 +40,7 @@ struct PhysicalDevice {
   bool mapped = false;              // buffers are seen by the host in place
   bool has_subgroup_range = false;  // sizes differ, so a pipeline must ask for one
   bool full_subgroups = false;
+  bool copies_by_kernel = false;  // its own copies inside the device are slower than a kernel's
   uint64_t max_allocation_bytes = 0;
   uint64_t max_buffer_bytes = 0;
   uint32_t queue_family = 0;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/vulkan/vulkan_copy.h"
 #include "backends/vulkan/vulkan_events.h"
 #include "backends/vulkan/vulkan_staging.h"
 #include "base/error.h"
@@ -23,12 +24,13 @@ constexpr uint32_t kBatchWhenBusy = 64;
 // place.
 constexpr uint64_t kLargestStagedWrite = 1 << 20;
 
-// A command buffer recorded once. Its own pool, because it may live longer than the queue it was
-// recorded on.
+// A command buffer recorded once. It may live longer than the queue it was recorded on.
 class Recording final : public RecordingDriver {
  public:
-  Recording(std::shared_ptr<Submissions> queue)
-      : commands_(queue->device(), queue->pool()), queue_(std::move(queue)) {
+  Recording(std::shared_ptr<Submissions> queue, std::shared_ptr<CopyKernel> copies)
+      : queue_(std::move(queue)),
+        copies_(std::move(copies)),
+        commands_(queue_->device(), queue_->pool()) {
     commands_.begin(false);
   }
   ~Recording() override {
@@ -42,8 +44,9 @@ class Recording final : public RecordingDriver {
   Serial last_replay = 0;
 
  private:
-  Commands commands_;
   std::shared_ptr<Submissions> queue_;
+  std::shared_ptr<CopyKernel> copies_;  // whose pipeline the commands may use
+  Commands commands_;
 };
 
 class Queue final : public QueueDriver {
@@ -53,7 +56,8 @@ class Queue final : public QueueDriver {
         submissions_(std::make_shared<Submissions>(device)),
         timestamps_(std::make_shared<Timestamps>(device)),
         upload_(*submissions_),
-        download_(*submissions_) {}
+        download_(*submissions_),
+        copy_kernel_(std::make_shared<CopyKernel>(device)) {}
 
   void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override {
     auto& memory = static_cast<Memory&>(to);
@@ -118,8 +122,8 @@ class Queue final : public QueueDriver {
     check_range("copy from", source, from_offset, bytes);
     if (bytes == 0) return;
     keep_error([&] {
-      target_commands().copy(range(target, to_offset, bytes, true),
-                             range(source, from_offset, bytes, false));
+      copy_kernel_->copy(target_commands(), range(target, to_offset, bytes, true),
+                         range(source, from_offset, bytes, false));
       submit_when_due();
     });
   }
@@ -148,7 +152,7 @@ class Queue final : public QueueDriver {
   void begin_recording() override {
     if (recording_)
       throw Error(ErrorCode::kInvalidArgument, "begin_recording: the queue is recording already");
-    recording_ = std::make_unique<Recording>(submissions_);
+    recording_ = std::make_unique<Recording>(submissions_, copy_kernel_);
   }
 
   std::unique_ptr<RecordingDriver> end_recording() override {
@@ -205,6 +209,7 @@ class Queue final : public QueueDriver {
   std::shared_ptr<Submissions> submissions_;
   std::shared_ptr<Timestamps> timestamps_;
   Staging upload_, download_;
+  std::shared_ptr<CopyKernel> copy_kernel_;
   std::unique_ptr<Recording> recording_;
   std::optional<Error> failure_;
 };

@@ -1,0 +1,23 @@
+// Large copies inside a device by a kernel, where the driver's own copy is slow.
+#pragma once
+
+#include <memory>
+
+#include "backends/vulkan/vulkan_commands.h"
+#include "backends/vulkan/vulkan_program.h"
+
+namespace prism::vulkan {
+
+class CopyKernel {
+ public:
+  explicit CopyKernel(LogicalDevice& device) : device_(device) {}
+
+  // Records the copy, by the kernel where that is faster and the ranges allow it.
+  void copy(Commands& commands, const Range& to, const Range& from);
+
+ private:
+  LogicalDevice& device_;
+  std::unique_ptr<Program> program_;
+};
+
+}  // namespace prism::vulkan
