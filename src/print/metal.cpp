@@ -51,16 +51,35 @@ std::vector<PreludeItem> instructions() {
       {"prism_pack_f16",
        f + "uint prism_pack_f16(float low, float high) {\n"
            "  return (uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16);\n}"},
-      {"prism_shuffle",
-       "template <uint size, class T> " + f +
-           "T prism_shuffle(T x, uint lane) { return simd_shuffle(x, (ushort)lane); }"},
-      {"prism_shuffle_xor",
-       "template <uint size, class T> " + f +
-           "T prism_shuffle_xor(T x, uint mask) { return simd_shuffle_xor(x, (ushort)mask); }"},
+      // 64-bit values have no shuffle of their own: they travel as two words.
+      {"prism_shuffle", "template <uint size, class T> " + f + R"(T prism_shuffle(T x, uint lane) {
+  return simd_shuffle(x, (ushort)lane);
+}
+template <uint size> )" + f +
+                            R"(ulong prism_shuffle(ulong x, uint lane) {
+  const uint2 words = as_type<uint2>(x);
+  return as_type<ulong>(uint2(simd_shuffle(words.x, (ushort)lane), simd_shuffle(words.y, (ushort)lane)));
+}
+template <uint size> )" + f +
+                            R"(long prism_shuffle(long x, uint lane) {
+  return as_type<long>(prism_shuffle<size>(as_type<ulong>(x), lane));
+})"},
+      {"prism_shuffle_xor", "template <uint size, class T> " + f +
+                                R"(T prism_shuffle_xor(T x, uint mask) {
+  return simd_shuffle_xor(x, (ushort)mask);
+}
+template <uint size> )" + f + R"(ulong prism_shuffle_xor(ulong x, uint mask) {
+  const uint2 words = as_type<uint2>(x);
+  return as_type<ulong>(uint2(simd_shuffle_xor(words.x, (ushort)mask), simd_shuffle_xor(words.y, (ushort)mask)));
+}
+template <uint size> )" + f + R"(long prism_shuffle_xor(long x, uint mask) {
+  return as_type<long>(prism_shuffle_xor<size>(as_type<ulong>(x), mask));
+})"},
   };
 }
 
-// Reductions are instructions; scans count lanes, which only the kernel's arguments know.
+// Reductions up to 32 bits are instructions; scans count lanes, which only the kernel's arguments
+// know.
 std::vector<PreludeItem> subgroup_functions() {
   std::vector<PreludeItem> items;
   const std::pair<const char*, const char*> kOps[] = {
@@ -73,6 +92,11 @@ std::vector<PreludeItem> subgroup_functions() {
     items.push_back(
         {text("prism_reduce_{op}"), text("template <uint size, class T> {f}T prism_reduce_{op}(T "
                                          "x) {{ return simd_{name}(x); }}")});
+    items.push_back({text("prism_reduce_wide_{op}"),
+                     text(R"(template <uint size, class T> {f}T prism_reduce_wide_{op}(T x) {{
+  for (uint mask = size / 2; mask > 0; mask /= 2) x = prism_combine_{op}(x, prism_shuffle_xor<size>(x, mask));
+  return x;
+}})")});
     items.push_back(
         {text("prism_inclusive_scan_{op}"),
          text(R"(template <uint size, class T> {f}T prism_inclusive_scan_{op}(T x, uint lane) {{
@@ -229,6 +253,13 @@ class MetalPrinter final : public CFamily {
     if (inst.op != Op::subgroup_scan) return text;
     text.pop_back();
     return text + ", prism_lane)";
+  }
+
+  std::string subgroup_function(const std::string& name, DType type) const override {
+    static const std::string kReduce = "prism_reduce_";
+    const bool wide = dtype_bytes(type) == 8 && name.rfind(kReduce, 0) == 0;
+    return CFamily::subgroup_function(wide ? kReduce + "wide_" + name.substr(kReduce.size()) : name,
+                                      type);
   }
 };
 

@@ -114,7 +114,7 @@ ShimLibrary compile_with_shim(const ir::Capabilities& capabilities,
   const std::string shim = (source_dir() / "tests" / "shim").string();
   std::vector<std::string> command = {compiler,
                                       "-std=c++20",
-                                      "-O1",
+                                      "-O0",
                                       "-w",
                                       "-shared",
                                       "-fPIC",
