@@ -12,8 +12,8 @@ namespace prism {
 
 // A printed kernel. Every dialect passes the buffers in binding order (pieces of a split buffer one
 // after another), then the params in order, each 32 bits; `params_as_block` says they travel as one
-// block of words (SPIR-V: push constants; WGSL: a uniform buffer, the last binding) rather than as
-// arguments.
+// block of words (SPIR-V: push constants; WGSL: a uniform buffer, the last binding; Metal: the last
+// buffer index) rather than as arguments.
 struct PrintedKernel {
   std::string entry;            // name of the entry point
   std::string text;             // empty for SPIR-V
