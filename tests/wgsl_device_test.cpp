@@ -2,9 +2,11 @@
 // interpreter.
 #include <algorithm>
 #include <cstring>
+#include <iostream>
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "dsl/dsl.h"
 #include "kernels/library.h"
 #include "lower/lower.h"
@@ -127,17 +129,29 @@ TEST_P(Wgsl, EveryOperationIsRight) {
 
 TEST_P(Wgsl, EveryKernelOfTheLibraryIsRight) {
   for (const Variant& variant : variants(library())) {
+    std::string too_large;
     for (const LibraryKernel& entry : kernel_library()) {
       const ir::Kernel kernel = entry.make();
       for (const KernelCase& one : entry.cases(1, true)) {
         Variant fitting = variant;
         fitting.launch.folded |= *std::max_element(one.groups.begin(), one.groups.end()) > 65535;
-        const Contents contents =
-            run(library(), kernel, fitting, {one.groups, one.params, one.buffers});
-        EXPECT_EQ(compare(one, kernel, contents), "")
-            << entry.name << " " << one.name << " at " << variant.name;
+        try {
+          const Contents contents =
+              run(library(), kernel, fitting, {one.groups, one.params, one.buffers});
+          EXPECT_EQ(compare(one, kernel, contents), "")
+              << entry.name << " " << one.name << " at " << variant.name;
+        } catch (const Error& error) {
+          if (error.code() != ErrorCode::kNotSupported) throw;
+          // A tile made for large cards may ask for more shared memory than WebGPU offers.
+          EXPECT_NE(std::string(error.what()).find("of shared memory"), std::string::npos)
+              << error.what();
+          too_large += " " + entry.name;
+          break;
+        }
       }
     }
+    if (!too_large.empty())
+      std::cout << variant.name << ": not enough shared memory for" << too_large << "\n";
   }
 }
 
