@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/vulkan/vulkan_backend.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "dsl/dsl.h"
 #include "lower/lower.h"
@@ -229,6 +230,42 @@ TEST_P(VulkanDevice, FmaRoundsOnceAndZerosKeepTheirSign) {
     wrong += z[i] != 0.0f || std::signbit(z[i]) != negative;
   }
   EXPECT_EQ(wrong, 0u);
+}
+
+TEST_P(VulkanDevice, PackedHalvesAreRoundedToNearestEven) {
+  const Compiled compiled = compile(kernel("pack", 64, [] {
+    auto a = in("a", f32);
+    auto y = out("y", u32);
+    auto z = out("z", f32);
+    auto i = global_id();
+    const Value packed = pack_f16(a.load(i * 2u, 2));
+    y[i] = packed;
+    z.store(i * 2u, unpack_f16(packed));
+  }));
+  std::mt19937 random(6);
+  std::vector<float> values(8192);
+  for (float& value : values) {
+    // Every size that has an f16, and beyond at both ends; often just half way between two.
+    value = std::ldexp(static_cast<float>(1 + random() % 8191) * 0x1p-13f,
+                       static_cast<int>(random() % 48) - 28);
+    if (random() % 2) value = -value;
+  }
+  values[0] = INFINITY;
+  values[1] = -0.0f;
+  values[2] = 65519.0f;
+  values[3] = 65520.0f;
+  auto a = device_->allocate(values.size() * 4), y = device_->allocate(values.size() * 2),
+       z = device_->allocate(values.size() * 4);
+  queue_->write(*a, 0, std::as_bytes(std::span(values)));
+  launch(compiled, {64, 1, 1}, {a.get(), y.get(), z.get()});
+  std::vector<uint16_t> halves(values.size());
+  std::vector<float> back(values.size());
+  queue_->read(*y, 0, std::as_writable_bytes(std::span(halves)));
+  queue_->read(*z, 0, std::as_writable_bytes(std::span(back)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(halves[i], f16_from_f32(values[i])) << values[i];
+    ASSERT_EQ(back[i], f32_from_f16(halves[i])) << values[i];
+  }
 }
 
 TEST_P(VulkanDevice, ReplaysWhatWasRecorded) {

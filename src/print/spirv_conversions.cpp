@@ -51,7 +51,7 @@ Id Emitter::conversion(const ir::Inst& inst) {
     case Op::pack_f16:
       return pack_f16(a);
     case Op::unpack_f16:
-      return unpack_f16(a);
+      return module_.glsl(Glsl::UnpackHalf2x16, type_id(inst.type), {a});
     case Op::pack_8:
       return pack_8(a);
     case Op::unpack_i8:
@@ -67,30 +67,41 @@ Id Emitter::conversion(const ir::Inst& inst) {
   }
 }
 
+// In integers, to nearest even. PackHalf2x16 rounds as it likes; and a conversion to f16 whose
+// result is unpacked again, as f16 arithmetic in f32 does, was seen to be dropped by a driver (an
+// H200's, 580).
 Id Emitter::pack_f16(Id value) {
+  const ir::Type pair{DType::u32, 2};
+  const Id words = type_id(pair), floats = type_id({DType::f32, 2});
+  const auto number = [&](uint32_t n) { return splat(module_.constant_u32(n), pair); };
+  const auto apply = [&](Code code, Id a, Id b) { return module_.emit(code, words, {a, b}); };
+  const auto choose = [&](Id condition, Id a, Id b) {
+    return module_.emit(Code::Select, words, {condition, a, b});
+  };
+  const Id bits = module_.emit(Code::Bitcast, words, {value});
+  const Id sign =
+      apply(Code::BitwiseAnd, apply(Code::ShiftRightLogical, bits, number(16)), number(0x8000));
+  const Id size = apply(Code::BitwiseAnd, bits, number(0x7fffffff));
+  // Below 2^-14 adding 0.5 moves the digits into place, and the adder rounds.
+  const Id half = splat(module_.constant(module_.float_type(32), 0x3f000000, 32), {DType::f32, 2});
+  const Id moved =
+      uncontracted(Code::FAdd, floats, {module_.emit(Code::Bitcast, floats, {size}), half});
+  const Id small =
+      apply(Code::ISub, module_.emit(Code::Bitcast, words, {moved}), number(0x3f000000));
+  const Id odd =
+      apply(Code::BitwiseAnd, apply(Code::ShiftRightLogical, size, number(13)), number(1));
+  const Id rebased = apply(Code::IAdd, apply(Code::ISub, size, number(0x38000000 - 0xfff)), odd);
+  const Id normal = apply(Code::ShiftRightLogical, rebased, number(13));
+  const Id finite = choose(compare(Op::lt, pair, size, number(0x38800000)), small, normal);
+  const Id not_finite =
+      choose(compare(Op::gt, pair, size, number(0x7f800000)), number(0x7e00), number(0x7c00));
+  const Id rounded = choose(compare(Op::lt, pair, size, number(0x47800000)), finite, not_finite);
+  const Id halves = apply(Code::BitwiseOr, sign, rounded);
   const Id u32 = module_.int_type(32);
-  if (capabilities_.math_f16) {
-    const Id halves = module_.emit(Code::FConvert, type_id({DType::f16, 2}), {value});
-    return module_.emit(Code::Bitcast, u32, {halves});
-  }
-  // PackHalf2x16 rounds as it likes. Rounded to 16 bits and back first, there is nothing left to
-  // round. The storage capability is enough for the two conversions.
-  if (capabilities_.storage_f16) {
-    module_.require(Capability::StorageBuffer16BitAccess);
-    const Id half = module_.vector_type(module_.float_type(16), 2);
-    const Id rounded = module_.emit(Code::FConvert, half, {value});
-    value = module_.emit(Code::FConvert, type_id({DType::f32, 2}), {rounded});
-  }
-  return module_.glsl(Glsl::PackHalf2x16, u32, {value});
-}
-
-Id Emitter::unpack_f16(Id word) {
-  const Id floats = type_id({DType::f32, 2});
-  if (!capabilities_.math_f16) return module_.glsl(Glsl::UnpackHalf2x16, floats, {word});
-  // Not UnpackHalf2x16: a driver was seen to drop the rounding of a value packed and unpacked
-  // again.
-  const Id halves = module_.emit(Code::Bitcast, type_id({DType::f16, 2}), {word});
-  return module_.emit(Code::FConvert, floats, {halves});
+  return module_.emit(Code::BitFieldInsert, u32,
+                      {module_.emit(Code::CompositeExtract, u32, {halves, 0}),
+                       module_.emit(Code::CompositeExtract, u32, {halves, 1}),
+                       module_.constant_u32(16), module_.constant_u32(16)});
 }
 
 Id Emitter::pack_8(Id value) {

@@ -57,7 +57,6 @@ class Emitter {
   Id conversion(const ir::Inst& inst);
   Id convert(Id from, ir::Type from_type, ir::Type to_type);
   Id pack_f16(Id value);
-  Id unpack_f16(Id word);
   Id pack_8(Id value);
   Id unpack_8(Id word, bool is_signed);
   Id dot4(const ir::Inst& inst, bool is_signed);

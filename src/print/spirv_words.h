@@ -48,7 +48,7 @@ enum class Code : uint32_t {
 enum class Glsl : uint32_t {
   RoundEven = 2, Trunc = 3, FAbs = 4, Floor = 8, Ceil = 9, Sin = 13, Cos = 14, Tanh = 21,
   Exp = 27, Log = 28, Exp2 = 29, Log2 = 30, Sqrt = 31, InverseSqrt = 32, Fma = 50,
-  PackHalf2x16 = 58, UnpackHalf2x16 = 62, FindUMsb = 75,
+  UnpackHalf2x16 = 62, FindUMsb = 75,
 };
 
 enum class Capability : uint32_t {
