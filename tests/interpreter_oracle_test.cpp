@@ -138,7 +138,14 @@ class Writer {
       case 1:
       case 2: variable() = expression(); break;
       case 3: kept_.push_back(variable()); break;
-      case 4: kept_.push_back(expression()); break;
+      case 4: {
+        Var& target = variable();
+        const Value next = expression() + 1u;
+        kept_.push_back(target);  // the old value, read after the new one was computed
+        if (below(2)) target = next;
+        else kept_.push_back(next);
+        break;
+      }
       case 5:
         if_(condition(), [&] { body(in_loop); if (in_loop && below(2)) break_(); }, [&] { if (below(2)) body(in_loop); });
         break;
