@@ -59,6 +59,13 @@ class Queue final : public QueueDriver {
         download_(*submissions_),
         copy_kernel_(std::make_shared<CopyKernel>(device)) {}
 
+  ~Queue() override {
+    try {
+      submissions_->wait_all();  // staging memory may be in use
+    } catch (const Error&) {     // nobody is left to tell
+    }
+  }
+
   void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override {
     auto& memory = static_cast<Memory&>(to);
     check_range("write", memory, offset, from.size());
@@ -140,12 +147,9 @@ class Queue final : public QueueDriver {
   }
 
   void wait() override {
-    if (failure_) {
-      const Error error = *failure_;
-      failure_.reset();
-      throw error;
-    }
-    submissions_->wait_all();
+    // All of it is over before anything is thrown: the caller may free what it used.
+    keep_error([&] { submissions_->wait_all(); });
+    throw_failure();
     device_.instance().throw_complaints();
   }
 
@@ -160,11 +164,7 @@ class Queue final : public QueueDriver {
       throw Error(ErrorCode::kInvalidArgument, "end_recording: the queue is not recording");
     std::unique_ptr<Recording> recording = std::move(recording_);
     recording->commands().end();
-    if (failure_) {  // what was recorded is not whole
-      const Error error = *failure_;
-      failure_.reset();
-      throw error;
-    }
+    throw_failure();  // what was recorded is not whole
     return recording;
   }
 
@@ -193,6 +193,12 @@ class Queue final : public QueueDriver {
     if (recording_) return;
     const uint32_t batch = submissions_->under_way() ? kBatchWhenBusy : kBatchWhenIdle;
     if (submissions_->commands().launches() >= batch) submissions_->submit();
+  }
+  void throw_failure() {
+    if (!failure_) return;
+    const Error error = *failure_;
+    failure_.reset();
+    throw error;
   }
   // A late failure waits for wait(); the caller's own mistakes do not.
   template <class Work>
