@@ -184,38 +184,30 @@ class OpenClPrinter final : public CFamily {
     };
     if (capabilities_.math_f16) items.push_back({"half half2 half4", extension("cl_khr_fp16")});
     append(items, vector_makers());
-    append(items,
-           {
-               {"prism_mul_high_u32",
-                f + "uint prism_mul_high_u32(uint a, uint b) { return mul_hi(a, b); }"},
-               {"prism_mul_high_i32",
-                f + "int prism_mul_high_i32(int a, int b) { return mul_hi(a, b); }"},
-               {"prism_popcount", f + "uint prism_popcount(uint x) { return popcount(x); }"},
-               {"prism_count_leading_zeros",
-                f + "uint prism_count_leading_zeros(uint x) { return clz(x); }"},
-               {"prism_dot4_i8", f + "int prism_dot4_i8(uint a, uint b, int c) { return "
-                                     "(int)((uint)dot_4x8packed_ss_int(a, b) + (uint)c); }"},
-               {"prism_dot4_u8", f + "uint prism_dot4_u8(uint a, uint b, uint c) { return "
-                                     "dot_4x8packed_uu_uint(a, b) + c; }"},
-               // Core OpenCL converts half only between memory and float. A pattern in a register
-               // goes by bits: through a private word NVIDIA's compiler loses it.
-               {"prism_f32_from_f16", f + R"(float prism_f32_from_f16(ushort x) {
-  const uint sign = (uint)(x & 0x8000) << 16, exponent = (x >> 10) & 31u, mantissa = x & 1023u;
-  const uint normal = ((exponent + 112u) << 23) | (mantissa << 13);
-  const uint tiny = as_uint((float)mantissa * 0x1p-24f);
-  return as_float(sign | (exponent == 0u ? tiny : exponent == 31u ? 0x7f800000u | (mantissa << 13) : normal));
-})"},
-               {"prism_f16_from_f32", f + R"(ushort prism_f16_from_f32(float x) {
-  const uint bits = as_uint(x), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-  const uint tiny = as_uint(as_float(magnitude) + 0.5f) - 0x3f000000u;
-  const uint normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-  const uint finite = magnitude < 0x38800000u ? tiny : normal;
-  return (ushort)(sign | (magnitude > 0x7f800000u ? 0x7e00u : magnitude >= 0x47800000u ? 0x7c00u : finite));
-})"},
-               {"prism_pack_f16",
-                f + "uint prism_pack_f16(float low, float high) { return "
-                    "(uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16); }"},
-           });
+    append(
+        items,
+        {
+            {"prism_mul_high_u32",
+             f + "uint prism_mul_high_u32(uint a, uint b) { return mul_hi(a, b); }"},
+            {"prism_mul_high_i32",
+             f + "int prism_mul_high_i32(int a, int b) { return mul_hi(a, b); }"},
+            {"prism_popcount", f + "uint prism_popcount(uint x) { return popcount(x); }"},
+            {"prism_count_leading_zeros",
+             f + "uint prism_count_leading_zeros(uint x) { return clz(x); }"},
+            {"prism_dot4_i8", f + "int prism_dot4_i8(uint a, uint b, int c) { return "
+                                  "(int)((uint)dot_4x8packed_ss_int(a, b) + (uint)c); }"},
+            {"prism_dot4_u8", f + "uint prism_dot4_u8(uint a, uint b, uint c) { return "
+                                  "dot_4x8packed_uu_uint(a, b) + c; }"},
+            // Core OpenCL converts half only between memory and float, so the pattern goes through
+            // a private word.
+            {"prism_f32_from_f16", f + "float prism_f32_from_f16(ushort x) { return vload_half(0, "
+                                       "(const __private half*)&x); }"},
+            {"prism_f16_from_f32", f + "ushort prism_f16_from_f32(float x) { ushort y; "
+                                       "vstore_half_rte(x, 0, (__private half*)&y); return y; }"},
+            {"prism_pack_f16",
+             f + "uint prism_pack_f16(float low, float high) { return "
+                 "(uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16); }"},
+        });
     append(items, bit_functions({kFunction, &kTable}, "as_uint", "as_float"));
     append(items, atomics(capabilities_.float_atomics));
     append(items, subgroup_functions("u32", "uint", true));
