@@ -232,6 +232,35 @@ TEST_P(VulkanDevice, FmaRoundsOnceAndZerosKeepTheirSign) {
   EXPECT_EQ(wrong, 0u);
 }
 
+TEST_P(VulkanDevice, WideFmaRoundsOnce) {
+  if (!capabilities().math_f64) GTEST_SKIP() << "no f64";
+  const Compiled compiled = compile(kernel("wide", 64, [] {
+    auto x = in("x", f64);
+    auto y = out("y", f64);
+    auto i = global_id();
+    y[i] = fma(x[i * 3u], x[i * 3u + 1u], x[i * 3u + 2u]);
+  }));
+  std::mt19937_64 random(7);
+  std::vector<double> x(3 * 4096), y(4096);
+  for (size_t i = 0; i < 4096; ++i) {
+    const auto value = [&] {
+      return std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 40) - 70);
+    };
+    x[3 * i] = value();
+    x[3 * i + 1] = value();
+    x[3 * i + 2] = i % 2 ? value() : -x[3 * i] * x[3 * i + 1];
+  }
+  x[0] = INFINITY;
+  x[3] = 1e300;
+  x[4] = 1e300;
+  auto from = device_->allocate(x.size() * 8), to = device_->allocate(y.size() * 8);
+  queue_->write(*from, 0, std::as_bytes(std::span(x)));
+  launch(compiled, {64, 1, 1}, {from.get(), to.get()});
+  queue_->read(*to, 0, std::as_writable_bytes(std::span(y)));
+  for (size_t i = 0; i < y.size(); ++i)
+    ASSERT_EQ(y[i], std::fma(x[3 * i], x[3 * i + 1], x[3 * i + 2])) << i;
+}
+
 TEST_P(VulkanDevice, PackedHalvesAreRoundedToNearestEven) {
   const Compiled compiled = compile(kernel("pack", 64, [] {
     auto a = in("a", f32);

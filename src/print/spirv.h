@@ -24,7 +24,7 @@ inline constexpr uint32_t kDenormals64 = 1u << 8;
 inline constexpr uint32_t kInt8 = 1u << 9;
 inline constexpr uint32_t kInt16 = 1u << 10;
 
-// Fma rounds once. Without it fma is computed in twice the width.
+// Fma rounds once. Without it fma is computed exactly and rounded, in some twenty operations.
 inline constexpr uint32_t kFusedMultiplyAdd = 1u << 12;
 
 // The driver takes liberties with zeros it knows (x * 0 is 0, x + 0 is x): hide them from it.

@@ -48,7 +48,13 @@ class Emitter {
   Id select(Id condition, ir::Type condition_type, ir::Type type, Id if_true, Id if_false);
 
   // --- to the last bit (spirv_exact.cpp)
+  struct Pair {
+    Id high = 0, low = 0;
+  };
   Id fma(const ir::Inst& inst);
+  Pair two_sum(Id a, Id b, Id type);
+  Pair two_product(Id a, Id b, ir::Type type);
+  Id odd_sum(Id a, Id b, ir::Type type);
   void note_opaque(const ir::Inst& inst);
   Id hidden(ir::Value v);
   Id with_launch_zero(Id id, ir::Type type);

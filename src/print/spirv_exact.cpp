@@ -66,51 +66,92 @@ Id Emitter::with_launch_zero(Id id, ir::Type type) {
                       {module_.emit(Code::BitwiseOr, type_id(bits), {word, zero})});
 }
 
-// In twice the width the product is exact. The sum is rounded to odd (its last bit set when
-// anything was lost), so that rounding it once more to the narrow type gives what one rounding of
-// the exact value gives.
-Id Emitter::fma(const ir::Inst& inst) {
-  const ir::Type type = inst.type;
-  const bool half = type.element == DType::f16;
-  const bool can_widen =
-      half || (type.element == DType::f32 && capabilities_.math_f64 && capabilities_.math_i64);
-  if (has(kFusedMultiplyAdd) || !can_widen)
-    return module_.glsl(Glsl::Fma, type_id(type),
-                        {hidden(inst.args[0]), hidden(inst.args[1]), hidden(inst.args[2])});
-  const ir::Type wide{half ? DType::f32 : DType::f64, type.lanes};
-  const ir::Type bits{half ? DType::u32 : DType::u64, type.lanes};
-  const Id wide_id = type_id(wide), bits_id = type_id(bits),
-           bool_id = type_id({DType::b1, type.lanes});
-  const Id a = convert(value(inst.args[0]), type, wide),
-           b = convert(value(inst.args[1]), type, wide);
-  const Id c = convert(hidden(inst.args[2]), type, wide);
-  const Id product = uncontracted(Code::FMul, wide_id, {a, b});
-  const Id sum = uncontracted(Code::FAdd, wide_id, {product, c});
+// high + low is exactly a + b (Knuth).
+Emitter::Pair Emitter::two_sum(Id a, Id b, Id type) {
+  const Id high = uncontracted(Code::FAdd, type, {a, b});
+  const Id part = uncontracted(Code::FSub, type, {high, a});
+  const Id rest = uncontracted(Code::FSub, type, {high, part});
+  const Id low = uncontracted(
+      Code::FAdd, type,
+      {uncontracted(Code::FSub, type, {a, rest}), uncontracted(Code::FSub, type, {b, part})});
+  return {high, low};
+}
 
-  // What the sum lost, exactly (Knuth's two-sum).
-  const Id part = uncontracted(Code::FSub, wide_id, {sum, product});
-  const Id rest = uncontracted(Code::FSub, wide_id, {sum, part});
-  const Id lost = uncontracted(Code::FAdd, wide_id,
-                               {uncontracted(Code::FSub, wide_id, {product, rest}),
-                                uncontracted(Code::FSub, wide_id, {c, part})});
+// high + low is exactly a * b (Dekker): each factor in two halves whose products fit.
+Emitter::Pair Emitter::two_product(Id a, Id b, ir::Type type) {
+  const Id id = type_id(type);
+  const bool wide = type.element == DType::f64;
+  // 2^27 + 1 and 2^12 + 1: half the digits.
+  const uint64_t splitter = wide ? 0x41a0000002000000 : 0x45800800;
+  const Id factor =
+      splat(module_.constant(scalar_id(type.element), splitter, wide ? 64 : 32), type);
+  const auto split = [&](Id x) -> Pair {
+    const Id scaled = uncontracted(Code::FMul, id, {factor, x});
+    const Id high =
+        uncontracted(Code::FSub, id, {scaled, uncontracted(Code::FSub, id, {scaled, x})});
+    return {high, uncontracted(Code::FSub, id, {x, high})};
+  };
+  const Pair x = split(a), y = split(b);
+  const auto times = [&](Id p, Id q) { return uncontracted(Code::FMul, id, {p, q}); };
+  const Id high = times(a, b);
+  Id left = uncontracted(Code::FSub, id, {high, times(x.high, y.high)});
+  left = uncontracted(Code::FSub, id, {left, times(x.low, y.high)});
+  left = uncontracted(Code::FSub, id, {left, times(x.high, y.low)});
+  return {high, uncontracted(Code::FSub, id, {times(x.low, y.low), left})};
+}
 
+// a + b rounded to odd: cut off, and its last bit set when anything was lost. Rounding that once
+// more to fewer digits gives what one rounding of the exact sum gives.
+Id Emitter::odd_sum(Id a, Id b, ir::Type type) {
+  const Id id = type_id(type), bool_id = type_id({DType::b1, type.lanes});
+  const bool wide = type.element == DType::f64;
+  const ir::Type bits{wide ? DType::u64 : DType::u32, type.lanes};
+  const Id bits_id = type_id(bits);
+  const Pair sum = two_sum(a, b, id);
   // Ordered comparisons: of an infinity nothing was lost, though the difference is NaN.
-  const Id zero = module_.zero(wide_id);
-  const Id above = compare(Op::gt, wide, lost, zero), below = compare(Op::lt, wide, lost, zero);
+  const Id zero = module_.zero(id);
+  const Id above = compare(Op::gt, type, sum.low, zero),
+           below = compare(Op::lt, type, sum.low, zero);
   const Id inexact = module_.emit(Code::LogicalOr, bool_id, {above, below});
   const Id larger =
-      module_.emit(Code::LogicalEqual, bool_id, {above, compare(Op::gt, wide, sum, zero)});
-  const uint32_t width = half ? 32 : 64;
-  const Id one = splat(module_.constant(scalar_id(bits.element), 1, width), bits);
-  const Id minus_one = splat(module_.constant(scalar_id(bits.element), ~uint64_t{0}, width), bits);
-  const Id word = module_.emit(Code::Bitcast, bits_id, {sum});
-  const Id last = module_.emit(Code::BitwiseAnd, bits_id, {word, one});
+      module_.emit(Code::LogicalEqual, bool_id, {above, compare(Op::gt, type, sum.high, zero)});
+  const auto number = [&](uint64_t n) {
+    return splat(module_.constant(scalar_id(bits.element), n, wide ? 64 : 32), bits);
+  };
+  const Id word = module_.emit(Code::Bitcast, bits_id, {sum.high});
+  const Id last = module_.emit(Code::BitwiseAnd, bits_id, {word, number(1)});
   const Id even = compare(Op::eq, bits, last, module_.zero(bits_id));
   const Id adjust = module_.emit(Code::LogicalAnd, bool_id, {inexact, even});
-  const Id step = module_.emit(Code::Select, bits_id, {larger, one, minus_one});
+  const Id step = module_.emit(Code::Select, bits_id, {larger, number(1), number(~uint64_t{0})});
   const Id moved = module_.emit(Code::IAdd, bits_id, {word, step});
   const Id odd = module_.emit(Code::Select, bits_id, {adjust, moved, word});
-  return convert(module_.emit(Code::Bitcast, wide_id, {odd}), wide, type);
+  return module_.emit(Code::Bitcast, id, {odd});
+}
+
+Id Emitter::fma(const ir::Inst& inst) {
+  const ir::Type type = inst.type;
+  const Id id = type_id(type);
+  const Id a = hidden(inst.args[0]), b = hidden(inst.args[1]), c = hidden(inst.args[2]);
+  const bool no_words = type.element == DType::f64 && !capabilities_.math_i64;
+  if (has(kFusedMultiplyAdd) || no_words) return module_.glsl(Glsl::Fma, id, {a, b, c});
+  if (type.element == DType::f16 ||
+      (type.element == DType::f32 && capabilities_.math_f64 && capabilities_.math_i64)) {
+    // In twice the width the product is exact.
+    const ir::Type wide{type.element == DType::f16 ? DType::f32 : DType::f64, type.lanes};
+    const Id product =
+        uncontracted(Code::FMul, type_id(wide), {convert(a, type, wide), convert(b, type, wide)});
+    return convert(odd_sum(product, convert(c, type, wide), wide), wide, type);
+  }
+  // Boldo and Melquiond's way with the numbers there are: product and sum in two parts each, the
+  // rest rounded to odd.
+  const Pair product = two_product(a, b, type);
+  const Pair low = two_sum(c, product.low, id);
+  const Pair high = two_sum(product.high, low.high, id);
+  const Id rest = odd_sum(low.low, high.low, type);
+  const Id exact = uncontracted(Code::FAdd, id, {high.high, rest});
+  // Infinities, NaN and factors too large to split come out as NaN: there the plain way is right.
+  const Id plain = uncontracted(Code::FAdd, id, {product.high, c});
+  return module_.emit(Code::Select, id, {compare(Op::eq, type, exact, exact), exact, plain});
 }
 
 }  // namespace prism::spirv

@@ -127,60 +127,27 @@ Id Emitter::arithmetic(const ir::Inst& inst) {
 }
 
 Id Emitter::math(const ir::Inst& inst) {
-  Glsl function;
-  bool only_32_bits = true;
-  switch (inst.op) {
-    case Op::floor:
-      function = Glsl::Floor;
-      only_32_bits = false;
-      break;
-    case Op::ceil:
-      function = Glsl::Ceil;
-      only_32_bits = false;
-      break;
-    case Op::trunc:
-      function = Glsl::Trunc;
-      only_32_bits = false;
-      break;
-    case Op::round_even:
-      function = Glsl::RoundEven;
-      only_32_bits = false;
-      break;
-    case Op::sqrt:
-      function = Glsl::Sqrt;
-      only_32_bits = false;
-      break;
-    case Op::rsqrt:
-      function = Glsl::InverseSqrt;
-      only_32_bits = false;
-      break;
-    case Op::exp:
-      function = Glsl::Exp;
-      break;
-    case Op::exp2:
-      function = Glsl::Exp2;
-      break;
-    case Op::log:
-      function = Glsl::Log;
-      break;
-    case Op::log2:
-      function = Glsl::Log2;
-      break;
-    case Op::sin:
-      function = Glsl::Sin;
-      break;
-    case Op::cos:
-      function = Glsl::Cos;
-      break;
-    case Op::tanh:
-      function = Glsl::Tanh;
-      break;
-    default:
-      return 0;
+  struct Row {
+    Op op;
+    Glsl function;
+    bool has_64_bits;
+  };
+  static constexpr Row kRows[] = {
+      {Op::floor, Glsl::Floor, true}, {Op::ceil, Glsl::Ceil, true},
+      {Op::trunc, Glsl::Trunc, true}, {Op::round_even, Glsl::RoundEven, true},
+      {Op::sqrt, Glsl::Sqrt, true},   {Op::rsqrt, Glsl::InverseSqrt, true},
+      {Op::exp, Glsl::Exp, false},    {Op::exp2, Glsl::Exp2, false},
+      {Op::log, Glsl::Log, false},    {Op::log2, Glsl::Log2, false},
+      {Op::sin, Glsl::Sin, false},    {Op::cos, Glsl::Cos, false},
+      {Op::tanh, Glsl::Tanh, false},
+  };
+  for (const Row& row : kRows) {
+    if (row.op != inst.op) continue;
+    if (!row.has_64_bits && inst.type.element == DType::f64)
+      fail(inst, "GLSL.std.450 computes it in 16 and 32 bits only; compute it in f32");
+    return module_.glsl(row.function, type_id(inst.type), {value(inst.args[0])});
   }
-  if (only_32_bits && inst.type.element == DType::f64)
-    fail(inst, "GLSL.std.450 computes it in 16 and 32 bits only; compute it in f32");
-  return module_.glsl(function, type_id(inst.type), {value(inst.args[0])});
+  return 0;
 }
 
 // Bit-field instructions take one offset and one count for a whole vector; the language takes one a
