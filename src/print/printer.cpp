@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "print/c_family.h"
+#include "print/spirv.h"
 
 namespace prism {
 
@@ -116,6 +117,8 @@ Capabilities typical_capabilities(const std::string& dialect) {
     subgroups({8, 16, 32}, 16);
     c.shared_bytes = 64 << 10;
   } else if (dialect == "spirv") {
+    c.dialect_level = spirv::kRoundEven16 | spirv::kRoundEven32 | spirv::kPreserve16 |
+                      spirv::kPreserve32 | spirv::kInt8 | spirv::kInt16 | spirv::kFusedMultiplyAdd;
     c.math_f16 = true;
     c.max_groups = {65535, 65535, 65535};
     subgroups({32}, 32);

@@ -72,17 +72,29 @@ Parsed printed(const Kernel& kernel, const ir::Capabilities& capabilities = vulk
 }
 
 TEST(SpirvPrinter, FloatArithmeticIsNeverContracted) {
-  const Parsed p = printed(kernel("k", 64, [] {
+  const Kernel arithmetic = kernel("k", 64, [] {
     auto a = in("a", f32);
     auto y = out("y", f32);
     Value x = a[local_id()];
     y[local_id()] = x * x + x - fma(x, x, x) / x;
-  }));
-  EXPECT_EQ(p.version, spirv::kVersion13);
-  const size_t operations =
-      p.count(Code::FMul) + p.count(Code::FAdd) + p.count(Code::FSub) + p.count(Code::FDiv);
-  EXPECT_EQ(operations, 4u);
-  EXPECT_EQ(p.decorated(spirv::Decoration::NoContraction), operations);
+  });
+  ir::Capabilities capabilities = vulkan();
+  const auto operations = [](const Parsed& p) {
+    return p.count(Code::FMul) + p.count(Code::FAdd) + p.count(Code::FSub) + p.count(Code::FDiv);
+  };
+  capabilities.dialect_level = spirv::kFusedMultiplyAdd;
+  const Parsed fused = printed(arithmetic, capabilities);
+  EXPECT_EQ(fused.version, spirv::kVersion13);
+  EXPECT_EQ(operations(fused), 4u);
+  EXPECT_EQ(fused.count(Code::ExtInst), 1u);
+  EXPECT_EQ(fused.decorated(spirv::Decoration::NoContraction), 4u);
+
+  // Where the driver's own fma may round twice there is none.
+  capabilities.dialect_level = 0;
+  const Parsed apart = printed(arithmetic, capabilities);
+  EXPECT_GT(operations(apart), 4u);
+  EXPECT_EQ(apart.count(Code::ExtInst), 0u);
+  EXPECT_EQ(apart.decorated(spirv::Decoration::NoContraction), operations(apart));
 }
 
 TEST(SpirvPrinter, OnlyBuffersSeenTwoWaysAreAliased) {
