@@ -30,6 +30,11 @@ fresh() {
   write backends/one/one.h '#include "ir/b.h"'
 }
 
+# The sources themselves.
+for script in check_includes.py check_vendor_names.py check_environment.py; do
+  "$source/scripts/$script" >"$place/log" || complain "$(cat "$place/log")"
+done
+
 fresh
 "$source/scripts/check_includes.py" "$place/tree" >/dev/null || complain "a sound tree was refused by check_includes.py"
 "$source/scripts/check_vendor_names.py" "$place/tree" >/dev/null || complain "a sound tree was refused by check_vendor_names.py"

@@ -1,38 +1,19 @@
-// The copy kernel and when it is used.
+// When the copy kernel is used.
 #include "backends/vulkan/vulkan_copy.h"
 
 #include <algorithm>
 #include <array>
 
-#include "dsl/dsl.h"
+#include "kernels/backend_kernels.h"
 #include "lower/lower.h"
 
 namespace prism::vulkan {
 namespace {
 
-constexpr uint32_t kLanes = 256;
-constexpr uint32_t kUnits = 4;  // 16-byte units a lane moves, so that several loads are under way
 constexpr uint64_t kUnitBytes = 16;
 constexpr uint64_t kLeast = 64 << 10;  // below, a launch costs what is gained
 constexpr uint64_t kPiece =
     1 << 30;  // within every device's binding limit but the weakest, see copy()
-
-Kernel copy_units() {
-  using namespace dsl;
-  return kernel("copy_units", kLanes, [] {
-    auto from = in("from", u32);
-    auto to = out("to", u32);
-    auto count = param("count", u32);
-    const Value first = group_id() * (kLanes * kUnits) + local_id();
-    std::vector<Value> place, unit;
-    for (uint32_t k = 0; k < kUnits; ++k) {
-      place.push_back(first + k * kLanes);
-      unit.push_back(from.load_words_if(place[k] < count, place[k] * 4u, 4, 4));
-    }
-    for (uint32_t k = 0; k < kUnits; ++k)
-      if_(place[k] < count, [&] { to.store_words(place[k] * 4u, unit[k], 4); });
-  });
-}
 
 }  // namespace
 
@@ -60,7 +41,7 @@ void CopyKernel::copy(Commands& commands, const Range& to, const Range& from) {
         VkDescriptorBufferInfo{to.buffer, ranges[1].begin, now}};
     const uint32_t units = static_cast<uint32_t>(now / kUnitBytes);
     commands.dispatch(*program_, ranges, buffers, std::span(&units, 1),
-                      {(units + kLanes * kUnits - 1) / (kLanes * kUnits), 1, 1});
+                      {(units + kCopyLanes * kCopyUnits - 1) / (kCopyLanes * kCopyUnits), 1, 1});
   }
   if (whole < bytes)
     commands.copy({to.buffer, to.begin + whole, to.end, true},

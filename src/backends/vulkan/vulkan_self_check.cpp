@@ -8,7 +8,7 @@
 #include "backends/vulkan/vulkan_program.h"
 #include "backends/vulkan/vulkan_queue.h"
 #include "base/cache.h"
-#include "kernels/probes.h"
+#include "kernels/backend_kernels.h"
 #include "print/spirv.h"
 
 namespace prism::vulkan {

@@ -1,0 +1,35 @@
+// Builds the kernels that backends run for themselves.
+#include "kernels/backend_kernels.h"
+
+#include <vector>
+
+#include "dsl/dsl.h"
+
+namespace prism {
+
+ir::Kernel fma_probe() {
+  using namespace dsl;
+  return kernel("check_fma", 32, [] {
+    auto x = inout("x", f32);
+    if_(local_id() == 0u, [&] { x[3u] = fma(x[0u], x[1u], x[2u]); });
+  });
+}
+
+ir::Kernel copy_units() {
+  using namespace dsl;
+  return kernel("copy_units", kCopyLanes, [] {
+    auto from = in("from", u32);
+    auto to = out("to", u32);
+    auto count = param("count", u32);
+    const Value first = group_id() * (kCopyLanes * kCopyUnits) + local_id();
+    std::vector<Value> place, unit;
+    for (uint32_t k = 0; k < kCopyUnits; ++k) {
+      place.push_back(first + k * kCopyLanes);
+      unit.push_back(from.load_words_if(place[k] < count, place[k] * 4u, 4, 4));
+    }
+    for (uint32_t k = 0; k < kCopyUnits; ++k)
+      if_(place[k] < count, [&] { to.store_words(place[k] * 4u, unit[k], 4); });
+  });
+}
+
+}  // namespace prism

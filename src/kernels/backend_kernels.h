@@ -1,0 +1,20 @@
+// Kernels that backends run for themselves: to find out what a driver does not say, or to do what
+// it does slowly.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/kernel.h"
+
+namespace prism {
+
+// One group: x[3] = fma(x[0], x[1], x[2]).
+ir::Kernel fma_probe();
+
+// to[i] = from[i] for `count` units of 16 bytes. A group of kCopyLanes lanes moves kCopyLanes *
+// kCopyUnits of them: several loads of a lane are under way at once.
+inline constexpr uint32_t kCopyLanes = 256;
+inline constexpr uint32_t kCopyUnits = 4;
+ir::Kernel copy_units();
+
+}  // namespace prism
