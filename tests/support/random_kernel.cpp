@@ -216,7 +216,7 @@ class Generator {
     const uint32_t lanes = random_.one_of({1u, 1u, 2u, 4u});
     const Value at = lanes == 1 && random_.chance(40) ? first + (values_.any(u32) & (kOwnSlots - 1))
                                                       : first + random_.below(kOwnSlots / lanes) * lanes;
-    const Value value = values_.any({type, static_cast<uint8_t>(lanes)});
+    const Value value = RandomValues::plain_zero(values_.any({type, static_cast<uint8_t>(lanes)}));
     if (random_.chance(75)) return output.array.store(at, value);
     const Value wanted = values_.any(b1);
     output.array.store_if(wanted, select(wanted, at, constant(u32, 0xffffff00u)), value);
@@ -401,7 +401,10 @@ class Generator {
   std::pair<ReduceOp, Value> reducible() {
     switch (random_.below(5)) {
       case 0: return {ReduceOp::add, cast(f32, values_.any(u32) & 0xffu)};
-      case 1: return {random_.one_of({ReduceOp::min, ReduceOp::max}), values_.any(f32) + 0.0f};  // -0 and 0 are one
+      case 1: {  // which of -0 and 0 is less depends on the order
+        const Value value = RandomValues::plain_zero(values_.any(f32));
+        return {random_.one_of({ReduceOp::min, ReduceOp::max}), value};
+      }
       case 2: return {random_.one_of({ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}), values_.any(b1)};
       default: return {static_cast<ReduceOp>(random_.below(6)), values_.any(wide_ && random_.chance(30) ? random_.one_of({i64, u64}) : random_.one_of({u32, i32}))};
     }
@@ -449,8 +452,8 @@ class Generator {
     for (const auto& variable : variables_) sum = sum * 31u + values_.word_of(*variable);
     const Value first = Value(own_) * kOwnSlots;
     outputs_[0].array.store(first, sum);
-    outputs_[1].array.store(first, values_.any(f32));
-    outputs_[2].array.store(first, values_.any(widened(outputs_[2].array.element())));
+    outputs_[1].array.store(first, RandomValues::plain_zero(values_.any(f32)));
+    outputs_[2].array.store(first, RandomValues::plain_zero(values_.any(widened(outputs_[2].array.element()))));
   }
 
   RandomProgram program_;

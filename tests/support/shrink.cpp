@@ -9,11 +9,18 @@
 namespace prism::test {
 namespace {
 
-// Takes away the statement that `countdown` reaches zero at; yields stay, since a block without one is broken.
+// Statements, and what clean-up keeps though nobody reads its result. Yields stay: a block without one is broken.
+bool removable(const ir::Inst& inst) {
+  if (inst.op == ir::Op::yield || inst.op == ir::Op::wait_previous) return false;
+  return inst.result == ir::kNone || inst.op == ir::Op::atomic ||
+         (inst.op >= ir::Op::subgroup_reduce && inst.op <= ir::Op::group_reduce);
+}
+
+// Takes away the statement that `countdown` reaches zero at.
 bool remove_at(ir::Block& block, int& countdown) {
   for (size_t i = 0; i < block.body.size(); ++i) {
     ir::Inst& inst = block.body[i];
-    if (inst.result == ir::kNone && inst.op != ir::Op::yield && inst.op != ir::Op::wait_previous && countdown-- == 0) {
+    if (removable(inst) && countdown-- == 0) {
       block.body.erase(block.body.begin() + static_cast<std::ptrdiff_t>(i));
       return true;
     }
@@ -57,11 +64,11 @@ ir::Kernel shrink(const ir::Kernel& kernel, const std::function<bool(const ir::K
       ir::Kernel candidate = best;
       int countdown = at;
       if (!cut(candidate.body, countdown)) break;
-      --tries;
       bool wrong = false;
       try {
         candidate = without_dead_values(candidate);
         ir::verify(candidate);
+        --tries;
         wrong = still_wrong(candidate);
       } catch (const std::exception&) {
         wrong = false;
