@@ -78,8 +78,9 @@ Id Emitter::arithmetic(const ir::Inst& inst) {
   const Id type = inst.type.lanes ? type_id(inst.type) : 0;
   const bool floating = is_float(inst.type.element);
   const bool is_signed = is_signed_int(inst.type.element);
-  const bool exact =
-      inst.op == Op::add || inst.op == Op::sub || inst.op == Op::mul || inst.op == Op::div;
+  // min and max too: a driver may take max(-x, 0) for -min(x, 0).
+  const bool exact = inst.op == Op::add || inst.op == Op::sub || inst.op == Op::mul ||
+                     inst.op == Op::div || inst.op == Op::min || inst.op == Op::max;
   const auto operand = [&](size_t i) {
     return inst.args.size() <= i ? 0 : exact ? hidden(inst.args[i]) : value(inst.args[i]);
   };

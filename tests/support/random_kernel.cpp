@@ -216,7 +216,7 @@ class Generator {
     const uint32_t lanes = random_.one_of({1u, 1u, 2u, 4u});
     const Value at = lanes == 1 && random_.chance(40) ? first + (values_.any(u32) & (kOwnSlots - 1))
                                                       : first + random_.below(kOwnSlots / lanes) * lanes;
-    const Value value = RandomValues::plain_zero(values_.any({type, static_cast<uint8_t>(lanes)}));
+    const Value value = values_.any({type, static_cast<uint8_t>(lanes)});
     if (random_.chance(75)) return output.array.store(at, value);
     const Value wanted = values_.any(b1);
     output.array.store_if(wanted, select(wanted, at, constant(u32, 0xffffff00u)), value);
@@ -452,8 +452,8 @@ class Generator {
     for (const auto& variable : variables_) sum = sum * 31u + values_.word_of(*variable);
     const Value first = Value(own_) * kOwnSlots;
     outputs_[0].array.store(first, sum);
-    outputs_[1].array.store(first, RandomValues::plain_zero(values_.any(f32)));
-    outputs_[2].array.store(first, RandomValues::plain_zero(values_.any(widened(outputs_[2].array.element()))));
+    outputs_[1].array.store(first, values_.any(f32));
+    outputs_[2].array.store(first, values_.any(widened(outputs_[2].array.element())));
   }
 
   RandomProgram program_;

@@ -44,8 +44,7 @@ class RandomValues {
   ir::Type any_type();
   dsl::Value word_of(dsl::Value value);  // u32 that depends on every bit
   static dsl::Value tame(dsl::Value value, dsl::Value otherwise);
-  // -0 becomes 0: devices do not keep the sign of every zero (llvmpipe takes x * 0 for 0 and max(-x, 0) for -min(x, 0)),
-  // so wherever bits come to light it must not show.
+  // f32 with -0 made 0, for what depends on the order of lanes otherwise.
   static dsl::Value plain_zero(dsl::Value value);
 
   struct Mark {
@@ -63,8 +62,6 @@ class RandomValues {
   dsl::Value integer(ir::Type type);
   dsl::Value word_operation();
   dsl::Value floating(ir::Type type);
-  // A fused product and sum whose product is exact, so that devices that round it first (llvmpipe) give the same.
-  dsl::Value fused(ir::Type type);
   dsl::Value truth(uint8_t lanes);
   dsl::Value converted(ir::Type type);
 
