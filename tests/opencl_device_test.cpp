@@ -2,6 +2,8 @@
 // implement.
 #include "backends/opencl/opencl_backend.h"
 
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -466,6 +468,30 @@ TEST_P(OpenClDevice, QueuesOfTwoThreadsShareAProgram) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, (std::vector<int>{0, 0}));
+}
+
+// Intel's compiler for CPUs gives lanes the value of another subgroup unless it is printed in another way.
+TEST_P(OpenClDevice, ANegatedValueLivesAcrossABarrier) {
+  const ir::Kernel k = lowered(kernel("negated", 64, [] {
+    auto x = in("x", f32);
+    auto y = out("y", f32);
+    auto i = global_id();
+    const Value value = x[i];
+    barrier();
+    const Value negated = -value;
+    barrier();
+    y[i] = abs(negated) + max(negated, value);
+  }));
+  auto program = device().compile(k);
+  auto queue = device().make_queue();
+  std::vector<uint32_t> values(128);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = std::bit_cast<uint32_t>((static_cast<float>(i % 3) - 1.0f) * static_cast<float>(i));
+  auto x = upload(*queue, values), y = upload(*queue, values);
+  launch(*queue, *program, k, 2, {whole(*x), whole(*y)}, {});
+  const std::vector<uint32_t> result = download(*queue, *y);
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_EQ(std::bit_cast<float>(result[i]), std::abs(std::bit_cast<float>(values[i])) * 2) << i;
 }
 
 TEST_P(OpenClDevice, CompilesEveryOperation) {

@@ -51,7 +51,7 @@ uint64_t seed() {
 uint32_t program_count() { return static_cast<uint32_t>(number_from("PRISM_RANDOM_COUNT", 2000)); }
 
 // At least this many run on every device, however slow its compiler is.
-constexpr uint32_t kLeastOnADevice = 300;
+constexpr uint32_t kLeastOnADevice = 200;
 
 // Runs a kernel somewhere; what comes back must be what the interpreter gives.
 using Runner = std::function<Contents(const ir::Kernel&, const Launch&)>;
@@ -312,6 +312,9 @@ Contents on_device(const Device& device, const ir::Kernel& kernel, const Launch&
 }
 
 TEST(RandomKernels, EveryDeviceGivesTheSame) {
+  // PoCL 3.1 marks the loop over a group's lanes as free of dependences, and LLVM 14 then mixes up values that live
+  // across barriers (one program in forty): this way it makes plain loops.
+  setenv("POCL_WORK_GROUP_METHOD", "workitemloops", 0);
   const double most_seconds = static_cast<double>(number_from("PRISM_RANDOM_SECONDS", 100));
   std::vector<std::thread> threads;
   for (const BackendReport& backend : discover_backends()) {

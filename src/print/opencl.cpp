@@ -174,6 +174,12 @@ class OpenClPrinter final : public CFamily {
     std::vector<PreludeItem> items = {
         {"", "#pragma OPENCL FP_CONTRACT OFF"},
         {"double double2 double4", extension("cl_khr_fp64")},
+        // One compiler loses a negated value that lives across a barrier; its backend says so.
+        {"prism_negate", R"(#ifdef PRISM_NEGATE_BY_COPYSIGN
+#define prism_negate(x) copysign((x), -(x))
+#else
+#define prism_negate(x) (-(x))
+#endif)"},
         {"prism_subgroup_size",
          extension("cl_khr_subgroups") + "\n" + extension("cl_intel_subgroups") + R"(
 #ifdef cl_intel_required_subgroup_size
@@ -269,6 +275,11 @@ class OpenClPrinter final : public CFamily {
     return fmt::format("as_{}({})", value_type(to), text);
   }
 
+  std::string operation(const ir::Inst& inst, DType result, DType argument,
+                        const std::vector<std::string>& args) override {
+    if (inst.op == Op::neg && is_float(argument)) return fmt::format("prism_negate({})", args[0]);
+    return CFamily::operation(inst, result, argument, args);
+  }
   std::string vector_type(Type type) const override { return vector_name(type); }
   std::string make_vector(Type type, const std::vector<std::string>& lanes) const override {
     return fmt::format("prism_make_{}({})", vector_name(type), fmt::join(lanes, ", "));
