@@ -39,9 +39,9 @@ std::string multiply_function(const std::string& f, const char* name, const char
 }
 
 std::string load_function(const std::string& f, const char* name, const char* modifier) {
-  return fmt::format(R"({}void {}(unsigned (&x)[4], const void* row) {{
+  return fmt::format(R"(template <class T> {}void {}(unsigned (&x)[4], const T* array, unsigned index) {{
   asm volatile("ldmatrix.sync.aligned.m8n8.x4{}.shared.b16 {{%0, %1, %2, %3}}, [%4];"
-               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(prism_shared_address(row)) : "memory");
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(prism_shared_address(array, index)) : "memory");
 }})",
                      f, name, modifier);
 }
@@ -238,7 +238,7 @@ bool CudaPrinter::load_by_matrix(const Inst& inst, const std::string& index,
                     middle = "((threadIdx.x >> 3) & 1u)";
   const bool plain =
       is_a == along_k;  // rows: lanes 0-15 one after another, then the other half of the line
-  line(fmt::format("prism_load_matrix{}({}, &{}[{} + {} * {} + {} * {}u]);",
+  line(fmt::format("prism_load_matrix{}({}, {}, {} + {} * {} + {} * {}u);",
                    along_k ? "" : "_transposed", fragment_names_[inst.object],
                    memory_names_[inst.object2], index, plain ? low : low8, stride,
                    plain ? high : middle, row));

@@ -114,14 +114,17 @@ inline void prism_async_copy_bytes(void* to, const void* from, unsigned bytes, b
     shim::machine.failure = "an async copy is not aligned to its size";
   shim::current().open.push_back({to, from, bytes, copies});
 }
-inline void prism_async_copy_4(void* to, const void* from, bool copies) {
-  prism_async_copy_bytes(to, from, 4, copies);
+template <class T>
+void prism_async_copy_4(T* to, unsigned index, const void* from, bool copies) {
+  prism_async_copy_bytes(to + index, from, 4, copies);
 }
-inline void prism_async_copy_8(void* to, const void* from, bool copies) {
-  prism_async_copy_bytes(to, from, 8, copies);
+template <class T>
+void prism_async_copy_8(T* to, unsigned index, const void* from, bool copies) {
+  prism_async_copy_bytes(to + index, from, 8, copies);
 }
-inline void prism_async_copy_16(void* to, const void* from, bool copies) {
-  prism_async_copy_bytes(to, from, 16, copies);
+template <class T>
+void prism_async_copy_16(T* to, unsigned index, const void* from, bool copies) {
+  prism_async_copy_bytes(to + index, from, 16, copies);
 }
 inline void prism_async_commit() {
   shim::current().batches.push_back(std::exchange(shim::current().open, {}));
@@ -153,11 +156,13 @@ inline void prism_load_matrices(unsigned (&x)[4], const void* row, bool transpos
     x[m] = pair[0] | static_cast<unsigned>(pair[1]) << 16;
   }
 }
-inline void prism_load_matrix(unsigned (&x)[4], const void* row) {
-  prism_load_matrices(x, row, false);
+template <class T>
+void prism_load_matrix(unsigned (&x)[4], const T* array, unsigned index) {
+  prism_load_matrices(x, array + index, false);
 }
-inline void prism_load_matrix_transposed(unsigned (&x)[4], const void* row) {
-  prism_load_matrices(x, row, true);
+template <class T>
+void prism_load_matrix_transposed(unsigned (&x)[4], const T* array, unsigned index) {
+  prism_load_matrices(x, array + index, true);
 }
 
 inline unsigned prism_transpose_8x8(unsigned x) {
