@@ -50,8 +50,13 @@ Id Emitter::conversion(const ir::Inst& inst) {
     }
     case Op::pack_f16:
       return pack_f16(a);
-    case Op::unpack_f16:
-      return module_.glsl(Glsl::UnpackHalf2x16, type_id(inst.type), {a});
+    case Op::unpack_f16: {
+      // UnpackHalf2x16 may take subnormal numbers for zero.
+      if (!capabilities_.math_f16)
+        return module_.glsl(Glsl::UnpackHalf2x16, type_id(inst.type), {a});
+      const Id halves = module_.emit(Code::Bitcast, type_id({DType::f16, 2}), {a});
+      return module_.emit(Code::FConvert, type_id(inst.type), {halves});
+    }
     case Op::pack_8:
       return pack_8(a);
     case Op::unpack_i8:

@@ -9,9 +9,9 @@ namespace prism::spirv {
 
 using ir::Op;
 
-// Some drivers take x * 0 for 0 and x + 0 for x when they know the zero, whatever x and its sign
-// are. What they cannot know is what comes with the launch and what was computed from hidden
-// operands; they may see through the rest.
+// Some drivers take x * 0 for 0, x + 0 for x and the choice of 0 or -1 for a negated 0 or 1 when
+// they know the numbers, whatever becomes of the sign of zero. What they cannot know is what comes
+// with the launch and what was computed from hidden operands; they may see through the rest.
 void Emitter::note_opaque(const ir::Inst& inst) {
   if (inst.result == ir::kNone || !has(kHideConstants)) return;
   const auto is_opaque = [&](ir::Value v) { return opaque_[v]; };
@@ -28,6 +28,9 @@ void Emitter::note_opaque(const ir::Inst& inst) {
     case Op::sub:
     case Op::mul:
     case Op::div:
+    case Op::min:
+    case Op::max:
+    case Op::select:
     case Op::fma:
       opaque = is_float(inst.type.element);
       break;
@@ -36,9 +39,6 @@ void Emitter::note_opaque(const ir::Inst& inst) {
     case Op::extract:
     case Op::make_vector:
       opaque = std::ranges::all_of(inst.args, is_opaque);
-      break;
-    case Op::select:
-      opaque = opaque_[inst.args[1]] && opaque_[inst.args[2]];
       break;
     default:
       break;

@@ -243,8 +243,8 @@ Id Emitter::comparison(const ir::Inst& inst) {
     case Op::ge:
       return compare(inst.op, type_of(inst.args[0]), value(inst.args[0]), value(inst.args[1]));
     case Op::select:
-      return select(value(inst.args[0]), type_of(inst.args[0]), inst.type, value(inst.args[1]),
-                    value(inst.args[2]));
+      return select(value(inst.args[0]), type_of(inst.args[0]), inst.type, hidden(inst.args[1]),
+                    hidden(inst.args[2]));
     default:
       return 0;
   }
