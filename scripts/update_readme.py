@@ -2,7 +2,8 @@
 """Fills the generated parts of README.md: the example with its output, and the support table.
 
 usage: scripts/update_readme.py example|table [--check] [--build FOLDER]
---check changes nothing and fails where the README is stale. `table` needs the results of `make test-devices`.
+--check changes nothing and fails where the example is stale, or where the table says more than the results bear out.
+`table` needs the results of `make test-devices`.
 """
 import argparse
 import os
@@ -49,6 +50,12 @@ def main():
     new = between(old, *MARKERS[arguments.part], content)
     if old == new:
         return 0
+    if arguments.check and arguments.part == "table":
+        begin, end = MARKERS["table"]
+        written = old.split(begin + "\n")[1].split(end)[0]
+        complaints = support_table.overclaims(written, content)
+        print("\n".join(complaints + [f"support table: {len(complaints)} cells say more than this run shows"]))
+        return 1 if complaints else 0
     if arguments.check:
         print(f"README.md: the {arguments.part} is stale; run scripts/update_readme.py {arguments.part}. It would be:")
         print(content)
