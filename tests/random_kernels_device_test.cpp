@@ -26,6 +26,7 @@
 #include "runtime/discovery.h"
 #include "support/interpreted.h"
 #include "support/lowering.h"
+#include "support/process.h"
 #include "support/random_kernel.h"
 #include "support/shim.h"
 #include "support/shrink.h"
@@ -315,6 +316,10 @@ TEST(RandomKernels, EveryDeviceGivesTheSame) {
   // PoCL 3.1 marks the loop over a group's lanes as free of dependences, and LLVM 14 then mixes up values that live
   // across barriers (one program in forty): this way it makes plain loops.
   setenv("POCL_WORK_GROUP_METHOD", "workitemloops", 0);
+  // No program comes a second time: what is compiled is not worth keeping.
+  const TemporaryFolder caches;
+  for (const char* variable : {"PRISM_CACHE_DIR", "POCL_CACHE_DIR", "MESA_SHADER_CACHE_DIR"})
+    setenv(variable, caches.path().c_str(), 1);
   const double most_seconds = static_cast<double>(number_from("PRISM_RANDOM_SECONDS", 100));
   std::vector<std::thread> threads;
   for (const BackendReport& backend : discover_backends()) {
