@@ -1,8 +1,9 @@
-// Thousands of small random programs, each run several ways that must agree to the last bit: the interpreter as
-// written and as lowered for poorer devices, printed text on the host, and every device found.
+// Thousands of small random programs, each run several ways that must agree to the last bit: the
+// interpreter as written and as lowered for poorer devices, printed text on the host, and every
+// device found.
 //
-// PRISM_RANDOM_SEED repeats a run, PRISM_RANDOM_COUNT sets how many programs, PRISM_RANDOM_SECONDS how long a device may
-// take over them.
+// PRISM_RANDOM_SEED repeats a run, PRISM_RANDOM_COUNT sets how many programs, PRISM_RANDOM_SECONDS
+// how long a device may take over them.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -58,7 +59,8 @@ constexpr uint32_t kLeastOnADevice = 200;
 using Runner = std::function<Contents(const ir::Kernel&, const Launch&)>;
 
 // Why `runner` is wrong about a kernel; empty where it is right.
-std::string complaint(const ir::Kernel& kernel, const Launch& launch, uint32_t subgroup_size, const Runner& runner) {
+std::string complaint(const ir::Kernel& kernel, const Launch& launch, uint32_t subgroup_size,
+                      const Runner& runner) {
   const Contents right = interpreted(kernel, launch, subgroup_size);
   try {
     return first_difference(kernel, right, runner(kernel, launch));
@@ -71,14 +73,18 @@ std::string complaint(const ir::Kernel& kernel, const Launch& launch, uint32_t s
 }
 
 // Adds a failure with everything needed to look into it.
-void report(const RandomProgram& program, const std::string& where, uint32_t subgroup_size, const std::string& what, const Runner& runner) {
+void report(const RandomProgram& program, const std::string& where, uint32_t subgroup_size,
+            const std::string& what, const Runner& runner) {
   const ir::Kernel small = shrink(program.kernel, [&](const ir::Kernel& candidate) {
     return !complaint(candidate, program.launch, subgroup_size, runner).empty();
   });
-  ADD_FAILURE() << where << " is wrong about program " << program.index << " of PRISM_RANDOM_SEED=" << program.seed << " ("
-                << program.launch.groups[0] << " x " << program.launch.groups[1] << " groups, subgroups of " << subgroup_size
-                << "): " << what << "\nsmaller: " << complaint(small, program.launch, subgroup_size, runner) << "\n"
-                << ir::to_text(small) << "as generated:\n" << ir::to_text(program.kernel);
+  ADD_FAILURE() << where << " is wrong about program " << program.index
+                << " of PRISM_RANDOM_SEED=" << program.seed << " (" << program.launch.groups[0]
+                << " x " << program.launch.groups[1] << " groups, subgroups of " << subgroup_size
+                << "): " << what
+                << "\nsmaller: " << complaint(small, program.launch, subgroup_size, runner) << "\n"
+                << ir::to_text(small) << "as generated:\n"
+                << ir::to_text(program.kernel);
 }
 
 constexpr int kMostReports = 3;  // of one runner: the rest is likely the same mistake
@@ -93,7 +99,8 @@ struct Score {
 };
 
 // Compares one program; false when enough mistakes have been reported.
-bool compare(const RandomProgram& program, const std::string& where, uint32_t subgroup_size, const Runner& runner, Score& score) {
+bool compare(const RandomProgram& program, const std::string& where, uint32_t subgroup_size,
+             const Runner& runner, Score& score) {
   try {
     const std::string what = complaint(program.kernel, program.launch, subgroup_size, runner);
     if (what.empty()) {
@@ -105,7 +112,9 @@ bool compare(const RandomProgram& program, const std::string& where, uint32_t su
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotSupported) {
       ++score.wrong;
-      ADD_FAILURE() << "program " << program.index << " of PRISM_RANDOM_SEED=" << program.seed << ": " << error.what() << "\n" << ir::to_text(program.kernel);
+      ADD_FAILURE() << "program " << program.index << " of PRISM_RANDOM_SEED=" << program.seed
+                    << ": " << error.what() << "\n"
+                    << ir::to_text(program.kernel);
     } else {
       ++score.not_supported;
     }
@@ -114,13 +123,15 @@ bool compare(const RandomProgram& program, const std::string& where, uint32_t su
 }
 
 void print_score(const std::string& where, const Score& score, double seconds) {
-  fmt::print("random programs: {}: {} compared, {} differ, {} not supported, {:.0f} s\n", where, score.right + score.wrong,
-             score.wrong, score.not_supported, seconds);
+  fmt::print("random programs: {}: {} compared, {} differ, {} not supported, {:.0f} s\n", where,
+             score.right + score.wrong, score.wrong, score.not_supported, seconds);
   std::fflush(stdout);
 }
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // Calls work(0), work(1) ... until it gives false, from as many threads as there are cores.
 void for_each(uint32_t count, const std::function<bool(uint32_t)>& work) {
@@ -147,14 +158,16 @@ TEST(RandomKernels, FollowEveryRuleAtEverySubgroupSize) {
       const Contents right = interpreted(program.kernel, program.launch, 8);
       for (uint32_t size : {16u, 32u, 64u}) {
         const Contents found = interpreted(program.kernel, program.launch, size);
-        if (!program.by_subgroups && problem.empty()) problem = first_difference(program.kernel, right, found);
+        if (!program.by_subgroups && problem.empty())
+          problem = first_difference(program.kernel, right, found);
       }
     } catch (const Error& error) {
       problem = error.what();
     }
     const std::scoped_lock lock(mutex);
     ++(problem.empty() ? score.right : score.wrong);
-    EXPECT_EQ(problem, "") << "program " << index << " of PRISM_RANDOM_SEED=" << seed() << "\n" << ir::to_text(program.kernel);
+    EXPECT_EQ(problem, "") << "program " << index << " of PRISM_RANDOM_SEED=" << seed() << "\n"
+                           << ir::to_text(program.kernel);
     return score.wrong < kMostReports;
   });
   print_score("interpreter, subgroups of 8, 16, 32, 64", score, seconds_since(start));
@@ -165,7 +178,8 @@ std::vector<std::pair<std::string, ir::Capabilities>> poor_devices() {
   ir::Capabilities full = full_capabilities();
   full.subgroup_size = 16;
   ir::Capabilities none = full;
-  none.storage_8 = none.storage_16 = none.storage_f16 = none.storage_bf16 = none.narrow_arrays = none.math_f16 = false;
+  none.storage_8 = none.storage_16 = none.storage_f16 = none.storage_bf16 = none.narrow_arrays =
+      none.math_f16 = false;
   none.dot4 = none.float_atomics = none.async_copy = none.dependent_launch = false;
   none.subgroup_size = 0;
   none.max_groups = {2, 4096, 1};
@@ -182,11 +196,14 @@ TEST(RandomKernels, LoweredProgramsGiveTheSame) {
     std::mutex mutex;
     Score score;
     const auto start = Clock::now();
-    const Runner runner = [&caps = caps](const ir::Kernel& kernel, const Launch& launch) { return interpreted_lowered(kernel, launch, caps); };
+    const Runner runner = [&caps = caps](const ir::Kernel& kernel, const Launch& launch) {
+      return interpreted_lowered(kernel, launch, caps);
+    };
     for_each(program_count(), [&](uint32_t index) {
       const RandomProgram program = random_program(seed(), index);
       Score one;
-      compare(program, "interpreter after lowering for " + name, lower_detail::subgroup_size_for(program.kernel, caps), runner, one);
+      compare(program, "interpreter after lowering for " + name,
+              lower_detail::subgroup_size_for(program.kernel, caps), runner, one);
       const std::scoped_lock lock(mutex);
       score += one;
       return score.wrong < kMostReports;
@@ -205,8 +222,10 @@ ir::Capabilities text_capabilities(uint32_t text) {
   const char* const dialects[] = {"cuda", "opencl", "hip", "metal", "sycl"};
   ir::Capabilities caps = typical_capabilities(dialects[text % 5]);
   if (text / 5 % 2 == 0) return caps;
-  caps.storage_8 = caps.storage_16 = caps.storage_f16 = caps.storage_bf16 = caps.narrow_arrays = caps.math_f16 = false;
-  caps.dot4 = caps.float_atomics = caps.async_copy = caps.dependent_launch = caps.fragment_layout = false;
+  caps.storage_8 = caps.storage_16 = caps.storage_f16 = caps.storage_bf16 = caps.narrow_arrays =
+      caps.math_f16 = false;
+  caps.dot4 = caps.float_atomics = caps.async_copy = caps.dependent_launch = caps.fragment_layout =
+      false;
   caps.subgroup_size = 0;
   caps.subgroup_sizes.clear();
   caps.fragments.clear();
@@ -243,13 +262,16 @@ size_t refused(const ir::Capabilities& caps, const std::vector<ir::Kernel>& lowe
   return first;
 }
 
-void compare_text(uint32_t text, const std::function<void(const std::string&, const Score&)>& done) {
+void compare_text(uint32_t text,
+                  const std::function<void(const std::string&, const Score&)>& done) {
   const ir::Capabilities caps = text_capabilities(text);
-  const std::string where = fmt::format("{} text{} under the shim", caps.dialect, text / 5 % 2 ? " for a poor device" : "");
+  const std::string where = fmt::format("{} text{} under the shim", caps.dialect,
+                                        text / 5 % 2 ? " for a poor device" : "");
   Score score;
   std::vector<RandomProgram> programs;
   std::vector<ir::Kernel> lowered;
-  for (uint32_t i = text * kProgramsInAText; i < std::min(program_count(), (text + 1) * kProgramsInAText); ++i) {
+  for (uint32_t i = text * kProgramsInAText;
+       i < std::min(program_count(), (text + 1) * kProgramsInAText); ++i) {
     RandomProgram program = random_program(seed(), i);
     try {
       lowered.push_back(lower(program.kernel, caps));
@@ -268,12 +290,15 @@ void compare_text(uint32_t text, const std::function<void(const std::string&, co
   } catch (const std::exception& error) {
     const RandomProgram& program = programs[refused(caps, lowered)];
     score.wrong += static_cast<uint32_t>(programs.size());
-    report(program, where, lower_detail::subgroup_size_for(program.kernel, caps), error.what(), alone);
+    report(program, where, lower_detail::subgroup_size_for(program.kernel, caps), error.what(),
+           alone);
     return done(where, score);
   }
   for (size_t i = 0; i < programs.size(); ++i) {
     const uint32_t size = lower_detail::subgroup_size_for(programs[i].kernel, caps);
-    const Runner together = [&](const ir::Kernel&, const Launch& launch) { return under_shim(*library, i, launch); };
+    const Runner together = [&](const ir::Kernel&, const Launch& launch) {
+      return under_shim(*library, i, launch);
+    };
     const std::string what = complaint(programs[i].kernel, programs[i].launch, size, together);
     ++(what.empty() ? score.right : score.wrong);
     if (!what.empty() && score.wrong <= kMostReports) report(programs[i], where, size, what, alone);
@@ -313,8 +338,8 @@ Contents on_device(const Device& device, const ir::Kernel& kernel, const Launch&
 }
 
 TEST(RandomKernels, EveryDeviceGivesTheSame) {
-  // PoCL 3.1 marks the loop over a group's lanes as free of dependences, and LLVM 14 then mixes up values that live
-  // across barriers (one program in forty): this way it makes plain loops.
+  // PoCL 3.1 marks the loop over a group's lanes as free of dependences, and LLVM 14 then mixes up
+  // values that live across barriers (one program in forty): this way it makes plain loops.
   setenv("POCL_WORK_GROUP_METHOD", "workitemloops", 0);
   // No program comes a second time: what is compiled is not worth keeping.
   const TemporaryFolder caches;
@@ -332,13 +357,18 @@ TEST(RandomKernels, EveryDeviceGivesTheSame) {
       threads.emplace_back([&driver = driver, most_seconds] {
         const Device device(driver, "named by the test");
         const std::string where = device.id() + " (" + device.name() + ")";
-        const Runner runner = [&](const ir::Kernel& kernel, const Launch& launch) { return on_device(device, kernel, launch); };
+        const Runner runner = [&](const ir::Kernel& kernel, const Launch& launch) {
+          return on_device(device, kernel, launch);
+        };
         Score score;
         const auto start = Clock::now();
         for (uint32_t index = 0; index < program_count(); ++index) {
           if (index >= kLeastOnADevice && seconds_since(start) > most_seconds) break;
           const RandomProgram program = random_program(seed(), index);
-          if (!compare(program, where, lower_detail::subgroup_size_for(program.kernel, device.info().capabilities), runner, score)) break;
+          if (!compare(program, where,
+                       lower_detail::subgroup_size_for(program.kernel, device.info().capabilities),
+                       runner, score))
+            break;
         }
         print_score(where, score, seconds_since(start));
       });

@@ -21,7 +21,8 @@ std::vector<std::byte> small_numbers(DType type, size_t count, uint32_t seed) {
     const uint16_t bits = type == DType::i8    ? static_cast<uint8_t>(number)
                           : type == DType::f16 ? f16_from_f32(static_cast<float>(number))
                                                : bf16_from_f32(static_cast<float>(number));
-    for (size_t b = 0; b < dtype_bytes(type); ++b) bytes.push_back(static_cast<std::byte>(bits >> (8 * b)));
+    for (size_t b = 0; b < dtype_bytes(type); ++b)
+      bytes.push_back(static_cast<std::byte>(bits >> (8 * b)));
   }
   return bytes;
 }
@@ -37,9 +38,11 @@ struct Shape {
   DType operand;
   FragmentSize size;
 };
-const Shape kShapes[] = {{f16, {16, 16, 16}}, {bf16, {16, 16, 16}}, {i8, {16, 16, 32}}, {f16, {8, 32, 16}}, {f16, {8, 8, 8}}, {i8, {5, 6, 7}}};
+const Shape kShapes[] = {{f16, {16, 16, 16}}, {bf16, {16, 16, 16}}, {i8, {16, 16, 32}},
+                         {f16, {8, 32, 16}},  {f16, {8, 8, 8}},     {i8, {5, 6, 7}}};
 
-// Every subgroup of the group multiplies its own rows; both layouts; the result goes out through shared memory too.
+// Every subgroup of the group multiplies its own rows; both layouts; the result goes out through
+// shared memory too.
 Kernel product(const Shape& shape, uint32_t lanes, uint32_t subgroups) {
   return kernel("product", lanes, [&] {
     const uint32_t m = shape.size.m, n = shape.size.n, k = shape.size.k;
@@ -73,27 +76,36 @@ TEST(LowerFragments, ProductsOfEveryShape) {
       std::vector<std::byte> c(subgroups * m * n * 4);
       const Launch launch{{1, 1, 1},
                           {},
-                          {small_numbers(shape.operand, subgroups * m * 2 * k, 1), small_numbers(shape.operand, 2 * k * n, 2), c, c}};
-      expect_same_when_lowered(product(shape, lanes, subgroups), launch, without_fragments(subgroup));
+                          {small_numbers(shape.operand, subgroups * m * 2 * k, 1),
+                           small_numbers(shape.operand, 2 * k * n, 2), c, c}};
+      expect_same_when_lowered(product(shape, lanes, subgroups), launch,
+                               without_fragments(subgroup));
     }
 }
 
 TEST(LowerFragments, StayWhereTheDeviceHasTheShape) {
-  EXPECT_EQ(count_ops(lower(product(kShapes[0], 128, 4), full_capabilities()), ir::Op::fragment_multiply), 1u);
-  EXPECT_EQ(count_ops(lower(product(kShapes[3], 128, 4), full_capabilities()), ir::Op::fragment_multiply), 0u);
+  EXPECT_EQ(
+      count_ops(lower(product(kShapes[0], 128, 4), full_capabilities()), ir::Op::fragment_multiply),
+      1u);
+  EXPECT_EQ(
+      count_ops(lower(product(kShapes[3], 128, 4), full_capabilities()), ir::Op::fragment_multiply),
+      0u);
   Capabilities no_layout = full_capabilities();
   no_layout.fragment_layout = false;
-  EXPECT_EQ(count_ops(lower(product(kShapes[0], 128, 4), no_layout), ir::Op::fragment_multiply), 1u);
+  EXPECT_EQ(count_ops(lower(product(kShapes[0], 128, 4), no_layout), ir::Op::fragment_multiply),
+            1u);
 }
 
-// The pattern of attention: a product, its rows reduced and mapped, and the result as the next operand.
+// The pattern of attention: a product, its rows reduced and mapped, and the result as the next
+// operand.
 TEST(LowerFragments, MapRowReduceAndConvert) {
   const Kernel k = kernel("attention", 64, [] {
     const auto a = in("a", f16), b = in("b", f16);
     const auto y = out("y", f32);
     const auto fa = fragment_a(f16), next = fragment_a(f16);
     const auto fb = fragment_b(f16);
-    const auto scores = accumulator(f32), most = accumulator(f32), sums = accumulator(f32), result = accumulator(f32);
+    const auto scores = accumulator(f32), most = accumulator(f32), sums = accumulator(f32),
+               result = accumulator(f32);
     scores.fill(0.5f);
     fa.load(a, subgroup_id() * 256u, 16u);
     fb.load(b, 0u, 16u);
@@ -107,14 +119,18 @@ TEST(LowerFragments, MapRowReduceAndConvert) {
     result.fill(0.0f);
     result.multiply(next, fb);
     result.map([](Value x, Value row, Value column) { return x + cast(f32, row * 16u + column); });
-    result.map({result, sums}, [](const std::vector<Value>& x, Value, Value) { return x[0] * 2.0f + x[1]; });
+    result.map({result, sums},
+               [](const std::vector<Value>& x, Value, Value) { return x[0] * 2.0f + x[1]; });
     result.store(y, subgroup_id() * 256u, 16u);
   });
   for (uint32_t subgroup : {0u, 8u, 16u, 32u, 64u}) {
     const uint32_t subgroups = 64 / (subgroup ? subgroup : 32);
-    expect_same_when_lowered(
-        k, {{1, 1, 1}, {}, {small_numbers(f16, subgroups * 256, 3), small_numbers(f16, 256, 4), std::vector<std::byte>(subgroups * 1024)}},
-        without_fragments(subgroup));
+    expect_same_when_lowered(k,
+                             {{1, 1, 1},
+                              {},
+                              {small_numbers(f16, subgroups * 256, 3), small_numbers(f16, 256, 4),
+                               std::vector<std::byte>(subgroups * 1024)}},
+                             without_fragments(subgroup));
   }
 }
 
@@ -133,7 +149,8 @@ TEST(LowerFragments, RowsOfTwoShapesInOneKernel) {
     large_sum.store(y, subgroup_id() * 320u + 64u, 16u);
   });
   for (uint32_t subgroup : {8u, 32u})
-    expect_same_when_lowered(k, {{1, 1, 1}, {}, {std::vector<std::byte>(64 / subgroup * 1280)}}, without_fragments(subgroup));
+    expect_same_when_lowered(k, {{1, 1, 1}, {}, {std::vector<std::byte>(64 / subgroup * 1280)}},
+                             without_fragments(subgroup));
 }
 
 TEST(LowerFragments, NeedWholeSubgroups) {
@@ -147,7 +164,9 @@ TEST(LowerFragments, NeedWholeSubgroups) {
     lower(k, without_fragments(0));
     ADD_FAILURE() << "40 lanes are no whole subgroups of 32";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("40 lanes are not a multiple of 32"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("40 lanes are not a multiple of 32"),
+              std::string::npos)
+        << error.what();
   }
 }
 

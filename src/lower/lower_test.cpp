@@ -1,4 +1,5 @@
-// Arithmetic, reductions, subgroups, dot products, atomics, grids and limits after lowering, against what was written.
+// Arithmetic, reductions, subgroups, dot products, atomics, grids and limits after lowering,
+// against what was written.
 #include "lower/lower.h"
 
 #include <gtest/gtest.h>
@@ -27,11 +28,15 @@ Capabilities with_subgroups(uint32_t size) {
 }
 
 // The buffers a kernel writes to start out as this.
-std::vector<std::byte> poison(size_t bytes) { return std::vector<std::byte>(bytes, std::byte{0xa5}); }
+std::vector<std::byte> poison(size_t bytes) {
+  return std::vector<std::byte>(bytes, std::byte{0xa5});
+}
 
 using Binary = Value (*)(Operand, Operand);
-constexpr std::pair<const char*, Binary> kDivisions[] = {
-    {"div_trunc", div_trunc}, {"rem_trunc", rem_trunc}, {"div_floor", div_floor}, {"mod_floor", mod_floor}};
+constexpr std::pair<const char*, Binary> kDivisions[] = {{"div_trunc", div_trunc},
+                                                         {"rem_trunc", rem_trunc},
+                                                         {"div_floor", div_floor},
+                                                         {"mod_floor", mod_floor}};
 
 Kernel binary_kernel(const std::string& name, DType type, uint32_t lanes, Binary op) {
   return kernel(name, 64, [&] {
@@ -48,9 +53,12 @@ TEST(LowerArithmetic, DivisionsOfEveryWidthAndShape) {
       for (uint32_t lanes : {1u, 2u, 4u}) {
         const Kernel k = binary_kernel(name, type, lanes, op);
         const size_t words = 2048 * lanes * dtype_bytes(type) / 4;
-        expect_same_when_lowered(
-            k, {{32, 1, 1}, {}, {bytes_of(awkward_words(words, 1)), bytes_of(awkward_words(words, 2)), poison(words * 4)}},
-            full_capabilities());
+        expect_same_when_lowered(k,
+                                 {{32, 1, 1},
+                                  {},
+                                  {bytes_of(awkward_words(words, 1)),
+                                   bytes_of(awkward_words(words, 2)), poison(words * 4)}},
+                                 full_capabilities());
       }
 }
 
@@ -61,9 +69,11 @@ TEST(LowerArithmetic, DivisionsByKnownNumbers) {
         const auto a = in("a", i32);
         const auto y = out("y", i32);
         y[global_id()] = op(a[global_id()], constant(i32, divisor));
-        y[global_id() + 1024u] = bitcast(i32, op(bitcast(u32, a[global_id()]), constant(u32, divisor)));
+        y[global_id() + 1024u] =
+            bitcast(i32, op(bitcast(u32, a[global_id()]), constant(u32, divisor)));
       });
-      expect_same_when_lowered(k, {{16, 1, 1}, {}, {bytes_of(awkward_words(1024)), poison(8192)}}, full_capabilities());
+      expect_same_when_lowered(k, {{16, 1, 1}, {}, {bytes_of(awkward_words(1024)), poison(8192)}},
+                               full_capabilities());
     }
 }
 
@@ -72,10 +82,12 @@ TEST(LowerArithmetic, ShiftsOfAnyCount) {
     for (uint32_t lanes : {1u, 4u})
       for (Binary op : {static_cast<Binary>(operator<<), static_cast<Binary>(operator>>)}) {
         const size_t words = 1024 * lanes * dtype_bytes(type) / 4;
-        expect_same_when_lowered(
-            binary_kernel("shift", type, lanes, op),
-            {{16, 1, 1}, {}, {bytes_of(awkward_words(words, 3)), bytes_of(awkward_words(words, 4)), poison(words * 4)}},
-            full_capabilities());
+        expect_same_when_lowered(binary_kernel("shift", type, lanes, op),
+                                 {{16, 1, 1},
+                                  {},
+                                  {bytes_of(awkward_words(words, 3)),
+                                   bytes_of(awkward_words(words, 4)), poison(words * 4)}},
+                                 full_capabilities());
       }
   for (int64_t count : {0ll, 1ll, 31ll, 32ll, 33ll, 64ll, -1ll}) {
     const Kernel k = kernel("shift_known", 64, [&] {
@@ -85,7 +97,8 @@ TEST(LowerArithmetic, ShiftsOfAnyCount) {
       y[i * 2u] = a[i] << n;
       y[i * 2u + 1u] = a[i] >> n;
     });
-    expect_same_when_lowered(k, {{1, 1, 1}, {}, {bytes_of(awkward_words(64)), poison(512)}}, full_capabilities());
+    expect_same_when_lowered(k, {{1, 1, 1}, {}, {bytes_of(awkward_words(64)), poison(512)}},
+                             full_capabilities());
   }
 }
 
@@ -102,7 +115,8 @@ TEST(LowerArithmetic, ConversionsSaturate) {
         });
         const size_t count = 2048 * lanes;
         expect_same_when_lowered(
-            k, {{32, 1, 1}, {}, {bytes_of(awkward_floats(count)), poison(count * dtype_bytes(to))}}, full_capabilities());
+            k, {{32, 1, 1}, {}, {bytes_of(awkward_floats(count)), poison(count * dtype_bytes(to))}},
+            full_capabilities());
       }
 }
 
@@ -116,19 +130,24 @@ TEST(LowerArithmetic, ConversionsOfTruthAndIntegers) {
     y[i * 2u + 1u] = cast(f32, bitcast(u32, a[i]));
     z[i] = cast(i32, cast(b1, a[i])) + cast(i32, cast(i64, a[i]) * constant(i64, 3));
   });
-  expect_same_when_lowered(k, {{16, 1, 1}, {}, {bytes_of(awkward_words(1024)), poison(8192), poison(4096)}},
-                           full_capabilities());
+  expect_same_when_lowered(
+      k, {{16, 1, 1}, {}, {bytes_of(awkward_words(1024)), poison(8192), poison(4096)}},
+      full_capabilities());
 }
 
-// Every operation and type, twice in a row and in a uniform loop, so that scratch memory is used again.
+// Every operation and type, twice in a row and in a uniform loop, so that scratch memory is used
+// again.
 Kernel reduce_kernel(uint32_t group_size, bool whole_group) {
   return kernel(whole_group ? "group_reduce" : "subgroup_reduce", group_size, [&] {
     const auto a = in("a", u32);
     const auto y = inout("y", u32);
     const Value i = global_id(), word = a[i];
-    const auto reduce = [&](ReduceOp op, Value v) { return whole_group ? group_reduce(op, v) : subgroup_reduce(op, v); };
+    const auto reduce = [&](ReduceOp op, Value v) {
+      return whole_group ? group_reduce(op, v) : subgroup_reduce(op, v);
+    };
     Var sum(u32, 0u);
-    for (ReduceOp op : {ReduceOp::add, ReduceOp::min, ReduceOp::max, ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}) {
+    for (ReduceOp op : {ReduceOp::add, ReduceOp::min, ReduceOp::max, ReduceOp::bit_and,
+                        ReduceOp::bit_or, ReduceOp::bit_xor}) {
       sum = sum * 31u + reduce(op, word);
       sum = sum * 31u + bitcast(u32, reduce(op, bitcast(i32, word)));
       sum = sum * 31u + bitcast(Type{u32, 2}, reduce(op, cast(u64, word) << 7u))[1];
@@ -154,13 +173,15 @@ Launch reduce_launch(uint32_t group_size) {
 TEST(LowerGroups, ReductionsOverGroupsOfAnySize) {
   for (uint32_t subgroup : kSubgroups)
     for (uint32_t group_size : {1u, 2u, 7u, 8u, 32u, 40u, 64u, 96u, 100u, 256u, 1000u, 1024u})
-      expect_same_when_lowered(reduce_kernel(group_size, true), reduce_launch(group_size), with_subgroups(subgroup));
+      expect_same_when_lowered(reduce_kernel(group_size, true), reduce_launch(group_size),
+                               with_subgroups(subgroup));
 }
 
 TEST(LowerGroups, ReductionsOverSubgroups) {
   for (uint32_t subgroup : kSubgroups)
     for (uint32_t group_size : {1u, 7u, 8u, 32u, 40u, 64u, 100u, 256u})
-      expect_same_when_lowered(reduce_kernel(group_size, false), reduce_launch(group_size), with_subgroups(subgroup));
+      expect_same_when_lowered(reduce_kernel(group_size, false), reduce_launch(group_size),
+                               with_subgroups(subgroup));
 }
 
 TEST(LowerGroups, ScansOverSubgroups) {
@@ -172,7 +193,8 @@ TEST(LowerGroups, ScansOverSubgroups) {
         const Value i = global_id(), word = a[i];
         Var sum(u32, 0u);
         for (bool exclusive : {false, true}) {
-          for (ReduceOp op : {ReduceOp::add, ReduceOp::min, ReduceOp::max, ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}) {
+          for (ReduceOp op : {ReduceOp::add, ReduceOp::min, ReduceOp::max, ReduceOp::bit_and,
+                              ReduceOp::bit_or, ReduceOp::bit_xor}) {
             sum = sum * 31u + subgroup_scan(op, word, exclusive);
             sum = sum * 31u + bitcast(u32, subgroup_scan(op, bitcast(i32, word), exclusive));
           }
@@ -197,7 +219,8 @@ TEST(LowerGroups, ShufflesAndPlaces) {
         const auto y = out("y", u32);
         const Value i = global_id(), word = a[i];
         const Value pair = vec(cast(f32, word & 0xffu), cast(f32, word >> 24u));
-        const Value moved = subgroup_shuffle(pair, (subgroup_lane() * 5u + 3u) % min(subgroup_size(), group_size));
+        const Value moved =
+            subgroup_shuffle(pair, (subgroup_lane() * 5u + 3u) % min(subgroup_size(), group_size));
         Var sum(u32, subgroup_size() * 64u + subgroup_id() * 8u + subgroup_lane());
         sum = sum * 31u + cast(u32, moved[0]) * 256u + cast(u32, moved[1]);
         sum = sum * 31u + cast(u32, subgroup_shuffle((word & 3u) == 0u, 1u));
@@ -225,7 +248,10 @@ TEST(LowerSimple, DotProducts) {
     y[i * 2u + 1u] = bitcast(u32, dot4_i8(a[i], b[i], bitcast(i32, a[i])));
   });
   Capabilities caps = full_capabilities();
-  const Launch launch{{16, 1, 1}, {}, {bytes_of(awkward_words(1024, 5)), bytes_of(awkward_words(1024, 6)), poison(8192)}};
+  const Launch launch{
+      {16, 1, 1},
+      {},
+      {bytes_of(awkward_words(1024, 5)), bytes_of(awkward_words(1024, 6)), poison(8192)}};
   expect_same_when_lowered(k, launch, caps);
   caps.dot4 = false;
   expect_same_when_lowered(k, launch, caps);
@@ -250,8 +276,12 @@ TEST(LowerSimple, FloatAtomics) {
     });
   });
   std::vector<float> a(256);
-  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 37) - 11.0f;  // exact in any order
-  const Launch launch{{4, 1, 1}, {}, {bytes_of(a), bytes_of(std::vector<float>(12, 1.0f)), bytes_of(std::vector<float>(4, 5.0f))}};
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = static_cast<float>(i % 37) - 11.0f;  // exact in any order
+  const Launch launch{
+      {4, 1, 1},
+      {},
+      {bytes_of(a), bytes_of(std::vector<float>(12, 1.0f)), bytes_of(std::vector<float>(4, 5.0f))}};
   Capabilities caps = full_capabilities();
   expect_same_when_lowered(k, launch, caps);
   caps.float_atomics = false;
@@ -296,12 +326,15 @@ TEST(LowerSimple, FoldedGrids) {
     const auto scale = param("scale", u32);
     const Value group = (group_id(2) * group_count(1) + group_id(1)) * group_count(0) + group_id(0);
     const Value total = group_sum(local_id() * scale);
-    y[group * 8u + local_id()] = total + group_id(0) + group_id(1) * 100u + group_id(2) * 10000u + group_count(2) * 1000000u;
+    y[group * 8u + local_id()] =
+        total + group_id(0) + group_id(1) * 100u + group_id(2) * 10000u + group_count(2) * 1000000u;
   });
   Capabilities caps = full_capabilities();
   caps.max_groups = {4, 4, 4};
-  for (std::array<uint32_t, 3> groups : {std::array<uint32_t, 3>{13, 1, 1}, {3, 5, 1}, {1, 2, 5}, {5, 1, 3}, {4, 4, 1}})
-    expect_same_when_lowered(k, {groups, {3}, {poison(8 * 4 * groups[0] * groups[1] * groups[2])}}, caps);
+  for (std::array<uint32_t, 3> groups :
+       {std::array<uint32_t, 3>{13, 1, 1}, {3, 5, 1}, {1, 2, 5}, {5, 1, 3}, {4, 4, 1}})
+    expect_same_when_lowered(k, {groups, {3}, {poison(8 * 4 * groups[0] * groups[1] * groups[2])}},
+                             caps);
 }
 
 TEST(LowerSimple, SplitBuffers) {
@@ -325,8 +358,8 @@ TEST(LowerSimple, SplitBuffers) {
     expect_same_when_lowered(k,
                              {{8, 1, 1},
                               {},
-                              {bytes_of(awkward_words(1024)), bytes_of(awkward_words(64, 2)), bytes_of(std::vector<uint32_t>(200)),
-                               poison(2048)}},
+                              {bytes_of(awkward_words(1024)), bytes_of(awkward_words(64, 2)),
+                               bytes_of(std::vector<uint32_t>(200)), poison(2048)}},
                              caps);
   }
 }
@@ -350,7 +383,11 @@ TEST(LowerSimple, WordsAcrossThePiecesOfASplitBuffer) {
       Capabilities caps = full_capabilities();
       caps.max_binding_bytes = 256;
       expect_same_when_lowered(
-          k, {{8, 1, 1}, {}, {bytes_of(awkward_words(516)), poison(256 * lanes * 4 + 16), poison(1024)}}, caps);
+          k,
+          {{8, 1, 1},
+           {},
+           {bytes_of(awkward_words(516)), poison(256 * lanes * 4 + 16), poison(1024)}},
+          caps);
     }
 }
 
@@ -395,7 +432,8 @@ TEST(LowerSimple, DropsWhatNobodyReads) {
   });
   Capabilities caps = full_capabilities();
   const Kernel lowered = lower(k, caps);
-  for (Op op : {Op::exp, Op::gt, Op::load, Op::if_}) EXPECT_EQ(count_ops(lowered, op), 0u) << ir::op_name(op);
+  for (Op op : {Op::exp, Op::gt, Op::load, Op::if_})
+    EXPECT_EQ(count_ops(lowered, op), 0u) << ir::op_name(op);
   EXPECT_EQ(count_ops(lowered, Op::wait_previous), 1u);
   caps.dependent_launch = false;
   EXPECT_EQ(count_ops(lower(k, caps), Op::wait_previous), 0u);
@@ -428,10 +466,12 @@ TEST(LowerLimits, NamesWhatTheDeviceLacks) {
   EXPECT_NE(refusal(wide, caps).find("f64"), std::string::npos);
   caps = full;
   caps.max_group_size = 32;
-  EXPECT_NE(refusal(wide, caps).find("groups of 64 lanes where the device allows 32"), std::string::npos);
+  EXPECT_NE(refusal(wide, caps).find("groups of 64 lanes where the device allows 32"),
+            std::string::npos);
   caps = full;
   caps.shared_bytes = 256;
-  EXPECT_NE(refusal(wide, caps).find("512 bytes of shared memory where the device has 256"), std::string::npos);
+  EXPECT_NE(refusal(wide, caps).find("512 bytes of shared memory where the device has 256"),
+            std::string::npos);
   caps = full;
   caps.max_buffers = 4;
   EXPECT_NE(refusal(wide, caps, {false, {5}}).find("5 bindings"), std::string::npos);

@@ -1,4 +1,5 @@
-// Narrow elements and f16 arithmetic on devices without them: the same bits as where they are native.
+// Narrow elements and f16 arithmetic on devices without them: the same bits as where they are
+// native.
 #include <gtest/gtest.h>
 
 #include "dsl/dsl.h"
@@ -46,12 +47,13 @@ TEST(LowerStorage, BuffersOfNarrowElements) {
       });
       const size_t count = 256 * lanes, bytes = count * dtype_bytes(element);
       for (uint32_t which = 0; which < kStorages; ++which)
-        expect_same_when_lowered(k,
-                                 {{8, 1, 1},
-                                  {},
-                                  {wide_values(element, count), bytes_of(awkward_words(bytes / 4, 9)),
-                                   bytes_of(awkward_words(bytes / 4, 10)), std::vector<std::byte>(count * 8)}},
-                                 storage(which));
+        expect_same_when_lowered(
+            k,
+            {{8, 1, 1},
+             {},
+             {wide_values(element, count), bytes_of(awkward_words(bytes / 4, 9)),
+              bytes_of(awkward_words(bytes / 4, 10)), std::vector<std::byte>(count * 8)}},
+            storage(which));
     }
 }
 
@@ -76,7 +78,9 @@ TEST(LowerStorage, NeighboursInAWordKeepTheirValues) {
     z.store_if(i % 2u == 1u, i, -3);
   });
   for (uint32_t which = 0; which < 4; ++which)
-    expect_same_when_lowered(k, {{2, 1, 1}, {}, {bytes_of(awkward_words(16)), bytes_of(awkward_words(32))}}, storage(which));
+    expect_same_when_lowered(
+        k, {{2, 1, 1}, {}, {bytes_of(awkward_words(16)), bytes_of(awkward_words(32))}},
+        storage(which));
 }
 
 TEST(LowerStorage, SharedAndPrivateArrays) {
@@ -94,7 +98,9 @@ TEST(LowerStorage, SharedAndPrivateArrays) {
       y.store(i * 2u, vec(other[0], other[1], own.load(3u), own.load(local_id() % 4u)));
     });
     for (uint32_t which = 0; which < kStorages; ++which)
-      expect_same_when_lowered(k, {{1, 1, 1}, {}, {wide_values(element, 64), std::vector<std::byte>(512)}}, storage(which));
+      expect_same_when_lowered(
+          k, {{1, 1, 1}, {}, {wide_values(element, 64), std::vector<std::byte>(512)}},
+          storage(which));
   }
 }
 
@@ -111,7 +117,8 @@ TEST(LowerStorage, EveryHalfBothWays) {
     y[i * 4u + 1u] = bitcast(u32, b[i]);
     const Value pair = unpack_f16(words[i]);
     y[i * 4u + 2u] = bitcast(u32, pair[0]) * 3u + bitcast(u32, pair[1]);
-    // One step above and below each number, and the middle between neighbours, where rounding decides.
+    // One step above and below each number, and the middle between neighbours, where rounding
+    // decides.
     const Value wide = bitcast(f32, bitcast(u32, a[i]) + ((words[i] & 0x3fffu) - 0x1fffu));
     y[i * 4u + 3u] = pack_f16(vec(wide, bitcast(f32, bitcast(u32, a[i]) + 0x1000u)));
     back[i] = wide;
@@ -120,7 +127,8 @@ TEST(LowerStorage, EveryHalfBothWays) {
   std::vector<uint16_t> all(65536);
   for (size_t i = 0; i < all.size(); ++i) {
     all[i] = static_cast<uint16_t>(i);
-    if ((i & 0x7c00) == 0x7c00 && (i & 0x3ff) != 0) all[i] |= 0x200;  // a signalling NaN may come back quiet
+    if ((i & 0x7c00) == 0x7c00 && (i & 0x3ff) != 0)
+      all[i] |= 0x200;  // a signalling NaN may come back quiet
   }
   std::vector<uint16_t> brain(65536);
   for (size_t i = 0; i < brain.size(); ++i) {
@@ -132,10 +140,11 @@ TEST(LowerStorage, EveryHalfBothWays) {
     if ((word & 0x7c00u) == 0x7c00u) word &= ~0x3ffu;
     if ((word & 0x7c000000u) == 0x7c000000u) word &= ~0x3ff0000u;
   }
-  const Launch launch{{1024, 1, 1},
-                      {},
-                      {bytes_of(all), bytes_of(brain), bytes_of(words), std::vector<std::byte>(65536 * 16),
-                       std::vector<std::byte>(131072), std::vector<std::byte>(131072)}};
+  const Launch launch{
+      {1024, 1, 1},
+      {},
+      {bytes_of(all), bytes_of(brain), bytes_of(words), std::vector<std::byte>(65536 * 16),
+       std::vector<std::byte>(131072), std::vector<std::byte>(131072)}};
   for (uint32_t which : {0u, 2u, 4u, 8u, 15u}) expect_same_when_lowered(k, launch, storage(which));
 }
 
@@ -176,17 +185,21 @@ TEST(LowerHalfMath, HalvesInSharedAndAcrossLanes) {
     const auto y = out("y", f32);
     const Value x = cast(f16, a[global_id()]);
     const Value most = subgroup_max(x), moved = subgroup_shuffle_xor(x, 2);
-    const Value least = group_reduce(ReduceOp::min, x), scanned = subgroup_scan(ReduceOp::max, x, false);
-    y[global_id()] = cast(f32, most) + cast(f32, moved) * 2.0f + cast(f32, least) * 4.0f + cast(f32, scanned) * 8.0f;
+    const Value least = group_reduce(ReduceOp::min, x),
+                scanned = subgroup_scan(ReduceOp::max, x, false);
+    y[global_id()] = cast(f32, most) + cast(f32, moved) * 2.0f + cast(f32, least) * 4.0f +
+                     cast(f32, scanned) * 8.0f;
   });
   std::vector<uint16_t> a(128);
-  for (size_t i = 0; i < a.size(); ++i) a[i] = f16_from_f32(static_cast<float>((i * 37) % 64) - 20.0f);
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] = f16_from_f32(static_cast<float>((i * 37) % 64) - 20.0f);
   for (bool half : {true, false})
     for (uint32_t subgroup : {0u, 8u, 32u}) {
       Capabilities caps = full_capabilities();
       caps.math_f16 = half;
       caps.subgroup_size = subgroup;
-      expect_same_when_lowered(k, {{2, 1, 1}, {}, {bytes_of(a), std::vector<std::byte>(512)}}, caps);
+      expect_same_when_lowered(k, {{2, 1, 1}, {}, {bytes_of(a), std::vector<std::byte>(512)}},
+                               caps);
     }
 }
 

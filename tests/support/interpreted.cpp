@@ -38,7 +38,8 @@ Contents interpreted(const ir::Kernel& kernel, const Launch& launch, uint32_t su
   return unpadded(std::move(buffers), launch.buffers);
 }
 
-Contents interpreted_lowered(const ir::Kernel& kernel, const Launch& launch, const ir::Capabilities& capabilities) {
+Contents interpreted_lowered(const ir::Kernel& kernel, const Launch& launch,
+                             const ir::Capabilities& capabilities) {
   Contents buffers = padded(launch.buffers);
   std::vector<uint64_t> sizes;
   for (const auto& buffer : buffers) sizes.push_back(buffer.size());
@@ -47,7 +48,9 @@ Contents interpreted_lowered(const ir::Kernel& kernel, const Launch& launch, con
 
   std::vector<ir::HostBuffer> bound;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    const uint64_t piece = variant.pieces.empty() || variant.pieces[i] == 1 ? buffers[i].size() : piece_bytes(capabilities);
+    const uint64_t piece = variant.pieces.empty() || variant.pieces[i] == 1
+                               ? buffers[i].size()
+                               : piece_bytes(capabilities);
     for (uint64_t at = 0; at < std::max<uint64_t>(buffers[i].size(), 1); at += piece)
       bound.push_back({buffers[i].data() + at, std::min<uint64_t>(piece, buffers[i].size() - at)});
   }
@@ -63,20 +66,22 @@ Contents interpreted_lowered(const ir::Kernel& kernel, const Launch& launch, con
   return unpadded(std::move(buffers), launch.buffers);
 }
 
-std::string first_difference(const ir::Kernel& kernel, const Contents& right, const Contents& found) {
+std::string first_difference(const ir::Kernel& kernel, const Contents& right,
+                             const Contents& found) {
   const std::vector<uint32_t> memories = kernel.buffers();
   for (size_t b = 0; b < right.size(); ++b) {
     if (right[b] == found[b]) continue;
     const ir::Memory& memory = kernel.memories[memories[b]];
     const size_t width = dtype_bytes(memory.element);
     const auto at = static_cast<size_t>(
-        std::mismatch(right[b].begin(), right[b].end(), found[b].begin(), found[b].end()).first - right[b].begin());
+        std::mismatch(right[b].begin(), right[b].end(), found[b].begin(), found[b].end()).first -
+        right[b].begin());
     const size_t element = at / width;
     uint64_t wanted = 0, got = 0;
     std::memcpy(&wanted, right[b].data() + element * width, width);
     std::memcpy(&got, found[b].data() + element * width, width);
-    return fmt::format("buffer {} ({}), element {}: {:#x} where {:#x} is right", memory.name, dtype_name(memory.element),
-                       element, got, wanted);
+    return fmt::format("buffer {} ({}), element {}: {:#x} where {:#x} is right", memory.name,
+                       dtype_name(memory.element), element, got, wanted);
   }
   return "";
 }

@@ -1,4 +1,5 @@
-// Runs kernels on the interpreter, as they were written and as lowering leaves them, so that tests can compare.
+// Runs kernels on the interpreter, as they were written and as lowering leaves them, so that tests
+// can compare.
 #pragma once
 
 #include <array>
@@ -24,11 +25,14 @@ struct Launch {
 // What the buffers hold after the launch. Checked: a broken rule throws.
 Contents interpreted(const ir::Kernel& kernel, const Launch& launch, uint32_t subgroup_size);
 
-// The same through lowering, with the grid folded and buffers split where the capabilities ask for it.
-Contents interpreted_lowered(const ir::Kernel& kernel, const Launch& launch, const ir::Capabilities& capabilities);
+// The same through lowering, with the grid folded and buffers split where the capabilities ask for
+// it.
+Contents interpreted_lowered(const ir::Kernel& kernel, const Launch& launch,
+                             const ir::Capabilities& capabilities);
 
 // "buffer y, element 3: 0x00000001 where 0x00000002 is right"; empty when all bytes are equal.
-std::string first_difference(const ir::Kernel& kernel, const Contents& right, const Contents& found);
+std::string first_difference(const ir::Kernel& kernel, const Contents& right,
+                             const Contents& found);
 
 template <class T>
 std::vector<std::byte> bytes_of(const std::vector<T>& values) {

@@ -1,4 +1,5 @@
-// Compares kernels as written with what lowering makes of them, for a device that lacks one thing or another.
+// Compares kernels as written with what lowering makes of them, for a device that lacks one thing
+// or another.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,10 @@ namespace prism::test {
 // A device that lacks nothing: tests take away what they are about.
 ir::Capabilities full_capabilities();
 
-// Both ways of running must leave the same bytes, and no instruction may be left that a printer never meets.
-void expect_same_when_lowered(const ir::Kernel& kernel, const Launch& launch, const ir::Capabilities& capabilities);
+// Both ways of running must leave the same bytes, and no instruction may be left that a printer
+// never meets.
+void expect_same_when_lowered(const ir::Kernel& kernel, const Launch& launch,
+                              const ir::Capabilities& capabilities);
 
 uint32_t count_ops(const ir::Kernel& kernel, ir::Op op);
 

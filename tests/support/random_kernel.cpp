@@ -16,12 +16,14 @@ namespace {
 
 using namespace dsl;
 
-constexpr uint32_t kOwnSlots = 8;      // elements of each output that one lane may write
-constexpr uint32_t kInputElements = 4; // of each input, a lane
+constexpr uint32_t kOwnSlots = 8;       // elements of each output that one lane may write
+constexpr uint32_t kInputElements = 4;  // of each input, a lane
 constexpr DType kNarrow[] = {DType::i8, DType::u8, DType::i16, DType::u16, DType::f16, DType::bf16};
 
 // Names that mean something in one of the languages printed.
-const char* const kNames[] = {"x", "half", "kernel", "in", "out", "global", "float4", "main", "f", "thread", "uint", "device", "tile", "_a", "self", "loop"};
+const char* const kNames[] = {"x",      "half", "kernel", "in",     "out",  "global",
+                              "float4", "main", "f",      "thread", "uint", "device",
+                              "tile",   "_a",   "self",   "loop"};
 
 bool power_of_two(uint32_t n) { return (n & (n - 1)) == 0; }
 
@@ -46,7 +48,7 @@ class Generator {
  private:
   struct Flow {
     int depth = 0;
-    bool uniform = true;       // the whole group is here
+    bool uniform = true;  // the whole group is here
     bool in_loop = false;
     bool loop_uniform = true;  // lanes leave the innermost loop together
   };
@@ -61,7 +63,10 @@ class Generator {
     uint32_t memory_bytes;
   };
 
-  std::string name() { return fmt::format("{}{}", kNames[random_.below(std::size(kNames))], random_.chance(50) ? "" : "_1"); }
+  std::string name() {
+    return fmt::format("{}{}", kNames[random_.below(std::size(kNames))],
+                       random_.chance(50) ? "" : "_1");
+  }
 
   void body() {
     declare_inputs();
@@ -83,12 +88,17 @@ class Generator {
   std::vector<std::byte> content(DType type, uint32_t elements) {
     std::vector<std::byte> bytes;
     for (uint32_t i = 0; i < elements; ++i) {
-      uint64_t bits = random_.chance(40) ? random_.one_of({0u, 1u, 0xffu, 0x80u, 0x7fffffffu, 0x80000000u, 0xffffffffu, 2u}) : random_.word();
-      const float number = static_cast<float>(static_cast<int32_t>(random_.below(4001)) - 2000) / (random_.chance(50) ? 1.0f : 64.0f);
+      uint64_t bits =
+          random_.chance(40)
+              ? random_.one_of({0u, 1u, 0xffu, 0x80u, 0x7fffffffu, 0x80000000u, 0xffffffffu, 2u})
+              : random_.word();
+      const float number = static_cast<float>(static_cast<int32_t>(random_.below(4001)) - 2000) /
+                           (random_.chance(50) ? 1.0f : 64.0f);
       if (type == f32) bits = std::bit_cast<uint32_t>(number);
       if (type == f16) bits = f16_from_f32(number);
       if (type == bf16) bits = bf16_from_f32(number);
-      for (size_t b = 0; b < dtype_bytes(type); ++b) bytes.push_back(static_cast<std::byte>(bits >> (8 * b)));
+      for (size_t b = 0; b < dtype_bytes(type); ++b)
+        bytes.push_back(static_cast<std::byte>(bits >> (8 * b)));
     }
     return bytes;
   }
@@ -102,7 +112,8 @@ class Generator {
     for (DType type : {u32, i32, f32}) {
       const Value value = param(name(), type);
       uint32_t bits = random_.chance(50) ? random_.below(20) : random_.word();
-      if (type == f32) bits = std::bit_cast<uint32_t>(static_cast<float>(random_.below(100)) - 50.5f);
+      if (type == f32)
+        bits = std::bit_cast<uint32_t>(static_cast<float>(random_.below(100)) - 50.5f);
       program_.launch.params.push_back(bits);
       values_.keep(value);
       if (type == u32) values_.keep_uniform(value);
@@ -113,7 +124,8 @@ class Generator {
     for (DType type : {u32, f32, kNarrow[random_.below(6)]}) {
       const bool readable = random_.chance(50);
       const uint32_t elements = total_ * kOwnSlots;
-      outputs_.push_back({readable ? inout(name(), type) : out(name(), type), readable, static_cast<uint32_t>(dtype_bytes(type))});
+      outputs_.push_back({readable ? inout(name(), type) : out(name(), type), readable,
+                          static_cast<uint32_t>(dtype_bytes(type))});
       program_.launch.buffers.push_back(content(type, elements));
     }
     sums_.push_back(inout(name(), random_.one_of({u32, i32})));
@@ -126,7 +138,8 @@ class Generator {
 
   void declare_private() {
     if (!random_.chance(50)) return;
-    const DType type = random_.chance(60) ? random_.one_of({u32, i32, f32}) : kNarrow[random_.below(6)];
+    const DType type =
+        random_.chance(60) ? random_.one_of({u32, i32, f32}) : kNarrow[random_.below(6)];
     private_length_ = random_.one_of({4u, 5u, 8u});
     private_.push_back(local(type, private_length_, name()));
     if (random_.chance(50)) {
@@ -143,7 +156,8 @@ class Generator {
   }
 
   // Statements of a block of their own: what they make is out of scope afterwards.
-  void nested(Flow flow, const std::function<void()>& first = [] {}) {
+  void nested(
+      Flow flow, const std::function<void()>& first = [] {}) {
     const auto mark = values_.mark();
     const size_t variables = variables_.size();
     first();
@@ -155,18 +169,31 @@ class Generator {
   void statement(const Flow& flow) {
     for (uint32_t i = random_.below(4); i > 0; --i) values_.grow();
     const uint32_t choice = random_.below(100);
-    if (choice < 14) store_own();
-    else if (choice < 24) load_input();
-    else if (choice < 32) use_variable();
-    else if (choice < 38) use_private();
-    else if (choice < 44) atomics();
-    else if (choice < 54) branch(flow);
-    else if (choice < 62) loop(flow);
-    else if (choice < 66) repeat(flow);
-    else if (choice < 70) leave(flow);
-    else if (choice < 72) comment(random_.one_of({"plain", "*/ /* odd */", "ends in \\", "{0} %d \"quoted\"", "two\nlines"}));
-    else if (flow.uniform) across(flow);
-    else values_.grow();
+    if (choice < 14)
+      store_own();
+    else if (choice < 24)
+      load_input();
+    else if (choice < 32)
+      use_variable();
+    else if (choice < 38)
+      use_private();
+    else if (choice < 44)
+      atomics();
+    else if (choice < 54)
+      branch(flow);
+    else if (choice < 62)
+      loop(flow);
+    else if (choice < 66)
+      repeat(flow);
+    else if (choice < 70)
+      leave(flow);
+    else if (choice < 72)
+      comment(random_.one_of(
+          {"plain", "*/ /* odd */", "ends in \\", "{0} %d \"quoted\"", "two\nlines"}));
+    else if (flow.uniform)
+      across(flow);
+    else
+      values_.grow();
   }
 
   Value place(uint32_t count) { return values_.any(u32) % count; }
@@ -182,7 +209,8 @@ class Generator {
       const Value at = place((words - lanes) / alignment) * alignment;
       if (random_.chance(70)) return values_.keep(input.array.load_words(at, lanes, alignment));
       const Value wanted = values_.any(b1);
-      return values_.keep(input.array.load_words_if(wanted, select(wanted, at, constant(u32, 0xffffff00u)), lanes, alignment));
+      return values_.keep(input.array.load_words_if(
+          wanted, select(wanted, at, constant(u32, 0xffffff00u)), lanes, alignment));
     }
     if (random_.chance(10)) {
       const Value same = input.array.load(values_.uniform() % input.elements);
@@ -193,7 +221,8 @@ class Generator {
     const Value at = place(input.elements / lanes) * lanes;
     if (random_.chance(75)) return values_.keep(input.array.load(at, lanes));
     const Value wanted = values_.any(b1);
-    values_.keep(input.array.load_if(wanted, select(wanted, at, constant(u32, 0xffffff00u)), lanes));
+    values_.keep(
+        input.array.load_if(wanted, select(wanted, at, constant(u32, 0xffffff00u)), lanes));
   }
 
   void store_own() {
@@ -201,21 +230,30 @@ class Generator {
     const DType type = widened(output.array.element());
     const Value first = Value(own_) * kOwnSlots;
     if (random_.chance(15)) {
-      const uint32_t own_words = kOwnSlots * output.memory_bytes / 4, lanes = random_.one_of({1u, 2u});
+      const uint32_t own_words = kOwnSlots * output.memory_bytes / 4,
+                     lanes = random_.one_of({1u, 2u});
       const uint32_t at = random_.below(own_words / lanes) * lanes;
-      // Words of a float buffer could make any float: those are never read as floats by the program.
+      // Words of a float buffer could make any float: those are never read as floats by the
+      // program.
       if (!output.readable || !is_float(type))
-        return output.array.store_words(Value(own_) * own_words + at, values_.any({u32, static_cast<uint8_t>(lanes)}), random_.chance(50) ? lanes : 1);
+        return output.array.store_words(Value(own_) * own_words + at,
+                                        values_.any({u32, static_cast<uint8_t>(lanes)}),
+                                        random_.chance(50) ? lanes : 1);
     }
     if (output.readable && random_.chance(40)) {
       const uint32_t lanes = random_.one_of({1u, 2u, 4u});
-      const Value value = output.array.load(first + random_.below(kOwnSlots / lanes) * lanes, lanes);
+      const Value value =
+          output.array.load(first + random_.below(kOwnSlots / lanes) * lanes, lanes);
       // What a store of f16 made of a large number is infinite.
-      return values_.keep(is_float(type) ? RandomValues::tame(value, values_.any({type, static_cast<uint8_t>(lanes)})) : value);
+      return values_.keep(
+          is_float(type)
+              ? RandomValues::tame(value, values_.any({type, static_cast<uint8_t>(lanes)}))
+              : value);
     }
     const uint32_t lanes = random_.one_of({1u, 1u, 2u, 4u});
-    const Value at = lanes == 1 && random_.chance(40) ? first + (values_.any(u32) & (kOwnSlots - 1))
-                                                      : first + random_.below(kOwnSlots / lanes) * lanes;
+    const Value at = lanes == 1 && random_.chance(40)
+                         ? first + (values_.any(u32) & (kOwnSlots - 1))
+                         : first + random_.below(kOwnSlots / lanes) * lanes;
     const Value value = values_.any({type, static_cast<uint8_t>(lanes)});
     if (random_.chance(75)) return output.array.store(at, value);
     const Value wanted = values_.any(b1);
@@ -270,8 +308,11 @@ class Generator {
     const bool together = random_.chance(40);
     inner.uniform = flow.uniform && together;
     const Value condition = together ? small_uniform() < random_.below(4) : values_.any(b1);
-    if (random_.chance(50)) if_(condition, [&] { nested(inner); });
-    else if_(condition, [&] { nested(inner); }, [&] { nested(inner); });
+    if (random_.chance(50))
+      if_(condition, [&] { nested(inner); });
+    else
+      if_(
+          condition, [&] { nested(inner); }, [&] { nested(inner); });
   }
 
   void loop(const Flow& flow) {
@@ -332,11 +373,16 @@ class Generator {
 
   void across(const Flow& flow) {
     switch (random_.below(6)) {
-      case 0: return through_shared();
-      case 1: return shared_atomics();
-      case 2: return copy_ahead();
-      case 3: return reduce_group();
-      default: return across_subgroup(flow);
+      case 0:
+        return through_shared();
+      case 1:
+        return shared_atomics();
+      case 2:
+        return copy_ahead();
+      case 3:
+        return reduce_group();
+      default:
+        return across_subgroup(flow);
     }
   }
 
@@ -348,7 +394,8 @@ class Generator {
   }
 
   void through_shared() {
-    const DType type = random_.chance(60) ? random_.one_of({u32, i32, f32}) : kNarrow[random_.below(6)];
+    const DType type =
+        random_.chance(60) ? random_.one_of({u32, i32, f32}) : kNarrow[random_.below(6)];
     const uint32_t lanes = random_.one_of({1u, 1u, 2u, 4u});
     const Array tile = shared_array(type, lanes_ * lanes);
     Value lane = local_id();
@@ -373,8 +420,10 @@ class Generator {
     const auto op = floats ? AtomicOp::add : static_cast<AtomicOp>(random_.below(6));
     const Value at = place(length);
     const Value value = floats ? cast(f32, values_.any(u32) & 15u) : values_.any(type);
-    if (random_.chance(50)) tile.atomic(op, at, value);
-    else if_(values_.any(b1), [&] { tile.atomic(op, at, value); });
+    if (random_.chance(50))
+      tile.atomic(op, at, value);
+    else
+      if_(values_.any(b1), [&] { tile.atomic(op, at, value); });
     barrier();
     values_.keep(tile.load(place(length)));
     barrier();
@@ -383,12 +432,15 @@ class Generator {
   void copy_ahead() {
     const Input& input = inputs_[random_.below(static_cast<uint32_t>(inputs_.size()))];
     const DType type = input.array.element();
-    const uint32_t elements = static_cast<uint32_t>(random_.one_of({4u, 8u, 16u}) / dtype_bytes(type));
+    const uint32_t elements =
+        static_cast<uint32_t>(random_.one_of({4u, 8u, 16u}) / dtype_bytes(type));
     if (elements == 0 || elements > kInputElements * total_) return;
     const Array tile = shared_array(type, lanes_ * elements);
     const Value from = place(input.elements / elements) * elements;
-    if (random_.chance(60)) async_copy(tile, local_id() * elements, input.array, from, elements);
-    else async_copy_if(values_.any(b1), tile, local_id() * elements, input.array, from, elements);
+    if (random_.chance(60))
+      async_copy(tile, local_id() * elements, input.array, from, elements);
+    else
+      async_copy_if(values_.any(b1), tile, local_id() * elements, input.array, from, elements);
     async_commit();
     async_wait(0);
     barrier();
@@ -400,13 +452,19 @@ class Generator {
   // A value and an operation on many of them that gives the same in every order.
   std::pair<ReduceOp, Value> reducible() {
     switch (random_.below(5)) {
-      case 0: return {ReduceOp::add, cast(f32, values_.any(u32) & 0xffu)};
+      case 0:
+        return {ReduceOp::add, cast(f32, values_.any(u32) & 0xffu)};
       case 1: {  // which of -0 and 0 is less depends on the order
         const Value value = RandomValues::plain_zero(values_.any(f32));
         return {random_.one_of({ReduceOp::min, ReduceOp::max}), value};
       }
-      case 2: return {random_.one_of({ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}), values_.any(b1)};
-      default: return {static_cast<ReduceOp>(random_.below(6)), values_.any(wide_ && random_.chance(30) ? random_.one_of({i64, u64}) : random_.one_of({u32, i32}))};
+      case 2:
+        return {random_.one_of({ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor}),
+                values_.any(b1)};
+      default:
+        return {static_cast<ReduceOp>(random_.below(6)),
+                values_.any(wide_ && random_.chance(30) ? random_.one_of({i64, u64})
+                                                        : random_.one_of({u32, i32}))};
     }
   }
 
@@ -444,10 +502,12 @@ class Generator {
   // The last values go out, so that nothing computed is in vain.
   void finish() {
     Var sum(u32, 1u, "sum");
-    std::vector<ir::Type> types = {{u32, 1}, {i32, 1}, {f32, 1}, {b1, 1}, {u32, 2}, {i32, 4}, {f32, 4}, {f16, 1}, {f16, 2}, {i64, 1}, {u64, 2}, {f64, 1}};
+    std::vector<ir::Type> types = {{u32, 1}, {i32, 1}, {f32, 1}, {b1, 1},  {u32, 2}, {i32, 4},
+                                   {f32, 4}, {f16, 1}, {f16, 2}, {i64, 1}, {u64, 2}, {f64, 1}};
     for (const ir::Type& type : types) {
       const auto& known = values_.all(type);
-      for (size_t i = known.size(); i-- > 0 && i + 3 > known.size();) sum = sum * 31u + values_.word_of(known[i]);
+      for (size_t i = known.size(); i-- > 0 && i + 3 > known.size();)
+        sum = sum * 31u + values_.word_of(known[i]);
     }
     for (const auto& variable : variables_) sum = sum * 31u + values_.word_of(*variable);
     const Value first = Value(own_) * kOwnSlots;
@@ -471,6 +531,8 @@ class Generator {
 
 }  // namespace
 
-RandomProgram random_program(uint64_t seed, uint32_t index) { return Generator(seed, index).make(); }
+RandomProgram random_program(uint64_t seed, uint32_t index) {
+  return Generator(seed, index).make();
+}
 
 }  // namespace prism::test

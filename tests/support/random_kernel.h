@@ -16,8 +16,9 @@ struct RandomProgram {
   bool by_subgroups = false;  // the result depends on the size of subgroups
 };
 
-// The same program for the same seed and index, on every machine. It follows every rule of the language: no races,
-// no place out of bounds, every result defined to the last bit whatever the order of lanes.
+// The same program for the same seed and index, on every machine. It follows every rule of the
+// language: no races, no place out of bounds, every result defined to the last bit whatever the
+// order of lanes.
 RandomProgram random_program(uint64_t seed, uint32_t index);
 
 }  // namespace prism::test

@@ -19,7 +19,8 @@ Value RandomValues::tame(Value value, Value otherwise) {
   const bool half = value.element() == f16;
   const Value size = abs(value);
   const Value small_enough = size < splat_like(value, half ? 1024.0 : 0x1p20);
-  const Value large_enough = (size > splat_like(value, half ? 0x1p-8 : 0x1p-20)) | (value == splat_like(value, 0));
+  const Value large_enough =
+      (size > splat_like(value, half ? 0x1p-8 : 0x1p-20)) | (value == splat_like(value, 0));
   return select(small_enough & large_enough, value, otherwise);
 }
 
@@ -47,18 +48,24 @@ ir::Type RandomValues::any_type() {
 Value RandomValues::scalar_constant(DType type) {
   if (type == b1) return constant(b1, static_cast<int>(random_.below(2)));
   if (is_float(type)) {
-    // Never -1: a product with it is a negation to compilers, which Intel's for CPUs loses across barriers (the printer
-    // keeps a negation that it sees away from it).
+    // Never -1: a product with it is a negation to compilers, which Intel's for CPUs loses across
+    // barriers (the printer keeps a negation that it sees away from it).
     const double number = random_.one_of({0.0, 1.0, -3.0, 0.5, -2.5, 3.0, 0.1, 100.25, 7.0});
     const double any = (random_.below(2001) - 1000.0) / 16.0;
     return constant(type, random_.chance(50) || any == -1.0 ? number : any);
   }
-  const uint64_t edges[] = {0, 1, 2, 3, 5, 7, 31, 32, 33, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
+  const uint64_t edges[] = {0,      1,      2,          3,          5,          7,
+                            31,     32,     33,         0x7f,       0x80,       0xff,
+                            0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
   const uint64_t edge = edges[random_.below(std::size(edges))];
   const uint64_t low = random_.chance(70) ? edge : random_.word();
   if (!is_wide(type)) return constant_bits(type, low);
   // All ones and the sign of 64 bits too.
-  return constant_bits(type, random_.chance(50) ? (low | uint64_t(random_.one_of({0u, 0x80000000u, 0xffffffffu, 0x7fffffffu})) << 32) : low);
+  return constant_bits(
+      type,
+      random_.chance(50)
+          ? (low | uint64_t(random_.one_of({0u, 0x80000000u, 0xffffffffu, 0x7fffffffu})) << 32)
+          : low);
 }
 
 Value RandomValues::constant_of(ir::Type type) {
@@ -66,7 +73,8 @@ Value RandomValues::constant_of(ir::Type type) {
   if (type.lanes == 1) return first;
   if (random_.chance(50)) return splat(first, type.lanes);
   const Value second = scalar_constant(type.element);
-  return type.lanes == 2 ? vec(first, second) : vec(first, second, first, scalar_constant(type.element));
+  return type.lanes == 2 ? vec(first, second)
+                         : vec(first, second, first, scalar_constant(type.element));
 }
 
 Value RandomValues::any(ir::Type type) {
@@ -74,7 +82,8 @@ Value RandomValues::any(ir::Type type) {
   if (!known.empty() && !random_.chance(12)) {
     // The newest are taken more often, so that results depend on long chains.
     const uint32_t count = static_cast<uint32_t>(known.size());
-    return known[random_.chance(50) ? count - 1 - random_.below(std::min(count, 4u)) : random_.below(count)];
+    return known[random_.chance(50) ? count - 1 - random_.below(std::min(count, 4u))
+                                    : random_.below(count)];
   }
   if (type.lanes > 1 && random_.chance(60)) {
     const Value a = any(type.element), b = any(type.element);
@@ -90,25 +99,35 @@ Value RandomValues::uniform() {
 
 Value RandomValues::wild_float() {
   switch (random_.below(4)) {
-    case 0: return constant_bits(f32, random_.one_of({0x7fc00000u, 0x7f800000u, 0xff800000u, 0x80000000u, 0x4f000000u, 0xcf000000u, 0xcf000001u, 0x4effffffu, 0x4f800000u, 0x4f7fffffu, 0xbf7fffffu}));
+    case 0:
+      return constant_bits(f32, random_.one_of({0x7fc00000u, 0x7f800000u, 0xff800000u, 0x80000000u,
+                                                0x4f000000u, 0xcf000000u, 0xcf000001u, 0x4effffffu,
+                                                0x4f800000u, 0x4f7fffffu, 0xbf7fffffu}));
     // Any bits at all, but no subnormal number: devices may take those for zero.
     case 1: {
       const Value bits = any(u32);
       return bitcast(f32, select((bits & 0x7f800000u) == 0u, bits & 0x80000000u, bits));
     }
-    case 2: return cast(f32, any(random_.one_of({u32, i32}))) * scalar_constant(f32);
-    default: return any(f32);
+    case 2:
+      return cast(f32, any(random_.one_of({u32, i32}))) * scalar_constant(f32);
+    default:
+      return any(f32);
   }
 }
 
 void RandomValues::grow() {
   const ir::Type type = any_type();
   Value made = constant(u32, 0);
-  if (random_.chance(22)) made = converted(type);
-  else if (type.element == b1) made = truth(type.lanes);
-  else if (is_float(type.element)) made = floating(type);
-  else if (type == ir::Type{u32, 1} && random_.chance(45)) made = word_operation();
-  else made = integer(type);
+  if (random_.chance(22))
+    made = converted(type);
+  else if (type.element == b1)
+    made = truth(type.lanes);
+  else if (is_float(type.element))
+    made = floating(type);
+  else if (type == ir::Type{u32, 1} && random_.chance(45))
+    made = word_operation();
+  else
+    made = integer(type);
   keep(made);
 }
 
@@ -116,38 +135,60 @@ Value RandomValues::integer(ir::Type type) {
   const Value a = any(type), b = any(type);
   const bool word = !is_wide(type.element);
   switch (random_.below(20)) {
-    case 0: return a + b;
-    case 1: return a - b;
-    case 2: return a * b;
-    case 3: return div_trunc(a, b);
-    case 4: return rem_trunc(a, b);
-    case 5: return div_floor(a, b);
-    case 6: return mod_floor(a, b);
-    case 7: return word ? mul_high(a, b) : a * b;
-    case 8: return -a;
-    case 9: return abs(a);
-    case 10: return min(a, b);
-    case 11: return max(a, b);
-    case 12: return a & b;
-    case 13: return a | b;
-    case 14: return a ^ b;
-    case 15: return ~a;
-    case 16: return a << b;
-    case 17: return a >> b;
+    case 0:
+      return a + b;
+    case 1:
+      return a - b;
+    case 2:
+      return a * b;
+    case 3:
+      return div_trunc(a, b);
+    case 4:
+      return rem_trunc(a, b);
+    case 5:
+      return div_floor(a, b);
+    case 6:
+      return mod_floor(a, b);
+    case 7:
+      return word ? mul_high(a, b) : a * b;
+    case 8:
+      return -a;
+    case 9:
+      return abs(a);
+    case 10:
+      return min(a, b);
+    case 11:
+      return max(a, b);
+    case 12:
+      return a & b;
+    case 13:
+      return a | b;
+    case 14:
+      return a ^ b;
+    case 15:
+      return ~a;
+    case 16:
+      return a << b;
+    case 17:
+      return a >> b;
     case 18: {
       if (!word) return a + b;
       const Value offset = any(u32) & 15u;
-      return extract_bits(a, offset, random_.chance(50) ? constant(u32, random_.below(17)) : any(u32) & 15u);
+      return extract_bits(a, offset,
+                          random_.chance(50) ? constant(u32, random_.below(17)) : any(u32) & 15u);
     }
-    default: return select(any({b1, random_.chance(50) ? type.lanes : uint8_t(1)}), a, b);
+    default:
+      return select(any({b1, random_.chance(50) ? type.lanes : uint8_t(1)}), a, b);
   }
 }
 
 Value RandomValues::word_operation() {
   const Value a = any(u32), b = any(u32);
   switch (random_.below(9)) {
-    case 0: return popcount(a);
-    case 1: return count_leading_zeros(a);
+    case 0:
+      return popcount(a);
+    case 1:
+      return count_leading_zeros(a);
     case 2: {
       const Value offset = any(u32) & 15u;
       return insert_bits(a, b, offset, any(u32) & 15u);
@@ -156,11 +197,16 @@ Value RandomValues::word_operation() {
       const Value offset = constant(u32, random_.below(17));
       return insert_bits(a, b, offset, constant(u32, random_.below(16)));
     }
-    case 4: return dot4_u8(a, b, any(u32));
-    case 5: return bitcast(u32, dot4_i8(a, b, any(i32)));
-    case 6: return pack_8(any({random_.one_of({u32, i32}), 4}));
-    case 7: return pack_f16(any({f32, 2}));
-    default: return extract_bits(a, constant(u32, random_.below(33)), constant(u32, 0));
+    case 4:
+      return dot4_u8(a, b, any(u32));
+    case 5:
+      return bitcast(u32, dot4_i8(a, b, any(i32)));
+    case 6:
+      return pack_8(any({random_.one_of({u32, i32}), 4}));
+    case 7:
+      return pack_f16(any({f32, 2}));
+    default:
+      return extract_bits(a, constant(u32, random_.below(33)), constant(u32, 0));
   }
 }
 
@@ -168,20 +214,32 @@ Value RandomValues::floating(ir::Type type) {
   const Value a = any(type), b = any(type);
   switch (random_.below(14)) {
     case 0:
-    case 1: return tame(a + b, a);
-    case 2: return tame(a - b, b);
+    case 1:
+      return tame(a + b, a);
+    case 2:
+      return tame(a - b, b);
     case 3:
-    case 4: return tame(a * b, a);
+    case 4:
+      return tame(a * b, a);
     // f16: rounding to f32 first is not the same as rounding once.
-    case 5: return type.element == f16 ? tame(a * b, b) : tame(fma(a, b, any(type)), b);
-    case 6: return min(a, b);
-    case 7: return max(a, b);
-    case 8: return -a;
-    case 9: return abs(a);
-    case 10: return floor(a);
-    case 11: return random_.chance(50) ? ceil(a) : trunc(a);
-    case 12: return round_even(a);
-    default: return select(any({b1, random_.chance(50) ? type.lanes : uint8_t(1)}), a, b);
+    case 5:
+      return type.element == f16 ? tame(a * b, b) : tame(fma(a, b, any(type)), b);
+    case 6:
+      return min(a, b);
+    case 7:
+      return max(a, b);
+    case 8:
+      return -a;
+    case 9:
+      return abs(a);
+    case 10:
+      return floor(a);
+    case 11:
+      return random_.chance(50) ? ceil(a) : trunc(a);
+    case 12:
+      return round_even(a);
+    default:
+      return select(any({b1, random_.chance(50) ? type.lanes : uint8_t(1)}), a, b);
   }
 }
 
@@ -189,12 +247,18 @@ Value RandomValues::truth(uint8_t lanes) {
   if (random_.chance(25)) {
     const Value a = any({b1, lanes}), b = any({b1, lanes});
     switch (random_.below(lanes == 1 ? 6 : 5)) {
-      case 0: return a & b;
-      case 1: return a | b;
-      case 2: return a ^ b;
-      case 3: return a == b;
-      case 4: return a != b;
-      default: return !a;
+      case 0:
+        return a & b;
+      case 1:
+        return a | b;
+      case 2:
+        return a ^ b;
+      case 3:
+        return a == b;
+      case 4:
+        return a != b;
+      default:
+        return !a;
     }
   }
   ir::Type type = any_type();
@@ -208,12 +272,18 @@ Value RandomValues::truth(uint8_t lanes) {
     if (random_.chance(20)) a = random_.chance(50) ? min(a, b) : max(a, b);
   }
   switch (random_.below(6)) {
-    case 0: return a == b;
-    case 1: return a != b;
-    case 2: return a < b;
-    case 3: return a <= b;
-    case 4: return a > b;
-    default: return a >= b;
+    case 0:
+      return a == b;
+    case 1:
+      return a != b;
+    case 2:
+      return a < b;
+    case 3:
+      return a <= b;
+    case 4:
+      return a > b;
+    default:
+      return a >= b;
   }
 }
 
@@ -229,26 +299,34 @@ Value RandomValues::converted(ir::Type type) {
       if (random_.chance(30)) return bitcast(type, any({random_.one_of({i32, f32}), lanes}));
       if (random_.chance(20) && lanes == 4) return unpack_u8(any(u32));
       if (lanes == 1 && random_.chance(40)) return cast(u32, wild_float());
-      if (wide_ && lanes == 2 && random_.chance(50)) return bitcast(type, any(random_.one_of({u64, i64, f64})));
-      if (wide_ && random_.chance(30)) return cast(u32, any({random_.one_of({i64, u64, f64}), lanes}));
-      if (half_ && random_.chance(20)) return lanes == 1 ? bitcast(type, any({f16, 2})) : cast(u32, any({f16, lanes}));
+      if (wide_ && lanes == 2 && random_.chance(50))
+        return bitcast(type, any(random_.one_of({u64, i64, f64})));
+      if (wide_ && random_.chance(30))
+        return cast(u32, any({random_.one_of({i64, u64, f64}), lanes}));
+      if (half_ && random_.chance(20))
+        return lanes == 1 ? bitcast(type, any({f16, 2})) : cast(u32, any({f16, lanes}));
       return cast(u32, any({random_.one_of({i32, f32, b1}), lanes}));
     case DType::i32:
       if (random_.chance(30)) return bitcast(type, any({random_.one_of({u32, f32}), lanes}));
       if (random_.chance(20) && lanes == 4) return unpack_i8(any(u32));
       if (lanes == 1 && random_.chance(40)) return cast(i32, wild_float());
-      if (wide_ && random_.chance(30)) return cast(i32, any({random_.one_of({i64, u64, f64}), lanes}));
+      if (wide_ && random_.chance(30))
+        return cast(i32, any({random_.one_of({i64, u64, f64}), lanes}));
       if (half_ && random_.chance(20)) return cast(i32, any({f16, lanes}));
       return cast(i32, any({random_.one_of({u32, f32, b1}), lanes}));
     case DType::i64:
     case DType::u64:
       if (lanes == 1 && random_.chance(20)) return bitcast(type, any({u32, 2}));
       if (lanes == 1 && random_.chance(20)) return cast(type.element, wild_float());
-      return cast(type.element, any({random_.one_of({u32, i32, f32, f64, b1, type.element == i64 ? u64 : i64}), lanes}));
+      return cast(
+          type.element,
+          any({random_.one_of({u32, i32, f32, f64, b1, type.element == i64 ? u64 : i64}), lanes}));
     case DType::f64:
-      return tame(cast(f64, any({random_.one_of({u32, i32, f32, i64, u64, b1}), lanes})), otherwise);
+      return tame(cast(f64, any({random_.one_of({u32, i32, f32, i64, u64, b1}), lanes})),
+                  otherwise);
     case DType::f16:
-      if (lanes == 2 && random_.chance(40)) return tame(bitcast(type, any(u32) & 0xbbffbbffu), otherwise);
+      if (lanes == 2 && random_.chance(40))
+        return tame(bitcast(type, any(u32) & 0xbbffbbffu), otherwise);
       return tame(cast(f16, any({random_.one_of({u32, i32, f32, b1}), lanes})), otherwise);
     case DType::f32:
       if (random_.chance(25)) {  // any mantissa and sign, an exponent that is tame
@@ -256,11 +334,14 @@ Value RandomValues::converted(ir::Type type) {
         const Value exponent = 110u + ((bits >> 20u) & 15u);
         return bitcast(type, (bits & 0x807fffffu) | (exponent << 23u));
       }
-      if (lanes == 2 && random_.chance(40)) return tame(unpack_f16(any(u32) & 0xbbffbbffu), otherwise);
+      if (lanes == 2 && random_.chance(40))
+        return tame(unpack_f16(any(u32) & 0xbbffbbffu), otherwise);
       if (half_ && random_.chance(30)) return cast(f32, any({f16, lanes}));
-      if (wide_ && random_.chance(30)) return tame(cast(f32, any({random_.one_of({i64, u64, f64}), lanes})), otherwise);
+      if (wide_ && random_.chance(30))
+        return tame(cast(f32, any({random_.one_of({i64, u64, f64}), lanes})), otherwise);
       return tame(cast(f32, any({random_.one_of({u32, i32, b1}), lanes})), otherwise);
-    default: return cast(b1, any({random_.one_of({u32, i32, f32}), lanes}));
+    default:
+      return cast(b1, any({random_.one_of({u32, i32, f32}), lanes}));
   }
 }
 
@@ -270,8 +351,12 @@ Value RandomValues::word_of(Value value) {
     const Value part = value[i];
     Value bits = part;
     switch (part.element()) {
-      case DType::b1: bits = cast(u32, part); break;
-      case DType::f16: bits = bitcast(u32, cast(f32, part)); break;
+      case DType::b1:
+        bits = cast(u32, part);
+        break;
+      case DType::f16:
+        bits = bitcast(u32, cast(f32, part));
+        break;
       case DType::i64:
       case DType::u64:
       case DType::f64: {
@@ -279,7 +364,9 @@ Value RandomValues::word_of(Value value) {
         bits = halves[0] * 5u + halves[1];
         break;
       }
-      default: bits = bitcast(u32, part); break;
+      default:
+        bits = bitcast(u32, part);
+        break;
     }
     word = word * 31u + bits;
   }

@@ -26,21 +26,24 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// The values in scope, by type, and new ones made from them. Floats stay between 2^-20 and 2^20 (or are zero): no
-// device may differ on subnormal numbers, infinities or NaN that way.
+// The values in scope, by type, and new ones made from them. Floats stay between 2^-20 and 2^20 (or
+// are zero): no device may differ on subnormal numbers, infinities or NaN that way.
 class RandomValues {
  public:
   RandomValues(Random& random, bool wide, bool half) : random_(random), wide_(wide), half_(half) {}
 
-  void keep(dsl::Value value) { pool_[key(value.type())].push_back(value); log_.push_back(key(value.type())); }
+  void keep(dsl::Value value) {
+    pool_[key(value.type())].push_back(value);
+    log_.push_back(key(value.type()));
+  }
   // Values that are the same in all lanes of a group, u32.
   void keep_uniform(dsl::Value value) { uniform_.push_back(value); }
 
   dsl::Value any(ir::Type type);  // one in scope, or a constant
   dsl::Value any(DType type) { return any(ir::Type{type, 1}); }
-  dsl::Value uniform();           // u32
-  dsl::Value wild_float();        // f32 of any kind, NaN too: to be compared, converted or looked at only
-  void grow();                    // computes one more value
+  dsl::Value uniform();     // u32
+  dsl::Value wild_float();  // f32 of any kind, NaN too: to be compared, converted or looked at only
+  void grow();              // computes one more value
   ir::Type any_type();
   dsl::Value word_of(dsl::Value value);  // u32 that depends on every bit
   static dsl::Value tame(dsl::Value value, dsl::Value otherwise);

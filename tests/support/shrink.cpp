@@ -9,7 +9,8 @@
 namespace prism::test {
 namespace {
 
-// Statements, and what clean-up keeps though nobody reads its result. Yields stay: a block without one is broken.
+// Statements, and what clean-up keeps though nobody reads its result. Yields stay: a block without
+// one is broken.
 bool removable(const ir::Inst& inst) {
   if (inst.op == ir::Op::yield || inst.op == ir::Op::wait_previous) return false;
   return inst.result == ir::kNone || inst.op == ir::Op::atomic ||
@@ -38,7 +39,8 @@ bool flatten_at(ir::Block& block, int& countdown) {
       std::vector<ir::Inst> inside = std::move(inst.blocks[0].body);
       for (ir::Inst& other : inst.blocks[1].body) inside.push_back(std::move(other));
       block.body.erase(block.body.begin() + static_cast<std::ptrdiff_t>(i));
-      block.body.insert(block.body.begin() + static_cast<std::ptrdiff_t>(i), inside.begin(), inside.end());
+      block.body.insert(block.body.begin() + static_cast<std::ptrdiff_t>(i), inside.begin(),
+                        inside.end());
       return true;
     }
     for (ir::Block& inner : inst.blocks)
@@ -57,7 +59,8 @@ using Cut = bool (*)(ir::Block&, int&);
 
 }  // namespace
 
-ir::Kernel shrink(const ir::Kernel& kernel, const std::function<bool(const ir::Kernel&)>& still_wrong, int tries) {
+ir::Kernel shrink(const ir::Kernel& kernel,
+                  const std::function<bool(const ir::Kernel&)>& still_wrong, int tries) {
   ir::Kernel best = kernel;
   for (Cut cut : {&remove_at, &flatten_at, &remove_at})
     for (int at = 0; tries > 0;) {
@@ -73,8 +76,10 @@ ir::Kernel shrink(const ir::Kernel& kernel, const std::function<bool(const ir::K
       } catch (const std::exception&) {
         wrong = false;
       }
-      if (wrong) best = std::move(candidate);  // the next statement has moved to this place
-      else ++at;
+      if (wrong)
+        best = std::move(candidate);  // the next statement has moved to this place
+      else
+        ++at;
     }
   return best;
 }

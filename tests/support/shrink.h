@@ -7,8 +7,10 @@
 
 namespace prism::test {
 
-// Takes statements away one after another while still_wrong stays true of what is left. still_wrong may throw for
-// a kernel that has become invalid: that counts as false. It is called at most `tries` times.
-ir::Kernel shrink(const ir::Kernel& kernel, const std::function<bool(const ir::Kernel&)>& still_wrong, int tries = 120);
+// Takes statements away one after another while still_wrong stays true of what is left. still_wrong
+// may throw for a kernel that has become invalid: that counts as false. It is called at most
+// `tries` times.
+ir::Kernel shrink(const ir::Kernel& kernel,
+                  const std::function<bool(const ir::Kernel&)>& still_wrong, int tries = 120);
 
 }  // namespace prism::test
