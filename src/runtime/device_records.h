@@ -12,8 +12,8 @@ namespace prism {
 
 using DeviceRecord = std::map<std::string, std::string>;  // no newlines in names or values
 
-// kind: "self-check", "calibration". The record counts only for this device with this driver and
-// capabilities, and for the same extra key.
+// kind: "self-check", "calibration". The record counts only for this device with this driver, and
+// for the same extra key.
 std::optional<DeviceRecord> read_device_record(const std::string& kind, const DeviceInfo& info,
                                                const std::string& extra = "");
 bool write_device_record(const std::string& kind, const DeviceInfo& info,
