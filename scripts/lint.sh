@@ -6,24 +6,29 @@ cd "$(dirname "$0")/.."
 build=${1:-build}
 status=0
 
-git ls-files -z '*.h' '*.cpp' | xargs -0 -r clang-format --dry-run --Werror 2>&1 | grep -E 'error:' | cut -d: -f1 |
-  sort | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 places laid out otherwise; run `make format`/' | tee "$build/format.log"
+# What is laid out and gone through by clang-tidy: the files changed since the main branch, LINT_FILES="a.cpp b.h", or
+# LINT_FILES=all.
+base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD)
+files=${LINT_FILES:-$(git diff --name-only --diff-filter=d "$base" -- '*.h' '*.cpp')}
+[ "$files" = all ] && files=$(git ls-files '*.h' '*.cpp')
+
+# shellcheck disable=SC2086
+printf '%s\n' $files | grep . | xargs -r clang-format --dry-run --Werror 2>&1 | grep -E 'error:' | cut -d: -f1 | sort | uniq -c |
+  sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 places laid out otherwise; run `make format`/' | tee "$build/format.log"
 [ -s "$build/format.log" ] && status=1
 scripts/check_includes.py || status=1
 scripts/check_vendor_names.py || status=1
 scripts/check_environment.py || status=1
 
-# clang-tidy takes seconds a file: the files changed since the main branch, LINT_FILES="a.cpp b.cpp", or LINT_FILES=all.
-base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD)
-files=${LINT_FILES:-$(git diff --name-only --diff-filter=d "$base" -- 'src/*.cpp')}
-[ "$files" = all ] && files=$(git ls-files 'src/*.cpp')
-if [ -n "$files" ]; then
+# shellcheck disable=SC2086
+sources=$(printf '%s\n' $files | grep '^src/.*\.cpp$')
+if [ -n "$sources" ]; then
   # The flags in compile_commands.json are the compiler's own: g++ has warnings that clang does not know.
   # shellcheck disable=SC2086
-  printf '%s\n' $files | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option 2>/dev/null |
+  printf '%s\n' $sources | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option 2>/dev/null |
     grep -E 'warning:|error:' && status=1
   # shellcheck disable=SC2086
-  echo "clang-tidy: $(printf '%s\n' $files | wc -l) files"
+  echo "clang-tidy: $(printf '%s\n' $sources | wc -l) files"
 fi
 [ $status = 0 ] && echo "lint: clean"
 exit $status
