@@ -2,6 +2,8 @@
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CTEST = ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
+# The seed and the counts of the random programs, also when they all agreed.
+RANDOM_PROGRAMS = grep -hE '^random programs: .*(SEED|compared)' $(BUILD)/Testing/Temporary/LastTest.log || true
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS) --target
 # The objects of one checkout are found again in another.
 export CCACHE_BASEDIR ?= $(CURDIR)
@@ -51,10 +53,12 @@ run: build
 
 test: build-tests
 	@$(CTEST)
+	@$(RANDOM_PROGRAMS)
 
 test-devices: build-tests
 	@scripts/setup_devices.sh $(BUILD)/devices.env
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; $(CTEST) -L device
+	@$(RANDOM_PROGRAMS)
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; $(BUILD)/prism devices --json >$(BUILD)/devices.json && \
 	  $(BUILD)/prism check --json >$(BUILD)/check.json && echo "prism check: every kernel is right on every device"
 
