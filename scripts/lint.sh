@@ -6,14 +6,13 @@ cd "$(dirname "$0")/.."
 build=${1:-build}
 status=0
 
-# What is laid out and gone through by clang-tidy: the files changed since the main branch, LINT_FILES="a.cpp b.h", or
+# The layout of all files, then clang-tidy over those changed since the main branch, LINT_FILES="a.cpp b.h", or
 # LINT_FILES=all.
 base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD)
 files=${LINT_FILES:-$(git diff --name-only --diff-filter=d "$base" -- '*.h' '*.cpp')}
 [ "$files" = all ] && files=$(git ls-files '*.h' '*.cpp')
 
-# shellcheck disable=SC2086
-printf '%s\n' $files | grep . | xargs -r clang-format --dry-run --Werror 2>&1 | grep -E 'error:' | cut -d: -f1 | sort | uniq -c |
+git ls-files '*.h' '*.cpp' | xargs -r clang-format --dry-run --Werror 2>&1 | grep -E 'error:' | cut -d: -f1 | sort | uniq -c |
   sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 places laid out otherwise; run `make format`/' | tee "$build/format.log"
 [ -s "$build/format.log" ] && status=1
 scripts/check_includes.py || status=1

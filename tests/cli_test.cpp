@@ -70,7 +70,8 @@ TEST(Program, DevicesAsJson) {
   for (const Json& backend : all["backends"]) {
     EXPECT_TRUE(backend.at("name").is_string());
     EXPECT_EQ(backend.at("available").get<bool>(), !backend.at("devices").empty());
-    EXPECT_TRUE(backend["available"].get<bool>() || !backend.at("reason").get<std::string>().empty())
+    EXPECT_TRUE(backend["available"].get<bool>() ||
+                !backend.at("reason").get<std::string>().empty())
         << backend["name"];
     for (const Json& device : backend["devices"]) {
       for (const char* field :
@@ -136,8 +137,9 @@ TEST(Program, KernelList) {
 
 TEST(Program, KernelShowInEveryLanguage) {
   const std::vector<std::pair<std::string, std::string>> marks = {
-      {"cuda", "__global__"},   {"hip", "__attribute__((global"}, {"opencl", "__kernel"},
-      {"metal", "kernel void"}, {"sycl", "sycl"},      {"wgsl", "@compute"},
+      {"cuda", "__global__"},  {"hip", "__attribute__((global"},
+      {"opencl", "__kernel"},  {"metal", "kernel void"},
+      {"sycl", "sycl"},        {"wgsl", "@compute"},
       {"ir", "kernel row_sum"}};
   for (const auto& [language, mark] : marks) {
     const Result result = prism_program({"kernel", "show", "row_sum", "--lang", language});

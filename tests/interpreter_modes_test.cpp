@@ -1,5 +1,5 @@
-// Random programs give the same bits however the interpreter runs them: with and without the processor's vector
-// instructions, the translator's shortcuts and the checks.
+// Random programs give the same bits however the interpreter runs them: with and without the
+// processor's vector instructions, the translator's shortcuts and the checks.
 #include <string>
 #include <vector>
 
@@ -38,9 +38,11 @@ TEST(InterpreterModes, RandomProgramsAgree) {
       ir::vm::use_avx2() = fast && (mode & 1) == 0;
       ir::vm::use_shortcuts() = (mode & 2) == 0;
       try {
-        EXPECT_TRUE(run(program, subgroup, mode >= 4) == first) << "seed " << kSeed << " program " << index << " mode " << mode;
+        EXPECT_TRUE(run(program, subgroup, mode >= 4) == first)
+            << "seed " << kSeed << " program " << index << " mode " << mode;
       } catch (const Error& error) {
-        ADD_FAILURE() << "seed " << kSeed << " program " << index << " mode " << mode << ": " << error.what();
+        ADD_FAILURE() << "seed " << kSeed << " program " << index << " mode " << mode << ": "
+                      << error.what();
       }
     }
     ir::vm::use_avx2() = fast;

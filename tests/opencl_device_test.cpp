@@ -470,7 +470,8 @@ TEST_P(OpenClDevice, QueuesOfTwoThreadsShareAProgram) {
   EXPECT_EQ(wrong, (std::vector<int>{0, 0}));
 }
 
-// Intel's compiler for CPUs gives lanes the value of another subgroup unless it is printed in another way.
+// Intel's compiler for CPUs gives lanes the value of another subgroup unless it is printed in
+// another way.
 TEST_P(OpenClDevice, ANegatedValueLivesAcrossABarrier) {
   const ir::Kernel k = lowered(kernel("negated", 64, [] {
     auto x = in("x", f32);

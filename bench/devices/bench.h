@@ -30,7 +30,8 @@ std::vector<Line> bench_products(const Device& device);
 Line bench_replay(const Device& device);
 Line bench_load(const Device& device);
 
-// Values in [-1, 1) without a pattern, as real data has them: zeros or repeated rows let a card clock higher.
+// Values in [-1, 1) without a pattern, as real data has them: zeros or repeated rows let a card
+// clock higher.
 std::vector<float> random_values(uint64_t count);
 
 }  // namespace prism::bench

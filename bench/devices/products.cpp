@@ -86,7 +86,8 @@ std::vector<Line> bench_products(const Device& device) {
   if (!info.capabilities.fragments.empty()) {
     tiles.push_back({64, 64, 32, 2, 2, 2});
     tiles.push_back({128, 128, 64, 2, 2, 2, true});
-    tiles.push_back({128, 256, 64, 2, 4, 3, true});  // the fastest on an H200: 96 KiB of operands a group
+    tiles.push_back(
+        {128, 256, 64, 2, 4, 3, true});  // the fastest on an H200: 96 KiB of operands a group
   }
   for (kernels::MatmulTile& tile : tiles) {
     if (n % tile.m != 0 || n % tile.n != 0) continue;
@@ -98,7 +99,8 @@ std::vector<Line> bench_products(const Device& device) {
       if (rate <= f16) continue;
       f16 = rate;
       best = fmt::format("tile {}x{}x{}, {}x{} subgroups, {} stages{}", tile.m, tile.n, tile.k,
-                         tile.warps_m, tile.warps_n, tile.stages, tile.run_ahead ? ", operands ahead" : "");
+                         tile.warps_m, tile.warps_n, tile.stages,
+                         tile.run_ahead ? ", operands ahead" : "");
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kNotSupported && error.code() != ErrorCode::kCompile) throw;
     }

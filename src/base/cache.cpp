@@ -68,7 +68,8 @@ bool write_by_rename(const fs::path& path, std::string_view head, std::string_vi
   fs::create_directories(path.parent_path(), failed);
   if (failed) return false;
   static std::atomic<uint64_t> counter{0};
-  static const uint64_t process = std::random_device{}();  // two processes never share a temporary name
+  static const uint64_t process =
+      std::random_device{}();  // two processes never share a temporary name
   const fs::path temporary = path.string() + fmt::format(".{:x}.{:x}.tmp", process, counter++);
   bool written = false;
   {
@@ -114,10 +115,12 @@ fs::path cache_folder() {
 std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::string_view key) {
   const auto file = read_file(cached_path(kind, key));
   constexpr size_t kHead = sizeof(kMagic) + 32;
-  if (!file || file->size() < kHead || std::memcmp(file->data(), kMagic, sizeof(kMagic)) != 0) return std::nullopt;
+  if (!file || file->size() < kHead || std::memcmp(file->data(), kMagic, sizeof(kMagic)) != 0)
+    return std::nullopt;
   const auto* begin = reinterpret_cast<const std::byte*>(file->data()) + kHead;
   const std::span<const std::byte> content(begin, file->size() - kHead);
-  if (checksum(key, content) != std::string_view(*file).substr(sizeof(kMagic), 32)) return std::nullopt;
+  if (checksum(key, content) != std::string_view(*file).substr(sizeof(kMagic), 32))
+    return std::nullopt;
   return std::vector<std::byte>(content.begin(), content.end());
 }
 
@@ -130,7 +133,8 @@ bool write_cached(std::string_view kind, std::string_view key, std::span<const s
 fs::path dump_folder() { return environment("PRISM_DUMP").value_or(""); }
 
 fs::path dump_file(std::string_view name, std::span<const std::byte> content) {
-  return dump_file(name, std::string_view(reinterpret_cast<const char*>(content.data()), content.size()));
+  return dump_file(name,
+                   std::string_view(reinterpret_cast<const char*>(content.data()), content.size()));
 }
 
 fs::path dump_file(std::string_view name, std::string_view text) {

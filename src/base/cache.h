@@ -19,17 +19,21 @@ std::string hash_text(std::string_view text);
 // Windows: %LOCALAPPDATA%\prism\cache). Not created until something is written.
 std::filesystem::path cache_folder();
 
-// A blob under (kind, key). Each file carries a checksum: a corrupt, truncated or foreign file counts as absent.
+// A blob under (kind, key). Each file carries a checksum: a corrupt, truncated or foreign file
+// counts as absent.
 std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::string_view key);
-// Written to a temporary name and renamed; a failure (full disk, no permission) is not an error: returns false.
+// Written to a temporary name and renamed; a failure (full disk, no permission) is not an error:
+// returns false.
 bool write_cached(std::string_view kind, std::string_view key, std::span<const std::byte> content);
 
 // PRISM_DUMP: where kernels are written for reading; empty when unset.
 std::filesystem::path dump_folder();
-// Writes name into the dump folder; returns its path, empty when there is no folder or it cannot be written.
+// Writes name into the dump folder; returns its path, empty when there is no folder or it cannot be
+// written.
 std::filesystem::path dump_file(std::string_view name, std::span<const std::byte> content);
 std::filesystem::path dump_file(std::string_view name, std::string_view text);
-// A file put into PRISM_DUMP/replace/ under that name stands in for the text; empty when there is none.
+// A file put into PRISM_DUMP/replace/ under that name stands in for the text; empty when there is
+// none.
 std::optional<std::string> replaced_text(std::string_view name);
 
 }  // namespace prism

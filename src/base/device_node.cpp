@@ -21,7 +21,8 @@ NodeAccess node_access(const std::string& path) {
   group entry{};
   group* found = nullptr;
   std::vector<char> text(4096);
-  if (::getgrgid_r(status.st_gid, &entry, text.data(), text.size(), &found) == 0 && found) access.group = found->gr_name;
+  if (::getgrgid_r(status.st_gid, &entry, text.data(), text.size(), &found) == 0 && found)
+    access.group = found->gr_name;
 #endif
   return access;
 }
@@ -37,7 +38,8 @@ std::optional<DeniedNode> find_denied_node(const std::vector<std::string>& paths
       denied.next_step = "let users open it: sudo chmod a+rw " + path;
     } else {
       denied.reason += " (group " + access.group + ")";
-      denied.next_step = "join the group: sudo usermod -aG " + access.group + " $USER, then log in again";
+      denied.next_step =
+          "join the group: sudo usermod -aG " + access.group + " $USER, then log in again";
     }
     return denied;
   }

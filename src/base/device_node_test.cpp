@@ -34,7 +34,8 @@ TEST(DeviceNode, ClosedNodeNamesPathAndCommand) {
   const auto denied = find_denied_node({"/dev/prism-has-no-such-node", path.string()});
   fs::remove(path);
   ASSERT_TRUE(denied.has_value());
-  EXPECT_NE(denied->reason.find("no permission on " + path.string()), std::string::npos) << denied->reason;
+  EXPECT_NE(denied->reason.find("no permission on " + path.string()), std::string::npos)
+      << denied->reason;
   EXPECT_NE(denied->next_step.find("sudo "), std::string::npos) << denied->next_step;
 }
 #endif

@@ -12,8 +12,19 @@ struct Entry {
   size_t bytes;
 };
 constexpr std::array<Entry, kDTypeCount> kEntries = {{
-    {"b1", 4}, {"i8", 1}, {"u8", 1}, {"i16", 2}, {"u16", 2}, {"i32", 4}, {"u32", 4},
-    {"i64", 8}, {"u64", 8}, {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8},
+    {"b1", 4},
+    {"i8", 1},
+    {"u8", 1},
+    {"i16", 2},
+    {"u16", 2},
+    {"i32", 4},
+    {"u32", 4},
+    {"i64", 8},
+    {"u64", 8},
+    {"f16", 2},
+    {"bf16", 2},
+    {"f32", 4},
+    {"f64", 8},
 }};
 
 }  // namespace
@@ -32,10 +43,11 @@ uint16_t f16_from_f32(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);  // NaN, made quiet
-  if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u); // 65536 and above
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);   // NaN, made quiet
+  if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65536 and above
   if (magnitude < 0x38800000u) {
-    // Below 2^-14 the result is subnormal: adding 0.5 aligns the mantissa, and the adder rounds to even.
+    // Below 2^-14 the result is subnormal: adding 0.5 aligns the mantissa, and the adder rounds to
+    // even.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
   }
@@ -61,6 +73,8 @@ uint16_t bf16_from_f32(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-float f32_from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float f32_from_bf16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 }  // namespace prism

@@ -32,16 +32,21 @@ constexpr bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); 
 constexpr DType widened(DType t) {
   switch (t) {
     case DType::i8:
-    case DType::i16: return DType::i32;
+    case DType::i16:
+      return DType::i32;
     case DType::u8:
-    case DType::u16: return DType::u32;
+    case DType::u16:
+      return DType::u32;
     case DType::f16:
-    case DType::bf16: return DType::f32;
-    default: return t;
+    case DType::bf16:
+      return DType::f32;
+    default:
+      return t;
   }
 }
 
-// Conversions of stored 16-bit floats, round to nearest even; the meaning every device must reproduce.
+// Conversions of stored 16-bit floats, round to nearest even; the meaning every device must
+// reproduce.
 uint16_t f16_from_f32(float value);
 float f32_from_f16(uint16_t bits);
 uint16_t bf16_from_f32(float value);

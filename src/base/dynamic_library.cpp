@@ -30,7 +30,9 @@ void* open_library(const char* name, std::string* reason) {
 }  // namespace
 
 DynamicLibrary::DynamicLibrary(DynamicLibrary&& other) noexcept
-    : handle_(std::exchange(other.handle_, nullptr)), name_(std::move(other.name_)), keep_(other.keep_) {}
+    : handle_(std::exchange(other.handle_, nullptr)),
+      name_(std::move(other.name_)),
+      keep_(other.keep_) {}
 
 DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
   std::swap(handle_, other.handle_);
@@ -48,7 +50,8 @@ DynamicLibrary::~DynamicLibrary() {
 #endif
 }
 
-DynamicLibrary DynamicLibrary::open_first(const std::vector<std::string>& names, std::string* reason) {
+DynamicLibrary DynamicLibrary::open_first(const std::vector<std::string>& names,
+                                          std::string* reason) {
   DynamicLibrary library;
   for (const std::string& name : names) {
     library.handle_ = open_library(name.c_str(), reason);

@@ -14,9 +14,10 @@ class DynamicLibrary {
   DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
   ~DynamicLibrary();
 
-  // Tries the names in order (bare names by the system's search, else paths); empty when none opens.
-  // *reason collects what the system said of each.
-  static DynamicLibrary open_first(const std::vector<std::string>& names, std::string* reason = nullptr);
+  // Tries the names in order (bare names by the system's search, else paths); empty when none
+  // opens. *reason collects what the system said of each.
+  static DynamicLibrary open_first(const std::vector<std::string>& names,
+                                   std::string* reason = nullptr);
 
   explicit operator bool() const { return handle_ != nullptr; }
   void* symbol(const char* name) const;  // null when absent

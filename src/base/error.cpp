@@ -5,16 +5,26 @@ namespace prism {
 
 const char* error_code_name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return "invalid_argument";
-    case ErrorCode::kInvalidKernel: return "invalid_kernel";
-    case ErrorCode::kNotSupported: return "not_supported";
-    case ErrorCode::kNotFound: return "not_found";
-    case ErrorCode::kOutOfMemory: return "out_of_memory";
-    case ErrorCode::kDeviceLost: return "device_lost";
-    case ErrorCode::kDriver: return "driver";
-    case ErrorCode::kCompile: return "compile";
-    case ErrorCode::kCorruptFile: return "corrupt_file";
-    case ErrorCode::kIo: return "io";
+    case ErrorCode::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::kInvalidKernel:
+      return "invalid_kernel";
+    case ErrorCode::kNotSupported:
+      return "not_supported";
+    case ErrorCode::kNotFound:
+      return "not_found";
+    case ErrorCode::kOutOfMemory:
+      return "out_of_memory";
+    case ErrorCode::kDeviceLost:
+      return "device_lost";
+    case ErrorCode::kDriver:
+      return "driver";
+    case ErrorCode::kCompile:
+      return "compile";
+    case ErrorCode::kCorruptFile:
+      return "corrupt_file";
+    case ErrorCode::kIo:
+      return "io";
   }
   return "unknown";
 }

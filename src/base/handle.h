@@ -12,7 +12,8 @@ class Handle {
  public:
   Handle() = default;
   Handle(T value, std::function<void(T)> free) : value_(value), free_(std::move(free)) {}
-  Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, T{})), free_(std::move(other.free_)) {}
+  Handle(Handle&& other) noexcept
+      : value_(std::exchange(other.value_, T{})), free_(std::move(other.free_)) {}
   Handle& operator=(Handle&& other) noexcept {
     if (this != &other) {
       reset();

@@ -18,7 +18,8 @@ namespace {
 #if defined(__linux__)
 std::string value_after_colon(const std::string& line) {
   const size_t colon = line.find(':');
-  const size_t start = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
+  const size_t start =
+      colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
   return start == std::string::npos ? "" : line.substr(start);
 }
 
@@ -42,7 +43,8 @@ uint32_t quota_threads() {
   double quota = 0, period = 0;
   std::ifstream unified("/sys/fs/cgroup/cpu.max");
   if (!(unified >> quota >> period)) {  // "max 100000" does not read as a number
-    std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+    std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+        period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
     if (!(quota_file >> quota) || !(period_file >> period)) return 0;
   }
   return quota > 0 && period > 0 ? static_cast<uint32_t>((quota + period - 1) / period) : 0;

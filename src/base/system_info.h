@@ -7,9 +7,9 @@
 namespace prism {
 
 struct ProcessorInfo {
-  std::string name;        // as the system calls it; "CPU" where it does not say
-  std::string vendor;      // may be empty
-  uint32_t threads = 1;    // that may run at once: affinity and a container's quota included
+  std::string name;      // as the system calls it; "CPU" where it does not say
+  std::string vendor;    // may be empty
+  uint32_t threads = 1;  // that may run at once: affinity and a container's quota included
 };
 ProcessorInfo processor_info();
 

@@ -1,4 +1,5 @@
-// Workers watch for a new job for a moment, then sleep: launches that follow each other find them awake.
+// Workers watch for a new job for a moment, then sleep: launches that follow each other find them
+// awake.
 #include "base/thread_pool.h"
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 namespace prism {
 namespace {
 
-// Looks at the flag before a worker sleeps or a caller blocks: about 20 microseconds, twice what waking a sleeper
-// takes, and short enough not to disturb a busy machine.
+// Looks at the flag before a worker sleeps or a caller blocks: about 20 microseconds, twice what
+// waking a sleeper takes, and short enough not to disturb a busy machine.
 constexpr int kLooks = 1000;
 
 thread_local bool inside_loop = false;
@@ -65,7 +66,8 @@ void ThreadPool::take_part(Job& job) {
       }
     }
     if (job.finished.fetch_add(last - first) + (last - first) == job.count) {
-      std::lock_guard lock(job.mutex);  // so that the caller cannot miss it between its look and its wait
+      std::lock_guard lock(
+          job.mutex);  // so that the caller cannot miss it between its look and its wait
       job.done.notify_all();
     }
   }
@@ -75,7 +77,8 @@ void ThreadPool::worker() {
   inside_loop = true;
   uint64_t seen = 0;
   while (true) {
-    for (int look = 0; look < kLooks && generation_.load(std::memory_order_acquire) == seen; ++look) relax();
+    for (int look = 0; look < kLooks && generation_.load(std::memory_order_acquire) == seen; ++look)
+      relax();
     std::shared_ptr<Job> job;
     {
       std::unique_lock lock(mutex_);
@@ -92,7 +95,8 @@ void ThreadPool::parallel_for(uint64_t count, uint64_t chunk, const Work& work) 
   if (count == 0) return;
   chunk = std::max<uint64_t>(chunk, 1);
   if (workers_.empty() || inside_loop || count <= chunk) {
-    for (uint64_t first = 0; first < count; first += chunk) work(first, std::min(first + chunk, count));
+    for (uint64_t first = 0; first < count; first += chunk)
+      work(first, std::min(first + chunk, count));
     return;
   }
   const auto job = std::make_shared<Job>();

@@ -1,4 +1,5 @@
-// Threads that share loops: each loop is cut into chunks that the caller and the workers take in turn.
+// Threads that share loops: each loop is cut into chunks that the caller and the workers take in
+// turn.
 #pragma once
 
 #include <atomic>
@@ -22,9 +23,9 @@ class ThreadPool {
 
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
 
-  // Calls work(first, last) for ranges of at most `chunk` that together are [0, count), and returns when all are done.
-  // The first exception stops what has not begun and is thrown here. May be called from any thread; called from inside
-  // a loop of a pool, it runs where it stands.
+  // Calls work(first, last) for ranges of at most `chunk` that together are [0, count), and returns
+  // when all are done. The first exception stops what has not begun and is thrown here. May be
+  // called from any thread; called from inside a loop of a pool, it runs where it stands.
   using Work = std::function<void(uint64_t first, uint64_t last)>;
   void parallel_for(uint64_t count, uint64_t chunk, const Work& work);
 
@@ -35,9 +36,10 @@ class ThreadPool {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::shared_ptr<Job> job_;             // the newest, guarded by mutex_
-  std::atomic<uint64_t> generation_{0};  // counts jobs, so that idle workers can watch without the lock
-  bool stop_ = false;                    // guarded by mutex_
+  std::shared_ptr<Job> job_;  // the newest, guarded by mutex_
+  std::atomic<uint64_t> generation_{
+      0};              // counts jobs, so that idle workers can watch without the lock
+  bool stop_ = false;  // guarded by mutex_
   std::vector<std::thread> workers_;
 };
 

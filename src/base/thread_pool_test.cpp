@@ -28,7 +28,8 @@ TEST(ThreadPool, EveryIndexOnce) {
 TEST(ThreadPool, ManyShortLoops) {
   ThreadPool pool(3);
   std::atomic<uint64_t> sum{0};
-  for (uint64_t i = 0; i < 2000; ++i) pool.parallel_for(8, 1, [&](uint64_t first, uint64_t) { sum += first; });
+  for (uint64_t i = 0; i < 2000; ++i)
+    pool.parallel_for(8, 1, [&](uint64_t first, uint64_t) { sum += first; });
   EXPECT_EQ(sum, 2000u * 28u);
 }
 
@@ -67,7 +68,9 @@ TEST(ThreadPool, LoopsInsideLoopsAndSeveralCallers) {
   std::atomic<uint64_t> sum{0};
   const auto caller = [&] {
     for (int i = 0; i < 100; ++i)
-      pool.parallel_for(4, 1, [&](uint64_t, uint64_t) { pool.parallel_for(5, 2, [&](uint64_t first, uint64_t last) { sum += last - first; }); });
+      pool.parallel_for(4, 1, [&](uint64_t, uint64_t) {
+        pool.parallel_for(5, 2, [&](uint64_t first, uint64_t last) { sum += last - first; });
+      });
   };
   std::thread other(caller);
   caller();

@@ -20,7 +20,8 @@ Builder::~Builder() { current_builder = previous_; }
 Builder& Builder::current() {
   if (!current_builder)
     throw Error(ErrorCode::kInvalidKernel,
-                "kernel language: a value was made outside of a kernel; write it inside kernel(\"name\", ...)");
+                "kernel language: a value was made outside of a kernel; write it inside "
+                "kernel(\"name\", ...)");
   return *current_builder;
 }
 
@@ -31,15 +32,19 @@ ir::Value Builder::new_value(ir::Type type) {
 
 ir::Value Builder::append(ir::Inst inst) {
   if (inst.type.lanes != 0 && inst.result == ir::kNone) inst.result = new_value(inst.type);
-  if (inst.where.line) last_location = inst.where;
-  else inst.where = last_location;
+  if (inst.where.line)
+    last_location = inst.where;
+  else
+    inst.where = last_location;
   const ir::Value result = inst.result;
-  if (inst.op == ir::Op::constant && is_int(inst.type.element)) constants_.emplace(result, inst.bits);
+  if (inst.op == ir::Op::constant && is_int(inst.type.element))
+    constants_.emplace(result, inst.bits);
   stack_.back().body.push_back(std::move(inst));
   return result;
 }
 
-ir::Value Builder::append(ir::Op op, ir::Type type, std::vector<ir::Value> args, ir::Location where) {
+ir::Value Builder::append(ir::Op op, ir::Type type, std::vector<ir::Value> args,
+                          ir::Location where) {
   ir::Inst inst;
   inst.op = op;
   inst.type = type;
@@ -48,7 +53,9 @@ ir::Value Builder::append(ir::Op op, ir::Type type, std::vector<ir::Value> args,
   return append(std::move(inst));
 }
 
-void Builder::amend_last(const std::function<void(ir::Inst&)>& change) { change(stack_.back().body.back()); }
+void Builder::amend_last(const std::function<void(ir::Inst&)>& change) {
+  change(stack_.back().body.back());
+}
 
 std::optional<uint64_t> Builder::known_constant(ir::Value value) const {
   const auto found = constants_.find(value);

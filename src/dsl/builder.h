@@ -11,7 +11,8 @@
 
 namespace prism::dsl {
 
-// One kernel under construction. The handles of dsl.h write into the builder that is current on this thread.
+// One kernel under construction. The handles of dsl.h write into the builder that is current on
+// this thread.
 class Builder {
  public:
   explicit Builder(ir::Kernel kernel);

@@ -36,13 +36,15 @@ ir::Block collect(const std::function<void()>& body) {
 void yield(Value value) { builder().append(Op::yield, ir::kVoid, {value.id()}, {}); }
 
 uint32_t checked_axis(uint32_t axis) {
-  if (axis > 2) builder().fail(builder().last_location, fmt::format("a grid has axes 0 to 2, not {}", axis));
+  if (axis > 2)
+    builder().fail(builder().last_location, fmt::format("a grid has axes 0 to 2, not {}", axis));
   return axis;
 }
 
 }  // namespace
 
-Kernel kernel(const std::string& name, uint32_t group_size, const std::function<void()>& body, Where where) {
+Kernel kernel(const std::string& name, uint32_t group_size, const std::function<void()>& body,
+              Where where) {
   ir::Kernel empty;
   empty.name = name;
   empty.group_size = group_size;
@@ -60,7 +62,11 @@ Kernel kernel(const std::string& name, uint32_t group_size, const std::function<
 void require_subgroup_size(uint32_t size, Where where) {
   ir::Kernel& k = builder().kernel();
   if (size < 4 || size > 64 || (size & (size - 1)) != 0 || k.group_size % size != 0)
-    builder().fail(where, fmt::format("subgroups of {} in groups of {}: a power of two from 4 to 64 that divides the group", size, k.group_size));
+    builder().fail(
+        where,
+        fmt::format(
+            "subgroups of {} in groups of {}: a power of two from 4 to 64 that divides the group",
+            size, k.group_size));
   k.required_subgroup_size = size;
 }
 
@@ -73,9 +79,13 @@ Value subgroup_size() { return leaf(Op::subgroup_size); }
 Value subgroup_id() { return leaf(Op::subgroup_id); }
 Value subgroup_lane() { return leaf(Op::subgroup_lane); }
 
-void if_(Operand condition, const std::function<void()>& then, Where where) { if_(condition, then, [] {}, where); }
+void if_(Operand condition, const std::function<void()>& then, Where where) {
+  if_(
+      condition, then, [] {}, where);
+}
 
-void if_(Operand condition, const std::function<void()>& then, const std::function<void()>& otherwise, Where where) {
+void if_(Operand condition, const std::function<void()>& then,
+         const std::function<void()>& otherwise, Where where) {
   ir::Inst inst;
   inst.op = Op::if_;
   inst.args = {condition.as(b1).id()};
@@ -87,8 +97,8 @@ void if_(Operand condition, const std::function<void()>& then, const std::functi
 
 namespace {
 
-void loop(Operand& start, Operand& end, Operand& step, const std::function<void(Value)>& body, uint64_t unroll,
-          const Where& where) {
+void loop(Operand& start, Operand& end, Operand& step, const std::function<void(Value)>& body,
+          uint64_t unroll, const Where& where) {
   Builder& b = builder();
   Type type{u32, 1};
   for (const Operand* bound : {&start, &end, &step})
@@ -100,7 +110,8 @@ void loop(Operand& start, Operand& end, Operand& step, const std::function<void(
   inst.args = {start.as(type).id(), end.as(type).id(), step.as(type).id()};
   inst.bits = unroll;
   inst.where = where;
-  if (auto known = b.known_constant(inst.args[2]); known && (*known == 0 || (type.element == i32 && static_cast<int32_t>(*known) < 0)))
+  if (auto known = b.known_constant(inst.args[2]);
+      known && (*known == 0 || (type.element == i32 && static_cast<int32_t>(*known) < 0)))
     b.fail(where, "the step of for_ must be above zero");
   const ir::Value index = b.new_value(type);
   ir::Block block = collect([&] { body(Value(index)); });
@@ -111,7 +122,8 @@ void loop(Operand& start, Operand& end, Operand& step, const std::function<void(
 
 }  // namespace
 
-void for_(Operand start, Operand end, Operand step, const std::function<void(Value)>& body, Where where) {
+void for_(Operand start, Operand end, Operand step, const std::function<void(Value)>& body,
+          Where where) {
   loop(start, end, step, body, 0, where);
 }
 
@@ -125,7 +137,8 @@ void unrolled_for(uint32_t end, const std::function<void(Value)>& body, Where wh
   loop(start, last, step, body, 1, where);
 }
 
-void while_(const std::function<Value()>& condition, const std::function<void()>& body, Where where) {
+void while_(const std::function<Value()>& condition, const std::function<void()>& body,
+            Where where) {
   ir::Inst inst;
   inst.op = Op::while_;
   inst.where = where;
@@ -139,7 +152,9 @@ void barrier(Where where) { statement(Op::barrier, where); }
 void wait_previous(Where where) { statement(Op::wait_previous, where); }
 void launch_next(Where where) { statement(Op::launch_next, where); }
 void async_commit(Where where) { statement(Op::async_commit, where); }
-void async_wait(uint32_t still_under_way, Where where) { statement(Op::async_wait, where, still_under_way); }
+void async_wait(uint32_t still_under_way, Where where) {
+  statement(Op::async_wait, where, still_under_way);
+}
 
 void comment(const std::string& text, Where where) {
   ir::Inst inst;
@@ -149,8 +164,9 @@ void comment(const std::string& text, Where where) {
   builder().append(std::move(inst));
 }
 
-Value raw(const std::string& dialect, const std::string& text, std::initializer_list<Value> arguments, Type type,
-          const std::function<Value()>& meaning, Where where) {
+Value raw(const std::string& dialect, const std::string& text,
+          std::initializer_list<Value> arguments, Type type, const std::function<Value()>& meaning,
+          Where where) {
   Var result(type, Operand(0), "raw");
   ir::Inst inst;
   inst.op = Op::raw;
@@ -166,16 +182,16 @@ Value raw(const std::string& dialect, const std::string& text, std::initializer_
 
 namespace {
 
-void copy_ahead(const Operand* predicate, const Array& to, Operand to_index, const Array& from, Operand from_index,
-                uint32_t elements, const Where& where) {
+void copy_ahead(const Operand* predicate, const Array& to, Operand to_index, const Array& from,
+                Operand from_index, uint32_t elements, const Where& where) {
   Builder& b = builder();
   const ir::Memory& target = b.kernel().memories[to.memory()];
   const ir::Memory& source = b.kernel().memories[from.memory()];
   if (target.space != ir::Space::shared || source.space != ir::Space::buffer)
     b.fail(where, "async_copy goes from a buffer to a shared array");
   if (target.element != source.element)
-    b.fail(where, fmt::format("async_copy from {} to {}: the element types must be the same", dtype_name(source.element),
-                              dtype_name(target.element)));
+    b.fail(where, fmt::format("async_copy from {} to {}: the element types must be the same",
+                              dtype_name(source.element), dtype_name(target.element)));
   const size_t bytes = elements * dtype_bytes(source.element);
   if (bytes != 4 && bytes != 8 && bytes != 16)
     b.fail(where, fmt::format("async_copy moves 4, 8 or 16 bytes, not {}", bytes));
@@ -192,13 +208,13 @@ void copy_ahead(const Operand* predicate, const Array& to, Operand to_index, con
 
 }  // namespace
 
-void async_copy(const Array& to_shared, Operand to_index, const Array& from_buffer, Operand from_index,
-                uint32_t elements, Where where) {
+void async_copy(const Array& to_shared, Operand to_index, const Array& from_buffer,
+                Operand from_index, uint32_t elements, Where where) {
   copy_ahead(nullptr, to_shared, to_index, from_buffer, from_index, elements, where);
 }
 
-void async_copy_if(Operand predicate, const Array& to_shared, Operand to_index, const Array& from_buffer,
-                   Operand from_index, uint32_t elements, Where where) {
+void async_copy_if(Operand predicate, const Array& to_shared, Operand to_index,
+                   const Array& from_buffer, Operand from_index, uint32_t elements, Where where) {
   copy_ahead(&predicate, to_shared, to_index, from_buffer, from_index, elements, where);
 }
 
@@ -206,14 +222,18 @@ namespace {
 
 const ir::Fragment& fragment_of(uint32_t index) { return builder().kernel().fragments[index]; }
 
-Fragment add_fragment(ir::FragmentRole role, DType type, FragmentSize size, const char* name, const Where& where) {
+Fragment add_fragment(ir::FragmentRole role, DType type, FragmentSize size, const char* name,
+                      const Where& where) {
   Builder& b = builder();
   const bool accumulates = role == ir::FragmentRole::accumulator;
   if (accumulates ? (type != f32 && type != i32) : (type != f16 && type != bf16 && type != i8))
-    b.fail(where, fmt::format("a fragment {} cannot be {}: operands are f16, bf16 or i8, accumulators f32 or i32", name,
-                              dtype_name(type)));
+    b.fail(where,
+           fmt::format(
+               "a fragment {} cannot be {}: operands are f16, bf16 or i8, accumulators f32 or i32",
+               name, dtype_name(type)));
   auto& fragments = b.kernel().fragments;
-  fragments.push_back({fmt::format("{}{}", name, fragments.size()), role, type, size.m, size.n, size.k});
+  fragments.push_back(
+      {fmt::format("{}{}", name, fragments.size()), role, type, size.m, size.n, size.k});
   return Fragment(static_cast<uint32_t>(fragments.size() - 1));
 }
 
@@ -230,16 +250,19 @@ void require_accumulator(uint32_t index, const char* what, const ir::Location& w
     builder().fail(where, fmt::format("{} works on accumulators", what));
 }
 
-void move(Op op, uint32_t fragment, const Array& memory, Operand& index, Operand& stride, Layout layout,
-          const ir::Location& where) {
+void move(Op op, uint32_t fragment, const Array& memory, Operand& index, Operand& stride,
+          Layout layout, const ir::Location& where) {
   const ir::Memory& m = builder().kernel().memories[memory.memory()];
-  if (m.space == ir::Space::local) builder().fail(where, "a fragment is loaded from and stored to buffers and shared arrays");
+  if (m.space == ir::Space::local)
+    builder().fail(where, "a fragment is loaded from and stored to buffers and shared arrays");
   const bool loads = op == Op::fragment_load;
   const DType held = fragment_of(fragment).element;
   if (m.element != held && !(!loads && (held == f32 || held == i32) && widened(m.element) == held))
-    builder().fail(where, fmt::format("{} holds {}, the fragment {}", m.name, dtype_name(m.element), dtype_name(held)));
+    builder().fail(where, fmt::format("{} holds {}, the fragment {}", m.name, dtype_name(m.element),
+                                      dtype_name(held)));
   if (m.space == ir::Space::buffer && m.access == (loads ? ir::Access::write : ir::Access::read))
-    builder().fail(where, fmt::format("buffer {} cannot be {}", m.name, loads ? "read" : "written"));
+    builder().fail(where,
+                   fmt::format("buffer {} cannot be {}", m.name, loads ? "read" : "written"));
   ir::Inst inst = fragment_inst(op, fragment, where);
   inst.args = {index.as(u32).id(), stride.as(u32).id()};
   inst.object2 = memory.memory();
@@ -249,8 +272,12 @@ void move(Op op, uint32_t fragment, const Array& memory, Operand& index, Operand
 
 }  // namespace
 
-Fragment fragment_a(DType type, FragmentSize size, Where where) { return add_fragment(ir::FragmentRole::a, type, size, "a", where); }
-Fragment fragment_b(DType type, FragmentSize size, Where where) { return add_fragment(ir::FragmentRole::b, type, size, "b", where); }
+Fragment fragment_a(DType type, FragmentSize size, Where where) {
+  return add_fragment(ir::FragmentRole::a, type, size, "a", where);
+}
+Fragment fragment_b(DType type, FragmentSize size, Where where) {
+  return add_fragment(ir::FragmentRole::b, type, size, "b", where);
+}
 Fragment accumulator(DType type, FragmentSize size, Where where) {
   return add_fragment(ir::FragmentRole::accumulator, type, size, "acc", where);
 }
@@ -261,34 +288,46 @@ void Fragment::fill(Operand value, Where where) const {
   builder().append(std::move(inst));
 }
 
-void Fragment::load(const Array& memory, Operand index, Operand stride, Layout layout, Where where) const {
+void Fragment::load(const Array& memory, Operand index, Operand stride, Layout layout,
+                    Where where) const {
   move(Op::fragment_load, index_, memory, index, stride, layout, where);
 }
 
-void Fragment::store(const Array& memory, Operand index, Operand stride, Layout layout, Where where) const {
+void Fragment::store(const Array& memory, Operand index, Operand stride, Layout layout,
+                     Where where) const {
   require_accumulator(index_, "store", where);
   move(Op::fragment_store, index_, memory, index, stride, layout, where);
 }
 
 void Fragment::multiply(const Fragment& a, const Fragment& b, Where where) const {
-  const ir::Fragment &fc = fragment_of(index_), &fa = fragment_of(a.index()), &fb = fragment_of(b.index());
-  const bool roles = fc.role == ir::FragmentRole::accumulator && fa.role == ir::FragmentRole::a && fb.role == ir::FragmentRole::b;
-  const bool shapes = fa.m == fc.m && fb.n == fc.n && fa.k == fb.k && fa.m == fb.m && fa.n == fb.n && fc.k == fa.k;
+  const ir::Fragment &fc = fragment_of(index_), &fa = fragment_of(a.index()),
+                     &fb = fragment_of(b.index());
+  const bool roles = fc.role == ir::FragmentRole::accumulator && fa.role == ir::FragmentRole::a &&
+                     fb.role == ir::FragmentRole::b;
+  const bool shapes =
+      fa.m == fc.m && fb.n == fc.n && fa.k == fb.k && fa.m == fb.m && fa.n == fb.n && fc.k == fa.k;
   const bool types = fa.element == fb.element && (fc.element == (fa.element == i8 ? i32 : f32));
   if (!roles || !shapes || !types)
-    builder().fail(where, "multiply takes an a and a b fragment of this accumulator's shape: f16 or bf16 for f32, i8 for i32");
+    builder().fail(where,
+                   "multiply takes an a and a b fragment of this accumulator's shape: f16 or bf16 "
+                   "for f32, i8 for i32");
   ir::Inst inst = fragment_inst(Op::fragment_multiply, index_, where);
   inst.objects = {a.index(), b.index()};
   builder().append(std::move(inst));
 }
 
 void Fragment::map(const std::function<Value(Value, Value, Value)>& f, Where where) const {
-  map({*this}, [&](const std::vector<Value>& elements, Value row, Value column) { return f(elements[0], row, column); },
+  map(
+      {*this},
+      [&](const std::vector<Value>& elements, Value row, Value column) {
+        return f(elements[0], row, column);
+      },
       where);
 }
 
 void Fragment::map(const std::vector<Fragment>& sources,
-                   const std::function<Value(const std::vector<Value>&, Value, Value)>& f, Where where) const {
+                   const std::function<Value(const std::vector<Value>&, Value, Value)>& f,
+                   Where where) const {
   Builder& b = builder();
   ir::Inst inst = fragment_inst(Op::fragment_map, index_, where);
   require_accumulator(index_, "map", where);
@@ -305,7 +344,8 @@ void Fragment::map(const std::vector<Fragment>& sources,
   params.push_back(b.new_value(Type{u32, 1}));
   params.push_back(b.new_value(Type{u32, 1}));
   const Value row(params[params.size() - 2]), column(params.back());
-  ir::Block block = collect([&] { yield(Operand(f(elements, row, column)).as(fragment_of(index_).element)); });
+  ir::Block block =
+      collect([&] { yield(Operand(f(elements, row, column)).as(fragment_of(index_).element)); });
   block.params = std::move(params);
   inst.blocks.push_back(std::move(block));
   b.append(std::move(inst));
@@ -328,9 +368,12 @@ void Fragment::row_reduce(ReduceOp op, const Fragment& source, Where where) cons
 void Fragment::convert(const Fragment& accumulator, Where where) const {
   require_accumulator(accumulator.index(), "convert", where);
   const ir::Fragment &to = fragment_of(index_), &from = fragment_of(accumulator.index());
-  if (to.role == ir::FragmentRole::accumulator || to.rows() != from.rows() || to.columns() != from.columns() ||
-      from.element != f32 || (to.element != f16 && to.element != bf16))
-    builder().fail(where, "convert makes an f16 or bf16 operand from an f32 accumulator of the same rows and columns");
+  if (to.role == ir::FragmentRole::accumulator || to.rows() != from.rows() ||
+      to.columns() != from.columns() || from.element != f32 ||
+      (to.element != f16 && to.element != bf16))
+    builder().fail(where,
+                   "convert makes an f16 or bf16 operand from an f32 accumulator of the same rows "
+                   "and columns");
   ir::Inst inst = fragment_inst(Op::fragment_convert, index_, where);
   inst.objects = {accumulator.index()};
   builder().append(std::move(inst));

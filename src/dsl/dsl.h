@@ -8,8 +8,8 @@
 //     if_(i < count, [&] { y[i] = a[i] + b[i]; });
 //   });
 //
-// Host if and for specialise a kernel; if_ and for_ are the kernel's own. Mixed types are an error where the
-// expression stands; a literal takes the type of the other side.
+// Host if and for specialise a kernel; if_ and for_ are the kernel's own. Mixed types are an error
+// where the expression stands; a literal takes the type of the other side.
 #pragma once
 
 #include <functional>
@@ -32,9 +32,10 @@ using ir::AtomicOp;
 using ir::ReduceOp;
 using ir::Type;
 
-inline constexpr DType b1 = DType::b1, i8 = DType::i8, u8 = DType::u8, i16 = DType::i16, u16 = DType::u16,
-                       i32 = DType::i32, u32 = DType::u32, i64 = DType::i64, u64 = DType::u64, f16 = DType::f16,
-                       bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64;
+inline constexpr DType b1 = DType::b1, i8 = DType::i8, u8 = DType::u8, i16 = DType::i16,
+                       u16 = DType::u16, i32 = DType::i32, u32 = DType::u32, i64 = DType::i64,
+                       u64 = DType::u64, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32,
+                       f64 = DType::f64;
 
 // Default arguments of this type record the line of the caller.
 struct Where : ir::Location {
@@ -62,19 +63,23 @@ class Element;
 class Operand {
  public:
   Operand(Value value, const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE());
-  Operand(const Var& variable, const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE());
+  Operand(const Var& variable, const char* file = __builtin_FILE(),
+          uint32_t line = __builtin_LINE());
   Operand(Element&& element, const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE());
   template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
   Operand(T literal, const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE())
       : where_{file, line} {
-    if constexpr (std::is_floating_point_v<T>) content_ = static_cast<double>(literal);
-    else if constexpr (std::is_signed_v<T>) content_ = static_cast<int64_t>(literal);
-    else content_ = static_cast<uint64_t>(literal);
+    if constexpr (std::is_floating_point_v<T>)
+      content_ = static_cast<double>(literal);
+    else if constexpr (std::is_signed_v<T>)
+      content_ = static_cast<int64_t>(literal);
+    else
+      content_ = static_cast<uint64_t>(literal);
   }
 
   bool is_literal() const { return !std::holds_alternative<Value>(content_); }
-  Value value() const;         // an untyped literal becomes i32, u32 (unsigned) or f32
-  Value as(Type type) const;   // a literal takes this type (splat for vectors); a value must have it
+  Value value() const;        // an untyped literal becomes i32, u32 (unsigned) or f32
+  Value as(Type type) const;  // a literal takes this type (splat for vectors); a value must have it
   Value as(DType type) const { return as(Type{type, 1}); }
   const ir::Location& where() const { return where_; }
 
@@ -86,7 +91,9 @@ class Operand {
 Value constant(DType type, double value);
 Value constant(DType type, int64_t value);
 inline Value constant(DType type, int value) { return constant(type, static_cast<int64_t>(value)); }
-inline Value constant(DType type, uint32_t value) { return constant(type, static_cast<int64_t>(value)); }
+inline Value constant(DType type, uint32_t value) {
+  return constant(type, static_cast<int64_t>(value));
+}
 Value constant_bits(DType type, uint64_t bits);
 
 // A variable: changes by assignment; using it in an expression reads it there and then.
@@ -114,7 +121,8 @@ class Var {
 // One place of a writable memory. Assigning stores; using it as a value loads there and then.
 class Element {
  public:
-  Element(uint32_t memory, Value index, ir::Location where) : memory_(memory), index_(index), where_(where) {}
+  Element(uint32_t memory, Value index, ir::Location where)
+      : memory_(memory), index_(index), where_(where) {}
   Element(const Element&) = delete;
   void operator=(Operand value) &&;
   void operator=(Element&& other) &&;
@@ -136,23 +144,28 @@ class Array {
   uint32_t memory() const { return memory_; }
   DType element() const;
   Element operator[](Operand index) const;
-  // lanes consecutive elements; index a multiple of lanes. Where the predicate is false: zeros, nothing read.
+  // lanes consecutive elements; index a multiple of lanes. Where the predicate is false: zeros,
+  // nothing read.
   Value load(Operand index, uint32_t lanes = 1, Where where = {}) const;
   Value load_if(Operand predicate, Operand index, uint32_t lanes = 1, Where where = {}) const;
   void store(Operand index, Operand value, Where where = {}) const;
   void store_if(Operand predicate, Operand index, Operand value, Where where = {}) const;
-  // Buffers only: 1, 2 or 4 words of 32 bits at a word index, whatever the element type. alignment in words.
-  Value load_words(Operand word_index, uint32_t lanes = 1, uint32_t alignment = 1, Where where = {}) const;
-  Value load_words_if(Operand predicate, Operand word_index, uint32_t lanes = 1, uint32_t alignment = 1,
-                      Where where = {}) const;
-  void store_words(Operand word_index, Operand value, uint32_t alignment = 1, Where where = {}) const;
+  // Buffers only: 1, 2 or 4 words of 32 bits at a word index, whatever the element type. alignment
+  // in words.
+  Value load_words(Operand word_index, uint32_t lanes = 1, uint32_t alignment = 1,
+                   Where where = {}) const;
+  Value load_words_if(Operand predicate, Operand word_index, uint32_t lanes = 1,
+                      uint32_t alignment = 1, Where where = {}) const;
+  void store_words(Operand word_index, Operand value, uint32_t alignment = 1,
+                   Where where = {}) const;
   // Return the old value. f32: add and exchange only.
   Value atomic(AtomicOp op, Operand index, Operand value, Where where = {}) const;
   Value atomic_add(Operand index, Operand value, Where where = {}) const;
   Value compare_exchange(Operand index, Operand expected, Operand desired, Where where = {}) const;
 
  protected:
-  Value load_at(Operand index, uint32_t lanes, const Operand* predicate, const ir::Location& where) const;
+  Value load_at(Operand index, uint32_t lanes, const Operand* predicate,
+                const ir::Location& where) const;
   uint32_t memory_;
 };
 
@@ -164,13 +177,15 @@ class In : public Array {
 };
 
 // --- a kernel and its arguments
-Kernel kernel(const std::string& name, uint32_t group_size, const std::function<void()>& body, Where where = {});
+Kernel kernel(const std::string& name, uint32_t group_size, const std::function<void()>& body,
+              Where where = {});
 In in(const std::string& name, DType type, Where where = {});
 In weights(const std::string& name, DType type, Where where = {});  // constant for the whole plan
 Array out(const std::string& name, DType type, Where where = {});
 Array inout(const std::string& name, DType type, Where where = {});
 Value param(const std::string& name, DType type, Where where = {});
-void require_subgroup_size(uint32_t size, Where where = {});  // the kernel is written for this size: 8, 16, 32 or 64
+void require_subgroup_size(
+    uint32_t size, Where where = {});  // the kernel is written for this size: 8, 16, 32 or 64
 Array shared(DType type, uint64_t length, const std::string& name = "tile", Where where = {});
 Array local(DType type, uint64_t length, const std::string& name = "own", Where where = {});
 
@@ -186,26 +201,31 @@ Value subgroup_lane();
 
 // --- control
 void if_(Operand condition, const std::function<void()>& then, Where where = {});
-void if_(Operand condition, const std::function<void()>& then, const std::function<void()>& otherwise,
-         Where where = {});
-void for_(Operand start, Operand end, Operand step, const std::function<void(Value)>& body, Where where = {});
+void if_(Operand condition, const std::function<void()>& then,
+         const std::function<void()>& otherwise, Where where = {});
+void for_(Operand start, Operand end, Operand step, const std::function<void(Value)>& body,
+          Where where = {});
 void for_(Operand end, const std::function<void(Value)>& body, Where where = {});
 void unrolled_for(uint32_t end, const std::function<void(Value)>& body, Where where = {});
-void while_(const std::function<Value()>& condition, const std::function<void()>& body, Where where = {});
+void while_(const std::function<Value()>& condition, const std::function<void()>& body,
+            Where where = {});
 void break_(Where where = {});
 void barrier(Where where = {});
 void wait_previous(Where where = {});
 void launch_next(Where where = {});
 void comment(const std::string& text, Where where = {});
-// text for one dialect with {0}, {1} for the arguments and {r} for the result; meaning for all others.
-Value raw(const std::string& dialect, const std::string& text, std::initializer_list<Value> arguments,
-          Type type, const std::function<Value()>& meaning, Where where = {});
+// text for one dialect with {0}, {1} for the arguments and {r} for the result; meaning for all
+// others.
+Value raw(const std::string& dialect, const std::string& text,
+          std::initializer_list<Value> arguments, Type type, const std::function<Value()>& meaning,
+          Where where = {});
 
 // --- arithmetic
 Value operator+(Operand a, Operand b);
 Value operator-(Operand a, Operand b);
 Value operator*(Operand a, Operand b);
-Value operator/(Operand a, Operand b);  // floats and unsigned integers; signed: div_trunc or div_floor
+Value operator/(Operand a,
+                Operand b);  // floats and unsigned integers; signed: div_trunc or div_floor
 Value operator%(Operand a, Operand b);  // unsigned integers; signed: rem_trunc or mod_floor
 Value operator-(Operand a);
 Value operator&(Operand a, Operand b);
@@ -278,10 +298,11 @@ Value group_sum(Operand a, Where where = {});
 Value group_max(Operand a, Where where = {});
 
 // --- copies that run ahead
-void async_copy(const Array& to_shared, Operand to_index, const Array& from_buffer, Operand from_index,
-                uint32_t elements, Where where = {});
-void async_copy_if(Operand predicate, const Array& to_shared, Operand to_index, const Array& from_buffer,
-                   Operand from_index, uint32_t elements, Where where = {});
+void async_copy(const Array& to_shared, Operand to_index, const Array& from_buffer,
+                Operand from_index, uint32_t elements, Where where = {});
+void async_copy_if(Operand predicate, const Array& to_shared, Operand to_index,
+                   const Array& from_buffer, Operand from_index, uint32_t elements,
+                   Where where = {});
 void async_commit(Where where = {});
 void async_wait(uint32_t still_under_way = 0, Where where = {});
 
@@ -300,7 +321,8 @@ class Fragment {
   void map(const std::function<Value(Value, Value, Value)>& f, Where where = {}) const;
   // this[r][c] = f({sources[r][c]...}, r, c); all accumulators of one shape
   void map(const std::vector<Fragment>& sources,
-           const std::function<Value(const std::vector<Value>&, Value, Value)>& f, Where where = {}) const;
+           const std::function<Value(const std::vector<Value>&, Value, Value)>& f,
+           Where where = {}) const;
   // this[r][c] = the reduction over row r of source
   void row_reduce(ReduceOp op, const Fragment& source, Where where = {}) const;
   // an operand from an accumulator

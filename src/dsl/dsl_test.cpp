@@ -1,4 +1,5 @@
-// The language builds what was written, and refuses what must not build with the place and the rule.
+// The language builds what was written, and refuses what must not build with the place and the
+// rule.
 #include "dsl/dsl.h"
 
 #include <gtest/gtest.h>
@@ -68,8 +69,10 @@ TEST(Dsl, OperatorsKnowTheirLine) {
 }
 
 TEST(Dsl, RefusesBarrierInVaryingFlow) {
-  EXPECT_REFUSED("barrier stands in varying control flow", [] { if_(local_id() < 3u, [] { barrier(); }); });
-  EXPECT_REFUSED("barrier stands in varying control flow", [] { for_(local_id(), [](Value) { barrier(); }); });
+  EXPECT_REFUSED("barrier stands in varying control flow",
+                 [] { if_(local_id() < 3u, [] { barrier(); }); });
+  EXPECT_REFUSED("barrier stands in varying control flow",
+                 [] { for_(local_id(), [](Value) { barrier(); }); });
   EXPECT_REFUSED("group_reduce stands in varying control flow",
                  [] { if_(local_id() < 3u, [] { group_sum(constant(f32, 1.0)); }); });
 }
@@ -102,7 +105,8 @@ TEST(Dsl, UniformFlowAllowsBarriers) {
 }
 
 TEST(Dsl, RefusesMixedTypes) {
-  EXPECT_REFUSED("types differ: f32 where u32 is needed", [] { (void)(param("a", u32) + param("b", f32)); });
+  EXPECT_REFUSED("types differ: f32 where u32 is needed",
+                 [] { (void)(param("a", u32) + param("b", f32)); });
   EXPECT_REFUSED("is a float where u32", [] { (void)(param("a", u32) + 0.5); });
   EXPECT_REFUSED("say which", [] { (void)(param("a", i32) / 3); });
   EXPECT_REFUSED("does not fit", [] { (void)(param("a", i32) + 0x1ffffffff); });
@@ -147,7 +151,8 @@ TEST(Dsl, WaitsOnceBeforeTouchingPlanData) {
     wait_previous();
     out("y", f32)[0u] = v;
   }));
-  EXPECT_REFUSED("every path must wait", [] { if_(param("a", u32) == 1u, [] { wait_previous(); }); });
+  EXPECT_REFUSED("every path must wait",
+                 [] { if_(param("a", u32) == 1u, [] { wait_previous(); }); });
 }
 
 TEST(Dsl, NeedsAKernelAround) { EXPECT_THROW(local_id(), Error); }

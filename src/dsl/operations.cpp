@@ -19,7 +19,8 @@ bool any_type(DType) { return true; }
 bool transcendental(DType t) { return t == f32 || t == f64; }
 using Allowed = bool (*)(DType);
 
-// The common type of the operands: a literal follows the value beside it, a scalar widens to a vector.
+// The common type of the operands: a literal follows the value beside it, a scalar widens to a
+// vector.
 Type common_type(std::initializer_list<const Operand*> operands) {
   Type type{u32, 0};
   for (const Operand* operand : operands) {
@@ -76,13 +77,17 @@ Value operator*(Operand a, Operand b) { return binary(Op::mul, a, b, any_value);
 Value operator/(Operand a, Operand b) {
   const DType t = common_type({&a, &b}).element;
   if (is_signed_int(t))
-    builder().fail(b.where(), "signed division is div_trunc (towards zero) or div_floor (downwards): say which");
+    builder().fail(
+        b.where(),
+        "signed division is div_trunc (towards zero) or div_floor (downwards): say which");
   return is_float(t) ? binary(Op::div, a, b, floating) : binary(Op::div_trunc, a, b, integer);
 }
 
 Value operator%(Operand a, Operand b) {
   if (is_signed_int(common_type({&a, &b}).element))
-    builder().fail(b.where(), "a signed remainder is rem_trunc (sign of the dividend) or mod_floor (of the divisor): say which");
+    builder().fail(b.where(),
+                   "a signed remainder is rem_trunc (sign of the dividend) or mod_floor (of the "
+                   "divisor): say which");
   return binary(Op::rem_trunc, a, b, integer);
 }
 
@@ -165,7 +170,8 @@ Value select(Operand condition, Operand if_true, Operand if_false) {
   const Type type = common_type({&if_true, &if_false});
   const Value c = condition.value();
   if (c.element() != b1 || (c.type().lanes != 1 && c.type().lanes != type.lanes))
-    builder().fail(condition.where(), fmt::format("select: the condition is {}, not b1", ir::type_name(c.type())));
+    builder().fail(condition.where(),
+                   fmt::format("select: the condition is {}, not b1", ir::type_name(c.type())));
   const Value x = if_true.as(type), y = if_false.as(type);
   return Value(builder().append(Op::select, type, {c.id(), x.id(), y.id()}, if_false.where()));
 }
@@ -173,7 +179,8 @@ Value select(Operand condition, Operand if_true, Operand if_false) {
 Value cast(DType type, Operand a) {
   const Value x = a.value();
   if (widened(type) != type && type != f16)
-    builder().fail(a.where(), fmt::format("{} is a storage type; values are {}", dtype_name(type), dtype_name(widened(type))));
+    builder().fail(a.where(), fmt::format("{} is a storage type; values are {}", dtype_name(type),
+                                          dtype_name(widened(type))));
   if (x.element() == type) return x;
   return Value(builder().append(Op::cast, Type{type, x.type().lanes}, {x.id()}, a.where()));
 }
@@ -184,7 +191,8 @@ Value bitcast(Type type, Operand a) {
   if (from == type) return x;
   if (from.element == b1 || type.element == b1 ||
       dtype_bytes(from.element) * from.lanes != dtype_bytes(type.element) * type.lanes)
-    builder().fail(a.where(), fmt::format("bitcast from {} to {}: the sizes differ", ir::type_name(from), ir::type_name(type)));
+    builder().fail(a.where(), fmt::format("bitcast from {} to {}: the sizes differ",
+                                          ir::type_name(from), ir::type_name(type)));
   return Value(builder().append(Op::bitcast, type, {x.id()}, a.where()));
 }
 
@@ -206,7 +214,9 @@ constexpr Type kWord{u32, 1};
 }  // namespace
 
 Value popcount(Operand a) { return words_only(Op::popcount, a, kWord, kWord); }
-Value count_leading_zeros(Operand a) { return words_only(Op::count_leading_zeros, a, kWord, kWord); }
+Value count_leading_zeros(Operand a) {
+  return words_only(Op::count_leading_zeros, a, kWord, kWord);
+}
 Value pack_f16(Operand a) { return words_only(Op::pack_f16, a, Type{f32, 2}, kWord); }
 Value unpack_f16(Operand a) { return words_only(Op::unpack_f16, a, kWord, Type{f32, 2}); }
 Value pack_8(Operand a) {
@@ -229,24 +239,28 @@ Value make_vector(std::initializer_list<const Operand*> parts) {
   const Type type = common_type(parts);
   std::vector<ir::Value> args;
   for (const Operand* part : parts) args.push_back(part->as(Type{type.element, 1}).id());
-  return Value(builder().append(Op::make_vector, Type{type.element, static_cast<uint8_t>(parts.size())},
+  return Value(builder().append(Op::make_vector,
+                                Type{type.element, static_cast<uint8_t>(parts.size())},
                                 std::move(args), (*parts.begin())->where()));
 }
 }  // namespace
 
 Value vec(Operand a, Operand b) { return make_vector({&a, &b}); }
 Value vec(Operand a, Operand b, Operand c, Operand d) { return make_vector({&a, &b, &c, &d}); }
-Value splat(Operand a, uint32_t lanes) { return a.as(Type{a.value().element(), static_cast<uint8_t>(lanes)}); }
+Value splat(Operand a, uint32_t lanes) {
+  return a.as(Type{a.value().element(), static_cast<uint8_t>(lanes)});
+}
 
 namespace {
 
 Value across(Op op, Operand& a, ReduceOp reduce, uint32_t object, const ir::Location& where) {
   const Value x = a.value();
-  const bool bits = reduce == ReduceOp::bit_and || reduce == ReduceOp::bit_or || reduce == ReduceOp::bit_xor;
+  const bool bits =
+      reduce == ReduceOp::bit_and || reduce == ReduceOp::bit_or || reduce == ReduceOp::bit_xor;
   if (x.type().lanes != 1) builder().fail(where, fmt::format("{} takes a scalar", ir::op_name(op)));
   if (bits ? !integer_or_b1(x.element()) : !any_value(x.element()))
-    builder().fail(where, fmt::format("{} {} does not take {}", ir::op_name(op), ir::reduce_op_name(reduce),
-                                      ir::type_name(x.type())));
+    builder().fail(where, fmt::format("{} {} does not take {}", ir::op_name(op),
+                                      ir::reduce_op_name(reduce), ir::type_name(x.type())));
   ir::Inst inst;
   inst.op = op;
   inst.type = x.type();
@@ -259,25 +273,33 @@ Value across(Op op, Operand& a, ReduceOp reduce, uint32_t object, const ir::Loca
 
 }  // namespace
 
-Value subgroup_reduce(ReduceOp op, Operand a, Where where) { return across(Op::subgroup_reduce, a, op, ir::kNone, where); }
+Value subgroup_reduce(ReduceOp op, Operand a, Where where) {
+  return across(Op::subgroup_reduce, a, op, ir::kNone, where);
+}
 Value subgroup_sum(Operand a, Where where) { return subgroup_reduce(ReduceOp::add, a, where); }
 Value subgroup_max(Operand a, Where where) { return subgroup_reduce(ReduceOp::max, a, where); }
 Value subgroup_scan(ReduceOp op, Operand a, bool exclusive, Where where) {
   return across(Op::subgroup_scan, a, op, exclusive ? 1 : 0, where);
 }
-Value group_reduce(ReduceOp op, Operand a, Where where) { return across(Op::group_reduce, a, op, ir::kNone, where); }
+Value group_reduce(ReduceOp op, Operand a, Where where) {
+  return across(Op::group_reduce, a, op, ir::kNone, where);
+}
 Value group_sum(Operand a, Where where) { return group_reduce(ReduceOp::add, a, where); }
 Value group_max(Operand a, Where where) { return group_reduce(ReduceOp::max, a, where); }
 
 Value subgroup_shuffle(Operand a, Operand lane, Where where) {
   const Value x = a.value();
-  return Value(builder().append(Op::subgroup_shuffle, x.type(), {x.id(), lane.as(u32).id()}, where));
+  return Value(
+      builder().append(Op::subgroup_shuffle, x.type(), {x.id(), lane.as(u32).id()}, where));
 }
 
 Value subgroup_shuffle_xor(Operand a, uint32_t mask, Where where) {
   const Value x = a.value();
   if (mask == 0 || mask >= 64 || (mask & (mask - 1)) != 0)
-    builder().fail(where, fmt::format("the mask of a shuffle is a power of two below the subgroup size, not {}", mask));
+    builder().fail(
+        where,
+        fmt::format("the mask of a shuffle is a power of two below the subgroup size, not {}",
+                    mask));
   ir::Inst inst;
   inst.op = Op::subgroup_shuffle_xor;
   inst.type = x.type();

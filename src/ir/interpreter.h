@@ -19,9 +19,10 @@ struct HostBuffer {
 };
 
 struct InterpretOptions {
-  uint32_t subgroup_size = 32;   // 1 to 64, a power of two; a kernel that requires one has that
-  // Checks bounds, reads of uninitialised memory, races on shared memory, aligned vector access, barrier
-  // uniformity, reads of an async copy before its wait. Throws kInvalidKernel naming place, lane and index.
+  uint32_t subgroup_size = 32;  // 1 to 64, a power of two; a kernel that requires one has that
+  // Checks bounds, reads of uninitialised memory, races on shared memory, aligned vector access,
+  // barrier uniformity, reads of an async copy before its wait. Throws kInvalidKernel naming place,
+  // lane and index.
   bool checked = true;
 };
 
@@ -33,8 +34,8 @@ class Interpreter {
   Interpreter(Interpreter&&) noexcept;
 
   // Runs groups [first, last) of the grid, in linear order with axis 0 fastest.
-  void run_groups(std::array<uint32_t, 3> groups, uint64_t first, uint64_t last, std::span<const HostBuffer> buffers,
-                  std::span<const uint32_t> params) const;
+  void run_groups(std::array<uint32_t, 3> groups, uint64_t first, uint64_t last,
+                  std::span<const HostBuffer> buffers, std::span<const uint32_t> params) const;
 
  private:
   struct Impl;
@@ -42,7 +43,8 @@ class Interpreter {
 };
 
 // Runs the whole grid, one group after another.
-void interpret(const Kernel& kernel, std::array<uint32_t, 3> groups, std::span<const HostBuffer> buffers,
-               std::span<const uint32_t> params, const InterpretOptions& options = {});
+void interpret(const Kernel& kernel, std::array<uint32_t, 3> groups,
+               std::span<const HostBuffer> buffers, std::span<const uint32_t> params,
+               const InterpretOptions& options = {});
 
 }  // namespace prism::ir

@@ -8,8 +8,9 @@ namespace {
 
 bool is_loop(Op op) { return op == Op::for_ || op == Op::while_; }
 
-// Optimistic: all variables and loops are uniform until something shows otherwise. Control flow is named by the mask
-// it runs under; a variable stays uniform while it is assigned under the mask it was declared under.
+// Optimistic: all variables and loops are uniform until something shows otherwise. Control flow is
+// named by the mask it runs under; a variable stays uniform while it is assigned under the mask it
+// was declared under.
 class Uniformity {
  public:
   Uniformity(const Kernel& kernel, Analysis& result) : kernel_(kernel), result_(result) {
@@ -31,7 +32,8 @@ class Uniformity {
   };
 
   bool all_uniform(const Inst& inst) const {
-    return std::all_of(inst.args.begin(), inst.args.end(), [&](Value v) { return result_.uniform[v]; });
+    return std::all_of(inst.args.begin(), inst.args.end(),
+                       [&](Value v) { return result_.uniform[v]; });
   }
   void set_uniform(Value value, bool uniform) {
     if (value != kNone) result_.uniform[value] = uniform;
@@ -62,8 +64,11 @@ class Uniformity {
       case Op::subgroup_reduce:
       case Op::subgroup_scan:
       case Op::subgroup_shuffle:
-      case Op::subgroup_shuffle_xor: set_uniform(inst.result, false); break;
-      case Op::group_reduce: break;
+      case Op::subgroup_shuffle_xor:
+        set_uniform(inst.result, false);
+        break;
+      case Op::group_reduce:
+        break;
       case Op::add: {
         const bool a = result_.uniform[inst.args[0]], b = result_.uniform[inst.args[1]];
         result_.contiguous[inst.result] =
@@ -72,16 +77,23 @@ class Uniformity {
         break;
       }
       case Op::sub:
-        result_.contiguous[inst.result] = result_.contiguous[inst.args[0]] && result_.uniform[inst.args[1]];
+        result_.contiguous[inst.result] =
+            result_.contiguous[inst.args[0]] && result_.uniform[inst.args[1]];
         set_uniform(inst.result, all_uniform(inst));
         break;
       case Op::load:
-        set_uniform(inst.result, kernel_.memories[inst.object].space != Space::local && all_uniform(inst));
+        set_uniform(inst.result,
+                    kernel_.memories[inst.object].space != Space::local && all_uniform(inst));
         break;
-      case Op::read: set_uniform(inst.result, result_.uniform_variable[inst.object]); break;
-      case Op::declare: declared_under_[inst.object] = mask; [[fallthrough]];
+      case Op::read:
+        set_uniform(inst.result, result_.uniform_variable[inst.object]);
+        break;
+      case Op::declare:
+        declared_under_[inst.object] = mask;
+        [[fallthrough]];
       case Op::assign:
-        if (!result_.uniform[inst.args[0]] || declared_under_[inst.object] != mask) set_varying(inst.object);
+        if (!result_.uniform[inst.args[0]] || declared_under_[inst.object] != mask)
+          set_varying(inst.object);
         break;
       case Op::if_: {
         const bool uniform = result_.uniform[inst.args[0]];
@@ -89,7 +101,9 @@ class Uniformity {
         break;
       }
       case Op::for_:
-      case Op::while_: visit_loop(inst, mask); break;
+      case Op::while_:
+        visit_loop(inst, mask);
+        break;
       case Op::break_:
         if (mask != loops_.back().mask) set_varying(*loops_.back().inst);
         break;
@@ -117,7 +131,8 @@ class Uniformity {
       result_.contiguous[index] = result_.contiguous[inst.args[0]] && step;
     }
     for (const Block& block : inst.blocks) visit(block, inner);
-    if (inst.op == Op::while_ && !result_.uniform[inst.blocks[0].body.back().args[0]]) set_varying(inst);
+    if (inst.op == Op::while_ && !result_.uniform[inst.blocks[0].body.back().args[0]])
+      set_varying(inst);
     loops_.pop_back();
   }
 
@@ -132,13 +147,15 @@ class Uniformity {
 // Operations whose result is only another name for their operands.
 bool renames(Op op) { return op == Op::extract || op == Op::make_vector || op == Op::bitcast; }
 
-// May be computed in a place that one of its operands also uses, lane by lane and element by element.
+// May be computed in a place that one of its operands also uses, lane by lane and element by
+// element.
 bool is_elementwise(Op op) {
-  return (op >= Op::add && op <= Op::shr_plain) || (op >= Op::eq && op <= Op::cast_plain) || op == Op::load ||
-         op == Op::load_words;
+  return (op >= Op::add && op <= Op::shr_plain) || (op >= Op::eq && op <= Op::cast_plain) ||
+         op == Op::load || op == Op::load_words;
 }
 
-// Positions count instructions in program order, doubled, so that the end of a loop fits after its last one.
+// Positions count instructions in program order, doubled, so that the end of a loop fits after its
+// last one.
 class Places {
  public:
   Places(const Kernel& kernel, Analysis& result)
@@ -153,9 +170,11 @@ class Places {
     number(kernel.body);
     position_ = 0;
     collect(kernel.body);
-    // A name for a value lives as long as the value's own uses; names are made after what they name.
+    // A name for a value lives as long as the value's own uses; names are made after what they
+    // name.
     for (auto it = renaming_.rbegin(); it != renaming_.rend(); ++it)
-      for (Value arg : (*it)->args) last_use_[arg] = std::max(last_use_[arg], last_use_[(*it)->result]);
+      for (Value arg : (*it)->args)
+        last_use_[arg] = std::max(last_use_[arg], last_use_[(*it)->result]);
     result_.shares_variable.assign(kernel.values.size(), false);
     result_.computed_in.assign(kernel.values.size(), kNone);
     for (uint32_t v = 0; v < kernel.variables.size(); ++v) share(v);
@@ -172,14 +191,16 @@ class Places {
       const uint32_t begin = position_++;
       for (const Block& inner : inst.blocks) number(inner);
       if (!inst.blocks.empty()) ends_[&inst] = 2 * (position_ - 1) + 1;
-      if (is_loop(inst.op) || inst.op == Op::fragment_map) loops_.push_back({2 * begin, ends_[&inst]});
+      if (is_loop(inst.op) || inst.op == Op::fragment_map)
+        loops_.push_back({2 * begin, ends_[&inst]});
     }
   }
 
   void use(Value value, uint32_t position) {
     uint32_t last = position;
     for (const Range& loop : loops_)
-      if (loop.begin <= position && position <= loop.end && !(loop.begin < defined_[value] && defined_[value] <= loop.end))
+      if (loop.begin <= position && position <= loop.end &&
+          !(loop.begin < defined_[value] && defined_[value] <= loop.end))
         last = std::max(last, loop.end);
     last_use_[value] = std::max(last_use_[value], last);
     ++uses_[value];
@@ -213,7 +234,8 @@ class Places {
   void share(uint32_t variable) {
     const bool scalar = kernel_.variables[variable].type.lanes == 1;
     for (Value value : reads_[variable]) {
-      // The assignment that ends a value's life reads it before it writes; element by element it would not.
+      // The assignment that ends a value's life reads it before it writes; element by element it
+      // would not.
       const uint32_t end = last_use_[value] + (scalar ? 0 : 1);
       result_.shares_variable[value] = !written_between(variable, defined_[value], end);
     }
@@ -222,7 +244,8 @@ class Places {
   bool read_between(uint32_t variable, uint32_t after, uint32_t before) const {
     for (Value value : reads_[variable]) {
       if (defined_[value] > after && defined_[value] < before) return true;
-      if (result_.shares_variable[value] && defined_[value] < after && last_use_[value] > after) return true;
+      if (result_.shares_variable[value] && defined_[value] < after && last_use_[value] > after)
+        return true;
     }
     return false;
   }
@@ -234,7 +257,8 @@ class Places {
       const Value value = inst.args[0];
       const Inst* definition = definition_[value];
       if (!definition || uses_[value] != 1 || !is_elementwise(definition->op)) continue;
-      if (definition < block.body.data() || definition >= block.body.data() + block.body.size()) continue;
+      if (definition < block.body.data() || definition >= block.body.data() + block.body.size())
+        continue;
       const uint32_t from = defined_[value], to = last_use_[value];
       if (!written_between(inst.object, from, to) && !read_between(inst.object, from, to))
         result_.computed_in[value] = inst.object;

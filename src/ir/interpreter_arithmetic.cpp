@@ -20,7 +20,9 @@ bool& use_avx2() {
   return use;
 }
 
-Run find_unary(Op op, DType type, bool uniform) { return PRISM_DISPATCH(unary_for(op, type, uniform)); }
+Run find_unary(Op op, DType type, bool uniform) {
+  return PRISM_DISPATCH(unary_for(op, type, uniform));
+}
 Run find_binary(Op op, DType type, Form form) { return PRISM_DISPATCH(binary_for(op, type, form)); }
 Run find_fma(DType type, Form form) { return PRISM_DISPATCH(fma_for(type, form)); }
 Run find_select(uint8_t bytes, bool uniform) { return PRISM_DISPATCH(select_for(bytes, uniform)); }

@@ -38,17 +38,26 @@ struct WordCell : Cell<uint32_t> {
 template <class Visitor>
 PRISM_INLINE auto with_cell(DType element, Visitor&& visit) {
   switch (element) {
-    case DType::f32: return visit(Cell<float>{});
-    case DType::i8: return visit(Cell<int8_t, int32_t>{});
-    case DType::u8: return visit(Cell<uint8_t, uint32_t>{});
-    case DType::i16: return visit(Cell<int16_t, int32_t>{});
-    case DType::u16: return visit(Cell<uint16_t, uint32_t>{});
+    case DType::f32:
+      return visit(Cell<float>{});
+    case DType::i8:
+      return visit(Cell<int8_t, int32_t>{});
+    case DType::u8:
+      return visit(Cell<uint8_t, uint32_t>{});
+    case DType::i16:
+      return visit(Cell<int16_t, int32_t>{});
+    case DType::u16:
+      return visit(Cell<uint16_t, uint32_t>{});
     case DType::i64:
     case DType::u64:
-    case DType::f64: return visit(Cell<uint64_t>{});
-    case DType::f16: return visit(HalfCell{});
-    case DType::bf16: return visit(BrainCell{});
-    default: return visit(Cell<uint32_t>{});
+    case DType::f64:
+      return visit(Cell<uint64_t>{});
+    case DType::f16:
+      return visit(HalfCell{});
+    case DType::bf16:
+      return visit(BrainCell{});
+    default:
+      return visit(Cell<uint32_t>{});
   }
 }
 

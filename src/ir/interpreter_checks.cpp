@@ -1,4 +1,5 @@
-// The checking steps. Each stands before the step it checks, so that the fast paths know nothing of checks.
+// The checking steps. Each stands before the step it checks, so that the fast paths know nothing of
+// checks.
 #include "ir/interpreter_checks.h"
 
 #include <algorithm>
@@ -35,37 +36,50 @@ void Checks::begin_group() {
 
 std::string Checks::agent_name(uint32_t agent) const {
   if (agent == kMany) return "other lanes";
-  return agent < program_.lanes ? fmt::format("lane {}", agent) : fmt::format("the fragment of subgroup {}", agent - program_.lanes);
+  return agent < program_.lanes
+             ? fmt::format("lane {}", agent)
+             : fmt::format("the fragment of subgroup {}", agent - program_.lanes);
 }
 
-void Checks::race(const Frame& frame, const Step& step, uint32_t memory, uint64_t element, uint32_t agent, const char* does,
-                  uint32_t other, const char* did) const {
-  fail(frame, step, fmt::format("race on {}[{}]: {} {} it and {} {} it with no barrier between them",
-                                program_.kernel.memories[memory].name, element, agent_name(agent), does, agent_name(other), did));
+void Checks::race(const Frame& frame, const Step& step, uint32_t memory, uint64_t element,
+                  uint32_t agent, const char* does, uint32_t other, const char* did) const {
+  fail(frame, step,
+       fmt::format("race on {}[{}]: {} {} it and {} {} it with no barrier between them",
+                   program_.kernel.memories[memory].name, element, agent_name(agent), does,
+                   agent_name(other), did));
 }
 
-void Checks::touch(const Frame& frame, const Step& step, uint32_t memory, uint64_t element, uint32_t agent, AccessKind kind) {
+void Checks::touch(const Frame& frame, const Step& step, uint32_t memory, uint64_t element,
+                   uint32_t agent, AccessKind kind) {
   const Memory& info = program_.kernel.memories[memory];
   const bool reads = kind == kReads || kind == kAtomic;
   if (info.space == Space::local) {
     uint64_t& initialised = own_[memory][element * program_.padded + agent];
     if (reads && initialised != group_)
-      fail(frame, step, fmt::format("lane {} reads {}[{}], which it has not written", agent, info.name, element));
+      fail(
+          frame, step,
+          fmt::format("lane {} reads {}[{}], which it has not written", agent, info.name, element));
     initialised = group_;
     return;
   }
   Cell& cell = cells_[memory][element];
   if (cell.batch)
-    fail(frame, step, fmt::format("{} touches {}[{}] while an async copy into it is under way; {}", agent_name(agent), info.name, element,
-                                  cell.batch > committed_ ? "commit it with async_commit, then async_wait"
-                                                          : "async_wait for its batch first"));
+    fail(frame, step,
+         fmt::format("{} touches {}[{}] while an async copy into it is under way; {}",
+                     agent_name(agent), info.name, element,
+                     cell.batch > committed_ ? "commit it with async_commit, then async_wait"
+                                             : "async_wait for its batch first"));
   if (reads && cell.initialised != group_)
-    fail(frame, step, fmt::format("{} reads {}[{}], which nothing in the group has written", agent_name(agent), info.name, element));
+    fail(frame, step,
+         fmt::format("{} reads {}[{}], which nothing in the group has written", agent_name(agent),
+                     info.name, element));
   const char* does = kind == kReads ? "reads" : kind == kAtomic ? "changes" : "writes";
-  if (cell.written == epoch_ && cell.writer != agent) race(frame, step, memory, element, agent, does, cell.writer, "wrote");
+  if (cell.written == epoch_ && cell.writer != agent)
+    race(frame, step, memory, element, agent, does, cell.writer, "wrote");
   if (kind != kAtomic && cell.changed == epoch_ && cell.changer != agent)
     race(frame, step, memory, element, agent, does, cell.changer, "changed");
-  if (kind != kReads && cell.read == epoch_ && cell.reader != agent) race(frame, step, memory, element, agent, does, cell.reader, "read");
+  if (kind != kReads && cell.read == epoch_ && cell.reader != agent)
+    race(frame, step, memory, element, agent, does, cell.reader, "read");
   switch (kind) {
     case kReads:
       cell.reader = cell.read == epoch_ && cell.reader != agent ? kMany : agent;
@@ -115,12 +129,17 @@ const Step* access_check(const Step* s, Frame& f) {
   for (uint32_t lane = 0; lane < active.end; ++lane) {
     if (!active.has(lane)) continue;
     const uint64_t first = index[lane * stride];
-    if (first + elements > limit) fail_bounds(f, *s, s->object, index, stride, elements, limit, words ? "words" : "elements");
+    if (first + elements > limit)
+      fail_bounds(f, *s, s->object, index, stride, elements, limit, words ? "words" : "elements");
     if (first % alignment)
-      fail(f, *s, fmt::format("{} of {} {} of {} in lane {} at index {}: the index must be a multiple of {}", op_name(s->inst->op), elements,
-                              words ? "words" : "elements", memory.name, lane, first, alignment));
+      fail(f, *s,
+           fmt::format(
+               "{} of {} {} of {} in lane {} at index {}: the index must be a multiple of {}",
+               op_name(s->inst->op), elements, words ? "words" : "elements", memory.name, lane,
+               first, alignment));
     if (memory.space == Space::buffer) continue;
-    for (uint32_t e = 0; e < elements; ++e) f.checks->touch(f, *s, s->object, first + e, lane, kind);
+    for (uint32_t e = 0; e < elements; ++e)
+      f.checks->touch(f, *s, s->object, first + e, lane, kind);
   }
   return s + 1;
 }
@@ -130,21 +149,32 @@ const Step* group_check(const Step* s, Frame& f) {
   if (active.count != f.lanes) {
     uint32_t missing = 0;
     while (active.has(missing)) ++missing;
-    fail(f, *s, fmt::format("{} is reached by {} of {} lanes (lane {} is not here); all lanes of the group must arrive together",
-                            op_name(s->inst->op), active.count, f.lanes, missing));
+    fail(f, *s,
+         fmt::format("{} is reached by {} of {} lanes (lane {} is not here); all lanes of the "
+                     "group must arrive together",
+                     op_name(s->inst->op), active.count, f.lanes, missing));
   }
   switch (s->inst->op) {
-    case Op::barrier: f.checks->barrier(); break;
-    case Op::async_commit: f.checks->commit(); break;
-    case Op::async_wait: f.checks->wait(s->bits); break;
-    default: break;
+    case Op::barrier:
+      f.checks->barrier();
+      break;
+    case Op::async_commit:
+      f.checks->commit();
+      break;
+    case Op::async_wait:
+      f.checks->wait(s->bits);
+      break;
+    default:
+      break;
   }
   return s + 1;
 }
 
 void need_filled(const Frame& f, const Step& s, uint32_t fragment) {
   if (!f.checks->filled[fragment])
-    fail(f, s, fmt::format("{} uses fragment {}, which holds nothing yet", op_name(s.inst->op), f.program->kernel.fragments[fragment].name));
+    fail(f, s,
+         fmt::format("{} uses fragment {}, which holds nothing yet", op_name(s.inst->op),
+                     f.program->kernel.fragments[fragment].name));
 }
 
 void check_fragment_access(const Step* s, Frame& f) {
@@ -155,16 +185,23 @@ void check_fragment_access(const Step* s, Frame& f) {
   for (uint32_t lane = 0; lane < f.lanes; ++lane) {
     const uint32_t first = lane / f.subgroup * f.subgroup;
     if (index[lane] != index[first] || stride[lane] != stride[first])
-      fail(f, *s, fmt::format("{}: lanes {} and {} of one subgroup give different places (index {} and {}, stride {} and {})",
-                              op_name(s->inst->op), first, lane, index[first], index[lane], stride[first], stride[lane]));
+      fail(f, *s,
+           fmt::format("{}: lanes {} and {} of one subgroup give different places (index {} and "
+                       "{}, stride {} and {})",
+                       op_name(s->inst->op), first, lane, index[first], index[lane], stride[first],
+                       stride[lane]));
     if (lane != first) continue;
     for (uint32_t r = 0; r < shape.rows(); ++r)
       for (uint32_t c = 0; c < shape.columns(); ++c) {
-        const uint64_t at = uint64_t{index[lane]} + (s->bits ? c * uint64_t{stride[lane]} + r : r * uint64_t{stride[lane]} + c);
+        const uint64_t at = uint64_t{index[lane]} + (s->bits ? c * uint64_t{stride[lane]} + r
+                                                             : r * uint64_t{stride[lane]} + c);
         if (at >= limit)
-          fail(f, *s, fmt::format("{} in lane {}: index {}, but {} has {} elements", op_name(s->inst->op), lane, at, memory.name, limit));
+          fail(f, *s,
+               fmt::format("{} in lane {}: index {}, but {} has {} elements", op_name(s->inst->op),
+                           lane, at, memory.name, limit));
         if (memory.space == Space::shared)
-          f.checks->touch(f, *s, s->object2, at, f.lanes + lane / f.subgroup, s->inst->op == Op::fragment_load ? kReads : kWrites);
+          f.checks->touch(f, *s, s->object2, at, f.lanes + lane / f.subgroup,
+                          s->inst->op == Op::fragment_load ? kReads : kWrites);
       }
   }
 }

@@ -17,7 +17,8 @@ std::string said(const std::function<void(const Array&, Value)>& body) {
 }
 
 // The same without the verifier's rules on control flow, which would refuse these earlier.
-std::string said_unverified(const std::function<void(const Array&, Value)>& body, const std::function<void(ir::Kernel&)>& change) {
+std::string said_unverified(const std::function<void(const Array&, Value)>& body,
+                            const std::function<void(ir::Kernel&)>& change) {
   ir::Kernel kernel = dsl::kernel("wrong", 32, [&] {
     const Array y = inout("y", u32);
     body(y, local_id());
@@ -26,7 +27,8 @@ std::string said_unverified(const std::function<void(const Array&, Value)>& body
   return failure(kernel, U(64));
 }
 
-// Makes the condition of the first if_ the lane's own: the builder was shown one that is the same for all.
+// Makes the condition of the first if_ the lane's own: the builder was shown one that is the same
+// for all.
 void part_the_lanes(ir::Kernel& kernel) {
   ir::Value varying = ir::kNone;
   for (ir::Inst& inst : kernel.body.body) {
@@ -39,11 +41,16 @@ TEST(InterpreterChecks, Bounds) {
   const std::string text = said([](const Array& y, Value i) { y[i * 3u] = i; });
   EXPECT_SAYS(text, "kernel wrong (interpreter_checks_test.cpp:");
   EXPECT_SAYS(text, "group (0, 0, 0): store in lane 22: index 66, but y has 64 elements");
-  EXPECT_SAYS(said([](const Array& y, Value i) { y.store(i * 4u, splat(i, 4)); }), "store in lane 16: index 64 to 67, but y has 64 elements");
-  EXPECT_SAYS(said([](const Array& y, Value i) { y.store_words(i + 40u, i); }), "store_words in lane 24: index 64, but y has 64 words");
-  EXPECT_SAYS(said([](const Array& y, Value i) { y.atomic_add(i - 1u, 1u); }), "atomic in lane 0: index 4294967295, but y has 64 elements");
-  EXPECT_SAYS(said([](const Array&, Value i) { if_(i > 3u, [&] { shared(u32, 6)[i] = i; }); }), "store in lane 6: index 6, but tile has 6 elements");
-  EXPECT_SAYS(said([](const Array&, Value i) { local(u32, 6)[i] = i; }), "store in lane 6: index 6, but own has 6 elements");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y.store(i * 4u, splat(i, 4)); }),
+              "store in lane 16: index 64 to 67, but y has 64 elements");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y.store_words(i + 40u, i); }),
+              "store_words in lane 24: index 64, but y has 64 words");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y.atomic_add(i - 1u, 1u); }),
+              "atomic in lane 0: index 4294967295, but y has 64 elements");
+  EXPECT_SAYS(said([](const Array&, Value i) { if_(i > 3u, [&] { shared(u32, 6)[i] = i; }); }),
+              "store in lane 6: index 6, but tile has 6 elements");
+  EXPECT_SAYS(said([](const Array&, Value i) { local(u32, 6)[i] = i; }),
+              "store in lane 6: index 6, but own has 6 elements");
   EXPECT_EQ(said([](const Array& y, Value i) { if_(i < 20u, [&] { y[i * 3u] = i; }); }), "");
 }
 
@@ -71,8 +78,11 @@ TEST(InterpreterChecks, BoundsHoldInUncheckedModeToo) {
 }
 
 TEST(InterpreterChecks, Alignment) {
-  EXPECT_SAYS(said([](const Array& y, Value i) { y.store(i % 4u + 4u, vec(i, i)); }), "store of 2 elements of y in lane 1 at index 5: the index must be a multiple of 2");
-  EXPECT_SAYS(said([](const Array& y, Value i) { y.store_words(i % 4u + 4u, vec(i, i), 4); }), "store_words of 2 words of y in lane 1 at index 5: the index must be a multiple of 4");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y.store(i % 4u + 4u, vec(i, i)); }),
+              "store of 2 elements of y in lane 1 at index 5: the index must be a multiple of 2");
+  EXPECT_SAYS(
+      said([](const Array& y, Value i) { y.store_words(i % 4u + 4u, vec(i, i), 4); }),
+      "store_words of 2 words of y in lane 1 at index 5: the index must be a multiple of 4");
   EXPECT_EQ(said([](const Array& y, Value i) { y.store_words(i % 4u + 5u, vec(i, i), 1); }), "");
 }
 
@@ -90,7 +100,8 @@ TEST(InterpreterChecks, UninitialisedReads) {
                 y[i] = own.load(1u);
               }),
               "lane 0 reads own[1], which it has not written");
-  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = shared(u32, 1).load(0u); }), "lane 0 reads tile[0], which nothing");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = shared(u32, 1).load(0u); }),
+              "lane 0 reads tile[0], which nothing");
 }
 
 TEST(InterpreterChecks, SharedMemoryIsForgottenBetweenGroups) {
@@ -119,8 +130,10 @@ TEST(InterpreterChecks, Races) {
                 y[i] = tile.load(i ^ 1u);
               }),
               "race on tile[1]: lane 0 reads it and lane 1 wrote it with no barrier between them");
-  EXPECT_SAYS(said([](const Array&, Value i) { shared(u32, 32)[i / 2u] = i; }), "race on tile[0]: lane 1 writes it and lane 0 wrote it");
-  EXPECT_SAYS(said([](const Array&, Value) { shared(u32, 32)[3u] = 1u; }), "race on tile[3]: lane 1 writes it and lane 0 wrote it");
+  EXPECT_SAYS(said([](const Array&, Value i) { shared(u32, 32)[i / 2u] = i; }),
+              "race on tile[0]: lane 1 writes it and lane 0 wrote it");
+  EXPECT_SAYS(said([](const Array&, Value) { shared(u32, 32)[3u] = 1u; }),
+              "race on tile[3]: lane 1 writes it and lane 0 wrote it");
   EXPECT_SAYS(said([](const Array& y, Value i) {
                 const Array tile = shared(u32, 32);
                 tile[i] = i;
@@ -159,14 +172,20 @@ TEST(InterpreterChecks, WholeGroup) {
       if_(constant(b1, 1), [&] { act(i); });
     };
   };
-  EXPECT_SAYS(said_unverified(body([](Value) { barrier(); }), part_the_lanes), "barrier is reached by 5 of 32 lanes (lane 5 is not here)");
-  EXPECT_SAYS(said_unverified(body([](Value i) { subgroup_sum(i); }), part_the_lanes), "subgroup_reduce is reached by 5 of 32 lanes");
-  EXPECT_SAYS(said_unverified(body([](Value i) { group_sum(i); }), part_the_lanes), "group_reduce is reached by 5 of 32 lanes");
-  EXPECT_SAYS(said_unverified(body([](Value) { async_commit(); }), part_the_lanes), "async_commit is reached by 5 of 32 lanes");
-  EXPECT_SAYS(said_unverified(body([](Value) { accumulator(f32).fill(0.0f); }), part_the_lanes), "fragment_fill is reached by 5 of 32 lanes");
+  EXPECT_SAYS(said_unverified(body([](Value) { barrier(); }), part_the_lanes),
+              "barrier is reached by 5 of 32 lanes (lane 5 is not here)");
+  EXPECT_SAYS(said_unverified(body([](Value i) { subgroup_sum(i); }), part_the_lanes),
+              "subgroup_reduce is reached by 5 of 32 lanes");
+  EXPECT_SAYS(said_unverified(body([](Value i) { group_sum(i); }), part_the_lanes),
+              "group_reduce is reached by 5 of 32 lanes");
+  EXPECT_SAYS(said_unverified(body([](Value) { async_commit(); }), part_the_lanes),
+              "async_commit is reached by 5 of 32 lanes");
+  EXPECT_SAYS(said_unverified(body([](Value) { accumulator(f32).fill(0.0f); }), part_the_lanes),
+              "fragment_fill is reached by 5 of 32 lanes");
 }
 
-std::string said_of_copies(const std::function<void(const Array&, const Array&, const In&, Value)>& body) {
+std::string said_of_copies(
+    const std::function<void(const Array&, const Array&, const In&, Value)>& body) {
   const Kernel kernel = dsl::kernel("ahead", 32, [&] {
     const In x = in("x", u32);
     const Array y = out("y", u32);
@@ -182,7 +201,8 @@ TEST(InterpreterChecks, AsyncCopies) {
                 async_commit();
                 y[i] = tile.load(i);
               }),
-              "lane 0 touches tile[0] while an async copy into it is under way; async_wait for its batch first");
+              "lane 0 touches tile[0] while an async copy into it is under way; async_wait for its "
+              "batch first");
   EXPECT_SAYS(said_of_copies([](const Array& y, const Array& tile, const In& x, Value i) {
                 async_copy(tile, i, x, i, 1);
                 async_wait();
@@ -206,9 +226,14 @@ TEST(InterpreterChecks, AsyncCopies) {
                 y[i] = tile.load(i ^ 1u);
               }),
               "race on tile[1]: lane 0 reads it and lane 1 wrote it");
-  EXPECT_SAYS(said_of_copies([](const Array&, const Array& tile, const In& x, Value i) { async_copy(tile, i * 2u, x, i + 1u, 2); }),
-              "async_copy of 2 elements of x in lane 0 at index 1: the index must be a multiple of 2");
-  EXPECT_SAYS(said_of_copies([](const Array&, const Array& tile, const In& x, Value i) { async_copy(tile, i, x, i + 60u, 1); }),
+  EXPECT_SAYS(
+      said_of_copies([](const Array&, const Array& tile, const In& x, Value i) {
+        async_copy(tile, i * 2u, x, i + 1u, 2);
+      }),
+      "async_copy of 2 elements of x in lane 0 at index 1: the index must be a multiple of 2");
+  EXPECT_SAYS(said_of_copies([](const Array&, const Array& tile, const In& x, Value i) {
+                async_copy(tile, i, x, i + 60u, 1);
+              }),
               "async_copy in lane 4: index 64, but x has 64 elements");
 }
 
@@ -228,15 +253,21 @@ TEST(InterpreterChecks, Fragments) {
     return failure(kernel, std::vector<float>(256));
   };
   EXPECT_EQ(stores([](Value) { return constant(u32, 0u); }), "");
-  EXPECT_SAYS(stores([](Value) { return constant(u32, 1u); }), "fragment_store in lane 0: index 256, but y has 256 elements");
-  EXPECT_SAYS(stores([](Value i) { return i; }), "lanes 0 and 1 of one subgroup give different places (index 0 and 1");
+  EXPECT_SAYS(stores([](Value) { return constant(u32, 1u); }),
+              "fragment_store in lane 0: index 256, but y has 256 elements");
+  EXPECT_SAYS(stores([](Value i) { return i; }),
+              "lanes 0 and 1 of one subgroup give different places (index 0 and 1");
 }
 
 TEST(InterpreterChecks, OperandsInRange) {
-  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = extract_bits(i, i, 20u); }), "extract_bits in lane 13 offset 13 and count 20 go beyond 32 bits");
-  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = insert_bits(i, i, 30u, i); }), "insert_bits in lane 3 offset 30 and count 3 go beyond");
-  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = subgroup_shuffle(i, i + 1u); }), "subgroup_shuffle in lane 31 takes from lane 32 of a subgroup of 32");
-  EXPECT_SAYS(said([](const Array& y, Value i) { for_(0u, 9u, i, [&](Value k) { y[i] = k; }); }), "for in lane 0 counts in steps of 0; a step must be above zero");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = extract_bits(i, i, 20u); }),
+              "extract_bits in lane 13 offset 13 and count 20 go beyond 32 bits");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = insert_bits(i, i, 30u, i); }),
+              "insert_bits in lane 3 offset 30 and count 3 go beyond");
+  EXPECT_SAYS(said([](const Array& y, Value i) { y[i] = subgroup_shuffle(i, i + 1u); }),
+              "subgroup_shuffle in lane 31 takes from lane 32 of a subgroup of 32");
+  EXPECT_SAYS(said([](const Array& y, Value i) { for_(0u, 9u, i, [&](Value k) { y[i] = k; }); }),
+              "for in lane 0 counts in steps of 0; a step must be above zero");
   const auto lowered = [](ir::Op from, ir::Op to, const std::function<Value(Value)>& f) {
     return said_unverified([&](const Array& y, Value i) { y[i] = cast(u32, f(i)); },
                            [&](ir::Kernel& kernel) {
@@ -244,17 +275,25 @@ TEST(InterpreterChecks, OperandsInRange) {
                                if (inst.op == from) inst.op = to;
                            });
   };
-  EXPECT_SAYS(lowered(ir::Op::div_trunc, ir::Op::div_plain, [](Value i) { return 7u / (5u - i); }), "div_plain in lane 5 divides 7 by 0");
-  EXPECT_SAYS(lowered(ir::Op::div_trunc, ir::Op::div_plain, [](Value i) { return div_trunc(cast(i32, i) - 3 + INT32_MIN + 3, constant(i32, -1)); }),
+  EXPECT_SAYS(lowered(ir::Op::div_trunc, ir::Op::div_plain, [](Value i) { return 7u / (5u - i); }),
+              "div_plain in lane 5 divides 7 by 0");
+  EXPECT_SAYS(lowered(ir::Op::div_trunc, ir::Op::div_plain,
+                      [](Value i) {
+                        return div_trunc(cast(i32, i) - 3 + INT32_MIN + 3, constant(i32, -1));
+                      }),
               "div_plain in lane 0 divides -2147483648 by -1");
-  EXPECT_SAYS(lowered(ir::Op::shl, ir::Op::shl_plain, [](Value i) { return i << (i + 2u); }), "shl_plain in lane 30 shifts 32 bits by 32");
-  EXPECT_SAYS(lowered(ir::Op::cast, ir::Op::cast_plain, [](Value i) { return 2.0f - cast(f32, i); }), "cast_plain in lane 3 converts -1 to u32");
+  EXPECT_SAYS(lowered(ir::Op::shl, ir::Op::shl_plain, [](Value i) { return i << (i + 2u); }),
+              "shl_plain in lane 30 shifts 32 bits by 32");
+  EXPECT_SAYS(
+      lowered(ir::Op::cast, ir::Op::cast_plain, [](Value i) { return 2.0f - cast(f32, i); }),
+      "cast_plain in lane 3 converts -1 to u32");
 }
 
 TEST(InterpreterChecks, ReadingWhatIsOnlyWritten) {
   ir::Kernel kernel = dsl::kernel("reads", 4, [] { inout("y", u32)[local_id()] += 1u; });
   kernel.memories[0].access = ir::Access::write;
-  EXPECT_SAYS(failure(kernel, U(4)), "buffer y is declared for writing only and cannot be read; declare it with inout");
+  EXPECT_SAYS(failure(kernel, U(4)),
+              "buffer y is declared for writing only and cannot be read; declare it with inout");
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ using U = std::vector<uint32_t>;
 constexpr uint32_t kLanes = 40;  // not a multiple of the padding
 
 // What each lane computes, by a function of the lane in the kernel and in C++.
-void expect_lanes(const std::function<dsl::Value(dsl::Value)>& kernel_of, const std::function<uint32_t(uint32_t)>& wanted) {
+void expect_lanes(const std::function<dsl::Value(dsl::Value)>& kernel_of,
+                  const std::function<uint32_t(uint32_t)>& wanted) {
   const Kernel kernel = dsl::kernel("flow", kLanes, [&] {
     const Array y = out("y", u32);
     const Value i = local_id();
@@ -26,19 +27,28 @@ TEST(InterpreterFlow, IfAndElse) {
   expect_lanes(
       [](Value i) {
         Var x(u32, 1u);
-        if_(i % 3u == 0u, [&] { x = i * 2u; }, [&] { if_(i > 20u, [&] { x += i; }, [&] { x = x + 100u; }); });
+        if_(
+            i % 3u == 0u, [&] { x = i * 2u; },
+            [&] {
+              if_(
+                  i > 20u, [&] { x += i; }, [&] { x = x + 100u; });
+            });
         if_(i > 1000u, [&] { x = 7u; });
         return Value(x);
       },
-      [](uint32_t i) { return i % 3 == 0 ? i * 2 : i > 20 ? 1 + i : 101; });
+      [](uint32_t i) { return i % 3 == 0 ? i * 2
+                              : i > 20   ? 1 + i
+                                         : 101; });
 }
 
 TEST(InterpreterFlow, UniformIf) {
   expect_lanes(
       [](Value i) {
         Var x(u32, i);
-        if_(group_count() == 2u, [&] { x += 1u; }, [&] { x += 2u; });
-        if_(group_count() == 3u, [&] { x += 10u; }, [&] { x += 20u; });
+        if_(
+            group_count() == 2u, [&] { x += 1u; }, [&] { x += 2u; });
+        if_(
+            group_count() == 3u, [&] { x += 10u; }, [&] { x += 20u; });
         return Value(x);
       },
       [](uint32_t i) { return i + 21; });
@@ -48,11 +58,11 @@ TEST(InterpreterFlow, ForWithEveryKindOfBound) {
   expect_lanes(
       [](Value i) {
         Var x(u32, 0u);
-        for_(5u, [&](Value k) { x += k; });                          // uniform
-        for_(i, 50u, 7u, [&](Value k) { x += k; });                  // the start varies
-        for_(2u, i, 3u, [&](Value k) { x += k * 3u; });              // the end varies
-        for_(0u, 30u, i + 1u, [&](Value k) { x += k * 5u; });        // the step varies
-        for_(9u, 3u, 1u, [&](Value) { x = 0u; });                    // never
+        for_(5u, [&](Value k) { x += k; });                    // uniform
+        for_(i, 50u, 7u, [&](Value k) { x += k; });            // the start varies
+        for_(2u, i, 3u, [&](Value k) { x += k * 3u; });        // the end varies
+        for_(0u, 30u, i + 1u, [&](Value k) { x += k * 5u; });  // the step varies
+        for_(9u, 3u, 1u, [&](Value) { x = 0u; });              // never
         unrolled_for(3, [&](Value k) { x += k; });
         return Value(x);
       },
@@ -69,15 +79,20 @@ TEST(InterpreterFlow, ForCountsInSignedAndStopsBeforeWrapping) {
   expect_lanes(
       [](Value i) {
         Var x(u32, 0u);
-        for_(constant(i32, -5), constant(i32, 3), constant(i32, 2), [&](Value k) { x += bitcast(u32, k + 10); });
-        for_(constant(i32, -3), cast(i32, i) - 10, constant(i32, 4), [&](Value k) { x += bitcast(u32, k + 3); });
-        for_(constant(u32, 0xfffffff0u), constant(u32, 0xffffffffu), constant(u32, 8u), [&](Value) { x += 1000u; });
-        for_(constant(u32, 0xfffffff0u) + i * 0u, constant(u32, 0xffffffffu), constant(u32, 8u), [&](Value) { x += 1000u; });
+        for_(constant(i32, -5), constant(i32, 3), constant(i32, 2),
+             [&](Value k) { x += bitcast(u32, k + 10); });
+        for_(constant(i32, -3), cast(i32, i) - 10, constant(i32, 4),
+             [&](Value k) { x += bitcast(u32, k + 3); });
+        for_(constant(u32, 0xfffffff0u), constant(u32, 0xffffffffu), constant(u32, 8u),
+             [&](Value) { x += 1000u; });
+        for_(constant(u32, 0xfffffff0u) + i * 0u, constant(u32, 0xffffffffu), constant(u32, 8u),
+             [&](Value) { x += 1000u; });
         return Value(x);
       },
       [](uint32_t i) {
         uint32_t x = 5 + 7 + 9 + 11;
-        for (int32_t k = -3; k < static_cast<int32_t>(i) - 10; k += 4) x += static_cast<uint32_t>(k + 3);
+        for (int32_t k = -3; k < static_cast<int32_t>(i) - 10; k += 4)
+          x += static_cast<uint32_t>(k + 3);
         return x + 4000;
       });
 }
@@ -86,10 +101,11 @@ TEST(InterpreterFlow, While) {
   expect_lanes(
       [](Value i) {
         Var x(u32, i), steps(u32, 0u), n(u32, 0u);
-        while_([&] { return x > 1u; }, [&] {
-          x = select(x % 2u == 0u, x / 2u, x * 3u + 1u);
-          steps += 1u;
-        });
+        while_([&] { return x > 1u; },
+               [&] {
+                 x = select(x % 2u == 0u, x / 2u, x * 3u + 1u);
+                 steps += 1u;
+               });
         while_([&] { return n < 6u; }, [&] { n += 2u; });  // uniform
         return steps * 100u + n;
       },
@@ -106,7 +122,10 @@ TEST(InterpreterFlow, BreakOfSomeLanes) {
         Var x(u32, 0u);
         for_(20u, [&](Value k) {
           if_(k > 3u, [&] {
-            if_(k * 2u > i, [&] { x += 1000u; break_(); });
+            if_(k * 2u > i, [&] {
+              x += 1000u;
+              break_();
+            });
             x += 10u;  // only lanes that are still in the loop
           });
           x += 1u;
@@ -135,11 +154,13 @@ TEST(InterpreterFlow, BreakOfAllLanesAndOfAnInnerLoop) {
         Var x(u32, 0u);
         for_(10u, [&](Value k) {
           if_(k == 6u, [&] { break_(); });  // uniform
-          while_([&] { return constant(b1, 1); }, [&] {
-            x += 1u;
-            if_(x % 4u == i % 4u, [&] { break_(); }, [&] { x += 2u; });
-            if_(x > 60u, [&] { break_(); });
-          });
+          while_([&] { return constant(b1, 1); },
+                 [&] {
+                   x += 1u;
+                   if_(
+                       x % 4u == i % 4u, [&] { break_(); }, [&] { x += 2u; });
+                   if_(x > 60u, [&] { break_(); });
+                 });
           for_(i, i + 5u, 1u, [&](Value j) {
             if_(j == i + 2u, [&] { break_(); });
             x += 100u;
@@ -211,8 +232,11 @@ TEST(InterpreterFlow, VariablesKeepWhatWasRead) {
 }
 
 TEST(InterpreterFlow, RawTextMeansItsBlock) {
-  expect_lanes([](Value i) { return raw("cuda", "{r} = {0} + 1;", {i}, Type{u32, 1}, [&] { return i + 1u; }); },
-               [](uint32_t i) { return i + 1; });
+  expect_lanes(
+      [](Value i) {
+        return raw("cuda", "{r} = {0} + 1;", {i}, Type{u32, 1}, [&] { return i + 1u; });
+      },
+      [](uint32_t i) { return i + 1; });
 }
 
 TEST(InterpreterFlow, PlacesOfTheGrid) {

@@ -1,4 +1,5 @@
-// 16-bit float conversions without branches, so that loops over lanes vectorise; same results as base/dtype.h.
+// 16-bit float conversions without branches, so that loops over lanes vectorise; same results as
+// base/dtype.h.
 #pragma once
 
 #include <bit>
@@ -16,7 +17,8 @@ PRISM_INLINE uint32_t half_bits(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
-  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  const uint32_t subnormal =
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
   uint32_t result = magnitude < 0x38800000u ? subnormal : normal;
   result = magnitude >= 0x47800000u ? 0x7c00u : result;
@@ -27,7 +29,8 @@ PRISM_INLINE uint32_t half_bits(float value) {
 PRISM_INLINE float half_value(uint32_t bits) {
   const uint32_t sign = (bits & 0x8000u) << 16;
   const uint32_t magnitude = bits & 0x7fffu;
-  const uint32_t small = std::bit_cast<uint32_t>(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
+  const uint32_t small =
+      std::bit_cast<uint32_t>(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
   uint32_t result = (magnitude << 13) + 0x38000000u;
   result = magnitude >= 0x7c00u ? (magnitude << 13) + 0x70000000u : result;
   result = magnitude < 0x400u ? small : result;

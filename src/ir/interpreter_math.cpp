@@ -11,6 +11,8 @@
 
 namespace prism::ir::vm {
 
-Run find_math(Op op, DType type, bool uniform) { return PRISM_DISPATCH(math_for(op, type, uniform)); }
+Run find_math(Op op, DType type, bool uniform) {
+  return PRISM_DISPATCH(math_for(op, type, uniform));
+}
 
 }  // namespace prism::ir::vm

@@ -1,4 +1,5 @@
-// Load and store steps. Bounds are always checked: a kernel must not be able to take the process down.
+// Load and store steps. Bounds are always checked: a kernel must not be able to take the process
+// down.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -15,7 +16,9 @@
 
 namespace prism::ir::vm {
 
-Run find_load(DType element, Space space, bool uniform) { return PRISM_DISPATCH(load_for(element, space, uniform)); }
+Run find_load(DType element, Space space, bool uniform) {
+  return PRISM_DISPATCH(load_for(element, space, uniform));
+}
 Run find_load_words(bool uniform) { return PRISM_DISPATCH(load_words_for(uniform)); }
 Run find_store(DType element, Space space) { return PRISM_DISPATCH(store_for(element, space)); }
 Run find_store_words() { return PRISM_DISPATCH(store_words_for()); }

@@ -35,7 +35,8 @@ std::vector<T> through(DType stored, const std::vector<T>& values) {
     const In from = in("from", stored);
     const Array to = out("to", dtype_of<T>());
     const Value i = global_id();
-    to.store_if(i < static_cast<uint32_t>(count), i, from.load_if(i < static_cast<uint32_t>(count), i));
+    to.store_if(i < static_cast<uint32_t>(count), i,
+                from.load_if(i < static_cast<uint32_t>(count), i));
   });
   return run(widen, groups, std::vector<T>(count), {host(kept)});
 }
@@ -45,8 +46,10 @@ TEST(InterpreterMemory, StorageNarrowsAndWidens) {
   EXPECT_EQ(through<uint32_t>(u8, {255, 256, 0x1234}), (U{255, 0, 0x34}));
   EXPECT_EQ(through<int32_t>(i16, {32768, -32769, 5}), (I{-32768, 32767, 5}));
   EXPECT_EQ(through<uint32_t>(u16, {65535, 65537}), (U{65535, 1}));
-  EXPECT_EQ(through<float>(f16, {1 + 0x1p-11f, 65520, 0x1p-25f, -0x1.8p-24f}), (F{1, INFINITY, 0, -0x1p-23f}));
-  EXPECT_EQ(through<float>(bf16, {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 3.4e38f, 0x1p-133f}), (F{1, 1 + 0x1p-6f, INFINITY, 0x1p-133f}));
+  EXPECT_EQ(through<float>(f16, {1 + 0x1p-11f, 65520, 0x1p-25f, -0x1.8p-24f}),
+            (F{1, INFINITY, 0, -0x1p-23f}));
+  EXPECT_EQ(through<float>(bf16, {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 3.4e38f, 0x1p-133f}),
+            (F{1, 1 + 0x1p-6f, INFINITY, 0x1p-133f}));
   EXPECT_EQ(through<double>(f64, {0.1}), (std::vector<double>{0.1}));
   EXPECT_EQ(through<int64_t>(i64, {-5}), (std::vector<int64_t>{-5}));
 }
@@ -80,8 +83,11 @@ TEST(InterpreterMemory, PredicatesReadAndWriteNothingWhereFalse) {
     const Array y = out("y", u32);
     const Value i = local_id();
     // Beyond the buffer where the predicate is false.
-    const Value odd = x.load_if(i % 2u == 1u, i * 1000u % 31u + select(i % 2u == 1u, constant(u32, 0u), constant(u32, 1u << 30)));
-    const Value same = x.load_if(group_count() == 7u, constant(u32, 1u << 29)) + x.load_if(group_count() == 1u, 3u);
+    const Value odd = x.load_if(
+        i % 2u == 1u,
+        i * 1000u % 31u + select(i % 2u == 1u, constant(u32, 0u), constant(u32, 1u << 30)));
+    const Value same = x.load_if(group_count() == 7u, constant(u32, 1u << 29)) +
+                       x.load_if(group_count() == 1u, 3u);
     y.store_if(i != 5u, i, odd + same);
   });
   U x = counting(32, 100);
@@ -206,8 +212,10 @@ TEST_P(InterpreterSubgroups, AcrossLanes) {
     put(subgroup_scan(ReduceOp::add, v, true));
     put(subgroup_scan(ReduceOp::min, v, true));
     put(subgroup_shuffle(v, (subgroup_lane() + 1u) % subgroup_size()));
-    if (size > 1) put(subgroup_shuffle_xor(v, size / 2));
-    else put(v);
+    if (size > 1)
+      put(subgroup_shuffle_xor(v, size / 2));
+    else
+      put(v);
     put(group_sum(v));
     put(group_reduce(ReduceOp::bit_or, v));
   });
@@ -226,9 +234,22 @@ TEST_P(InterpreterSubgroups, AcrossLanes) {
       parity ^= x[j];
     }
     for (uint32_t value : x) ones |= value;
-    const uint32_t wanted[] = {size, i / size, i % size, sum, most, least, parity, before + x[i], before, least_before,
-                               x[first + (i + 1 - first) % size], x[size > 1 ? i ^ (size / 2) : i], whole, ones};
-    for (uint32_t row = 0; row < 14; ++row) ASSERT_EQ(y[row * lanes + i], wanted[row]) << "row " << row << " lane " << i;
+    const uint32_t wanted[] = {size,
+                               i / size,
+                               i % size,
+                               sum,
+                               most,
+                               least,
+                               parity,
+                               before + x[i],
+                               before,
+                               least_before,
+                               x[first + (i + 1 - first) % size],
+                               x[size > 1 ? i ^ (size / 2) : i],
+                               whole,
+                               ones};
+    for (uint32_t row = 0; row < 14; ++row)
+      ASSERT_EQ(y[row * lanes + i], wanted[row]) << "row " << row << " lane " << i;
   }
 }
 
@@ -245,7 +266,8 @@ TEST_P(InterpreterSubgroups, FloatsReduceToOneValue) {
   const F y = run(kernel, 1, F(128), {host(x)}, {}, GetParam());
   for (size_t i = 0; i < 64; ++i) {
     const size_t size = GetParam(), first = i / size * size;
-    EXPECT_EQ(y[i], std::accumulate(x.begin() + static_cast<long>(first), x.begin() + static_cast<long>(first + size), 0.0f));
+    EXPECT_EQ(y[i], std::accumulate(x.begin() + static_cast<long>(first),
+                                    x.begin() + static_cast<long>(first + size), 0.0f));
     EXPECT_EQ(y[i + 64], 2.5f + 0.25f * std::accumulate(x.begin(), x.end(), 0.0f));
   }
 }
@@ -256,8 +278,8 @@ TEST_P(InterpreterSubgroups, Fragments) {
   const Kernel kernel = dsl::kernel("fragments", lanes, [&] {
     const In a = in("a", f16), b = in("b", f16);
     const Array y = out("y", f32);
-    const Fragment left = fragment_a(f16), right = fragment_b(f16), sum = accumulator(f32), rows = accumulator(f32),
-                   again = fragment_a(f16), last = accumulator(f32);
+    const Fragment left = fragment_a(f16), right = fragment_b(f16), sum = accumulator(f32),
+                   rows = accumulator(f32), again = fragment_a(f16), last = accumulator(f32);
     sum.fill(1.0f);
     left.load(a, 0u, 16u);
     right.load(b, subgroup_id() * 256u, 16u, Layout::column_major);
@@ -277,7 +299,8 @@ TEST_P(InterpreterSubgroups, Fragments) {
   for (size_t i = 0; i < 512; ++i) {
     fb[i] = static_cast<float>(static_cast<int>(i * 7 % 11) - 5) * 0.5f;
     b[i] = f16_from_f32(fb[i]);
-    if (i < 256) fa[i] = static_cast<float>(static_cast<int>(i * 5 % 13) - 6), a[i] = f16_from_f32(fa[i]);
+    if (i < 256)
+      fa[i] = static_cast<float>(static_cast<int>(i * 5 % 13) - 6), a[i] = f16_from_f32(fa[i]);
   }
   const F y = run(kernel, 1, F(1536), {host(a), host(b)}, {}, size);
   for (size_t g = 0; g < 2; ++g) {
@@ -294,7 +317,8 @@ TEST_P(InterpreterSubgroups, Fragments) {
         const float most = *std::max_element(&sum[r * 16], &sum[r * 16] + 16);
         ASSERT_EQ(y[512 + g * 256 + c * 16 + r], most - sum[r * 16 + c]);
         float x = 0;
-        for (size_t k = 0; k < 16; ++k) x += f32_from_f16(f16_from_f32(sum[r * 16 + k])) * fb[g * 256 + c * 16 + k];
+        for (size_t k = 0; k < 16; ++k)
+          x += f32_from_f16(f16_from_f32(sum[r * 16 + k])) * fb[g * 256 + c * 16 + k];
         ASSERT_EQ(y[1024 + g * 256 + r * 16 + c], x);
       }
   }
@@ -305,7 +329,8 @@ TEST(InterpreterMemory, IntegerFragments) {
     const In a = in("a", i8), b = in("b", i8);
     const Array y = out("y", i32);
     const FragmentSize shape{16, 16, 32};
-    const Fragment left = fragment_a(i8, shape), right = fragment_b(i8, shape), sum = accumulator(i32, shape);
+    const Fragment left = fragment_a(i8, shape), right = fragment_b(i8, shape),
+                   sum = accumulator(i32, shape);
     sum.fill(0);
     left.load(a, 0u, 32u);
     right.load(b, 0u, 16u);
@@ -314,7 +339,8 @@ TEST(InterpreterMemory, IntegerFragments) {
     sum.store(y, 0u, 16u);
   });
   std::vector<int8_t> a(512), b(512);
-  for (size_t i = 0; i < 512; ++i) a[i] = static_cast<int8_t>(i * 37), b[i] = static_cast<int8_t>(i * 91 + 3);
+  for (size_t i = 0; i < 512; ++i)
+    a[i] = static_cast<int8_t>(i * 37), b[i] = static_cast<int8_t>(i * 91 + 3);
   const I y = run(kernel, 1, I(256), {host(a), host(b)});
   for (size_t r = 0; r < 16; ++r)
     for (size_t c = 0; c < 16; ++c) {

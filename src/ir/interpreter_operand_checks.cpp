@@ -16,32 +16,45 @@ struct Operands {
   const Frame& frame;
   uint32_t lane;
 
-  DType type(uint32_t arg) const { return frame.program->kernel.values[step.inst->args[arg]].element; }
+  DType type(uint32_t arg) const {
+    return frame.program->kernel.values[step.inst->args[arg]].element;
+  }
   uint64_t bits(uint32_t arg) const {
     const uint32_t place = step.is_uniform(arg) ? 0 : lane;
-    return dtype_bytes(type(arg)) == 8 ? frame.at<uint64_t>(step.args[arg])[place] : frame.at<uint32_t>(step.args[arg])[place];
+    return dtype_bytes(type(arg)) == 8 ? frame.at<uint64_t>(step.args[arg])[place]
+                                       : frame.at<uint32_t>(step.args[arg])[place];
   }
   int64_t number(uint32_t arg) const {
-    return type(arg) == DType::i32 ? static_cast<int32_t>(bits(arg)) : static_cast<int64_t>(bits(arg));
+    return type(arg) == DType::i32 ? static_cast<int32_t>(bits(arg))
+                                   : static_cast<int64_t>(bits(arg));
   }
   double real(uint32_t arg) const {
-    return type(arg) == DType::f64 ? std::bit_cast<double>(bits(arg)) : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits(arg))));
+    return type(arg) == DType::f64
+               ? std::bit_cast<double>(bits(arg))
+               : static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits(arg))));
   }
 };
 
 double lowest(DType type) {
   switch (type) {
-    case DType::i32: return -0x1p31;
-    case DType::i64: return -0x1p63;
-    default: return 0;
+    case DType::i32:
+      return -0x1p31;
+    case DType::i64:
+      return -0x1p63;
+    default:
+      return 0;
   }
 }
 double above(DType type) {
   switch (type) {
-    case DType::i32: return 0x1p31;
-    case DType::u32: return 0x1p32;
-    case DType::i64: return 0x1p63;
-    default: return 0x1p64;
+    case DType::i32:
+      return 0x1p31;
+    case DType::u32:
+      return 0x1p32;
+    case DType::i64:
+      return 0x1p63;
+    default:
+      return 0x1p64;
   }
 }
 
@@ -68,17 +81,20 @@ std::optional<std::string> mistake(const Operands& o, const Frame& frame) {
       return fmt::format("shifts {} bits by {}", width, o.bits(1));
     }
     case Op::div_plain: {
-      const bool overflows = is_signed_int(o.type(0)) && o.number(1) == -1 && static_cast<double>(o.number(0)) == lowest(o.type(0));
+      const bool overflows = is_signed_int(o.type(0)) && o.number(1) == -1 &&
+                             static_cast<double>(o.number(0)) == lowest(o.type(0));
       if (o.bits(1) != 0 && !overflows) return std::nullopt;
       return fmt::format("divides {} by {}", o.number(0), o.number(1));
     }
     case Op::cast_plain: {
       if (!is_float(o.type(0)) || !is_int(inst.type.element)) return std::nullopt;
       const double whole = std::trunc(o.real(0));
-      if (whole >= lowest(inst.type.element) && whole < above(inst.type.element)) return std::nullopt;
+      if (whole >= lowest(inst.type.element) && whole < above(inst.type.element))
+        return std::nullopt;
       return fmt::format("converts {} to {}", o.real(0), dtype_name(inst.type.element));
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -86,7 +102,8 @@ const Step* operand_check(const Step* s, Frame& f) {
   const Active active = active_lanes(*s, f);
   for (uint32_t lane = 0; lane < active.end; ++lane) {
     if (!active.has(lane)) continue;
-    if (const auto what = mistake({*s, f, lane}, f)) fail(f, *s, fmt::format("{} in lane {} {}", op_name(s->inst->op), lane, *what));
+    if (const auto what = mistake({*s, f, lane}, f))
+      fail(f, *s, fmt::format("{} in lane {} {}", op_name(s->inst->op), lane, *what));
   }
   return s + 1;
 }
@@ -102,8 +119,10 @@ Run find_operand_check(const Inst& inst) {
     case Op::shl_plain:
     case Op::shr_plain:
     case Op::div_plain:
-    case Op::cast_plain: return operand_check;
-    default: return nullptr;
+    case Op::cast_plain:
+      return operand_check;
+    default:
+      return nullptr;
   }
 }
 

@@ -1,8 +1,9 @@
-// The interpreter's own form of a kernel: a flat list of steps over planes, and the frame one group runs in.
+// The interpreter's own form of a kernel: a flat list of steps over planes, and the frame one group
+// runs in.
 //
-// A plane holds one scalar for each lane, padded to a multiple of kLanePad so that loops need no remainder. A value
-// that is the same in every lane is kept once. Planes live at byte offsets of a frame, so that one program serves
-// many threads, each with a frame of its own.
+// A plane holds one scalar for each lane, padded to a multiple of kLanePad so that loops need no
+// remainder. A value that is the same in every lane is kept once. Planes live at byte offsets of a
+// frame, so that one program serves many threads, each with a frame of its own.
 #pragma once
 
 #include <array>
@@ -26,17 +27,18 @@ struct Frame;
 // Executes one step and returns the next.
 using Run = const Step* (*)(const Step*, Frame&);
 
-// Arguments and mask are slot numbers while a program is made, byte offsets of the frame once it is finished.
+// Arguments and mask are slot numbers while a program is made, byte offsets of the frame once it is
+// finished.
 struct Step {
   Run run = nullptr;
   std::array<uint32_t, kMaxArgs> args{};
   uint8_t arg_count = 0;
-  uint8_t lanes = 1;             // elements of a vector
-  bool contiguous = false;       // the index of lane i is the index of lane 0 plus i
-  bool zero_inactive = false;    // a load gives 0 where its predicate was false
-  uint16_t uniform_args = 0;     // bit i: args[i] is kept once, not in a plane
-  uint32_t mask = kNone;         // kNone: all lanes
-  uint32_t jump = 0;             // index of the step to go to
+  uint8_t lanes = 1;           // elements of a vector
+  bool contiguous = false;     // the index of lane i is the index of lane 0 plus i
+  bool zero_inactive = false;  // a load gives 0 where its predicate was false
+  uint16_t uniform_args = 0;   // bit i: args[i] is kept once, not in a plane
+  uint32_t mask = kNone;       // kNone: all lanes
+  uint32_t jump = 0;           // index of the step to go to
   uint32_t object = kNone;
   uint32_t object2 = kNone;
   uint64_t bits = 0;
@@ -47,9 +49,9 @@ struct Step {
 
 // What a slot is before it has a place.
 struct SlotKind {
-  uint8_t bytes = 4;    // of an element
+  uint8_t bytes = 4;  // of an element
   bool uniform = false;
-  bool mask = false;    // a plane of 0 and 1, followed by its count and its end
+  bool mask = false;  // a plane of 0 and 1, followed by its count and its end
 };
 
 struct Constant {
@@ -103,7 +105,8 @@ struct Frame {
   uint32_t padded = 0;
   uint32_t subgroup = 32;
   std::vector<MemoryView> memories;
-  std::vector<std::vector<uint32_t>> fragments;  // elements as 32-bit words, one matrix after another by subgroup
+  std::vector<std::vector<uint32_t>>
+      fragments;  // elements as 32-bit words, one matrix after another by subgroup
   std::array<uint32_t, 3> group = {0, 0, 0};
   Checks* checks = nullptr;
 
@@ -131,7 +134,8 @@ inline Active active_lanes(const Step& step, const Frame& frame) {
 // Throws kInvalidKernel: "kernel add (file.cpp:12): message".
 [[noreturn]] void fail(const Frame& frame, const Step& step, const std::string& message);
 // Finds the first lane whose index is out of bounds and throws with lane, index and limit.
-[[noreturn]] void fail_bounds(const Frame& frame, const Step& step, uint32_t memory, const uint32_t* index,
-                              uint32_t index_stride, uint32_t elements, uint64_t limit, const char* unit);
+[[noreturn]] void fail_bounds(const Frame& frame, const Step& step, uint32_t memory,
+                              const uint32_t* index, uint32_t index_stride, uint32_t elements,
+                              uint64_t limit, const char* unit);
 
 }  // namespace prism::ir::vm

@@ -1,4 +1,5 @@
-// Where values live in a frame: slots are made while steps are, and get places when the last use of each is known.
+// Where values live in a frame: slots are made while steps are, and get places when the last use of
+// each is known.
 #include <algorithm>
 #include <map>
 
@@ -38,8 +39,9 @@ uint32_t Translator::as_plane(uint32_t slot) {
   const Slot from = slots_[slot];
   if (from.constant) return constant_slot(*from.constant, from.kind.bytes, true);
   // A variable's plane would be out of date after the next assignment.
-  const bool changes = std::any_of(variables_.begin(), variables_.end(),
-                                   [&](const Slots& v) { return std::find(v.begin(), v.end(), slot) != v.end(); });
+  const bool changes = std::any_of(variables_.begin(), variables_.end(), [&](const Slots& v) {
+    return std::find(v.begin(), v.end(), slot) != v.end();
+  });
   if (!changes)
     for (const auto& [known, plane] : planes_)
       if (known == slot) return plane;
@@ -54,7 +56,8 @@ uint32_t Translator::as_plane(uint32_t slot) {
   return plane;
 }
 
-uint32_t Translator::result_slot(const Inst& inst, uint32_t element, bool uniform, bool elementwise) {
+uint32_t Translator::result_slot(const Inst& inst, uint32_t element, bool uniform,
+                                 bool elementwise) {
   const uint8_t bytes = dtype_bytes(inst.type.element) == 8 ? 8 : 4;
   const uint32_t variable = analysis_.computed_in[inst.result];
   if (variable == kNone || !takes_part_fully()) return new_slot({bytes, uniform, false});
@@ -74,7 +77,8 @@ void Translator::place_slots() {
     s.last = std::max(s.last, step);
     // What was made before a loop and is used in it must last until the loop is over.
     for (const LoopRange& loop : loops_)
-      if (loop.begin <= step && step < loop.end && s.first < loop.begin) s.last = std::max(s.last, loop.end);
+      if (loop.begin <= step && step < loop.end && s.first < loop.begin)
+        s.last = std::max(s.last, loop.end);
   };
   for (uint32_t i = 0; i < program_.steps.size(); ++i) {
     const Step& step = program_.steps[i];
@@ -94,7 +98,8 @@ void Translator::place_slots() {
     end += size_of(kind);
     return static_cast<uint32_t>(offset);
   };
-  std::vector<std::vector<uint32_t>> starts(program_.steps.size()), stops(program_.steps.size() + 1);
+  std::vector<std::vector<uint32_t>> starts(program_.steps.size()),
+      stops(program_.steps.size() + 1);
   for (uint32_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     if (slot.kept || slot.kind.uniform) {

@@ -35,10 +35,14 @@ Translator::Translator(Program& program, const InterpretOptions& options)
                             : kernel_.required_subgroup_size ? kernel_.required_subgroup_size
                                                              : options.subgroup_size;
   if (!std::has_single_bit(subgroup) || subgroup > 64)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("kernel {}: a subgroup size of {} was asked; it must be a power of two up to 64", kernel_.name, subgroup));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "kernel {}: a subgroup size of {} was asked; it must be a power of two up to 64",
+            kernel_.name, subgroup));
   if (kernel_.group_size == 0)
-    throw Error(ErrorCode::kInvalidKernel, fmt::format("kernel {}: its groups have no lanes", kernel_.name));
+    throw Error(ErrorCode::kInvalidKernel,
+                fmt::format("kernel {}: its groups have no lanes", kernel_.name));
   program.lanes = kernel_.group_size;
   program.padded = (kernel_.group_size + kLanePad - 1) / kLanePad * kLanePad;
   program.subgroup = subgroup;
@@ -64,7 +68,8 @@ void Translator::translate() {
 }
 
 void Translator::fail(const Inst& inst, const std::string& message) const {
-  throw Error(ErrorCode::kInvalidKernel, fmt::format("kernel {} ({}): {}", kernel_.name, location_text(inst.where), message));
+  throw Error(ErrorCode::kInvalidKernel,
+              fmt::format("kernel {} ({}): {}", kernel_.name, location_text(inst.where), message));
 }
 
 Run Translator::need(const Inst& inst, Run run) const {
@@ -80,7 +85,8 @@ Step& Translator::emit(const Inst& inst, Run run, const std::vector<uint32_t>& a
   step.inst = &inst;
   step.mask = region_->mask;
   for (uint32_t arg : args) {
-    if (is_uniform(arg)) step.uniform_args = static_cast<uint16_t>(step.uniform_args | (1u << step.arg_count));
+    if (is_uniform(arg))
+      step.uniform_args = static_cast<uint16_t>(step.uniform_args | (1u << step.arg_count));
     step.args[step.arg_count++] = arg;
   }
   program_.steps.push_back(step);
@@ -121,7 +127,8 @@ void Translator::instruction(const Inst& inst) {
     case Op::local_id:
     case Op::subgroup_size:
     case Op::subgroup_id:
-    case Op::subgroup_lane: return leaf(inst);
+    case Op::subgroup_lane:
+      return leaf(inst);
     case Op::neg:
     case Op::abs:
     case Op::floor:
@@ -129,7 +136,8 @@ void Translator::instruction(const Inst& inst) {
     case Op::trunc:
     case Op::round_even:
     case Op::sqrt:
-    case Op::bit_not: return unary(inst, find_unary);
+    case Op::bit_not:
+      return unary(inst, find_unary);
     case Op::rsqrt:
     case Op::exp:
     case Op::exp2:
@@ -137,12 +145,17 @@ void Translator::instruction(const Inst& inst) {
     case Op::log2:
     case Op::sin:
     case Op::cos:
-    case Op::tanh: return unary(inst, find_math);
-    case Op::fma: return fma(inst);
-    case Op::select: return select(inst);
+    case Op::tanh:
+      return unary(inst, find_math);
+    case Op::fma:
+      return fma(inst);
+    case Op::select:
+      return select(inst);
     case Op::cast:
-    case Op::cast_plain: return cast(inst);
-    case Op::bitcast: return bitcast(inst);
+    case Op::cast_plain:
+      return cast(inst);
+    case Op::bitcast:
+      return bitcast(inst);
     case Op::extract_bits:
     case Op::insert_bits:
     case Op::popcount:
@@ -153,45 +166,65 @@ void Translator::instruction(const Inst& inst) {
     case Op::unpack_i8:
     case Op::unpack_u8:
     case Op::dot4_i8:
-    case Op::dot4_u8: return bits(inst);
+    case Op::dot4_u8:
+      return bits(inst);
     case Op::make_vector:
-      for (size_t i = 0; i < inst.args.size(); ++i) values_[inst.result][i] = values_[inst.args[i]][0];
+      for (size_t i = 0; i < inst.args.size(); ++i)
+        values_[inst.result][i] = values_[inst.args[i]][0];
       return;
-    case Op::extract: values_[inst.result][0] = values_[inst.args[0]][inst.object]; return;
+    case Op::extract:
+      values_[inst.result][0] = values_[inst.args[0]][inst.object];
+      return;
     case Op::declare:
     case Op::read:
-    case Op::assign: return assign(inst);
+    case Op::assign:
+      return assign(inst);
     case Op::load:
-    case Op::load_words: return load(inst);
+    case Op::load_words:
+      return load(inst);
     case Op::store:
-    case Op::store_words: return store(inst);
-    case Op::atomic: return atomic(inst);
-    case Op::async_copy: return async_copy(inst);
+    case Op::store_words:
+      return store(inst);
+    case Op::atomic:
+      return atomic(inst);
+    case Op::async_copy:
+      return async_copy(inst);
     case Op::async_commit:
     case Op::async_wait:
-    case Op::barrier: return check_whole_group(inst);
+    case Op::barrier:
+      return check_whole_group(inst);
     case Op::subgroup_reduce:
     case Op::subgroup_scan:
     case Op::subgroup_shuffle:
     case Op::subgroup_shuffle_xor:
-    case Op::group_reduce: return across(inst);
+    case Op::group_reduce:
+      return across(inst);
     case Op::fragment_fill:
     case Op::fragment_load:
     case Op::fragment_store:
     case Op::fragment_multiply:
     case Op::fragment_row_reduce:
-    case Op::fragment_convert: return fragment(inst);
-    case Op::fragment_map: return fragment_map(inst);
-    case Op::if_: return if_else(inst);
-    case Op::for_: return for_loop(inst);
-    case Op::while_: return while_loop(inst);
-    case Op::break_: return leave_loop(inst);
-    case Op::raw: return block(inst.blocks[0]);
+    case Op::fragment_convert:
+      return fragment(inst);
+    case Op::fragment_map:
+      return fragment_map(inst);
+    case Op::if_:
+      return if_else(inst);
+    case Op::for_:
+      return for_loop(inst);
+    case Op::while_:
+      return while_loop(inst);
+    case Op::break_:
+      return leave_loop(inst);
+    case Op::raw:
+      return block(inst.blocks[0]);
     case Op::yield:
     case Op::wait_previous:
     case Op::launch_next:
-    case Op::comment: return;
-    default: return binary(inst);
+    case Op::comment:
+      return;
+    default:
+      return binary(inst);
   }
 }
 
@@ -199,14 +232,31 @@ void Translator::leaf(const Inst& inst) {
   uint32_t& slot = values_[inst.result][0];
   Inputs& inputs = program_.inputs;
   switch (inst.op) {
-    case Op::constant: slot = constant_slot(held_bits(inst.type.element, inst.bits), value_bytes(inst.type.element), false); return;
-    case Op::subgroup_size: slot = constant_slot(program_.subgroup, 4, false); return;
-    case Op::param: slot = input_slot(inputs.params[inst.object], false); return;
-    case Op::group_id: slot = input_slot(inputs.group_id[inst.object], false); return;
-    case Op::group_count: slot = input_slot(inputs.group_count[inst.object], false); return;
-    case Op::local_id: slot = input_slot(inputs.local_id, true); return;
-    case Op::subgroup_id: slot = input_slot(inputs.subgroup_id, true); return;
-    default: slot = input_slot(inputs.subgroup_lane, true); return;
+    case Op::constant:
+      slot = constant_slot(held_bits(inst.type.element, inst.bits), value_bytes(inst.type.element),
+                           false);
+      return;
+    case Op::subgroup_size:
+      slot = constant_slot(program_.subgroup, 4, false);
+      return;
+    case Op::param:
+      slot = input_slot(inputs.params[inst.object], false);
+      return;
+    case Op::group_id:
+      slot = input_slot(inputs.group_id[inst.object], false);
+      return;
+    case Op::group_count:
+      slot = input_slot(inputs.group_count[inst.object], false);
+      return;
+    case Op::local_id:
+      slot = input_slot(inputs.local_id, true);
+      return;
+    case Op::subgroup_id:
+      slot = input_slot(inputs.subgroup_id, true);
+      return;
+    default:
+      slot = input_slot(inputs.subgroup_lane, true);
+      return;
   }
 }
 
@@ -226,10 +276,15 @@ Op Translator::without_division(Op op, DType type, uint32_t& divisor) {
   switch (op) {
     case Op::div_trunc:
     case Op::div_floor:
-    case Op::div_plain: divisor = constant_slot(static_cast<uint64_t>(std::countr_zero(*known)), 4, false); return Op::shr;
+    case Op::div_plain:
+      divisor = constant_slot(static_cast<uint64_t>(std::countr_zero(*known)), 4, false);
+      return Op::shr;
     case Op::rem_trunc:
-    case Op::mod_floor: divisor = constant_slot(*known - 1, 4, false); return Op::bit_and;
-    default: return op;
+    case Op::mod_floor:
+      divisor = constant_slot(*known - 1, 4, false);
+      return Op::bit_and;
+    default:
+      return op;
   }
 }
 
@@ -249,13 +304,16 @@ void Translator::binary(const Inst& inst) {
 
 void Translator::fma(const Inst& inst) {
   for (uint32_t e = 0; e < inst.type.lanes; ++e) {
-    uint32_t a = values_[inst.args[0]][e], b = values_[inst.args[1]][e], c = values_[inst.args[2]][e];
+    uint32_t a = values_[inst.args[0]][e], b = values_[inst.args[1]][e],
+             c = values_[inst.args[2]][e];
     Form form = Form::all_uniform;
     if (!is_uniform(a) || !is_uniform(b) || !is_uniform(c)) {
       c = as_plane(c);
       const bool once = inst.type.element != DType::f16;
-      if (once && is_uniform(a) && !is_uniform(b)) form = Form::first_uniform;
-      else if (once && is_uniform(b) && !is_uniform(a)) form = Form::second_uniform;
+      if (once && is_uniform(a) && !is_uniform(b))
+        form = Form::first_uniform;
+      else if (once && is_uniform(b) && !is_uniform(a))
+        form = Form::second_uniform;
       else {
         form = Form::planes;
         a = as_plane(a);
@@ -304,10 +362,13 @@ void Translator::bits(const Inst& inst) {
     std::vector<uint32_t> operands;
     for (Value arg : inst.args) {
       const uint32_t lanes = kernel_.values[arg].lanes;
-      if (mixes) operands.insert(operands.end(), values_[arg].begin(), values_[arg].begin() + lanes);
-      else operands.push_back(values_[arg][lanes == 1 ? 0 : e]);
+      if (mixes)
+        operands.insert(operands.end(), values_[arg].begin(), values_[arg].begin() + lanes);
+      else
+        operands.push_back(values_[arg][lanes == 1 ? 0 : e]);
     }
-    const bool uniform = std::all_of(operands.begin(), operands.end(), [&](uint32_t s) { return is_uniform(s); });
+    const bool uniform =
+        std::all_of(operands.begin(), operands.end(), [&](uint32_t s) { return is_uniform(s); });
     if (!uniform)
       for (uint32_t& operand : operands) operand = as_plane(operand);
     std::vector<uint32_t> args;
@@ -359,7 +420,8 @@ void Translator::bitcast(const Inst& inst) {
       const uint32_t word = words[e / 2];
       result[e] = new_slot({4, is_uniform(word), false});
       result[e + 1] = new_slot({4, is_uniform(word), false});
-      emit(inst, find_bits(Op::unpack_f16, DType::f32, is_uniform(word)), {result[e], result[e + 1], word});
+      emit(inst, find_bits(Op::unpack_f16, DType::f32, is_uniform(word)),
+           {result[e], result[e + 1], word});
     } else {
       result[e] = words[e];
     }
@@ -378,16 +440,20 @@ void Translator::assign(const Inst& inst) {
     }
     for (uint32_t e = 0; e < type.lanes; ++e) {
       result[e] = new_slot({bytes, is_uniform(variable[e]), false});
-      emit(inst, find_copy(bytes, is_uniform(variable[e]), is_uniform(variable[e])), {result[e], variable[e]});
+      emit(inst, find_copy(bytes, is_uniform(variable[e]), is_uniform(variable[e])),
+           {result[e], variable[e]});
     }
     return;
   }
   const Slots value = values_[inst.args[0]];
   for (uint32_t e = 0; e < type.lanes; ++e) {
-    if (variable[e] == kNone) variable[e] = new_slot({bytes, analysis_.uniform_variable[inst.object], false});
+    if (variable[e] == kNone)
+      variable[e] = new_slot({bytes, analysis_.uniform_variable[inst.object], false});
     if (value[e] == variable[e]) continue;
     const bool masked = inst.op == Op::assign && !takes_part_fully() && !is_uniform(variable[e]);
-    emit(inst, masked ? find_masked_copy(bytes, is_uniform(value[e])) : find_copy(bytes, is_uniform(value[e]), is_uniform(variable[e])),
+    emit(inst,
+         masked ? find_masked_copy(bytes, is_uniform(value[e]))
+                : find_copy(bytes, is_uniform(value[e]), is_uniform(variable[e])),
          {variable[e], value[e]});
   }
 }
@@ -399,9 +465,10 @@ void Translator::across(const Inst& inst) {
   for (uint32_t e = 0; e < inst.type.lanes; ++e) {
     const uint32_t a = as_plane(values_[inst.args[0]][e]);
     const uint32_t out = new_slot({value_bytes(type), once, false});
-    Step& step = inst.op == Op::subgroup_shuffle
-                     ? emit(inst, find_across(inst.op, type), {out, a, as_plane(values_[inst.args[1]][0])})
-                     : emit(inst, find_across(inst.op, type), {out, a});
+    Step& step =
+        inst.op == Op::subgroup_shuffle
+            ? emit(inst, find_across(inst.op, type), {out, a, as_plane(values_[inst.args[1]][0])})
+            : emit(inst, find_across(inst.op, type), {out, a});
     step.bits = inst.bits;
     step.object = inst.object;
     values_[inst.result][e] = out;

@@ -98,7 +98,8 @@ class Translator {
   bool checked() const { return program_.checked; }
   void check_operands(const Inst& inst);
   void check_whole_group(const Inst& inst);
-  void check_access(const Inst& inst, uint32_t memory, uint32_t index, uint32_t elements, uint32_t mask, uint64_t kind);
+  void check_access(const Inst& inst, uint32_t memory, uint32_t index, uint32_t elements,
+                    uint32_t mask, uint64_t kind);
 
   Program& program_;
   const Kernel& kernel_;
@@ -108,7 +109,8 @@ class Translator {
   std::vector<Slots> variables_;
   std::vector<LoopRange> loops_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;
-  std::vector<std::pair<uint32_t, uint32_t>> planes_;  // uniform slot and its plane, innermost block last
+  std::vector<std::pair<uint32_t, uint32_t>>
+      planes_;  // uniform slot and its plane, innermost block last
   Region* region_ = nullptr;
   Loop* loop_ = nullptr;
 };

@@ -29,7 +29,8 @@ void Translator::if_else(const Inst& inst) {
 }
 
 void Translator::for_loop(const Inst& inst) {
-  uint32_t start = values_[inst.args[0]][0], end = values_[inst.args[1]][0], step = values_[inst.args[2]][0];
+  uint32_t start = values_[inst.args[0]][0], end = values_[inst.args[1]][0],
+           step = values_[inst.args[2]][0];
   const uint64_t is_signed = kernel_.values[inst.args[0]].element == DType::i32;
   const bool varying = analysis_.varying_loop.at(&inst);
   const bool once = is_uniform(start) && is_uniform(step);
@@ -44,7 +45,9 @@ void Translator::for_loop(const Inst& inst) {
     if (!once) step = as_plane(step);
     loop.mask = new_mask();
     emit(inst, find_flow(Flow::copy_mask), {loop.mask});
-    emit(inst, find_flow(once ? Flow::for_head_once : Flow::for_head_masked), {loop.mask, index, end}).bits = is_signed;
+    emit(inst, find_flow(once ? Flow::for_head_once : Flow::for_head_masked),
+         {loop.mask, index, end})
+        .bits = is_signed;
   } else {
     emit(inst, find_flow(Flow::for_head), {index, end}).bits = is_signed;
   }
@@ -54,7 +57,8 @@ void Translator::for_loop(const Inst& inst) {
   values_[inst.blocks[0].params[0]][0] = index;
   inner(inst.blocks[0], loop.mask);
   loop_ = outer;
-  Step& next = varying ? emit(inst, find_flow(once ? Flow::for_next_once : Flow::for_next_masked), {loop.mask, index, end, step})
+  Step& next = varying ? emit(inst, find_flow(once ? Flow::for_next_once : Flow::for_next_masked),
+                              {loop.mask, index, end, step})
                        : emit(inst, find_flow(Flow::for_next), {index, end, step});
   next.jump = begin;
   loops_.push_back({begin, here()});

@@ -20,7 +20,10 @@ void Translator::load(const Inst& inst) {
   const Memory& memory = kernel_.memories[inst.object];
   const bool words = inst.op == Op::load_words;
   if (memory.space == Space::buffer && memory.access == Access::write)
-    fail(inst, fmt::format("buffer {} is declared for writing only and cannot be read; declare it with inout", memory.name));
+    fail(inst,
+         fmt::format(
+             "buffer {} is declared for writing only and cannot be read; declare it with inout",
+             memory.name));
   const bool has_predicate = inst.args.size() > 1;
   const bool own = memory.space == Space::local;
   const bool once = !own && analysis_.uniform[inst.result];
@@ -32,12 +35,14 @@ void Translator::load(const Inst& inst) {
   check_access(inst, inst.object, index, inst.type.lanes, mask, words ? kReadsWords : kReads);
   std::vector<uint32_t> args;
   for (uint32_t e = 0; e < inst.type.lanes; ++e) {
-    args.push_back(has_predicate ? new_slot({bytes, once, false}) : result_slot(inst, e, once, false));
+    args.push_back(has_predicate ? new_slot({bytes, once, false})
+                                 : result_slot(inst, e, once, false));
     values_[inst.result][e] = args.back();
   }
   args.push_back(index);
   if (once && has_predicate) args.push_back(values_[inst.args[1]][0]);
-  Step& step = emit(inst, words ? find_load_words(once) : find_load(memory.element, memory.space, once), args);
+  Step& step = emit(
+      inst, words ? find_load_words(once) : find_load(memory.element, memory.space, once), args);
   step.lanes = inst.type.lanes;
   step.object = inst.object;
   step.mask = mask;
@@ -50,7 +55,9 @@ void Translator::store(const Inst& inst) {
   const Memory& memory = kernel_.memories[inst.object];
   const bool words = inst.op == Op::store_words;
   if (memory.space == Space::buffer && memory.access == Access::read)
-    fail(inst, fmt::format("buffer {} is declared for reading only and cannot be written; declare it with out or inout", memory.name));
+    fail(inst, fmt::format("buffer {} is declared for reading only and cannot be written; declare "
+                           "it with out or inout",
+                           memory.name));
   const bool own = memory.space == Space::local;
   const Type type = kernel_.values[inst.args[1]];
   const uint32_t given = values_[inst.args[0]][0];
@@ -58,7 +65,8 @@ void Translator::store(const Inst& inst) {
   std::vector<uint32_t> args = {own && is_uniform(given) ? given : as_plane(given)};
   for (uint32_t e = 0; e < type.lanes; ++e) args.push_back(as_plane(values_[inst.args[1]][e]));
   check_access(inst, inst.object, args[0], type.lanes, mask, words ? kWritesWords : kWrites);
-  Step& step = emit(inst, words ? find_store_words() : find_store(memory.element, memory.space), args);
+  Step& step =
+      emit(inst, words ? find_store_words() : find_store(memory.element, memory.space), args);
   step.lanes = type.lanes;
   step.object = inst.object;
   step.mask = mask;
@@ -67,7 +75,9 @@ void Translator::store(const Inst& inst) {
 
 void Translator::atomic(const Inst& inst) {
   const Memory& memory = kernel_.memories[inst.object];
-  if (memory.space == Space::local) fail(inst, fmt::format("{} is a lane's own array; atomics work on buffers and shared arrays", memory.name));
+  if (memory.space == Space::local)
+    fail(inst, fmt::format("{} is a lane's own array; atomics work on buffers and shared arrays",
+                           memory.name));
   std::vector<uint32_t> args = {new_slot({4, false, false})};
   for (Value arg : inst.args) args.push_back(as_plane(values_[arg][0]));
   check_access(inst, inst.object, args[1], 1, region_->mask, kAtomic);
@@ -94,7 +104,8 @@ void Translator::async_copy(const Inst& inst) {
 
 void Translator::fragment(const Inst& inst) {
   if (program_.lanes % program_.subgroup)
-    fail(inst, fmt::format("fragments need whole subgroups; the group has {} lanes, a subgroup {}", program_.lanes, program_.subgroup));
+    fail(inst, fmt::format("fragments need whole subgroups; the group has {} lanes, a subgroup {}",
+                           program_.lanes, program_.subgroup));
   check_whole_group(inst);
   std::vector<uint32_t> args;
   for (Value arg : inst.args) args.push_back(as_plane(values_[arg][0]));
@@ -111,9 +122,11 @@ void Translator::fragment(const Inst& inst) {
 void Translator::fragment_map(const Inst& inst) {
   const std::vector<Value>& params = inst.blocks[0].params;
   if (params.size() != inst.objects.size() + 2 || inst.objects.size() + 4 > kMaxArgs)
-    fail(inst, fmt::format("fragment_map takes up to {} fragments, not {}", kMaxArgs - 4, inst.objects.size()));
+    fail(inst, fmt::format("fragment_map takes up to {} fragments, not {}", kMaxArgs - 4,
+                           inst.objects.size()));
   if (program_.lanes % program_.subgroup)
-    fail(inst, fmt::format("fragments need whole subgroups; the group has {} lanes, a subgroup {}", program_.lanes, program_.subgroup));
+    fail(inst, fmt::format("fragments need whole subgroups; the group has {} lanes, a subgroup {}",
+                           program_.lanes, program_.subgroup));
   check_whole_group(inst);
   if (checked()) emit(inst, find_fragment_check(), {}).object = inst.object;
   const uint32_t round = new_slot({4, true, false});
@@ -154,7 +167,8 @@ void Translator::check_whole_group(const Inst& inst) {
   if (checked()) emit(inst, find_group_check(), {}).bits = inst.bits;
 }
 
-void Translator::check_access(const Inst& inst, uint32_t memory, uint32_t index, uint32_t elements, uint32_t mask, uint64_t kind) {
+void Translator::check_access(const Inst& inst, uint32_t memory, uint32_t index, uint32_t elements,
+                              uint32_t mask, uint64_t kind) {
   if (!checked()) return;
   Step& step = emit(inst, find_access_check(), {index});
   step.object = memory;

@@ -1,4 +1,5 @@
-// Checks scopes, uniformity of control flow and the order of waits; throws at the first broken rule.
+// Checks scopes, uniformity of control flow and the order of waits; throws at the first broken
+// rule.
 #include "ir/verify.h"
 
 #include <algorithm>
@@ -31,17 +32,21 @@ bool needs_whole_group(Op op) {
     case Op::fragment_row_reduce:
     case Op::fragment_convert:
     case Op::async_commit:
-    case Op::async_wait: return true;
-    default: return false;
+    case Op::async_wait:
+      return true;
+    default:
+      return false;
   }
 }
 
-// Finds which values and variables are the same in every lane. Variables start as uniform and are taken back
-// until nothing changes, since a loop may feed a varying value to an earlier read.
+// Finds which values and variables are the same in every lane. Variables start as uniform and are
+// taken back until nothing changes, since a loop may feed a varying value to an earlier read.
 class Uniformity {
  public:
   explicit Uniformity(const Kernel& kernel)
-      : kernel_(kernel), values_(kernel.values.size(), true), variables_(kernel.variables.size(), true) {
+      : kernel_(kernel),
+        values_(kernel.values.size(), true),
+        variables_(kernel.variables.size(), true) {
     do {
       changed_ = false;
       visit(kernel.body, true);
@@ -94,7 +99,8 @@ class Uniformity {
   void visit(const Inst& inst, bool uniform_flow) {
     if (checking_ && !uniform_flow && needs_whole_group(inst.op))
       fail(kernel_, inst.where,
-           fmt::format("{} stands in varying control flow: all lanes of the group must arrive together; move it out of "
+           fmt::format("{} stands in varying control flow: all lanes of the group must arrive "
+                       "together; move it out of "
                        "the if_ or loop, or make the condition uniform",
                        op_name(inst.op)));
     switch (inst.op) {
@@ -103,7 +109,8 @@ class Uniformity {
       case Op::group_id:
       case Op::group_count:
       case Op::subgroup_size:
-      case Op::group_reduce: break;
+      case Op::group_reduce:
+        break;
       case Op::local_id:
       case Op::subgroup_id:
       case Op::subgroup_lane:
@@ -111,7 +118,9 @@ class Uniformity {
       case Op::subgroup_reduce:
       case Op::subgroup_scan:
       case Op::subgroup_shuffle:
-      case Op::subgroup_shuffle_xor: set_varying(inst.result); break;
+      case Op::subgroup_shuffle_xor:
+        set_varying(inst.result);
+        break;
       case Op::load:
       case Op::load_words: {
         const Memory& memory = kernel_.memories[inst.object];
@@ -124,8 +133,10 @@ class Uniformity {
         break;
       case Op::declare:
       case Op::assign:
-        // A declaration begins a variable's life, so lanes that are elsewhere do not see another value of it.
-        if (!values_[inst.args[0]] || (inst.op == Op::assign && !uniform_flow)) set_variable_varying(inst.object);
+        // A declaration begins a variable's life, so lanes that are elsewhere do not see another
+        // value of it.
+        if (!values_[inst.args[0]] || (inst.op == Op::assign && !uniform_flow))
+          set_variable_varying(inst.object);
         break;
       case Op::if_: {
         const bool uniform = uniform_flow && values_[inst.args[0]];
@@ -141,7 +152,8 @@ class Uniformity {
       }
       case Op::while_: {
         const Value condition = inst.blocks[0].body.back().args[0];
-        const bool uniform = uniform_flow && values_[condition] && !has_varying_break(inst.blocks[1], false);
+        const bool uniform =
+            uniform_flow && values_[condition] && !has_varying_break(inst.blocks[1], false);
         visit(inst.blocks[0], uniform);
         visit(inst.blocks[1], uniform);
         break;
@@ -168,11 +180,14 @@ class Uniformity {
   bool checking_ = false;
 };
 
-// Every value and variable is used only after, and inside the block of, its definition; breaks stand in loops.
+// Every value and variable is used only after, and inside the block of, its definition; breaks
+// stand in loops.
 class Scopes {
  public:
   explicit Scopes(const Kernel& kernel)
-      : kernel_(kernel), values_(kernel.values.size(), false), variables_(kernel.variables.size(), false) {
+      : kernel_(kernel),
+        values_(kernel.values.size(), false),
+        variables_(kernel.variables.size(), false) {
     visit(kernel.body, false);
   }
 
@@ -185,20 +200,26 @@ class Scopes {
       const Inst& inst = block.body[i];
       for (Value arg : inst.args)
         if (arg >= values_.size() || !values_[arg])
-          fail(kernel_, inst.where, fmt::format("{} uses a value made inside another block; keep it in a Var", op_name(inst.op)));
+          fail(kernel_, inst.where,
+               fmt::format("{} uses a value made inside another block; keep it in a Var",
+                           op_name(inst.op)));
       const bool uses_variable = inst.op == Op::read || inst.op == Op::assign || inst.op == Op::raw;
       if (uses_variable && !variables_[inst.object])
-        fail(kernel_, inst.where, fmt::format("variable {} is used outside of the block it was made in", kernel_.variables[inst.object].name));
+        fail(kernel_, inst.where,
+             fmt::format("variable {} is used outside of the block it was made in",
+                         kernel_.variables[inst.object].name));
       if (inst.op == Op::declare) {
         variables_[inst.object] = true;
         declared.push_back(inst.object);
       }
       if (inst.op == Op::break_) {
         if (!in_loop) fail(kernel_, inst.where, "break_ stands outside of a loop");
-        if (i + 1 != block.body.size()) fail(kernel_, inst.where, "nothing may follow break_ in its block");
+        if (i + 1 != block.body.size())
+          fail(kernel_, inst.where, "nothing may follow break_ in its block");
       }
       const bool loop = inst.op == Op::for_ || inst.op == Op::while_;
-      for (size_t b = 0; b < inst.blocks.size(); ++b) visit(inst.blocks[b], loop || (in_loop && inst.op == Op::if_));
+      for (size_t b = 0; b < inst.blocks.size(); ++b)
+        visit(inst.blocks[b], loop || (in_loop && inst.op == Op::if_));
       if (inst.result != kNone) {
         values_[inst.result] = true;
         defined.push_back(inst.result);
@@ -222,11 +243,17 @@ bool touches_plan_data(const Kernel& kernel, const Inst& inst) {
     }
     case Op::store:
     case Op::store_words:
-    case Op::atomic: return kernel.memories[inst.object].space == Space::buffer;
-    case Op::async_copy: return !kernel.memories[inst.object2].constant;
-    case Op::fragment_load: return kernel.memories[inst.object2].space == Space::buffer && !kernel.memories[inst.object2].constant;
-    case Op::fragment_store: return kernel.memories[inst.object2].space == Space::buffer;
-    default: return false;
+    case Op::atomic:
+      return kernel.memories[inst.object].space == Space::buffer;
+    case Op::async_copy:
+      return !kernel.memories[inst.object2].constant;
+    case Op::fragment_load:
+      return kernel.memories[inst.object2].space == Space::buffer &&
+             !kernel.memories[inst.object2].constant;
+    case Op::fragment_store:
+      return kernel.memories[inst.object2].space == Space::buffer;
+    default:
+      return false;
   }
 }
 
@@ -248,13 +275,17 @@ void place_wait(Kernel& kernel) {
   if (waits > 1) fail(kernel, last->where, "wait_previous stands twice; every path waits once");
   const auto at = std::find_if(kernel.body.body.begin(), kernel.body.body.end(),
                                [](const Inst& inst) { return inst.op == Op::wait_previous; });
-  if (at == kernel.body.body.end()) fail(kernel, last->where, "wait_previous stands inside a block; every path must wait, so it stands outside");
+  if (at == kernel.body.body.end())
+    fail(kernel, last->where,
+         "wait_previous stands inside a block; every path must wait, so it stands outside");
   Block before;
   before.body.assign(kernel.body.body.begin(), at);
   walk(before, [&](const Inst& inst) {
     if (touches_plan_data(kernel, inst))
       fail(kernel, inst.where,
-           fmt::format("{} stands before wait_previous; only buffers declared with weights may be read before it", op_name(inst.op)));
+           fmt::format("{} stands before wait_previous; only buffers declared with weights may be "
+                       "read before it",
+                       op_name(inst.op)));
   });
 }
 

@@ -17,7 +17,8 @@ ir::Kernel histogram() {
     auto own = shared(u32, 256, "own");
     own[local_id()] = 0u;
     barrier();
-    for_(global_id(), count, group_count() * group_size(), [&](Value i) { own.atomic_add(x[i], 1u); });
+    for_(global_id(), count, group_count() * group_size(),
+         [&](Value i) { own.atomic_add(x[i], 1u); });
     barrier();
     counts.atomic_add(local_id(), own[local_id()]);
   });
@@ -32,7 +33,8 @@ ir::Kernel weighted_histogram() {
     auto own = shared(f32, 256, "own");
     own[local_id()] = 0.0f;
     barrier();
-    for_(global_id(), count, group_count() * group_size(), [&](Value i) { own.atomic_add(x[i], weight[i]); });
+    for_(global_id(), count, group_count() * group_size(),
+         [&](Value i) { own.atomic_add(x[i], weight[i]); });
     barrier();
     sums.atomic_add(local_id(), own[local_id()]);
   });
@@ -70,8 +72,11 @@ std::vector<KernelCase> cases(bool weighted, uint64_t seed, bool quick) {
 }  // namespace
 
 void add_atomics(std::vector<LibraryKernel>& list) {
-  list.push_back({"histogram", "integer atomics in shared memory and a buffer", histogram, [](uint64_t seed, bool quick) { return cases(false, seed, quick); }});
-  list.push_back({"weighted_histogram", "float atomics in shared memory and a buffer", weighted_histogram, [](uint64_t seed, bool quick) { return cases(true, seed, quick); }});
+  list.push_back({"histogram", "integer atomics in shared memory and a buffer", histogram,
+                  [](uint64_t seed, bool quick) { return cases(false, seed, quick); }});
+  list.push_back({"weighted_histogram", "float atomics in shared memory and a buffer",
+                  weighted_histogram,
+                  [](uint64_t seed, bool quick) { return cases(true, seed, quick); }});
 }
 
 }  // namespace prism::kernels

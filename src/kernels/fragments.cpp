@@ -1,4 +1,5 @@
-// Products by matrix fragments: f16 with copies that run ahead, int8, and a small attention in registers.
+// Products by matrix fragments: f16 with copies that run ahead, int8, and a small attention in
+// registers.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -16,11 +17,15 @@ namespace {
 
 constexpr uint32_t kWarp = 32;
 
-// Shared rows are longer than the tile by 16 bytes, so that eight rows read together lie in different banks.
-uint32_t padded(uint32_t elements, DType type) { return elements + static_cast<uint32_t>(16 / dtype_bytes(type)); }
+// Shared rows are longer than the tile by 16 bytes, so that eight rows read together lie in
+// different banks.
+uint32_t padded(uint32_t elements, DType type) {
+  return elements + static_cast<uint32_t>(16 / dtype_bytes(type));
+}
 
-// Copies rows x columns elements at (row, column) of x into the tile, 16 bytes a lane and turn; only the turns of
-// this part of several, so that the copies can be spread over the multiplications.
+// Copies rows x columns elements at (row, column) of x into the tile, 16 bytes a lane and turn;
+// only the turns of this part of several, so that the copies can be spread over the
+// multiplications.
 struct TileCopy {
   const Array& tile;
   const In& x;
@@ -30,15 +35,19 @@ struct TileCopy {
   uint32_t turns() const { return (rows * columns / each() + lanes - 1) / lanes; }
   uint32_t each() const { return static_cast<uint32_t>(16 / dtype_bytes(type)); }
 
-  void turn(uint32_t number, Value wanted, Value tile_start, Value row, Value column, Value stride) const {
+  void turn(uint32_t number, Value wanted, Value tile_start, Value row, Value column,
+            Value stride) const {
     const uint32_t chunks = columns / each(), total = rows * chunks;
     const Value chunk = local_id() + number * lanes;
     const Value r = chunk / chunks, c = chunk % chunks * each();
     const auto copy = [&] {
-      async_copy_if(wanted, tile, tile_start + r * padded(columns, type) + c, x, (row + r) * stride + column + c, each());
+      async_copy_if(wanted, tile, tile_start + r * padded(columns, type) + c, x,
+                    (row + r) * stride + column + c, each());
     };
-    if ((number + 1) * lanes <= total) copy();
-    else if_(chunk < total, copy);
+    if ((number + 1) * lanes <= total)
+      copy();
+    else
+      if_(chunk < total, copy);
   }
 };
 
@@ -50,13 +59,15 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
   const DType type = tile.operand;
   if (tile.stages < 2 || (tile.run_ahead && tile.k % (type == i8 ? 64 : 32) != 0))
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("matmul_fragments: {} stages, k {}; at least two stages, and two fragments along k to run ahead",
+                fmt::format("matmul_fragments: {} stages, k {}; at least two stages, and two "
+                            "fragments along k to run ahead",
                             tile.stages, tile.k));
   const uint32_t fragment_k = type == i8 ? 32 : 16;
   const DType sum_type = type == i8 ? i32 : f32;
   const FragmentSize size{16, 16, static_cast<uint16_t>(fragment_k)};
-  const std::string name = fmt::format("matmul_{}_{}x{}x{}_{}x{}_{}", dtype_name(type), tile.m, tile.n, tile.k,
-                                       tile.warps_m, tile.warps_n, tile.stages) + (tile.run_ahead ? "_ahead" : "");
+  const std::string name = fmt::format("matmul_{}_{}x{}x{}_{}x{}_{}", dtype_name(type), tile.m,
+                                       tile.n, tile.k, tile.warps_m, tile.warps_n, tile.stages) +
+                           (tile.run_ahead ? "_ahead" : "");
   return kernel(name, lanes, [&] {
     require_subgroup_size(kWarp);
     auto a = in("a", type), b = in("b", type);
@@ -67,22 +78,29 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
     auto a_tile = shared(type, a_size * tile.stages, "a_tile");
     auto b_tile = shared(type, b_size * tile.stages, "b_tile");
 
-    // Groups take tiles in blocks of eight rows of tiles, so that those running together share b in the cache.
+    // Groups take tiles in blocks of eight rows of tiles, so that those running together share b in
+    // the cache.
     constexpr uint32_t kBlock = 8;
     const Value tiles_m = m / tile.m, tiles_n = n / tile.n;
     const Value block = group_id() / (tiles_n * kBlock), within = group_id() % (tiles_n * kBlock);
     const Value height = min(tiles_m - block * kBlock, kBlock);
-    const Value row = (block * kBlock + within % height) * tile.m, column = within / height * tile.n;
-    const Value warp_row = subgroup_id() / tile.warps_n * (own_m * 16), warp_column = subgroup_id() % tile.warps_n * (own_n * 16);
+    const Value row = (block * kBlock + within % height) * tile.m,
+                column = within / height * tile.n;
+    const Value warp_row = subgroup_id() / tile.warps_n * (own_m * 16),
+                warp_column = subgroup_id() % tile.warps_n * (own_n * 16);
 
-    const TileCopy copy_a{a_tile, a, tile.m, tile.k, lanes, type}, copy_b{b_tile, b, tile.k, tile.n, lanes, type};
+    const TileCopy copy_a{a_tile, a, tile.m, tile.k, lanes, type},
+        copy_b{b_tile, b, tile.k, tile.n, lanes, type};
     const uint32_t turns = copy_a.turns() + copy_b.turns();
-    // The turns [first, last) of fetching the tiles of one step; beyond the last step nothing is read.
+    // The turns [first, last) of fetching the tiles of one step; beyond the last step nothing is
+    // read.
     const auto fetch = [&](Value step, Value slot, uint32_t first, uint32_t last) {
       const Value wanted = step < k;
       for (uint32_t t = first; t < last; ++t) {
-        if (t < copy_a.turns()) copy_a.turn(t, wanted, slot * a_size, row, step, k);
-        else copy_b.turn(t - copy_a.turns(), wanted, slot * b_size, step, column, n);
+        if (t < copy_a.turns())
+          copy_a.turn(t, wanted, slot * a_size, row, step, k);
+        else
+          copy_b.turn(t - copy_a.turns(), wanted, slot * b_size, step, column, n);
       }
     };
 
@@ -97,9 +115,11 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
     const auto load_set = [&](Value from, uint32_t inner) {
       const uint32_t set = inner % sets, step = inner % inners * fragment_k;
       for (uint32_t i = 0; i < own_m; ++i)
-        rows[set * own_m + i].load(a_tile, from * a_size + warp_row * a_row + (i * 16 * a_row + step), a_row);
+        rows[set * own_m + i].load(
+            a_tile, from * a_size + warp_row * a_row + (i * 16 * a_row + step), a_row);
       for (uint32_t j = 0; j < own_n; ++j)
-        columns[set * own_n + j].load(b_tile, from * b_size + warp_column + (step * b_row + j * 16), b_row);
+        columns[set * own_n + j].load(b_tile, from * b_size + warp_column + (step * b_row + j * 16),
+                                      b_row);
     };
     const auto multiply_set = [&](uint32_t inner) {
       const uint32_t set = inner % sets;
@@ -122,7 +142,8 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
     };
     // One of `parts` equal parts of the fetch for the step that comes stages - 1 later.
     const auto fetch_ahead = [&](Value step, uint32_t part, uint32_t parts) {
-      fetch((step + (tile.stages - 1)) * tile.k, fetch_slot, turns * part / parts, turns * (part + 1) / parts);
+      fetch((step + (tile.stages - 1)) * tile.k, fetch_slot, turns * part / parts,
+            turns * (part + 1) / parts);
       if (part + 1 < parts) return;
       async_commit();
       fetch_slot = following(fetch_slot);
@@ -136,8 +157,8 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
             load_set(slot, inner + 1);
             fetch_ahead(step, inner, inners - 1);
           } else {
-            // The next tile's first operands come while this one's last are multiplied. After the last step there
-            // is no next tile: the current one is read again, and not used.
+            // The next tile's first operands come while this one's last are multiplied. After the
+            // last step there is no next tile: the current one is read again, and not used.
             arrive();
             slot = select(step + 1u < steps, following(slot), slot);
             load_set(slot, inners);
@@ -158,12 +179,14 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
     }
     for (uint32_t i = 0; i < own_m; ++i)
       for (uint32_t j = 0; j < own_n; ++j)
-        sums[i * own_n + j].store(c, (row + warp_row + i * 16) * n + column + warp_column + j * 16, n);
+        sums[i * own_n + j].store(c, (row + warp_row + i * 16) * n + column + warp_column + j * 16,
+                                  n);
   });
 }
 
 namespace {
-// Small enough that one element a word, where a device has no narrow arrays, still fits 32 KiB of shared memory.
+// Small enough that one element a word, where a device has no narrow arrays, still fits 32 KiB of
+// shared memory.
 MatmulTile int8_tile() {
   MatmulTile tile;
   tile.n = 16;
@@ -196,13 +219,15 @@ ir::Kernel fragment_attention() {
         return select(column <= row, s * 0.25f, constant(f32, -1e30));
       });
       reduced.row_reduce(ReduceOp::max, scores);
-      scores.map({scores, reduced}, [](const std::vector<Value>& e, Value, Value) { return exp(e[0] - e[1]); });
+      scores.map({scores, reduced},
+                 [](const std::vector<Value>& e, Value, Value) { return exp(e[0] - e[1]); });
       reduced.row_reduce(ReduceOp::add, scores);
       a.convert(scores);
       b.load(v, start, 16u);
       result.fill(0.0f);
       result.multiply(a, b);
-      result.map({result, reduced}, [](const std::vector<Value>& e, Value, Value) { return e[0] / e[1]; });
+      result.map({result, reduced},
+                 [](const std::vector<Value>& e, Value, Value) { return e[0] / e[1]; });
       result.store(o, start, 16u);
     });
   });
@@ -250,7 +275,9 @@ std::vector<KernelCase> int8_cases(uint64_t seed, bool quick) {
     std::vector<double> y(m * n, 0.0);
     for (uint32_t i = 0; i < m; ++i)
       for (uint32_t l = 0; l < k; ++l)
-        for (uint32_t j = 0; j < n; ++j) y[i * n + j] += int(static_cast<int8_t>(a[i * k + l])) * static_cast<int8_t>(b[l * n + j]);
+        for (uint32_t j = 0; j < n; ++j)
+          y[i * n + j] +=
+              int(static_cast<int8_t>(a[i * k + l])) * static_cast<int8_t>(b[l * n + j]);
     c.buffers = {bytes_of(a), bytes_of(b), poison(m * n, DType::i32)};
     c.expected = {{}, {}, y};
     cases.push_back(std::move(c));
@@ -278,12 +305,14 @@ std::vector<KernelCase> attention_cases(uint64_t seed, bool) {
       double scores[16], top = -HUGE_VAL, sum = 0;
       for (uint32_t j = 0; j <= r; ++j) {
         scores[j] = 0;
-        for (uint32_t d = 0; d < 16; ++d) scores[j] += x[0][t + r * 16 + d] * x[1][t + j * 16 + d] * 0.25;
+        for (uint32_t d = 0; d < 16; ++d)
+          scores[j] += x[0][t + r * 16 + d] * x[1][t + j * 16 + d] * 0.25;
         top = std::max(top, scores[j]);
       }
       for (uint32_t j = 0; j <= r; ++j) sum += scores[j] = std::exp(scores[j] - top);
       for (uint32_t j = 0; j <= r; ++j)
-        for (uint32_t d = 0; d < 16; ++d) o[t + r * 16 + d] += scores[j] / sum * x[2][t + j * 16 + d];
+        for (uint32_t d = 0; d < 16; ++d)
+          o[t + r * 16 + d] += scores[j] / sum * x[2][t + j * 16 + d];
     }
   c.buffers.push_back(poison(o.size(), DType::f32));
   c.expected = {{}, {}, {}, o};
@@ -295,14 +324,16 @@ std::vector<KernelCase> attention_cases(uint64_t seed, bool) {
 
 void add_fragments(std::vector<LibraryKernel>& list) {
   for (DType type : {DType::f16, DType::bf16})
-    list.push_back({fmt::format("matmul_{}", dtype_name(type)), fmt::format("c = a b by fragments of {}, copies run ahead", dtype_name(type)),
+    list.push_back({fmt::format("matmul_{}", dtype_name(type)),
+                    fmt::format("c = a b by fragments of {}, copies run ahead", dtype_name(type)),
                     [type] {
                       MatmulTile tile;
                       tile.operand = type;
                       return matmul_fragments(tile);
                     },
                     [type](uint64_t seed, bool quick) { return half_cases(type, seed, quick); }});
-  list.push_back({"matmul_f16_ahead", "the same with the next operands loaded while these are multiplied",
+  list.push_back({"matmul_f16_ahead",
+                  "the same with the next operands loaded while these are multiplied",
                   [] {
                     MatmulTile tile;
                     tile.run_ahead = true;
@@ -310,7 +341,9 @@ void add_fragments(std::vector<LibraryKernel>& list) {
                   },
                   [](uint64_t seed, bool quick) { return half_cases(DType::f16, seed, quick); }});
   list.push_back({"matmul_i8", "c = a b by fragments of i8", int8_matmul, int8_cases});
-  list.push_back({"fragment_attention", "softmax(q k) v in fragments: map, row reduction, conversion", fragment_attention, attention_cases});
+  list.push_back({"fragment_attention",
+                  "softmax(q k) v in fragments: map, row reduction, conversion", fragment_attention,
+                  attention_cases});
 }
 
 }  // namespace prism::kernels

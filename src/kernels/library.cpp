@@ -73,19 +73,31 @@ T read_as(const std::byte* at) {
 double element_at(const std::vector<std::byte>& bytes, size_t i, DType type) {
   const std::byte* at = bytes.data() + i * dtype_bytes(type);
   switch (type) {
-    case DType::i8: return read_as<int8_t>(at);
-    case DType::u8: return read_as<uint8_t>(at);
-    case DType::i16: return read_as<int16_t>(at);
-    case DType::u16: return read_as<uint16_t>(at);
-    case DType::i32: return read_as<int32_t>(at);
+    case DType::i8:
+      return read_as<int8_t>(at);
+    case DType::u8:
+      return read_as<uint8_t>(at);
+    case DType::i16:
+      return read_as<int16_t>(at);
+    case DType::u16:
+      return read_as<uint16_t>(at);
+    case DType::i32:
+      return read_as<int32_t>(at);
     case DType::b1:
-    case DType::u32: return read_as<uint32_t>(at);
-    case DType::i64: return static_cast<double>(read_as<int64_t>(at));
-    case DType::u64: return static_cast<double>(read_as<uint64_t>(at));
-    case DType::f16: return f32_from_f16(read_as<uint16_t>(at));
-    case DType::bf16: return f32_from_bf16(read_as<uint16_t>(at));
-    case DType::f32: return read_as<float>(at);
-    case DType::f64: return read_as<double>(at);
+    case DType::u32:
+      return read_as<uint32_t>(at);
+    case DType::i64:
+      return static_cast<double>(read_as<int64_t>(at));
+    case DType::u64:
+      return static_cast<double>(read_as<uint64_t>(at));
+    case DType::f16:
+      return f32_from_f16(read_as<uint16_t>(at));
+    case DType::bf16:
+      return f32_from_bf16(read_as<uint16_t>(at));
+    case DType::f32:
+      return read_as<float>(at);
+    case DType::f64:
+      return read_as<double>(at);
   }
   return 0;
 }
@@ -99,7 +111,9 @@ std::vector<double> rounded(const std::vector<float>& values, DType type) {
   return result;
 }
 
-uint32_t groups_for(uint64_t count, uint32_t each) { return static_cast<uint32_t>((count + each - 1) / each); }
+uint32_t groups_for(uint64_t count, uint32_t each) {
+  return static_cast<uint32_t>((count + each - 1) / each);
+}
 
 }  // namespace kernels
 
@@ -124,7 +138,8 @@ const LibraryKernel& find_kernel(const std::string& name) {
     if (kernel.name == name) return kernel;
     names += (names.empty() ? "" : ", ") + kernel.name;
   }
-  throw Error(ErrorCode::kNotFound, fmt::format("kernel {}: there is none of that name; known are {}", name, names));
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("kernel {}: there is none of that name; known are {}", name, names));
 }
 
 std::string compare(const KernelCase& expected, const ir::Kernel& kernel,
@@ -153,9 +168,10 @@ std::string compare(const KernelCase& expected, const ir::Kernel& kernel,
     if (worst < 0) continue;
     const double normalised = power > 0 ? error / power : error;
     if (expected.tolerance == 0 || !(normalised <= expected.tolerance))
-      return fmt::format("{}[{}] is {}, expected {} (normalised error {:.3g}, allowed {:.3g})", memory.name, worst_at,
-                         kernels::element_at(contents[b], worst_at, memory.element), want[worst_at], normalised,
-                         expected.tolerance);
+      return fmt::format("{}[{}] is {}, expected {} (normalised error {:.3g}, allowed {:.3g})",
+                         memory.name, worst_at,
+                         kernels::element_at(contents[b], worst_at, memory.element), want[worst_at],
+                         normalised, expected.tolerance);
   }
   return "";
 }

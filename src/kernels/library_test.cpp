@@ -1,4 +1,5 @@
-// Every shipped kernel builds, and computes what its cases expect, by the checked interpreter at every subgroup size.
+// Every shipped kernel builds, and computes what its cases expect, by the checked interpreter at
+// every subgroup size.
 #include "kernels/library.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,8 @@
 namespace prism {
 namespace {
 
-std::vector<std::vector<std::byte>> run(const ir::Kernel& kernel, const KernelCase& c, uint32_t subgroup_size) {
+std::vector<std::vector<std::byte>> run(const ir::Kernel& kernel, const KernelCase& c,
+                                        uint32_t subgroup_size) {
   std::vector<std::vector<std::byte>> contents = c.buffers;
   std::vector<ir::HostBuffer> buffers;
   for (auto& content : contents) buffers.push_back({content.data(), content.size()});
@@ -28,7 +30,8 @@ TEST_P(LibraryTest, InterpreterAgreesAtEverySubgroupSize) {
     ASSERT_EQ(c.buffers.size(), kernel.buffers().size()) << entry.name;
     ASSERT_EQ(c.params.size(), kernel.params.size()) << entry.name;
     for (uint32_t size : {8u, 16u, 32u, 64u})
-      EXPECT_EQ(compare(c, kernel, run(kernel, c, size)), "") << entry.name << " " << c.name << " subgroup " << size;
+      EXPECT_EQ(compare(c, kernel, run(kernel, c, size)), "")
+          << entry.name << " " << c.name << " subgroup " << size;
   }
 }
 

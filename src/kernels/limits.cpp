@@ -1,4 +1,5 @@
-// Kernels beyond the limits of weak devices: more than 65,535 groups, a buffer larger than a binding.
+// Kernels beyond the limits of weak devices: more than 65,535 groups, a buffer larger than a
+// binding.
 #include <fmt/format.h>
 
 #include "dsl/dsl.h"
@@ -65,14 +66,16 @@ std::vector<KernelCase> stride_cases(uint64_t seed, bool quick) {
   std::vector<uint32_t> big(elements, 0);
   CaseRandom random(seed);
   std::vector<double> y;
-  for (uint32_t i = 0; i < count; ++i) y.push_back(big[uint64_t(i) * stride] = static_cast<uint32_t>(random.next()));
+  for (uint32_t i = 0; i < count; ++i)
+    y.push_back(big[uint64_t(i) * stride] = static_cast<uint32_t>(random.next()));
   c.buffers = {bytes_of(big), poison(count, DType::u32)};
   c.expected = {{}, y};
   c.verify = [=](std::span<const std::vector<std::byte>> contents) -> std::string {
     for (uint32_t i = 0; i < count; ++i) {
       uint32_t got[3];
       std::memcpy(got, contents[0].data() + uint64_t(i) * stride * 4, 12);
-      if (got[0] != static_cast<uint32_t>(y[i]) || got[1] != (i ^ 0x5a5a5a5au) || (stride > 2 && got[2] != 0))
+      if (got[0] != static_cast<uint32_t>(y[i]) || got[1] != (i ^ 0x5a5a5a5au) ||
+          (stride > 2 && got[2] != 0))
         return fmt::format("big[{}] holds {} {} {}", uint64_t(i) * stride, got[0], got[1], got[2]);
     }
     return "";
@@ -84,8 +87,10 @@ std::vector<KernelCase> stride_cases(uint64_t seed, bool quick) {
 }  // namespace
 
 void add_limits(std::vector<LibraryKernel>& list) {
-  list.push_back({"many_groups", "more than 65,535 groups along an axis", many_groups, group_cases});
-  list.push_back({"stride_through", "a buffer larger than a binding", stride_through, stride_cases});
+  list.push_back(
+      {"many_groups", "more than 65,535 groups along an axis", many_groups, group_cases});
+  list.push_back(
+      {"stride_through", "a buffer larger than a binding", stride_through, stride_cases});
 }
 
 }  // namespace prism::kernels

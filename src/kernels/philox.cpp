@@ -13,7 +13,8 @@ using namespace dsl;
 
 namespace {
 
-constexpr uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
+constexpr uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u,
+                   kWeyl1 = 0xBB67AE85u;
 
 Value philox_words(Value counter, Value seed_low, Value seed_high) {
   Value c0 = counter, c1 = constant(u32, 0), c2 = constant(u32, 0), c3 = constant(u32, 0);
@@ -37,7 +38,8 @@ std::array<uint32_t, 4> philox_reference(uint32_t counter, uint32_t k0, uint32_t
   return c;
 }
 
-ir::Kernel make(const char* name, DType type, const std::function<void(const Array&, Value, Value)>& put) {
+ir::Kernel make(const char* name, DType type,
+                const std::function<void(const Array&, Value, Value)>& put) {
   return kernel(name, 256, [&] {
     auto y = out("y", type);
     auto count = param("count", u32), low = param("seed_low", u32), high = param("seed_high", u32);
@@ -67,11 +69,13 @@ std::vector<KernelCase> cases(bool uniform, uint64_t seed, bool quick) {
     KernelCase c;
     c.name = fmt::format("n={}", n);
     c.groups = {groups_for(n, 256), 1, 1};
-    const uint32_t low = n == 1 ? 0 : static_cast<uint32_t>(random.next()), high = n == 1 ? 0 : static_cast<uint32_t>(random.next());
+    const uint32_t low = n == 1 ? 0 : static_cast<uint32_t>(random.next()),
+                   high = n == 1 ? 0 : static_cast<uint32_t>(random.next());
     c.params = {n, low, high};
     std::vector<double> y;
     for (uint32_t i = 0; i < n; ++i)
-      for (uint32_t word : philox_reference(i, low, high)) y.push_back(uniform ? static_cast<double>(word >> 8) * 0x1p-24 : word);
+      for (uint32_t word : philox_reference(i, low, high))
+        y.push_back(uniform ? static_cast<double>(word >> 8) * 0x1p-24 : word);
     c.buffers = {poison(n * 4, uniform ? DType::f32 : DType::u32)};
     c.expected = {y};
     all.push_back(std::move(c));
@@ -82,8 +86,10 @@ std::vector<KernelCase> cases(bool uniform, uint64_t seed, bool quick) {
 }  // namespace
 
 void add_philox(std::vector<LibraryKernel>& list) {
-  list.push_back({"philox", "counter-based random words", philox, [](uint64_t seed, bool quick) { return cases(false, seed, quick); }});
-  list.push_back({"uniform_f32", "random numbers in [0, 1)", uniform_f32, [](uint64_t seed, bool quick) { return cases(true, seed, quick); }});
+  list.push_back({"philox", "counter-based random words", philox,
+                  [](uint64_t seed, bool quick) { return cases(false, seed, quick); }});
+  list.push_back({"uniform_f32", "random numbers in [0, 1)", uniform_f32,
+                  [](uint64_t seed, bool quick) { return cases(true, seed, quick); }});
 }
 
 }  // namespace prism::kernels

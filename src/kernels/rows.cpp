@@ -20,18 +20,21 @@ ir::Kernel transpose() {
     auto x = in("x", f32);
     auto y = out("y", f32);
     auto rows = param("rows", u32), columns = param("columns", u32);
-    auto tile = shared(f32, kTile * (kTile + 1));  // one column more, so that a column lies in 32 banks
+    auto tile =
+        shared(f32, kTile * (kTile + 1));  // one column more, so that a column lies in 32 banks
     const Value across = local_id() % kTile, down = local_id() / kTile;
     const Value column = group_id(0) * kTile + across;
     for (uint32_t i = 0; i < kTile; i += 8) {
       const Value row = group_id(1) * kTile + down + i;
-      if_(row < rows && column < columns, [&] { tile[(down + i) * (kTile + 1) + across] = x[row * columns + column]; });
+      if_(row < rows && column < columns,
+          [&] { tile[(down + i) * (kTile + 1) + across] = x[row * columns + column]; });
     }
     barrier();
     const Value out_column = group_id(1) * kTile + across;
     for (uint32_t i = 0; i < kTile; i += 8) {
       const Value out_row = group_id(0) * kTile + down + i;
-      if_(out_row < columns && out_column < rows, [&] { y[out_row * rows + out_column] = tile[across * (kTile + 1) + down + i]; });
+      if_(out_row < columns && out_column < rows,
+          [&] { y[out_row * rows + out_column] = tile[across * (kTile + 1) + down + i]; });
     }
   });
 }
@@ -61,7 +64,8 @@ ir::Kernel row_softmax() {
     Var sum(f32, 0.0f, "sum");
     for_(local_id(), width, group_size(), [&](Value i) { sum += exp(x[row + i] - top); });
     const Value scale = 1.0f / group_sum(sum);
-    for_(local_id(), width, group_size(), [&](Value i) { y[row + i] = exp(x[row + i] - top) * scale; });
+    for_(local_id(), width, group_size(),
+         [&](Value i) { y[row + i] = exp(x[row + i] - top) * scale; });
   });
 }
 
@@ -132,7 +136,9 @@ std::vector<KernelCase> transpose_cases(uint64_t seed, bool quick) {
   return cases;
 }
 
-std::vector<uint32_t> widths(bool quick) { return quick ? std::vector<uint32_t>{1, 300} : std::vector<uint32_t>{1, 31, 128, 300, 1021}; }
+std::vector<uint32_t> widths(bool quick) {
+  return quick ? std::vector<uint32_t>{1, 300} : std::vector<uint32_t>{1, 31, 128, 300, 1021};
+}
 
 KernelCase row_case(uint32_t width, uint32_t rows) {
   KernelCase c;
@@ -171,7 +177,8 @@ std::vector<KernelCase> softmax_cases(uint64_t seed, bool quick) {
       double top = -HUGE_VAL, sum = 0;
       for (uint32_t i = 0; i < width; ++i) top = std::max<double>(top, x[r * width + i]);
       for (uint32_t i = 0; i < width; ++i) sum += std::exp(x[r * width + i] - top);
-      for (uint32_t i = 0; i < width; ++i) y[r * width + i] = std::exp(x[r * width + i] - top) / sum;
+      for (uint32_t i = 0; i < width; ++i)
+        y[r * width + i] = std::exp(x[r * width + i] - top) / sum;
     }
     c.buffers = {bytes_of(x), poison(x.size(), DType::f32)};
     c.expected = {{}, y};
@@ -216,7 +223,9 @@ std::vector<KernelCase> mix_cases(uint64_t seed, bool) {
       if (l < lane) before += v;
       if (l <= lane) most = std::max(most, v);
     }
-    for (uint32_t r : {sum, least, mixed, before, most, x[first + 7 - lane], x[first + (lane ^ 2)], i % 64}) y.push_back(r);
+    for (uint32_t r :
+         {sum, least, mixed, before, most, x[first + 7 - lane], x[first + (lane ^ 2)], i % 64})
+      y.push_back(r);
   }
   c.buffers = {bytes_of(x), poison(x.size() * 8, DType::u32)};
   c.expected = {{}, y};
@@ -230,7 +239,8 @@ void add_rows(std::vector<LibraryKernel>& list) {
   list.push_back({"row_sum", "the sum of each row", row_sum, sum_cases});
   list.push_back({"row_softmax", "the softmax of each row", row_softmax, softmax_cases});
   list.push_back({"row_scan", "inclusive sums along each row", row_scan, scan_cases});
-  list.push_back({"subgroup_mix", "every subgroup operation, subgroups of 8", subgroup_mix, mix_cases});
+  list.push_back(
+      {"subgroup_mix", "every subgroup operation, subgroups of 8", subgroup_mix, mix_cases});
 }
 
 }  // namespace prism::kernels

@@ -1,4 +1,5 @@
-// Gives division, shifts and conversions their fixed meaning out of plain operations, and drops dead code.
+// Gives division, shifts and conversions their fixed meaning out of plain operations, and drops
+// dead code.
 #include <optional>
 #include <unordered_map>
 
@@ -18,9 +19,13 @@ Value plain_op(Op op, Type type, std::vector<ir::Value> args) {
 
 uint32_t bit_width(DType type) { return static_cast<uint32_t>(dtype_bytes(type) * 8); }
 
-Value typed(Type type, uint64_t bits) { return splat(constant_bits(type.element, bits), type.lanes); }
+Value typed(Type type, uint64_t bits) {
+  return splat(constant_bits(type.element, bits), type.lanes);
+}
 Value zero_of(Type type) { return typed(type, 0); }
-Value lowest_int(Type type) { return typed(type, bit_width(type.element) == 64 ? 0x8000000000000000ull : 0x80000000ull); }
+Value lowest_int(Type type) {
+  return typed(type, bit_width(type.element) == 64 ? 0x8000000000000000ull : 0x80000000ull);
+}
 Value highest_int(Type type) {
   const bool is_signed = is_signed_int(type.element);
   if (bit_width(type.element) == 64) return typed(type, is_signed ? 0x7fffffffffffffffull : ~0ull);
@@ -46,14 +51,24 @@ class LowerArithmetic : public Rewriter {
 
   bool rewrite(const Inst& inst) override {
     switch (inst.op) {
-      case Op::div_trunc: bind(inst.result, quotient(inst)); return true;
-      case Op::rem_trunc: bind(inst.result, arg(inst, 0) - quotient(inst) * arg(inst, 1)); return true;
+      case Op::div_trunc:
+        bind(inst.result, quotient(inst));
+        return true;
+      case Op::rem_trunc:
+        bind(inst.result, arg(inst, 0) - quotient(inst) * arg(inst, 1));
+        return true;
       case Op::div_floor:
-      case Op::mod_floor: bind(inst.result, floored(inst)); return true;
+      case Op::mod_floor:
+        bind(inst.result, floored(inst));
+        return true;
       case Op::shl:
-      case Op::shr: bind(inst.result, shifted(inst)); return true;
-      case Op::cast: return converted(inst);
-      default: return false;
+      case Op::shr:
+        bind(inst.result, shifted(inst));
+        return true;
+      case Op::cast:
+        return converted(inst);
+      default:
+        return false;
     }
   }
 
@@ -63,9 +78,11 @@ class LowerArithmetic : public Rewriter {
     const bool is_signed = is_signed_int(type.element);
     const auto divisor = known(inst.args[1]);
     const uint64_t minus_one = bit_width(type.element) == 64 ? ~0ull : 0xffffffffull;
-    if (divisor && *divisor != 0 && !(is_signed && *divisor == minus_one)) return plain_op(Op::div_plain, type, {a.id(), b.id()});
+    if (divisor && *divisor != 0 && !(is_signed && *divisor == minus_one))
+      return plain_op(Op::div_plain, type, {a.id(), b.id()});
     const Value by_zero = b == zero_of(type);
-    const Value unsafe = is_signed ? by_zero | ((a == lowest_int(type)) & (b == typed(type, minus_one))) : by_zero;
+    const Value unsafe =
+        is_signed ? by_zero | ((a == lowest_int(type)) & (b == typed(type, minus_one))) : by_zero;
     const Value safe = select(unsafe, typed(type, 1), b);
     return select(by_zero, zero_of(type), plain_op(Op::div_plain, type, {a.id(), safe.id()}));
   }
@@ -77,14 +94,17 @@ class LowerArithmetic : public Rewriter {
     if (!is_signed_int(inst.type.element)) return inst.op == Op::div_floor ? q : r;
     const Value zero = zero_of(inst.type);
     const Value adjust = (r != zero) & ((r ^ b) < zero) & (b != zero);
-    return inst.op == Op::div_floor ? select(adjust, q - typed(inst.type, 1), q) : select(adjust, r + b, r);
+    return inst.op == Op::div_floor ? select(adjust, q - typed(inst.type, 1), q)
+                                    : select(adjust, r + b, r);
   }
 
   Value shifted(const Inst& inst) {
     const uint32_t width = bit_width(inst.type.element);
     const auto count = known(inst.args[1]);
-    const Value masked = count && *count < width ? arg(inst, 1) : arg(inst, 1) & typed(inst.type, width - 1);
-    return plain_op(inst.op == Op::shl ? Op::shl_plain : Op::shr_plain, inst.type, {arg(inst, 0).id(), masked.id()});
+    const Value masked =
+        count && *count < width ? arg(inst, 1) : arg(inst, 1) & typed(inst.type, width - 1);
+    return plain_op(inst.op == Op::shl ? Op::shl_plain : Op::shr_plain, inst.type,
+                    {arg(inst, 0).id(), masked.id()});
   }
 
   bool converted(const Inst& inst) {
@@ -93,7 +113,8 @@ class LowerArithmetic : public Rewriter {
     if (to.element == b1) {
       bind(inst.result, x != zero_of(from));
     } else if (from.element == b1) {
-      const Value one = is_float(to.element) ? splat(constant(to.element, 1.0), to.lanes) : typed(to, 1);
+      const Value one =
+          is_float(to.element) ? splat(constant(to.element, 1.0), to.lanes) : typed(to, 1);
       bind(inst.result, select(x, one, zero_of(to)));
     } else if (is_float(from.element) && is_int(to.element)) {
       bind(inst.result, saturated(from.element == f16 ? cast(f32, x) : x, to));
@@ -106,9 +127,11 @@ class LowerArithmetic : public Rewriter {
   // NaN compares false with everything, so it takes the way of zero.
   Value saturated(Value x, Type to) {
     const Type from = x.type();
-    const double limit = (bit_width(to.element) == 64 ? 0x1p32 : 1.0) * (is_signed_int(to.element) ? 0x1p31 : 0x1p32);
+    const double limit = (bit_width(to.element) == 64 ? 0x1p32 : 1.0) *
+                         (is_signed_int(to.element) ? 0x1p31 : 0x1p32);
     const Value top = splat(constant(from.element, limit), from.lanes);
-    const Value bottom = splat(constant(from.element, is_signed_int(to.element) ? -limit : 0.0), from.lanes);
+    const Value bottom =
+        splat(constant(from.element, is_signed_int(to.element) ? -limit : 0.0), from.lanes);
     const Value safe = select((x >= bottom) & (x < top), x, zero_of(from));
     const Value plain = plain_op(Op::cast_plain, to, {safe.id()});
     const Value below = is_signed_int(to.element) ? lowest_int(to) : zero_of(to);
@@ -125,8 +148,10 @@ bool has_effect(const Inst& inst) {
     case Op::subgroup_scan:
     case Op::subgroup_shuffle:
     case Op::subgroup_shuffle_xor:
-    case Op::group_reduce: return true;  // all lanes must take part: never removed on one path only
-    default: return inst.result == ir::kNone;
+    case Op::group_reduce:
+      return true;  // all lanes must take part: never removed on one path only
+    default:
+      return inst.result == ir::kNone;
   }
 }
 

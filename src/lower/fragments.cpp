@@ -1,7 +1,9 @@
-// Matrix fragments where the device has none: operands in shared memory, accumulators spread over the lanes.
+// Matrix fragments where the device has none: operands in shared memory, accumulators spread over
+// the lanes.
 //
-// Lane l of a subgroup of S owns elements l, l+S, ... of an accumulator, in row-major order. An operand is a
-// tile of shared memory of the subgroup's own. Whole groups arrive, so barriers order the two.
+// Lane l of a subgroup of S owns elements l, l+S, ... of an accumulator, in row-major order. An
+// operand is a tile of shared memory of the subgroup's own. Whole groups arrive, so barriers order
+// the two.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,16 +23,20 @@ using ir::Op;
 bool is_fragment_op(Op op) { return op >= Op::fragment_fill && op <= Op::fragment_convert; }
 
 // Operations that need to know which lane holds which element.
-bool needs_layout(Op op) { return op == Op::fragment_map || op == Op::fragment_row_reduce || op == Op::fragment_convert; }
+bool needs_layout(Op op) {
+  return op == Op::fragment_map || op == Op::fragment_row_reduce || op == Op::fragment_convert;
+}
 
 bool device_has(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
   if (!has_subgroups(kernel, capabilities)) return false;
   bool all = true;
   for (const ir::Fragment& f : kernel.fragments) {
     const bool accumulates = f.role == ir::FragmentRole::accumulator;
-    all &= std::any_of(capabilities.fragments.begin(), capabilities.fragments.end(), [&](const ir::FragmentShape& s) {
-      return s.m == f.m && s.n == f.n && s.k == f.k && (accumulates ? s.accumulator : s.operand) == f.element;
-    });
+    all &= std::any_of(capabilities.fragments.begin(), capabilities.fragments.end(),
+                       [&](const ir::FragmentShape& s) {
+                         return s.m == f.m && s.n == f.n && s.k == f.k &&
+                                (accumulates ? s.accumulator : s.operand) == f.element;
+                       });
   }
   if (!capabilities.fragment_layout)
     ir::walk(kernel.body, [&](const Inst& inst) { all &= !needs_layout(inst.op); });
@@ -48,14 +54,16 @@ class LowerFragments : public Rewriter {
     size_ = subgroup_size_for(source(), capabilities_);
     if (source().group_size % size_ != 0)
       throw Error(ErrorCode::kNotSupported,
-                  fmt::format("kernel {}: fragments need groups of whole subgroups; {} lanes are not a multiple of {}",
+                  fmt::format("kernel {}: fragments need groups of whole subgroups; {} lanes are "
+                              "not a multiple of {}",
                               source().name, source().group_size, size_));
     for (const ir::Fragment& f : source().fragments) {
       const uint32_t elements = f.rows() * f.columns();
       if (f.role == ir::FragmentRole::accumulator)
         arrays_.push_back(local(f.element, (elements + size_ - 1) / size_, f.name));
       else
-        arrays_.push_back(shared(f.element, uint64_t(elements) * (source().group_size / size_), f.name));
+        arrays_.push_back(
+            shared(f.element, uint64_t(elements) * (source().group_size / size_), f.name));
     }
     emit(body);
   }
@@ -70,8 +78,10 @@ class LowerFragments : public Rewriter {
     const Value first = lane();
     for_((elements + size_ - 1) / size_, [&](Value slot) {
       const Value element = first + slot * size_;
-      if (elements % size_ == 0) body(slot, element);
-      else if_(element < elements, [&] { body(slot, element); });
+      if (elements % size_ == 0)
+        body(slot, element);
+      else
+        if_(element < elements, [&] { body(slot, element); });
     });
   }
 
@@ -90,14 +100,25 @@ class LowerFragments : public Rewriter {
       }
       case Op::fragment_store: {
         const Array memory(inst.object2);
-        for_owned(f, [&](Value slot, Value element) { memory.store(place(inst, f, element), mine.load(slot)); });
+        for_owned(f, [&](Value slot, Value element) {
+          memory.store(place(inst, f, element), mine.load(slot));
+        });
         break;
       }
-      case Op::fragment_multiply: multiply(inst, f, mine); break;
-      case Op::fragment_map: map_elements(inst, f, mine); break;
-      case Op::fragment_row_reduce: row_reduce(inst, f, mine); break;
-      case Op::fragment_convert: convert(inst, f, mine); break;
-      default: return false;
+      case Op::fragment_multiply:
+        multiply(inst, f, mine);
+        break;
+      case Op::fragment_map:
+        map_elements(inst, f, mine);
+        break;
+      case Op::fragment_row_reduce:
+        row_reduce(inst, f, mine);
+        break;
+      case Op::fragment_convert:
+        convert(inst, f, mine);
+        break;
+      default:
+        return false;
     }
     return true;
   }
@@ -129,8 +150,10 @@ class LowerFragments : public Rewriter {
       for_(fa.columns(), [&](Value k) {
         const Value x = a.load(a_start + row * fa.columns() + k);
         const Value y = b.load(b_start + k * fb.columns() + column);
-        if (f.element == f32) sum = fma(x, y, sum);
-        else sum += x * y;
+        if (f.element == f32)
+          sum = fma(x, y, sum);
+        else
+          sum += x * y;
       });
       mine.store(slot, sum);
     });
@@ -139,7 +162,8 @@ class LowerFragments : public Rewriter {
   void map_elements(const Inst& inst, const ir::Fragment& f, const Array& mine) {
     const ir::Block& block = inst.blocks[0];
     for_owned(f, [&](Value slot, Value element) {
-      for (size_t i = 0; i < inst.objects.size(); ++i) bind(block.params[i], arrays_[inst.objects[i]].load(slot));
+      for (size_t i = 0; i < inst.objects.size(); ++i)
+        bind(block.params[i], arrays_[inst.objects[i]].load(slot));
       bind(block.params[inst.objects.size()], element / f.columns());
       bind(block.params[inst.objects.size() + 1], element % f.columns());
       ir::Block inner = block;
@@ -171,7 +195,8 @@ class LowerFragments : public Rewriter {
     const Array from = arrays_[inst.objects[0]];
     barrier();
     const Value start = tile_start(f);
-    for_owned(fragment(inst.objects[0]), [&](Value slot, Value element) { mine.store(start + element, from.load(slot)); });
+    for_owned(fragment(inst.objects[0]),
+              [&](Value slot, Value element) { mine.store(start + element, from.load(slot)); });
     barrier();
   }
 

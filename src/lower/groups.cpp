@@ -1,4 +1,5 @@
-// Grids beyond a device's limits, reductions over a group, and subgroup operations where there are none.
+// Grids beyond a device's limits, reductions over a group, and subgroup operations where there are
+// none.
 #include <algorithm>
 
 #include "lower/passes.h"
@@ -17,7 +18,8 @@ class FoldGrid : public Rewriter {
   void prepare(ir::Kernel& kernel) override { kernel.folded = true; }
 
   void emit_body(const ir::Block& body) override {
-    for (const char* name : {"groups_x", "groups_y", "groups_z"}) counts_.push_back(param(name, u32));
+    for (const char* name : {"groups_x", "groups_y", "groups_z"})
+      counts_.push_back(param(name, u32));
     const Value linear = group_id(1) * group_count(0) + group_id(0);
     const Value x = counts_[0], y = counts_[1];
     ids_ = {linear % x, (linear / x) % y, linear / (x * y)};
@@ -25,9 +27,12 @@ class FoldGrid : public Rewriter {
   }
 
   bool rewrite(const Inst& inst) override {
-    if (inst.op == Op::group_id) bind(inst.result, ids_[inst.object]);
-    else if (inst.op == Op::group_count) bind(inst.result, counts_[inst.object]);
-    else return false;
+    if (inst.op == Op::group_id)
+      bind(inst.result, ids_[inst.object]);
+    else if (inst.op == Op::group_count)
+      bind(inst.result, counts_[inst.object]);
+    else
+      return false;
     return true;
   }
 
@@ -71,7 +76,8 @@ class LowerGroupReduce : public Rewriter {
 
   // Each subgroup reduces, then every subgroup reduces the partial results.
   Value by_subgroups(ReduceOp op, Value value) {
-    const uint32_t size = subgroup_size_for(source(), capabilities_), count = source().group_size / size;
+    const uint32_t size = subgroup_size_for(source(), capabilities_),
+                   count = source().group_size / size;
     const Value partial = subgroup_reduce(op, to_stored(value));
     if (count == 1) return partial;
     const Array parts = scratch(partial.element(), count);
@@ -97,7 +103,8 @@ class LowerGroupReduce : public Rewriter {
     uint32_t half = 1;
     while (half * 2 < size) half *= 2;
     for (; half >= 1 && size > 1; half /= 2) {
-      if_(lane < half && lane + half < size, [&] { tile[lane] = combine(op, tile.load(lane), tile.load(lane + half)); });
+      if_(lane < half && lane + half < size,
+          [&] { tile[lane] = combine(op, tile.load(lane), tile.load(lane + half)); });
       barrier();
     }
     const Value result = tile.load(0u);
@@ -141,15 +148,26 @@ class LowerSubgroups : public Rewriter {
     }
     if (native_) return truth_as_words(inst);
     switch (inst.op) {
-      case Op::subgroup_id: bind(inst.result, local_id() / size_); return true;
-      case Op::subgroup_lane: bind(inst.result, local_id() % size_); return true;
-      case Op::subgroup_reduce: bind(inst.result, gathered(inst, false)); return true;
-      case Op::subgroup_scan: bind(inst.result, gathered(inst, true)); return true;
-      case Op::subgroup_shuffle: bind(inst.result, shuffled(inst, arg(inst, 1) % size_)); return true;
+      case Op::subgroup_id:
+        bind(inst.result, local_id() / size_);
+        return true;
+      case Op::subgroup_lane:
+        bind(inst.result, local_id() % size_);
+        return true;
+      case Op::subgroup_reduce:
+        bind(inst.result, gathered(inst, false));
+        return true;
+      case Op::subgroup_scan:
+        bind(inst.result, gathered(inst, true));
+        return true;
+      case Op::subgroup_shuffle:
+        bind(inst.result, shuffled(inst, arg(inst, 1) % size_));
+        return true;
       case Op::subgroup_shuffle_xor:
         bind(inst.result, shuffled(inst, (local_id() % size_) ^ static_cast<uint32_t>(inst.bits)));
         return true;
-      default: return false;
+      default:
+        return false;
     }
   }
 
@@ -161,7 +179,9 @@ class LowerSubgroups : public Rewriter {
     made.result = ir::kNone;
     made.type.element = u32;
     for (ir::Value& value : made.args) value = now(value).id();
-    made.args[0] = select(arg(inst, 0), splat(constant(u32, 1), inst.type.lanes), splat(constant(u32, 0), inst.type.lanes)).id();
+    made.args[0] = select(arg(inst, 0), splat(constant(u32, 1), inst.type.lanes),
+                          splat(constant(u32, 0), inst.type.lanes))
+                       .id();
     bind(inst.result, Value(Builder::current().append(std::move(made))) != 0u);
     return true;
   }
@@ -174,7 +194,8 @@ class LowerSubgroups : public Rewriter {
     const Value lane = local_id() % size_, first = local_id() - lane;
     tile[local_id()] = mine;
     barrier();
-    const Value last = scan ? (inst.object == 1 ? lane : lane + 1u) : min(constant(u32, size_), constant(u32, source().group_size) - first);
+    const Value last = scan ? (inst.object == 1 ? lane : lane + 1u)
+                            : min(constant(u32, size_), constant(u32, source().group_size) - first);
     Var total(mine.type(), identity(op, mine.element()), "total");
     for_(0u, last, 1u, [&](Value i) { total = combine(op, total, tile.load(first + i)); });
     barrier();
@@ -189,12 +210,14 @@ class LowerSubgroups : public Rewriter {
       const Array tile = scratch(part.element());
       tile[local_id()] = part;
       barrier();
-      const Value at = min(local_id() - local_id() % size_ + lane, constant(u32, source().group_size - 1));
+      const Value at =
+          min(local_id() - local_id() % size_ + lane, constant(u32, source().group_size - 1));
       parts.push_back(from_stored(inst.type.element, tile.load(at)));
       barrier();
     }
     if (parts.size() == 1) return parts[0];
-    return parts.size() == 2 ? vec(parts[0], parts[1]) : vec(parts[0], parts[1], parts[2], parts[3]);
+    return parts.size() == 2 ? vec(parts[0], parts[1])
+                             : vec(parts[0], parts[1], parts[2], parts[3]);
   }
 
   Array scratch(DType type) {

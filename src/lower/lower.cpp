@@ -11,15 +11,18 @@ namespace {
 
 using namespace lower_detail;
 
-[[noreturn]] void cannot(const ir::Kernel& kernel, const ir::Capabilities& caps, const std::string& what) {
-  throw Error(ErrorCode::kNotSupported, fmt::format("kernel {}: {} ({} device)", kernel.name, what, caps.dialect));
+[[noreturn]] void cannot(const ir::Kernel& kernel, const ir::Capabilities& caps,
+                         const std::string& what) {
+  throw Error(ErrorCode::kNotSupported,
+              fmt::format("kernel {}: {} ({} device)", kernel.name, what, caps.dialect));
 }
 
 void check_types(const ir::Kernel& kernel, const ir::Capabilities& caps) {
   const auto check = [&](DType type) {
     if ((type == DType::i64 || type == DType::u64) && !caps.math_i64)
       cannot(kernel, caps, "it computes with 64-bit integers, which the device lacks");
-    if (type == DType::f64 && !caps.math_f64) cannot(kernel, caps, "it computes with f64, which the device lacks");
+    if (type == DType::f64 && !caps.math_f64)
+      cannot(kernel, caps, "it computes with f64, which the device lacks");
   };
   for (const ir::Type& type : kernel.values) check(type.element);
   for (const ir::Memory& memory : kernel.memories) check(memory.element);
@@ -27,20 +30,27 @@ void check_types(const ir::Kernel& kernel, const ir::Capabilities& caps) {
 
 void check_limits(const ir::Kernel& kernel, const ir::Capabilities& caps) {
   if (kernel.group_size > caps.max_group_size)
-    cannot(kernel, caps, fmt::format("groups of {} lanes where the device allows {}", kernel.group_size, caps.max_group_size));
+    cannot(kernel, caps,
+           fmt::format("groups of {} lanes where the device allows {}", kernel.group_size,
+                       caps.max_group_size));
   if (kernel.shared_bytes() > caps.shared_bytes)
-    cannot(kernel, caps, fmt::format("{} bytes of shared memory where the device has {}", kernel.shared_bytes(), caps.shared_bytes));
+    cannot(kernel, caps,
+           fmt::format("{} bytes of shared memory where the device has {}", kernel.shared_bytes(),
+                       caps.shared_bytes));
   uint32_t buffers = 0;
   for (const ir::Memory& memory : kernel.memories) buffers += memory.space == ir::Space::buffer;
   if (buffers > caps.max_buffers)
-    cannot(kernel, caps, fmt::format("{} bindings (split buffers included) where the device allows {}", buffers, caps.max_buffers));
+    cannot(kernel, caps,
+           fmt::format("{} bindings (split buffers included) where the device allows {}", buffers,
+                       caps.max_buffers));
 }
 
 }  // namespace
 
 uint64_t piece_bytes(const ir::Capabilities& caps) { return caps.max_binding_bytes / 256 * 256; }
 
-ir::Kernel lower(const ir::Kernel& kernel, const ir::Capabilities& caps, const LaunchVariant& variant) {
+ir::Kernel lower(const ir::Kernel& kernel, const ir::Capabilities& caps,
+                 const LaunchVariant& variant) {
   check_types(kernel, caps);
   const bool interpreted = caps.dialect == "interpreter";
   ir::Kernel k = choose_raw(kernel, caps);

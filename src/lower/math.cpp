@@ -1,7 +1,8 @@
 // Our own exp, log, sin, cos and tanh in f32, for devices whose own are too loose: within 4 ulp.
 //
-// Ranges are reduced with constants in several parts (Cody and Waite), all but the last short, so that their products
-// are exact even on devices that do not fuse fma; the polynomials are the classic minimax ones for these intervals.
+// Ranges are reduced with constants in several parts (Cody and Waite), all but the last short, so
+// that their products are exact even on devices that do not fuse fma; the polynomials are the
+// classic minimax ones for these intervals.
 #include "lower/passes.h"
 #include "lower/rewriter.h"
 
@@ -38,7 +39,8 @@ Value own_exp(Value x) {
   const Value n = round_even(clamped * kLog2E);
   const Value r = fma(n, 2.12194442e-4f, fma(n, -0.693359375f, clamped));  // ln2 in two parts
   const Value result = scaled_exponential(r, cast(i32, n));
-  return select(is_nan(x), x, select(x > 88.7228394f, infinity(x), select(x < -103.972084f, 0.0f, result)));
+  return select(is_nan(x), x,
+                select(x > 88.7228394f, infinity(x), select(x < -103.972084f, 0.0f, result)));
 }
 
 Value own_exp2(Value x) {
@@ -70,12 +72,14 @@ Logarithm logarithm(Value x) {
 
 Value with_edges_of_log(Value x, Value result) {
   const Value finite = select(x < infinity(x), result, x);  // infinity and NaN stay
-  return select(x > 0.0f, finite, select(x == 0.0f, -infinity(x), select(is_nan(x), x, not_a_number(x))));
+  return select(x > 0.0f, finite,
+                select(x == 0.0f, -infinity(x), select(is_nan(x), x, not_a_number(x))));
 }
 
 Value own_log(Value x) {
   const Logarithm l = logarithm(x);
-  return with_edges_of_log(x, fma(l.exponent, 6.9313812256e-1f, fma(l.exponent, 9.0580006145e-6f, l.rest)));
+  return with_edges_of_log(
+      x, fma(l.exponent, 6.9313812256e-1f, fma(l.exponent, 9.0580006145e-6f, l.rest)));
 }
 
 Value own_log2(Value x) {
@@ -91,9 +95,11 @@ Value own_sine(Value x, int quarter_turns) {
   r = fma(n, -0x1.444p-24f, r);
   r = fma(n, -0x1.68c234p-39f, r);
   const Value z = r * r;
-  const Value sine = fma(r * z, fma(z, fma(z, -1.9515295891e-4f, 8.3321608736e-3f), -1.6666654611e-1f), r);
-  const Value cosine = fma(z * z, fma(z, fma(z, 2.443315711809948e-5f, -1.388731625493765e-3f), 4.166664568298827e-2f),
-                           fma(z, -0.5f, 1.0f));
+  const Value sine =
+      fma(r * z, fma(z, fma(z, -1.9515295891e-4f, 8.3321608736e-3f), -1.6666654611e-1f), r);
+  const Value cosine = fma(
+      z * z, fma(z, fma(z, 2.443315711809948e-5f, -1.388731625493765e-3f), 4.166664568298827e-2f),
+      fma(z, -0.5f, 1.0f));
   const Value quadrant = cast(i32, n) + quarter_turns;
   const Value magnitude = select((quadrant & 1) != 0, cosine, sine);
   Value result = select((quadrant & 2) != 0, -magnitude, magnitude);
@@ -117,20 +123,35 @@ class LowerMath : public Rewriter {
   bool rewrite(const Inst& inst) override {
     if (inst.type.element != f32) return false;
     switch (inst.op) {
-      case Op::exp: bind(inst.result, own_exp(arg(inst, 0))); return true;
-      case Op::exp2: bind(inst.result, own_exp2(arg(inst, 0))); return true;
-      case Op::log: bind(inst.result, own_log(arg(inst, 0))); return true;
-      case Op::log2: bind(inst.result, own_log2(arg(inst, 0))); return true;
-      case Op::sin: bind(inst.result, own_sine(arg(inst, 0), 0)); return true;
-      case Op::cos: bind(inst.result, own_sine(arg(inst, 0), 1)); return true;
-      case Op::tanh: bind(inst.result, own_tanh(arg(inst, 0))); return true;
-      default: return false;
+      case Op::exp:
+        bind(inst.result, own_exp(arg(inst, 0)));
+        return true;
+      case Op::exp2:
+        bind(inst.result, own_exp2(arg(inst, 0)));
+        return true;
+      case Op::log:
+        bind(inst.result, own_log(arg(inst, 0)));
+        return true;
+      case Op::log2:
+        bind(inst.result, own_log2(arg(inst, 0)));
+        return true;
+      case Op::sin:
+        bind(inst.result, own_sine(arg(inst, 0), 0));
+        return true;
+      case Op::cos:
+        bind(inst.result, own_sine(arg(inst, 0), 1));
+        return true;
+      case Op::tanh:
+        bind(inst.result, own_tanh(arg(inst, 0)));
+        return true;
+      default:
+        return false;
     }
   }
 };
 
-// f16 values on a device that has none: f32 rounded to f16 after each operation. For +, -, *, / and sqrt this
-// gives the same bits as f16 arithmetic, because f32 carries more than twice its digits.
+// f16 values on a device that has none: f32 rounded to f16 after each operation. For +, -, *, / and
+// sqrt this gives the same bits as f16 arithmetic, because f32 carries more than twice its digits.
 class LowerHalfMath : public Rewriter {
   void prepare(ir::Kernel& kernel) override {
     for (ir::Variable& v : kernel.variables)
@@ -145,7 +166,9 @@ class LowerHalfMath : public Rewriter {
     return lanes == 2 ? vec(parts[0], parts[1]) : vec(parts[0], parts[1], parts[2], parts[3]);
   }
 
-  bool from_half(const Inst& inst) const { return !inst.args.empty() && source().values[inst.args[0]].element == f16; }
+  bool from_half(const Inst& inst) const {
+    return !inst.args.empty() && source().values[inst.args[0]].element == f16;
+  }
 
   bool rewrite(const Inst& inst) override {
     if (inst.op == Op::bitcast && from_half(inst)) {  // f16x2 to a word
@@ -159,14 +182,21 @@ class LowerHalfMath : public Rewriter {
     if (inst.type.lanes == 0 || inst.type.element != f16) return false;
     switch (inst.op) {
       case Op::constant:
-        bind(inst.result, constant(f32, static_cast<double>(f32_from_f16(static_cast<uint16_t>(inst.bits)))));
+        bind(inst.result,
+             constant(f32, static_cast<double>(f32_from_f16(static_cast<uint16_t>(inst.bits)))));
         return true;
-      case Op::bitcast: bind(inst.result, unpack_f16(bitcast(u32, arg(inst, 0)))); return true;
-      case Op::cast: bind(inst.result, rounded(cast(f32, arg(inst, 0)))); return true;
-      default: break;
+      case Op::bitcast:
+        bind(inst.result, unpack_f16(bitcast(u32, arg(inst, 0))));
+        return true;
+      case Op::cast:
+        bind(inst.result, rounded(cast(f32, arg(inst, 0))));
+        return true;
+      default:
+        break;
     }
-    const bool exact = inst.op == Op::read || inst.op == Op::select || inst.op == Op::neg || inst.op == Op::abs ||
-                       inst.op == Op::min || inst.op == Op::max || inst.op == Op::make_vector || inst.op == Op::extract ||
+    const bool exact = inst.op == Op::read || inst.op == Op::select || inst.op == Op::neg ||
+                       inst.op == Op::abs || inst.op == Op::min || inst.op == Op::max ||
+                       inst.op == Op::make_vector || inst.op == Op::extract ||
                        (inst.op >= Op::subgroup_scan && inst.op <= Op::subgroup_shuffle_xor);
     Inst made = inst;
     made.result = ir::kNone;

@@ -19,8 +19,10 @@ uint32_t subgroup_size_for(const ir::Kernel& kernel, const ir::Capabilities& cap
 
 ir::Kernel choose_raw(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 ir::Kernel fold_grid(const ir::Kernel& kernel);
-// A copy that runs ahead stays only where the device has it and neither side is rewritten by a later pass.
-ir::Kernel lower_async(const ir::Kernel& kernel, const ir::Capabilities& capabilities, const std::vector<uint32_t>& pieces);
+// A copy that runs ahead stays only where the device has it and neither side is rewritten by a
+// later pass.
+ir::Kernel lower_async(const ir::Kernel& kernel, const ir::Capabilities& capabilities,
+                       const std::vector<uint32_t>& pieces);
 ir::Kernel lower_fragments(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 ir::Kernel lower_group_reduce(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 ir::Kernel lower_subgroups(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
@@ -28,7 +30,8 @@ ir::Kernel lower_dot(const ir::Kernel& kernel);
 ir::Kernel lower_math(const ir::Kernel& kernel);
 ir::Kernel lower_half_math(const ir::Kernel& kernel);
 ir::Kernel lower_float_atomics(const ir::Kernel& kernel);
-// The element type that lower_storage leaves, where it keeps one element to each place; none where it packs.
+// The element type that lower_storage leaves, where it keeps one element to each place; none where
+// it packs.
 std::optional<DType> stored_element(const ir::Memory& memory, const ir::Capabilities& capabilities);
 ir::Kernel lower_storage(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 ir::Kernel split_buffers(const ir::Kernel& kernel, const ir::Capabilities& capabilities,

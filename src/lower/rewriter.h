@@ -1,4 +1,5 @@
-// Copies a kernel instruction by instruction, letting a pass write something else in the language itself.
+// Copies a kernel instruction by instruction, letting a pass write something else in the language
+// itself.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,8 @@
 
 namespace prism::lower_detail {
 
-// A pass overrides rewrite(): it either emits a replacement with dsl functions, binds the result and returns
-// true, or returns false and the instruction is copied.
+// A pass overrides rewrite(): it either emits a replacement with dsl functions, binds the result
+// and returns true, or returns false and the instruction is copied.
 class Rewriter {
  public:
   virtual ~Rewriter() = default;
@@ -22,7 +23,7 @@ class Rewriter {
   // Writes the whole body; a pass may wrap it.
   virtual void emit_body(const ir::Block& body) { emit(body); }
 
-  void emit(const ir::Block& block);            // in place
+  void emit(const ir::Block& block);              // in place
   ir::Block emit_nested(const ir::Block& block);  // as a block of its own, params included
   void copy(const ir::Inst& inst);
 

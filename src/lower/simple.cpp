@@ -15,10 +15,12 @@ using namespace dsl;
 using ir::Inst;
 using ir::Op;
 
-// A copy that runs ahead becomes a copy: waiting for it costs nothing, barriers stay where they are.
+// A copy that runs ahead becomes a copy: waiting for it costs nothing, barriers stay where they
+// are.
 class LowerAsync : public Rewriter {
  public:
-  LowerAsync(const ir::Capabilities& capabilities, const std::vector<uint32_t>& pieces) : caps_(capabilities), pieces_(pieces) {}
+  LowerAsync(const ir::Capabilities& capabilities, const std::vector<uint32_t>& pieces)
+      : caps_(capabilities), pieces_(pieces) {}
 
  private:
   std::optional<DType> element_left(const ir::Memory& memory) const {
@@ -39,7 +41,8 @@ class LowerAsync : public Rewriter {
     const uint32_t total = static_cast<uint32_t>(inst.bits), lanes = std::min(total, 4u);
     for (uint32_t first = 0; first < total; first += lanes) {
       const Value source_index = arg(inst, 1) + first;
-      const Value value = inst.args.size() > 2 ? from.load_if(arg(inst, 2), source_index, lanes) : from.load(source_index, lanes);
+      const Value value = inst.args.size() > 2 ? from.load_if(arg(inst, 2), source_index, lanes)
+                                               : from.load(source_index, lanes);
       to.store(arg(inst, 0) + first, value);
     }
     return true;
@@ -56,8 +59,10 @@ class LowerDot : public Rewriter {
     const Value a = arg(inst, 0), b = arg(inst, 1);
     Value sum = arg(inst, 2);
     for (uint32_t i = 0; i < 4; ++i) {
-      const Value x = is_signed ? extract_bits(bitcast(i32, a), i * 8, 8u) : extract_bits(a, i * 8, 8u);
-      const Value y = is_signed ? extract_bits(bitcast(i32, b), i * 8, 8u) : extract_bits(b, i * 8, 8u);
+      const Value x =
+          is_signed ? extract_bits(bitcast(i32, a), i * 8, 8u) : extract_bits(a, i * 8, 8u);
+      const Value y =
+          is_signed ? extract_bits(bitcast(i32, b), i * 8, 8u) : extract_bits(b, i * 8, 8u);
       sum = sum + x * y;
     }
     bind(inst.result, sum);
@@ -80,15 +85,19 @@ class LowerFloatAtomics : public Rewriter {
     if (!memory_op || !chosen_[inst.object]) return false;
     const Array memory(inst.object);
     if (inst.op == Op::load) {
-      const Value words = inst.args.size() > 1 ? memory.load_if(arg(inst, 1), arg(inst, 0), inst.type.lanes)
-                                               : memory.load(arg(inst, 0), inst.type.lanes);
+      const Value words = inst.args.size() > 1
+                              ? memory.load_if(arg(inst, 1), arg(inst, 0), inst.type.lanes)
+                              : memory.load(arg(inst, 0), inst.type.lanes);
       bind(inst.result, bitcast(inst.type, words));
     } else if (inst.op == Op::store) {
       const Value words = bitcast(Type{u32, arg(inst, 1).type().lanes}, arg(inst, 1));
-      if (inst.args.size() > 2) memory.store_if(arg(inst, 2), arg(inst, 0), words);
-      else memory.store(arg(inst, 0), words);
+      if (inst.args.size() > 2)
+        memory.store_if(arg(inst, 2), arg(inst, 0), words);
+      else
+        memory.store(arg(inst, 0), words);
     } else if (static_cast<AtomicOp>(inst.bits) == AtomicOp::exchange) {
-      bind(inst.result, bitcast(f32, memory.atomic(AtomicOp::exchange, arg(inst, 0), bitcast(u32, arg(inst, 1)))));
+      bind(inst.result, bitcast(f32, memory.atomic(AtomicOp::exchange, arg(inst, 0),
+                                                   bitcast(u32, arg(inst, 1)))));
     } else {
       bind(inst.result, add_by_exchange(memory, arg(inst, 0), arg(inst, 1)));
     }
@@ -99,12 +108,13 @@ class LowerFloatAtomics : public Rewriter {
     Var seen(u32, memory.atomic(AtomicOp::bit_or, index, 0u), "seen");
     Var before(u32, 0u, "before");
     Var waiting(u32, 1u, "waiting");
-    while_([&] { return waiting != 0u; }, [&] {
-      before = static_cast<Value>(seen);
-      const Value sum = bitcast(f32, before) + value;
-      seen = memory.compare_exchange(index, before, bitcast(u32, sum));
-      waiting = select(seen == before, constant(u32, 0), constant(u32, 1));
-    });
+    while_([&] { return waiting != 0u; },
+           [&] {
+             before = static_cast<Value>(seen);
+             const Value sum = bitcast(f32, before) + value;
+             seen = memory.compare_exchange(index, before, bitcast(u32, sum));
+             waiting = select(seen == before, constant(u32, 0), constant(u32, 1));
+           });
     return bitcast(f32, before);
   }
 
@@ -114,7 +124,8 @@ class LowerFloatAtomics : public Rewriter {
 // A buffer beyond the binding limit is bound in pieces; an access picks its piece by the index.
 class SplitBuffers : public Rewriter {
  public:
-  SplitBuffers(uint64_t bytes, const std::vector<uint32_t>& pieces) : bytes_(bytes), pieces_(pieces) {}
+  SplitBuffers(uint64_t bytes, const std::vector<uint32_t>& pieces)
+      : bytes_(bytes), pieces_(pieces) {}
 
  private:
   void prepare(ir::Kernel& kernel) override {
@@ -141,36 +152,43 @@ class SplitBuffers : public Rewriter {
       case Op::store:
       case Op::load_words:
       case Op::store_words:
-      case Op::atomic: break;
+      case Op::atomic:
+        break;
       case Op::fragment_load:
       case Op::fragment_store:
         if (own_[inst.object2].size() > 1)
-          throw Error(ErrorCode::kNotSupported,
-                      fmt::format("kernel {}: a fragment of buffer {} beyond the device's binding limit", source().name,
-                                  source().memories[inst.object2].name));
+          throw Error(
+              ErrorCode::kNotSupported,
+              fmt::format("kernel {}: a fragment of buffer {} beyond the device's binding limit",
+                          source().name, source().memories[inst.object2].name));
         return false;
-      default: return false;
+      default:
+        return false;
     }
     if (own_[inst.object].size() == 1) return false;
     Inst made = inst;
     made.result = ir::kNone;
     for (ir::Value& value : made.args) value = now(value).id();
-    const uint32_t lanes = inst.op == Op::store_words ? Value(made.args[1]).type().lanes : inst.type.lanes;
+    const uint32_t lanes =
+        inst.op == Op::store_words ? Value(made.args[1]).type().lanes : inst.type.lanes;
     const bool crosses = is_words(inst) && inst.bits < lanes;
     const std::vector<Value> parts = crosses ? in_aligned_parts(made, lanes) : in_pieces(made);
     if (inst.result != ir::kNone) bind(inst.result, joined(parts));
     return true;
   }
 
-  static bool is_words(const Inst& inst) { return inst.op == Op::load_words || inst.op == Op::store_words; }
+  static bool is_words(const Inst& inst) {
+    return inst.op == Op::load_words || inst.op == Op::store_words;
+  }
 
   static Value joined(const std::vector<Value>& parts) {
     if (parts.size() == 1) return parts[0];
-    return parts.size() == 2 ? vec(parts[0], parts[1]) : vec(parts[0], parts[1], parts[2], parts[3]);
+    return parts.size() == 2 ? vec(parts[0], parts[1])
+                             : vec(parts[0], parts[1], parts[2], parts[3]);
   }
 
-  // Words aligned to less than their number may stand on both sides of a boundary: as many at a time as are
-  // aligned. Gives the words loaded.
+  // Words aligned to less than their number may stand on both sides of a boundary: as many at a
+  // time as are aligned. Gives the words loaded.
   std::vector<Value> in_aligned_parts(const Inst& whole, uint32_t lanes) {
     const uint32_t width = static_cast<uint32_t>(whole.bits);
     std::vector<Value> words;
@@ -190,10 +208,12 @@ class SplitBuffers : public Rewriter {
     return words;
   }
 
-  // An access that lies in one piece; its arguments are those of the new kernel. Gives its result, if it has one.
+  // An access that lies in one piece; its arguments are those of the new kernel. Gives its result,
+  // if it has one.
   std::vector<Value> in_pieces(const Inst& access) {
     const std::vector<uint32_t>& own = own_[access.object];
-    const size_t width = is_words(access) ? 4 : dtype_bytes(source().memories[access.object].element);
+    const size_t width =
+        is_words(access) ? 4 : dtype_bytes(source().memories[access.object].element);
     const uint32_t each = static_cast<uint32_t>(bytes_ / width);
     const Value index(access.args[0]), piece = index / each, within = index % each;
     std::vector<Var> result;
@@ -218,7 +238,8 @@ class SplitBuffers : public Rewriter {
 
 }  // namespace
 
-ir::Kernel lower_async(const ir::Kernel& kernel, const ir::Capabilities& capabilities, const std::vector<uint32_t>& pieces) {
+ir::Kernel lower_async(const ir::Kernel& kernel, const ir::Capabilities& capabilities,
+                       const std::vector<uint32_t>& pieces) {
   return LowerAsync(capabilities, pieces).run(kernel);
 }
 ir::Kernel lower_dot(const ir::Kernel& kernel) { return LowerDot().run(kernel); }

@@ -1,4 +1,5 @@
-// Narrow elements where the device cannot store them: 16-bit floats as bits, 8- and 16-bit elements inside words.
+// Narrow elements where the device cannot store them: 16-bit floats as bits, 8- and 16-bit elements
+// inside words.
 #include <optional>
 
 #include "lower/passes.h"
@@ -16,19 +17,22 @@ Value joined(const std::vector<Value>& parts) {
   return parts.size() == 2 ? vec(parts[0], parts[1]) : vec(parts[0], parts[1], parts[2], parts[3]);
 }
 
-// The bits of an f32 as f16, rounded to nearest even. Below 2^-14 adding 0.5 lets the adder do the rounding.
+// The bits of an f32 as f16, rounded to nearest even. Below 2^-14 adding 0.5 lets the adder do the
+// rounding.
 Value half_bits(Value x) {
   const Value bits = bitcast(u32, x);
   const Value sign = (bits >> 16u) & 0x8000u, magnitude = bits & 0x7fffffffu;
   const Value small = bitcast(u32, bitcast(f32, magnitude) + 0.5f) - 0x3f000000u;
   const Value normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13u) & 1u)) >> 13u;
   const Value finite = select(magnitude < 0x38800000u, small, normal);
-  const Value large = select(magnitude > 0x7f800000u, constant(u32, 0x7e00u), constant(u32, 0x7c00u));
+  const Value large =
+      select(magnitude > 0x7f800000u, constant(u32, 0x7e00u), constant(u32, 0x7c00u));
   return sign | select(magnitude < 0x47800000u, finite, large);
 }
 
 Value float_of_half(Value bits) {
-  const Value sign = (bits & 0x8000u) << 16u, exponent = (bits >> 10u) & 0x1fu, mantissa = bits & 0x3ffu;
+  const Value sign = (bits & 0x8000u) << 16u, exponent = (bits >> 10u) & 0x1fu,
+              mantissa = bits & 0x3ffu;
   const Value normal = ((exponent + 112u) << 23u) | (mantissa << 13u);
   const Value tiny = bitcast(u32, cast(f32, mantissa) * 0x1p-24f);
   const Value huge = (mantissa << 13u) | 0x7f800000u;
@@ -44,26 +48,40 @@ Value bfloat_bits(Value x) {
 // Low bits of a word to the value a load gives.
 Value decode(DType element, Value bits) {
   switch (element) {
-    case DType::i8: return extract_bits(bitcast(i32, bits), 0u, 8u);
-    case DType::u8: return bits & 0xffu;
-    case DType::i16: return extract_bits(bitcast(i32, bits), 0u, 16u);
-    case DType::u16: return bits & 0xffffu;
-    case DType::f16: return float_of_half(bits & 0xffffu);
-    case DType::bf16: return bitcast(f32, bits << 16u);
-    default: return bits;
+    case DType::i8:
+      return extract_bits(bitcast(i32, bits), 0u, 8u);
+    case DType::u8:
+      return bits & 0xffu;
+    case DType::i16:
+      return extract_bits(bitcast(i32, bits), 0u, 16u);
+    case DType::u16:
+      return bits & 0xffffu;
+    case DType::f16:
+      return float_of_half(bits & 0xffffu);
+    case DType::bf16:
+      return bitcast(f32, bits << 16u);
+    default:
+      return bits;
   }
 }
 
 // The value of a store to bits, nothing above the element's own.
 Value encode(DType element, Value value) {
   switch (element) {
-    case DType::i8: return bitcast(u32, value) & 0xffu;
-    case DType::u8: return value & 0xffu;
-    case DType::i16: return bitcast(u32, value) & 0xffffu;
-    case DType::u16: return value & 0xffffu;
-    case DType::f16: return half_bits(value);
-    case DType::bf16: return bfloat_bits(value);
-    default: return value;
+    case DType::i8:
+      return bitcast(u32, value) & 0xffu;
+    case DType::u8:
+      return value & 0xffu;
+    case DType::i16:
+      return bitcast(u32, value) & 0xffffu;
+    case DType::u16:
+      return value & 0xffffu;
+    case DType::f16:
+      return half_bits(value);
+    case DType::bf16:
+      return bfloat_bits(value);
+    default:
+      return value;
   }
 }
 
@@ -78,9 +96,11 @@ Form form_of(const ir::Memory& memory, const ir::Capabilities& caps) {
   const size_t bytes = dtype_bytes(memory.element);
   if (bytes > 2) return Form::own;
   const bool buffer = memory.space == ir::Space::buffer;
-  const bool integers = buffer ? (bytes == 1 ? caps.storage_8 : caps.storage_16) : caps.narrow_arrays;
+  const bool integers =
+      buffer ? (bytes == 1 ? caps.storage_8 : caps.storage_16) : caps.narrow_arrays;
   if (memory.element == f16 && caps.storage_f16 && (buffer || caps.narrow_arrays)) return Form::own;
-  if (memory.element == bf16 && caps.storage_bf16 && (buffer || caps.narrow_arrays)) return Form::own;
+  if (memory.element == bf16 && caps.storage_bf16 && (buffer || caps.narrow_arrays))
+    return Form::own;
   if (!integers) return buffer ? Form::packed : Form::unpacked;
   return is_float(memory.element) ? Form::bits16 : Form::own;
 }
@@ -121,20 +141,26 @@ class LowerStorage : public Rewriter {
       bind(inst.result, vec(float_of_half(x & 0xffffu), float_of_half(x >> 16u)));
       return true;
     }
-    if ((inst.op != Op::load && inst.op != Op::store) || forms_[inst.object] == Form::own) return false;
+    if ((inst.op != Op::load && inst.op != Op::store) || forms_[inst.object] == Form::own)
+      return false;
     const Form form = forms_[inst.object];
-    if (inst.op == Op::load) bind(inst.result, form == Form::packed ? load_packed(inst) : load_bits(inst));
-    else if (form == Form::packed) store_packed(inst);
-    else store_bits(inst);
+    if (inst.op == Op::load)
+      bind(inst.result, form == Form::packed ? load_packed(inst) : load_bits(inst));
+    else if (form == Form::packed)
+      store_packed(inst);
+    else
+      store_bits(inst);
     return true;
   }
 
   Value load_bits(const Inst& inst) {
     const Array memory(inst.object);
-    const Value bits = inst.args.size() > 1 ? memory.load_if(arg(inst, 1), arg(inst, 0), inst.type.lanes)
-                                            : memory.load(arg(inst, 0), inst.type.lanes);
+    const Value bits = inst.args.size() > 1
+                           ? memory.load_if(arg(inst, 1), arg(inst, 0), inst.type.lanes)
+                           : memory.load(arg(inst, 0), inst.type.lanes);
     std::vector<Value> parts;
-    for (uint32_t i = 0; i < inst.type.lanes; ++i) parts.push_back(decode(elements_[inst.object], bits[i]));
+    for (uint32_t i = 0; i < inst.type.lanes; ++i)
+      parts.push_back(decode(elements_[inst.object], bits[i]));
     return joined(parts);
   }
 
@@ -142,15 +168,19 @@ class LowerStorage : public Rewriter {
     const Array memory(inst.object);
     const Value value = arg(inst, 1);
     std::vector<Value> parts;
-    for (uint32_t i = 0; i < value.type().lanes; ++i) parts.push_back(encode(elements_[inst.object], value[i]));
-    if (inst.args.size() > 2) memory.store_if(arg(inst, 2), arg(inst, 0), joined(parts));
-    else memory.store(arg(inst, 0), joined(parts));
+    for (uint32_t i = 0; i < value.type().lanes; ++i)
+      parts.push_back(encode(elements_[inst.object], value[i]));
+    if (inst.args.size() > 2)
+      memory.store_if(arg(inst, 2), arg(inst, 0), joined(parts));
+    else
+      memory.store(arg(inst, 0), joined(parts));
   }
 
   Value load_packed(const Inst& inst) {
     const Array memory(inst.object);
     const DType element = elements_[inst.object];
-    const uint32_t per_word = static_cast<uint32_t>(4 / dtype_bytes(element)), width = 32 / per_word;
+    const uint32_t per_word = static_cast<uint32_t>(4 / dtype_bytes(element)),
+                   width = 32 / per_word;
     const Value index = arg(inst, 0);
     std::vector<Value> parts;
     std::optional<Value> word;
@@ -165,20 +195,24 @@ class LowerStorage : public Rewriter {
   }
 
   void store_packed(const Inst& inst) {
-    if (inst.args.size() > 2) if_(arg(inst, 2), [&] { store_words_of(inst); });
-    else store_words_of(inst);
+    if (inst.args.size() > 2)
+      if_(arg(inst, 2), [&] { store_words_of(inst); });
+    else
+      store_words_of(inst);
   }
 
   void store_words_of(const Inst& inst) {
     const Array memory(inst.object);
     const DType element = elements_[inst.object];
-    const uint32_t per_word = static_cast<uint32_t>(4 / dtype_bytes(element)), width = 32 / per_word;
+    const uint32_t per_word = static_cast<uint32_t>(4 / dtype_bytes(element)),
+                   width = 32 / per_word;
     const Value index = arg(inst, 0), value = arg(inst, 1);
     const uint32_t lanes = value.type().lanes;
     if (whole_words(inst)) {
       for (uint32_t first = 0; first < lanes; first += per_word) {
         Value word = encode(element, value[first]);
-        for (uint32_t i = 1; i < per_word; ++i) word = word | (encode(element, value[first + i]) << (i * width));
+        for (uint32_t i = 1; i < per_word; ++i)
+          word = word | (encode(element, value[first + i]) << (i * width));
         memory.store((index + first) / per_word, word);
       }
       return;
@@ -198,11 +232,15 @@ class LowerStorage : public Rewriter {
 
 }  // namespace
 
-std::optional<DType> stored_element(const ir::Memory& memory, const ir::Capabilities& capabilities) {
+std::optional<DType> stored_element(const ir::Memory& memory,
+                                    const ir::Capabilities& capabilities) {
   switch (form_of(memory, capabilities)) {
-    case Form::own: return memory.element;
-    case Form::bits16: return u16;
-    default: return std::nullopt;
+    case Form::own:
+      return memory.element;
+    case Form::bits16:
+      return u16;
+    default:
+      return std::nullopt;
   }
 }
 

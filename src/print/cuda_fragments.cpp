@@ -39,11 +39,12 @@ std::string multiply_function(const std::string& f, const char* name, const char
 }
 
 std::string load_function(const std::string& f, const char* name, const char* modifier) {
-  return fmt::format(R"(template <class T> {}void {}(unsigned (&x)[4], const T* array, unsigned index) {{
+  return fmt::format(
+      R"(template <class T> {}void {}(unsigned (&x)[4], const T* array, unsigned index) {{
   asm volatile("ldmatrix.sync.aligned.m8n8.x4{}.shared.b16 {{%0, %1, %2, %3}}, [%4];"
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(prism_shared_address(array, index)) : "memory");
 }})",
-                     f, name, modifier);
+      f, name, modifier);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What a backend implements: plain interfaces over one driver, below the handles of device.h.
 //
-// Backends throw prism::Error. None of these calls is thread-safe by itself unless said; the handles lock.
+// Backends throw prism::Error. None of these calls is thread-safe by itself unless said; the
+// handles lock.
 #pragma once
 
 #include <array>
@@ -21,16 +22,17 @@
 namespace prism {
 
 struct DeviceInfo {
-  std::string id;             // "vulkan:0"
-  std::string backend;        // "vulkan"
-  std::string name;           // as the driver calls it
+  std::string id;       // "vulkan:0"
+  std::string backend;  // "vulkan"
+  std::string name;     // as the driver calls it
   std::string vendor;
-  std::string card;           // PCI address "0000:65:00.0", else "uuid:...", else the id: the same for one card in all backends
-  std::string driver;         // driver and version
+  std::string card;    // PCI address "0000:65:00.0", else "uuid:...", else the id: the same for one
+                       // card in all backends
+  std::string driver;  // driver and version
   uint64_t total_bytes = 0;
-  bool unified = false;       // shares memory with the host
-  bool software = false;      // runs on the host's cores (llvmpipe, PoCL)
-  bool is_cpu = false;        // the native CPU device
+  bool unified = false;   // shares memory with the host
+  bool software = false;  // runs on the host's cores (llvmpipe, PoCL)
+  bool is_cpu = false;    // the native CPU device
   uint32_t compute_units = 0;
   ir::Capabilities capabilities;
 };
@@ -51,7 +53,8 @@ class EventDriver {  // a point of a queue
   virtual ~EventDriver() = default;
   virtual void wait() = 0;
   virtual bool done() = 0;
-  virtual double ms_since(EventDriver& earlier) = 0;  // device time between two points, both reached
+  virtual double ms_since(
+      EventDriver& earlier) = 0;  // device time between two points, both reached
 };
 
 class RecordingDriver {  // launches and copies recorded once, replayed many times
@@ -67,23 +70,27 @@ struct Binding {
 
 struct LaunchCall {
   ProgramDriver* program = nullptr;
-  const ir::Kernel* kernel = nullptr;     // the lowered kernel the program was compiled from
+  const ir::Kernel* kernel = nullptr;          // the lowered kernel the program was compiled from
   std::array<uint32_t, 3> groups = {1, 1, 1};  // within the device's limits
-  std::span<const Binding> bindings;      // pieces of split buffers already apart
-  std::span<const uint32_t> params;       // lowering's own included
+  std::span<const Binding> bindings;           // pieces of split buffers already apart
+  std::span<const uint32_t> params;            // lowering's own included
 };
 
-// An in-order queue. Launches and device copies are asynchronous; failures are kept and thrown by wait().
+// An in-order queue. Launches and device copies are asynchronous; failures are kept and thrown by
+// wait().
 class QueueDriver {
  public:
   virtual ~QueueDriver() = default;
-  virtual void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) = 0;  // data may be reused after the call
-  virtual void read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) = 0;         // waits
-  virtual void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset, uint64_t bytes) = 0;
+  virtual void write(MemoryDriver& to, uint64_t offset,
+                     std::span<const std::byte> from) = 0;  // data may be reused after the call
+  virtual void read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) = 0;  // waits
+  virtual void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
+                    uint64_t bytes) = 0;
   virtual void launch(const LaunchCall& call) = 0;
   virtual std::unique_ptr<EventDriver> record_event() = 0;
   virtual void wait() = 0;
-  // Between begin and end, launches and copies are recorded, not run. Memory must outlive the recording.
+  // Between begin and end, launches and copies are recorded, not run. Memory must outlive the
+  // recording.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<RecordingDriver> end_recording() = 0;
   virtual void replay(RecordingDriver& recording) = 0;
@@ -94,8 +101,10 @@ class DeviceDriver {
   virtual ~DeviceDriver() = default;
   virtual const DeviceInfo& info() const = 0;
   virtual uint64_t free_bytes() = 0;
-  virtual std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) = 0;  // kOutOfMemory: device, asked, free
-  virtual std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) = 0;  // uses the disk cache; kCompile with log
+  virtual std::unique_ptr<MemoryDriver> allocate(
+      uint64_t bytes) = 0;  // kOutOfMemory: device, asked, free
+  virtual std::unique_ptr<ProgramDriver> compile(
+      const ir::Kernel& lowered) = 0;  // uses the disk cache; kCompile with log
   virtual std::unique_ptr<QueueDriver> make_queue() = 0;
   // Host address of memory that the host can use directly (unified), or null.
   virtual std::byte* host_pointer(MemoryDriver&) { return nullptr; }
@@ -104,7 +113,8 @@ class DeviceDriver {
 // What looking for a backend's devices gave.
 struct Discovery {
   std::vector<std::shared_ptr<DeviceDriver>> devices;
-  std::string reason;     // why there are no devices, or why some were passed over; empty when all is well
+  std::string
+      reason;  // why there are no devices, or why some were passed over; empty when all is well
   std::string next_step;  // what the user can do about it
   std::string found;      // library and version, e.g. "libvulkan.so.1 1.3.239"
 };
@@ -115,11 +125,12 @@ class Backend {
   virtual std::string name() const = 0;   // "cuda"
   virtual std::string label() const = 0;  // "CUDA"
   virtual Discovery discover() = 0;       // never throws for what is merely absent
-  // Fetches what the backend needs and its driver does not bring. progress takes one line at a time; returns a
-  // sentence on what is there now. Does nothing the second time.
+  // Fetches what the backend needs and its driver does not bring. progress takes one line at a
+  // time; returns a sentence on what is there now. Does nothing the second time.
   virtual std::string set_up(const std::function<void(const std::string&)>& progress) {
     (void)progress;
-    throw Error(ErrorCode::kNotSupported, name() + " has nothing to set up: its driver brings all it needs");
+    throw Error(ErrorCode::kNotSupported,
+                name() + " has nothing to set up: its driver brings all it needs");
   }
 };
 

@@ -6,7 +6,9 @@
 
 namespace prism {
 
-// Sets up the backend of that name; see Backend::set_up. Throws kNotFound listing the names for an unknown one.
-std::string set_up_backend(const std::string& name, const std::function<void(const std::string&)>& progress);
+// Sets up the backend of that name; see Backend::set_up. Throws kNotFound listing the names for an
+// unknown one.
+std::string set_up_backend(const std::string& name,
+                           const std::function<void(const std::string&)>& progress);
 
 }  // namespace prism

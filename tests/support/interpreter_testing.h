@@ -1,4 +1,5 @@
-// Helpers of the interpreter's tests: run a kernel on vectors, and apply an expression to every element of some.
+// Helpers of the interpreter's tests: run a kernel on vectors, and apply an expression to every
+// element of some.
 #pragma once
 
 #include <algorithm>
@@ -22,16 +23,26 @@ using ir::InterpretOptions;
 
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return DType::f32;
-  else if constexpr (std::is_same_v<T, double>) return DType::f64;
-  else if constexpr (std::is_same_v<T, int8_t>) return DType::i8;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::u8;
-  else if constexpr (std::is_same_v<T, int16_t>) return DType::i16;
-  else if constexpr (std::is_same_v<T, uint16_t>) return DType::u16;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::i32;
-  else if constexpr (std::is_same_v<T, uint32_t>) return DType::u32;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
-  else return DType::u64;
+  if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return DType::i8;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return DType::u8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return DType::i16;
+  else if constexpr (std::is_same_v<T, uint16_t>)
+    return DType::u16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::i32;
+  else if constexpr (std::is_same_v<T, uint32_t>)
+    return DType::u32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::i64;
+  else
+    return DType::u64;
 }
 
 template <class T>
@@ -46,11 +57,12 @@ inline InterpretOptions options(uint32_t subgroup, bool checked = true) {
   return result;
 }
 
-// Runs in checked and unchecked mode, with and without the processor's own instructions and the translator's
-// shortcuts; results must agree.
+// Runs in checked and unchecked mode, with and without the processor's own instructions and the
+// translator's shortcuts; results must agree.
 template <class T>
-std::vector<T> run(const Kernel& kernel, uint32_t groups, std::vector<T> out, std::vector<HostBuffer> inputs = {},
-                   std::vector<uint32_t> params = {}, uint32_t subgroup = 32) {
+std::vector<T> run(const Kernel& kernel, uint32_t groups, std::vector<T> out,
+                   std::vector<HostBuffer> inputs = {}, std::vector<uint32_t> params = {},
+                   uint32_t subgroup = 32) {
   const bool fast = ir::vm::use_avx2();
   std::vector<T> first;
   for (int mode = 0; mode < 8; ++mode) {
@@ -61,7 +73,8 @@ std::vector<T> run(const Kernel& kernel, uint32_t groups, std::vector<T> out, st
     buffers.push_back(host(result));
     ir::interpret(kernel, {groups, 1, 1}, buffers, params, options(subgroup, mode < 4));
     if (mode == 0) first = result;
-    EXPECT_EQ(0, std::memcmp(first.data(), result.data(), first.size() * sizeof(T))) << "mode " << mode;
+    EXPECT_EQ(0, std::memcmp(first.data(), result.data(), first.size() * sizeof(T)))
+        << "mode " << mode;
   }
   ir::vm::use_avx2() = fast;
   ir::vm::use_shortcuts() = true;
@@ -82,14 +95,14 @@ std::string failure(const Kernel& kernel, std::vector<T> out, std::vector<HostBu
   return "";
 }
 
-#define EXPECT_SAYS(text, part)                                                        \
-  do {                                                                                 \
-    const std::string text_said = (text);                                              \
-    EXPECT_NE(text_said.find(part), std::string::npos) << "said: " << text_said;       \
+#define EXPECT_SAYS(text, part)                                                  \
+  do {                                                                           \
+    const std::string text_said = (text);                                        \
+    EXPECT_NE(text_said.find(part), std::string::npos) << "said: " << text_said; \
   } while (0)
 
-// f of the elements at each place. Every operand is tried as one value for all lanes and as one a lane, since each has
-// its own code: all must give the same bits.
+// f of the elements at each place. Every operand is tried as one value for all lanes and as one a
+// lane, since each has its own code: all must give the same bits.
 template <class R, class F, class... A>
 std::vector<R> each(F f, std::vector<A>... inputs) {
   const size_t count = std::min({inputs.size()...});
@@ -106,12 +119,18 @@ std::vector<R> each(F f, std::vector<A>... inputs) {
       std::vector<dsl::Value> values = {operand(dtype_of<A>())...};
       const Array y = out("y", dtype_of<R>());
       position = 0;
-      const dsl::Value result = [&]<size_t... I>(std::index_sequence<I...>) { return f(values[I]...); }(std::index_sequence_for<A...>{});
-      if_(local_id() == 0u, [&] { y[once] = result.element() == DType::b1 ? cast(dtype_of<R>(), result) : result; });
+      const dsl::Value result = [&]<size_t... I>(std::index_sequence<I...>) {
+        return f(values[I]...);
+      }
+      (std::index_sequence_for<A...>{});
+      if_(local_id() == 0u,
+          [&] { y[once] = result.element() == DType::b1 ? cast(dtype_of<R>(), result) : result; });
     });
-    std::vector<R> result = run(kernel, static_cast<uint32_t>(count), std::vector<R>(count), {host(inputs)...});
+    std::vector<R> result =
+        run(kernel, static_cast<uint32_t>(count), std::vector<R>(count), {host(inputs)...});
     if (uniform == 0) first = result;
-    EXPECT_EQ(0, std::memcmp(first.data(), result.data(), count * sizeof(R))) << "operands " << uniform;
+    EXPECT_EQ(0, std::memcmp(first.data(), result.data(), count * sizeof(R)))
+        << "operands " << uniform;
   }
   return first;
 }

@@ -1,4 +1,5 @@
-// The CPU as a device, through its driver interfaces: memory, launches on all threads, late failures, recordings.
+// The CPU as a device, through its driver interfaces: memory, launches on all threads, late
+// failures, recordings.
 #include "backends/cpu/cpu_backend.h"
 
 #include <cstring>
@@ -27,7 +28,8 @@ std::shared_ptr<DeviceDriver> device() {
 struct Held {
   std::unique_ptr<MemoryDriver> memory;
   template <class T>
-  explicit Held(const std::vector<T>& values) : memory(device()->allocate(values.size() * sizeof(T))) {
+  explicit Held(const std::vector<T>& values)
+      : memory(device()->allocate(values.size() * sizeof(T))) {
     std::memcpy(device()->host_pointer(*memory), values.data(), values.size() * sizeof(T));
   }
   Binding binding() const { return {memory.get(), 0, memory->bytes()}; }
@@ -39,8 +41,8 @@ struct Held {
   }
 };
 
-void launch(QueueDriver& queue, ProgramDriver& program, const Kernel& kernel, uint32_t groups, std::vector<Binding> bindings,
-            std::vector<uint32_t> params = {}) {
+void launch(QueueDriver& queue, ProgramDriver& program, const Kernel& kernel, uint32_t groups,
+            std::vector<Binding> bindings, std::vector<uint32_t> params = {}) {
   queue.launch({&program, &kernel, {groups, 1, 1}, bindings, params});
 }
 
@@ -80,7 +82,8 @@ TEST(CpuBackend, EveryLibraryKernelIsRight) {
     for (const KernelCase& test : entry.cases(1, true)) {
       std::vector<Held> held;
       std::vector<Binding> bindings;
-      for (const auto& content : test.buffers) bindings.push_back(held.emplace_back(content).binding());
+      for (const auto& content : test.buffers)
+        bindings.push_back(held.emplace_back(content).binding());
       queue->launch({program.get(), &kernel, test.groups, bindings, test.params});
       queue->wait();
       std::vector<std::vector<std::byte>> contents;
@@ -113,13 +116,15 @@ TEST(CpuBackend, FailuresWaitForWaitAndNameTheKernel) {
   const auto queue = device()->make_queue();
   const Held y(std::vector<uint32_t>(8));
   EXPECT_NO_THROW(launch(*queue, *program, kernel, 1, {y.binding()}));
-  EXPECT_NO_THROW(launch(*queue, *good_program, good, 1, {y.binding()}));  // not run: what came before it failed
+  EXPECT_NO_THROW(launch(*queue, *good_program, good, 1,
+                         {y.binding()}));  // not run: what came before it failed
   try {
     queue->wait();
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("kernel too_far"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("index 8, but y has 8 elements"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("index 8, but y has 8 elements"), std::string::npos)
+        << error.what();
   }
   EXPECT_EQ(y.values<uint32_t>()[0], 0u);
   EXPECT_NO_THROW(queue->wait());

@@ -61,19 +61,22 @@ Device::Device() {
 
 uint64_t Device::free_bytes() { return host_memory().available_bytes; }
 
-// Pages are touched when they are first written, so a system that promises more than it has would only fail then, by
-// killing the process: what is free is asked first.
+// Pages are touched when they are first written, so a system that promises more than it has would
+// only fail then, by killing the process: what is free is asked first.
 std::unique_ptr<MemoryDriver> Device::allocate(uint64_t bytes) {
   std::byte* data = nullptr;
   uint64_t free = 0;
   const bool large = bytes >= kAskBytes;
   if (large) free = free_bytes();
   if (!large || free == 0 || bytes <= free)
-    data = static_cast<std::byte*>(::operator new(bytes ? static_cast<size_t>(bytes) : 1, kAlignment, std::nothrow));
+    data = static_cast<std::byte*>(
+        ::operator new(bytes ? static_cast<size_t>(bytes) : 1, kAlignment, std::nothrow));
   if (!data)
-    throw Error(ErrorCode::kOutOfMemory,
-                fmt::format("{} ({}): {} bytes were asked, {} of {} are free; use smaller buffers or free others first", info_.id, info_.name,
-                            bytes, large ? free : free_bytes(), info_.total_bytes));
+    throw Error(
+        ErrorCode::kOutOfMemory,
+        fmt::format("{} ({}): {} bytes were asked, {} of {} are free; use smaller buffers or free "
+                    "others first",
+                    info_.id, info_.name, bytes, large ? free : free_bytes(), info_.total_bytes));
   return std::make_unique<Memory>(data, bytes);
 }
 

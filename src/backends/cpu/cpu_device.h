@@ -40,7 +40,9 @@ class Device final : public DeviceDriver {
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override;
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override;
   std::unique_ptr<QueueDriver> make_queue() override;
-  std::byte* host_pointer(MemoryDriver& memory) override { return static_cast<Memory&>(memory).data(); }
+  std::byte* host_pointer(MemoryDriver& memory) override {
+    return static_cast<Memory&>(memory).data();
+  }
 
  private:
   DeviceInfo info_;

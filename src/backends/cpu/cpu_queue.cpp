@@ -17,7 +17,8 @@ constexpr uint64_t kCopyChunk = 1ull << 20;
 std::byte* place(MemoryDriver& memory, uint64_t offset, uint64_t bytes, const char* what) {
   if (offset > memory.bytes() || bytes > memory.bytes() - offset)
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("cpu:0: {} of {} bytes at offset {} goes beyond a buffer of {} bytes", what, bytes, offset, memory.bytes()));
+                fmt::format("cpu:0: {} of {} bytes at offset {} goes beyond a buffer of {} bytes",
+                            what, bytes, offset, memory.bytes()));
   return static_cast<Memory&>(memory).data() + offset;
 }
 
@@ -25,7 +26,9 @@ std::byte* place(MemoryDriver& memory, uint64_t offset, uint64_t bytes, const ch
 
 void Queue::forbid_while_recording(const char* what) const {
   if (recording_)
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("cpu:0: {} cannot be recorded; do it before or after the recording", what));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("cpu:0: {} cannot be recorded; do it before or after the recording", what));
 }
 
 void Queue::write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) {
@@ -39,20 +42,28 @@ void Queue::read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) {
   run(Work(Copy{to.data(), place(from, offset, to.size(), "a read"), to.size()}));
 }
 
-void Queue::copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset, uint64_t bytes) {
-  enqueue(Copy{place(to, to_offset, bytes, "a copy"), place(from, from_offset, bytes, "a copy"), bytes});
+void Queue::copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
+                 uint64_t bytes) {
+  enqueue(Copy{place(to, to_offset, bytes, "a copy"), place(from, from_offset, bytes, "a copy"),
+               bytes});
 }
 
 void Queue::launch(const LaunchCall& call) {
-  Launch launch{static_cast<const Program*>(call.program), call.groups, {}, {call.params.begin(), call.params.end()}};
+  Launch launch{static_cast<const Program*>(call.program),
+                call.groups,
+                {},
+                {call.params.begin(), call.params.end()}};
   for (const Binding& binding : call.bindings)
-    launch.buffers.push_back({place(*binding.memory, binding.offset, binding.bytes, "a binding"), binding.bytes});
+    launch.buffers.push_back(
+        {place(*binding.memory, binding.offset, binding.bytes, "a binding"), binding.bytes});
   enqueue(std::move(launch));
 }
 
 void Queue::enqueue(Work work) {
-  if (recording_) recording_->work.push_back(std::move(work));
-  else run(work);
+  if (recording_)
+    recording_->work.push_back(std::move(work));
+  else
+    run(work);
 }
 
 void Queue::run(const Work& work) {
@@ -66,16 +77,19 @@ void Queue::run(const Work& work) {
 
 void Queue::run(const Launch& launch) {
   const uint64_t groups = uint64_t{launch.groups[0]} * launch.groups[1] * launch.groups[2];
-  // Eight chunks a thread even out groups of unequal length; a chunk costs under a microsecond to hand out.
+  // Eight chunks a thread even out groups of unequal length; a chunk costs under a microsecond to
+  // hand out.
   const uint64_t chunk = std::max<uint64_t>(1, groups / (uint64_t{pool_->threads()} * 8));
   try {
     pool_->parallel_for(groups, chunk, [&](uint64_t first, uint64_t last) {
-      launch.program->interpreter().run_groups(launch.groups, first, last, launch.buffers, launch.params);
+      launch.program->interpreter().run_groups(launch.groups, first, last, launch.buffers,
+                                               launch.params);
     });
   } catch (const Error&) {
     throw;  // names the kernel already
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::kDriver, fmt::format("cpu:0: kernel {} failed: {}", launch.program->kernel_name(), error.what()));
+    throw Error(ErrorCode::kDriver, fmt::format("cpu:0: kernel {} failed: {}",
+                                                launch.program->kernel_name(), error.what()));
   }
 }
 
@@ -85,8 +99,9 @@ void Queue::run(const Copy& copy) {
     if (copy.bytes) std::memmove(copy.to, copy.from, copy.bytes);
     return;
   }
-  pool_->parallel_for(copy.bytes, kCopyChunk,
-                      [&](uint64_t first, uint64_t last) { std::memcpy(copy.to + first, copy.from + first, last - first); });
+  pool_->parallel_for(copy.bytes, kCopyChunk, [&](uint64_t first, uint64_t last) {
+    std::memcpy(copy.to + first, copy.from + first, last - first);
+  });
 }
 
 void Queue::wait() {
@@ -94,12 +109,15 @@ void Queue::wait() {
 }
 
 void Queue::begin_recording() {
-  if (recording_) throw Error(ErrorCode::kInvalidArgument, "cpu:0: a recording is already under way; end it first");
+  if (recording_)
+    throw Error(ErrorCode::kInvalidArgument,
+                "cpu:0: a recording is already under way; end it first");
   recording_ = std::make_unique<Recording>();
 }
 
 std::unique_ptr<RecordingDriver> Queue::end_recording() {
-  if (!recording_) throw Error(ErrorCode::kInvalidArgument, "cpu:0: no recording is under way; begin one first");
+  if (!recording_)
+    throw Error(ErrorCode::kInvalidArgument, "cpu:0: no recording is under way; begin one first");
   return std::move(recording_);
 }
 

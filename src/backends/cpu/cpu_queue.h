@@ -17,7 +17,8 @@ class Event final : public EventDriver {
   void wait() override {}
   bool done() override { return true; }
   double ms_since(EventDriver& earlier) override {
-    return std::chrono::duration<double, std::milli>(time_ - static_cast<Event&>(earlier).time_).count();
+    return std::chrono::duration<double, std::milli>(time_ - static_cast<Event&>(earlier).time_)
+        .count();
   }
 
  private:
@@ -48,7 +49,8 @@ class Queue final : public QueueDriver {
 
   void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override;
   void read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) override;
-  void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset, uint64_t bytes) override;
+  void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
+            uint64_t bytes) override;
   void launch(const LaunchCall& call) override;
   std::unique_ptr<EventDriver> record_event() override { return std::make_unique<Event>(); }
   void wait() override;
@@ -64,7 +66,8 @@ class Queue final : public QueueDriver {
   void forbid_while_recording(const char* what) const;
 
   std::shared_ptr<ThreadPool> pool_;
-  std::exception_ptr failure_;  // of the first launch that failed since the last wait; what follows it is not run
+  std::exception_ptr
+      failure_;  // of the first launch that failed since the last wait; what follows it is not run
   std::unique_ptr<Recording> recording_;
 };
 

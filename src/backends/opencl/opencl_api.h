@@ -23,6 +23,7 @@
 namespace prism::opencl {
 
 // Every function here is part of OpenCL 1.2, so a library without one of them is too old.
+// clang-format off
 #define PRISM_OPENCL_FUNCTIONS(X)                                                                  \
   X(clGetPlatformIDs)                                                                              \
   X(clGetPlatformInfo)                                                                             \
@@ -37,6 +38,7 @@ namespace prism::opencl {
                                   X(clEnqueueFillBuffer) X(clEnqueueCopyBuffer)                    \
                                       X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList)     \
                                           X(clGetExtensionFunctionAddressForPlatform)
+// clang-format on
 
 struct Api {
 #define PRISM_OPENCL_MEMBER(name) decltype(&::name) name = nullptr;

@@ -194,8 +194,8 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   info.capabilities = capabilities_of(query, language);
 
   facts.build_options = build_options(query, language);
-  // Its vectoriser loses a float negation whose result lives across a barrier (seen in 2026.22): lanes get the
-  // value of another subgroup.
+  // Its vectoriser loses a float negation whose result lives across a barrier (seen in 2026.22):
+  // lanes get the value of another subgroup.
   if (info.software && platform_name.find("Intel") != std::string::npos)
     facts.build_options += " -DPRISM_NEGATE_BY_COPYSIGN";
   facts.identity = fmt::format("{}|{}|{}|{}", device_text(api, device, CL_DEVICE_NAME), info.driver,
