@@ -5,8 +5,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "ir", "dsl", "lower", "print", "kernels", "runtime", "tensor", "ops", "grad", "nn", "llm", "search",
-          "cli", "server"]
+LAYERS = ["base", "ir", "dsl", "lower", "print", "kernels", "runtime", "cpu", "tensor", "ops", "grad", "nn", "llm",
+          "search", "cli", "server"]
 BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "kernels", "runtime"}
 # Headers that exist on one kind of system only: in src/base, or inside an #if on the system.
 SYSTEM_ONLY = re.compile(
