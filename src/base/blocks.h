@@ -223,4 +223,39 @@ inline float mxfp4_scale(uint8_t e8m0) {
   return std::bit_cast<float>(bits);
 }
 
+// Calls work with a null pointer of the struct of a type: with_block(type, []<class Block>(Block*)
+// { ... });
+template <class Work>
+decltype(auto) with_block(BlockType type, Work&& work) {
+  switch (type) {
+    case BlockType::q4_0:
+      return work(static_cast<BlockQ4_0*>(nullptr));
+    case BlockType::q4_1:
+      return work(static_cast<BlockQ4_1*>(nullptr));
+    case BlockType::q5_0:
+      return work(static_cast<BlockQ5_0*>(nullptr));
+    case BlockType::q5_1:
+      return work(static_cast<BlockQ5_1*>(nullptr));
+    case BlockType::q8_0:
+      return work(static_cast<BlockQ8_0*>(nullptr));
+    case BlockType::q2_k:
+      return work(static_cast<BlockQ2_K*>(nullptr));
+    case BlockType::q3_k:
+      return work(static_cast<BlockQ3_K*>(nullptr));
+    case BlockType::q4_k:
+      return work(static_cast<BlockQ4_K*>(nullptr));
+    case BlockType::q5_k:
+      return work(static_cast<BlockQ5_K*>(nullptr));
+    case BlockType::q6_k:
+      return work(static_cast<BlockQ6_K*>(nullptr));
+    case BlockType::iq4_nl:
+      return work(static_cast<BlockIQ4_NL*>(nullptr));
+    case BlockType::iq4_xs:
+      return work(static_cast<BlockIQ4_XS*>(nullptr));
+    case BlockType::mxfp4:
+      break;
+  }
+  return work(static_cast<BlockMXFP4*>(nullptr));
+}
+
 }  // namespace prism
