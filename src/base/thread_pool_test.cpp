@@ -63,6 +63,44 @@ TEST(ThreadPool, TheFirstExceptionComesOutAndStopsTheRest) {
   EXPECT_NO_THROW(pool.parallel_for(10, 1, [](uint64_t, uint64_t) {}));
 }
 
+TEST(ThreadPool, ABusyPoolStaysAwakeAndSleepsAfterwards) {
+  ThreadPool pool(2);
+  std::atomic<uint64_t> sum{0};
+  for (int round = 0; round < 5; ++round) {
+    {
+      ThreadPool::Busy busy(pool);
+      ThreadPool::Busy inner(pool);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      for (int i = 0; i < 200; ++i)
+        pool.parallel_for(2, 1, [&](uint64_t first, uint64_t last) { sum += last - first; });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    // Both threads must take part: each waits for the other, so the worker has to be awake or be
+    // woken.
+    std::atomic<int> arrived{0};
+    pool.parallel_for(2, 1, [&](uint64_t, uint64_t) {
+      ++arrived;
+      while (arrived < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(arrived, 2);
+  }
+  EXPECT_EQ(sum, 5u * 200u * 2u);
+}
+
+TEST(ThreadPool, ACallerSleepsUntilALongChunkIsDone) {
+  ThreadPool pool(2);
+  std::atomic<int> done{0}, arrived{0};
+  const auto caller = std::this_thread::get_id();
+  pool.parallel_for(2, 1, [&](uint64_t, uint64_t) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+    if (std::this_thread::get_id() != caller)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ++done;
+  });
+  EXPECT_EQ(done, 2);
+}
+
 TEST(ThreadPool, LoopsInsideLoopsAndSeveralCallers) {
   ThreadPool pool(3);
   std::atomic<uint64_t> sum{0};
