@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,6 +38,21 @@ class Buffer {
       memory_;  // a multiple of 4 bytes, since kernels may load whole words
   std::shared_ptr<DeviceState> device_;
   uint64_t bytes_ = 0;  // as asked for
+};
+
+// Where a part of a buffer may begin: a multiple of the strictest alignment met (NVIDIA's OpenCL;
+// Vulkan and WebGPU promise to ask for no more than 256).
+inline constexpr uint64_t kRangeAlignment = 512;
+
+// A part of a buffer for a launch: offset is a multiple of kRangeAlignment; bytes 0 means up to the
+// end.
+struct BufferRange {
+  Buffer buffer;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  BufferRange(Buffer whole) : buffer(std::move(whole)) {}
+  BufferRange(Buffer of, uint64_t from, uint64_t length = 0)
+      : buffer(std::move(of)), offset(from), bytes(length) {}
 };
 
 // A kernel ready for one device. Variants for large grids and buffers are compiled when a launch
@@ -102,10 +118,13 @@ class Queue {
   void copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset = 0,
             uint64_t from_offset = 0);
   // Buffers in the order of the kernel's arguments, then its parameters. Checks count and types. A
-  // grid with no groups does nothing.
+  // grid with no groups does nothing. Parts of one buffer may be passed several times where none
+  // that is written overlaps another.
+  void launch(const Program& program, std::array<uint32_t, 3> groups,
+              std::span<const BufferRange> buffers, std::span<const ParamValue> params = {});
   void launch(const Program& program, std::array<uint32_t, 3> groups,
               std::span<const Buffer> buffers, std::span<const ParamValue> params = {});
-  void launch(const Program& program, uint32_t groups, std::initializer_list<Buffer> buffers,
+  void launch(const Program& program, uint32_t groups, std::initializer_list<BufferRange> buffers,
               std::initializer_list<ParamValue> params = {});
   Event record_event();
   void wait();

@@ -22,6 +22,23 @@ void check_range(const char* doing, uint64_t offset, uint64_t bytes, uint64_t si
   }
 }
 
+// The bytes a kernel sees of a range: whole words, since kernels may load them.
+uint64_t range_bytes(const BufferRange& range, const std::string& kernel, const std::string& name) {
+  const uint64_t size = range.buffer.bytes(), whole = range.buffer.driver().bytes();
+  if (range.offset % kRangeAlignment != 0) {
+    fail(
+        fmt::format("launch of {}, buffer \"{}\": a range at byte {}; ranges begin at multiples of "
+                    "{} bytes",
+                    kernel, name, range.offset, kRangeAlignment));
+  }
+  if (range.offset > size || range.bytes > size - range.offset) {
+    fail(fmt::format("launch of {}, buffer \"{}\": bytes {} to {} of a buffer of {} bytes", kernel,
+                     name, range.offset, range.offset + range.bytes, size));
+  }
+  if (range.bytes == 0) return whole - range.offset;
+  return std::min((range.bytes + 3) / 4 * 4, whole - range.offset);
+}
+
 void check_params(const ir::Kernel& kernel, std::span<const ParamValue> params) {
   if (params.size() != kernel.params.size()) {
     fail(fmt::format("launch of {}: {} parameters given, the kernel takes {}", kernel.name,
@@ -150,7 +167,7 @@ void Queue::copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t 
 }
 
 void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
-                   std::span<const Buffer> buffers, std::span<const ParamValue> params) {
+                   std::span<const BufferRange> buffers, std::span<const ParamValue> params) {
   const ir::Kernel& kernel = program.kernel();
   const auto device = state_->device.lock();
   if (program.device_ != device) {
@@ -169,19 +186,25 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
   State::Step step;
   std::vector<uint64_t> sizes;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].device_ != device) {  // the name is put together only for the message
-      mine(buffers[i], fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str());
+    const BufferRange& range = buffers[i];
+    if (range.buffer.device_ != device) {  // the name is put together only for the message
+      mine(range.buffer,
+           fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str());
     }
+    sizes.push_back(range_bytes(range, kernel.name, name_of(i)));
     for (size_t j = 0; j < i; ++j) {
-      if (buffers[i].memory_ != buffers[j].memory_ || (!writes(i) && !writes(j))) continue;
+      if (range.buffer.memory_ != buffers[j].buffer.memory_ || (!writes(i) && !writes(j))) continue;
+      if (range.offset >= buffers[j].offset + sizes[j] ||
+          buffers[j].offset >= range.offset + sizes[i])
+        continue;
       fail(
           fmt::format("launch of {}: one buffer passed as \"{}\" and as \"{}\", of which at least "
                       "one is written; "
-                      "declare one inout() instead, or copy the buffer",
+                      "declare one inout() instead, copy the buffer, or pass ranges of it that do "
+                      "not overlap",
                       kernel.name, name_of(j), name_of(i)));
     }
-    sizes.push_back(buffers[i].memory_->bytes());
-    step.uses.push_back(buffers[i].memory_);
+    step.uses.push_back(range.buffer.memory_);
   }
   check_params(kernel, params);
   if (std::ranges::count(groups, 0u)) return;
@@ -198,7 +221,7 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
     for (uint32_t p = 0; p < pieces; ++p) {
       const uint64_t offset = p * piece;
       const uint64_t bytes = p + 1 < pieces ? piece : sizes[i] - offset;
-      step.bindings.push_back({buffers[i].memory_.get(), offset, bytes});
+      step.bindings.push_back({buffers[i].buffer.memory_.get(), buffers[i].offset + offset, bytes});
     }
   }
   for (const ParamValue& param : params) step.params.push_back(param.bits);
@@ -210,7 +233,14 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
   state_->run(step);
 }
 
-void Queue::launch(const Program& program, uint32_t groups, std::initializer_list<Buffer> buffers,
+void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
+                   std::span<const Buffer> buffers, std::span<const ParamValue> params) {
+  const std::vector<BufferRange> whole(buffers.begin(), buffers.end());
+  launch(program, groups, std::span(whole), params);
+}
+
+void Queue::launch(const Program& program, uint32_t groups,
+                   std::initializer_list<BufferRange> buffers,
                    std::initializer_list<ParamValue> params) {
   launch(program, {groups, 1, 1}, std::span(buffers.begin(), buffers.size()),
          std::span(params.begin(), params.size()));

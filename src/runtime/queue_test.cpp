@@ -71,6 +71,59 @@ TEST_F(QueueTest, LaunchPassesBuffersAndParameters) {
   EXPECT_FALSE(seen.folded);
 }
 
+TEST_F(QueueTest, LaunchPassesRangesOfBuffers) {
+  const Program program = device.compile(add_kernel());
+  const Buffer arena = device.allocate(4099);
+  device.queue().launch(program, 1,
+                        {{arena, 512, 64}, {arena, 512, 100}, {arena, 3 * kRangeAlignment}}, {16u});
+  ASSERT_EQ(driver->log.launches.size(), 1u);
+  const auto& seen = driver->log.launches[0].bindings;
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0].offset, 512u);
+  EXPECT_EQ(seen[0].bytes, 64u);
+  EXPECT_EQ(seen[2].offset, 3 * kRangeAlignment);
+  EXPECT_EQ(seen[2].bytes, 4100 - 3 * kRangeAlignment) << "to the end, in whole words";
+
+  Queue& queue = device.queue();
+  expect_message(
+      [&] {
+        queue.launch(program, 1, {arena, arena, {arena, 512}}, {1u});
+      },
+      "one buffer passed as \"a\" and as \"y\"");
+  expect_message(
+      [&] {
+        queue.launch(program, 1, {{arena, 0, 513}, {arena, 2048}, {arena, 512, 64}}, {1u});
+      },
+      "that do not overlap");
+  expect_message(
+      [&] {
+        queue.launch(program, 1, {arena, arena, {arena, 4}}, {1u});
+      },
+      "buffer \"y\": a range at byte 4; ranges begin at multiples of");
+  expect_message(
+      [&] {
+        queue.launch(program, 1, {arena, {arena, 4096, 4}, arena}, {1u});
+      },
+      "buffer \"b\": bytes 4096 to 4100 of a buffer of 4099");
+  EXPECT_EQ(driver->log.launches.size(), 1u);
+}
+
+TEST_F(QueueTest, SplitsARangeWhereTheRangeBegins) {
+  driver->edit().capabilities.max_binding_bytes = 1024;
+  const Device splitting(driver, "test");
+  splitting.use_capabilities(driver->info().capabilities);
+  const Program program = splitting.compile(add_kernel());
+  const Buffer arena = splitting.allocate(8192);
+  splitting.queue().launch(program, 1, {{arena, 512, 64}, {arena, 1024, 1536}, {arena, 4096, 64}},
+                           {16u});
+  const auto& seen = driver->log.launches.back().bindings;
+  ASSERT_EQ(seen.size(), 4u) << "the second in two pieces";
+  EXPECT_EQ(seen[1].offset, 1024u);
+  EXPECT_EQ(seen[1].bytes, 1024u);
+  EXPECT_EQ(seen[2].offset, 2048u);
+  EXPECT_EQ(seen[2].bytes, 512u);
+}
+
 TEST_F(QueueTest, LaunchNamesWhatIsWrong) {
   const Program program = device.compile(add_kernel());
   const Buffer a = device.allocate(64), b = device.allocate(64), y = device.allocate(64);

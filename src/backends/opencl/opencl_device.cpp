@@ -76,7 +76,9 @@ void Memory::check_range(const char* doing, uint64_t offset, uint64_t bytes) con
 
 cl_mem Memory::at(uint64_t offset, uint64_t bytes) {
   check_range("binding", offset, bytes);
-  if (offset == 0 || bytes == 0) return buffer_.get();
+  // A part at the start is a part too: a kernel may be given another one of the same buffer, and a
+  // buffer beside a part of itself is undefined where either is written.
+  if (bytes == 0 || (offset == 0 && bytes >= bytes_)) return buffer_.get();
   const uint64_t alignment = context_->facts.offset_alignment;
   if (offset % alignment != 0)
     throw Error(
