@@ -1,0 +1,27 @@
+// What elementwise.cpp puts together: one function for each register type, in files of their own to
+// compile apart.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/scalar_op.h"
+
+namespace prism::cpu {
+
+// Each returns false if op has no meaning here. f32 in vector code: arithmetic and comparisons,
+// then functions computed in f32 and in f64 lanes.
+bool apply_f32(ScalarOp op, const float* a, const float* b, void* out, size_t n);
+bool apply_f32_functions(ScalarOp op, const float* a, const float* b, float* out, size_t n);
+bool apply_f64(ScalarOp op, const double* a, const double* b, void* out, size_t n);
+bool apply_i32(ScalarOp op, const int32_t* a, const int32_t* b, void* out, size_t n);
+bool apply_i64(ScalarOp op, const int64_t* a, const int64_t* b, void* out, size_t n);
+
+// Contiguous 16-bit floats, in vector code; bit for bit what base/dtype.h does, except that a
+// signalling NaN may come out quiet.
+void f32_from_f16(const uint16_t* from, float* to, size_t n);
+void f16_from_f32(const float* from, uint16_t* to, size_t n);
+void f32_from_bf16(const uint16_t* from, float* to, size_t n);
+void bf16_from_f32(const float* from, uint16_t* to, size_t n);
+
+}  // namespace prism::cpu
