@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "dsl/dsl.h"
 #include "kernels/kernels.h"
 #include "kernels/library.h"
 #include "runtime/capability_switches.h"
@@ -105,6 +106,67 @@ TEST_P(EveryDevice, ReplaysARecording) {
   queue.wait();
   EXPECT_EQ(device.download<uint32_t>(y), std::vector<uint32_t>(kernel.group_size, 205));
   EXPECT_EQ(device.download<uint32_t>(copy), std::vector<uint32_t>(kernel.group_size, 205));
+}
+
+// Against constants, since it is what compilers know that they get wrong; as scalars and as lanes.
+TEST_P(EveryDevice, OrdersWidenedIntegers) {
+  const Device device(GetParam(), "");
+  if (device.id() == "null:0") GTEST_SKIP() << "it computes nothing";
+  const std::vector<int64_t> constants = {0,
+                                          1,
+                                          128,
+                                          INT32_MAX,
+                                          INT32_MIN,
+                                          0x80000000,
+                                          0xffffffff,
+                                          0x100000000,
+                                          -1,
+                                          -0x80000001,
+                                          INT64_MIN,
+                                          INT64_MIN + 33,
+                                          -0x100000000,
+                                          INT64_MAX,
+                                          0x7fffffff00000080};
+  std::vector<int32_t> x = {
+      0, 1, -1, 2, 127, 128, INT32_MAX, INT32_MIN, INT32_MIN + 33, -5, 65536, INT32_MAX - 1};
+  const auto orders = [](auto a, auto b) {
+    return uint32_t{a == b} | uint32_t{a != b} << 1 | uint32_t{a < b} << 2 | uint32_t{a <= b} << 3 |
+           uint32_t{a > b} << 4 | uint32_t{a >= b} << 5;
+  };
+  for (const bool is_signed : {true, false})
+    for (const uint8_t lanes : {1, 4}) {
+      using namespace dsl;
+      const DType wide = is_signed ? i64 : u64;
+      const uint32_t columns = static_cast<uint32_t>(constants.size());
+      const Program program = device.compile(kernel("widened", 16, [&] {
+        auto from = in("x", is_signed ? i32 : u32);
+        auto y = out("y", u32);
+        const Value i = local_id();
+        if_(i < uint32_t(x.size()), [&] {
+          const Value a = splat(cast(wide, from[i]), lanes);
+          for (uint32_t c = 0; c < columns; ++c) {
+            const Value b = splat(constant_bits(wide, static_cast<uint64_t>(constants[c])), lanes);
+            Value word = constant(u32, 0);
+            uint32_t bit = 0;
+            for (const Value& truth : {a == b, a != b, a<b, a <= b, a> b, a >= b})
+              word = word | cast(u32, lanes == 1 ? truth : truth[2]) << bit++;
+            y[i * columns + c] = word;
+          }
+        });
+      }));
+      const Buffer y = device.upload(std::vector<uint32_t>(x.size() * columns, 0xcdcdcdcd));
+      device.queue().launch(program, 1, {device.upload(x), y});
+      const std::vector<uint32_t> found = device.download<uint32_t>(y);
+      for (size_t i = 0; i < x.size(); ++i)
+        for (size_t c = 0; c < columns; ++c) {
+          const uint32_t right =
+              is_signed ? orders(int64_t{x[i]}, constants[c])
+                        : orders(uint64_t{static_cast<uint32_t>(x[i])}, uint64_t(constants[c]));
+          EXPECT_EQ(found[i * columns + c], right)
+              << x[i] << " and " << constants[c] << (is_signed ? ", signed" : ", unsigned") << ", "
+              << int{lanes} << " lanes; bits: == != < <= > >=";
+        }
+    }
 }
 
 TEST_P(EveryDevice, TimesWhatItRuns) {

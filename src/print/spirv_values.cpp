@@ -223,6 +223,15 @@ Id Emitter::compare(Op op, ir::Type operands, Id a, Id b) {
   const Id type = type_id({DType::b1, operands.lanes});
   if (operands.element == DType::b1)
     return module_.emit(op == Op::eq ? Code::LogicalEqual : Code::LogicalNotEqual, type, {a, b});
+  // Mesa 22.3 gets signed order wrong between a widened i32 and an i64 it knows: 0 < 1 is false.
+  // With the sign bit flipped the order is that of unsigned numbers, which it gets right.
+  if (operands.element == DType::i64 && op != Op::eq && op != Op::ne) {
+    const ir::Type bits{DType::u64, operands.lanes};
+    const Id sign = splat(module_.constant(scalar_id(DType::u64), uint64_t{1} << 63, 64), bits);
+    a = module_.emit(Code::BitwiseXor, type_id(bits), {a, sign});
+    b = module_.emit(Code::BitwiseXor, type_id(bits), {b, sign});
+    operands = bits;
+  }
   for (const Row& row : kRows) {
     if (row.op != op) continue;
     const Code code = is_float(operands.element)        ? row.floating
