@@ -22,7 +22,10 @@ std::shared_ptr<DeviceState> present(const std::shared_ptr<DeviceState>& state, 
 }  // namespace
 
 DeviceState::DeviceState(std::shared_ptr<DeviceDriver> the_driver)
-    : driver(std::move(the_driver)), info(driver->info()) {}
+    : locked(std::make_shared<LockedDriver>(std::move(the_driver))),
+      mutex(locked->mutex),
+      driver(locked->driver),
+      info(driver->info()) {}
 
 std::shared_ptr<DeviceState> DeviceState::of(const std::shared_ptr<DeviceDriver>& driver) {
   // Never destroyed: handles in static objects of a user may come later than ours.
@@ -75,7 +78,7 @@ Buffer Device::allocate(uint64_t bytes) const {
   }
   Buffer buffer;
   buffer.memory_ =
-      std::shared_ptr<MemoryDriver>(memory.release(), LockedDelete<MemoryDriver>{state});
+      std::shared_ptr<MemoryDriver>(memory.release(), LockedDelete<MemoryDriver>{state->locked});
   buffer.device_ = state;
   buffer.bytes_ = bytes;
   return buffer;

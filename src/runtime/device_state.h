@@ -24,9 +24,19 @@ struct CompiledVariant {
   std::unique_ptr<ProgramDriver> program;
 };
 
+// A driver and the lock of every call into it. What a driver makes holds this much and not the
+// device's state: queued work keeps the memory it uses, and the state keeps the default queue.
+struct LockedDriver {
+  explicit LockedDriver(std::shared_ptr<DeviceDriver> the_driver) : driver(std::move(the_driver)) {}
+  // Recursive, because the work of a recording launches while it is held.
+  std::recursive_mutex mutex;
+  const std::shared_ptr<DeviceDriver> driver;
+};
+
 // A kernel and what has been compiled of it so far. Held by the device's cache and by Program
 // handles.
 struct CompiledKernel {
+  std::shared_ptr<LockedDriver> locked;  // destroyed after the programs
   ir::Kernel kernel;
   std::deque<CompiledVariant> variants;  // a deque: launches keep pointers into it
 };
@@ -40,10 +50,10 @@ struct DeviceState {
   const CompiledVariant& variant(CompiledKernel& compiled, const LaunchVariant& wanted);
   std::shared_ptr<Queue::State> make_queue_state(const std::shared_ptr<DeviceState>& self);
 
-  // Drivers need not be thread-safe: every call into one is made under this lock. Recursive,
-  // because the work of a recording launches while it is held.
-  std::recursive_mutex mutex;
-  std::shared_ptr<DeviceDriver> driver;  // destroyed after everything below
+  const std::shared_ptr<LockedDriver> locked;  // destroyed after everything below
+  // Drivers need not be thread-safe: every call into one is made under this lock.
+  std::recursive_mutex& mutex;
+  const std::shared_ptr<DeviceDriver>& driver;
   DeviceInfo info;
   std::unordered_map<std::string, std::shared_ptr<CompiledKernel>>
       compiled;  // by hash of the kernel's text
@@ -55,10 +65,10 @@ struct DeviceState {
 // what it used.
 template <class T>
 struct LockedDelete {
-  std::shared_ptr<DeviceState> device;
+  std::shared_ptr<LockedDriver> locked;
   std::vector<std::shared_ptr<const void>> uses = {};
   void operator()(T* object) const {
-    const std::scoped_lock lock(device->mutex);
+    const std::scoped_lock lock(locked->mutex);
     delete object;
   }
 };

@@ -37,6 +37,7 @@ struct FakeLog {
   int compiles = 0, copies = 0, recordings = 0, replays = 0, waits = 0;
   std::string fail_at_wait;  // thrown by the next wait
   std::function<void(const LaunchCall&)> on_launch;
+  std::function<void(const FakeLog&)> at_end;  // called as the device goes
   uint64_t used = 0;
 };
 
@@ -96,6 +97,9 @@ class FakeDevice final : public DeviceDriver {
     info_.driver = "fake 1.0";
     info_.total_bytes = total_bytes;
     info_.capabilities.dialect = "interpreter";
+  }
+  ~FakeDevice() override {
+    if (log.at_end) log.at_end(log);
   }
   const DeviceInfo& info() const override { return info_; }
   DeviceInfo& edit() { return info_; }

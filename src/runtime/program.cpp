@@ -26,6 +26,7 @@ Program Device::compile(const ir::Kernel& kernel) const {
   std::shared_ptr<CompiledKernel>& known = state_->compiled[hash_text(ir::to_text(kernel))];
   if (!known) {
     auto fresh = std::make_shared<CompiledKernel>();
+    fresh->locked = state_->locked;
     fresh->kernel = kernel;
     // The plain variant at once, so that what a device cannot do is an error here and not at the
     // first launch.

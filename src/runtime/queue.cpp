@@ -253,7 +253,7 @@ Event Queue::record_event() {
   Event event;
   event.device_ = device;
   event.driver_ = std::shared_ptr<EventDriver>(state_->driver->record_event().release(),
-                                               LockedDelete<EventDriver>{device});
+                                               LockedDelete<EventDriver>{device->locked});
   return event;
 }
 
@@ -306,7 +306,7 @@ Recording Queue::record(const std::function<void()>& work) {
   for (const State::Step& step : steps) uses.insert(step.uses.begin(), step.uses.end());
   recording.driver_ = std::shared_ptr<RecordingDriver>(
       state_->driver->end_recording().release(),
-      LockedDelete<RecordingDriver>{device, {uses.begin(), uses.end()}});
+      LockedDelete<RecordingDriver>{device->locked, {uses.begin(), uses.end()}});
   return recording;
 }
 

@@ -304,6 +304,30 @@ TEST_F(QueueTest, HandlesShareOneStateAndQueuesOutliveTheirDevice) {
   EXPECT_TRUE(weak.expired()) << "the default queue must not keep its device alive";
 }
 
+TEST_F(QueueTest, WorkNobodyWaitedForKeepsNoDeviceAlive) {
+  std::weak_ptr<FakeDevice> weak;
+  int waits = 0;
+  {
+    auto other = std::make_shared<FakeDevice>("fake:9");
+    weak = other;
+    const Device lone(other, "");
+    const Program program = lone.compile(add_kernel());
+    const Buffer a = lone.upload(std::vector<float>(16)), y = lone.allocate(64);
+    lone.queue().launch(program, 1, {a, a, y}, {1u});
+    const Recording recording = lone.queue().record([&] {
+      lone.queue().launch(program, 1, {a, a, y}, {1u});
+    });
+    lone.queue().replay(recording);
+    waits = other->log.waits;
+    EXPECT_EQ(waits, 0);
+    other->log.at_end = [&waits](const test::FakeLog& log) {
+      waits = log.used == 0 ? log.waits : -1;
+    };
+  }
+  EXPECT_TRUE(weak.expired()) << "the default queue's work keeps its device alive";
+  EXPECT_EQ(waits, 1) << "the queue waits for its work before its memory goes, and all of it goes";
+}
+
 TEST_F(QueueTest, ThreadsTakeTurns) {
   const Program program = device.compile(add_kernel());
   std::vector<std::thread> threads;
