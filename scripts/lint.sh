@@ -12,9 +12,7 @@ base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD)
 files=${LINT_FILES:-$(git diff --name-only --diff-filter=d "$base" -- '*.h' '*.cpp')}
 [ "$files" = all ] && files=$(git ls-files '*.h' '*.cpp')
 
-git ls-files '*.h' '*.cpp' | xargs -r clang-format --dry-run --Werror 2>&1 | grep -E 'error:' | cut -d: -f1 | sort | uniq -c |
-  sed 's/^ *\([0-9]*\) \(.*\)/\2: \1 places laid out otherwise; run `make format`/' | tee "$build/format.log"
-[ -s "$build/format.log" ] && status=1
+scripts/check_layout.sh || status=1
 scripts/check_includes.py || status=1
 scripts/check_vendor_names.py || status=1
 scripts/check_environment.py || status=1
