@@ -1,0 +1,38 @@
+// Activations rounded to 8-bit integers in shared memory: what block-quantised weights are
+// multiplied by.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "dsl/dsl.h"
+
+namespace prism::ops {
+
+// `rows` rows of `elements` columns of x. Every lane of the group takes part in fill, four elements
+// at a time; then a barrier, then any lane reads any unit.
+class ActivationTile {
+ public:
+  // unit: 16 or 32 elements that one lane reads together; sum_elements: of one sum, 16 or 32; 0
+  // where no sums are wanted.
+  ActivationTile(uint32_t rows, uint32_t elements, uint32_t unit, uint32_t sum_elements);
+
+  // Columns [start, min(start + elements, k)) of the rows; zeros for rows from `row_count` on.
+  // `row_start(i)` gives the index in x of row i. k is a multiple of 32. Holds no barrier but
+  // those of subgroup operations.
+  void fill(const dsl::In& x, uint32_t lanes, dsl::Value start, dsl::Value k, dsl::Value row_count,
+            const std::function<dsl::Value(dsl::Value)>& row_start) const;
+
+  std::vector<dsl::Value> quads(uint32_t row, dsl::Value unit) const;  // unit / 4 words
+  dsl::Value scale(uint32_t row, dsl::Value unit) const;               // f32
+  std::vector<dsl::Value> sums(uint32_t row, dsl::Value unit) const;   // scale * sum of the bytes
+
+  static uint64_t bytes(uint32_t rows, uint32_t elements, uint32_t sum_elements);
+
+ private:
+  uint32_t rows_, elements_, unit_, sum_elements_;
+  dsl::Array bytes_, scales_;
+  std::optional<dsl::Array> sums_;
+};
+
+}  // namespace prism::ops

@@ -1,0 +1,30 @@
+// Bias, gate and residual of one result.
+#include "ops/epilogue.h"
+
+#include <cmath>
+
+namespace prism::ops {
+
+using namespace dsl;
+
+Epilogue::Epilogue(Gate gate, bool bias, bool residual, DType y) : gate_(gate) {
+  if (bias) biases_.push_back(weights("bias", f32));
+  if (bias && gate != Gate::none) biases_.push_back(weights("bias_up", f32));
+  if (residual) residual_ = in("residual", y);
+}
+
+Value Epilogue::apply(const std::vector<Value>& sums, Value column, Value place) const {
+  std::vector<Value> values = sums;
+  for (size_t i = 0; i < biases_.size(); ++i) values[i] = values[i] + biases_[i][column];
+  Value result = values[0];
+  if (gate_ == Gate::silu) result = result / (exp(-result) + 1.0f) * values[1];
+  if (gate_ == Gate::gelu) {
+    const Value inner = (result + result * result * result * 0.044715f) *
+                        static_cast<float>(std::sqrt(2 / 3.14159265358979323846));
+    result = result * 0.5f * (tanh(inner) + 1.0f) * values[1];
+  }
+  if (residual_) result = result + (*residual_)[place];
+  return result;
+}
+
+}  // namespace prism::ops

@@ -1,0 +1,329 @@
+// Products of few rows with any weights: bound by reading the weights once.
+//
+// A subgroup takes a few weight rows (several subgroups share them where there are few rows), its
+// lanes the units of each row in turn. While a batch of units is used the next is under way, and
+// the first is asked for before the launch waits for its activations.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "ops/activation_tile.h"
+#include "ops/epilogue.h"
+#include "ops/product_kernels.h"
+#include "ops/weight_units.h"
+
+namespace prism::ops {
+
+using namespace dsl;
+
+namespace {
+
+constexpr uint32_t kWarp = 32;
+
+void check(const VectorProduct& p) {
+  const auto fail = [&](const std::string& what) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("vector_product of {} weights: {}", p.weight.name(), what));
+  };
+  if (p.x_rows < 1 || p.x_rows > 8) fail(fmt::format("{} rows of x; 1 to 8", p.x_rows));
+  if (p.experts && p.x_rows != 1) fail("experts take one row of x at a time");
+  if (p.subgroups % p.split != 0)
+    fail(fmt::format("{} subgroups do not share rows by {}", p.subgroups, p.split));
+  if (p.rows_each * p.x_rows > kWarp)
+    fail(fmt::format("{} results a subgroup; at most {}", p.rows_each * p.x_rows, kWarp));
+  const uint32_t batch = kWarp * p.split * p.units_ahead * WeightReader::unit_elements(p.weight);
+  if (p.weight.is_block() && p.k_tile % batch != 0)
+    fail(fmt::format("a tile of {} elements; a multiple of {}", p.k_tile, batch));
+}
+
+// The units of one batch: [unit of the batch][stream], raw words.
+using Batch = std::vector<std::vector<std::vector<Value>>>;
+
+struct Writer {
+  const VectorProduct& p;
+  std::vector<WeightReader> readers;  // gate and up, or one
+  std::vector<Value> rows;            // of the weights; each of all readers
+  Value units, lane_unit;             // in a row; the first of this lane
+
+  uint32_t streams() const { return static_cast<uint32_t>(readers.size() * rows.size()); }
+  uint32_t step() const { return kWarp * p.split; }  // units from one of a lane to its next
+
+  Batch load(Value batch) const {
+    Batch result;
+    for (uint32_t j = 0; j < p.units_ahead; ++j) {
+      const Value unit = unit_of(batch, j);
+      result.emplace_back();
+      for (const WeightReader& reader : readers)
+        for (const Value& row : rows) result.back().push_back(reader.load(unit < units, row, unit));
+    }
+    return result;
+  }
+  Value unit_of(Value batch, uint32_t j) const {
+    return batch * (p.units_ahead * step()) + (lane_unit + j * step());
+  }
+};
+
+// Keeps a batch in variables, so that it lives from one turn of the loop to the next.
+class Held {
+ public:
+  explicit Held(const Batch& first) {
+    for (const auto& unit : first)
+      for (const auto& stream : unit)
+        for (const Value& word : stream) vars_.emplace_back(word, "held");
+    shape_ = first;
+  }
+  Batch read() const {
+    Batch result = shape_;
+    size_t at = 0;
+    for (auto& unit : result)
+      for (auto& stream : unit)
+        for (Value& word : stream) word = vars_[at++];
+    return result;
+  }
+  void set(const Batch& batch) {
+    size_t at = 0;
+    for (const auto& unit : batch)
+      for (const auto& stream : unit)
+        for (const Value& word : stream) vars_[at++] = word;
+  }
+
+ private:
+  std::vector<Var> vars_;
+  Batch shape_;
+};
+
+// sums[stream * x_rows + i] += a unit of block weights by the tile.
+void use_block(const Writer& w, const ActivationTile& tile, const Batch& batch, Value number,
+               Value tile_unit, std::vector<Var>& sums) {
+  for (uint32_t j = 0; j < w.p.units_ahead; ++j) {
+    const Value unit = w.unit_of(number, j);
+    // Beyond the last unit the weights are zeros, and any x will do.
+    const Value place = min(unit, w.units - 1u) - tile_unit;
+    std::vector<BlockUnit> weights;
+    for (uint32_t s = 0; s < w.streams(); ++s)
+      weights.push_back(w.readers[s / w.rows.size()].decode_block(batch[j][s], unit));
+    for (uint32_t i = 0; i < w.p.x_rows; ++i) {
+      const std::vector<Value> x = tile.quads(i, place);
+      const Value x_scale = tile.scale(i, place);
+      std::vector<Value> x_sums;
+      if (WeightReader::has_minus(w.p.weight)) x_sums = tile.sums(i, place);
+      for (uint32_t s = 0; s < w.streams(); ++s) {
+        const BlockUnit& unit_weights = weights[s];
+        Var& sum = sums[s * w.p.x_rows + i];
+        const size_t each = x.size() / unit_weights.parts.size();
+        for (size_t part = 0; part < unit_weights.parts.size(); ++part) {
+          Value dot = constant(i32, 0);
+          for (size_t q = part * each; q < (part + 1) * each; ++q)
+            dot = dot4_i8(unit_weights.quads[q], x[q], dot);
+          const auto& [scale, minus] = unit_weights.parts[part];
+          sum = fma(scale * x_scale, cast(f32, dot), sum);
+          if (minus) sum = fma(-*minus, x_sums[part], sum);
+        }
+      }
+    }
+  }
+}
+
+// The same for plain weights, with x from the cache.
+void use_plain(const Writer& w, const In& x, const Batch& batch, Value number, Value k,
+               const std::vector<Value>& x_starts, std::vector<Var>& sums) {
+  const uint32_t elements = WeightReader::unit_elements(w.p.weight);
+  for (uint32_t j = 0; j < w.p.units_ahead; ++j) {
+    const Value unit = w.unit_of(number, j), column = unit * elements;
+    std::vector<std::vector<Value>> weights;
+    for (uint32_t s = 0; s < w.streams(); ++s)
+      weights.push_back(w.readers[s / w.rows.size()].decode_plain(batch[j][s]));
+    for (uint32_t i = 0; i < w.p.x_rows; ++i) {
+      std::vector<Value> values;
+      for (uint32_t e = 0; e < elements; e += 4) {
+        if (w.p.aligned) {
+          const Value four = x.load_if(unit < w.units, x_starts[i] + column + e, 4);
+          for (uint32_t c = 0; c < 4; ++c) values.push_back(four[c]);
+        } else {
+          for (uint32_t c = e; c < e + 4; ++c)
+            values.push_back(x.load_if(column + c < k, x_starts[i] + column + c));
+        }
+      }
+      for (uint32_t s = 0; s < w.streams(); ++s) {
+        Var& sum = sums[s * w.p.x_rows + i];
+        for (uint32_t e = 0; e < elements; ++e) sum = fma(weights[s][e], values[e], sum);
+      }
+    }
+  }
+}
+
+std::string name_of(const VectorProduct& p) {
+  std::string name = fmt::format("vector_product_{}_{}_{}_x{}", p.weight.name(), dtype_name(p.x),
+                                 dtype_name(p.y), p.x_rows);
+  if (p.gate != Gate::none) name += p.gate == Gate::silu ? "_silu" : "_gelu";
+  if (p.bias) name += "_bias";
+  if (p.residual) name += "_residual";
+  if (p.experts) name += "_experts";
+  if (!p.aligned) name += "_unaligned";
+  return name + fmt::format("_{}s{}r{}u{}", p.subgroups, p.split, p.rows_each, p.units_ahead);
+}
+
+// The sums of all lanes that share the rows, in every lane of the first subgroup that has them.
+std::vector<Value> combine(const VectorProduct& p, const std::vector<Var>& sums) {
+  std::vector<Value> totals;
+  for (const Var& sum : sums) totals.push_back(subgroup_sum(sum));
+  if (p.split == 1) return totals;
+  const auto count = static_cast<uint32_t>(totals.size());
+  const Array parts = shared(f32, uint64_t(p.subgroups) * count, "parts");
+  if_(subgroup_lane() == 0u, [&] {
+    for (uint32_t j = 0; j < count; ++j) parts[subgroup_id() * count + j] = totals[j];
+  });
+  barrier();
+  for (uint32_t j = 0; j < count; ++j) {
+    Value total = constant(f32, 0.0);
+    for (uint32_t s = 0; s < p.split; ++s)
+      total = total + parts.load((subgroup_id() / p.split * p.split + s) * count + j);
+    totals[j] = total;
+  }
+  return totals;
+}
+
+}  // namespace
+
+ir::Kernel vector_product(const VectorProduct& p) {
+  check(p);
+  return kernel(name_of(p), p.subgroups * kWarp, [&] {
+    require_subgroup_size(kWarp);
+    const bool block = p.weight.is_block(), gated = p.gate != Gate::none;
+    const DType stored = block ? u32 : p.weight.plain();
+    std::vector<In> matrices = {weights("w", stored)};
+    if (gated) matrices.push_back(weights("w_up", stored));
+    const In x = in("x", p.x);
+    std::optional<In> ids;
+    if (p.experts) ids = in("ids", u32);
+    Epilogue epilogue(p.gate, p.bias, p.residual, p.y);
+    const Array y = out("y", p.y);
+    const Value n = param("n", u32), k = param("k", u32);
+    const Value row_count = param(p.experts ? "x_share" : "rows", u32);
+    const Value x_stride = param("x_stride", u32), y_stride = param("y_stride", u32);
+    const WeightParams layout(p.weight);
+
+    if (p.experts) wait_previous();
+    const uint32_t elements = WeightReader::unit_elements(p.weight);
+    const uint32_t sets = p.subgroups / p.split;  // of subgroups that share rows
+    const Value first_row = (group_id() * sets + subgroup_id() / p.split) * p.rows_each;
+    Value base = constant(u32, 0);
+    if (p.experts) base = ids->load(group_id(1)) * n;
+    Writer w{p,
+             {},
+             {},
+             block ? k / elements : (k + (elements - 1)) / elements,
+             subgroup_id() % p.split * kWarp + subgroup_lane()};
+    for (const In& matrix : matrices)
+      w.readers.emplace_back(p.weight, matrix, layout, k, p.aligned);
+    for (uint32_t r = 0; r < p.rows_each; ++r) w.rows.push_back(base + min(first_row + r, n - 1u));
+
+    Held held(w.load(constant(u32, 0)));
+    launch_next();
+    if (!p.experts) wait_previous();
+
+    std::vector<Var> sums;
+    for (uint32_t i = 0; i < w.streams() * p.x_rows; ++i) sums.emplace_back(f32, 0.0f, "sum");
+    const uint32_t batch_elements = w.step() * p.units_ahead * elements;
+    const auto x_start = [&](Value i) {
+      if (p.experts) return group_id(1) / row_count * x_stride;
+      return min(i, row_count - 1u) * x_stride;
+    };
+    if (block) {
+      const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
+      const ActivationTile tile(
+          p.x_rows, p.k_tile, elements,
+          WeightReader::has_minus(p.weight) ? std::min(part_elements, 32u) : 0);
+      const uint32_t batches = p.k_tile / batch_elements;
+      for_(0u, k, p.k_tile, [&](Value start) {
+        tile.fill(x, p.subgroups * kWarp, start, k, p.experts ? constant(u32, 1) : row_count,
+                  x_start);
+        barrier();
+        const Value first = start / batch_elements;
+        const Value last = min((k + (batch_elements - 1)) / batch_elements, first + batches);
+        for_(first, last, 1u, [&](Value number) {
+          const Batch next = w.load(number + 1u);
+          use_block(w, tile, held.read(), number, start / elements, sums);
+          held.set(next);
+        });
+        barrier();
+      });
+    } else {
+      std::vector<Value> starts;
+      for (uint32_t i = 0; i < p.x_rows; ++i) starts.push_back(x_start(constant(u32, i)));
+      for_((k + (batch_elements - 1)) / batch_elements, [&](Value number) {
+        const Batch next = w.load(number + 1u);
+        use_plain(w, x, held.read(), number, k, starts, sums);
+        held.set(next);
+      });
+    }
+
+    // Each of the first lanes finishes one result.
+    const std::vector<Value> totals = combine(p, sums);
+    const uint32_t results = p.rows_each * p.x_rows;
+    const Value lane = subgroup_lane();
+    std::vector<Value> chosen;
+    for (size_t m = 0; m < matrices.size(); ++m) {
+      Value value = totals[m * results];
+      for (uint32_t j = 1; j < results; ++j)
+        value = select(lane == j, totals[m * results + j], value);
+      chosen.push_back(value);
+    }
+    // sums lie [stream][i], so result j is row j / x_rows of the weights and row j % x_rows of x.
+    const Value r = first_row + lane / p.x_rows, i = lane % p.x_rows;
+    const Value mine = lane < results && r < n && subgroup_id() % p.split == 0u;
+    const Value place = p.experts ? group_id(1) * y_stride + r : i * y_stride + r;
+    if_(p.experts ? mine : mine && i < row_count,
+        [&] { y[place] = epilogue.apply(chosen, r, place); });
+  });
+}
+
+ProductLaunch vector_product_launch(const VectorProduct& p, uint32_t n, uint32_t k, uint32_t rows,
+                                    uint32_t x_stride, uint32_t y_stride) {
+  const uint32_t each = p.subgroups / p.split * p.rows_each;
+  ProductLaunch launch;
+  launch.groups = {rows == 0 ? 0 : (n + each - 1) / each, 1, 1};
+  launch.params = {n, k, rows, x_stride, y_stride};
+  const auto layout = WeightParams::for_launch(p.weight, k);
+  launch.params.insert(launch.params.end(), layout.begin(), layout.end());
+  return launch;
+}
+
+ProductLaunch expert_vector_launch(const VectorProduct& p, uint32_t n, uint32_t k, uint32_t slots,
+                                   uint32_t x_share) {
+  ProductLaunch launch = vector_product_launch(p, n, k, x_share, k, n);
+  launch.groups[1] = slots;
+  return launch;
+}
+
+VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
+                                 const ir::Capabilities& device, uint32_t compute_units) {
+  const uint32_t elements = WeightReader::unit_elements(p.weight);
+  const uint32_t per_lane = std::max(1u, k / elements / kWarp);
+  const uint32_t streams = p.gate == Gate::none ? 1 : 2;
+  if (!p.weight.is_block()) p.aligned = p.aligned && k % elements == 0;
+  p.subgroups = std::min(8u, std::max(1u, device.max_group_size / kWarp));
+  // Two rows share each read of x; with several rows of x four do.
+  p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;
+  p.units_ahead = 2;
+  // Enough subgroups that every unit of the device has sixteen, else fewer rows or shared rows.
+  const uint64_t wanted = uint64_t(std::max(1u, compute_units)) * 16;
+  while (p.rows_each > 1 && n / p.rows_each < wanted) p.rows_each /= 2;
+  p.split = 1;
+  while (p.split < p.subgroups && uint64_t(n) / p.rows_each * p.split < wanted / 2 &&
+         per_lane >= p.split * 2 * p.units_ahead)
+    p.split *= 2;
+  if (!p.weight.is_block()) return p;
+  const uint32_t batch = kWarp * p.split * p.units_ahead * elements;
+  const uint32_t sums =
+      WeightReader::has_minus(p.weight) ? elements / WeightReader::parts_of_unit(p.weight) : 0;
+  // All of x where a third of the shared memory (less what subgroups may need) holds it.
+  const uint64_t room = std::min<uint64_t>(device.shared_bytes - 2048, 64u << 10);
+  p.k_tile = batch;
+  while (p.k_tile < k && ActivationTile::bytes(p.x_rows, p.k_tile * 2, sums) <= room) p.k_tile *= 2;
+  return p;
+}
+
+}  // namespace prism::ops
