@@ -22,7 +22,7 @@ std::array<uint32_t, 4> iq4_words() {
 // Byte s of the eight bytes of low and high, for each of the four 4-bit selectors of the low half
 // of a word; only three bits of a selector count.
 Value choose_bytes(Value low, Value high, Value selectors) {
-  return raw("cuda", "{r} = __byte_perm({0}, {1}, {2})", {low, high, selectors}, Type{u32, 1}, [&] {
+  return raw("cuda", "{r} = __byte_perm({0}, {1}, {2});", {low, high, selectors}, Type{u32, 1}, [&] {
     Value result = constant(u32, 0);
     for (uint32_t i = 0; i < 4; ++i) {
       const Value selector = selectors >> (4 * i);

@@ -1,0 +1,254 @@
+// The products for GPUs on one device: time, bytes a second against what the device reads at best
+// in the same run, operations a second.
+//
+// usage: gpu_products_bench [--device D] [--json] [--tune] [--quick] [--only WORD]
+// --tune: try every cut of the products of few rows, and mark the one that is chosen by default;
+// --only: lines whose name has the word. Weights rotate over copies of more than a gigabyte, so
+// that no cache holds them; launches are recorded and replayed.
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/planes.h"
+#include "dsl/dsl.h"
+#include "kernels/case_tools.h"
+#include "ops/product_kernels.h"
+#include "runtime/case_run.h"
+#include "runtime/device.h"
+
+namespace prism::bench {
+namespace {
+
+struct Options {
+  std::string device = "auto", only;
+  bool json = false, tune = false, quick = false;
+};
+
+struct Line {
+  std::string what, note;
+  double seconds = 0, bytes = 0, operations = 0;
+};
+
+// Reads everything once, 64 bytes a lane and turn; the sum keeps the compiler honest.
+ir::Kernel read_all() {
+  using namespace dsl;
+  return kernel("read_all", 256, [] {
+    const In x = weights("x", u32);
+    const Array y = out("y", u32);
+    const Value count = param("count", u32);  // words of 16 bytes
+    Value sum = constant(u32, 0);
+    for (uint32_t i = 0; i < 4; ++i) {
+      const Value at = group_id() * 1024u + (i * 256) + local_id();
+      const Value four = x.load_words_if(at < count, at * 4u, 4, 4);
+      for (uint32_t j = 0; j < 4; ++j) sum = sum ^ four[j];
+    }
+    wait_previous();
+    if_(sum == 0x12345678u, [&] { y[0] = sum; });
+  });
+}
+
+class Bench {
+ public:
+  Bench(const Device& device, const Options& options) : device_(device), options_(options) {
+    const DeviceInfo& info = device.info();
+    host_ = info.software || info.is_cpu;
+    const uint64_t megabytes = host_ || options.quick ? 64 : 1280;
+    // Bytes whose halves are finite as f16 and bf16: infinities and NaN are no weights.
+    std::vector<uint16_t> halves(megabytes << 19);
+    uint64_t state = 1;
+    for (size_t i = 0; i < halves.size(); i += 4) {
+      state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's
+      for (size_t j = 0; j < 4; ++j)
+        halves[i + j] = static_cast<uint16_t>(state >> (16 * j)) & 0xBBFF;
+    }
+    pool_ = device.upload(halves);
+    x_ = device.upload(std::vector<uint16_t>(halves.begin(), halves.begin() + (8 << 20)));
+    y_ = device.allocate(256 << 20 >> (host_ ? 4 : 0));
+  }
+
+  double read_rate() {
+    const Program program = device_.compile(read_all());
+    const auto count = static_cast<uint32_t>(pool_.bytes() / 16);
+    Queue& queue = device_.queue();
+    const double seconds = seconds_each(
+        queue,
+        [&] {
+          queue.launch(program, (count + 1023) / 1024, {pool_, y_}, {count});
+        },
+        0.1);
+    read_ = static_cast<double>(pool_.bytes()) / seconds;
+    return read_;
+  }
+
+  // Seconds of one launch whose first `rotating` buffers are weights of so many bytes, the others
+  // as given.
+  double time(const Program& program, const ops::ProductLaunch& launch, uint32_t rotating,
+              uint64_t weight_bytes, const std::vector<Buffer>& others) {
+    const uint64_t stride =
+        (weight_bytes + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
+    const uint64_t places = pool_.bytes() / stride;
+    if (places == 0) return 0;
+    const uint32_t launches = host_ ? 2 : 100;
+    Queue& queue = device_.queue();
+    std::vector<ParamValue> params(launch.params.begin(), launch.params.end());
+    uint64_t at = 0;
+    const Recording recording = queue.record([&] {
+      for (uint32_t i = 0; i < launches; ++i) {
+        std::vector<BufferRange> buffers;
+        for (uint32_t r = 0; r < rotating; ++r)
+          buffers.emplace_back(pool_, at++ % places * stride, weight_bytes);
+        buffers.insert(buffers.end(), others.begin(), others.end());
+        queue.launch(program, launch.groups, buffers, params);
+      }
+    });
+    return seconds_each(
+               queue, [&] { queue.replay(recording); }, host_ ? 0.001 : 0.05) /
+           launches;
+  }
+
+  void few_rows(ElementType type, uint32_t n, uint32_t k, uint32_t rows, ops::Gate gate) {
+    ops::VectorProduct p;
+    p.weight = type;
+    p.x_rows = rows;
+    p.gate = gate;
+    const uint32_t units = std::max(1u, device_.info().compute_units);
+    const ops::VectorProduct chosen =
+        ops::vector_product_for(p, n, k, device_.info().capabilities, units);
+    std::vector<ops::VectorProduct> cuts = {chosen};
+    if (options_.tune && rows == 1) {
+      for (const uint32_t subgroups : {4u, 8u, 16u})
+        for (const uint32_t each : {1u, 2u, 4u})
+          for (const uint32_t ahead : {1u, 2u, 4u}) {
+            ops::VectorProduct cut = chosen;
+            cut.subgroups = subgroups;
+            cut.rows_each = each;
+            cut.units_ahead = ahead;
+            cut.split = 1;
+            cut.k_tile = std::max(chosen.k_tile, 1024 * ahead);
+            cuts.push_back(cut);
+          }
+    }
+    const uint64_t bytes = type.is_block() ? plane_layout(type.block(), n, k).bytes()
+                                           : uint64_t(n) * k * type.block_bytes();
+    const uint32_t matrices = gate == ops::Gate::none ? 1 : 2;
+    for (size_t i = 0; i < cuts.size(); ++i) {
+      const ops::VectorProduct& cut = cuts[i];
+      std::vector<Buffer> others = {x_, y_};
+      Line line;
+      line.what = fmt::format("{}{} {}x{}, {} row{}", type.name(),
+                              gate == ops::Gate::none ? "" : " gate and up", k, n, rows,
+                              rows == 1 ? "" : "s");
+      line.note = fmt::format("{} subgroups, split {}, {} rows each, {} ahead{}", cut.subgroups,
+                              cut.split, cut.rows_each, cut.units_ahead, i == 0 ? "" : " (tried)");
+      if (!wanted(line)) continue;
+      const auto launch = ops::vector_product_launch(cut, n, k, rows, k, n);
+      line.seconds =
+          time(device_.compile(ops::vector_product(cut)), launch, matrices, bytes, others);
+      line.bytes = static_cast<double>(bytes) * matrices;
+      line.operations = 2.0 * n * k * rows * matrices;
+      add(line);
+    }
+  }
+
+  bool wanted(const Line& line) const {
+    return options_.only.empty() || line.what.find(options_.only) != std::string::npos;
+  }
+  void add(const Line& line) {
+    lines_.push_back(line);
+    if (options_.json || line.seconds <= 0) return;
+    std::cout << fmt::format("{:34} {:9.2f} us {:7.0f} GB/s {:5.1f}% {:8.2f} TFLOP/s  {}\n",
+                             line.what, line.seconds * 1e6, line.bytes / line.seconds * 1e-9,
+                             line.bytes / line.seconds / read_ * 100,
+                             line.operations / line.seconds * 1e-12, line.note)
+              << std::flush;
+  }
+  void print_json() const {
+    std::cout << fmt::format(
+        "{{\"device\": \"{}\", \"name\": \"{}\", \"read_gb_s\": {:.1f}, "
+        "\"lines\": [",
+        device_.id(), device_.name(), read_ * 1e-9);
+    for (size_t i = 0; i < lines_.size(); ++i) {
+      const Line& line = lines_[i];
+      std::cout << fmt::format(
+          "{}\n  {{\"what\": \"{}\", \"us\": {:.3f}, \"gb_s\": {:.1f}, \"share\": {:.4f}, "
+          "\"tflop_s\": {:.3f}, \"note\": \"{}\"}}",
+          i ? "," : "", line.what, line.seconds * 1e6, line.bytes / line.seconds * 1e-9,
+          line.bytes / line.seconds / read_, line.operations / line.seconds * 1e-12, line.note);
+    }
+    std::cout << "\n]}\n";
+  }
+  bool host() const { return host_; }
+
+ private:
+  const Device& device_;
+  const Options& options_;
+  bool host_ = false;
+  double read_ = 0;
+  Buffer pool_, x_, y_;
+  std::vector<Line> lines_;
+};
+
+int run(const Options& options) {
+  const Device device = Device::named(options.device);
+  std::cerr << fmt::format("{}: {}\n", device.id(), device.name());
+  Bench bench(device, options);
+  const double rate = bench.read_rate();
+  if (!options.json) std::cout << fmt::format("reads {:.0f} GB/s\n", rate * 1e-9);
+  const std::vector<std::pair<uint32_t, uint32_t>> shapes =  // n, k
+      bench.host() ? std::vector<std::pair<uint32_t, uint32_t>>{{512, 1024}}
+                   : std::vector<std::pair<uint32_t, uint32_t>>{
+                         {4096, 4096}, {11008, 4096}, {4096, 11008}, {32000, 4096}};
+  const std::vector<ElementType> main_types = {BlockType::q4_k, BlockType::q8_0, DType::f16};
+  for (const ElementType type : main_types)
+    for (const auto& [n, k] : shapes) bench.few_rows(type, n, k, 1, ops::Gate::none);
+  if (!options.tune) {
+    const auto [n, k] = shapes[shapes.size() > 1 ? 1 : 0];
+    for (const ElementType type : main_types) {
+      bench.few_rows(type, n, k, 1, ops::Gate::silu);
+      for (const uint32_t rows : {2u, 4u, 8u}) bench.few_rows(type, n, k, rows, ops::Gate::none);
+    }
+    for (int i = 0; i < kBlockTypeCount; ++i) {
+      const auto type = static_cast<BlockType>(i);
+      if (type != BlockType::q4_k && type != BlockType::q8_0)
+        bench.few_rows(type, n, k, 1, ops::Gate::none);
+    }
+    bench.few_rows(DType::bf16, n, k, 1, ops::Gate::none);
+    bench.few_rows(DType::f32, n, k, 1, ops::Gate::none);
+  }
+  if (options.json) bench.print_json();
+  return 0;
+}
+
+}  // namespace
+}  // namespace prism::bench
+
+int main(int count, char** words) {
+  prism::bench::Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (word == "--json")
+      options.json = true;
+    else if (word == "--tune")
+      options.tune = true;
+    else if (word == "--quick")
+      options.quick = true;
+    else if (word == "--device" && i + 1 < count)
+      options.device = words[++i];
+    else if (word == "--only" && i + 1 < count)
+      options.only = words[++i];
+    else {
+      std::cerr << "usage: gpu_products_bench [--device D] [--json] [--tune] [--quick] "
+                   "[--only WORD]\n";
+      return 2;
+    }
+  }
+  try {
+    return prism::bench::run(options);
+  } catch (const prism::Error& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return 1;
+  }
+}
