@@ -4,5 +4,8 @@
 #include "base/error.h"
 #include "dsl/dsl.h"
 #include "kernels/library.h"
+#include "ops/elementwise.h"
 #include "runtime/device.h"
 #include "runtime/discovery.h"
+#include "tensor/plan.h"
+#include "tensor/tensor.h"

@@ -1,0 +1,156 @@
+// Elementwise chains: the rule, the launch, and when two of them can be one.
+#include "tensor/chain_op.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "tensor/chain_kernel.h"
+#include "tensor/device_call.h"
+
+namespace prism {
+
+namespace {
+
+constexpr size_t kMaxBuffers = 8, kMaxParams = 24;
+
+ChainGradient chain_gradient = nullptr;
+
+// The walk of a kernel over inputs broadcast to the output's shape, and their layouts on it.
+ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const Shape& output,
+                      std::vector<Layout>& walk) {
+  walk.clear();
+  for (const Layout& each : inputs) walk.push_back(each.broadcast_to(output));
+  walk.push_back(Layout::dense(output));
+  collapse(walk);
+  const Layout& dense = walk.back();
+  ChainAccess access;
+  access.rank = 1;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool linear =
+        std::equal(walk[i].strides.begin(), walk[i].strides.begin() + dense.shape.rank(),
+                   dense.strides.begin());
+    access.strided.push_back(!linear);
+    access.offset.push_back(walk[i].offset != 0);
+    if (!linear) access.rank = std::max(1, dense.shape.rank());
+  }
+  // Four at a time needs four neighbours in every buffer; 64-bit types are wide enough by
+  // themselves.
+  const auto narrow = [](DType type) { return dtype_bytes(kernel_type(type)) <= 4; };
+  access.by_four = access.rank == 1 && !std::ranges::count(access.strided, true) &&
+                   !std::ranges::count(access.offset, true) && narrow(chain.output) &&
+                   std::ranges::all_of(chain.inputs, narrow);
+  return access;
+}
+
+}  // namespace
+
+void set_chain_gradient(ChainGradient gradient) { chain_gradient = gradient; }
+
+bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape& output) {
+  if (inputs.size() + 1 > kMaxBuffers) return false;
+  std::vector<Layout> walk;
+  const ChainAccess access = access_of(chain, inputs, output, walk);
+  return access.params() + chain_params(chain).size() <= kMaxParams;
+}
+
+std::string_view ChainOp::name() const {
+  const Chain::Step& last = chain_.steps[chain_.result];
+  switch (last.kind) {
+    case Chain::Kind::input:
+      return "copy";
+    case Chain::Kind::constant:
+      return "full";
+    case Chain::Kind::cast:
+      return "cast";
+    case Chain::Kind::apply:
+      return scalar_op_name(last.op);
+  }
+  return "elementwise";
+}
+
+std::string ChainOp::attributes() const { return chain_.text(); }
+
+std::vector<Spec> ChainOp::infer(std::span<const Tensor> inputs) const {
+  Shape shape = shape_;
+  for (const Tensor& each : inputs)
+    shape = broadcast(std::string(name()).c_str(), shape, each.shape());
+  return {{shape, chain_.output}};
+}
+
+std::vector<Tensor> ChainOp::gradient(const GradientCall& call) const {
+  if (!chain_gradient) return Op::gradient(call);
+  return chain_gradient(chain_, call);
+}
+
+std::optional<std::string> ChainOp::cannot_run(const DeviceInfo& device,
+                                               std::span<const Tensor>) const {
+  for (const Chain::Step& step : chain_.steps) {
+    const std::string reason = lacks_type(device.capabilities, step.type);
+    if (!reason.empty()) return reason;
+    if (step.kind == Chain::Kind::apply && step.type == DType::f64 && needs_float(step.op) &&
+        step.op != ScalarOp::sqrt && step.op != ScalarOp::reciprocal &&
+        step.op != ScalarOp::floor && step.op != ScalarOp::ceil)
+      return fmt::format("kernels compute {} in f32 only", scalar_op_name(step.op));
+  }
+  return std::nullopt;
+}
+
+bool ChainOp::takes_layout(size_t, const Tensor&, const DeviceInfo&) const { return true; }
+
+int ChainOp::overwrites(std::span<const Tensor> inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& each = inputs[i];
+    if (each.layout().offset == 0 && each.layout().is_dense() &&
+        each.elements() == infer(inputs)[0].shape.elements() &&
+        each.type().block_bytes() == ElementType(chain_.output).block_bytes())
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void ChainOp::launch(DeviceCall& call) const {
+  std::vector<Layout> layouts;
+  std::vector<DeviceView> buffers;
+  for (size_t i = 0; i < call.input_count(); ++i) {
+    layouts.push_back(call.input(i).layout);
+    buffers.push_back(call.input(i));
+    buffers.back().layout.offset = 0;  // offsets are parameters here
+  }
+  const DeviceView& output = call.output();
+  buffers.push_back(output);
+  const int64_t count = output.elements();
+  std::vector<Layout> walk;
+  const ChainAccess access = access_of(chain_, layouts, output.layout.shape, walk);
+
+  const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
+  std::vector<ParamValue> params = {word(count)};
+  for (int axis = 1; axis < access.rank; ++axis) params.push_back(word(walk.back().shape[axis]));
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    // Steps backwards wrap round in 32 bits, as the kernel's sums do.
+    for (int axis = 0; access.strided[i] && axis < access.rank; ++axis)
+      params.push_back(word(walk[i].shape.rank() ? walk[i].stride(axis) : 0));
+    if (access.offset[i]) params.push_back(word(walk[i].offset));
+  }
+  for (const Chain::Step& step : chain_.steps) {
+    if (!is_chain_param(step)) continue;
+    if (step.type == DType::f32)
+      params.emplace_back(static_cast<float>(step.number));
+    else
+      params.emplace_back(static_cast<int32_t>(step.number));
+  }
+  call.launch(
+      chain_kernel_key(chain_, access), [&] { return chain_kernel(chain_, access); },
+      {groups_for(count, access.by_four ? 1024 : 256), 1, 1}, buffers, std::move(params));
+}
+
+Tensor copied(const Tensor& x) {
+  Chain chain;
+  chain.add_input(x.type().plain());
+  chain.output = x.type().plain();
+  return use_op(std::make_shared<ChainOp>(chain), {x});
+}
+
+}  // namespace prism

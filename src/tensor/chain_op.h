@@ -1,0 +1,43 @@
+// The op that computes a chain of element functions: the only elementwise op there is.
+#pragma once
+
+#include "tensor/chain.h"
+#include "tensor/op.h"
+
+namespace prism {
+
+class ChainOp : public Op {
+ public:
+  // shape: of the result when the chain has no inputs, and a floor to broadcast to otherwise.
+  explicit ChainOp(Chain chain, Shape shape = {}) : chain_(std::move(chain)), shape_(shape) {}
+
+  const Chain& chain() const { return chain_; }
+  const Shape& shape() const { return shape_; }
+
+  std::string_view name() const override;
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
+  std::vector<Tensor> gradient(const GradientCall& call) const override;
+  void run_cpu(const CpuCall& call) const override;
+  void launch(DeviceCall& call) const override;
+  std::optional<std::string> cannot_run(const DeviceInfo& device,
+                                        std::span<const Tensor> inputs) const override;
+  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
+  int overwrites(std::span<const Tensor> inputs) const override;
+  std::string attributes() const override;
+
+ private:
+  Chain chain_;
+  Shape shape_;
+};
+
+// How the gradient of a chain of one step is made; set by the layer that has all ops (ops/).
+using ChainGradient = std::vector<Tensor> (*)(const Chain&, const GradientCall&);
+void set_chain_gradient(ChainGradient gradient);
+
+// The elements of x, lying row by row.
+Tensor copied(const Tensor& x);
+
+// A kernel has at most eight buffers and 24 parameters: whether a chain of these inputs fits.
+bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape& output);
+
+}  // namespace prism

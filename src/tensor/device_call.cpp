@@ -1,0 +1,69 @@
+// Launches of a plan: kernels made once a process, compiled once a device.
+#include "tensor/device_call.h"
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "tensor/storage.h"
+
+namespace prism {
+
+namespace {
+
+struct KernelCache {
+  std::mutex mutex;
+  std::unordered_map<std::string, ir::Kernel> kernels;
+};
+
+KernelCache& kernel_cache() {
+  static auto& cache = *new KernelCache;
+  return cache;
+}
+
+}  // namespace
+
+const ir::Kernel& cached_kernel(const std::string& key, const std::function<ir::Kernel()>& make) {
+  KernelCache& cache = kernel_cache();
+  {
+    const std::scoped_lock lock(cache.mutex);
+    if (const auto found = cache.kernels.find(key); found != cache.kernels.end())
+      return found->second;
+  }
+  ir::Kernel kernel = make();
+  const std::scoped_lock lock(cache.mutex);
+  return cache.kernels.try_emplace(key, std::move(kernel)).first->second;
+}
+
+DeviceView DeviceCall::scratch(const Shape& shape, ElementType type) {
+  DeviceView view{0, type, Layout::dense(shape)};
+  view.slot = make_scratch_(storage_bytes(shape, type, device_));
+  return view;
+}
+
+void DeviceCall::launch(const std::string& key, const std::function<ir::Kernel()>& make,
+                        std::array<uint32_t, 3> groups, std::initializer_list<DeviceView> buffers,
+                        std::vector<ParamValue> params) {
+  launch(key, make, groups, std::span<const DeviceView>(buffers.begin(), buffers.size()),
+         std::move(params));
+}
+
+void DeviceCall::launch(const std::string& key, const std::function<ir::Kernel()>& make,
+                        std::array<uint32_t, 3> groups, std::span<const DeviceView> buffers,
+                        std::vector<ParamValue> params) {
+  if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0) return;
+  PlannedLaunch launch;
+  launch.program = device_.compile(cached_kernel(key, make));
+  launch.groups = groups;
+  for (const DeviceView& each : buffers) {
+    launch.slots.push_back(each.slot);
+    const uint64_t offset =
+        each.type.is_block() ? 0
+                             : static_cast<uint64_t>(each.layout.offset) * each.type.block_bytes();
+    launch.offsets.push_back(offset % 256 == 0 ? offset : 0);
+  }
+  launch.params = std::move(params);
+  launches_.push_back(std::move(launch));
+}
+
+}  // namespace prism

@@ -1,0 +1,288 @@
+// Running plans: steps in order, on the CPU by native kernels and elsewhere by launches, recorded
+// from the second run on.
+#include "tensor/plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "tensor/cpu_pool.h"
+#include "tensor/planner.h"
+#include "tensor/relayout.h"
+
+namespace prism {
+
+// Consecutive launches on one device, recorded once.
+struct Plan::Segment {
+  uint32_t first = 0, last = 0;  // steps, last not included
+  Recording recording;           // none for host steps and copies
+};
+
+uint64_t PlanStep::bytes() const {
+  uint64_t sum = 0;
+  for (const auto& views : {inputs, outputs})
+    for (const DeviceView& view : views)
+      sum += static_cast<uint64_t>(view.elements()) / view.type.block_elements() *
+             view.type.block_bytes();
+  return sum;
+}
+
+Plan::Plan(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+           const PlanOptions& options) {
+  reuse_memory_ = options.reuse_memory;
+  Planner(*this, outputs, inputs, options).make();
+  place();
+}
+
+Plan::~Plan() = default;
+Plan::Plan(Plan&&) noexcept = default;
+
+const std::shared_ptr<Storage>& Plan::output(size_t i) const {
+  return slots_[output_slots_[i]].storage;
+}
+
+void Plan::replace_output(size_t i, std::shared_ptr<Storage> storage) {
+  slots_[output_slots_[i]].storage = std::move(storage);
+  segments_.clear();
+}
+
+void Plan::back_to(const Mark& mark) {
+  steps_.resize(mark.steps);
+  // Slots stay: nothing uses them, and one that never lived takes no memory.
+  for (size_t s = mark.slots; s < slots_.size(); ++s) slots_[s].bytes = 0;
+}
+
+uint64_t Plan::arena_bytes(const Device& device) const {
+  for (const Arena& arena : arenas_)
+    if (arena.device == device) return arena.bytes;
+  return 0;
+}
+
+// Temporaries get the lowest free place while they live, the largest first.
+void Plan::place() {
+  std::vector<uint32_t> order;
+  for (uint32_t s = 0; s < slots_.size(); ++s)
+    if (slots_[s].is_temporary()) order.push_back(s);
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](uint32_t s) { return slots_[s].bytes; });
+  std::vector<uint32_t> placed;
+  for (const uint32_t s : order) {
+    PlanSlot& slot = slots_[s];
+    std::vector<const PlanSlot*> in_the_way;
+    for (const uint32_t p : placed) {
+      const PlanSlot& other = slots_[p];
+      const bool alive_together = !reuse_memory_ || (other.first_step <= slot.last_step &&
+                                                     slot.first_step <= other.last_step);
+      if (other.device == slot.device && alive_together) in_the_way.push_back(&other);
+    }
+    std::ranges::sort(in_the_way, {}, &PlanSlot::offset);
+    uint64_t offset = 0;
+    for (const PlanSlot* other : in_the_way) {
+      if (offset + slot.bytes <= other->offset) break;
+      offset = std::max(offset, (other->offset + other->bytes + 255) / 256 * 256);
+    }
+    slot.offset = offset;
+    placed.push_back(s);
+    auto arena = std::ranges::find(arenas_, slot.device, &Arena::device);
+    if (arena == arenas_.end()) arena = arenas_.insert(arenas_.end(), Arena{slot.device, {}, 0});
+    arena->bytes = std::max(arena->bytes, offset + slot.bytes);
+  }
+  for (Arena& arena : arenas_) arena.storage = allocate_storage(arena.device, arena.bytes);
+}
+
+std::byte* Plan::host_address(uint32_t s) {
+  const PlanSlot& slot = slots_[s];
+  if (slot.storage) return slot.storage->host.get();
+  return std::ranges::find(arenas_, slot.device, &Arena::device)->storage->host.get() + slot.offset;
+}
+
+BufferRange Plan::device_range(uint32_t s, uint64_t offset) const {
+  const PlanSlot& slot = slots_[s];
+  if (slot.storage) return {slot.storage->buffer, offset, 0};
+  const Arena& arena = *std::ranges::find(arenas_, slot.device, &Arena::device);
+  const uint64_t bytes = std::max<uint64_t>(4, (slot.bytes + 3) / 4 * 4);
+  return {arena.storage->buffer, slot.offset + offset, bytes - offset};
+}
+
+void Plan::run_step(const PlanStep& step) {
+  switch (step.kind) {
+    case PlanStep::Kind::host: {
+      const auto host_view = [&](const DeviceView& view) {
+        return HostView{host_address(view.slot), view.type, view.layout};
+      };
+      std::vector<HostView> inputs, outputs;
+      for (const DeviceView& view : step.inputs) inputs.push_back(host_view(view));
+      for (const DeviceView& view : step.outputs) outputs.push_back(host_view(view));
+      step.op->run_cpu({inputs, outputs, cpu_pool()});
+      break;
+    }
+    case PlanStep::Kind::launches:
+      for (const PlannedLaunch& launch : step.launches) {
+        std::vector<BufferRange> buffers;
+        for (size_t i = 0; i < launch.slots.size(); ++i)
+          buffers.push_back(device_range(launch.slots[i], launch.offsets[i]));
+        step.device.queue().launch(launch.program, launch.groups,
+                                   std::span<const BufferRange>(buffers), launch.params);
+      }
+      break;
+    case PlanStep::Kind::copy: {
+      const DeviceView &from = step.inputs[0], &to = step.outputs[0];
+      // Through the host, where either end may be already.
+      const auto part = [&](const PlanSlot& slot) -> std::pair<const Storage*, uint64_t> {
+        if (slot.storage) return {slot.storage.get(), 0};
+        return {std::ranges::find(arenas_, slot.device, &Arena::device)->storage.get(),
+                slot.offset};
+      };
+      const auto [source, source_offset] = part(slots_[from.slot]);
+      const auto [target, target_offset] = part(slots_[to.slot]);
+      transfer(*source, source_offset, from, *target, target_offset);
+      break;
+    }
+  }
+}
+
+void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    PlanSlot& slot = slots_[input_slots_[i]];
+    if (slot.device.info().is_cpu) {
+      slot.storage = inputs[i];
+    } else if (inputs[i] != slot.storage) {
+      slot.device.queue().copy(slot.storage->buffer, inputs[i]->buffer, slot.bytes);
+    }
+  }
+  ++runs_;
+  if (runs_ == 1) {  // once is not worth a recording
+    for (const PlanStep& step : steps_) run_step(step);
+    return;
+  }
+  if (segments_.empty()) {
+    for (uint32_t s = 0; s < steps_.size(); ++s) {
+      const bool same = !segments_.empty() && steps_[s].kind == PlanStep::Kind::launches &&
+                        steps_[s - 1].kind == PlanStep::Kind::launches &&
+                        steps_[s].device == steps_[s - 1].device;
+      if (!same) segments_.push_back({s, s, {}});
+      segments_.back().last = s + 1;
+    }
+    for (Segment& segment : segments_) {
+      if (steps_[segment.first].kind != PlanStep::Kind::launches) continue;
+      segment.recording = steps_[segment.first].device.queue().record([&] {
+        for (uint32_t s = segment.first; s < segment.last; ++s) run_step(steps_[s]);
+      });
+    }
+  }
+  for (const Segment& segment : segments_) {
+    if (segment.recording) {
+      steps_[segment.first].device.queue().replay(segment.recording);
+    } else {
+      for (uint32_t s = segment.first; s < segment.last; ++s) run_step(steps_[s]);
+    }
+  }
+}
+
+void Plan::measure() {
+  for (PlanStep& step : steps_) {
+    if (step.kind == PlanStep::Kind::launches) {
+      Queue& queue = step.device.queue();
+      run_step(step);  // warm
+      const Event start = queue.record_event();
+      run_step(step);
+      const Event end = queue.record_event();
+      step.measured_ms = end.ms_since(start);
+    } else {
+      const auto start = std::chrono::steady_clock::now();
+      run_step(step);
+      step.measured_ms =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+              .count();
+    }
+  }
+}
+
+std::vector<std::vector<uint32_t>> Plan::dependencies() const {
+  // The memory a slot lies in, and the bytes of it that it takes.
+  struct Range {
+    const void* memory;
+    uint64_t begin, end;
+  };
+  const auto range_of = [&](uint32_t s) {
+    const PlanSlot& slot = slots_[s];
+    if (slot.storage) return Range{slot.storage.get(), 0, UINT64_MAX};
+    const Arena& arena = *std::ranges::find(arenas_, slot.device, &Arena::device);
+    return Range{arena.storage.get(), slot.offset, slot.offset + slot.bytes};
+  };
+  const auto meets = [&](const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+    for (const uint32_t x : a) {
+      for (const uint32_t y : b) {
+        const Range r = range_of(x), q = range_of(y);
+        if (r.memory == q.memory && r.begin < q.end && q.begin < r.end) return true;
+      }
+    }
+    return false;
+  };
+  std::vector<std::vector<uint32_t>> before(steps_.size());
+  for (uint32_t s = 0; s < steps_.size(); ++s) {
+    for (uint32_t t = 0; t < s; ++t) {
+      if (meets(steps_[s].reads, steps_[t].writes) || meets(steps_[s].writes, steps_[t].writes) ||
+          meets(steps_[s].writes, steps_[t].reads))
+        before[s].push_back(t);
+    }
+  }
+  return before;
+}
+
+void Plan::run_in_order(std::span<const uint32_t> order, bool poison_dead_ranges) {
+  std::vector<uint32_t> readers(slots_.size(), 0);
+  for (const PlanStep& step : steps_)
+    for (const uint32_t s : step.reads) ++readers[s];
+  for (const uint32_t index : order) {
+    const PlanStep& step = steps_[index];
+    run_step(step);
+    if (!poison_dead_ranges) continue;
+    for (const uint32_t s : step.reads) {
+      const PlanSlot& slot = slots_[s];
+      if (--readers[s] != 0 || !slot.is_temporary()) continue;
+      // Memory taken over by an output of this step lives on.
+      if (std::ranges::any_of(step.writes, [&](uint32_t w) {
+            return slots_[w].is_temporary() && slots_[w].device == slot.device &&
+                   slots_[w].offset < slot.offset + slot.bytes &&
+                   slot.offset < slots_[w].offset + slots_[w].bytes;
+          }))
+        continue;
+      const std::vector<std::byte> poison(slot.bytes, std::byte{0xCD});
+      write_storage(*std::ranges::find(arenas_, slot.device, &Arena::device)->storage, slot.offset,
+                    poison);
+    }
+  }
+}
+
+std::string Plan::explain() const {
+  std::string text;
+  for (const PlanStep& step : steps_) {
+    std::string shapes;
+    for (const DeviceView& view : step.inputs)
+      shapes += fmt::format("{}{}{}", shapes.empty() ? "" : ", ", view.type.name(),
+                            view.layout.shape.text());
+    for (const DeviceView& view : step.outputs)
+      shapes += fmt::format(" -> {}{}", view.type.name(), view.layout.shape.text());
+    const std::string attributes = step.op ? step.op->attributes() : "";
+    text += fmt::format("{:<10} {:<18} {}{} {} bytes", step.device.id(), step.name, shapes,
+                        attributes.empty() ? "" : " (" + attributes + ")", step.bytes());
+    if (step.measured_ms >= 0) {
+      text +=
+          fmt::format(", {:.3f} ms, {:.1f} GB/s", step.measured_ms,
+                      static_cast<double>(step.bytes()) / std::max(step.measured_ms, 1e-6) * 1e-6);
+    }
+    text += '\n';
+  }
+  for (const Arena& arena : arenas_)
+    text += fmt::format("temporaries on {}: {} bytes\n", arena.device.id(), arena.bytes);
+  for (const PlanStep& step : steps_)
+    if (!step.reason.empty())
+      text += fmt::format("{} runs on {}: {}\n", step.name, step.device.id(), step.reason);
+  return text;
+}
+
+}  // namespace prism

@@ -1,0 +1,105 @@
+// A plan: the work that gives some tensors their values, made ready for devices: launches in order,
+// temporaries placed in one arena a device, copies between devices explicit. Run many times.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/device_call.h"
+#include "tensor/op.h"
+#include "tensor/storage.h"
+
+namespace prism {
+
+// Memory that steps read and write.
+struct PlanSlot {
+  Device device;
+  uint64_t bytes = 0;
+  std::shared_ptr<Storage>
+      storage;          // of values that are there before or stay after; else the arena's
+  int input = -1;       // of the function: bound at each run
+  uint64_t offset = 0;  // in the arena
+  uint32_t first_step = 0, last_step = 0;  // written by, last read by: temporaries only
+  bool is_temporary() const { return !storage; }
+};
+
+// One op at work on one device, or a copy between devices.
+struct PlanStep {
+  enum class Kind { launches, host, copy } kind = Kind::host;
+  Device device;
+  std::shared_ptr<const Op> op;  // null for copies
+  std::string name;              // of the op, or "copy to cuda:0"
+  std::vector<DeviceView> inputs, outputs;
+  std::vector<PlannedLaunch> launches;
+  std::vector<uint32_t> reads, writes;  // slots, scratch among the writes
+  std::string reason;                   // why it is not on the device that was asked for
+  double measured_ms = -1;              // by measure()
+  uint64_t bytes() const;               // read and written, each operand once
+};
+
+struct PlanOptions {
+  bool fuse = true;
+  bool reuse_memory = true;  // false: no two temporaries share memory (for tests)
+};
+
+class Plan {
+ public:
+  // The work from values that are there to these tensors. Slots of inputs are bound by run().
+  Plan(std::span<const Tensor> outputs, std::span<const Tensor> inputs = {},
+       const PlanOptions& options = {});
+  ~Plan();
+  Plan(Plan&&) noexcept;
+
+  // Runs on the storages given for the inputs (kept from the last time when empty). Does not wait
+  // for devices. Outputs are in output().
+  void run(std::span<const std::shared_ptr<Storage>> inputs = {});
+  const std::shared_ptr<Storage>& output(size_t i) const;
+  // Puts another storage in the place of an output's; recorded work is recorded again.
+  void replace_output(size_t i, std::shared_ptr<Storage> storage);
+
+  const std::vector<PlanStep>& steps() const { return steps_; }
+  const std::vector<PlanSlot>& slots() const { return slots_; }
+  uint64_t arena_bytes(const Device& device) const;
+  // Runs step by step, waiting for each, and keeps the times for explain().
+  void measure();
+  // A line a step: op, device, shapes, bytes, times; then every op that went elsewhere and why.
+  std::string explain() const;
+  // The steps that must have run before each: the order of memory uses. For tests.
+  std::vector<std::vector<uint32_t>> dependencies() const;
+  void run_in_order(std::span<const uint32_t> order, bool poison_dead_ranges);
+
+ private:
+  friend class Planner;
+  struct Arena {
+    Device device;
+    std::shared_ptr<Storage> storage;
+    uint64_t bytes = 0;
+  };
+  struct Segment;  // consecutive steps of one device, recorded
+
+  // For taking back what was planned since.
+  struct Mark {
+    size_t slots = 0, steps = 0;
+  };
+  Mark mark() const { return {slots_.size(), steps_.size()}; }
+  void back_to(const Mark& mark);
+
+  void run_step(const PlanStep& step);
+  std::byte* host_address(uint32_t slot);
+  BufferRange device_range(uint32_t slot, uint64_t offset) const;
+  void place();
+
+  std::vector<PlanSlot> slots_;
+  std::vector<PlanStep> steps_;
+  std::vector<Arena> arenas_;
+  std::vector<uint32_t> output_slots_, input_slots_;
+  std::vector<Segment> segments_;
+  bool reuse_memory_ = true;
+  uint64_t runs_ = 0;
+};
+
+}  // namespace prism

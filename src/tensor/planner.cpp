@@ -1,0 +1,250 @@
+// Collecting the nodes of a graph and writing the steps of its plan.
+#include "tensor/planner.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "tensor/chain_op.h"
+
+namespace prism {
+
+namespace {
+
+constexpr uint32_t kAlwaysUsed = 1u << 20;  // wanted by someone outside the plan
+
+}  // namespace
+
+Planner::Planner(Plan& plan, std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                 const PlanOptions& options)
+    : plan_(plan), outputs_(outputs), inputs_(inputs), options_(options) {}
+
+void Planner::make() {
+  for (const Tensor& each : outputs_) wanted_[{each.node().get(), each.output()}] = true;
+  collect();
+  count_uses();
+  if (options_.fuse) fuse();
+  for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    plan_.slots_[plan_.input_slots_[i]].input = static_cast<int>(i);
+  for (Item& item : items_)
+    if (!item.dropped) emit(item);
+  for (const Tensor& each : outputs_) plan_.output_slots_.push_back(view_of(each).slot);
+}
+
+// Depth first without recursion: graphs of training steps are deeper than stacks.
+void Planner::collect() {
+  std::vector<std::pair<Node*, size_t>> open;
+  std::unordered_map<const Node*, bool> seen;
+  const auto visit = [&](Node* node) {
+    if (!node->is_evaluated() && seen.try_emplace(node, true).second) open.emplace_back(node, 0);
+  };
+  for (const Tensor& each : outputs_) {
+    visit(each.node().get());
+    while (!open.empty()) {
+      auto& [node, next] = open.back();
+      if (next < node->inputs.size()) {
+        visit(node->inputs[next++].node().get());
+        continue;
+      }
+      if (!node->op) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    "eval: a tensor without values and without an op to compute them");
+      }
+      item_of_[node] = items_.size();
+      items_.push_back({node, node->op, node->inputs});
+      open.pop_back();
+    }
+  }
+}
+
+void Planner::count_uses() {
+  for (const Item& item : items_)
+    for (const Tensor& input : item.inputs) ++uses_[input.node().get()];
+  for (const Tensor& each : outputs_) uses_[each.node().get()] += kAlwaysUsed;
+}
+
+uint32_t Planner::new_slot(const Device& device, uint64_t bytes) {
+  plan_.slots_.push_back({device, bytes, {}, -1, 0, UINT32_MAX, 0});
+  return static_cast<uint32_t>(plan_.slots_.size() - 1);
+}
+
+DeviceView Planner::view_of(const Tensor& tensor) {
+  Node& node = *tensor.node();
+  DeviceView view{0, tensor.type(), tensor.layout()};
+  if (node.is_evaluated()) {
+    const std::shared_ptr<Storage>& storage = node.storage[tensor.output()];
+    const auto [entry, fresh] = slot_of_storage_.try_emplace(storage.get(), 0);
+    if (fresh) {
+      entry->second = new_slot(storage->device, storage->bytes);
+      plan_.slots_[entry->second].storage = storage;
+    }
+    view.slot = entry->second;
+  } else {
+    view.slot = slot_of_.at({&node, tensor.output()});
+  }
+  return view;
+}
+
+uint32_t Planner::output_slot(Node& node, uint32_t output, const Device& device) {
+  const Spec& spec = node.outputs[output];
+  const uint32_t slot = new_slot(device, storage_bytes(spec.shape, spec.type, device));
+  if (device == node.device) slot_of_[{&node, output}] = slot;
+  if (device == node.device && wanted_.contains({&node, output}))
+    plan_.slots_[slot].storage = allocate_storage(device, plan_.slots_[slot].bytes);
+  return slot;
+}
+
+void Planner::push(PlanStep step) {
+  const auto index = static_cast<uint32_t>(plan_.steps_.size());
+  for (const DeviceView& view : step.inputs) step.reads.push_back(view.slot);
+  for (const DeviceView& view : step.outputs) step.writes.push_back(view.slot);
+  for (const PlannedLaunch& launch : step.launches)
+    for (const uint32_t slot : launch.slots)
+      if (!std::ranges::count(step.reads, slot) && !std::ranges::count(step.writes, slot))
+        step.writes.push_back(slot);  // scratch
+  for (const auto* slots : {&step.reads, &step.writes}) {
+    for (const uint32_t s : *slots) {
+      PlanSlot& slot = plan_.slots_[s];
+      slot.first_step = std::min(slot.first_step, index);
+      slot.last_step = std::max(slot.last_step, index);
+    }
+  }
+  plan_.steps_.push_back(std::move(step));
+}
+
+DeviceView Planner::on_device(DeviceView view, const Device& device) {
+  const Device from = plan_.slots_[view.slot].device;
+  if (from == device) return view;
+  view = dense(view);
+  PlanStep step;
+  step.kind = PlanStep::Kind::copy;
+  step.device = device;
+  step.name = "copy to " + device.id();
+  step.inputs = {view};
+  view.layout.offset = 0;
+  view.slot = new_slot(device, storage_bytes(view.layout.shape, view.type, device));
+  step.outputs = {view};
+  push(std::move(step));
+  return view;
+}
+
+DeviceView Planner::dense(const DeviceView& view) {
+  return view.layout.is_dense() ? view : copy_of(view);
+}
+
+DeviceView Planner::copy_of(const DeviceView& view) {
+  const Device device = plan_.slots_[view.slot].device;
+  if (view.type.is_block()) {
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("a view of {} elements of type {} does not lie row by row; slice whole "
+                            "rows, or dequantise first",
+                            view.layout.shape.text(), view.type.name()));
+  }
+  Chain chain;
+  chain.add_input(view.type.plain());
+  chain.output = view.type.plain();
+  PlanStep step;
+  step.op = std::make_shared<ChainOp>(chain);
+  step.device = device;
+  step.name = "copy";
+  step.inputs = {view};
+  DeviceView result = view;
+  result.layout = Layout::dense(view.layout.shape);
+  result.slot = new_slot(device, storage_bytes(view.layout.shape, view.type, device));
+  step.outputs = {result};
+  if (device.info().is_cpu) {
+    step.kind = PlanStep::Kind::host;
+  } else {
+    step.kind = PlanStep::Kind::launches;
+    DeviceCall call(device, step.inputs, step.outputs,
+                    [&](uint64_t bytes) { return new_slot(device, bytes); });
+    step.op->launch(call);
+    step.launches = std::move(call.launches());
+  }
+  push(std::move(step));
+  return result;
+}
+
+void Planner::emit(Item& item) {
+  if (dynamic_cast<const ToDeviceOp*>(item.op.get())) return emit_transfer(item);
+  const Device& device = item.node->device;
+  const auto reason =
+      device.info().is_cpu ? std::nullopt : item.op->cannot_run(device.info(), item.inputs);
+  if (!reason) {
+    // What cannot be lowered for a device is known when its kernel is compiled.
+    const Plan::Mark mark = plan_.mark();
+    try {
+      return emit_on(device, item, "");
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotSupported || device.info().is_cpu) throw;
+      plan_.back_to(mark);
+      return emit_on(Device::cpu(), item, error.what());
+    }
+  }
+  emit_on(Device::cpu(), item, fmt::format("{}: {}", device.id(), *reason));
+}
+
+void Planner::emit_on(const Device& device, const Item& item, const std::string& reason) {
+  Node& node = *item.node;
+  PlanStep step;
+  step.kind = device.info().is_cpu ? PlanStep::Kind::host : PlanStep::Kind::launches;
+  step.device = device;
+  step.op = item.op;
+  step.name = item.op->name();
+  step.reason = reason;
+  for (size_t i = 0; i < item.inputs.size(); ++i) {
+    DeviceView view = on_device(view_of(item.inputs[i]), device);
+    const bool moved = view.layout != item.inputs[i].layout();
+    if (!moved && !item.op->takes_layout(i, item.inputs[i], device.info())) view = copy_of(view);
+    step.inputs.push_back(view);
+  }
+  for (uint32_t i = 0; i < node.outputs.size(); ++i) {
+    const Spec& spec = node.outputs[i];
+    step.outputs.push_back({output_slot(node, i, device), spec.type, Layout::dense(spec.shape)});
+  }
+  if (step.kind == PlanStep::Kind::launches) {
+    DeviceCall call(device, step.inputs, step.outputs,
+                    [&](uint64_t bytes) { return new_slot(device, bytes); });
+    item.op->launch(call);
+    step.launches = std::move(call.launches());
+  }
+  const std::vector<DeviceView> outputs = step.outputs;
+  push(std::move(step));
+  if (device == node.device) return;
+  for (uint32_t i = 0; i < outputs.size(); ++i) {  // the results go back to where they belong
+    PlanStep back;
+    back.kind = PlanStep::Kind::copy;
+    back.device = node.device;
+    back.name = "copy to " + node.device.id();
+    back.inputs = {outputs[i]};
+    back.outputs = {{output_slot(node, i, node.device), outputs[i].type, outputs[i].layout}};
+    push(std::move(back));
+  }
+}
+
+void Planner::emit_transfer(const Item& item) {
+  Node& node = *item.node;
+  PlanStep step;
+  step.kind = PlanStep::Kind::copy;
+  step.device = node.device;
+  step.name = "copy to " + node.device.id();
+  step.inputs = {dense(view_of(item.inputs[0]))};
+  const Spec& spec = node.outputs[0];
+  step.outputs = {{output_slot(node, 0, node.device), spec.type, Layout::dense(spec.shape)}};
+  push(std::move(step));
+}
+
+std::vector<Spec> ToDeviceOp::infer(std::span<const Tensor> inputs) const {
+  return {{inputs[0].shape(), inputs[0].type()}};
+}
+
+std::vector<Tensor> ToDeviceOp::gradient(const GradientCall& call) const {
+  return {call.output_gradients[0].to(call.inputs[0].device())};
+}
+
+void ToDeviceOp::run_cpu(const CpuCall&) const {}  // never asked: the planner writes a copy
+void ToDeviceOp::launch(DeviceCall&) const {}
+
+}  // namespace prism

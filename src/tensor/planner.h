@@ -1,0 +1,69 @@
+// From a graph to a plan: which nodes there are, which of them become one launch, what runs where.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "tensor/plan.h"
+
+namespace prism {
+
+class Planner {
+ public:
+  Planner(Plan& plan, std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+          const PlanOptions& options);
+  void make();
+
+ private:
+  struct Item {  // an op to be done; fused ones keep the node of the last
+    Node* node = nullptr;
+    std::shared_ptr<const Op> op;
+    std::vector<Tensor> inputs;
+    bool dropped = false;
+  };
+
+  void collect();
+  void count_uses();
+  // --- fusing (fuse.cpp)
+  void fuse();
+  Item* sole_producer(const Tensor& input, const Shape& shape);
+  bool join_chains(Item& item);
+  bool join_epilogue(Item& item);
+  bool join_prologue(Item& item);
+  // --- emitting
+  void emit(Item& item);
+  void emit_on(const Device& device, const Item& item, const std::string& reason);
+  void emit_transfer(const Item& item);
+  uint32_t new_slot(const Device& device, uint64_t bytes);
+  uint32_t output_slot(Node& node, uint32_t output, const Device& device);
+  DeviceView view_of(const Tensor& tensor);
+  DeviceView on_device(DeviceView view, const Device& device);  // a copy where it is elsewhere
+  DeviceView dense(const DeviceView& view);    // a copy where it does not lie row by row
+  DeviceView copy_of(const DeviceView& view);  // lying row by row from the start of its memory
+  void push(PlanStep step);
+
+  Plan& plan_;
+  std::span<const Tensor> outputs_, inputs_;
+  PlanOptions options_;
+  std::vector<Item> items_;
+  std::unordered_map<const Node*, size_t> item_of_;
+  std::unordered_map<const Node*, uint32_t> uses_;
+  std::map<std::pair<const Node*, uint32_t>, uint32_t> slot_of_;
+  std::unordered_map<const Storage*, uint32_t> slot_of_storage_;
+  std::map<std::pair<const Node*, uint32_t>, bool> wanted_;  // outputs of the plan
+};
+
+// The op behind Tensor::to: the one whose input is on another device.
+class ToDeviceOp : public Op {
+ public:
+  std::string_view name() const override { return "to"; }
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
+  std::vector<Tensor> gradient(const GradientCall& call) const override;
+  void run_cpu(const CpuCall& call) const override;
+  void launch(DeviceCall& call) const override;
+};
+
+}  // namespace prism

@@ -1,0 +1,66 @@
+// Shapes and layouts: how many elements a tensor has along each axis, and where they lie.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace prism {
+
+inline constexpr int kMaxRank = 8;
+
+// The lengths of a tensor's axes, outermost first. Axes count from the end when negative.
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> lengths);
+  explicit Shape(std::span<const int64_t> lengths);
+
+  int rank() const { return rank_; }
+  int64_t operator[](int axis) const { return lengths_[static_cast<size_t>(index(axis))]; }
+  int64_t& operator[](int axis) { return lengths_[static_cast<size_t>(index(axis))]; }
+  int64_t elements() const;
+  const int64_t* begin() const { return lengths_.data(); }
+  const int64_t* end() const { return lengths_.data() + rank_; }
+  bool operator==(const Shape& other) const;
+
+  void append(int64_t length);
+  void insert(int axis, int64_t length);
+  void erase(int axis);
+  std::string text() const;  // "[2, 3]"
+
+ private:
+  int index(int axis) const;
+  std::array<int64_t, kMaxRank> lengths_ = {};
+  int rank_ = 0;
+};
+
+// The axis counted from the start; throws kInvalidArgument naming op when there is none such.
+int checked_axis(const char* op, int axis, int rank);
+
+// The shape of two operands after NumPy's broadcasting; throws kInvalidArgument naming op and both.
+Shape broadcast(const char* op, const Shape& a, const Shape& b);
+
+// Where the elements of a tensor lie in the storage of a node: strides and offset in elements.
+struct Layout {
+  Shape shape;
+  std::array<int64_t, kMaxRank> strides = {};
+  int64_t offset = 0;
+
+  static Layout dense(const Shape& shape);
+  int64_t stride(int axis) const;
+  bool is_dense() const;  // row-major without gaps; the offset may be anything
+  // The same elements under another shape, without moving them; nothing where that is impossible.
+  std::optional<Layout> reshaped(const Shape& to) const;
+  Layout broadcast_to(const Shape& to) const;  // new and unit axes get stride 0; shapes must fit
+  bool operator==(const Layout& other) const;
+};
+
+// Merges neighbouring axes that every layout steps through alike, and drops those of length 1, so
+// that loops have as few axes as possible. All layouts have one shape.
+void collapse(std::span<Layout> layouts);
+
+}  // namespace prism

@@ -1,0 +1,50 @@
+// The memory behind tensors: buffers of devices, host memory, mapped files; pools and statistics.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/device.h"
+
+namespace prism {
+
+// Memory that holds the elements of one evaluated node. The native CPU's is plain host memory (or
+// a mapped file), every other device's a buffer.
+struct Storage {
+  Device device;
+  uint64_t bytes = 0;
+  std::shared_ptr<std::byte> host;  // of the CPU: never null, even for no bytes
+  Buffer buffer;                    // of every other device
+  // The host data it was made from, kept where the work may go on elsewhere if the device is lost.
+  std::shared_ptr<const std::byte> origin;
+
+  bool is_host() const { return host != nullptr; }
+};
+
+// Not cleared. Taken from the device's pool; given back to it when the last holder lets go. Throws
+// kOutOfMemory naming device, asked and free, and the pool's limit where that was in the way.
+std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes);
+// Host memory of another owner (a mapped file) as storage of the CPU.
+std::shared_ptr<Storage> borrow_storage(const Device& cpu, std::shared_ptr<std::byte> memory,
+                                        uint64_t bytes);
+
+// Whole-storage transfers; ranges in bytes. Reading waits for the device.
+void read_storage(const Storage& from, uint64_t offset, std::span<std::byte> to);
+void write_storage(const Storage& to, uint64_t offset, std::span<const std::byte> from);
+
+struct MemoryStats {
+  uint64_t in_use_bytes = 0;  // held by tensors and plans now
+  uint64_t peak_bytes = 0;    // the most that was in use
+  uint64_t pooled_bytes = 0;  // free in the pool, ready for use again
+  uint64_t limit_bytes = 0;   // 0: none
+  uint64_t allocations = 0;   // asked of the driver so far
+  uint64_t reuses = 0;        // answered from the pool so far
+};
+MemoryStats memory_stats(const Device& device);
+void set_memory_limit(const Device& device, uint64_t bytes);  // 0: none
+void release_pooled_memory(const Device& device);             // gives the pool back to the driver
+
+}  // namespace prism
