@@ -1,0 +1,222 @@
+// The inner loops of matrix products, for files compiled once for each instruction set.
+
+#if defined(PRISM_CPU_MATMUL_KERNELS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PRISM_CPU_MATMUL_KERNELS_INL_H
+#undef PRISM_CPU_MATMUL_KERNELS_INL_H
+#else
+#define PRISM_CPU_MATMUL_KERNELS_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstring>
+#include <utility>
+
+#include "cpu/matmul_kernels.h"
+#include "cpu/vector_loops_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace prism::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Rows of a tile two vectors wide: as many as leave registers for two vectors of b and one of a.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+inline constexpr size_t kTileRows = 14;
+#elif HWY_TARGET == HWY_AVX2
+inline constexpr size_t kTileRows = 6;
+#elif HWY_TARGET == HWY_NEON
+inline constexpr size_t kTileRows = 12;
+#else
+inline constexpr size_t kTileRows = 4;
+#endif
+
+template <class T, size_t kRows>
+HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, size_t columns,
+                                size_t depth, T* HWY_RESTRICT c, size_t ldc, T scale) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const size_t lanes = hn::Lanes(d);
+  V sums[kRows][2];
+  // Unrolled throughout: a loop that indexes the sums would put them into memory.
+  HWY_UNROLL(14)
+  for (size_t r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
+  for (size_t k = 0; k < depth; ++k) {
+    const V b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes);
+    b += 2 * lanes;
+    HWY_UNROLL(14)
+    for (size_t r = 0; r < kRows; ++r) {
+      const V x = hn::Set(d, a[r * kMatmulStride + k]);
+      sums[r][0] = hn::MulAdd(x, b0, sums[r][0]);
+      sums[r][1] = hn::MulAdd(x, b1, sums[r][1]);
+    }
+  }
+  if (columns < 2 * lanes) {
+    HWY_ALIGN T tile[kRows * 2 * HWY_MAX_BYTES / sizeof(T)];
+    HWY_UNROLL(14)
+    for (size_t r = 0; r < kRows; ++r) {
+      hn::Store(sums[r][0], d, tile + 2 * r * lanes);
+      hn::Store(sums[r][1], d, tile + (2 * r + 1) * lanes);
+    }
+    for (size_t r = 0; r < kRows; ++r)
+      for (size_t j = 0; j < columns; ++j) {
+        const T sum = tile[2 * r * lanes + j];
+        c[r * ldc + j] = scale == T(0) ? sum : sum + scale * c[r * ldc + j];
+      }
+  } else if (scale == T(0)) {
+    HWY_UNROLL(14)
+    for (size_t r = 0; r < kRows; ++r) {
+      hn::StoreU(sums[r][0], d, c + r * ldc);
+      hn::StoreU(sums[r][1], d, c + r * ldc + lanes);
+    }
+  } else {
+    const V factor = hn::Set(d, scale);
+    HWY_UNROLL(14)
+    for (size_t r = 0; r < kRows; ++r) {
+      T* to = c + r * ldc;
+      hn::StoreU(hn::MulAdd(factor, hn::LoadU(d, to), sums[r][0]), d, to);
+      hn::StoreU(hn::MulAdd(factor, hn::LoadU(d, to + lanes), sums[r][1]), d, to + lanes);
+    }
+  }
+}
+
+template <class T>
+using TileFunction = void (*)(const T*, const T*, size_t, size_t, T*, size_t, T);
+
+template <class T, size_t... kRows>
+HWY_INLINE TileFunction<T> tile_of(size_t rows, std::index_sequence<kRows...>) {
+  static constexpr TileFunction<T> kFunctions[] = {multiply_tile<T, kRows + 1>...};
+  return kFunctions[rows - 1];
+}
+
+template <class T>
+void multiply_block(const T* a, size_t rows, const T* b, size_t columns, size_t depth, T* c,
+                    size_t ldc, T scale) {
+  const size_t width = 2 * hn::Lanes(hn::ScalableTag<T>());
+  // Tiles of nearly the same height: 16 rows are 8 and 8, not 14 and 2.
+  const size_t tiles = (rows + kTileRows - 1) / kTileRows;
+  for (size_t tile = 0; tile < tiles; ++tile) {
+    const size_t first = rows * tile / tiles, last = rows * (tile + 1) / tiles;
+    const auto function = tile_of<T>(last - first, std::make_index_sequence<kTileRows>());
+    for (size_t j = 0; j < columns; j += width)
+      function(a + first * kMatmulStride, b + j * depth, HWY_MIN(width, columns - j), depth,
+               c + first * ldc + j, ldc, scale);
+  }
+}
+
+// Four by four through 128-bit vectors (f64: as plain moves, which its bandwidth allows).
+template <class T>
+void transpose(const T* from, size_t from_stride, size_t rows, size_t columns, T* to,
+               size_t to_stride) {
+  size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    const hn::FixedTag<T, 4> d;
+    const hn::Repartition<double, decltype(d)> dd;
+    for (; i + 4 <= rows; i += 4) {
+      const T* in = from + i * from_stride;
+      size_t j = 0;
+      for (; j + 4 <= columns; j += 4) {
+        const auto r0 = hn::LoadU(d, in + j), r1 = hn::LoadU(d, in + from_stride + j);
+        const auto r2 = hn::LoadU(d, in + 2 * from_stride + j);
+        const auto r3 = hn::LoadU(d, in + 3 * from_stride + j);
+        const auto low01 = hn::BitCast(dd, hn::InterleaveLower(d, r0, r1));
+        const auto low23 = hn::BitCast(dd, hn::InterleaveLower(d, r2, r3));
+        const auto high01 = hn::BitCast(dd, hn::InterleaveUpper(d, r0, r1));
+        const auto high23 = hn::BitCast(dd, hn::InterleaveUpper(d, r2, r3));
+        T* out = to + j * to_stride + i;
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, low01, low23)), d, out);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, low01, low23)), d, out + to_stride);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, high01, high23)), d, out + 2 * to_stride);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, high01, high23)), d, out + 3 * to_stride);
+      }
+      for (; j < columns; ++j)
+        for (size_t r = 0; r < 4; ++r) to[j * to_stride + i + r] = in[r * from_stride + j];
+    }
+  }
+#endif
+  for (; i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+}
+
+template <class T>
+T dot(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, size_t n) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  size_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    s0 = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), s0);
+    s1 = hn::MulAdd(hn::LoadU(d, x + i + lanes), hn::LoadU(d, y + i + lanes), s1);
+    s2 = hn::MulAdd(hn::LoadU(d, x + i + 2 * lanes), hn::LoadU(d, y + i + 2 * lanes), s2);
+    s3 = hn::MulAdd(hn::LoadU(d, x + i + 3 * lanes), hn::LoadU(d, y + i + 3 * lanes), s3);
+  }
+  for (; i + lanes <= n; i += lanes) s0 = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), s0);
+  if (i < n) s1 = hn::MulAdd(load_some(d, x + i, n - i), load_some(d, y + i, n - i), s1);
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+}
+
+template <class T>
+void dot4(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, size_t stride, size_t n,
+          T* HWY_RESTRICT out) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const T *y1 = y + stride, *y2 = y + 2 * stride, *y3 = y + 3 * stride;
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto v = hn::LoadU(d, x + i), w = hn::LoadU(d, x + i + lanes);
+    s0 = hn::MulAdd(v, hn::LoadU(d, y + i), s0);
+    s1 = hn::MulAdd(v, hn::LoadU(d, y1 + i), s1);
+    s2 = hn::MulAdd(v, hn::LoadU(d, y2 + i), s2);
+    s3 = hn::MulAdd(v, hn::LoadU(d, y3 + i), s3);
+    t0 = hn::MulAdd(w, hn::LoadU(d, y + i + lanes), t0);
+    t1 = hn::MulAdd(w, hn::LoadU(d, y1 + i + lanes), t1);
+    t2 = hn::MulAdd(w, hn::LoadU(d, y2 + i + lanes), t2);
+    t3 = hn::MulAdd(w, hn::LoadU(d, y3 + i + lanes), t3);
+  }
+  out[0] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, t0)));
+  out[1] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s1, t1)));
+  out[2] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s2, t2)));
+  out[3] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s3, t3)));
+  for (; i < n; ++i) {
+    out[0] += x[i] * y[i];
+    out[1] += x[i] * y1[i];
+    out[2] += x[i] * y2[i];
+    out[3] += x[i] * y3[i];
+  }
+}
+
+template <class T>
+void add4(const T* x, const T* HWY_RESTRICT rows, size_t stride, T* HWY_RESTRICT y, size_t n) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto x0 = hn::Set(d, x[0]), x1 = hn::Set(d, x[1]);
+  const auto x2 = hn::Set(d, x[2]), x3 = hn::Set(d, x[3]);
+  const T *r1 = rows + stride, *r2 = rows + 2 * stride, *r3 = rows + 3 * stride;
+  size_t j = 0;
+  for (; j + lanes <= n; j += lanes) {
+    auto sum = hn::MulAdd(x0, hn::LoadU(d, rows + j), hn::LoadU(d, y + j));
+    sum = hn::MulAdd(x1, hn::LoadU(d, r1 + j), sum);
+    sum = hn::MulAdd(x2, hn::LoadU(d, r2 + j), sum);
+    hn::StoreU(hn::MulAdd(x3, hn::LoadU(d, r3 + j), sum), d, y + j);
+  }
+  for (; j < n; ++j) y[j] += x[0] * rows[j] + x[1] * r1[j] + x[2] * r2[j] + x[3] * r3[j];
+}
+
+template <class T>
+void add(T x, const T* HWY_RESTRICT row, T* HWY_RESTRICT y, size_t n) {
+  for (size_t j = 0; j < n; ++j) y[j] += x * row[j];
+}
+
+template <class T>
+HWY_INLINE MatmulKernels<T> kernels() {
+  return {kTileRows,         2 * hn::Lanes(hn::ScalableTag<T>()),
+          multiply_block<T>, transpose<T>,
+          dot4<T>,           dot<T>,
+          add4<T>,           add<T>};
+}
+
+}  // namespace prism::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
