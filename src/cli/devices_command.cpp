@@ -74,6 +74,8 @@ void print_device(const std::shared_ptr<DeviceDriver>& driver, bool verbose,
   std::cout << fmt::format(
       "        dialect {} {}, {} bindings of up to {} bytes, grids of up to {} groups\n", c.dialect,
       c.dialect_level, c.max_buffers, c.max_binding_bytes, fmt::join(c.max_groups, " x "));
+  if (const std::string products = driver->native_products(); !products.empty())
+    std::cout << fmt::format("        products: {}\n", products);
 }
 
 void print_text(const std::vector<BackendReport>& reports, const Choice& choice, bool verbose) {

@@ -90,6 +90,13 @@ Queue Device::make_queue() const {
   return Queue(state->make_queue_state(state), state);
 }
 
+bool Device::supports(const NativeProduct& product, std::string* why) const {
+  const auto state = present(state_, "supports");
+  const std::scoped_lock lock(state->mutex);
+  std::string ignored;
+  return state->driver->supports(checked(product), why ? why : &ignored);
+}
+
 Queue& Device::queue() const {
   const auto state = present(state_, "queue");
   const std::scoped_lock lock(state->mutex);

@@ -126,6 +126,10 @@ class Queue {
               std::span<const Buffer> buffers, std::span<const ParamValue> params = {});
   void launch(const Program& program, uint32_t groups, std::initializer_list<BufferRange> buffers,
               std::initializer_list<ParamValue> params = {});
+  // A dense product by the device's vendor, where Device::supports() it; recorded like a launch.
+  // Checks the matrices against the ranges.
+  void product(const NativeProduct& product, const BufferRange& a, const BufferRange& b,
+               const BufferRange& c);
   Event record_event();
   void wait();
   // What work launches and copies on this queue, kept for replay and not run. Reading, writing,
@@ -170,6 +174,8 @@ class Device {
   Buffer allocate(uint64_t bytes) const;
   Program compile(const ir::Kernel& kernel) const;  // kept in memory by kernel text
   Queue make_queue() const;
+  // Whether Queue::product() can do it here. *why says why not.
+  bool supports(const NativeProduct& product, std::string* why = nullptr) const;
   Queue& queue() const;  // the device's default queue
 
   // Whole vectors at once, on the default queue.

@@ -77,7 +77,9 @@ struct Queue::State {
   ~State();  // waits for what is under way
   // What a launch or a copy needs, prepared before the driver sees it.
   struct Step {
-    const CompiledVariant* launch = nullptr;  // null: a copy from bindings[1] to bindings[0]
+    const CompiledVariant* launch = nullptr;
+    std::optional<NativeProduct> product;  // of bindings[0] and [1] into [2]
+    // neither: a copy from bindings[1] to bindings[0]
     std::array<uint32_t, 3> groups = {1, 1, 1};
     std::vector<Binding> bindings;
     std::vector<uint32_t> params;

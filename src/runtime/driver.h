@@ -18,6 +18,7 @@
 #include "ir/capabilities.h"
 #include "ir/kernel.h"
 #include "lower/lower.h"
+#include "runtime/native_product.h"
 
 namespace prism {
 
@@ -76,6 +77,11 @@ struct LaunchCall {
   std::span<const uint32_t> params;            // lowering's own included
 };
 
+struct ProductCall {
+  NativeProduct product;  // checked, not empty, and supported by the device
+  Binding a, b, c;
+};
+
 // An in-order queue. Launches and device copies are asynchronous; failures are kept and thrown by
 // wait().
 class QueueDriver {
@@ -87,6 +93,12 @@ class QueueDriver {
   virtual void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
                     uint64_t bytes) = 0;
   virtual void launch(const LaunchCall& call) = 0;
+  // Asynchronous like a launch, and recorded like one. Its workspace is the queue's own, or the
+  // recording's.
+  virtual void product(const ProductCall& call) {
+    throw Error(ErrorCode::kNotSupported,
+                "product of " + describe(call.product) + ": this backend has none of its own");
+  }
   virtual std::unique_ptr<EventDriver> record_event() = 0;
   virtual void wait() = 0;
   // Between begin and end, launches and copies are recorded, not run. Memory must outlive the
@@ -108,6 +120,15 @@ class DeviceDriver {
   virtual std::unique_ptr<QueueDriver> make_queue() = 0;
   // Host address of memory that the host can use directly (unified), or null.
   virtual std::byte* host_pointer(MemoryDriver&) { return nullptr; }
+  // Whether queues of the device have this (checked) product from their vendor; *why says why not.
+  virtual bool supports(const NativeProduct& product, std::string* why) {
+    (void)product;
+    *why = "this backend has no products of its own";
+    return false;
+  }
+  // What provides products and in which version, or why nothing does; empty where the backend never
+  // has any.
+  virtual std::string native_products() { return ""; }
 };
 
 // What looking for a backend's devices gave.

@@ -34,6 +34,7 @@ struct SeenLaunch {
 
 struct FakeLog {
   std::vector<SeenLaunch> launches;
+  std::vector<ProductCall> products;
   int compiles = 0, copies = 0, recordings = 0, replays = 0, waits = 0;
   std::string fail_at_wait;  // thrown by the next wait
   std::function<void(const LaunchCall&)> on_launch;
@@ -70,6 +71,7 @@ class FakeQueue final : public QueueDriver {
                              call.kernel->folded});
     if (log_.on_launch) log_.on_launch(call);
   }
+  void product(const ProductCall& call) override { log_.products.push_back(call); }
   std::unique_ptr<EventDriver> record_event() override { return std::make_unique<FakeEvent>(); }
   void wait() override {
     ++log_.waits;
@@ -113,6 +115,11 @@ class FakeDevice final : public DeviceDriver {
     return std::make_unique<ProgramDriver>();
   }
   std::unique_ptr<QueueDriver> make_queue() override { return std::make_unique<FakeQueue>(log); }
+
+  bool supports(const NativeProduct& product, std::string* why) override {
+    *why = "fake: no f32";
+    return product.a_type != DType::f32;
+  }
 
   FakeLog log;
 

@@ -22,18 +22,19 @@ void check_range(const char* doing, uint64_t offset, uint64_t bytes, uint64_t si
   }
 }
 
-// The bytes a kernel sees of a range: whole words, since kernels may load them.
-uint64_t range_bytes(const BufferRange& range, const std::string& kernel, const std::string& name) {
+// The bytes that are seen of a range: whole words, since kernels may load them. what: "launch of
+// add", "product".
+uint64_t range_bytes(const BufferRange& range, const std::string& what, const std::string& name) {
   const uint64_t size = range.buffer.bytes(), whole = range.buffer.driver().bytes();
   if (range.offset % kRangeAlignment != 0) {
     fail(
-        fmt::format("launch of {}, buffer \"{}\": a range at byte {}; ranges begin at multiples of "
+        fmt::format("{}, buffer \"{}\": a range at byte {}; ranges begin at multiples of "
                     "{} bytes",
-                    kernel, name, range.offset, kRangeAlignment));
+                    what, name, range.offset, kRangeAlignment));
   }
   if (range.offset > size || range.bytes > size - range.offset) {
-    fail(fmt::format("launch of {}, buffer \"{}\": bytes {} to {} of a buffer of {} bytes", kernel,
-                     name, range.offset, range.offset + range.bytes, size));
+    fail(fmt::format("{}, buffer \"{}\": bytes {} to {} of a buffer of {} bytes", what, name,
+                     range.offset, range.offset + range.bytes, size));
   }
   if (range.bytes == 0) return whole - range.offset;
   return std::min((range.bytes + 3) / 4 * 4, whole - range.offset);
@@ -97,6 +98,8 @@ std::shared_ptr<Queue::State> DeviceState::make_queue_state(
 }
 
 void Queue::State::run(const Step& step) const {
+  if (step.product)
+    return driver->product({*step.product, step.bindings[0], step.bindings[1], step.bindings[2]});
   if (!step.launch) {
     const Binding &to = step.bindings[0], &from = step.bindings[1];
     return driver->copy(*to.memory, to.offset, *from.memory, from.offset, to.bytes);
@@ -191,7 +194,7 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
       mine(range.buffer,
            fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str());
     }
-    sizes.push_back(range_bytes(range, kernel.name, name_of(i)));
+    sizes.push_back(range_bytes(range, "launch of " + kernel.name, name_of(i)));
     for (size_t j = 0; j < i; ++j) {
       if (range.buffer.memory_ != buffers[j].buffer.memory_ || (!writes(i) && !writes(j))) continue;
       if (range.offset >= buffers[j].offset + sizes[j] ||
@@ -244,6 +247,46 @@ void Queue::launch(const Program& program, uint32_t groups,
                    std::initializer_list<ParamValue> params) {
   launch(program, {groups, 1, 1}, std::span(buffers.begin(), buffers.size()),
          std::span(params.begin(), params.size()));
+}
+
+void Queue::product(const NativeProduct& asked, const BufferRange& a, const BufferRange& b,
+                    const BufferRange& c) {
+  const auto device = state_->device.lock();
+  State::Step step;
+  step.product = checked(asked);
+  const ProductBytes needed = product_bytes(*step.product);
+  const auto add = [&](const BufferRange& range, const char* name, uint64_t wanted) {
+    mine(range.buffer, "product");
+    const uint64_t given = range_bytes(range, "product", name);
+    if (given < wanted) {
+      fail(fmt::format("product of {}: {} reaches over {} bytes, its buffer has {} from byte {} on",
+                       describe(asked), name, wanted, given, range.offset));
+    }
+    step.bindings.push_back({range.buffer.memory_.get(), range.offset, given});
+    step.uses.push_back(range.buffer.memory_);
+  };
+  add(a, "a", needed.a);
+  add(b, "b", needed.b);
+  add(c, "c", needed.c);
+  const auto overlap = [&](const BufferRange& x, uint64_t bytes) {
+    return x.buffer.memory_ == c.buffer.memory_ && x.offset < c.offset + needed.c &&
+           c.offset < x.offset + bytes;
+  };
+  if (overlap(a, needed.a) || overlap(b, needed.b))
+    fail(fmt::format("product of {}: c overlaps an operand; give it a place of its own",
+                     describe(asked)));
+  if (step.product->is_empty()) return;
+  const std::scoped_lock lock(device->mutex);
+  std::string why;
+  if (!device->driver->supports(*step.product, &why))
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("product of {} on {}: {}; ask Device::supports() first and launch a "
+                            "kernel instead",
+                            describe(asked), device->info.id, why));
+  if (state_->recording) return state_->recording->push_back(std::move(step));
+  state_->keep(step.uses);
+  state_->last_kernel = "a product of " + describe(asked);
+  state_->run(step);
 }
 
 Event Queue::record_event() {

@@ -107,6 +107,7 @@ CudaDevice::CudaDevice(std::shared_ptr<Api> api, Ordinal ordinal, DeviceInfo inf
     : info_(std::move(info)),
       context_(std::make_shared<DeviceContext>(std::move(api), ordinal,
                                                fmt::format("{} ({})", info_.id, info_.name))),
+      products_(std::make_shared<Cublas>(context_)),
       compiler_(std::move(compiler)),
       target_(std::move(target)) {}
 
@@ -202,7 +203,7 @@ std::unique_ptr<ProgramDriver> CudaDevice::compile(const ir::Kernel& lowered) {
 }
 
 std::unique_ptr<QueueDriver> CudaDevice::make_queue() {
-  return std::make_unique<CudaQueue>(context_, info_.capabilities.dependent_launch);
+  return std::make_unique<CudaQueue>(context_, products_, info_.capabilities.dependent_launch);
 }
 
 }  // namespace prism::cuda

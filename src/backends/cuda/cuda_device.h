@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/cuda/cublas.h"
 #include "backends/cuda/cuda_context.h"
 #include "backends/cuda/nvrtc.h"
 #include "runtime/driver.h"
@@ -30,10 +31,15 @@ class CudaDevice final : public DeviceDriver {
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override;
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override;
   std::unique_ptr<QueueDriver> make_queue() override;
+  bool supports(const NativeProduct& product, std::string* why) override {
+    return products_->supports(product, why);
+  }
+  std::string native_products() override { return products_->describe(); }
 
  private:
   DeviceInfo info_;
   std::shared_ptr<DeviceContext> context_;
+  std::shared_ptr<Cublas> products_;
   std::shared_ptr<Nvrtc> compiler_;
   Target target_;
 };

@@ -1,6 +1,8 @@
 // Streams, events, graphs.
 #include "backends/cuda/cuda_queue.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace prism::cuda {
@@ -50,12 +52,16 @@ class CudaEvent final : public EventDriver {
 
 class CudaRecording final : public RecordingDriver {
  public:
-  CudaRecording(Handle<GraphExec> graph, std::string description)
-      : graph_(std::move(graph)), description_(std::move(description)) {}
+  CudaRecording(Handle<GraphExec> graph, std::shared_ptr<CudaMemory> workspace,
+                std::string description)
+      : workspace_(std::move(workspace)),
+        graph_(std::move(graph)),
+        description_(std::move(description)) {}
   GraphExec graph() const { return graph_.get(); }
   const std::string& description() const { return description_; }
 
  private:
+  std::shared_ptr<CudaMemory> workspace_;
   Handle<GraphExec> graph_;
   std::string description_;
 };
@@ -76,8 +82,10 @@ Error QueueHistory::late_failure(Result result) const {
   return driver_error(context->api(), result, context->device() + ": waiting for its queue" + work);
 }
 
-CudaQueue::CudaQueue(std::shared_ptr<DeviceContext> context, bool overlap)
+CudaQueue::CudaQueue(std::shared_ptr<DeviceContext> context, std::shared_ptr<Cublas> products,
+                     bool overlap)
     : context_(std::move(context)),
+      products_(std::move(products)),
       overlap_(overlap),
       staging_(context_),
       history_(std::make_shared<QueueHistory>()) {
@@ -191,6 +199,27 @@ void CudaQueue::launch(const LaunchCall& call) {
     history_->last_work = "kernel " + program.name();
 }
 
+void CudaQueue::product(const ProductCall& call) {
+  const Current current(*context_);
+  std::shared_ptr<CudaMemory>& workspace = recording_ ? recorded_workspace_ : workspace_;
+  if (!workspace) {
+    DevicePointer pointer = 0;
+    check(context_->api(), context_->api().memory_allocate(&pointer, kProductWorkspace),
+          "allocating the workspace of products");
+    workspace = std::make_shared<CudaMemory>(context_, pointer, kProductWorkspace);
+  }
+  const int status = products_->run(
+      call.product, address(*call.a.memory, call.a.offset), address(*call.b.memory, call.b.offset),
+      address(*call.c.memory, call.c.offset), workspace->pointer(), stream_.get());
+  const std::string work = "the product of " + describe(call.product);
+  if (status != 0 && !history_->failure)
+    history_->failure = Error(ErrorCode::kDriver, fmt::format("{}: {}: cuBLASLt answered status {}",
+                                                              context_->device(), work, status));
+  after_kernel_ = false;  // it does not say when the next launch may start
+  if (recording_) ++recorded_launches_;
+  history_->last_work = work;
+}
+
 std::unique_ptr<EventDriver> CudaQueue::record_event() {
   refuse_while_recording("recording an event");
   const Current current(*context_);
@@ -228,6 +257,7 @@ std::unique_ptr<RecordingDriver> CudaQueue::end_recording() {
                 context_->device() + ": ending a recording that was not begun");
   recording_ = false;
   after_kernel_ = false;
+  std::shared_ptr<CudaMemory> workspace = std::exchange(recorded_workspace_, nullptr);
   const Current current(*context_);
   const Api& api = context_->api();
   Graph captured = nullptr;
@@ -244,10 +274,10 @@ std::unique_ptr<RecordingDriver> CudaQueue::end_recording() {
     quietly(*context, [&](const Api& a) { a.graph_exec_destroy(g); });
   });
   return std::make_unique<CudaRecording>(
-      std::move(owned), recorded_launches_ == 0
-                            ? std::string("a recording of copies")
-                            : fmt::format("a recording of {} launches, the last of {}",
-                                          recorded_launches_, history_->last_work));
+      std::move(owned), std::move(workspace),
+      recorded_launches_ == 0 ? std::string("a recording of copies")
+                              : fmt::format("a recording of {} launches, the last of {}",
+                                            recorded_launches_, history_->last_work));
 }
 
 void CudaQueue::replay(RecordingDriver& recording) {

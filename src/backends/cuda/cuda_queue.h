@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cuda/cublas.h"
 #include "backends/cuda/cuda_context.h"
 #include "backends/cuda/cuda_staging.h"
 #include "base/handle.h"
@@ -65,7 +66,7 @@ class CudaQueue final : public QueueDriver {
  public:
   // overlap: launches inside a recording may start before the one before has ended (programmatic
   // dependent launch).
-  CudaQueue(std::shared_ptr<DeviceContext> context, bool overlap);
+  CudaQueue(std::shared_ptr<DeviceContext> context, std::shared_ptr<Cublas> products, bool overlap);
   ~CudaQueue() override;
 
   void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override;
@@ -73,6 +74,7 @@ class CudaQueue final : public QueueDriver {
   void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
             uint64_t bytes) override;
   void launch(const LaunchCall& call) override;
+  void product(const ProductCall& call) override;
   std::unique_ptr<EventDriver> record_event() override;
   void wait() override;
   void begin_recording() override;
@@ -85,6 +87,9 @@ class CudaQueue final : public QueueDriver {
   void throw_kept();
 
   std::shared_ptr<DeviceContext> context_;
+  std::shared_ptr<Cublas> products_;
+  // Of products run at once, and of those of the recording under way, which takes its own along.
+  std::shared_ptr<CudaMemory> workspace_, recorded_workspace_;
   bool overlap_;
   Handle<Stream> stream_;
   Staging staging_;

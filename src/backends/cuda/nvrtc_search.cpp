@@ -1,4 +1,5 @@
-// Where NVRTC's library may be: the system, NVIDIA's toolkit, the cache folder, Python's packages.
+// Where NVRTC's library and cuBLAS's may be: the system, NVIDIA's toolkit, the cache folder,
+// Python's packages.
 #include "backends/cuda/nvrtc_search.h"
 
 #include <algorithm>
@@ -19,32 +20,48 @@ struct Generation {
   const char* file;
 };
 
+// One of NVIDIA's libraries that do not come with the driver.
+struct Wanted {
+  const char* variable;  // names a file or a folder instead of the search
+  std::vector<Generation> generations;
+  const char* plain;  // without a generation; empty where there is none
+  std::vector<const char*>
+      wheels;  // inside a folder of Python packages (or an unpacked wheel) and below it
+};
+
 #ifdef _WIN32
-constexpr Generation kGenerations[] = {
-    {13, "nvrtc64_130_0.dll"}, {12, "nvrtc64_120_0.dll"}, {11, "nvrtc64_112_0.dll"}};
+const Wanted kNvrtc = {
+    "PRISM_NVRTC_LIBRARY",
+    {{13, "nvrtc64_130_0.dll"}, {12, "nvrtc64_120_0.dll"}, {11, "nvrtc64_112_0.dll"}},
+    "",
+    {"nvidia/cu13/bin/x86_64", "nvidia/cuda_nvrtc/bin"}};
+const Wanted kCublas = {
+    "PRISM_CUBLASLT_LIBRARY",
+    {{13, "cublasLt64_13.dll"}, {12, "cublasLt64_12.dll"}, {11, "cublasLt64_11.dll"}},
+    "",
+    {"nvidia/cu13/bin/x86_64", "nvidia/cublas/bin"}};
 constexpr const char* kToolkitFolders[] = {"bin/x64", "bin"};
 #else
-constexpr Generation kGenerations[] = {
-    {13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}};
+const Wanted kNvrtc = {
+    "PRISM_NVRTC_LIBRARY",
+    {{13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}},
+    "libnvrtc.so",
+    {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib", "nvidia/cu12/lib", "nvidia/cu11/lib"}};
+const Wanted kCublas = {
+    "PRISM_CUBLASLT_LIBRARY",
+    {{13, "libcublasLt.so.13"}, {12, "libcublasLt.so.12"}, {11, "libcublasLt.so.11"}},
+    "libcublasLt.so",
+    {"nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/cu12/lib", "nvidia/cu11/lib"}};
 constexpr const char* kToolkitFolders[] = {"lib64", "lib", "targets/x86_64-linux/lib",
                                            "targets/aarch64-linux/lib"};
 #endif
-// Inside a folder of Python packages (or an unpacked wheel) and below it.
-constexpr const char* kWheelFolders[] = {"nvidia/cu13/lib",       "nvidia/cu13/bin/x86_64",
-                                         "nvidia/cuda_nvrtc/lib", "nvidia/cuda_nvrtc/bin",
-                                         "nvidia/cu12/lib",       "nvidia/cu11/lib"};
-
-std::vector<std::string> file_names() {
-  std::vector<std::string> names;
-  for (const Generation& generation : kGenerations) names.push_back(generation.file);
-  return names;
-}
 
 // Those a driver of that version can use first; otherwise in the order they were found.
-std::vector<std::string> fitting_first(std::vector<std::string> found, int driver_version) {
+std::vector<std::string> fitting_first(const Wanted& wanted, std::vector<std::string> found,
+                                       int driver_version) {
   std::stable_partition(found.begin(), found.end(), [&](const std::string& path) {
     const std::string file = fs::path(path).filename().string();
-    for (const Generation& generation : kGenerations)
+    for (const Generation& generation : wanted.generations)
       if (file == generation.file) return generation.major <= driver_version / 1000;
     return true;
   });
@@ -82,55 +99,59 @@ std::vector<fs::path> python_folders() {
   return folders;
 }
 
-void add_existing(const fs::path& folder, const std::vector<std::string>& names,
-                  std::vector<std::string>* found) {
+void add_existing(const fs::path& folder, const Wanted& wanted, std::vector<std::string>* found) {
   std::error_code failed;
-  for (const std::string& name : names)
-    if (fs::exists(folder / name, failed)) found->push_back((folder / name).string());
+  for (const Generation& generation : wanted.generations)
+    if (const fs::path path = folder / generation.file; fs::exists(path, failed))
+      found->push_back(path.string());
 }
 
 // The folder itself, the places of wheels in it, and those in its subfolders.
-void add_wheels(const fs::path& folder, const std::vector<std::string>& names,
-                std::vector<std::string>* found) {
-  add_existing(folder, names, found);
-  for (const char* inside : kWheelFolders) add_existing(folder / inside, names, found);
+void add_wheels(const fs::path& folder, const Wanted& wanted, std::vector<std::string>* found) {
+  add_existing(folder, wanted, found);
+  for (const char* inside : wanted.wheels) add_existing(folder / inside, wanted, found);
 }
 
-void add_wheels_below(const fs::path& folder, const std::vector<std::string>& names,
+void add_wheels_below(const fs::path& folder, const Wanted& wanted,
                       std::vector<std::string>* found) {
-  add_wheels(folder, names, found);
+  add_wheels(folder, wanted, found);
   std::vector<fs::path> subfolders;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(folder, failed))
     if (entry.is_directory(failed)) subfolders.push_back(entry.path());
   std::sort(subfolders.rbegin(), subfolders.rend());
-  for (const fs::path& subfolder : subfolders) add_wheels(subfolder, names, found);
+  for (const fs::path& subfolder : subfolders) add_wheels(subfolder, wanted, found);
+}
+
+std::vector<std::string> candidates(const Wanted& wanted, int driver_version) {
+  std::vector<std::string> found;
+  if (const fs::path named = from_environment(std::getenv(wanted.variable)); !named.empty()) {
+    std::error_code failed;
+    if (!fs::is_directory(named, failed)) return {named.string()};
+    add_wheels_below(named, wanted, &found);
+    return fitting_first(wanted, found, driver_version);
+  }
+  for (const Generation& generation : wanted.generations) found.push_back(generation.file);
+  if (*wanted.plain) found.push_back(wanted.plain);
+  for (const fs::path& root :
+       {from_environment(std::getenv("CUDA_PATH")), from_environment(std::getenv("CUDA_HOME")),
+        fs::path("/usr/local/cuda")}) {
+    if (root.empty()) continue;
+    for (const char* folder : kToolkitFolders) add_existing(root / folder, wanted, &found);
+  }
+  add_wheels_below(cache_folder() / "cuda", wanted, &found);
+  for (const fs::path& folder : python_folders()) add_wheels(folder, wanted, &found);
+  return fitting_first(wanted, found, driver_version);
 }
 
 }  // namespace
 
 std::vector<std::string> nvrtc_candidates(int driver_version) {
-  const std::vector<std::string> names = file_names();
-  std::vector<std::string> found;
-  if (const fs::path named = from_environment(std::getenv("PRISM_NVRTC_LIBRARY")); !named.empty()) {
-    std::error_code failed;
-    if (!fs::is_directory(named, failed)) return {named.string()};
-    add_wheels_below(named, names, &found);
-    return fitting_first(found, driver_version);
-  }
-  found = names;
-#ifndef _WIN32
-  found.push_back("libnvrtc.so");
-#endif
-  for (const fs::path& root :
-       {from_environment(std::getenv("CUDA_PATH")), from_environment(std::getenv("CUDA_HOME")),
-        fs::path("/usr/local/cuda")}) {
-    if (root.empty()) continue;
-    for (const char* folder : kToolkitFolders) add_existing(root / folder, names, &found);
-  }
-  add_wheels_below(cache_folder() / "cuda", names, &found);
-  for (const fs::path& folder : python_folders()) add_wheels(folder, names, &found);
-  return fitting_first(found, driver_version);
+  return candidates(kNvrtc, driver_version);
+}
+
+std::vector<std::string> cublas_candidates(int driver_version) {
+  return candidates(kCublas, driver_version);
 }
 
 Compilers::Compilers(int driver_version)

@@ -1,4 +1,4 @@
-// Finding NVRTC's library, and one that suits each card.
+// Finding NVRTC's library, one that suits each card, and cuBLAS's.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,8 @@ namespace prism::cuda {
 // /usr/local/cuda, the cache folder, Python's packages. A generation that is not newer than the
 // driver comes before one that is.
 std::vector<std::string> nvrtc_candidates(int driver_version);
+// The same for libcublasLt (PRISM_CUBLASLT_LIBRARY).
+std::vector<std::string> cublas_candidates(int driver_version);
 
 // Opens compilers one after another, best first, until a card is served: opening one costs
 // milliseconds.

@@ -99,6 +99,19 @@ TEST(NvrtcSearch, CacheFolderIsSearchedAfterTheSystem) {
   EXPECT_NE(std::find(candidates.begin(), candidates.end(), fetched.string()), candidates.end());
 }
 
+TEST(NvrtcSearch, CublasIsLookedForInTheSamePlaces) {
+  const test::TemporaryFolder folder;
+  const fs::path fetched = folder.path() / "cuda/nvidia_cublas/nvidia/cu13/lib/libcublasLt.so.13";
+  fs::create_directories(fetched.parent_path());
+  std::ofstream(fetched) << "x";
+  const test::ScopedVariable cache("PRISM_CACHE_DIR", folder.path().string());
+  const auto found = cublas_candidates(13000);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found.front(), "libcublasLt.so.13");
+  EXPECT_NE(std::find(found.begin(), found.end(), fetched.string()), found.end());
+  EXPECT_EQ(cublas_candidates(12040).front(), "libcublasLt.so.12");
+}
+
 TEST(NvrtcSearch, FileThatIsNoCompilerIsPassedOver) {
   const test::TemporaryFolder folder;
   std::ofstream(folder.path() / "libnvrtc.so.12") << "not a library";

@@ -1,0 +1,56 @@
+// cuBLASLt, NVIDIA's dense products: found at run time, absent without loss.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backends/cuda/cuda_context.h"
+#include "base/dynamic_library.h"
+#include "base/handle.h"
+#include "runtime/native_product.h"
+
+namespace prism::cuda {
+
+// Workspace that products may use. NVIDIA's documentation asks for 32 MiB on Hopper.
+inline constexpr size_t kProductWorkspace = 32u << 20;
+
+// Opens the library when a product is first asked about. Not thread-safe, as no driver is.
+class Cublas {
+ public:
+  explicit Cublas(std::shared_ptr<DeviceContext> context);
+  ~Cublas();
+  Cublas(const Cublas&) = delete;
+  Cublas& operator=(const Cublas&) = delete;
+
+  // "cuBLASLt 13.0 (libcublasLt.so.13)", or why there is none.
+  std::string describe();
+  bool supports(const NativeProduct& product, std::string* why);
+  // Into the stream, which may be recording. workspace has kProductWorkspace bytes. 0, or cuBLAS's
+  // status.
+  int run(const NativeProduct& product, DevicePointer a, DevicePointer b, DevicePointer c,
+          DevicePointer workspace, Stream stream);
+
+ private:
+  using Library = struct LibraryTag*;
+  struct Functions;
+  struct Prepared;
+
+  bool open();   // the library and its functions
+  bool start();  // and a handle on the device
+  Prepared* prepare(const NativeProduct& product, std::string* why);
+
+  std::shared_ptr<DeviceContext> context_;
+  bool tried_ = false, failed_to_start_ = false;
+  DynamicLibrary library_;
+  std::unique_ptr<Functions> call_;
+  Library handle_ = nullptr;
+  std::string absence_;
+  size_t version_ = 0;
+  std::map<NativeProduct, std::unique_ptr<Prepared>> prepared_;  // null: not supported
+};
+
+}  // namespace prism::cuda
