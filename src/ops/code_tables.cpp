@@ -22,15 +22,16 @@ std::array<uint32_t, 4> iq4_words() {
 // Byte s of the eight bytes of low and high, for each of the four 4-bit selectors of the low half
 // of a word; only three bits of a selector count.
 Value choose_bytes(Value low, Value high, Value selectors) {
-  return raw("cuda", "{r} = __byte_perm({0}, {1}, {2});", {low, high, selectors}, Type{u32, 1}, [&] {
-    Value result = constant(u32, 0);
-    for (uint32_t i = 0; i < 4; ++i) {
-      const Value selector = selectors >> (4 * i);
-      const Value word = select((selector & 4u) == 0u, low, high);
-      result = result | (((word >> ((selector & 3u) * 8u)) & 255u) << (8 * i));
-    }
-    return result;
-  });
+  return raw("cuda", "{r} = __byte_perm({0}, {1}, {2});", {low, high, selectors}, Type{u32, 1},
+             [&] {
+               Value result = constant(u32, 0);
+               for (uint32_t i = 0; i < 4; ++i) {
+                 const Value selector = selectors >> (4 * i);
+                 const Value word = select((selector & 4u) == 0u, low, high);
+                 result = result | (((word >> ((selector & 3u) * 8u)) & 255u) << (8 * i));
+               }
+               return result;
+             });
 }
 
 // Four codes in the low half of a word, a nibble each: their values as bytes, in order.

@@ -1,0 +1,12 @@
+// The makers of the conformance cases, one a family of ops.
+#pragma once
+
+#include <vector>
+
+#include "ops/conformance.h"
+
+namespace prism {
+
+void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random);
+
+}  // namespace prism
