@@ -21,8 +21,8 @@ namespace {
 
 // A tile's share of b is 8 panels: 384 x 256 f32 with AVX-512, which is 400 KB of the second cache.
 constexpr size_t kPanels = 8;
-// Rows of a packed at once: whole tiles of every instruction set or nearly, 90 KB.
-constexpr size_t kGroupRows = 56;
+// Rows of a packed at once: whole tiles of every instruction set, 96 KB.
+constexpr size_t kGroupRows = 60;
 // Multiplications below which threads cost more than they bring (about 20 microseconds of one).
 constexpr size_t kWorthThreads = size_t{1} << 20;
 

@@ -7,6 +7,7 @@
 #define PRISM_CPU_MATMUL_KERNELS_INL_H
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstring>
@@ -20,8 +21,9 @@ namespace prism::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows of a tile two vectors wide: as many as leave registers for two vectors of b and one of a.
+// With AVX-512 14 would fit, but run at 92% of the speed of 12 on Zen 4.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-inline constexpr size_t kTileRows = 14;
+inline constexpr size_t kTileRows = 12;
 #elif HWY_TARGET == HWY_AVX2
 inline constexpr size_t kTileRows = 6;
 #elif HWY_TARGET == HWY_NEON
@@ -38,12 +40,17 @@ HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b
   const size_t lanes = hn::Lanes(d);
   V sums[kRows][2];
   // Unrolled throughout: a loop that indexes the sums would put them into memory.
-  HWY_UNROLL(14)
+  HWY_UNROLL(12)
   for (size_t r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
+  // The tile of c arrives while the sums are made.
+  for (size_t r = 0; r < kRows; ++r) {
+    hwy::Prefetch(c + r * ldc);
+    hwy::Prefetch(c + r * ldc + lanes);
+  }
   for (size_t k = 0; k < depth; ++k) {
     const V b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes);
     b += 2 * lanes;
-    HWY_UNROLL(14)
+    HWY_UNROLL(12)
     for (size_t r = 0; r < kRows; ++r) {
       const V x = hn::Set(d, a[r * kMatmulStride + k]);
       sums[r][0] = hn::MulAdd(x, b0, sums[r][0]);
@@ -52,7 +59,7 @@ HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b
   }
   if (columns < 2 * lanes) {
     HWY_ALIGN T tile[kRows * 2 * HWY_MAX_BYTES / sizeof(T)];
-    HWY_UNROLL(14)
+    HWY_UNROLL(12)
     for (size_t r = 0; r < kRows; ++r) {
       hn::Store(sums[r][0], d, tile + 2 * r * lanes);
       hn::Store(sums[r][1], d, tile + (2 * r + 1) * lanes);
@@ -63,14 +70,14 @@ HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b
         c[r * ldc + j] = scale == T(0) ? sum : sum + scale * c[r * ldc + j];
       }
   } else if (scale == T(0)) {
-    HWY_UNROLL(14)
+    HWY_UNROLL(12)
     for (size_t r = 0; r < kRows; ++r) {
       hn::StoreU(sums[r][0], d, c + r * ldc);
       hn::StoreU(sums[r][1], d, c + r * ldc + lanes);
     }
   } else {
     const V factor = hn::Set(d, scale);
-    HWY_UNROLL(14)
+    HWY_UNROLL(12)
     for (size_t r = 0; r < kRows; ++r) {
       T* to = c + r * ldc;
       hn::StoreU(hn::MulAdd(factor, hn::LoadU(d, to), sums[r][0]), d, to);
@@ -92,7 +99,7 @@ template <class T>
 void multiply_block(const T* a, size_t rows, const T* b, size_t columns, size_t depth, T* c,
                     size_t ldc, T scale) {
   const size_t width = 2 * hn::Lanes(hn::ScalableTag<T>());
-  // Tiles of nearly the same height: 16 rows are 8 and 8, not 14 and 2.
+  // Tiles of nearly the same height: 14 rows are 7 and 7, not 12 and 2.
   const size_t tiles = (rows + kTileRows - 1) / kTileRows;
   for (size_t tile = 0; tile < tiles; ++tile) {
     const size_t first = rows * tile / tiles, last = rows * (tile + 1) / tiles;
