@@ -14,9 +14,14 @@
 #include "base/planes.h"
 #include "cpu/dequantise.h"
 #include "kernels/case_tools.h"
+#include "lower/lower.h"
 #include "ops/block_kernels.h"
+#include "print/printer.h"
 #include "runtime/case_run.h"
 #include "runtime/discovery.h"
+#include "support/hiprtc.h"
+#include "support/nvrtc.h"
+#include "support/wgsl.h"
 
 namespace prism {
 namespace {
@@ -188,6 +193,46 @@ INSTANTIATE_TEST_SUITE_P(Devices, BlockKernels,
                                name, [](unsigned char c) { return !std::isalnum(c); }, '_');
                            return name;
                          });
+
+// All types, lowered for a dialect: whole tensors to f16, rows to f32.
+std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
+  std::vector<ir::Kernel> all;
+  for (int t = 0; t < kBlockTypeCount; ++t) {
+    const auto type = static_cast<BlockType>(t);
+    all.push_back(lower(ops::dequantise_planes(type, DType::f16), capabilities));
+    all.push_back(lower(ops::gather_planes(type, DType::f32), capabilities));
+  }
+  return all;
+}
+
+TEST(BlockKernelTexts, CompileForNvidia) {
+  PRISM_SKIP_WITHOUT(test::kNvrtc12);
+  ir::Capabilities capabilities = typical_capabilities("cuda");
+  capabilities.dialect_level = 90;
+  const auto result =
+      test::compile_cuda(print_together(lowered_kernels(capabilities), capabilities), "sm_90",
+                         {"--fmad=false", "--ptxas-options=-v"});
+  ASSERT_TRUE(result.ok) << result.log;
+  EXPECT_EQ(result.log.find("kernel.cu("), std::string::npos) << result.log;
+}
+
+TEST(BlockKernelTexts, CompileForAmd) {
+  PRISM_SKIP_WITHOUT(test::hip_front_end("gfx90a"));
+  const ir::Capabilities capabilities = typical_capabilities("hip");
+  const auto result =
+      test::compile_hip(print_together(lowered_kernels(capabilities), capabilities), "gfx90a");
+  EXPECT_TRUE(result.ok) << result.log;
+}
+
+TEST(BlockKernelTexts, CompileForWebGpu) {
+  PRISM_SKIP_WITHOUT(test::kDawn);
+  const ir::Capabilities capabilities = typical_capabilities("wgsl");
+  for (const ir::Kernel& kernel : lowered_kernels(capabilities)) {
+    const PrintedKernel printed = print(kernel, capabilities);
+    const auto result = test::compile_wgsl(test::kDawn, printed.text, {printed.entry});
+    EXPECT_TRUE(result.ok) << kernel.name << ": " << result.log;
+  }
+}
 
 TEST(BlockKernelLaunches, RefuseWhatOneLaunchCannotCount) {
   EXPECT_THROW(ops::dequantise_planes_launch(plane_layout(BlockType::q4_k, 1 << 20, 8192)), Error);
