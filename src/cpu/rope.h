@@ -1,0 +1,31 @@
+// Rotary embedding in place: pairs of a head's elements turned by angles that grow with the
+// position.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/thread_pool.h"
+
+namespace prism::cpu {
+
+enum class RopePairing : uint8_t {
+  adjacent,  // elements 2i and 2i + 1
+  halves,    // elements i and i + dims / 2
+};
+
+struct Rope {
+  size_t rows = 0, heads = 0;
+  size_t row_stride = 0, head_stride = 0;  // elements
+  size_t dims = 0;                         // rotated, even; the rest of a head stays as it is
+  RopePairing pairing = RopePairing::halves;
+  float magnitude = 1;    // multiplies the rotated elements
+  bool backward = false;  // turns the other way: the gradient of the rotation
+};
+
+// positions: one for each row. frequencies: radians a position for each of dims / 2 pairs
+// (base/rope_scaling.h). Angles are kept in f64.
+void rope(ThreadPool& pool, const Rope& options, const int32_t* positions, const float* frequencies,
+          float* x);
+
+}  // namespace prism::cpu
