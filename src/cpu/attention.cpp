@@ -1,0 +1,356 @@
+// Walks blocks of keys for a few queries of one key/value head at a time, keeping running maxima
+// and sums; long caches with few queries are split, and the parts merged.
+#include "cpu/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cpu/attention_rows.h"
+#include "cpu/elementwise_parts.h"
+#include "cpu/highway_config.h"
+#include "cpu/matmul_kernels.h"
+// Highway after its configuration.
+#include <hwy/aligned_allocator.h>
+
+namespace prism::cpu {
+namespace {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+// (Query, head) pairs that share a pass over the keys: enough to pay for turning the keys, few
+// enough for their sums to stay in the second cache.
+constexpr size_t kRows = 64;
+// From this many rows on, turning a block of keys costs less than single dot products do.
+constexpr size_t kPackRows = 12;
+constexpr size_t kKeys = 128;        // of a block, for packed products
+constexpr size_t kFewKeys = 64;      // of a block, for dot products: 32 KB of f32 at dim 128
+constexpr size_t kLeastSplit = 256;  // keys: below, merging costs more than it brings
+
+struct Task {
+  const AttentionSpan* span;
+  size_t kv_head, first_query, queries;
+  size_t first_key, last_key;  // seen by any of the queries
+};
+
+// The running result of a task's rows: [rows] maxima, [rows] sums, [rows][dim] weighted values.
+struct Partial {
+  float *largest, *sums, *values;
+  Partial(float* memory, size_t rows)
+      : largest(memory), sums(memory + rows), values(memory + 2 * rows) {}
+  static size_t elements(size_t rows, size_t dim) { return rows * (dim + 2); }
+};
+
+struct Range {
+  size_t first, last;
+};
+
+// Buffers of one thread, kept between calls.
+float* scratch(size_t elements) {
+  static thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
+  static thread_local size_t size = 0;
+  if (size < elements) {
+    memory = hwy::AllocateAligned<float>(elements);
+    size = memory ? elements : 0;
+    if (!memory)
+      throw Error(ErrorCode::kOutOfMemory,
+                  "attention: no memory for " + std::to_string(elements * 4) + " bytes of scratch");
+  }
+  return memory.get();
+}
+
+class Worker {
+ public:
+  Worker(const Attention& options, const float* q, const void* k, const void* v)
+      : options_(options),
+        q_(q),
+        k_(static_cast<const uint8_t*>(k)),
+        v_(static_cast<const uint8_t*>(v)),
+        kernels_(matmul_kernels<float>()),
+        group_(options.heads / options.kv_heads) {}
+
+  size_t rows_of(const Task& task) const { return task.queries * group_; }
+  size_t group() const { return group_; }
+
+  // The keys that a query of a span sees.
+  Range seen(const AttentionSpan& span, size_t query) const {
+    const size_t position = span.keys - span.queries + query;
+    const size_t last = options_.causal ? position + 1 : span.keys;
+    const size_t window = options_.window;
+    return {window != 0 && position + 1 > window ? position + 1 - window : 0, last};
+  }
+
+  // Keys [first, last) of a task into `partial`; scores of rows of q are taken as they come.
+  void run(const Task& task, Range keys, Partial partial) {
+    const size_t rows = rows_of(task), dim = options_.dim, width = kernels_.columns;
+    const bool packed = rows >= kPackRows;
+    const size_t depth_blocks = (dim + kMatmulDepth - 1) / kMatmulDepth;
+    const size_t most = packed ? kKeys : kFewKeys;
+    const size_t padded_dim = (dim + width - 1) / width * width;
+    const size_t padded_keys = (kKeys + width - 1) / width * width;
+    const size_t q_elements = depth_blocks * rows * kMatmulStride;
+    float* q = scratch(q_elements + rows * kMatmulStride + most * dim +
+                       std::max(padded_dim * kKeys, padded_keys * std::min(dim, kMatmulDepth)));
+    float* scores = q + q_elements;
+    float* converted = scores + rows * kMatmulStride;
+    float* panels = converted + (most * dim + 15) / 16 * 16;
+    std::fill_n(partial.largest, rows, kNothing);
+    std::fill_n(partial.sums, rows, 0.0f);
+    std::fill_n(partial.values, rows * dim, 0.0f);
+    gather_queries(task, packed, q);
+    for (size_t first = keys.first; first < keys.last; first += most) {
+      const size_t count = std::min(most, keys.last - first);
+      size_t stride = 0;
+      const float* k = rows_of_cache(k_, task, first, count, converted, &stride);
+      if (packed)
+        packed_scores(q, rows, k, stride, count, panels, scores);
+      else
+        single_scores(q, rows, k, stride, count, scores);
+      for (size_t row = 0; row < rows; ++row)
+        weigh(task, row, first, count, scores + row * kMatmulStride, partial);
+      const float* v = rows_of_cache(v_, task, first, count, converted, &stride);
+      if (packed)
+        packed_values(scores, rows, v, stride, count, panels, partial.values);
+      else
+        single_values(scores, rows, v, stride, count, partial.values);
+    }
+  }
+
+  void finish(const Task& task, Partial partial, float* out) const {
+    const size_t dim = options_.dim;
+    for (size_t row = 0; row < rows_of(task); ++row) {
+      const size_t head = task.kv_head * group_ + row % group_;
+      float largest = partial.largest[row], sum = partial.sums[row], factor = 1;
+      if (options_.sinks) {
+        const float with_sink = std::max(largest, options_.sinks[head]);
+        factor = std::exp(largest - with_sink);
+        sum = sum * factor + std::exp(options_.sinks[head] - with_sink);
+      }
+      factor = sum == 0 ? 0 : factor / sum;
+      const float* values = partial.values + row * dim;
+      float* to = out +
+                  (task.span->first_row + task.first_query + row / group_) * options_.out_row +
+                  head * options_.out_head;
+      for (size_t i = 0; i < dim; ++i) to[i] = values[i] * factor;
+    }
+  }
+
+ private:
+  void gather_queries(const Task& task, bool packed, float* q) const {
+    const size_t rows = rows_of(task), dim = options_.dim;
+    for (size_t row = 0; row < rows; ++row) {
+      const size_t query = task.span->first_row + task.first_query + row / group_;
+      const float* from =
+          q_ + query * options_.q_row + (task.kv_head * group_ + row % group_) * options_.q_head;
+      if (!packed) {
+        std::copy_n(from, dim, q + row * dim);
+        continue;
+      }
+      for (size_t block = 0, k0 = 0; k0 < dim; ++block, k0 += kMatmulDepth)
+        std::copy_n(from + k0, std::min(kMatmulDepth, dim - k0),
+                    q + (block * rows + row) * kMatmulStride);
+    }
+  }
+
+  // Keys or values as rows of f32: where they lie, or converted.
+  const float* rows_of_cache(const uint8_t* cache, const Task& task, size_t first, size_t count,
+                             float* converted, size_t* stride) const {
+    const size_t dim = options_.dim;
+    const uint8_t* from = cache + task.span->slot * options_.kv_slot +
+                          first * options_.kv_position + task.kv_head * options_.kv_head;
+    if (options_.cache == DType::f32 && options_.kv_position % sizeof(float) == 0) {
+      *stride = options_.kv_position / sizeof(float);
+      return reinterpret_cast<const float*>(from);
+    }
+    *stride = dim;
+    for (size_t j = 0; j < count; ++j, from += options_.kv_position) {
+      float* to = converted + j * dim;
+      if (options_.cache == DType::f16)
+        f32_from_f16(reinterpret_cast<const uint16_t*>(from), to, dim);
+      else if (options_.cache == DType::bf16)
+        f32_from_bf16(reinterpret_cast<const uint16_t*>(from), to, dim);
+      else if (options_.cache == DType::f32)
+        std::memcpy(to, from, dim * sizeof(float));
+      else
+        f32_from_q8_0(from, to, dim);
+    }
+    return converted;
+  }
+
+  void packed_scores(const float* q, size_t rows, const float* k, size_t stride, size_t count,
+                     float* panels, float* scores) const {
+    const size_t dim = options_.dim, width = kernels_.columns;
+    for (size_t block = 0, k0 = 0; k0 < dim; ++block, k0 += kMatmulDepth) {
+      const size_t depth = std::min(kMatmulDepth, dim - k0);
+      for (size_t j = 0; j < count; j += width) {
+        float* panel = panels + j * depth;
+        const size_t columns = std::min(width, count - j);
+        if (columns < width) std::fill_n(panel, width * depth, 0.0f);
+        kernels_.transpose(k + j * stride + k0, stride, columns, depth, panel, width);
+      }
+      kernels_.multiply(q + block * rows * kMatmulStride, rows, panels, count, depth, scores,
+                        kMatmulStride, block == 0 ? 0.0f : 1.0f);
+    }
+  }
+
+  void packed_values(const float* scores, size_t rows, const float* v, size_t stride, size_t count,
+                     float* panels, float* values) const {
+    const size_t dim = options_.dim, width = kernels_.columns;
+    if (dim % width != 0) std::fill_n(panels + dim / width * width * count, width * count, 0.0f);
+    for (size_t j = 0; j < count; ++j)
+      for (size_t i = 0; i < dim; i += width)
+        std::memcpy(panels + i * count + j * width, v + j * stride + i,
+                    std::min(width, dim - i) * sizeof(float));
+    kernels_.multiply(scores, rows, panels, dim, count, values, dim, 1.0f);
+  }
+
+  void single_scores(const float* q, size_t rows, const float* k, size_t stride, size_t count,
+                     float* scores) const {
+    const size_t dim = options_.dim;
+    for (size_t row = 0; row < rows; ++row, q += dim, scores += kMatmulStride) {
+      size_t j = 0;
+      for (; j + 4 <= count; j += 4) kernels_.dot4(q, k + j * stride, stride, dim, scores + j);
+      for (; j < count; ++j) scores[j] = kernels_.dot(q, k + j * stride, dim);
+    }
+  }
+
+  void single_values(const float* scores, size_t rows, const float* v, size_t stride, size_t count,
+                     float* values) const {
+    const size_t dim = options_.dim;
+    for (size_t row = 0; row < rows; ++row, scores += kMatmulStride, values += dim) {
+      size_t j = 0;
+      for (; j + 4 <= count; j += 4) kernels_.add4(scores + j, v + j * stride, stride, values, dim);
+      for (; j < count; ++j) kernels_.add(scores[j], v + j * stride, values, dim);
+    }
+  }
+
+  // Scores of one row over keys [first, first + count) to weights, zeros where it sees nothing.
+  void weigh(const Task& task, size_t row, size_t first, size_t count, float* scores,
+             Partial partial) const {
+    const size_t query = task.first_query + row / group_;
+    const Range range = seen(*task.span, query);
+    const size_t begin = std::clamp(range.first, first, first + count) - first;
+    const size_t end = std::clamp(range.last, first + begin, first + count) - first;
+    std::fill(scores, scores + begin, 0.0f);
+    std::fill(scores + end, scores + count, 0.0f);
+    if (begin == end) return;
+    const float* mask =
+        options_.mask
+            ? options_.mask + (task.span->first_row + query) * options_.mask_row + first + begin
+            : nullptr;
+    const float highest =
+        finish_scores(scores + begin, end - begin, options_.scale, options_.soft_cap, mask);
+    float& largest = partial.largest[row];
+    if (highest > largest) {
+      const float factor = std::exp(largest - highest);
+      partial.sums[row] *= factor;
+      if (partial.sums[row] != 0)
+        scale_row(partial.values + row * options_.dim, options_.dim, factor);
+      largest = highest;
+    }
+    if (largest == kNothing) {  // the mask hides all keys so far, or there are no numbers
+      for (size_t j = begin; j < end; ++j)
+        if (std::isnan(scores[j])) partial.sums[row] = scores[j];
+      std::fill(scores + begin, scores + end, 0.0f);
+    } else {
+      partial.sums[row] += weights_of_scores(scores + begin, end - begin, largest);
+    }
+  }
+
+  const Attention& options_;
+  const float* q_;
+  const uint8_t *k_, *v_;
+  const MatmulKernels<float> kernels_;
+  const size_t group_;
+};
+
+// Adds `from` to `into`, row by row.
+void merge(Partial into, Partial from, size_t rows, size_t dim) {
+  for (size_t row = 0; row < rows; ++row) {
+    const float largest = std::max(into.largest[row], from.largest[row]);
+    if (largest == kNothing) continue;
+    const float a = std::exp(into.largest[row] - largest);
+    const float b = std::exp(from.largest[row] - largest);
+    into.largest[row] = largest;
+    into.sums[row] = into.sums[row] * a + from.sums[row] * b;
+    float* x = into.values + row * dim;
+    const float* y = from.values + row * dim;
+    for (size_t i = 0; i < dim; ++i) x[i] = x[i] * a + y[i] * b;
+  }
+}
+
+void check(const Attention& o) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorCode::kInvalidArgument, "attention on the CPU: " + what);
+  };
+  if (o.heads == 0 || o.kv_heads == 0 || o.heads % o.kv_heads != 0)
+    refuse(std::to_string(o.heads) + " query heads over " + std::to_string(o.kv_heads) +
+           " key/value heads; needed is a multiple");
+  const ElementType q8_0 = BlockType::q8_0;
+  if (o.cache != DType::f32 && o.cache != DType::f16 && o.cache != DType::bf16 && o.cache != q8_0)
+    refuse(std::string("the cache is ") + o.cache.name() + "; needed is f32, f16, bf16 or q8_0");
+  if (o.dim == 0 || (o.cache == q8_0 && o.dim % 32 != 0))
+    refuse("heads of " + std::to_string(o.dim) + " elements; q8_0 needs a multiple of 32");
+}
+
+}  // namespace
+
+void attention(ThreadPool& pool, const Attention& options, const float* q, const void* k,
+               const void* v, const AttentionSpan* spans, size_t sequences, float* out) {
+  check(options);
+  Worker worker(options, q, k, v);
+  const size_t most_queries = std::max<size_t>(1, kRows / worker.group()), dim = options.dim;
+  std::vector<Task> tasks;
+  size_t longest = 0;
+  for (size_t s = 0; s < sequences; ++s) {
+    const AttentionSpan& span = spans[s];
+    if (span.queries > span.keys)
+      throw Error(ErrorCode::kInvalidArgument,
+                  "attention on the CPU: sequence " + std::to_string(s) + " has " +
+                      std::to_string(span.queries) + " queries and " + std::to_string(span.keys) +
+                      " keys; the queries' own keys are among them");
+    for (size_t head = 0; head < options.kv_heads; ++head)
+      for (size_t first = 0; first < span.queries; first += most_queries) {
+        const size_t count = std::min<size_t>(most_queries, span.queries - first);
+        const Range begin = worker.seen(span, first), end = worker.seen(span, first + count - 1);
+        tasks.push_back({&span, head, first, count, begin.first, end.last});
+        longest = std::max(longest, end.last - begin.first);
+      }
+  }
+  if (tasks.empty()) return;
+  size_t splits = 1;
+  if (tasks.size() < 2 * pool.threads())
+    splits = std::clamp<size_t>(longest / kLeastSplit, 1,
+                                (2 * pool.threads() + tasks.size() - 1) / tasks.size());
+  const size_t rows = most_queries * worker.group();
+  const size_t elements = Partial::elements(rows, dim);
+  std::vector<float> partials(splits > 1 ? elements * splits * tasks.size() : 0);
+  pool.parallel_for(tasks.size() * splits, 1, [&](uint64_t first, uint64_t last) {
+    static thread_local std::vector<float> own;
+    if (splits == 1 && own.size() < elements) own.resize(elements);
+    for (uint64_t i = first; i < last; ++i) {
+      const Task& task = tasks[i / splits];
+      const size_t part = i % splits, keys = task.last_key - task.first_key;
+      const Range range{task.first_key + keys * part / splits,
+                        task.first_key + keys * (part + 1) / splits};
+      const Partial partial(splits > 1 ? partials.data() + i * elements : own.data(),
+                            worker.rows_of(task));
+      worker.run(task, range, partial);
+      if (splits == 1) worker.finish(task, partial, out);
+    }
+  });
+  if (splits == 1) return;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const size_t task_rows = worker.rows_of(tasks[t]);
+    const Partial into(partials.data() + t * splits * elements, task_rows);
+    for (size_t part = 1; part < splits; ++part)
+      merge(into, Partial(partials.data() + (t * splits + part) * elements, task_rows), task_rows,
+            dim);
+    worker.finish(tasks[t], into, out);
+  }
+}
+
+}  // namespace prism::cpu
