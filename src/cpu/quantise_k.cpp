@@ -181,18 +181,19 @@ struct SignedBlock {
     }
     SignedBlock best;
     best.round(plain, extreme_of<kCount>(plain) / (S - 1), x, w);
+    // The largest scale goes to either end; the better start is followed.
     const float largest = extreme_of<kCount>(found);
-    for (const float factor : {largest / -S, largest / (S - 1)}) {
-      SignedBlock trial;
-      trial.round(found, factor, x, w);
-      for (int i = 0; i < kRounds; ++i) {
-        trial.improve(x, w);
-        if (trial.error >= best.error) break;
-        best = trial;
-        trial.refit_factor(x, w);
-      }
-      if (trial.error < best.error) best = trial;
+    SignedBlock trial, other;
+    trial.round(found, largest / -S, x, w);
+    other.round(found, largest / (S - 1), x, w);
+    if (other.error < trial.error) trial = other;
+    for (int i = 0; i < kRounds; ++i) {
+      trial.improve(x, w);
+      if (trial.error >= best.error) break;
+      best = trial;
+      trial.refit_factor(x, w);
     }
+    if (trial.error < best.error) best = trial;
     return best;
   }
 

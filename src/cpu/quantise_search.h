@@ -90,9 +90,11 @@ float search_scale(const float* x, const float* w, int lowest, int highest, floa
   };
   // The plain choice first, so that the result is never worse.
   consider(consider(std::abs(extreme) / to));
-  // Mapping the extreme to 2 codes less than the last costs it much and gives the others finer
-  // steps; more than 1 code beyond the last is the same with fewer codes in use.
-  for (float level = -from - 2; level <= -from + 1; level += 0.25f) {
+  // The code that the extreme goes to: a little short of the last, where other steps may suit the
+  // rest better, to a little beyond it, where the extreme is cut off and the steps are finer. Wider
+  // ranges gained nothing on normal and outlier-heavy numbers; steps of a quarter instead of a half
+  // take twice the time for 0.3% less error (rms).
+  for (float level = -from - 2; level <= -from + 1; level += 0.5f) {
     consider(consider(-extreme / level));
     if (lowest + highest != 0) consider(consider(extreme / level));
   }
@@ -173,7 +175,7 @@ ScaleOffset search_offset(const float* x, const float* w, int highest, float mos
     return refit(fit, most);
   };
   const float span = range.high - range.low;
-  for (float level = std::max(to - 2, 1.5f); level <= to + 1; level += 0.25f)
+  for (float level = std::max(to - 2, 1.5f); level <= to + 1; level += 0.5f)
     consider(consider(consider({span / level, range.low})));
   return best;
 }
