@@ -8,5 +8,6 @@
 namespace prism {
 
 void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_place_cases(std::vector<OpCase>& cases, CaseRandom& random);
 
 }  // namespace prism

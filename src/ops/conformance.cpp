@@ -145,6 +145,7 @@ CaseResult run_case(const OpCase& test, const Device& device) {
     }
     // Memory that nobody wrote must not look right by chance.
     for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].is_evaluated()) continue;  // a view of an input
       const Storage& storage = *plan.output(i);
       write_storage(storage, 0, std::vector<std::byte>(storage.bytes, std::byte{0xCD}));
     }

@@ -60,7 +60,7 @@ void DeviceCall::launch(const std::string& key, const std::function<ir::Kernel()
     const uint64_t offset =
         each.type.is_block() ? 0
                              : static_cast<uint64_t>(each.layout.offset) * each.type.block_bytes();
-    launch.offsets.push_back(offset % 256 == 0 ? offset : 0);
+    launch.offsets.push_back(offset % kRangeAlignment == 0 ? offset : 0);
   }
   launch.params = std::move(params);
   launches_.push_back(std::move(launch));

@@ -19,7 +19,7 @@ struct PlannedLaunch {
   Program program;
   std::array<uint32_t, 3> groups = {1, 1, 1};
   std::vector<uint32_t> slots;    // in the order of the kernel's buffers
-  std::vector<uint64_t> offsets;  // bytes into each slot, multiples of 256
+  std::vector<uint64_t> offsets;  // bytes into each slot, multiples of kRangeAlignment
   std::vector<ParamValue> params;
 };
 
@@ -43,7 +43,7 @@ class DeviceCall {
 
   // key: names the kernel and everything it is specialised for; make is called when the process
   // meets the key for the first time. A grid with no groups launches nothing. A view's offset is
-  // bound when it is a multiple of 256 bytes; else the kernel must take it as a parameter.
+  // bound when it is a multiple of kRangeAlignment; else the kernel must take it as a parameter.
   void launch(const std::string& key, const std::function<ir::Kernel()>& make,
               std::array<uint32_t, 3> groups, std::initializer_list<DeviceView> buffers,
               std::vector<ParamValue> params = {});

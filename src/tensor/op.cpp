@@ -32,7 +32,8 @@ std::optional<std::string> Op::cannot_run(const DeviceInfo&, std::span<const Ten
 
 bool Op::takes_layout(size_t, const Tensor& tensor, const DeviceInfo& device) const {
   if (!tensor.layout().is_dense()) return false;
-  return device.is_cpu || tensor.layout().offset * tensor.type().block_bytes() % 256 == 0;
+  return device.is_cpu ||
+         tensor.layout().offset * tensor.type().block_bytes() % kRangeAlignment == 0;
 }
 
 int Op::overwrites(std::span<const Tensor>) const { return -1; }

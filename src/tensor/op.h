@@ -83,7 +83,7 @@ class Op {
   virtual std::optional<std::string> cannot_run(const DeviceInfo& device,
                                                 std::span<const Tensor> inputs) const;
   // Whether an input may lie as it does. What it does not take is copied first. Unless an op says
-  // otherwise: dense, and on devices with buffers beginning at a multiple of 256 bytes.
+  // otherwise: dense, and on devices with buffers beginning at a multiple of kRangeAlignment.
   virtual bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const;
   // The input whose memory the first output may take over, once nobody else needs it: element i is
   // read before it is written, by the same lane. -1: none.
@@ -119,7 +119,7 @@ struct Node {
 // device: for ops without inputs.
 Tensor use_op(std::shared_ptr<const Op> op, std::vector<Tensor> inputs, const Device& device = {});
 std::vector<Tensor> use_op_all(std::shared_ptr<const Op> op, std::vector<Tensor> inputs,
-                              const Device& device = {});
+                               const Device& device = {});
 
 // While one lives, new nodes do not ask for gradients.
 class NoGrad {

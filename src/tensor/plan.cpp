@@ -82,7 +82,8 @@ void Plan::place() {
     uint64_t offset = 0;
     for (const PlanSlot* other : in_the_way) {
       if (offset + slot.bytes <= other->offset) break;
-      offset = std::max(offset, (other->offset + other->bytes + 255) / 256 * 256);
+      offset = std::max(offset, (other->offset + other->bytes + kRangeAlignment - 1) /
+                                    kRangeAlignment * kRangeAlignment);
     }
     slot.offset = offset;
     placed.push_back(s);
