@@ -47,13 +47,17 @@ void store_word(uint8_t* to, uint32_t word) { std::memcpy(to, &word, 4); }
 
 // Two 16-byte units: the low nibbles of both to the first, the high nibbles to the second.
 void transpose_nibbles(const uint8_t* from0, const uint8_t* from1, uint8_t* to0, uint8_t* to1) {
-  uint8_t a[16], b[16];
+  // Whole words instead of bytes: compilers make poor vectors of the byte loop.
+  uint64_t a[2], b[2], low[2], high[2];
   std::memcpy(a, from0, 16);
   std::memcpy(b, from1, 16);
-  for (int i = 0; i < 16; ++i) {
-    to0[i] = static_cast<uint8_t>((a[i] & 15) | (b[i] << 4));
-    to1[i] = static_cast<uint8_t>((a[i] >> 4) | (b[i] & 0xf0));
+  constexpr uint64_t kLow = 0x0f0f0f0f0f0f0f0full;
+  for (int i = 0; i < 2; ++i) {
+    low[i] = (a[i] & kLow) | (b[i] & kLow) << 4;
+    high[i] = (a[i] >> 4 & kLow) | (b[i] & ~kLow);
   }
+  std::memcpy(to0, low, 16);
+  std::memcpy(to1, high, 16);
 }
 
 // Fields of 2 bits: field j of word m, in each byte, becomes field m of word j. Words lie from_step
@@ -134,15 +138,30 @@ void q6_k_nibbles_from_plane(const uint8_t* plane, uint8_t* block) {
     }
 }
 
-// The header of q4_k and q5_k: the pair of factors, then low and high bits of scales and mins.
+// Between four bytes below 16 and four nibbles in the low half of a word.
+uint32_t bytes_to_nibbles(uint32_t bytes) {
+  const uint32_t pairs = (bytes | bytes >> 4) & 0x00ff00ffu;
+  return (pairs | pairs >> 8) & 0xffffu;
+}
+
+uint32_t nibbles_to_bytes(uint32_t nibbles) {
+  const uint32_t pairs = (nibbles | nibbles << 8) & 0x00ff00ffu;
+  return (pairs | pairs << 4) & 0x0f0f0f0fu;
+}
+
+// The header of q4_k and q5_k: the pair of factors, then low and high bits of scales and mins. The
+// file's 12 bytes are three words a, b, c of four bytes: a holds scales 0..3 and, above them, the
+// high bits of scales 4..7; b the same of the mins; c the low bits of scales and mins 4..7.
 void header_to_plane(uint16_t d, uint16_t dmin, const uint8_t* scales, uint8_t* header) {
-  uint32_t words[4] = {d | static_cast<uint32_t>(dmin) << 16, 0, 0, 0};
-  for (uint32_t i = 0; i < 8; ++i) {
-    const ScaleMin pair = k_scale_min(scales, i);
-    words[1] |= (pair.scale & 15u) << (4 * i);
-    words[2] |= (pair.min & 15u) << (4 * i);
-    words[3] |= ((pair.scale >> 4) | static_cast<uint32_t>(pair.min >> 4) << 2) << (4 * i);
-  }
+  const uint32_t a = load_word(scales), b = load_word(scales + 4), c = load_word(scales + 8);
+  const auto join = [](uint32_t first, uint32_t second) {
+    return bytes_to_nibbles(first & 0x0f0f0f0fu) | bytes_to_nibbles(second & 0x0f0f0f0fu) << 16;
+  };
+  const auto high = [&](uint32_t shift) {
+    return (a >> shift & 0x03030303u) | (b >> shift & 0x03030303u) << 2;
+  };
+  const uint32_t words[4] = {d | static_cast<uint32_t>(dmin) << 16, join(a, c), join(b, c >> 4),
+                             join(high(4), high(6))};
   std::memcpy(header, words, 16);
 }
 
@@ -158,9 +177,15 @@ void header_from_plane(const uint8_t* header, Block& block) {
   const uint32_t factors = load_word(header);
   block.d = static_cast<uint16_t>(factors);
   block.dmin = static_cast<uint16_t>(factors >> 16);
-  ScaleMin pairs[8];
-  for (uint32_t i = 0; i < 8; ++i) pairs[i] = header_pair(header, i);
-  pack_k_scale_min(pairs, block.scales);
+  const uint32_t scale = load_word(header + 4), min = load_word(header + 8);
+  const uint32_t high = load_word(header + 12);
+  const uint32_t high0 = nibbles_to_bytes(high & 0xffffu), high4 = nibbles_to_bytes(high >> 16);
+  const auto above = [&](uint32_t shift) {
+    return (high0 >> shift & 0x03030303u) << 4 | (high4 >> shift & 0x03030303u) << 6;
+  };
+  store_word(block.scales, nibbles_to_bytes(scale & 0xffffu) | above(0));
+  store_word(block.scales + 4, nibbles_to_bytes(min & 0xffffu) | above(2));
+  store_word(block.scales + 8, nibbles_to_bytes(scale >> 16) | nibbles_to_bytes(min >> 16) << 4);
 }
 
 // Block b of a row to its places in the planes.
