@@ -2,7 +2,7 @@
 // in the same run, operations a second.
 //
 // usage: gpu_products_bench [--device D] [--json] [--tune] [--quick] [--only WORD]
-// --tune: try every cut of the products of few rows, and mark the one that is chosen by default;
+// --tune: also try other cuts than the one chosen by default;
 // --only: lines whose name has the word. Weights rotate over copies of more than a gigabyte, so
 // that no cache holds them; launches are recorded and replayed.
 #include <algorithm>
@@ -55,7 +55,7 @@ class Bench {
   Bench(const Device& device, const Options& options) : device_(device), options_(options) {
     const DeviceInfo& info = device.info();
     host_ = info.software || info.is_cpu;
-    const uint64_t megabytes = host_ || options.quick ? 64 : 1280;
+    const uint64_t megabytes = host_ || options.quick ? 128 : 1280;
     // Bytes whose halves are finite as f16 and bf16: infinities and NaN are no weights.
     std::vector<uint16_t> halves(megabytes << 19);
     uint64_t state = 1;
@@ -65,7 +65,7 @@ class Bench {
         halves[i + j] = static_cast<uint16_t>(state >> (16 * j)) & 0xBBFF;
     }
     pool_ = device.upload(halves);
-    x_ = device.upload(std::vector<uint16_t>(halves.begin(), halves.begin() + (8 << 20)));
+    x_ = device.upload(std::vector<uint16_t>(halves.begin(), halves.begin() + (32 << 20)));
     y_ = device.allocate(256 << 20 >> (host_ ? 4 : 0));
   }
 
@@ -153,6 +153,88 @@ class Bench {
     }
   }
 
+  // m rows of x by weights of n rows: the cut chosen, and with --tune others.
+  void many_rows(DType a, ElementType type, uint32_t m, uint32_t n, uint32_t k) {
+    ops::FragmentProduct p;
+    p.a = a;
+    p.b = type;
+    p.c = DType::f16;
+    const ops::ProductShape shape = ops::dense_shape(p, m, n, k);
+    const DeviceInfo& info = device_.info();
+    const ops::FragmentProduct chosen =
+        ops::fragment_product_for(p, shape, info.capabilities, info.compute_units);
+    std::vector<ops::FragmentProduct> cuts = {chosen};
+    if (options_.tune && info.capabilities.shared_bytes > (160u << 10)) {
+      struct Cut {
+        uint32_t m, n, k, warps_m, warps_n, stages;
+        bool ahead;
+      };
+      for (const Cut& c : {Cut{128, 256, 64, 2, 4, 3, true}, Cut{128, 256, 64, 2, 4, 2, true},
+                           Cut{128, 128, 64, 2, 4, 3, true}, Cut{128, 128, 64, 2, 2, 3, true},
+                           Cut{128, 128, 32, 2, 2, 3, true}, Cut{256, 128, 64, 4, 2, 2, true},
+                           Cut{128, 128, 64, 2, 4, 2, true}, Cut{64, 128, 64, 2, 2, 3, true},
+                           Cut{64, 64, 64, 2, 2, 3, true}, Cut{128, 128, 64, 2, 4, 2, false}}) {
+        ops::FragmentProduct cut = chosen;
+        cut.tile_m = c.m;
+        cut.tile_n = c.n;
+        cut.tile_k = c.k;
+        cut.warps_m = c.warps_m;
+        cut.warps_n = c.warps_n;
+        cut.stages = c.stages;
+        cut.run_ahead = c.ahead;
+        cuts.push_back(cut);
+      }
+    }
+    const uint64_t bytes = type.is_block() ? plane_layout(type.block(), n, k).bytes()
+                                           : uint64_t(n) * k * type.block_bytes();
+    for (size_t i = 0; i < cuts.size(); ++i) {
+      const ops::FragmentProduct& cut = cuts[i];
+      Line line;
+      line.what = fmt::format("{} {}x{}, {} rows of {}", type.name(), k, n, m, dtype_name(a));
+      line.note = fmt::format("tile {}x{}x{}, {}x{} subgroups, {} stages{}{}", cut.tile_m,
+                              cut.tile_n, cut.tile_k, cut.warps_m, cut.warps_n, cut.stages,
+                              cut.run_ahead ? ", operands ahead" : "", i == 0 ? "" : " (tried)");
+      if (!wanted(line)) continue;
+      try {
+        line.seconds = time_product(device_.compile(ops::fragment_product(cut)),
+                                    ops::fragment_product_launch(cut, shape), bytes);
+      } catch (const Error& error) {
+        if (i == 0 || error.code() != ErrorCode::kCompile) throw;
+        continue;  // a cut beyond the device's registers
+      }
+      line.bytes = static_cast<double>(bytes);
+      line.operations = 2.0 * m * n * k;
+      add(line);
+    }
+  }
+
+  void many_rows_f32(uint32_t m, uint32_t n, uint32_t k) {
+    ops::FragmentProduct as;
+    Line line;
+    line.what = fmt::format("f32 {}x{}, {} rows, all in f32", k, n, m);
+    if (!wanted(line)) return;
+    line.bytes = 4.0 * n * k;
+    line.operations = 2.0 * m * n * k;
+    line.seconds =
+        time_product(device_.compile(ops::f32_product({false, true})),
+                     ops::f32_product_launch(ops::dense_shape(as, m, n, k)), uint64_t(n) * k * 4);
+    add(line);
+  }
+
+  // Few launches: they are long, and the operands are used many times each.
+  double time_product(const Program& program, const ops::ProductLaunch& launch, uint64_t bytes) {
+    Queue& queue = device_.queue();
+    const std::vector<ParamValue> params(launch.params.begin(), launch.params.end());
+    const std::vector<BufferRange> buffers = {x_, BufferRange(pool_, 0, bytes), y_};
+    const uint32_t launches = host_ ? 1 : 10;
+    const Recording recording = queue.record([&] {
+      for (uint32_t i = 0; i < launches; ++i) queue.launch(program, launch.groups, buffers, params);
+    });
+    return seconds_each(
+               queue, [&] { queue.replay(recording); }, host_ ? 0.001 : 0.05) /
+           launches;
+  }
+
   bool wanted(const Line& line) const {
     return options_.only.empty() || line.what.find(options_.only) != std::string::npos;
   }
@@ -217,6 +299,19 @@ int run(const Options& options) {
     }
     bench.few_rows(DType::bf16, n, k, 1, ops::Gate::none);
     bench.few_rows(DType::f32, n, k, 1, ops::Gate::none);
+  }
+  if (bench.host()) {
+    for (const ElementType type : main_types) bench.many_rows(DType::f16, type, 64, 64, 256);
+    bench.many_rows_f32(128, 128, 128);
+  } else {
+    bench.many_rows(DType::f16, DType::f16, 4096, 4096, 4096);
+    for (const ElementType type : main_types) {
+      bench.many_rows(DType::f16, type, 512, 4096, 4096);
+      bench.many_rows(DType::f16, type, 512, 11008, 4096);
+      if (!options.tune) bench.many_rows(DType::f32, type, 512, 11008, 4096);
+      if (!options.tune) bench.many_rows(DType::f16, type, 32, 11008, 4096);
+    }
+    bench.many_rows_f32(4096, 4096, 4096);
   }
   if (options.json) bench.print_json();
   return 0;

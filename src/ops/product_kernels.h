@@ -65,4 +65,66 @@ ProductLaunch expert_vector_launch(const VectorProduct& product, uint32_t n, uin
 VectorProduct vector_product_for(VectorProduct product, uint32_t n, uint32_t k,
                                  const ir::Capabilities& device, uint32_t compute_units);
 
+// --- many rows by fragments (fragment_product.cpp): c[z] = a[z] * b[z], sums in f32
+//
+// a is m x k and b is k x n, each stored by rows or transposed (a as k x m, b as n x k: a weight
+// matrix). Operands are rounded to f16 or bf16 on their way into shared memory; b of a block type
+// is decoded there (and lies transposed, in planes).
+struct FragmentProduct {
+  DType a = DType::f16;  // f16, bf16 or f32
+  ElementType b = DType::f16;
+  DType c = DType::f32;        // f32, f16 or bf16
+  DType operand = DType::f16;  // what is multiplied: f16 or bf16
+  bool a_transposed = false, b_transposed = true;
+  bool aligned = true;    // m, n, k and all strides are multiples of 8 where a row runs along them
+  bool bias = false;      // c += bias[column]
+  bool residual = false;  // c += residual, which lies like c
+  bool experts = false;   // rows of a by the weights of their expert: see expert_tables
+  // How the work is cut: chosen by fragment_product_for.
+  uint32_t tile_m = 64, tile_n = 64, tile_k = 32;
+  uint32_t warps_m = 2, warps_n = 2;
+  uint32_t stages = 2;
+  bool run_ahead = false;
+};
+struct ProductShape {
+  uint32_t m = 0, n = 0, k = 0;
+  uint32_t a_stride = 0, b_stride = 0, c_stride = 0;  // elements from a stored row to the next
+  uint32_t batch = 1;
+  // Elements from one matrix of the batch to the next; matrix z of c uses z / share of the others.
+  uint32_t a_batch = 0, b_batch = 0, c_batch = 0, a_share = 1, b_share = 1;
+};
+// Buffers: a, b (u32 planes for block types), [experts: order, tiles (u32)], [bias (f32, n)],
+// [residual (the type of c)], c. Params: as fragment_product_launch gives them. Grid: (tiles of c,
+// 1, batch); experts: (tiles along n, tiles of rows at most, 1).
+ir::Kernel fragment_product(const FragmentProduct& product);
+ProductLaunch fragment_product_launch(const FragmentProduct& product, const ProductShape& shape);
+// shape.m: the slots; a holds rows of k, c rows of n; b the experts' matrices one after the other.
+// c[slot] = w[ids[slot]] * a[slot / x_share], by the tables of the same ids and tile_m.
+ProductLaunch expert_product_launch(const FragmentProduct& product, uint32_t slots, uint32_t n,
+                                    uint32_t k, uint32_t experts, uint32_t x_share);
+// Dense rows, no batch: the strides that follow from the shape.
+ProductShape dense_shape(const FragmentProduct& product, uint32_t m, uint32_t n, uint32_t k);
+FragmentProduct fragment_product_for(FragmentProduct product, const ProductShape& shape,
+                                     const ir::Capabilities& device, uint32_t compute_units);
+
+// --- rows routed to experts (expert_tables.cpp): sorts slots by expert into tiles of tile_m rows
+//
+// Buffers: ids (u32, an expert for each slot), order (u32, slots: the slots sorted by expert),
+// tiles (u32): tiles[0] the number of tiles, then for tile t at 4 + 4 t: expert, first place in
+// order, rows, 0. Params: slots, tile_m; ids are below kMostExperts. Grid: one group.
+inline constexpr uint32_t kMostExperts = 1024;
+ir::Kernel expert_tables();
+// Tiles at most, whatever the ids; words of the tiles buffer: 4 + 4 of these.
+uint32_t expert_tiles_at_most(uint32_t slots, uint32_t experts, uint32_t tile_m);
+
+// --- f32 products (f32_product.cpp): all in f32, tiles of 128 x 128; params and grid as
+// f32_product_launch gives them
+struct F32Product {
+  bool a_transposed = false, b_transposed = false;
+  bool bias = false, residual = false;
+};
+// Buffers: a, b, [bias], [residual], c.
+ir::Kernel f32_product(const F32Product& product);
+ProductLaunch f32_product_launch(const ProductShape& shape);
+
 }  // namespace prism::ops
