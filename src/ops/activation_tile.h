@@ -14,12 +14,14 @@ namespace prism::ops {
 class ActivationTile {
  public:
   // unit: 16 or 32 elements that one lane reads together; sum_elements: of one sum, 16 or 32; 0
-  // where no sums are wanted.
-  ActivationTile(uint32_t rows, uint32_t elements, uint32_t unit, uint32_t sum_elements);
+  // where no sums are wanted; shuffles: the scales by shuffles of subgroups, else by shared atomics
+  // (where subgroups are made of shared memory every shuffle would be two barriers).
+  ActivationTile(uint32_t rows, uint32_t elements, uint32_t unit, uint32_t sum_elements,
+                 bool shuffles);
 
   // Columns [start, min(start + elements, k)) of the rows; zeros for rows from `row_count` on.
-  // `row_start(i)` gives the index in x of row i. k is a multiple of 32. Holds no barrier but
-  // those of subgroup operations.
+  // `row_start(i)` gives the index in x of row i. k is a multiple of 32. Every lane has passed a
+  // barrier since it last read the tile.
   void fill(const dsl::In& x, uint32_t lanes, dsl::Value start, dsl::Value k, dsl::Value row_count,
             const std::function<dsl::Value(dsl::Value)>& row_start) const;
 
@@ -30,7 +32,17 @@ class ActivationTile {
   static uint64_t bytes(uint32_t rows, uint32_t elements, uint32_t sum_elements);
 
  private:
+  void fill_by_shuffles(const dsl::In& x, uint32_t lanes, dsl::Value start, dsl::Value quads,
+                        dsl::Value row_count,
+                        const std::function<dsl::Value(dsl::Value)>& row_start) const;
+  void fill_by_atomics(const dsl::In& x, uint32_t lanes, dsl::Value start, dsl::Value quads,
+                       dsl::Value row_count,
+                       const std::function<dsl::Value(dsl::Value)>& row_start) const;
+  void for_rows(const std::function<void(dsl::Value)>& body) const;
+  dsl::Value place(dsl::Value row, dsl::Value quad) const;
+
   uint32_t rows_, elements_, unit_, sum_elements_;
+  bool shuffles_;
   dsl::Array bytes_, scales_;
   std::optional<dsl::Array> sums_;
 };

@@ -48,6 +48,7 @@ struct VectorProduct {
   uint32_t rows_each = 2;    // weight rows of a subgroup (of each matrix with a gate)
   uint32_t units_ahead = 2;  // units of each row under way while as many are used
   uint32_t k_tile = 4096;    // block types: elements of x in shared memory at once
+  bool shuffles = true;      // block types: round x by shuffles, else by shared atomics
 };
 // Buffers: w (all rows one after the other; u32 planes or the plain type), with a gate w_up (the
 // same shape), x (x_rows x k), [ids (u32)], [bias (f32, n; with a gate bias_up too)], [residual
@@ -61,7 +62,7 @@ ProductLaunch vector_product_launch(const VectorProduct& product, uint32_t n, ui
 // y[slot] = w[ids[slot]] * x[slot / x_share] for `slots` slots; x and y are dense.
 ProductLaunch expert_vector_launch(const VectorProduct& product, uint32_t n, uint32_t k,
                                    uint32_t slots, uint32_t x_share);
-// The cut for a shape and a device: fills the last five fields of what is asked for.
+// The cut for a shape and a device: fills the last six fields of what is asked for.
 VectorProduct vector_product_for(VectorProduct product, uint32_t n, uint32_t k,
                                  const ir::Capabilities& device, uint32_t compute_units);
 

@@ -162,6 +162,7 @@ std::string name_of(const VectorProduct& p) {
   if (p.residual) name += "_residual";
   if (p.experts) name += "_experts";
   if (!p.aligned) name += "_unaligned";
+  if (p.weight.is_block() && !p.shuffles) name += "_atomics";
   return name + fmt::format("_{}s{}r{}u{}", p.subgroups, p.split, p.rows_each, p.units_ahead);
 }
 
@@ -235,7 +236,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
       const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
       const ActivationTile tile(
           p.x_rows, p.k_tile, elements,
-          WeightReader::has_minus(p.weight) ? std::min(part_elements, 32u) : 0);
+          WeightReader::has_minus(p.weight) ? std::min(part_elements, 32u) : 0, p.shuffles);
       const uint32_t batches = p.k_tile / batch_elements;
       for_(0u, k, p.k_tile, [&](Value start) {
         tile.fill(x, p.subgroups * kWarp, start, k, p.experts ? constant(u32, 1) : row_count,
@@ -304,6 +305,7 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
   const uint32_t per_lane = std::max(1u, k / elements / kWarp);
   const uint32_t streams = p.gate == Gate::none ? 1 : 2;
   if (!p.weight.is_block()) p.aligned = p.aligned && k % elements == 0;
+  p.shuffles = std::ranges::count(device.subgroup_sizes, kWarp) != 0;
   p.subgroups = std::min(8u, std::max(1u, device.max_group_size / kWarp));
   // Two rows share each read of x; with several rows of x four do.
   p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;

@@ -2,7 +2,8 @@
 //
 // capabilities.dialect_level is the version of OpenCL C times 100 (120, 200, 300) that the text is
 // compiled as. Subgroup operations need 200 or more with cl_khr_subgroups and a shuffle extension,
-// float atomics need 300 with cl_ext_float_atomics, dot4 needs cl_khr_integer_dot_product.
+// float atomics need 300 with cl_ext_float_atomics, dot4 needs cl_khr_integer_dot_product
+// (or NVIDIA's PTX).
 #include <fmt/format.h>
 
 #include "print/c_family.h"
@@ -200,10 +201,30 @@ class OpenClPrinter final : public CFamily {
             {"prism_popcount", f + "uint prism_popcount(uint x) { return popcount(x); }"},
             {"prism_count_leading_zeros",
              f + "uint prism_count_leading_zeros(uint x) { return clz(x); }"},
-            {"prism_dot4_i8", f + "int prism_dot4_i8(uint a, uint b, int c) { return "
-                                  "(int)((uint)dot_4x8packed_ss_int(a, b) + (uint)c); }"},
-            {"prism_dot4_u8", f + "uint prism_dot4_u8(uint a, uint b, uint c) { return "
-                                  "dot_4x8packed_uu_uint(a, b) + c; }"},
+            // NVIDIA's compiler has the instruction and not the extension; its backend says so.
+            {"prism_dot4_i8", "#ifdef PRISM_DOT4_BY_PTX\n" + f +
+                                  R"(int prism_dot4_i8(uint a, uint b, int c) {
+  int y;
+  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+}
+#else
+)" + f +
+                                  R"(int prism_dot4_i8(uint a, uint b, int c) {
+  return (int)((uint)dot_4x8packed_ss_int(a, b) + (uint)c);
+}
+#endif)"},
+            {"prism_dot4_u8",
+             "#ifdef PRISM_DOT4_BY_PTX\n" + f +
+                 R"(uint prism_dot4_u8(uint a, uint b, uint c) {
+  uint y;
+  asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+}
+#else
+)" + f +
+                 R"(uint prism_dot4_u8(uint a, uint b, uint c) { return dot_4x8packed_uu_uint(a, b) + c; }
+#endif)"},
             // Core OpenCL converts half only between memory and float, so the pattern goes through
             // a private word.
             {"prism_f32_from_f16", f + "float prism_f32_from_f16(ushort x) { return vload_half(0, "

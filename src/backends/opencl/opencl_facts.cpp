@@ -17,6 +17,7 @@ constexpr cl_device_info kPciBusIdNv = 0x4008;
 constexpr cl_device_info kPciSlotIdNv = 0x4009;
 constexpr cl_device_info kPciDomainIdNv = 0x400A;
 constexpr cl_device_info kTopologyAmd = 0x4037;
+constexpr cl_device_info kComputeMajorNv = 0x4000, kComputeMinorNv = 0x4001;
 constexpr cl_device_info kBoardNameAmd = 0x4038;
 constexpr cl_device_info kFreeMemoryAmd = 0x4039;
 constexpr cl_device_info kSubgroupSizesIntel = 0x4108;
@@ -101,6 +102,15 @@ void describe_subgroups(const Query& query, ir::Capabilities& capabilities) {
   }
 }
 
+// NVIDIA does not offer the extension for integer dot products, but its compiler takes PTX, which
+// has the instruction since compute capability 6.1.
+bool dots_by_ptx(const Query& query) {
+  if (!query.has("cl_nv_device_attribute_query")) return false;
+  return query.number<cl_uint>(kComputeMajorNv, 0) * 10 +
+             query.number<cl_uint>(kComputeMinorNv, 0) >=
+         61;
+}
+
 ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
   ir::Capabilities capabilities;
   capabilities.dialect = "opencl";
@@ -114,8 +124,9 @@ ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
   capabilities.math_f64 = query.number<cl_device_fp_config>(CL_DEVICE_DOUBLE_FP_CONFIG, 0) != 0;
   capabilities.precise_math =
       full;  // the full profile binds exp and log to 3 ulp, sin and cos to 4
-  capabilities.dot4 = query.has("cl_khr_integer_dot_product") &&
-                      (query.number<cl_bitfield>(kIntegerDotProduct, 0) & kDotPacked) != 0;
+  capabilities.dot4 =
+      dots_by_ptx(query) || (query.has("cl_khr_integer_dot_product") &&
+                             (query.number<cl_bitfield>(kIntegerDotProduct, 0) & kDotPacked) != 0);
   constexpr uint64_t kFloatAdd = kFloatAddGlobal | kFloatAddLocal;
   capabilities.float_atomics =
       language >= 30 && query.has("cl_ext_float_atomics") &&
@@ -198,6 +209,7 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   // lanes get the value of another subgroup.
   if (info.software && platform_name.find("Intel") != std::string::npos)
     facts.build_options += " -DPRISM_NEGATE_BY_COPYSIGN";
+  if (dots_by_ptx(query)) facts.build_options += " -DPRISM_DOT4_BY_PTX";
   facts.identity = fmt::format("{}|{}|{}|{}", device_text(api, device, CL_DEVICE_NAME), info.driver,
                                device_text(api, device, CL_DEVICE_VERSION),
                                platform_text(api, platform, CL_PLATFORM_VERSION));
