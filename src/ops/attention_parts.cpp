@@ -1,0 +1,186 @@
+// Arguments, cache and scores of the attention kernels.
+#include "ops/attention_parts.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace prism::ops {
+
+using namespace dsl;
+
+namespace {
+
+bool is_q8(const AttentionOptions& options) {
+  return options.cache.is_block() && options.cache.block() == BlockType::q8_0;
+}
+
+DType cache_dtype(const AttentionOptions& options) {
+  return is_q8(options) ? i8 : options.cache.plain();
+}
+
+}  // namespace
+
+void check_options(const AttentionOptions& options, const char* kernel) {
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", kernel, why));
+  };
+  const bool block = options.cache.is_block();
+  if (block ? !is_q8(options) : options.cache.plain() != f16 && options.cache.plain() != f32)
+    fail(fmt::format("a cache of {}; f16, f32 and q8_0 are possible", options.cache.name()));
+  const uint32_t multiple = block ? 32 : 16;
+  if (options.head_dim == 0 || options.head_dim % multiple != 0 || options.head_dim > 512)
+    fail(fmt::format("heads of {} elements in a cache of {}; a multiple of {} up to 512 is needed",
+                     options.head_dim, options.cache.name(), multiple));
+  if (options.group == 0) fail("no query head shares a key/value head; group is at least 1");
+  for (const DType type : {options.q_type, options.out_type})
+    if (type != f32 && type != f16)
+      fail(fmt::format("q or out of {}; f32 and f16 are possible", dtype_name(type)));
+  if (options.window && !options.causal) fail("a window without causal has no meaning");
+}
+
+std::string option_name(const AttentionOptions& options) {
+  std::string name =
+      fmt::format("d{}_g{}_{}_{}{}", options.head_dim, options.group, options.cache.name(),
+                  options.q_type == f16 ? "h" : "f", options.out_type == f16 ? "h" : "f");
+  if (options.causal) name += "_causal";
+  if (options.window) name += "_window";
+  if (options.soft_cap) name += "_cap";
+  if (options.mask) name += "_mask";
+  if (options.sinks) name += "_sinks";
+  return name;
+}
+
+std::vector<ParamValue> AttentionParams::values(const AttentionOptions& options) const {
+  std::vector<ParamValue> all = {q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head};
+  if (is_q8(options)) {
+    all.emplace_back(factor_offset);
+    all.emplace_back(factor_head);
+  }
+  all.emplace_back(scale);
+  if (options.window) all.emplace_back(window);
+  if (options.soft_cap) all.emplace_back(soft_cap);
+  if (options.mask) all.emplace_back(mask_row);
+  return all;
+}
+
+Value fast_exp2(Value x) {
+  return raw("cuda", "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"({r}) : \"f\"({0}));", {x},
+             {f32, 1}, [&] { return exp2(x); });
+}
+
+Value fast_max(Value a, Value b) {
+  return raw("cuda", "{r} = fmaxf({0}, {1});", {a, b}, {f32, 1}, [&] { return max(a, b); });
+}
+
+AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Result result)
+    : options(the_options) {
+  const bool merges = result == Result::merged;
+  if (merges) {
+    partial = in("partial", f32);
+  } else {
+    q = in("q", options.q_type);
+    k = in("k", cache_dtype(options));
+    v = in("v", cache_dtype(options));
+  }
+  spans = in("spans", u32);
+  if (options.mask && !merges) mask = in("mask", f32);
+  if (options.sinks && result != Result::partial) sinks = in("sinks", f32);
+  out = result == Result::partial ? dsl::out("partial", f32) : dsl::out("out", options.out_type);
+  if (merges) {
+    splits = param("splits", u32);
+    kv_heads = param("kv_heads", u32);
+  }
+  q_row = param("q_row", u32);
+  q_head = param("q_head", u32);
+  out_row = param("out_row", u32);
+  out_head = param("out_head", u32);
+  kv_slot = param("kv_slot", u32);
+  kv_position = param("kv_position", u32);
+  kv_head = param("kv_head", u32);
+  if (is_q8(options)) {
+    factor_offset = param("factor_offset", u32);
+    factor_head = param("factor_head", u32);
+  }
+  scale = param("scale", f32);
+  if (options.window) window = param("window", u32);
+  if (options.soft_cap) soft_cap = param("soft_cap", f32);
+  if (options.mask) mask_row = param("mask_row", u32);
+}
+
+Value AttentionArguments::q_factor() const {
+  return options.soft_cap ? *scale / *soft_cap : *scale * kLog2E;
+}
+
+Value AttentionArguments::score(Value product, Value row, Value position) const {
+  Value result = options.soft_cap ? tanh(product) * (*soft_cap * kLog2E) : product;
+  if (options.mask) result = max(fma((*mask)[row * *mask_row + position], kLog2E, result), kHidden);
+  return result;
+}
+
+Value AttentionArguments::sees(Value query_position, Value key) const {
+  if (!options.causal) return constant(b1, 1);
+  const Value before = key <= query_position;
+  return options.window ? before && key + *window > query_position : before;
+}
+
+Span::Span(const In& spans, Value sequence)
+    : first_row(spans[sequence * 4u]),
+      queries(spans[sequence * 4u + 1u]),
+      keys(spans[sequence * 4u + 2u]),
+      slot(spans[sequence * 4u + 3u]) {}
+
+CacheHead::CacheHead(const AttentionArguments& arguments, const In& cache, Value slot, Value head)
+    : arguments_(arguments),
+      cache_(cache),
+      base_(slot * *arguments.kv_slot + head * *arguments.kv_head) {
+  if (is_q8(arguments.options))
+    factor_base_ =
+        slot * *arguments.kv_slot + *arguments.factor_offset + head * *arguments.factor_head;
+}
+
+uint32_t CacheHead::chunk_elements(const AttentionOptions& options) {
+  return static_cast<uint32_t>(16 / dtype_bytes(cache_dtype(options)));
+}
+
+Value CacheHead::element(Value position) const {
+  return base_ + position * *arguments_.kv_position;
+}
+
+CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) const {
+  const uint32_t each = chunk_elements(arguments_.options), words_of_four = each / 4;
+  // Elements of 1, 2 or 4 bytes to words: strides are multiples of 16 bytes.
+  const Value at = each == 4 ? element(position) : element(position) / words_of_four;
+  Chunk result{cache_.load_words_if(wanted, at + chunk * 4u, 4, 4), std::nullopt};
+  if (is_q8(arguments_.options)) {
+    const Value byte = *factor_base_ + position * *arguments_.kv_position + chunk / 2u * 2u;
+    const Value word = cache_.load_words_if(wanted, byte / 4u);
+    result.factor = unpack_f16(word >> ((byte & 2u) * 8u))[0];
+  }
+  return result;
+}
+
+std::vector<Value> CacheHead::unpack(const Chunk& chunk) const {
+  std::vector<Value> elements;
+  for (uint32_t w = 0; w < 4; ++w) {
+    const Value word = chunk.words[w];
+    switch (cache_dtype(arguments_.options)) {
+      case DType::f32:
+        elements.push_back(bitcast(f32, word));
+        break;
+      case DType::f16: {
+        const Value pair = unpack_f16(word);
+        elements.push_back(pair[0]);
+        elements.push_back(pair[1]);
+        break;
+      }
+      default: {
+        const Value four = unpack_i8(word);
+        for (uint32_t i = 0; i < 4; ++i) elements.push_back(cast(f32, four[i]));
+      }
+    }
+  }
+  return elements;
+}
+
+}  // namespace prism::ops

@@ -1,0 +1,217 @@
+// The attention kernels by the checked interpreter and on every device found, against a float64
+// reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+
+#include "ir/interpreter.h"
+#include "runtime/discovery.h"
+#include "support/attention_case.h"
+
+namespace prism {
+namespace {
+
+using namespace ops;
+using test::AttentionCase;
+using test::AttentionSequence;
+using Bytes = std::vector<std::byte>;
+
+// Rounding of q, of the weights and of the products' inputs to f16, of values up to 2.
+constexpr double kFragmentBound = 6e-3, kPlainBound = 5e-5, kHalfBound = 2e-3;
+
+// A place to run kernels: the checked interpreter, or a device.
+struct Place {
+  std::shared_ptr<DeviceDriver> driver;  // none: the interpreter
+  std::string name() const { return driver ? driver->info().id : "interpreter"; }
+
+  // The last buffer's contents after the launch.
+  Bytes run(const ir::Kernel& kernel, std::array<uint32_t, 3> groups, std::vector<Bytes> buffers,
+            const std::vector<ParamValue>& params) const {
+    if (!driver) {
+      std::vector<ir::HostBuffer> views;
+      for (Bytes& bytes : buffers) views.push_back({bytes.data(), bytes.size()});
+      std::vector<uint32_t> words;
+      for (const ParamValue& param : params) words.push_back(param.bits);
+      ir::interpret(kernel, groups, views, words);
+      return buffers.back();
+    }
+    const Device device(driver, "");
+    const Program program = device.compile(kernel);
+    std::vector<Buffer> uploaded;
+    for (const Bytes& bytes : buffers) uploaded.push_back(device.upload(bytes));
+    device.queue().launch(program, groups, uploaded, params);
+    return device.download<std::byte>(uploaded.back());
+  }
+};
+
+Bytes run_decode(const Place& place, const AttentionCase& one, const DecodeTile& tile,
+                 uint32_t splits) {
+  const uint32_t sequences = static_cast<uint32_t>(one.sequences.size());
+  std::vector<Bytes> buffers = one.inputs(tile.direct);
+  const auto grid = decode_grid(one.options, tile, splits, one.kv_heads, sequences);
+  const std::vector<ParamValue> params = one.params.values(one.options);
+  const ir::Kernel decode = attention_decode(one.options, tile);
+  if (tile.direct) {
+    buffers.push_back(one.out);
+    return place.run(decode, grid, buffers, params);
+  }
+  const uint64_t elements = partial_elements(one.options, splits, one.kv_heads, one.rows);
+  buffers.push_back(Bytes(std::max<uint64_t>(elements, 1) * 4, std::byte{0xFF}));
+  std::vector<Bytes> merged = {place.run(decode, grid, buffers, params), one.spans};
+  if (one.options.sinks) merged.push_back(one.sinks);
+  merged.push_back(one.out);
+  std::vector<ParamValue> all = {splits, one.kv_heads};
+  all.insert(all.end(), params.begin(), params.end());
+  return place.run(attention_merge(one.options, tile), {one.heads(), tile.queries, sequences},
+                   merged, all);
+}
+
+Bytes run_tiles(const Place& place, const AttentionCase& one, const ir::Kernel& kernel,
+                uint32_t tile_queries) {
+  std::vector<Bytes> buffers = one.inputs(true);
+  buffers.push_back(one.out);
+  const std::array<uint32_t, 3> grid = {one.heads(),
+                                        (one.most_queries + tile_queries - 1) / tile_queries,
+                                        static_cast<uint32_t>(one.sequences.size())};
+  return place.run(kernel, grid, buffers, one.params.values(one.options));
+}
+
+AttentionOptions options_of(uint32_t dim, uint32_t group, ElementType cache) {
+  AttentionOptions options;
+  options.head_dim = dim;
+  options.group = group;
+  options.cache = cache;
+  return options;
+}
+
+class Attention : public ::testing::TestWithParam<Place> {
+ protected:
+  uint64_t seed = std::random_device{}();
+  void SetUp() override { std::cout << GetParam().name() << ", seed " << seed << "\n"; }
+  bool suits_decode() const {
+    return !GetParam().driver || ops::suits_decode(GetParam().driver->info().capabilities);
+  }
+  bool suits_fragments() const {
+    return !GetParam().driver || GetParam().driver->info().is_cpu ||
+           !GetParam().driver->info().capabilities.fragments.empty();
+  }
+  AttentionCase make(const AttentionOptions& options, uint32_t kv_heads, uint32_t positions,
+                     bool by_head, const std::vector<AttentionSequence>& sequences) {
+    return test::attention_case(options, kv_heads, positions, by_head, sequences, seed++);
+  }
+};
+
+// Lengths 0 and 1, around the maximum and around the keys of a turn, in one launch.
+TEST_P(Attention, DecodeMatchesAReference) {
+  if (!suits_decode()) GTEST_SKIP() << "no subgroups of 32";
+  const AttentionOptions options = options_of(64, 3, DType::f16);
+  DecodeTile tile = decode_tile(options, 1);
+  tile.lanes = 64;
+  const uint32_t turn = tile.keys();
+  const AttentionCase one =
+      make(options, 2, 203, true, {{1, 203}, {1, 1}, {1, 202}, {0, 0}, {1, turn}, {1, turn + 1}});
+  EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 3), kPlainBound), "");
+  tile.direct = true;
+  EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 1), kPlainBound), "") << "direct";
+}
+
+TEST_P(Attention, DecodeReadsQuantisedCaches) {
+  if (!suits_decode()) GTEST_SKIP() << "no subgroups of 32";
+  for (const bool by_head : {false, true}) {
+    AttentionOptions options = options_of(96, 2, BlockType::q8_0);
+    options.q_type = options.out_type = DType::f16;
+    const AttentionCase one = make(options, 3, 67, by_head, {{1, 66}, {1, 67}, {1, 2}});
+    EXPECT_EQ(compare(one, run_decode(GetParam(), one, decode_tile(options, 1), 2), kHalfBound),
+              "");
+  }
+}
+
+// Several queries, more rows than a group holds, and everything that can change a score.
+TEST_P(Attention, DecodeKnowsEveryOption) {
+  if (!suits_decode()) GTEST_SKIP() << "no subgroups of 32";
+  AttentionOptions options = options_of(80, 5, DType::f32);
+  options.window = options.soft_cap = options.mask = options.sinks = true;
+  DecodeTile tile = decode_tile(options, 3);
+  const AttentionCase one = make(options, 1, 41, false, {{3, 41}, {2, 40}, {1, 1}, {3, 3}, {0, 7}});
+  EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 2), kPlainBound), "");
+  tile.direct = true;
+  EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 1), kPlainBound), "") << "direct";
+}
+
+TEST_P(Attention, PlainPromptMatchesAReference) {
+  const AttentionOptions options = options_of(64, 2, DType::f16);
+  const PlainTile tile = plain_tile(options, 16384);
+  const AttentionCase one =
+      make(options, 2, 45, true, {{37, 45}, {1, 1}, {16, 16}, {0, 0}, {2, 44}});
+  EXPECT_EQ(compare(one, run_tiles(GetParam(), one, attention_plain(options, tile), tile.queries),
+                    kPlainBound),
+            "");
+  AttentionOptions every = options_of(96, 1, BlockType::q8_0);
+  every.window = every.soft_cap = every.mask = every.sinks = true;
+  const PlainTile small = plain_tile(every, 16384);
+  const AttentionCase two = make(every, 2, 33, false, {{9, 33}, {1, 8}});
+  EXPECT_EQ(compare(two, run_tiles(GetParam(), two, attention_plain(every, small), small.queries),
+                    kPlainBound),
+            "");
+}
+
+TEST_P(Attention, PlainPromptWithoutCausalSeesAllKeys) {
+  AttentionOptions options = options_of(80, 1, DType::f32);
+  options.causal = false;
+  const PlainTile tile{8, 8};
+  const AttentionCase one = make(options, 2, 19, false, {{3, 19}, {5, 2}, {2, 0}});
+  EXPECT_EQ(compare(one, run_tiles(GetParam(), one, attention_plain(options, tile), tile.queries),
+                    kPlainBound),
+            "");
+}
+
+TEST_P(Attention, FragmentPromptMatchesAReference) {
+  const Place& place = GetParam();
+  const bool native = place.driver && !place.driver->info().capabilities.fragments.empty();
+  PromptTile tile;
+  if (!native) tile = PromptTile{1, 1, 16, 2, false};
+  const AttentionOptions options = options_of(native ? 128 : 32, 2, DType::f16);
+  const AttentionCase one = make(options, 2, native ? 301 : 45, true,
+                                 {{37, native ? 301u : 45u}, {1, 1}, {16, 16}, {0, 0}, {2, 44}});
+  EXPECT_EQ(compare(one, run_tiles(place, one, attention_prompt(options, tile), tile.queries()),
+                    kFragmentBound),
+            "");
+}
+
+TEST_P(Attention, FragmentPromptKnowsEveryOption) {
+  const Place& place = GetParam();
+  if (!suits_fragments()) GTEST_SKIP() << "attention_plain is for devices without fragments";
+  AttentionOptions options = options_of(64, 1, BlockType::q8_0);
+  options.window = options.soft_cap = options.mask = options.sinks = true;
+  options.out_type = DType::f16;
+  const PromptTile tile{2, 2, 32, 1, true};
+  const AttentionCase one = make(options, 2, 90, false, {{70, 90}, {1, 33}, {3, 3}});
+  EXPECT_EQ(compare(one, run_tiles(place, one, attention_prompt(options, tile), tile.queries()),
+                    kFragmentBound),
+            "");
+  AttentionOptions all = options_of(80, 1, DType::f16);
+  all.causal = false;
+  const PromptTile staged{2, 1, 32, 3, true};
+  const AttentionCase two = make(all, 1, 131, true, {{40, 131}, {3, 0}, {5, 2}});
+  EXPECT_EQ(compare(two, run_tiles(place, two, attention_prompt(all, staged), staged.queries()),
+                    kFragmentBound),
+            "");
+}
+
+std::vector<Place> places() {
+  std::vector<Place> all = {Place{}};
+  for (const BackendReport& report : discover_backends())
+    for (const auto& driver : report.devices) all.push_back({driver});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, Attention, ::testing::ValuesIn(places()), [](const auto& test) {
+  std::string name = test.param.name();
+  std::ranges::replace(name, ':', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace prism
