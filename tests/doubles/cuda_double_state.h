@@ -1,0 +1,89 @@
+// What the parts of the double's driver share: its handles, what it has handed out, and the checks
+// that every call begins with.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "doubles/cuda_double.h"
+
+namespace prism::test::cuda_double {
+
+inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidImage = 200,
+                     kInvalidContext = 201, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600,
+                     kIllegalAddress = 700, kCaptureUnsupported = 900;
+inline constexpr size_t kFence = 64;  // bytes beside an allocation that nobody may write
+inline constexpr unsigned char kFenceByte = 0xfd, kFreshByte = 0xcd;
+
+struct Allocation {
+  size_t bytes = 0;
+  std::unique_ptr<unsigned char[]> storage;
+  unsigned char* data() const { return storage.get() + kFence; }
+};
+
+struct Graph {
+  std::vector<std::function<void()>> nodes;
+  bool last_is_kernel = false;
+};
+
+struct Stream {
+  std::deque<std::function<void()>> work;
+  std::unique_ptr<Graph> capture;
+};
+
+struct Event {
+  bool recorded = false;
+  bool reached = false;
+  Stream* stream = nullptr;
+  std::chrono::steady_clock::time_point time;
+};
+
+struct Function {
+  HostKernel* kernel = nullptr;
+  int dynamic_bytes = 48 << 10;
+};
+
+struct Module {
+  HostModule* code = nullptr;
+  std::map<std::string, Function> functions;
+};
+
+struct State {
+  Settings settings;
+  std::map<std::string, long long> counters;
+  std::map<uint64_t, Allocation> allocations;
+  std::set<void*> host;  // page-locked
+  std::set<Stream*> streams;
+  std::set<Event*> events;
+  std::set<Module*> modules;
+  bool initialized = false;
+  int lost = 0;  // the sticky result
+  std::vector<int> retained = std::vector<int>(8, 0);
+};
+
+State& state();
+std::recursive_mutex& mutex();  // of all of it
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+extern thread_local std::vector<int> current;  // ordinals + 1 of the contexts pushed in this thread
+
+// What every call that needs a context begins with.
+int enter();
+
+// The allocation that holds these bytes; null when none does.
+Allocation* allocation_of(uint64_t pointer, size_t bytes);
+
+void drain(Stream& stream);  // does all the stream has to do
+// Into the graph while the stream records, else behind what the stream has to do.
+void give(Stream& stream, std::function<void()> step, bool is_kernel);
+
+}  // namespace prism::test::cuda_double
