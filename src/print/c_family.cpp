@@ -92,8 +92,7 @@ std::string CFamily::function() {
   for (size_t i = 0; i < kernel_.memories.size(); ++i) {
     const ir::Memory& memory = kernel_.memories[i];
     if (memory.space != ir::Space::local) continue;
-    line(fmt::format("{} {}[{}];", table_.stored[static_cast<size_t>(memory.element)],
-                     memory_names_[i], std::max<uint64_t>(memory.length, 1)));
+    line(array(memory, memory_names_[i]) + ";");
   }
   const std::string opening = prologue();
   if (!opening.empty()) line(opening);
@@ -101,6 +100,35 @@ std::string CFamily::function() {
   block(kernel_.body);
   out_ += "}\n";
   return std::move(out_);
+}
+
+std::string CFamily::array(const ir::Memory& memory, const std::string& name) const {
+  return fmt::format("{} {}[{}]", stored_type(memory), name, std::max<uint64_t>(memory.length, 1));
+}
+
+std::string CFamily::buffer_argument(uint32_t index) const {
+  const ir::Memory& memory = kernel_.memories[index];
+  return fmt::format("{}{}{}*{} {}", table_.global_space,
+                     memory.access == ir::Access::read ? "const " : "", stored_type(memory),
+                     restricted(memory) ? table_.restrict_word : "", memory_names_[index]);
+}
+
+std::string CFamily::param_argument(size_t index) const {
+  return value_type({kernel_.params[index].type, 1}) + " " + param_names_[index];
+}
+
+std::string CFamily::arguments() const {
+  std::vector<std::string> all;
+  for (uint32_t i : ordered_buffers()) all.push_back(buffer_argument(i));
+  for (size_t i = 0; i < kernel_.params.size(); ++i) all.push_back(param_argument(i));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+std::string CFamily::typed_atomic(const Inst& inst, const char* space, const std::string& pointer,
+                                  const std::vector<std::string>& args) const {
+  return fmt::format(
+      "prism_atomic_{}_{}_{}({}, {})", ir::atomic_op_name(static_cast<ir::AtomicOp>(inst.bits)),
+      dtype_name(kernel_.memories[inst.object].element), space, pointer, fmt::join(args, ", "));
 }
 
 std::string CFamily::shared_memory() {

@@ -29,6 +29,7 @@ struct CTable {
   const char* local_space = "";
   const char* word =
       nullptr;  // a 32-bit word that may lie in memory of any type; null: the plain u32
+  const char* restrict_word = "";  // of pointers to what nobody writes, with a space before it
 };
 
 class CFamily {
@@ -79,6 +80,10 @@ class CFamily {
   virtual std::string load_scalar(const ir::Memory& memory, const std::string& name,
                                   const std::string& index);
   virtual std::string param(uint32_t index) const { return param_names_[index]; }
+  // Whether the compiler may take it that nobody writes the buffer while the kernel runs.
+  virtual bool restricted(const ir::Memory& memory) const {
+    return memory.access == ir::Access::read;
+  }
   virtual std::string unroll() const { return "#pragma unroll"; }
   // async_*, fragment_*, wait_previous, launch_next. Returns false when the dialect has no such
   // thing.
@@ -86,6 +91,16 @@ class CFamily {
 
   // --- what hooks use
   std::string value_type(Type type) const;
+  const char* stored_type(const ir::Memory& memory) const {
+    return table_.stored[static_cast<size_t>(memory.element)];
+  }
+  std::string array(const ir::Memory& memory, const std::string& name) const;  // "float tile[64]"
+  std::string buffer_argument(uint32_t memory) const;
+  std::string param_argument(size_t param) const;
+  std::string arguments() const;  // all buffers in binding order, then all params
+  // A call of a function made for each element type and space, where the dialect has no templates.
+  std::string typed_atomic(const Inst& inst, const char* space, const std::string& pointer,
+                           const std::vector<std::string>& args) const;
   std::string unsigned_type(DType type) const;
   std::string literal(DType type, uint64_t bits);
   std::string use(Value value);   // the value's text, once

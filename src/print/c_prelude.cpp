@@ -68,6 +68,31 @@ std::vector<PreludeItem> bit_functions(const CFunctions& functions, const std::s
   };
 }
 
+PreludeItem pack_f16_function(const CFunctions& functions) {
+  const char* u = functions.table->values[static_cast<size_t>(DType::u32)];
+  return {"prism_pack_f16",
+          fmt::format("{0}{1} prism_pack_f16(float low, float high) {{\n  return "
+                      "({1})prism_f16_from_f32(low) | (({1})prism_f16_from_f32(high) << 16);\n}}",
+                      functions.qualifier, u)};
+}
+
+std::vector<PreludeItem> atomic_templates(
+    const CFunctions& functions, const std::function<std::string(const std::string&)>& operation,
+    const std::string& compare_exchange) {
+  std::vector<PreludeItem> items;
+  for (const std::string op : {"add", "min", "max", "and", "or", "xor", "exchange"})
+    items.push_back(
+        {"prism_atomic_" + op,
+         fmt::format("template <class T> {}T prism_atomic_{}(T* p, T x) {{ return {}; }}",
+                     functions.qualifier, op, operation(op))});
+  items.push_back(
+      {"prism_atomic_compare_exchange",
+       fmt::format(
+           "template <class T> {}T prism_atomic_compare_exchange(T* p, T x, T expected) {{ {} }}",
+           functions.qualifier, compare_exchange)});
+  return items;
+}
+
 std::vector<PreludeItem> combine_templates(const CFunctions& functions) {
   const std::string& f = functions.qualifier;
   std::vector<PreludeItem> items;

@@ -1,6 +1,7 @@
 // Prelude items that several dialects share, made from a dialect's own spellings.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& 
 // extract_bits, insert_bits and bf16 conversions; the two names are functions of the dialect.
 std::vector<PreludeItem> bit_functions(const CFunctions& functions, const std::string& f32_to_bits,
                                        const std::string& bits_to_f32);
+
+// prism_pack_f16 out of the dialect's prism_f16_from_f32.
+PreludeItem pack_f16_function(const CFunctions& functions);
+
+// prism_atomic_OP(p, x) for C++ dialects: `operation` of the op's name is an expression of p and x.
+// prism_atomic_compare_exchange(p, x, expected) has the body `compare_exchange`.
+std::vector<PreludeItem> atomic_templates(
+    const CFunctions& functions, const std::function<std::string(const std::string&)>& operation,
+    const std::string& compare_exchange);
 
 // prism_combine_OP(a, b) for C++ dialects: what reductions and scans fold with.
 std::vector<PreludeItem> combine_templates(const CFunctions& functions);

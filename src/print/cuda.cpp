@@ -14,7 +14,6 @@
 
 namespace prism {
 
-using ir::Access;
 using ir::Memory;
 using ir::Op;
 using ir::Space;
@@ -28,7 +27,12 @@ constexpr CTable kTable = {
      "long long", "unsigned long long", "unsigned short", "unsigned short", "float", "double"},
     "{}f",
     "{}",
-    "{}f"};
+    "{}f",
+    "",
+    "",
+    "",
+    nullptr,
+    " __restrict__"};
 
 constexpr const char* kFunction = "__device__ __forceinline__ ";
 constexpr uint64_t kStaticSharedBytes =
@@ -115,23 +119,15 @@ std::vector<PreludeItem> instructions(uint32_t level) {
   return items;
 }
 
-std::vector<PreludeItem> atomics() {
-  const std::string f = kFunction;
-  std::vector<PreludeItem> items;
-  const std::pair<const char*, const char*> kOps[] = {
-      {"add", "Add"}, {"min", "Min"}, {"max", "Max"},      {"and", "And"},
-      {"or", "Or"},   {"xor", "Xor"}, {"exchange", "Exch"}};
-  for (const auto& [name, function] : kOps)
-    items.push_back(
-        {fmt::format("prism_atomic_{}", name),
-         fmt::format(
-             "template <class T> {}T prism_atomic_{}(T* p, T x) {{ return atomic{}(p, x); }}", f,
-             name, function)});
-  items.push_back(
-      {"prism_atomic_compare_exchange", "template <class T> " + f +
-                                            "T prism_atomic_compare_exchange(T* p, T x, T "
-                                            "expected) { return atomicCAS(p, expected, x); }"});
-  return items;
+std::vector<PreludeItem> atomics(const CFunctions& functions) {
+  return atomic_templates(
+      functions,
+      [](const std::string& op) {
+        std::string name = op == "exchange" ? "exch" : op;
+        name[0] = static_cast<char>(name[0] - 'a' + 'A');
+        return "atomic" + name + "(p, x)";
+      },
+      "return atomicCAS(p, expected, x);");
 }
 
 std::vector<PreludeItem> shuffles(uint32_t level) {
@@ -182,7 +178,7 @@ std::vector<PreludeItem> CudaPrinter::prelude() const {
   std::vector<PreludeItem> items = vector_structs(kTable, "alignas({})");
   append(items, instructions(capabilities_.dialect_level));
   append(items, bit_functions(functions, "__float_as_uint", "__uint_as_float"));
-  append(items, atomics());
+  append(items, atomics(functions));
   append(items, combine_templates(functions));
   append(items, shuffles(capabilities_.dialect_level));
   append(items, subgroup_templates(functions));
@@ -190,23 +186,15 @@ std::vector<PreludeItem> CudaPrinter::prelude() const {
   return items;
 }
 
+// A restricted const pointer lets the compiler load early and past the coherent cache, which is
+// wrong for what a launch that still runs is writing.
+bool CudaPrinter::restricted(const Memory& memory) const {
+  return CFamily::restricted(memory) && (memory.constant || !overlaps_);
+}
+
 std::string CudaPrinter::signature() {
-  std::vector<std::string> arguments;
-  for (uint32_t i : ordered_buffers()) {
-    const Memory& memory = kernel_.memories[i];
-    const bool reads_only = memory.access == Access::read;
-    // A restricted const pointer lets the compiler load early and past the coherent cache, which is
-    // wrong for what a launch that still runs is writing.
-    const bool restricted = reads_only && (memory.constant || !overlaps_);
-    arguments.push_back(fmt::format("{}{}*{} {}", reads_only ? "const " : "",
-                                    kTable.stored[static_cast<size_t>(memory.element)],
-                                    restricted ? " __restrict__" : "", memory_names_[i]));
-  }
-  for (size_t i = 0; i < kernel_.params.size(); ++i)
-    arguments.push_back(
-        fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({})",
-                     kernel_.group_size, entry(), fmt::join(arguments, ", "));
+                     kernel_.group_size, entry(), arguments());
 }
 
 std::string CudaPrinter::prologue() {
@@ -244,7 +232,7 @@ std::string CudaPrinter::shared_memory() {
   for (size_t i = 0; i < kernel_.memories.size(); ++i) {
     const Memory& memory = kernel_.memories[i];
     if (memory.space != Space::shared) continue;
-    const char* type = kTable.stored[static_cast<size_t>(memory.element)];
+    const char* type = stored_type(memory);
     text += fmt::format("  {0}* const {1} = ({0}*)(prism_dynamic_shared + {2});\n", type,
                         memory_names_[i], offset);
     offset += (memory.length * dtype_bytes(memory.element) + 15) / 16 * 16;
@@ -253,9 +241,7 @@ std::string CudaPrinter::shared_memory() {
 }
 
 std::string CudaPrinter::shared_array(const Memory& memory, const std::string& name) {
-  return fmt::format("__shared__ __align__(16) {} {}[{}];",
-                     kTable.stored[static_cast<size_t>(memory.element)], name,
-                     std::max<uint64_t>(memory.length, 1));
+  return "__shared__ __align__(16) " + array(memory, name) + ";";
 }
 
 std::string CudaPrinter::bitcast(Type to, Type, const std::string& text) {
@@ -317,11 +303,6 @@ bool CudaPrinter::special(const Inst& inst) {
 std::unique_ptr<CFamily> make_cuda_printer(const ir::Kernel& kernel,
                                            const ir::Capabilities& capabilities) {
   return std::make_unique<CudaPrinter>(kernel, capabilities);
-}
-
-PrintedKernel print_cuda(const ir::Kernel& lowered, const ir::Capabilities& capabilities) {
-  CudaPrinter printer(lowered, capabilities);
-  return print_alone(printer);
 }
 
 }  // namespace prism

@@ -15,6 +15,7 @@ class CudaPrinter final : public CFamily {
 
  protected:
   std::string signature() override;
+  bool restricted(const ir::Memory& memory) const override;
   std::string prologue() override;
   std::string leaf(Op op, uint32_t axis) override;
   std::string barrier() override { return "__syncthreads();"; }

@@ -10,7 +10,6 @@
 
 namespace prism {
 
-using ir::Access;
 using ir::Memory;
 using ir::Op;
 
@@ -27,7 +26,8 @@ constexpr CTable kTable = {
     "",
     "",
     "",
-    "prism_word"};
+    "prism_word",
+    " __restrict__"};
 
 constexpr const char* kFunction = "static inline __attribute__((device, always_inline)) ";
 
@@ -46,9 +46,6 @@ std::vector<PreludeItem> instructions() {
                                  "(float)__builtin_bit_cast(_Float16, x); }"},
       {"prism_f16_from_f32", f + "unsigned short prism_f16_from_f32(float x) { return "
                                  "__builtin_bit_cast(unsigned short, (_Float16)x); }"},
-      {"prism_pack_f16", f + "unsigned prism_pack_f16(float low, float high) {\n"
-                             "  return (unsigned)prism_f16_from_f32(low) | "
-                             "((unsigned)prism_f16_from_f32(high) << 16);\n}"},
       {"prism_f32_bits",
        f + "unsigned prism_f32_bits(float x) { return __builtin_bit_cast(unsigned, x); }"},
       {"prism_f32_of_bits",
@@ -89,29 +86,15 @@ template <unsigned size> )" +
   };
 }
 
-std::vector<PreludeItem> atomics() {
-  const std::string f = kFunction;
-  std::vector<PreludeItem> items;
-  for (const char* op : {"add", "min", "max", "and", "or", "xor"})
-    items.push_back({fmt::format("prism_atomic_{}", op),
-                     fmt::format("template <class T> {0}T prism_atomic_{1}(T* p, T x) {{ return "
-                                 "__hip_atomic_fetch_{1}(p, x, "
-                                 "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }}",
-                                 f, op)});
-  items.push_back(
-      {"prism_atomic_exchange", fmt::format("template <class T> {}T prism_atomic_exchange(T* p, T "
-                                            "x) {{ return __hip_atomic_exchange(p, x, "
-                                            "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }}",
-                                            f)});
-  items.push_back(
-      {"prism_atomic_compare_exchange",
-       fmt::format(
-           "template <class T> {}T prism_atomic_compare_exchange(T* p, T x, T expected) {{\n"
-           "  __hip_atomic_compare_exchange_strong(p, &expected, x, __ATOMIC_RELAXED, "
-           "__ATOMIC_RELAXED, "
-           "__HIP_MEMORY_SCOPE_AGENT);\n  return expected;\n}}",
-           f)});
-  return items;
+std::vector<PreludeItem> atomics(const CFunctions& functions) {
+  return atomic_templates(
+      functions,
+      [](const std::string& op) {
+        return fmt::format("__hip_atomic_{}{}(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)",
+                           op == "exchange" ? "" : "fetch_", op);
+      },
+      "__hip_atomic_compare_exchange_strong(p, &expected, x, __ATOMIC_RELAXED, __ATOMIC_RELAXED, "
+      "__HIP_MEMORY_SCOPE_AGENT); return expected;");
 }
 
 class HipPrinter final : public CFamily {
@@ -127,7 +110,8 @@ class HipPrinter final : public CFamily {
     append(items, vector_structs(kTable, "__attribute__((aligned({}), may_alias))"));
     append(items, instructions());
     append(items, bit_functions(functions, "prism_f32_bits", "prism_f32_of_bits"));
-    append(items, atomics());
+    items.push_back(pack_f16_function(functions));
+    append(items, atomics(functions));
     append(items, combine_templates(functions));
     append(items, shuffles());
     append(items, subgroup_templates(functions));
@@ -136,20 +120,9 @@ class HipPrinter final : public CFamily {
 
  protected:
   std::string signature() override {
-    std::vector<std::string> arguments;
-    for (uint32_t i : ordered_buffers()) {
-      const Memory& memory = kernel_.memories[i];
-      const bool reads_only = memory.access == Access::read;
-      arguments.push_back(fmt::format("{}{}*{} {}", reads_only ? "const " : "",
-                                      kTable.stored[static_cast<size_t>(memory.element)],
-                                      reads_only ? " __restrict__" : "", memory_names_[i]));
-    }
-    for (size_t i = 0; i < kernel_.params.size(); ++i)
-      arguments.push_back(
-          fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
     return fmt::format(
         "extern \"C\" __attribute__((global, amdgpu_flat_work_group_size({0}, {0}))) void {1}({2})",
-        kernel_.group_size, entry(), fmt::join(arguments, ", "));
+        kernel_.group_size, entry(), arguments());
   }
 
   std::string leaf(Op op, uint32_t axis) override {
@@ -173,9 +146,7 @@ class HipPrinter final : public CFamily {
   std::string barrier() override { return "prism_barrier();"; }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
-    return fmt::format("__attribute__((shared, aligned(16))) {} {}[{}];",
-                       kTable.stored[static_cast<size_t>(memory.element)], name,
-                       memory.length == 0 ? 1 : memory.length);
+    return "__attribute__((shared, aligned(16))) " + array(memory, name) + ";";
   }
 
   std::string bitcast(Type to, Type, const std::string& text) override {
@@ -215,11 +186,6 @@ class HipPrinter final : public CFamily {
 std::unique_ptr<CFamily> make_hip_printer(const ir::Kernel& kernel,
                                           const ir::Capabilities& capabilities) {
   return std::make_unique<HipPrinter>(kernel, capabilities);
-}
-
-PrintedKernel print_hip(const ir::Kernel& lowered, const ir::Capabilities& capabilities) {
-  HipPrinter printer(lowered, capabilities);
-  return print_alone(printer);
 }
 
 }  // namespace prism

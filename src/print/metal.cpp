@@ -9,7 +9,6 @@
 
 namespace prism {
 
-using ir::Access;
 using ir::Memory;
 using ir::Op;
 using ir::Space;
@@ -48,9 +47,6 @@ std::vector<PreludeItem> instructions() {
        f + "float prism_f32_from_f16(ushort x) { return float(as_type<half>(x)); }"},
       {"prism_f16_from_f32",
        f + "ushort prism_f16_from_f32(float x) { return as_type<ushort>(half(x)); }"},
-      {"prism_pack_f16",
-       f + "uint prism_pack_f16(float low, float high) {\n"
-           "  return (uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16);\n}"},
       // 64-bit values have no shuffle of their own: they travel as two words.
       {"prism_shuffle", "template <uint size, class T> " + f + R"(T prism_shuffle(T x, uint lane) {
   return simd_shuffle(x, (ushort)lane);
@@ -167,6 +163,7 @@ class MetalPrinter final : public CFamily {
         {"", "#include <metal_stdlib>\n#pragma clang fp contract(off)\nusing namespace metal;"}};
     append(items, combine_templates(functions));
     append(items, instructions());
+    items.push_back(pack_f16_function(functions));
     append(items, bit_functions(functions, "as_type<uint>", "as_type<float>"));
     append(items, atomics());
     append(items, subgroup_functions());
@@ -175,31 +172,26 @@ class MetalPrinter final : public CFamily {
 
  protected:
   std::string signature() override {
-    std::vector<std::string> arguments;
-    for (uint32_t i : ordered_buffers()) {
-      const Memory& memory = kernel_.memories[i];
-      arguments.push_back(fmt::format(
-          "device {}{}* {} [[buffer({})]]", memory.access == Access::read ? "const " : "",
-          kTable.stored[static_cast<size_t>(memory.element)], memory_names_[i], arguments.size()));
-    }
+    std::vector<std::string> words;
+    for (uint32_t i : ordered_buffers())
+      words.push_back(fmt::format("{} [[buffer({})]]", buffer_argument(i), words.size()));
     std::string block;
     if (!kernel_.params.empty()) {
       block = fmt::format("struct prism_block_{} {{", entry());
-      for (size_t i = 0; i < kernel_.params.size(); ++i)
-        block += fmt::format(" {} {};", value_type({kernel_.params[i].type, 1}), param_names_[i]);
+      for (size_t i = 0; i < kernel_.params.size(); ++i) block += " " + param_argument(i) + ";";
       block += " };\n";
-      arguments.push_back(fmt::format("constant prism_block_{}& prism_params [[buffer({})]]",
-                                      entry(), arguments.size()));
+      words.push_back(fmt::format("constant prism_block_{}& prism_params [[buffer({})]]", entry(),
+                                  words.size()));
     }
-    arguments.push_back("uint3 prism_group [[threadgroup_position_in_grid]]");
-    arguments.push_back("uint3 prism_groups [[threadgroups_per_grid]]");
-    arguments.push_back("uint prism_local [[thread_index_in_threadgroup]]");
+    words.push_back("uint3 prism_group [[threadgroup_position_in_grid]]");
+    words.push_back("uint3 prism_groups [[threadgroups_per_grid]]");
+    words.push_back("uint prism_local [[thread_index_in_threadgroup]]");
     if (kernel_.subgroup_size) {
-      arguments.push_back("uint prism_lane [[thread_index_in_simdgroup]]");
-      arguments.push_back("uint prism_simdgroup [[simdgroup_index_in_threadgroup]]");
+      words.push_back("uint prism_lane [[thread_index_in_simdgroup]]");
+      words.push_back("uint prism_simdgroup [[simdgroup_index_in_threadgroup]]");
     }
     return fmt::format("{}[[max_total_threads_per_threadgroup({})]]\nkernel void {}({})", block,
-                       kernel_.group_size, entry(), fmt::join(arguments, ", "));
+                       kernel_.group_size, entry(), fmt::join(words, ", "));
   }
 
   std::string param(uint32_t index) const override { return "prism_params." + param_names_[index]; }
@@ -225,9 +217,7 @@ class MetalPrinter final : public CFamily {
   }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
-    return fmt::format("threadgroup {} {}[{}] __attribute__((aligned(16)));",
-                       kTable.stored[static_cast<size_t>(memory.element)], name,
-                       memory.length == 0 ? 1 : memory.length);
+    return "threadgroup " + array(memory, name) + " __attribute__((aligned(16)));";
   }
 
   std::string bitcast(Type to, Type, const std::string& text) override {
@@ -241,11 +231,8 @@ class MetalPrinter final : public CFamily {
 
   std::string atomic(const Inst& inst, const std::string& pointer,
                      const std::vector<std::string>& args) override {
-    const Memory& memory = kernel_.memories[inst.object];
-    return fmt::format(
-        "prism_atomic_{}_{}_{}({}, {})", ir::atomic_op_name(static_cast<ir::AtomicOp>(inst.bits)),
-        dtype_name(memory.element), memory.space == Space::buffer ? "device" : "threadgroup",
-        pointer, fmt::join(args, ", "));
+    const bool device = kernel_.memories[inst.object].space == Space::buffer;
+    return typed_atomic(inst, device ? "device" : "threadgroup", pointer, args);
   }
 
   std::string subgroup(const Inst& inst, const std::vector<std::string>& args) override {
@@ -268,11 +255,6 @@ class MetalPrinter final : public CFamily {
 std::unique_ptr<CFamily> make_metal_printer(const ir::Kernel& kernel,
                                             const ir::Capabilities& capabilities) {
   return std::make_unique<MetalPrinter>(kernel, capabilities);
-}
-
-PrintedKernel print_metal(const ir::Kernel& lowered, const ir::Capabilities& capabilities) {
-  MetalPrinter printer(lowered, capabilities);
-  return print_alone(printer);
 }
 
 }  // namespace prism

@@ -11,7 +11,6 @@
 
 namespace prism {
 
-using ir::Access;
 using ir::Memory;
 using ir::Op;
 using ir::Space;
@@ -27,7 +26,9 @@ constexpr CTable kTable = {{"bool", "int", "uint", "int", "uint", "int", "uint",
                            "{}",
                            "__global ",
                            "__local ",
-                           "__private "};
+                           "__private ",
+                           nullptr,
+                           " restrict"};
 
 constexpr const char* kFunction = "static inline ";
 
@@ -231,11 +232,10 @@ class OpenClPrinter final : public CFamily {
                                        "(const __private half*)&x); }"},
             {"prism_f16_from_f32", f + "ushort prism_f16_from_f32(float x) { ushort y; "
                                        "vstore_half_rte(x, 0, (__private half*)&y); return y; }"},
-            {"prism_pack_f16",
-             f + "uint prism_pack_f16(float low, float high) { return "
-                 "(uint)prism_f16_from_f32(low) | ((uint)prism_f16_from_f32(high) << 16); }"},
         });
-    append(items, bit_functions({kFunction, &kTable}, "as_uint", "as_float"));
+    const CFunctions functions{kFunction, &kTable};
+    items.push_back(pack_f16_function(functions));
+    append(items, bit_functions(functions, "as_uint", "as_float"));
     append(items, atomics(capabilities_.float_atomics));
     append(items, subgroup_functions("u32", "uint", true));
     append(items, subgroup_functions("i32", "int", true));
@@ -249,22 +249,11 @@ class OpenClPrinter final : public CFamily {
 
  protected:
   std::string signature() override {
-    std::vector<std::string> arguments;
-    for (uint32_t i : ordered_buffers()) {
-      const Memory& memory = kernel_.memories[i];
-      const bool reads_only = memory.access == Access::read;
-      arguments.push_back(fmt::format("__global {}{}*{} {}", reads_only ? "const " : "",
-                                      kTable.stored[static_cast<size_t>(memory.element)],
-                                      reads_only ? " restrict" : "", memory_names_[i]));
-    }
-    for (size_t i = 0; i < kernel_.params.size(); ++i)
-      arguments.push_back(
-          fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
     return fmt::format(
         "__kernel __attribute__((reqd_work_group_size({}, 1, 1))){}\nvoid {}({})",
         kernel_.group_size,
         kernel_.subgroup_size ? fmt::format(" prism_subgroup_size({})", kernel_.subgroup_size) : "",
-        entry(), fmt::join(arguments, ", "));
+        entry(), arguments());
   }
 
   std::string leaf(Op op, uint32_t axis) override {
@@ -286,9 +275,7 @@ class OpenClPrinter final : public CFamily {
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
     // Vectors of four 8-byte elements want 32 bytes.
-    return fmt::format("__local {} {}[{}] __attribute__((aligned({})));",
-                       kTable.stored[static_cast<size_t>(memory.element)], name,
-                       memory.length == 0 ? 1 : memory.length,
+    return fmt::format("__local {} __attribute__((aligned({})));", array(memory, name),
                        dtype_bytes(memory.element) == 8 ? 32 : 16);
   }
 
@@ -308,11 +295,8 @@ class OpenClPrinter final : public CFamily {
 
   std::string atomic(const Inst& inst, const std::string& pointer,
                      const std::vector<std::string>& args) override {
-    const Memory& memory = kernel_.memories[inst.object];
-    return fmt::format(
-        "prism_atomic_{}_{}_{}({}, {})", ir::atomic_op_name(static_cast<ir::AtomicOp>(inst.bits)),
-        dtype_name(memory.element), memory.space == Space::buffer ? "global" : "local", pointer,
-        fmt::join(args, ", "));
+    const bool global = kernel_.memories[inst.object].space == Space::buffer;
+    return typed_atomic(inst, global ? "global" : "local", pointer, args);
   }
 
   std::string subgroup_function(const std::string& name, DType type) const override {
@@ -325,11 +309,6 @@ class OpenClPrinter final : public CFamily {
 std::unique_ptr<CFamily> make_opencl_printer(const ir::Kernel& kernel,
                                              const ir::Capabilities& capabilities) {
   return std::make_unique<OpenClPrinter>(kernel, capabilities);
-}
-
-PrintedKernel print_opencl(const ir::Kernel& lowered, const ir::Capabilities& capabilities) {
-  OpenClPrinter printer(lowered, capabilities);
-  return print_alone(printer);
 }
 
 }  // namespace prism

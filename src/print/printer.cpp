@@ -56,6 +56,26 @@ PrintedKernel print(const Kernel& lowered, const Capabilities& capabilities) {
   return find_dialect(capabilities.dialect).print(lowered, capabilities);
 }
 
+PrintedKernel print_cuda(const Kernel& lowered, const Capabilities& capabilities) {
+  return print_alone(*make_cuda_printer(lowered, capabilities));
+}
+
+PrintedKernel print_hip(const Kernel& lowered, const Capabilities& capabilities) {
+  return print_alone(*make_hip_printer(lowered, capabilities));
+}
+
+PrintedKernel print_opencl(const Kernel& lowered, const Capabilities& capabilities) {
+  return print_alone(*make_opencl_printer(lowered, capabilities));
+}
+
+PrintedKernel print_metal(const Kernel& lowered, const Capabilities& capabilities) {
+  return print_alone(*make_metal_printer(lowered, capabilities));
+}
+
+PrintedKernel print_sycl(const Kernel& lowered, const Capabilities& capabilities) {
+  return print_alone(*make_sycl_printer(lowered, capabilities));
+}
+
 std::string print_together(const std::vector<Kernel>& lowered, const Capabilities& capabilities) {
   const Dialect& dialect = find_dialect(capabilities.dialect);
   if (!dialect.make)

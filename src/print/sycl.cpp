@@ -2,6 +2,8 @@
 //
 // x is SYCL's dimension 2. The text must be compiled with -ffp-contract=off: that compiler
 // overlooks the pragma.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "print/c_family.h"
@@ -9,7 +11,6 @@
 
 namespace prism {
 
-using ir::Access;
 using ir::Memory;
 using ir::Op;
 
@@ -26,7 +27,8 @@ constexpr CTable kTable = {
     "",
     "",
     "",
-    "prism_word"};
+    "prism_word",
+    " __restrict__"};
 
 constexpr const char* kFunction = "static inline ";
 
@@ -46,9 +48,6 @@ std::vector<PreludeItem> instructions() {
                                  "(float)sycl::bit_cast<sycl::half>(x); }"},
       {"prism_f16_from_f32", f + "unsigned short prism_f16_from_f32(float x) { return "
                                  "sycl::bit_cast<unsigned short>((sycl::half)x); }"},
-      {"prism_pack_f16", f + "unsigned prism_pack_f16(float low, float high) {\n"
-                             "  return (unsigned)prism_f16_from_f32(low) | "
-                             "((unsigned)prism_f16_from_f32(high) << 16);\n}"},
   };
 }
 
@@ -69,26 +68,17 @@ std::vector<PreludeItem> shuffles() {
   };
 }
 
-std::vector<PreludeItem> atomics() {
-  const std::string f = kFunction;
+std::vector<PreludeItem> atomics(const CFunctions& functions) {
   std::vector<PreludeItem> items = {{"prism_atomic",
                                      "template <class T> using prism_atomic = sycl::atomic_ref<T, "
                                      "sycl::memory_order::relaxed, sycl::memory_scope::device>;"}};
-  for (const char* op : {"add", "min", "max", "and", "or", "xor"})
-    items.push_back({fmt::format("prism_atomic_{}", op),
-                     fmt::format("template <class T> {0}T prism_atomic_{1}(T* p, T x) {{ return "
-                                 "prism_atomic<T>(*p).fetch_{1}(x); }}",
-                                 f, op)});
-  items.push_back(
-      {"prism_atomic_exchange", fmt::format("template <class T> {}T prism_atomic_exchange(T* p, T "
-                                            "x) {{ return prism_atomic<T>(*p).exchange(x); }}",
-                                            f)});
-  items.push_back(
-      {"prism_atomic_compare_exchange",
-       fmt::format(
-           "template <class T> {}T prism_atomic_compare_exchange(T* p, T x, T expected) {{\n"
-           "  prism_atomic<T>(*p).compare_exchange_strong(expected, x);\n  return expected;\n}}",
-           f)});
+  append(items, atomic_templates(
+                    functions,
+                    [](const std::string& op) {
+                      return fmt::format("prism_atomic<T>(*p).{}{}(x)",
+                                         op == "exchange" ? "" : "fetch_", op);
+                    },
+                    "prism_atomic<T>(*p).compare_exchange_strong(expected, x); return expected;"));
   return items;
 }
 
@@ -107,7 +97,8 @@ class SyclPrinter final : public CFamily {
     append(items, vector_structs(kTable, "__attribute__((aligned({}), may_alias))"));
     append(items, instructions());
     append(items, bit_functions(functions, "sycl::bit_cast<unsigned>", "sycl::bit_cast<float>"));
-    append(items, atomics());
+    items.push_back(pack_f16_function(functions));
+    append(items, atomics(functions));
     append(items, combine_templates(functions));
     append(items, shuffles());
     append(items, subgroup_templates(functions));
@@ -116,17 +107,6 @@ class SyclPrinter final : public CFamily {
 
  protected:
   std::string signature() override {
-    std::vector<std::string> arguments;
-    for (uint32_t i : ordered_buffers()) {
-      const Memory& memory = kernel_.memories[i];
-      const bool reads_only = memory.access == Access::read;
-      arguments.push_back(fmt::format("{}{}*{} {}", reads_only ? "const " : "",
-                                      kTable.stored[static_cast<size_t>(memory.element)],
-                                      reads_only ? " __restrict__" : "", memory_names_[i]));
-    }
-    for (size_t i = 0; i < kernel_.params.size(); ++i)
-      arguments.push_back(
-          fmt::format("{} {}", value_type({kernel_.params[i].type, 1}), param_names_[i]));
     std::string text = fmt::format(
         "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclexp::nd_range_kernel<3>))\n"
         "SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclexp::work_group_size<1, 1, {}>))\n",
@@ -134,7 +114,7 @@ class SyclPrinter final : public CFamily {
     if (kernel_.subgroup_size)
       text += fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((syclexp::sub_group_size<{}>))\n",
                           kernel_.subgroup_size);
-    return text + fmt::format("void {}({})", entry(), fmt::join(arguments, ", "));
+    return text + fmt::format("void {}({})", entry(), arguments());
   }
 
   std::string shared_memory() override {
@@ -166,8 +146,7 @@ class SyclPrinter final : public CFamily {
     return fmt::format(
         "static syclexp::work_group_static<prism_array<{0}, {1}>> {2};\n  {0}* const {3} = "
         "(&{2})->data;",
-        kTable.stored[static_cast<size_t>(memory.element)], memory.length == 0 ? 1 : memory.length,
-        object, name);
+        stored_type(memory), std::max<uint64_t>(memory.length, 1), object, name);
   }
 
   std::string bitcast(Type to, Type, const std::string& text) override {
@@ -180,11 +159,6 @@ class SyclPrinter final : public CFamily {
 std::unique_ptr<CFamily> make_sycl_printer(const ir::Kernel& kernel,
                                            const ir::Capabilities& capabilities) {
   return std::make_unique<SyclPrinter>(kernel, capabilities);
-}
-
-PrintedKernel print_sycl(const ir::Kernel& lowered, const ir::Capabilities& capabilities) {
-  SyclPrinter printer(lowered, capabilities);
-  return print_alone(printer);
 }
 
 }  // namespace prism
