@@ -408,6 +408,28 @@ TEST_P(OpenClDevice, KeepsBinariesAndRebuildsBadOnes) {
   EXPECT_TRUE(from_cache());
 }
 
+TEST_P(OpenClDevice, CompilesSeveralKernelsAsOneText) {
+  const OwnCache cache;
+  const std::vector<ir::Kernel> kernels = {lowered(affine_kernel()), lowered(step_kernel())};
+  for (const bool cached : {false, true}) {
+    auto programs = device().compile_together(kernels);
+    ASSERT_EQ(programs.size(), 2u);
+    auto queue = device().make_queue();
+    auto x = upload(*queue, std::vector<uint32_t>(32, 7)), y = upload(*queue, {0, 0, 0});
+    launch(*queue, *programs[0], kernels[0], 1, {whole(*x), whole(*y)}, {3, 10});
+    launch(*queue, *programs[1], kernels[1], 1, {whole(*x)}, {100});
+    programs.erase(programs.begin());  // the text stays while one of its kernels is there
+    EXPECT_EQ(download(*queue, *y), std::vector<uint32_t>(3, 71));
+    EXPECT_EQ(download(*queue, *x), std::vector<uint32_t>(32, 701));
+    EXPECT_EQ(static_cast<opencl::Program&>(*programs[0]).from_cache(), cached);
+  }
+  const auto files = std::distance(fs::recursive_directory_iterator(cache.folder()), {});
+  device().compile_together({});
+  EXPECT_EQ(files, std::distance(fs::recursive_directory_iterator(cache.folder()), {}));
+  const std::vector<ir::Kernel> twice = {kernels[0], kernels[0]};
+  EXPECT_THROW(device().compile_together(twice), Error) << "two kernels of one name";
+}
+
 TEST_P(OpenClDevice, TakesATextPutInPlaceOfItsOwn) {
   const OwnCache cache;
   const fs::path dump = cache.folder() / "dump";

@@ -173,6 +173,9 @@ class Device {
   // Not cleared. kOutOfMemory names device, asked and free.
   Buffer allocate(uint64_t bytes) const;
   Program compile(const ir::Kernel& kernel) const;  // kept in memory by kernel text
+  // Many kernels of different names, in order: quicker than one by one where the device's compiler
+  // takes them as one text.
+  std::vector<Program> compile_together(std::span<const ir::Kernel> kernels) const;
   Queue make_queue() const;
   // Whether Queue::product() can do it here. *why says why not.
   bool supports(const NativeProduct& product, std::string* why = nullptr) const;

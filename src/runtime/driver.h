@@ -117,6 +117,14 @@ class DeviceDriver {
       uint64_t bytes) = 0;  // kOutOfMemory: device, asked, free
   virtual std::unique_ptr<ProgramDriver> compile(
       const ir::Kernel& lowered) = 0;  // uses the disk cache; kCompile with log
+  // Several kernels of different names, in order. A driver whose compiler starts slowly hands them
+  // over as one text.
+  virtual std::vector<std::unique_ptr<ProgramDriver>> compile_together(
+      std::span<const ir::Kernel> lowered) {
+    std::vector<std::unique_ptr<ProgramDriver>> programs;
+    for (const ir::Kernel& kernel : lowered) programs.push_back(compile(kernel));
+    return programs;
+  }
   virtual std::unique_ptr<QueueDriver> make_queue() = 0;
   // Host address of memory that the host can use directly (unified), or null.
   virtual std::byte* host_pointer(MemoryDriver&) { return nullptr; }

@@ -39,6 +39,31 @@ Program Device::compile(const ir::Kernel& kernel) const {
   return program;
 }
 
+std::vector<Program> Device::compile_together(std::span<const ir::Kernel> kernels) const {
+  if (!state_)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("compile {} kernels: this Device handle is empty", kernels.size()));
+  const std::scoped_lock lock(state_->mutex);
+  std::vector<ir::Kernel> lowered;
+  std::vector<const ir::Kernel*> missing;
+  for (const ir::Kernel& kernel : kernels) {
+    if (state_->compiled.contains(hash_text(ir::to_text(kernel)))) continue;
+    missing.push_back(&kernel);
+    lowered.push_back(lower(kernel, state_->info.capabilities));
+  }
+  std::vector<std::unique_ptr<ProgramDriver>> drivers = state_->driver->compile_together(lowered);
+  for (size_t i = 0; i < missing.size(); ++i) {
+    auto fresh = std::make_shared<CompiledKernel>();
+    fresh->locked = state_->locked;
+    fresh->kernel = *missing[i];
+    fresh->variants.push_back({{}, std::move(lowered[i]), std::move(drivers[i])});
+    state_->compiled[hash_text(ir::to_text(*missing[i]))] = std::move(fresh);
+  }
+  std::vector<Program> programs;
+  for (const ir::Kernel& kernel : kernels) programs.push_back(compile(kernel));
+  return programs;
+}
+
 const CompiledVariant& DeviceState::variant(CompiledKernel& of, const LaunchVariant& wanted) {
   for (const CompiledVariant& known : of.variants) {
     if (known.variant == wanted) return known;

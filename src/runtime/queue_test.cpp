@@ -343,6 +343,21 @@ TEST_F(QueueTest, ThreadsTakeTurns) {
   EXPECT_EQ(driver->log.launches.size(), 400u);
 }
 
+TEST_F(QueueTest, KernelsCompiledTogetherAreCompiledOnceAndInOrder) {
+  Kernel other = add_kernel();
+  other.name = "other";
+  const Program known = device.compile(add_kernel());
+  const std::vector<Kernel> kernels = {other, add_kernel()};
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<Program> programs = device.compile_together(kernels);
+    ASSERT_EQ(programs.size(), 2u);
+    EXPECT_EQ(programs[0].kernel().name, "other");
+    EXPECT_EQ(&programs[1].kernel(), &known.kernel()) << "what is known is not compiled again";
+    EXPECT_EQ(driver->log.compiles, 2);
+  }
+  EXPECT_TRUE(device.compile_together({}).empty());
+}
+
 TEST_F(QueueTest, EmptyHandlesAreErrors) {
   expect_message([] { Device().allocate(4); }, "Device handle is empty");
   expect_message([] { (void)Program().kernel(); }, "Program handle is empty");

@@ -169,6 +169,11 @@ std::unique_ptr<ProgramDriver> Device::compile(const ir::Kernel& lowered) {
   return compile_program(context(), lowered);
 }
 
+std::vector<std::unique_ptr<ProgramDriver>> Device::compile_together(
+    std::span<const ir::Kernel> lowered) {
+  return compile_programs(context(), lowered);
+}
+
 std::unique_ptr<QueueDriver> Device::make_queue() { return std::make_unique<Queue>(context()); }
 
 }  // namespace prism::opencl

@@ -71,6 +71,8 @@ class Device final : public DeviceDriver {
   uint64_t free_bytes() override;
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override;
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override;
+  std::vector<std::unique_ptr<ProgramDriver>> compile_together(
+      std::span<const ir::Kernel> lowered) override;
   std::unique_ptr<QueueDriver> make_queue() override;
 
   // Made at first use: listing devices must not start them.

@@ -75,7 +75,8 @@ void check_group_size(const Context& context, const Program& program, const ir::
 
 }  // namespace
 
-Program::Program(std::shared_ptr<Context> context, Handle<cl_program> program, std::string entry,
+Program::Program(std::shared_ptr<Context> context,
+                 std::shared_ptr<const Handle<cl_program>> program, std::string entry,
                  bool from_cache)
     : context_(std::move(context)),
       program_(std::move(program)),
@@ -85,7 +86,7 @@ Program::Program(std::shared_ptr<Context> context, Handle<cl_program> program, s
 
 Handle<cl_kernel> Program::make_kernel() const {
   cl_int code = CL_SUCCESS;
-  cl_kernel kernel = context_->api->clCreateKernel(program_.get(), entry_.c_str(), &code);
+  cl_kernel kernel = context_->api->clCreateKernel(program_->get(), entry_.c_str(), &code);
   check(code, context_->label() + ": looking up kernel " + entry_);
   return {kernel, [api = context_->api](cl_kernel k) { api->clReleaseKernel(k); }};
 }
@@ -110,33 +111,60 @@ Handle<cl_program> build_text(const Context& context, const std::string& text, s
   return {};
 }
 
-std::unique_ptr<Program> compile_program(const std::shared_ptr<Context>& context,
-                                         const ir::Kernel& lowered) {
-  const DeviceFacts& facts = context->facts;
-  const PrintedKernel printed = print(lowered, facts.info.capabilities);
-  const KernelText kernel = kernel_text(facts.info, lowered, printed.text, "cl");
-  const std::string key = program_key(facts, kernel.text);
+namespace {
 
-  std::unique_ptr<Program> program;
+// What `use` makes of the text's program: of the binary of an earlier run (cached is true), else of
+// the text itself. use may throw for a binary without its kernels, which is as good as none.
+template <class Use>
+void build_cached(const Context& context, const KernelText& text, const ir::Kernel& first,
+                  const Use& use) {
+  const std::string key = program_key(context.facts, text.text);
   if (const auto cached = read_cached(kProgramCache, key)) {
     try {
-      if (auto built = build_binary(*context, *cached))
-        program = std::make_unique<Program>(context, std::move(built), printed.entry, true);
+      if (auto built = build_binary(context, *cached))
+        return use(std::make_shared<const Handle<cl_program>>(std::move(built)), true);
     } catch (const Error&) {
-      // A binary without the kernel is as good as none: the text is at hand.
     }
   }
-  if (!program) {
-    std::string log;
-    auto built = build_text(*context, kernel.text, &log);
-    dump_log(kernel, log);
-    if (!built) throw compile_error(facts.info, lowered, kernel, log);
-    if (const auto binary = binary_of(*context, built.get()); !binary.empty())
-      write_cached(kProgramCache, key, binary);
-    program = std::make_unique<Program>(context, std::move(built), printed.entry, false);
-  }
+  std::string log;
+  auto built = build_text(context, text.text, &log);
+  dump_log(text, log);
+  if (!built) throw compile_error(context.facts.info, first, text, log);
+  if (const auto binary = binary_of(context, built.get()); !binary.empty())
+    write_cached(kProgramCache, key, binary);
+  use(std::make_shared<const Handle<cl_program>>(std::move(built)), false);
+}
+
+}  // namespace
+
+std::unique_ptr<Program> compile_program(const std::shared_ptr<Context>& context,
+                                         const ir::Kernel& lowered) {
+  const DeviceInfo& info = context->facts.info;
+  const PrintedKernel printed = print(lowered, info.capabilities);
+  std::unique_ptr<Program> program;
+  build_cached(*context, kernel_text(info, lowered, printed.text, "cl"), lowered,
+               [&](const auto& built, bool cached) {
+                 program = std::make_unique<Program>(context, built, printed.entry, cached);
+               });
   check_group_size(*context, *program, lowered);
   return program;
+}
+
+std::vector<std::unique_ptr<ProgramDriver>> compile_programs(
+    const std::shared_ptr<Context>& context, std::span<const ir::Kernel> lowered) {
+  if (lowered.empty()) return {};
+  const ir::Capabilities& capabilities = context->facts.info.capabilities;
+  const std::string text = print_together({lowered.begin(), lowered.end()}, capabilities);
+  std::vector<std::unique_ptr<Program>> programs;
+  build_cached(*context, kernel_text(context->facts.info, lowered[0], text, "cl"), lowered[0],
+               [&](const auto& built, bool cached) {
+                 programs.clear();
+                 for (const ir::Kernel& kernel : lowered)
+                   programs.push_back(std::make_unique<Program>(
+                       context, built, print(kernel, capabilities).entry, cached));
+               });
+  for (size_t i = 0; i < lowered.size(); ++i) check_group_size(*context, *programs[i], lowered[i]);
+  return {std::make_move_iterator(programs.begin()), std::make_move_iterator(programs.end())};
 }
 
 }  // namespace prism::opencl

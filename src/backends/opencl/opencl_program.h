@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backends/opencl/opencl_device.h"
 
@@ -11,8 +13,9 @@ namespace prism::opencl {
 
 class Program final : public ProgramDriver {
  public:
-  Program(std::shared_ptr<Context> context, Handle<cl_program> program, std::string entry,
-          bool from_cache);
+  // program: of one text, which may hold other kernels too.
+  Program(std::shared_ptr<Context> context, std::shared_ptr<const Handle<cl_program>> program,
+          std::string entry, bool from_cache);
   // A kernel object with arguments of its own, for a recorded launch.
   Handle<cl_kernel> make_kernel() const;
   cl_kernel kernel() const { return kernel_.get(); }
@@ -22,7 +25,7 @@ class Program final : public ProgramDriver {
 
  private:
   std::shared_ptr<Context> context_;
-  Handle<cl_program> program_;
+  std::shared_ptr<const Handle<cl_program>> program_;
   std::string entry_;
   Handle<cl_kernel> kernel_;
   std::mutex arguments_lock_;
@@ -36,6 +39,10 @@ std::string program_key(const DeviceFacts& facts, const std::string& text);
 
 std::unique_ptr<Program> compile_program(const std::shared_ptr<Context>& context,
                                          const ir::Kernel& lowered);
+
+// Kernels of different names, in one text.
+std::vector<std::unique_ptr<ProgramDriver>> compile_programs(
+    const std::shared_ptr<Context>& context, std::span<const ir::Kernel> lowered);
 
 // Builds a text; null with *log when the compiler refuses it.
 Handle<cl_program> build_text(const Context& context, const std::string& text, std::string* log);
