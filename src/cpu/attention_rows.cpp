@@ -51,7 +51,7 @@ float FinishScores(float* scores, size_t n, float scale, float soft_cap, const f
   V best = hn::Set(d, -std::numeric_limits<float>::infinity());
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) best = hn::Max(best, hn::LoadU(d, scores + i));
-  float largest = hn::GetLane(hn::MaxOfLanes(d, best));
+  float largest = largest_lane(d, best);
   for (; i < n; ++i) largest = scores[i] > largest ? scores[i] : largest;
   return largest;
 }

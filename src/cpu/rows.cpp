@@ -106,7 +106,7 @@ float RowLargest(const float* x, size_t n, float sign) {
     bad = hn::IfThenElse(hn::IsNaN(v), v, bad);
   }
   bool has_nan = !hn::AllFalse(d, hn::IsNaN(bad));
-  float largest = hn::GetLane(hn::MaxOfLanes(d, best));
+  float largest = largest_lane(d, best);
   for (; i < n; ++i) {
     const float v = x[i] * sign;
     has_nan |= v != v;

@@ -31,6 +31,19 @@ HWY_INLINE void store_some(hn::Vec<D> v, D d, T* to, size_t count) {
   std::memcpy(to, lanes, count * sizeof(T));
 }
 
+HWY_INLINE float largest_lane(hn::ScalableTag<float> d, hn::Vec<hn::ScalableTag<float>> v) {
+#if HWY_TARGET == HWY_EMU128
+  // Highway's portable reduction starts from the least finite number.
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, d, lanes);
+  float largest = lanes[0];
+  for (size_t i = 1; i < hn::Lanes(d); ++i) largest = lanes[i] > largest ? lanes[i] : largest;
+  return largest;
+#else
+  return hn::GetLane(hn::MaxOfLanes(d, v));
+#endif
+}
+
 // f is an object whose call operator is compiled for the instruction set (a struct of the file, not
 // a lambda). din and dout have equally many lanes.
 template <class DIn, class DOut, class F>
