@@ -88,6 +88,14 @@ DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries) {
   return tile;
 }
 
+uint32_t decode_splits(const AttentionOptions& options, const DecodeTile& tile, uint32_t kv_heads,
+                       uint32_t sequences, uint32_t compute_units) {
+  // Groups that fit a compute unit beside each other by their registers, about 1,024 lanes.
+  const uint32_t wanted = std::max(1u, compute_units) * std::max(1u, 1024 / tile.lanes) / 2;
+  const uint32_t others = std::max(1u, kv_heads * blocks_of_rows(options, tile) * sequences);
+  return std::clamp((wanted + others - 1) / others, 1u, 128u);
+}
+
 std::array<uint32_t, 3> decode_grid(const AttentionOptions& options, const DecodeTile& tile,
                                     uint32_t splits, uint32_t kv_heads, uint32_t sequences) {
   return {splits, kv_heads * blocks_of_rows(options, tile), sequences};
