@@ -1,5 +1,5 @@
-// Philox 4x32-10 (Salmon et al., 2011): random numbers from a counter, the same on every device.
-#include <array>
+// Philox on both sides, and the kernels that write its words and numbers.
+#include "kernels/philox.h"
 
 #include <fmt/format.h>
 
@@ -16,10 +16,12 @@ namespace {
 constexpr uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u, kWeyl0 = 0x9E3779B9u,
                    kWeyl1 = 0xBB67AE85u;
 
-Value philox_words(Value counter, Value seed_low, Value seed_high) {
+}  // namespace
+
+Value philox_words(Value counter, Value key_low, Value key_high) {
   Value c0 = counter, c1 = constant(u32, 0), c2 = constant(u32, 0), c3 = constant(u32, 0);
   for (uint32_t round = 0; round < 10; ++round) {
-    const Value k0 = seed_low + kWeyl0 * round, k1 = seed_high + kWeyl1 * round;
+    const Value k0 = key_low + kWeyl0 * round, k1 = key_high + kWeyl1 * round;
     const Value next0 = mul_high(c2, kMultiply1) ^ c1 ^ k0, next1 = c2 * kMultiply1;
     const Value next2 = mul_high(c0, kMultiply0) ^ c3 ^ k1, next3 = c0 * kMultiply0;
     c0 = next0, c1 = next1, c2 = next2, c3 = next3;
@@ -27,7 +29,7 @@ Value philox_words(Value counter, Value seed_low, Value seed_high) {
   return vec(c0, c1, c2, c3);
 }
 
-std::array<uint32_t, 4> philox_reference(uint32_t counter, uint32_t k0, uint32_t k1) {
+std::array<uint32_t, 4> philox_block(uint32_t counter, uint32_t k0, uint32_t k1) {
   std::array<uint32_t, 4> c = {counter, 0, 0, 0};
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t(kMultiply0) * c[0], p1 = uint64_t(kMultiply1) * c[2];
@@ -37,6 +39,8 @@ std::array<uint32_t, 4> philox_reference(uint32_t counter, uint32_t k0, uint32_t
   }
   return c;
 }
+
+namespace {
 
 ir::Kernel make(const char* name, DType type,
                 const std::function<void(const Array&, Value, Value)>& put) {
@@ -74,7 +78,7 @@ std::vector<KernelCase> cases(bool uniform, uint64_t seed, bool quick) {
     c.params = {n, low, high};
     std::vector<double> y;
     for (uint32_t i = 0; i < n; ++i)
-      for (uint32_t word : philox_reference(i, low, high))
+      for (uint32_t word : philox_block(i, low, high))
         y.push_back(uniform ? static_cast<double>(word >> 8) * 0x1p-24 : word);
     c.buffers = {poison(n * 4, uniform ? DType::f32 : DType::u32)};
     c.expected = {y};

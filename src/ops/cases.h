@@ -9,5 +9,10 @@ namespace prism {
 
 void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_place_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_index_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_create_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_join_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_rope_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_gate_cases(std::vector<OpCase>& cases, CaseRandom& random);
 
 }  // namespace prism

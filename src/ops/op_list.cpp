@@ -8,6 +8,11 @@ const std::vector<OpFamily>& op_families() {
   static const std::vector<OpFamily> families = {
       {"elementwise", add_elementwise_cases},
       {"place", add_place_cases},
+      {"index", add_index_cases},
+      {"create", add_create_cases},
+      {"join", add_join_cases},
+      {"rope", add_rope_cases},
+      {"gates", add_gate_cases},
   };
   return families;
 }

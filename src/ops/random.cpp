@@ -1,0 +1,296 @@
+// uniform, normal and dropout: four elements a lane, from one block of Philox.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cpu/elementwise.h"
+#include "kernels/philox.h"
+#include "ops/create.h"
+#include "tensor/chain_kernel.h"
+#include "tensor/device_call.h"
+#include "tensor/op.h"
+
+namespace prism {
+
+namespace {
+
+using namespace dsl;
+using Four = std::array<Value, 4>;
+
+constexpr uint64_t kBlocksAPiece = 256;  // of one call of a thread
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+// 24 bits: exact in f32, never 1.
+Value unit_interval(Value word) { return cast(f32, word >> 8u) * 0x1p-24f; }
+float unit_interval(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+
+// Two normal numbers from two words. The turn is reduced to an eighth before pi comes in, which
+// keeps the error at that of sine and cosine.
+std::pair<Value, Value> normal_pair(Value a, Value b) {
+  const Value u = cast(f32, (a >> 8u) + 1u) * 0x1p-24f;
+  const Value radius = sqrt(-2.0f * log(u));
+  const Value quarters = unit_interval(b) * 4.0f, nearest = floor(quarters + 0.5f);
+  const Value angle = (quarters - nearest) * 1.57079632679489662f;
+  const Value c = cos(angle), s = sin(angle);
+  const Value quarter = cast(u32, nearest) & 3u;
+  const Value swapped = (quarter & 1u) == 1u;
+  const Value cosine = select(swapped, s, c), sine = select(swapped, c, s);
+  const Value flip_cosine = quarter == 1u || quarter == 2u, flip_sine = quarter >= 2u;
+  return {radius * select(flip_cosine, -cosine, cosine), radius * select(flip_sine, -sine, sine)};
+}
+
+std::pair<double, double> normal_pair(uint32_t a, uint32_t b) {
+  const double u = static_cast<double>((a >> 8) + 1) * 0x1p-24;
+  const double radius = std::sqrt(-2 * std::log(u));
+  const double angle = 2 * std::numbers::pi * static_cast<double>(unit_interval(b));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+struct Key {
+  uint32_t low, high;
+  explicit Key(uint64_t key)
+      : low(static_cast<uint32_t>(key)), high(static_cast<uint32_t>(key >> 32)) {}
+};
+
+// Calls body with the values of block i; elements at and beyond count are not stored.
+void store_four(const Array& y, Value block, Value count, const Four& values, DType type) {
+  for (uint32_t lane = 0; lane < 4; ++lane) {
+    const Value i = block * 4u + lane;
+    y.store_if(i < count, i, to_stored(values[lane], type));
+  }
+}
+
+ir::Kernel random_kernel(bool is_normal, DType type) {
+  return kernel(is_normal ? "normal" : "uniform", 256, [&] {
+    auto y = out("y", type);
+    const Value count = param("count", u32), low = param("key_low", u32),
+                high = param("key_high", u32);
+    const Value offset = param("offset", f32), factor = param("factor", f32),
+                limit = param("limit", f32);
+    const Value block = global_id();
+    if_(block * 4u < count, [&] {
+      const Value words = kernels::philox_words(block, low, high);
+      if (is_normal) {
+        const auto [a, b] = normal_pair(words[0], words[1]);
+        const auto [c, d] = normal_pair(words[2], words[3]);
+        const auto scaled = [&](Value z) { return fma(z, factor, offset); };
+        store_four(y, block, count, {scaled(a), scaled(b), scaled(c), scaled(d)}, type);
+      } else {
+        const auto value = [&](uint32_t lane) {
+          return min(fma(unit_interval(words[lane]), factor, offset), limit);
+        };
+        store_four(y, block, count, {value(0), value(1), value(2), value(3)}, type);
+      }
+    });
+  });
+}
+
+ir::Kernel dropout_kernel(DType type) {
+  return kernel("dropout", 256, [&] {
+    auto x = in("x", type);
+    auto y = out("y", type);
+    const Value count = param("count", u32), low = param("key_low", u32),
+                high = param("key_high", u32), threshold = param("threshold", u32),
+                factor = param("factor", f32);
+    const Value block = global_id();
+    if_(block * 4u < count, [&] {
+      const Value words = kernels::philox_words(block, low, high);
+      for (uint32_t lane = 0; lane < 4; ++lane) {
+        const Value i = block * 4u + lane;
+        if_(i < count, [&] {
+          const Value value = load_element(x, i, type) * factor;
+          y[i] = to_stored(select((words[lane] >> 8u) >= threshold, value, 0.0f), type);
+        });
+      }
+    });
+  });
+}
+
+std::optional<std::string> only_narrow_floats(DType type) {
+  if (type != DType::f64) return std::nullopt;
+  return "kernels draw numbers in f32";
+}
+
+class RandomOp : public Op {
+ public:
+  RandomOp(bool is_normal, const Shape& shape, uint64_t key, double offset, double factor,
+           DType type)
+      : is_normal_(is_normal),
+        shape_(shape),
+        key_(key),
+        offset_(offset),
+        factor_(factor),
+        type_(type) {}
+  std::string_view name() const override { return is_normal_ ? "normal" : "uniform"; }
+  std::vector<Spec> infer(std::span<const Tensor>) const override { return {{shape_, type_}}; }
+  std::vector<Tensor> gradient(const GradientCall&) const override { return {}; }
+
+  void run_cpu(const CpuCall& call) const override {
+    const HostView& y = call.outputs[0];
+    const auto count = static_cast<uint64_t>(shape_.elements());
+    const size_t bytes = y.type.block_bytes();
+    call.pool.parallel_for((count + 3) / 4, kBlocksAPiece, [&](uint64_t first, uint64_t last) {
+      float values[kBlocksAPiece * 4];
+      double wide[kBlocksAPiece * 4];
+      for (uint64_t block = first; block < last; ++block) {
+        const auto words = kernels::philox_block(static_cast<uint32_t>(block), key_.low, key_.high);
+        float* const to = values + (block - first) * 4;
+        double* const to_wide = wide + (block - first) * 4;
+        for (size_t lane = 0; lane < 4; ++lane) {
+          if (!is_normal_) {
+            to[lane] = uniform_value(words[lane]);
+            to_wide[lane] = static_cast<double>(unit_interval(words[lane])) * factor_ + offset_;
+          } else if (lane % 2 == 0) {
+            const auto [a, b] = normal_pair(words[lane], words[lane + 1]);
+            to_wide[lane] = a * factor_ + offset_, to_wide[lane + 1] = b * factor_ + offset_;
+          }
+        }
+      }
+      const uint64_t begin = first * 4, n = std::min(count, last * 4) - begin;
+      const bool from_wide = is_normal_ || type_ == DType::f64;
+      cpu::store(from_wide ? DType::f64 : DType::f32,
+                 from_wide ? static_cast<const void*>(wide) : values, type_, y.data + begin * bytes,
+                 n);
+    });
+  }
+
+  void launch(DeviceCall& call) const override {
+    const int64_t count = shape_.elements();
+    call.launch(fmt::format("{} {}", name(), dtype_name(type_)),
+                [&] { return random_kernel(is_normal_, type_); },
+                {groups_for((count + 3) / 4, 256), 1, 1}, {call.output()},
+                {static_cast<uint32_t>(count), key_.low, key_.high, static_cast<float>(offset_),
+                 static_cast<float>(factor_), limit()});
+  }
+
+  std::optional<std::string> cannot_run(const DeviceInfo&, std::span<const Tensor>) const override {
+    return only_narrow_floats(type_);
+  }
+
+ private:
+  // Below the high end, which rounding could reach otherwise.
+  float limit() const {
+    const auto low = static_cast<float>(offset_), high = static_cast<float>(offset_ + factor_);
+    return high > low ? std::nextafter(high, low) : high;
+  }
+  // The same operations as in kernels, so that the bits are the same.
+  float uniform_value(uint32_t word) const {
+    const float value =
+        std::fma(unit_interval(word), static_cast<float>(factor_), static_cast<float>(offset_));
+    return std::min(value, limit());
+  }
+
+  bool is_normal_;
+  Shape shape_;
+  Key key_;
+  double offset_, factor_;
+  DType type_;
+};
+
+// Linear in x: its gradient is itself, with the mask drawn again from the key.
+class DropoutOp : public Op {
+ public:
+  DropoutOp(double p, uint64_t key) : p_(p), key_(key) {}
+  std::string_view name() const override { return "dropout"; }
+  std::string attributes() const override { return fmt::format("p {}", p_); }
+
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
+    const Tensor& x = inputs[0];
+    if (x.type().is_block() || !is_float(x.type().plain()))
+      fail(fmt::format("dropout: elements of type {}; cast them to floats first", x.type().name()));
+    return {{x.shape(), x.type()}};
+  }
+  std::vector<Tensor> gradient(const GradientCall& call) const override {
+    return {dropout(call.output_gradients[0], p_, key_)};
+  }
+
+  void run_cpu(const CpuCall& call) const override {
+    if (call.inputs[0].type.plain() == DType::f64)
+      run<double>(call, DType::f64);
+    else
+      run<float>(call, DType::f32);
+  }
+
+  void launch(DeviceCall& call) const override {
+    const DType type = call.output().type.plain();
+    const int64_t count = call.output().elements();
+    const Key key(key_);
+    call.launch(fmt::format("dropout {}", dtype_name(type)), [&] { return dropout_kernel(type); },
+                {groups_for((count + 3) / 4, 256), 1, 1}, {call.input(0), call.output()},
+                {static_cast<uint32_t>(count), key.low, key.high, threshold(),
+                 static_cast<float>(1 / (1 - p_))});
+  }
+
+  std::optional<std::string> cannot_run(const DeviceInfo&,
+                                        std::span<const Tensor> inputs) const override {
+    return only_narrow_floats(inputs[0].type().plain());
+  }
+
+ private:
+  uint32_t threshold() const { return static_cast<uint32_t>(std::lround(p_ * 0x1p24)); }
+
+  template <class T>
+  void run(const CpuCall& call, DType reg) const {
+    const HostView &x = call.inputs[0], &y = call.outputs[0];
+    const DType type = x.type.plain();
+    const auto bytes = static_cast<uint64_t>(x.type.block_bytes());
+    const std::byte* from = x.data + static_cast<uint64_t>(x.layout.offset) * bytes;
+    const auto count = static_cast<uint64_t>(y.layout.shape.elements());
+    const Key key(key_);
+    const T factor = static_cast<T>(1 / (1 - p_));
+    call.pool.parallel_for((count + 3) / 4, kBlocksAPiece, [&](uint64_t first, uint64_t last) {
+      std::array<T, kBlocksAPiece * 4> values;
+      const uint64_t begin = first * 4, n = std::min(count, last * 4) - begin;
+      cpu::load(type, from + begin * bytes, 1, reg, values.data(), n);
+      for (uint64_t block = first; block < last; ++block) {
+        const auto words = kernels::philox_block(static_cast<uint32_t>(block), key.low, key.high);
+        for (uint64_t lane = 0; lane < 4 && block * 4 + lane < count; ++lane) {
+          T& value = values[block * 4 + lane - begin];
+          value = (words[lane] >> 8) >= threshold() ? value * factor : T{0};
+        }
+      }
+      cpu::store(reg, values.data(), type, y.data + begin * bytes, n);
+    });
+  }
+
+  double p_;
+  uint64_t key_;
+};
+
+Tensor random(bool is_normal, const Shape& shape, uint64_t key, double offset, double factor,
+              DType type, const Device& device) {
+  if (!is_float(type))
+    fail(fmt::format("{}: elements of type {}; random numbers are floats",
+                     is_normal ? "normal" : "uniform", ElementType(type).name()));
+  return use_op(std::make_shared<RandomOp>(is_normal, shape, key, offset, factor, type), {},
+                device);
+}
+
+}  // namespace
+
+Tensor uniform(const Shape& shape, uint64_t key, double low, double high, DType type,
+               const Device& device) {
+  if (!(low <= high)) fail(fmt::format("uniform: the low end {} is above {}", low, high));
+  return random(false, shape, key, low, high - low, type, device);
+}
+
+Tensor normal(const Shape& shape, uint64_t key, double mean, double deviation, DType type,
+              const Device& device) {
+  if (!(deviation >= 0)) fail(fmt::format("normal: a deviation of {}", deviation));
+  return random(true, shape, key, mean, deviation, type, device);
+}
+
+Tensor dropout(const Tensor& x, double p, uint64_t key) {
+  if (!(p >= 0 && p < 1)) fail(fmt::format("dropout: p {}; it must be at least 0 and below 1", p));
+  if (p == 0) return x;
+  return use_op(std::make_shared<DropoutOp>(p, key), {x});
+}
+
+}  // namespace prism

@@ -1,0 +1,24 @@
+// Rotary embedding: pairs of a head's elements turned by angles that grow with the position.
+#pragma once
+
+#include "cpu/rope.h"
+#include "tensor/tensor.h"
+
+namespace prism {
+
+using cpu::RopePairing;
+
+struct RopeOptions {
+  int64_t dims = 0;  // rotated elements of a head, even; 0: all. The rest stays as it is
+  RopePairing pairing = RopePairing::halves;
+  double magnitude = 1;  // multiplies the rotated elements
+};
+
+// x [rows..., heads, head_dims] of a float type; positions i32 [rows...], device data, so that a
+// plan serves every position; frequencies f32 [dims / 2], radians a position for each pair
+// (base/rope_scaling.h makes them). Angles are exact to 3e-7 of a radian for positions to a
+// million.
+Tensor rope(const Tensor& x, const Tensor& positions, const Tensor& frequencies,
+            const RopeOptions& options = {});
+
+}  // namespace prism

@@ -1,0 +1,281 @@
+// scatter_rows and scatter_add_rows: rows written over, or added to, those that indices name.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cpu/elementwise.h"
+#include "ops/elementwise.h"
+#include "ops/index.h"
+#include "ops/index_reading.h"
+#include "ops/move.h"
+#include "tensor/chain_kernel.h"
+#include "tensor/device_call.h"
+#include "tensor/op.h"
+
+namespace prism {
+
+namespace {
+
+using namespace dsl;
+
+// Lane i moves unit i of rows. y holds base already.
+ir::Kernel scatter_kernel(uint32_t unit, bool wide) {
+  return kernel("scatter_rows", 256, [&] {
+    auto indices = in("indices", u32);
+    auto rows = in("rows", ops::unit_type(unit));
+    auto y = inout("y", ops::unit_type(unit));
+    const Value count = param("count", u32), row_units = param("row_units", u32),
+                y_rows = param("y_rows", u32);
+    const Value i = global_id();
+    if_(i < count, [&] {
+      const Value place = i / row_units, unit_of_row = i - place * row_units;
+      const Value index = ops::load_index(indices, place, wide);
+      if_(index < y_rows, [&] {
+        ops::store_unit(y, index * row_units + unit_of_row, ops::load_unit(rows, i, unit), unit);
+      });
+    });
+  });
+}
+
+// A lane for each element of rows. The lane of the first row with an index adds up all rows with
+// it, in order: the same sum in every run, for a time that grows with the square of the rows.
+ir::Kernel add_in_order_kernel(DType type, bool wide) {
+  return kernel("scatter_add_rows", 256, [&] {
+    auto indices = in("indices", u32);
+    auto rows = in("rows", kernel_type(type));
+    auto y = inout("y", kernel_type(type));
+    const Value columns = param("columns", u32), count = param("count", u32),
+                y_rows = param("y_rows", u32);
+    const Value column = global_id(), own = group_id(1);
+    const Value index = ops::load_index(indices, own, wide);
+    Var first(b1, index < y_rows, "first");
+    for_(own, [&](Value other) {
+      if_(ops::load_index(indices, other, wide) == index,
+          [&] { first = constant(b1, int64_t{0}); });
+    });
+    const Value adds = first && column < columns;
+    if_(adds, [&] {
+      const Value target = index * columns + column;
+      const Value before = y[target];
+      Var sum(from_loaded(before, type), "sum");
+      for_(own, count, 1u, [&](Value other) {
+        if_(ops::load_index(indices, other, wide) == index,
+            [&] { sum += load_element(rows, other * columns + column, type); });
+      });
+      y[target] = to_stored(sum, type);
+    });
+  });
+}
+
+// For many rows: the order of additions is the device's.
+ir::Kernel add_atomic_kernel(bool wide) {
+  return kernel("scatter_add_rows_atomic", 256, [&] {
+    auto indices = in("indices", u32);
+    auto rows = in("rows", f32);
+    auto y = inout("y", f32);
+    const Value count = param("count", u32), columns = param("columns", u32),
+                y_rows = param("y_rows", u32);
+    const Value i = global_id();
+    if_(i < count, [&] {
+      const Value place = i / columns;
+      const Value index = ops::load_index(indices, place, wide);
+      if_(index < y_rows, [&] { y.atomic_add(index * columns + (i - place * columns), rows[i]); });
+    });
+  });
+}
+
+// Up to so many rows the work that grows with their square is small beside that of the columns.
+constexpr int64_t kMostInOrder = 4096;
+
+class ScatterOp : public Op {
+ public:
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
+    const Tensor &base = inputs[0], &indices = inputs[1], &rows = inputs[2];
+    const std::string op(name());
+    ops::check_index_type(op.c_str(), indices);
+    Shape wanted = indices.shape();
+    for (int axis = 1; axis < base.rank(); ++axis) wanted.append(base.shape()[axis]);
+    if (base.rank() == 0 || !(rows.shape() == wanted)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: rows {} for base {} and indices {}; they must be {}", op,
+                              rows.shape().text(), base.shape().text(), indices.shape().text(),
+                              base.rank() == 0 ? "[indices..., row...]" : wanted.text()));
+    }
+    if (!(base.type() == rows.type()) || base.type().is_block()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: base of type {} and rows of type {}; both must have one plain "
+                              "type",
+                              op, base.type().name(), rows.type().name()));
+    }
+    return {{base.shape(), base.type()}};
+  }
+
+  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override {
+    return input == 0 || Op::takes_layout(input, tensor, device);  // base is copied anyway
+  }
+
+  int overwrites(std::span<const Tensor> inputs) const override {
+    return inputs[0].layout().is_dense() && inputs[0].layout().offset == 0 ? 0 : -1;
+  }
+
+ protected:
+  static int64_t row_elements(const Shape& base) {
+    int64_t product = 1;
+    for (int axis = 1; axis < base.rank(); ++axis) product *= base[axis];
+    return product;
+  }
+  // The first part of both ops; nothing where the result has taken base's memory over.
+  static void copy_base(const CpuCall& call) {
+    const HostView &base = call.inputs[0], &y = call.outputs[0];
+    if (base.data == y.data) return;
+    ops::move_cpu(base.data, base.layout, y.data, y.layout, y.type.block_bytes(), call.pool);
+  }
+  static void copy_base(DeviceCall& call) {
+    if (call.input(0).slot != call.output().slot)
+      ops::move_on_device(call, call.input(0), call.output());
+  }
+};
+
+class ScatterRowsOp : public ScatterOp {
+ public:
+  std::string_view name() const override { return "scatter_rows"; }
+
+  std::vector<Tensor> gradient(const GradientCall& call) const override {
+    const Tensor &g = call.output_gradients[0], &indices = call.inputs[1], &rows = call.inputs[2];
+    return {scatter_rows(g, indices, zeros(rows.shape(), rows.type(), rows.device())), Tensor(),
+            gather_rows(g, indices)};
+  }
+
+  void run_cpu(const CpuCall& call) const override {
+    copy_base(call);
+    const HostView &rows = call.inputs[2], &y = call.outputs[0];
+    const ops::HostIndices indices("scatter_rows", call.inputs[1], y.layout.shape[0]);
+    const auto bytes = static_cast<size_t>(row_elements(y.layout.shape)) * y.type.block_bytes();
+    const std::byte* from = rows.data + rows.layout.offset * y.type.block_bytes();
+    // In order, so that the last of equal indices is kept.
+    for (int64_t i = 0; i < indices.count(); ++i) {
+      const int64_t row = indices[i];
+      if (bytes > 0)
+        std::memcpy(y.data + static_cast<size_t>(row) * bytes,
+                    from + static_cast<size_t>(i) * bytes, bytes);
+    }
+  }
+
+  void launch(DeviceCall& call) const override {
+    copy_base(call);
+    const DeviceView &indices = call.input(1), &y = call.output();
+    const uint64_t row_bytes =
+        static_cast<uint64_t>(row_elements(y.layout.shape)) * y.type.block_bytes();
+    const uint32_t unit = ops::unit_for({row_bytes});
+    const bool wide = ops::is_wide(indices.type);
+    const uint64_t count = row_bytes / unit * static_cast<uint64_t>(indices.elements());
+    call.launch(fmt::format("scatter_rows {} {}", unit, wide ? 64 : 32),
+                [&] { return scatter_kernel(unit, wide); },
+                {groups_for(static_cast<int64_t>(count), 256), 1, 1}, {indices, call.input(2), y},
+                {static_cast<uint32_t>(count), static_cast<uint32_t>(row_bytes / unit),
+                 static_cast<uint32_t>(y.layout.shape[0])});
+  }
+};
+
+class ScatterAddRowsOp : public ScatterOp {
+ public:
+  std::string_view name() const override { return "scatter_add_rows"; }
+
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
+    if (inputs[0].type() == ElementType(DType::b1)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "scatter_add_rows: rows of type bool; cast them to numbers first");
+    }
+    return ScatterOp::infer(inputs);
+  }
+
+  std::vector<Tensor> gradient(const GradientCall& call) const override {
+    const Tensor& g = call.output_gradients[0];
+    return {g, Tensor(), gather_rows(g, call.inputs[1])};
+  }
+
+  void run_cpu(const CpuCall& call) const override {
+    copy_base(call);
+    const HostView& y = call.outputs[0];
+    if (is_float(y.type.plain()) && y.type.plain() != DType::f64)
+      add<float>(call, DType::f32);
+    else if (y.type.plain() == DType::f64)
+      add<double>(call, DType::f64);
+    else
+      add<int64_t>(call, DType::i64);
+  }
+
+  void launch(DeviceCall& call) const override {
+    copy_base(call);
+    const DeviceView &indices = call.input(1), &rows = call.input(2), &y = call.output();
+    const bool wide = ops::is_wide(indices.type);
+    const int64_t columns = row_elements(y.layout.shape), count = indices.elements();
+    const DType type = y.type.plain();
+    const auto y_rows = static_cast<uint32_t>(y.layout.shape[0]);
+    if (type == DType::f32 && count > kMostInOrder) {
+      call.launch(fmt::format("scatter_add_rows atomic {}", wide ? 64 : 32),
+                  [&] { return add_atomic_kernel(wide); }, {groups_for(rows.elements(), 256), 1, 1},
+                  {indices, rows, y},
+                  {static_cast<uint32_t>(rows.elements()), static_cast<uint32_t>(columns), y_rows});
+      return;
+    }
+    call.launch(fmt::format("scatter_add_rows {} {}", dtype_name(type), wide ? 64 : 32),
+                [&] { return add_in_order_kernel(type, wide); },
+                {groups_for(columns, 256), static_cast<uint32_t>(count), 1}, {indices, rows, y},
+                {static_cast<uint32_t>(columns), static_cast<uint32_t>(count), y_rows});
+  }
+
+  std::optional<std::string> cannot_run(const DeviceInfo& device,
+                                        std::span<const Tensor> inputs) const override {
+    const std::string reason = lacks_type(device.capabilities, inputs[0].type().plain());
+    return reason.empty() ? std::nullopt : std::optional(reason);
+  }
+
+ private:
+  // Threads share the columns, so that no two add to one element. Narrow floats are rounded once,
+  // at the end.
+  template <class T>
+  static void add(const CpuCall& call, DType wide) {
+    const HostView &rows = call.inputs[2], &y = call.outputs[0];
+    const ops::HostIndices indices("scatter_add_rows", call.inputs[1], y.layout.shape[0]);
+    const int64_t columns = row_elements(y.layout.shape);
+    const DType type = y.type.plain();
+    const auto bytes = static_cast<int64_t>(y.type.block_bytes());
+    const std::byte* from = rows.data + rows.layout.offset * bytes;
+    std::vector<std::pair<int64_t, int64_t>> order;  // target, source
+    for (int64_t i = 0; i < indices.count(); ++i) order.emplace_back(indices[i], i);
+    std::ranges::sort(order);
+    constexpr uint64_t kPiece = 256;
+    call.pool.parallel_for(
+        static_cast<uint64_t>(columns), kPiece, [&](uint64_t first, uint64_t last) {
+          const size_t n = last - first;
+          std::vector<T> sum(n), row(n);
+          for (size_t i = 0; i < order.size();) {
+            const int64_t target = order[i].first;
+            std::byte* const to = y.data + (target * columns + static_cast<int64_t>(first)) * bytes;
+            cpu::load(type, to, 1, wide, sum.data(), n);
+            for (; i < order.size() && order[i].first == target; ++i) {
+              const int64_t place = order[i].second * columns + static_cast<int64_t>(first);
+              cpu::load(type, from + place * bytes, 1, wide, row.data(), n);
+              for (size_t c = 0; c < n; ++c) sum[c] += row[c];
+            }
+            cpu::store(wide, sum.data(), type, to, n);
+          }
+        });
+  }
+};
+
+}  // namespace
+
+Tensor scatter_rows(const Tensor& base, const Tensor& indices, const Tensor& rows) {
+  return use_op(std::make_shared<ScatterRowsOp>(), {base, indices, rows});
+}
+
+Tensor scatter_add_rows(const Tensor& base, const Tensor& indices, const Tensor& rows) {
+  return use_op(std::make_shared<ScatterAddRowsOp>(), {base, indices, rows});
+}
+
+}  // namespace prism
