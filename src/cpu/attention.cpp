@@ -16,6 +16,7 @@
 #include "cpu/matmul_kernels.h"
 // Highway after its configuration.
 #include <hwy/aligned_allocator.h>
+#include <hwy/cache_control.h>
 
 namespace prism::cpu {
 namespace {
@@ -28,6 +29,7 @@ constexpr size_t kRows = 64;
 constexpr size_t kPackRows = 12;
 constexpr size_t kKeys = 128;        // of a block, for packed products
 constexpr size_t kFewKeys = 64;      // of a block, for dot products: 32 KB of f32 at dim 128
+constexpr size_t kAhead = 12;        // rows of the cache asked for before they are converted
 constexpr size_t kLeastSplit = 256;  // keys: below, merging costs more than it brings
 
 struct Task {
@@ -103,19 +105,15 @@ class Worker {
     gather_queries(task, packed, q);
     for (size_t first = keys.first; first < keys.last; first += most) {
       const size_t count = std::min(most, keys.last - first);
-      size_t stride = 0;
-      const float* k = rows_of_cache(k_, task, first, count, converted, &stride);
+      gather(k_, task, first, count, converted);
       if (packed)
-        packed_scores(q, rows, k, stride, count, panels, scores);
+        packed_scores(q, rows, converted, count, panels, scores);
       else
-        single_scores(q, rows, k, stride, count, scores);
+        kernels_.dots(q, rows, converted, dim, count, dim, scores, kMatmulStride);
       for (size_t row = 0; row < rows; ++row)
         weigh(task, row, first, count, scores + row * kMatmulStride, partial);
-      const float* v = rows_of_cache(v_, task, first, count, converted, &stride);
-      if (packed)
-        packed_values(scores, rows, v, stride, count, panels, partial.values);
-      else
-        single_values(scores, rows, v, stride, count, partial.values);
+      gather(v_, task, first, count, converted);
+      add_values(scores, rows, converted, count, panels, partial.values);
     }
   }
 
@@ -155,19 +153,17 @@ class Worker {
     }
   }
 
-  // Keys or values as rows of f32: where they lie, or converted.
-  const float* rows_of_cache(const uint8_t* cache, const Task& task, size_t first, size_t count,
-                             float* converted, size_t* stride) const {
+  // Keys or values [count][dim] in f32. Those of f32 are copied too: rows a power of two apart
+  // would fall into the same set of the first cache.
+  void gather(const uint8_t* cache, const Task& task, size_t first, size_t count, float* to) const {
     const size_t dim = options_.dim;
     const uint8_t* from = cache + task.span->slot * options_.kv_slot +
                           first * options_.kv_position + task.kv_head * options_.kv_head;
-    if (options_.cache == DType::f32 && options_.kv_position % sizeof(float) == 0) {
-      *stride = options_.kv_position / sizeof(float);
-      return reinterpret_cast<const float*>(from);
-    }
-    *stride = dim;
-    for (size_t j = 0; j < count; ++j, from += options_.kv_position) {
-      float* to = converted + j * dim;
+    const size_t bytes = options_.cache.row_bytes(dim);
+    for (size_t j = 0; j < count; ++j, from += options_.kv_position, to += dim) {
+      // Rows of other heads lie between: the hardware does not guess where the next one is.
+      for (size_t line = 0; line < bytes; line += 64)
+        hwy::Prefetch(from + kAhead * options_.kv_position + line);
       if (options_.cache == DType::f16)
         f32_from_f16(reinterpret_cast<const uint16_t*>(from), to, dim);
       else if (options_.cache == DType::bf16)
@@ -177,11 +173,10 @@ class Worker {
       else
         f32_from_q8_0(from, to, dim);
     }
-    return converted;
   }
 
-  void packed_scores(const float* q, size_t rows, const float* k, size_t stride, size_t count,
-                     float* panels, float* scores) const {
+  void packed_scores(const float* q, size_t rows, const float* k, size_t count, float* panels,
+                     float* scores) const {
     const size_t dim = options_.dim, width = kernels_.columns;
     for (size_t block = 0, k0 = 0; k0 < dim; ++block, k0 += kMatmulDepth) {
       const size_t depth = std::min(kMatmulDepth, dim - k0);
@@ -189,42 +184,26 @@ class Worker {
         float* panel = panels + j * depth;
         const size_t columns = std::min(width, count - j);
         if (columns < width) std::fill_n(panel, width * depth, 0.0f);
-        kernels_.transpose(k + j * stride + k0, stride, columns, depth, panel, width);
+        kernels_.transpose(k + j * dim + k0, dim, columns, depth, panel, width);
       }
       kernels_.multiply(q + block * rows * kMatmulStride, rows, panels, count, depth, scores,
                         kMatmulStride, block == 0 ? 0.0f : 1.0f);
     }
   }
 
-  void packed_values(const float* scores, size_t rows, const float* v, size_t stride, size_t count,
-                     float* panels, float* values) const {
+  void add_values(const float* scores, size_t rows, const float* v, size_t count, float* panels,
+                  float* values) const {
     const size_t dim = options_.dim, width = kernels_.columns;
-    if (dim % width != 0) std::fill_n(panels + dim / width * width * count, width * count, 0.0f);
+    if (dim % width == 0) {
+      kernels_.multiply_in_place(scores, rows, v, dim, dim, count, values, dim, 1.0f);
+      return;
+    }
+    std::fill_n(panels + dim / width * width * count, width * count, 0.0f);
     for (size_t j = 0; j < count; ++j)
       for (size_t i = 0; i < dim; i += width)
-        std::memcpy(panels + i * count + j * width, v + j * stride + i,
+        std::memcpy(panels + i * count + j * width, v + j * dim + i,
                     std::min(width, dim - i) * sizeof(float));
     kernels_.multiply(scores, rows, panels, dim, count, values, dim, 1.0f);
-  }
-
-  void single_scores(const float* q, size_t rows, const float* k, size_t stride, size_t count,
-                     float* scores) const {
-    const size_t dim = options_.dim;
-    for (size_t row = 0; row < rows; ++row, q += dim, scores += kMatmulStride) {
-      size_t j = 0;
-      for (; j + 4 <= count; j += 4) kernels_.dot4(q, k + j * stride, stride, dim, scores + j);
-      for (; j < count; ++j) scores[j] = kernels_.dot(q, k + j * stride, dim);
-    }
-  }
-
-  void single_values(const float* scores, size_t rows, const float* v, size_t stride, size_t count,
-                     float* values) const {
-    const size_t dim = options_.dim;
-    for (size_t row = 0; row < rows; ++row, scores += kMatmulStride, values += dim) {
-      size_t j = 0;
-      for (; j + 4 <= count; j += 4) kernels_.add4(scores + j, v + j * stride, stride, values, dim);
-      for (; j < count; ++j) kernels_.add(scores[j], v + j * stride, values, dim);
-    }
   }
 
   // Scores of one row over keys [first, first + count) to weights, zeros where it sees nothing.

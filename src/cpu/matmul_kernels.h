@@ -20,11 +20,18 @@ struct MatmulKernels {
   // `columns` columns of packed panels. c is not read if scale is 0.
   void (*multiply)(const T* a, size_t rows, const T* b, size_t columns, size_t depth, T* c,
                    size_t ldc, T scale);
+  // The same for b as it lies, rows `b_stride` apart; columns is a multiple of a panel's.
+  void (*multiply_in_place)(const T* a, size_t rows, const T* b, size_t b_stride, size_t columns,
+                            size_t depth, T* c, size_t ldc, T scale);
   // to[j][i] = from[i][j] for i < rows, j < columns.
   void (*transpose)(const T* from, size_t from_stride, size_t rows, size_t columns, T* to,
                     size_t to_stride);
   // out[j] = sum over i < n of x[i] y[j][i], for j < 4; y's rows are `stride` apart.
   void (*dot4)(const T* x, const T* y, size_t stride, size_t n, T* out);
+  // out[i][j] = sum over l < n of x[i][l] y[j][l], for i < rows, j < count; rows of x are n apart.
+  // For few rows: y is read once for every four of them.
+  void (*dots)(const T* x, size_t rows, const T* y, size_t stride, size_t count, size_t n, T* out,
+               size_t out_stride);
   T (*dot)(const T* x, const T* y, size_t n);
   // y[j] += sum over i < 4 of x[i] rows[i][j], for j < n; rows are `stride` apart.
   void (*add4)(const T* x, const T* rows, size_t stride, T* y, size_t n);

@@ -33,8 +33,9 @@ inline constexpr size_t kTileRows = 4;
 #endif
 
 template <class T, size_t kRows>
-HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, size_t columns,
-                                size_t depth, T* HWY_RESTRICT c, size_t ldc, T scale) {
+HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, size_t b_stride,
+                                size_t columns, size_t depth, T* HWY_RESTRICT c, size_t ldc,
+                                T scale) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
@@ -48,8 +49,8 @@ HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b
     hwy::Prefetch(c + r * ldc + lanes);
   }
   for (size_t k = 0; k < depth; ++k) {
-    const V b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes);
-    b += 2 * lanes;
+    const V b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + lanes);
+    b += b_stride;
     HWY_UNROLL(12)
     for (size_t r = 0; r < kRows; ++r) {
       const V x = hn::Set(d, a[r * kMatmulStride + k]);
@@ -87,7 +88,7 @@ HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b
 }
 
 template <class T>
-using TileFunction = void (*)(const T*, const T*, size_t, size_t, T*, size_t, T);
+using TileFunction = void (*)(const T*, const T*, size_t, size_t, size_t, T*, size_t, T);
 
 template <class T, size_t... kRows>
 HWY_INLINE TileFunction<T> tile_of(size_t rows, std::index_sequence<kRows...>) {
@@ -95,9 +96,10 @@ HWY_INLINE TileFunction<T> tile_of(size_t rows, std::index_sequence<kRows...>) {
   return kFunctions[rows - 1];
 }
 
+// Panels of b are `panel` elements apart for each column.
 template <class T>
-void multiply_block(const T* a, size_t rows, const T* b, size_t columns, size_t depth, T* c,
-                    size_t ldc, T scale) {
+HWY_INLINE void multiply_panels(const T* a, size_t rows, const T* b, size_t b_stride, size_t panel,
+                                size_t columns, size_t depth, T* c, size_t ldc, T scale) {
   const size_t width = 2 * hn::Lanes(hn::ScalableTag<T>());
   // Tiles of nearly the same height: 14 rows are 7 and 7, not 12 and 2.
   const size_t tiles = (rows + kTileRows - 1) / kTileRows;
@@ -105,9 +107,22 @@ void multiply_block(const T* a, size_t rows, const T* b, size_t columns, size_t 
     const size_t first = rows * tile / tiles, last = rows * (tile + 1) / tiles;
     const auto function = tile_of<T>(last - first, std::make_index_sequence<kTileRows>());
     for (size_t j = 0; j < columns; j += width)
-      function(a + first * kMatmulStride, b + j * depth, HWY_MIN(width, columns - j), depth,
-               c + first * ldc + j, ldc, scale);
+      function(a + first * kMatmulStride, b + j * panel, b_stride, HWY_MIN(width, columns - j),
+               depth, c + first * ldc + j, ldc, scale);
   }
+}
+
+template <class T>
+void multiply_block(const T* a, size_t rows, const T* b, size_t columns, size_t depth, T* c,
+                    size_t ldc, T scale) {
+  const size_t width = 2 * hn::Lanes(hn::ScalableTag<T>());
+  multiply_panels(a, rows, b, width, depth, columns, depth, c, ldc, scale);
+}
+
+template <class T>
+void multiply_in_place(const T* a, size_t rows, const T* b, size_t b_stride, size_t columns,
+                       size_t depth, T* c, size_t ldc, T scale) {
+  multiply_panels(a, rows, b, b_stride, size_t{1}, columns, depth, c, ldc, scale);
 }
 
 // Four by four through 128-bit vectors (f64: as plain moves, which its bandwidth allows).
@@ -162,35 +177,100 @@ T dot(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, size_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
 }
 
-template <class T>
-void dot4(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, size_t stride, size_t n,
-          T* HWY_RESTRICT out) {
+// out[i] = the sum of the lanes of the i-th vector: f32 all four at once, halving what is left.
+template <class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
+HWY_INLINE void sums_of_lanes(D d, V s0, V s1, V s2, V s3, T* out) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    const hn::Repartition<double, D> dd;
+    const V s01 = hn::Add(hn::InterleaveLower(d, s0, s1), hn::InterleaveUpper(d, s0, s1));
+    const V s23 = hn::Add(hn::InterleaveLower(d, s2, s3), hn::InterleaveUpper(d, s2, s3));
+    const auto p = hn::BitCast(dd, s01), q = hn::BitCast(dd, s23);
+    const V sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(dd, p, q)),
+                           hn::BitCast(d, hn::InterleaveUpper(dd, p, q)));
+    // Each block of four lanes now holds its share of the four sums.
+#if HWY_CAP_GE512
+    const hn::Half<D> half;
+    const hn::Half<decltype(half)> quarter;
+    const auto two = hn::Add(hn::LowerHalf(half, sums), hn::UpperHalf(half, sums));
+    hn::StoreU(hn::Add(hn::LowerHalf(quarter, two), hn::UpperHalf(quarter, two)), quarter, out);
+#elif HWY_CAP_GE256
+    const hn::Half<D> half;
+    hn::StoreU(hn::Add(hn::LowerHalf(half, sums), hn::UpperHalf(half, sums)), half, out);
+#else
+    hn::StoreU(sums, d, out);
+#endif
+    return;
+  }
+#endif
+  out[0] = hn::GetLane(hn::SumOfLanes(d, s0));
+  out[1] = hn::GetLane(hn::SumOfLanes(d, s1));
+  out[2] = hn::GetLane(hn::SumOfLanes(d, s2));
+  out[3] = hn::GetLane(hn::SumOfLanes(d, s3));
+}
+
+template <class T, size_t kRows>
+HWY_INLINE void dots_tile(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, size_t stride, size_t n,
+                          T* HWY_RESTRICT out, size_t out_stride) {
   const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
   const T *y1 = y + stride, *y2 = y + 2 * stride, *y3 = y + 3 * stride;
-  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
+  V sums[kRows][4];
+  HWY_UNROLL(4)
+  for (size_t r = 0; r < kRows; ++r)
+    sums[r][0] = sums[r][1] = sums[r][2] = sums[r][3] = hn::Zero(d);
   size_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto v = hn::LoadU(d, x + i), w = hn::LoadU(d, x + i + lanes);
-    s0 = hn::MulAdd(v, hn::LoadU(d, y + i), s0);
-    s1 = hn::MulAdd(v, hn::LoadU(d, y1 + i), s1);
-    s2 = hn::MulAdd(v, hn::LoadU(d, y2 + i), s2);
-    s3 = hn::MulAdd(v, hn::LoadU(d, y3 + i), s3);
-    t0 = hn::MulAdd(w, hn::LoadU(d, y + i + lanes), t0);
-    t1 = hn::MulAdd(w, hn::LoadU(d, y1 + i + lanes), t1);
-    t2 = hn::MulAdd(w, hn::LoadU(d, y2 + i + lanes), t2);
-    t3 = hn::MulAdd(w, hn::LoadU(d, y3 + i + lanes), t3);
+  for (; i + lanes <= n; i += lanes) {
+    const V v0 = hn::LoadU(d, y + i), v1 = hn::LoadU(d, y1 + i);
+    const V v2 = hn::LoadU(d, y2 + i), v3 = hn::LoadU(d, y3 + i);
+    HWY_UNROLL(4)
+    for (size_t r = 0; r < kRows; ++r) {
+      const V u = hn::LoadU(d, x + r * n + i);
+      sums[r][0] = hn::MulAdd(u, v0, sums[r][0]);
+      sums[r][1] = hn::MulAdd(u, v1, sums[r][1]);
+      sums[r][2] = hn::MulAdd(u, v2, sums[r][2]);
+      sums[r][3] = hn::MulAdd(u, v3, sums[r][3]);
+    }
   }
-  out[0] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, t0)));
-  out[1] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s1, t1)));
-  out[2] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s2, t2)));
-  out[3] = hn::GetLane(hn::SumOfLanes(d, hn::Add(s3, t3)));
-  for (; i < n; ++i) {
-    out[0] += x[i] * y[i];
-    out[1] += x[i] * y1[i];
-    out[2] += x[i] * y2[i];
-    out[3] += x[i] * y3[i];
+  HWY_UNROLL(4)
+  for (size_t r = 0; r < kRows; ++r)
+    sums_of_lanes(d, sums[r][0], sums[r][1], sums[r][2], sums[r][3], out + r * out_stride);
+  for (; i < n; ++i)
+    for (size_t r = 0; r < kRows; ++r) {
+      const T u = x[r * n + i];
+      T* to = out + r * out_stride;
+      to[0] += u * y[i];
+      to[1] += u * y1[i];
+      to[2] += u * y2[i];
+      to[3] += u * y3[i];
+    }
+}
+
+// Sums of four rows and four others fill 16 registers: only sets with 32 have room for them.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_NEON
+inline constexpr size_t kDotRows = 4;
+#else
+inline constexpr size_t kDotRows = 2;
+#endif
+
+template <class T>
+void dots(const T* x, size_t rows, const T* y, size_t stride, size_t count, size_t n, T* out,
+          size_t out_stride) {
+  size_t j = 0;
+  for (; j + 4 <= count; j += 4, y += 4 * stride) {
+    size_t r = 0;
+    for (; r + kDotRows <= rows; r += kDotRows)
+      dots_tile<T, kDotRows>(x + r * n, y, stride, n, out + r * out_stride + j, out_stride);
+    for (; r < rows; ++r) dots_tile<T, 1>(x + r * n, y, stride, n, out + r * out_stride + j, 0);
   }
+  for (; j < count; ++j, y += stride)
+    for (size_t r = 0; r < rows; ++r) out[r * out_stride + j] = dot(x + r * n, y, n);
+}
+
+template <class T>
+void dot4(const T* x, const T* y, size_t stride, size_t n, T* out) {
+  dots_tile<T, 1>(x, y, stride, n, out, 0);
 }
 
 template <class T>
@@ -218,8 +298,9 @@ void add(T x, const T* HWY_RESTRICT row, T* HWY_RESTRICT y, size_t n) {
 template <class T>
 HWY_INLINE MatmulKernels<T> kernels() {
   return {kTileRows,         2 * hn::Lanes(hn::ScalableTag<T>()),
-          multiply_block<T>, transpose<T>,
-          dot4<T>,           dot<T>,
+          multiply_block<T>, multiply_in_place<T>,
+          transpose<T>,      dot4<T>,
+          dots<T>,           dot<T>,
           add4<T>,           add<T>};
 }
 
