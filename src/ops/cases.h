@@ -14,5 +14,6 @@ void add_create_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_join_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_rope_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_gate_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random);
 
 }  // namespace prism

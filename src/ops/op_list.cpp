@@ -13,6 +13,7 @@ const std::vector<OpFamily>& op_families() {
       {"join", add_join_cases},
       {"rope", add_rope_cases},
       {"gates", add_gate_cases},
+      {"reduce", add_reduce_cases},
   };
   return families;
 }
