@@ -55,8 +55,9 @@ struct Variant {
   Reduction kind;
   RowBinding source;
   DType output;        // stored
-  uint32_t lanes = 0;  // a row; 0: columns, `tile` neighbours a group
+  uint32_t lanes = 0;  // a row; 0: columns
   bool picks = false;  // elements are those that a buffer of indices names
+  uint32_t tile = 32;  // neighbouring columns of a group
 };
 
 // What a lane has of a row so far: a sum, or the best key and where it was.
@@ -86,14 +87,6 @@ class Best {
     value_ = select(better, key, now);
     place_ = select(better, at, where);
   }
-  void join(Value value, Value place) {
-    if (is_sum(kind_))
-      value_ += value;
-    else if (is_arg(kind_))
-      take_key(value, place);
-    else
-      value_ = max(value_, value);
-  }
   Value value() const { return value_; }
   Value place() const { return place_; }
 
@@ -107,36 +100,45 @@ class Best {
   Var value_, place_;
 };
 
-// Lanes of a group joined pairwise through shared memory, down to those below `stop`.
-void join_lanes(Best& best, Reduction kind, uint32_t width, Value stop) {
-  const DType type = best.value().element();
-  const Array values = shared(type, kGroup, "values");
+// Each `width` lanes joined pairwise through shared memory, down to the first `stop` of them, which
+// have the results.
+struct Joined {
+  Value value, place;
+};
+Joined join_lanes(const Best& best, Reduction kind, uint32_t width, uint32_t stop) {
+  const Array values = shared(best.value().element(), kGroup, "values");
   std::optional<Array> places;
   if (is_arg(kind)) places = shared(i32, kGroup, "places");
   const Value lane = local_id();
-  const auto put = [&] {
-    values[lane] = best.value();
-    if (places) (*places)[lane] = best.place();
-  };
-  put();
+  values[lane] = best.value();
+  if (places) (*places)[lane] = best.place();
   barrier();
-  for (uint32_t half = width / 2; half >= 1; half /= 2) {
-    if_(lane % width < half && stop <= half, [&] {
-      const Value place = places ? places->load(lane + half) : constant(i32, 0);
-      best.join(values.load(lane + half), place);
-      put();
+  for (uint32_t half = width / 2; half >= stop; half /= 2) {
+    if_(lane % width < half, [&] {
+      const Value a = values.load(lane), b = values.load(lane + half);
+      if (is_sum(kind)) {
+        values[lane] = a + b;
+      } else if (!places) {
+        values[lane] = max(a, b);
+      } else {
+        const Value a_at = places->load(lane), b_at = places->load(lane + half);
+        const Value better = b > a || (b == a && b_at < a_at);
+        values[lane] = select(better, b, a);
+        (*places)[lane] = select(better, b_at, a_at);
+      }
     });
     barrier();
   }
+  return {values.load(lane), places ? places->load(lane) : constant(i32, 0)};
 }
 
-void write(const Variant& variant, const Array& y, Value index, const Best& best, Value terms) {
+void write(const Variant& variant, const Array& y, Value index, const Joined& best, Value terms) {
   DType type = register_type(variant.source.chain.output);
   if (is_arg(variant.kind)) {
-    y[index] = best.place();
+    y[index] = best.place;
     return;
   }
-  Value value = is_sum(variant.kind) ? best.value() : value_of(best.value(), type, variant.kind);
+  Value value = is_sum(variant.kind) ? best.value : value_of(best.value, type, variant.kind);
   if (variant.kind == Reduction::mean) value = value / cast(type, terms);
   y[index] = to_stored(emit_cast(value, register_type(variant.output)), variant.output);
 }
@@ -169,22 +171,18 @@ ir::Kernel row_kernel(const Variant& variant) {
         });
       }
     });
-    if (lanes == kGroup && !is_arg(variant.kind)) {
-      const Value all =
-          group_reduce(is_sum(variant.kind) ? ReduceOp::add : ReduceOp::max, best.value());
-      Best whole(variant.kind, register_type(variant.source.chain.output));
-      whole.join(all, constant(i32, 0));
-      if_(lane == 0u && row < rows,
-          [&] { write(variant, y, row * group_count(1) + group_id(1), whole, terms); });
-      return;
-    }
-    join_lanes(best, variant.kind, lanes, constant(u32, 1));
+    const bool whole = lanes == kGroup && !is_arg(variant.kind);
+    const Joined joined =
+        whole ? Joined{group_reduce(is_sum(variant.kind) ? ReduceOp::add : ReduceOp::max,
+                                    best.value()),
+                       constant(i32, 0)}
+              : join_lanes(best, variant.kind, lanes, 1);
     if_(lane == 0u && row < rows,
-        [&] { write(variant, y, row * group_count(1) + group_id(1), best, terms); });
+        [&] { write(variant, y, row * group_count(1) + group_id(1), joined, terms); });
   });
 }
 
-// A tile of neighbouring columns (group x) of one outer index (group z), part (group y) of parts.
+// A tile of neighbouring columns (group x) of one outer index, part (group y) of parts.
 ir::Kernel column_kernel(const Variant& variant) {
   return kernel(fmt::format("{}_columns", reduction_name(variant.kind)), kGroup, [&] {
     RowCode x(variant.source);
@@ -192,9 +190,10 @@ ir::Kernel column_kernel(const Variant& variant) {
     if (variant.picks) picks = in("picks", i32);
     auto y = out("y", kernel_type(variant.output));
     const Value length = param("length", u32), inner = param("inner", u32),
-                part = param("part", u32), count = param("count", u32), tile = param("tile", u32),
-                tiles = param("tiles", u32), terms = param("terms", u32);
+                part = param("part", u32), count = param("count", u32), tiles = param("tiles", u32),
+                terms = param("terms", u32);
     x.declare_params(length, inner);
+    const uint32_t tile = variant.tile;
     const Value outer = group_id(0) / tiles;
     const Value column = (group_id(0) - outer * tiles) * tile + local_id() % tile;
     const Value begin = group_id(1) * part, end = min(begin + part, count);
@@ -205,16 +204,16 @@ ir::Kernel column_kernel(const Variant& variant) {
         best.take(x.at(outer, at, column), at);
       });
     });
-    join_lanes(best, variant.kind, kGroup, tile);
+    const Joined joined = join_lanes(best, variant.kind, kGroup, tile);
     if_(local_id() < tile && column < inner, [&] {
-      write(variant, y, (outer * group_count(1) + group_id(1)) * inner + column, best, terms);
+      write(variant, y, (outer * group_count(1) + group_id(1)) * inner + column, joined, terms);
     });
   });
 }
 
 std::string key_of(const Variant& variant) {
-  return fmt::format("reduce {} {} {} {} {}", reduction_name(variant.kind), variant.lanes,
-                     variant.picks, dtype_name(variant.output), variant.source.key());
+  return fmt::format("reduce {} {} {} {} {} {}", reduction_name(variant.kind), variant.lanes,
+                     variant.tile, variant.picks, dtype_name(variant.output), variant.source.key());
 }
 
 // Elements of a part: a multiple of four, so that fours do not cross its end.
@@ -234,10 +233,10 @@ void launch_step(DeviceCall& call, const Variant& variant, const Rows& rows, int
     params = {word(rows.outer), word(rows.length), word(part), word(count), word(terms)};
     groups = {groups_for(rows.outer, kGroup / variant.lanes), static_cast<uint32_t>(parts), 1};
   } else {
-    const int64_t tile = std::min<int64_t>(32, std::bit_ceil(static_cast<uint64_t>(rows.inner)));
+    const int64_t tile = variant.tile;
     const int64_t tiles = (rows.inner + tile - 1) / tile;
-    params = {word(rows.length), word(rows.inner), word(part), word(count),
-              word(tile),        word(tiles),      word(terms)};
+    params = {word(rows.length), word(rows.inner), word(part),
+              word(count),       word(tiles),      word(terms)};
     groups = {static_cast<uint32_t>(rows.outer * tiles), static_cast<uint32_t>(parts), 1};
   }
   params.insert(params.end(), variant.source.params.begin(), variant.source.params.end());
@@ -256,6 +255,9 @@ int64_t parts_for(const Rows& rows) {
   const int64_t part = std::max<int64_t>(1, part_of(rows.length, wanted));
   return std::max<int64_t>(1, (rows.length + part - 1) / part);  // none of them empty
 }
+
+// Tiles as wide as a line of memory, unless most of it would lie idle.
+uint32_t tile_for(const Rows& rows) { return rows.inner > 8 ? 32 : 8; }
 
 uint32_t lanes_for(const Rows& rows, int64_t count) {
   if (rows.inner != 1) return 0;
@@ -286,7 +288,8 @@ void launch_reduction(DeviceCall& call, Reduction kind, const RowBinding& source
                       const DeviceView& output) {
   const DType stored = output.type.plain(), type = register_type(source.chain.output);
   const int64_t parts = parts_for(rows);
-  Variant variant{kind, source, stored, lanes_for(rows, rows.length / parts), false};
+  Variant variant{kind,  source,        stored, lanes_for(rows, rows.length / parts),
+                  false, tile_for(rows)};
   if (parts == 1)
     return launch_step(call, variant, rows, rows.length, 1, nullptr, output, rows.length);
   const Shape partial{rows.outer, parts, rows.inner};
@@ -303,7 +306,8 @@ void launch_reduction(DeviceCall& call, Reduction kind, const RowBinding& source
   if (kind == Reduction::mean) variant.kind = Reduction::sum;
   launch_step(call, variant, rows, rows.length, parts, nullptr, sums, rows.length);
   const Rows left{rows.outer, parts, rows.inner};
-  const Variant last{kind, bind_plain(sums, left), stored, lanes_for(rows, parts), false};
+  const Variant last{kind,  bind_plain(sums, left), stored, lanes_for(rows, parts),
+                     false, tile_for(rows)};
   launch_step(call, last, left, parts, 1, nullptr, output, rows.length);
 }
 
