@@ -15,7 +15,7 @@ namespace {
 #include "cpu/quantised_vectors.inc"
 #include "cpu/quantised_x86.inc"
 
-constexpr uint64_t kPrefetchBytes = 1024;
+constexpr uint64_t kPrefetchBytes = 512;
 
 // Sums of four products.
 template <bool kSigned>

@@ -14,7 +14,7 @@ namespace {
 #include "cpu/quantised_neon.inc"
 #include "cpu/quantised_vectors.inc"
 
-constexpr uint64_t kPrefetchBytes = 1024;
+constexpr uint64_t kPrefetchBytes = 512;
 
 typedef int32_t VectorI __attribute__((vector_size(16)));
 typedef float VectorF __attribute__((vector_size(16)));
