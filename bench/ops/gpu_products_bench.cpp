@@ -114,22 +114,31 @@ class Bench {
     p.weight = type;
     p.x_rows = rows;
     p.gate = gate;
+    p.rounded = type.is_block();
     const uint32_t units = std::max(1u, device_.info().compute_units);
     const ops::VectorProduct chosen =
         ops::vector_product_for(p, n, k, device_.info().capabilities, units);
     std::vector<ops::VectorProduct> cuts = {chosen};
-    if (options_.tune && rows == 1) {
-      for (const uint32_t subgroups : {4u, 8u, 16u})
-        for (const uint32_t each : {1u, 2u, 4u})
-          for (const uint32_t ahead : {1u, 2u, 4u}) {
-            ops::VectorProduct cut = chosen;
-            cut.subgroups = subgroups;
-            cut.rows_each = each;
-            cut.units_ahead = ahead;
-            cut.split = 1;
-            cut.k_tile = std::max(chosen.k_tile, 1024 * ahead);
-            cuts.push_back(cut);
-          }
+    if (options_.tune) {
+      struct Cut {
+        uint32_t subgroups, rows_each, ahead, split;
+      };
+      for (const Cut& c : {Cut{8, 1, 4, 1}, Cut{8, 2, 2, 1}, Cut{8, 2, 4, 1}, Cut{8, 1, 2, 1},
+                           Cut{4, 1, 4, 1}, Cut{4, 2, 2, 1}, Cut{4, 2, 4, 1}, Cut{2, 2, 4, 1},
+                           Cut{8, 1, 4, 2}, Cut{8, 4, 1, 1}, Cut{4, 4, 2, 1}}) {
+        ops::VectorProduct cut = chosen;
+        cut.subgroups = c.subgroups;
+        cut.rows_each = c.rows_each;
+        cut.units_ahead = c.ahead;
+        cut.split = c.split;
+        cuts.push_back(cut);
+      }
+    }
+    // As a plan uses them: block types by rounded rows, once by rounding in the product itself.
+    if (type.is_block() && !options_.tune && rows == 1 && gate == ops::Gate::none) {
+      ops::VectorProduct own = p;
+      own.rounded = false;
+      cuts.push_back(ops::vector_product_for(own, n, k, device_.info().capabilities, units));
     }
     const uint64_t bytes = type.is_block() ? plane_layout(type.block(), n, k).bytes()
                                            : uint64_t(n) * k * type.block_bytes();
@@ -141,8 +150,10 @@ class Bench {
       line.what = fmt::format("{}{} {}x{}, {} row{}", type.name(),
                               gate == ops::Gate::none ? "" : " gate and up", k, n, rows,
                               rows == 1 ? "" : "s");
-      line.note = fmt::format("{} subgroups, split {}, {} rows each, {} ahead{}", cut.subgroups,
-                              cut.split, cut.rows_each, cut.units_ahead, i == 0 ? "" : " (tried)");
+      line.note = fmt::format("{} subgroups, split {}, {} rows each, {} ahead{}{}", cut.subgroups,
+                              cut.split, cut.rows_each, cut.units_ahead,
+                              type.is_block() && !cut.rounded ? ", rounds x itself" : "",
+                              i == 0 ? "" : " (tried)");
       if (!wanted(line)) continue;
       const auto launch = ops::vector_product_launch(cut, n, k, rows, k, n);
       line.seconds =
@@ -151,6 +162,16 @@ class Bench {
       line.operations = 2.0 * n * k * rows * matrices;
       add(line);
     }
+  }
+
+  void rounding(uint32_t k) {
+    Line line;
+    line.what = fmt::format("round {} elements, 1 row", k);
+    if (!wanted(line)) return;
+    line.bytes = 4.0 * k;
+    line.seconds = time(device_.compile(ops::round_rows(DType::f32)),
+                        ops::round_rows_launch(1, k, k), 0, 1, {x_, y_});
+    add(line);
   }
 
   // m rows of x by weights of n rows: the cut chosen, and with --tune others.
@@ -284,8 +305,12 @@ int run(const Options& options) {
                    : std::vector<std::pair<uint32_t, uint32_t>>{
                          {4096, 4096}, {11008, 4096}, {4096, 11008}, {32000, 4096}};
   const std::vector<ElementType> main_types = {BlockType::q4_k, BlockType::q8_0, DType::f16};
+  bench.rounding(4096);
+  bench.rounding(11008);
   for (const ElementType type : main_types)
-    for (const auto& [n, k] : shapes) bench.few_rows(type, n, k, 1, ops::Gate::none);
+    for (const auto& [n, k] : shapes)
+      if (!options.tune || shapes.size() == 1 || n == 11008 || k == 11008)
+        bench.few_rows(type, n, k, 1, ops::Gate::none);
   if (!options.tune) {
     const auto [n, k] = shapes[shapes.size() > 1 ? 1 : 0];
     for (const ElementType type : main_types) {

@@ -11,7 +11,6 @@ namespace {
 constexpr uint32_t kScaled = 32;  // elements that share a scale
 // Below this largest magnitude a block counts as zero: 127 / m would leave the range of f32.
 constexpr float kSmallest = 0x1p-100f;
-constexpr float kUnit = 1.0f / 127.0f;
 
 // The largest magnitude of four, as bits: magnitudes compare as integers, and a NaN is the largest.
 Value top_of(Value four) {
@@ -20,17 +19,24 @@ Value top_of(Value four) {
   return top;
 }
 
+}  // namespace
+
 std::vector<Value> round_four(Value four, Value largest) {
   // The quotient put right by one step of Newton's, so that every device rounds alike.
   const Value rough = 127.0f / largest;
-  const Value exact = fma(fma(-largest, rough, 127.0f), rough * kUnit, rough);
+  const Value exact = fma(fma(-largest, rough, 127.0f), rough * kRoundedUnit, rough);
   const Value inverse = select(largest > kSmallest, exact, 0.0f);
   std::vector<Value> rounded;
   for (uint32_t i = 0; i < 4; ++i) rounded.push_back(cast(i32, round_even(four[i] * inverse)));
   return rounded;
 }
 
-}  // namespace
+Value largest_of_block(Value four) {
+  Value top = top_of(four);
+  for (uint32_t mask = 1; mask < kScaled / 4; mask *= 2)
+    top = max(top, subgroup_shuffle_xor(top, mask));
+  return bitcast(f32, top);
+}
 
 ActivationTile::ActivationTile(uint32_t rows, uint32_t elements, uint32_t unit,
                                uint32_t sum_elements, bool shuffles)
@@ -81,10 +87,7 @@ void ActivationTile::fill_by_shuffles(const In& x, uint32_t lanes, Value start, 
     for_(0u, quads, lanes, [&](Value first) {
       const Value quad = first + local_id(), wanted = quad < quads;
       const Value four = x.load_if(wanted && there, from + quad * 4u, 4);
-      Value top = top_of(four);
-      for (uint32_t mask = 1; mask < kScaled / 4; mask *= 2)
-        top = max(top, subgroup_shuffle_xor(top, mask));
-      const Value largest = bitcast(f32, top), scale = largest * kUnit;
+      const Value largest = largest_of_block(four), scale = largest * kRoundedUnit;
       const std::vector<Value> rounded = round_four(four, largest);
       bytes_.store_if(wanted, place(row, quad),
                       pack_8(vec(rounded[0], rounded[1], rounded[2], rounded[3])));
@@ -142,7 +145,7 @@ std::vector<Value> ActivationTile::quads(uint32_t row, Value unit) const {
 Value ActivationTile::scale(uint32_t row, Value unit) const {
   const Value at = unit_ == kScaled ? unit : unit / (kScaled / unit_);
   const Value stored = scales_.load(at + row * (elements_ / kScaled));
-  return shuffles_ ? stored : bitcast(f32, stored) * kUnit;
+  return shuffles_ ? stored : bitcast(f32, stored) * kRoundedUnit;
 }
 
 std::vector<Value> ActivationTile::sums(uint32_t row, Value unit) const {

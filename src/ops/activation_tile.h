@@ -9,6 +9,12 @@
 
 namespace prism::ops {
 
+inline constexpr float kRoundedUnit = 1.0f / 127.0f;  // scale = largest magnitude * this
+// Four elements rounded, of a block whose largest magnitude is given.
+std::vector<dsl::Value> round_four(dsl::Value four, dsl::Value largest);
+// The largest magnitude of the 32 elements that eight lanes side by side hold; NaN where one is.
+dsl::Value largest_of_block(dsl::Value four);
+
 // `rows` rows of `elements` columns of x. Every lane of the group takes part in fill, four elements
 // at a time; then a barrier, then any lane reads any unit.
 class ActivationTile {

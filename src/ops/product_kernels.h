@@ -36,6 +36,7 @@ struct VectorProduct {
   ElementType weight = DType::f16;
   DType x = DType::f32;   // f32 or f16
   DType y = DType::f32;   // f32 or f16
+  bool rounded = false;   // block types: x comes from round_rows (u32) and not as it is
   uint32_t x_rows = 1;    // at most, 1 to 8; a launch may have fewer
   bool bias = false;      // y += bias[r]
   bool residual = false;  // y += residual[i][r], after bias and gate
@@ -50,8 +51,16 @@ struct VectorProduct {
   uint32_t k_tile = 4096;    // block types: elements of x in shared memory at once
   bool shuffles = true;      // block types: round x by shuffles, else by shared atomics
 };
+// Rounds rows of x (f32 or f16) for the products of block types, once for all that share them.
+// Faster than rounding in each product: a group there rounds all of k before it multiplies.
+// Buffers: x, y (u32, rounded_bytes long). Params: k, x_stride. Subgroups of 32 lanes.
+ir::Kernel round_rows(DType x);
+ProductLaunch round_rows_launch(uint32_t rows, uint32_t k, uint32_t x_stride);
+uint64_t rounded_bytes(uint64_t rows, uint64_t k);
+
 // Buffers: w (all rows one after the other; u32 planes or the plain type), with a gate w_up (the
-// same shape), x (x_rows x k), [ids (u32)], [bias (f32, n; with a gate bias_up too)], [residual
+// same shape), x (x_rows x k; or rounded),
+// [ids (u32)], [bias (f32, n; with a gate bias_up too)], [residual
 // (the type of y, like y)], y (x_rows x n).
 // Params: n, k, rows, x_stride, y_stride (elements from a row to the next; experts: x_share
 // instead of rows, the slots that share a row of x), then those of the weights (weight_units.h).

@@ -12,6 +12,7 @@
 #include "ops/activation_tile.h"
 #include "ops/epilogue.h"
 #include "ops/product_kernels.h"
+#include "ops/rounded_rows.h"
 #include "ops/weight_units.h"
 
 namespace prism::ops {
@@ -34,7 +35,7 @@ void check(const VectorProduct& p) {
   if (p.rows_each * p.x_rows > kWarp)
     fail(fmt::format("{} results a subgroup; at most {}", p.rows_each * p.x_rows, kWarp));
   const uint32_t batch = kWarp * p.split * p.units_ahead * WeightReader::unit_elements(p.weight);
-  if (p.weight.is_block() && p.k_tile % batch != 0)
+  if (p.weight.is_block() && !p.rounded && p.k_tile % batch != 0)
     fail(fmt::format("a tile of {} elements; a multiple of {}", p.k_tile, batch));
 }
 
@@ -94,32 +95,32 @@ class Held {
   Batch shape_;
 };
 
-// sums[stream * x_rows + i] += a unit of block weights by the tile.
-void use_block(const Writer& w, const ActivationTile& tile, const Batch& batch, Value number,
-               Value tile_unit, std::vector<Var>& sums) {
+// The activations of row i for a unit.
+using Activations = std::function<RoundedUnit(uint32_t i, Value unit)>;
+
+// sums[stream * x_rows + i] += units of block weights by rounded activations.
+void use_block(const Writer& w, const Activations& activations, const Batch& batch, Value number,
+               std::vector<Var>& sums) {
   for (uint32_t j = 0; j < w.p.units_ahead; ++j) {
     const Value unit = w.unit_of(number, j);
     // Beyond the last unit the weights are zeros, and any x will do.
-    const Value place = min(unit, w.units - 1u) - tile_unit;
+    const Value there = min(unit, w.units - 1u);
     std::vector<BlockUnit> weights;
     for (uint32_t s = 0; s < w.streams(); ++s)
       weights.push_back(w.readers[s / w.rows.size()].decode_block(batch[j][s], unit));
     for (uint32_t i = 0; i < w.p.x_rows; ++i) {
-      const std::vector<Value> x = tile.quads(i, place);
-      const Value x_scale = tile.scale(i, place);
-      std::vector<Value> x_sums;
-      if (WeightReader::has_minus(w.p.weight)) x_sums = tile.sums(i, place);
+      const RoundedUnit x = activations(i, there);
       for (uint32_t s = 0; s < w.streams(); ++s) {
         const BlockUnit& unit_weights = weights[s];
         Var& sum = sums[s * w.p.x_rows + i];
-        const size_t each = x.size() / unit_weights.parts.size();
+        const size_t each = x.quads.size() / unit_weights.parts.size();
         for (size_t part = 0; part < unit_weights.parts.size(); ++part) {
           Value dot = constant(i32, 0);
           for (size_t q = part * each; q < (part + 1) * each; ++q)
-            dot = dot4_i8(unit_weights.quads[q], x[q], dot);
+            dot = dot4_i8(unit_weights.quads[q], x.quads[q], dot);
           const auto& [scale, minus] = unit_weights.parts[part];
-          sum = fma(scale * x_scale, cast(f32, dot), sum);
-          if (minus) sum = fma(-*minus, x_sums[part], sum);
+          sum = fma(scale * x.scale, cast(f32, dot), sum);
+          if (minus) sum = fma(-*minus, x.sums[part], sum);
         }
       }
     }
@@ -162,7 +163,7 @@ std::string name_of(const VectorProduct& p) {
   if (p.residual) name += "_residual";
   if (p.experts) name += "_experts";
   if (!p.aligned) name += "_unaligned";
-  if (p.weight.is_block() && !p.shuffles) name += "_atomics";
+  if (p.weight.is_block()) name += p.rounded ? "_rounded" : p.shuffles ? "" : "_atomics";
   return name + fmt::format("_{}s{}r{}u{}", p.subgroups, p.split, p.rows_each, p.units_ahead);
 }
 
@@ -196,7 +197,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
     const DType stored = block ? u32 : p.weight.plain();
     std::vector<In> matrices = {weights("w", stored)};
     if (gated) matrices.push_back(weights("w_up", stored));
-    const In x = in("x", p.x);
+    const In x = in("x", block && p.rounded ? u32 : p.x);
     std::optional<In> ids;
     if (p.experts) ids = in("ids", u32);
     Epilogue epilogue(p.gate, p.bias, p.residual, p.y);
@@ -232,11 +233,23 @@ ir::Kernel vector_product(const VectorProduct& p) {
       if (p.experts) return group_id(1) / row_count * x_stride;
       return min(i, row_count - 1u) * x_stride;
     };
-    if (block) {
+    const uint32_t parts =
+        block && WeightReader::has_minus(p.weight) ? WeightReader::parts_of_unit(p.weight) : 0;
+    if (block && p.rounded) {
+      const auto activations = [&](uint32_t i, Value unit) {
+        const Value row =
+            p.experts ? group_id(1) / row_count : min(constant(u32, i), row_count - 1u);
+        return load_rounded(x, row * (k / 8u * 3u), k, unit, elements, parts);
+      };
+      for_((k + (batch_elements - 1)) / batch_elements, [&](Value number) {
+        const Batch next = w.load(number + 1u);
+        use_block(w, activations, held.read(), number, sums);
+        held.set(next);
+      });
+    } else if (block) {
       const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
-      const ActivationTile tile(
-          p.x_rows, p.k_tile, elements,
-          WeightReader::has_minus(p.weight) ? std::min(part_elements, 32u) : 0, p.shuffles);
+      const ActivationTile tile(p.x_rows, p.k_tile, elements, parts ? part_elements : 0,
+                                p.shuffles);
       const uint32_t batches = p.k_tile / batch_elements;
       for_(0u, k, p.k_tile, [&](Value start) {
         tile.fill(x, p.subgroups * kWarp, start, k, p.experts ? constant(u32, 1) : row_count,
@@ -244,9 +257,14 @@ ir::Kernel vector_product(const VectorProduct& p) {
         barrier();
         const Value first = start / batch_elements;
         const Value last = min((k + (batch_elements - 1)) / batch_elements, first + batches);
+        const auto activations = [&](uint32_t i, Value unit) {
+          const Value place = unit - start / elements;
+          return RoundedUnit{tile.quads(i, place), tile.scale(i, place),
+                             parts ? tile.sums(i, place) : std::vector<Value>{}};
+        };
         for_(first, last, 1u, [&](Value number) {
           const Batch next = w.load(number + 1u);
-          use_block(w, tile, held.read(), number, start / elements, sums);
+          use_block(w, activations, held.read(), number, sums);
           held.set(next);
         });
         barrier();
@@ -307,17 +325,24 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
   if (!p.weight.is_block()) p.aligned = p.aligned && k % elements == 0;
   p.shuffles = std::ranges::count(device.subgroup_sizes, kWarp) != 0;
   p.subgroups = std::min(8u, std::max(1u, device.max_group_size / kWarp));
-  // Two rows share each read of x; with several rows of x four do.
-  p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;
-  p.units_ahead = 2;
-  // Enough subgroups that every unit of the device has sixteen, else fewer rows or shared rows.
+  // What matters is bytes under way: on an H200 64 KiB for each compute unit, in registers. One row
+  // of x: four units ahead of one row (of both matrices with a gate: two). With several rows of x,
+  // weight rows share each read of it.
+  if (p.x_rows == 1) {
+    p.rows_each = 1;
+    p.units_ahead = streams == 1 ? 4 : 2;
+  } else {
+    p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;
+    p.units_ahead = p.x_rows > 2 ? 1 : 2;
+  }
   const uint64_t wanted = uint64_t(std::max(1u, compute_units)) * 16;
   while (p.rows_each > 1 && n / p.rows_each < wanted) p.rows_each /= 2;
+  // Few rows: several subgroups share each, as long as every lane keeps a batch of its own.
   p.split = 1;
-  while (p.split < p.subgroups && uint64_t(n) / p.rows_each * p.split < wanted / 2 &&
+  while (p.split < p.subgroups && uint64_t(n) / p.rows_each * p.split < wanted &&
          per_lane >= p.split * 2 * p.units_ahead)
     p.split *= 2;
-  if (!p.weight.is_block()) return p;
+  if (!p.weight.is_block() || p.rounded) return p;
   const uint32_t batch = kWarp * p.split * p.units_ahead * elements;
   const uint32_t sums =
       WeightReader::has_minus(p.weight) ? elements / WeightReader::parts_of_unit(p.weight) : 0;

@@ -1,0 +1,29 @@
+// Activations rounded to 8-bit integers in a buffer, by a launch of their own: what products of
+// block weights read where several of them share the rows.
+//
+// A row of k elements (a multiple of 32) takes 3 k / 8 words. With block b = e / 32 and half h = e
+// / 16 % 2 of element e: its byte is byte e % 4 of word h * k / 8 + 4 b + e % 16 / 4. From word k /
+// 4 on stand four floats for each block: its scale, scale * the sum of the first 16 bytes, the same
+// of the other 16, and of all 32.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "dsl/dsl.h"
+
+namespace prism::ops {
+
+// The activations of one unit of block weights (weight_units.h).
+struct RoundedUnit {
+  std::vector<dsl::Value> quads;
+  dsl::Value scale;
+  std::vector<dsl::Value> sums;  // of each part; empty where none are wanted
+};
+
+// Unit number `unit`, of 16 or 32 elements, of the row that starts at word `start`. parts: how many
+// sums; 0 for none.
+RoundedUnit load_rounded(const dsl::In& x, dsl::Value start, dsl::Value k, dsl::Value unit,
+                         uint32_t elements, uint32_t parts);
+
+}  // namespace prism::ops
