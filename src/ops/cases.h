@@ -15,5 +15,7 @@ void add_join_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_rope_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_gate_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_quantise_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_conv_cases(std::vector<OpCase>& cases, CaseRandom& random);
 
 }  // namespace prism

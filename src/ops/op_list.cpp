@@ -14,6 +14,8 @@ const std::vector<OpFamily>& op_families() {
       {"rope", add_rope_cases},
       {"gates", add_gate_cases},
       {"reduce", add_reduce_cases},
+      {"quantise", add_quantise_cases},
+      {"conv", add_conv_cases},
   };
   return families;
 }
