@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ops/elementwise.h"
 #include "ops/move.h"
 #include "ops/place_op.h"
-#include "ops/sum_front.h"
+#include "ops/reduce.h"
 
 namespace prism {
 
@@ -89,25 +90,18 @@ Tensor place(const Tensor& x, const Shape& base_shape, const Layout& layout) {
     fail(fmt::format("place: elements {} for places {}; both must have one shape", x.shape().text(),
                      layout.shape.text()));
   }
-  // Axes that are there several times come first and are summed; what is left has its own places.
-  std::vector<int> order;
-  int64_t copies = 1;
+  // What is summed over the axes that are there several times has its own places.
+  Axes repeated;
+  Layout once{{}, {}, layout.offset};
   for (int axis = 0; axis < x.rank(); ++axis) {
-    if (layout.stride(axis) != 0 || layout.shape[axis] == 1) continue;
-    order.push_back(axis);
-    copies *= layout.shape[axis];
-  }
-  if (!order.empty()) {
-    Layout once{{}, {}, layout.offset};
-    for (int axis = 0; axis < x.rank(); ++axis) {
-      if (layout.stride(axis) == 0 && layout.shape[axis] != 1) continue;
-      order.push_back(axis);
-      once.strides[static_cast<size_t>(once.shape.rank())] = layout.stride(axis);
-      once.shape.append(layout.shape[axis]);
+    if (layout.stride(axis) == 0 && layout.shape[axis] != 1) {
+      repeated.push_back(axis);
+      continue;
     }
-    const Tensor front = x.permute(order).reshape({copies, once.shape.elements()});
-    return place(sum_front(front).reshape(once.shape), base_shape, once);
+    once.strides[static_cast<size_t>(once.shape.rank())] = layout.stride(axis);
+    once.shape.append(layout.shape[axis]);
   }
+  if (!repeated.empty()) return place(cast(sum(x, repeated), x.type()), base_shape, once);
   if (layout.offset == 0 && layout.is_dense() && x.elements() == base_shape.elements())
     return x.reshape(base_shape);
   return use_op(std::make_shared<PlaceOp>("place", base_shape, layout), {x});
