@@ -1,18 +1,15 @@
-// Cuts matrix products into tiles for threads, packs operands into the caches, and sends products
-// with one row or one column past the packing.
+// Cuts matrix products into tiles for threads and packs operands into the caches; products of a few
+// rows go their own way.
 #include "cpu/matmul.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <string>
-#include <type_traits>
-#include <vector>
 
 #include "base/error.h"
-#include "cpu/elementwise_parts.h"
 #include "cpu/highway_config.h"
 #include "cpu/matmul_kernels.h"
+#include "cpu/matmul_operand.h"
 // Highway after its configuration.
 #include <hwy/aligned_allocator.h>
 
@@ -23,34 +20,6 @@ namespace {
 constexpr size_t kPanels = 8;
 // Rows of a packed at once: whole tiles of every instruction set, 96 KB.
 constexpr size_t kGroupRows = 60;
-// Multiplications below which threads cost more than they bring (about 20 microseconds of one).
-constexpr size_t kWorthThreads = size_t{1} << 20;
-
-struct Operand {
-  DType type;
-  const void* data;
-  size_t stride;    // elements between rows as stored
-  bool transposed;  // stored the other way round
-};
-
-// Elements of one stored row from (row, column) on, as T: where they lie, or converted into
-// `scratch`.
-template <class T>
-const T* row_of(const Operand& x, size_t row, size_t column, size_t count, T* scratch) {
-  const size_t offset = row * x.stride + column;
-  if constexpr (std::is_same_v<T, float>) {
-    const uint16_t* bits = static_cast<const uint16_t*>(x.data) + offset;
-    if (x.type == DType::f16) {
-      f32_from_f16(bits, scratch, count);
-      return scratch;
-    }
-    if (x.type == DType::bf16) {
-      f32_from_bf16(bits, scratch, count);
-      return scratch;
-    }
-  }
-  return static_cast<const T*>(x.data) + offset;
-}
 
 // Buffers of one thread, kept between products.
 template <class T>
@@ -78,7 +47,7 @@ struct Scratch {
 
 // The stored block [rows][columns] from (row, column) on, turned: to[j][i] = x[i][j].
 template <class T>
-void pack_turned(const MatmulKernels<T>& kernels, const Operand& x, size_t row, size_t column,
+void pack_turned(const MatmulKernels<T>& kernels, const MatmulOperand& x, size_t row, size_t column,
                  size_t rows, size_t columns, T* to, size_t to_stride, T* scratch) {
   if (x.type == DType::f32 || x.type == DType::f64) {
     kernels.transpose(row_of<T>(x, row, column, columns, nullptr), x.stride, rows, columns, to,
@@ -97,8 +66,8 @@ void pack_turned(const MatmulKernels<T>& kernels, const Operand& x, size_t row, 
 
 // Rows [row, row + rows) and columns [k0, k0 + depth) of a.
 template <class T>
-void pack_a(const MatmulKernels<T>& kernels, const Operand& a, size_t row, size_t rows, size_t k0,
-            size_t depth, Scratch<T>& scratch) {
+void pack_a(const MatmulKernels<T>& kernels, const MatmulOperand& a, size_t row, size_t rows,
+            size_t k0, size_t depth, Scratch<T>& scratch) {
   T* to = scratch.a.get();
   if (a.transposed) {
     pack_turned(kernels, a, k0, row, depth, rows, to, kMatmulStride, scratch.rows.get());
@@ -113,7 +82,7 @@ void pack_a(const MatmulKernels<T>& kernels, const Operand& a, size_t row, size_
 // Rows [k0, k0 + depth) and columns [column, column + columns) of b, in panels [depth][width]; a
 // last narrow one is filled up with zeros.
 template <class T>
-void pack_b(const MatmulKernels<T>& kernels, const Operand& b, size_t column, size_t columns,
+void pack_b(const MatmulKernels<T>& kernels, const MatmulOperand& b, size_t column, size_t columns,
             size_t k0, size_t depth, Scratch<T>& scratch) {
   const size_t width = kernels.columns;
   T* const packed = scratch.b.get();
@@ -136,8 +105,9 @@ void pack_b(const MatmulKernels<T>& kernels, const Operand& b, size_t column, si
 
 // c[rows][columns] from (row, column) on, over all of k.
 template <class T>
-void multiply_tile(const MatmulKernels<T>& kernels, const Operand& a, const Operand& b, size_t row,
-                   size_t rows, size_t column, size_t columns, size_t k, T* c, size_t ldc, T beta) {
+void multiply_tile(const MatmulKernels<T>& kernels, const MatmulOperand& a, const MatmulOperand& b,
+                   size_t row, size_t rows, size_t column, size_t columns, size_t k, T* c,
+                   size_t ldc, T beta) {
   const size_t width = kernels.columns;
   Scratch<T>& scratch = Scratch<T>::of_thread(kMatmulDepth * kPanels * width);
   const size_t blocks = (k + kMatmulDepth - 1) / kMatmulDepth;
@@ -159,83 +129,17 @@ void scale_rows(size_t m, size_t n, T* c, size_t ldc, T beta) {
     for (size_t j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : c[i * ldc + j] * beta;
 }
 
-// y[j] = sum over i of x[i] b[i][j], j < n, for contiguous x and y: bound by reading b, which is
-// therefore read once and where it lies.
 template <class T>
-void row_times_matrix(ThreadPool& pool, size_t n, size_t k, const T* x, const Operand& b, T* y) {
-  const MatmulKernels<T> kernels = matmul_kernels<T>();
-  const bool plain = b.type == DType::f32 || b.type == DType::f64;
-  constexpr size_t kPiece = 1024;
-  const bool alone = n * k < kWorthThreads;
-  if (b.transposed) {  // rows of b are the vectors to multiply x with
-    const auto work = [&](uint64_t first, uint64_t last) {
-      T converted[kPiece];
-      size_t j = first;
-      if (plain)
-        for (; j + 4 <= last; j += 4)
-          kernels.dot4(x, row_of<T>(b, j, 0, k, nullptr), b.stride, k, y + j);
-      for (; j < last; ++j) {
-        T sum = 0;
-        for (size_t i = 0; i < k; i += kPiece) {
-          const size_t count = std::min(kPiece, k - i);
-          sum += kernels.dot(x + i, row_of(b, j, i, count, converted), count);
-        }
-        y[j] = sum;
-      }
-    };
-    const size_t share = (n / (pool.threads() * 8) + 3) / 4 * 4;
-    pool.parallel_for(n, alone ? n : std::max<size_t>(share, 4), work);
-    return;
-  }
-  const auto work = [&](uint64_t first, uint64_t last) {
-    T converted[4 * kPiece];
-    for (size_t j = first; j < last; j += kPiece) {
-      const size_t count = std::min<size_t>(kPiece, last - j);
-      std::fill_n(y + j, count, T(0));
-      size_t i = 0;
-      for (; i + 4 <= k; i += 4) {
-        const T* rows = row_of(b, i, j, count, converted);
-        if (!plain)
-          for (size_t r = 1; r < 4; ++r) row_of(b, i + r, j, count, converted + r * kPiece);
-        kernels.add4(x + i, rows, plain ? b.stride : kPiece, y + j, count);
-      }
-      for (; i < k; ++i) kernels.add(x[i], row_of(b, i, j, count, converted), y + j, count);
-    }
-  };
-  // Long stretches of each row, so that the hardware sees the streams.
-  const size_t share = (n / pool.threads() + 63) / 64 * 64;
-  pool.parallel_for(n, alone ? n : std::clamp<size_t>(share, 64, kPiece), work);
-}
-
-// Products with one row, or one column: the same with the sides exchanged.
-template <class T>
-void multiply_vector(ThreadPool& pool, size_t n, size_t k, const Operand& x, bool x_is_row,
-                     const Operand& b, T* c, size_t c_stride, T beta) {
-  std::vector<T> vector(k), result(n);
-  if (x_is_row != x.transposed) {
-    const T* from = row_of(x, 0, 0, k, vector.data());
-    if (from != vector.data()) std::copy_n(from, k, vector.data());
-  } else {
-    for (size_t i = 0; i < k; ++i) vector[i] = *row_of(x, i, 0, 1, &vector[i]);
-  }
-  const bool direct = c_stride == 1 && beta == T(0);
-  T* y = direct ? c : result.data();
-  row_times_matrix(pool, n, k, vector.data(), b, y);
-  if (direct) return;
-  for (size_t j = 0; j < n; ++j)
-    c[j * c_stride] = beta == T(0) ? y[j] : y[j] + beta * c[j * c_stride];
-}
-
-template <class T>
-void multiply(ThreadPool& pool, size_t m, size_t n, size_t k, const Operand& a, const Operand& b,
-              T* c, size_t ldc, T beta) {
+void multiply(ThreadPool& pool, size_t m, size_t n, size_t k, const MatmulOperand& a,
+              const MatmulOperand& b, T* c, size_t ldc, T beta) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale_rows(m, n, c, ldc, beta);
   if (m == 1) return multiply_vector(pool, n, k, a, true, b, c, 1, beta);
   if (n == 1) {
-    const Operand turned{a.type, a.data, a.stride, !a.transposed};
+    const MatmulOperand turned{a.type, a.data, a.stride, !a.transposed};
     return multiply_vector(pool, m, k, b, false, turned, c, ldc, beta);
   }
+  if (m <= kFewRows && b.transposed) return multiply_few_rows(pool, m, n, k, a, b, c, ldc, beta);
   const MatmulKernels<T> kernels = matmul_kernels<T>();
   const size_t panels = (n + kernels.columns - 1) / kernels.columns;
   size_t across = (panels + kPanels - 1) / kPanels, down = 1;

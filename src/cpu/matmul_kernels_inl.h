@@ -32,7 +32,9 @@ inline constexpr size_t kTileRows = 12;
 inline constexpr size_t kTileRows = 4;
 #endif
 
-template <class T, size_t kRows>
+// Packed panels are aligned and their rows follow each other, whatever b_stride says: with two
+// loads that may be unaligned g++ 12 keeps one of them in memory.
+template <class T, bool kPacked, size_t kRows>
 HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, size_t b_stride,
                                 size_t columns, size_t depth, T* HWY_RESTRICT c, size_t ldc,
                                 T scale) {
@@ -49,8 +51,9 @@ HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b
     hwy::Prefetch(c + r * ldc + lanes);
   }
   for (size_t k = 0; k < depth; ++k) {
-    const V b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + lanes);
-    b += b_stride;
+    const V b0 = kPacked ? hn::Load(d, b) : hn::LoadU(d, b);
+    const V b1 = kPacked ? hn::Load(d, b + lanes) : hn::LoadU(d, b + lanes);
+    b += kPacked ? 2 * lanes : b_stride;
     HWY_UNROLL(12)
     for (size_t r = 0; r < kRows; ++r) {
       const V x = hn::Set(d, a[r * kMatmulStride + k]);
@@ -90,14 +93,14 @@ HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b
 template <class T>
 using TileFunction = void (*)(const T*, const T*, size_t, size_t, size_t, T*, size_t, T);
 
-template <class T, size_t... kRows>
+template <class T, bool kPacked, size_t... kRows>
 HWY_INLINE TileFunction<T> tile_of(size_t rows, std::index_sequence<kRows...>) {
-  static constexpr TileFunction<T> kFunctions[] = {multiply_tile<T, kRows + 1>...};
+  static constexpr TileFunction<T> kFunctions[] = {multiply_tile<T, kPacked, kRows + 1>...};
   return kFunctions[rows - 1];
 }
 
 // Panels of b are `panel` elements apart for each column.
-template <class T>
+template <bool kPacked, class T>
 HWY_INLINE void multiply_panels(const T* a, size_t rows, const T* b, size_t b_stride, size_t panel,
                                 size_t columns, size_t depth, T* c, size_t ldc, T scale) {
   const size_t width = 2 * hn::Lanes(hn::ScalableTag<T>());
@@ -105,7 +108,7 @@ HWY_INLINE void multiply_panels(const T* a, size_t rows, const T* b, size_t b_st
   const size_t tiles = (rows + kTileRows - 1) / kTileRows;
   for (size_t tile = 0; tile < tiles; ++tile) {
     const size_t first = rows * tile / tiles, last = rows * (tile + 1) / tiles;
-    const auto function = tile_of<T>(last - first, std::make_index_sequence<kTileRows>());
+    const auto function = tile_of<T, kPacked>(last - first, std::make_index_sequence<kTileRows>());
     for (size_t j = 0; j < columns; j += width)
       function(a + first * kMatmulStride, b + j * panel, b_stride, HWY_MIN(width, columns - j),
                depth, c + first * ldc + j, ldc, scale);
@@ -116,13 +119,13 @@ template <class T>
 void multiply_block(const T* a, size_t rows, const T* b, size_t columns, size_t depth, T* c,
                     size_t ldc, T scale) {
   const size_t width = 2 * hn::Lanes(hn::ScalableTag<T>());
-  multiply_panels(a, rows, b, width, depth, columns, depth, c, ldc, scale);
+  multiply_panels<true>(a, rows, b, width, depth, columns, depth, c, ldc, scale);
 }
 
 template <class T>
 void multiply_in_place(const T* a, size_t rows, const T* b, size_t b_stride, size_t columns,
                        size_t depth, T* c, size_t ldc, T scale) {
-  multiply_panels(a, rows, b, b_stride, size_t{1}, columns, depth, c, ldc, scale);
+  multiply_panels<false>(a, rows, b, b_stride, size_t{1}, columns, depth, c, ldc, scale);
 }
 
 // Four by four through 128-bit vectors (f64: as plain moves, which its bandwidth allows).
