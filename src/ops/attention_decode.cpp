@@ -84,7 +84,9 @@ DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries) {
   const uint32_t elements = std::max(chunk, tile.rows == 1 ? 16u : 32 / tile.rows);
   tile.key_lanes = std::min(std::bit_ceil((chunks * chunk + elements - 1) / elements), kWarp);
   const uint32_t chunks_of_lane = (chunks + tile.key_lanes - 1) / tile.key_lanes;
-  tile.unroll = std::max(1u, (tile.rows > 2 ? 4u : 8u) / chunks_of_lane);
+  // 64 of each leave room for fewer loads (nvcc: 254 registers with four keys under way).
+  const uint32_t held = tile.rows * chunks_of_lane * chunk;
+  tile.unroll = std::max(1u, (held > 32 ? 2u : tile.rows > 2 ? 4u : 8u) / chunks_of_lane);
   return tile;
 }
 
