@@ -1,6 +1,7 @@
 // arange, linspace, eye: numbers that grow by a step.
 #include "ops/create.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -22,17 +23,23 @@ using namespace dsl;
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
+// i64 numbers are those of i32, written as two words.
 ir::Kernel range_kernel(DType type) {
   return kernel("range", 256, [&] {
-    auto y = out("y", kernel_type(type));
-    const DType reg = register_type(type);
+    const bool wide = type == i64;
+    auto y = out("y", wide ? u32 : kernel_type(type));
+    const DType reg = wide ? i32 : register_type(type);
     const Value count = param("count", u32), start = param("start", reg), step = param("step", reg),
                 last = param("last", reg);
     const Value i = global_id();
     if_(i < count, [&] {
       const Value n = cast(reg, i);
       const Value value = is_float(reg) ? fma(n, step, start) : start + n * step;
-      y[i] = to_stored(select(i + 1u == count, last, value), type);
+      const Value chosen = select(i + 1u == count, last, value);
+      if (wide)
+        y.store(i * 2u, vec(bitcast(u32, chosen), select(chosen < 0, 0xffffffffu, 0u)));
+      else
+        y[i] = to_stored(chosen, type);
     });
   });
 }
@@ -79,7 +86,9 @@ class RangeOp : public Op {
   }
 
   std::optional<std::string> cannot_run(const DeviceInfo&, std::span<const Tensor>) const override {
-    if (type_ == DType::f64 || type_ == DType::i64) return "kernels make ranges of at most 32 bits";
+    const double largest = std::max(std::fabs(start_), std::fabs(last_));
+    const bool beyond = type_ == DType::i64 && !(std::max(largest, std::fabs(step_)) < 0x1p31);
+    if (type_ == DType::f64 || beyond) return "kernels make ranges of at most 32 bits";
     return std::nullopt;
   }
 
