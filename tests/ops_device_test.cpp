@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "grad/gradient_check.h"
 #include "ops/conformance.h"
 #include "runtime/discovery.h"
 
@@ -30,19 +31,26 @@ TEST(OpsDevice, EveryOpOnEveryDevice) {
     for (const auto& driver : report.devices) {
       const Device device(driver, "a test");
       if (only && device.id() != only) continue;
-      size_t right = 0, ran = 0, fell_back = 0, failures = 0;
+      size_t right = 0, ran = 0, fell_back = 0, failures = 0, gradients = 0;
       std::map<std::string, size_t> reasons;
       for (const OpCase& each : cases) {
         if (ran == limit) break;
         ++ran;
         const CaseResult result = run_case(each, device);
+        if (each.gradient) {
+          ++gradients;
+          const CaseResult slopes = run_gradient_case(each, device);
+          if (!slopes.right && ++failures <= 40)
+            ADD_FAILURE() << device.id() << " " << each.op << " " << slopes.what << ": "
+                          << slopes.reason;
+        }
         right += result.right;
         if (result.fell_back) ++fell_back, ++reasons[result.reason];
         if (result.right || ++failures > 40) continue;
         ADD_FAILURE() << device.id() << " " << each.op << " " << each.what << ": " << result.reason;
       }
       std::cout << device.id() << ": " << right << " of " << ran << " right, " << fell_back
-                << " on the CPU" << std::endl;
+                << " on the CPU, " << gradients << " gradients" << std::endl;
       for (const auto& [reason, count] : reasons)
         std::cout << "  " << count << ": " << reason << std::endl;
     }

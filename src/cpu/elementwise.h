@@ -15,7 +15,7 @@ namespace prism::cpu {
 // that op does not have are not read. out may be a, b or c itself if the elements have the same
 // size.
 //
-// min(a, b) is b < a ? b : a, max(a, b) is a < b ? b : a, relu(x) is x < 0 ? 0 : x, as in
+// min and max of NaN with anything are NaN; relu(x) is x < 0 ? 0 : x, as in
 // kernels; sign keeps NaN; round goes to even. Functions of f32 are within 4e-7 of the result.
 // Throws Error for another type, and for integers where op has no meaning for them.
 void apply(ScalarOp op, DType type, const void* a, const void* b, const void* c, void* out,

@@ -32,9 +32,9 @@ bool apply_any(ScalarOp op, const T* a, const T* b, void* out, size_t n) {
     case ScalarOp::relu:
       return map(a, to, n, [](T x) { return x < 0 ? T(0) : x; });
     case ScalarOp::min:
-      return map(a, b, to, n, [](T x, T y) { return y < x ? y : x; });
+      return map(a, b, to, n, [](T x, T y) { return y < x || y != y ? y : x; });
     case ScalarOp::max:
-      return map(a, b, to, n, [](T x, T y) { return x < y ? y : x; });
+      return map(a, b, to, n, [](T x, T y) { return x < y || y != y ? y : x; });
     case ScalarOp::eq:
       return compare(a, b, out, n, [](T x, T y) { return x == y; });
     case ScalarOp::ne:

@@ -100,8 +100,8 @@ std::vector<Case> cases() {
       {ScalarOp::mul, [](double x, double y) { return x * y; }, 6.1e-8},
       {ScalarOp::div, [](double x, double y) { return x / y; }, 6.1e-8},
       {ScalarOp::pow, [](double x, double y) { return std::pow(x, y); }, 6.5e-8},
-      {ScalarOp::min, [](double x, double y) { return y < x ? y : x; }, 0},
-      {ScalarOp::max, [](double x, double y) { return x < y ? y : x; }, 0},
+      {ScalarOp::min, [](double x, double y) { return y < x || y != y ? y : x; }, 0},
+      {ScalarOp::max, [](double x, double y) { return x < y || y != y ? y : x; }, 0},
   };
 }
 

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cpu/dequantise.h"
+#include "cpu/quantise.h"
 #include "tensor/plan.h"
 
 namespace prism {
@@ -35,9 +37,41 @@ std::string compare(const Values& got, const Values& wanted, const Tolerance& to
   return {};
 }
 
+// The blocks nearest to the values; of types that cannot be written, blocks made from their digits.
+std::vector<std::byte> blocks_of(const CaseInput& input) {
+  const BlockType type = input.type.block();
+  std::vector<std::byte> blocks(input.type.row_bytes(input.values.size()));
+  const std::vector<float> values(input.values.begin(), input.values.end());
+  if (cpu::can_quantise(type)) {
+    cpu::quantise(type, values.data(), blocks.data(), values.size());
+    return blocks;
+  }
+  const uint32_t block_bytes = input.type.block_bytes();
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const float value = values[i % values.size()];
+    blocks[i] = static_cast<std::byte>(static_cast<int64_t>(value * 1e6f) >> 3);
+    // Both begin with the f16 scale of their block, of about 1 over the largest code.
+    const uint16_t scale = f16_from_f32(type == BlockType::iq4_nl ? 0.01f : 0.0008f);
+    if (i % block_bytes < 2) blocks[i] = static_cast<std::byte>(scale >> (8 * (i % block_bytes)));
+  }
+  return blocks;
+}
+
 Tensor tensor_of(const CaseInput& input, const Device& device) {
-  const Tensor base = from_doubles(input.values, input.shape, input.type, device);
+  const Tensor base = input.type.is_block()
+                          ? from_bytes(blocks_of(input), input.shape, input.type, device)
+                          : from_doubles(input.values, input.shape, input.type, device);
   return input.view ? input.view(base) : base;
+}
+
+ReferenceInput reference_input(const CaseInput& input) {
+  if (!input.type.is_block()) {
+    const Tensor seen = tensor_of(input, Device::cpu());
+    return {seen.shape(), seen.to_doubles()};
+  }
+  std::vector<float> decoded(input.values.size());
+  cpu::dequantise(input.type.block(), blocks_of(input).data(), decoded.data(), decoded.size());
+  return {input.shape, Values(decoded.begin(), decoded.end())};
 }
 
 }  // namespace
@@ -130,8 +164,7 @@ CaseResult run_case(const OpCase& test, const Device& device) {
     std::vector<ReferenceInput> reference_inputs;
     std::vector<Tensor> inputs;
     for (const CaseInput& each : test.inputs) {
-      const Tensor seen = tensor_of(each, Device::cpu());
-      reference_inputs.push_back({seen.shape(), seen.to_doubles()});
+      reference_inputs.push_back(reference_input(each));
       inputs.push_back(tensor_of(each, device));
     }
     const std::vector<Values> wanted = test.reference(reference_inputs);

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "tensor/chain_op.h"
+#include "ops/elementwise_op.h"
 
 namespace prism {
 
@@ -71,7 +71,7 @@ Tensor make(ScalarOp op, std::span<const TensorOrNumber> operands) {
   values.resize(3, 0);
   chain.add_apply(op, values[0], values[1], values[2]);
   chain.output = is_comparison(op) || is_logical(op) ? DType::b1 : type;
-  return use_op(std::make_shared<ChainOp>(std::move(chain)), std::move(inputs));
+  return use_op(std::make_shared<ElementwiseOp>(std::move(chain)), std::move(inputs));
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ Tensor cast(const Tensor& x, ElementType type) {
   Chain chain;
   chain.add_cast(chain.add_input(x.type().plain()), type.plain());
   chain.output = type.plain();
-  return use_op(std::make_shared<ChainOp>(std::move(chain)), {x});
+  return use_op(std::make_shared<ElementwiseOp>(std::move(chain)), {x});
 }
 
 Tensor clamp(const Tensor& x, double low, double high) {
@@ -202,7 +202,7 @@ Tensor full(const Shape& shape, double value, ElementType type, const Device& de
   const uint16_t number = chain.add_constant(value, register_type(plain));
   if (register_type(plain) != plain) chain.add_cast(number, plain);
   chain.output = plain;
-  return use_op(std::make_shared<ChainOp>(std::move(chain), shape), {}, device);
+  return use_op(std::make_shared<ElementwiseOp>(std::move(chain), shape), {}, device);
 }
 
 Tensor zeros(const Shape& shape, ElementType type, const Device& device) {

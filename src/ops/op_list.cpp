@@ -7,6 +7,7 @@ namespace prism {
 const std::vector<OpFamily>& op_families() {
   static const std::vector<OpFamily> families = {
       {"elementwise", add_elementwise_cases},
+      {"matmul", add_matmul_cases},
       {"place", add_place_cases},
       {"index", add_index_cases},
       {"create", add_create_cases},

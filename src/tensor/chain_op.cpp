@@ -16,38 +16,89 @@ namespace {
 
 constexpr size_t kMaxBuffers = 8, kMaxParams = 24;
 
-ChainGradient chain_gradient = nullptr;
+// Axes of length 1 put before the others.
+Layout padded(const Layout& layout, int rank) {
+  Layout result;
+  result.offset = layout.offset;
+  const int more = rank - layout.shape.rank();
+  for (int axis = 0; axis < rank; ++axis) {
+    result.shape.append(axis < more ? 1 : layout.shape[axis - more]);
+    result.strides[static_cast<size_t>(axis)] = axis < more ? 0 : layout.stride(axis - more);
+  }
+  return result;
+}
 
-// The walk of a kernel over inputs broadcast to the output's shape, and their layouts on it.
+// The walk of a kernel over inputs broadcast to the output's shape, and their layouts on it. There
+// are few kinds of walks, so that few programs are compiled: straight on, or by the strides of all
+// inputs over 2, 4 or 8 axes.
 ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const Shape& output,
                       std::vector<Layout>& walk) {
   walk.clear();
   for (const Layout& each : inputs) walk.push_back(each.broadcast_to(output));
   walk.push_back(Layout::dense(output));
   collapse(walk);
-  const Layout& dense = walk.back();
+  const Layout dense = walk.back();
+  const bool straight = std::ranges::all_of(walk, [&](const Layout& each) {
+    return each.offset == 0 &&
+           std::equal(each.strides.begin(), each.strides.begin() + dense.shape.rank(),
+                      dense.strides.begin());
+  });
   ChainAccess access;
-  access.rank = 1;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool linear =
-        std::equal(walk[i].strides.begin(), walk[i].strides.begin() + dense.shape.rank(),
-                   dense.strides.begin());
-    access.strided.push_back(!linear);
-    access.offset.push_back(walk[i].offset != 0);
-    if (!linear) access.rank = std::max(1, dense.shape.rank());
+  access.strided.assign(inputs.size(), !straight);
+  access.offset.assign(inputs.size(), !straight);
+  if (straight) {
+    // Four at a time; 64-bit types are wide enough by themselves.
+    const auto narrow = [](DType type) { return dtype_bytes(kernel_type(type)) <= 4; };
+    access.by_four = narrow(chain.output) && std::ranges::all_of(chain.inputs, narrow);
+    return access;
   }
-  // Four at a time needs four neighbours in every buffer; 64-bit types are wide enough by
-  // themselves.
-  const auto narrow = [](DType type) { return dtype_bytes(kernel_type(type)) <= 4; };
-  access.by_four = access.rank == 1 && !std::ranges::count(access.strided, true) &&
-                   !std::ranges::count(access.offset, true) && narrow(chain.output) &&
-                   std::ranges::all_of(chain.inputs, narrow);
+  access.rank = dense.shape.rank() <= 2 ? 2 : dense.shape.rank() <= 4 ? 4 : kMaxRank;
+  for (Layout& each : walk) each = padded(each, access.rank);
   return access;
 }
 
 }  // namespace
 
-void set_chain_gradient(ChainGradient gradient) { chain_gradient = gradient; }
+void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceView> inputs,
+                  const DeviceView& output) {
+  std::vector<Layout> layouts, walk;
+  std::vector<DeviceView> buffers;
+  for (const DeviceView& each : inputs) {
+    layouts.push_back(each.layout);
+    buffers.push_back(each);
+    buffers.back().layout.offset = 0;  // offsets are parameters here
+  }
+  buffers.push_back(output);
+  const int64_t count = output.elements();
+  const ChainAccess access = access_of(chain, layouts, output.layout.shape, walk);
+
+  const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
+  std::vector<ParamValue> params = {word(count)};
+  for (int axis = 1; axis < access.rank; ++axis) params.push_back(word(walk.back().shape[axis]));
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    // Steps backwards wrap round in 32 bits, as the kernel's sums do.
+    for (int axis = 0; access.strided[i] && axis < access.rank; ++axis)
+      params.push_back(word(walk[i].stride(axis)));
+    if (access.offset[i]) params.push_back(word(walk[i].offset));
+  }
+  for (const Chain::Step& step : chain.steps) {
+    if (!is_chain_param(step)) continue;
+    if (step.type == DType::f32)
+      params.emplace_back(static_cast<float>(step.number));
+    else
+      params.emplace_back(static_cast<int32_t>(step.number));
+  }
+  call.launch(
+      chain_kernel_key(chain, access), [&] { return chain_kernel(chain, access); },
+      {groups_for(count, access.by_four ? 1024 : 256), 1, 1}, buffers, std::move(params));
+}
+
+Chain copy_chain(DType type) {
+  Chain chain;
+  chain.add_input(type);
+  chain.output = type;
+  return chain;
+}
 
 bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape& output) {
   if (inputs.size() + 1 > kMaxBuffers) return false;
@@ -81,8 +132,8 @@ std::vector<Spec> ChainOp::infer(std::span<const Tensor> inputs) const {
 }
 
 std::vector<Tensor> ChainOp::gradient(const GradientCall& call) const {
-  if (!chain_gradient) return Op::gradient(call);
-  return chain_gradient(chain_, call);
+  if (chain_.steps[chain_.result].kind == Chain::Kind::input) return {call.output_gradients[0]};
+  return Op::gradient(call);
 }
 
 std::optional<std::string> ChainOp::cannot_run(const DeviceInfo& device,
@@ -112,45 +163,25 @@ int ChainOp::overwrites(std::span<const Tensor> inputs) const {
 }
 
 void ChainOp::launch(DeviceCall& call) const {
+  std::vector<DeviceView> inputs;
   std::vector<Layout> layouts;
-  std::vector<DeviceView> buffers;
   for (size_t i = 0; i < call.input_count(); ++i) {
+    inputs.push_back(call.input(i));
     layouts.push_back(call.input(i).layout);
-    buffers.push_back(call.input(i));
-    buffers.back().layout.offset = 0;  // offsets are parameters here
   }
   const DeviceView& output = call.output();
-  buffers.push_back(output);
-  const int64_t count = output.elements();
-  std::vector<Layout> walk;
-  const ChainAccess access = access_of(chain_, layouts, output.layout.shape, walk);
-
-  const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
-  std::vector<ParamValue> params = {word(count)};
-  for (int axis = 1; axis < access.rank; ++axis) params.push_back(word(walk.back().shape[axis]));
-  for (size_t i = 0; i < layouts.size(); ++i) {
-    // Steps backwards wrap round in 32 bits, as the kernel's sums do.
-    for (int axis = 0; access.strided[i] && axis < access.rank; ++axis)
-      params.push_back(word(walk[i].shape.rank() ? walk[i].stride(axis) : 0));
-    if (access.offset[i]) params.push_back(word(walk[i].offset));
+  // Too many strides for one launch: inputs are laid out like the output first, one by one.
+  for (size_t i = 0; !chain_fits(chain_, layouts, output.layout.shape); ++i) {
+    const DeviceView even = call.scratch(output.layout.shape, inputs[i].type);
+    launch_chain(call, copy_chain(inputs[i].type.plain()), std::span(&inputs[i], 1), even);
+    inputs[i] = even;
+    layouts[i] = even.layout;
   }
-  for (const Chain::Step& step : chain_.steps) {
-    if (!is_chain_param(step)) continue;
-    if (step.type == DType::f32)
-      params.emplace_back(static_cast<float>(step.number));
-    else
-      params.emplace_back(static_cast<int32_t>(step.number));
-  }
-  call.launch(
-      chain_kernel_key(chain_, access), [&] { return chain_kernel(chain_, access); },
-      {groups_for(count, access.by_four ? 1024 : 256), 1, 1}, buffers, std::move(params));
+  launch_chain(call, chain_, inputs, output);
 }
 
 Tensor copied(const Tensor& x) {
-  Chain chain;
-  chain.add_input(x.type().plain());
-  chain.output = x.type().plain();
-  return use_op(std::make_shared<ChainOp>(chain), {x});
+  return use_op(std::make_shared<ChainOp>(copy_chain(x.type().plain())), {x});
 }
 
 }  // namespace prism

@@ -16,6 +16,7 @@ class ChainOp : public Op {
 
   std::string_view name() const override;
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
+  // Of copies; ops/elementwise.h makes chains that know the rest.
   std::vector<Tensor> gradient(const GradientCall& call) const override;
   void run_cpu(const CpuCall& call) const override;
   void launch(DeviceCall& call) const override;
@@ -30,12 +31,15 @@ class ChainOp : public Op {
   Shape shape_;
 };
 
-// How the gradient of a chain of one step is made; set by the layer that has all ops (ops/).
-using ChainGradient = std::vector<Tensor> (*)(const Chain&, const GradientCall&);
-void set_chain_gradient(ChainGradient gradient);
+// The chain that gives each element back.
+Chain copy_chain(DType type);
 
 // The elements of x, lying row by row.
 Tensor copied(const Tensor& x);
+
+// A launch of a chain over these views, for ops that need one on their way.
+void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceView> inputs,
+                  const DeviceView& output);
 
 // A kernel has at most eight buffers and 24 parameters: whether a chain of these inputs fits.
 bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape& output);

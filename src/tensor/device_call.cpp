@@ -21,6 +21,14 @@ KernelCache& kernel_cache() {
   return cache;
 }
 
+void bind(PlannedLaunch& launch, const DeviceView& view) {
+  launch.slots.push_back(view.slot);
+  const uint64_t offset = view.type.is_block()
+                              ? 0
+                              : static_cast<uint64_t>(view.layout.offset) * view.type.block_bytes();
+  launch.offsets.push_back(offset % 256 == 0 ? offset : 0);
+}
+
 }  // namespace
 
 const ir::Kernel& cached_kernel(const std::string& key, const std::function<ir::Kernel()>& make) {
@@ -55,14 +63,16 @@ void DeviceCall::launch(const std::string& key, const std::function<ir::Kernel()
   PlannedLaunch launch;
   launch.program = device_.compile(cached_kernel(key, make));
   launch.groups = groups;
-  for (const DeviceView& each : buffers) {
-    launch.slots.push_back(each.slot);
-    const uint64_t offset =
-        each.type.is_block() ? 0
-                             : static_cast<uint64_t>(each.layout.offset) * each.type.block_bytes();
-    launch.offsets.push_back(offset % kRangeAlignment == 0 ? offset : 0);
-  }
+  for (const DeviceView& each : buffers) bind(launch, each);
   launch.params = std::move(params);
+  launches_.push_back(std::move(launch));
+}
+
+void DeviceCall::product(const NativeProduct& product, const DeviceView& a, const DeviceView& b,
+                         const DeviceView& c) {
+  PlannedLaunch launch;
+  launch.product = product;
+  for (const DeviceView& each : {a, b, c}) bind(launch, each);
   launches_.push_back(std::move(launch));
 }
 

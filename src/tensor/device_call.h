@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct PlannedLaunch {
   std::vector<uint32_t> slots;    // in the order of the kernel's buffers
   std::vector<uint64_t> offsets;  // bytes into each slot, multiples of kRangeAlignment
   std::vector<ParamValue> params;
+  std::optional<NativeProduct> product;  // by the device's vendor, instead of a program
 };
 
 class DeviceCall {
@@ -50,6 +52,10 @@ class DeviceCall {
   void launch(const std::string& key, const std::function<ir::Kernel()>& make,
               std::array<uint32_t, 3> groups, std::span<const DeviceView> buffers,
               std::vector<ParamValue> params = {});
+
+  // A dense product by the device's vendor, where device().supports() it.
+  void product(const NativeProduct& product, const DeviceView& a, const DeviceView& b,
+               const DeviceView& c);
 
   std::vector<PlannedLaunch>& launches() { return launches_; }
 

@@ -12,8 +12,23 @@
 #include "tensor/cpu_pool.h"
 #include "tensor/planner.h"
 #include "tensor/relayout.h"
+#include "tensor/trace.h"
 
 namespace prism {
+
+namespace {
+
+std::string shapes_of(const PlanStep& step) {
+  std::string text;
+  for (const DeviceView& view : step.inputs)
+    text +=
+        fmt::format("{}{}{}", text.empty() ? "" : ", ", view.type.name(), view.layout.shape.text());
+  for (const DeviceView& view : step.outputs)
+    text += fmt::format(" -> {}{}", view.type.name(), view.layout.shape.text());
+  return text;
+}
+
+}  // namespace
 
 // Consecutive launches on one device, recorded once.
 struct Plan::Segment {
@@ -44,9 +59,17 @@ const std::shared_ptr<Storage>& Plan::output(size_t i) const {
   return slots_[output_slots_[i]].storage;
 }
 
-void Plan::replace_output(size_t i, std::shared_ptr<Storage> storage) {
-  slots_[output_slots_[i]].storage = std::move(storage);
-  segments_.clear();
+void Plan::release_output(size_t i) {
+  std::shared_ptr<Storage>& mine = slots_[output_slots_[i]].storage;
+  if (mine.use_count() == 1) return;
+  auto fresh = allocate_storage(mine->device, mine->bytes);
+  if (!mine->is_host()) {
+    // Recorded launches know the buffer, so that one stays the plan's, and the holder gets a copy.
+    mine->device.queue().copy(fresh->buffer, mine->buffer, mine->bytes);
+    std::swap(fresh->buffer, mine->buffer);
+    std::swap(fresh->pool_bytes, mine->pool_bytes);
+  }
+  mine = std::move(fresh);
 }
 
 void Plan::back_to(const Mark& mark) {
@@ -125,8 +148,12 @@ void Plan::run_step(const PlanStep& step) {
         std::vector<BufferRange> buffers;
         for (size_t i = 0; i < launch.slots.size(); ++i)
           buffers.push_back(device_range(launch.slots[i], launch.offsets[i]));
-        step.device.queue().launch(launch.program, launch.groups,
-                                   std::span<const BufferRange>(buffers), launch.params);
+        Queue& queue = step.device.queue();
+        if (launch.product)
+          queue.product(*launch.product, buffers[0], buffers[1], buffers[2]);
+        else
+          queue.launch(launch.program, launch.groups, std::span<const BufferRange>(buffers),
+                       launch.params);
       }
       break;
     case PlanStep::Kind::copy: {
@@ -155,6 +182,14 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
     }
   }
   ++runs_;
+  if (tracing()) {
+    for (const PlanStep& step : steps_) {
+      const double start = trace_now();
+      const double ms = timed(step);
+      trace_step(step.device.id(), step.name, start, ms * 1e3, step.bytes(), shapes_of(step));
+    }
+    return;
+  }
   if (runs_ == 1) {  // once is not worth a recording
     for (const PlanStep& step : steps_) run_step(step);
     return;
@@ -183,23 +218,23 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
   }
 }
 
-void Plan::measure() {
-  for (PlanStep& step : steps_) {
-    if (step.kind == PlanStep::Kind::launches) {
-      Queue& queue = step.device.queue();
-      run_step(step);  // warm
-      const Event start = queue.record_event();
-      run_step(step);
-      const Event end = queue.record_event();
-      step.measured_ms = end.ms_since(start);
-    } else {
-      const auto start = std::chrono::steady_clock::now();
-      run_step(step);
-      step.measured_ms =
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-              .count();
-    }
+// Runs one step and waits for it; device time where there is one.
+double Plan::timed(const PlanStep& step) {
+  if (step.kind == PlanStep::Kind::launches) {
+    Queue& queue = step.device.queue();
+    const Event start = queue.record_event();
+    run_step(step);
+    return queue.record_event().ms_since(start);
   }
+  const auto start = std::chrono::steady_clock::now();
+  run_step(step);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+void Plan::measure() {
+  run();  // warm
+  for (PlanStep& step : steps_) step.measured_ms = timed(step);
 }
 
 std::vector<std::vector<uint32_t>> Plan::dependencies() const {
@@ -262,14 +297,8 @@ void Plan::run_in_order(std::span<const uint32_t> order, bool poison_dead_ranges
 std::string Plan::explain() const {
   std::string text;
   for (const PlanStep& step : steps_) {
-    std::string shapes;
-    for (const DeviceView& view : step.inputs)
-      shapes += fmt::format("{}{}{}", shapes.empty() ? "" : ", ", view.type.name(),
-                            view.layout.shape.text());
-    for (const DeviceView& view : step.outputs)
-      shapes += fmt::format(" -> {}{}", view.type.name(), view.layout.shape.text());
     const std::string attributes = step.op ? step.op->attributes() : "";
-    text += fmt::format("{:<10} {:<18} {}{} {} bytes", step.device.id(), step.name, shapes,
+    text += fmt::format("{:<10} {:<18} {}{} {} bytes", step.device.id(), step.name, shapes_of(step),
                         attributes.empty() ? "" : " (" + attributes + ")", step.bytes());
     if (step.measured_ms >= 0) {
       text +=

@@ -58,8 +58,8 @@ class Plan {
   // for devices. Outputs are in output().
   void run(std::span<const std::shared_ptr<Storage>> inputs = {});
   const std::shared_ptr<Storage>& output(size_t i) const;
-  // Puts another storage in the place of an output's; recorded work is recorded again.
-  void replace_output(size_t i, std::shared_ptr<Storage> storage);
+  // Values that somebody still holds from the last run stay theirs: the next run writes elsewhere.
+  void release_output(size_t i);
 
   const std::vector<PlanStep>& steps() const { return steps_; }
   const std::vector<PlanSlot>& slots() const { return slots_; }
@@ -89,6 +89,7 @@ class Plan {
   void back_to(const Mark& mark);
 
   void run_step(const PlanStep& step);
+  double timed(const PlanStep& step);
   std::byte* host_address(uint32_t slot);
   BufferRange device_range(uint32_t slot, uint64_t offset) const;
   void place();

@@ -142,11 +142,8 @@ DeviceView Planner::copy_of(const DeviceView& view) {
                             "rows, or dequantise first",
                             view.layout.shape.text(), view.type.name()));
   }
-  Chain chain;
-  chain.add_input(view.type.plain());
-  chain.output = view.type.plain();
   PlanStep step;
-  step.op = std::make_shared<ChainOp>(chain);
+  step.op = std::make_shared<ChainOp>(copy_chain(view.type.plain()));
   step.device = device;
   step.name = "copy";
   step.inputs = {view};

@@ -1,0 +1,202 @@
+// Walking a graph backwards, from a result to the tensors it was made of.
+#include "grad/grad.h"
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "ops/elementwise.h"
+#include "ops/place.h"
+
+namespace prism {
+
+namespace {
+
+using NodeSet = std::unordered_set<const Node*>;
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+// Nodes before output that lead to one of the ends, each after those it is made of. Ends are among
+// them, what is before an end is not.
+std::vector<std::shared_ptr<Node>> nodes_between(const Tensor& output, const NodeSet& ends) {
+  std::vector<std::shared_ptr<Node>> order;
+  std::unordered_map<const Node*, bool> leads = {{output.node().get(), false}};
+  std::vector<std::pair<std::shared_ptr<Node>, size_t>> open = {{output.node(), 0}};
+  while (!open.empty()) {
+    auto& [node, next] = open.back();
+    const bool is_end = ends.contains(node.get());
+    if (!is_end && next < node->inputs.size()) {
+      const std::shared_ptr<Node>& input = node->inputs[next++].node();
+      if (leads.try_emplace(input.get(), false).second) open.emplace_back(input, 0);
+      continue;
+    }
+    bool reaches = is_end;
+    if (!is_end)
+      for (const Tensor& input : node->inputs) reaches = reaches || leads[input.node().get()];
+    leads[node.get()] = reaches;
+    if (reaches) order.push_back(node);
+    open.pop_back();
+  }
+  return order;
+}
+
+// Gradients gathered on the way from an output back to the ends.
+class BackwardWalk {
+ public:
+  BackwardWalk(const Tensor& output, const Tensor& seed, const NodeSet& ends) {
+    give(output, seed ? seed : full(output.shape(), 1.0, output.type(), output.device()));
+    const auto order = nodes_between(output, ends);
+    for (const auto& node : order) leads_.insert(node.get());
+    for (size_t n = order.size(); n-- > 0;)
+      if (!ends.contains(order[n].get())) pass_back(order[n]);
+  }
+
+  // What has come back to an output of a node; empty when nothing did.
+  Tensor of(const std::shared_ptr<Node>& node, uint32_t output) const {
+    const auto found = gathered_.find({node.get(), output});
+    return found == gathered_.end() ? Tensor() : found->second;
+  }
+
+ private:
+  // gradient has the shape of the view; what the node made may lie otherwise.
+  void give(const Tensor& view, const Tensor& gradient) {
+    const Shape& whole = view.node()->outputs[view.output()].shape;
+    const bool same = view.layout() == Layout::dense(whole);
+    const Tensor placed = same ? gradient : place(gradient, whole, view.layout());
+    Tensor& sum = gathered_[{view.node().get(), view.output()}];
+    sum = sum ? sum + placed : placed;
+  }
+
+  void pass_back(const std::shared_ptr<Node>& node) {
+    std::vector<Tensor> outputs, output_gradients;
+    bool any = false;
+    for (uint32_t i = 0; i < node->outputs.size(); ++i) {
+      outputs.emplace_back(node, i);
+      output_gradients.push_back(of(node, i));
+      any = any || output_gradients.back();
+    }
+    if (!any) return;
+    const size_t count = node->inputs.size();
+    const auto wanted = std::make_unique<bool[]>(count);
+    for (size_t i = 0; i < count; ++i) wanted[i] = leads_.contains(node->inputs[i].node().get());
+    const std::vector<Tensor> results = node->op->gradient(
+        {node->inputs, outputs, output_gradients, std::span(wanted.get(), count)});
+    for (size_t i = 0; i < results.size(); ++i)
+      if (results[i] && wanted[i]) give(node->inputs[i], results[i]);
+  }
+
+  NodeSet leads_;
+  std::map<std::pair<const Node*, uint32_t>, Tensor> gathered_;
+};
+
+void check_loss(const char* doing, const Tensor& loss, const Tensor& seed) {
+  if (!loss) fail(fmt::format("{}: an empty Tensor", doing));
+  if (!seed && loss.elements() != 1) {
+    fail(
+        fmt::format("{}: a result of shape {}; only one number has a gradient (sum() or mean() it)",
+                    doing, loss.shape().text()));
+  }
+  if (seed && !(seed.shape() == loss.shape())) {
+    fail(fmt::format("{}: a seed of shape {} for a result of {}", doing, seed.shape().text(),
+                     loss.shape().text()));
+  }
+}
+
+// The same values as a leaf that asks for gradients. A tensor that is being differentiated already
+// stays itself, so that the outer derivative finds its way through.
+Tensor as_variable(const Tensor& x) {
+  if (x.type().is_block() || !is_float(x.type().plain()))
+    fail(fmt::format("grad: an input of type {}; only floats have gradients", x.type().name()));
+  const Tensor whole = x.contiguous();
+  if (whole.requires_grad()) return whole;
+  whole.eval();
+  auto node = std::make_shared<Node>();
+  node->outputs = {{whole.shape(), whole.type()}};
+  node->device = whole.device();
+  node->storage = {whole.node()->storage[whole.output()]};
+  node->requires_grad = true;
+  return Tensor(std::move(node), 0);
+}
+
+}  // namespace
+
+std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs,
+                              const Tensor& seed) {
+  check_loss("gradients", output, seed);
+  NodeSet ends;
+  for (const Tensor& input : inputs) ends.insert(input.node().get());
+  const BackwardWalk walk(output, seed, ends);
+  std::vector<Tensor> results;
+  for (const Tensor& input : inputs) {
+    Tensor whole = walk.of(input.node(), input.output());
+    // What came back is of the node's shape; the input may be a view of it.
+    if (whole) whole = Tensor(whole.node(), whole.output(), whole.layout());
+    results.push_back(whole ? whole.reshape(input.shape())
+                            : zeros(input.shape(), input.type(), input.device()));
+  }
+  return results;
+}
+
+std::function<ValueAndGrad(std::span<const Tensor>)> value_and_grad(TensorFunction f) {
+  return [f = std::move(f)](std::span<const Tensor> inputs) {
+    std::vector<Tensor> variables;
+    for (const Tensor& each : inputs) variables.push_back(as_variable(each));
+    ValueAndGrad result;
+    result.value = f(variables);
+    result.gradients = gradients(result.value, variables);
+    return result;
+  };
+}
+
+std::function<std::vector<Tensor>(std::span<const Tensor>)> grad(TensorFunction f) {
+  return [both = value_and_grad(std::move(f))](std::span<const Tensor> inputs) {
+    return both(inputs).gradients;
+  };
+}
+
+void backward(const Tensor& loss) {
+  check_loss("backward", loss, {});
+  // Every leaf before the loss that asked.
+  NodeSet seen, ends;
+  std::vector<std::shared_ptr<Node>> open = {loss.node()}, leaves;
+  while (!open.empty()) {
+    const std::shared_ptr<Node> node = open.back();
+    open.pop_back();
+    if (!node->requires_grad || !seen.insert(node.get()).second) continue;
+    if (node->inputs.empty()) {
+      leaves.push_back(node);
+      ends.insert(node.get());
+    }
+    for (const Tensor& input : node->inputs) open.push_back(input.node());
+  }
+  if (leaves.empty())
+    fail("backward: nothing the loss depends on asked for gradients (set_requires_grad())");
+  std::vector<Tensor> fresh;
+  {
+    const BackwardWalk walk(loss, {}, ends);
+    const NoGrad off;
+    for (const auto& leaf : leaves) {
+      const Tensor gradient = walk.of(leaf, 0);
+      if (!gradient) continue;
+      leaf->grad = leaf->grad ? leaf->grad + gradient : gradient;
+      fresh.push_back(leaf->grad);
+    }
+  }
+  eval(fresh);
+  for (const auto& leaf : leaves)
+    if (leaf->grad) leaf->grad = leaf->grad.detach();
+}
+
+Tensor gathered_gradient(const Tensor& leaf) { return leaf ? leaf.node()->grad : Tensor(); }
+
+void clear_gradient(const Tensor& leaf) {
+  if (leaf) leaf.node()->grad = Tensor();
+}
+
+}  // namespace prism

@@ -1,0 +1,24 @@
+// Matrix products: dense and with block-quantised weights, batched, either side transposed.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace prism {
+
+// a [..., m, k] times b [..., k, n]; the axes before are a batch and broadcast. One axis is a
+// vector, as NumPy has it. Transposed views are read as they lie. Types: f32, f16, bf16 (sums in
+// f32), f64; different ones meet at the one that holds both. b may be a transposed view of a
+// block-quantised matrix: then it is linear(a, b.transpose()).
+Tensor matmul(const Tensor& a, const Tensor& b);
+
+// x [..., k] times the rows of weight [n, k], which may be block-quantised: [..., n]. With
+// quantised weights x is rounded to 8 bits for products of few rows, and to f16 (GPUs) or 8 bits
+// (the CPU) for many.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+// Rows routed to experts: row i of the result is x[i / share] times the rows of weights[ids[i]];
+// weights [experts, n, k], ids (i32) [slots], x [slots / share, k]. An id out of range is an error
+// on the CPU and gives unspecified values elsewhere.
+Tensor expert_linear(const Tensor& x, const Tensor& weights, const Tensor& ids);
+
+}  // namespace prism

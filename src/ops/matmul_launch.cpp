@@ -1,0 +1,193 @@
+// Matrix products on devices with kernels: which of them a shape gets.
+#include <fmt/format.h>
+
+#include "base/planes.h"
+#include "ops/block_kernels.h"
+#include "ops/matmul_op.h"
+#include "ops/product_kernels.h"
+#include "tensor/chain_op.h"
+#include "tensor/device_call.h"
+
+namespace prism {
+
+namespace {
+
+// Up to here each weight is used so seldom that reading it is the work.
+constexpr int64_t kFewRows = 8;
+
+uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
+
+std::vector<ParamValue> param_values(const std::vector<uint32_t>& words) {
+  return {words.begin(), words.end()};
+}
+
+struct Sides {
+  DeviceView a, b, c;
+  MatrixLayout in_a, in_b;
+  int64_t m, n, k, batch;
+};
+
+ops::ProductShape shape_of(const Sides& s) {
+  ops::ProductShape shape;
+  shape.m = word(s.m);
+  shape.n = word(s.n);
+  shape.k = word(s.k);
+  shape.a_stride = word(s.in_a.step);
+  shape.b_stride = word(s.in_b.step);
+  shape.c_stride = word(s.n);
+  shape.batch = word(s.batch);
+  shape.a_batch = word(s.in_a.batch_step);
+  shape.b_batch = word(s.in_b.batch_step);
+  shape.c_batch = word(s.m * s.n);
+  return shape;
+}
+
+void launch_few_rows(DeviceCall& call, const Sides& s) {
+  ops::VectorProduct wanted;
+  wanted.weight = s.b.type;
+  wanted.x = s.a.type.plain();
+  wanted.y = s.c.type.plain();
+  wanted.x_rows = word(s.m);
+  if (!s.b.type.is_block()) {
+    const int64_t lanes = 16 / static_cast<int64_t>(s.b.type.block_bytes());
+    wanted.aligned =
+        s.k % std::max<int64_t>(lanes, 8) == 0 && s.in_b.step == s.k && s.in_a.step % 8 == 0;
+  }
+  const auto product = ops::vector_product_for(wanted, word(s.n), word(s.k),
+                                               call.info().capabilities, call.info().compute_units);
+  const auto launch = ops::vector_product_launch(product, word(s.n), word(s.k), word(s.m),
+                                                 word(s.in_a.step), word(s.n));
+  const std::string key =
+      fmt::format("vector_product {} {} {} {} {} {} {} {} {} {} {}", product.weight.name(),
+                  dtype_name(product.x), dtype_name(product.y), product.x_rows, product.aligned,
+                  product.subgroups, product.split, product.rows_each, product.units_ahead,
+                  product.k_tile, product.shuffles);
+  call.launch(
+      key, [&] { return ops::vector_product(product); }, launch.groups, {s.b, s.a, s.c},
+      param_values(launch.params));
+}
+
+void launch_f32(DeviceCall& call, const Sides& s) {
+  ops::F32Product product;
+  product.a_transposed = s.in_a.transposed;
+  product.b_transposed = s.in_b.transposed;
+  const auto launch = ops::f32_product_launch(shape_of(s));
+  call.launch(
+      fmt::format("f32_product {} {}", product.a_transposed, product.b_transposed),
+      [&] { return ops::f32_product(product); }, launch.groups, {s.a, s.b, s.c},
+      param_values(launch.params));
+}
+
+void launch_fragments(DeviceCall& call, const Sides& s) {
+  ops::FragmentProduct wanted;
+  wanted.a = s.a.type.plain();
+  wanted.b = s.b.type;
+  wanted.c = s.c.type.plain();
+  wanted.operand =
+      wanted.a == DType::bf16 && s.b.type == ElementType(DType::bf16) ? DType::bf16 : DType::f16;
+  wanted.a_transposed = s.in_a.transposed;
+  wanted.b_transposed = s.in_b.transposed;
+  const ops::ProductShape shape = shape_of(s);
+  const uint32_t all = shape.m | shape.n | shape.k | shape.a_stride | shape.b_stride |
+                       shape.a_batch | shape.b_batch | shape.c_batch;
+  wanted.aligned = all % 8 == 0;
+  const auto product =
+      ops::fragment_product_for(wanted, shape, call.info().capabilities, call.info().compute_units);
+  const auto launch = ops::fragment_product_launch(product, shape);
+  const std::string key = fmt::format(
+      "fragment_product {} {} {} {} {} {} {} {} {} {} {} {} {} {}", dtype_name(product.a),
+      product.b.name(), dtype_name(product.c), dtype_name(product.operand), product.a_transposed,
+      product.b_transposed, product.aligned, product.tile_m, product.tile_n, product.tile_k,
+      product.warps_m, product.warps_n, product.stages, product.run_ahead);
+  call.launch(
+      key, [&] { return ops::fragment_product(product); }, launch.groups, {s.a, s.b, s.c},
+      param_values(launch.params));
+}
+
+NativeProduct native_of(const Sides& s) {
+  NativeProduct native;
+  native.m = word(s.m);
+  native.n = word(s.n);
+  native.k = word(s.k);
+  native.transpose_a = s.in_a.transposed;
+  native.transpose_b = s.in_b.transposed;
+  native.a_type = s.a.type.plain();
+  native.b_type = s.b.type.is_block() ? DType::f16 : s.b.type.plain();
+  native.c_type = s.c.type.plain();
+  native.a_stride = static_cast<uint64_t>(s.in_a.step);
+  native.b_stride = static_cast<uint64_t>(s.in_b.step);
+  native.c_stride = static_cast<uint64_t>(s.n);
+  native.batch = word(s.batch);
+  native.a_batch = static_cast<uint64_t>(s.in_a.batch_step);
+  native.b_batch = static_cast<uint64_t>(s.in_b.batch_step);
+  native.c_batch = static_cast<uint64_t>(s.m * s.n);
+  return native;
+}
+
+// x as f16 in scratch memory, row by row.
+DeviceView as_f16(DeviceCall& call, const DeviceView& x) {
+  if (x.type == ElementType(DType::f16)) return x;
+  Chain chain;
+  chain.add_cast(chain.add_input(x.type.plain()), DType::f16);
+  chain.output = DType::f16;
+  const DeviceView narrow = call.scratch(x.layout.shape, DType::f16);
+  launch_chain(call, chain, std::span(&x, 1), narrow);
+  return narrow;
+}
+
+// The vendor's product, with quantised weights decoded to f16 before. False where there is none.
+bool launch_native(DeviceCall& call, Sides s) {
+  const bool block = s.b.type.is_block();
+  if (!block && s.a.type != s.b.type) return false;
+  NativeProduct native = native_of(s);
+  if (block) {  // x is rounded to f16 in scratch memory, where it lies row by row
+    native.a_type = DType::f16;
+    native.a_stride = static_cast<uint64_t>(s.k);
+    native.transpose_a = false;
+  }
+  if (!call.device().supports(native)) return false;
+  if (block) {
+    const PlaneLayout planes =
+        plane_layout(s.b.type.block(), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k));
+    const DeviceView decoded = call.scratch({s.n, s.k}, DType::f16);
+    const auto launch = ops::dequantise_planes_launch(planes);
+    call.launch(
+        fmt::format("dequantise_planes {} f16", s.b.type.name()),
+        [&] { return ops::dequantise_planes(s.b.type.block(), DType::f16); }, launch.groups,
+        {s.b, decoded}, param_values(launch.params));
+    s.b = decoded;
+    s.a = as_f16(call, s.a);
+  }
+  call.product(native, s.a, s.b, s.c);
+  return true;
+}
+
+}  // namespace
+
+void MatmulOp::launch(DeviceCall& call) const {
+  Sides s{call.input(0), call.input(1), call.output(), {}, {}, 0, 0, 0, 1};
+  s.m = s.a.layout.shape[-2];
+  s.k = s.a.layout.shape[-1];
+  s.n = s.b.layout.shape[-1];
+  if (s.a.layout.shape.rank() == 3) s.batch = s.a.layout.shape[0];
+  if (s.m == 0 || s.n == 0 || s.batch == 0) return;
+  s.in_a = matrix_layout(s.a.layout).value();
+  s.in_b = s.b.type.is_block() ? MatrixLayout{true, s.k, 1, 0} : matrix_layout(s.b.layout).value();
+  if (s.k == 0) {  // sums of nothing
+    Chain zero;
+    zero.add_constant(0, DType::f32);
+    zero.output = s.c.type.plain();
+    return launch_chain(call, zero, {}, s.c);
+  }
+  const bool plain_x = s.a.type == ElementType(DType::f32) || s.a.type == ElementType(DType::f16);
+  const bool plain_y = s.c.type == ElementType(DType::f32) || s.c.type == ElementType(DType::f16);
+  if (s.m <= kFewRows && s.batch == 1 && s.in_b.transposed && !s.in_a.transposed && plain_x &&
+      plain_y && (s.b.type.is_block() || s.in_b.step == s.k))
+    return launch_few_rows(call, s);
+  if (launch_native(call, s)) return;
+  if (s.a.type == ElementType(DType::f32) && s.b.type == ElementType(DType::f32))
+    return launch_f32(call, s);
+  launch_fragments(call, s);
+}
+
+}  // namespace prism

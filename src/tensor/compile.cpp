@@ -1,0 +1,110 @@
+// Functions traced to plans: stand-ins for inputs, constants worked out once, outputs as values.
+#include "tensor/compile.h"
+
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "tensor/chain_op.h"
+
+namespace prism {
+
+namespace {
+
+Tensor stand_in(const Tensor& like) {
+  Tensor result = empty(like.shape(), like.type(), like.device());
+  result.node()->is_input = true;
+  result.node()->requires_grad = like.requires_grad();
+  return result;
+}
+
+// Work that no input takes part in is done now and not at each run. Large constants made of few
+// numbers are cheaper to make again than to keep.
+void fold_constants(std::span<const Tensor> outputs) {
+  std::unordered_map<const Node*, bool> varies;
+  std::vector<Tensor> constants;
+  std::vector<std::pair<std::shared_ptr<Node>, size_t>> open;
+  for (const Tensor& output : outputs) {
+    if (varies.try_emplace(output.node().get(), false).second) open.emplace_back(output.node(), 0);
+    while (!open.empty()) {
+      auto& [node, next] = open.back();
+      if (!node->is_evaluated() && next < node->inputs.size()) {
+        const std::shared_ptr<Node>& input = node->inputs[next++].node();
+        if (varies.try_emplace(input.get(), false).second) open.emplace_back(input, 0);
+        continue;
+      }
+      bool changes = node->is_input;
+      if (!node->is_evaluated())
+        for (const Tensor& input : node->inputs) changes = changes || varies[input.node().get()];
+      varies[node.get()] = changes;
+      if (changes && !node->is_evaluated()) {
+        for (const Tensor& input : node->inputs)
+          if (!varies[input.node().get()] && !input.node()->inputs.empty())
+            constants.emplace_back(input.node(), input.output());
+      }
+      open.pop_back();
+    }
+  }
+  eval(constants);
+}
+
+}  // namespace
+
+CompiledFunction compile(TensorsFunction f) { return CompiledFunction(std::move(f)); }
+
+CompiledFunction::Entry& CompiledFunction::entry(std::span<const Tensor> inputs) {
+  std::string key;
+  for (const Tensor& each : inputs) {
+    if (!each)
+      throw Error(ErrorCode::kInvalidArgument, "compiled function: an empty Tensor as an input");
+    key += fmt::format("{}{}@{};", each.type().name(), each.shape().text(), each.device().id());
+  }
+  Entry& entry = entries_[key];
+  if (entry.plan) return entry;
+  try {
+    for (const Tensor& each : inputs) entry.inputs.push_back(stand_in(each));
+    entry.outputs = f_(entry.inputs);
+    for (Tensor& each : entry.outputs)  // an input given back is a value of its own
+      if (each && each.is_evaluated()) each = copied(each);
+    fold_constants(entry.outputs);
+    entry.plan = std::make_unique<Plan>(entry.outputs, entry.inputs);
+  } catch (...) {
+    entries_.erase(key);
+    throw;
+  }
+  return entry;
+}
+
+Plan& CompiledFunction::plan(std::span<const Tensor> inputs) { return *entry(inputs).plan; }
+
+std::vector<Tensor> CompiledFunction::operator()(std::span<const Tensor> inputs) {
+  Entry& known = entry(inputs);
+  std::vector<Tensor> ready;
+  for (const Tensor& each : inputs) ready.push_back(each.contiguous());
+  eval(ready);
+  std::vector<std::shared_ptr<Storage>> storages;
+  for (const Tensor& each : ready) {
+    if (each.layout().offset != 0) {
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("compiled function: an input of type {} that is a slice; give whole "
+                              "tensors",
+                              each.type().name()));
+    }
+    storages.push_back(each.node()->storage[each.output()]);
+  }
+  for (size_t i = 0; i < known.outputs.size(); ++i) known.plan->release_output(i);
+  known.plan->run(storages);
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < known.outputs.size(); ++i) {
+    const Tensor& traced = known.outputs[i];
+    auto node = std::make_shared<Node>();
+    node->outputs = {traced.node()->outputs[traced.output()]};
+    node->device = traced.device();
+    node->storage = {known.plan->output(i)};
+    results.emplace_back(std::move(node), 0, traced.layout());
+  }
+  return results;
+}
+
+}  // namespace prism
