@@ -415,25 +415,37 @@ FragmentProduct fragment_product_for(FragmentProduct p, const ProductShape& s,
     p.stages = stages;
     p.run_ahead = ahead;
   };
-  const auto groups = [&](uint32_t m, uint32_t n) {
-    return uint64_t((s.m + m - 1) / m) * ((s.n + n - 1) / n) * s.batch;
+  // Groups that run at once finish together: how full the rounds of all compute units are.
+  const auto fullness = [&](uint32_t m, uint32_t n) {
+    const uint64_t groups = uint64_t((s.m + m - 1) / m) * ((s.n + n - 1) / n) * s.batch;
+    const uint64_t units = std::max(1u, compute_units);
+    return static_cast<double>(groups) /
+           static_cast<double>(std::max<uint64_t>(1, (groups + units - 1) / units) * units);
   };
   const bool fragments = std::ranges::any_of(device.fragments, [&](const ir::FragmentShape& f) {
     return f.operand == p.operand && f.m == 16 && f.n == 16 && f.k == 16;
   });
   const bool loads = p.b.is_block() || !p.aligned || p.a != p.operand || p.b.plain() != p.operand;
   if (!fragments) {
-    cut(32, 32, 32, 2, 2, 2, false);  // what is emulated needs shared memory of its own
+    // What is emulated needs shared memory of its own, and narrow elements may take a word each.
+    if (device.shared_bytes >= (30u << 10))
+      cut(32, 32, 32, 1, 2, 2, false);
+    else
+      cut(16, 16, 32, 1, 1, 2, false);
   } else if (device.shared_bytes < (160u << 10) || device.max_group_size < 256) {
     cut(64, 64, 32, 2, 2, 2, false);
   } else if (s.m <= 32) {
-    cut(32, 128, 64, 1, 4, 3, false);
-  } else if (!loads && groups(128, 256) >= compute_units) {
-    cut(128, 256, 64, 2, 4, 3, true);  // the fastest on an H200
-  } else if (groups(128, 128) >= compute_units / 2) {
-    cut(128, 128, 64, 2, 4, loads ? 2 : 3, true);
+    cut(32, 64, 128, 2, 4, 2, false);  // as many groups as can be: the weights are read once
   } else {
-    cut(64, 64, 64, 2, 2, 3, true);
+    // By what full rounds reach on an H200, in TFLOP/s.
+    const double large = loads ? 0 : 424 * fullness(128, 256), middle = 331 * fullness(128, 128),
+                 small = 200 * fullness(64, 64);
+    if (large >= middle && large >= small)
+      cut(128, 256, 64, 2, 4, 3, true);
+    else if (middle >= small)
+      cut(128, 128, 64, 2, 4, loads ? 2 : 3, true);
+    else
+      cut(64, 64, 64, 2, 2, 3, true);
   }
   return p;
 }

@@ -35,7 +35,7 @@ ir::Kernel round_rows(DType x_type) {
                pack_8(vec(rounded[0], rounded[1], rounded[2], rounded[3])));
     const auto scaled = [&](Value total) { return bitcast(u32, scale * cast(f32, total)); };
     y.store_if(wanted && quad % (kScaled / 4) == 0u, start + k / 4u + block * 4u,
-               vec(bitcast(u32, scale), scaled(sum), scaled(other), scaled(sum + other)));
+               vec(bitcast(u32, scale), scaled(sum + other), scaled(sum), scaled(other)));
   });
 }
 
@@ -61,10 +61,10 @@ RoundedUnit load_rounded(const In& x, Value start, Value k, Value unit, uint32_t
   }
   const Value meta = start + k / 4u + block * 4u;
   if (parts == 0) return {words, bitcast(f32, x[meta]), {}};
-  const Value four = x.load(meta, 4);
+  const Value four = x.load(meta, parts == 1 ? 2 : 4);
   std::vector<Value> sums;
   for (uint32_t part = 0; part < parts; ++part)
-    sums.push_back(bitcast(f32, four[parts == 1 ? 3 : 1 + part]));
+    sums.push_back(bitcast(f32, four[parts == 1 ? 1 : 2 + part]));
   return {words, bitcast(f32, four[0]), sums};
 }
 

@@ -328,14 +328,19 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
   // What matters is bytes under way: on an H200 64 KiB for each compute unit, in registers. One row
   // of x: four units ahead of one row (of both matrices with a gate: two). With several rows of x,
   // weight rows share each read of it.
-  if (p.x_rows == 1) {
+  if (p.weight.is_block() && !p.rounded) {
+    // Every group rounds all of x first: few and large groups.
+    p.subgroups = std::min(p.x_rows > 2 ? 8u : 16u, std::max(1u, device.max_group_size / kWarp));
+    p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;
+    p.units_ahead = p.x_rows > 2 ? 1 : 2;  // more would not fit the registers
+  } else if (p.x_rows == 1) {
     p.rows_each = 1;
     p.units_ahead = streams == 1 ? 4 : 2;
   } else {
     p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;
     p.units_ahead = p.x_rows > 2 ? 1 : 2;
   }
-  const uint64_t wanted = uint64_t(std::max(1u, compute_units)) * 16;
+  const uint64_t wanted = uint64_t(std::max(1u, compute_units)) * 12;
   while (p.rows_each > 1 && n / p.rows_each < wanted) p.rows_each /= 2;
   // Few rows: several subgroups share each, as long as every lane keeps a batch of its own.
   p.split = 1;
@@ -343,12 +348,13 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
          per_lane >= p.split * 2 * p.units_ahead)
     p.split *= 2;
   if (!p.weight.is_block() || p.rounded) return p;
-  const uint32_t batch = kWarp * p.split * p.units_ahead * elements;
   const uint32_t sums =
       WeightReader::has_minus(p.weight) ? elements / WeightReader::parts_of_unit(p.weight) : 0;
-  // All of x where a third of the shared memory (less what subgroups may need) holds it.
+  // As much of x as the shared memory holds, less what subgroups may need.
   const uint64_t room = std::min<uint64_t>(device.shared_bytes - 2048, 64u << 10);
-  p.k_tile = batch;
+  const auto batch = [&] { return kWarp * p.split * p.units_ahead * elements; };
+  if (ActivationTile::bytes(p.x_rows, batch(), sums) > room) p.split = p.units_ahead = 1;
+  p.k_tile = batch();
   while (p.k_tile < k && ActivationTile::bytes(p.x_rows, p.k_tile * 2, sums) <= room) p.k_tile *= 2;
   return p;
 }
