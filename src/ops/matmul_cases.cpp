@@ -14,8 +14,9 @@ namespace {
 Values product_reference(std::span<const ReferenceInput> in, bool b_by_rows) {
   const Shape &a = in[0].shape, &b = in[1].shape;
   const int64_t m = a.rank() > 1 ? a[-2] : 1, k = a[-1], n = b_by_rows ? b[-2] : b[-1];
-  const int64_t batch = std::max(in[0].shape.elements() / std::max<int64_t>(m * k, 1),
-                                 in[1].shape.elements() / std::max<int64_t>(n * k, 1));
+  int64_t batch = 1;
+  for (const Shape& each : {a, b})
+    if (each.rank() == 3) batch = each[0];
   Values c;
   const auto from = [](const ReferenceInput& input, int64_t z, int64_t size, int64_t place) {
     const int64_t matrices = size == 0 ? 1 : input.shape.elements() / size;
