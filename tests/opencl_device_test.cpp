@@ -517,6 +517,30 @@ TEST_P(OpenClDevice, ANegatedValueLivesAcrossABarrier) {
     EXPECT_EQ(std::bit_cast<float>(result[i]), std::abs(std::bit_cast<float>(values[i])) * 2) << i;
 }
 
+TEST_P(OpenClDevice, AComplementLivesAcrossABarrier) {
+  const ir::Kernel k = lowered(kernel("complement", 96, [] {
+    auto y = out("y", u32);
+    auto number = param("number", i32);
+    auto counts = shared(i32, 8), tile = shared(i32, 384);
+    const Value i = local_id();
+    const Value complement = ~number;
+    if_(i < 8u, [&] { counts[i] = cast(i32, i); });
+    barrier();
+    counts.atomic(AtomicOp::min, rem_trunc(i, constant(u32, 8)),
+                  mul_high(number, constant(i32, 32)));
+    tile.store(i * 4u, vec(complement, complement, number, complement));
+    barrier();
+    const Value found = tile.load(rem_trunc(global_id(), constant(u32, 96)) * 4u, 4);
+    y[global_id()] = bitcast(u32, found[0] + found[1] * 3 + found[2] * 5 + found[3] * 7);
+  }));
+  auto program = device().compile(k);
+  auto queue = device().make_queue();
+  auto y = upload(*queue, std::vector<uint32_t>(192, 0xcdcdcdcd));
+  const uint32_t number = 1550401018;
+  launch(*queue, *program, k, 2, {whole(*y)}, {number});
+  EXPECT_EQ(download(*queue, *y), std::vector<uint32_t>(192, ~number * 11 + number * 5));
+}
+
 TEST_P(OpenClDevice, CompilesEveryOperation) {
   const ir::Capabilities& capabilities = device().info().capabilities;
   std::vector<ir::Kernel> kernels = test::op_kernels();

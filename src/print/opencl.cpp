@@ -176,11 +176,17 @@ class OpenClPrinter final : public CFamily {
     std::vector<PreludeItem> items = {
         {"", "#pragma OPENCL FP_CONTRACT OFF"},
         {"double double2 double4", extension("cl_khr_fp64")},
-        // One compiler loses a negated value that lives across a barrier; its backend says so.
-        {"prism_negate", R"(#ifdef PRISM_NEGATE_BY_COPYSIGN
+        // One compiler loses a negation or complement that lives across a barrier; its backend says
+        // so. No grid has no groups, which the compiler cannot know.
+        {"prism_negate", R"(#ifdef PRISM_HIDE_NEGATIONS
 #define prism_negate(x) copysign((x), -(x))
 #else
 #define prism_negate(x) (-(x))
+#endif)"},
+        {"prism_complement", R"(#ifdef PRISM_HIDE_NEGATIONS
+#define prism_complement(x) ((x) ^ (get_num_groups(0) == 0 ? 0 : -1))
+#else
+#define prism_complement(x) (~(x))
 #endif)"},
         {"prism_subgroup_size",
          extension("cl_khr_subgroups") + "\n" + extension("cl_intel_subgroups") + R"(
@@ -286,6 +292,8 @@ class OpenClPrinter final : public CFamily {
   std::string operation(const ir::Inst& inst, DType result, DType argument,
                         const std::vector<std::string>& args) override {
     if (inst.op == Op::neg && is_float(argument)) return fmt::format("prism_negate({})", args[0]);
+    if (inst.op == Op::bit_not && argument != DType::b1)
+      return fmt::format("prism_complement({})", args[0]);
     return CFamily::operation(inst, result, argument, args);
   }
   std::string vector_type(Type type) const override { return vector_name(type); }

@@ -205,10 +205,10 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   info.capabilities = capabilities_of(query, language);
 
   facts.build_options = build_options(query, language);
-  // Its vectoriser loses a float negation whose result lives across a barrier (seen in 2026.22):
-  // lanes get the value of another subgroup.
+  // Its pass over values that live across barriers loses a float's negation (lanes get the value of
+  // another subgroup) and an integer's complement (seen in 2026.22).
   if (info.software && platform_name.find("Intel") != std::string::npos)
-    facts.build_options += " -DPRISM_NEGATE_BY_COPYSIGN";
+    facts.build_options += " -DPRISM_HIDE_NEGATIONS";
   if (dots_by_ptx(query)) facts.build_options += " -DPRISM_DOT4_BY_PTX";
   facts.identity = fmt::format("{}|{}|{}|{}", device_text(api, device, CL_DEVICE_NAME), info.driver,
                                device_text(api, device, CL_DEVICE_VERSION),
