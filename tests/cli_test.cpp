@@ -59,6 +59,10 @@ TEST(Program, AWrongCallIsTwo) {
     EXPECT_EQ(result.output, "");
     EXPECT_NE(result.errors, "");
   }
+  EXPECT_TRUE(has(prism_program({"devises"}).errors,
+                  "\"devises\" is no command of prism; did you mean \"devices\"?"));
+  EXPECT_TRUE(has(prism_program({"kernel", "shwo"}).errors, "they are list, show, run"));
+  EXPECT_TRUE(has(prism_program({}).errors, "prism needs a command: devices, check, kernel"));
 }
 
 TEST(Program, DevicesAsJson) {
@@ -99,6 +103,8 @@ TEST(Program, AnAbsentDeviceInTheEnvironmentIsAnErrorEverywhere) {
   for (const auto& words : std::vector<std::vector<std::string>>{
            {"devices"},
            {"check", "--device", "cpu", "--quick", "--kernel", "fill"},
+           {"check", "--quick", "--kernel", "fill"},
+           {"calibrate"},
            {"kernel", "run", "fill"}}) {
     const Result result = prism_program(words, "PRISM_DEVICE=metal:7");
     EXPECT_EQ(result.status, 2) << words[0];

@@ -1,10 +1,14 @@
 #include "cli/app.h"
 
+#include <algorithm>
 #include <iostream>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 
@@ -26,6 +30,34 @@ int status_of(const Error& error) {
   return callers ? kWrongCall : kFailed;
 }
 
+// What is wrong with the command itself, with the valid ones; empty when the mistake is elsewhere.
+std::string wrong_command(CLI::App& app, int count, const char* const* words) {
+  CLI::App* at = &app;
+  std::string so_far = "prism";
+  for (int i = 1; at; ++i) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : at->get_subcommands({})) names.push_back(command->get_name());
+    if (names.empty()) return "";
+    if (i >= count) {
+      return fmt::format("{0} needs a command: {1}; `{0} --help` explains them", so_far,
+                         fmt::join(names, ", "));
+    }
+    const std::string word = words[i];
+    if (word.starts_with("-")) return "";
+    if (std::ranges::find(names, word) == names.end())
+      return fmt::format("\"{}\" is no command of {}{}", word, so_far, valid_names(word, names));
+    at = at->get_subcommand(word);
+    so_far += " " + word;
+  }
+  return "";
+}
+
+int complain(const std::string& text, int status) {
+  end_progress();
+  std::cerr << paint(Colour::red, "error: ", Stream::error) << text << "\n";
+  return status;
+}
+
 }  // namespace
 
 std::string version() { return PRISM_VERSION; }
@@ -45,16 +77,14 @@ int run(int count, const char* const* words) {
   } catch (const CLI::ParseError& error) {
     // Help and version are results; everything else is a wrong call.
     if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);
+    const std::string command = wrong_command(app, count, words);
+    if (!command.empty()) return complain(command, kWrongCall);
     app.exit(error, std::cerr, std::cerr);
     return kWrongCall;
   } catch (const Error& error) {
-    end_progress();
-    std::cerr << paint(Colour::red, "error: ", Stream::error) << error.what() << "\n";
-    return status_of(error);
+    return complain(error.what(), status_of(error));
   } catch (const std::exception& error) {
-    end_progress();
-    std::cerr << paint(Colour::red, "error: ", Stream::error) << error.what() << "\n";
-    return kFailed;
+    return complain(error.what(), kFailed);
   }
   std::cout.flush();
   return status;

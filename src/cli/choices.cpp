@@ -1,5 +1,7 @@
 #include "cli/choices.h"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -21,6 +23,9 @@ const LibraryKernel& kernel_named(const std::string& name) {
 
 std::vector<Device> devices_named(const std::string& spelling) {
   if (spelling != "all") return {Device::named(spelling)};
+  // Every device, whatever PRISM_DEVICE says; but one that names something absent is an error here
+  // as everywhere.
+  if (const char* preset = std::getenv("PRISM_DEVICE"); preset && *preset) choose_device("auto");
   std::vector<Device> devices;
   for (const BackendReport& report : discover_backends()) {
     for (const auto& driver : report.devices)

@@ -93,6 +93,7 @@ std::string why_chosen(const Ranked& chosen, const std::vector<Ranked>& ranked, 
   const auto gpus = std::ranges::count_if(
       ranked, [](const Ranked& r) { return is_hardware_gpu(r.device->info()); });
   if (chosen.device->info().is_cpu && gpus == 0) return "no GPU was found that Prism can use";
+  if (chosen.device->info().software) return "a software device; the CPU itself is left out";
   if (measured) return fmt::format("measured fastest of {} devices on this machine", ranked.size());
   if (chosen.device->info().is_cpu) return "no GPU could be taken (see why each was passed over)";
   return "first in the order of preference; `prism calibrate` lets measurements decide";
@@ -114,6 +115,9 @@ std::string why_rejected(const Ranked& device, const Ranked& chosen, bool measur
 Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64_t bytes) {
   Choice choice;
   std::vector<Ranked> ranked;
+  const auto seconds = [&](const DeviceInfo& info) {
+    return candidates.measured_seconds ? candidates.measured_seconds(info) : std::nullopt;
+  };
   for (const BackendReport& report : candidates.reports) {
     if (!report.available) {
       choice.rejected.push_back({report.name, joined(report.reason, report.next_step)});
@@ -127,10 +131,20 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
       } else if (gpus_only && info.is_cpu) {
         choice.rejected.push_back({info.id, "not a GPU"});
       } else {
-        ranked.push_back({device, candidates.measured_seconds ? candidates.measured_seconds(info)
-                                                              : std::nullopt});
+        ranked.push_back({device, seconds(info)});
       }
     }
+  }
+  // PRISM_BACKENDS leaves nothing else: then they are what was asked for.
+  const bool software_only = ranked.empty() && !gpus_only;
+  if (software_only) {
+    for (const BackendReport& report : candidates.reports)
+      for (const DevicePointer& device : report.devices)
+        if (device->info().software) ranked.push_back({device, seconds(device->info())});
+    std::erase_if(choice.rejected, [&](const Rejection& rejection) {
+      return std::ranges::any_of(
+          ranked, [&](const Ranked& r) { return r.device->info().id == rejection.id; });
+    });
   }
   const bool measured = ranked.size() > 1 && std::ranges::all_of(ranked, [](const Ranked& r) {
                           return r.seconds.has_value();
@@ -166,7 +180,7 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
                          : std::string(gpus_only ? "no GPU can be used" : "no device can be used");
   for (const Rejection& rejection : choice.rejected)
     text += fmt::format("\n  {}: {}", rejection.id, rejection.reason);
-  if (bytes) {
+  if (bytes && !software_only) {
     for (const BackendReport& report : candidates.reports) {
       for (const DevicePointer& device : report.devices) {
         if (device->info().software)

@@ -125,6 +125,23 @@ TEST_F(SelectionTest, UnmeasuredTheOrderDecides) {
   EXPECT_EQ(reason(choice, "cpu:0"), "after vulkan:1 in the order of preference");
 }
 
+TEST_F(SelectionTest, ASoftwareDeviceIsTakenWhereTheCpuIsLeftOut) {
+  for (BackendReport& report : reports) {
+    if (report.name == "vulkan") report.devices.resize(1);
+    if (report.name != "cpu") continue;
+    report.available = false;
+    report.devices.clear();
+    report.reason = "left out by PRISM_BACKENDS=vulkan";
+  }
+  const Choice choice = choose_from(candidates, "auto");
+  EXPECT_EQ(choice.device.id(), "vulkan:0");
+  EXPECT_EQ(choice.device.why(), "a software device; the CPU itself is left out");
+  EXPECT_EQ(reason(choice, "vulkan:0"), "not rejected");
+  EXPECT_NE(error("gpu").find("vulkan:0: a software device"), std::string::npos) << error("gpu");
+  const std::string full = message_of([&] { choose_from(candidates, "auto", 100 * kGigabyte); });
+  EXPECT_EQ(full.find("vulkan:0"), full.rfind("vulkan:0")) << full;
+}
+
 TEST_F(SelectionTest, MeasuredTheFastestIsTaken) {
   std::map<std::string, double> seconds = {{"vulkan:1", 0.5}, {"vulkan:2", 0.2}, {"cpu:0", 0.4}};
   candidates.measured_seconds = [&](const DeviceInfo& info) -> std::optional<double> {
