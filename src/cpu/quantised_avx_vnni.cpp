@@ -13,6 +13,7 @@ namespace prism::cpu {
 namespace {
 
 #include "cpu/quantised_vectors.inc"
+
 #include "cpu/quantised_x86.inc"
 
 constexpr uint64_t kPrefetchBytes = 512;

@@ -8,7 +8,7 @@ const std::vector<const QuantisedKernels*>& all_quantised_kernels() {
     std::vector<const QuantisedKernels*> found;
     for (const QuantisedKernels* kernels :
          {avx512_vnni_quantised_kernels(), avx_vnni_quantised_kernels(), avx2_quantised_kernels(),
-          neon_dot_quantised_kernels(), scalar_quantised_kernels()})
+          neon_i8mm_quantised_kernels(), neon_dot_quantised_kernels(), scalar_quantised_kernels()})
       if (kernels) found.push_back(kernels);
     return found;
   }();

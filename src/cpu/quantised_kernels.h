@@ -62,6 +62,7 @@ constexpr uint32_t quantised_group(BlockType type) {
 const QuantisedKernels* avx512_vnni_quantised_kernels();
 const QuantisedKernels* avx_vnni_quantised_kernels();
 const QuantisedKernels* avx2_quantised_kernels();
+const QuantisedKernels* neon_i8mm_quantised_kernels();
 const QuantisedKernels* neon_dot_quantised_kernels();
 const QuantisedKernels* scalar_quantised_kernels();
 

@@ -11,8 +11,9 @@
 namespace prism::cpu {
 namespace {
 
-#include "cpu/quantised_neon.inc"
 #include "cpu/quantised_vectors.inc"
+
+#include "cpu/quantised_neon.inc"
 
 constexpr uint64_t kPrefetchBytes = 512;
 
