@@ -18,6 +18,11 @@ Tensor gather_rows(const Tensor& table, const Tensor& indices);
 // different. Takes over base's memory when nothing else needs it.
 Tensor scatter_rows(const Tensor& base, const Tensor& indices, const Tensor& rows);
 
+// The same into base itself, without a copy: a cache that is kept between runs of a plan. base has
+// its values, all of it, and is no input of a compiled function; the result is base's memory. What
+// reads base in the same plan may see it before or after: read the result. Has no gradient.
+Tensor write_rows(const Tensor& base, const Tensor& indices, const Tensor& rows);
+
 // base with rows added to those that indices name, all of them where an index repeats.
 Tensor scatter_add_rows(const Tensor& base, const Tensor& indices, const Tensor& rows);
 

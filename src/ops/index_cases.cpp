@@ -73,9 +73,9 @@ void add_gather(std::vector<OpCase>& cases, CaseRandom& random, DType type, DTyp
   }
 }
 
-void add_scatter(std::vector<OpCase>& cases, CaseRandom& random, DType type, DType index_type,
-                 bool adds) {
-  for (const RowsShape& each : row_shapes()) {
+void add_scatter(std::vector<OpCase>& cases, CaseRandom& random,
+                 const std::vector<RowsShape>& shapes, DType type, DType index_type, bool adds) {
+  for (const RowsShape& each : shapes) {
     if (adds && type == DType::b1) continue;
     if (!adds && each.indices.elements() > each.table[0]) continue;
     OpCase test;
@@ -175,14 +175,24 @@ void add_one_hot(std::vector<OpCase>& cases, CaseRandom& random, DType type, DTy
   }
 }
 
+// More rows than are added in order.
+void add_many(std::vector<OpCase>& cases, CaseRandom& random) {
+  std::vector<OpCase> many;
+  add_scatter(many, random, {{{16, 3}, {5000}}}, DType::f32, DType::i32, true);
+  many[0].tolerance = Tolerance::reduction(DType::f32, 50);
+  many[0].gradient = false;
+  cases.push_back(std::move(many[0]));
+}
+
 }  // namespace
 
 void add_index_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+  add_many(cases, random);
   for (const DType type : kAllTypes) {
     const DType index = random.between(0, 1) ? DType::i32 : DType::i64;
     add_gather(cases, random, type, index);
-    add_scatter(cases, random, type, index, false);
-    add_scatter(cases, random, type, index, true);
+    add_scatter(cases, random, row_shapes(), type, index, false);
+    add_scatter(cases, random, row_shapes(), type, index, true);
     add_take(cases, random, type, index);
     add_one_hot(cases, random, type, index);
   }

@@ -155,6 +155,7 @@ class ScatterRowsOp : public ScatterOp {
     const ops::HostIndices indices("scatter_rows", call.inputs[1], y.layout.shape[0]);
     const auto bytes = static_cast<size_t>(row_elements(y.layout.shape)) * y.type.block_bytes();
     const std::byte* from = rows.data + rows.layout.offset * y.type.block_bytes();
+    for (int64_t i = 0; i < indices.count(); ++i) (void)indices[i];  // all are right, or none used
     // In order, so that the last of equal indices is kept.
     for (int64_t i = 0; i < indices.count(); ++i) {
       const int64_t row = indices[i];
@@ -177,6 +178,32 @@ class ScatterRowsOp : public ScatterOp {
                 {groups_for(static_cast<int64_t>(count), 256), 1, 1}, {indices, call.input(2), y},
                 {static_cast<uint32_t>(count), static_cast<uint32_t>(row_bytes / unit),
                  static_cast<uint32_t>(y.layout.shape[0])});
+  }
+};
+
+class WriteRowsOp : public ScatterRowsOp {
+ public:
+  std::string_view name() const override { return "write_rows"; }
+  int changes_input() const override { return 0; }
+  bool has_gradient() const override { return false; }
+  std::vector<Tensor> gradient(const GradientCall& call) const override {
+    return Op::gradient(call);
+  }
+
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
+    const Tensor& base = inputs[0];
+    const bool whole = base.layout().is_dense() && base.layout().offset == 0 &&
+                       base.elements() == base.node()->outputs[base.output()].shape.elements();
+    if (!base.is_evaluated() || base.node()->is_input || !whole) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("write_rows: base {} is {}; it must be a whole tensor that has its "
+                              "values: eval() it before, and let a compiled function capture it",
+                              base.shape().text(),
+                              base.node()->is_input ? "an input of a compiled function"
+                              : base.is_evaluated() ? "a view"
+                                                    : "yet to be computed"));
+    }
+    return ScatterRowsOp::infer(inputs);
   }
 };
 
@@ -272,6 +299,10 @@ class ScatterAddRowsOp : public ScatterOp {
 
 Tensor scatter_rows(const Tensor& base, const Tensor& indices, const Tensor& rows) {
   return use_op(std::make_shared<ScatterRowsOp>(), {base, indices, rows});
+}
+
+Tensor write_rows(const Tensor& base, const Tensor& indices, const Tensor& rows) {
+  return use_op(std::make_shared<WriteRowsOp>(), {base, indices, rows});
 }
 
 Tensor scatter_add_rows(const Tensor& base, const Tensor& indices, const Tensor& rows) {

@@ -61,7 +61,7 @@ const std::shared_ptr<Storage>& Plan::output(size_t i) const {
 
 void Plan::release_output(size_t i) {
   std::shared_ptr<Storage>& mine = slots_[output_slots_[i]].storage;
-  if (mine.use_count() == 1) return;
+  if (mine.use_count() == 1 || slots_[output_slots_[i]].in_place) return;
   auto fresh = allocate_storage(mine->device, mine->bytes);
   if (!mine->is_host()) {
     // Recorded launches know the buffer, so that one stays the plan's, and the holder gets a copy.

@@ -66,7 +66,7 @@ void Planner::count_uses() {
 }
 
 uint32_t Planner::new_slot(const Device& device, uint64_t bytes) {
-  plan_.slots_.push_back({device, bytes, {}, -1, 0, UINT32_MAX, 0});
+  plan_.slots_.push_back({device, bytes, {}, -1, false, 0, UINT32_MAX, 0});
   return static_cast<uint32_t>(plan_.slots_.size() - 1);
 }
 
@@ -197,9 +197,18 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
     if (!moved && !item.op->takes_layout(i, item.inputs[i], device.info())) view = copy_of(view);
     step.inputs.push_back(view);
   }
+  const int changed = item.op->changes_input();
+  const auto slot_for = [&](uint32_t i, const Device& where) {
+    if (changed < 0 || i != 0) return output_slot(node, i, where);
+    const size_t input = static_cast<size_t>(changed);
+    if (where != node.device) return step.inputs[input].slot;  // of a copy, which goes back
+    const uint32_t slot = view_of(item.inputs[input]).slot;
+    plan_.slots_[slot].in_place = true;
+    return slot_of_[{&node, 0}] = slot;
+  };
   for (uint32_t i = 0; i < node.outputs.size(); ++i) {
     const Spec& spec = node.outputs[i];
-    step.outputs.push_back({output_slot(node, i, device), spec.type, Layout::dense(spec.shape)});
+    step.outputs.push_back({slot_for(i, device), spec.type, Layout::dense(spec.shape)});
   }
   if (step.kind == PlanStep::Kind::launches) {
     DeviceCall call(device, step.inputs, step.outputs,
@@ -216,7 +225,7 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
     back.device = node.device;
     back.name = "copy to " + node.device.id();
     back.inputs = {outputs[i]};
-    back.outputs = {{output_slot(node, i, node.device), outputs[i].type, outputs[i].layout}};
+    back.outputs = {{slot_for(i, node.device), outputs[i].type, outputs[i].layout}};
     push(std::move(back));
   }
 }
