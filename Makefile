@@ -71,7 +71,7 @@ support-table: test test-devices
 bench:
 	@scripts/setup.sh build
 	@scripts/configure.sh $(BUILD)
-	@$(COMPILE) all
+	@$(COMPILE) benches
 	@for bench in $(BUILD)/bench_*; do [ -x "$$bench" ] || continue; echo "== $${bench##*/}"; "$$bench" $(BENCH_ARGS) || exit 1; done
 
 format:
