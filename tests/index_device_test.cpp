@@ -1,0 +1,78 @@
+// Indices outside a table: an error on the CPU, on every other device zeros and nothing written.
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "ops/elementwise.h"
+#include "ops/index.h"
+#include "runtime/discovery.h"
+
+namespace prism {
+namespace {
+
+using Doubles = std::vector<double>;
+
+// Calls test(device, indices, is_cpu) with the indices of both types.
+void on_every_device(const std::function<void(const Device&, const Tensor&, bool)>& test) {
+  for (const BackendReport& report : discover_backends()) {
+    for (const auto& driver : report.devices) {
+      const Device device(driver, "a test");
+      const bool is_cpu = device.info().is_cpu;
+      test(device, from_vector<int32_t>({1, 3, -1, INT32_MIN, 2}, {5}, device), is_cpu);
+      // The low words of the third and fourth are inside.
+      test(device, from_vector<int64_t>({1, 3, -1, (int64_t{1} << 32) + 1, 2}, {5}, device),
+           is_cpu);
+    }
+  }
+}
+
+Tensor counted(const Shape& shape, const Device& device) {
+  Doubles values;
+  for (int64_t i = 0; i < shape.elements(); ++i) values.push_back(static_cast<double>(i + 1));
+  return from_doubles(values, shape, DType::f32, device);
+}
+
+TEST(IndexDevice, RowsOutsideAreZeros) {
+  on_every_device([](const Device& device, const Tensor& indices, bool is_cpu) {
+    const Tensor rows = gather_rows(counted({3, 2}, device), indices);
+    if (is_cpu)
+      EXPECT_THROW(rows.eval(), Error);
+    else
+      EXPECT_EQ(rows.to_doubles(), (Doubles{3, 4, 0, 0, 0, 0, 0, 0, 5, 6})) << device.id();
+  });
+}
+
+TEST(IndexDevice, ElementsOutsideAreZeros) {
+  on_every_device([](const Device& device, const Tensor& indices, bool is_cpu) {
+    const Tensor taken = take_along(counted({3}, device), indices, 0);
+    if (is_cpu)
+      EXPECT_THROW(taken.eval(), Error);
+    else
+      EXPECT_EQ(taken.to_doubles(), (Doubles{2, 0, 0, 0, 3})) << device.id();
+  });
+}
+
+TEST(IndexDevice, RowsOutsideAreNotWritten) {
+  on_every_device([](const Device& device, const Tensor& indices, bool is_cpu) {
+    const Tensor base = zeros({3, 2}, DType::f32, device), rows = counted({5, 2}, device);
+    for (const Tensor& written :
+         {scatter_rows(base, indices, rows), scatter_add_rows(base, indices, rows)}) {
+      if (is_cpu)
+        EXPECT_THROW(written.eval(), Error);
+      else
+        EXPECT_EQ(written.to_doubles(), (Doubles{0, 0, 1, 2, 9, 10})) << device.id();
+    }
+  });
+}
+
+TEST(IndexDevice, OneHotOfAClassOutsideIsZeros) {
+  on_every_device([](const Device& device, const Tensor& indices, bool) {
+    EXPECT_EQ(one_hot(indices, 3).to_doubles(),
+              (Doubles{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}))
+        << device.id();
+  });
+}
+
+}  // namespace
+}  // namespace prism
