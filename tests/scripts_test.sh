@@ -54,6 +54,10 @@ fresh && write odd/bad.cpp ''
 expect_complaint check_includes.py 'folder odd has no place'
 fresh && write ir/bad.cpp 'int cudaThing = 0;'
 expect_complaint check_vendor_names.py 'src/ir/bad.cpp:1: "cuda" belongs in a backend or a printer'
+fresh && write ir/good.cpp 'x = raw("cuda", "{r} = f({0});", {a}, type, other);'
+"$source/scripts/check_vendor_names.py" "$place/tree" >/dev/null || complain "a dialect named to raw() was refused"
+fresh && write ir/bad.cpp 'x = raw("cuda", "cudaThing({0});", {a}, type, other);'
+expect_complaint check_vendor_names.py '"cuda" belongs in a backend or a printer'
 fresh && write ir/good.cpp '// CUDA has warps of 32.'
 "$source/scripts/check_vendor_names.py" "$place/tree" >/dev/null || complain "a comment was taken for code"
 fresh && mkdir "$place/tree/docs" && echo '`PRISM_KNOWN`' >"$place/tree/docs/environment.md"
