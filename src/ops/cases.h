@@ -18,5 +18,9 @@ void add_gate_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_quantise_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_conv_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_softmax_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_norm_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_scan_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_sort_cases(std::vector<OpCase>& cases, CaseRandom& random);
 
 }  // namespace prism

@@ -29,6 +29,10 @@ Tensor scatter_add_rows(const Tensor& base, const Tensor& indices, const Tensor&
 // y[c] = x[c with indices[c] along axis]; indices and y have x's shape but for that axis.
 Tensor take_along(const Tensor& x, const Tensor& indices, int axis);
 
+// The other way round: zeros of x's shape but for `length` along axis, with x[c] added at
+// indices[c] along it. Indices have x's shape.
+Tensor put_along(const Tensor& x, const Tensor& indices, int axis, int64_t length);
+
 // 1 where the number of the place along a new last axis of `classes` is the index, 0 elsewhere;
 // an index outside gives zeros on every device.
 Tensor one_hot(const Tensor& indices, int64_t classes, DType type = DType::f32);

@@ -17,6 +17,10 @@ const std::vector<OpFamily>& op_families() {
       {"reduce", add_reduce_cases},
       {"quantise", add_quantise_cases},
       {"conv", add_conv_cases},
+      {"softmax", add_softmax_cases},
+      {"norm", add_norm_cases},
+      {"scan", add_scan_cases},
+      {"sort", add_sort_cases},
   };
   return families;
 }

@@ -90,8 +90,6 @@ std::vector<ParamValue> params_of(const Axes& axes, int64_t count) {
           static_cast<uint32_t>(axes.taken), static_cast<uint32_t>(axes.inner)};
 }
 
-Tensor put_along(const Tensor& x, const Tensor& indices, int axis, int64_t length);
-
 class TakeAlongOp : public Op {
  public:
   explicit TakeAlongOp(int axis) : axis_(axis) {}
@@ -236,11 +234,12 @@ class PutAlongOp : public Op {
   int64_t length_;
 };
 
-Tensor put_along(const Tensor& x, const Tensor& indices, int axis, int64_t length) {
-  return use_op(std::make_shared<PutAlongOp>(axis, length), {x, indices});
-}
-
 }  // namespace
+
+Tensor put_along(const Tensor& x, const Tensor& indices, int axis, int64_t length) {
+  return use_op(std::make_shared<PutAlongOp>(checked_axis("put_along", axis, x.rank()), length),
+                {x, indices});
+}
 
 Tensor take_along(const Tensor& x, const Tensor& indices, int axis) {
   const int checked = checked_axis("take_along", axis, x.rank());

@@ -1,0 +1,134 @@
+// Rows in registers where they fit, so that memory is read once; else read again from the cache.
+#include "ops/row_walk.h"
+
+#include <fmt/format.h>
+
+#include "tensor/chain_kernel.h"
+
+namespace prism {
+
+using namespace dsl;
+
+std::string RowWalk::key() const {
+  return fmt::format("{}/{}x{}{}{}", group, lanes, held, by_four ? "v" : "", subgroup ? "s" : "");
+}
+
+std::array<uint32_t, 3> RowWalk::groups(int64_t rows) const {
+  return {groups_for(rows, group / lanes), 1, 1};
+}
+
+RowWalk walk_for(const Rows& rows, const RowBinding& binding, const DeviceInfo& device) {
+  RowWalk walk;
+  walk.by_four = binding.by_four;
+  const ir::Capabilities& has = device.capabilities;
+  if (rows.length <= 512) {
+    walk.lanes = 32;
+    walk.subgroup = has.subgroup_size == 32;
+  } else if (has.max_group_size >= 1024 &&
+             (rows.length > 8192 || (rows.length >= 4096 && rows.outer <= 128))) {
+    walk.group = walk.lanes = 1024;  // the longest rows, and rows too few to fill a device
+  }
+  // Odd lengths load single elements, and gain less from registers than more kernels cost.
+  if (walk.by_four) {
+    const int64_t fours = (rows.length / 4 + walk.lanes - 1) / walk.lanes;
+    if (fours <= 4)
+      walk.held = 4;
+    else if (fours <= 8)
+      walk.held = 8;
+  }
+  return walk;
+}
+
+RowLoop::RowLoop(const RowWalk& walk, RowCode& source)
+    : walk_(walk),
+      source_(source),
+      rows_(param("rows", u32)),
+      length_(param("length", u32)),
+      lane_(local_id() % walk.lanes),
+      row_(group_id() * (walk.group / walk.lanes) + local_id() / walk.lanes) {
+  source.declare_params(length_, constant(u32, 1));
+  if (walk.subgroup) require_subgroup_size(walk.lanes);
+  if (walk.lanes < walk.group && !walk.subgroup) tile_ = shared(f32, walk.group, "joined");
+}
+
+void RowLoop::load(double fill) {
+  for (uint32_t n = 0; n < walk_.held; ++n) {
+    for (uint32_t k = 0; k < 4; ++k)
+      held_.emplace_back(f32, fill < -1e38 ? constant_bits(f32, 0xff800000u) : constant(f32, fill),
+                         "held");
+    const Value i = (lane_ + n * walk_.lanes) * 4u;
+    if_(row_ < rows_ && i < length_, [&] {
+      const auto four = source_.four_at(row_, i);
+      for (uint32_t k = 0; k < 4; ++k) held_[n * 4 + k] = four[k];
+    });
+  }
+}
+
+void RowLoop::each(const Visit& f) {
+  if (walk_.held) {
+    for (uint32_t n = 0; n < walk_.held; ++n) {
+      const Value i = (lane_ + n * walk_.lanes) * 4u;
+      if_(row_ < rows_ && i < length_, [&] {
+        std::vector<Value> four;
+        for (uint32_t k = 0; k < 4; ++k) four.push_back(held_[n * 4 + k]);
+        f(four, i);
+      });
+    }
+    return;
+  }
+  if_(row_ < rows_, [&] {
+    if (walk_.by_four) {
+      for_(lane_ * 4u, length_, walk_.lanes * 4, [&](Value i) {
+        const auto four = source_.four_at(row_, i);
+        f({four.begin(), four.end()}, i);
+      });
+    } else {
+      for_(lane_, length_, walk_.lanes, [&](Value i) { f({source_.at(row_, i)}, i); });
+    }
+  });
+}
+
+void RowLoop::replace(const std::function<Value(Value)>& f) {
+  for (Var& each : held_) each = f(each);
+}
+
+void RowLoop::store(const Array& y, DType stored, const Map& f) {
+  each([&](const std::vector<Value>& x, Value i) {
+    std::vector<Value> results;
+    for (const Value each : f(x, i)) results.push_back(to_stored(each, stored));
+    if (results.size() == 4)
+      y.store(row_ * length_ + i, vec(results[0], results[1], results[2], results[3]));
+    else
+      y[row_ * length_ + i] = results[0];
+  });
+}
+
+Value RowLoop::join(ReduceOp op, Value value) {
+  if (walk_.lanes == walk_.group) return group_reduce(op, value);
+  if (walk_.subgroup) return subgroup_reduce(op, value);
+  const Value lane = local_id();
+  (*tile_)[lane] = value;
+  barrier();
+  for (uint32_t half = walk_.lanes / 2; half >= 1; half /= 2) {
+    if_(lane_ < half, [&] {
+      const Value a = tile_->load(lane), b = tile_->load(lane + half);
+      (*tile_)[lane] = op == ReduceOp::add ? a + b : max(a, b);
+    });
+    barrier();
+  }
+  const Value result = tile_->load(lane - lane_);
+  barrier();
+  return result;
+}
+
+void RowLoop::once(const std::function<void()>& f) { if_(lane_ == 0u && row_ < rows_, f); }
+
+std::vector<Value> shared_elements(const In& from, DType stored, Value i, size_t count) {
+  if (count == 1) return {load_element(from, i, stored)};
+  const Value four = from.load(i, 4);
+  std::vector<Value> result;
+  for (uint32_t k = 0; k < 4; ++k) result.push_back(from_loaded(four[k], stored));
+  return result;
+}
+
+}  // namespace prism
