@@ -193,8 +193,12 @@ class Sorter {
     const int64_t size = pieces == 1 ? std::bit_ceil(static_cast<uint64_t>(count)) : kPiece;
     const int bits = std::countr_zero(static_cast<uint64_t>(size));
     std::vector<DeviceView> buffers = {x_};
-    if (from) buffers.insert(buffers.end(), {from->keys, from->places});
-    buffers.insert(buffers.end(), {to.keys, to.places});
+    if (from) {
+      buffers.push_back(from->keys);
+      buffers.push_back(from->places);
+    }
+    buffers.push_back(to.keys);
+    buffers.push_back(to.places);
     call_.launch(fmt::format("sort_piece {} {} {} {}", dtype_name(stored), descending_,
                              from != nullptr, is_last),
                  [&] { return piece_kernel(stored, descending_, from != nullptr, is_last); },
