@@ -9,6 +9,10 @@
 
 namespace prism::kernels {
 
+inline constexpr int kPhiloxRounds = 10;
+inline constexpr uint32_t kPhiloxMultiply0 = 0xD2511F53u, kPhiloxMultiply1 = 0xCD9E8D57u;
+inline constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9u, kPhiloxWeyl1 = 0xBB67AE85u;
+
 // The four words of block `counter`, as a vector.
 dsl::Value philox_words(dsl::Value counter, dsl::Value key_low, dsl::Value key_high);
 // The same on the host.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -59,7 +60,32 @@ struct Key {
       : low(static_cast<uint32_t>(key)), high(static_cast<uint32_t>(key >> 32)) {}
 };
 
-// Calls body with the values of block i; elements at and beyond count are not stored.
+// The words of `blocks` blocks from one on, by sixteens: loops over lanes become vector code.
+void draw(uint64_t first, uint64_t blocks, const Key& key, uint32_t* words) {
+  constexpr size_t kLanes = 16;
+  for (uint64_t done = 0; done < blocks; done += kLanes) {
+    uint32_t c0[kLanes], c1[kLanes] = {}, c2[kLanes] = {}, c3[kLanes] = {};
+    for (size_t i = 0; i < kLanes; ++i) c0[i] = static_cast<uint32_t>(first + done + i);
+    Key round_key = key;
+    for (int round = 0; round < kernels::kPhiloxRounds; ++round) {
+      for (size_t i = 0; i < kLanes; ++i) {
+        const uint64_t p0 = uint64_t{kernels::kPhiloxMultiply0} * c0[i];
+        const uint64_t p1 = uint64_t{kernels::kPhiloxMultiply1} * c2[i];
+        c0[i] = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ round_key.low;
+        c1[i] = static_cast<uint32_t>(p1);
+        c2[i] = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ round_key.high;
+        c3[i] = static_cast<uint32_t>(p0);
+      }
+      round_key.low += kernels::kPhiloxWeyl0, round_key.high += kernels::kPhiloxWeyl1;
+    }
+    for (size_t i = 0; i < kLanes && done + i < blocks; ++i) {
+      uint32_t* const to = words + (done + i) * 4;
+      to[0] = c0[i], to[1] = c1[i], to[2] = c2[i], to[3] = c3[i];
+    }
+  }
+}
+
+// Elements at and beyond count are not stored.
 void store_four(const Array& y, Value block, Value count, const Four& values, DType type) {
   for (uint32_t lane = 0; lane < 4; ++lane) {
     const Value i = block * 4u + lane;
@@ -137,27 +163,30 @@ class RandomOp : public Op {
     const auto count = static_cast<uint64_t>(shape_.elements());
     const size_t bytes = y.type.block_bytes();
     call.pool.parallel_for((count + 3) / 4, kBlocksAPiece, [&](uint64_t first, uint64_t last) {
-      float values[kBlocksAPiece * 4];
-      double wide[kBlocksAPiece * 4];
-      for (uint64_t block = first; block < last; ++block) {
-        const auto words = kernels::philox_block(static_cast<uint32_t>(block), key_.low, key_.high);
-        float* const to = values + (block - first) * 4;
-        double* const to_wide = wide + (block - first) * 4;
-        for (size_t lane = 0; lane < 4; ++lane) {
-          if (!is_normal_) {
-            to[lane] = uniform_value(words[lane]);
-            to_wide[lane] = static_cast<double>(unit_interval(words[lane])) * factor_ + offset_;
-          } else if (lane % 2 == 0) {
-            const auto [a, b] = normal_pair(words[lane], words[lane + 1]);
-            to_wide[lane] = a * factor_ + offset_, to_wide[lane + 1] = b * factor_ + offset_;
-          }
-        }
-      }
       const uint64_t begin = first * 4, n = std::min(count, last * 4) - begin;
-      const bool from_wide = is_normal_ || type_ == DType::f64;
-      cpu::store(from_wide ? DType::f64 : DType::f32,
-                 from_wide ? static_cast<const void*>(wide) : values, type_, y.data + begin * bytes,
-                 n);
+      std::byte* const to = y.data + begin * bytes;
+      std::array<uint32_t, kBlocksAPiece * 4> words;
+      draw(first, last - first, key_, words.data());
+      if (!is_normal_ && type_ != DType::f64) {
+        // The same operations as in kernels, so that the bits are the same.
+        const auto factor = static_cast<float>(factor_), offset = static_cast<float>(offset_);
+        const float highest = limit();
+        std::array<float, kBlocksAPiece * 4> values;
+        for (size_t i = 0; i < n; ++i)
+          values[i] = std::min(std::fma(unit_interval(words[i]), factor, offset), highest);
+        cpu::store(DType::f32, values.data(), type_, to, n);
+        return;
+      }
+      std::array<double, kBlocksAPiece * 4> values;
+      for (size_t i = 0; i < (n + 1) / 2 * 2; i += 2) {
+        if (is_normal_)
+          std::tie(values[i], values[i + 1]) = normal_pair(words[i], words[i + 1]);
+        else
+          values[i] = static_cast<double>(unit_interval(words[i])),
+          values[i + 1] = static_cast<double>(unit_interval(words[i + 1]));
+      }
+      for (size_t i = 0; i < n; ++i) values[i] = values[i] * factor_ + offset_;
+      cpu::store(DType::f64, values.data(), type_, to, n);
     });
   }
 
@@ -179,12 +208,6 @@ class RandomOp : public Op {
   float limit() const {
     const auto low = static_cast<float>(offset_), high = static_cast<float>(offset_ + factor_);
     return high > low ? std::nextafter(high, low) : high;
-  }
-  // The same operations as in kernels, so that the bits are the same.
-  float uniform_value(uint32_t word) const {
-    const float value =
-        std::fma(unit_interval(word), static_cast<float>(factor_), static_cast<float>(offset_));
-    return std::min(value, limit());
   }
 
   bool is_normal_;
@@ -245,17 +268,15 @@ class DropoutOp : public Op {
     const auto count = static_cast<uint64_t>(y.layout.shape.elements());
     const Key key(key_);
     const T factor = static_cast<T>(1 / (1 - p_));
+    const uint32_t lowest = threshold();
     call.pool.parallel_for((count + 3) / 4, kBlocksAPiece, [&](uint64_t first, uint64_t last) {
       std::array<T, kBlocksAPiece * 4> values;
       const uint64_t begin = first * 4, n = std::min(count, last * 4) - begin;
       cpu::load(type, from + begin * bytes, 1, reg, values.data(), n);
-      for (uint64_t block = first; block < last; ++block) {
-        const auto words = kernels::philox_block(static_cast<uint32_t>(block), key.low, key.high);
-        for (uint64_t lane = 0; lane < 4 && block * 4 + lane < count; ++lane) {
-          T& value = values[block * 4 + lane - begin];
-          value = (words[lane] >> 8) >= threshold() ? value * factor : T{0};
-        }
-      }
+      std::array<uint32_t, kBlocksAPiece * 4> words;
+      draw(first, last - first, key, words.data());
+      for (size_t i = 0; i < n; ++i)
+        values[i] = (words[i] >> 8) >= lowest ? values[i] * factor : T{0};
       cpu::store(reg, values.data(), type, y.data + begin * bytes, n);
     });
   }
