@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Fills the generated parts of README.md: the example with its output, and the support table.
+"""Fills the generated parts of README.md: the example with its output, the support table, the table of ops.
 
-usage: scripts/update_readme.py example|table [--check] [--build FOLDER]
---check changes nothing and fails where the example is stale, or where the table says more than the results bear out.
-`table` needs the results of `make test-devices`.
+usage: scripts/update_readme.py example|table|ops [--check] [--build FOLDER]
+--check changes nothing and fails where the example or the table of ops is stale, where the support table says more than the
+results bear out, or where an op was never measured. `table` needs the results of `make test-devices`, `ops` the kept runs
+of docs/measured.
 """
 import argparse
 import os
@@ -12,10 +13,12 @@ import re
 import subprocess
 import sys
 
+import ops_table
 import support_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MARKERS = {"example": ("<!-- begin example: examples/vector_add.cpp -->", "<!-- end example -->"),
+           "ops": ("<!-- begin ops table -->", "<!-- end ops table -->"),
            "table": ("<!-- begin support table -->", "<!-- end support table -->")}
 
 
@@ -44,7 +47,13 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
-    content = example(build) if arguments.part == "example" else support_table.make_table(ROOT, build)
+    makers = {"example": lambda: example(build), "table": lambda: support_table.make_table(ROOT, build),
+              "ops": ops_table.make_table}
+    content = makers[arguments.part]()
+    missing = ops_table.missing_ops(build) if arguments.part == "ops" and arguments.check else []
+    if missing:
+        print("\n".join(missing))
+        return 1
     readme = ROOT / "README.md"
     old = readme.read_text(encoding="utf-8")
     new = between(old, *MARKERS[arguments.part], content)

@@ -1,4 +1,6 @@
 // The program from outside: exit statuses, what goes to which stream, the fields of the JSON.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -233,6 +235,58 @@ TEST(Program, ReportIsMarkdownWithoutPersonalPaths) {
     EXPECT_TRUE(has(result.output, part)) << part << " in " << result.output;
   }
   EXPECT_FALSE(has(result.output, "somebody"));
+}
+
+// The suite of ops: a sample of it, drawn the same again by its seed.
+TEST(Program, CheckOfOpsCountsAndNamesWhatItDrew) {
+  const std::vector<std::string> words = {"check", "--ops",  "--device", "cpu",   "--cases",
+                                          "40",    "--seed", "3",        "--json"};
+  const Result first = prism_program(words), second = prism_program(words);
+  ASSERT_EQ(first.status, 0) << first.output << first.errors;
+  const Json result = Json::parse(first.output), again = Json::parse(second.output);
+  EXPECT_EQ(result["seed"], 3);
+  const Json& device = result["devices"][0];
+  EXPECT_EQ(device["ran"], 40);
+  EXPECT_EQ(device["right"], 40);
+  EXPECT_EQ(device["drawn"].size(), 40u);
+  EXPECT_EQ(device["drawn"], again["devices"][0]["drawn"]);
+  EXPECT_GT(device["available"], 1000);
+  // As many ops as there are cases, before any op has a second one.
+  int ops_run = 0;
+  for (const Json& op : device["ops"]) ops_run += op["ran"] > 0;
+  EXPECT_EQ(ops_run, std::min<int>(40, static_cast<int>(device["ops"].size())));
+
+  const Result text =
+      prism_program({"check", "--op", "add", "--device", "cpu", "--cases", "5", "--seed", "9"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_TRUE(has(text.output, "5/5") && has(text.output, "seed 9")) << text.output;
+  const Result unknown = prism_program({"check", "--op", "sofmax", "--device", "cpu"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(has(unknown.errors, "\"sofmax\" is no op") && has(unknown.errors, "gather_rows"))
+      << unknown.errors;
+  // The null device computes nothing.
+  const Result null =
+      prism_program({"check", "--op", "add", "--cases", "8"}, "PRISM_BACKENDS=null,cpu");
+  EXPECT_EQ(null.status, 1) << null.output;
+  EXPECT_TRUE(has(null.output, "WRONG")) << null.output;
+}
+
+TEST(Program, BenchOfOpsGivesFiguresAndAChart) {
+  const TemporaryFolder folder;
+  const std::string chart = (folder.path() / "ops.svg").string();
+  const Result bench =
+      prism_program({"bench", "ops", "--device", "cpu", "--op", "cast", "--json", "--svg", chart});
+  ASSERT_EQ(bench.status, 0) << bench.errors;
+  const Json result = Json::parse(bench.output);
+  ASSERT_EQ(result["ops"].size(), 1u);
+  EXPECT_GT(result["ops"][0]["bytes_per_second"], 1e6);
+  EXPECT_GT(result["ops"][0]["share"], 0);
+  EXPECT_GT(result["peaks"]["f32_operations_per_second"], 1e6);
+  const std::string svg = read_file(chart);
+  EXPECT_TRUE(svg.starts_with("<svg ") && has(svg, "cast") && has(svg, "</svg>")) << svg;
+  const Result unknown = prism_program({"bench", "ops", "--device", "cpu", "--op", "cost"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(has(unknown.errors, "did you mean \"cast\"")) << unknown.errors;
 }
 
 }  // namespace

@@ -1,58 +1,61 @@
 // The conformance suite on every device found: each op, type and shape against float64.
 //
-// PRISM_OPS_SEED draws other inputs, PRISM_OPS_CASES limits the cases a device (software devices
-// compile slowly; which of them are drawn follows the seed), PRISM_OPS_DEVICE names one device.
-#include <algorithm>
+// PRISM_OPS_SEED draws other inputs, PRISM_OPS_CASES sets the cases a device (0: all of them),
+// PRISM_OPS_DEVICE names one device, PRISM_OPS_OP one op.
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <random>
 
 #include <gtest/gtest.h>
 
-#include "grad/gradient_check.h"
-#include "ops/conformance.h"
+#include "grad/suite.h"
 #include "runtime/discovery.h"
 
 namespace prism {
 namespace {
 
+constexpr size_t kShownFailures = 40;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+void check_device(const Device& device, const SuiteOptions& options) {
+  const SuiteResult result = run_suite(device, options);
+  for (size_t i = 0; i < result.wrong.size() && i < kShownFailures; ++i) {
+    const CaseResult& each = result.wrong[i];
+    ADD_FAILURE() << device.id() << " " << each.op << " " << each.what << ": " << each.reason;
+  }
+  EXPECT_EQ(result.right(), result.ran()) << device.id();
+  const bool sample = !options.cases || *options.cases != 0;
+  if (sample && options.op.empty()) {
+    EXPECT_LE(result.programs, options.programs) << device.id();
+  }
+  for (const OpOutcome& each : result.ops) EXPECT_GT(each.ran, 0u) << each.op << " had no case";
+  std::cout << "ops on " << device.id() << ": " << result.right() << " of " << result.ran()
+            << " right (" << result.different << " of " << result.available << " different cases), "
+            << result.ran() - result.fell_back() << " on the device, " << result.fell_back()
+            << " on the CPU, " << result.programs << " programs, " << result.seconds << " s"
+            << std::endl;
+  for (const OpOutcome& each : result.ops) {
+    for (const auto& [reason, count] : each.fallbacks)
+      std::cout << "  " << each.op << ", " << count << " cases on the CPU: " << reason << std::endl;
+  }
+}
+
 TEST(OpsDevice, EveryOpOnEveryDevice) {
-  const char* seed_text = std::getenv("PRISM_OPS_SEED");
-  const uint64_t seed = seed_text ? std::strtoull(seed_text, nullptr, 10) : std::random_device{}();
-  const char* limit_text = std::getenv("PRISM_OPS_CASES");
-  const size_t limit = limit_text ? std::strtoull(limit_text, nullptr, 10) : SIZE_MAX;
-  const char* only = std::getenv("PRISM_OPS_DEVICE");
-  const char* op = std::getenv("PRISM_OPS_OP");
-  std::vector<OpCase> cases = all_cases(seed, op ? op : "");
-  std::cout << cases.size() << " cases, PRISM_OPS_SEED=" << seed << std::endl;
-  std::shuffle(cases.begin(), cases.end(), std::mt19937_64(seed));
+  SuiteOptions options;
+  const std::string seed = variable("PRISM_OPS_SEED"), cases = variable("PRISM_OPS_CASES"),
+                    only = variable("PRISM_OPS_DEVICE");
+  options.seed = seed.empty() ? std::random_device{}() : std::stoull(seed);
+  if (!cases.empty()) options.cases = std::stoull(cases);
+  options.op = variable("PRISM_OPS_OP");
+  std::cout << "ops: PRISM_OPS_SEED=" << options.seed << std::endl;
   for (const BackendReport& report : discover_backends()) {
     for (const auto& driver : report.devices) {
       const Device device(driver, "a test");
-      if (only && device.id() != only) continue;
-      size_t right = 0, ran = 0, fell_back = 0, failures = 0, gradients = 0;
-      std::map<std::string, size_t> reasons;
-      for (const OpCase& each : cases) {
-        if (ran == limit) break;
-        ++ran;
-        const CaseResult result = run_case(each, device);
-        if (each.gradient) {
-          ++gradients;
-          const CaseResult slopes = run_gradient_case(each, device);
-          if (!slopes.right && ++failures <= 40)
-            ADD_FAILURE() << device.id() << " " << each.op << " " << slopes.what << ": "
-                          << slopes.reason;
-        }
-        right += result.right;
-        if (result.fell_back) ++fell_back, ++reasons[result.reason];
-        if (result.right || ++failures > 40) continue;
-        ADD_FAILURE() << device.id() << " " << each.op << " " << each.what << ": " << result.reason;
-      }
-      std::cout << device.id() << ": " << right << " of " << ran << " right, " << fell_back
-                << " on the CPU, " << gradients << " gradients" << std::endl;
-      for (const auto& [reason, count] : reasons)
-        std::cout << "  " << count << ": " << reason << std::endl;
+      if (only.empty() || device.id() == only) check_device(device, options);
     }
   }
 }

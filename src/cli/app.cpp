@@ -18,9 +18,11 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   prism devices                            what this machine has, and which device would be used
   prism check                              does every device compute right?
+  prism check --ops                        and every op of tensors, with its gradients?
   prism kernel show row_softmax --lang cuda
   prism kernel run matmul_f32 --device vulkan:0
   prism calibrate                          measure, so that the fastest device is chosen
+  prism bench ops --svg ops.svg            how near each op comes to what the device can do
 
 Exit status: 0 right, 1 a check failed, 2 a wrong call. Variables: PRISM_DEVICE, PRISM_BACKENDS, PRISM_CACHE_DIR, PRISM_DUMP, NO_COLOR.)";
 
@@ -68,8 +70,9 @@ int run(int count, const char* const* words) {
   app.set_version_flag("--version", "prism " + version(), "print the version");
   app.footer(kFooter);
   app.require_subcommand(1);
-  for (const auto add : {add_devices_command, add_check_command, add_kernel_command,
-                         add_calibrate_command, add_setup_command, add_report_command}) {
+  for (const auto add :
+       {add_devices_command, add_check_command, add_kernel_command, add_calibrate_command,
+        add_bench_command, add_setup_command, add_report_command}) {
     add(app, &status);
   }
   try {

@@ -1,4 +1,4 @@
-// `prism check`: every kernel on every device against its reference.
+// `prism check`: every kernel, or with --ops every op, on every device against its reference.
 #include <iostream>
 
 #include <fmt/format.h>
@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "cli/check_ops.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
@@ -19,9 +21,12 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string device = "all";
   std::vector<std::string> kernels;
-  uint64_t seed = 1;
+  std::optional<uint64_t> seed;
   bool quick = false;
   bool json = false;
+  bool ops = false;
+  std::string op;
+  std::optional<size_t> cases;
 };
 
 struct DeviceCheck {
@@ -103,13 +108,19 @@ void print_json(const std::vector<DeviceCheck>& checks, bool right) {
 }
 
 int check(const Options& options) {
+  if (options.ops || !options.op.empty()) {
+    if (!options.kernels.empty())
+      throw Error(ErrorCode::kInvalidArgument,
+                  "check: --kernel and --ops name different suites; give one of them");
+    return check_ops({options.device, options.op, options.seed, options.cases, options.json});
+  }
   for (const std::string& name : options.kernels) kernel_named(name);
   std::vector<DeviceCheck> checks;
   bool right = true;
   for (const Device& device : devices_named(options.device)) {
     SelfCheckOptions how;
     how.quick = options.quick;
-    how.seed = options.seed;
+    how.seed = options.seed.value_or(1);
     how.kernels = options.kernels;
     how.progress = [&](const std::string& kernel) {
       progress(fmt::format("checking {} on {} ({})", kernel, device.id(), device.name()));
@@ -129,7 +140,7 @@ int check(const Options& options) {
 
 void add_check_command(CLI::App& app, int* status) {
   CLI::App* command = app.add_subcommand(
-      "check", "run every kernel on every device and compare with float64 references");
+      "check", "run every kernel or op on every device and compare with float64 references");
   auto options = std::make_shared<Options>();
   command
       ->add_option("--device,-d", options->device,
@@ -137,13 +148,20 @@ void add_check_command(CLI::App& app, int* status) {
       ->capture_default_str();
   command->add_option("--kernel,-k", options->kernels,
                       "only this kernel (may be given several times)");
-  command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
+  command->add_flag("--ops", options->ops, "the ops of tensors with their gradients, not kernels");
+  command->add_option("--op,-o", options->op, "only this op (takes --ops as said)");
+  command->add_option("--cases", options->cases,
+                      "cases of ops a device, 0 for all (default: all on the CPU, 3000 elsewhere)");
+  command->add_option("--seed", options->seed,
+                      "of the random inputs (default: 1 for kernels, drawn anew for ops)");
   command->add_flag("--quick", options->quick, "small sizes only");
   command->add_flag("--json", options->json, "print JSON");
   command->footer(
-      "Exit status 1 when any kernel is wrong or fails. Skipped cases are counted and shown.\n"
+      "Exit status 1 when any is wrong or fails. Skipped cases, and ops that a device leaves to "
+      "the "
+      "CPU, are counted and shown.\n"
       "Examples:\n  prism check\n  prism check --device vulkan:0 --quick\n  prism check --kernel "
-      "row_sum --json");
+      "row_sum --json\n  prism check --ops --device vulkan:0\n  prism check --op sum --cases 0");
   command->callback([options, status] { *status = check(*options); });
 }
 

@@ -17,6 +17,7 @@ void add_kernel_show_command(CLI::App& kernel, int* status);
 void add_kernel_run_command(CLI::App& kernel, int* status);
 void add_check_command(CLI::App& app, int* status);
 void add_calibrate_command(CLI::App& app, int* status);
+void add_bench_command(CLI::App& app, int* status);
 void add_setup_command(CLI::App& app, int* status);
 void add_report_command(CLI::App& app, int* status);
 

@@ -152,7 +152,9 @@ std::vector<OpCase> all_cases(uint64_t seed, const std::string& op) {
   for (const OpFamily& family : op_families()) {
     // Each family draws by itself, so that cases of one do not depend on the others.
     CaseRandom random(seed ^ std::hash<std::string>{}(family.name));
+    const size_t before = cases.size();
     family.add_cases(cases, random);
+    for (size_t i = before; i < cases.size(); ++i) cases[i].family = family.name;
   }
   if (!op.empty()) std::erase_if(cases, [&](const OpCase& each) { return each.op != op; });
   return cases;

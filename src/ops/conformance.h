@@ -54,6 +54,7 @@ struct OpCase {
   Tolerance tolerance;
   // Compare gradients too: with finite differences in f64 on the CPU, and those with the device's.
   bool gradient = false;
+  std::string family = {};  // set by all_cases()
 };
 
 // Draws for the cases of one run. The seed is printed by whoever runs the suite.

@@ -1,0 +1,125 @@
+#include "cli/bench_chart.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace prism::cli {
+namespace {
+
+// Pixels. Labels are set in 13 px, of which a letter of a sans-serif face takes about 7.
+constexpr double kLabelLetter = 7, kRow = 26, kBar = 16, kTop = 84, kBottom = 64, kPlot = 520,
+                 kRight = 190;
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+const char* colour_of(BenchLimit limit) {
+  switch (limit) {
+    case BenchLimit::bandwidth:
+      return "#3b7dd8";
+    case BenchLimit::f32:
+      return "#d9822b";
+    case BenchLimit::f16:
+      return "#7a55c7";
+  }
+  return "#888888";
+}
+
+std::string rate_text(const BenchResult& result) {
+  if (result.limit == BenchLimit::bandwidth)
+    return fmt::format("{:.4g} GB/s", result.bytes_rate * 1e-9);
+  return result.flops_rate < 1e12 ? fmt::format("{:.4g} GFLOP/s", result.flops_rate * 1e-9)
+                                  : fmt::format("{:.4g} TFLOP/s", result.flops_rate * 1e-12);
+}
+
+}  // namespace
+
+std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& all) {
+  std::vector<BenchResult> results;
+  for (const BenchResult& each : all)
+    if (each.problem.empty()) results.push_back(each);
+  size_t longest = 8;
+  double most = 1;
+  for (const BenchResult& each : results) {
+    longest = std::max(longest, each.op.size() + each.what.size() + 2);
+    most = std::max(most, each.share);
+  }
+  // Whole quarters; a share above 1 is an op that beats the kernels of the calibration.
+  const double axis = std::ceil(most * 4) / 4,
+               left = 24 + kLabelLetter * static_cast<double>(longest);
+  const double height = kTop + kRow * static_cast<double>(results.size()) + kBottom;
+  const double width = left + kPlot + kRight;
+  const auto x_of = [&](double share) { return left + kPlot * share / axis; };
+
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
+      "0 "
+      "{0:.0f} {1:.0f}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
+      "fill=\"#222222\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+      "<text x=\"24\" y=\"34\" font-size=\"19\" font-weight=\"bold\">{2}</text>\n"
+      "<text x=\"24\" y=\"56\" fill=\"#666666\">{3}</text>\n",
+      width, height, escaped(text.title), escaped(text.subtitle));
+  const double bottom = kTop + kRow * static_cast<double>(results.size());
+  const double step = axis > 2 ? 0.5 : 0.25;
+  for (double share = 0; share <= axis + 1e-9; share += step) {
+    svg += fmt::format(
+        "<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n"
+        "<text x=\"{0:.1f}\" y=\"{4:.1f}\" text-anchor=\"middle\" "
+        "fill=\"#666666\">{5:.0f}%</text>\n",
+        x_of(share), kTop - 4, bottom + 4, std::fabs(share - 1) < 1e-9 ? "#888888" : "#e4e4e4",
+        bottom + 20, share * 100);
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const BenchResult& each = results[i];
+    const double y = kTop + kRow * static_cast<double>(i), middle = y + kRow / 2 + 4.5;
+    svg += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{} <tspan fill=\"#777777\">{}</tspan>"
+        "</text>\n<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" rx=\"2\" "
+        "fill=\"{}\"{}/>\n<text x=\"{:.1f}\" y=\"{:.1f}\" stroke=\"#ffffff\" stroke-width=\"4\" "
+        "paint-order=\"stroke\">{:.0f}% <tspan fill=\"#777777\">{}"
+        "</tspan></text>\n",
+        left - 10, middle, escaped(each.op), escaped(each.what), left, y + (kRow - kBar) / 2,
+        std::max(1.0, kPlot * each.share / axis), kBar, colour_of(each.limit),
+        each.elsewhere.empty() ? "" : " fill-opacity=\"0.35\"", x_of(each.share) + 8, middle,
+        each.share * 100, rate_text(each) + (each.elsewhere.empty() ? "" : ", partly on the CPU"));
+  }
+  double x = left;
+  svg += fmt::format(
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#666666\">share of the "
+      "measured</text>\n",
+      left - 10, bottom + 46.5);
+  for (const auto limit : {BenchLimit::bandwidth, BenchLimit::f32, BenchLimit::f16}) {
+    if (std::ranges::none_of(results, [&](const BenchResult& r) { return r.limit == limit; }))
+      continue;
+    const std::string name = limit == BenchLimit::bandwidth
+                                 ? "bandwidth"
+                                 : fmt::format("rate of {}s", limit_name(limit));
+    svg += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>\n"
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#444444\">{}</text>\n",
+        x, bottom + 36, colour_of(limit), x + 18, bottom + 46.5, name);
+    x += 40 + kLabelLetter * static_cast<double>(name.size());
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace prism::cli

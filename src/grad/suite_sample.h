@@ -1,0 +1,40 @@
+// Which cases of the conformance suite a run takes, in which order.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ops/conformance.h"
+
+namespace prism {
+
+// A case, or the gradients of one.
+struct SampleItem {
+  const OpCase* test = nullptr;
+  bool gradient = false;
+  std::string types;   // of the inputs: "f16 i32"
+  std::string coarse;  // op and types: what mostly decides the kernel
+  std::string fine;    // and all shapes and strides: the same kernels for certain
+};
+
+// Every case once: one of each op first, in f32 where it has that; then the rest of those, then
+// gradients and the other types of each op by turns. What the seed decides: the order of ops,
+// types and cases.
+std::vector<SampleItem> sample_order(const std::vector<OpCase>& cases, uint64_t seed);
+
+// Keeps the programs of a run below a limit: kinds of cases are begun while there is room, and
+// after that only those run whose kernels are there.
+class ProgramBudget {
+ public:
+  explicit ProgramBudget(size_t programs) : programs_(programs) {}  // 0: no limit
+  // Whether to run it, with so many programs compiled by now.
+  bool takes(const SampleItem& item, size_t compiled);
+
+ private:
+  size_t programs_;
+  std::set<std::string> coarse_, fine_, ops_;
+};
+
+}  // namespace prism

@@ -1,0 +1,16 @@
+#include "runtime/compiled_programs.h"
+
+#include "runtime/device_state.h"
+
+namespace prism {
+
+size_t compiled_programs(const Device& device) {
+  // The state is found by the driver's address, which the device keeps alive.
+  const auto state = DeviceState::of({std::shared_ptr<void>(), &device.driver()});
+  const std::scoped_lock lock(state->mutex);
+  size_t count = 0;
+  for (const auto& [hash, kernel] : state->compiled) count += kernel ? kernel->variants.size() : 0;
+  return count;
+}
+
+}  // namespace prism
