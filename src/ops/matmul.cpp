@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/matmul_op.h"
+#include "ops/quantise.h"
 
 namespace prism {
 
@@ -100,8 +101,8 @@ std::vector<Tensor> MatmulOp::gradient(const GradientCall& call) const {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &g = call.output_gradients[0];
   std::vector<Tensor> results(2);
   if (call.wanted[0]) {
-    if (b.type().is_block()) return Op::gradient(call);
-    results[0] = cast(product(g, b.transpose()), a.type());
+    const Tensor rows = b.type().is_block() ? dequantise(b.transpose()) : b.transpose();
+    results[0] = cast(product(g, rows), a.type());
   }
   if (call.wanted[1] && !b.type().is_block())
     results[1] = cast(product(a.transpose(), g), b.type());
@@ -132,7 +133,8 @@ std::optional<MatrixLayout> matrix_layout(const Layout& layout) {
 bool MatmulOp::takes_layout(size_t, const Tensor& tensor, const DeviceInfo& device) const {
   const Layout& layout = tensor.layout();
   if (tensor.type().is_block()) return true;  // infer() has seen that its rows are whole
-  if (!device.is_cpu && layout.offset * tensor.type().block_bytes() % 256 != 0) return false;
+  if (!device.is_cpu && layout.offset * tensor.type().block_bytes() % kRangeAlignment != 0)
+    return false;
   const auto matrix = matrix_layout(layout);
   return matrix && matrix->batch_step >= 0 && matrix->step < (int64_t{1} << 31);
 }

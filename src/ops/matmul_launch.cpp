@@ -42,12 +42,26 @@ ops::ProductShape shape_of(const Sides& s) {
   return shape;
 }
 
+// x rounded to 8 bits once, for all groups of a product with quantised weights.
+DeviceView rounded_rows(DeviceCall& call, const Sides& s) {
+  const auto bytes = static_cast<int64_t>(
+      ops::rounded_bytes(static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.k)));
+  const DeviceView rounded = call.scratch({(bytes + 3) / 4}, DType::i32);
+  const auto launch = ops::round_rows_launch(word(s.m), word(s.k), word(s.in_a.step));
+  const DType type = s.a.type.plain();
+  call.launch(
+      fmt::format("round_rows {}", dtype_name(type)), [&] { return ops::round_rows(type); },
+      launch.groups, {s.a, rounded}, param_values(launch.params));
+  return rounded;
+}
+
 void launch_few_rows(DeviceCall& call, const Sides& s) {
   ops::VectorProduct wanted;
   wanted.weight = s.b.type;
   wanted.x = s.a.type.plain();
   wanted.y = s.c.type.plain();
   wanted.x_rows = word(s.m);
+  wanted.rounded = s.b.type.is_block();
   if (!s.b.type.is_block()) {
     const int64_t lanes = 16 / static_cast<int64_t>(s.b.type.block_bytes());
     wanted.aligned =
@@ -58,12 +72,13 @@ void launch_few_rows(DeviceCall& call, const Sides& s) {
   const auto launch = ops::vector_product_launch(product, word(s.n), word(s.k), word(s.m),
                                                  word(s.in_a.step), word(s.n));
   const std::string key =
-      fmt::format("vector_product {} {} {} {} {} {} {} {} {} {} {}", product.weight.name(),
-                  dtype_name(product.x), dtype_name(product.y), product.x_rows, product.aligned,
-                  product.subgroups, product.split, product.rows_each, product.units_ahead,
-                  product.k_tile, product.shuffles);
+      fmt::format("vector_product {} {} {} {} {} {} {} {} {} {} {} {}", product.weight.name(),
+                  dtype_name(product.x), dtype_name(product.y), product.x_rows, product.rounded,
+                  product.aligned, product.subgroups, product.split, product.rows_each,
+                  product.units_ahead, product.k_tile, product.shuffles);
+  const DeviceView x = wanted.rounded ? rounded_rows(call, s) : s.a;
   call.launch(
-      key, [&] { return ops::vector_product(product); }, launch.groups, {s.b, s.a, s.c},
+      key, [&] { return ops::vector_product(product); }, launch.groups, {s.b, x, s.c},
       param_values(launch.params));
 }
 
@@ -140,7 +155,7 @@ bool launch_native(DeviceCall& call, Sides s) {
   const bool block = s.b.type.is_block();
   if (!block && s.a.type != s.b.type) return false;
   NativeProduct native = native_of(s);
-  if (block) {  // x is rounded to f16 in scratch memory, where it lies row by row
+  if (block && s.a.type != ElementType(DType::f16)) {  // x goes to scratch memory, row by row
     native.a_type = DType::f16;
     native.a_stride = static_cast<uint64_t>(s.k);
     native.transpose_a = false;

@@ -26,7 +26,7 @@ void bind(PlannedLaunch& launch, const DeviceView& view) {
   const uint64_t offset = view.type.is_block()
                               ? 0
                               : static_cast<uint64_t>(view.layout.offset) * view.type.block_bytes();
-  launch.offsets.push_back(offset % 256 == 0 ? offset : 0);
+  launch.offsets.push_back(offset % kRangeAlignment == 0 ? offset : 0);
 }
 
 }  // namespace

@@ -117,6 +117,17 @@ void Planner::push(PlanStep step) {
 DeviceView Planner::on_device(DeviceView view, const Device& device) {
   const Device from = plan_.slots_[view.slot].device;
   if (from == device) return view;
+  if (view.type.is_block() && view.layout.shape.rank() == 2 && view.layout.stride(0) == 1) {
+    // A quantised matrix seen from its other side: the rows move, and are seen so again.
+    const auto turn = [](Layout& layout) {
+      std::swap(layout.shape[0], layout.shape[1]);
+      std::swap(layout.strides[0], layout.strides[1]);
+    };
+    turn(view.layout);
+    view = on_device(view, device);
+    turn(view.layout);
+    return view;
+  }
   view = dense(view);
   PlanStep step;
   step.kind = PlanStep::Kind::copy;
