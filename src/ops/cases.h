@@ -7,6 +7,7 @@
 
 namespace prism {
 
+void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_place_cases(std::vector<OpCase>& cases, CaseRandom& random);

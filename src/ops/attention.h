@@ -1,0 +1,35 @@
+// Attention: softmax(q k^T) v, over whole tensors and over caches whose lengths are device data.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace prism {
+
+// Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask. A query at position
+// p sees keys j <= p (causal; the queries are the last of the keys), of them those with
+// j + window > p. A sink is one more score of its head, in the denominator only. A query that sees
+// no key gives zeros.
+struct AttentionSettings {
+  double scale = 0;  // 0: one over the root of the dimension
+  bool causal = true;
+  int64_t window = 0;   // 0: none
+  double soft_cap = 0;  // 0: none
+  Tensor mask = {};     // f32 [queries (rows), keys], the same for all heads
+  Tensor sinks = {};    // f32 [heads]
+};
+
+// q [batch, heads, queries, dim], k and v [batch, kv_heads, keys, dim], heads a multiple of
+// kv_heads: [batch, heads, queries, dim]. No matrix of scores is ever in memory, unless gradients
+// are asked for.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const AttentionSettings& settings = {});
+
+// Over a cache. q [rows, heads, dim]; k and v [slots, positions, kv_heads, dim] (f32, f16, bf16 on
+// the CPU, or q8_0), of which only the keys of each sequence are read. spans (i32) [sequences, 4]:
+// the first row in q, the number of queries, the number of keys (with the queries' own), the slot.
+// most_queries: of any sequence, whatever the spans will hold. Result: [rows, heads, dim]; rows in
+// no span are unspecified.
+Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
+                        int64_t most_queries, const AttentionSettings& settings = {});
+
+}  // namespace prism

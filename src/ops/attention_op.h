@@ -1,0 +1,28 @@
+// The op of attention over a cache.
+#pragma once
+
+#include "tensor/op.h"
+
+namespace prism {
+
+// Inputs: q, k, v, spans, then mask and sinks where there are any (see ops/attention.h).
+class AttentionOp : public Op {
+ public:
+  double scale = 1, soft_cap = 0;
+  bool causal = true, has_mask = false, has_sinks = false;
+  int64_t window = 0, most_queries = 1;
+
+  std::string_view name() const override { return "attention"; }
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
+  bool has_gradient() const override {
+    return false;
+  }  // attention() composes it where one is asked
+  void run_cpu(const CpuCall& call) const override;
+  void launch(DeviceCall& call) const override;
+  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
+  std::optional<std::string> cannot_run(const DeviceInfo& device,
+                                        std::span<const Tensor> inputs) const override;
+  std::string attributes() const override;
+};
+
+}  // namespace prism
