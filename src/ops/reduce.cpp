@@ -22,8 +22,11 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Columns a thread reduces at once: their f64 sums take 8 KiB.
-constexpr int64_t kColumns = 1024;
+// Columns a thread reduces at once: their f64 sums take 8 KiB; fewer where threads would lie idle,
+// down to some lines of memory.
+constexpr int64_t kColumns = 1024, kFewestColumns = 64;
+// Longer rows are reduced by several threads.
+constexpr int64_t kPart = 65536;
 
 Shape reduced_shape(const Shape& shape, int first, int last, bool keep_dims) {
   Shape result;
@@ -166,41 +169,89 @@ class ReductionOp : public Op {
     }
   }
 
+  // What a part of a row gives.
+  template <class T>
+  struct Part {
+    std::conditional_t<std::is_same_v<T, float>, double, T> total = 0;
+    T best = 0;
+    int64_t place = 0;
+  };
+
+  template <class T>
+  Part<T> part_of(const T* x, int64_t first, int64_t count) const {
+    const auto n = static_cast<size_t>(count);
+    Part<T> part;
+    if (kind_ == Reduction::sum || kind_ == Reduction::mean) {
+      part.total = row_total(x, n);
+    } else if (is_arg(kind_)) {
+      const size_t best = row_best(x, n, largest());
+      part.best = x[best];
+      part.place = first + static_cast<int64_t>(best);
+    } else {
+      part.best = row_extreme(x, n, largest());
+    }
+    return part;
+  }
+
+  template <class T>
+  void put_row(const HostView& output, int64_t row, std::span<const Part<T>> parts) const {
+    Part<T> whole = parts[0];
+    for (const Part<T>& part : parts.subspan(1)) {
+      whole.total = added(whole.total, part.total);
+      if (!beats(part.best, whole.best, largest())) continue;
+      whole.best = part.best;
+      whole.place = part.place;
+    }
+    if (kind_ == Reduction::sum)
+      put(output, row, whole.total);
+    else if (kind_ == Reduction::mean)
+      put(output, row,
+          static_cast<double>(whole.total) / static_cast<double>(source_.rows().length));
+    else if (is_arg(kind_))
+      put(output, row, static_cast<int32_t>(whole.place));
+    else
+      put(output, row, whole.best);
+  }
+
   template <class T>
   void run_rows(const CpuCall& call) const {
     const Rows& rows = source_.rows();
-    const auto n = static_cast<size_t>(rows.length);
-    call.pool.parallel_for(
-        static_cast<uint64_t>(rows.outer), rows_a_chunk(rows.length),
-        [&](uint64_t begin, uint64_t end) {
-          RowReader reader(source_, call);
-          for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
-            const T* x = reader.read<T>(row, 0, 0, rows.length);
-            switch (kind_) {
-              case Reduction::sum:
-                put(call.outputs[0], row, row_total(x, n));
-                break;
-              case Reduction::mean:
-                put(call.outputs[0], row,
-                    static_cast<double>(row_total(x, n)) / static_cast<double>(n));
-                break;
-              case Reduction::max:
-              case Reduction::min:
-                put(call.outputs[0], row, row_extreme(x, n, largest()));
-                break;
-              default:
-                put(call.outputs[0], row, static_cast<int32_t>(row_best(x, n, largest())));
-                break;
+    if (rows.length <= kPart) {
+      call.pool.parallel_for(
+          static_cast<uint64_t>(rows.outer), rows_a_chunk(rows.length),
+          [&](uint64_t begin, uint64_t end) {
+            RowReader reader(source_, call);
+            for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
+              const Part<T> part = part_of(reader.read<T>(row, 0, 0, rows.length), 0, rows.length);
+              put_row<T>(call.outputs[0], row, std::span(&part, 1));
             }
-          }
-        });
+          });
+      return;
+    }
+    const int64_t parts = (rows.length + kPart - 1) / kPart;
+    std::vector<Part<T>> found(static_cast<size_t>(rows.outer * parts));
+    call.pool.parallel_for(found.size(), 1, [&](uint64_t begin, uint64_t end) {
+      RowReader reader(source_, call);
+      for (uint64_t i = begin; i < end; ++i) {
+        const int64_t row = static_cast<int64_t>(i) / parts,
+                      first = static_cast<int64_t>(i) % parts * kPart;
+        const int64_t n = std::min(kPart, rows.length - first);
+        found[i] = part_of(reader.read<T>(row, first, 0, n), first, n);
+      }
+    });
+    for (int64_t row = 0; row < rows.outer; ++row)
+      put_row<T>(
+          call.outputs[0], row,
+          std::span(found).subspan(static_cast<size_t>(row * parts), static_cast<size_t>(parts)));
   }
 
   template <class T>
   void run_columns(const CpuCall& call) const {
     using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
     const Rows& rows = source_.rows();
-    const int64_t blocks = (rows.inner + kColumns - 1) / kColumns;
+    const int64_t wanted = 2 * static_cast<int64_t>(call.pool.threads()) / rows.outer + 1;
+    const int64_t columns = std::clamp(rows.inner / wanted, kFewestColumns, kColumns);
+    const int64_t blocks = (rows.inner + columns - 1) / columns;
     call.pool.parallel_for(
         static_cast<uint64_t>(rows.outer * blocks), 1, [&](uint64_t begin, uint64_t end) {
           RowReader reader(source_, call);
@@ -209,8 +260,8 @@ class ReductionOp : public Op {
           std::vector<int32_t> places;
           for (auto block = static_cast<int64_t>(begin); block < static_cast<int64_t>(end);
                ++block) {
-            const int64_t outer = block / blocks, first = block % blocks * kColumns;
-            const int64_t n = std::min(kColumns, rows.inner - first);
+            const int64_t outer = block / blocks, first = block % blocks * columns;
+            const int64_t n = std::min(columns, rows.inner - first);
             const auto count = static_cast<size_t>(n);
             totals.assign(count, 0);
             places.assign(count, 0);

@@ -148,7 +148,8 @@ void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       for (const Form& form : {Form{{5, 67}, {1}}, Form{{6, 64}, {1}}, Form{{31, 9}, {0}}})
         cases.push_back(make_case(kind, type, form, false, true, random));
       // Few and long: in two steps on devices with kernels.
-      for (const Form& form : {Form{{2, 9001}, {1}}, Form{{1200, 5}, {0}}, Form{{20000}, {0}}})
+      for (const Form& form :
+           {Form{{2, 9001}, {1}}, Form{{1200, 5}, {0}}, Form{{20000}, {0}}, Form{{2, 70001}, {1}}})
         cases.push_back(make_case(kind, type, form, false, false, random));
     }
   }
