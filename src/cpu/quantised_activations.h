@@ -1,13 +1,32 @@
 // Activations rounded to 8 bits, as products with block-quantised weights use them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 #include "base/element_type.h"
 #include "base/thread_pool.h"
 
 namespace prism::cpu {
+
+// Memory that starts at a line of the cache: vectors of values then never lie across two, whose
+// loads would count double.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(size_t count) { return static_cast<T*>(operator new(count * sizeof(T), kLine)); }
+  void deallocate(T* memory, size_t) { operator delete(memory, kLine); }
+  template <class U>
+  bool operator==(const LineAllocator<U>&) const {
+    return true;
+  }
+};
 
 // Rows of k activations, each as integers times scales: x[i][e] is about
 // scales[i][e / scale_elements] * values[i][e]. One scale covers 32 elements for weight types with
@@ -20,10 +39,10 @@ namespace prism::cpu {
 struct QuantisedActivations {
   uint64_t rows = 0, k = 0;
   uint32_t scale_elements = 32;
-  std::vector<int8_t> values;      // [rows][k]
-  std::vector<float> scales;       // [rows][k / scale_elements]
-  std::vector<int16_t> sums16;     // [rows][k / 16], sums of values
-  std::vector<int16_t> sums32;     // [rows][k / 32]
+  std::vector<int8_t, LineAllocator<int8_t>> values;  // [rows][k]
+  std::vector<float> scales;                          // [rows][k / scale_elements]
+  std::vector<int16_t> sums16;                        // [rows][k / 16], sums of values
+  std::vector<int16_t> sums32;                        // [rows][k / 32]
   std::vector<float> scaled_sums;  // [rows][k / 32], scale * sum; only when scale_elements is 32
 
   const int8_t* row_values(uint64_t row) const { return values.data() + row * k; }
@@ -49,9 +68,10 @@ struct PackedActivations {
   uint32_t scale_elements = 32;
   uint32_t sum_elements = 32;  // 16 or 32
   std::vector<ActivationTile> tiles;
-  std::vector<uint8_t> values;  // tile at first * k, then [k / 4][tile rows][4]
-  std::vector<float> scales;    // tile at first * (k / scale_elements), then [...][tile rows]
-  std::vector<float> sums;      // likewise per sum_elements; times the scale when that is per 32
+  std::vector<uint8_t, LineAllocator<uint8_t>>
+      values;                 // tile at first * k, then [k / 4][tile rows][4]
+  std::vector<float> scales;  // tile at first * (k / scale_elements), then [...][tile rows]
+  std::vector<float> sums;    // likewise per sum_elements; times the scale when that is per 32
 };
 
 // Packs the listed rows of x in tiles of at most tile_rows. `flip` is added to each value, modulo
