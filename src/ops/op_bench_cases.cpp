@@ -6,8 +6,12 @@
 #include "ops/gates.h"
 #include "ops/index.h"
 #include "ops/matmul.h"
+#include "ops/norm.h"
 #include "ops/op_bench.h"
 #include "ops/reduce.h"
+#include "ops/scan.h"
+#include "ops/softmax.h"
+#include "ops/sort.h"
 
 namespace prism {
 
@@ -128,6 +132,17 @@ std::vector<BenchCase> bench_cases(const Device& device) {
       DType::f32);
   bench.over(
       "argmax", matrix, DType::f32, 1, rows, 1, [](auto in) { return argmax(in[0]); }, DType::i32);
+  for (const DType type : both) {
+    bench.over("softmax", matrix, type, 1, 4, [](auto in) { return softmax(in[0]); });
+    bench.over("rms_norm", matrix, type, 1, 4, [](auto in) { return rms_norm(in[0]); });
+    bench.over("layer_norm", matrix, type, 1, 6, [](auto in) { return layer_norm(in[0]); });
+  }
+  bench.over("cumsum", matrix, DType::f32, 1, 1, [](auto in) { return cumsum(in[0]); });
+  const int64_t few = software ? 2 : 16, words = software ? 4096 : 151936;  // of a vocabulary
+  bench.over(
+      "top_k 40", {few, words}, DType::f32, 1, few * 40, 1,
+      [](auto in) { return top_k(in[0], 40).values; }, DType::f32);
+  bench.over("sort", {few, words}, DType::f32, 1, 1, [](auto in) { return sort(in[0]).values; });
 
   BenchCase gather;
   gather.op = "gather_rows";
