@@ -1,7 +1,7 @@
 // The conformance suite on one device: which cases a run draws, and what came of them, op by op.
 //
 // A device that compiles slowly runs a sample that rotates with the seed: every op in f32 first,
-// then its gradients and further types, as many as the limits on cases and programs allow.
+// then gradients, more of f32 and other types by turns, as far as the limits allow.
 #pragma once
 
 #include <cstdint>

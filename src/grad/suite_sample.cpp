@@ -1,9 +1,8 @@
 #include "grad/suite_sample.h"
 
 #include <algorithm>
-#include <map>
 #include <random>
-#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,14 +22,19 @@ std::string layout_text(const CaseInput& input) {
 
 SampleItem item_of(const OpCase& test, bool gradient) {
   SampleItem item{&test, gradient, {}, {}, {}};
-  std::string layouts;
+  std::string layouts, forms;
   for (const CaseInput& input : test.inputs) {
     item.types += fmt::format("{}{}", item.types.empty() ? "" : " ", input.type.name());
     layouts += " " + layout_text(input);
+    // Kernels take a dense tensor's shape as parameters, and four elements at once where they can.
+    const bool fours = input.shape.rank() > 0 && input.shape[-1] % 4 == 0;
+    forms += input.view ? " " + layout_text(input)
+                        : fmt::format(" {}{}{}", input.shape.rank(), fours ? "v" : "",
+                                      input.shape == test.inputs[0].shape ? "" : "b");
   }
   if (test.inputs.empty()) item.types = test.what.substr(0, test.what.find(' '));
-  item.coarse = fmt::format("{}{} {}", test.op, gradient ? " gradient" : "", item.types);
-  item.fine = fmt::format("{} {}{}", item.coarse, test.what, layouts);
+  item.form = fmt::format("{}{} {}{}", test.op, gradient ? " gradient" : "", item.types, forms);
+  item.fine = fmt::format("{}{} {}{}", test.op, gradient ? " gradient" : "", test.what, layouts);
   return item;
 }
 
@@ -51,45 +55,37 @@ std::vector<SampleItem> sample_order(const std::vector<OpCase>& cases, uint64_t 
   }
   std::ranges::shuffle(items, draw);
 
-  // The kinds of each op, f32 first, the others as they came after shuffling.
-  std::map<std::string, std::vector<std::string>> kinds;
-  std::map<std::string, size_t> turn;  // of a kind
+  // One case of each op, in f32 where there is one; the others in three lists that take turns.
+  std::vector<SampleItem> ordered;
+  std::set<std::string> opened;
+  std::vector<std::vector<SampleItem>> lists(3);
   for (const bool plain : {true, false}) {
-    for (const SampleItem& item : items) {
-      const bool first = is_plain_f32(item.types) && !item.gradient;
-      if (first != plain || turn.contains(item.coarse)) continue;
-      std::vector<std::string>& of_op = kinds[item.test->op];
-      turn[item.coarse] = of_op.size();
-      of_op.push_back(item.coarse);
+    for (SampleItem& item : items) {
+      if (item.test == nullptr || item.gradient) continue;
+      if (is_plain_f32(item.types) != plain || !opened.insert(item.test->op).second) continue;
+      ordered.push_back(std::move(item));
+      item.test = nullptr;
     }
   }
-  std::map<std::string, bool> opened;
-  std::vector<std::tuple<bool, size_t, size_t>> keys;
-  std::vector<size_t> order;
-  for (size_t i = 0; i < items.size(); ++i) {
-    const SampleItem& item = items[i];
-    const size_t its_turn = turn[item.coarse];
-    const bool opens = its_turn == 0 && !std::exchange(opened[item.test->op], true);
-    keys.emplace_back(!opens, its_turn, i);
-    order.push_back(i);
+  for (SampleItem& item : items) {
+    if (item.test == nullptr) continue;
+    lists[item.gradient ? 0 : is_plain_f32(item.types) ? 1 : 2].push_back(std::move(item));
   }
-  std::ranges::sort(order, {}, [&](size_t i) { return keys[i]; });
-  std::vector<SampleItem> ordered;
-  for (const size_t i : order) ordered.push_back(std::move(items[i]));
+  for (size_t i = 0; ordered.size() < items.size(); ++i) {
+    for (std::vector<SampleItem>& list : lists)
+      if (i < list.size()) ordered.push_back(std::move(list[i]));
+  }
   return ordered;
 }
 
 bool ProgramBudget::takes(const SampleItem& item, size_t compiled) {
-  if (programs_ != 0 && compiled > 0) {
+  if (programs_ != 0 && ops_.contains(item.test->op)) {
     // A case may need a handful of programs, gradients most.
-    if (compiled + 8 >= programs_) {
-      if (!fine_.contains(item.fine) && ops_.contains(item.test->op)) return false;
-    } else if (compiled * 5 >= programs_ * 4) {
-      if (!coarse_.contains(item.coarse) && ops_.contains(item.test->op)) return false;
-    }
+    if (compiled + 8 >= programs_ && !fine_.contains(item.fine)) return false;
+    if (compiled * 6 >= programs_ * 5 && !forms_.contains(item.form)) return false;
   }
+  forms_.insert(item.form);
   ops_.insert(item.test->op);
-  coarse_.insert(item.coarse);
   fine_.insert(item.fine);
   return true;
 }

@@ -14,18 +14,17 @@ namespace prism {
 struct SampleItem {
   const OpCase* test = nullptr;
   bool gradient = false;
-  std::string types;   // of the inputs: "f16 i32"
-  std::string coarse;  // op and types: what mostly decides the kernel
-  std::string fine;    // and all shapes and strides: the same kernels for certain
+  std::string types;  // of the inputs: "f16 i32"
+  std::string form;   // op, types, ranks and views: the same kernels for most ops
+  std::string fine;   // op, types, shapes and strides: the same kernels for certain
 };
 
-// Every case once: one of each op first, in f32 where it has that; then the rest of those, then
-// gradients and the other types of each op by turns. What the seed decides: the order of ops,
-// types and cases.
+// Every case once: one of each op first, in f32 where it has that; then gradients, f32 and the
+// other types by turns. What the seed decides: the order of the cases.
 std::vector<SampleItem> sample_order(const std::vector<OpCase>& cases, uint64_t seed);
 
-// Keeps the programs of a run below a limit: kinds of cases are begun while there is room, and
-// after that only those run whose kernels are there.
+// Keeps the programs of a run below a limit: cases run while there is room, then those whose
+// kernels are probably there, and in the end those for which that is certain.
 class ProgramBudget {
  public:
   explicit ProgramBudget(size_t programs) : programs_(programs) {}  // 0: no limit
@@ -34,7 +33,7 @@ class ProgramBudget {
 
  private:
   size_t programs_;
-  std::set<std::string> coarse_, fine_, ops_;
+  std::set<std::string> forms_, fine_, ops_;
 };
 
 }  // namespace prism

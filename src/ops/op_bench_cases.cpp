@@ -1,6 +1,7 @@
 // The ops that are timed, at the sizes of a 7B language model where the device is worth it.
 #include <fmt/format.h>
 
+#include "ops/attention.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/gates.h"
@@ -104,6 +105,28 @@ BenchCase linear_case(int64_t m, int64_t n, int64_t k, ElementType type, const D
   return bench;
 }
 
+// Causal, 32 heads over 8 key heads of 128, as in a 7B or 8B model.
+BenchCase attention_case(int64_t queries, int64_t keys, const Device& device) {
+  constexpr int64_t kHeads = 32, kKeyHeads = 8, kDim = 128;
+  BenchCase bench;
+  bench.op = "attention";
+  bench.what = fmt::format("f16 {} of {} positions", queries, keys);
+  bench.bytes = bytes_of(2 * (kHeads * queries + kKeyHeads * keys) * kDim, DType::f16);
+  // Each query sees, on average, half of those that came with it and all before.
+  const double seen = static_cast<double>(queries) *
+                      (static_cast<double>(keys) - 0.5 * static_cast<double>(queries - 1));
+  bench.flops = 4.0 * kHeads * kDim * seen;
+  bench.is_product = true;
+  bench.compute = DType::f16;
+  bench.inputs = [=] {
+    return std::vector<Tensor>{uniform({1, kHeads, queries, kDim}, 1, -1, 1, DType::f16, device),
+                               uniform({1, kKeyHeads, keys, kDim}, 2, -1, 1, DType::f16, device),
+                               uniform({1, kKeyHeads, keys, kDim}, 3, -1, 1, DType::f16, device)};
+  };
+  bench.compute_one = [](auto in) { return attention(in[0], in[1], in[2]); };
+  return bench;
+}
+
 }  // namespace
 
 std::vector<BenchCase> bench_cases(const Device& device) {
@@ -165,6 +188,9 @@ std::vector<BenchCase> bench_cases(const Device& device) {
       if (m == 1) bench.cases.push_back(linear_case(m, k, k, type, device));
     }
   }
+  const int64_t keys = software ? 128 : 4096, prompt = software ? 64 : cpu ? 256 : 2048;
+  bench.cases.push_back(attention_case(1, keys, device));
+  bench.cases.push_back(attention_case(prompt, prompt, device));
   return std::move(bench.cases);
 }
 
