@@ -35,7 +35,7 @@ endif()
 
 # The unit tests of what uses threads, a program of their own: it builds quickly under the thread sanitizer.
 set(thread_test_sources ${unit_test_sources})
-list(FILTER thread_test_sources INCLUDE REGEX "/(base/(cache|thread_pool)|runtime/queue|cpu/[a-z_]*)_test\\.cpp$")
+list(FILTER thread_test_sources INCLUDE REGEX "/(base/(cache|thread_pool)|runtime/queue|backends/cpu/[a-z_]*|cpu/(attention|matmul))_test\\.cpp$")
 add_executable(thread_tests EXCLUDE_FROM_ALL ${thread_test_sources})
 target_link_libraries(thread_tests PRIVATE prism prism_warnings fmt::fmt GTest::gtest GTest::gtest_main Threads::Threads)
 
