@@ -114,6 +114,16 @@ void Plan::place() {
     if (arena == arenas_.end()) arena = arenas_.insert(arenas_.end(), Arena{slot.device, {}, 0});
     arena->bytes = std::max(arena->bytes, offset + slot.bytes);
   }
+  // An empty tensor is still bound to launches, by a word that nothing else may lie in.
+  for (const PlanStep& step : steps_) {
+    for (const uint32_t s : step.reads) {
+      PlanSlot& slot = slots_[s];
+      if (!slot.is_temporary() || slot.bytes != 0 || slot.device.info().is_cpu) continue;
+      Arena& arena = *std::ranges::find(arenas_, slot.device, &Arena::device);
+      slot.offset = (arena.bytes + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
+      arena.bytes = slot.offset + 4;
+    }
+  }
   for (Arena& arena : arenas_) arena.storage = allocate_storage(arena.device, arena.bytes);
 }
 
