@@ -69,7 +69,7 @@ void print_device(const DeviceSuite& one) {
     std::cout << fmt::format("  and {} more; --json has all\n", r.wrong.size() - kShownFailures);
 }
 
-void print_text(const std::vector<DeviceSuite>& all, uint64_t seed) {
+void print_text(const std::vector<DeviceSuite>& all, uint64_t seed, const std::string& op) {
   std::vector<std::string> heading = {"op"};
   std::vector<std::vector<std::string>> rows;
   for (const DeviceSuite& one : all) heading.push_back(one.device.id());
@@ -81,8 +81,8 @@ void print_text(const std::vector<DeviceSuite>& all, uint64_t seed) {
   std::cout << table(heading, rows, painted);
   std::cout << "right/run, then the worst normalised mean square error\n\n";
   for (const DeviceSuite& one : all) print_device(one);
-  std::cout << fmt::format("seed {}: `prism check --ops --seed {}` draws the same again\n", seed,
-                           seed);
+  std::cout << fmt::format("seed {}: `prism check {} --seed {}` draws the same again\n", seed,
+                           op.empty() ? "--ops" : "--op " + op, seed);
 }
 
 Json device_json(const DeviceSuite& one) {
@@ -142,7 +142,7 @@ int check_ops(const CheckOpsOptions& options) {
     for (const DeviceSuite& one : all) devices.push_back(device_json(one));
     std::cout << Json{{"right", right}, {"seed", how.seed}, {"devices", devices}}.dump(1) << "\n";
   } else {
-    print_text(all, how.seed);
+    print_text(all, how.seed, how.op);
   }
   return right ? kRight : kFailed;
 }
