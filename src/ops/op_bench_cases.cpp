@@ -180,7 +180,7 @@ std::vector<BenchCase> bench_cases(const Device& device) {
 
   const int64_t side = software ? 256 : cpu ? 1024 : 4096;
   for (const DType type : both) bench.cases.push_back(product_case(side, side, side, type, device));
-  const int64_t k = software ? 512 : kWidth, n = software ? 512 : 11008;
+  const int64_t k = software ? 512 : kWidth, n = software ? 1024 : 11008;
   for (const int64_t m : {int64_t{1}, int64_t{software ? 64 : cpu ? 128 : 512}}) {
     for (const ElementType type :
          {ElementType(DType::f16), ElementType(BlockType::q8_0), ElementType(BlockType::q4_k)}) {
