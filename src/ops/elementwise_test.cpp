@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/matmul.h"
 #include "tensor/plan.h"
 
 namespace prism {
@@ -44,6 +45,18 @@ TEST(Tensor, ChainsBecomeOneStep) {
   const Plan plan(outputs);
   EXPECT_EQ(plan.steps().size(), 1u) << plan.explain();
   EXPECT_EQ(plan.steps()[0].inputs.size(), 1u);
+}
+
+TEST(Tensor, WritesOverWhatNobodyNeedsAnyMore) {
+  const Tensor a = numbered({64, 64});
+  // Products do not join: four temporaries of one size, of which two live at any time.
+  const Tensor b = matmul(a, a), c = tanh(b), d = matmul(c, a), e = silu(d), f = matmul(e, a);
+  const Tensor outputs[] = {f};
+  const Plan plan(outputs, {}, {.fuse = false});
+  EXPECT_EQ(plan.arena_bytes(Device::cpu()), 2u * 64 * 64 * 4) << plan.explain();
+  const Tensor twice[] = {matmul(c, c) + b};  // b is needed after tanh
+  const Plan kept(twice, {}, {.fuse = false});
+  EXPECT_EQ(kept.arena_bytes(Device::cpu()), 3u * 64 * 64 * 4) << kept.explain();
 }
 
 TEST(Tensor, ReadsAsText) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -192,6 +193,10 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
     }
   }
   ++runs_;
+  // Threads wait awake for the next host step of this plan, and sleep after it.
+  std::optional<ThreadPool::Busy> awake;
+  if (std::ranges::count(steps_, PlanStep::Kind::host, &PlanStep::kind) > 1)
+    awake.emplace(cpu_pool());
   if (tracing()) {
     for (const PlanStep& step : steps_) {
       const double start = trace_now();

@@ -21,7 +21,6 @@ struct PlanSlot {
   uint64_t bytes = 0;
   std::shared_ptr<Storage>
       storage;            // of values that are there before or stay after; else the arena's
-  int input = -1;         // of the function: bound at each run
   bool in_place = false;  // changed by a step, for a holder outside: never replaced
   uint64_t offset = 0;    // in the arena
   uint32_t first_step = 0, last_step = 0;  // written by, last read by: temporaries only

@@ -26,8 +26,6 @@ void Planner::make() {
   count_uses();
   if (options_.fuse) fuse();
   for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    plan_.slots_[plan_.input_slots_[i]].input = static_cast<int>(i);
   for (Item& item : items_)
     if (!item.dropped) emit(item);
   for (const Tensor& each : outputs_) plan_.output_slots_.push_back(view_of(each).slot);
@@ -66,7 +64,7 @@ void Planner::count_uses() {
 }
 
 uint32_t Planner::new_slot(const Device& device, uint64_t bytes) {
-  plan_.slots_.push_back({device, bytes, {}, -1, false, 0, UINT32_MAX, 0});
+  plan_.slots_.push_back({device, bytes, {}, false, 0, UINT32_MAX, 0});
   return static_cast<uint32_t>(plan_.slots_.size() - 1);
 }
 
@@ -194,6 +192,26 @@ void Planner::emit(Item& item) {
   emit_on(Device::cpu(), item, fmt::format("{}: {}", device.id(), *reason));
 }
 
+// The memory of an input that nobody needs after this op, where the op may write its result there.
+// On the CPU only: a launch must not see one buffer as read and as written.
+std::optional<uint32_t> Planner::dying_input(const Item& item, const PlanStep& step) {
+  if (step.kind != PlanStep::Kind::host || !options_.reuse_memory) return std::nullopt;
+  if (item.node->outputs.size() != 1 || wanted_.contains({item.node, 0})) return std::nullopt;
+  const int input = item.op->overwrites(item.inputs);
+  if (input < 0) return std::nullopt;
+  const Tensor& taken = item.inputs[static_cast<size_t>(input)];
+  const uint32_t slot = step.inputs[static_cast<size_t>(input)].slot;
+  const Spec& spec = item.node->outputs[0];
+  const bool alone = uses_[taken.node().get()] == 1 && taken.node()->outputs.size() == 1;
+  // A slot that other tensors share (one written in place) is nobody's to take.
+  const bool own = slot_of_.contains({taken.node().get(), 0}) &&
+                   slot_of_.at({taken.node().get(), 0}) == slot && !plan_.slots_[slot].in_place;
+  if (!alone || !own || !plan_.slots_[slot].is_temporary() ||
+      plan_.slots_[slot].bytes != storage_bytes(spec.shape, spec.type, step.device))
+    return std::nullopt;
+  return slot;
+}
+
 void Planner::emit_on(const Device& device, const Item& item, const std::string& reason) {
   Node& node = *item.node;
   PlanStep step;
@@ -210,6 +228,8 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
   }
   const int changed = item.op->changes_input();
   const auto slot_for = [&](uint32_t i, const Device& where) {
+    if (i == 0 && where == device && device == node.device)
+      if (const auto slot = dying_input(item, step)) return slot_of_[{&node, 0}] = *slot;
     if (changed < 0 || i != 0) return output_slot(node, i, where);
     const size_t input = static_cast<size_t>(changed);
     if (where != node.device) return step.inputs[input].slot;  // of a copy, which goes back

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +37,7 @@ class Planner {
   // --- emitting
   void emit(Item& item);
   void emit_on(const Device& device, const Item& item, const std::string& reason);
+  std::optional<uint32_t> dying_input(const Item& item, const PlanStep& step);
   void emit_transfer(const Item& item);
   uint32_t new_slot(const Device& device, uint64_t bytes);
   uint32_t output_slot(Node& node, uint32_t output, const Device& device);

@@ -113,7 +113,7 @@ void give_back(Pool& pool, Piece piece) {
 std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes) {
   Pool& pool = pool_of(device);
   Piece piece = take(pool, device, rounded(bytes));
-  auto* storage = new Storage{device, bytes, piece.host, piece.buffer, piece.bytes, {}};
+  auto* storage = new Storage{device, bytes, piece.host, piece.buffer, piece.bytes};
   return {storage, [&pool](Storage* dead) {
             Piece back{dead->pool_bytes, std::move(dead->host), std::move(dead->buffer)};
             delete dead;
@@ -123,7 +123,7 @@ std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes) 
 
 std::shared_ptr<Storage> borrow_storage(const Device& cpu, std::shared_ptr<std::byte> memory,
                                         uint64_t bytes) {
-  return std::make_shared<Storage>(Storage{cpu, bytes, std::move(memory), {}, 0, {}});
+  return std::make_shared<Storage>(Storage{cpu, bytes, std::move(memory), {}, 0});
 }
 
 void read_storage(const Storage& from, uint64_t offset, std::span<std::byte> to) {

@@ -19,8 +19,6 @@ struct Storage {
   std::shared_ptr<std::byte> host;  // of the CPU: never null, even for no bytes
   Buffer buffer;                    // of every other device
   uint64_t pool_bytes = 0;          // what goes back to the pool; 0: it is not the pool's
-  // The host data it was made from, kept where the work may go on elsewhere if the device is lost.
-  std::shared_ptr<const std::byte> origin;
 
   bool is_host() const { return host != nullptr; }
 };
