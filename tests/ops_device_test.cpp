@@ -1,7 +1,8 @@
 // The conformance suite on every device found: each op, type and shape against float64.
 //
 // PRISM_OPS_SEED draws other inputs, PRISM_OPS_CASES sets the cases a device (0: all of them),
-// PRISM_OPS_DEVICE names one device, PRISM_OPS_OP one op.
+// PRISM_OPS_PROGRAMS the most programs a device, PRISM_OPS_DEVICE names one device, PRISM_OPS_OP
+// one op.
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -47,9 +48,10 @@ void check_device(const Device& device, const SuiteOptions& options) {
 TEST(OpsDevice, EveryOpOnEveryDevice) {
   SuiteOptions options;
   const std::string seed = variable("PRISM_OPS_SEED"), cases = variable("PRISM_OPS_CASES"),
-                    only = variable("PRISM_OPS_DEVICE");
+                    only = variable("PRISM_OPS_DEVICE"), programs = variable("PRISM_OPS_PROGRAMS");
   options.seed = seed.empty() ? std::random_device{}() : std::stoull(seed);
   if (!cases.empty()) options.cases = std::stoull(cases);
+  if (!programs.empty()) options.programs = std::stoull(programs);
   options.op = variable("PRISM_OPS_OP");
   std::cout << "ops: PRISM_OPS_SEED=" << options.seed << std::endl;
   for (const BackendReport& report : discover_backends()) {
