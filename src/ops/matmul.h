@@ -16,9 +16,4 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 // (the CPU) for many.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
-// Rows routed to experts: row i of the result is x[i / share] times the rows of weights[ids[i]];
-// weights [experts, n, k], ids (i32) [slots], x [slots / share, k]. An id out of range is an error
-// on the CPU and gives unspecified values elsewhere.
-Tensor expert_linear(const Tensor& x, const Tensor& weights, const Tensor& ids);
-
 }  // namespace prism
