@@ -53,6 +53,7 @@ run: build
 
 test: build-tests
 	@$(CTEST)
+	@scripts/count_skips.sh $(BUILD)
 	@$(RANDOM_PROGRAMS)
 
 # The random programs on OpenCL's devices only: make test has run them on the others. Fewer programs of ops than there:
@@ -60,6 +61,7 @@ test: build-tests
 test-devices: build-tests
 	@scripts/setup_devices.sh $(BUILD)/devices.env
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_OPS_PROGRAMS=180 $(CTEST) -L device -E random
+	@scripts/count_skips.sh $(BUILD)
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_BACKENDS=opencl $(CTEST) -L device -R random
 	@$(RANDOM_PROGRAMS)
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; $(BUILD)/prism devices --json >$(BUILD)/devices.json && \

@@ -182,7 +182,7 @@ TEST_P(Attention, PlainPromptWithoutCausalSeesAllKeys) {
 TEST_P(Attention, FragmentPromptMatchesAReference) {
   const Place& place = GetParam();
   if (slow_compiler() && place.driver->info().backend == "opencl")
-    GTEST_SKIP() << "attention_plain is for devices without fragments";
+    GTEST_SKIP() << "no fragments here: attention_plain is for such devices";
   const bool whole = suits_fragments();
   const AttentionOptions options = options_of(whole ? 128 : 32, 2, DType::f16);
   const PromptTile tile = whole ? prompt_tile(options) : PromptTile{1, 1, 16, 2, false};
@@ -196,7 +196,7 @@ TEST_P(Attention, FragmentPromptMatchesAReference) {
 
 TEST_P(Attention, FragmentPromptKnowsEveryOption) {
   const Place& place = GetParam();
-  if (!suits_fragments()) GTEST_SKIP() << "attention_plain is for devices without fragments";
+  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: attention_plain is for such devices";
   AttentionOptions options = options_of(64, 1, BlockType::q8_0);
   options.window = options.soft_cap = options.mask = options.sinks = true;
   options.out_type = DType::f16;

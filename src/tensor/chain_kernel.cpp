@@ -9,18 +9,12 @@ namespace prism {
 
 using namespace dsl;
 
-std::string ChainAccess::key() const {
-  std::string key = fmt::format("{}{}", rank, by_four ? "v" : "");
-  for (size_t i = 0; i < strided.size(); ++i)
-    key += strided[i] ? (offset[i] ? 'S' : 's') : (offset[i] ? 'L' : 'l');
-  return key;
-}
+std::string ChainAccess::key() const { return fmt::format("{}{}", rank, by_four ? "v" : ""); }
 
-size_t ChainAccess::params() const {
-  size_t count = 1 + static_cast<size_t>(rank - 1);
-  for (size_t i = 0; i < strided.size(); ++i)
-    count += (strided[i] ? static_cast<size_t>(rank) : 0) + (offset[i] ? 1 : 0);
-  return count;
+size_t ChainAccess::params(size_t inputs) const {
+  if (rank == 0) return 1;
+  const auto axes = static_cast<size_t>(rank);
+  return axes + inputs * (axes + 1);  // the count and all lengths but one; strides and offsets
 }
 
 bool is_chain_param(const Chain::Step& step) {
@@ -82,11 +76,10 @@ ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access) {
       lengths.push_back(param(fmt::format("length{}", axis), u32));
     std::vector<std::vector<Value>> strides(x.size());
     std::vector<Value> offsets;
-    for (size_t i = 0; i < x.size(); ++i) {
-      for (int axis = 0; access.strided[i] && axis < access.rank; ++axis)
+    for (size_t i = 0; access.rank > 0 && i < x.size(); ++i) {
+      for (int axis = 0; axis < access.rank; ++axis)
         strides[i].push_back(param(fmt::format("stride{}_{}", i, axis), u32));
-      offsets.push_back(access.offset[i] ? param(fmt::format("offset{}", i), u32)
-                                         : constant(u32, 0));
+      offsets.push_back(param(fmt::format("offset{}", i), u32));
     }
     std::vector<Value> constants;
     for (const ir::Param& each : chain_params(chain))
@@ -103,15 +96,10 @@ ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access) {
       coordinates.push_back(rest);
       std::vector<Value> loaded;
       for (size_t n = 0; n < x.size(); ++n) {
-        Value index = i;
-        if (access.strided[n]) {
-          index = offsets[n];
-          for (int axis = 0; axis < access.rank; ++axis)
-            index = index + coordinates[static_cast<size_t>(access.rank - 1 - axis)] *
-                                strides[n][static_cast<size_t>(axis)];
-        } else if (access.offset[n]) {
-          index = i + offsets[n];
-        }
+        Value index = access.rank > 0 ? offsets[n] : i;
+        for (int axis = 0; axis < access.rank; ++axis)
+          index = index + coordinates[static_cast<size_t>(access.rank - 1 - axis)] *
+                              strides[n][static_cast<size_t>(axis)];
         loaded.push_back(load_element(x[n], index, chain.inputs[n]));
       }
       y[i] = to_stored(emit_chain(chain, loaded, constants), chain.output);

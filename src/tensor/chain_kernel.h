@@ -11,21 +11,20 @@
 
 namespace prism {
 
-// How a kernel walks through the operands of a chain.
+// How a kernel walks through the operands of a chain: straight on, all lying like the output, or by
+// the strides and the offset of every input.
 struct ChainAccess {
-  int rank = 1;               // axes of the walk; 1 when every input lies like the output
-  std::vector<bool> strided;  // by input: indices from strides, else that of the output
-  std::vector<bool> offset;   // by input: begins later than its buffer does
-  bool by_four = false;       // four elements a lane: rank 1, nothing strided or offset
+  int rank = 0;          // axes of a walk by strides; 0: straight on
+  bool by_four = false;  // four elements a lane, straight on only
 
   std::string key() const;
   // 32-bit parameters that a kernel of this access needs besides the constants.
-  size_t params() const;
+  size_t params(size_t inputs) const;
 };
 
-// Buffers: the inputs, then the output. Params: count; lengths of axes 1 to rank - 1; by strided
-// input rank strides; by input with an offset that offset; the constants of chain_params().
-// Grid: count over 256 (1,024 by four).
+// Buffers: the inputs, then the output. Params: count; by strides the lengths of axes 1 to rank -
+// 1, then for each input rank strides and its offset; the constants of chain_params(). Grid: count
+// over 256 (1,024 by four).
 ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access);
 
 // The constants that are parameters of the kernel, in order. Others (64-bit ones, truth values)

@@ -44,8 +44,6 @@ ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const 
                       dense.strides.begin());
   });
   ChainAccess access;
-  access.strided.assign(inputs.size(), !straight);
-  access.offset.assign(inputs.size(), !straight);
   if (straight) {
     // Four at a time; 64-bit types are wide enough by themselves.
     const auto narrow = [](DType type) { return dtype_bytes(kernel_type(type)) <= 4; };
@@ -75,11 +73,10 @@ void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceVi
   const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
   std::vector<ParamValue> params = {word(count)};
   for (int axis = 1; axis < access.rank; ++axis) params.push_back(word(walk.back().shape[axis]));
-  for (size_t i = 0; i < layouts.size(); ++i) {
+  for (size_t i = 0; access.rank > 0 && i < layouts.size(); ++i) {
     // Steps backwards wrap round in 32 bits, as the kernel's sums do.
-    for (int axis = 0; access.strided[i] && axis < access.rank; ++axis)
-      params.push_back(word(walk[i].stride(axis)));
-    if (access.offset[i]) params.push_back(word(walk[i].offset));
+    for (int axis = 0; axis < access.rank; ++axis) params.push_back(word(walk[i].stride(axis)));
+    params.push_back(word(walk[i].offset));
   }
   for (const Chain::Step& step : chain.steps) {
     if (!is_chain_param(step)) continue;
@@ -104,7 +101,7 @@ bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape&
   if (inputs.size() + 1 > kMaxBuffers) return false;
   std::vector<Layout> walk;
   const ChainAccess access = access_of(chain, inputs, output, walk);
-  return access.params() + chain_params(chain).size() <= kMaxParams;
+  return access.params(inputs.size()) + chain_params(chain).size() <= kMaxParams;
 }
 
 std::string_view ChainOp::name() const {

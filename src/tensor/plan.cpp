@@ -75,8 +75,14 @@ void Plan::release_output(size_t i) {
 
 void Plan::back_to(const Mark& mark) {
   steps_.resize(mark.steps);
-  // Slots stay: nothing uses them, and one that never lived takes no memory.
-  for (size_t s = mark.slots; s < slots_.size(); ++s) slots_[s].bytes = 0;
+  // Slots stay, since those of values that are there may be used again; temporaries that nothing
+  // writes any more take no memory.
+  for (size_t s = mark.slots; s < slots_.size(); ++s)
+    if (slots_[s].is_temporary()) slots_[s].bytes = 0;
+}
+
+const Plan::Arena& Plan::arena_of(const PlanSlot& slot) const {
+  return *std::ranges::find(arenas_, slot.device, &Arena::device);
 }
 
 uint64_t Plan::arena_bytes(const Device& device) const {
@@ -131,13 +137,13 @@ void Plan::place() {
 std::byte* Plan::host_address(uint32_t s) {
   const PlanSlot& slot = slots_[s];
   if (slot.storage) return slot.storage->host.get();
-  return std::ranges::find(arenas_, slot.device, &Arena::device)->storage->host.get() + slot.offset;
+  return arena_of(slot).storage->host.get() + slot.offset;
 }
 
 BufferRange Plan::device_range(uint32_t s, uint64_t offset) const {
   const PlanSlot& slot = slots_[s];
   if (slot.storage) return {slot.storage->buffer, offset, 0};
-  const Arena& arena = *std::ranges::find(arenas_, slot.device, &Arena::device);
+  const Arena& arena = arena_of(slot);
   const uint64_t bytes = std::max<uint64_t>(4, (slot.bytes + 3) / 4 * 4);
   return {arena.storage->buffer, slot.offset + offset, bytes - offset};
 }
@@ -172,8 +178,7 @@ void Plan::run_step(const PlanStep& step) {
       // Through the host, where either end may be already.
       const auto part = [&](const PlanSlot& slot) -> std::pair<const Storage*, uint64_t> {
         if (slot.storage) return {slot.storage.get(), 0};
-        return {std::ranges::find(arenas_, slot.device, &Arena::device)->storage.get(),
-                slot.offset};
+        return {arena_of(slot).storage.get(), slot.offset};
       };
       const auto [source, source_offset] = part(slots_[from.slot]);
       const auto [target, target_offset] = part(slots_[to.slot]);
@@ -261,8 +266,7 @@ std::vector<std::vector<uint32_t>> Plan::dependencies() const {
   const auto range_of = [&](uint32_t s) {
     const PlanSlot& slot = slots_[s];
     if (slot.storage) return Range{slot.storage.get(), 0, UINT64_MAX};
-    const Arena& arena = *std::ranges::find(arenas_, slot.device, &Arena::device);
-    return Range{arena.storage.get(), slot.offset, slot.offset + slot.bytes};
+    return Range{arena_of(slot).storage.get(), slot.offset, slot.offset + slot.bytes};
   };
   const auto meets = [&](const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
     for (const uint32_t x : a) {
@@ -303,8 +307,7 @@ void Plan::run_in_order(std::span<const uint32_t> order, bool poison_dead_ranges
           }))
         continue;
       const std::vector<std::byte> poison(slot.bytes, std::byte{0xCD});
-      write_storage(*std::ranges::find(arenas_, slot.device, &Arena::device)->storage, slot.offset,
-                    poison);
+      write_storage(*arena_of(slot).storage, slot.offset, poison);
     }
   }
 }

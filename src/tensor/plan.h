@@ -92,6 +92,7 @@ class Plan {
   double timed(const PlanStep& step);
   std::byte* host_address(uint32_t slot);
   BufferRange device_range(uint32_t slot, uint64_t offset) const;
+  const Arena& arena_of(const PlanSlot& slot) const;  // of a temporary
   void place();
 
   std::vector<PlanSlot> slots_;
