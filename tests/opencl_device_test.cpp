@@ -2,6 +2,8 @@
 // implement.
 #include "backends/opencl/opencl_backend.h"
 
+#include <unistd.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -90,10 +92,8 @@ class OpenClDevice : public testing::TestWithParam<size_t> {
 class OwnCache {
  public:
   OwnCache()
-      : folder_(fs::temp_directory_path() /
-                ("prism-opencl-test-" +
-                 std::to_string(::testing::UnitTest::GetInstance()->random_seed()) + "-" +
-                 std::to_string(counter()++))) {
+      : folder_(fs::temp_directory_path() / ("prism-opencl-test-" + std::to_string(getpid()) + "-" +
+                                             std::to_string(counter()++))) {
     fs::remove_all(folder_);
     if (const char* old = std::getenv("PRISM_CACHE_DIR")) old_ = old;
     setenv("PRISM_CACHE_DIR", folder_.c_str(), 1);

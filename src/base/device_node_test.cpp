@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace prism {
 namespace {
@@ -23,7 +24,8 @@ TEST(DeviceNode, OpenNodeIsAllowed) {
 
 TEST(DeviceNode, ClosedNodeNamesPathAndCommand) {
   namespace fs = std::filesystem;
-  const fs::path path = fs::temp_directory_path() / "prism_closed_node";
+  const fs::path path =
+      fs::temp_directory_path() / ("prism_closed_node_" + std::to_string(getpid()));
   fs::remove(path);
   std::ofstream(path) << "x";
   fs::permissions(path, fs::perms::none);

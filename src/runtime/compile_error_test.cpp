@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace prism {
 namespace {
@@ -75,7 +76,8 @@ TEST(CompileError, ShowsOfALongTextTheLinesNearThoseNamed) {
 }
 
 TEST(CompileError, KeepsTheTextAndNamesItsFile) {
-  const fs::path folder = fs::temp_directory_path() / "prism-compile-error-test";
+  const fs::path folder =
+      fs::temp_directory_path() / ("prism-compile-error-test-" + std::to_string(getpid()));
   fs::remove_all(folder);
   ScopedVariable cache("PRISM_CACHE_DIR", folder.string());
   const KernelText text = kernel_text(some_device(), some_kernel(), "broken text\n", "cl");
@@ -92,7 +94,8 @@ TEST(CompileError, KeepsTheTextAndNamesItsFile) {
 }
 
 TEST(CompileError, DumpsUnderOneNameAndTakesAReplacement) {
-  const fs::path folder = fs::temp_directory_path() / "prism-kernel-dump-test";
+  const fs::path folder =
+      fs::temp_directory_path() / ("prism-kernel-dump-test-" + std::to_string(getpid()));
   fs::remove_all(folder);
   ScopedVariable dump("PRISM_DUMP", folder.string());
   const KernelText first = kernel_text(some_device(), some_kernel(), "printed\n", "cl");

@@ -1,6 +1,7 @@
 #include "runtime/self_check.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -109,7 +110,8 @@ TEST_F(SelfCheckTest, FailuresAndLackOfMemoryAreTold) {
 
 // The cache folder of these tests, empty at the start and gone at the end.
 struct RememberedTest : SelfCheckTest {
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / "prism_remembered_test";
+  std::filesystem::path folder = std::filesystem::temp_directory_path() /
+                                 ("prism_remembered_test_" + std::to_string(getpid()));
   std::string before;
   void SetUp() override {
     SelfCheckTest::SetUp();
