@@ -11,7 +11,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 SINGLE = cpu cuda hip metal vulkan sycl opencl webgpu
 
-.PHONY: help run test test-devices build build-all $(SINGLE:%=build-%) bench format lint show-backends \
+.PHONY: help run test test-devices build build-all $(SINGLE:%=build-%) bench format lint fuzz show-backends \
         install reset setup build-tests support-table
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make show-backends  per backend: on or off and by what, what was found, what is missing"
 	@echo "make bench          build and run the benches"
 	@echo "make format         lay out the sources with clang-format"
+	@echo "make fuzz           the parsers under libFuzzer, SECONDS=25 each"
 	@echo "make lint           layout, layers, vendor names, clang-tidy"
 	@echo "make install        install to PREFIX (default /usr/local)"
 	@echo "make reset          remove the build folder"
@@ -85,6 +86,9 @@ lint:
 	@scripts/setup.sh build test lint
 	@scripts/configure.sh $(BUILD)
 	@scripts/lint.sh $(BUILD)
+
+fuzz:
+	@scripts/fuzz.sh $(or $(SECONDS),25)
 
 show-backends:
 	@scripts/setup.sh build

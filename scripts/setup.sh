@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a task needs; does nothing, silently, when they are there.
-# usage: scripts/setup.sh build|test|lint...
+# usage: scripts/setup.sh build|test|lint|fuzz...
 set -euo pipefail
 
 # Vulkan's and OpenCL's headers are plain declarations: nothing of either is linked.
@@ -8,6 +8,7 @@ build_packages="g++ cmake ninja-build ccache python3 libfmt-dev libhwy-dev libcl
 # Software devices and checkers: without them the tests run on fewer devices, and say so.
 test_packages="spirv-tools mesa-vulkan-drivers vulkan-validationlayers ocl-icd-libopencl1 pocl-opencl-icd"
 lint_packages="clang clang-format clang-tidy"
+fuzz_packages="clang libclang-rt-14-dev"
 
 wanted=""
 for group in "$@"; do
@@ -15,7 +16,8 @@ for group in "$@"; do
     build) wanted="$wanted $build_packages" ;;
     test) wanted="$wanted $test_packages" ;;
     lint) wanted="$wanted $lint_packages" ;;
-    *) echo "set-up: unknown group '$group'; use build, test or lint" >&2; exit 2 ;;
+    fuzz) wanted="$wanted $fuzz_packages" ;;
+    *) echo "set-up: unknown group '$group'; use build, test, lint or fuzz" >&2; exit 2 ;;
   esac
 done
 

@@ -1,4 +1,4 @@
-// A GGUF file with all its parts: lookups by name, tensors over the mapping.
+// A GGUF file with all its parts: lookups by name, the bytes of its tensors.
 #include "llm/gguf.h"
 
 #include <fmt/format.h>
@@ -185,6 +185,13 @@ const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
   return found == state_->tensors.end() ? nullptr : found->second;
 }
 
+std::shared_ptr<std::byte> GgufFile::memory(const GgufTensor& tensor) const {
+  const std::span<const std::byte> bytes = data(tensor);
+  if (bytes.empty()) return nullptr;
+  const auto& mapping = state_->mappings[tensor.part].data;
+  return {mapping, mapping.get() + tensor.offset};
+}
+
 std::span<const std::byte> GgufFile::data(const GgufTensor& tensor) const {
   if (tensor.part >= state_->mappings.size())
     throw Error(
@@ -197,19 +204,6 @@ std::span<const std::byte> GgufFile::data(const GgufTensor& tensor) const {
                 fmt::format("{}: has no tensor {} at byte {}", path(), tensor.name, tensor.offset));
   }
   return {mapping.data.get() + tensor.offset, tensor.bytes};
-}
-
-Tensor GgufFile::tensor(const GgufTensor& tensor) const {
-  if (!tensor.is_supported())
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("{}: tensor {} is of type {}, which Prism cannot compute with; take a "
-                            "file of another quantisation, such as Q4_K_M",
-                            path(), tensor.name, tensor.type_name()));
-  const std::span<const std::byte> bytes = data(tensor);
-  if (bytes.empty()) return empty(tensor.shape, tensor.type, Device::cpu());
-  const auto& mapping = state_->mappings[tensor.part].data;
-  return from_host_memory(std::shared_ptr<std::byte>(mapping, mapping.get() + tensor.offset),
-                          tensor.shape, tensor.type);
 }
 
 }  // namespace prism::llm

@@ -68,6 +68,8 @@ std::string printable(std::string_view text) {
 const char* gguf_type_name(GgufType type) { return kFacts[static_cast<size_t>(type)].name; }
 uint32_t gguf_type_bytes(GgufType type) { return kFacts[static_cast<size_t>(type)].bytes; }
 
+const std::byte* gguf_value_begin(const GgufValue& value) { return value.data_; }
+
 const std::byte* gguf_value_end(const GgufValue& value) {
   if (value.type_ == GgufType::string) return value.data_ + value.count_;
   if (value.type_ != GgufType::array) return value.data_ + gguf_type_bytes(value.type_);

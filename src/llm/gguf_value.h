@@ -69,10 +69,13 @@ class GgufValue {
   uint64_t count_ = 0;
   const std::byte* data_ = nullptr;
 
+  friend const std::byte* gguf_value_begin(const GgufValue& value);
   friend const std::byte* gguf_value_end(const GgufValue& value);
 };
 
-// The first byte after the value; walks through strings and nested arrays.
+// The value's first byte (of strings and arrays what follows the length), and the first one after
+// it, found by walking through strings and nested arrays.
+const std::byte* gguf_value_begin(const GgufValue& value);
 const std::byte* gguf_value_end(const GgufValue& value);
 
 }  // namespace prism::llm

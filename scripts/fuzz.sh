@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Builds the fuzzers and runs each for a while over a copy of its corpus; a crash leaves its input in the build folder.
+# usage: scripts/fuzz.sh [SECONDS_EACH] [NAME...]     (NAME: gguf for fuzz/gguf_fuzz.cpp; none for all)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-25}
+shift || true
+build=${BUILD:-build-fuzz}
+
+scripts/setup.sh build fuzz
+CXX=clang++ CMAKE_FLAGS="-DPRISM_FUZZ=ON -DPRISM_TESTS=OFF -DPRISM_EXAMPLES=OFF -DPRISM_BENCHES=OFF
+  -DCMAKE_BUILD_TYPE=None" scripts/configure.sh "$build" 2>/dev/null
+names=("$@")
+[ ${#names[@]} -gt 0 ] || for file in fuzz/*_fuzz.cpp; do
+  name=${file##*/}
+  names+=("${name%_fuzz.cpp}")
+done
+cmake --build "$build" --target "${names[@]/#/fuzz_}"
+
+for name in "${names[@]}"; do
+  work="$build/corpus/$name"
+  rm -rf "$work"
+  mkdir -p "$work" "fuzz/corpus/$name"
+  echo "fuzz $name: $seconds s over $(find "fuzz/corpus/$name" -type f | wc -l) inputs"
+  # New inputs go to the first folder; the committed corpus is only read.
+  "$build/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=65536 \
+    -print_final_stats=1 -artifact_prefix="$build/crash-$name-" "$work" "fuzz/corpus/$name" 2>"$build/fuzz-$name.log" ||
+    { tail -40 "$build/fuzz-$name.log"; exit 1; }
+  grep -E 'number_of_executed_units|peak_rss_mb' "$build/fuzz-$name.log" || tail -3 "$build/fuzz-$name.log"
+done

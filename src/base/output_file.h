@@ -1,0 +1,34 @@
+// A file that appears under its name only when it is whole.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace prism {
+
+// Written under a temporary name beside path, and renamed by commit(); one that is let go before
+// leaves nothing. Every function throws kIo with the system's reason ("No space left on device").
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  uint64_t written() const { return written_; }
+  void commit();  // flushes to the disk, then renames over what had the name before
+
+ private:
+  [[noreturn]] void fail(const char* doing) const;
+
+  std::string path_, temporary_;
+  std::FILE* file_ = nullptr;
+  uint64_t written_ = 0;
+};
+
+}  // namespace prism
