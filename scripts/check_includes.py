@@ -8,6 +8,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "ir", "dsl", "lower", "print", "kernels", "runtime", "cpu", "tensor", "ops", "grad", "nn", "llm",
           "search", "cli", "server"]
 BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "kernels", "runtime"}
+# Two drivers with the same calls under different names share what they do alike.
+SHARED_BY_BACKENDS = "backends/gpu_runtime"
+SHARING_BACKENDS = {"backends/cuda", "backends/hip"}
 # Headers that exist on one kind of system only: in src/base, or inside an #if on the system.
 SYSTEM_ONLY = re.compile(
     r"(unistd|dlfcn|fcntl|poll|pwd|dirent|sched|pthread|spawn|ucontext|link|grp|syslog|termios|windows|io"
@@ -32,7 +35,8 @@ def allowed(source, target):
     if source == "backends":  # the list of backends, and what they share
         return layer in BACKENDS_MAY_USE or layer.startswith("backends/")
     if source.startswith("backends/"):
-        return layer in BACKENDS_MAY_USE or layer == "backends" or source == "backends/cpu" and layer == "ops"
+        return (layer in BACKENDS_MAY_USE or layer == "backends" or source == "backends/cpu" and layer == "ops"
+                or layer == SHARED_BY_BACKENDS and source in SHARING_BACKENDS)
     return layer in LAYERS and LAYERS.index(layer) < LAYERS.index(source)
 
 

@@ -108,11 +108,11 @@ struct Cublas::Prepared {
   Algorithm algorithm = {};
 };
 
-Cublas::Cublas(std::shared_ptr<DeviceContext> context) : context_(std::move(context)) {}
+Cublas::Cublas(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {}
 
 Cublas::~Cublas() {
   prepared_.clear();
-  if (handle_) quietly(*context_, [&](const Api&) { call_->destroy(handle_); });
+  if (handle_) quietly(*context_, [&](const gpu::Api&) { call_->destroy(handle_); });
   library_.keep_open();
 }
 

@@ -21,7 +21,7 @@ inline constexpr size_t kProductWorkspace = 32u << 20;
 // Opens the library when a product is first asked about. Not thread-safe, as no driver is.
 class Cublas {
  public:
-  explicit Cublas(std::shared_ptr<DeviceContext> context);
+  explicit Cublas(std::shared_ptr<CudaContext> context);
   ~Cublas();
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
@@ -43,7 +43,7 @@ class Cublas {
   bool start();  // and a handle on the device
   Prepared* prepare(const NativeProduct& product, std::string* why);
 
-  std::shared_ptr<DeviceContext> context_;
+  std::shared_ptr<CudaContext> context_;
   bool tried_ = false, failed_to_start_ = false;
   DynamicLibrary library_;
   std::unique_ptr<Functions> call_;

@@ -83,11 +83,7 @@ std::string version_text(int version) {
 
 // Fills every pointer; returns the name of the first function that must be there and is not.
 std::string bind(Api& api) {
-  std::string missing;
-  auto get = [&](auto& function, const char* name, bool needed = true) {
-    function = api.library.function<std::remove_reference_t<decltype(function)>>(name);
-    if (!function && needed && missing.empty()) missing = name;
-  };
+  gpu::Binder get(api.library);
   get(api.init, "cuInit");
   get(api.driver_version, "cuDriverGetVersion");
   get(api.error_name, "cuGetErrorName");
@@ -132,7 +128,7 @@ std::string bind(Api& api) {
   get(api.graph_destroy, "cuGraphDestroy");
   get(api.graph_exec_destroy, "cuGraphExecDestroy");
   get(api.graph_launch, "cuGraphLaunch");
-  return missing;
+  return get.missing();
 }
 
 Absence too_old(const std::string& found) {
@@ -150,30 +146,6 @@ std::string Api::words(Result result) const {
   if (error_text) error_text(result, &text);
   if (!name) return fmt::format("CUDA error {}", result);
   return text ? fmt::format("{}: {}", name, text) : std::string(name);
-}
-
-bool is_sticky(Result result) {
-  switch (result) {
-    case kDeviceUnavailable:
-    case 214:  // uncorrectable ECC error
-    case 220:  // uncorrectable NVLink error
-    case 226:  // contained memory error
-    case 700:  // illegal address
-    case 702:  // a kernel ran past the watchdog's time
-    case 709:  // the context is destroyed
-    case 710:  // assert in a kernel
-    case 714:  // hardware stack error
-    case 715:  // illegal instruction
-    case 716:  // misaligned address
-    case 717:  // invalid address space
-    case 718:  // invalid program counter
-    case 719:  // launch failed
-    case 721:  // tensor memory leak
-    case kUnknown:
-      return true;
-    default:
-      return false;
-  }
 }
 
 std::shared_ptr<Api> open_api(Absence* absence) {
@@ -200,16 +172,6 @@ std::shared_ptr<Api> open_api(Absence* absence) {
     return nullptr;
   }
   return api;
-}
-
-Error driver_error(const Api& api, Result result, const std::string& what) {
-  ErrorCode code = ErrorCode::kDriver;
-  if (is_sticky(result)) code = ErrorCode::kDeviceLost;
-  if (result == kOutOfMemoryResult) code = ErrorCode::kOutOfMemory;
-  std::string message = what + ": " + api.words(result);
-  if (code == ErrorCode::kDeviceLost)
-    message += "; the device cannot be used any more in this process";
-  return Error(code, message);
 }
 
 }  // namespace prism::cuda

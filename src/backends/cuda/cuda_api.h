@@ -7,34 +7,29 @@
 #include <memory>
 #include <string>
 
-#include "base/dynamic_library.h"
-#include "base/error.h"
+#include "backends/gpu_runtime/gpu_api.h"
 
 namespace prism::cuda {
 
-using Result = int;   // CUresult
-using Ordinal = int;  // CUdevice
-using DevicePointer = unsigned long long;
-using Context = struct ContextTag*;
-using Module = struct ModuleTag*;
-using Function = struct FunctionTag*;
-using Stream = struct StreamTag*;
-using Event = struct EventTag*;
-using Graph = struct GraphTag*;
-using GraphExec = struct GraphExecTag*;
+using gpu::Absence;
+using gpu::DevicePointer;
+using gpu::driver_error;
+using gpu::Event;
+using gpu::Function;
+using gpu::kNoDevice;
+using gpu::kSuccess;
+using gpu::Module;
+using gpu::Result;
+using gpu::Stream;
 
-inline constexpr Result kSuccess = 0;
-inline constexpr Result kOutOfMemoryResult = 2;
-inline constexpr Result kDeinitialized = 4;
+using Ordinal = int;  // CUdevice
+using Context = struct ContextTag*;
+
 inline constexpr Result kStubLibrary = 34;
-inline constexpr Result kDeviceUnavailable = 46;
-inline constexpr Result kNoDevice = 100;
 inline constexpr Result kNotPermitted = 800;
 inline constexpr Result kSystemNotReady = 802;
 inline constexpr Result kDriverMismatch = 803;
 inline constexpr Result kCompatNotSupported = 804;
-inline constexpr Result kNotReady = 600;
-inline constexpr Result kUnknown = 999;
 
 // CUdevice_attribute
 inline constexpr int kMaxThreadsPerBlock = 1;
@@ -51,9 +46,6 @@ inline constexpr int kSharedPerBlockOptIn = 97;
 
 inline constexpr int kComputeModeProhibited = 2;
 inline constexpr int kFunctionMaxDynamicShared = 8;
-inline constexpr unsigned kStreamNonBlocking = 1;
-inline constexpr unsigned kHostAllocPortable = 1;
-inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kProgrammaticStreamSerialization = 6;
 
 struct alignas(8) LaunchAttribute {  // CUlaunchAttribute
@@ -75,10 +67,8 @@ struct LaunchConfig {  // CUlaunchConfig
   unsigned attribute_count;
 };
 
-struct Api {
-  DynamicLibrary library;
-  int version = 0;  // the CUDA version the driver implements: 12040 is 12.4
-
+// version: 12040 is 12.4
+struct Api : gpu::Api {
   Result (*init)(unsigned flags) = nullptr;
   Result (*driver_version)(int*) = nullptr;
   Result (*error_name)(Result, const char**) = nullptr;
@@ -93,62 +83,15 @@ struct Api {
   Result (*context_release)(Ordinal) = nullptr;
   Result (*context_push)(Context) = nullptr;
   Result (*context_pop)(Context*) = nullptr;
-  Result (*memory_info)(size_t* free, size_t* total) = nullptr;
-  Result (*memory_allocate)(DevicePointer*, size_t) = nullptr;
-  Result (*memory_free)(DevicePointer) = nullptr;
-  Result (*host_allocate)(void**, size_t, unsigned flags) = nullptr;
-  Result (*host_free)(void*) = nullptr;
-  Result (*copy_to_device)(DevicePointer, const void*, size_t, Stream) = nullptr;
-  Result (*copy_to_host)(void*, DevicePointer, size_t, Stream) = nullptr;
-  Result (*copy_on_device)(DevicePointer, DevicePointer, size_t, Stream) = nullptr;
-  Result (*module_load)(Module*, const void*) = nullptr;
-  Result (*module_unload)(Module) = nullptr;
-  Result (*module_function)(Function*, Module, const char*) = nullptr;
   Result (*function_set_attribute)(Function, int attribute, int value) = nullptr;
-  Result (*launch)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   unsigned shared, Stream, void** params, void** extra) = nullptr;
   Result (*launch_ex)(const LaunchConfig*, Function, void** params,
                       void** extra) = nullptr;  // since 11.8; may be null
-  Result (*stream_create)(Stream*, unsigned flags) = nullptr;
-  Result (*stream_destroy)(Stream) = nullptr;
-  Result (*stream_synchronize)(Stream) = nullptr;
-  Result (*stream_begin_capture)(Stream, int mode) = nullptr;
-  Result (*stream_end_capture)(Stream, Graph*) = nullptr;
-  Result (*event_create)(Event*, unsigned flags) = nullptr;
-  Result (*event_destroy)(Event) = nullptr;
-  Result (*event_record)(Event, Stream) = nullptr;
-  Result (*event_query)(Event) = nullptr;
-  Result (*event_synchronize)(Event) = nullptr;
-  Result (*event_elapsed)(float* ms, Event, Event) = nullptr;
-  // The first since 11.4; the second, for drivers before, may be null.
-  Result (*graph_instantiate)(GraphExec*, Graph, unsigned long long flags) = nullptr;
-  Result (*graph_instantiate_v2)(GraphExec*, Graph, void* node, char* log,
-                                 size_t log_bytes) = nullptr;
-  Result (*graph_destroy)(Graph) = nullptr;
-  Result (*graph_exec_destroy)(GraphExec) = nullptr;
-  Result (*graph_launch)(GraphExec, Stream) = nullptr;
 
-  // "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
-  std::string words(Result result) const;
-};
-
-// A result after which nothing more works in this process's context.
-bool is_sticky(Result result);
-
-// Why libcuda cannot be used, in the words of Discovery.
-struct Absence {
-  std::string reason;
-  std::string next_step;
+  std::string words(Result result) const override;
 };
 
 // Opens the driver's library (PRISM_CUDA_LIBRARY, else the system's) and calls cuInit. Null with
 // *absence filled in.
 std::shared_ptr<Api> open_api(Absence* absence);
-
-// kDeviceLost, kOutOfMemory or kDriver, by the result.
-Error driver_error(const Api& api, Result result, const std::string& what);
-inline void check(const Api& api, Result result, const char* what) {
-  if (result != kSuccess) throw driver_error(api, result, what);
-}
 
 }  // namespace prism::cuda

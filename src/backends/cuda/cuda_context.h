@@ -6,52 +6,32 @@
 #include <string>
 
 #include "backends/cuda/cuda_api.h"
+#include "backends/gpu_runtime/gpu_context.h"
 
 namespace prism::cuda {
 
+using gpu::Current;
+using gpu::quietly;
+
 // The primary context is the one other CUDA libraries of the process use too. It takes memory on
 // the card and a tenth of a second to make, so a device that is only listed has none.
-class DeviceContext {
+class CudaContext final : public gpu::DeviceContext {
  public:
-  DeviceContext(std::shared_ptr<Api> api, Ordinal ordinal, std::string device);
-  ~DeviceContext();
-  DeviceContext(const DeviceContext&) = delete;
-  DeviceContext& operator=(const DeviceContext&) = delete;
+  CudaContext(std::shared_ptr<Api> api, Ordinal ordinal, std::string device);
+  ~CudaContext() override;
 
-  const Api& api() const { return *api_; }
-  const std::string& device() const { return device_; }  // "cuda:0 (NVIDIA H200)", for messages
-  Context get();                                         // throws when it cannot be made
-  bool exists();                                         // whether it was made
+  const Api& api() const override { return *api_; }
+  void enter(int* before) override;
+  void leave(int before) override;
+  bool exists();  // whether it was made
 
  private:
+  Context get();  // throws when it cannot be made
+
   std::shared_ptr<Api> api_;
   Ordinal ordinal_;
-  std::string device_;
   std::mutex mutex_;
   Context context_ = nullptr;
 };
-
-// Makes the context current in this thread while it lives; what was current before comes back.
-class Current {
- public:
-  explicit Current(DeviceContext& context);
-  ~Current();
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-
- private:
-  const Api& api_;
-};
-
-// The same where nothing may be thrown: calls body(api) if the context can be made current.
-template <class Body>
-void quietly(DeviceContext& context, Body&& body) noexcept {
-  try {
-    const Current current(context);
-    body(context.api());
-  } catch (...) {
-    // A lost device frees by itself, and there is nobody to tell.
-  }
-}
 
 }  // namespace prism::cuda

@@ -2,16 +2,13 @@
 #include "backends/cuda/cuda_device.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "backends/cuda/cuda_queue.h"
 #include "backends/cuda/nvml.h"
-#include "base/cache.h"
 #include "print/printer.h"
-#include "runtime/compile_error.h"
 
 namespace prism::cuda {
 namespace {
@@ -23,20 +20,6 @@ constexpr uint64_t kStaticSharedBytes = 48 << 10;
 int attribute(const Api& api, Ordinal ordinal, int which) {
   int value = 0;
   return api.device_attribute(&value, which, ordinal) == kSuccess ? value : 0;
-}
-
-// "0000:65:00.0", lower case, as every backend spells it. The driver pads the domain to eight
-// digits on some systems.
-std::string pci_address(const Api& api, Ordinal ordinal) {
-  char text[64] = {};
-  if (api.device_pci(text, sizeof(text), ordinal) != kSuccess) return "";
-  std::string address = text;
-  std::transform(address.begin(), address.end(), address.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  const size_t domain = address.find(':');
-  if (domain != std::string::npos && domain > 4 && address.find_first_not_of('0') >= domain - 4)
-    address.erase(0, domain - 4);
-  return address;
 }
 
 ir::Capabilities capabilities_of(const Api& api, Ordinal ordinal, int capability) {
@@ -70,11 +53,6 @@ ir::Capabilities capabilities_of(const Api& api, Ordinal ordinal, int capability
   return can;
 }
 
-std::string bytes_text(uint64_t bytes) {
-  if (bytes < (1u << 20)) return fmt::format("{} bytes", bytes);
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / static_cast<double>(1u << 30));
-}
-
 }  // namespace
 
 int compute_capability(const Api& api, Ordinal ordinal) {
@@ -89,8 +67,10 @@ DeviceInfo describe_device(const Api& api, Ordinal ordinal, int index,
   char name[256] = {};
   info.name = api.device_name(name, sizeof(name) - 1, ordinal) == kSuccess ? name : "NVIDIA GPU";
   info.vendor = "NVIDIA";
-  info.card = pci_address(api, ordinal);
-  if (info.card.empty()) info.card = info.id;
+  char address[64] = {};
+  info.card = api.device_pci(address, sizeof(address), ordinal) == kSuccess
+                  ? gpu::pci_address(address)
+                  : info.id;
   info.driver =
       fmt::format("NVIDIA {}{}CUDA {}.{}", kernel_driver, kernel_driver.empty() ? "" : ", ",
                   api.version / 1000, api.version % 1000 / 10);
@@ -102,11 +82,11 @@ DeviceInfo describe_device(const Api& api, Ordinal ordinal, int index,
   return info;
 }
 
-CudaDevice::CudaDevice(std::shared_ptr<Api> api, Ordinal ordinal, DeviceInfo info,
+CudaDevice::CudaDevice(std::shared_ptr<Api> api, Ordinal ordinal, DeviceInfo device,
                        std::shared_ptr<Nvrtc> compiler, Target target)
-    : info_(std::move(info)),
-      context_(std::make_shared<DeviceContext>(std::move(api), ordinal,
-                                               fmt::format("{} ({})", info_.id, info_.name))),
+    : GpuDevice(std::move(device)),
+      context_(std::make_shared<CudaContext>(std::move(api), ordinal,
+                                             fmt::format("{} ({})", info().id, info().name))),
       products_(std::make_shared<Cublas>(context_)),
       compiler_(std::move(compiler)),
       target_(std::move(target)) {}
@@ -116,80 +96,29 @@ uint64_t CudaDevice::free_bytes() {
   // may refuse. A slice of a card (MIG) has less memory than the card NVML speaks of: then only the
   // context knows.
   if (!context_->exists()) {
-    const auto memory = nvml_memory(info_.card);
-    if (memory && memory->total_bytes / 8 * 7 <= info_.total_bytes)
-      return std::min(memory->free_bytes, info_.total_bytes);
+    const auto memory = nvml_memory(info().card);
+    if (memory && memory->total_bytes / 8 * 7 <= info().total_bytes)
+      return std::min(memory->free_bytes, info().total_bytes);
   }
-  const Current current(*context_);
-  size_t free = 0, total = 0;
-  const Result result = context_->api().memory_info(&free, &total);
-  if (result != kSuccess)
-    throw driver_error(context_->api(), result,
-                       context_->device() + ": asking for its free memory");
-  return free;
-}
-
-std::unique_ptr<MemoryDriver> CudaDevice::allocate(uint64_t bytes) {
-  const Current current(*context_);
-  const Api& api = context_->api();
-  DevicePointer pointer = 0;
-  // Whole 16-byte words, so that a load of words may touch the end of any buffer.
-  const uint64_t rounded = std::max<uint64_t>((bytes + 15) / 16 * 16, 16);
-  const Result result = rounded < bytes
-                            ? kOutOfMemoryResult
-                            : api.memory_allocate(&pointer, static_cast<size_t>(rounded));
-  if (result == kOutOfMemoryResult) {
-    size_t free = 0, total = 0;
-    api.memory_info(&free, &total);
-    throw Error(
-        ErrorCode::kOutOfMemory,
-        fmt::format("{}: allocating {} failed; {} of {} are free; use a smaller model or batch, or "
-                    "another device",
-                    context_->device(), bytes_text(bytes), bytes_text(free), bytes_text(total)));
-  }
-  if (result != kSuccess)
-    throw driver_error(api, result,
-                       fmt::format("{}: allocating {}", context_->device(), bytes_text(bytes)));
-  return std::make_unique<CudaMemory>(context_, pointer, bytes);
+  return GpuDevice::free_bytes();
 }
 
 std::unique_ptr<ProgramDriver> CudaDevice::compile(const ir::Kernel& lowered) {
-  const PrintedKernel printed = print_cuda(lowered, info_.capabilities);
-  const KernelText kernel = kernel_text(info_, lowered, printed.text, "cu");
-  std::string key = fmt::format("nvrtc {} {}", compiler_->version(), target_.architecture);
-  for (const char* option : Nvrtc::options()) key += std::string(" ") + option;
-  key += "\n" + kernel.text;
+  const PrintedKernel printed = print_cuda(lowered, info().capabilities);
+  const KernelText kernel = kernel_text(info(), lowered, printed.text, "cu");
+  std::string options = fmt::format("nvrtc {} {}", compiler_->version(), target_.architecture);
+  for (const char* option : Nvrtc::options()) options += std::string(" ") + option;
+  const std::string by = fmt::format("NVRTC {}.{} for {}", compiler_->version() / 1000,
+                                     compiler_->version() % 1000 / 10, target_.architecture);
 
   const Current current(*context_);
-  const Api& api = context_->api();
-  Module loaded = nullptr;
-  // A binary that the driver refuses (of another driver's making, or damaged) is made anew.
-  const auto cached = read_cached("cuda", key);
-  if (!cached || api.module_load(&loaded, cached->data()) != kSuccess) {
-    const Nvrtc::Compiled compiled = compiler_->compile(kernel.text, kernel.file, target_);
-    dump_log(kernel, compiled.log);
-    if (compiled.binary.empty()) throw compile_error(info_, lowered, kernel, compiled.log);
-    const Result result = api.module_load(&loaded, compiled.binary.data());
-    if (result != kSuccess)
-      throw driver_error(api, result,
-                         fmt::format("{}: loading kernel {} compiled by NVRTC {}.{} for {}",
-                                     context_->device(), lowered.name, compiler_->version() / 1000,
-                                     compiler_->version() % 1000 / 10, target_.architecture));
-    write_cached("cuda", key, compiled.binary);
-  }
-  Handle<Module> module(loaded, [context = context_](Module m) {
-    quietly(*context, [&](const Api& a) { a.module_unload(m); });
-  });
-  Function function = nullptr;
-  if (const Result result = api.module_function(&function, loaded, printed.entry.c_str()))
-    throw driver_error(
-        api, result,
-        fmt::format("{}: looking for {} in its compiled text", context_->device(), printed.entry));
-
+  Loaded program = load(lowered, kernel, printed.entry, options, by,
+                        [&] { return compiler_->compile(kernel.text, kernel.file, target_); });
   uint32_t dynamic_bytes = 0;
   if (lowered.shared_bytes() > kStaticSharedBytes) {
     dynamic_bytes = static_cast<uint32_t>(lowered.shared_bytes());
-    const Result result = api.function_set_attribute(function, kFunctionMaxDynamicShared,
+    const Api& api = context_->api();
+    const Result result = api.function_set_attribute(program.function, kFunctionMaxDynamicShared,
                                                      static_cast<int>(dynamic_bytes));
     if (result != kSuccess)
       throw driver_error(api, result,
@@ -198,12 +127,12 @@ std::unique_ptr<ProgramDriver> CudaDevice::compile(const ir::Kernel& lowered) {
   }
   bool waits = false;
   ir::walk(lowered.body, [&](const ir::Inst& inst) { waits |= inst.op == ir::Op::wait_previous; });
-  return std::make_unique<CudaProgram>(std::move(module), function, dynamic_bytes, waits,
-                                       lowered.name);
+  return std::make_unique<gpu::GpuProgram>(std::move(program.module), program.function,
+                                           dynamic_bytes, waits, lowered.name);
 }
 
 std::unique_ptr<QueueDriver> CudaDevice::make_queue() {
-  return std::make_unique<CudaQueue>(context_, products_, info_.capabilities.dependent_launch);
+  return std::make_unique<CudaQueue>(context_, products_, info().capabilities.dependent_launch);
 }
 
 }  // namespace prism::cuda

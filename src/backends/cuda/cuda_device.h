@@ -7,6 +7,7 @@
 #include "backends/cuda/cublas.h"
 #include "backends/cuda/cuda_context.h"
 #include "backends/cuda/nvrtc.h"
+#include "backends/gpu_runtime/gpu_device.h"
 #include "runtime/driver.h"
 
 namespace prism::cuda {
@@ -21,14 +22,12 @@ DeviceInfo describe_device(const Api& api, Ordinal ordinal, int index,
 // Compute capability x10.
 int compute_capability(const Api& api, Ordinal ordinal);
 
-class CudaDevice final : public DeviceDriver {
+class CudaDevice final : public gpu::GpuDevice {
  public:
   CudaDevice(std::shared_ptr<Api> api, Ordinal ordinal, DeviceInfo info,
              std::shared_ptr<Nvrtc> compiler, Target target);
 
-  const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override;
-  std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override;
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override;
   std::unique_ptr<QueueDriver> make_queue() override;
   bool supports(const NativeProduct& product, std::string* why) override {
@@ -36,9 +35,11 @@ class CudaDevice final : public DeviceDriver {
   }
   std::string native_products() override { return products_->describe(); }
 
+ protected:
+  std::shared_ptr<gpu::DeviceContext> context() const override { return context_; }
+
  private:
-  DeviceInfo info_;
-  std::shared_ptr<DeviceContext> context_;
+  std::shared_ptr<CudaContext> context_;
   std::shared_ptr<Cublas> products_;
   std::shared_ptr<Nvrtc> compiler_;
   Target target_;

@@ -90,8 +90,8 @@ const std::vector<const char*>& Nvrtc::options() {
   return options;
 }
 
-Nvrtc::Compiled Nvrtc::compile(const std::string& text, const std::string& file,
-                               const Target& target) const {
+gpu::Compiled Nvrtc::compile(const std::string& text, const std::string& file,
+                             const Target& target) const {
   const auto fail = [&](const char* what, int result) {
     return Error(ErrorCode::kDriver, fmt::format("NVRTC ({}): {} failed: {}", library_.name(), what,
                                                  error_text_(result)));
@@ -110,7 +110,7 @@ Nvrtc::Compiled Nvrtc::compile(const std::string& text, const std::string& file,
   words.push_back(architecture.c_str());
   const int result = compile_(program, static_cast<int>(words.size()), words.data());
 
-  Compiled compiled;
+  gpu::Compiled compiled;
   size_t bytes = 0;
   if (log_size_(program, &bytes) == 0 && bytes > 1) {
     compiled.log.resize(bytes);

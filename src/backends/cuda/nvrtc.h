@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/gpu_runtime/gpu_device.h"
 #include "base/dynamic_library.h"
 
 namespace prism::cuda {
@@ -31,11 +32,8 @@ class Nvrtc {
   // False with the reason when it cannot be done.
   bool target_for(int capability, int driver_version, Target* target, std::string* reason) const;
 
-  struct Compiled {
-    std::vector<std::byte> binary;  // empty when refused
-    std::string log;
-  };
-  Compiled compile(const std::string& text, const std::string& file, const Target& target) const;
+  gpu::Compiled compile(const std::string& text, const std::string& file,
+                        const Target& target) const;
   // The options besides the architecture, for cache keys.
   static const std::vector<const char*>& options();
 

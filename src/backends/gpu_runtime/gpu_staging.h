@@ -6,10 +6,10 @@
 #include <memory>
 #include <span>
 
-#include "backends/cuda/cuda_context.h"
+#include "backends/gpu_runtime/gpu_context.h"
 #include "base/handle.h"
 
-namespace prism::cuda {
+namespace prism::gpu {
 
 // Two slots used in turn; small writes share one. The context must be current in every call.
 class Staging {
@@ -42,4 +42,4 @@ class Staging {
   size_t used_ = 0;
 };
 
-}  // namespace prism::cuda
+}  // namespace prism::gpu

@@ -1,10 +1,10 @@
 // Two page-locked slots in turn, each guarded by an event.
-#include "backends/cuda/cuda_staging.h"
+#include "backends/gpu_runtime/gpu_staging.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace prism::cuda {
+namespace prism::gpu {
 
 void Staging::prepare() {
   if (slots_[0].memory) return;
@@ -18,7 +18,7 @@ void Staging::prepare() {
       quietly(*context, [&](const Api& a) { a.host_free(p); });
     });
     Event event = nullptr;
-    check(api, api.event_create(&event, 2 /* no timing */), "creating an event");
+    check(api, api.event_create(&event, kEventWithoutTiming), "creating an event");
     slot.event = Handle<Event>(event, [context](Event e) {
       quietly(*context, [&](const Api& a) { a.event_destroy(e); });
     });
@@ -91,4 +91,4 @@ Result Staging::read(DevicePointer from, std::span<std::byte> to, Stream stream)
   return drain();
 }
 
-}  // namespace prism::cuda
+}  // namespace prism::gpu

@@ -1,0 +1,113 @@
+// An in-order stream of launches and copies, its events, and graphs as recordings.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/gpu_runtime/gpu_context.h"
+#include "backends/gpu_runtime/gpu_staging.h"
+#include "base/handle.h"
+#include "runtime/driver.h"
+
+namespace prism::gpu {
+
+class GpuMemory final : public MemoryDriver {
+ public:
+  GpuMemory(std::shared_ptr<DeviceContext> context, DevicePointer pointer, uint64_t bytes)
+      : context_(std::move(context)), pointer_(pointer), bytes_(bytes) {}
+  ~GpuMemory() override;
+  uint64_t bytes() const override { return bytes_; }
+  DevicePointer pointer() const { return pointer_; }
+
+ private:
+  std::shared_ptr<DeviceContext> context_;
+  DevicePointer pointer_;
+  uint64_t bytes_;
+};
+
+class GpuProgram final : public ProgramDriver {
+ public:
+  // waits: the kernel says itself from where on it needs what the launch before wrote.
+  GpuProgram(Handle<Module> module, Function function, uint32_t dynamic_shared_bytes, bool waits,
+             std::string name)
+      : module_(std::move(module)),
+        function_(function),
+        dynamic_shared_bytes_(dynamic_shared_bytes),
+        waits_(waits),
+        name_(std::move(name)) {}
+  Function function() const { return function_; }
+  uint32_t dynamic_shared_bytes() const { return dynamic_shared_bytes_; }
+  bool waits() const { return waits_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  Handle<Module> module_;
+  Function function_;
+  uint32_t dynamic_shared_bytes_;
+  bool waits_;
+  std::string name_;
+};
+
+// What a queue knows of its own past, shared with its events so that a failure can be told by
+// either.
+struct QueueHistory {
+  std::shared_ptr<DeviceContext> context;
+  std::string last_work;  // "kernel add", "a recording of 12 launches, the last of kernel add"
+  std::optional<Error> failure;  // the first one, until a wait throws it
+
+  // The error of a synchronisation that gave this result.
+  Error late_failure(Result result) const;
+};
+
+class GpuQueue : public QueueDriver {
+ public:
+  explicit GpuQueue(std::shared_ptr<DeviceContext> context);
+  ~GpuQueue() override;
+
+  void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override;
+  void read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) override;
+  void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
+            uint64_t bytes) override;
+  void launch(const LaunchCall& call) override;
+  std::unique_ptr<EventDriver> record_event() override;
+  void wait() override;
+  void begin_recording() override;
+  std::unique_ptr<RecordingDriver> end_recording() override;
+  void replay(RecordingDriver& recording) override;
+
+ protected:
+  // Hands one launch to the driver. after_launch: it is recorded right behind another launch.
+  virtual Result submit(const GpuProgram& program, const LaunchCall& call, void** arguments,
+                        bool after_launch);
+  // What a recording needs as long as it lives, beside what was bound.
+  virtual std::shared_ptr<void> take_recorded() { return nullptr; }
+
+  // For work of a backend's own between launches.
+  DeviceContext& context() const { return *context_; }
+  const std::shared_ptr<DeviceContext>& shared_context() const { return context_; }
+  Stream stream() const { return stream_.get(); }
+  bool recording() const { return recording_; }
+  void done(const std::string& work, std::optional<Error> failure);
+
+ private:
+  void refuse_while_recording(const char* what) const;
+  void keep(Result result, const std::string& what);
+  void throw_kept();
+
+  std::shared_ptr<DeviceContext> context_;
+  Handle<Stream> stream_;
+  Staging staging_;
+  std::shared_ptr<QueueHistory> history_;
+  bool recording_ = false;
+  bool after_kernel_ = false;  // in a recording: the last thing recorded was a launch
+  uint64_t recorded_launches_ = 0;
+  std::vector<DevicePointer> pointers_;
+  std::vector<void*> arguments_;
+};
+
+// The place of a buffer's byte on the device.
+DevicePointer address(MemoryDriver& memory, uint64_t offset);
+
+}  // namespace prism::gpu
