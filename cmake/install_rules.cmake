@@ -23,4 +23,4 @@ configure_package_config_file(${CMAKE_CURRENT_SOURCE_DIR}/cmake/PrismConfig.cmak
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/PrismConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/PrismConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/PrismConfigVersion.cmake
-  DESTINATION ${config_folder})
+  ${CMAKE_CURRENT_SOURCE_DIR}/cmake/FindPCRE2.cmake DESTINATION ${config_folder})
