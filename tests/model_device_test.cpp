@@ -1,0 +1,208 @@
+// Models from files on every device, against what an independent engine computed.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "llm/model.h"
+#include "runtime/discovery.h"
+#include "support/expected_text.h"
+
+namespace prism::llm {
+namespace {
+
+using test::expected_text;
+using test::ExpectedText;
+
+std::vector<Device> devices() {
+  std::vector<Device> found;
+  for (const BackendReport& report : discover_backends())
+    for (const auto& driver : report.devices) found.emplace_back(driver, "a test");
+  return found;
+}
+
+int32_t best(std::span<const float> logits) {
+  return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+}
+
+// The best token and by how much it is better than the next.
+double lead(std::span<const float> logits) {
+  std::vector<float> sorted(logits.begin(), logits.end());
+  std::ranges::partial_sort(sorted, sorted.begin() + 2, std::ranges::greater{});
+  return static_cast<double>(sorted[0]) - static_cast<double>(sorted[1]);
+}
+
+double normalised_error(std::span<const float> values, std::span<const float> wanted) {
+  double error = 0, square = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double d = static_cast<double>(values[i]) - static_cast<double>(wanted[i]);
+    error += d * d;
+    square += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
+  }
+  return error / square;
+}
+
+std::vector<float> all_logits(Model& model, std::span<const int32_t> ids, int32_t slot = 0) {
+  const SequencePart part{slot, 0, ids, Wanted::all};
+  return model.forward(std::span(&part, 1)).to_vector<float>();
+}
+
+// Greedy continuation, token by token.
+std::vector<int32_t> greedy(Model& model, std::vector<int32_t> ids, size_t count) {
+  std::vector<float> logits = model.prefill(0, 0, ids).to_vector<float>();
+  for (size_t i = 0; i < count; ++i) {
+    ids.push_back(best(logits));
+    const SequencePart part{0, static_cast<int32_t>(ids.size() - 1), std::span(ids).last(1)};
+    logits = model.forward(std::span(&part, 1)).to_vector<float>();
+  }
+  return ids;
+}
+
+class ModelDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (test::shared_model("stories260K").empty())
+      GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
+  }
+  const GgufFile& small() {
+    static const GgufFile file = GgufFile::open(test::shared_model("stories260K"));
+    return file;
+  }
+  const ExpectedText& expected() {
+    static const ExpectedText text = expected_text("stories260K.once", "stories260K.once.f32");
+    return text;
+  }
+  Model load(const Device& device, ElementType kv_type = DType::f32, int64_t slots = 1,
+             int64_t batch_rows = 512) {
+    return Model::load(small(), {.placement = place_on(small(), device, 128, kv_type),
+                                 .slots = slots,
+                                 .batch_rows = batch_rows});
+  }
+  std::vector<int32_t> prompt() { return {expected().ids.begin(), expected().ids.begin() + 5}; }
+};
+
+TEST_F(ModelDevice, LogitsOfEveryPositionAndGreedyText) {
+  ASSERT_EQ(expected().ids.size(), 65u);
+  for (const Device& device : devices()) {
+    Model model = load(device);
+    const std::vector<float> logits = all_logits(model, expected().ids);
+    ASSERT_EQ(logits.size(), expected().logits.size());
+    for (size_t i = 0; i < logits.size(); ++i)
+      ASSERT_NEAR(logits[i], expected().logits[i], 1e-3) << device.id() << " at " << i;
+    EXPECT_EQ(greedy(model, prompt(), 60), expected().ids) << device.id();
+  }
+}
+
+TEST_F(ModelDevice, PromptInPiecesGivesTheSame) {
+  for (const Device& device : devices()) {
+    Model model = load(device, DType::f32, 1, 7);  // 65 tokens in ten batches, the last one short
+    const std::vector<float> last = model.prefill(0, 0, expected().ids).to_vector<float>();
+    const auto wanted = std::span(expected().logits).last(last.size());
+    for (size_t i = 0; i < last.size(); ++i) ASSERT_NEAR(last[i], wanted[i], 1e-3) << device.id();
+  }
+}
+
+TEST_F(ModelDevice, ABatchOfSequencesGivesWhatEachGivesAlone) {
+  const std::vector<std::vector<int32_t>> texts = {
+      {expected().ids.begin(), expected().ids.begin() + 17},
+      {1, 500, 33},
+      {1},
+      {expected().ids.begin(), expected().ids.begin() + 40}};
+  for (const Device& device : devices()) {
+    Model together = load(device, DType::f32, 5), alone = load(device);
+    std::vector<SequencePart> parts;
+    for (size_t i = 0; i < texts.size(); ++i)  // slots in another order than the batch
+      parts.push_back({static_cast<int32_t>(4 - i), 0, texts[i], Wanted::last});
+    std::vector<float> logits = together.forward(parts).to_vector<float>();
+    const size_t width = logits.size() / texts.size();
+    // Then one token more for each.
+    const int32_t next = 77;
+    std::vector<SequencePart> steps;
+    for (size_t i = 0; i < texts.size(); ++i)
+      steps.push_back({static_cast<int32_t>(4 - i), static_cast<int32_t>(texts[i].size()),
+                       std::span(&next, 1), Wanted::last});
+    const std::vector<float> after = together.forward(steps).to_vector<float>();
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const std::vector<float> one = alone.prefill(0, 0, texts[i]).to_vector<float>();
+      const SequencePart step{0, static_cast<int32_t>(texts[i].size()), std::span(&next, 1)};
+      const std::vector<float> two = alone.forward(std::span(&step, 1)).to_vector<float>();
+      for (size_t c = 0; c < width; ++c) {
+        ASSERT_NEAR(logits[i * width + c], one[c], 1e-4) << device.id() << " text " << i;
+        ASSERT_NEAR(after[i * width + c], two[c], 1e-4) << device.id() << " text " << i;
+      }
+    }
+  }
+}
+
+TEST_F(ModelDevice, AHalfPrecisionCacheStaysClose) {
+  for (const Device& device : devices()) {
+    Model model = load(device, DType::f16);
+    const std::vector<float> logits = all_logits(model, expected().ids);
+    EXPECT_LT(normalised_error(logits, expected().logits), 1e-6) << device.id();
+    for (size_t i = 0; i < logits.size(); ++i)
+      ASSERT_NEAR(logits[i], expected().logits[i], 0.03) << device.id() << " at " << i;
+  }
+}
+
+TEST_F(ModelDevice, SplitOverDevicesGivesTheSameText) {
+  const std::vector<Device> all = devices();
+  if (all.size() < 2) GTEST_SKIP() << "needs a device beside the CPU";
+  Placement placement = place_on(small(), all[0], 128, DType::f32);
+  for (size_t i = 0; i < placement.layers.size(); ++i)
+    placement.layers[i] = all[i * all.size() / placement.layers.size()];
+  placement.output = all.back();
+  Model model = Model::load(small(), {.placement = placement});
+  EXPECT_EQ(greedy(model, prompt(), 60), expected().ids);
+}
+
+TEST_F(ModelDevice, QuantisedWeights) {
+  const std::string path = test::shared_model("stories15M-q8_0");
+  if (path.empty()) GTEST_SKIP() << "needs ../shared/models/stories15M-q8_0.gguf";
+  const ExpectedText text =
+      expected_text("stories15M-q8_0.once", "stories15M-q8_0.once.first5.f32");
+  const GgufFile file = GgufFile::open(path);
+  for (const Device& device : devices()) {
+    Model model = Model::load(file, {.placement = place_on(file, device, 128)});
+    const std::vector<float> logits = all_logits(model, std::span(text.ids).first(text.prompt));
+    ASSERT_EQ(logits.size(), text.logits.size());
+    EXPECT_LT(normalised_error(logits, text.logits), 1e-3) << device.id();
+    const size_t width = logits.size() / text.prompt;
+    for (size_t i = 0; i < text.prompt; ++i) {
+      const auto row = std::span(logits).subspan(i * width, width);
+      EXPECT_EQ(best(row), best(std::span(text.logits).subspan(i * width, width)))
+          << device.id() << " position " << i;
+    }
+    // The text may part from the expected one only where two choices are about as good.
+    const std::vector<int32_t> ids = greedy(model, {text.ids.begin(), text.ids.begin() + 5}, 60);
+    const auto parts = std::ranges::mismatch(ids, text.ids).in1;
+    if (parts == ids.end()) continue;
+    const std::vector<float> there =
+        model.prefill(0, 0, std::span(ids.begin(), parts)).to_vector<float>();
+    EXPECT_LT(lead(there), 0.2) << device.id() << " parts at token " << parts - ids.begin();
+  }
+}
+
+TEST_F(ModelDevice, MistakesAreSaid) {
+  Model model = load(Device::cpu());
+  const auto fails = [&](const SequencePart& part, const std::string& word) {
+    try {
+      model.forward(std::span(&part, 1));
+      ADD_FAILURE() << "no error that says " << word;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+    }
+  };
+  const std::vector<int32_t> good = {1, 2}, bad = {1, 512};
+  fails({1, 0, good}, "slot 1");
+  fails({0, 127, good}, "127 to 128");
+  fails({0, 0, bad}, "token 512");
+  fails({0, 0, {}}, "no tokens");
+  const std::vector<SequencePart> twice = {{0, 0, good}, {0, 4, good}};
+  EXPECT_THROW(model.forward(twice), Error);
+  EXPECT_THROW(load(Device::cpu(), BlockType::q8_0), Error);  // heads of 8
+}
+
+}  // namespace
+}  // namespace prism::llm
