@@ -8,7 +8,7 @@ build_packages="g++ cmake ninja-build ccache python3 libfmt-dev libhwy-dev libpc
 # Software devices and checkers: without them the tests run on fewer devices, and say so.
 test_packages="spirv-tools mesa-vulkan-drivers vulkan-validationlayers ocl-icd-libopencl1 pocl-opencl-icd"
 lint_packages="clang clang-format clang-tidy"
-fuzz_packages="clang libclang-rt-14-dev"
+fuzz_packages="clang libclang-rt-dev"
 
 wanted=""
 for group in "$@"; do
