@@ -128,22 +128,22 @@ ModelSizes model_sizes(const GgufFile& file) {
   return sizes;
 }
 
-uint64_t ModelMemory::weight_bytes() const {
+uint64_t MemoryNeed::weight_bytes() const {
   uint64_t bytes = embedding_bytes + (is_output_tied ? 0 : output_bytes);
   for (const LayerMemory& layer : layers) bytes += layer.weight_bytes + layer.expert_bytes;
   return bytes;
 }
 
-uint64_t ModelMemory::kv_bytes() const {
+uint64_t MemoryNeed::kv_bytes() const {
   uint64_t bytes = 0;
   for (const LayerMemory& layer : layers) bytes += layer.kv_bytes;
   return bytes;
 }
 
-uint64_t ModelMemory::total_bytes() const { return weight_bytes() + kv_bytes() + activation_bytes; }
+uint64_t MemoryNeed::total_bytes() const { return weight_bytes() + kv_bytes() + activation_bytes; }
 
-ModelMemory model_memory(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
-                         int64_t context, const Device& device) {
+MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
+                       int64_t context, const Device& device) {
   const bool is_known = kv_type == DType::f32 || kv_type == DType::f16 || kv_type == DType::bf16 ||
                         kv_type == BlockType::q8_0;
   if (!is_known)
@@ -155,7 +155,7 @@ ModelMemory model_memory(const GgufFile& file, const ModelSizes& sizes, ElementT
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("KV cache of {}: heads of {} elements are no multiple of {}; use f16",
                             kv_type.name(), sizes.key_length, block));
-  ModelMemory memory;
+  MemoryNeed memory;
   memory.layers.resize(static_cast<size_t>(sizes.layers));
   for (const GgufTensor& tensor : file.tensors()) {
     const uint64_t bytes = stored_bytes(tensor, device);
@@ -177,9 +177,9 @@ ModelMemory model_memory(const GgufFile& file, const ModelSizes& sizes, ElementT
   }
   int64_t widest = 0;
   for (size_t i = 0; i < memory.layers.size(); ++i) {
-    const int64_t kv_heads = sizes.kv_heads[i];
-    const Shape keys({kv_heads, context, sizes.key_length});
-    const Shape values({kv_heads, context, sizes.value_length});
+    const int64_t kv_heads = sizes.kv_heads[i];  // one position more: the spare of kv_cache.h
+    const Shape keys({context + 1, kv_heads, sizes.key_length});
+    const Shape values({context + 1, kv_heads, sizes.value_length});
     memory.layers[i].kv_bytes =
         storage_bytes(keys, kv_type, device) + storage_bytes(values, kv_type, device);
     widest = std::max(widest, sizes.heads * sizes.key_length +

@@ -49,7 +49,7 @@ struct LayerMemory {
 };
 
 // What each part of a model takes on a device, as that device stores it.
-struct ModelMemory {
+struct MemoryNeed {
   std::vector<LayerMemory> layers;
   uint64_t embedding_bytes = 0;
   uint64_t output_bytes = 0;  // norm and product to logits; where it is the embedding, that again
@@ -62,7 +62,7 @@ struct ModelMemory {
 };
 // On the CPU weights lie as in the file, elsewhere in planes. Throws kInvalidArgument for a KV type
 // other than f32, f16, bf16 and q8_0, and for heads that a q8_0 cache cannot hold.
-ModelMemory model_memory(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
-                         int64_t context, const Device& device);
+MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
+                       int64_t context, const Device& device);
 
 }  // namespace prism::llm

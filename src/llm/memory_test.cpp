@@ -56,24 +56,24 @@ TEST(Memory, OfAFileIsExact) {
   EXPECT_EQ(sizes.layers, 2);
   EXPECT_EQ(sizes.key_length, 32);
   EXPECT_EQ(sizes.parameters, 2u * 12800 + 2 * (16384 + 4 * 64 * 128) + 128);
-  const ModelMemory memory = model_memory(file, sizes, DType::f16, 1000, Device::cpu());
+  const MemoryNeed memory = memory_need(file, sizes, DType::f16, 1000, Device::cpu());
   EXPECT_EQ(memory.embedding_bytes, 12800u / 32 * 34);
   EXPECT_EQ(memory.output_bytes, 12800u * 2 + 512);
   EXPECT_EQ(memory.layers[1].weight_bytes, 32768u);
   EXPECT_EQ(memory.layers[1].expert_bytes, 4u * 64 * 128 / 32 * 18);
-  EXPECT_EQ(memory.layers[0].kv_bytes, 2u * 2 * 1000 * 32 * 2);
-  EXPECT_EQ(memory.layers[1].kv_bytes, 2u * 1 * 1000 * 32 * 2);
+  EXPECT_EQ(memory.layers[0].kv_bytes, 2u * 2 * 1001 * 32 * 2);
+  EXPECT_EQ(memory.layers[1].kv_bytes, 2u * 1 * 1001 * 32 * 2);
   EXPECT_EQ(memory.total_bytes(),
             memory.weight_bytes() + memory.kv_bytes() + memory.activation_bytes);
-  const ModelMemory packed = model_memory(file, sizes, BlockType::q8_0, 1000, Device::cpu());
-  EXPECT_EQ(packed.kv_bytes(), 2u * 3 * 1000 * 34);
-  EXPECT_THROW(model_memory(file, sizes, BlockType::q4_0, 1000, Device::cpu()), Error);
+  const MemoryNeed packed = memory_need(file, sizes, BlockType::q8_0, 1000, Device::cpu());
+  EXPECT_EQ(packed.kv_bytes(), 2u * 3 * 1001 * 34);
+  EXPECT_THROW(memory_need(file, sizes, BlockType::q4_0, 1000, Device::cpu()), Error);
 }
 
 TEST(Memory, ATiedOutputCountsOnce) {
   const test::ScratchFolder folder;
   const GgufFile file = small_model(folder / "m.gguf", true);
-  const ModelMemory memory = model_memory(file, model_sizes(file), DType::f16, 10, Device::cpu());
+  const MemoryNeed memory = memory_need(file, model_sizes(file), DType::f16, 10, Device::cpu());
   EXPECT_TRUE(memory.is_output_tied);
   uint64_t all = 0;
   for (const GgufTensor& tensor : file.tensors()) all += tensor.bytes;
