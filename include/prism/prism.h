@@ -6,6 +6,7 @@
 #include "grad/grad.h"
 #include "kernels/library.h"
 #include "ops/attention.h"
+#include "ops/cache.h"
 #include "ops/conv.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"

@@ -14,6 +14,19 @@ void check_index_type(const char* op, const Tensor& indices) {
       fmt::format("{}: indices of type {}; they must be i32 or i64", op, indices.type().name()));
 }
 
+void check_changeable(const char* op, const Tensor& base) {
+  const bool whole = base.layout().is_dense() && base.layout().offset == 0 &&
+                     base.elements() == base.node()->outputs[base.output()].shape.elements();
+  if (base.is_evaluated() && !base.node()->is_input && whole) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: {} is {}; what is changed in place must be a whole tensor that has "
+                          "its values: eval() it before, and let a compiled function capture it",
+                          op, base.shape().text(),
+                          base.node()->is_input ? "an input of a compiled function"
+                          : base.is_evaluated() ? "a view"
+                                                : "yet to be computed"));
+}
+
 HostIndices::HostIndices(const char* op, const HostView& view, int64_t rows)
     : op_(op),
       first_(view.data + view.layout.offset * static_cast<int64_t>(view.type.block_bytes())),

@@ -11,6 +11,10 @@ namespace prism::ops {
 // Throws kInvalidArgument naming op where indices are no i32 or i64.
 void check_index_type(const char* op, const Tensor& indices);
 
+// Throws kInvalidArgument naming op where base cannot be changed in place: it must be a whole
+// tensor that has its values and is no input of a compiled function.
+void check_changeable(const char* op, const Tensor& base);
+
 // Dense indices in host memory.
 class HostIndices {
  public:

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cpu/elementwise.h"
 #include "ops/move.h"
+#include "ops/rope_angle.h"
 #include "tensor/chain_kernel.h"
 #include "tensor/device_call.h"
 #include "tensor/op.h"
@@ -23,17 +24,6 @@ using prism::Layout;
 
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
-}
-
-// position * frequency less whole turns. The product's rounding error is kept, and the turns are
-// taken off in three parts of 2 pi, so that a large angle loses no digits.
-Value reduced_angle(Value position, Value frequency) {
-  const Value product = position * frequency, error = fma(position, frequency, -product);
-  const Value turns = round_even(product * 0.159154943091895336f);
-  Value rest = fma(turns, -6.28125f, product);  // 9 bits: exact for turns to 2^15
-  rest = fma(turns, -0.0019350051879882812f, rest);
-  rest = fma(turns, -3.019916050e-07f, rest);
-  return rest + error;
 }
 
 // A lane for two elements: a pair, or two of those that stay.
@@ -62,7 +52,7 @@ ir::Kernel rope_kernel(DType type, RopePairing pairing) {
       if_(
           rotated,
           [&] {
-            const Value angle = reduced_angle(cast(f32, positions[row]), frequencies[pair]) * sign;
+            const Value angle = ops::reduced_angle(cast(f32, positions[row]), frequencies[pair]) * sign;
             const Value c = cos(angle) * magnitude, s = sin(angle) * magnitude;
             y[to + first] = to_stored(a * c - b * s, type);
             y[to + second] = to_stored(a * s + b * c, type);

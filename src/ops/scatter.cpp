@@ -184,25 +184,14 @@ class ScatterRowsOp : public ScatterOp {
 class WriteRowsOp : public ScatterRowsOp {
  public:
   std::string_view name() const override { return "write_rows"; }
-  int changes_input() const override { return 0; }
+  uint32_t changed_inputs() const override { return 1; }
   bool has_gradient() const override { return false; }
   std::vector<Tensor> gradient(const GradientCall& call) const override {
     return Op::gradient(call);
   }
 
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
-    const Tensor& base = inputs[0];
-    const bool whole = base.layout().is_dense() && base.layout().offset == 0 &&
-                       base.elements() == base.node()->outputs[base.output()].shape.elements();
-    if (!base.is_evaluated() || base.node()->is_input || !whole) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("write_rows: base {} is {}; it must be a whole tensor that has its "
-                              "values: eval() it before, and let a compiled function capture it",
-                              base.shape().text(),
-                              base.node()->is_input ? "an input of a compiled function"
-                              : base.is_evaluated() ? "a view"
-                                                    : "yet to be computed"));
-    }
+    ops::check_changeable("write_rows", inputs[0]);
     return ScatterRowsOp::infer(inputs);
   }
 };

@@ -88,10 +88,10 @@ class Op {
   // The input whose memory the first output may take over, once nobody else needs it: element i is
   // read before it is written, by the same lane. -1: none.
   virtual int overwrites(std::span<const Tensor> inputs) const;
-  // The input that the op changes in place: its memory is the first output's. It has its values
-  // before the plan, all of them; what reads the input itself in the same plan may see either
-  // state. -1: none.
-  virtual int changes_input() const { return -1; }
+  // How many inputs, from the first, the op changes in place: their memory is that of the outputs
+  // of the same numbers. They have their values before the plan, all of them; what reads such an
+  // input itself in the same plan may see either state.
+  virtual uint32_t changed_inputs() const { return 0; }
   // --- joining with elementwise neighbours: the op that does both, or null where it cannot.
   // Epilogue: chain runs on each element of the first output as it is stored; chain_input says
   // which input of the chain that element is. Inputs of the result: this op's, then the chain's

@@ -226,16 +226,15 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
     if (!moved && !item.op->takes_layout(i, item.inputs[i], device.info())) view = copy_of(view);
     step.inputs.push_back(view);
   }
-  const int changed = item.op->changes_input();
+  const uint32_t changed = item.op->changed_inputs();
   const auto slot_for = [&](uint32_t i, const Device& where) {
     if (i == 0 && where == device && device == node.device)
       if (const auto slot = dying_input(item, step)) return slot_of_[{&node, 0}] = *slot;
-    if (changed < 0 || i != 0) return output_slot(node, i, where);
-    const size_t input = static_cast<size_t>(changed);
-    if (where != node.device) return step.inputs[input].slot;  // of a copy, which goes back
-    const uint32_t slot = view_of(item.inputs[input]).slot;
+    if (i >= changed) return output_slot(node, i, where);
+    if (where != node.device) return step.inputs[i].slot;  // of a copy, which goes back
+    const uint32_t slot = view_of(item.inputs[i]).slot;
     plan_.slots_[slot].in_place = true;
-    return slot_of_[{&node, 0}] = slot;
+    return slot_of_[{&node, i}] = slot;
   };
   for (uint32_t i = 0; i < node.outputs.size(); ++i) {
     const Spec& spec = node.outputs[i];

@@ -1,0 +1,346 @@
+// The op behind rope_to_cache: rotates, converts and writes keys and values, and rotates queries.
+#include "ops/cache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/blocks.h"
+#include "base/error.h"
+#include "base/planes.h"
+#include "cpu/elementwise.h"
+#include "ops/index_reading.h"
+#include "ops/rope_angle.h"
+#include "tensor/chain_kernel.h"
+#include "tensor/device_call.h"
+#include "tensor/op.h"
+
+namespace prism {
+
+namespace {
+
+using namespace dsl;
+using prism::Layout;
+
+constexpr uint32_t kLanes = 64;
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+// What a kernel is made for.
+struct CacheKernel {
+  DType x;            // of q, k and v
+  ElementType cache;  // q8_0, or a plain float
+  uint32_t dim, pairs;
+  RopePairing pairing;
+
+  std::string key() const {
+    return fmt::format("rope_to_cache {} {} {} {} {}", dtype_name(x), cache.name(), dim, pairs,
+                       static_cast<int>(pairing));
+  }
+};
+
+// Blocks of 32 as planes. Two blocks a lane, because their factors share a word.
+void store_blocks(const Array& cache, Value row_word, uint32_t factors_at, const Array& turned,
+                  uint32_t dim) {
+  const uint32_t blocks = dim / 32;
+  for_(local_id(), (blocks + 1) / 2, kLanes, [&](Value pair) {
+    Value factors = constant(u32, 0);
+    for (uint32_t half = 0; half < 2; ++half) {
+      const Value block = pair * 2u + half;
+      const Value there = block < blocks;
+      const Value first = select(there, block, 0u) * 32u;
+      Var largest(f32, 0.0f, "largest");
+      for_(32u, [&](Value i) { largest = max(largest, abs(turned.load(first + i))); });
+      const Value bits = pack_f16(vec(largest * (1.0f / 127), constant(f32, 0))) & 0xFFFFu;
+      const Value scale = unpack_f16(bits)[0];
+      const auto code = [&](Value x) {
+        const Value q = round_even(x / select(scale > 0.0f, scale, 1.0f));
+        return cast(i32, min(max(q, -127.0f), 127.0f));
+      };
+      for_(8u, [&](Value word) {
+        std::vector<Value> four;
+        for (uint32_t i = 0; i < 4; ++i) four.push_back(code(turned.load(first + word * 4u + i)));
+        if_(there, [&] {
+          cache[row_word + block * 8u + word] = pack_8(vec(four[0], four[1], four[2], four[3]));
+        });
+      });
+      factors = factors | (select(there, bits, 0u) << (16 * half));
+    }
+    cache[row_word + factors_at / 4 + pair] = factors;
+  });
+}
+
+// A group for each head of a row: first those of q, then of k, then of v. They meet in shared
+// memory, so that pairs may lie in different blocks.
+ir::Kernel cache_kernel(const CacheKernel& p) {
+  return kernel("rope_to_cache", kLanes, [&] {
+    const DType stored = p.cache.is_block() ? u32 : kernel_type(p.cache.plain());
+    const Array k_cache = inout("k_cache", stored), v_cache = inout("v_cache", stored);
+    const In q = in("q", p.x), k = in("k", p.x), v = in("v", p.x), places = in("places", u32);
+    std::optional<In> frequencies;
+    if (p.pairs) frequencies = in("frequencies", f32);
+    const Array out_q = out("rotated", p.x);
+    const Value heads = param("heads", u32), kv_heads = param("kv_heads", u32),
+                cache_rows = param("cache_rows", u32), magnitude = param("magnitude", f32);
+    std::vector<Value> row_steps, head_steps, offsets;
+    for (const char* name : {"q", "k", "v"}) {
+      row_steps.push_back(param(fmt::format("{}_row", name), u32));
+      head_steps.push_back(param(fmt::format("{}_head", name), u32));
+      offsets.push_back(param(fmt::format("{}_offset", name), u32));
+    }
+    const Array turned = shared(f32, p.dim, "turned");
+    const Value head = group_id(0), row = group_id(1), lane = local_id();
+    const Value position = places[row * 2u], place = ops::load_index(places, row * 2u + 1u, false);
+
+    const auto gather = [&](const In& x, uint32_t which, Value own, bool rotate) {
+      const Value from = offsets[which] + row * row_steps[which] + own * head_steps[which];
+      const auto element = [&](Value i) { return load_element(x, from + i, p.x); };
+      const uint32_t pairs = rotate ? p.pairs : 0;
+      if (pairs)
+        for_(lane, pairs, kLanes, [&](Value pair) {
+          const bool adjacent = p.pairing == RopePairing::adjacent;
+          const Value first = adjacent ? pair * 2u : pair;
+          const Value second = adjacent ? first + 1u : pair + pairs;
+          const Value a = element(first), b = element(second);
+          const Value angle =
+              ops::reduced_angle(cast(f32, bitcast(i32, position)), (*frequencies)[pair]);
+          const Value c = cos(angle) * magnitude, s = sin(angle) * magnitude;
+          turned[first] = a * c - b * s;
+          turned[second] = a * s + b * c;
+        });
+      for_(lane + 2 * pairs, p.dim, kLanes, [&](Value i) { turned[i] = element(i); });
+    };
+    const auto write = [&](const Array& cache, Value own) {
+      const Value cache_row = place * kv_heads + own;
+      if (!p.cache.is_block()) {
+        for_(lane, p.dim, kLanes, [&](Value i) {
+          cache[cache_row * p.dim + i] = to_stored(turned.load(i), p.cache.plain());
+        });
+        return;
+      }
+      const PlaneLayout planes = plane_layout(p.cache.block(), 1, p.dim);
+      store_blocks(cache, cache_row * static_cast<uint32_t>(planes.row_bytes / 4),
+                   static_cast<uint32_t>(planes.factors.offset), turned, p.dim);
+    };
+
+    if_(
+        head < heads, [&] { gather(q, 0, head, true); },
+        [&] {
+          if_(
+              head < heads + kv_heads, [&] { gather(k, 1, head - heads, true); },
+              [&] { gather(v, 2, head - heads - kv_heads, false); });
+        });
+    barrier();
+    if_(
+        head < heads,
+        [&] {
+          for_(lane, p.dim, kLanes, [&](Value i) {
+            out_q[(row * heads + head) * p.dim + i] = to_stored(turned.load(i), p.x);
+          });
+        },
+        [&] {
+          if_(place < cache_rows, [&] {
+            if_(
+                head < heads + kv_heads, [&] { write(k_cache, head - heads); },
+                [&] { write(v_cache, head - heads - kv_heads); });
+          });
+        });
+  });
+}
+
+// A block as caches hold it: the scale from the largest element.
+void store_block(const float* x, BlockQ8_0& block) {
+  float largest = 0;
+  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(x[i]));
+  block.d = f16_from_f32(largest * (1.0f / 127));
+  const float scale = f32_from_f16(block.d), by = scale > 0 ? scale : 1;
+  for (int i = 0; i < 32; ++i)
+    block.qs[i] = static_cast<int8_t>(std::clamp(std::nearbyint(x[i] / by), -127.0f, 127.0f));
+}
+
+class RopeToCacheOp : public Op {
+ public:
+  RopeToCacheOp(const RopeOptions& options, bool rotates) : options_(options), rotates_(rotates) {}
+  std::string_view name() const override { return "rope_to_cache"; }
+  bool has_gradient() const override { return false; }
+  uint32_t changed_inputs() const override { return 2; }
+  std::string attributes() const override {
+    if (!rotates_) return "no rotation";
+    return fmt::format("{} dims, {}", options_.dims,
+                       options_.pairing == RopePairing::adjacent ? "adjacent" : "halves");
+  }
+
+  // Inputs: k_cache, v_cache, q, k, v, places, frequencies.
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
+    const Tensor &k_cache = inputs[0], &v_cache = inputs[1], &q = inputs[2], &k = inputs[3],
+                 &v = inputs[4], &places = inputs[5];
+    ops::check_changeable("rope_to_cache", k_cache);
+    ops::check_changeable("rope_to_cache", v_cache);
+    const auto shapes = [&] {
+      return fmt::format("q {} {}, k {} {}, v {} {}, caches {} {} and {} {}", q.type().name(),
+                         q.shape().text(), k.type().name(), k.shape().text(), v.type().name(),
+                         v.shape().text(), k_cache.type().name(), k_cache.shape().text(),
+                         v_cache.type().name(), v_cache.shape().text());
+    };
+    const bool fits = q.rank() == 3 && k.rank() == 3 && k.shape() == v.shape() &&
+                      k_cache.shape() == v_cache.shape() && k_cache.rank() >= 3 &&
+                      q.shape()[0] == k.shape()[0] && q.shape()[2] == k.shape()[2] &&
+                      k.shape()[1] == k_cache.shape()[-2] && k.shape()[2] == k_cache.shape()[-1];
+    if (!fits)
+      fail(
+          fmt::format("rope_to_cache: {}; they must be [rows, heads, dim], twice [rows, kv_heads, "
+                      "dim] and caches [slots..., kv_heads, dim]",
+                      shapes()));
+    const auto narrow = [](ElementType type) {
+      return type == ElementType(DType::f32) || type == ElementType(DType::f16) ||
+             type == ElementType(DType::bf16);
+    };
+    const ElementType cache = k_cache.type();
+    if (!narrow(q.type()) || q.type() != k.type() || k.type() != v.type() ||
+        cache != v_cache.type() || !(narrow(cache) || cache == ElementType(BlockType::q8_0)))
+      fail(
+          fmt::format("rope_to_cache: {}; q, k and v have one type of f32, f16, bf16, both caches "
+                      "one of these or q8_0",
+                      shapes()));
+    if (!(places.shape() == Shape{q.shape()[0], 2}) || !(places.type() == ElementType(DType::i32)))
+      fail(fmt::format("rope_to_cache: places {} {} for {} rows; they must be i32 [{}, 2]",
+                       places.type().name(), places.shape().text(), q.shape()[0], q.shape()[0]));
+    if (rotates_) {
+      const Tensor& frequencies = inputs[6];
+      if (options_.dims % 2 != 0 || options_.dims > q.shape()[2] || options_.dims < 0 ||
+          !(frequencies.shape() == Shape{options_.dims / 2}) ||
+          !(frequencies.type() == ElementType(DType::f32)))
+        fail(fmt::format(
+            "rope_to_cache: {} rotated dims of {} with frequencies {} {}; dims must "
+            "be even, frequencies f32 [dims / 2]",
+            options_.dims, q.shape()[2], frequencies.type().name(), frequencies.shape().text()));
+    }
+    return {{k_cache.shape(), cache}, {v_cache.shape(), cache}, {q.shape(), q.type()}};
+  }
+
+  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override {
+    if (input >= 2 && input < 5) return tensor.shape()[2] <= 1 || tensor.layout().stride(2) == 1;
+    return Op::takes_layout(input, tensor, device);
+  }
+
+  void run_cpu(const CpuCall& call) const override {
+    const HostView &q = call.inputs[2], &out = call.outputs[2];
+    const Shape& shape = q.layout.shape;
+    const int64_t rows = shape[0];
+    if (rows == 0) return;
+    const auto* pairs = call.inputs[5].first<int32_t>();
+    const Shape& cache = call.outputs[0].layout.shape;
+    const int64_t kv_heads = cache[-2], dim = cache[-1];
+    const int64_t cache_rows = cache.elements() / std::max<int64_t>(1, kv_heads * dim);
+    std::vector<int32_t> positions;
+    for (int64_t i = 0; i < rows; ++i) {
+      positions.push_back(pairs[2 * i]);
+      if (pairs[2 * i + 1] < 0 || pairs[2 * i + 1] >= cache_rows)
+        fail(fmt::format("rope_to_cache: row {} goes to row {} of caches with {}", i,
+                         pairs[2 * i + 1], cache_rows));
+    }
+    const std::vector<float> turned_q = gathered(call, q, positions, rotates_);
+    cpu::store(DType::f32, turned_q.data(), out.type.plain(), out.data, turned_q.size());
+    for (size_t which = 0; which < 2; ++which) {
+      const std::vector<float> x =
+          gathered(call, call.inputs[3 + which], positions, rotates_ && which == 0);
+      const HostView& to = call.outputs[which];
+      const auto width = static_cast<size_t>(kv_heads * dim);
+      const size_t row_bytes = width / to.type.block_elements() * to.type.block_bytes();
+      call.pool.parallel_for(static_cast<uint64_t>(rows), 16, [&](uint64_t first, uint64_t last) {
+        for (uint64_t row = first; row < last; ++row) {
+          std::byte* const at = to.data + static_cast<size_t>(pairs[2 * row + 1]) * row_bytes;
+          const float* const from = x.data() + row * width;
+          if (!to.type.is_block()) {
+            cpu::store(DType::f32, from, to.type.plain(), at, width);
+            continue;
+          }
+          auto* const blocks = reinterpret_cast<BlockQ8_0*>(at);
+          for (size_t b = 0; b < width / 32; ++b) store_block(from + 32 * b, blocks[b]);
+        }
+      });
+    }
+  }
+
+  void launch(DeviceCall& call) const override {
+    const DeviceView &q = call.input(2), &cache = call.output(0);
+    const Shape& shape = q.layout.shape;
+    if (shape.elements() == 0) return;
+    const Shape& places = cache.layout.shape;
+    const int64_t kv_heads = places[-2], dim = places[-1];
+    const CacheKernel p{q.type.plain(), cache.type, static_cast<uint32_t>(dim),
+                        rotates_ ? static_cast<uint32_t>(options_.dims / 2) : 0, options_.pairing};
+    const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
+    std::vector<DeviceView> buffers = {call.output(0), call.output(1)};
+    std::vector<ParamValue> params = {word(shape[1]), word(kv_heads),
+                                      word(places.elements() / (kv_heads * dim)),
+                                      static_cast<float>(options_.magnitude)};
+    for (size_t i = 2; i < 5; ++i) {
+      DeviceView x = call.input(i);
+      for (const int64_t each : {x.layout.stride(0), x.layout.stride(1), x.layout.offset})
+        params.push_back(word(each));
+      x.layout.offset = 0;  // a parameter here
+      buffers.push_back(x);
+    }
+    buffers.push_back(call.input(5));
+    if (rotates_) buffers.push_back(call.input(6));
+    buffers.push_back(call.output(2));
+    call.launch(
+        p.key(), [&] { return cache_kernel(p); },
+        {static_cast<uint32_t>(shape[1] + 2 * kv_heads), static_cast<uint32_t>(shape[0]), 1},
+        buffers, std::move(params));
+  }
+
+ private:
+  // Rows as f32, dense, rotated where asked.
+  std::vector<float> gathered(const CpuCall& call, const HostView& x,
+                              const std::vector<int32_t>& positions, bool rotate) const {
+    const Shape& shape = x.layout.shape;
+    const auto rows = static_cast<size_t>(shape[0]), heads = static_cast<size_t>(shape[1]);
+    const size_t dim = static_cast<size_t>(shape[2]), bytes = x.type.block_bytes();
+    std::vector<float> wide(rows * heads * dim);
+    for (size_t i = 0; i < rows * heads; ++i) {
+      const int64_t at = x.layout.offset + static_cast<int64_t>(i / heads) * x.layout.stride(0) +
+                         static_cast<int64_t>(i % heads) * x.layout.stride(1);
+      cpu::load(x.type.plain(), x.data + static_cast<size_t>(at) * bytes, 1, DType::f32,
+                wide.data() + i * dim, dim);
+    }
+    if (!rotate) return wide;
+    cpu::Rope rope;
+    rope.rows = rows;
+    rope.heads = heads;
+    rope.head_stride = dim;
+    rope.row_stride = heads * dim;
+    rope.dims = static_cast<size_t>(options_.dims);
+    rope.pairing = options_.pairing;
+    rope.magnitude = static_cast<float>(options_.magnitude);
+    cpu::rope(call.pool, rope, positions.data(), call.inputs[6].first<float>(), wide.data());
+    return wide;
+  }
+
+  RopeOptions options_;
+  bool rotates_;
+};
+
+}  // namespace
+
+CachedRows rope_to_cache(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& places,
+                         const Tensor& frequencies, const RopeOptions& options,
+                         const Tensor& k_cache, const Tensor& v_cache) {
+  for (const Tensor* each : {&q, &k, &v, &places, &k_cache, &v_cache})
+    if (!*each) fail("rope_to_cache: an empty Tensor");
+  RopeOptions whole = options;
+  if (whole.dims == 0 && q.rank() > 0) whole.dims = q.shape()[-1];
+  const auto rotates = static_cast<bool>(frequencies);
+  std::vector<Tensor> inputs = {k_cache, v_cache, q, k, v, places};
+  if (rotates) inputs.push_back(frequencies);
+  const std::vector<Tensor> outputs =
+      use_op_all(std::make_shared<RopeToCacheOp>(whole, rotates), std::move(inputs));
+  return {outputs[2], outputs[0], outputs[1]};
+}
+
+}  // namespace prism
