@@ -1,0 +1,50 @@
+// A grammar as data: rules made of character sets, references and repetitions, in one flat array.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace prism::llm {
+
+inline constexpr uint32_t kLastCodePoint = 0x10FFFF;
+inline constexpr uint32_t kNoMaximum = UINT32_MAX;
+
+struct CodeRange {
+  uint32_t first = 0, last = 0;
+  friend bool operator==(const CodeRange&, const CodeRange&) = default;
+};
+using CodeSet = std::vector<CodeRange>;  // sorted, apart from each other, without surrogates
+
+// Sorted and joined; the code points of no character (surrogates) taken out. inverted: all others.
+CodeSet make_code_set(CodeSet ranges, bool inverted);
+bool contains(const CodeSet& set, uint32_t code);
+
+struct GrammarSymbol {
+  enum class Kind : uint8_t { end, characters, rule, repeat };
+  Kind kind = Kind::end;
+  uint32_t index = 0;                 // of the set, or of the rule referred to or repeated
+  uint32_t minimum = 0, maximum = 0;  // of a repetition; kNoMaximum: any number
+};
+
+struct GrammarRule {
+  std::string name;
+  std::vector<uint32_t> alternatives;  // where each begins in symbols; it goes up to an `end`
+};
+
+struct GrammarRules {
+  std::vector<GrammarSymbol> symbols;
+  std::vector<GrammarRule> rules;
+  std::vector<CodeSet> sets;
+  uint32_t root = 0;
+};
+
+// The rules of a grammar in GBNF. Throws kInvalidArgument with line and column: wrong syntax, rules
+// that are missing, defined twice or begin with themselves.
+GrammarRules parse_grammar(std::string_view text, std::string_view root = "root");
+
+// Throws kInvalidArgument naming the rules when one of them begins with itself.
+void reject_left_recursion(const GrammarRules& rules);
+
+}  // namespace prism::llm
