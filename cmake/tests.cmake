@@ -73,7 +73,7 @@ if("cuda" IN_LIST PRISM_ENABLED_BACKENDS)
   target_link_libraries(cuda_double PRIVATE prism_warnings ${CMAKE_DL_LIBS})
   target_compile_definitions(cuda_double PRIVATE PRISM_CXX_COMPILER="${CMAKE_CXX_COMPILER}"
                              PRISM_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
-  foreach(name cuda_double_test cuda_set_up_test)
+  foreach(name cuda_double_test cuda_fallback_test cuda_set_up_test)
     if(TARGET ${name})
       add_dependencies(${name} cuda_double)
     endif()

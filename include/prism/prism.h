@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/warning.h"
 #include "dsl/dsl.h"
 #include "grad/grad.h"
 #include "kernels/library.h"

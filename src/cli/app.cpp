@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "base/warning.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 
@@ -67,6 +68,10 @@ std::string version() { return PRISM_VERSION; }
 int run(int count, const char* const* words) {
   CLI::App app("Runs one kernel source on every processor of this machine.", "prism");
   int status = kRight;
+  set_warning_handler([](const std::string& text) {
+    end_progress();
+    std::cerr << paint(Colour::yellow, "warning: ", Stream::error) << text << "\n";
+  });
   app.set_version_flag("--version", "prism " + version(), "print the version");
   app.footer(kFooter);
   app.require_subcommand(1);

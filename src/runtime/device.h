@@ -22,6 +22,7 @@ namespace prism {
 
 struct DeviceState;  // what all handles of one device share (device_state.h)
 struct CompiledKernel;
+class DeviceFailure;
 
 // Memory on a device. Copies share it; it outlives the launches that use it.
 class Buffer {
@@ -181,6 +182,12 @@ class Device {
   bool supports(const NativeProduct& product, std::string* why = nullptr) const;
   Queue& queue() const;  // the device's default queue
 
+  // --- when it fails (runtime/fallback.h)
+  bool is_automatic() const { return automatic_; }  // chosen by Auto: work goes on elsewhere
+  Device as_automatic() const;
+  bool is_given_up() const;  // it failed, and this handle means another device by now:
+  Device current() const;    // this device, or the one in its place
+
   // Whole vectors at once, on the default queue.
   template <class T>
   Buffer upload(const std::vector<T>& values) const {
@@ -202,8 +209,10 @@ class Device {
   explicit operator bool() const { return state_ != nullptr; }
 
  private:
+  friend bool fall_back(const DeviceFailure& failure);
   std::shared_ptr<DeviceState> state_;
   std::string why_;
+  bool automatic_ = false;
 };
 
 }  // namespace prism

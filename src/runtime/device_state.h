@@ -2,6 +2,7 @@
 // queue.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -59,6 +60,8 @@ struct DeviceState {
       compiled;  // by hash of the kernel's text
   std::vector<std::weak_ptr<Queue::State>> queues;
   std::optional<Queue> default_queue;
+  std::unique_ptr<Device> successor;   // what took its place when it failed (fallback.h)
+  std::atomic<bool> given_up = false;  // once there is one
 };
 
 // Deletes a driver's object under the device's lock, whichever thread lets go of it last, and then

@@ -28,6 +28,7 @@ Candidates candidates(Work work = Work::balanced) {
 
 Choice choose(const Candidates& all, const std::string& spelling, uint64_t bytes = 0) {
   Choice choice = choose_from(all, spelling, bytes);
+  choice.device = choice.device.current();
   if (!choice.device.info().is_cpu) apply_known_self_check(choice.device);
   return choice;
 }
@@ -59,6 +60,22 @@ void print_backend_summary(std::ostream& out) { out << backend_summary(); }
 
 Choice choose_device(const std::string& spelling, Work work) {
   return choose(candidates(work), spelling);
+}
+
+Device next_best_device(const Device& failed) {
+  std::vector<BackendReport> others = discover_backends();
+  for (BackendReport& report : others) {
+    std::erase_if(report.devices, [&](const auto& driver) {
+      return driver->info().card == failed.info().card || driver->info().id == failed.id() ||
+             Device(driver, "").as_automatic().is_given_up();
+    });
+    if (report.available && report.devices.empty()) {
+      report.available = false;
+      report.reason = "its devices failed";
+    }
+  }
+  Candidates rest{others, "", quick_self_check, candidates().measured_seconds};
+  return choose(rest, "auto").device;
 }
 
 Device init_backend(BackendPreference preference) {

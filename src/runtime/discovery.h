@@ -46,6 +46,8 @@ struct Choice {
 enum class Work { balanced, bandwidth, f32, f16, latency };
 // Honours PRISM_DEVICE when spelling is auto.
 Choice choose_device(const std::string& spelling = "auto", Work work = Work::balanced);
+// What Auto chooses when nothing on the card of this device may be used. Throws kNotFound.
+Device next_best_device(const Device& failed);
 
 // The backend list hands its makers to the registry (src/backends/backends.cpp).
 using BackendMaker = std::unique_ptr<Backend> (*)();

@@ -266,7 +266,11 @@ Choice choose_from(const Candidates& candidates, const std::string& text, uint64
   }
   const Spelling spelling = read_spelling(text.empty() ? "auto" : text, candidates.reports, "");
   if (spelling.backend == "auto") {
-    if (!preset) return choose_automatically(candidates, false, bytes);
+    if (!preset) {
+      Choice choice = choose_automatically(candidates, false, bytes);
+      choice.device = choice.device.as_automatic();
+      return choice;
+    }
     if (preset->backend == "gpu") return choose_automatically(candidates, true, bytes);
     return choose_named(candidates, *preset, bytes,
                         "named by PRISM_DEVICE=" + candidates.prism_device, source);

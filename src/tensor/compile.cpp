@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/fallback.h"
 #include "tensor/chain_op.h"
+#include "tensor/rescue.h"
 
 namespace prism {
 
@@ -49,19 +51,27 @@ void fold_constants(std::span<const Tensor> outputs) {
   eval(constants);
 }
 
-}  // namespace
-
-CompiledFunction compile(TensorsFunction f) { return CompiledFunction(std::move(f)); }
-
-CompiledFunction::Entry& CompiledFunction::entry(std::span<const Tensor> inputs) {
+std::string key_of(std::span<const Tensor> inputs) {
   std::string key;
   for (const Tensor& each : inputs) {
     if (!each)
       throw Error(ErrorCode::kInvalidArgument, "compiled function: an empty Tensor as an input");
     key += fmt::format("{}{}@{};", each.type().name(), each.shape().text(), each.device().id());
   }
+  return key;
+}
+
+}  // namespace
+
+CompiledFunction compile(TensorsFunction f) { return CompiledFunction(std::move(f)); }
+
+CompiledFunction::Entry& CompiledFunction::entry(std::span<const Tensor> inputs) {
+  const std::string key = key_of(inputs);
+  if (const auto known = entries_.find(key); known != entries_.end()) {
+    if (!known->second.plan->is_outdated()) return known->second;
+    entries_.erase(known);
+  }
   Entry& entry = entries_[key];
-  if (entry.plan) return entry;
   try {
     for (const Tensor& each : inputs) entry.inputs.push_back(stand_in(each));
     entry.outputs = f_(entry.inputs);
@@ -73,12 +83,24 @@ CompiledFunction::Entry& CompiledFunction::entry(std::span<const Tensor> inputs)
     entries_.erase(key);
     throw;
   }
+  if (const std::string now = key_of(inputs); now != key) {  // a device was given up on the way
+    auto moved = entries_.extract(key);
+    moved.key() = now;
+    entries_.erase(now);
+    return entries_.insert(std::move(moved)).position->second;
+  }
   return entry;
 }
 
-Plan& CompiledFunction::plan(std::span<const Tensor> inputs) { return *entry(inputs).plan; }
+Plan& CompiledFunction::plan(std::span<const Tensor> inputs) {
+  return *with_fallback([&] { return entry(inputs).plan.get(); });
+}
 
 std::vector<Tensor> CompiledFunction::operator()(std::span<const Tensor> inputs) {
+  return with_fallback([&] { return run_once(inputs); });
+}
+
+std::vector<Tensor> CompiledFunction::run_once(std::span<const Tensor> inputs) {
   Entry& known = entry(inputs);
   std::vector<Tensor> ready;
   for (const Tensor& each : inputs) ready.push_back(each.contiguous());
@@ -91,10 +113,12 @@ std::vector<Tensor> CompiledFunction::operator()(std::span<const Tensor> inputs)
                               "tensors",
                               each.type().name()));
     }
-    storages.push_back(each.node()->storage[each.output()]);
+    storages.push_back(values_of(each));
   }
+  // Getting the inputs may have cost a device.
+  if (known.plan->is_outdated()) return run_once(inputs);
   for (size_t i = 0; i < known.outputs.size(); ++i) known.plan->release_output(i);
-  known.plan->run(storages);
+  known.plan->run_surely(storages);
   std::vector<Tensor> results;
   for (size_t i = 0; i < known.outputs.size(); ++i) {
     const Tensor& traced = known.outputs[i];

@@ -37,6 +37,7 @@ class CompiledFunction {
     std::unique_ptr<Plan> plan;
   };
   Entry& entry(std::span<const Tensor> inputs);
+  std::vector<Tensor> run_once(std::span<const Tensor> inputs);
 
   TensorsFunction f_;
   std::map<std::string, Entry> entries_;

@@ -3,7 +3,9 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "runtime/fallback.h"
 #include "tensor/plan.h"
+#include "tensor/rescue.h"
 
 namespace prism {
 
@@ -35,20 +37,18 @@ void keep_values(Node& node, std::vector<std::shared_ptr<Storage>> storage) {
   }
 }
 
-}  // namespace
-
-void eval(std::span<const Tensor> tensors) {
-  const std::scoped_lock lock(eval_mutex());
+void eval_once(std::span<const Tensor> tensors) {
   // All outputs of a node are kept, so that none of them is computed twice.
   std::vector<Tensor> wanted;
   std::unordered_set<const Node*> seen;
   for (const Tensor& each : tensors) {
+    if (each) bring_values(*each.node());
     if (!each || each.is_evaluated() || !seen.insert(each.node().get()).second) continue;
     for (uint32_t i = 0; i < each.node()->outputs.size(); ++i) wanted.emplace_back(each.node(), i);
   }
   if (wanted.empty()) return;
   Plan plan(wanted);
-  plan.run();
+  plan.run_surely();
   for (size_t i = 0; i < wanted.size(); i += wanted[i].node()->outputs.size()) {
     Node& node = *wanted[i].node();
     std::vector<std::shared_ptr<Storage>> storage;
@@ -56,6 +56,13 @@ void eval(std::span<const Tensor> tensors) {
       storage.push_back(plan.output(i + output));
     keep_values(node, std::move(storage));
   }
+}
+
+}  // namespace
+
+void eval(std::span<const Tensor> tensors) {
+  const std::scoped_lock lock(eval_mutex());
+  with_fallback([&] { eval_once(tensors); });
 }
 
 void eval(std::initializer_list<Tensor> tensors) {

@@ -44,7 +44,7 @@ std::shared_ptr<const Op> Op::with_prologue(size_t, const Chain&) const { return
 std::vector<Tensor> use_op_all(std::shared_ptr<const Op> op, std::vector<Tensor> inputs,
                                const Device& device) {
   auto node = std::make_shared<Node>();
-  node->device = device;
+  node->device = device.current();
   for (const Tensor& each : inputs) {
     if (!each) fail(fmt::format("{}: an empty Tensor as an input", op->name()));
     if (!node->device) node->device = each.device();

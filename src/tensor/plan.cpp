@@ -10,9 +10,11 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/fallback.h"
 #include "tensor/cpu_pool.h"
 #include "tensor/planner.h"
 #include "tensor/relayout.h"
+#include "tensor/rescue.h"
 #include "tensor/trace.h"
 
 namespace prism {
@@ -53,6 +55,33 @@ Plan::Plan(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
   place();
 }
 
+bool Plan::changes_in_place() const { return std::ranges::any_of(slots_, &PlanSlot::in_place); }
+
+bool Plan::is_outdated() const {
+  return std::ranges::any_of(slots_, [](const PlanSlot& s) { return s.device.is_given_up(); });
+}
+
+void Plan::run_surely(std::span<const std::shared_ptr<Storage>> inputs) {
+  if (changes_in_place()) {
+    try {
+      return run(inputs);
+    } catch (const DeviceFailure& failure) {
+      throw Error(failure.code(),
+                  fmt::format("{}; tensors that this plan changes in place may be half done, so it "
+                              "is not begun again elsewhere",
+                              failure.what()));
+    }
+  }
+  run(inputs);
+  std::vector<Device> waited;
+  for (const PlanStep& step : steps_) {
+    if (step.kind != PlanStep::Kind::launches || !may_fall_back(step.device)) continue;
+    if (std::ranges::count(waited, step.device)) continue;
+    watching(step.device, [&] { step.device.queue().wait(); });
+    waited.push_back(step.device);
+  }
+}
+
 Plan::~Plan() = default;
 Plan::Plan(Plan&&) noexcept = default;
 
@@ -66,7 +95,8 @@ void Plan::release_output(size_t i) {
   auto fresh = allocate_storage(mine->device, mine->bytes);
   if (!mine->is_host()) {
     // Recorded launches know the buffer, so that one stays the plan's, and the holder gets a copy.
-    mine->device.queue().copy(fresh->buffer, mine->buffer, mine->bytes);
+    watching(mine->device,
+             [&] { mine->device.queue().copy(fresh->buffer, mine->buffer, mine->bytes); });
     std::swap(fresh->buffer, mine->buffer);
     std::swap(fresh->pool_bytes, mine->pool_bytes);
   }
@@ -161,17 +191,19 @@ void Plan::run_step(const PlanStep& step) {
       break;
     }
     case PlanStep::Kind::launches:
-      for (const PlannedLaunch& launch : step.launches) {
-        std::vector<BufferRange> buffers;
-        for (size_t i = 0; i < launch.slots.size(); ++i)
-          buffers.push_back(device_range(launch.slots[i], launch.offsets[i]));
-        Queue& queue = step.device.queue();
-        if (launch.product)
-          queue.product(*launch.product, buffers[0], buffers[1], buffers[2]);
-        else
-          queue.launch(launch.program, launch.groups, std::span<const BufferRange>(buffers),
-                       launch.params);
-      }
+      watching(step.device, [&] {
+        for (const PlannedLaunch& launch : step.launches) {
+          std::vector<BufferRange> buffers;
+          for (size_t i = 0; i < launch.slots.size(); ++i)
+            buffers.push_back(device_range(launch.slots[i], launch.offsets[i]));
+          Queue& queue = step.device.queue();
+          if (launch.product)
+            queue.product(*launch.product, buffers[0], buffers[1], buffers[2]);
+          else
+            queue.launch(launch.program, launch.groups, std::span<const BufferRange>(buffers),
+                         launch.params);
+        }
+      });
       break;
     case PlanStep::Kind::copy: {
       const DeviceView &from = step.inputs[0], &to = step.outputs[0];
@@ -183,6 +215,8 @@ void Plan::run_step(const PlanStep& step) {
       const auto [source, source_offset] = part(slots_[from.slot]);
       const auto [target, target_offset] = part(slots_[to.slot]);
       transfer(*source, source_offset, from, *target, target_offset);
+      if (slots_[from.slot].storage && slots_[to.slot].storage)
+        keep_origin(*slots_[to.slot].storage, slots_[from.slot].storage, from.type, from.layout);
       break;
     }
   }
@@ -194,8 +228,15 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
     if (slot.device.info().is_cpu) {
       slot.storage = inputs[i];
     } else if (inputs[i] != slot.storage) {
-      slot.device.queue().copy(slot.storage->buffer, inputs[i]->buffer, slot.bytes);
+      watching(slot.device, [&] {
+        slot.device.queue().copy(slot.storage->buffer, inputs[i]->buffer, slot.bytes);
+      });
     }
+  }
+  for (PlanSlot& slot : slots_) {
+    if (!slot.in_place || !slot.storage) continue;
+    ++slot.storage->changes;
+    slot.storage->origin.reset();
   }
   ++runs_;
   // Threads wait awake for the next host step of this plan, and sleep after it.
@@ -224,14 +265,18 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
     }
     for (Segment& segment : segments_) {
       if (steps_[segment.first].kind != PlanStep::Kind::launches) continue;
-      segment.recording = steps_[segment.first].device.queue().record([&] {
-        for (uint32_t s = segment.first; s < segment.last; ++s) run_step(steps_[s]);
+      const Device& device = steps_[segment.first].device;
+      segment.recording = watching(device, [&] {
+        return device.queue().record([&] {
+          for (uint32_t s = segment.first; s < segment.last; ++s) run_step(steps_[s]);
+        });
       });
     }
   }
   for (const Segment& segment : segments_) {
     if (segment.recording) {
-      steps_[segment.first].device.queue().replay(segment.recording);
+      const Device& device = steps_[segment.first].device;
+      watching(device, [&] { device.queue().replay(segment.recording); });
     } else {
       for (uint32_t s = segment.first; s < segment.last; ++s) run_step(steps_[s]);
     }

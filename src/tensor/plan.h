@@ -64,6 +64,13 @@ class Plan {
   const std::vector<PlanStep>& steps() const { return steps_; }
   const std::vector<PlanSlot>& slots() const { return slots_; }
   uint64_t arena_bytes(const Device& device) const;
+  // Whether it changes memory that was there before: it cannot be done again from the start.
+  bool changes_in_place() const;
+  // Whether a device of it was given up since: the work is to be planned anew.
+  bool is_outdated() const;
+  // Runs, and waits for devices that work may leave: they fail while it can still be done
+  // elsewhere, as DeviceFailure. What changed memory in place is never begun again: a plain Error.
+  void run_surely(std::span<const std::shared_ptr<Storage>> inputs = {});
   // Runs step by step, waiting for each, and keeps the times for explain().
   void measure();
   // A line a step: op, device, shapes, bytes, times; then every op that went elsewhere and why.

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/fallback.h"
 #include "tensor/chain_op.h"
+#include "tensor/rescue.h"
 
 namespace prism {
 
@@ -22,6 +24,7 @@ Planner::Planner(Plan& plan, std::span<const Tensor> outputs, std::span<const Te
 
 void Planner::make() {
   for (const Tensor& each : outputs_) wanted_[{each.node().get(), each.output()}] = true;
+  for (const Tensor& each : inputs_) bring_values(*each.node());
   collect();
   count_uses();
   if (options_.fuse) fuse();
@@ -36,6 +39,7 @@ void Planner::collect() {
   std::vector<std::pair<Node*, size_t>> open;
   std::unordered_map<const Node*, bool> seen;
   const auto visit = [&](Node* node) {
+    bring_values(*node);
     if (!node->is_evaluated() && seen.try_emplace(node, true).second) open.emplace_back(node, 0);
   };
   for (const Tensor& each : outputs_) {
@@ -182,7 +186,7 @@ void Planner::emit(Item& item) {
     // What cannot be lowered for a device is known when its kernel is compiled.
     const Plan::Mark mark = plan_.mark();
     try {
-      return emit_on(device, item, "");
+      return watching(device, [&] { emit_on(device, item, ""); });
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kNotSupported || device.info().is_cpu) throw;
       plan_.back_to(mark);

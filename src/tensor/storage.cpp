@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/fallback.h"
 
 namespace prism {
 
@@ -32,9 +33,9 @@ struct Pool {
 
 Pool& pool_of(const Device& device) {
   static auto& mutex = *new std::mutex;
-  static auto& pools = *new std::map<std::string, std::unique_ptr<Pool>>;
+  static auto& pools = *new std::map<const DeviceDriver*, std::unique_ptr<Pool>>;
   const std::scoped_lock lock(mutex);
-  auto& pool = pools[device.id()];
+  auto& pool = pools[&device.driver()];
   if (!pool) pool = std::make_unique<Pool>();
   return *pool;
 }
@@ -112,8 +113,8 @@ void give_back(Pool& pool, Piece piece) {
 
 std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes) {
   Pool& pool = pool_of(device);
-  Piece piece = take(pool, device, rounded(bytes));
-  auto* storage = new Storage{device, bytes, piece.host, piece.buffer, piece.bytes};
+  Piece piece = watching(device, [&] { return take(pool, device, rounded(bytes)); });
+  auto* storage = new Storage{device, bytes, piece.host, piece.buffer, piece.bytes, 0, {}, {}};
   return {storage, [&pool](Storage* dead) {
             Piece back{dead->pool_bytes, std::move(dead->host), std::move(dead->buffer)};
             delete dead;
@@ -123,7 +124,7 @@ std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes) 
 
 std::shared_ptr<Storage> borrow_storage(const Device& cpu, std::shared_ptr<std::byte> memory,
                                         uint64_t bytes) {
-  return std::make_shared<Storage>(Storage{cpu, bytes, std::move(memory), {}, 0});
+  return std::make_shared<Storage>(Storage{cpu, bytes, std::move(memory), {}, 0, 0, {}, {}});
 }
 
 void read_storage(const Storage& from, uint64_t offset, std::span<std::byte> to) {
@@ -131,7 +132,7 @@ void read_storage(const Storage& from, uint64_t offset, std::span<std::byte> to)
   if (from.is_host())
     std::memcpy(to.data(), from.host.get() + offset, to.size());
   else
-    from.device.queue().read(from.buffer, to, offset);
+    watching(from.device, [&] { from.device.queue().read(from.buffer, to, offset); });
 }
 
 void write_storage(const Storage& to, uint64_t offset, std::span<const std::byte> from) {
@@ -139,7 +140,7 @@ void write_storage(const Storage& to, uint64_t offset, std::span<const std::byte
   if (to.is_host())
     std::memcpy(to.host.get() + offset, from.data(), from.size());
   else
-    to.device.queue().write(to.buffer, from, offset);
+    watching(to.device, [&] { to.device.queue().write(to.buffer, from, offset); });
 }
 
 MemoryStats memory_stats(const Device& device) {

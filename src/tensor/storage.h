@@ -4,21 +4,38 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "base/element_type.h"
 #include "runtime/device.h"
+#include "tensor/shape.h"
 
 namespace prism {
+
+struct Storage;
+
+// Where values of a device lie on the host as well: what they are made from again when the device
+// is lost.
+struct HostOrigin {
+  std::shared_ptr<const Storage> source;
+  ElementType type = DType::f32;
+  Layout layout;         // of the values in the source
+  uint64_t changes = 0;  // of the source when they were copied
+};
 
 // Memory that holds the elements of one evaluated node. The native CPU's is plain host memory (or
 // a mapped file), every other device's a buffer.
 struct Storage {
   Device device;
   uint64_t bytes = 0;
-  std::shared_ptr<std::byte> host;  // of the CPU: never null, even for no bytes
-  Buffer buffer;                    // of every other device
-  uint64_t pool_bytes = 0;          // what goes back to the pool; 0: it is not the pool's
+  std::shared_ptr<std::byte> host;   // of the CPU: never null, even for no bytes
+  Buffer buffer;                     // of every other device
+  uint64_t pool_bytes = 0;           // what goes back to the pool; 0: it is not the pool's
+  uint64_t changes = 0;              // plans that changed it in place
+  std::optional<HostOrigin> origin;  // on devices that work may leave
+  std::shared_ptr<Storage> moved;    // the same values, once the device was given up
 
   bool is_host() const { return host != nullptr; }
 };

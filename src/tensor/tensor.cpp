@@ -11,10 +11,12 @@
 #include "base/error.h"
 #include "base/planes.h"
 #include "runtime/discovery.h"
+#include "runtime/fallback.h"
 #include "tensor/chain_op.h"
 #include "tensor/op.h"
 #include "tensor/planner.h"
 #include "tensor/relayout.h"
+#include "tensor/rescue.h"
 #include "tensor/storage.h"
 
 namespace prism {
@@ -66,6 +68,7 @@ Device default_device() {
   DefaultDevice& holder = default_holder();
   const std::scoped_lock lock(holder.mutex);
   if (!holder.device) holder.device = init_backend(BackendPreference::Auto);
+  if (holder.device.is_given_up()) holder.device = holder.device.current();
   return holder.device;
 }
 
@@ -94,7 +97,11 @@ Tensor::Tensor(std::shared_ptr<Node> node, uint32_t output)
       layout_(Layout::dense(node_->outputs[output].shape)) {}
 
 ElementType Tensor::type() const { return present(node_, "type").outputs[output_].type; }
-const Device& Tensor::device() const { return present(node_, "device").device; }
+const Device& Tensor::device() const {
+  present(node_, "device");
+  settle(*node_);
+  return node_->device;
+}
 bool Tensor::is_evaluated() const { return node_ && node_->is_evaluated(); }
 int64_t Tensor::size(int axis) const { return shape()[checked_axis("size", axis, rank())]; }
 
@@ -243,8 +250,9 @@ Tensor Tensor::contiguous() const {
   return copied(*this);
 }
 
-Tensor Tensor::to(const Device& target) const {
+Tensor Tensor::to(const Device& given) const {
   present(node_, "to");
+  const Device target = given.current();
   if (device() == target) return *this;
   auto node = std::make_shared<Node>();
   node->op = std::make_shared<ToDeviceOp>();
@@ -261,8 +269,10 @@ void Tensor::read(std::span<std::byte> to, size_t element_bytes) const {
                      type().name()));
   Tensor whole = contiguous();
   whole.eval();
-  const Storage& storage = *whole.node_->storage[whole.output_];
-  read_storage(storage, static_cast<uint64_t>(whole.layout_.offset) * element_bytes, to);
+  with_fallback([&] {
+    read_storage(*values_of(whole), static_cast<uint64_t>(whole.layout_.offset) * element_bytes,
+                 to);
+  });
 }
 
 double Tensor::item() const {
@@ -278,7 +288,7 @@ Tensor Tensor::detach() const {
   if (!node_->requires_grad) return result;
   auto node = std::make_shared<Node>();
   node->outputs = node_->outputs;
-  node->device = node_->device;
+  node->device = device();
   node->storage = node_->storage;
   result.node_ = std::move(node);
   return result;
@@ -298,27 +308,37 @@ Tensor& Tensor::set_requires_grad(bool wanted) {
 Tensor from_bytes(std::span<const std::byte> values, const Shape& shape, ElementType type,
                   const Device& given) {
   check_type("tensor", shape, type);
-  const Device device = given ? given : default_device();
   if (values.size() != file_bytes(shape, type)) {
     fail(fmt::format("tensor: {} bytes given, shape {} of type {} takes {}", values.size(),
                      shape.text(), type.name(), file_bytes(shape, type)));
   }
-  auto storage = allocate_storage(device, storage_bytes(shape, type, device));
-  if (type.is_block() && !device.info().is_cpu) {
-    Storage host;
-    host.host =
-        std::shared_ptr<std::byte>(const_cast<std::byte*>(values.data()), [](std::byte*) {});
-    transfer(host, 0, {0, type, Layout::dense(shape)}, *storage, 0);
-  } else {
-    write_storage(*storage, 0, values);
-  }
-  return leaf(shape, type, std::move(storage));
+  const DeviceView view{0, type, Layout::dense(shape)};
+  return with_fallback([&] {
+    const Device device = given ? given.current() : default_device();
+    auto storage = allocate_storage(device, storage_bytes(shape, type, device));
+    if (may_fall_back(device)) {
+      auto kept = allocate_storage(Device::cpu(), values.size());
+      write_storage(*kept, 0, values);
+      transfer(*kept, 0, view, *storage, 0);
+      keep_origin(*storage, kept, type, view.layout);
+    } else if (type.is_block() && !device.info().is_cpu) {
+      Storage host;
+      host.host =
+          std::shared_ptr<std::byte>(const_cast<std::byte*>(values.data()), [](std::byte*) {});
+      transfer(host, 0, view, *storage, 0);
+    } else {
+      write_storage(*storage, 0, values);
+    }
+    return leaf(shape, type, std::move(storage));
+  });
 }
 
 Tensor empty(const Shape& shape, ElementType type, const Device& given) {
   check_type("empty", shape, type);
-  const Device device = given ? given : default_device();
-  return leaf(shape, type, allocate_storage(device, storage_bytes(shape, type, device)));
+  return with_fallback([&] {
+    const Device device = given ? given.current() : default_device();
+    return leaf(shape, type, allocate_storage(device, storage_bytes(shape, type, device)));
+  });
 }
 
 Tensor from_host_memory(std::shared_ptr<std::byte> memory, const Shape& shape, ElementType type) {

@@ -221,6 +221,8 @@ int cuGraphLaunch(Graph* graph, Stream* stream) {
   if (const int result = enter()) return result;
   if (!state().streams.count(stream)) return kInvalidHandle;
   ++counter("graph_launches");
+  if (settings().lose_launch && --settings().lose_launch == 0)
+    stream->work.emplace_back([] { state().lost = kIllegalAddress; });
   for (const auto& node : graph->nodes) stream->work.push_back(node);
   return 0;
 }
