@@ -59,7 +59,7 @@ void bring_values(Node& node) {
       const Device failed = storage->device;
       storage->moved = moved(*storage, node.outputs[i], node.device);
       storage = storage->moved;
-      if (!storage && node.op && node.op->changes_input() < 0) return node.storage.clear();
+      if (!storage && node.op && node.op->changed_inputs() == 0) return node.storage.clear();
       if (!storage) {
         throw Error(
             ErrorCode::kDeviceLost,
