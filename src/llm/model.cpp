@@ -206,8 +206,18 @@ std::vector<ModelMemory> Model::memory() const {
   return result;
 }
 
-std::string Model::explain(const BatchShape& shape) {
-  return state_->plan_for(shape, Result::logits).plan->explain();
+std::string Model::explain(const BatchShape& shape, bool measured) {
+  BatchPlan& plan = state_->plan_for(shape, Result::logits);
+  if (measured) {
+    const std::vector<int32_t> tokens(static_cast<size_t>(shape.rows), 0);
+    std::vector<SequencePart> parts;
+    if (!shape.each_one_row) parts.push_back({0, 0, tokens, Wanted::last});
+    for (int32_t slot = 0; shape.each_one_row && slot < shape.rows && slot < slots(); ++slot)
+      parts.push_back({slot, 0, std::span(tokens).first(1), Wanted::last});
+    plan.write(plan.layout.pack(parts, state_->cache));
+    plan.plan->measure();
+  }
+  return plan.plan->explain();
 }
 
 }  // namespace prism::llm

@@ -76,8 +76,9 @@ class Model {
 
   std::vector<ModelMemory> memory() const;  // by device
   size_t plans() const;                     // made so far
-  // The steps of the plan for such a batch, which is made if there is none yet.
-  std::string explain(const BatchShape& shape);
+  // The steps of the plan for such a batch, which is made if there is none yet; measured: run once,
+  // step by step, with the time of each. (Runs on what the cache and the last batch hold.)
+  std::string explain(const BatchShape& shape, bool measured = false);
 
   // For decode loops (decode.h): what plans are made from.
   struct State;
