@@ -18,6 +18,7 @@ FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "pl
             "join": "concat, pad, repeat, roll", "rope": "rotary embedding", "gates": "SwiGLU, GeGLU",
             "reduce": "sum, mean, max, min, argmax, variance", "quantise": "to and from block types",
             "conv": "convolutions, pooling", "matmul": "products, dense and quantised",
+            "expert_matmul": "rows routed to experts",
             "softmax": "softmax, log-softmax, cross-entropy", "norm": "layer norm, RMS norm",
             "attention": "attention", "sort": "top-k, sort", "scan": "cumulative sums"}
 

@@ -1,4 +1,5 @@
 // Indices outside a table: an error on the CPU, on every other device zeros and nothing written.
+#include <cmath>
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -6,7 +7,9 @@
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
+#include "ops/matmul.h"
 #include "runtime/discovery.h"
+#include "tensor/chain_op.h"
 
 namespace prism {
 namespace {
@@ -41,6 +44,31 @@ TEST(IndexDevice, RowsOutsideAreZeros) {
     else
       EXPECT_EQ(rows.to_doubles(), (Doubles{3, 4, 0, 0, 0, 0, 0, 0, 5, 6})) << device.id();
   });
+}
+
+TEST(IndexDevice, RowsOfNoExpertAreNaN) {
+  for (const int64_t rows : {1, 6}) {  // by slot, and by tiles
+    on_every_device([&](const Device& device, const Tensor& indices, bool is_cpu) {
+      for (const DType type : {DType::f16, DType::f32}) {
+        const Tensor x = ones({rows, 8}, type, device), weights = ones({3, 2, 8}, type, device);
+        const Tensor experts = copied(indices.unsqueeze(0).expand({rows, 5}));
+        const Tensor y = expert_matmul(x, weights, experts);
+        if (is_cpu) {
+          EXPECT_THROW(y.eval(), Error);
+          continue;
+        }
+        const Doubles values = y.to_doubles();
+        ASSERT_EQ(values.size(), static_cast<size_t>(rows) * 10) << device.id();
+        for (size_t i = 0; i < values.size(); ++i) {
+          const size_t place = i / 2 % 5;
+          if (place == 0 || place == 4)
+            EXPECT_EQ(values[i], 8) << device.id() << " " << i;
+          else
+            EXPECT_TRUE(std::isnan(values[i])) << device.id() << " " << i << ": " << values[i];
+        }
+      }
+    });
+  }
 }
 
 TEST(IndexDevice, ElementsOutsideAreZeros) {

@@ -256,7 +256,7 @@ TEST_P(Products, FewRowsByExperts) {
         }
       }
       apply_epilogue(p, n, want, up, {}, {}, {});
-      KernelCase one = case_of(ops::expert_vector_launch(p, n, k, slots, share));
+      KernelCase one = case_of(ops::expert_vector_launch(p, n, k, slots, experts, share));
       one.buffers = {w.bytes};
       if (p.gate != ops::Gate::none) one.buffers.push_back(w_up.bytes);
       one.buffers.push_back(p.rounded ? rounded_buffer(x) : x.bytes);
@@ -475,7 +475,7 @@ TEST_P(Products, ManyRowsByExperts) {
       ids.push_back(static_cast<uint32_t>(random_.next() % experts % 5));  // two have none
     const uint32_t most = ops::expert_tiles_at_most(slots, experts, p.tile_m);
     KernelCase tables;
-    tables.params = {slots, p.tile_m};
+    tables.params = {slots, p.tile_m, experts};
     tables.buffers = {kernels::bytes_of(ids), kernels::poison(slots, DType::u32),
                       kernels::poison(4 + 4 * most, DType::u32)};
     const ir::Kernel maker = ops::expert_tables();

@@ -9,6 +9,7 @@ namespace prism {
 
 void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_expert_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_place_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_index_cases(std::vector<OpCase>& cases, CaseRandom& random);

@@ -12,12 +12,15 @@ ir::Kernel expert_tables() {
     const In ids = in("ids", u32);
     const Array order = out("order", u32), tiles = out("tiles", u32);
     const Value slots = param("slots", u32), tile_m = param("tile_m", u32);
+    const Value experts = param("experts", u32);
+    const auto expert_or_first = [&](Value id) { return select(id < experts, id, 0u); };
     const Array counts = shared(u32, kMostExperts, "counts"),
                 next = shared(u32, kMostExperts, "next");
     const Array sums = shared(u32, kLanes * 2, "sums");
     for (uint32_t i = 0; i < kEach; ++i) counts[local_id() + i * kLanes] = 0u;
     barrier();
-    for_(local_id(), slots, kLanes, [&](Value slot) { counts.atomic_add(ids[slot], 1u); });
+    for_(local_id(), slots, kLanes,
+         [&](Value slot) { counts.atomic_add(expert_or_first(ids[slot]), 1u); });
     barrier();
 
     // Each lane owns neighbouring experts: rows and tiles before its first are the sums of the
@@ -57,8 +60,8 @@ ir::Kernel expert_tables() {
     }
     barrier();
     for_(local_id(), slots, kLanes, [&](Value slot) {
-      const Value place = next.atomic_add(ids[slot], 1u);
-      order[place] = slot;
+      const Value id = ids[slot], place = next.atomic_add(expert_or_first(id), 1u);
+      order[place] = select(id < experts, slot, slot + kNoExpert);
     });
   });
 }

@@ -305,7 +305,7 @@ void write_body(const FragmentProduct& p, const Params& s, const Buffers& buffer
     a_source =
         converted_source(a_tile, a_outer, a_inner, lanes, buffers.a, a_matrix, row_map, p.aligned);
   for (uint32_t t = 0; p.experts && t < a_source->turns(); ++t)
-    routed.push_back(slot_of(a_source->place(t).row) / s.a_share);
+    routed.push_back(slot_of(a_source->place(t).row) % kNoExpert / s.a_share);
 
   std::unique_ptr<TileSource> b_source;
   if (p.b.is_block())
@@ -324,20 +324,24 @@ void write_body(const FragmentProduct& p, const Params& s, const Buffers& buffer
   const Value c_start = p.experts ? constant(u32, 0) : z * s.c_batch;
   sums.finish([&](Value in_row, Value in_column, const std::vector<Value>& four) {
     const Value row = at.row + in_row, column = at.column + in_column;
-    const Value stored = p.experts ? slot_of(row) : row;
-    const Value place = c_start + stored * s.c_stride + column;
-    if_(row < at.row_limit && column < s.n, [&] {
-      if (p.aligned) {
+    const Value slot = p.experts ? slot_of(row) : row;
+    const Value place = c_start + (p.experts ? slot % kNoExpert : slot) * s.c_stride + column;
+    const auto result = [&](uint32_t i) {
+      const Value value = epilogue.apply({four[i]}, column + i, place + i);
+      if (!p.experts) return value;
+      return select(slot < kNoExpert, value, constant_bits(f32, 0x7fc00000u));
+    };
+    if (p.aligned) {
+      if_(row < at.row_limit && column < s.n, [&] {
         std::vector<Value> results;
-        for (uint32_t i = 0; i < 4; ++i)
-          results.push_back(epilogue.apply({four[i]}, column + i, place + i));
+        for (uint32_t i = 0; i < 4; ++i) results.push_back(result(i));
         c.store(place, vec(results[0], results[1], results[2], results[3]));
-        return;
-      }
-      for (uint32_t i = 0; i < 4; ++i)
-        if_(column + i < s.n,
-            [&] { c[place + i] = epilogue.apply({four[i]}, column + i, place + i); });
-    });
+      });
+      return;
+    }
+    // One condition and not two nested: PoCL 3.1 stores the latter where only one of them holds.
+    for (uint32_t i = 0; i < 4; ++i)
+      if_(row < at.row_limit && column + i < s.n, [&] { c[place + i] = result(i); });
   });
 }
 

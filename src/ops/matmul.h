@@ -16,4 +16,12 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 // (the CPU) for many.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
+// Rows routed to experts: y[r, e] = weights[experts[r, e]] * x, where x is row r of x [rows, in],
+// or row (r, e) of x [rows, used, in]. weights [experts, out, in] of a plain or a block-quantised
+// type, experts [rows, used] of i32 or i64, bias [experts, out]: y [rows, used, out]. Activations
+// are rounded as linear() rounds them. An expert that does not exist is an error on the CPU; other
+// devices give NaN in its place.
+Tensor expert_matmul(const Tensor& x, const Tensor& weights, const Tensor& experts,
+                     const Tensor& bias = {});
+
 }  // namespace prism

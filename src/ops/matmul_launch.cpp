@@ -5,6 +5,7 @@
 #include "ops/block_kernels.h"
 #include "ops/matmul_op.h"
 #include "ops/product_kernels.h"
+#include "ops/product_launch.h"
 #include "tensor/chain_op.h"
 #include "tensor/device_call.h"
 
@@ -12,14 +13,7 @@ namespace prism {
 
 namespace {
 
-// Up to here each weight is used so seldom that reading it is the work.
-constexpr int64_t kFewRows = 8;
-
 uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
-
-std::vector<ParamValue> param_values(const std::vector<uint32_t>& words) {
-  return {words.begin(), words.end()};
-}
 
 struct Sides {
   DeviceView a, b, c;
@@ -42,19 +36,6 @@ ops::ProductShape shape_of(const Sides& s) {
   return shape;
 }
 
-// x rounded to 8 bits once, for all groups of a product with quantised weights.
-DeviceView rounded_rows(DeviceCall& call, const Sides& s) {
-  const auto bytes = static_cast<int64_t>(
-      ops::rounded_bytes(static_cast<uint64_t>(s.m), static_cast<uint64_t>(s.k)));
-  const DeviceView rounded = call.scratch({(bytes + 3) / 4}, DType::i32);
-  const auto launch = ops::round_rows_launch(word(s.m), word(s.k), word(s.in_a.step));
-  const DType type = s.a.type.plain();
-  call.launch(
-      fmt::format("round_rows {}", dtype_name(type)), [&] { return ops::round_rows(type); },
-      launch.groups, {s.a, rounded}, param_values(launch.params));
-  return rounded;
-}
-
 void launch_few_rows(DeviceCall& call, const Sides& s) {
   ops::VectorProduct wanted;
   wanted.weight = s.b.type;
@@ -71,15 +52,8 @@ void launch_few_rows(DeviceCall& call, const Sides& s) {
                                                call.info().capabilities, call.info().compute_units);
   const auto launch = ops::vector_product_launch(product, word(s.n), word(s.k), word(s.m),
                                                  word(s.in_a.step), word(s.n));
-  const std::string key =
-      fmt::format("vector_product {} {} {} {} {} {} {} {} {} {} {} {}", product.weight.name(),
-                  dtype_name(product.x), dtype_name(product.y), product.x_rows, product.rounded,
-                  product.aligned, product.subgroups, product.split, product.rows_each,
-                  product.units_ahead, product.k_tile, product.shuffles);
-  const DeviceView x = wanted.rounded ? rounded_rows(call, s) : s.a;
-  call.launch(
-      key, [&] { return ops::vector_product(product); }, launch.groups, {s.b, x, s.c},
-      param_values(launch.params));
+  const DeviceView x = wanted.rounded ? rounded_rows(call, s.a, s.m, s.k, s.in_a.step) : s.a;
+  launch_product(call, product, launch, std::vector{s.b, x, s.c});
 }
 
 void launch_f32(DeviceCall& call, const Sides& s) {
@@ -109,14 +83,7 @@ void launch_fragments(DeviceCall& call, const Sides& s) {
   const auto product =
       ops::fragment_product_for(wanted, shape, call.info().capabilities, call.info().compute_units);
   const auto launch = ops::fragment_product_launch(product, shape);
-  const std::string key = fmt::format(
-      "fragment_product {} {} {} {} {} {} {} {} {} {} {} {} {} {}", dtype_name(product.a),
-      product.b.name(), dtype_name(product.c), dtype_name(product.operand), product.a_transposed,
-      product.b_transposed, product.aligned, product.tile_m, product.tile_n, product.tile_k,
-      product.warps_m, product.warps_n, product.stages, product.run_ahead);
-  call.launch(
-      key, [&] { return ops::fragment_product(product); }, launch.groups, {s.a, s.b, s.c},
-      param_values(launch.params));
+  launch_product(call, product, launch, std::vector{s.a, s.b, s.c});
 }
 
 NativeProduct native_of(const Sides& s) {
@@ -188,12 +155,7 @@ void MatmulOp::launch(DeviceCall& call) const {
   if (s.m == 0 || s.n == 0 || s.batch == 0) return;
   s.in_a = matrix_layout(s.a.layout).value();
   s.in_b = s.b.type.is_block() ? MatrixLayout{true, s.k, 1, 0} : matrix_layout(s.b.layout).value();
-  if (s.k == 0) {  // sums of nothing
-    Chain zero;
-    zero.add_constant(0, DType::f32);
-    zero.output = s.c.type.plain();
-    return launch_chain(call, zero, {}, s.c);
-  }
+  if (s.k == 0) return launch_zeros(call, s.c);
   const bool plain_x = s.a.type == ElementType(DType::f32) || s.a.type == ElementType(DType::f16);
   const bool plain_y = s.c.type == ElementType(DType::f32) || s.c.type == ElementType(DType::f16);
   if (s.m <= kFewRows && s.batch == 1 && s.in_b.transposed && !s.in_a.transposed && plain_x &&

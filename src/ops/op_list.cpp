@@ -8,6 +8,7 @@ const std::vector<OpFamily>& op_families() {
   static const std::vector<OpFamily> families = {
       {"elementwise", add_elementwise_cases},
       {"matmul", add_matmul_cases},
+      {"expert_matmul", add_expert_matmul_cases},
       {"attention", add_attention_cases},
       {"place", add_place_cases},
       {"index", add_index_cases},

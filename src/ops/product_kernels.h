@@ -63,14 +63,16 @@ uint64_t rounded_bytes(uint64_t rows, uint64_t k);
 // [ids (u32)], [bias (f32, n; with a gate bias_up too)], [residual
 // (the type of y, like y)], y (x_rows x n).
 // Params: n, k, rows, x_stride, y_stride (elements from a row to the next; experts: x_share
-// instead of rows, the slots that share a row of x), then those of the weights (weight_units.h).
+// instead of rows, the slots that share a row of x, and at last how many experts there are), then
+// those of the weights (weight_units.h).
 // Grid: (groups of rows, experts: slots, 1).
 ir::Kernel vector_product(const VectorProduct& product);
 ProductLaunch vector_product_launch(const VectorProduct& product, uint32_t n, uint32_t k,
                                     uint32_t rows, uint32_t x_stride, uint32_t y_stride);
-// y[slot] = w[ids[slot]] * x[slot / x_share] for `slots` slots; x and y are dense.
+// y[slot] = w[ids[slot]] * x[slot / x_share] for `slots` slots; x and y are dense. An id that is
+// not below `experts` gives NaN.
 ProductLaunch expert_vector_launch(const VectorProduct& product, uint32_t n, uint32_t k,
-                                   uint32_t slots, uint32_t x_share);
+                                   uint32_t slots, uint32_t experts, uint32_t x_share);
 // The cut for a shape and a device: fills the last six fields of what is asked for.
 VectorProduct vector_product_for(VectorProduct product, uint32_t n, uint32_t k,
                                  const ir::Capabilities& device, uint32_t compute_units);
@@ -121,8 +123,10 @@ FragmentProduct fragment_product_for(FragmentProduct product, const ProductShape
 //
 // Buffers: ids (u32, an expert for each slot), order (u32, slots: the slots sorted by expert),
 // tiles (u32): tiles[0] the number of tiles, then for tile t at 4 + 4 t: expert, first place in
-// order, rows, 0. Params: slots, tile_m; ids are below kMostExperts. Grid: one group.
-inline constexpr uint32_t kMostExperts = 1024;
+// order, rows, 0. A slot whose expert does not exist is with those of expert 0, and
+// kNoExpert is added to it: its results are NaN. Params: slots, tile_m, experts (up to
+// kMostExperts). Grid: one group.
+inline constexpr uint32_t kMostExperts = 1024, kNoExpert = 1u << 31;
 ir::Kernel expert_tables();
 // Tiles at most, whatever the ids; words of the tiles buffer: 4 + 4 of these.
 uint32_t expert_tiles_at_most(uint32_t slots, uint32_t experts, uint32_t tile_m);

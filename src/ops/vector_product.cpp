@@ -205,6 +205,8 @@ ir::Kernel vector_product(const VectorProduct& p) {
     const Value n = param("n", u32), k = param("k", u32);
     const Value row_count = param(p.experts ? "x_share" : "rows", u32);
     const Value x_stride = param("x_stride", u32), y_stride = param("y_stride", u32);
+    std::optional<Value> known;  // whether the expert exists
+    if (p.experts) known = param("experts", u32);
     const WeightParams layout(p.weight);
 
     if (p.experts) wait_previous();
@@ -212,7 +214,11 @@ ir::Kernel vector_product(const VectorProduct& p) {
     const uint32_t sets = p.subgroups / p.split;  // of subgroups that share rows
     const Value first_row = (group_id() * sets + subgroup_id() / p.split) * p.rows_each;
     Value base = constant(u32, 0);
-    if (p.experts) base = ids->load(group_id(1)) * n;
+    if (p.experts) {
+      const Value id = ids->load(group_id(1));
+      known = id < *known;
+      base = select(*known, id, 0u) * n;
+    }
     Writer w{p,
              {},
              {},
@@ -294,25 +300,39 @@ ir::Kernel vector_product(const VectorProduct& p) {
     const Value r = first_row + lane / p.x_rows, i = lane % p.x_rows;
     const Value mine = lane < results && r < n && subgroup_id() % p.split == 0u;
     const Value place = p.experts ? group_id(1) * y_stride + r : i * y_stride + r;
-    if_(p.experts ? mine : mine && i < row_count,
-        [&] { y[place] = epilogue.apply(chosen, r, place); });
+    if_(p.experts ? mine : mine && i < row_count, [&] {
+      const Value result = epilogue.apply(chosen, r, place);
+      y[place] = known ? select(*known, result, constant_bits(f32, 0x7fc00000u)) : result;
+    });
   });
 }
 
-ProductLaunch vector_product_launch(const VectorProduct& p, uint32_t n, uint32_t k, uint32_t rows,
-                                    uint32_t x_stride, uint32_t y_stride) {
+namespace {
+
+ProductLaunch launch_of(const VectorProduct& p, uint32_t n, uint32_t k,
+                        std::initializer_list<uint32_t> shape) {
   const uint32_t each = p.subgroups / p.split * p.rows_each;
   ProductLaunch launch;
-  launch.groups = {rows == 0 ? 0 : (n + each - 1) / each, 1, 1};
-  launch.params = {n, k, rows, x_stride, y_stride};
+  launch.groups = {(n + each - 1) / each, 1, 1};
+  launch.params = {n, k};
+  launch.params.insert(launch.params.end(), shape);
   const auto layout = WeightParams::for_launch(p.weight, k);
   launch.params.insert(launch.params.end(), layout.begin(), layout.end());
   return launch;
 }
 
+}  // namespace
+
+ProductLaunch vector_product_launch(const VectorProduct& p, uint32_t n, uint32_t k, uint32_t rows,
+                                    uint32_t x_stride, uint32_t y_stride) {
+  ProductLaunch launch = launch_of(p, n, k, {rows, x_stride, y_stride});
+  if (rows == 0) launch.groups[0] = 0;
+  return launch;
+}
+
 ProductLaunch expert_vector_launch(const VectorProduct& p, uint32_t n, uint32_t k, uint32_t slots,
-                                   uint32_t x_share) {
-  ProductLaunch launch = vector_product_launch(p, n, k, x_share, k, n);
+                                   uint32_t experts, uint32_t x_share) {
+  ProductLaunch launch = launch_of(p, n, k, {x_share, k, n, experts});
   launch.groups[1] = slots;
   return launch;
 }

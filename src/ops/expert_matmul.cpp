@@ -1,0 +1,120 @@
+// Rows routed to experts: the rule, the gradient, what devices leave to the CPU.
+#include "ops/expert_matmul_op.h"
+
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "ops/elementwise.h"
+#include "ops/index.h"
+#include "ops/matmul.h"
+#include "ops/matmul_op.h"
+#include "ops/product_kernels.h"
+#include "ops/quantise.h"
+#include "ops/reduce.h"
+
+namespace prism {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, "expert_matmul: " + message);
+}
+
+Tensor routed(const Tensor& x, const Tensor& weights, const Tensor& experts) {
+  return use_op(std::make_shared<ExpertMatmulOp>(), {x, weights, experts});
+}
+
+}  // namespace
+
+Tensor expert_matmul(const Tensor& x, const Tensor& weights, const Tensor& experts,
+                     const Tensor& bias) {
+  if (!x || !weights || !experts) fail("an empty Tensor as an operand");
+  if (experts.type() != ElementType(DType::i32) && experts.type() != ElementType(DType::i64))
+    fail(fmt::format("experts of type {}; they must be i32 or i64", experts.type().name()));
+  // What does not fit stays outside.
+  const bool wide = experts.type() == ElementType(DType::i64);
+  const Tensor ids = wide ? cast(clamp(experts, -1, INT32_MAX), DType::i32) : experts;
+  const Tensor y = routed(x, weights, ids);
+  if (!bias) return y;
+  if (bias.rank() != 2 || bias.shape()[0] != weights.shape()[0] ||
+      bias.shape()[1] != weights.shape()[1]) {
+    fail(fmt::format("a bias {} for weights {}; it must be [experts, out]", bias.shape().text(),
+                     weights.shape().text()));
+  }
+  return cast(y + gather_rows(bias, ids), y.type());
+}
+
+std::vector<Spec> ExpertMatmulOp::infer(std::span<const Tensor> inputs) const {
+  const Tensor &x = inputs[0], &weights = inputs[1], &experts = inputs[2];
+  const bool shapes_fit =
+      weights.rank() == 3 && experts.rank() == 2 &&
+      (x.rank() == 2 || (x.rank() == 3 && x.shape()[1] == experts.shape()[1])) &&
+      x.shape()[0] == experts.shape()[0] && x.shape()[-1] == weights.shape()[-1];
+  if (!shapes_fit) {
+    fail(
+        fmt::format("x {}, weights {}, experts {}; they must be [rows, in] or [rows, used, in], "
+                    "[experts, out, in] and [rows, used]",
+                    x.shape().text(), weights.shape().text(), experts.shape().text()));
+  }
+  if (x.type().is_block() || !is_float(x.type().plain()))
+    fail(fmt::format("x of type {}; cast it to a float type first", x.type().name()));
+  if (!weights.type().is_block() && !is_float(weights.type().plain()))
+    fail(
+        fmt::format("weights of type {}; they must be floats or quantised", weights.type().name()));
+  if (weights.type().is_block() && !weights.layout().is_dense())
+    fail(fmt::format("weights {} of type {} are a view that does not lie expert by expert",
+                     weights.shape().text(), weights.type().name()));
+  const ElementType type = weights.type().is_block()
+                               ? x.type()
+                               : ElementType(promoted(x.type().plain(), weights.type().plain()));
+  return {{{experts.shape()[0], experts.shape()[1], weights.shape()[1]}, type}};
+}
+
+std::vector<Tensor> ExpertMatmulOp::gradient(const GradientCall& call) const {
+  const Tensor &x = call.inputs[0], &weights = call.inputs[1], &experts = call.inputs[2];
+  const Tensor& g = call.output_gradients[0];
+  std::vector<Tensor> results(3);
+  if (call.wanted[0]) {
+    const Tensor plain = weights.type().is_block() ? dequantise(weights) : weights;
+    const Tensor back = routed(g, plain.transpose(), experts);
+    results[0] = cast(x.rank() == 2 ? sum(back, {1}) : back, x.type());
+  }
+  if (call.wanted[1] && !weights.type().is_block()) {
+    // Of each expert the product of g, where it is the one, with x: more multiplications than there
+    // are, by the number of experts, but no more launches.
+    const Shape& by_slot = g.shape();
+    const int64_t slots = by_slot[0] * by_slot[1], in = x.shape()[-1];
+    const Tensor mask =
+        one_hot(experts.reshape({slots}), weights.shape()[0], g.type().plain()).transpose();
+    const Tensor own = g.reshape({slots, by_slot[2]}) * mask.unsqueeze(-1);
+    const Tensor rows = x.rank() == 2 ? x.unsqueeze(1).expand({by_slot[0], by_slot[1], in}) : x;
+    results[1] = cast(matmul(own.transpose(), rows.reshape({slots, in})), weights.type());
+  }
+  return results;
+}
+
+bool ExpertMatmulOp::takes_layout(size_t input, const Tensor& tensor,
+                                  const DeviceInfo& device) const {
+  if (tensor.type().is_block()) return true;  // infer() has seen that it is whole
+  if (input == 1 && device.is_cpu) {
+    const auto matrix = matrix_layout(tensor.layout());
+    return matrix && matrix->batch_step >= 0;
+  }
+  return Op::takes_layout(input, tensor, device);
+}
+
+std::optional<std::string> ExpertMatmulOp::cannot_run(const DeviceInfo&,
+                                                      std::span<const Tensor> inputs) const {
+  for (const Tensor& each : inputs)
+    if (each.type() == ElementType(DType::f64)) return "kernels multiply matrices up to f32";
+  const Tensor& weights = inputs[1];
+  if (weights.type().is_block() && weights.layout().offset != 0)
+    return "kernels take quantised matrices whole";
+  if (weights.shape()[0] > ops::kMostExperts)
+    return fmt::format("kernels route rows to at most {} experts", ops::kMostExperts);
+  return std::nullopt;
+}
+
+}  // namespace prism
