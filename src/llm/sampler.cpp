@@ -103,10 +103,10 @@ bool Sampler::is_simple() const {
 }
 
 double Sampler::uniform() {
-  const auto words = kernels::philox_block(draws_++, static_cast<uint32_t>(options_.seed),
+  const auto words = kernels::philox_block(step_, static_cast<uint32_t>(options_.seed),
                                            static_cast<uint32_t>(options_.seed >> 32));
-  // 24 bits of the first word: what a device that samples in f32 takes too.
-  return static_cast<double>(words[0] >> 8) * 0x1p-24;
+  // 24 bits: what a device that samples in f32 takes too. A token needs two numbers at most.
+  return static_cast<double>(words[draws_++ % words.size()] >> 8) * 0x1p-24;
 }
 
 void Sampler::accept(int32_t token) {
@@ -115,7 +115,7 @@ void Sampler::accept(int32_t token) {
 
 void Sampler::reset() {
   history_.clear();
-  draws_ = 0;
+  set_step(0);
   surprise_ = 2.0 * options_.mirostat_tau;
 }
 
@@ -234,14 +234,15 @@ int32_t Sampler::draw_mirostat(size_t vocabulary) {
 
 int32_t Sampler::sample(std::span<const float> logits, std::span<const uint64_t> allowed) {
   narrow(logits, allowed);
-  return options_.mirostat != 0 ? draw_mirostat(logits.size()) : draw();
+  const int32_t token = options_.mirostat != 0 ? draw_mirostat(logits.size()) : draw();
+  set_step(step_ + 1);
+  return token;
 }
 
 std::vector<std::pair<int32_t, double>> Sampler::distribution(std::span<const float> logits,
                                                               std::span<const uint64_t> allowed) {
-  const uint32_t draws = draws_;
   narrow(logits, allowed);
-  draws_ = draws;
+  set_step(step_);
   sort_front(candidates_, candidates_.list.size());
   const double total = weights_of(candidates_, &weights_);
   std::vector<std::pair<int32_t, double>> result;

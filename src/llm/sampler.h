@@ -75,6 +75,8 @@ class Sampler {
   void accept(int32_t token);  // a token of the prompt or of the answer, for the penalties
   void reset();                // as new: the history is forgotten, the seed starts over
   double uniform();            // the next random number in [0, 1)
+  // The random numbers of the next token are those of this place; else of one after the last.
+  void set_step(uint32_t step) { step_ = step, draws_ = 0; }
 
  private:
   void narrow(std::span<const float> logits, std::span<const uint64_t> allowed);
@@ -86,7 +88,7 @@ class Sampler {
   std::unordered_set<int32_t> breakers_;
   std::vector<int32_t> history_;
   bool keeps_history_ = false;
-  uint32_t draws_ = 0;
+  uint32_t step_ = 0, draws_ = 0;  // tokens sampled; numbers drawn for the one at hand
   double surprise_ = 0;  // mirostat's mu
   // Kept between calls for their memory.
   std::vector<float> logits_;

@@ -1,0 +1,30 @@
+// Any bytes as a JSON schema: refused, or a grammar that is sound.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+#include "llm/grammar.h"
+#include "llm/json_schema.h"
+
+using namespace prism;
+using namespace prism::llm;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string grammar;
+  try {
+    grammar = json_schema_to_grammar({reinterpret_cast<const char*>(data), size});
+  } catch (const Error&) {
+    return 0;
+  }
+  try {
+    Grammar::parse(grammar).matches("{\"a\": [1, \"b\"]}");
+  } catch (const Error& error) {
+    // A schema that contains itself without anything between, or is too ambiguous; any other
+    // complaint means that a grammar was written wrongly.
+    const std::string_view what = error.what();
+    if (what.find("begins with itself") == what.npos && error.code() != ErrorCode::kNotSupported)
+      __builtin_trap();
+  }
+  return 0;
+}

@@ -1,0 +1,86 @@
+// LanguageModel: text from a model file, in a few lines.
+//
+//   LanguageModel model = LanguageModel::load("model.gguf");
+//   model.generate("Once upon a time", {.max_tokens = 60}, [](std::string_view text) {
+//     std::cout << text << std::flush;
+//     return true;  // go on
+//   });
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "llm/generation.h"
+#include "llm/model.h"
+#include "llm/scoring.h"
+#include "llm/tokenizer.h"
+
+namespace prism::llm {
+
+struct LoadOptions {
+  std::string device = "auto";  // as `prism devices` spells them
+  int64_t gpu_layers = -1;      // so many on the device, the others on the CPU; -1: all
+  int64_t context = 0;  // tokens a text may have; 0: 4,096 or what the model was trained for
+  ElementType kv_type = DType::f16;  // f32, f16, q8_0
+  int64_t slots = 1;                 // texts that are generated at once
+  int64_t batch_rows = 512;          // tokens of a prompt that are worked on at once
+  LoadCallback progress = {};
+};
+
+struct TextRequest {
+  std::string prompt;
+  GenerationOptions options = {};
+  TextCallback on_text = {};
+};
+
+// One thread uses it, but for cancel().
+class LanguageModel {
+ public:
+  // Throws kNotFound, kCorruptFile, kNotSupported, kOutOfMemory with what to do about it.
+  static LanguageModel load(const std::string& path, const LoadOptions& options = {});
+  // With every layer where the placement says.
+  static LanguageModel load(const std::string& path, const Placement& placement,
+                            const LoadOptions& options);
+  ~LanguageModel();
+  LanguageModel(LanguageModel&&) noexcept;
+  LanguageModel& operator=(LanguageModel&&) noexcept;
+
+  // Continues the text as it stands.
+  Generation generate(std::string_view prompt, const GenerationOptions& options = {},
+                      const TextCallback& on_text = {});
+  Generation generate(std::span<const int32_t> prompt, const GenerationOptions& options = {},
+                      const TextCallback& on_text = {});
+  // Several at once, as many as there are slots; results in the order of the requests.
+  std::vector<Generation> generate_all(std::vector<TextRequest> requests);
+
+  // One vector a text, of length 1 unless asked otherwise.
+  std::vector<std::vector<float>> embed(std::span<const std::string> texts, bool normalise = true);
+  // Each token with its log-probability and the `top` likeliest at its place.
+  std::vector<TokenScore> score(std::string_view text, int64_t top = 0);
+
+  // Ends what is being generated, at the next token. For other threads and signal handlers.
+  void cancel();
+
+  const Tokenizer& tokenizer() const;
+  const GgufFile& file() const;
+  Model& model();
+  const Config& config() const;
+  int64_t context() const;
+  std::vector<ModelMemory> memory() const;  // by device
+  double load_seconds() const;
+  // The device that most of the layers are on.
+  const Device& device() const;
+  // The cache was used by others: nothing of it is reused.
+  void forget_cache();
+
+ private:
+  struct State;
+  explicit LanguageModel(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace prism::llm
