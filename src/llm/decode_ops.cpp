@@ -197,7 +197,7 @@ class AdvanceOp : public Op {
   explicit AdvanceOp(const AdvancePlaces& places) : at_(places) {}
   std::string_view name() const override { return "advance"; }
   bool has_gradient() const override { return false; }
-  int changes_input() const override { return 0; }
+  uint32_t changed_inputs() const override { return 1; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
     if (!inputs[0].is_evaluated() || !(inputs[1].shape() == Shape{at_.rows}))
       throw Error(ErrorCode::kInvalidArgument,
