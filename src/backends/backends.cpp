@@ -92,8 +92,6 @@ std::vector<BackendMaker> backend_makers() {
 
 #if defined(PRISM_RUNS_WEBGPU)
   makers.push_back(make_webgpu_backend);
-#elif defined(PRISM_HAS_WEBGPU)
-  makers.push_back([] { return make_printed_only_backend("webgpu"); });
 #else
   makers.push_back([] { return switched_off("webgpu", "WebGPU", "PRISM_WEBGPU"); });
 #endif

@@ -29,8 +29,6 @@ constexpr Description kDescriptions[] = {
      "on macOS the GPU is used through Vulkan (brew install molten-vk) or OpenCL"},
     {"sycl", "SYCL", "libsycl.so", "ONEAPI_ROOT", "/opt/intel/oneapi/compiler/latest",
      "an Intel GPU is used through Vulkan or OpenCL (Debian: apt install intel-opencl-icd)"},
-    {"webgpu", "WebGPU", "libwgpu_native", nullptr, "/usr/local",
-     "the GPU is used through Vulkan or OpenCL"},
 };
 
 // The library's file, found without opening it: opening would start a run-time that is not used.

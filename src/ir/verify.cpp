@@ -87,7 +87,8 @@ class Uniformity {
         for (const Block& b : inst.blocks)
           if (has_varying_break(b, inner)) return true;
       }
-      if (inst.op == Op::raw && has_varying_break(inst.blocks[0], varying)) return true;
+      if (inst.op == Op::raw && !inst.blocks.empty() && has_varying_break(inst.blocks[0], varying))
+        return true;
     }
     return false;
   }
@@ -162,8 +163,8 @@ class Uniformity {
         for (Value param : inst.blocks[0].params) set_varying(param);
         visit(inst.blocks[0], false);
         break;
-      case Op::raw:
-        visit(inst.blocks[0], uniform_flow);
+      case Op::raw:  // lowering has taken the block of a text for the device's own dialect
+        for (const Block& b : inst.blocks) visit(b, uniform_flow);
         set_variable_varying(inst.object);
         break;
       default:

@@ -35,6 +35,9 @@ std::string print_together(const std::vector<ir::Kernel>& lowered,
 const std::vector<std::string>& dialects();
 ir::Capabilities typical_capabilities(const std::string& dialect);
 
+// WGSL's dialect_level for a library that has subgroups without the directive that asks for them.
+inline constexpr uint32_t kWgslSubgroupsUnasked = 1;
+
 // One function a dialect, each in its own file.
 PrintedKernel print_cuda(const ir::Kernel& lowered, const ir::Capabilities& capabilities);
 PrintedKernel print_hip(const ir::Kernel& lowered, const ir::Capabilities& capabilities);

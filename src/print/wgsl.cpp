@@ -331,8 +331,10 @@ PrintedKernel WgslPrinter::print() {
   printed.params_as_block = true;
   std::string head;
   if (capabilities_.math_f16 || capabilities_.storage_f16) head += "enable f16;\n";
-  if (kernel_.subgroup_size > 0)
-    head += "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n";
+  if (kernel_.subgroup_size > 0) {
+    if (capabilities_.dialect_level != kWgslSubgroupsUnasked) head += "enable subgroups;\n";
+    head += "diagnostic(off, subgroup_uniformity);\n";
+  }
   if (body.find("dot4I8Packed") != std::string::npos ||
       body.find("dot4U8Packed") != std::string::npos)
     head += "requires packed_4x8_integer_dot_product;\n";

@@ -39,6 +39,29 @@ TEST(WgslPrinter, BindsBuffersInOrderAndParamsLast) {
   EXPECT_TRUE(has(split, "@binding(4) var<uniform> params")) << split;
 }
 
+TEST(WgslPrinter, TakesTextOfItsOwnDialect) {
+  const std::string text = printed(kernel("k", 64, [] {
+    auto y = out("y", u32);
+    y[local_id()] = raw("wgsl", "{r} = reverseBits({0});", {local_id()}, {u32, 1},
+                        [] { return constant(u32, 1); });
+  }));
+  EXPECT_TRUE(has(text, "= reverseBits(prism_local);")) << text;
+}
+
+TEST(WgslPrinter, AsksForSubgroupsUnlessToldNot) {
+  const Kernel k = kernel("k", 64, [] {
+    auto y = out("y", u32);
+    y[local_id()] = group_sum(local_id());
+  });
+  ir::Capabilities capabilities = typical_capabilities("wgsl");
+  capabilities.subgroup_size = 32;
+  EXPECT_TRUE(has(print_wgsl(lower(k, capabilities), capabilities).text, "enable subgroups;"));
+  capabilities.dialect_level = kWgslSubgroupsUnasked;
+  const std::string text = print_wgsl(lower(k, capabilities), capabilities).text;
+  EXPECT_FALSE(has(text, "enable subgroups;")) << text;
+  EXPECT_TRUE(has(text, "subgroup")) << text;
+}
+
 TEST(WgslPrinter, HandsRoundWhatLanesAgreeOnBeforeABarrier) {
   const auto looped = [](bool through_memory) {
     return kernel("k", 64, [=] {

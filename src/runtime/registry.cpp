@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "runtime/selection.h"
+#include "runtime/shares_card.h"
 
 namespace prism {
 namespace {
@@ -55,6 +57,18 @@ BackendReport look(Backend& backend) {
   return report;
 }
 
+// Tells the devices of one card of each other, where they ask for it.
+void introduce(const std::vector<BackendReport>& reports) {
+  std::map<std::string, std::vector<std::shared_ptr<DeviceDriver>>> by_card;
+  for (const BackendReport& report : reports)
+    for (const auto& device : report.devices) by_card[device->info().card].push_back(device);
+  for (const auto& [card, devices] : by_card)
+    for (const auto& device : devices)
+      if (auto* asking = dynamic_cast<SharesCard*>(device.get()))
+        for (const auto& other : devices)
+          if (other != device) asking->same_card(other);
+}
+
 }  // namespace
 
 std::vector<BackendReport> find_devices(std::vector<std::unique_ptr<Backend>> backends,
@@ -80,6 +94,7 @@ std::vector<BackendReport> find_devices(std::vector<std::unique_ptr<Backend>> ba
   }
   std::vector<BackendReport> reports;
   for (auto& result : pending) reports.push_back(result.get());
+  introduce(reports);
   return reports;
 }
 

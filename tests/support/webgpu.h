@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "backends/webgpu/webgpu_abi.h"
 #include "support/shared_library.h"
-#include "support/webgpu_abi.h"
 
 namespace prism::test {
+
+namespace webgpu = prism::webgpu;
 
 // Owns one WebGPU object and releases it.
 template <typename Object>

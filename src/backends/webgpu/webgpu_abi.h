@@ -10,26 +10,29 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace prism::test::webgpu {
+namespace prism::webgpu {
 
 enum class Flavour {
   kStandard,  // webgpu.h since 2025
   kDawn2025,  // before callbacks lost their suffix 2 and enumerations gained members
 };
 
-using Instance = struct InstanceObject*;
-using Adapter = struct AdapterObject*;
-using Device = struct DeviceObject*;
-using Queue = struct QueueObject*;
-using Buffer = struct BufferObject*;
-using ShaderModule = struct ShaderModuleObject*;
-using BindGroupLayout = struct BindGroupLayoutObject*;
-using BindGroup = struct BindGroupObject*;
-using PipelineLayout = struct PipelineLayoutObject*;
-using ComputePipeline = struct ComputePipelineObject*;
-using CommandEncoder = struct CommandEncoderObject*;
-using ComputePassEncoder = struct ComputePassEncoderObject*;
-using CommandBuffer = struct CommandBufferObject*;
+#define PRISM_WEBGPU_OBJECT(name) using name = struct name##Object*;
+PRISM_WEBGPU_OBJECT(Instance)
+PRISM_WEBGPU_OBJECT(Adapter)
+PRISM_WEBGPU_OBJECT(Device)
+PRISM_WEBGPU_OBJECT(Queue)
+PRISM_WEBGPU_OBJECT(Buffer)
+PRISM_WEBGPU_OBJECT(ShaderModule)
+PRISM_WEBGPU_OBJECT(BindGroupLayout)
+PRISM_WEBGPU_OBJECT(BindGroup)
+PRISM_WEBGPU_OBJECT(PipelineLayout)
+PRISM_WEBGPU_OBJECT(ComputePipeline)
+PRISM_WEBGPU_OBJECT(CommandEncoder)
+PRISM_WEBGPU_OBJECT(ComputePassEncoder)
+PRISM_WEBGPU_OBJECT(CommandBuffer)
+PRISM_WEBGPU_OBJECT(QuerySet)
+#undef PRISM_WEBGPU_OBJECT
 
 struct StringView {
   const char* data = nullptr;
@@ -60,28 +63,29 @@ struct ErrorCallbackInfo {
 using RequestCallback = void(uint32_t status, void* object, StringView message, void*, void*);
 using ErrorScopeCallback = void(uint32_t status, uint32_t type, StringView message, void*, void*);
 using MapCallback = void(uint32_t status, StringView message, void*, void*);
-using UncapturedErrorCallback = void(const Device*, uint32_t type, StringView message, void*,
-                                     void*);
+using DeviceCallback = void(const Device*, uint32_t type, StringView message, void*, void*);
 
 inline constexpr uint32_t kSuccess = 1;    // of requests, scopes and maps alike
 inline constexpr uint32_t kNoError = 1;    // error type
 inline constexpr uint32_t kWgslChain = 2;  // Chain::type of WgslSource
 inline constexpr uint64_t kMapRead = 1;
 inline constexpr uint64_t kComputeStage = 4;
+inline constexpr uint32_t kTimestampQuery = 2;
 
 enum BufferUsage : uint64_t {
   kUsageMapRead = 1,
   kUsageCopySource = 4,
   kUsageCopyTarget = 8,
   kUsageUniform = 0x40,
-  kUsageStorage = 0x80
+  kUsageStorage = 0x80,
+  kUsageQueryResolve = 0x200
 };
 
 // Passed back as it was read. Both flavours agree up to max_buffer_bytes; Dawn's compute limits
 // stand one word later.
 struct Limits {
   const Chain* next = nullptr;
-  uint32_t counts[14] = {};
+  uint32_t counts[14] = {};  // [11]: storage buffers in one kernel
   uint64_t max_uniform_binding_bytes = 0;
   uint64_t max_storage_binding_bytes = 0;
   uint32_t min_uniform_alignment = 0;
@@ -108,7 +112,8 @@ struct DeviceDescriptor {
 };
 static_assert(sizeof(DeviceDescriptor) == 144);
 
-// The last two words are subgroup sizes in the standard flavour and nothing in Dawn's.
+// The last two words are subgroup sizes in the standard flavour and nothing in Dawn's, which chains
+// SubgroupSizes.
 struct AdapterInfo {
   const Chain* next = nullptr;
   StringView vendor, architecture, device, description;
@@ -202,6 +207,51 @@ struct BindGroupEntry {
   void* texture = nullptr;
 };
 
+struct QuerySetDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+  uint32_t type = kTimestampQuery;
+  uint32_t count = 1;
+};
+
+// Where a pass writes its times. Dawn's has no chain: it begins at set.
+struct TimestampWrites {
+  const Chain* next = nullptr;
+  QuerySet set = nullptr;
+  uint32_t at_begin = UINT32_MAX, at_end = UINT32_MAX;  // UINT32_MAX: not asked for
+};
+
+struct ComputePassDescriptor {
+  const Chain* next = nullptr;
+  StringView label;
+  const void* timestamps = nullptr;
+};
+
+struct EnumerateOptions {  // wgpu-native's
+  const Chain* next = nullptr;
+  uint64_t backends = 0;
+};
+
+// Dawn's chains: subgroup sizes of an adapter, switches of a device, and its cache of programs.
+struct SubgroupSizes {
+  Chain chain{nullptr, 10};
+  uint32_t min = 0, max = 0;
+};
+struct DawnToggles {
+  Chain chain{nullptr, 0x5000A};
+  size_t enabled_count = 0;
+  const char* const* enabled = nullptr;
+  size_t disabled_count = 0;
+  const char* const* disabled = nullptr;
+};
+struct DawnCache {
+  Chain chain{nullptr, 0x50007};
+  StringView isolation_key;
+  size_t (*load)(const void* key, size_t key_bytes, void* to, size_t bytes, void*) = nullptr;
+  void (*store)(const void* key, size_t, const void* from, size_t bytes, void*) = nullptr;
+  void* user = nullptr;
+};
+
 struct BindGroupDescriptor {
   const Chain* next = nullptr;
   StringView label;
@@ -210,4 +260,4 @@ struct BindGroupDescriptor {
   const BindGroupEntry* entries = nullptr;
 };
 
-}  // namespace prism::test::webgpu
+}  // namespace prism::webgpu
