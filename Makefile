@@ -67,6 +67,7 @@ test-devices: build-tests
 	@$(RANDOM_PROGRAMS)
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; $(BUILD)/prism devices --json >$(BUILD)/devices.json && \
 	  $(BUILD)/prism check --json >$(BUILD)/check.json && echo "prism check: every kernel is right on every device"
+	@scripts/check_webgpu.sh $(BUILD)
 
 # The table of the README, from the results of the tests on every device.
 support-table: test test-devices

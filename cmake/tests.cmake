@@ -63,6 +63,10 @@ foreach(file IN LISTS test_files)
     ENVIRONMENT "${test_environment};GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/results/${name}.xml")
 endforeach()
 
+if(TARGET plugins_test)
+  add_dependencies(plugins_test prism_backend_null)
+endif()
+
 # Doubles of drivers that this machine lacks: shared libraries with the driver's entry points, opened by the backend
 # in place of the real one.
 if("cuda" IN_LIST PRISM_ENABLED_BACKENDS)

@@ -82,6 +82,12 @@ def make_table(root, build):
     """The table as Markdown, from build/results, build/check.json, build/devices.json and docs/measured/."""
     outcomes = read_results(build / "results")
     entries = read_devices(build / "check.json", build / "devices.json")
+    # The same device by two libraries.
+    for library in ("wgpu-native", "Dawn"):
+        check = build / f"check-{library}.json"
+        if check.exists():
+            entries += [(backend, f"{library} on {name}", software, right, total) for backend, name, software, right, total
+                        in read_devices(check, build / f"devices-{library}.json")]
     # The machine's own cards are left to docs/measured: the table must not depend on who makes it.
     entries = [entry for entry in entries if entry[2] or entry[0] == "cpu"]
     entries = [(backend, "x86-64" if backend == "cpu" else name, software, right, total)

@@ -284,11 +284,14 @@ TEST_P(WebGpu, ALostDeviceIsAnError) {
   EXPECT_EQ(code_of([&] { queue->read(*memory, 0, got); }), ErrorCode::kDeviceLost);
 }
 
-// The whole library is compared as printed text in wgsl_device_test; here the smallest case of each
-// kernel takes the way a user's launch takes.
+// The whole library is compared as printed text in wgsl_device_test; here one case of every fourth
+// kernel takes the way a user's launch takes, other kernels at each run.
 TEST_P(WebGpu, KernelsOfTheLibraryAreRight) {
-  size_t ran = 0;
-  for (const LibraryKernel& entry : kernel_library()) {
+  const size_t first = std::random_device{}() % 4;
+  std::cout << "every fourth kernel from " << first << " on" << std::endl;
+  size_t ran = 0, tried = 0;
+  for (size_t i = first; i < kernel_library().size(); i += 4, ++tried) {
+    const LibraryKernel& entry = kernel_library()[i];
     const ir::Kernel kernel = entry.make();
     const auto cases = entry.cases(1, true);
     try {
@@ -299,14 +302,14 @@ TEST_P(WebGpu, KernelsOfTheLibraryAreRight) {
       EXPECT_EQ(error.code(), ErrorCode::kNotSupported) << entry.name << ": " << error.what();
     }
   }
-  EXPECT_GT(ran * 10, kernel_library().size() * 9);
+  EXPECT_GE(ran + 1, tried) << "more than one was refused";
 }
 
 TEST_P(WebGpu, OpsOfTensorsAreRight) {
   SuiteOptions options;
   options.seed = std::random_device{}();
-  options.cases = 150;
-  options.programs = 40;
+  options.cases = 100;
+  options.programs = 24;
   const SuiteResult result = run_suite(device(), options);
   std::cout << "seed " << result.seed << ": " << result.right() << " of " << result.ran()
             << " right, " << result.programs << " programs" << std::endl;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "runtime/calibrate.h"
+#include "runtime/plugins.h"
 #include "runtime/registry.h"
 #include "runtime/selection.h"
 #include "runtime/self_check.h"
@@ -40,6 +41,7 @@ const std::vector<BackendReport>& discover_backends() {
   static const auto& reports = *[] {
     std::vector<std::unique_ptr<Backend>> backends;
     for (const BackendMaker make : backend_makers()) backends.push_back(make());
+    add_plugins(backends, environment("PRISM_PLUGINS"));
     return new std::vector<BackendReport>(
         find_devices(std::move(backends), environment("PRISM_BACKENDS")));
   }();

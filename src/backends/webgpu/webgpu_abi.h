@@ -17,68 +17,35 @@ enum class Flavour {
   kDawn2025,  // before callbacks lost their suffix 2 and enumerations gained members
 };
 
+// A table, kept as one: a line an object or a field.
+// clang-format off
+#define PRISM_WEBGPU_OBJECTS(X)                                                                    \
+  X(Instance) X(Adapter) X(Device) X(Queue) X(Buffer) X(ShaderModule) X(BindGroupLayout)           \
+  X(BindGroup) X(PipelineLayout) X(ComputePipeline) X(CommandEncoder) X(ComputePassEncoder)        \
+  X(CommandBuffer) X(QuerySet)
 #define PRISM_WEBGPU_OBJECT(name) using name = struct name##Object*;
-PRISM_WEBGPU_OBJECT(Instance)
-PRISM_WEBGPU_OBJECT(Adapter)
-PRISM_WEBGPU_OBJECT(Device)
-PRISM_WEBGPU_OBJECT(Queue)
-PRISM_WEBGPU_OBJECT(Buffer)
-PRISM_WEBGPU_OBJECT(ShaderModule)
-PRISM_WEBGPU_OBJECT(BindGroupLayout)
-PRISM_WEBGPU_OBJECT(BindGroup)
-PRISM_WEBGPU_OBJECT(PipelineLayout)
-PRISM_WEBGPU_OBJECT(ComputePipeline)
-PRISM_WEBGPU_OBJECT(CommandEncoder)
-PRISM_WEBGPU_OBJECT(ComputePassEncoder)
-PRISM_WEBGPU_OBJECT(CommandBuffer)
-PRISM_WEBGPU_OBJECT(QuerySet)
+PRISM_WEBGPU_OBJECTS(PRISM_WEBGPU_OBJECT)
 #undef PRISM_WEBGPU_OBJECT
 
-struct StringView {
-  const char* data = nullptr;
-  size_t length = SIZE_MAX;  // SIZE_MAX: data ends with a zero; with a null pointer: no string
-};
-
-struct Chain {
-  const Chain* next = nullptr;
-  uint32_t type = 0;
-};
-
+// length SIZE_MAX: data ends with a zero; with a null pointer: no string
+struct StringView { const char* data = nullptr; size_t length = SIZE_MAX; };
+struct Chain { const Chain* next = nullptr; uint32_t type = 0; };
 // Every callback is (what it says..., user1, user2); the function's type depends on the call.
+struct ErrorCallbackInfo {
+  const Chain* next = nullptr; void* callback = nullptr; void* user1 = nullptr; void* user2 = nullptr;
+};
 struct CallbackInfo {
   const Chain* next = nullptr;
-  uint32_t mode = 2;  // during ProcessEvents
-  void* callback = nullptr;
-  void* user1 = nullptr;
-  void* user2 = nullptr;
+  uint32_t mode = 2;  // during ProcessEvents; 3: at any time
+  void* callback = nullptr; void* user1 = nullptr; void* user2 = nullptr;
 };
-
-struct ErrorCallbackInfo {
-  const Chain* next = nullptr;
-  void* callback = nullptr;
-  void* user1 = nullptr;
-  void* user2 = nullptr;
-};
-
-using RequestCallback = void(uint32_t status, void* object, StringView message, void*, void*);
-using ErrorScopeCallback = void(uint32_t status, uint32_t type, StringView message, void*, void*);
-using MapCallback = void(uint32_t status, StringView message, void*, void*);
-using DeviceCallback = void(const Device*, uint32_t type, StringView message, void*, void*);
 
 inline constexpr uint32_t kSuccess = 1;    // of requests, scopes and maps alike
-inline constexpr uint32_t kNoError = 1;    // error type
-inline constexpr uint32_t kWgslChain = 2;  // Chain::type of WgslSource
-inline constexpr uint64_t kMapRead = 1;
-inline constexpr uint64_t kComputeStage = 4;
-inline constexpr uint32_t kTimestampQuery = 2;
-
+inline constexpr uint32_t kNoError = 1, kOutOfMemory = 3;  // error types
+inline constexpr uint64_t kMapRead = 1, kComputeStage = 4;
 enum BufferUsage : uint64_t {
-  kUsageMapRead = 1,
-  kUsageCopySource = 4,
-  kUsageCopyTarget = 8,
-  kUsageUniform = 0x40,
-  kUsageStorage = 0x80,
-  kUsageQueryResolve = 0x200
+  kUsageMapRead = 1, kUsageCopySource = 4, kUsageCopyTarget = 8, kUsageUniform = 0x40,
+  kUsageStorage = 0x80, kUsageQueryResolve = 0x200
 };
 
 // Passed back as it was read. Both flavours agree up to max_buffer_bytes; Dawn's compute limits
@@ -86,25 +53,16 @@ enum BufferUsage : uint64_t {
 struct Limits {
   const Chain* next = nullptr;
   uint32_t counts[14] = {};  // [11]: storage buffers in one kernel
-  uint64_t max_uniform_binding_bytes = 0;
-  uint64_t max_storage_binding_bytes = 0;
-  uint32_t min_uniform_alignment = 0;
-  uint32_t min_storage_alignment = 0;
-  uint32_t max_vertex_buffers = 0;
+  uint64_t max_uniform_binding_bytes = 0, max_storage_binding_bytes = 0;
+  uint32_t min_uniform_alignment = 0, min_storage_alignment = 0, max_vertex_buffers = 0;
   uint64_t max_buffer_bytes = 0;
   uint32_t later[32] = {};  // both flavours use less
 };
 
-struct QueueDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-};
-
+struct QueueDescriptor { const Chain* next = nullptr; StringView label; };
 struct DeviceDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-  size_t feature_count = 0;
-  const uint32_t* features = nullptr;
+  const Chain* next = nullptr; StringView label;
+  size_t feature_count = 0; const uint32_t* features = nullptr;
   const Limits* limits = nullptr;
   QueueDescriptor queue;
   CallbackInfo device_lost;
@@ -117,132 +75,80 @@ static_assert(sizeof(DeviceDescriptor) == 144);
 struct AdapterInfo {
   const Chain* next = nullptr;
   StringView vendor, architecture, device, description;
-  uint32_t backend = 0, type = 0, vendor_id = 0, device_id = 0;
-  uint32_t subgroup_min = 0, subgroup_max = 0;
+  uint32_t backend = 0, type = 0, vendor_id = 0, device_id = 0, subgroup_min = 0, subgroup_max = 0;
 };
 
-struct WgslSource {
-  Chain chain{nullptr, kWgslChain};
-  StringView code;
-};
-
-struct ShaderModuleDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-};
-
+struct WgslSource { Chain chain{nullptr, 2}; StringView code; };
+struct ShaderModuleDescriptor { const Chain* next = nullptr; StringView label; };
 struct BufferDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-  uint64_t usage = 0;
-  uint64_t bytes = 0;
+  const Chain* next = nullptr; StringView label;
+  uint64_t usage = 0, bytes = 0;
   uint32_t mapped_at_creation = 0;
 };
 
 enum class BindingType { kUniform, kStorage, kReadOnlyStorage };
-
 struct BufferLayout {
-  const Chain* next = nullptr;
-  uint32_t type = 0;
-  uint32_t dynamic_offset = 0;
-  uint64_t min_bytes = 0;
+  const Chain* next = nullptr; uint32_t type = 0; uint32_t dynamic_offset = 0; uint64_t min_bytes = 0;
 };
-
 // An entry for a buffer; the layouts for samplers and textures that follow it stay zero, "not
 // used".
 struct StandardLayoutEntry {
   const Chain* next = nullptr;
-  uint32_t binding = 0;
-  uint64_t visibility = 0;
-  uint32_t array_size = 0;
-  BufferLayout buffer;
-  uint64_t unused[8] = {};
+  uint32_t binding = 0; uint64_t visibility = 0; uint32_t array_size = 0;
+  BufferLayout buffer; uint64_t unused[8] = {};
 };
 static_assert(sizeof(StandardLayoutEntry) == 120);
-
 struct Dawn2025LayoutEntry {
   const Chain* next = nullptr;
-  uint32_t binding = 0;
-  uint64_t visibility = 0;
-  BufferLayout buffer;
-  uint64_t unused[8] = {};
+  uint32_t binding = 0; uint64_t visibility = 0;
+  BufferLayout buffer; uint64_t unused[8] = {};
 };
 static_assert(sizeof(Dawn2025LayoutEntry) == 112);
-
 struct BindGroupLayoutDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-  size_t entry_count = 0;
-  const void* entries = nullptr;
+  const Chain* next = nullptr; StringView label; size_t entry_count = 0; const void* entries = nullptr;
 };
-
 struct PipelineLayoutDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-  size_t layout_count = 0;
-  const BindGroupLayout* layouts = nullptr;
+  const Chain* next = nullptr; StringView label;
+  size_t layout_count = 0; const BindGroupLayout* layouts = nullptr;
   uint32_t immediate_bytes = 0;
 };
-
 struct ComputePipelineDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
+  const Chain* next = nullptr; StringView label;
   PipelineLayout layout = nullptr;  // null: made from what the entry point uses
   struct {
-    const Chain* next = nullptr;
-    ShaderModule module = nullptr;
-    StringView entry;
-    size_t constant_count = 0;
-    const void* constants = nullptr;
+    const Chain* next = nullptr; ShaderModule module = nullptr; StringView entry;
+    size_t constant_count = 0; const void* constants = nullptr;
   } compute;
 };
-
 struct BindGroupEntry {
   const Chain* next = nullptr;
-  uint32_t binding = 0;
-  Buffer buffer = nullptr;
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-  void* sampler = nullptr;
-  void* texture = nullptr;
+  uint32_t binding = 0; Buffer buffer = nullptr; uint64_t offset = 0, bytes = 0;
+  void* sampler = nullptr; void* texture = nullptr;
+};
+struct BindGroupDescriptor {
+  const Chain* next = nullptr; StringView label;
+  BindGroupLayout layout = nullptr; size_t entry_count = 0; const BindGroupEntry* entries = nullptr;
 };
 
 struct QuerySetDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-  uint32_t type = kTimestampQuery;
-  uint32_t count = 1;
+  const Chain* next = nullptr; StringView label; uint32_t type = 2 /* timestamps */, count = 1;
 };
-
-// Where a pass writes its times. Dawn's has no chain: it begins at set.
+// Where a pass writes its times; UINT32_MAX: not asked for. Dawn's has no chain: it begins at set.
 struct TimestampWrites {
-  const Chain* next = nullptr;
-  QuerySet set = nullptr;
-  uint32_t at_begin = UINT32_MAX, at_end = UINT32_MAX;  // UINT32_MAX: not asked for
+  const Chain* next = nullptr; QuerySet set = nullptr;
+  uint32_t at_begin = UINT32_MAX, at_end = UINT32_MAX;
 };
-
 struct ComputePassDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-  const void* timestamps = nullptr;
+  const Chain* next = nullptr; StringView label; const void* timestamps = nullptr;
 };
 
-struct EnumerateOptions {  // wgpu-native's
-  const Chain* next = nullptr;
-  uint64_t backends = 0;
-};
-
+struct EnumerateOptions { const Chain* next = nullptr; uint64_t backends = 0; };  // wgpu-native's
 // Dawn's chains: subgroup sizes of an adapter, switches of a device, and its cache of programs.
-struct SubgroupSizes {
-  Chain chain{nullptr, 10};
-  uint32_t min = 0, max = 0;
-};
+struct SubgroupSizes { Chain chain{nullptr, 10}; uint32_t min = 0, max = 0; };
 struct DawnToggles {
   Chain chain{nullptr, 0x5000A};
-  size_t enabled_count = 0;
-  const char* const* enabled = nullptr;
-  size_t disabled_count = 0;
-  const char* const* disabled = nullptr;
+  size_t enabled_count = 0; const char* const* enabled = nullptr;
+  size_t disabled_count = 0; const char* const* disabled = nullptr;
 };
 struct DawnCache {
   Chain chain{nullptr, 0x50007};
@@ -251,13 +157,6 @@ struct DawnCache {
   void (*store)(const void* key, size_t, const void* from, size_t bytes, void*) = nullptr;
   void* user = nullptr;
 };
-
-struct BindGroupDescriptor {
-  const Chain* next = nullptr;
-  StringView label;
-  BindGroupLayout layout = nullptr;
-  size_t entry_count = 0;
-  const BindGroupEntry* entries = nullptr;
-};
+// clang-format on
 
 }  // namespace prism::webgpu

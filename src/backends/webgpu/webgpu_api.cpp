@@ -36,21 +36,13 @@ std::string text_of(StringView view) {
 
 CallbackInfo asking(const Api& api, Asked what, const std::shared_ptr<Answer>& answer) {
   CallbackInfo info;
-  switch (what) {
-    case Asked::kObject:
-      info.callback = reinterpret_cast<void*>(on_object);
-      break;
-    case Asked::kErrorScope:
-      info.callback = reinterpret_cast<void*>(on_error_scope);
-      break;
-    case Asked::kMap:
-      info.callback = reinterpret_cast<void*>(on_map);
-      break;
-    case Asked::kWorkDone:  // got a message later
-      info.callback =
-          api.standard() ? reinterpret_cast<void*>(on_map) : reinterpret_cast<void*>(on_work_done);
-      break;
-  }
+  if (what == Asked::kObject) info.callback = reinterpret_cast<void*>(on_object);
+  if (what == Asked::kErrorScope) info.callback = reinterpret_cast<void*>(on_error_scope);
+  if (what == Asked::kMap) info.callback = reinterpret_cast<void*>(on_map);
+  if (what == Asked::kWorkDone)  // got a message later, and so became like a map's
+    info.callback = reinterpret_cast<void*>(on_map);
+  if (what == Asked::kWorkDone && !api.standard())
+    info.callback = reinterpret_cast<void*>(on_work_done);
   info.user1 = new std::shared_ptr<Answer>(answer);
   return info;
 }
@@ -71,7 +63,8 @@ std::shared_ptr<const Api> load_api(const std::string& file, std::string* reason
 #define PRISM_C(name, ...) load(api->name, #name, dawn2025 ? "2" : "", true);
 #define PRISM_R(name) load(api->name##Release, #name, "Release", true);
 #define PRISM_O(name, ...) load(api->name, #name, "", false);
-  PRISM_WEBGPU_FUNCTIONS(PRISM_F, PRISM_C, PRISM_R, PRISM_O)
+  PRISM_WEBGPU_FUNCTIONS(PRISM_F, PRISM_C, PRISM_O)
+  PRISM_WEBGPU_OBJECTS(PRISM_R)
   if (!missing.empty()) {
     *reason = fmt::format("{} lacks {}: no WebGPU library, or one from before 2025", file, missing);
     return nullptr;

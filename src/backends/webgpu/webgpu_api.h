@@ -13,10 +13,10 @@
 
 namespace prism::webgpu {
 
-// F(name in webgpu.h without its prefix, result, parameters), C for those that take a callback, R
-// for the release of an object, O for what only wgpu-native has.
+// F(name in webgpu.h without its prefix, result, parameters), C for those that take a callback, O
+// for what only wgpu-native has.
 // clang-format off
-#define PRISM_WEBGPU_FUNCTIONS(F, C, R, O)                                                         \
+#define PRISM_WEBGPU_FUNCTIONS(F, C, O)                                                            \
   F(CreateInstance, Instance, const void*)                                                         \
   F(InstanceProcessEvents, void, Instance)                                                         \
   C(InstanceRequestAdapter, uint64_t, Instance, const void*, CallbackInfo)                         \
@@ -54,9 +54,6 @@ namespace prism::webgpu {
   C(BufferMapAsync, uint64_t, Buffer, uint64_t, size_t, size_t, CallbackInfo)                      \
   F(BufferGetConstMappedRange, const void*, Buffer, size_t, size_t)                                \
   F(BufferUnmap, void, Buffer)                                                                     \
-  R(Instance) R(Adapter) R(Device) R(Queue) R(Buffer) R(ShaderModule) R(BindGroupLayout)           \
-  R(BindGroup) R(PipelineLayout) R(ComputePipeline) R(CommandEncoder) R(ComputePassEncoder)        \
-  R(CommandBuffer) R(QuerySet)                                                                     \
   O(InstanceEnumerateAdapters, size_t, Instance, const EnumerateOptions*, Adapter*)                \
   O(DevicePoll, uint32_t, Device, uint32_t, const uint64_t*)                                       \
   O(DeviceCreateShaderModuleTrusted, ShaderModule, Device, const ShaderModuleDescriptor*, uint64_t)\
@@ -69,7 +66,8 @@ struct Api {
 #define PRISM_R(name)                            \
   void (*name##Release)(webgpu::name) = nullptr; \
   Handle<webgpu::name> own(webgpu::name object) const { return {object, name##Release}; }
-  PRISM_WEBGPU_FUNCTIONS(PRISM_F, PRISM_F, PRISM_R, PRISM_F)
+  PRISM_WEBGPU_FUNCTIONS(PRISM_F, PRISM_F, PRISM_F)
+  PRISM_WEBGPU_OBJECTS(PRISM_R)
 #undef PRISM_F
 #undef PRISM_R
 

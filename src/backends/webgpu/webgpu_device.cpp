@@ -73,7 +73,7 @@ Context::Context(std::shared_ptr<const Api> the_api, std::shared_ptr<Handle<Inst
   descriptor.feature_count = facts.features.size();
   descriptor.features = facts.features.data();
   descriptor.limits = &facts.limits;
-  descriptor.device_lost.mode = 3;  // at any time
+  descriptor.device_lost.mode = 3;
   descriptor.device_lost.callback = reinterpret_cast<void*>(on_lost);
   descriptor.device_lost.user1 = &said_;
   // Without a callback of ours wgpu-native ends the process on an error outside a scope.
@@ -89,15 +89,13 @@ Context::Context(std::shared_ptr<const Api> the_api, std::shared_ptr<Handle<Inst
   queue = api->own(api->DeviceGetQueue(device.get()));
 }
 
-Context::~Context() = default;
-
 void Context::on_error(const Device*, uint32_t type, StringView message, void* user, void*) {
   auto& said = *static_cast<Said*>(user);
   const std::lock_guard guard(said.lock);
   if (!said.error.empty()) return;  // the first is the cause
   said.error = text_of(message);
   if (tells_loss(said.error)) said.lost = said.error;
-  said.code = type == 3 ? ErrorCode::kOutOfMemory : ErrorCode::kDriver;
+  said.code = type == webgpu::kOutOfMemory ? ErrorCode::kOutOfMemory : ErrorCode::kDriver;
 }
 
 void Context::on_lost(const Device*, uint32_t, StringView message, void* user, void*) {
@@ -136,21 +134,20 @@ void Context::wait_for(const Answer& answer) const {
   }
 }
 
-std::string Context::errors_of(const std::function<void()>& work, bool* out_of_memory) {
+std::string Context::errors_of(const std::function<void()>& work) {
   // Validation, out of memory, internal: wgpu-native ends the process on being asked for the last.
   const uint32_t filters = api->standard() ? 2 : 3;
   for (uint32_t filter = 1; filter <= filters; ++filter)
     api->DevicePushErrorScope(device.get(), filter);
   work();
   std::string errors;
-  for (uint32_t filter = filters; filter > 0; --filter) {
+  for (uint32_t scope = 0; scope < filters; ++scope) {
     const auto answer = std::make_shared<Answer>();
     api->DevicePopErrorScope(device.get(), asking(*api, Asked::kErrorScope, answer));
     wait_for(*answer);
     if (answer->status == kNoError || answer->message.empty()) continue;
     errors += answer->message;
     if (tells_loss(errors)) on_lost(nullptr, 0, view_of(errors), &said_, nullptr);
-    if (out_of_memory && filter == 2) *out_of_memory = true;
   }
   return errors;
 }
@@ -267,8 +264,9 @@ std::unique_ptr<MemoryDriver> DeviceOfWebGpu::allocate(uint64_t bytes) {
                 fmt::format("{}: asked for {} bytes, {} of {} are free: {}", owner.label(), bytes,
                             free_bytes(), info().total_bytes, why));
   };
-  if (bytes > facts_.max_buffer_bytes)
-    fail(fmt::format("the largest buffer of this device has {} bytes", facts_.max_buffer_bytes));
+  if (bytes > facts_.limits.max_buffer_bytes)
+    fail(fmt::format("the largest buffer of this device has {} bytes",
+                     facts_.limits.max_buffer_bytes));
   if (bytes > free_bytes()) fail("free memory, take a smaller size or another device");
   Handle<Buffer> buffer;
   const std::string log = owner.errors_of([&] {

@@ -22,7 +22,6 @@ struct Facts {
   Limits limits;
   std::vector<uint32_t> features;
   bool timestamps = false;
-  uint64_t max_buffer_bytes = 0;
 };
 Facts describe(const Api& api, Adapter adapter, const std::string& id);
 
@@ -35,15 +34,13 @@ struct Pipeline {
 struct Context {
   Context(std::shared_ptr<const Api> api, std::shared_ptr<Handle<Instance>> instance,
           Adapter adapter, const Facts& facts);
-  ~Context();
-
   std::string label() const { return facts.info.id + " (" + facts.info.name + ")"; }
   Handle<Buffer> make_buffer(uint64_t bytes, uint64_t usage) const;
   // bindings: of group 0 in order; a uniform one takes its offset at the launch.
   Pipeline make_pipeline(const std::string& wgsl, const std::string& name, const std::string& entry,
                          std::span<const BindingType> bindings) const;
-  // Runs the work and returns what the library had against it; *out_of_memory where it was that.
-  std::string errors_of(const std::function<void()>& work, bool* out_of_memory = nullptr);
+  // Runs the work and returns what the library had against it.
+  std::string errors_of(const std::function<void()>& work);
   void wait_for(const Answer& answer) const;
   // Throws what the library said since the last call outside of errors_of, kDeviceLost for ever.
   void check();
@@ -91,7 +88,6 @@ class Program final : public ProgramDriver {
   Program(std::shared_ptr<Context> context, const ir::Kernel& lowered);
   uint32_t written() const { return written_; }  // bit i: the kernel writes binding i
   const Pipeline& pipeline(uint32_t writable);
-  const std::string& name() const { return kernel_.name; }
 
  private:
   std::shared_ptr<Context> context_;

@@ -43,7 +43,6 @@ Facts describe(const Api& api, Adapter adapter, const std::string& id) {
     return true;
   };
   facts.timestamps = take(kTimestamps);
-  facts.max_buffer_bytes = facts.limits.max_buffer_bytes;
 
   DeviceInfo& info = facts.info;
   info.id = id;
@@ -60,7 +59,7 @@ Facts describe(const Api& api, Adapter adapter, const std::string& id) {
   info.card = address.empty() ? id : address;
   // The interface tells no amount of memory. A card that another backend sees too gets its figure
   // by same_card().
-  info.total_bytes = info.unified ? host_memory().total_bytes : facts.max_buffer_bytes;
+  info.total_bytes = info.unified ? host_memory().total_bytes : facts.limits.max_buffer_bytes;
 
   ir::Capabilities& can = info.capabilities;
   can = typical_capabilities("wgsl");
