@@ -40,15 +40,20 @@ int finish(FILE* pipe) {
 #endif
 }
 
+FILE* start_words(const std::vector<std::string>& words, const char* redirection) {
+  std::string command;
+  for (const std::string& word : words) command += quoted(word) + " ";
+  FILE* pipe = start(command + redirection);
+  if (!pipe)
+    throw Error(ErrorCode::kIo, "starting " + words.front() + ": the system gives no process");
+  return pipe;
+}
+
 }  // namespace
 
 int run_process(const std::vector<std::string>& words,
                 const std::function<void(const std::string&)>& line) {
-  std::string command;
-  for (const std::string& word : words) command += quoted(word) + " ";
-  FILE* pipe = start(command + "2>&1");
-  if (!pipe)
-    throw Error(ErrorCode::kIo, "starting " + words.front() + ": the system gives no process");
+  FILE* const pipe = start_words(words, "2>&1");
   std::string text;
   const auto hand_over = [&] {
     if (!text.empty() && text.back() == '\r') text.pop_back();
@@ -62,6 +67,24 @@ int run_process(const std::vector<std::string>& words,
       text += static_cast<char>(c);
   }
   hand_over();
+  return finish(pipe);
+}
+
+int read_process(const std::vector<std::string>& words,
+                 const std::function<bool(std::span<const std::byte>)>& sink) {
+#ifdef _WIN32
+  FILE* const pipe = start_words(words, "2>NUL");
+#else
+  FILE* const pipe = start_words(words, "2>/dev/null");
+#endif
+  std::vector<std::byte> piece(1 << 16);
+  try {
+    while (const size_t bytes = std::fread(piece.data(), 1, piece.size(), pipe))
+      if (!sink(std::span(piece).first(bytes))) break;
+  } catch (...) {
+    finish(pipe);
+    throw;
+  }
   return finish(pipe);
 }
 

@@ -1,7 +1,9 @@
 // Runs another program and hands over what it prints, line by line.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,5 +14,10 @@ namespace prism {
 // started at all.
 int run_process(const std::vector<std::string>& words,
                 const std::function<void(const std::string&)>& line);
+
+// The same for a program whose standard output is bytes (its standard error goes nowhere); sink
+// returns false to hear no more, and the program is then left to end by itself.
+int read_process(const std::vector<std::string>& words,
+                 const std::function<bool(std::span<const std::byte>)>& sink);
 
 }  // namespace prism

@@ -23,6 +23,8 @@ constexpr const char* kFooter = R"(Examples:
   prism kernel show row_softmax --lang cuda
   prism kernel run matmul_f32 --device vulkan:0
   prism calibrate                          measure, so that the fastest device is chosen
+  prism fit model.gguf                     where a model would go, and how fast it would be
+  prism model info model.gguf              what a model is, and the memory it needs
   prism bench ops --svg ops.svg            how near each op comes to what the device can do
 
 Exit status: 0 right, 1 a check failed, 2 a wrong call. Variables: PRISM_DEVICE, PRISM_BACKENDS, PRISM_CACHE_DIR, PRISM_DUMP, NO_COLOR.)";
@@ -65,7 +67,11 @@ int complain(const std::string& text, int status) {
 
 std::string version() { return PRISM_VERSION; }
 
-int run(int count, const char* const* words) {
+int run(int count, const char* const* given) {
+  // A dash and several letters is no option to the parser: the old spelling by its new name.
+  std::vector<const char*> words(given, given + count);
+  for (const char*& word : words)
+    if (std::string_view(word) == "-ngl") word = "--gpu-layers";
   CLI::App app("Runs one kernel source on every processor of this machine.", "prism");
   int status = kRight;
   set_warning_handler([](const std::string& text) {
@@ -77,15 +83,15 @@ int run(int count, const char* const* words) {
   app.require_subcommand(1);
   for (const auto add :
        {add_devices_command, add_check_command, add_kernel_command, add_calibrate_command,
-        add_bench_command, add_setup_command, add_report_command}) {
+        add_bench_command, add_setup_command, add_report_command, add_model_command}) {
     add(app, &status);
   }
   try {
-    app.parse(count, words);
+    app.parse(count, words.data());
   } catch (const CLI::ParseError& error) {
     // Help and version are results; everything else is a wrong call.
     if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);
-    const std::string command = wrong_command(app, count, words);
+    const std::string command = wrong_command(app, count, words.data());
     if (!command.empty()) return complain(command, kWrongCall);
     app.exit(error, std::cerr, std::cerr);
     return kWrongCall;

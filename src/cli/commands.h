@@ -20,5 +20,11 @@ void add_calibrate_command(CLI::App& app, int* status);
 void add_bench_command(CLI::App& app, int* status);
 void add_setup_command(CLI::App& app, int* status);
 void add_report_command(CLI::App& app, int* status);
+void add_fit_command(CLI::App& app, int* status);
+void add_model_command(CLI::App& app, int* status);
+void add_model_info_command(CLI::App& model, int* status);
+void add_model_verify_command(CLI::App& model, int* status);
+void add_model_quantize_command(CLI::App& model, int* status);
+void add_model_store_commands(CLI::App& model, int* status);  // fetch, list, remove
 
 }  // namespace prism::cli

@@ -13,6 +13,8 @@ namespace prism::llm {
 
 // Rows of a prompt that are worked on at once: what activations are counted for.
 inline constexpr int64_t kPromptBatch = 512;
+// Tokens of a cache where nobody says more and the model was trained for as many.
+inline constexpr int64_t kDefaultContext = 8192;
 
 struct InferenceMemory {
   uint64_t model_bytes = 0;

@@ -1,0 +1,83 @@
+// Reading the options on where a model goes.
+#include "cli/fit_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace prism::cli {
+
+uint64_t parse_size(const std::string& text, const std::string& option) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  std::string unit(end);
+  for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  if (unit.ends_with("IB"))
+    unit.resize(unit.size() - 2);
+  else if (unit.ends_with("B"))
+    unit.pop_back();
+  const double factor = unit.empty()  ? 1
+                        : unit == "K" ? 1 << 10
+                        : unit == "M" ? 1 << 20
+                        : unit == "G" ? 1 << 30
+                                      : 0;
+  if (end == text.c_str() || factor == 0 || !(number >= 0) || number * factor > 1e18)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} {}: a size is written like 512M, 1.5G or 100000", option, text));
+  return static_cast<uint64_t>(number * factor);
+}
+
+llm::FitOptions FitChoice::options() const {
+  llm::FitOptions out;
+  out.device = device;
+  if (gpu_layers >= 0) out.gpu_layers = gpu_layers;
+  if (context > 0) out.context = context;
+  out.min_context = min_context;
+  out.cpu_experts = cpu_experts;
+  if (!memory_margin.empty()) out.margin_bytes = parse_size(memory_margin, "--memory-margin");
+  if (!kv_type.empty()) {
+    out.kv_type = ElementType::from_name(kv_type);
+    if (!out.kv_type)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("--kv-type {}: f16, f32 and q8_0 are possible", kv_type));
+  }
+  if (threads > 0) {
+#ifdef _WIN32
+    _putenv_s("PRISM_THREADS", std::to_string(threads).c_str());
+#else
+    setenv("PRISM_THREADS", std::to_string(threads).c_str(), 1);
+#endif
+  }
+  return out;
+}
+
+void add_fit_options(CLI::App& command, FitChoice& choice) {
+  command.add_option("-m,--model,model", choice.model,
+                     "a GGUF file, hf:user/repo:file.gguf, or an address; none: SmolLM2-135M");
+  command.add_option("--device,--backend", choice.device,
+                     "cpu, gpu, cuda, vulkan:0 ...; none: by measurement, over several if need be");
+  command
+      .add_option("--gpu-layers,--n-gpu-layers", choice.gpu_layers,
+                  "layers that are not on the CPU; more than there are means all (also -ngl)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--threads,-t", choice.threads, "threads of the CPU's kernels")
+      ->check(CLI::Range(1, 4096));
+  command
+      .add_option("--context,-c,--ctx-size", choice.context,
+                  "tokens that fit into the cache; none: what fits, 8192 at most")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--min-context", choice.min_context,
+                  "a context below which layers go to the CPU instead")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--memory-margin", choice.memory_margin,
+                     "memory left free on each device: 512M, 1.5G");
+  command.add_option("--kv-type", choice.kv_type, "of the cache: f16, f32 or q8_0");
+  command.add_flag("--cpu-experts", choice.cpu_experts, "a mixture's experts stay on the CPU");
+}
+
+}  // namespace prism::cli

@@ -1,0 +1,59 @@
+// The devices that a model may be spread over.
+#include "llm/fit_devices.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "llm/expected_speed.h"
+#include "runtime/calibrate.h"
+#include "runtime/discovery.h"
+
+namespace prism::llm {
+
+FitDevice fit_device(const Device& device) {
+  const DeviceInfo& info = device.info();
+  FitDevice out;
+  out.device = device;
+  out.free_bytes = device.free_bytes();
+  out.total_bytes = info.total_bytes;
+  out.memory = info.is_cpu || info.unified || info.software ? "host" : info.card;
+  if (info.is_cpu) {
+    if (const auto speed = known_host_speed(device)) {
+      out.bandwidth = speed->bandwidth;
+      out.f16_rate = speed->f16_rate;
+    }
+  } else if (const auto measured = known_calibration(info)) {
+    out.bandwidth = measured->bandwidth;
+    out.f16_rate = std::max(measured->f16_rate, measured->f32_rate);
+  }
+  return out;
+}
+
+std::vector<FitDevice> fit_devices(const FitOptions& options, bool is_first_enough) {
+  if (options.gpu_layers == 0) return {fit_device(Device::cpu())};
+  const char* const variable = std::getenv("PRISM_DEVICE");
+  const bool is_named = options.device != "auto" || (variable && *variable);
+  const Device chosen = choose_device(options.device, Work::bandwidth).device;
+  std::vector<FitDevice> devices = {fit_device(chosen)};
+  if (chosen.info().is_cpu || is_first_enough) return devices;
+  if (!is_named) {
+    std::vector<std::string> cards = {chosen.info().card};
+    for (const BackendReport& report : discover_backends())
+      for (const auto& driver : report.devices) {
+        const Device device(driver, "one of several for a model too large for one");
+        const DeviceInfo& info = device.info();
+        if (info.is_cpu || info.software || std::ranges::find(cards, info.card) != cards.end())
+          continue;
+        cards.push_back(info.card);
+        devices.push_back(fit_device(device));
+      }
+    std::stable_sort(devices.begin() + 1, devices.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.bandwidth, a.free_bytes) > std::pair(b.bandwidth, b.free_bytes);
+    });
+  }
+  if (!is_named || options.gpu_layers || options.cpu_experts)
+    devices.push_back(fit_device(Device::cpu()));
+  return devices;
+}
+
+}  // namespace prism::llm
