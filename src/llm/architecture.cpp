@@ -22,7 +22,12 @@ struct Known {
 };
 
 constexpr std::array kKnown = {
-    Known{"llama", make_llama},
+    Known{"llama", make_llama},     Known{"qwen2", make_qwen2},
+    Known{"qwen3", make_qwen3},     Known{"qwen3moe", make_qwen3moe},
+    Known{"gemma2", make_gemma2},   Known{"gemma3", make_gemma3},
+    Known{"phi3", make_phi3},       Known{"gpt-oss", make_gpt_oss},
+    Known{"smollm3", make_smollm3}, Known{"granite", make_granite},
+    Known{"bert", make_bert},
 };
 
 }  // namespace
@@ -75,6 +80,27 @@ Tensor Architecture::logits(Blocks& blocks, const Tensor& hidden) const {
   if (config.logit_soft_cap > 0)
     logits = tanh(logits / config.logit_soft_cap) * config.logit_soft_cap;
   return logits;
+}
+
+void PreNormArchitecture::load_layer(WeightLoader& from, LayerWeights& layer) const {
+  layer.attention_norm = from.norm("attn_norm");
+  from.attention(layer);
+  layer.feed_forward_norm = from.norm("ffn_norm");
+  if (from.config().experts > 0)
+    from.experts(layer);
+  else
+    from.feed_forward(layer);
+}
+
+Tensor PreNormArchitecture::layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
+  const double scale = blocks.config().residual_scale;
+  const auto onto = [&](const Tensor& base, const Tensor& added) {
+    return base + (scale == 1 ? added : added * scale);
+  };
+  const Tensor seen = onto(x, blocks.attention(w, blocks.norm(x, w.attention_norm)));
+  const Tensor normed = blocks.norm(seen, w.feed_forward_norm);
+  return onto(seen, w.router ? blocks.experts(w, normed, Gating::silu)
+                             : blocks.feed_forward(w, normed, Gating::silu));
 }
 
 }  // namespace prism::llm

@@ -1,5 +1,5 @@
 // What an architecture is: which weights its layers have, and how a layer is put together from
-// blocks. One file each: llama.cpp, qwen.cpp ...
+// blocks. One file each: llama.cpp, qwen2.cpp ...
 #pragma once
 
 #include <memory>
@@ -33,6 +33,14 @@ class Architecture {
   virtual Tensor logits(Blocks& blocks, const Tensor& hidden) const;
 };
 
+// Layers of most: what comes in, plus attention of its norm; and that, plus a feed-forward layer
+// (or experts) of its norm.
+class PreNormArchitecture : public Architecture {
+ public:
+  void load_layer(WeightLoader& from, LayerWeights& layer) const override;
+  Tensor layer(Blocks& blocks, const LayerWeights& weights, const Tensor& x) const override;
+};
+
 // By the name in general.architecture. Throws kNotSupported for one that is not known, with a list
 // of those that are.
 std::unique_ptr<Architecture> make_architecture(const std::string& name);
@@ -40,5 +48,15 @@ std::vector<std::string_view> known_architectures();
 
 // --- one file each
 std::unique_ptr<Architecture> make_llama();
+std::unique_ptr<Architecture> make_qwen2();
+std::unique_ptr<Architecture> make_qwen3();
+std::unique_ptr<Architecture> make_qwen3moe();
+std::unique_ptr<Architecture> make_gemma2();
+std::unique_ptr<Architecture> make_gemma3();
+std::unique_ptr<Architecture> make_phi3();
+std::unique_ptr<Architecture> make_gpt_oss();
+std::unique_ptr<Architecture> make_smollm3();
+std::unique_ptr<Architecture> make_granite();
+std::unique_ptr<Architecture> make_bert();
 
 }  // namespace prism::llm

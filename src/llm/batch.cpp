@@ -14,13 +14,17 @@ BatchLayout::BatchLayout(const BatchShape& shape) : shape_(shape) {
   };
   tokens_ = place(shape.rows);
   positions_ = place(shape.rows);
-  cache_rows_ = place(shape.rows);
+  places_ = place(shape.rows * 2);
   wanted_ = place(shape.wanted);
   spans_ = place(shape.sequences * 4);
 }
 
 Tensor BatchLayout::spans(const Tensor& words) const {
   return part(words, spans_, shape_.sequences * 4).reshape({shape_.sequences, 4});
+}
+
+Tensor BatchLayout::places(const Tensor& words) const {
+  return part(words, places_, shape_.rows * 2).reshape({shape_.rows, 2});
 }
 
 std::vector<int32_t> BatchLayout::pack(std::span<const SequencePart> parts,
@@ -37,13 +41,15 @@ std::vector<int32_t> BatchLayout::pack(std::span<const SequencePart> parts,
     span[3] = part.slot;
     for (int64_t i = 0; i < count; ++i, ++row) {
       at(tokens_ + row) = part.tokens[static_cast<size_t>(i)];
-      at(positions_ + row) = static_cast<int32_t>(part.first_position + i);
-      at(cache_rows_ + row) = static_cast<int32_t>(cache.row(part.slot, part.first_position + i));
+      const int64_t position = part.first_position + i;
+      at(positions_ + row) = at(places_ + 2 * row) = static_cast<int32_t>(position);
+      at(places_ + 2 * row + 1) = static_cast<int32_t>(cache.row(part.slot, position));
       if (part.wanted == Wanted::all || (part.wanted == Wanted::last && i + 1 == count))
         at(wanted_ + wanted++) = static_cast<int32_t>(row);
     }
   }
-  for (; row < shape_.rows; ++row) at(cache_rows_ + row) = static_cast<int32_t>(cache.spare_row());
+  for (; row < shape_.rows; ++row)
+    at(places_ + 2 * row + 1) = static_cast<int32_t>(cache.spare_row());
   return words;
 }
 

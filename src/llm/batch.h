@@ -41,7 +41,7 @@ class BatchLayout {
   // Views of a tensor of words().
   Tensor tokens(const Tensor& words) const { return part(words, tokens_, shape_.rows); }
   Tensor positions(const Tensor& words) const { return part(words, positions_, shape_.rows); }
-  Tensor cache_rows(const Tensor& words) const { return part(words, cache_rows_, shape_.rows); }
+  Tensor places(const Tensor& words) const;  // [rows, 2]: position and row of the cache
   Tensor wanted(const Tensor& words) const { return part(words, wanted_, shape_.wanted); }
   Tensor spans(const Tensor& words) const;  // [sequences, 4]: see cached_attention
 
@@ -51,7 +51,7 @@ class BatchLayout {
   // Where they begin, for ops that change them.
   int64_t tokens_at() const { return tokens_; }
   int64_t positions_at() const { return positions_; }
-  int64_t cache_rows_at() const { return cache_rows_; }
+  int64_t places_at() const { return places_; }
   int64_t spans_at() const { return spans_; }
 
  private:
@@ -59,7 +59,7 @@ class BatchLayout {
     return words.slice(0, first, first + count);
   }
   BatchShape shape_;
-  int64_t tokens_ = 0, positions_ = 0, cache_rows_ = 0, wanted_ = 0, spans_ = 0, words_ = 0;
+  int64_t tokens_ = 0, positions_ = 0, places_ = 0, wanted_ = 0, spans_ = 0, words_ = 0;
 };
 
 }  // namespace prism::llm

@@ -7,13 +7,13 @@
 
 #include "base/error.h"
 #include "ops/attention.h"
+#include "ops/cache.h"
 #include "ops/elementwise.h"
 #include "ops/gates.h"
 #include "ops/index.h"
 #include "ops/join.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
-#include "ops/rope.h"
 
 namespace prism::llm {
 
@@ -25,7 +25,7 @@ std::vector<RopeTables> make_rope_tables(const Config& config, const Weights& we
   const RopeFrequencies all =
       rope_frequencies(dims, config.rope_base, config.rope_scaling, weights.rope_divisors);
   const RopeFrequencies local =
-      rope_frequencies(dims, config.local_rope_base, config.local_rope_scaling, {});
+      rope_frequencies(dims, config.local_rope_base > 0 ? config.local_rope_base : 1e4);
   const auto table = [&](const RopeFrequencies& from, const Device& device) {
     RopeTable result;
     result.frequencies = from_vector(from.frequencies, {config.rope_dims / 2}, device);
@@ -64,24 +64,6 @@ Tensor Blocks::project(const Tensor& x, const Linear& by) const {
   return linear(x, by.weight, by.bias);
 }
 
-Tensor Blocks::rotated(const Tensor& x) const {
-  if (!config_.is_rotated(layer_)) return x;
-  const RopeTables& tables = ropes(x.device());
-  const RopeTable& table = config_.is_windowed(layer_) ? tables.local : tables.all;
-  RopeOptions options;
-  options.dims = config_.rope_dims;
-  options.pairing = config_.pairing;
-  options.magnitude = table.magnitude;
-  return rope(x, positions(x.device()), table.frequencies, options);
-}
-
-// The cache with the rows of this batch written into it.
-Tensor Blocks::cached(const Tensor& cache, const Tensor& rows) const {
-  const Tensor flat = cache.reshape({-1, config_.kv_heads, config_.head_dim});
-  const Tensor stored = cache.type() == rows.type() ? rows : cast(rows, cache.type());
-  return write_rows(flat, layout_.cache_rows(words(rows.device())), stored).reshape(cache.shape());
-}
-
 Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
   const int64_t rows = x.size(0), heads = config_.heads, kv_heads = config_.kv_heads,
                 dim = config_.head_dim;
@@ -98,6 +80,21 @@ Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
   v = v.reshape({rows, kv_heads, dim});
   if (w.q_norm) q = rms_norm(q, w.q_norm, config_.norm_epsilon);
   if (w.k_norm) k = rms_norm(k, w.k_norm, config_.norm_epsilon);
+
+  RopeOptions rotation;
+  Tensor frequencies;
+  if (config_.is_rotated(layer_)) {
+    const RopeTables& tables = ropes(x.device());
+    const bool local = config_.local_rope_base > 0 && config_.is_windowed(layer_);
+    const RopeTable& table = local ? tables.local : tables.all;
+    rotation.dims = config_.rope_dims;
+    rotation.pairing = config_.pairing;
+    rotation.magnitude = table.magnitude;
+    frequencies = table.frequencies;
+  }
+  const Tensor& batch = words(x.device());
+  const CachedRows rows_in = rope_to_cache(q, k, v, layout_.places(batch), frequencies, rotation,
+                                           cache_.keys(layer_), cache_.values(layer_));
   AttentionSettings settings;
   settings.scale = config_.attention_scale;
   settings.causal = config_.causal;
@@ -105,24 +102,27 @@ Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
   settings.soft_cap = config_.attention_soft_cap;
   settings.sinks = w.sinks;
   const BatchShape& shape = layout_.shape();
-  const Tensor seen = cached_attention(
-      rotated(q), cached(cache_.keys(layer_), rotated(k)), cached(cache_.values(layer_), v),
-      layout_.spans(words(x.device())), shape.each_one_row ? 1 : shape.rows, settings);
+  const Tensor seen =
+      cached_attention(rows_in.q, rows_in.k_cache, rows_in.v_cache, layout_.spans(batch),
+                       shape.each_one_row ? 1 : shape.rows, settings);
   return project(seen.reshape({rows, heads * dim}), w.out);
+}
+
+Tensor Blocks::gated(const Tensor& gate, const Tensor& up, Gating gating) {
+  if (gating == Gating::silu) return swiglu(gate, up);
+  if (gating == Gating::gelu) return geglu(gate, up);
+  // silu_clamped: a steeper silu, both sides held within bounds, and up shifted by one.
+  constexpr double kLimit = 7, kSteepness = 1.702;
+  const Tensor held = minimum(gate, kLimit);
+  return held * sigmoid(held * kSteepness) * (clamp(up, -kLimit, kLimit) + 1.0);
 }
 
 Tensor Blocks::feed_forward(const LayerWeights& w, const Tensor& x, Gating gating) const {
   const Tensor up = project(x, w.up);
-  Tensor inner;
-  if (gating == Gating::none_gelu) {
-    inner = gelu(up);
-  } else if (w.gate) {
-    const Tensor gate = project(x, w.gate);
-    inner = gating == Gating::silu ? swiglu(gate, up) : geglu(gate, up);
-  } else {
-    inner = gating == Gating::silu ? swiglu(up) : geglu(up);
-  }
-  return project(inner, w.down);
+  if (gating == Gating::gelu_alone) return project(gelu(up), w.down);
+  if (w.gate) return project(gated(project(x, w.gate), up, gating), w.down);
+  const std::vector<Tensor> both = split(up, 2, -1);
+  return project(gated(both[0], both[1], gating), w.down);
 }
 
 }  // namespace prism::llm

@@ -30,7 +30,12 @@ struct DeviceBatch {
   Tensor words;
 };
 
-enum class Gating : uint8_t { silu, gelu, none_gelu };  // none: no gate, an activation alone
+enum class Gating : uint8_t {
+  silu,
+  gelu,          // by tanh
+  silu_clamped,  // of gpt-oss
+  gelu_alone,    // no gate: an activation alone, by the error function
+};
 
 class Blocks {
  public:
@@ -62,12 +67,13 @@ class Blocks {
   // norms, rotation; k and v go into the cache; window, soft cap and sinks as the model has them.
   Tensor attention(const LayerWeights& w, const Tensor& x) const;
   Tensor feed_forward(const LayerWeights& w, const Tensor& x, Gating gating) const;
+  // Each row through the experts that its router likes best, summed by how much it likes them.
+  Tensor experts(const LayerWeights& w, const Tensor& x, Gating gating) const;
 
  private:
+  static Tensor gated(const Tensor& gate, const Tensor& up, Gating gating);
   const Tensor& words(const Device& device) const;
   const RopeTables& ropes(const Device& device) const;
-  Tensor rotated(const Tensor& x) const;
-  Tensor cached(const Tensor& cache, const Tensor& rows) const;
 
   const Config& config_;
   const Weights& weights_;

@@ -27,8 +27,9 @@ struct Config {
   // --- positions
   RopePairing pairing = RopePairing::halves;
   int64_t rope_dims = 0;  // rotated elements of a head; 0: no rotation at all
-  double rope_base = 10000, local_rope_base = 10000;  // local: of windowed layers
-  RopeScaling rope_scaling, local_rope_scaling;
+  double rope_base = 10000;
+  double local_rope_base = 0;  // of windowed layers, unscaled; 0: as all others
+  RopeScaling rope_scaling;
   double rope_magnitude = 0;   // 0: what the scaling says
   int64_t unrotated_step = 0;  // every n-th layer goes without; 0: none
 

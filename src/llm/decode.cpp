@@ -107,7 +107,7 @@ DecodeLoop::State::Entry& DecodeLoop::State::entry(int64_t rows, int64_t candida
   places.rows = rows;
   places.tokens = layout.tokens_at();
   places.positions = layout.positions_at();
-  places.cache_rows = layout.cache_rows_at();
+  places.places = layout.places_at();
   places.spans = layout.spans_at();
   places.step = aligned(made.sampling + rows * kSamplingWords);
   places.history = places.step + kStep;

@@ -171,10 +171,9 @@ ir::Kernel advance_kernel() {
     const In tokens = in("tokens", u32);
     const Array words = inout("words", u32);
     const Value rows = param("rows", u32), tokens_at = param("tokens_at", u32),
-                positions_at = param("positions_at", u32),
-                cache_rows_at = param("cache_rows_at", u32), spans_at = param("spans_at", u32),
-                step_at = param("step_at", u32), history_at = param("history_at", u32),
-                history_steps = param("history_steps", u32);
+                positions_at = param("positions_at", u32), places_at = param("places_at", u32),
+                spans_at = param("spans_at", u32), step_at = param("step_at", u32),
+                history_at = param("history_at", u32), history_steps = param("history_steps", u32);
     const Value step = words.load(step_at);
     const Value history = history_at + step % history_steps * rows;
     for_(local_id(), rows, kLanes, [&](Value row) {
@@ -183,7 +182,8 @@ ir::Kernel advance_kernel() {
       if_(words.load(span + 1u) > 0u, [&] {
         words[tokens_at + row] = token;
         words[positions_at + row] += 1u;
-        words[cache_rows_at + row] += 1u;
+        words[places_at + row * 2u] += 1u;
+        words[places_at + row * 2u + 1u] += 1u;
         words[span + 2u] += 1u;
       });
     });
@@ -216,7 +216,8 @@ class AdvanceOp : public Op {
       if (span[1] <= 0) continue;
       words[at_.tokens + row] = tokens[row];
       ++words[at_.positions + row];
-      ++words[at_.cache_rows + row];
+      ++words[at_.places + 2 * row];
+      ++words[at_.places + 2 * row + 1];
       ++span[2];
     }
     ++words[at_.step];
@@ -224,8 +225,8 @@ class AdvanceOp : public Op {
 
   void launch(DeviceCall& call) const override {
     std::vector<ParamValue> params;
-    for (const int64_t each : {at_.rows, at_.tokens, at_.positions, at_.cache_rows, at_.spans,
-                               at_.step, at_.history, at_.history_steps})
+    for (const int64_t each : {at_.rows, at_.tokens, at_.positions, at_.places, at_.spans, at_.step,
+                               at_.history, at_.history_steps})
       params.emplace_back(static_cast<uint32_t>(each));
     call.launch("advance", advance_kernel, {1, 1, 1}, {call.input(1), call.output()},
                 std::move(params));

@@ -21,7 +21,7 @@ Tensor choose_tokens(const Tensor& values, const Tensor& indices, const Tensor& 
 // Where things are in the words of a decode loop.
 struct AdvancePlaces {
   int64_t rows = 0;
-  int64_t tokens = 0, positions = 0, cache_rows = 0, spans = 0;
+  int64_t tokens = 0, positions = 0, places = 0, spans = 0;
   int64_t step = 0;                        // a counter
   int64_t history = 0, history_steps = 0;  // a ring of steps of rows
 };
