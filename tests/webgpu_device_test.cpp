@@ -14,6 +14,7 @@
 #include "dsl/dsl.h"
 #include "grad/suite.h"
 #include "kernels/library.h"
+#include "ops/elementwise.h"
 #include "runtime/case_run.h"
 #include "support/paths.h"
 #include "support/process.h"
@@ -303,6 +304,16 @@ TEST_P(WebGpu, KernelsOfTheLibraryAreRight) {
     }
   }
   EXPECT_GE(ran + 1, tried) << "more than one was refused";
+}
+
+// WebGPU has no 64-bit numbers: it holds them, and the CPU does the rest, gathering included.
+TEST_P(WebGpu, HoldsNumbersItCannotComputeWith) {
+  std::vector<int64_t> values(15);
+  std::iota(values.begin(), values.end(), int64_t{1} << 40);
+  const Tensor x = from_vector(values, {3, 5}, device());
+  const std::vector<int64_t> got = (-x.transpose()).to_vector<int64_t>();
+  ASSERT_EQ(got.size(), 15u);
+  for (size_t i = 0; i < 15; ++i) EXPECT_EQ(got[i], -values[i % 3 * 5 + i / 3]) << i;
 }
 
 TEST_P(WebGpu, OpsOfTensorsAreRight) {

@@ -130,6 +130,16 @@ DeviceView Planner::on_device(DeviceView view, const Device& device) {
     turn(view.layout);
     return view;
   }
+  if (!view.layout.is_dense() && !view.type.is_block() && !from.info().is_cpu &&
+      ChainOp(copy_chain(view.type.plain())).cannot_run(from.info(), {})) {
+    // A device that lacks the type cannot gather its elements either: all of the memory moves, and
+    // the CPU gathers.
+    DeviceView whole = view;
+    whole.layout = Layout::dense(
+        Shape{static_cast<int64_t>(plan_.slots_[view.slot].bytes / view.type.block_bytes())});
+    view.slot = on_device(whole, Device::cpu()).slot;
+    return on_device(dense(view), device);
+  }
   view = dense(view);
   PlanStep step;
   step.kind = PlanStep::Kind::copy;

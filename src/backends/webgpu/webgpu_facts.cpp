@@ -69,6 +69,7 @@ Facts describe(const Api& api, Adapter adapter, const std::string& id) {
   can.max_groups = {compute[5], compute[5], compute[5]};
   can.max_binding_bytes = std::min(facts.limits.max_storage_binding_bytes, uint64_t{0xffffff00});
   can.max_buffers = std::min(facts.limits.counts[kStorageBuffers], 32u);
+  can.dot4 = true;  // of the language since 2023
   can.math_f16 = can.storage_f16 = take(kShaderF16);
   bool subgroups = take(kSubgroups);
   if (subgroups) {
