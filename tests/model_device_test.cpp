@@ -184,6 +184,33 @@ TEST_F(ModelDevice, QuantisedWeights) {
   }
 }
 
+TEST_F(ModelDevice, PlansOfAllSizesShareTheirWorkMemory) {
+  for (const Device& device : devices()) {
+    Model model = load(device);
+    const auto work = [&] { return model.memory().at(0).work_bytes; };
+    const auto next = [&](int32_t position) {
+      const SequencePart part{0, position,
+                              std::span(expected().ids).subspan(static_cast<size_t>(position), 1)};
+      return model.forward(std::span(&part, 1)).to_vector<float>();
+    };
+    const auto row = [&](size_t position) {
+      return std::span(expected().logits).subspan(position * 512, 512);
+    };
+    for (int32_t position = 0; position < 4; ++position) next(position);  // recorded by now
+    const uint64_t small_work = work();
+    all_logits(model, expected().ids);
+    const uint64_t large_work = work();
+    EXPECT_GT(large_work, small_work) << device.id();
+    for (const int32_t position : {40, 41, 42}) {  // recorded anew, over the larger memory
+      const std::vector<float> logits = next(position);
+      for (size_t i = 0; i < logits.size(); ++i)
+        ASSERT_NEAR(logits[i], row(static_cast<size_t>(position))[i], 1e-3) << device.id();
+    }
+    model.prefill(0, 0, std::span(expected().ids).first(30));
+    EXPECT_EQ(work(), large_work) << device.id();
+  }
+}
+
 TEST_F(ModelDevice, MistakesAreSaid) {
   Model model = load(Device::cpu());
   const auto fails = [&](const SequencePart& part, const std::string& word) {

@@ -126,7 +126,9 @@ DecodeLoop::State::Entry& DecodeLoop::State::entry(int64_t rows, int64_t candida
   std::vector<Tensor> advanced;
   for (const DeviceBatch& each : made.plan.batches)
     advanced.push_back(advance(each.words, tokens.to(each.device), places));
-  made.plan.plan = std::make_unique<Plan>(advanced);
+  PlanOptions options;
+  options.arenas = model.arenas;
+  made.plan.plan = std::make_unique<Plan>(advanced, std::span<const Tensor>(), options);
   return entries.emplace(key, std::move(made)).first->second;
 }
 

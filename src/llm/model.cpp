@@ -200,7 +200,7 @@ std::vector<ModelMemory> Model::memory() const {
     for (int64_t layer = 0; layer < state.config.layers; ++layer)
       for (const Tensor* each : {&state.cache.keys(layer), &state.cache.values(layer)})
         if (each->device() == device) memory.cache_bytes += bytes(*each);
-    for (const auto& [key, plan] : state.plans) memory.work_bytes += plan.plan->arena_bytes(device);
+    memory.work_bytes = state.arenas->bytes(device);
     result.push_back(memory);
   }
   return result;

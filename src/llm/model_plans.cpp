@@ -104,7 +104,10 @@ BatchPlan& Model::State::plan_for(const BatchShape& shape, Result result) {
     if (result == Result::logits) x = architecture->logits(blocks, x);
   }
   made.output = x.node()->outputs[x.output()];
-  made.plan = std::make_unique<Plan>(std::span<const Tensor>(&x, 1));
+  PlanOptions plan_options;
+  plan_options.arenas = arenas;
+  made.plan = std::make_unique<Plan>(std::span<const Tensor>(&x, 1), std::span<const Tensor>(),
+                                     plan_options);
   made.last_used = ++runs;
   return plans.emplace(key, std::move(made)).first->second;
 }

@@ -39,6 +39,7 @@ struct Model::State {
   std::vector<Device> devices;  // each once
   std::vector<RopeTables> ropes;
   std::map<std::pair<BatchShape, Result>, BatchPlan> plans;
+  std::shared_ptr<SharedArenas> arenas = std::make_shared<SharedArenas>();
   uint64_t runs = 0;
   bool only_cpu = false;
 

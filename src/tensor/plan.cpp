@@ -51,6 +51,7 @@ uint64_t PlanStep::bytes() const {
 Plan::Plan(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
            const PlanOptions& options) {
   reuse_memory_ = options.reuse_memory;
+  shared_ = options.arenas;
   Planner(*this, outputs, inputs, options).make();
   place();
 }
@@ -161,7 +162,35 @@ void Plan::place() {
       arena.bytes = slot.offset + 4;
     }
   }
-  for (Arena& arena : arenas_) arena.storage = allocate_storage(arena.device, arena.bytes);
+  for (Arena& arena : arenas_)
+    arena.storage = shared_ ? shared_->reserve(arena.device, arena.bytes)
+                            : allocate_storage(arena.device, arena.bytes);
+}
+
+// Another plan may have made them larger since the last run.
+void Plan::use_shared_arenas() {
+  for (Arena& arena : arenas_) {
+    const std::shared_ptr<Storage>& now = shared_->storage(arena.device);
+    if (now == arena.storage) continue;
+    if (!segments_.empty() && !arena.device.info().is_cpu) arena.device.queue().wait();
+    segments_.clear();  // recorded launches know the old memory
+    arena.storage = now;
+  }
+}
+
+const std::shared_ptr<Storage>& SharedArenas::reserve(const Device& device, uint64_t bytes) {
+  for (std::shared_ptr<Storage>& each : storages_) {
+    if (each->device != device) continue;
+    if (each->bytes < bytes) each = allocate_storage(device, bytes);
+    return each;
+  }
+  return storages_.emplace_back(allocate_storage(device, bytes));
+}
+
+uint64_t SharedArenas::bytes(const Device& device) const {
+  for (const std::shared_ptr<Storage>& each : storages_)
+    if (each->device == device) return each->bytes;
+  return 0;
 }
 
 std::byte* Plan::host_address(uint32_t s) {
@@ -239,6 +268,7 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
     slot.storage->origin.reset();
   }
   ++runs_;
+  if (shared_) use_shared_arenas();
   // Threads wait awake for the next host step of this plan, and sleep after it.
   std::optional<ThreadPool::Busy> awake;
   if (std::ranges::count(steps_, PlanStep::Kind::host, &PlanStep::kind) > 1)

@@ -41,9 +41,23 @@ struct PlanStep {
   uint64_t bytes() const;               // read and written, each operand once
 };
 
+// Memory for the temporaries of plans that never run at the same time: as much on each device as
+// the neediest of them takes.
+class SharedArenas {
+ public:
+  // Of at least so many bytes. Grown memory is new memory: plans take it up at their next run.
+  const std::shared_ptr<Storage>& reserve(const Device& device, uint64_t bytes);
+  const std::shared_ptr<Storage>& storage(const Device& device) { return reserve(device, 0); }
+  uint64_t bytes(const Device& device) const;
+
+ private:
+  std::vector<std::shared_ptr<Storage>> storages_;
+};
+
 struct PlanOptions {
   bool fuse = true;
   bool reuse_memory = true;  // false: no two temporaries share memory (for tests)
+  std::shared_ptr<SharedArenas> arenas = nullptr;  // null: an arena of the plan's own
 };
 
 class Plan {
@@ -101,12 +115,14 @@ class Plan {
   BufferRange device_range(uint32_t slot, uint64_t offset) const;
   const Arena& arena_of(const PlanSlot& slot) const;  // of a temporary
   void place();
+  void use_shared_arenas();
 
   std::vector<PlanSlot> slots_;
   std::vector<PlanStep> steps_;
   std::vector<Arena> arenas_;
   std::vector<uint32_t> output_slots_, input_slots_;
   std::vector<Segment> segments_;
+  std::shared_ptr<SharedArenas> shared_;
   bool reuse_memory_ = true;
   uint64_t runs_ = 0;
 };
