@@ -26,5 +26,6 @@ void add_model_info_command(CLI::App& model, int* status);
 void add_model_verify_command(CLI::App& model, int* status);
 void add_model_quantize_command(CLI::App& model, int* status);
 void add_model_store_commands(CLI::App& model, int* status);  // fetch, list, remove
+void add_tokenize_command(CLI::App& app, int* status);
 
 }  // namespace prism::cli

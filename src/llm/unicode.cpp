@@ -66,6 +66,16 @@ uint32_t lower_case(uint32_t code) {
   return code + static_cast<uint32_t>(run->distance);
 }
 
+uint32_t upper_case(uint32_t code) {
+  if (code < 0x80) return code >= 'a' && code <= 'z' ? code - 0x20 : code;
+  for (const LowerRun& run : kLowerRuns) {
+    const uint32_t upper = code - static_cast<uint32_t>(run.distance);
+    if (upper >= run.first && upper <= run.last && (upper - run.first) % run.step == 0)
+      return upper;
+  }
+  return code;
+}
+
 void append_without_accents(uint32_t code, std::vector<uint32_t>* to) {
   constexpr uint32_t kHangul = 0xac00, kSyllables = 11172, kVowels = 21, kTails = 28;
   if (code < 0x80) {

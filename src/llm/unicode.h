@@ -13,6 +13,7 @@ bool is_white_space(uint32_t code);       // the property White_Space
 bool is_chinese(uint32_t code);           // blocks of CJK ideographs
 
 uint32_t lower_case(uint32_t code);  // one character for one
+uint32_t upper_case(uint32_t code);
 
 // Appends what canonical decomposition makes of a character, less the non-spacing marks.
 void append_without_accents(uint32_t code, std::vector<uint32_t>* to);

@@ -1,0 +1,119 @@
+// What chat templates compute with: Python's values as far as templates see them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace prism::llm::jinja {
+
+class Value;
+struct Arguments;
+
+using List = std::vector<Value>;
+
+// Keys in the order in which they came.
+struct Dict {
+  std::vector<std::pair<Value, Value>> items;
+  const Value* find(std::string_view key) const;
+  const Value* find(const Value& key) const;
+  void set(Value key, Value value);
+};
+
+using Callable = std::function<Value(const Arguments&)>;
+
+// Copies are cheap and share what is behind them; only namespaces ever change.
+class Value {
+ public:
+  // space: what namespace() gives. undefined: a name or key that is not there.
+  enum class Kind {
+    undefined,
+    none,
+    boolean,
+    integer,
+    number,
+    string,
+    list,
+    dict,
+    space,
+    function
+  };
+
+  Value() = default;
+  static Value undefined(std::string name);
+  static Value none() { return Value(Kind::none); }
+  static Value boolean(bool value);
+  static Value integer(int64_t value);
+  static Value number(double value);
+  static Value string(std::string value);
+  static Value list(List value);
+  static Value dict(Dict value);
+  static Value space(Dict value);
+  static Value function(std::string name, Callable call);
+
+  Kind kind() const { return kind_; }
+  bool is(Kind kind) const { return kind_ == kind; }
+  bool is_number() const;  // booleans too, as in Python
+  bool is_integral() const { return is(Kind::integer) || is(Kind::boolean); }
+  const char* kind_name() const;
+  std::string description() const;  // for messages: its kind; of what is undefined its name too
+
+  // Each only for its kind, integer and number also for what converts.
+  int64_t as_integer() const { return integer_; }
+  double as_number() const;
+  const std::string& as_string() const { return *string_; }  // the name, of what is undefined
+  const List& as_list() const { return *list_; }
+  const Dict& as_dict() const { return *dict_; }  // also of a namespace
+  Dict& as_space() const { return *dict_; }
+  const Callable& as_function() const { return *function_; }
+
+  bool truthy() const;
+
+ private:
+  explicit Value(Kind kind) : kind_(kind) {}
+  Kind kind_ = Kind::undefined;
+  int64_t integer_ = 0;  // booleans too
+  double number_ = 0;
+  std::shared_ptr<const std::string> string_;
+  std::shared_ptr<const List> list_;
+  std::shared_ptr<Dict> dict_;
+  std::shared_ptr<const Callable> function_;
+};
+
+struct Arguments {
+  std::vector<Value> given;
+  std::vector<std::pair<std::string, Value>> named;
+  // The argument at a place or of a name; undefined where it was not given.
+  Value get(size_t place, std::string_view name) const;
+};
+
+// Nesting deeper than this is refused wherever values are walked.
+inline constexpr int kDeepestValue = 100;
+
+// Python's ==. Throws kInvalidArgument for values nested too deep, as all below.
+bool equal(const Value& a, const Value& b, int depth = 0);
+// Python's <; throws for kinds that have no order.
+bool less(const Value& a, const Value& b, int depth = 0);
+
+std::string to_text(const Value& value);  // Python's str()
+std::string to_repr(const Value& value);  // Python's repr()
+
+struct JsonStyle {
+  int indent = -1;  // -1: one line
+  bool sort_keys = false;
+  bool ensure_ascii = false;
+  std::string item_separator, key_separator;  // empty: as Python's
+};
+// Python's json.dumps(); throws for what JSON has not.
+std::string to_json(const Value& value, const JsonStyle& style = {});
+// Throws kInvalidArgument naming the place; `what` is whose text it is.
+Value from_json(std::string_view text, const std::string& what);
+
+// Throws kInvalidArgument: "chat template: ...".
+[[noreturn]] void fail(const std::string& message);
+
+}  // namespace prism::llm::jinja
