@@ -69,17 +69,30 @@ endif()
 
 # Doubles of drivers that this machine lacks: shared libraries with the driver's entry points, opened by the backend
 # in place of the real one.
-if("cuda" IN_LIST PRISM_ENABLED_BACKENDS)
-  file(GLOB double_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/doubles/cuda_*.cpp)
-  add_library(cuda_double MODULE ${double_sources} ${CMAKE_CURRENT_SOURCE_DIR}/src/base/dtype.cpp)
-  set_target_properties(cuda_double PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/doubles)
-  target_include_directories(cuda_double PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/src)
-  target_link_libraries(cuda_double PRIVATE prism_warnings ${CMAKE_DL_LIBS})
-  target_compile_definitions(cuda_double PRIVATE PRISM_CXX_COMPILER="${CMAKE_CXX_COMPILER}"
+function(prism_add_double name)  # libNAME_double.so of the files that the words after it name
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/tests/doubles/)
+  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+  add_library(${name}_double MODULE ${sources})
+  set_target_properties(${name}_double PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/doubles)
+  target_include_directories(${name}_double PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  target_link_libraries(${name}_double PRIVATE prism_warnings ${CMAKE_DL_LIBS})
+  target_compile_definitions(${name}_double PRIVATE PRISM_CXX_COMPILER="${CMAKE_CXX_COMPILER}"
                              PRISM_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
+endfunction()
+
+if("cuda" IN_LIST PRISM_ENABLED_BACKENDS)
+  prism_add_double(cuda cuda_*.cpp host_*.cpp)
   foreach(name cuda_double_test cuda_fallback_test cuda_set_up_test)
     if(TARGET ${name})
       add_dependencies(${name} cuda_double)
+    endif()
+  endforeach()
+endif()
+if("hip" IN_LIST PRISM_ENABLED_BACKENDS)
+  prism_add_double(hip hip_*.cpp cuda_*.cpp host_*.cpp)
+  foreach(name hip_double_test hip_forward_device_test)
+    if(TARGET ${name})
+      add_dependencies(${name} hip_double)
     endif()
   endforeach()
 endif()

@@ -13,6 +13,7 @@
 #include "support/hiprtc.h"
 #include "support/nvrtc.h"
 #include "support/op_kernels.h"
+#include "support/printer_kernels.h"
 #include "support/sycl_jit.h"
 
 namespace prism::test {
@@ -85,6 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Arches, CudaText,
 struct HipTarget {
   const char* arch;
   uint32_t wave;
+  bool dot4 = false, matrix = false;
 };
 
 class HipText : public testing::TestWithParam<HipTarget> {};
@@ -94,16 +96,27 @@ TEST_P(HipText, CompilesForEveryKernel) {
   Capabilities capabilities = typical_capabilities("hip");
   capabilities.subgroup_size = GetParam().wave;
   capabilities.subgroup_sizes = {GetParam().wave};
-  const CompileResult result =
-      compile_hip(print_together(lowered_kernels(capabilities), capabilities), GetParam().arch);
+  capabilities.dialect_level = static_cast<uint32_t>(std::stoul(GetParam().arch + 3, nullptr, 16));
+  capabilities.dot4 = GetParam().dot4;
+  if (GetParam().matrix) {
+    capabilities.fragments = typical_capabilities("cuda").fragments;
+    capabilities.fragment_layout = true;
+  }
+  std::vector<Kernel> kernels = lowered_kernels(capabilities);
+  for (const Kernel& kernel : fragment_layout_kernels())
+    kernels.push_back(lower(kernel, capabilities));
+  const CompileResult result = compile_hip(print_together(kernels, capabilities), GetParam().arch);
   ASSERT_TRUE(result.ok) << result.log;
 }
 
 INSTANTIATE_TEST_SUITE_P(Arches, HipText,
                          testing::Values(HipTarget{"gfx803", 64}, HipTarget{"gfx900", 64},
-                                         HipTarget{"gfx90a", 64}, HipTarget{"gfx1030", 32},
-                                         HipTarget{"gfx942", 64}, HipTarget{"gfx1100", 32},
-                                         HipTarget{"gfx1201", 32}),
+                                         HipTarget{"gfx908", 64, true, true},
+                                         HipTarget{"gfx90a", 64, true, true},
+                                         HipTarget{"gfx1010", 32}, HipTarget{"gfx1030", 32, true},
+                                         HipTarget{"gfx942", 64, true, true},
+                                         HipTarget{"gfx1100", 32, true, true},
+                                         HipTarget{"gfx1201", 32, true, true}),
                          [](const auto& test) { return std::string(test.param.arch); });
 
 std::vector<std::vector<uint8_t>> contents_of(const KernelCase& launch) {

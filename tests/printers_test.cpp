@@ -56,6 +56,18 @@ Capabilities middle(const std::string& dialect) {
   return c;
 }
 
+// A chip of AMD's with matrix instructions of its own, by its gfx number.
+Capabilities chip(const std::string& gfx) {
+  Capabilities c = typical_capabilities("hip");
+  c.dialect_level = static_cast<uint32_t>(std::stoul(gfx.substr(3), nullptr, 16));
+  c.subgroup_size = c.dialect_level < 0x1000 ? 64 : 32;
+  c.subgroup_sizes = {c.subgroup_size};
+  c.dot4 = true;
+  c.fragments = typical_capabilities("cuda").fragments;
+  c.fragment_layout = true;
+  return c;
+}
+
 struct Setting {
   const char* dialect;
   const char* strength;
@@ -64,9 +76,10 @@ struct Setting {
   }
   Capabilities capabilities() const {
     const std::string s = strength;
-    return s == "typical" ? typical_capabilities(dialect)
-           : s == "weak"  ? weak(dialect)
-                          : middle(dialect);
+    return s == "typical"         ? typical_capabilities(dialect)
+           : s.starts_with("gfx") ? chip(s)
+           : s == "weak"          ? weak(dialect)
+                                  : middle(dialect);
   }
 };
 
@@ -268,7 +281,7 @@ TEST_P(Printed, OperationsGiveWhatTheInterpreterGives) {
   }
 }
 
-// Fragments of a device's own are CUDA's; lowered ones are the same IR for every dialect.
+// Fragments of a device's own are CUDA's and HIP's; lowered ones are the same IR for every dialect.
 class PrintedFragments : public testing::TestWithParam<Setting> {};
 
 TEST_P(PrintedFragments, GiveWhatTheInterpreterGives) {
@@ -321,7 +334,9 @@ std::string setting_name(const testing::TestParamInfo<Setting>& test) {
 
 INSTANTIATE_TEST_SUITE_P(All, PrintedFragments,
                          testing::Values(Setting{"cuda", "typical"}, Setting{"hip", "typical"},
-                                         Setting{"opencl", "weak"}),
+                                         Setting{"hip", "gfx908"}, Setting{"hip", "gfx90a"},
+                                         Setting{"hip", "gfx942"}, Setting{"hip", "gfx1100"},
+                                         Setting{"hip", "gfx1201"}, Setting{"opencl", "weak"}),
                          setting_name);
 
 INSTANTIATE_TEST_SUITE_P(All, Printed,

@@ -56,8 +56,6 @@ std::vector<BackendMaker> backend_makers() {
 
 #if defined(PRISM_RUNS_HIP)
   makers.push_back(make_hip_backend);
-#elif defined(PRISM_HAS_HIP)
-  makers.push_back([] { return make_printed_only_backend("hip"); });
 #else
   makers.push_back([] { return switched_off("hip", "HIP", "PRISM_HIP"); });
 #endif

@@ -23,8 +23,6 @@ struct Description {
 };
 
 constexpr Description kDescriptions[] = {
-    {"hip", "HIP", "libamdhip64.so", "ROCM_PATH", "/opt/rocm",
-     "an AMD card is used through Vulkan or OpenCL (Debian: apt install mesa-vulkan-drivers)"},
     {"metal", "Metal", "Metal.framework", nullptr, "/System/Library/Frameworks",
      "on macOS the GPU is used through Vulkan (brew install molten-vk) or OpenCL"},
     {"sycl", "SYCL", "libsycl.so", "ONEAPI_ROOT", "/opt/intel/oneapi/compiler/latest",

@@ -68,7 +68,7 @@ std::string identity(const std::string& file) {
 
 #ifdef __linux__
 
-[[noreturn]] void run_child(int out, const std::string& file, LibraryTrial trial) {
+[[noreturn]] void run_child(int out, const std::string& file, const LibraryTrial& trial) {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   const int silence = open("/dev/null", O_RDWR);
@@ -89,7 +89,8 @@ std::string identity(const std::string& file) {
   _exit(0);  // no destructors: they belong to the parent, and the library's may crash
 }
 
-std::string in_child(const std::string& file, LibraryTrial trial, std::chrono::milliseconds limit) {
+std::string in_child(const std::string& file, const LibraryTrial& trial,
+                     std::chrono::milliseconds limit) {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return "";
   const pid_t child = fork();
@@ -139,8 +140,8 @@ std::string find_library(const std::vector<std::string>& names) {
   return "";
 }
 
-ProbeResult probe_library(const std::string& file, const std::string& what, LibraryTrial trial,
-                          std::chrono::milliseconds limit) {
+ProbeResult probe_library(const std::string& file, const std::string& what,
+                          const LibraryTrial& trial, std::chrono::milliseconds limit) {
   ProbeResult result;
 #ifdef __linux__
   const std::string known = identity(file);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ std::string find_library(const std::vector<std::string>& names);
 
 // Opens the library and calls what its backend will call first. Returns why it cannot be used;
 // empty when it can. Runs in the child: what it changes is lost, and it may crash.
-using LibraryTrial = std::string (*)(const std::string& file);
+using LibraryTrial = std::function<std::string(const std::string& file)>;
 
 struct ProbeResult {
   std::string reason;       // why the library is not to be opened; empty: it is fine
@@ -25,7 +26,8 @@ struct ProbeResult {
 // Outcomes are kept in the cache folder for the file's path, size and time of change, under what
 // ("webgpu"). Systems without fork() have no child to lose: there every library counts as fine.
 // Call it before other threads of the backend start: the child has only the calling one.
-ProbeResult probe_library(const std::string& file, const std::string& what, LibraryTrial trial,
+ProbeResult probe_library(const std::string& file, const std::string& what,
+                          const LibraryTrial& trial,
                           std::chrono::milliseconds limit = std::chrono::seconds(20));
 
 }  // namespace prism

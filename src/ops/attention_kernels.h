@@ -97,11 +97,12 @@ ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& ti
 // once.
 
 struct PromptTile {
-  uint32_t warps = 4;   // subgroups of 32
+  uint32_t warps = 4;   // subgroups
   uint32_t blocks = 2;  // of 16 queries, for each of them
   uint32_t keys = 64;   // of one turn, a multiple of 16
   uint32_t stages = 2;  // of keys and values under way; f16 caches only
   bool q_in_registers = false;
+  uint32_t subgroup = 32;  // lanes of each
 
   uint32_t queries() const { return warps * blocks * 16; }
 };

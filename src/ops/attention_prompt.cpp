@@ -11,7 +11,7 @@ using namespace dsl;
 
 namespace {
 
-constexpr uint32_t kWarp = 32, kSide = 16;
+constexpr uint32_t kSide = 16;
 constexpr uint32_t kPadding = 8;  // f16: eight rows read together lie in different banks
 
 void check_tile(const AttentionOptions& options, const PromptTile& tile) {
@@ -96,15 +96,16 @@ PromptTile prompt_tile(const AttentionOptions& options) {
 ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& tile) {
   check_options(options, "attention_prompt");
   check_tile(options, tile);
-  const uint32_t dim = options.head_dim, lanes = tile.warps * kWarp, steps = dim / kSide;
+  const uint32_t dim = options.head_dim, lanes = tile.warps * tile.subgroup, steps = dim / kSide;
   const uint32_t row_length = dim + kPadding, keys = tile.keys, columns = keys / kSide;
   const bool copies = options.cache == ElementType(f16);
   const uint32_t stages = copies ? tile.stages : 1;
   const std::string name =
       fmt::format("attention_prompt_{}_{}x{}_{}_{}{}", option_name(options), tile.warps,
-                  tile.blocks, keys, stages, tile.q_in_registers ? "_q" : "");
+                  tile.blocks, keys, stages, tile.q_in_registers ? "_q" : "") +
+      (tile.subgroup == 32 ? "" : fmt::format("_of{}", tile.subgroup));
   return kernel(name, lanes, [&] {
-    require_subgroup_size(kWarp);
+    require_subgroup_size(tile.subgroup);
     const AttentionArguments arguments(options, AttentionArguments::Result::out);
     auto q_tile = shared(f16, tile.queries() * row_length, "q_tile");
     auto k_tile = shared(f16, stages * keys * row_length, "k_tile");

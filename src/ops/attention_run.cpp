@@ -7,6 +7,7 @@
 #include "cpu/elementwise.h"
 #include "ops/attention_kernels.h"
 #include "ops/attention_op.h"
+#include "ops/product_kernels.h"
 #include "tensor/device_call.h"
 
 namespace prism {
@@ -183,9 +184,9 @@ void AttentionOp::launch(DeviceCall& call) const {
   };
   // Fragments where the device has them and the tile its memory; else plain f32.
   const bool fragments = !call.info().capabilities.fragments.empty();
-  for (const ops::PromptTile& tile :
-       {ops::prompt_tile(options), ops::PromptTile{4, 1, 32, 1, true}}) {
+  for (ops::PromptTile tile : {ops::prompt_tile(options), ops::PromptTile{4, 1, 32, 1, true}}) {
     if (!fragments || most_queries < 16) break;
+    tile.subgroup = ops::fragment_subgroup(call.info().capabilities);
     try {
       return call.launch(
           fmt::format("attention_prompt {} {} {} {}", key, tile.blocks, tile.keys, tile.stages),

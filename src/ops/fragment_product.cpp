@@ -15,8 +15,6 @@ using namespace dsl;
 
 namespace {
 
-constexpr uint32_t kWarp = 32;
-
 void check(const FragmentProduct& p) {
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("fragment_product of {} and {}: {}",
@@ -41,6 +39,7 @@ std::string name_of(const FragmentProduct& p) {
   if (p.bias) name += "_bias";
   if (p.residual) name += "_residual";
   if (p.experts) name += "_experts";
+  if (p.subgroup != 32) name += fmt::format("_of{}", p.subgroup);
   return name + fmt::format("_{}x{}x{}_{}x{}_{}{}", p.tile_m, p.tile_n, p.tile_k, p.warps_m,
                             p.warps_n, p.stages, p.run_ahead ? "_ahead" : "");
 }
@@ -164,8 +163,8 @@ class Sums {
       for (uint32_t j = 0; j < own_n_; ++j)
         sums_[i * own_n_ + j].store(strip, start + j * 16, stride);
       barrier();
-      for (uint32_t turn = 0; turn < own_n_ * 2; ++turn) {
-        const Value quad = subgroup_lane() + turn * kWarp;
+      for (uint32_t turn = 0; turn < own_n_ * 64 / p_.subgroup; ++turn) {
+        const Value quad = subgroup_lane() + turn * p_.subgroup;
         const Value row = quad / (width / 4), column = quad % (width / 4) * 4u;
         const Value four = strip.load(start + row * stride + column, 4);
         write(warp_row_ + i * 16 + row, warp_column_ + column,
@@ -272,7 +271,7 @@ TilePlace tile_place(const FragmentProduct& p, const Params& s, const Buffers& b
 
 void write_body(const FragmentProduct& p, const Params& s, const Buffers& buffers,
                 const WeightParams& layout, const Epilogue& epilogue, const Array& c) {
-  const uint32_t lanes = p.warps_m * p.warps_n * kWarp;
+  const uint32_t lanes = p.warps_m * p.warps_n * p.subgroup;
   const TilePlace at = tile_place(p, s, buffers);
   const uint32_t a_outer = p.a_transposed ? p.tile_k : p.tile_m,
                  a_inner = p.a_transposed ? p.tile_m : p.tile_k;
@@ -349,8 +348,8 @@ void write_body(const FragmentProduct& p, const Params& s, const Buffers& buffer
 
 ir::Kernel fragment_product(const FragmentProduct& p) {
   check(p);
-  return kernel(name_of(p), p.warps_m * p.warps_n * kWarp, [&] {
-    require_subgroup_size(kWarp);
+  return kernel(name_of(p), p.warps_m * p.warps_n * p.subgroup, [&] {
+    require_subgroup_size(p.subgroup);
     Buffers buffers{in("a", p.a), in("b", p.b.is_block() ? u32 : p.b.plain()), {}, {}};
     if (p.experts) {
       buffers.order = in("order", u32);
@@ -403,8 +402,14 @@ ProductLaunch expert_product_launch(const FragmentProduct& p, uint32_t slots, ui
   return launch;
 }
 
+uint32_t fragment_subgroup(const ir::Capabilities& device) {
+  const bool offered = std::ranges::count(device.subgroup_sizes, 32u) > 0;
+  return device.fragments.empty() || offered ? 32 : device.subgroup_size;
+}
+
 FragmentProduct fragment_product_for(FragmentProduct p, const ProductShape& s,
                                      const ir::Capabilities& device, uint32_t compute_units) {
+  p.subgroup = fragment_subgroup(device);
   const auto whole = [](uint32_t x) { return x % 8 == 0; };
   p.aligned = p.aligned && whole(s.a_stride) && whole(s.b_stride) && whole(s.c_stride) &&
               whole(s.a_batch) && (whole(s.b_batch) || p.b.is_block()) && whole(s.c_batch) &&

@@ -95,6 +95,7 @@ struct FragmentProduct {
   // How the work is cut: chosen by fragment_product_for.
   uint32_t tile_m = 64, tile_n = 64, tile_k = 32;
   uint32_t warps_m = 2, warps_n = 2;
+  uint32_t subgroup = 32;  // lanes of each of those subgroups
   uint32_t stages = 2;
   bool run_ahead = false;
 };
@@ -116,6 +117,9 @@ ProductLaunch expert_product_launch(const FragmentProduct& product, uint32_t slo
                                     uint32_t k, uint32_t experts, uint32_t x_share);
 // Dense rows, no batch: the strides that follow from the shape.
 ProductShape dense_shape(const FragmentProduct& product, uint32_t m, uint32_t n, uint32_t k);
+// Lanes of the subgroups that fragments are spread over: 32, unless the device has fragments and no
+// such subgroups (matrix instructions of waves of 64).
+uint32_t fragment_subgroup(const ir::Capabilities& device);
 FragmentProduct fragment_product_for(FragmentProduct product, const ProductShape& shape,
                                      const ir::Capabilities& device, uint32_t compute_units);
 

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "print/alignment.h"
 #include "print/c_prelude.h"
 #include "print/cuda_printer.h"
 
@@ -166,11 +165,10 @@ std::vector<PreludeItem> shuffles(uint32_t level) {
 }  // namespace
 
 CudaPrinter::CudaPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
-    : CFamily(kernel, capabilities, kTable) {
+    : FragmentPrinter(kernel, capabilities, kTable, {8, 4, true}) {
   if (capabilities.dependent_launch)
     ir::walk(kernel.body,
              [&](const Inst& inst) { overlaps_ = overlaps_ || inst.op == Op::wait_previous; });
-  if (!kernel.fragments.empty()) multiples_ = known_multiples(kernel);
 }
 
 std::vector<PreludeItem> CudaPrinter::prelude() const {
@@ -195,18 +193,6 @@ bool CudaPrinter::restricted(const Memory& memory) const {
 std::string CudaPrinter::signature() {
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({})",
                      kernel_.group_size, entry(), arguments());
-}
-
-std::string CudaPrinter::prologue() {
-  std::string text;
-  for (size_t i = 0; i < kernel_.fragments.size(); ++i) {
-    const ir::Fragment& f = kernel_.fragments[i];
-    const bool accumulates = f.role == ir::FragmentRole::accumulator;
-    const char* type = !accumulates ? "unsigned" : f.element == DType::f32 ? "float" : "int";
-    text += fmt::format("{}{} {}[{}];", text.empty() ? "" : "\n  ", type, fragment_names_[i],
-                        accumulates ? 8 : 4);
-  }
-  return text;
 }
 
 std::string CudaPrinter::leaf(Op op, uint32_t axis) {

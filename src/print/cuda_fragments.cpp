@@ -20,10 +20,6 @@ using ir::Space;
 
 namespace {
 
-constexpr const char* kUnroll = "#pragma unroll";
-
-uint32_t per_word(const Fragment& f) { return static_cast<uint32_t>(4 / dtype_bytes(f.element)); }
-
 std::string multiply_function(const std::string& f, const char* name, const char* shape,
                               const char* type, const char* c) {
   return fmt::format(
@@ -126,105 +122,10 @@ std::vector<PreludeItem> cuda_fragment_prelude(uint32_t level, const std::string
   return items;
 }
 
-bool CudaPrinter::is_aligned(const Inst& inst, uint32_t elements) const {
-  return multiples_[inst.args[0]] >= elements && multiples_[inst.args[1]] >= elements;
-}
-
-// The index of an element; bits of the instruction say how rows and columns lie.
-std::string CudaPrinter::place(const Inst& inst, const std::string& row, const std::string& column,
-                               const std::string& index, const std::string& stride) const {
-  const bool column_major = inst.bits == 1;
-  return fmt::format("{} + {} * {} + {}", index, column_major ? column : row, stride,
-                     column_major ? row : column);
-}
-
-bool CudaPrinter::fragment(const Inst& inst) {
-  if (inst.op < Op::fragment_fill || inst.op > Op::fragment_convert) return false;
-  const Fragment& f = kernel_.fragments[inst.object];
-  const std::string& name = fragment_names_[inst.object];
-  const bool accumulates = f.role == FragmentRole::accumulator;
-  switch (inst.op) {
-    case Op::fragment_fill:
-      fill(inst);
-      return true;
-    case Op::fragment_load:
-      accumulates ? load_accumulator(inst) : load_operand(inst);
-      return true;
-    case Op::fragment_store:
-      accumulates ? store_accumulator(inst) : store_operand(inst);
-      return true;
-    case Op::fragment_multiply:
-      line(fmt::format("prism_multiply_{}({}, {}, {});",
-                       dtype_name(kernel_.fragments[inst.objects[0]].element), name,
-                       fragment_names_[inst.objects[0]], fragment_names_[inst.objects[1]]));
-      return true;
-    case Op::fragment_map:
-      map(inst);
-      return true;
-    case Op::fragment_row_reduce:
-      line(fmt::format("prism_row_reduce_{}({}, {});",
-                       ir::reduce_op_name(static_cast<ir::ReduceOp>(inst.bits)), name,
-                       fragment_names_[inst.objects[0]]));
-      return true;
-    default:
-      if (f.element == DType::i8 || accumulates) return false;
-      line(fmt::format("prism_convert_{}_{}({}, {});", f.role == FragmentRole::a ? "a" : "b",
-                       dtype_name(f.element), name, fragment_names_[inst.objects[0]]));
-      return true;
-  }
-}
-
-void CudaPrinter::fill(const Inst& inst) {
-  const Fragment& f = kernel_.fragments[inst.object];
-  std::string value = atom(inst.args[0]);
-  if (f.role != FragmentRole::accumulator) {
-    if (f.element == DType::i8)
-      value = fmt::format("((unsigned){} & 255u) * 0x01010101u", value);
-    else
-      value = fmt::format("prism_pack_{0}({1}, {1})", dtype_name(f.element), value);
-  }
-  line(fmt::format("prism_fill({}, {});", fragment_names_[inst.object], value));
-}
-
-void CudaPrinter::load_accumulator(const Inst& inst) {
-  const std::string index = atom(inst.args[0]), stride = atom(inst.args[1]);
-  line(kUnroll);
-  line("for (unsigned prism_e = 0u; prism_e < 8u; ++prism_e)");
-  line(fmt::format("  {}[prism_e] = {};", fragment_names_[inst.object],
-                   element(inst.object2, place(inst, "prism_fragment_row(prism_e)",
-                                               "prism_fragment_column(prism_e)", index, stride))));
-}
-
-void CudaPrinter::store_accumulator(const Inst& inst) {
-  const std::string index = atom(inst.args[0]), stride = atom(inst.args[1]);
-  const Memory& memory = kernel_.memories[inst.object2];
-  const std::string& name = fragment_names_[inst.object];
-  flush();
-  line(kUnroll);
-  const bool pairs = inst.bits == 0 && is_aligned(inst, 2);
-  const std::string at =
-      place(inst, "prism_fragment_row(prism_e)", "prism_fragment_column(prism_e)", index, stride);
-  // Two neighbouring columns lie in one lane: half as many, wider stores.
-  if (pairs && (memory.element == DType::f32 || memory.element == DType::i32)) {
-    const std::string type = vector_type({memory.element, 2});
-    line("for (unsigned prism_e = 0u; prism_e < 8u; prism_e += 2u)");
-    line(fmt::format("  *{} = {}{{{}[prism_e], {}[prism_e + 1u]}};",
-                     pointer(inst.object2, type, at, true), type, name, name));
-  } else if (pairs && memory.element == DType::f16) {
-    line("for (unsigned prism_e = 0u; prism_e < 8u; prism_e += 2u)");
-    line(fmt::format("  *{} = prism_pack_f16({}[prism_e], {}[prism_e + 1u]);",
-                     pointer(inst.object2, "unsigned", at, true), name, name));
-  } else {
-    line("for (unsigned prism_e = 0u; prism_e < 8u; ++prism_e)");
-    line(fmt::format("  {}[{}] = {};", memory_names_[inst.object2], at,
-                     narrow(memory.element, name + "[prism_e]")));
-  }
-}
-
 // One ldmatrix gives all four words where rows of 16 bytes are known to be aligned in shared
 // memory.
-bool CudaPrinter::load_by_matrix(const Inst& inst, const std::string& index,
-                                 const std::string& stride) {
+bool CudaPrinter::load_at_once(const Inst& inst, const std::string& index,
+                               const std::string& stride) {
   const Fragment& f = kernel_.fragments[inst.object];
   const Memory& memory = kernel_.memories[inst.object2];
   const uint32_t row = 16 / static_cast<uint32_t>(dtype_bytes(f.element));
@@ -244,81 +145,6 @@ bool CudaPrinter::load_by_matrix(const Inst& inst, const std::string& index,
                    memory_names_[inst.object2], index, plain ? low : low8, stride,
                    plain ? high : middle, row));
   return true;
-}
-
-void CudaPrinter::load_operand(const Inst& inst) {
-  const std::string index = atom(inst.args[0]), stride = atom(inst.args[1]);
-  if (load_by_matrix(inst, index, stride)) return;
-  const Fragment& f = kernel_.fragments[inst.object];
-  const Memory& memory = kernel_.memories[inst.object2];
-  const bool is_a = f.role == FragmentRole::a;
-  const uint32_t count = per_word(f);
-  const std::string outer = is_a ? "prism_a_row(prism_r)" : "prism_b_column(prism_r)";
-  const std::string inner = fmt::format("{}<{}>(prism_r)", is_a ? "prism_a_k" : "prism_b_k", f.k);
-  const bool along_k = is_a == (inst.bits == 0);
-  line(kUnroll);
-  line("for (unsigned prism_r = 0u; prism_r < 4u; ++prism_r)");
-  const std::string to = "  " + fragment_names_[inst.object] + "[prism_r] = ";
-  if (along_k && memory.element == f.element && is_aligned(inst, count)) {
-    line(to + "*" +
-         pointer(inst.object2, "unsigned",
-                 fmt::format("{} + {} * {} + {}", index, outer, stride, inner), false) +
-         ";");
-    return;
-  }
-  std::string word;
-  for (uint32_t i = 0; i < count; ++i) {
-    const std::string k = i == 0 ? inner : fmt::format("({} + {}u)", inner, i);
-    const std::string at = place(inst, is_a ? outer : k, is_a ? k : outer, index, stride);
-    const std::string stored = memory.element == f.element
-                                   ? fmt::format("{}[{}]", memory_names_[inst.object2], at)
-                                   : narrow(f.element, element(inst.object2, at));
-    const std::string part =
-        f.element == DType::i8 ? "(unsigned)(unsigned char)" + stored : "(unsigned)" + stored;
-    word += i == 0 ? part : fmt::format(" | ({} << {})", part, i * 32 / count);
-  }
-  line(to + word + ";");
-}
-
-void CudaPrinter::store_operand(const Inst& inst) {
-  const std::string index = atom(inst.args[0]), stride = atom(inst.args[1]);
-  const Fragment& f = kernel_.fragments[inst.object];
-  const Memory& memory = kernel_.memories[inst.object2];
-  const bool is_a = f.role == FragmentRole::a;
-  const uint32_t count = per_word(f);
-  const std::string outer = is_a ? "prism_a_row(prism_r)" : "prism_b_column(prism_r)";
-  const std::string inner = fmt::format("{}<{}>(prism_r)", is_a ? "prism_a_k" : "prism_b_k", f.k);
-  const std::string stored_type = f.element == DType::i8 ? "signed char" : "unsigned short";
-  flush();
-  line(kUnroll);
-  open("for (unsigned prism_r = 0u; prism_r < 4u; ++prism_r)");
-  for (uint32_t i = 0; i < count; ++i) {
-    const std::string k = fmt::format("({} + {}u)", inner, i);
-    const std::string at = place(inst, is_a ? outer : k, is_a ? k : outer, index, stride);
-    const std::string bits = fmt::format("({})({}[prism_r] >> {})", stored_type,
-                                         fragment_names_[inst.object], i * 32 / count);
-    if (memory.element == f.element)
-      line(fmt::format("{}[{}] = {};", memory_names_[inst.object2], at, bits));
-    else
-      store_element(inst.object2, at, widen(f.element, bits));
-  }
-  close();
-}
-
-void CudaPrinter::map(const Inst& inst) {
-  const ir::Block& body = inst.blocks[0];
-  flush();
-  line(kUnroll);
-  open("for (unsigned prism_e = 0u; prism_e < 8u; ++prism_e)");
-  const size_t sources = inst.objects.size();
-  for (size_t i = 0; i < sources; ++i)
-    set_value(body.params[i], fragment_names_[inst.objects[i]] + "[prism_e]");
-  for (size_t i = sources; i < body.params.size(); ++i)
-    set_value(body.params[i],
-              i == sources ? "prism_fragment_row(prism_e)" : "prism_fragment_column(prism_e)");
-  const std::string value = yielded(body);
-  line(fmt::format("{}[prism_e] = {};", fragment_names_[inst.object], bare(value)));
-  close();
 }
 
 }  // namespace prism

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "print/c_family.h"
+#include "print/fragment_printer.h"
 
 namespace prism {
 
-class CudaPrinter final : public CFamily {
+class CudaPrinter final : public FragmentPrinter {
  public:
   CudaPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
   std::vector<PreludeItem> prelude() const override;
@@ -16,7 +16,6 @@ class CudaPrinter final : public CFamily {
  protected:
   std::string signature() override;
   bool restricted(const ir::Memory& memory) const override;
-  std::string prologue() override;
   std::string leaf(Op op, uint32_t axis) override;
   std::string barrier() override { return "__syncthreads();"; }
   std::string shared_memory() override;
@@ -26,23 +25,12 @@ class CudaPrinter final : public CFamily {
                           const std::string& index) override;
   std::string subgroup_function(const std::string& name, DType type) const override;
   bool special(const Inst& inst) override;
+  bool load_at_once(const Inst& inst, const std::string& index, const std::string& stride) override;
 
  private:
-  bool fragment(const Inst& inst);
   void async_copy(const Inst& inst);
-  void fill(const Inst& inst);
-  void load_accumulator(const Inst& inst);
-  void store_accumulator(const Inst& inst);
-  bool load_by_matrix(const Inst& inst, const std::string& index, const std::string& stride);
-  void load_operand(const Inst& inst);
-  void store_operand(const Inst& inst);
-  void map(const Inst& inst);
-  bool is_aligned(const Inst& inst, uint32_t elements) const;
-  std::string place(const Inst& inst, const std::string& row, const std::string& column,
-                    const std::string& index, const std::string& stride) const;
 
-  bool overlaps_ = false;            // the kernel may start before the launch ahead of it has ended
-  std::vector<uint32_t> multiples_;  // of each value, when fragments need it
+  bool overlaps_ = false;  // the kernel may start before the launch ahead of it has ended
 };
 
 // Prelude items for fragments; needs the f16 and bf16 items before it.

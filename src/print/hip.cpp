@@ -2,11 +2,15 @@
 // clang.
 //
 // Waves are 64 lanes on GCN and CDNA, 32 on RDNA; kernel.subgroup_size says which. A subgroup
-// narrower than the wave works too: lanes are counted inside it.
+// narrower than the wave works too: lanes are counted inside it. capabilities.dialect_level is the
+// chip's gfx number read as hexadecimal digits: 0x90a.
+#include <algorithm>
+
 #include <fmt/format.h>
 
-#include "print/c_family.h"
 #include "print/c_prelude.h"
+#include "print/fragment_printer.h"
+#include "print/hip_fragments.h"
 
 namespace prism {
 
@@ -31,9 +35,17 @@ constexpr CTable kTable = {
 
 constexpr const char* kFunction = "static inline __attribute__((device, always_inline)) ";
 
-std::vector<PreludeItem> instructions() {
+std::vector<PreludeItem> instructions(uint32_t level) {
   const std::string f = kFunction;
+  // RDNA 3 replaced the signed product by one that takes either sign of each side.
+  const char* dot = level >= 0x1100
+                        ? "__builtin_amdgcn_sudot4(true, (int)a, true, (int)b, c, false)"
+                        : "__builtin_amdgcn_sdot4((int)a, (int)b, c, false)";
   return {
+      {"prism_dot4_i8",
+       fmt::format("{}int prism_dot4_i8(unsigned a, unsigned b, int c) {{ return {}; }}", f, dot)},
+      {"prism_dot4_u8", f + "unsigned prism_dot4_u8(unsigned a, unsigned b, unsigned c) { return "
+                            "__builtin_amdgcn_udot4(a, b, c, false); }"},
       {"prism_mul_high_u32", f + "unsigned prism_mul_high_u32(unsigned a, unsigned b) { return "
                                  "(unsigned)(((unsigned long long)a * b) >> 32); }"},
       {"prism_mul_high_i32",
@@ -97,10 +109,11 @@ std::vector<PreludeItem> atomics(const CFunctions& functions) {
       "__HIP_MEMORY_SCOPE_AGENT); return expected;");
 }
 
-class HipPrinter final : public CFamily {
+class HipPrinter final : public FragmentPrinter {
  public:
   HipPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
-      : CFamily(kernel, capabilities, kTable) {}
+      : FragmentPrinter(kernel, capabilities, kTable,
+                        hip_fragment_registers(capabilities.dialect_level)) {}
 
   std::vector<PreludeItem> prelude() const override {
     const CFunctions functions{kFunction, &kTable};
@@ -108,13 +121,14 @@ class HipPrinter final : public CFamily {
         {"", "#pragma clang fp contract(off)"},
         {"prism_word", "typedef unsigned __attribute__((may_alias)) prism_word;"}};
     append(items, vector_structs(kTable, "__attribute__((aligned({}), may_alias))"));
-    append(items, instructions());
+    append(items, instructions(capabilities_.dialect_level));
     append(items, bit_functions(functions, "prism_f32_bits", "prism_f32_of_bits"));
     items.push_back(pack_f16_function(functions));
     append(items, atomics(functions));
     append(items, combine_templates(functions));
     append(items, shuffles());
     append(items, subgroup_templates(functions));
+    append(items, hip_fragment_prelude(capabilities_.dialect_level, kFunction));
     return items;
   }
 
@@ -151,6 +165,27 @@ class HipPrinter final : public CFamily {
 
   std::string bitcast(Type to, Type, const std::string& text) override {
     return fmt::format("__builtin_bit_cast({}, {})", value_type(to), text);
+  }
+
+  bool special(const Inst& inst) override { return fragment(inst); }
+
+  // A lane's words are neighbours in memory where k runs along it.
+  bool load_at_once(const Inst& inst, const std::string& index,
+                    const std::string& stride) override {
+    const ir::Fragment& f = kernel_.fragments[inst.object];
+    const bool is_a = f.role == ir::FragmentRole::a;
+    const uint32_t each = std::min(registers().words, 4u);  // words of one load
+    const uint32_t elements = each * 4 / static_cast<uint32_t>(dtype_bytes(f.element));
+    if (is_a != (inst.bits == 0) || kernel_.memories[inst.object2].element != f.element ||
+        !is_aligned(inst, elements))
+      return false;
+    const std::string vector = vector_type({DType::u32, static_cast<uint8_t>(each)});
+    const std::string at =
+        fmt::format("{} + {}(0u) * {} + {}<{}>(0u)", index, is_a ? "prism_a_row" : "prism_b_column",
+                    stride, is_a ? "prism_a_k" : "prism_b_k", f.k);
+    line(fmt::format("prism_load_run({}, {});", fragment_names_[inst.object],
+                     pointer(inst.object2, vector, at, false)));
+    return true;
   }
 
   std::string operation(const Inst& inst, DType result, DType argument,

@@ -53,20 +53,6 @@ struct Settings {
 Settings& settings();
 long long& counter(const std::string& what);
 
-// --- kernels: CUDA text made runnable on the host
-struct HostModule;
-struct HostKernel;
-HostModule* load_text(const std::string& text);
-void unload(HostModule* module);
-HostKernel* find_kernel(HostModule* module, const std::string& entry);  // null when absent
-// Compiles the text, at the first launch: most kernels of most tests are never launched. False when
-// the host compiler refuses it. The two below need it.
-bool prepare(HostKernel& kernel);
-// One character an argument: 'p' a pointer, '4' a word of 32 bits, '8' one of 64.
-const std::string& arguments_of(const HostKernel& kernel);
-void run(const HostKernel& kernel, const unsigned (&grid)[3], unsigned block, unsigned shared_bytes,
-         void** arguments);
-
 inline constexpr char kBinaryMagic[] = "cubin of the CUDA double\n";
 
 }  // namespace prism::test::cuda_double

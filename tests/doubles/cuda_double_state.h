@@ -15,8 +15,12 @@
 #include <vector>
 
 #include "doubles/cuda_double.h"
+#include "doubles/host_kernels.h"
 
 namespace prism::test::cuda_double {
+
+using doubles::HostKernel;
+using doubles::HostModule;
 
 inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidImage = 200,
                      kInvalidContext = 201, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600,

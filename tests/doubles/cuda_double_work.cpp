@@ -38,13 +38,13 @@ int launch(Function* function, const unsigned (&grid)[3], const unsigned (&block
   if (told.refuse_launch && --told.refuse_launch == 0) return kInvalidValue;
   const bool lose = told.lose_launch && --told.lose_launch == 0;
 
-  if (!prepare(*function->kernel)) return kInvalidImage;
+  if (!doubles::prepare(*function->kernel)) return kInvalidImage;
   // Arguments are copied now, as a driver does; they may be gone when the kernel runs.
-  const std::string& kinds = arguments_of(*function->kernel);
+  const std::string& kinds = doubles::arguments_of(*function->kernel);
   std::vector<uint64_t> values(kinds.size());
   std::vector<uint64_t> pointers;
   for (size_t i = 0; i < kinds.size(); ++i) {
-    std::memcpy(&values[i], params[i], kinds[i] == '4' ? 4 : 8);
+    std::memcpy(&values[i], params[i], kinds[i] == 'p' ? 8 : 4);
     if (kinds[i] == 'p') pointers.push_back(values[i]);
   }
   const unsigned g[3] = {grid[0], grid[1], grid[2]};
@@ -61,7 +61,8 @@ int launch(Function* function, const unsigned (&grid)[3], const unsigned (&block
         std::vector<void*> arguments;
         for (uint64_t& value : values) arguments.push_back(&value);
         const auto run_kernel = [&] {
-          run(*kernel, grid_now, threads, shared_bytes, arguments.data());
+          if (doubles::run(*kernel, grid_now, threads, arguments.data()))
+            state().lost = kIllegalAddress;  // threads that wait for others which have ended
         };
         if (settings().wrong_results)
           run_wrongly(run_kernel, pointers);
@@ -87,7 +88,7 @@ int cuModuleLoadData(Module** module, const void* image) {
   if (settings().refuse_module && --settings().refuse_module == 0) return kInvalidImage;
   const char* text = static_cast<const char*>(image);
   if (std::strncmp(text, kBinaryMagic, sizeof(kBinaryMagic) - 1) != 0) return kInvalidImage;
-  *module = new Module{load_text(text + sizeof(kBinaryMagic) - 1), {}};
+  *module = new Module{prism::test::doubles::load_text(text + sizeof(kBinaryMagic) - 1), {}};
   state().modules.insert(*module);
   return 0;
 }
@@ -96,7 +97,7 @@ int cuModuleUnload(Module* module) {
   const Lock lock(mutex());
   if (!state().modules.erase(module)) return kInvalidHandle;
   for (Stream* stream : state().streams) drain(*stream);
-  unload(module->code);
+  prism::test::doubles::unload(module->code);
   delete module;
   return state().lost;
 }
@@ -104,7 +105,7 @@ int cuModuleUnload(Module* module) {
 int cuModuleGetFunction(Function** function, Module* module, const char* name) {
   const Lock lock(mutex());
   if (const int result = enter()) return result;
-  HostKernel* kernel = find_kernel(module->code, name);
+  HostKernel* kernel = prism::test::doubles::find_kernel(module->code, name);
   if (!kernel) return kNotFound;
   module->functions[name] = Function{kernel};
   *function = &module->functions[name];

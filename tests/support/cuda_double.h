@@ -1,59 +1,14 @@
-// Puts the double of NVIDIA's driver in the place of the real one for one test, in a cache folder
-// of its own.
+// The double of NVIDIA's driver and of NVRTC in the place of the real ones.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <string>
-
-#include "runtime/device.h"
-#include "runtime/driver.h"
-#include "support/process.h"
+#include "backends/cuda/cuda_backend.h"
+#include "support/driver_double.h"
 
 namespace prism::test {
 
-// An environment variable that holds while it lives.
-class ScopedVariable {
- public:
-  ScopedVariable(std::string name, const std::string& value);
-  ~ScopedVariable();
-  ScopedVariable(ScopedVariable&&) = delete;
-
- private:
-  std::string name_;
-  std::string before_;
-  bool was_set_;
-};
-
-// Runs one disabled test of this program in a process of its own; returns its exit status, and
-// fails the running test with its output when that is not 0.
-int run_self(const std::string& test);
-
-class CudaDouble {
- public:
-  CudaDouble();
-  ~CudaDouble();
-
-  void set(
-      const std::string& settings);  // see tests/doubles/cuda_double.h; PRISM_CUDA_DOUBLE there
-  long long count(const std::string& what);  // since this object was made
-  Discovery discover();                      // by a backend of its own
-  Device device();  // a fresh one, as a new process has; fails the test when there is none
-  const std::filesystem::path& folder() const { return folder_.path(); }
-  ScopedVariable variable(const std::string& name, const std::string& value) {
-    return ScopedVariable(name, value);
-  }
-  // Nothing is left allocated, nothing was written beside a buffer, no call was undefined.
-  void expect_clean();
-
- private:
-  TemporaryFolder folder_;
-  std::unique_ptr<ScopedVariable> driver_, compiler_, cache_;
-  void (*set_)(const char*) = nullptr;
-  long long (*count_)(const char*) = nullptr;
-  std::map<std::string, long long> start_;
+struct CudaDouble : DriverDouble {
+  CudaDouble()
+      : DriverDouble("cuda", {"PRISM_CUDA_LIBRARY", "PRISM_NVRTC_LIBRARY"}, make_cuda_backend) {}
 };
 
 }  // namespace prism::test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/gpu_runtime/gpu_device.h"
+#include "backends/gpu_runtime/gpu_rtc.h"
 #include "base/dynamic_library.h"
 
 namespace prism::cuda {
@@ -23,8 +23,10 @@ class Nvrtc {
   // Null when the library lacks what is needed (before 11.2).
   static std::shared_ptr<Nvrtc> from(DynamicLibrary library);
 
-  int version() const { return version_; }  // as the driver's: 12090 is 12.9
-  const std::string& library() const { return library_.name(); }
+  int version() const {  // as the driver's: 12090 is 12.9
+    return compiler_.major() * 1000 + compiler_.minor() * 10;
+  }
+  const std::string& library() const { return compiler_.library().name(); }
   // Compute capabilities x10, ascending.
   const std::vector<int>& architectures() const { return architectures_; }
 
@@ -38,26 +40,8 @@ class Nvrtc {
   static const std::vector<const char*>& options();
 
  private:
-  using Program = struct ProgramTag*;
-  bool bind();
-
-  DynamicLibrary library_;
-  int version_ = 0;
+  gpu::RunTimeCompiler compiler_;
   std::vector<int> architectures_;
-  int (*version_of_)(int*, int*) = nullptr;
-  int (*architecture_count_)(int*) = nullptr;
-  int (*architecture_list_)(int*) = nullptr;
-  const char* (*error_text_)(int) = nullptr;
-  int (*create_)(Program*, const char* text, const char* name, int, const char* const*,
-                 const char* const*) = nullptr;
-  int (*destroy_)(Program*) = nullptr;
-  int (*compile_)(Program, int, const char* const*) = nullptr;
-  int (*ptx_size_)(Program, size_t*) = nullptr;
-  int (*ptx_)(Program, char*) = nullptr;
-  int (*cubin_size_)(Program, size_t*) = nullptr;
-  int (*cubin_)(Program, char*) = nullptr;
-  int (*log_size_)(Program, size_t*) = nullptr;
-  int (*log_)(Program, char*) = nullptr;
 };
 
 }  // namespace prism::cuda

@@ -4,10 +4,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "backends/gpu_runtime/gpu_context.h"
 #include "backends/gpu_runtime/gpu_queue.h"
+#include "backends/gpu_runtime/gpu_rtc.h"
 #include "base/handle.h"
 #include "runtime/compile_error.h"
 #include "runtime/driver.h"
@@ -19,12 +19,6 @@ namespace prism::gpu {
 std::string pci_address(std::string address);
 
 std::string bytes_text(uint64_t bytes);  // "3.00 GB"
-
-// What a run-time compiler made of a text.
-struct Compiled {
-  std::vector<std::byte> binary;  // empty when refused
-  std::string log;
-};
 
 class GpuDevice : public DeviceDriver {
  public:

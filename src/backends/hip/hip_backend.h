@@ -1,0 +1,12 @@
+// AMD's GPUs through ROCm's HIP runtime and its run-time compiler.
+#pragma once
+
+#include <memory>
+
+#include "runtime/driver.h"
+
+namespace prism {
+
+std::unique_ptr<Backend> make_hip_backend();
+
+}  // namespace prism

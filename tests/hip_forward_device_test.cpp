@@ -1,0 +1,51 @@
+// What forwarding makes of printed HIP text: NVRTC takes every kernel, so that the HIP double can
+// run the HIP backend on an NVIDIA card.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "kernels/library.h"
+#include "lower/lower.h"
+#include "print/printer.h"
+#include "support/driver_double.h"
+#include "support/front_end.h"
+#include "support/nvrtc.h"
+#include "support/op_kernels.h"
+#include "support/shared_library.h"
+
+namespace prism::test {
+namespace {
+
+std::string forwarded(const std::string& text) {
+  const SharedLibrary library(DriverDouble::library("hip"));
+  return library.function<const char*(const char*)>("prism_hip_double_forwarded")(text.c_str());
+}
+
+TEST(HipForward, TextOfEveryKernelIsTakenByNvrtc) {
+  PRISM_SKIP_WITHOUT(kNvrtc12);
+  ir::Capabilities capabilities = typical_capabilities("hip");
+  capabilities.dialect_level = 0x1030;
+  capabilities.dot4 = true;
+  capabilities.subgroup_size = 32;
+  capabilities.subgroup_sizes = {32};
+  capabilities.shared_bytes = 48 << 10;
+  std::vector<ir::Kernel> all = op_kernels(), lowered;
+  for (auto more : {i64_kernels(), fragment_kernels(), f16_kernels(), f64_kernels()})
+    all.insert(all.end(), more.begin(), more.end());
+  for (const LibraryKernel& entry : kernel_library()) all.push_back(entry.make());
+  for (const ir::Kernel& kernel : all) {
+    try {
+      lowered.push_back(lower(kernel, capabilities));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kNotSupported) << error.what();
+    }
+  }
+  EXPECT_GE(lowered.size() + 4, all.size());
+  const std::string text = forwarded(print_together(lowered, capabilities));
+  for (const char* arch : {"sm_75", "sm_90"}) {
+    const CompileResult result = compile_cuda(text, arch, {"--fmad=false", "--std=c++17"});
+    EXPECT_TRUE(result.ok) << result.log.substr(0, 4000);
+  }
+}
+
+}  // namespace
+}  // namespace prism::test
