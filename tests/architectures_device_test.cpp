@@ -322,6 +322,28 @@ TEST(Architectures, Qwen3Moe) {
   check(tiny);
 }
 
+TEST(Architectures, ExpertsOnAnotherDevice) {
+  TinyModel tiny("qwen3moe");
+  tiny.reference.experts = 8, tiny.reference.used = 3;
+  tiny.set("expert_count", 8);
+  tiny.set("expert_used_count", 3);
+  tiny.finish({.head_norms = true});
+  const GgufFile file = tiny.open();
+  const std::vector<int32_t> tokens = some_tokens(11, tiny.reference.vocabulary);
+  const std::vector<double> wanted = tiny.reference.logits(tokens);
+  const std::vector<Device> all = devices();
+  Placement placement = place_on(file, all.back(), 40, DType::f32);
+  placement.experts = {Device::cpu(), all.front()};
+  Model model = Model::load(file, {.placement = placement});
+  const SequencePart part{0, 0, tokens, Wanted::all};
+  expect_close(model.forward(std::span(&part, 1)).to_vector<float>(), wanted, 2e-4, "split");
+  uint64_t bytes = 0;
+  for (const ModelMemory& each : model.memory()) bytes += each.weight_bytes;
+  uint64_t elements = 0;
+  for (const auto& [name, values] : tiny.reference.tensors) elements += values.size();
+  EXPECT_EQ(bytes, elements * sizeof(float));
+}
+
 TEST(Architectures, Gemma2) {
   TinyModel tiny("gemma2");
   ReferenceModel& r = tiny.reference;

@@ -191,7 +191,10 @@ std::vector<ModelMemory> Model::memory() const {
   const auto bytes = [](const Tensor& tensor) {
     return tensor ? storage_bytes(tensor.shape(), tensor.type(), tensor.device()) : 0;
   };
-  for (const Device& device : state.devices) {
+  std::vector<Device> devices = state.devices;  // experts may be elsewhere
+  for (const Device& each : placement().experts)
+    if (!std::ranges::count(devices, each)) devices.push_back(each);
+  for (const Device& device : devices) {
     ModelMemory memory{device, 0, 0, 0};
     const auto add = [&](const Tensor& tensor) {
       if (tensor && tensor.device() == device) memory.weight_bytes += bytes(tensor);
