@@ -15,8 +15,7 @@ struct LowerRun {
   int32_t distance;
 };
 struct Base {
-  uint32_t code;
-  uint32_t parts[3];  // 0: none
+  uint32_t code, first, second, third;  // 0: none
 };
 
 #include "llm/unicode_tables.inc"
@@ -87,7 +86,7 @@ void append_without_accents(uint32_t code, std::vector<uint32_t>* to) {
     if (syllable % kTails > 0) to->push_back(0x11a7 + syllable % kTails);
   } else if (const Base* base = last_from(std::span<const Base>(kBases), code, &Base::code);
              base && base->code == code) {
-    for (const uint32_t part : base->parts)
+    for (const uint32_t part : {base->first, base->second, base->third})
       if (part) to->push_back(part);
   } else if (!is_non_spacing_mark(code)) {
     to->push_back(code);

@@ -1,0 +1,68 @@
+// Any bytes as a vocabulary and a text: refused, or tokens that give the text back as far as the
+// vocabulary can.
+//
+// The first byte chooses the kind, the second the pre-type, the third the switches; then lines:
+// tokens, an empty line, merges, an empty line, the text.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "llm/pre_tokenizer.h"
+#include "llm/tokenizer.h"
+#include "llm/utf8.h"
+
+using namespace prism;
+using namespace prism::llm;
+
+namespace {
+
+std::vector<std::string_view> take_lines(std::string_view* rest) {
+  std::vector<std::string_view> lines;
+  while (!rest->empty()) {
+    const size_t end = std::min(rest->find('\n'), rest->size());
+    const std::string_view line = rest->substr(0, end);
+    rest->remove_prefix(std::min(end + 1, rest->size()));
+    if (line.empty()) break;
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 3) return 0;
+  static const std::vector<std::string_view> types = pre_tokenizer_types();
+  std::string_view rest(reinterpret_cast<const char*>(data) + 3, size - 3);
+  TokenizerTables tables;
+  tables.model = std::vector<std::string>{"llama", "gpt2", "gemma4", "bert"}[data[0] % 4];
+  tables.pre = types[data[1] % types.size()];
+  tables.tokens = take_lines(&rest);
+  for (size_t i = 0; i < tables.tokens.size(); ++i) {
+    tables.scores.push_back(static_cast<float>(data[i % size]) - 100);
+    tables.types.push_back(static_cast<TokenType>((data[2] & 1) ? data[i % size] % 7 : 1));
+  }
+  tables.merges = take_lines(&rest);
+  tables.add_space_prefix = (data[2] & 2) != 0;
+  tables.add_bos = (data[2] & 4) != 0;
+  tables.bos = data[2];
+  try {
+    const Tokenizer tokenizer(tables);
+    const std::vector<int32_t> ids = tokenizer.encode(
+        rest, {.add_special = (data[2] & 8) != 0, .parse_special = (data[2] & 16) != 0});
+    TextStream stream(tokenizer, {.special = false, .at_start = true});
+    std::string streamed;
+    for (const int32_t id : ids) {
+      const std::string part = stream.put(id);
+      if (utf8_valid_end(part, 0) != part.size()) __builtin_trap();
+      streamed += part;
+    }
+    streamed += stream.finish();
+    if (tokenizer.model() != "bert" && streamed != repair_utf8(tokenizer.decode(ids)))
+      __builtin_trap();
+  } catch (const Error&) {
+  }
+  return 0;
+}
