@@ -81,9 +81,10 @@ int run(int count, const char* const* given) {
   app.set_version_flag("--version", "prism " + version(), "print the version");
   app.footer(kFooter);
   app.require_subcommand(1);
-  for (const auto add : {add_devices_command, add_check_command, add_kernel_command,
-                         add_calibrate_command, add_bench_command, add_tokenize_command,
-                         add_setup_command, add_report_command, add_model_command}) {
+  for (const auto add :
+       {add_devices_command, add_check_command, add_kernel_command, add_calibrate_command,
+        add_bench_command, add_tokenize_command, add_setup_command, add_report_command,
+        add_fit_command, add_model_command}) {
     add(app, &status);
   }
   try {

@@ -93,11 +93,6 @@ Json tensor_json(const GgufTensor& tensor) {
           {"offset", tensor.offset}};
 }
 
-// Text of a file that may not be UTF-8.
-std::string clean(std::string_view text) {
-  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 void print_json(const GgufFile& file, const Facts& facts, const Options& options) {
   const llm::ModelSizes& sizes = facts.sizes;
   Json types = Json::object();
@@ -154,7 +149,8 @@ void print_sizes(const llm::ModelSizes& sizes) {
 
 void print_text(const GgufFile& file, const Facts& facts, const Options& options) {
   const llm::ModelSizes& sizes = facts.sizes;
-  std::cout << paint(Colour::bold, sizes.name.empty() ? file.path() : clean(sizes.name)) << "\n";
+  const llm::GgufValue* const title = file.find("general.name");
+  std::cout << paint(Colour::bold, title ? title->text() : file.path()) << "\n";
   std::cout << fmt::format(
       "{}, {} parameters, {} (GGUF version {}{})\n",
       sizes.architecture.empty() ? "no architecture" : sizes.architecture,

@@ -31,7 +31,7 @@ int verify(const Options& options) {
   std::string found;
   if (!wanted.empty()) {
     found = sha256_of_file(
-        options.file, [&](uint64_t done) { progress_bar("checksum", done, file.file_bytes()); });
+        file.path(), [&](uint64_t done) { progress_bar("checksum", done, file.file_bytes()); });
     if (found != wanted)
       result.problems.push_back(fmt::format("its sha256 is {}, it should be {}", found, wanted));
   }

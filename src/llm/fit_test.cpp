@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "llm/gguf_writer.h"
 #include "runtime/fake_device.h"
-#include "support/scratch.h"
+#include "support/process.h"
 
 namespace prism::llm {
 namespace {
@@ -43,7 +43,7 @@ constexpr uint64_t kMb = 1 << 20;
 // Ten layers of 8 MB (of which 6 MB are experts in a mixture), a table of 4 MB, an output of 4 MB;
 // 2 KB of cache a layer and token.
 GgufFile write_model(bool is_mixture) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   static const std::vector<std::byte> zeros(8 * kMb);
   GgufWriter writer;
   writer.set("general.architecture", "llama");

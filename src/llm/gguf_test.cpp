@@ -11,7 +11,7 @@
 
 #include "llm/gguf_types.h"
 #include "llm/gguf_writer.h"
-#include "support/scratch.h"
+#include "support/process.h"
 
 namespace prism::llm {
 namespace {
@@ -76,7 +76,7 @@ std::string what_of(const std::function<void()>& run) {
   } while (false)
 
 TEST(Gguf, RoundTripsEveryType) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const std::string path = folder / "sample.gguf";
   const Sample sample;
   uint64_t last = 0;
@@ -135,7 +135,7 @@ TEST(Gguf, RoundTripsEveryType) {
 }
 
 TEST(Gguf, CopiesValuesOfAnotherFileByteForByte) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const Sample sample;
   sample.writer.write(folder / "first.gguf");
   const GgufFile file = GgufFile::open(folder / "first.gguf");
@@ -147,7 +147,7 @@ TEST(Gguf, CopiesValuesOfAnotherFileByteForByte) {
 }
 
 TEST(Gguf, TruncatedAnywhereIsAnError) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const Sample sample;
   sample.writer.write(folder / "whole.gguf");
   const Bytes whole = read_all(folder / "whole.gguf");
@@ -175,7 +175,7 @@ TEST(Gguf, TruncatedAnywhereIsAnError) {
 }
 
 TEST(Gguf, AnyByteChangedIsReadOrRefused) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const Sample sample;
   sample.writer.write(folder / "whole.gguf");
   Bytes bytes = read_all(folder / "whole.gguf");
@@ -315,7 +315,7 @@ TEST(Gguf, TypesWithoutValuesHaveSizes) {
 }
 
 // Three parts, written as splitters do: metadata in the first, split.* in all.
-void write_parts(const test::ScratchFolder& folder, int64_t claimed_tensors,
+void write_parts(const test::TemporaryFolder& folder, int64_t claimed_tensors,
                  const std::string& second_name = "t1") {
   const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   for (uint16_t i = 0; i < 3; ++i) {
@@ -331,7 +331,7 @@ void write_parts(const test::ScratchFolder& folder, int64_t claimed_tensors,
 }
 
 TEST(Gguf, SplitFilesOpenWithAllParts) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   write_parts(folder, 3);
   for (const char* given : {"m-00001-of-00003.gguf", "m-00002-of-00003.gguf"}) {
     const GgufFile file = GgufFile::open(folder / given);

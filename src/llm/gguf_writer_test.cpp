@@ -10,12 +10,12 @@
 
 #include "base/error.h"
 #include "llm/gguf.h"
-#include "support/scratch.h"
+#include "support/process.h"
 
 namespace prism::llm {
 namespace {
 
-size_t files_in(const test::ScratchFolder& folder) {
+size_t files_in(const test::TemporaryFolder& folder) {
   size_t count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
     ++count;
@@ -23,7 +23,7 @@ size_t files_in(const test::ScratchFolder& folder) {
 }
 
 TEST(GgufWriter, StreamsTensorsInPieces) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   GgufWriter writer;
   writer.set("general.alignment", uint32_t{64});
   writer.add_tensor("t", {3, 5}, DType::i32, [](const GgufWriter::Sink& sink) {
@@ -43,7 +43,7 @@ TEST(GgufWriter, StreamsTensorsInPieces) {
 }
 
 TEST(GgufWriter, ASetKeyChangesAndARemovedOneIsGone) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   GgufWriter writer;
   writer.set("a", 1);
   writer.set("b", 2);
@@ -56,7 +56,7 @@ TEST(GgufWriter, ASetKeyChangesAndARemovedOneIsGone) {
 }
 
 TEST(GgufWriter, RefusesWhatNoFileCanHold) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const auto nothing = [](const GgufWriter::Sink&) {};
   GgufWriter writer;
   writer.add_tensor("t", {32}, BlockType::q8_0, nothing);
@@ -73,7 +73,7 @@ TEST(GgufWriter, RefusesWhatNoFileCanHold) {
 
 // A limit on the size of files stands for the full disk: both fail a write in the middle.
 TEST(GgufWriterDeathTest, AFullDiskLeavesNothingUnderTheName) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   GgufWriter old;
   old.set("version", "old");
   old.write(folder / "m.gguf");

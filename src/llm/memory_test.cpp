@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "llm/gguf_writer.h"
-#include "support/scratch.h"
+#include "support/process.h"
 
 namespace prism::llm {
 namespace {
@@ -50,7 +50,7 @@ GgufFile small_model(const std::string& path, bool is_tied) {
 }
 
 TEST(Memory, OfAFileIsExact) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const GgufFile file = small_model(folder / "m.gguf", false);
   const ModelSizes sizes = model_sizes(file);
   EXPECT_EQ(sizes.layers, 2);
@@ -71,7 +71,7 @@ TEST(Memory, OfAFileIsExact) {
 }
 
 TEST(Memory, ATiedOutputCountsOnce) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const GgufFile file = small_model(folder / "m.gguf", true);
   const MemoryNeed memory = memory_need(file, model_sizes(file), DType::f16, 10, Device::cpu());
   EXPECT_TRUE(memory.is_output_tied);
@@ -81,7 +81,7 @@ TEST(Memory, ATiedOutputCountsOnce) {
 }
 
 TEST(Memory, AbsurdSizesAreErrors) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const auto with = [&](auto value, const char* key) {
     GgufWriter writer;
     writer.set("general.architecture", "llama");

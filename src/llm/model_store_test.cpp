@@ -19,7 +19,7 @@
 #include "llm/gguf_writer.h"
 #include "llm/model_name.h"
 #include "support/http_server.h"
-#include "support/scratch.h"
+#include "support/process.h"
 
 namespace prism::llm {
 namespace {
@@ -86,7 +86,7 @@ class Downloading : public testing::TestWithParam<bool> {
   }
   std::optional<Variable> none_;
   test::HttpServer server_;
-  test::ScratchFolder folder_;
+  test::TemporaryFolder folder_;
   DownloadOptions options_;
   const std::string content_ = random_text(300000);
   const std::string path_ = folder_ / "sub/file.gguf";
@@ -224,7 +224,7 @@ TEST(DownloadDeathTest, AFullDiskKeepsThePartOnly) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   GTEST_FLAG_SET(death_test_style, "fast");
   test::HttpServer server;
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   server.serve("/f", {.content = random_text(300000), .etag = "\"one\""});
   const auto fill = [&] {
     std::signal(SIGXFSZ, SIG_IGN);
@@ -244,7 +244,7 @@ TEST(DownloadDeathTest, AFullDiskKeepsThePartOnly) {
 }
 
 TEST(ModelName, Names) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const Variable cache("PRISM_CACHE_DIR", folder.path().string());
   const Variable endpoint("HF_ENDPOINT", "http://host/");
   const Variable token("HF_TOKEN", "secret");
@@ -286,7 +286,7 @@ std::string model_bytes(const std::string& path, bool is_split = false, uint16_t
 
 TEST(ModelStore, FetchesListsAndRemoves) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   test::HttpServer server;
   const Variable cache("PRISM_CACHE_DIR", folder / "cache");
   const Variable endpoint("HF_ENDPOINT", server.url(""));
@@ -329,7 +329,7 @@ TEST(ModelStore, FetchesListsAndRemoves) {
 
 TEST(ModelStore, ASplitModelComesWithAllParts) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   test::HttpServer server;
   const Variable cache("PRISM_CACHE_DIR", folder / "cache");
   const Variable endpoint("HF_ENDPOINT", server.url(""));

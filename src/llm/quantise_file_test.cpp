@@ -13,7 +13,7 @@
 #include "llm/gguf_writer.h"
 #include "llm/tensor_floats.h"
 #include "llm/verify.h"
-#include "support/scratch.h"
+#include "support/process.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism::llm {
@@ -70,7 +70,7 @@ std::vector<float> floats(const GgufFile& file, const std::string& name) {
 }
 
 TEST(QuantiseFile, MixesGiveTheCustomaryTypes) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   Model(1, false).writer.write(folder / "f32.gguf");
   const GgufFile file = GgufFile::open(folder / "f32.gguf");
   quantise_file(file, folder / "m.gguf", quantise_mix("q4_k_m"));
@@ -113,7 +113,7 @@ TEST(QuantiseFile, EveryMixKeepsTheValuesNear) {
       {"Q4_0", {0.12, 0.8}},   {"MXFP4", {0.2, 1.5}},  {"Q3_K_L", {0.2, 1.3}},
       {"Q3_K_M", {0.2, 1.3}},  {"Q3_K_S", {0.2, 1.3}}, {"Q2_K", {0.4, 2.5}},
   };
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   const Model model(seed, false);
@@ -149,7 +149,7 @@ TEST(QuantiseFile, EveryMixKeepsTheValuesNear) {
 }
 
 TEST(QuantiseFile, RefusesToQuantiseAgainUnlessAsked) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   Model(2, false).writer.write(folder / "f32.gguf");
   quantise_file(GgufFile::open(folder / "f32.gguf"), folder / "q4.gguf", quantise_mix("Q4_0"));
   const GgufFile q4 = GgufFile::open(folder / "q4.gguf");
@@ -163,7 +163,7 @@ TEST(QuantiseFile, RefusesToQuantiseAgainUnlessAsked) {
 }
 
 TEST(QuantiseFile, AWeightThatIsNotFiniteIsNamedAndLeavesNothing) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   Model model(3, false);
   model.values["blk.2.attn_q.weight"][300] = std::numeric_limits<float>::infinity();
   model.writer.write(folder / "f32.gguf");
@@ -184,7 +184,7 @@ TEST(QuantiseFile, AWeightThatIsNotFiniteIsNamedAndLeavesNothing) {
 }
 
 TEST(Verify, FindsAScaleThatIsNotFinite) {
-  const test::ScratchFolder folder;
+  const test::TemporaryFolder folder;
   std::vector<std::byte> blocks(34 * 8);
   blocks[34 * 5 + 1] = std::byte{0x7e};  // the half-precision scale of block 5: NaN
   GgufWriter writer;
