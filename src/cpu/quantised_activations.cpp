@@ -50,22 +50,22 @@ void sum_values(const int8_t* values, uint64_t count, int16_t* sums16, int16_t* 
 }
 
 void round_piece(const float* x, uint64_t row, uint64_t first, uint64_t count,
-                 QuantisedActivations& result) {
+                 const ActivationsView& result) {
   const uint32_t covered = result.scale_elements;
-  int8_t* values = result.values.data() + row * result.k + first;
-  float* scales = result.scales.data() + (row * result.k + first) / covered;
+  int8_t* values = result.values + row * result.k + first;
+  float* scales = result.scales + (row * result.k + first) / covered;
   for (uint64_t group = 0; group < count / covered; ++group)
     scales[group] = round_group(x + first + group * covered, covered, values + group * covered);
-  int16_t* sums32 = result.sums32.data() + (row * result.k + first) / 32;
-  sum_values(values, count, result.sums16.data() + (row * result.k + first) / 16, sums32);
+  int16_t* sums32 = result.sums32 + (row * result.k + first) / 32;
+  sum_values(values, count, result.sums16 + (row * result.k + first) / 16, sums32);
   if (covered != 32) return;
-  float* scaled = result.scaled_sums.data() + (row * result.k + first) / 32;
+  float* scaled = result.scaled_sums + (row * result.k + first) / 32;
   for (uint64_t group = 0; group < count / 32; ++group)
     scaled[group] = scales[group] * static_cast<float>(sums32[group]);
 }
 
-void pack_tile(const QuantisedActivations& x, const uint32_t* rows, ActivationTile tile,
-               uint8_t flip, PackedActivations& result) {
+void pack_tile(const ActivationsView& x, const uint32_t* rows, ActivationTile tile, uint8_t flip,
+               PackedActivations& result) {
   const uint64_t k = x.k, n = tile.rows;
   const uint32_t flips = 0x01010101u * flip;  // flip is 0 or 128: no carries in an exclusive or
   uint8_t* values = result.values.data() + tile.first * k;
@@ -93,8 +93,7 @@ void pack_tile(const QuantisedActivations& x, const uint32_t* rows, ActivationTi
 
 }  // namespace
 
-void quantise_activations(ThreadPool& pool, BlockType type, const float* x, uint64_t rows,
-                          uint64_t k, uint64_t x_stride, QuantisedActivations& result) {
+uint64_t ActivationsView::row_bytes(BlockType type, uint64_t k) {
   const BlockInfo& info = block_info(type);
   if (k % info.elements != 0) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -102,18 +101,32 @@ void quantise_activations(ThreadPool& pool, BlockType type, const float* x, uint
                     info.name + ", whose blocks have " + std::to_string(info.elements) +
                     "; the length of a row must be a multiple of the block");
   }
-  result.rows = rows;
-  result.k = k;
-  result.scale_elements = info.elements;
-  result.values.resize(rows * k);
-  result.scales.resize(rows * (k / info.elements));
-  result.sums16.resize(rows * (k / 16));
-  result.sums32.resize(rows * (k / 32));
-  result.scaled_sums.resize(info.elements == 32 ? rows * (k / 32) : 0);
-  if (rows * k == 0) return;
+  const uint64_t floats = k / info.elements + (info.elements == 32 ? k / 32 : 0);
+  return k + floats * sizeof(float) + (k / 16 + k / 32) * sizeof(int16_t);
+}
+
+ActivationsView ActivationsView::in(void* memory, BlockType type, uint64_t rows, uint64_t k) {
+  row_bytes(type, k);  // checks k
+  ActivationsView view;
+  view.rows = rows;
+  view.k = k;
+  view.scale_elements = block_info(type).elements;
+  view.values = static_cast<int8_t*>(memory);
+  view.scales = reinterpret_cast<float*>(view.values + rows * k);
+  view.scaled_sums = view.scales + rows * (k / view.scale_elements);
+  view.sums16 = reinterpret_cast<int16_t*>(view.scaled_sums +
+                                           (view.scale_elements == 32 ? rows * (k / 32) : 0));
+  view.sums32 = view.sums16 + rows * (k / 16);
+  return view;
+}
+
+void quantise_activations(ThreadPool& pool, const float* x, uint64_t x_stride,
+                          const ActivationsView& result) {
+  const uint64_t k = result.k;
+  if (result.rows * k == 0) return;
   constexpr uint64_t kPiece = 2048;  // a microsecond of work: the least worth handing to a thread
   const uint64_t pieces = (k + kPiece - 1) / kPiece;
-  pool.parallel_for(rows * pieces, 2, [&](uint64_t begin, uint64_t end) {
+  pool.parallel_for(result.rows * pieces, 2, [&](uint64_t begin, uint64_t end) {
     for (uint64_t piece = begin; piece < end; ++piece) {
       const uint64_t row = piece / pieces, first = piece % pieces * kPiece;
       round_piece(x + row * x_stride, row, first, std::min(kPiece, k - first), result);
@@ -121,7 +134,14 @@ void quantise_activations(ThreadPool& pool, BlockType type, const float* x, uint
   });
 }
 
-void pack_activations(ThreadPool& pool, const QuantisedActivations& x, const uint32_t* rows,
+void quantise_activations(ThreadPool& pool, BlockType type, const float* x, uint64_t rows,
+                          uint64_t k, uint64_t x_stride, QuantisedActivations& result) {
+  result.memory.resize(rows * ActivationsView::row_bytes(type, k));
+  static_cast<ActivationsView&>(result) = ActivationsView::in(result.memory.data(), type, rows, k);
+  quantise_activations(pool, x, x_stride, result);
+}
+
+void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t* rows,
                       uint64_t row_count, uint32_t tile_rows, uint32_t sum_elements, uint8_t flip,
                       PackedActivations& result) {
   result.k = x.k;

@@ -36,24 +36,39 @@ struct LineAllocator {
 // value = x * (127 / a) rounded to the nearest, ties to even. If a < 2^-100, scale and values are
 // zero. If an element is infinite or not a number, the scale is not a number and the values are
 // zero, so every result that the elements take part in is not a number.
-struct QuantisedActivations {
+struct ActivationsView {
   uint64_t rows = 0, k = 0;
   uint32_t scale_elements = 32;
-  std::vector<int8_t, LineAllocator<int8_t>> values;  // [rows][k]
-  std::vector<float> scales;                          // [rows][k / scale_elements]
-  std::vector<int16_t> sums16;                        // [rows][k / 16], sums of values
-  std::vector<int16_t> sums32;                        // [rows][k / 32]
-  std::vector<float> scaled_sums;  // [rows][k / 32], scale * sum; only when scale_elements is 32
+  int8_t* values = nullptr;      // [rows][k]
+  float* scales = nullptr;       // [rows][k / scale_elements]
+  float* scaled_sums = nullptr;  // [rows][k / 32], scale * sum; only when scale_elements is 32
+  int16_t* sums16 = nullptr;     // [rows][k / 16], sums of values
+  int16_t* sums32 = nullptr;     // [rows][k / 32]
 
-  const int8_t* row_values(uint64_t row) const { return values.data() + row * k; }
-  const float* row_scales(uint64_t row) const { return scales.data() + row * (k / scale_elements); }
-  const int16_t* row_sums16(uint64_t row) const { return sums16.data() + row * (k / 16); }
-  const int16_t* row_sums32(uint64_t row) const { return sums32.data() + row * (k / 32); }
-  const float* row_scaled_sums(uint64_t row) const { return scaled_sums.data() + row * (k / 32); }
+  const int8_t* row_values(uint64_t row) const { return values + row * k; }
+  const float* row_scales(uint64_t row) const { return scales + row * (k / scale_elements); }
+  const int16_t* row_sums16(uint64_t row) const { return sums16 + row * (k / 16); }
+  const int16_t* row_sums32(uint64_t row) const { return sums32 + row * (k / 32); }
+  const float* row_scaled_sums(uint64_t row) const { return scaled_sums + row * (k / 32); }
+
+  // For weights of `type`, in memory of the caller that starts at a line of the cache. k must be a
+  // multiple of the type's block.
+  static uint64_t row_bytes(BlockType type, uint64_t k);
+  static ActivationsView in(void* memory, BlockType type, uint64_t rows, uint64_t k);
 };
 
-// Rounds x, rows x k with x_stride elements from row to row, for products with weights of `type`.
-// k must be a multiple of the type's block. The memory of `result` is used again.
+// The same with memory of their own.
+struct QuantisedActivations : ActivationsView {
+  QuantisedActivations() = default;
+  QuantisedActivations(const QuantisedActivations&) = delete;
+  std::vector<std::byte, LineAllocator<std::byte>> memory;
+};
+
+// Rounds x, with x_stride elements from row to row, for products with weights of a type with as
+// many elements a block as `result` has a scale.
+void quantise_activations(ThreadPool& pool, const float* x, uint64_t x_stride,
+                          const ActivationsView& result);
+// The same into memory that is used again.
 void quantise_activations(ThreadPool& pool, BlockType type, const float* x, uint64_t rows,
                           uint64_t k, uint64_t x_stride, QuantisedActivations& result);
 
@@ -76,7 +91,7 @@ struct PackedActivations {
 
 // Packs the listed rows of x in tiles of at most tile_rows. `flip` is added to each value, modulo
 // 256.
-void pack_activations(ThreadPool& pool, const QuantisedActivations& x, const uint32_t* rows,
+void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t* rows,
                       uint64_t row_count, uint32_t tile_rows, uint32_t sum_elements, uint8_t flip,
                       PackedActivations& result);
 

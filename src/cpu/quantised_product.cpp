@@ -32,7 +32,7 @@ struct Group {
 class Product {
  public:
   Product(const QuantisedKernels& kernels, const QuantisedWeights& weights,
-          const QuantisedActivations& x)
+          const ActivationsView& x)
       : kernels_(kernels), weights_(weights), x_(x), row_bytes_(weights.row_bytes()) {}
 
   bool by_panels(const Group& group) const {
@@ -131,12 +131,12 @@ class Product {
 
   const QuantisedKernels& kernels_;
   const QuantisedWeights& weights_;
-  const QuantisedActivations& x_;
+  const ActivationsView& x_;
   const uint64_t row_bytes_;
 };
 
 void run_groups(const QuantisedKernels& kernels, ThreadPool& pool, const QuantisedWeights& weights,
-                const QuantisedActivations& x, std::vector<Group>& groups) {
+                const ActivationsView& x, std::vector<Group>& groups) {
   if (weights.rows == 0) return;
   const Product product(kernels, weights, x);
   std::vector<uint64_t> ends;  // of each group's tasks
@@ -186,7 +186,7 @@ void check_stride(const char* what, uint64_t rows, uint64_t stride, uint64_t len
   }
 }
 
-void check_activations(const QuantisedWeights& weights, const QuantisedActivations& x) {
+void check_activations(const QuantisedWeights& weights, const ActivationsView& x) {
   const BlockInfo& info = block_info(weights.type);
   if (x.k != weights.k) {
     fail("activations have rows of " + std::to_string(x.k) + " elements, weights rows of " +
@@ -201,8 +201,8 @@ void check_activations(const QuantisedWeights& weights, const QuantisedActivatio
 }  // namespace
 
 void quantised_product_with(const QuantisedKernels& kernels, ThreadPool& pool,
-                            const QuantisedWeights& weights, const QuantisedActivations& x,
-                            float* y, uint64_t y_stride) {
+                            const QuantisedWeights& weights, const ActivationsView& x, float* y,
+                            uint64_t y_stride) {
   check_activations(weights, x);
   check_stride("y", x.rows, y_stride, weights.rows);
   if (x.rows == 0) return;
@@ -211,8 +211,8 @@ void quantised_product_with(const QuantisedKernels& kernels, ThreadPool& pool,
   run_groups(kernels, pool, weights, x, groups);
 }
 
-void quantised_product(ThreadPool& pool, const QuantisedWeights& weights,
-                       const QuantisedActivations& x, float* y, uint64_t y_stride) {
+void quantised_product(ThreadPool& pool, const QuantisedWeights& weights, const ActivationsView& x,
+                       float* y, uint64_t y_stride) {
   quantised_product_with(best_quantised_kernels(), pool, weights, x, y, y_stride);
 }
 
@@ -226,7 +226,7 @@ void quantised_product(ThreadPool& pool, BlockType type, const void* weights, ui
 }
 
 void quantised_product_rows(const QuantisedWeights& weights, uint64_t first, uint64_t last,
-                            const QuantisedActivations& x, float* y, uint64_t y_stride) {
+                            const ActivationsView& x, float* y, uint64_t y_stride) {
   if (first > last || last > weights.rows) {
     fail("rows " + std::to_string(first) + " to " + std::to_string(last) + " of " +
          std::to_string(weights.rows));
@@ -244,18 +244,25 @@ void quantised_expert_product(ThreadPool& pool, BlockType type, const void* weig
                               uint64_t x_rows, uint64_t x_stride, uint64_t uses,
                               const int32_t* expert_of, float* y, uint64_t y_stride) {
   check_stride("x", x_rows, x_stride, k);
-  check_stride("y", x_rows * uses, y_stride, rows);
-  const QuantisedWeights one{type, weights, rows, k};
+  QuantisedActivations& rounded = kept_activations();
+  quantise_activations(pool, type, x, x_rows, k, x_stride, rounded);
+  quantised_expert_product(pool, QuantisedWeights{type, weights, rows, k}, experts, rounded, uses,
+                           expert_of, y, y_stride);
+}
+
+void quantised_expert_product(ThreadPool& pool, const QuantisedWeights& one, uint64_t experts,
+                              const ActivationsView& x, uint64_t uses, const int32_t* expert_of,
+                              float* y, uint64_t y_stride) {
+  check_activations(one, x);
+  check_stride("y", x.rows * uses, y_stride, one.rows);
   std::vector<uint32_t> counts(experts, 0);
-  for (uint64_t o = 0; o < x_rows * uses; ++o) {
+  for (uint64_t o = 0; o < x.rows * uses; ++o) {
     if (expert_of[o] < 0 || static_cast<uint64_t>(expert_of[o]) >= experts) {
       fail("row " + std::to_string(o) + " goes to expert " + std::to_string(expert_of[o]) +
            ", there are " + std::to_string(experts));
     }
     ++counts[static_cast<size_t>(expert_of[o])];
   }
-  QuantisedActivations& rounded = kept_activations();
-  quantise_activations(pool, type, x, x_rows, k, x_stride, rounded);
   std::vector<uint32_t> group_of(experts, 0);
   uint32_t used = 0;
   for (uint64_t expert = 0; expert < experts; ++expert)
@@ -265,14 +272,14 @@ void quantised_expert_product(ThreadPool& pool, BlockType type, const void* weig
     group.x_rows.clear();
     group.y.clear();
   }
-  for (uint64_t o = 0; o < x_rows * uses; ++o) {
+  for (uint64_t o = 0; o < x.rows * uses; ++o) {
     const auto expert = static_cast<uint64_t>(expert_of[o]);
     Group& group = groups[group_of[expert]];
-    group.weights = static_cast<const uint8_t*>(weights) + expert * rows * one.row_bytes();
+    group.weights = static_cast<const uint8_t*>(one.data) + expert * one.rows * one.row_bytes();
     group.x_rows.push_back(static_cast<uint32_t>(o / uses));
     group.y.push_back(y + o * y_stride);
   }
-  run_groups(best_quantised_kernels(), pool, one, rounded, groups);
+  run_groups(best_quantised_kernels(), pool, one, x, groups);
 }
 
 }  // namespace prism::cpu

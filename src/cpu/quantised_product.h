@@ -28,13 +28,13 @@ void quantised_product(ThreadPool& pool, BlockType type, const void* weights, ui
 
 // The same with activations that were rounded before, for several products of the same x. They must
 // have been rounded for weights with the same elements a block.
-void quantised_product(ThreadPool& pool, const QuantisedWeights& weights,
-                       const QuantisedActivations& x, float* y, uint64_t y_stride);
+void quantised_product(ThreadPool& pool, const QuantisedWeights& weights, const ActivationsView& x,
+                       float* y, uint64_t y_stride);
 
 // The results of weight rows first .. last - 1 only, in their places in y, on the calling thread:
 // for callers that split the work themselves.
 void quantised_product_rows(const QuantisedWeights& weights, uint64_t first, uint64_t last,
-                            const QuantisedActivations& x, float* y, uint64_t y_stride);
+                            const ActivationsView& x, float* y, uint64_t y_stride);
 
 // Rows routed to experts: the weights are `experts` matrices of rows x k one after the other, and
 // row o of y, of x_rows * uses rows, is row o / uses of x times matrix expert_of[o]. An expert that
@@ -43,10 +43,14 @@ void quantised_expert_product(ThreadPool& pool, BlockType type, const void* weig
                               uint64_t experts, uint64_t rows, uint64_t k, const float* x,
                               uint64_t x_rows, uint64_t x_stride, uint64_t uses,
                               const int32_t* expert_of, float* y, uint64_t y_stride);
+// The same with activations that were rounded before: x.rows rows for `uses` rows of y each.
+void quantised_expert_product(ThreadPool& pool, const QuantisedWeights& one, uint64_t experts,
+                              const ActivationsView& x, uint64_t uses, const int32_t* expert_of,
+                              float* y, uint64_t y_stride);
 
 // The product with the kernels of one instruction set, which the processor must have.
 void quantised_product_with(const QuantisedKernels& kernels, ThreadPool& pool,
-                            const QuantisedWeights& weights, const QuantisedActivations& x,
-                            float* y, uint64_t y_stride);
+                            const QuantisedWeights& weights, const ActivationsView& x, float* y,
+                            uint64_t y_stride);
 
 }  // namespace prism::cpu

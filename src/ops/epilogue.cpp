@@ -1,4 +1,4 @@
-// Bias, gate and residual of one result.
+// Bias, gate, residual and tail of a result.
 #include "ops/epilogue.h"
 
 #include <cmath>
@@ -7,13 +7,32 @@ namespace prism::ops {
 
 using namespace dsl;
 
-Epilogue::Epilogue(Gate gate, bool bias, bool residual, DType y) : gate_(gate) {
+Epilogue::Epilogue(Gate gate, bool bias, bool residual, DType y,
+                   std::shared_ptr<const TailSpec> tail)
+    : gate_(gate) {
   if (bias) biases_.push_back(weights("bias", f32));
   if (bias && gate != Gate::none) biases_.push_back(weights("bias_up", f32));
   if (residual) residual_ = in("residual", y);
+  if (tail) tail_.emplace(std::move(tail));
 }
 
-Value Epilogue::apply(const std::vector<Value>& sums, Value column, Value place) const {
+void Epilogue::declare_params() {
+  if (tail_) tail_->declare_params();
+}
+
+Value Epilogue::apply(const std::vector<Value>& sums, Value row, Value column, Value place) const {
+  const Value result = before_tail(sums, column, place);
+  return tail_ ? tail_->apply(result, row, column, place) : result;
+}
+
+std::vector<Value> Epilogue::apply_four(const std::vector<Value>& sums, Value row, Value column,
+                                        Value place) const {
+  std::vector<Value> results;
+  for (uint32_t i = 0; i < 4; ++i) results.push_back(before_tail({sums[i]}, column + i, place + i));
+  return tail_ ? tail_->apply_four(results, row, column, place) : results;
+}
+
+Value Epilogue::before_tail(const std::vector<Value>& sums, Value column, Value place) const {
   std::vector<Value> values = sums;
   for (size_t i = 0; i < biases_.size(); ++i) values[i] = values[i] + biases_[i][column];
   Value result = values[0];

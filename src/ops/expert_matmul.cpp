@@ -1,6 +1,7 @@
 // Rows routed to experts: the rule, the gradient, what devices leave to the CPU.
 #include "ops/expert_matmul_op.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -10,9 +11,10 @@
 #include "ops/index.h"
 #include "ops/matmul.h"
 #include "ops/matmul_op.h"
-#include "ops/product_kernels.h"
+#include "ops/product_launch.h"
 #include "ops/quantise.h"
 #include "ops/reduce.h"
+#include "ops/round_rows_op.h"
 
 namespace prism {
 
@@ -66,10 +68,8 @@ std::vector<Spec> ExpertMatmulOp::infer(std::span<const Tensor> inputs) const {
   if (weights.type().is_block() && !weights.layout().is_dense())
     fail(fmt::format("weights {} of type {} are a view that does not lie expert by expert",
                      weights.shape().text(), weights.type().name()));
-  const ElementType type = weights.type().is_block()
-                               ? x.type()
-                               : ElementType(promoted(x.type().plain(), weights.type().plain()));
-  return {{{experts.shape()[0], experts.shape()[1], weights.shape()[1]}, type}};
+  return {{{experts.shape()[0], experts.shape()[1], weights.shape()[1]},
+           product_type(x.type(), weights.type())}};
 }
 
 std::vector<Tensor> ExpertMatmulOp::gradient(const GradientCall& call) const {
@@ -95,9 +95,41 @@ std::vector<Tensor> ExpertMatmulOp::gradient(const GradientCall& call) const {
   return results;
 }
 
+std::shared_ptr<const Op> ExpertMatmulOp::with_tail(Tail tail) const {
+  // Kernels have five buffers of their own and 16 parameters, of 8 and 24.
+  if (tail.others() > 3 || tail.params() > 8) return nullptr;
+  return std::make_shared<ExpertMatmulOp>(std::move(tail), rounded_, x_share_);
+}
+
+std::optional<Preparation> ExpertMatmulOp::preparation(const Device& device,
+                                                       std::span<const Tensor> inputs) const {
+  const Tensor &x = inputs[0], &weights = inputs[1];
+  if (rounded_ || !weights.type().is_block() || x.elements() == 0) return std::nullopt;
+  const Sizes sizes = sizes_of(x.layout(), weights.layout(), inputs[2].layout());
+  const bool rounds = device.info().is_cpu || reads_by_slot(sizes);
+  if (!rounds || !RoundRowsOp::runs_on(device, x)) return std::nullopt;
+  return Preparation{0, std::make_shared<RoundRowsOp>(device, weights.type().block()),
+                     std::make_shared<ExpertMatmulOp>(tail_, x.type().plain(), sizes.x_share)};
+}
+
+ExpertMatmulOp::Sizes ExpertMatmulOp::sizes_of(const Layout& x, const Layout& weights,
+                                               const Layout& experts) const {
+  const int64_t used = std::max<int64_t>(1, experts.shape[1]);
+  return {experts.shape.elements(), weights.shape[1], weights.shape[2], weights.shape[0],
+          x_share_ > 0          ? x_share_
+          : x.shape.rank() == 2 ? used
+                                : 1};
+}
+
+// Slots that share an expert are few while there are no more of them than half the experts, and
+// then tiles of rows would be nearly empty.
+bool ExpertMatmulOp::reads_by_slot(const Sizes& s) {
+  return s.slots <= std::max<int64_t>(kFewRows, std::min<int64_t>(64, s.experts / 2));
+}
+
 bool ExpertMatmulOp::takes_layout(size_t input, const Tensor& tensor,
                                   const DeviceInfo& device) const {
-  if (tensor.type().is_block()) return true;  // infer() has seen that it is whole
+  if (input >= 3 || tensor.type().is_block()) return true;  // infer() has seen that it is whole
   if (input == 1 && device.is_cpu) {
     const auto matrix = matrix_layout(tensor.layout());
     return matrix && matrix->batch_step >= 0;

@@ -2,12 +2,18 @@
 // experts i32 [rows, used].
 #pragma once
 
+#include "ops/tail.h"
 #include "tensor/op.h"
+#include "tensor/preparation.h"
 
 namespace prism {
 
-class ExpertMatmulOp : public Op {
+class ExpertMatmulOp : public TailedOp, public PreparesInput {
  public:
+  // rounded: x is what RoundRowsOp made of rows of this type; x_share: slots that share one of them
+  // (else told by x's shape).
+  explicit ExpertMatmulOp(Tail tail = {}, std::optional<DType> rounded = {}, int64_t x_share = 0)
+      : TailedOp(std::move(tail)), rounded_(rounded), x_share_(x_share) {}
   std::string_view name() const override { return "expert_matmul"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   std::vector<Tensor> gradient(const GradientCall& call) const override;
@@ -16,6 +22,24 @@ class ExpertMatmulOp : public Op {
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   std::optional<std::string> cannot_run(const DeviceInfo& device,
                                         std::span<const Tensor> inputs) const override;
+  std::optional<Preparation> preparation(const Device& device,
+                                         std::span<const Tensor> inputs) const override;
+  std::string attributes() const override { return tail_.text(); }
+
+  struct Sizes {
+    int64_t slots, n, k, experts;
+    int64_t x_share;  // slots that share a row of x
+  };
+  Sizes sizes_of(const Layout& x, const Layout& weights, const Layout& experts) const;
+  // Whether each slot reads its expert's weights for itself.
+  static bool reads_by_slot(const Sizes& sizes);
+
+ protected:
+  std::shared_ptr<const Op> with_tail(Tail tail) const override;
+
+ private:
+  std::optional<DType> rounded_;
+  int64_t x_share_;
 };
 
 }  // namespace prism

@@ -16,15 +16,7 @@ namespace prism {
 
 namespace {
 
-struct Sizes {
-  int64_t slots, n, k, experts;
-  int64_t x_share;  // slots that share a row of x
-};
-
-Sizes sizes_of(const Layout& x, const Layout& weights, const Layout& experts) {
-  return {experts.shape.elements(), weights.shape[1], weights.shape[2], weights.shape[0],
-          x.shape.rank() == 2 ? std::max<int64_t>(1, experts.shape[1]) : 1};
-}
+using Sizes = ExpertMatmulOp::Sizes;
 
 size_t size(int64_t value) { return static_cast<size_t>(value); }
 
@@ -38,17 +30,18 @@ std::vector<std::vector<int64_t>> slots_by_expert(const ops::HostIndices& ids, i
 // One expert's product: its rows of x close together, then the sums to their places in y.
 class PlainExperts {
  public:
-  PlainExperts(const CpuCall& call, const Sizes& sizes)
+  // y: dense, from its first element on.
+  PlainExperts(const CpuCall& call, const Sizes& sizes, std::byte* y, DType y_type)
       : x_(call.inputs[0]),
         weights_(call.inputs[1]),
-        y_(call.outputs[0]),
+        y_(y),
+        y_type_(y_type),
         pool_(call.pool),
         s_(sizes),
         lie_(matrix_layout(weights_.layout).value()) {}
 
   void run(int64_t expert, const std::vector<int64_t>& slots) {
-    const DType wide = y_.type == ElementType(DType::f64) ? DType::f64 : DType::f32;
-    if (wide == DType::f64)
+    if (y_type_ == DType::f64)
       multiply<double>(expert, slots);
     else
       multiply<float>(expert, slots);
@@ -95,13 +88,14 @@ class PlainExperts {
                   size(s_.k), false, weights_.type.plain(), matrix, size(lie_.step),
                   !lie_.transposed, sums, size(s_.n));
     }
-    const auto y_bytes = static_cast<int64_t>(y_.type.block_bytes());
+    const auto y_bytes = static_cast<int64_t>(ElementType(y_type_).block_bytes());
     for (int64_t i = 0; i < rows; ++i)
-      cpu::store(wide, sums + i * s_.n, y_.type.plain(),
-                 y_.data + (y_.layout.offset + slots[size(i)] * s_.n) * y_bytes, size(s_.n));
+      cpu::store(wide, sums + i * s_.n, y_type_, y_ + slots[size(i)] * s_.n * y_bytes, size(s_.n));
   }
 
-  const HostView &x_, &weights_, &y_;
+  const HostView &x_, &weights_;
+  std::byte* const y_;
+  const DType y_type_;
   ThreadPool& pool_;
   Sizes s_;
   MatrixLayout lie_;
@@ -109,39 +103,39 @@ class PlainExperts {
   std::vector<double> widened_;
 };
 
-void run_quantised(const CpuCall& call, const Sizes& s) {
-  const HostView &x = call.inputs[0], &weights = call.inputs[1], &y = call.outputs[0];
-  const int64_t x_rows = s.slots / s.x_share;
-  const bool ready = x.type == ElementType(DType::f32), direct = y.type == ElementType(DType::f32);
-  std::vector<float> wide(ready ? 0 : size(x_rows * s.k)), sums(direct ? 0 : size(s.slots * s.n));
-  const auto first = [](const HostView& view) {
-    return view.data + view.layout.offset * static_cast<int64_t>(view.type.block_bytes());
-  };
-  if (!ready) cpu::load(x.type.plain(), first(x), 1, DType::f32, wide.data(), wide.size());
-  const std::byte* matrices =
-      weights.data + weights.type.row_bytes(static_cast<uint64_t>(weights.layout.offset));
-  cpu::quantised_expert_product(
-      call.pool, weights.type.block(), matrices, static_cast<uint64_t>(s.experts),
-      static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k),
-      ready ? x.first<float>() : wide.data(), static_cast<uint64_t>(x_rows),
-      static_cast<uint64_t>(s.k), static_cast<uint64_t>(s.x_share), call.inputs[2].first<int32_t>(),
-      direct ? y.first<float>() : sums.data(), static_cast<uint64_t>(s.n));
-  if (!direct) cpu::store(DType::f32, sums.data(), y.type.plain(), first(y), sums.size());
+std::byte* first_of(const HostView& view) {
+  return view.data + view.layout.offset * static_cast<int64_t>(view.type.block_bytes());
 }
 
-// Whether each slot reads its expert's weights for itself. Slots that share an expert are few while
-// there are no more of them than half the experts, and then tiles of rows would be nearly empty.
-bool reads_by_slot(const Sizes& s) {
-  return s.slots <= std::max<int64_t>(kFewRows, std::min<int64_t>(64, s.experts / 2));
+void run_quantised(const CpuCall& call, const Sizes& s, bool rounded, float* y) {
+  const HostView &x = call.inputs[0], &matrices = call.inputs[1];
+  const auto x_rows = static_cast<uint64_t>(s.slots / s.x_share), k = static_cast<uint64_t>(s.k),
+             n = static_cast<uint64_t>(s.n), experts = static_cast<uint64_t>(s.experts),
+             uses = static_cast<uint64_t>(s.x_share);
+  const int32_t* const ids = call.inputs[2].first<int32_t>();
+  const cpu::QuantisedWeights one{
+      matrices.type.block(),
+      matrices.data + matrices.type.row_bytes(static_cast<uint64_t>(matrices.layout.offset)), n, k};
+  if (rounded) {
+    const auto view = cpu::ActivationsView::in(first_of(x), one.type, x_rows, k);
+    return cpu::quantised_expert_product(call.pool, one, experts, view, uses, ids, y, n);
+  }
+  const bool ready = x.type == ElementType(DType::f32);
+  std::vector<float> wide(ready ? 0 : x_rows * k);
+  if (!ready) cpu::load(x.type.plain(), first_of(x), 1, DType::f32, wide.data(), wide.size());
+  cpu::quantised_expert_product(call.pool, one.type, one.data, experts, n, k,
+                                ready ? x.first<float>() : wide.data(), x_rows, k, uses, ids, y, n);
 }
 
 uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
 
-void launch_by_slot(DeviceCall& call, const Sizes& s) {
-  const DeviceView &x = call.input(0), &weights = call.input(1), &y = call.output();
+// x_type: of the rows, also where they come rounded.
+void launch_by_slot(DeviceCall& call, const Sizes& s, DType x_type, bool rounded,
+                    const TailBinding& tail, const DeviceView& y) {
+  const DeviceView &x = call.input(0), &weights = call.input(1);
   ops::VectorProduct wanted;
   wanted.weight = weights.type;
-  wanted.x = x.type.plain();
+  wanted.x = x_type;
   wanted.y = y.type.plain();
   wanted.experts = true;
   wanted.rounded = weights.type.is_block();
@@ -150,16 +144,18 @@ void launch_by_slot(DeviceCall& call, const Sizes& s) {
                                                call.info().capabilities, call.info().compute_units);
   const auto launch = ops::expert_vector_launch(product, word(s.n), word(s.k), word(s.slots),
                                                 word(s.experts), word(s.x_share));
-  const DeviceView rows = wanted.rounded ? rounded_rows(call, x, s.slots / s.x_share, s.k, s.k) : x;
-  launch_product(call, product, launch, std::vector{weights, rows, call.input(2), y});
+  const DeviceView rows =
+      wanted.rounded && !rounded ? rounded_rows(call, x, s.slots / s.x_share, s.k, s.k) : x;
+  launch_product(call, product, launch, {weights, rows, call.input(2)}, tail, y);
 }
 
-void launch_by_tiles(DeviceCall& call, const Sizes& s) {
+void launch_by_tiles(DeviceCall& call, const Sizes& s, const TailBinding& tail,
+                     const DeviceView& y) {
   const DeviceView &x = call.input(0), &weights = call.input(1), &ids = call.input(2);
   ops::FragmentProduct wanted;
   wanted.a = x.type.plain();
   wanted.b = weights.type;
-  wanted.c = call.output().type.plain();
+  wanted.c = y.type.plain();
   wanted.experts = true;
   if (wanted.a == DType::bf16 && weights.type == ElementType(DType::bf16))
     wanted.operand = DType::bf16;
@@ -177,7 +173,7 @@ void launch_by_tiles(DeviceCall& call, const Sizes& s) {
               {word(s.slots), product.tile_m, word(s.experts)});
   const auto launch = ops::expert_product_launch(product, word(s.slots), word(s.n), word(s.k),
                                                  word(s.experts), word(s.x_share));
-  launch_product(call, product, launch, std::vector{x, weights, order, table, call.output()});
+  launch_product(call, product, launch, {x, weights, order, table}, tail, y);
 }
 
 }  // namespace
@@ -187,10 +183,24 @@ void ExpertMatmulOp::run_cpu(const CpuCall& call) const {
   if (s.slots == 0 || s.n == 0) return;
   const ops::HostIndices ids("expert_matmul", call.inputs[2], s.experts);
   const auto slots = slots_by_expert(ids, s.experts);  // throws where there is no such expert
-  if (call.inputs[1].type.is_block()) return run_quantised(call, s);
-  PlainExperts product(call, s);
-  for (int64_t expert = 0; expert < s.experts; ++expert)
-    if (!slots[size(expert)].empty()) product.run(expert, slots[size(expert)]);
+  const HostView& y = call.outputs[0];
+  const DType type = y.type.plain();
+  const bool block = call.inputs[1].type.is_block();
+  // Sums that are more to come of are f32, in the output itself where it is.
+  const bool beside = type != DType::f32 && (block || !tail_.empty());
+  std::vector<float> sums(beside ? size(s.slots * s.n) : 0);
+  std::byte* const made = beside ? reinterpret_cast<std::byte*>(sums.data()) : first_of(y);
+  if (block) {
+    run_quantised(call, s, rounded_.has_value(), reinterpret_cast<float*>(made));
+  } else {
+    PlainExperts product(call, s, made, beside ? DType::f32 : type);
+    for (int64_t expert = 0; expert < s.experts; ++expert)
+      if (!slots[size(expert)].empty()) product.run(expert, slots[size(expert)]);
+  }
+  if (!tail_.empty())
+    run_tail(call, tail_, 3, reinterpret_cast<float*>(made));
+  else if (beside)
+    cpu::store(DType::f32, sums.data(), type, first_of(y), sums.size());
 }
 
 void ExpertMatmulOp::launch(DeviceCall& call) const {
@@ -201,14 +211,27 @@ void ExpertMatmulOp::launch(DeviceCall& call) const {
     throw Error(ErrorCode::kInvalidArgument,
                 "expert_matmul: rows are routed to experts, of which there are none");
   }
-  if (s.k == 0) return launch_zeros(call, call.output());
-  const auto is = [](const DeviceView& view, DType type) { return view.type == ElementType(type); };
-  const bool plain = (is(x, DType::f32) || is(x, DType::f16)) &&
-                     (is(call.output(), DType::f32) || is(call.output(), DType::f16));
+  const auto is = [](ElementType type, DType wanted) { return type == ElementType(wanted); };
+  const auto is_plain = [&](ElementType type) {
+    return is(type, DType::f32) || is(type, DType::f16);
+  };
+  const DType x_type = rounded_.value_or(x.type.plain());
+  const ElementType weight = call.input(1).type;
+  const ElementType own = tail_.empty() ? call.output().type : product_type(x_type, weight);
   // Fragments would round f32 operands.
-  const bool exact = is(x, DType::f32) && is(call.input(1), DType::f32);
-  if (exact || (plain && reads_by_slot(s))) return launch_by_slot(call, s);
-  launch_by_tiles(call, s);
+  const bool exact = x_type == DType::f32 && is(weight, DType::f32);
+  const bool by_slot = rounded_ || exact || (is_plain(x_type) && is_plain(own) && reads_by_slot(s));
+  const auto tail = bind_tail(call, tail_, 3, s.n);
+  const bool bound = tail && s.k > 0 && (!by_slot || is_plain(call.output().type));
+  const DeviceView y = bound || tail_.empty() ? call.output() : call.scratch({s.slots, s.n}, own);
+  const TailBinding with = bound ? *tail : TailBinding{};
+  if (s.k == 0)
+    launch_zeros(call, y);
+  else if (by_slot)
+    launch_by_slot(call, s, x_type, rounded_.has_value(), with, y);
+  else
+    launch_by_tiles(call, s, with, y);
+  if (!bound && !tail_.empty()) launch_tail(call, tail_, 3, y);
 }
 
 }  // namespace prism

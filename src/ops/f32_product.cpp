@@ -61,18 +61,19 @@ struct Operand {
 
 ir::Kernel f32_product(const F32Product& p) {
   const std::string name =
-      fmt::format("product_f32{}_f32{}{}{}", p.a_transposed ? "t" : "", p.b_transposed ? "t" : "",
-                  p.bias ? "_bias" : "", p.residual ? "_residual" : "");
+      fmt::format("product_f32{}_f32{}{}{}{}", p.a_transposed ? "t" : "", p.b_transposed ? "t" : "",
+                  p.bias ? "_bias" : "", p.residual ? "_residual" : "", p.tail ? "_tail" : "");
   return kernel(name, kLanes, [&] {
     const In a = in("a", f32), b = in("b", f32);
-    const Epilogue epilogue(Gate::none, p.bias, p.residual, f32);
-    const Array c = out("c", f32);
+    Epilogue epilogue(Gate::none, p.bias, p.residual, p.c, p.tail);
+    const Array c = out("c", p.c);
     const Value m = param("m", u32), n = param("n", u32), k = param("k", u32);
     const Value a_stride = param("a_stride", u32), b_stride = param("b_stride", u32),
                 c_stride = param("c_stride", u32);
     const Value a_batch = param("a_batch", u32), b_batch = param("b_batch", u32),
                 c_batch = param("c_batch", u32);
     const Value a_share = param("a_share", u32), b_share = param("b_share", u32);
+    epilogue.declare_params();
     const auto fours = [](Value x, Value y, Value z) { return (x | y | z) % 4u == 0u; };
     const Value first_row = group_id(1) * kTile, first_column = group_id(0) * kTile;
     const Value z = group_id(2);
@@ -132,15 +133,20 @@ ir::Kernel f32_product(const F32Product& p) {
         const Value column = first_column + across * 4u + part * 64;
         const Value place = z * c_batch + row * c_stride + column;
         const uint32_t s = i * 8 + part * 4;
-        const auto result = [&](uint32_t j) {
-          return epilogue.apply({sums[s + j]}, column + j, place + j);
-        };
+        const Value of_all = z * m + row;
         if_(row < m && column < n, [&] {
           if_(
-              c_whole, [&] { c.store(place, vec(result(0), result(1), result(2), result(3))); },
+              c_whole,
+              [&] {
+                const auto results = epilogue.apply_four(
+                    {sums[s], sums[s + 1], sums[s + 2], sums[s + 3]}, of_all, column, place);
+                c.store(place, vec(results[0], results[1], results[2], results[3]));
+              },
               [&] {
                 for (uint32_t j = 0; j < 4; ++j)
-                  if_(column + j < n, [&] { c[place + j] = result(j); });
+                  if_(column + j < n, [&] {
+                    c[place + j] = epilogue.apply({sums[s + j]}, of_all, column + j, place + j);
+                  });
               });
         });
       }

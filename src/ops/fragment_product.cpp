@@ -38,6 +38,7 @@ std::string name_of(const FragmentProduct& p) {
   if (!p.aligned) name += "_unaligned";
   if (p.bias) name += "_bias";
   if (p.residual) name += "_residual";
+  if (p.tail) name += "_tail";
   if (p.experts) name += "_experts";
   if (p.subgroup != 32) name += fmt::format("_of{}", p.subgroup);
   return name + fmt::format("_{}x{}x{}_{}x{}_{}{}", p.tile_m, p.tile_n, p.tile_k, p.warps_m,
@@ -132,7 +133,7 @@ class Sums {
       const Fragment& to = rows_[set * own_m_ + i];
       if (p_.a_transposed)
         to.load(a_tile_, slot * a_size + warp_row_ + (step * a_row + i * 16), a_row,
-                Layout::column_major);
+                dsl::Layout::column_major);
       else
         to.load(a_tile_, slot * a_size + warp_row_ * a_row + (i * 16 * a_row + step), a_row);
     }
@@ -140,7 +141,7 @@ class Sums {
       const Fragment& to = columns_[set * own_n_ + j];
       if (p_.b_transposed)
         to.load(b_tile_, slot * b_size + warp_column_ * b_row + (j * 16 * b_row + step), b_row,
-                Layout::column_major);
+                dsl::Layout::column_major);
       else
         to.load(b_tile_, slot * b_size + warp_column_ + (step * b_row + j * 16), b_row);
     }
@@ -325,22 +326,23 @@ void write_body(const FragmentProduct& p, const Params& s, const Buffers& buffer
     const Value row = at.row + in_row, column = at.column + in_column;
     const Value slot = p.experts ? slot_of(row) : row;
     const Value place = c_start + (p.experts ? slot % kNoExpert : slot) * s.c_stride + column;
-    const auto result = [&](uint32_t i) {
-      const Value value = epilogue.apply({four[i]}, column + i, place + i);
+    const Value of_all = p.experts ? slot % kNoExpert : z * s.m + row;
+    const auto known = [&](Value value) {
       if (!p.experts) return value;
       return select(slot < kNoExpert, value, constant_bits(f32, 0x7fc00000u));
     };
     if (p.aligned) {
       if_(row < at.row_limit && column < s.n, [&] {
-        std::vector<Value> results;
-        for (uint32_t i = 0; i < 4; ++i) results.push_back(result(i));
-        c.store(place, vec(results[0], results[1], results[2], results[3]));
+        const auto results = epilogue.apply_four(four, of_all, column, place);
+        c.store(place,
+                vec(known(results[0]), known(results[1]), known(results[2]), known(results[3])));
       });
       return;
     }
     // One condition and not two nested: PoCL 3.1 stores the latter where only one of them holds.
     for (uint32_t i = 0; i < 4; ++i)
-      if_(row < at.row_limit && column + i < s.n, [&] { c[place + i] = result(i); });
+      if_(row < at.row_limit && column + i < s.n,
+          [&] { c[place + i] = known(epilogue.apply({four[i]}, of_all, column + i, place + i)); });
   });
 }
 
@@ -355,10 +357,11 @@ ir::Kernel fragment_product(const FragmentProduct& p) {
       buffers.order = in("order", u32);
       buffers.tiles = in("tiles", u32);
     }
-    const Epilogue epilogue(Gate::none, p.bias, p.residual, p.c);
+    Epilogue epilogue(Gate::none, p.bias, p.residual, p.c, p.tail);
     const Array c = out("c", p.c);
     const Params params;
     const WeightParams layout(p.b);
+    epilogue.declare_params();
     launch_next();
     wait_previous();
     const auto body = [&] { write_body(p, params, buffers, layout, epilogue, c); };

@@ -6,7 +6,9 @@
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/matmul_op.h"
+#include "ops/product_launch.h"
 #include "ops/quantise.h"
+#include "ops/round_rows_op.h"
 
 namespace prism {
 
@@ -79,6 +81,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return bias ? y + bias : y;
 }
 
+namespace {
+
+// A kernel has at most eight buffers and 24 parameters.
+constexpr size_t kMostTailInputs = 5, kMostTailParams = 8;
+
+}  // namespace
+
 std::vector<Spec> MatmulOp::infer(std::span<const Tensor> inputs) const {
   const Tensor &a = inputs[0], &b = inputs[1];
   Shape shape = a.shape();
@@ -92,9 +101,7 @@ std::vector<Spec> MatmulOp::infer(std::span<const Tensor> inputs) const {
                     "transposed view; use linear(x, weight)",
                     b.shape().text(), b.type().name()));
   }
-  const ElementType type =
-      b.type().is_block() ? a.type() : ElementType(promoted(a.type().plain(), b.type().plain()));
-  return {{shape, type}};
+  return {{shape, product_type(a.type(), b.type())}};
 }
 
 std::vector<Tensor> MatmulOp::gradient(const GradientCall& call) const {
@@ -107,6 +114,10 @@ std::vector<Tensor> MatmulOp::gradient(const GradientCall& call) const {
   if (call.wanted[1] && !b.type().is_block())
     results[1] = cast(product(a.transpose(), g), b.type());
   return results;
+}
+
+ElementType product_type(ElementType x, ElementType weight) {
+  return weight.is_block() ? x : ElementType(promoted(x.plain(), weight.plain()));
 }
 
 std::optional<MatrixLayout> matrix_layout(const Layout& layout) {
@@ -130,7 +141,27 @@ std::optional<MatrixLayout> matrix_layout(const Layout& layout) {
   return std::nullopt;
 }
 
-bool MatmulOp::takes_layout(size_t, const Tensor& tensor, const DeviceInfo& device) const {
+std::shared_ptr<const Op> MatmulOp::with_tail(Tail tail) const {
+  if (tail.others() > kMostTailInputs || tail.params() > kMostTailParams) return nullptr;
+  return std::make_shared<MatmulOp>(std::move(tail), rounded_);
+}
+
+std::optional<Preparation> MatmulOp::preparation(const Device& device,
+                                                 std::span<const Tensor> inputs) const {
+  const Tensor &x = inputs[0], &weights = inputs[1];
+  if (rounded_ || !weights.type().is_block() || weights.rank() != 2 || x.rank() != 2 ||
+      x.elements() == 0)
+    return std::nullopt;
+  // Elsewhere products of many rows take activations as f16.
+  const bool rounds = device.info().is_cpu || x.shape()[0] <= kFewRows;
+  if (!rounds || !RoundRowsOp::runs_on(device, x)) return std::nullopt;
+  return Preparation{0, std::make_shared<RoundRowsOp>(device, weights.type().block()),
+                     std::make_shared<MatmulOp>(tail_, x.type().plain())};
+}
+
+bool MatmulOp::takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const {
+  if (input >= 2) return true;  // the tail's, which lie as they do
+  if (rounded_ && input == 0) return Op::takes_layout(input, tensor, device);
   const Layout& layout = tensor.layout();
   if (tensor.type().is_block()) return true;  // infer() has seen that its rows are whole
   if (!device.is_cpu && layout.offset * tensor.type().block_bytes() % kRangeAlignment != 0)

@@ -17,8 +17,11 @@ uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
 
 struct Sides {
   DeviceView a, b, c;
-  MatrixLayout in_a, in_b;
-  int64_t m, n, k, batch;
+  MatrixLayout in_a = {}, in_b = {};
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  bool rounded = false;   // a is rounded rows
+  DType x = DType::f32;   // of the rows, before they were
+  TailBinding tail = {};  // of the kernels that take one
 };
 
 ops::ProductShape shape_of(const Sides& s) {
@@ -39,7 +42,7 @@ ops::ProductShape shape_of(const Sides& s) {
 void launch_few_rows(DeviceCall& call, const Sides& s) {
   ops::VectorProduct wanted;
   wanted.weight = s.b.type;
-  wanted.x = s.a.type.plain();
+  wanted.x = s.x;
   wanted.y = s.c.type.plain();
   wanted.x_rows = word(s.m);
   wanted.rounded = s.b.type.is_block();
@@ -52,19 +55,17 @@ void launch_few_rows(DeviceCall& call, const Sides& s) {
                                                call.info().capabilities, call.info().compute_units);
   const auto launch = ops::vector_product_launch(product, word(s.n), word(s.k), word(s.m),
                                                  word(s.in_a.step), word(s.n));
-  const DeviceView x = wanted.rounded ? rounded_rows(call, s.a, s.m, s.k, s.in_a.step) : s.a;
-  launch_product(call, product, launch, std::vector{s.b, x, s.c});
+  const DeviceView x =
+      wanted.rounded && !s.rounded ? rounded_rows(call, s.a, s.m, s.k, s.in_a.step) : s.a;
+  launch_product(call, product, launch, {s.b, x}, s.tail, s.c);
 }
 
 void launch_f32(DeviceCall& call, const Sides& s) {
   ops::F32Product product;
   product.a_transposed = s.in_a.transposed;
   product.b_transposed = s.in_b.transposed;
-  const auto launch = ops::f32_product_launch(shape_of(s));
-  call.launch(
-      fmt::format("f32_product {} {}", product.a_transposed, product.b_transposed),
-      [&] { return ops::f32_product(product); }, launch.groups, {s.a, s.b, s.c},
-      param_values(launch.params));
+  product.c = s.c.type.plain();
+  launch_product(call, product, ops::f32_product_launch(shape_of(s)), {s.a, s.b}, s.tail, s.c);
 }
 
 void launch_fragments(DeviceCall& call, const Sides& s) {
@@ -83,10 +84,10 @@ void launch_fragments(DeviceCall& call, const Sides& s) {
   const auto product =
       ops::fragment_product_for(wanted, shape, call.info().capabilities, call.info().compute_units);
   const auto launch = ops::fragment_product_launch(product, shape);
-  launch_product(call, product, launch, std::vector{s.a, s.b, s.c});
+  launch_product(call, product, launch, {s.a, s.b}, s.tail, s.c);
 }
 
-NativeProduct native_of(const Sides& s) {
+NativeProduct native_shape(const Sides& s) {
   NativeProduct native;
   native.m = word(s.m);
   native.n = word(s.n);
@@ -95,7 +96,6 @@ NativeProduct native_of(const Sides& s) {
   native.transpose_b = s.in_b.transposed;
   native.a_type = s.a.type.plain();
   native.b_type = s.b.type.is_block() ? DType::f16 : s.b.type.plain();
-  native.c_type = s.c.type.plain();
   native.a_stride = static_cast<uint64_t>(s.in_a.step);
   native.b_stride = static_cast<uint64_t>(s.in_b.step);
   native.c_stride = static_cast<uint64_t>(s.n);
@@ -117,18 +117,24 @@ DeviceView as_f16(DeviceCall& call, const DeviceView& x) {
   return narrow;
 }
 
-// The vendor's product, with quantised weights decoded to f16 before. False where there is none.
-bool launch_native(DeviceCall& call, Sides s) {
+// The vendor's product of these, where quantised weights are decoded to f16 before. Nothing where
+// there is none.
+std::optional<NativeProduct> native_of(const DeviceCall& call, const Sides& s, ElementType own) {
   const bool block = s.b.type.is_block();
-  if (!block && s.a.type != s.b.type) return false;
-  NativeProduct native = native_of(s);
+  if (!block && s.a.type != s.b.type) return std::nullopt;
+  NativeProduct native = native_shape(s);
+  native.c_type = own.plain();
   if (block && s.a.type != ElementType(DType::f16)) {  // x goes to scratch memory, row by row
     native.a_type = DType::f16;
     native.a_stride = static_cast<uint64_t>(s.k);
     native.transpose_a = false;
   }
-  if (!call.device().supports(native)) return false;
-  if (block) {
+  if (!call.device().supports(native)) return std::nullopt;
+  return native;
+}
+
+void launch_native(DeviceCall& call, const NativeProduct& native, Sides s) {
+  if (s.b.type.is_block()) {
     const PlaneLayout planes =
         plane_layout(s.b.type.block(), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k));
     const DeviceView decoded = call.scratch({s.n, s.k}, DType::f16);
@@ -141,30 +147,57 @@ bool launch_native(DeviceCall& call, Sides s) {
     s.a = as_f16(call, s.a);
   }
   call.product(native, s.a, s.b, s.c);
-  return true;
 }
 
 }  // namespace
 
 void MatmulOp::launch(DeviceCall& call) const {
-  Sides s{call.input(0), call.input(1), call.output(), {}, {}, 0, 0, 0, 1};
+  Sides s{call.input(0), call.input(1), call.output()};
   s.m = s.a.layout.shape[-2];
-  s.k = s.a.layout.shape[-1];
+  s.k = s.b.layout.shape[-2];
+  s.rounded = rounded_.has_value();
+  s.x = rounded_.value_or(s.a.type.plain());
   s.n = s.b.layout.shape[-1];
   if (s.a.layout.shape.rank() == 3) s.batch = s.a.layout.shape[0];
   if (s.m == 0 || s.n == 0 || s.batch == 0) return;
-  s.in_a = matrix_layout(s.a.layout).value();
+  // Without a tail the product is the output, else it has the type that it would have.
+  const ElementType own = tail_.empty() ? call.output().type : product_type(s.x, s.b.type);
+  const auto apart = [&] {
+    return tail_.empty() ? call.output() : call.scratch({s.batch, s.m, s.n}, own);
+  };
+  const auto tail_alone = [&] {
+    if (!tail_.empty()) launch_tail(call, tail_, 2, s.c);
+  };
+  if (s.k == 0) {
+    s.c = apart();
+    launch_zeros(call, s.c);
+    return tail_alone();
+  }
+  s.in_a = rounded_ ? MatrixLayout{false, s.k, 1, 0} : matrix_layout(s.a.layout).value();
   s.in_b = s.b.type.is_block() ? MatrixLayout{true, s.k, 1, 0} : matrix_layout(s.b.layout).value();
-  if (s.k == 0) return launch_zeros(call, s.c);
-  const bool plain_x = s.a.type == ElementType(DType::f32) || s.a.type == ElementType(DType::f16);
-  const bool plain_y = s.c.type == ElementType(DType::f32) || s.c.type == ElementType(DType::f16);
-  if (s.m <= kFewRows && s.batch == 1 && s.in_b.transposed && !s.in_a.transposed && plain_x &&
-      plain_y && (s.b.type.is_block() || s.in_b.step == s.k))
-    return launch_few_rows(call, s);
-  if (launch_native(call, s)) return;
-  if (s.a.type == ElementType(DType::f32) && s.b.type == ElementType(DType::f32))
-    return launch_f32(call, s);
-  launch_fragments(call, s);
+  const auto is_plain = [](ElementType type) {
+    return type == ElementType(DType::f32) || type == ElementType(DType::f16);
+  };
+  const bool few = s.m <= kFewRows && s.batch == 1 && s.in_b.transposed && !s.in_a.transposed &&
+                   is_plain(s.x) && is_plain(own) && (s.b.type.is_block() || s.in_b.step == s.k);
+  if (const auto native = few ? std::nullopt : native_of(call, s, own)) {
+    s.c = apart();
+    launch_native(call, *native, s);
+    return tail_alone();
+  }
+  auto tail = bind_tail(call, tail_, 2, s.n);
+  const bool bound = tail.has_value() && (!few || is_plain(s.c.type));
+  if (bound)
+    s.tail = *std::move(tail);
+  else
+    s.c = apart();
+  if (few)
+    launch_few_rows(call, s);
+  else if (s.a.type == ElementType(DType::f32) && s.b.type == ElementType(DType::f32))
+    launch_f32(call, s);
+  else
+    launch_fragments(call, s);
+  if (!bound) tail_alone();
 }
 
 }  // namespace prism

@@ -3,7 +3,9 @@
 
 #include <optional>
 
+#include "ops/tail.h"
 #include "tensor/op.h"
+#include "tensor/preparation.h"
 
 namespace prism {
 
@@ -16,8 +18,14 @@ struct MatrixLayout {
 // Nothing where neither rows nor columns are contiguous.
 std::optional<MatrixLayout> matrix_layout(const Layout& layout);
 
-class MatmulOp : public Op {
+// What a product of x with weights comes out as.
+ElementType product_type(ElementType x, ElementType weight);
+
+class MatmulOp : public TailedOp, public PreparesInput {
  public:
+  // rounded: x is what RoundRowsOp made of rows of this type.
+  explicit MatmulOp(Tail tail = {}, std::optional<DType> rounded = {})
+      : TailedOp(std::move(tail)), rounded_(rounded) {}
   std::string_view name() const override { return "matmul"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   std::vector<Tensor> gradient(const GradientCall& call) const override;
@@ -26,6 +34,15 @@ class MatmulOp : public Op {
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   std::optional<std::string> cannot_run(const DeviceInfo& device,
                                         std::span<const Tensor> inputs) const override;
+  std::optional<Preparation> preparation(const Device& device,
+                                         std::span<const Tensor> inputs) const override;
+  std::string attributes() const override { return tail_.text(); }
+
+ protected:
+  std::shared_ptr<const Op> with_tail(Tail tail) const override;
+
+ private:
+  std::optional<DType> rounded_;
 };
 
 }  // namespace prism

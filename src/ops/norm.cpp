@@ -8,7 +8,7 @@
 #include "cpu/rows.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
-#include "ops/row_walk.h"
+#include "ops/row_op.h"
 #include "tensor/chain_kernel.h"
 
 namespace prism {
@@ -28,15 +28,18 @@ struct NormKind {
 };
 
 ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const RowWalk& walk,
-                       DType stored) {
+                       DType stored, const std::shared_ptr<const TailSpec>& spec) {
   return kernel(kind.name(), walk.group, [&] {
     RowCode x(source);
     std::optional<In> weight, bias;
     if (kind.weight) weight = in("weight", *kind.weight);
     if (kind.bias) bias = in("bias", *kind.bias);
+    std::optional<TailCode> tail;
+    if (spec) tail.emplace(spec);
     const Array y = out("y", stored);
     RowLoop loop(walk, x);
     const Value epsilon = param("epsilon", f32);
+    if (tail) tail->declare_params();
     loop.load(0);
     const Value count = cast(f32, loop.length());
     Value mean = constant(f32, 0.0);
@@ -81,7 +84,7 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
              offset;
     }
     const Value scale = 1.0f / sqrt(spread + epsilon);
-    loop.store(y, stored, [&](const std::vector<Value>& four, Value i) {
+    const auto normed = [&](const std::vector<Value>& four, Value i) {
       std::vector<Value> results;
       for (const Value each : four) results.push_back((kind.centred ? each - mean : each) * scale);
       if (weight) {
@@ -93,20 +96,23 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
         for (size_t k = 0; k < four.size(); ++k) results[k] = results[k] + b[k];
       }
       return results;
-    });
+    };
+    loop.store(y, stored, normed, tail ? &*tail : nullptr);
   });
 }
 
-class NormOp : public Op {
+class NormOp : public RowOp {
  public:
-  NormOp(NormKind kind, RowSource source, double epsilon)
-      : kind_(kind), source_(std::move(source)), epsilon_(epsilon) {}
+  NormOp(NormKind kind, RowSource source, double epsilon, Tail tail = {})
+      : RowOp(std::move(source), size_t{kind.weight.has_value()} + kind.bias.has_value(),
+              std::move(tail)),
+        kind_(kind),
+        epsilon_(epsilon) {}
 
   std::string_view name() const override { return kind_.name(); }
   std::string attributes() const override {
-    std::string text = fmt::format("epsilon {}", epsilon_);
-    if (source_.chain().steps.size() > 1) text += " of " + source_.chain().text();
-    return text;
+    const std::string chains = RowOp::attributes();
+    return fmt::format("epsilon {}", epsilon_) + (chains.empty() ? "" : " " + chains);
   }
   std::vector<Spec> infer(std::span<const Tensor>) const override {
     return {{source_.shape(), source_.stored()}};
@@ -136,45 +142,6 @@ class NormOp : public Op {
     return result;
   }
 
-  std::optional<std::string> cannot_run(const DeviceInfo& device,
-                                        std::span<const Tensor>) const override {
-    if (source_.type() == DType::f64) return "kernels compute norms in f32 only";
-    return source_.cannot_run(device);
-  }
-  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override {
-    if (input >= source_.inputs()) return Op::takes_layout(input, tensor, device);
-    return source_.takes_layout(tensor, device);
-  }
-  std::shared_ptr<const Op> with_prologue(size_t input, const Chain& chain) const override {
-    if (input != 0) return nullptr;
-    auto source = source_.after(chain, 3, 3);
-    if (!source || register_type(chain.output) != source_.type()) return nullptr;
-    return std::make_shared<NormOp>(kind_, *std::move(source), epsilon_);
-  }
-
-  void launch(DeviceCall& call) const override {
-    const Rows& rows = source_.rows();
-    if (call.output().elements() == 0) return;
-    const RowBinding binding = bind_rows(call, source_);
-    const RowWalk walk = walk_for(rows, binding, call.info());
-    std::vector<DeviceView> buffers = binding.buffers;
-    for (size_t i = source_.inputs(); i < call.input_count(); ++i) buffers.push_back(call.input(i));
-    buffers.push_back(call.output());
-    std::vector<ParamValue> params = {static_cast<uint32_t>(rows.outer),
-                                      static_cast<uint32_t>(rows.length)};
-    params.insert(params.end(), binding.params.begin(), binding.params.end());
-    params.emplace_back(static_cast<float>(epsilon_));
-    const DType stored = call.output().type.plain();
-    const auto type_name = [](const std::optional<DType>& type) {
-      return type ? dtype_name(*type) : "-";
-    };
-    call.launch(
-        fmt::format("{} {} {} {} {} {}", name(), walk.key(), dtype_name(stored),
-                    type_name(kind_.weight), type_name(kind_.bias), binding.key()),
-        [&] { return norm_kernel(kind_, binding, walk, stored); }, walk.groups(rows.outer), buffers,
-        std::move(params));
-  }
-
   void run_cpu(const CpuCall& call) const override {
     if (source_.type() == DType::f64)
       run<double>(call);
@@ -182,13 +149,27 @@ class NormOp : public Op {
       run<float>(call);
   }
 
+ protected:
+  std::shared_ptr<const Op> with(RowSource source, Tail tail) const override {
+    return std::make_shared<NormOp>(kind_, std::move(source), epsilon_, std::move(tail));
+  }
+  ir::Kernel make_kernel(const RowBinding& rows, const RowWalk& walk, DType stored,
+                         const std::shared_ptr<const TailSpec>& tail) const override {
+    return norm_kernel(kind_, rows, walk, stored, tail);
+  }
+  std::string kernel_key() const override {
+    const auto type_name = [](const std::optional<DType>& type) {
+      return type ? dtype_name(*type) : "-";
+    };
+    return fmt::format("{} {}", type_name(kind_.weight), type_name(kind_.bias));
+  }
+  std::vector<ParamValue> number() const override { return {static_cast<float>(epsilon_)}; }
+
  private:
   template <class T>
   void run(const CpuCall& call) const {
-    const Rows& rows = source_.rows();
-    const HostView& output = call.outputs[0];
-    const auto n = static_cast<size_t>(rows.length);
-    if (output.layout.shape.elements() == 0) return;
+    if (call.outputs[0].layout.shape.elements() == 0) return;
+    const auto n = static_cast<size_t>(source_.rows().length);
     std::vector<T> vectors[2];
     size_t next = source_.inputs();
     const auto vector_of = [&](bool wanted, std::vector<T>& values) -> const T* {
@@ -201,30 +182,15 @@ class NormOp : public Op {
     };
     const T* const weight = vector_of(kind_.weight.has_value(), vectors[0]);
     const T* const bias = vector_of(kind_.bias.has_value(), vectors[1]);
-    const auto bytes = static_cast<int64_t>(output.type.block_bytes());
-    std::byte* const to = output.data + output.layout.offset * bytes;
-    const bool direct = output.type == ElementType(dtype_of<T>());
-    call.pool.parallel_for(
-        static_cast<uint64_t>(rows.outer), rows_a_chunk(rows.length),
-        [&](uint64_t begin, uint64_t end) {
-          RowReader reader(source_, call);
-          std::vector<T> made(direct ? 0 : n);
-          for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
-            const T* x = reader.read<T>(row, 0, 0, rows.length);
-            T* result = direct ? reinterpret_cast<T*>(to) + row * rows.length : made.data();
-            if (kind_.centred)
-              cpu::row_layer_norm(x, weight, bias, epsilon_, result, n);
-            else
-              cpu::row_rms_norm(x, weight, epsilon_, result, n);
-            if (!direct)
-              cpu::store(dtype_of<T>(), result, output.type.plain(), to + row * rows.length * bytes,
-                         n);
-          }
-        });
+    for_rows<T>(call, [&](const T* x, T* y, int64_t) {
+      if (kind_.centred)
+        cpu::row_layer_norm(x, weight, bias, epsilon_, y, n);
+      else
+        cpu::row_rms_norm(x, weight, epsilon_, y, n);
+    });
   }
 
   NormKind kind_;
-  RowSource source_;
   double epsilon_;
 };
 

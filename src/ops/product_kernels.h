@@ -4,17 +4,23 @@
 // A maker takes what the kernel is specialised by and returns it; shapes are params, so one
 // program serves every shape. Beside each maker stands a function that gives grid and params of a
 // launch. Weights of block types are u32 buffers in the layout of base/planes.h; activations,
-// biases and results are plain.
+// biases and results are plain. A tail has its buffers after the residual and its params after all
+// others.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/element_type.h"
 #include "ir/capabilities.h"
 #include "ir/kernel.h"
+
+namespace prism {
+struct TailSpec;  // tail.h
+}
 
 namespace prism::ops {
 
@@ -41,6 +47,7 @@ struct VectorProduct {
   bool bias = false;      // y += bias[r]
   bool residual = false;  // y += residual[i][r], after bias and gate
   Gate gate = Gate::none;
+  std::shared_ptr<const TailSpec> tail = nullptr;  // after all of these
   bool experts = false;  // x_rows 1: row i of x by the weights of expert ids[i]
   bool aligned = true;   // plain types: k is a multiple of 16 bytes of weights (and of x)
   // How the work is cut: chosen by vector_product_for.
@@ -91,7 +98,8 @@ struct FragmentProduct {
   bool aligned = true;    // m, n, k and all strides are multiples of 8 where a row runs along them
   bool bias = false;      // c += bias[column]
   bool residual = false;  // c += residual, which lies like c
-  bool experts = false;   // rows of a by the weights of their expert: see expert_tables
+  std::shared_ptr<const TailSpec> tail = nullptr;
+  bool experts = false;  // rows of a by the weights of their expert: see expert_tables
   // How the work is cut: chosen by fragment_product_for.
   uint32_t tile_m = 64, tile_n = 64, tile_k = 32;
   uint32_t warps_m = 2, warps_n = 2;
@@ -140,6 +148,8 @@ uint32_t expert_tiles_at_most(uint32_t slots, uint32_t experts, uint32_t tile_m)
 struct F32Product {
   bool a_transposed = false, b_transposed = false;
   bool bias = false, residual = false;
+  std::shared_ptr<const TailSpec> tail = nullptr;
+  DType c = DType::f32;
 };
 // Buffers: a, b, [bias], [residual], c.
 ir::Kernel f32_product(const F32Product& product);

@@ -7,39 +7,74 @@
 
 namespace prism {
 
-void launch_product(DeviceCall& call, const ops::VectorProduct& p, const ops::ProductLaunch& launch,
-                    std::span<const DeviceView> buffers) {
-  const std::string key =
+namespace {
+
+template <class Product>
+void launch_with_tail(DeviceCall& call, std::string key, ir::Kernel (*make)(const Product&),
+                      Product product, const ops::ProductLaunch& launch,
+                      std::vector<DeviceView> buffers, const TailBinding& tail,
+                      const DeviceView& output) {
+  product.tail = tail.spec;
+  if (tail.spec) key += " then " + tail.spec->key();
+  buffers.insert(buffers.end(), tail.buffers.begin(), tail.buffers.end());
+  buffers.push_back(output);
+  std::vector<ParamValue> params = param_values(launch.params);
+  params.insert(params.end(), tail.params.begin(), tail.params.end());
+  call.launch(
+      key, [&] { return make(product); }, launch.groups, buffers, std::move(params));
+}
+
+}  // namespace
+
+void launch_product(DeviceCall& call, ops::VectorProduct p, const ops::ProductLaunch& launch,
+                    std::vector<DeviceView> inputs, const TailBinding& tail,
+                    const DeviceView& output) {
+  std::string key =
       fmt::format("vector_product {} {} {} {} {} {} {} {} {} {} {} {} {}", p.weight.name(),
                   dtype_name(p.x), dtype_name(p.y), p.x_rows, p.rounded, p.experts, p.aligned,
                   p.subgroups, p.split, p.rows_each, p.units_ahead, p.k_tile, p.shuffles);
-  call.launch(
-      key, [&] { return ops::vector_product(p); }, launch.groups, buffers,
-      param_values(launch.params));
+  launch_with_tail(call, std::move(key), ops::vector_product, std::move(p), launch,
+                   std::move(inputs), tail, output);
 }
 
-void launch_product(DeviceCall& call, const ops::FragmentProduct& p,
-                    const ops::ProductLaunch& launch, std::span<const DeviceView> buffers) {
-  const std::string key = fmt::format(
-      "fragment_product {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", dtype_name(p.a), p.b.name(),
-      dtype_name(p.c), dtype_name(p.operand), p.a_transposed, p.b_transposed, p.experts, p.aligned,
-      p.tile_m, p.tile_n, p.tile_k, p.warps_m, p.warps_n, p.stages, p.run_ahead);
-  call.launch(
-      key, [&] { return ops::fragment_product(p); }, launch.groups, buffers,
-      param_values(launch.params));
+void launch_product(DeviceCall& call, ops::FragmentProduct p, const ops::ProductLaunch& launch,
+                    std::vector<DeviceView> inputs, const TailBinding& tail,
+                    const DeviceView& output) {
+  std::string key = fmt::format("fragment_product {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                                dtype_name(p.a), p.b.name(), dtype_name(p.c), dtype_name(p.operand),
+                                p.a_transposed, p.b_transposed, p.experts, p.aligned, p.tile_m,
+                                p.tile_n, p.tile_k, p.warps_m, p.warps_n, p.stages, p.run_ahead);
+  launch_with_tail(call, std::move(key), ops::fragment_product, std::move(p), launch,
+                   std::move(inputs), tail, output);
+}
+
+void launch_product(DeviceCall& call, ops::F32Product p, const ops::ProductLaunch& launch,
+                    std::vector<DeviceView> inputs, const TailBinding& tail,
+                    const DeviceView& output) {
+  std::string key =
+      fmt::format("f32_product {} {} {}", p.a_transposed, p.b_transposed, dtype_name(p.c));
+  launch_with_tail(call, std::move(key), ops::f32_product, std::move(p), launch, std::move(inputs),
+                   tail, output);
 }
 
 DeviceView rounded_rows(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t k,
                         int64_t x_stride) {
-  const auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
   const uint64_t bytes = ops::rounded_bytes(static_cast<uint64_t>(rows), static_cast<uint64_t>(k));
   const DeviceView rounded = call.scratch({static_cast<int64_t>((bytes + 3) / 4)}, DType::i32);
+  launch_round_rows(call, x, rows, k, x_stride, rounded);
+  return rounded;
+}
+
+std::string round_rows_key(DType x) { return fmt::format("round_rows {}", dtype_name(x)); }
+
+void launch_round_rows(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t k,
+                       int64_t x_stride, const DeviceView& rounded) {
+  const auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
   const auto launch = ops::round_rows_launch(word(rows), word(k), word(x_stride));
   const DType type = x.type.plain();
   call.launch(
-      fmt::format("round_rows {}", dtype_name(type)), [&] { return ops::round_rows(type); },
-      launch.groups, {x, rounded}, param_values(launch.params));
-  return rounded;
+      round_rows_key(type), [&] { return ops::round_rows(type); }, launch.groups, {x, rounded},
+      param_values(launch.params));
 }
 
 void launch_zeros(DeviceCall& call, const DeviceView& y) {

@@ -1,9 +1,11 @@
 // Launches of product kernels from ops: their keys, and activations rounded before.
 #pragma once
 
-#include <span>
+#include <string>
+#include <vector>
 
 #include "ops/product_kernels.h"
+#include "ops/tail.h"
 #include "tensor/device_call.h"
 
 namespace prism {
@@ -11,15 +13,25 @@ namespace prism {
 // Up to so many rows each weight is used so seldom that reading it is the work.
 inline constexpr int64_t kFewRows = 8;
 
-// Of a kernel's buffers in its order.
-void launch_product(DeviceCall& call, const ops::VectorProduct& product,
-                    const ops::ProductLaunch& launch, std::span<const DeviceView> buffers);
-void launch_product(DeviceCall& call, const ops::FragmentProduct& product,
-                    const ops::ProductLaunch& launch, std::span<const DeviceView> buffers);
+// A kernel over its inputs in its order, the tail that it ends with (which becomes part of
+// product), and its output.
+void launch_product(DeviceCall& call, ops::VectorProduct product, const ops::ProductLaunch& launch,
+                    std::vector<DeviceView> inputs, const TailBinding& tail,
+                    const DeviceView& output);
+void launch_product(DeviceCall& call, ops::FragmentProduct product,
+                    const ops::ProductLaunch& launch, std::vector<DeviceView> inputs,
+                    const TailBinding& tail, const DeviceView& output);
+void launch_product(DeviceCall& call, ops::F32Product product, const ops::ProductLaunch& launch,
+                    std::vector<DeviceView> inputs, const TailBinding& tail,
+                    const DeviceView& output);
 
 // Rows of x rounded to 8 bits once, for all groups of a product with quantised weights.
 DeviceView rounded_rows(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t k,
                         int64_t x_stride);
+
+void launch_round_rows(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t k,
+                       int64_t x_stride, const DeviceView& rounded);
+std::string round_rows_key(DType x);
 
 // Zeros: what sums of nothing are.
 void launch_zeros(DeviceCall& call, const DeviceView& y);

@@ -55,13 +55,16 @@ std::optional<RowSource> RowSource::after(const Chain& chain, size_t other_buffe
                                           size_t other_params) const {
   if (!plain_ || chain.inputs.empty() || register_type(chain.output) == DType::b1)
     return std::nullopt;
-  if (chain.inputs.size() + other_buffers > kMaxBuffers ||
-      4 * chain.inputs.size() + chain_params(chain).size() + other_params > kMaxParams)
-    return std::nullopt;
   RowSource result = *this;
   result.plain_ = false;
   result.chain_ = chain;
+  if (!result.fits(other_buffers, other_params)) return std::nullopt;
   return result;
+}
+
+bool RowSource::fits(size_t other_buffers, size_t other_params) const {
+  return inputs() + other_buffers <= kMaxBuffers &&
+         4 * inputs() + chain_params(chain_).size() + other_params <= kMaxParams;
 }
 
 std::optional<RowSource::Lie> RowSource::lie_of(const prism::Layout& layout) const {

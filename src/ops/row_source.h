@@ -31,6 +31,8 @@ class RowSource {
   // and other_params more would not fit.
   std::optional<RowSource> after(const Chain& chain, size_t other_buffers,
                                  size_t other_params) const;
+  // Whether a kernel over these elements has room for so many more.
+  bool fits(size_t other_buffers, size_t other_params) const;
 
   const Rows& rows() const { return rows_; }
   const Shape& shape() const { return shape_; }

@@ -92,14 +92,19 @@ void RowLoop::replace(const std::function<Value(Value)>& f) {
   for (Var& each : held_) each = f(each);
 }
 
-void RowLoop::store(const Array& y, DType stored, const Map& f) {
+void RowLoop::store(const Array& y, DType stored, const Map& f, const TailCode* tail) {
   each([&](const std::vector<Value>& x, Value i) {
-    std::vector<Value> results;
-    for (const Value each : f(x, i)) results.push_back(to_stored(each, stored));
+    const Value place = row_ * length_ + i;
+    std::vector<Value> results = f(x, i);
+    if (tail && results.size() == 4)
+      results = tail->apply_four(results, row_, i, place);
+    else if (tail)
+      results[0] = tail->apply(results[0], row_, i, place);
+    for (Value& each : results) each = to_stored(each, stored);
     if (results.size() == 4)
-      y.store(row_ * length_ + i, vec(results[0], results[1], results[2], results[3]));
+      y.store(place, vec(results[0], results[1], results[2], results[3]));
     else
-      y[row_ * length_ + i] = results[0];
+      y[place] = results[0];
   });
 }
 

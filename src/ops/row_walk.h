@@ -9,6 +9,7 @@
 
 #include "dsl/dsl.h"
 #include "ops/row_source.h"
+#include "ops/tail.h"
 
 namespace prism {
 
@@ -41,9 +42,9 @@ class RowLoop {
   void each(const Visit& f);
   // Puts f of each element in its place among the registers; where nothing is held, does nothing.
   void replace(const std::function<dsl::Value(dsl::Value)>& f);
-  // Stores f of each element in y, rows one after another.
+  // Stores f of each element in y, rows one after another, with what tail makes of it.
   using Map = std::function<std::vector<dsl::Value>(const std::vector<dsl::Value>&, dsl::Value)>;
-  void store(const dsl::Array& y, DType stored, const Map& f);
+  void store(const dsl::Array& y, DType stored, const Map& f, const TailCode* tail = nullptr);
   // What the lanes of a row have together; every lane gets it. All lanes of the group arrive.
   dsl::Value join(dsl::ReduceOp op, dsl::Value value);
   // For one lane of each row that there is.

@@ -12,7 +12,7 @@
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
-#include "ops/row_walk.h"
+#include "ops/row_op.h"
 #include "tensor/chain_kernel.h"
 
 namespace prism {
@@ -39,13 +39,16 @@ const char* end_name(SoftmaxEnd end) {
 }
 
 ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWalk& walk,
-                          DType stored) {
+                          DType stored, const std::shared_ptr<const TailSpec>& spec) {
   return kernel(end_name(end), walk.group, [&] {
     RowCode x(source);
     std::optional<In> target;
     if (end == SoftmaxEnd::entropy) target = in("target", i32);
+    std::optional<TailCode> tail;
+    if (spec) tail.emplace(spec);
     const Array y = out("y", stored);
     RowLoop loop(walk, x);
+    if (tail) tail->declare_params();
     const Value lowest = constant_bits(f32, 0xff800000u);
     loop.load(-HUGE_VAL);
     // What is subtracted before exp: 0 where all are -infinity, so that none becomes a NaN early.
@@ -88,7 +91,7 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
       return;
     }
     const Value scale = end == SoftmaxEnd::probability ? 1.0f / total : base + log(total);
-    loop.store(y, stored, [&](const std::vector<Value>& four, Value) {
+    const auto ended = [&](const std::vector<Value>& four, Value) {
       std::vector<Value> results;
       for (const Value each : four) {
         if (end == SoftmaxEnd::logarithm)
@@ -97,20 +100,20 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
           results.push_back((loop.holds() ? each : exp(each - base)) * scale);
       }
       return results;
-    });
+    };
+    loop.store(y, stored, ended, tail ? &*tail : nullptr);
   });
 }
 
 // Over the last axis.
-class SoftmaxOp : public Op {
+class SoftmaxOp : public RowOp {
  public:
-  SoftmaxOp(SoftmaxEnd end, RowSource source, int32_t ignored)
-      : end_(end), source_(std::move(source)), ignored_(ignored) {}
+  SoftmaxOp(SoftmaxEnd end, RowSource source, int32_t ignored, Tail tail = {})
+      : RowOp(std::move(source), end == SoftmaxEnd::entropy ? 1 : 0, std::move(tail)),
+        end_(end),
+        ignored_(ignored) {}
 
   std::string_view name() const override { return end_name(end_); }
-  std::string attributes() const override {
-    return source_.chain().steps.size() > 1 ? "of " + source_.chain().text() : "";
-  }
   std::vector<Spec> infer(std::span<const Tensor>) const override {
     if (end_ == SoftmaxEnd::entropy) return {{Shape{source_.shape()[0]}, source_.type()}};
     return {{source_.shape(), source_.stored()}};
@@ -129,41 +132,6 @@ class SoftmaxOp : public Op {
     return {cast((softmax(cast(x, type)) - hits) * weight, x.type()), Tensor()};
   }
 
-  std::optional<std::string> cannot_run(const DeviceInfo& device,
-                                        std::span<const Tensor>) const override {
-    if (source_.type() == DType::f64) return "kernels compute exp in f32 only";
-    return source_.cannot_run(device);
-  }
-  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override {
-    if (input >= source_.inputs()) return Op::takes_layout(input, tensor, device);
-    return source_.takes_layout(tensor, device);
-  }
-  std::shared_ptr<const Op> with_prologue(size_t input, const Chain& chain) const override {
-    if (input != 0) return nullptr;
-    auto source = source_.after(chain, 2, 3);
-    if (!source || register_type(chain.output) != source_.type()) return nullptr;
-    return std::make_shared<SoftmaxOp>(end_, *std::move(source), ignored_);
-  }
-
-  void launch(DeviceCall& call) const override {
-    const Rows& rows = source_.rows();
-    if (call.output().elements() == 0) return;
-    const RowBinding binding = bind_rows(call, source_);
-    const RowWalk walk = walk_for(rows, binding, call.info());
-    std::vector<DeviceView> buffers = binding.buffers;
-    if (end_ == SoftmaxEnd::entropy) buffers.push_back(call.input(source_.inputs()));
-    buffers.push_back(call.output());
-    std::vector<ParamValue> params = {static_cast<uint32_t>(rows.outer),
-                                      static_cast<uint32_t>(rows.length)};
-    params.insert(params.end(), binding.params.begin(), binding.params.end());
-    if (end_ == SoftmaxEnd::entropy) params.emplace_back(ignored_);
-    const DType stored = call.output().type.plain();
-    call.launch(
-        fmt::format("{} {} {} {}", name(), walk.key(), dtype_name(stored), binding.key()),
-        [&] { return softmax_kernel(end_, binding, walk, stored); }, walk.groups(rows.outer),
-        buffers, std::move(params));
-  }
-
   void run_cpu(const CpuCall& call) const override {
     if (source_.type() == DType::f64)
       run<double>(call);
@@ -171,33 +139,46 @@ class SoftmaxOp : public Op {
       run<float>(call);
   }
 
+ protected:
+  std::shared_ptr<const Op> with(RowSource source, Tail tail) const override {
+    return std::make_shared<SoftmaxOp>(end_, std::move(source), ignored_, std::move(tail));
+  }
+  bool gives_rows() const override { return end_ != SoftmaxEnd::entropy; }
+  ir::Kernel make_kernel(const RowBinding& rows, const RowWalk& walk, DType stored,
+                         const std::shared_ptr<const TailSpec>& tail) const override {
+    return softmax_kernel(end_, rows, walk, stored, tail);
+  }
+  std::vector<ParamValue> number() const override {
+    return end_ == SoftmaxEnd::entropy ? std::vector<ParamValue>{ignored_}
+                                       : std::vector<ParamValue>{};
+  }
+
  private:
   template <class T>
   void run(const CpuCall& call) const {
+    const auto n = static_cast<size_t>(source_.rows().length);
+    if (end_ == SoftmaxEnd::entropy) return run_losses<T>(call);
+    for_rows<T>(call, [&](const T* x, T* y, int64_t) {
+      if (end_ == SoftmaxEnd::probability)
+        cpu::row_softmax(x, y, n);
+      else
+        cpu::row_log_softmax(x, y, n);
+    });
+  }
+
+  template <class T>
+  void run_losses(const CpuCall& call) const {
     const Rows& rows = source_.rows();
-    const HostView& output = call.outputs[0];
     const auto n = static_cast<size_t>(rows.length);
-    if (output.layout.shape.elements() == 0) return;
-    const auto bytes = static_cast<int64_t>(output.type.block_bytes());
-    std::byte* const to = output.data + output.layout.offset * bytes;
-    const bool direct = output.type == ElementType(dtype_of<T>()) && end_ != SoftmaxEnd::entropy;
+    T* const to = call.outputs[0].first<T>();
     call.pool.parallel_for(
         static_cast<uint64_t>(rows.outer), rows_a_chunk(rows.length),
         [&](uint64_t begin, uint64_t end) {
           RowReader reader(source_, call);
-          std::vector<T> made(direct ? 0 : n);
+          std::vector<T> made(n);
           for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
-            const T* x = reader.read<T>(row, 0, 0, rows.length);
-            T* result = direct ? reinterpret_cast<T*>(to) + row * rows.length : made.data();
-            if (end_ == SoftmaxEnd::probability)
-              cpu::row_softmax(x, result, n);
-            else
-              cpu::row_log_softmax(x, result, n);
-            if (end_ == SoftmaxEnd::entropy)
-              reinterpret_cast<T*>(to)[row] = loss(call, result, row);
-            else if (!direct)
-              cpu::store(dtype_of<T>(), result, output.type.plain(), to + row * rows.length * bytes,
-                         n);
+            cpu::row_log_softmax(reader.read<T>(row, 0, 0, rows.length), made.data(), n);
+            to[row] = loss(call, made.data(), row);
           }
         });
   }
@@ -211,7 +192,6 @@ class SoftmaxOp : public Op {
   }
 
   SoftmaxEnd end_;
-  RowSource source_;
   int32_t ignored_;
 };
 

@@ -161,6 +161,7 @@ std::string name_of(const VectorProduct& p) {
   if (p.gate != Gate::none) name += p.gate == Gate::silu ? "_silu" : "_gelu";
   if (p.bias) name += "_bias";
   if (p.residual) name += "_residual";
+  if (p.tail) name += "_tail";
   if (p.experts) name += "_experts";
   if (!p.aligned) name += "_unaligned";
   if (p.weight.is_block()) name += p.rounded ? "_rounded" : p.shuffles ? "" : "_atomics";
@@ -200,7 +201,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
     const In x = in("x", block && p.rounded ? u32 : p.x);
     std::optional<In> ids;
     if (p.experts) ids = in("ids", u32);
-    Epilogue epilogue(p.gate, p.bias, p.residual, p.y);
+    Epilogue epilogue(p.gate, p.bias, p.residual, p.y, p.tail);
     const Array y = out("y", p.y);
     const Value n = param("n", u32), k = param("k", u32);
     const Value row_count = param(p.experts ? "x_share" : "rows", u32);
@@ -208,6 +209,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
     std::optional<Value> known;  // whether the expert exists
     if (p.experts) known = param("experts", u32);
     const WeightParams layout(p.weight);
+    epilogue.declare_params();
 
     if (p.experts) wait_previous();
     const uint32_t elements = WeightReader::unit_elements(p.weight);
@@ -301,7 +303,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
     const Value mine = lane < results && r < n && subgroup_id() % p.split == 0u;
     const Value place = p.experts ? group_id(1) * y_stride + r : i * y_stride + r;
     if_(p.experts ? mine : mine && i < row_count, [&] {
-      const Value result = epilogue.apply(chosen, r, place);
+      const Value result = epilogue.apply(chosen, p.experts ? group_id(1) : i, r, place);
       y[place] = known ? select(*known, result, constant_bits(f32, 0x7fc00000u)) : result;
     });
   });

@@ -57,16 +57,24 @@ void Planner::fuse() {
   }
 }
 
-// The item that makes this input, where nobody else uses it and it lies as it was made, with the
-// given shape.
-Planner::Item* Planner::sole_producer(const Tensor& input, const Shape& shape) {
+// The item that makes this input, where nobody else uses it and it lies as it was made, maybe under
+// another shape.
+Planner::Item* Planner::sole_maker(const Tensor& input) {
   const Node* node = input.node().get();
   const auto found = item_of_.find(node);
   if (found == item_of_.end() || uses_[node] != 1 || node->outputs.size() != 1) return nullptr;
-  if (!(input.layout() == Layout::dense(node->outputs[0].shape)) || !(input.shape() == shape))
+  if (input.layout().offset != 0 || !input.layout().is_dense() ||
+      input.elements() != node->outputs[0].shape.elements())
     return nullptr;
   Item& producer = items_[found->second];
   return producer.dropped ? nullptr : &producer;
+}
+
+// The same with the shape that it was made with, which is the given one.
+Planner::Item* Planner::sole_producer(const Tensor& input, const Shape& shape) {
+  if (!(input.shape() == shape) || !(shape == input.node()->outputs[input.output()].shape))
+    return nullptr;
+  return sole_maker(input);
 }
 
 bool Planner::join_chains(Item& item) {
@@ -99,7 +107,9 @@ bool Planner::join_epilogue(Item& item) {
   const ChainOp* op = as_chain(item.op);
   if (!op) return false;
   for (size_t i = 0; i < item.inputs.size(); ++i) {
-    Item* producer = sole_producer(item.inputs[i], item.node->outputs[0].shape);
+    const Tensor& input = item.inputs[i];
+    if (!(input.shape() == item.node->outputs[0].shape)) continue;
+    Item* producer = sole_maker(input);
     if (!producer || producer->node->device != item.node->device || as_chain(producer->op))
       continue;
     const auto both = producer->op->with_epilogue(op->chain(), i);

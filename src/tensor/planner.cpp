@@ -27,7 +27,10 @@ void Planner::make() {
   for (const Tensor& each : inputs_) bring_values(*each.node());
   collect();
   count_uses();
-  if (options_.fuse) fuse();
+  if (options_.fuse) {
+    fuse();
+    share();
+  }
   for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
   for (Item& item : items_)
     if (!item.dropped) emit(item);
@@ -200,7 +203,7 @@ void Planner::emit(Item& item) {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kNotSupported || device.info().is_cpu) throw;
       plan_.back_to(mark);
-      return emit_on(Device::cpu(), item, error.what());
+      return emit_on(Device::cpu(), item.alone ? *item.alone : item, error.what());
     }
   }
   emit_on(Device::cpu(), item, fmt::format("{}: {}", device.id(), *reason));

@@ -24,16 +24,19 @@ class Planner {
     std::shared_ptr<const Op> op;
     std::vector<Tensor> inputs;
     bool dropped = false;
+    std::shared_ptr<Item> alone = nullptr;  // as it was before it shared something with others
   };
 
   void collect();
   void count_uses();
   // --- fusing (fuse.cpp)
   void fuse();
+  Item* sole_maker(const Tensor& input);
   Item* sole_producer(const Tensor& input, const Shape& shape);
   bool join_chains(Item& item);
   bool join_epilogue(Item& item);
   bool join_prologue(Item& item);
+  void share();  // share.cpp
   // --- emitting
   void emit(Item& item);
   void emit_on(const Device& device, const Item& item, const std::string& reason);

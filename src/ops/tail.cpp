@@ -1,0 +1,229 @@
+// Tails: put together, bound to the inputs of a launch, written into kernels, run on the CPU.
+#include "ops/tail.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tensor/chain_kernel.h"
+#include "tensor/chain_op.h"
+
+namespace prism {
+
+using namespace dsl;
+
+namespace {
+
+// The chain with its inputs in another order: input i of the result is order[i] of the old.
+Chain reordered(Chain chain, const std::vector<size_t>& order) {
+  std::vector<DType> inputs;
+  std::vector<uint16_t> place(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    inputs.push_back(chain.inputs[order[i]]);
+    place[order[i]] = static_cast<uint16_t>(i);
+  }
+  chain.inputs = std::move(inputs);
+  for (Chain::Step& step : chain.steps)
+    if (step.kind == Chain::Kind::input) step.index = place[step.index];
+  return chain;
+}
+
+Chain with_first_stored(Chain chain, DType stored) {
+  chain.inputs[0] = stored;
+  for (Chain::Step& step : chain.steps)
+    if (step.kind == Chain::Kind::input && step.index == 0) step.stored = stored;
+  return chain;
+}
+
+bool is_narrow_float(DType type) {
+  return type == DType::f32 || type == DType::f16 || type == DType::bf16;
+}
+
+// Whether a layout steps by these strides wherever there is a step to take.
+bool steps_by(const prism::Layout& layout, int first, int last, int64_t innermost, bool dense) {
+  int64_t step = innermost;
+  for (int axis = last - 1; axis >= first; --axis) {
+    if (layout.shape[axis] != 1 && layout.stride(axis) != step) return false;
+    if (dense) step *= layout.shape[axis];
+  }
+  return true;
+}
+
+std::optional<TailAccess> access_of(const prism::Layout& layout, const Shape& output,
+                                    int64_t columns) {
+  const prism::Layout wide = layout.broadcast_to(output);
+  const int rank = output.rank();
+  if (steps_by(wide, 0, rank, 1, true)) return TailAccess::place;
+  if (steps_by(wide, 0, rank, 0, false)) return TailAccess::one;
+  if (rank == 0 || output[-1] != columns) return std::nullopt;
+  if (steps_by(wide, 0, rank - 1, 0, false) && steps_by(wide, rank - 1, rank, 1, true))
+    return TailAccess::column;
+  if (steps_by(wide, rank - 1, rank, 0, false) && steps_by(wide, 0, rank - 1, 1, true))
+    return TailAccess::row;
+  return std::nullopt;
+}
+
+}  // namespace
+
+size_t Tail::params() const { return chain_params(chain_).size(); }
+
+std::string Tail::text() const { return empty() ? "" : "then " + chain_.text(); }
+
+std::optional<Tail> Tail::then(const Chain& next, size_t input) const {
+  const auto narrow = [](DType type) { return is_narrow_float(type); };
+  if (!narrow(next.output) || !std::ranges::all_of(next.inputs, narrow)) return std::nullopt;
+  for (const Chain::Step& step : next.steps)
+    if (step.type != DType::f32) return std::nullopt;
+  Tail result;
+  std::vector<size_t> order;
+  if (empty()) {
+    order.push_back(input);
+    for (size_t i = 0; i < next.inputs.size(); ++i)
+      if (i != input) order.push_back(i);
+    result.chain_ = reordered(next, order);
+  } else {
+    // joined() puts next's others first and this one's inputs behind them.
+    const size_t fresh = next.inputs.size() - 1;
+    for (size_t i = 0; i < chain_.inputs.size(); ++i) order.push_back(fresh + i);
+    for (size_t i = 0; i < fresh; ++i) order.push_back(i);
+    result.chain_ = reordered(joined(next, input, chain_), order);
+  }
+  result.chain_ = with_first_stored(simplified(result.chain_), DType::f32);
+  return result;
+}
+
+std::shared_ptr<const Op> TailedOp::with_epilogue(const Chain& chain, size_t chain_input) const {
+  auto tail = tail_.then(chain, chain_input);
+  return tail ? with_tail(*std::move(tail)) : nullptr;
+}
+
+std::string TailSpec::key() const {
+  std::string key = chain.key() + " ";
+  for (const TailAccess each : access) key += static_cast<char>(each);
+  return key;
+}
+
+std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, size_t first_other,
+                                     int64_t columns) {
+  TailBinding binding;
+  if (tail.empty()) return binding;
+  auto spec = std::make_shared<TailSpec>();
+  spec->chain = tail.chain();
+  for (size_t i = 0; i < tail.others(); ++i) {
+    const DeviceView& view = call.input(first_other + i);
+    const auto access = access_of(view.layout, call.output().layout.shape, columns);
+    const auto bytes = static_cast<int64_t>(view.type.block_bytes());
+    if (!access || view.layout.offset * bytes % static_cast<int64_t>(kRangeAlignment) != 0)
+      return std::nullopt;
+    spec->access.push_back(*access);
+    binding.buffers.push_back(view);
+  }
+  for (const Chain::Step& step : tail.chain().steps)
+    if (is_chain_param(step)) binding.params.emplace_back(static_cast<float>(step.number));
+  binding.spec = std::move(spec);
+  return binding;
+}
+
+void launch_tail(DeviceCall& call, const Tail& tail, size_t first_other, const DeviceView& made) {
+  std::vector<DeviceView> inputs = {made};
+  inputs[0].layout = prism::Layout::dense(call.output().layout.shape);
+  for (size_t i = 0; i < tail.others(); ++i) inputs.push_back(call.input(first_other + i));
+  DeviceCall after(call.device(), inputs, {call.output()}, [&](uint64_t bytes) {
+    return call.scratch(Shape{static_cast<int64_t>(bytes)}, DType::u8).slot;
+  });
+  ChainOp(with_first_stored(tail.chain(), made.type.plain()), call.output().layout.shape)
+      .launch(after);
+  for (PlannedLaunch& each : after.launches()) call.launches().push_back(std::move(each));
+}
+
+TailCode::TailCode(std::shared_ptr<const TailSpec> spec) : spec_(std::move(spec)) {
+  for (size_t i = 1; i < spec_->chain.inputs.size(); ++i)
+    buffers_.push_back(in(fmt::format("tail{}", i), kernel_type(spec_->chain.inputs[i])));
+}
+
+void TailCode::declare_params() {
+  for (const ir::Param& each : chain_params(spec_->chain))
+    constants_.push_back(param("tail_" + each.name, each.type));
+}
+
+Value TailCode::apply(Value result, Value row, Value column, Value place) const {
+  std::vector<Value> loaded = {result};
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const TailAccess access = spec_->access[i];
+    const Value index = access == TailAccess::place    ? place
+                        : access == TailAccess::column ? column
+                        : access == TailAccess::row    ? row
+                                                       : constant(u32, 0);
+    loaded.push_back(load_element(buffers_[i], index, spec_->chain.inputs[i + 1]));
+  }
+  return emit_chain(spec_->chain, loaded, constants_);
+}
+
+std::vector<Value> TailCode::apply_four(const std::vector<Value>& results, Value row, Value column,
+                                        Value place) const {
+  const auto by_four = [&](size_t i) {
+    return spec_->access[i] == TailAccess::place || spec_->access[i] == TailAccess::column;
+  };
+  std::vector<Value> loaded;  // four of each, or one
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (by_four(i))
+      loaded.push_back(buffers_[i].load(spec_->access[i] == TailAccess::place ? place : column, 4));
+    else
+      loaded.push_back(buffers_[i][spec_->access[i] == TailAccess::row ? row : constant(u32, 0)]);
+  }
+  std::vector<Value> values;
+  for (uint32_t lane = 0; lane < 4; ++lane) {
+    std::vector<Value> inputs = {results[lane]};
+    for (size_t i = 0; i < buffers_.size(); ++i)
+      inputs.push_back(
+          from_loaded(by_four(i) ? loaded[i][lane] : loaded[i], spec_->chain.inputs[i + 1]));
+    values.push_back(emit_chain(spec_->chain, inputs, constants_));
+  }
+  return values;
+}
+
+void run_tail(const CpuCall& call, const Tail& tail, size_t first_other, float* made) {
+  const HostView& output = call.outputs[0];
+  std::vector<HostView> inputs = {
+      {reinterpret_cast<std::byte*>(made), DType::f32, prism::Layout::dense(output.layout.shape)}};
+  for (size_t i = 0; i < tail.others(); ++i) inputs.push_back(call.inputs[first_other + i]);
+  ChainOp(tail.chain(), output.layout.shape).run_cpu({inputs, call.outputs, call.pool});
+}
+
+TailRows::TailRows(const CpuCall& call, const Tail& tail, size_t first_other, int64_t rows,
+                   int64_t columns)
+    : tail_(tail), pool_(call.pool), output_(call.outputs[0]) {
+  const Shape shape = output_.layout.shape, flat = {rows, columns};
+  for (size_t i = 0; i < tail.others(); ++i) {
+    HostView view = call.inputs[first_other + i];
+    auto layout = view.layout.broadcast_to(shape).reshaped(flat);
+    if (!layout) {
+      const auto bytes = static_cast<size_t>(shape.elements()) * view.type.block_bytes();
+      own_.emplace_back(new std::byte[bytes], std::default_delete<std::byte[]>());
+      const HostView dense{own_.back().get(), view.type, prism::Layout::dense(shape)};
+      ChainOp(copy_chain(view.type.plain()), shape)
+          .run_cpu({std::span(&view, 1), std::span(&dense, 1), pool_});
+      view = dense;
+      layout = prism::Layout::dense(flat);
+    }
+    view.layout = *layout;
+    others_.push_back(view);
+  }
+  output_.layout = prism::Layout::dense(flat);
+  output_.layout.offset = call.outputs[0].layout.offset;
+}
+
+void TailRows::run(int64_t first, int64_t count, float* made) const {
+  const auto rows_of = [&](HostView view) {
+    view.layout.offset += first * view.layout.stride(0);
+    view.layout.shape[0] = count;
+    return view;
+  };
+  const HostView output = rows_of(output_);
+  std::vector<HostView> inputs = {
+      {reinterpret_cast<std::byte*>(made), DType::f32, prism::Layout::dense(output.layout.shape)}};
+  for (const HostView& each : others_) inputs.push_back(rows_of(each));
+  ChainOp(tail_.chain(), output.layout.shape).run_cpu({inputs, std::span(&output, 1), pool_});
+}
+
+}  // namespace prism
