@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "llm/ascii_splitter.h"
@@ -61,9 +62,17 @@ class PreTokenizer::Pattern {
   Pattern(const Pattern&) = delete;
   ~Pattern() { pcre2_code_free(code_); }
 
-  // Appends matches and what lies between them. The text is valid UTF-8.
-  void split(std::string_view text, bool short_way, std::vector<std::string_view>* words) const {
-    Matcher matcher(*this, text);
+  // Appends matches and what lies between them, of each text by itself. They are valid UTF-8.
+  void split(std::span<const std::string_view> texts, bool short_way,
+             std::vector<std::string_view>* words) const {
+    Matcher matcher(code_);
+    for (const std::string_view text : texts) split(text, short_way, &matcher, words);
+  }
+
+ private:
+  class Matcher;
+  void split(std::string_view text, bool short_way, Matcher* matcher,
+             std::vector<std::string_view>* words) const {
     size_t done = 0, at = 0;
     while (at < text.size()) {
       if (short_way && ascii_ && done == at) {
@@ -71,7 +80,7 @@ class PreTokenizer::Pattern {
         if (at == text.size()) break;
       }
       size_t start, end;
-      if (!matcher.find(at, &start, &end)) break;
+      if (!matcher->find(text, at, &start, &end)) break;
       if (start > done) words->push_back(text.substr(done, start - done));
       if (end > start) words->push_back(text.substr(start, end - start));
       done = end;
@@ -81,16 +90,14 @@ class PreTokenizer::Pattern {
     if (done < text.size()) words->push_back(text.substr(done));
   }
 
- private:
-  // One search after the other through one text.
+  // What searches need, one after the other.
   class Matcher {
    public:
-    Matcher(const Pattern& pattern, std::string_view text)
-        : code_(pattern.code_), text_(text), match_(pcre2_match_data_create(1, nullptr)) {
+    explicit Matcher(pcre2_code* code) : code_(code), match_(pcre2_match_data_create(1, nullptr)) {
       if (!match_) throw Error(ErrorCode::kOutOfMemory, "tokenizer: no memory for a match");
     }
-    bool find(size_t at, size_t* start, size_t* end) {
-      int found = call(at, 0);
+    bool find(std::string_view text, size_t at, size_t* start, size_t* end) {
+      int found = call(text, at, 0);
       if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
         // Only the stack of compiled code is small; a long word gets a larger one.
         if (!stack_) {
@@ -98,14 +105,14 @@ class PreTokenizer::Pattern {
           context_.reset(pcre2_match_context_create(nullptr));
           if (stack_ && context_) pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
         }
-        found = call(at, 0);
-        if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = call(at, PCRE2_NO_JIT);
+        found = call(text, at, 0);
+        if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = call(text, at, PCRE2_NO_JIT);
       }
       if (found == PCRE2_ERROR_NOMATCH) return false;
       if (found < 0) {
         throw Error(ErrorCode::kInvalidArgument,
                     fmt::format("tokenizer: splitting a text of {} bytes failed at byte {}: {}",
-                                text_.size(), at, pcre2_message(found)));
+                                text.size(), at, pcre2_message(found)));
       }
       const PCRE2_SIZE* range = pcre2_get_ovector_pointer(match_.get());
       *start = range[0];
@@ -114,12 +121,11 @@ class PreTokenizer::Pattern {
     }
 
    private:
-    int call(size_t at, uint32_t options) const {
-      return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), at,
+    int call(std::string_view text, size_t at, uint32_t options) const {
+      return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                          PCRE2_NO_UTF_CHECK | options, match_.get(), context_.get());
     }
     pcre2_code* code_;
-    std::string_view text_;
     std::unique_ptr<pcre2_match_data, FreeMatch> match_;
     std::unique_ptr<pcre2_jit_stack, FreeStack> stack_;
     std::unique_ptr<pcre2_match_context, FreeContext> context_;
@@ -140,14 +146,13 @@ PreTokenizer::~PreTokenizer() = default;
 
 void PreTokenizer::split_valid(std::string_view text, bool short_way,
                                std::vector<std::string_view>* words) const {
-  if (patterns_.size() == 1) return patterns_[0]->split(text, short_way, words);
   std::vector<std::string_view> before{text}, after;
   for (const auto& pattern : patterns_) {
+    if (pattern == patterns_.back()) return pattern->split(before, short_way, words);
     after.clear();
-    for (const std::string_view word : before) pattern->split(word, short_way, &after);
+    pattern->split(before, short_way, &after);
     std::swap(before, after);
   }
-  words->insert(words->end(), before.begin(), before.end());
 }
 
 void PreTokenizer::split(std::string_view text, std::vector<std::string_view>* words) const {

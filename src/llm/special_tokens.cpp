@@ -10,6 +10,11 @@ bool is_special(TokenType type, bool with_control) {
          (with_control && (type == TokenType::control || type == TokenType::unknown));
 }
 
+size_t start_of(char first, char second) {
+  return static_cast<size_t>(static_cast<unsigned char>(first)) << 8 |
+         static_cast<unsigned char>(second);
+}
+
 struct KnownName {
   std::string_view text;
   bool only_marked = false;
@@ -38,6 +43,12 @@ SpecialTokens::Set SpecialTokens::make_set(const Vocabulary& vocabulary, bool wi
     texts.push_back(text);
     set.ids.push_back(static_cast<int32_t>(i));
     set.lengths[static_cast<unsigned char>(text[0])].push_back(static_cast<uint32_t>(text.size()));
+    if (text.size() > 1) {
+      set.starts.set(start_of(text[0], text[1]));
+    } else {
+      for (int next = 0; next < 256; ++next)
+        set.starts.set(start_of(text[0], static_cast<char>(next)));
+    }
   }
   set.texts = TextTable(std::move(texts));
   for (std::vector<uint32_t>& lengths : set.lengths) {
@@ -55,6 +66,8 @@ std::optional<SpecialMatch> SpecialTokens::find(std::string_view text, size_t at
   const Set& set = with_control ? all_ : user_defined_;
   if (set.ids.empty()) return std::nullopt;
   for (; at < text.size(); ++at) {
+    // Most places are no start of any.
+    if (at + 1 < text.size() && !set.starts.test(start_of(text[at], text[at + 1]))) continue;
     for (const uint32_t bytes : set.lengths[static_cast<unsigned char>(text[at])]) {
       if (bytes > text.size() - at) continue;
       const int32_t found = set.texts.find(text.substr(at, bytes));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ class SpecialTokens {
     TextTable texts{{}};
     std::vector<int32_t> ids;
     std::array<std::vector<uint32_t>, 256> lengths;  // by first byte, the longest first
+    std::bitset<65536> starts;                       // which two bytes begin one
   };
   static Set make_set(const Vocabulary& vocabulary, bool with_control);
   Set all_, user_defined_;

@@ -1,6 +1,6 @@
 // SentencePiece's BPE (`llama`): characters merge to the neighbouring pair whose token has the best
 // score; what has no token is written as bytes.
-#include <algorithm>
+#include <bitset>
 
 #include "llm/merge_queue.h"
 #include "llm/text_encoder.h"
@@ -16,24 +16,37 @@ struct Scratch {
   std::string prefixed, marked;
 };
 
-// Whether no token has a space after something else: then no merge crosses from a word to the
-// space that follows it, and words can be encoded one by one, with the same result.
-bool spaces_only_lead(const TextTable& texts) {
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const std::string_view text = texts[i];
-    size_t at = 0;
-    while (text.substr(at).starts_with(kSpaceMark)) at += kSpaceMark.size();
-    if (text.find(kSpaceMark, at) != std::string_view::npos) return false;
+// Which two bytes stand side by side in any token. Between two that never do no merge can happen,
+// so a text can be cut there and encoded piece by piece, with the same result.
+class Neighbours {
+ public:
+  explicit Neighbours(const TextTable& texts) {
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (texts[i].find(kSpaceMark) == std::string_view::npos)
+        add(texts[i]);
+      else
+        add(replace_all(texts[i], kSpaceMark, " "));
+    }
   }
-  return true;
-}
+  bool may_merge(char left, char right) const { return pairs_[place(left, right)]; }
+
+ private:
+  static size_t place(char left, char right) {
+    return static_cast<size_t>(static_cast<unsigned char>(left)) << 8 |
+           static_cast<unsigned char>(right);
+  }
+  void add(std::string_view text) {
+    for (size_t i = 1; i < text.size(); ++i) pairs_[place(text[i - 1], text[i])] = true;
+  }
+  std::bitset<65536> pairs_;
+};
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 class SpmEncoder final : public TextEncoder {
  public:
   SpmEncoder(const Vocabulary& vocabulary, bool space_prefix)
-      : vocabulary_(vocabulary),
-        space_prefix_(space_prefix),
-        by_word_(spaces_only_lead(vocabulary.texts)) {
+      : vocabulary_(vocabulary), space_prefix_(space_prefix), neighbours_(vocabulary.texts) {
     for (int byte = 0; byte < 256; ++byte)
       byte_tokens_[byte] = vocabulary.byte_token(static_cast<unsigned char>(byte));
   }
@@ -45,10 +58,14 @@ class SpmEncoder final : public TextEncoder {
       scratch->prefixed.assign(1, ' ').append(text);
       text = scratch->prefixed;
     }
-    if (!by_word_) return encode_word(text, *scratch, ids);
+    // The mark itself and a space are one and the same to the vocabulary.
+    if (text.find(kSpaceMark) != text.npos)
+      text = scratch->prefixed = replace_all(text, kSpaceMark, " ");
     while (!text.empty()) {
-      const size_t spaces = std::min(text.find_first_not_of(' '), text.size());
-      const size_t end = std::min(text.find(' ', spaces), text.size());
+      size_t end = 1;
+      while (end < text.size() &&
+             (neighbours_.may_merge(text[end - 1], text[end]) || continues_character(text[end])))
+        ++end;
       const std::string_view word = text.substr(0, end);
       text.remove_prefix(end);
       const uint64_t hash = hash_text(word);
@@ -107,7 +124,8 @@ class SpmEncoder final : public TextEncoder {
   }
 
   const Vocabulary& vocabulary_;
-  bool space_prefix_, by_word_;
+  bool space_prefix_;
+  Neighbours neighbours_;
   int32_t byte_tokens_[256];
   mutable Pool<Scratch> pool_;
 };

@@ -14,24 +14,28 @@
 
 namespace prism::llm {
 
-// A fixed number of places, one a hash: a new word takes the place of the old.
+// A fixed number of places, two a hash: a new word takes the first, what was there the second.
 class WordCache {
  public:
   WordCache() : entries_(kEntries) {}
 
   // Appends the word's tokens; false where they are not known.
   bool find(std::string_view word, uint64_t hash, std::vector<int32_t>* ids) const {
-    const Entry& entry = entries_[hash % kEntries];
-    if (entry.length != word.size() || word.empty() ||
-        std::memcmp(entry.word, word.data(), word.size()) != 0)
-      return false;
-    ids->insert(ids->end(), entry.ids, entry.ids + entry.count);
-    return true;
+    const size_t place = hash % kEntries;
+    for (const Entry* entry : {&entries_[place], &entries_[place ^ 1]}) {
+      if (entry->length != word.size() || std::memcmp(entry->word, word.data(), word.size()) != 0)
+        continue;
+      ids->insert(ids->end(), entry->ids, entry->ids + entry->count);
+      return true;
+    }
+    return false;
   }
   // Words and token lists that are too long for an entry are left out.
   void keep(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
-    if (word.size() > kMostBytes || ids.size() > kMostIds) return;
-    Entry& entry = entries_[hash % kEntries];
+    if (word.empty() || word.size() > kMostBytes || ids.size() > kMostIds) return;
+    const size_t place = hash % kEntries;
+    entries_[place ^ 1] = entries_[place];
+    Entry& entry = entries_[place];
     std::memcpy(entry.word, word.data(), word.size());
     std::memcpy(entry.ids, ids.data(), ids.size() * sizeof(int32_t));
     entry.length = static_cast<uint8_t>(word.size());
