@@ -15,7 +15,7 @@ SINGLE = cpu cuda hip metal vulkan sycl opencl webgpu
         install reset setup build-tests support-table
 
 help:
-	@echo "make run            set up, build, list the devices and check every kernel on them"
+	@echo "make run            set up, build, list the devices, write text with the default model (fetched once)"
 	@echo "make build          the program at $(BUILD)/prism with every backend (the same as build-all)"
 	@echo "make build-X        X and the CPU only; X: $(SINGLE)"
 	@echo "make test           set up, build, run all tests on what is installed"
@@ -48,9 +48,11 @@ build-tests: setup
 	@scripts/configure.sh $(BUILD)
 	@$(COMPILE) all
 
+# Text from the default model, which is fetched once (98 MB); PROMPT='...' and RUN_ARGS='...' change it.
+PROMPT ?= In two sentences: why is the sky blue?
 run: build
 	@$(BUILD)/prism devices
-	@$(BUILD)/prism check
+	@$(BUILD)/prism run -p "$(PROMPT)" -n 128 --temperature 0 $(RUN_ARGS)
 
 test: build-tests
 	@$(CTEST)

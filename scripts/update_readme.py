@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fills the generated parts of README.md: the example with its output, the support table, the table of ops.
 
-usage: scripts/update_readme.py example|table|ops [--check] [--build FOLDER]
+usage: scripts/update_readme.py example|generate|table|ops [--check] [--build FOLDER]
 --check changes nothing and fails where the example or the table of ops is stale, where the support table says more than the
 results bear out, or where an op was never measured. `table` needs the results of `make test-devices`, `ops` the kept runs
 of docs/measured.
@@ -18,6 +18,7 @@ import support_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MARKERS = {"example": ("<!-- begin example: examples/vector_add.cpp -->", "<!-- end example -->"),
+           "generate": ("<!-- begin example: examples/generate.cpp -->", "<!-- end example: generate -->"),
            "ops": ("<!-- begin ops table -->", "<!-- end ops table -->"),
            "table": ("<!-- begin support table -->", "<!-- end support table -->")}
 
@@ -30,10 +31,15 @@ def between(text, begin, end, content):
     return pattern.sub(lambda match: match.group(1) + content + match.group(2), text)
 
 
+def code_of(name):
+    """An example's source below its opening comment."""
+    source = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    return re.sub(r"\A(//[^\n]*\n)+", "", source).strip()
+
+
 def example(build):
     """The example's source below its opening comment, and what it prints on the CPU."""
-    source = (ROOT / "examples" / "vector_add.cpp").read_text(encoding="utf-8")
-    code = re.sub(r"\A(//[^\n]*\n)+", "", source).strip()
+    code = code_of("vector_add.cpp")
     environment = {**os.environ, "PRISM_DEVICE": "cpu"}
     output = subprocess.run([build / "example_vector_add"], check=True, capture_output=True, text=True,
                             env=environment).stdout.strip()
@@ -47,7 +53,8 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
-    makers = {"example": lambda: example(build), "table": lambda: support_table.make_table(ROOT, build),
+    makers = {"example": lambda: example(build), "generate": lambda: f"```cpp\n{code_of('generate.cpp')}\n```\n",
+              "table": lambda: support_table.make_table(ROOT, build),
               "ops": ops_table.make_table}
     content = makers[arguments.part]()
     missing = ops_table.missing_ops(build) if arguments.part == "ops" and arguments.check else []

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/discovery.h"
+#include "support/expected_text.h"
 #include "support/paths.h"
 #include "support/process.h"
 
@@ -27,6 +28,16 @@ TEST(Examples, RunOnEveryDevice) {
     }
   }
   EXPECT_GT(devices, 0);
+}
+
+TEST(Examples, GenerateContinuesATale) {
+  const std::string model = shared_model("stories260K");
+  if (model.empty()) GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
+  const ProcessResult tale =
+      run_process({(binary_dir() / "example_generate").string(), model, "Once upon a time"});
+  EXPECT_EQ(tale.status, 0) << tale.output;
+  EXPECT_EQ(tale.output.find(", there was a little girl named Lily. She loved to play outside"), 0u)
+      << tale.output;
 }
 
 TEST(Examples, AnAbsentDeviceIsTold) {

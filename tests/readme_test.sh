@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The README's example is examples/vector_add.cpp to the letter, and prints what the README says.
+# The README's examples are those of examples/ to the letter, and the first prints what the README says.
 # usage: tests/readme_test.sh SOURCE_FOLDER BUILD_FOLDER
 set -euo pipefail
 "$1/scripts/update_readme.py" example --check --build "$2"
+"$1/scripts/update_readme.py" generate --check --build "$2"  # run by examples_device_test
 # Every file the documents link to is there.
 cd "$1"
 broken=0

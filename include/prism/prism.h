@@ -6,6 +6,7 @@
 #include "dsl/dsl.h"
 #include "grad/grad.h"
 #include "kernels/library.h"
+#include "llm/language_model.h"
 #include "ops/attention.h"
 #include "ops/cache.h"
 #include "ops/conv.h"

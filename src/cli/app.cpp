@@ -17,6 +17,8 @@ namespace prism::cli {
 namespace {
 
 constexpr const char* kFooter = R"(Examples:
+  prism run -p 'Why is the sky blue?'      text from a language model
+  prism chat model.gguf                    a conversation
   prism devices                            what this machine has, and which device would be used
   prism check                              does every device compute right?
   prism check --ops                        and every op of tensors, with its gradients?
@@ -42,7 +44,10 @@ std::string wrong_command(CLI::App& app, int count, const char* const* words) {
   for (int i = 1; at; ++i) {
     std::vector<std::string> names;
     for (const CLI::App* command : at->get_subcommands({})) names.push_back(command->get_name());
-    if (names.empty()) return "";
+    const bool takes_words = !at->get_options([](const CLI::Option* option) {
+                                  return option->get_positional();
+                                }).empty();
+    if (names.empty() || takes_words) return "";
     if (i >= count) {
       return fmt::format("{0} needs a command: {1}; `{0} --help` explains them", so_far,
                          fmt::join(names, ", "));
@@ -72,7 +77,7 @@ int run(int count, const char* const* given) {
   std::vector<const char*> words(given, given + count);
   for (const char*& word : words)
     if (std::string_view(word) == "-ngl") word = "--gpu-layers";
-  CLI::App app("Runs one kernel source on every processor of this machine.", "prism");
+  CLI::App app("Runs language models and kernels on every processor of this machine.", "prism");
   int status = kRight;
   set_warning_handler([](const std::string& text) {
     end_progress();
@@ -84,7 +89,8 @@ int run(int count, const char* const* given) {
   for (const auto add :
        {add_devices_command, add_check_command, add_kernel_command, add_calibrate_command,
         add_bench_command, add_tokenize_command, add_setup_command, add_report_command,
-        add_fit_command, add_model_command}) {
+        add_model_command, add_fit_command, add_run_command, add_chat_command, add_score_command,
+        add_perplexity_command, add_embed_command}) {
     add(app, &status);
   }
   try {

@@ -53,20 +53,28 @@ std::string rate_text(const BenchResult& result) {
 
 }  // namespace
 
-std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& all) {
-  std::vector<BenchResult> results;
-  for (const BenchResult& each : all)
-    if (each.problem.empty()) results.push_back(each);
+std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& results) {
+  std::vector<ChartBar> bars;
+  for (const BenchResult& each : results) {
+    if (!each.problem.empty()) continue;
+    const bool elsewhere = !each.elsewhere.empty();
+    bars.push_back({each.op, each.what, rate_text(each) + (elsewhere ? ", partly on the CPU" : ""),
+                    each.share, each.limit, elsewhere});
+  }
+  return bar_chart(text, bars);
+}
+
+std::string bar_chart(const ChartText& text, const std::vector<ChartBar>& bars) {
   size_t longest = 8;
   double most = 1;
-  for (const BenchResult& each : results) {
-    longest = std::max(longest, each.op.size() + each.what.size() + 2);
+  for (const ChartBar& each : bars) {
+    longest = std::max(longest, each.label.size() + each.detail.size() + 2);
     most = std::max(most, each.share);
   }
   // Whole quarters; a share above 1 is an op that beats the kernels of the calibration.
   const double axis = std::ceil(most * 4) / 4,
                left = 24 + kLabelLetter * static_cast<double>(longest);
-  const double height = kTop + kRow * static_cast<double>(results.size()) + kBottom;
+  const double height = kTop + kRow * static_cast<double>(bars.size()) + kBottom;
   const double width = left + kPlot + kRight;
   const auto x_of = [&](double share) { return left + kPlot * share / axis; };
 
@@ -78,7 +86,7 @@ std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& a
       "<text x=\"24\" y=\"34\" font-size=\"19\" font-weight=\"bold\">{2}</text>\n"
       "<text x=\"24\" y=\"56\" fill=\"#666666\">{3}</text>\n",
       width, height, escaped(text.title), escaped(text.subtitle));
-  const double bottom = kTop + kRow * static_cast<double>(results.size());
+  const double bottom = kTop + kRow * static_cast<double>(bars.size());
   const double step = axis > 2 ? 0.5 : 0.25;
   for (double share = 0; share <= axis + 1e-9; share += step) {
     svg += fmt::format(
@@ -88,8 +96,8 @@ std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& a
         x_of(share), kTop - 4, bottom + 4, std::fabs(share - 1) < 1e-9 ? "#888888" : "#e4e4e4",
         bottom + 20, share * 100);
   }
-  for (size_t i = 0; i < results.size(); ++i) {
-    const BenchResult& each = results[i];
+  for (size_t i = 0; i < bars.size(); ++i) {
+    const ChartBar& each = bars[i];
     const double y = kTop + kRow * static_cast<double>(i), middle = y + kRow / 2 + 4.5;
     svg += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{} <tspan fill=\"#777777\">{}</tspan>"
@@ -97,10 +105,10 @@ std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& a
         "fill=\"{}\"{}/>\n<text x=\"{:.1f}\" y=\"{:.1f}\" stroke=\"#ffffff\" stroke-width=\"4\" "
         "paint-order=\"stroke\">{:.0f}% <tspan fill=\"#777777\">{}"
         "</tspan></text>\n",
-        left - 10, middle, escaped(each.op), escaped(each.what), left, y + (kRow - kBar) / 2,
+        left - 10, middle, escaped(each.label), escaped(each.detail), left, y + (kRow - kBar) / 2,
         std::max(1.0, kPlot * each.share / axis), kBar, colour_of(each.limit),
-        each.elsewhere.empty() ? "" : " fill-opacity=\"0.35\"", x_of(each.share) + 8, middle,
-        each.share * 100, rate_text(each) + (each.elsewhere.empty() ? "" : ", partly on the CPU"));
+        each.is_faded ? " fill-opacity=\"0.35\"" : "", x_of(each.share) + 8, middle,
+        each.share * 100, escaped(each.rate));
   }
   double x = left;
   svg += fmt::format(
@@ -108,7 +116,7 @@ std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& a
       "measured</text>\n",
       left - 10, bottom + 46.5);
   for (const auto limit : {BenchLimit::bandwidth, BenchLimit::f32, BenchLimit::f16}) {
-    if (std::ranges::none_of(results, [&](const BenchResult& r) { return r.limit == limit; }))
+    if (std::ranges::none_of(bars, [&](const ChartBar& bar) { return bar.limit == limit; }))
       continue;
     const std::string name = limit == BenchLimit::bandwidth
                                  ? "bandwidth"

@@ -128,8 +128,8 @@ int bench_ops(const Options& options) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, int* status) {
-  CLI::App* bench = app.add_subcommand("bench", "time what a device does");
-  bench->require_subcommand(1);
+  CLI::App* bench = app.add_subcommand("bench", "time a model, or what a device does");
+  add_bench_model_command(*bench, status);
   CLI::App* command = bench->add_subcommand(
       "ops", "time each op as a replayed plan: GB/s, GFLOP/s, share of the measured peak");
   auto options = std::make_shared<Options>();

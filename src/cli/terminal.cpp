@@ -69,6 +69,23 @@ std::string table(
   return text;
 }
 
+std::string shown_text(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '\n')
+      result += "\\n";
+    else if (c == '\t')
+      result += "\\t";
+    else if (c == '"' || c == '\\')
+      (result += '\\') += c;
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      result += c;
+  }
+  return result + "\"";
+}
+
 std::string gigabytes(uint64_t bytes) {
   return fmt::format("{:.2f} GB", static_cast<double>(bytes) / (1ull << 30));
 }

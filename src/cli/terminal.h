@@ -26,6 +26,9 @@ std::string table(const std::vector<std::string>& heading,
                   const std::function<std::string(const std::string& cell,
                                                   const std::string& padded)>& paint_cell = {});
 
+// A piece of text on one line, its ends visible: control characters escaped, in quotes.
+std::string shown_text(const std::string& text);
+
 // "1.50 GB" (2^30 bytes).
 std::string gigabytes(uint64_t bytes);
 

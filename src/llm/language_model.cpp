@@ -3,38 +3,26 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "llm/model_store.h"
 #include "llm/scheduler.h"
-#include "runtime/discovery.h"
-#include "runtime/self_check.h"
 
 namespace prism::llm {
 namespace {
 
-constexpr int64_t kUsualContext = 4096;
+constexpr const char* kTemplateKey = "tokenizer.chat_template";
 
-Placement placement_for(const GgufFile& file, const LoadOptions& options) {
-  // Text is written at the speed of reading the weights.
-  const Device device = options.device == "auto" ? choose_device("auto", Work::bandwidth).device
-                                                 : Device::named(options.device);
-  apply_known_self_check(device);
-  const int64_t trained = read_config(file).context;
-  const int64_t context = options.context > 0 ? options.context
-                          : trained > 0       ? std::min(trained, kUsualContext)
-                                              : kUsualContext;
-  Placement placement = place_on(file, device, context, options.kv_type);
-  const auto layers = static_cast<int64_t>(placement.layers.size());
-  if (options.gpu_layers >= 0 && options.gpu_layers < layers) {
-    // The last layers are the device's, with the output, so that tokens cross once.
-    for (int64_t i = 0; i < layers - options.gpu_layers; ++i)
-      placement.layers[static_cast<size_t>(i)] = Device::cpu();
-    placement.embedding = Device::cpu();
-    if (options.gpu_layers == 0) placement.output = Device::cpu();
-  }
-  return placement;
+// All texts share the cache: what fits is what they hold together.
+Fit fit_for(const GgufFile& file, const LoadOptions& options) {
+  FitOptions wanted = options.fit;
+  if (wanted.context) wanted.context = *wanted.context * options.slots;
+  Fit fit = fit_model(file, wanted);
+  fit.placement.context = std::max<int64_t>(fit.placement.context / options.slots, 1);
+  return fit;
 }
 
 }  // namespace
@@ -50,6 +38,8 @@ struct LanguageModel::State {
   Tokenizer tokenizer;
   Model model;
   Scheduler scheduler;
+  std::optional<ChatTemplate> chat_template;  // parsed when it is first used
+  std::string why;
   Device device;
   double load_seconds = 0;
 };
@@ -59,9 +49,12 @@ LanguageModel::~LanguageModel() = default;
 LanguageModel::LanguageModel(LanguageModel&&) noexcept = default;
 LanguageModel& LanguageModel::operator=(LanguageModel&&) noexcept = default;
 
-LanguageModel LanguageModel::load(const std::string& path, const LoadOptions& options) {
-  const GgufFile file = GgufFile::open(path);
-  return load(path, placement_for(file, options), options);
+LanguageModel LanguageModel::load(const std::string& name, const LoadOptions& options) {
+  const std::string path = resolve_model(name);
+  const Fit fit = fit_for(GgufFile::open(path), options);
+  LanguageModel model = load(path, fit.placement, options);
+  model.state_->why = fit.why;
+  return model;
 }
 
 LanguageModel LanguageModel::load(const std::string& path, const Placement& placement,
@@ -107,6 +100,30 @@ std::vector<Generation> LanguageModel::generate_all(std::vector<TextRequest> req
   return results;
 }
 
+bool LanguageModel::has_chat_template() const { return file().find(kTemplateKey) != nullptr; }
+
+std::string LanguageModel::chat_prompt(std::span<const ChatMessage> messages,
+                                       const ChatOptions& chat_options) const {
+  if (!has_chat_template())
+    throw Error(ErrorCode::kNotFound,
+                "chat: the model's file has no chat template; generate() continues a text as it "
+                "stands");
+  if (!state_->chat_template) state_->chat_template.emplace(file().string(kTemplateKey));
+  ChatOptions options = chat_options;
+  const auto text_of = [&](int32_t id) {
+    return id < 0 ? std::string() : std::string(tokenizer().text(id));
+  };
+  if (options.bos_token.empty()) options.bos_token = text_of(tokenizer().bos());
+  if (options.eos_token.empty()) options.eos_token = text_of(tokenizer().eos());
+  return state_->chat_template->render(messages, options);
+}
+
+Generation LanguageModel::chat(std::span<const ChatMessage> messages,
+                               const GenerationOptions& options, const TextCallback& on_text,
+                               const ChatOptions& chat_options) {
+  return generate(chat_prompt(messages, chat_options), options, on_text);
+}
+
 std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string> texts,
                                                      bool normalise) {
   std::vector<std::vector<int32_t>> tokens;
@@ -145,6 +162,7 @@ const Config& LanguageModel::config() const { return state_->model.config(); }
 int64_t LanguageModel::context() const { return state_->model.context(); }
 std::vector<ModelMemory> LanguageModel::memory() const { return state_->model.memory(); }
 double LanguageModel::load_seconds() const { return state_->load_seconds; }
+const std::string& LanguageModel::why() const { return state_->why; }
 const Device& LanguageModel::device() const { return state_->device; }
 void LanguageModel::forget_cache() { state_->scheduler.forget_cache(); }
 

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "llm/chat_template.h"
+#include "llm/fit.h"
 #include "llm/generation.h"
 #include "llm/model.h"
 #include "llm/scoring.h"
@@ -22,12 +24,9 @@
 namespace prism::llm {
 
 struct LoadOptions {
-  std::string device = "auto";  // as `prism devices` spells them
-  int64_t gpu_layers = -1;      // so many on the device, the others on the CPU; -1: all
-  int64_t context = 0;  // tokens a text may have; 0: 4,096 or what the model was trained for
-  ElementType kv_type = DType::f16;  // f32, f16, q8_0
-  int64_t slots = 1;                 // texts that are generated at once
-  int64_t batch_rows = 512;          // tokens of a prompt that are worked on at once
+  FitOptions fit = {};       // device, context, type of the cache; what is left out is chosen
+  int64_t slots = 1;         // texts that are generated at once, each with that context
+  int64_t batch_rows = 512;  // tokens of a prompt that are worked on at once
   LoadCallback progress = {};
 };
 
@@ -40,9 +39,11 @@ struct TextRequest {
 // One thread uses it, but for cancel().
 class LanguageModel {
  public:
-  // Throws kNotFound, kCorruptFile, kNotSupported, kOutOfMemory with what to do about it.
-  static LanguageModel load(const std::string& path, const LoadOptions& options = {});
-  // With every layer where the placement says.
+  // name: a path, or what resolve_model() knows (model_store.h); empty: the default model. Where
+  // the layers go is chosen by what memory is free now (fit.h). Throws kNotFound, kCorruptFile,
+  // kNotSupported, kOutOfMemory with what to do about it.
+  static LanguageModel load(const std::string& name, const LoadOptions& options = {});
+  // With every layer where the placement says; of the options' fit nothing counts.
   static LanguageModel load(const std::string& path, const Placement& placement,
                             const LoadOptions& options);
   ~LanguageModel();
@@ -56,6 +57,15 @@ class LanguageModel {
                       const TextCallback& on_text = {});
   // Several at once, as many as there are slots; results in the order of the requests.
   std::vector<Generation> generate_all(std::vector<TextRequest> requests);
+
+  // The model's next message, after the file's chat template: with the messages so far, its own
+  // ones among them. Throws kNotFound where the file has no template.
+  Generation chat(std::span<const ChatMessage> messages, const GenerationOptions& options = {},
+                  const TextCallback& on_text = {}, const ChatOptions& chat_options = {});
+  bool has_chat_template() const;
+  // The prompt that chat() continues.
+  std::string chat_prompt(std::span<const ChatMessage> messages,
+                          const ChatOptions& chat_options = {}) const;
 
   // One vector a text, of length 1 unless asked otherwise.
   std::vector<std::vector<float>> embed(std::span<const std::string> texts, bool normalise = true);
@@ -72,6 +82,8 @@ class LanguageModel {
   int64_t context() const;
   std::vector<ModelMemory> memory() const;  // by device
   double load_seconds() const;
+  // Why the layers are where they are: one sentence; empty where the caller placed them.
+  const std::string& why() const;
   // The device that most of the layers are on.
   const Device& device() const;
   // The cache was used by others: nothing of it is reused.

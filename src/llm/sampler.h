@@ -38,13 +38,13 @@ struct SamplerOptions {
   float top_n_sigma = 0;      // 0: off
   float xtc_probability = 0;  // how often the top choices are excluded; 0: off
   float xtc_threshold = 0.1f;
-  PenaltyOptions penalties;
-  DryOptions dry;
+  PenaltyOptions penalties = {};
+  DryOptions dry = {};
   std::vector<std::string> dry_breakers = {"\n", ":", "\"", "*"};
   int32_t mirostat = 0;       // 1 or 2: takes the place of every stage but the temperature
   float mirostat_tau = 5;     // the surprise aimed at, in bits
   float mirostat_eta = 0.1f;  // how fast it is approached
-  std::vector<std::pair<int32_t, float>> logit_bias;  // token, added to its logit
+  std::vector<std::pair<int32_t, float>> logit_bias = {};  // token, added to its logit
   std::vector<SamplerStage> stages = {
       SamplerStage::top_n_sigma, SamplerStage::top_k, SamplerStage::typical,    SamplerStage::top_p,
       SamplerStage::min_p,       SamplerStage::xtc,   SamplerStage::temperature};
@@ -89,7 +89,7 @@ class Sampler {
   std::vector<int32_t> history_;
   bool keeps_history_ = false;
   uint32_t step_ = 0, draws_ = 0;  // tokens sampled; numbers drawn for the one at hand
-  double surprise_ = 0;  // mirostat's mu
+  double surprise_ = 0;            // mirostat's mu
   // Kept between calls for their memory.
   std::vector<float> logits_;
   Candidates candidates_;

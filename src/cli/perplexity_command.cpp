@@ -1,0 +1,65 @@
+// `prism perplexity`: how well a model predicts a text.
+#include <iostream>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/model_arguments.h"
+#include "cli/terminal.h"
+
+namespace prism::cli {
+namespace {
+
+struct Options {
+  ModelArguments model;
+  TextArguments text;
+  int64_t windows = -1;
+  bool json = false;
+};
+
+int measure(Options o) {
+  if (o.model.choice.context == 0) o.model.choice.context = 512;
+  const std::string text = read_text(o.text);
+  llm::LanguageModel model = open_model(o.model);
+  const llm::Tokenizer& tokenizer = model.tokenizer();
+  const std::vector<int32_t> tokens = tokenizer.encode(text, {.add_special = false});
+  const llm::Perplexity result = llm::perplexity(
+      model.model(), tokens, model.context(), tokenizer.adds_bos() ? tokenizer.bos() : -1,
+      [&](const llm::Perplexity& so_far, int64_t done, int64_t all) {
+        if (!o.model.quiet)
+          progress(fmt::format("window {} of {}: perplexity {:.4f}", done, all, so_far.value));
+        return o.windows < 0 || done < o.windows;
+      });
+  end_progress();
+  if (o.json)
+    std::cout << nlohmann::ordered_json{{"perplexity", result.value},
+                                        {"error", result.error},
+                                        {"tokens", result.tokens},
+                                        {"context", model.context()}}
+                     .dump(2)
+              << "\n";
+  else
+    std::cout << fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens (windows of {})\n",
+                             result.value, result.error, result.tokens, model.context());
+  return kRight;
+}
+
+}  // namespace
+
+void add_perplexity_command(CLI::App& app, int* status) {
+  CLI::App* command = app.add_subcommand("perplexity", "how well a model predicts a text");
+  auto options = std::make_shared<Options>();
+  add_model_arguments(*command, options->model);
+  add_text_arguments(*command, options->text, "the text");
+  command->add_option("--windows", options->windows, "so many windows at most (default: all)");
+  command->add_flag("--json", options->json, "print JSON");
+  command->footer(
+      "The text is cut into windows of --context tokens (default 512), each read anew; the second "
+      "half of each is scored.\nExamples:\n  prism perplexity model.gguf -f text.txt\n  prism "
+      "perplexity model.gguf -f text.txt --context 2048 --windows 10 --json");
+  command->callback([options, status] { *status = measure(*options); });
+}
+
+}  // namespace prism::cli

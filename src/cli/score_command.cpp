@@ -1,0 +1,87 @@
+// `prism score`: how likely a model finds each token of a text, and what it would rather have read.
+#include <iostream>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/model_arguments.h"
+#include "cli/terminal.h"
+
+namespace prism::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  ModelArguments model;
+  TextArguments text;
+  int64_t top = 5;
+  bool json = false;
+};
+
+int score(const Options& o) {
+  const std::string text = read_text(o.text);
+  llm::LanguageModel model = open_model(o.model);
+  const llm::Tokenizer& tokenizer = model.tokenizer();
+  std::vector<llm::TokenScore> scores = model.score(text, o.top);
+  // The token that opens every text is none of the user's.
+  if (!scores.empty() && scores[0].id == tokenizer.bos() && tokenizer.adds_bos())
+    scores.erase(scores.begin());
+  // Bytes that are no whole character become U+FFFD.
+  constexpr auto kReplace = Json::error_handler_t::replace;
+  double sum = 0;
+  int64_t count = 0;
+  Json tokens = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const llm::TokenScore& each : scores) {
+    const std::string piece = tokenizer.piece(each.id, true);
+    if (each.logprob) sum += *each.logprob, ++count;
+    if (o.json) {
+      Json top = Json::array();
+      for (const llm::RankedToken& other : each.top)
+        top.push_back({{"id", other.id},
+                       {"text", tokenizer.piece(other.id, true)},
+                       {"logprob", other.logprob}});
+      tokens.push_back({{"id", each.id},
+                        {"text", piece},
+                        {"logprob", each.logprob ? Json(*each.logprob) : Json(nullptr)},
+                        {"top", top}});
+      continue;
+    }
+    std::string others;
+    for (const llm::RankedToken& other : each.top)
+      others += fmt::format("{}{} {:.2f}", others.empty() ? "" : "  ",
+                            shown_text(tokenizer.piece(other.id, true)), other.logprob);
+    rows.push_back({std::to_string(each.id), shown_text(piece),
+                    each.logprob ? fmt::format("{:.4f}", *each.logprob) : "-", others});
+  }
+  if (o.json)
+    std::cout << Json{{"tokens", tokens}, {"logprob", sum}}.dump(2, ' ', false, kReplace) << "\n";
+  else
+    std::cout << table({"id", "token", "logprob", "likeliest"}, rows)
+              << fmt::format("sum {:.4f} over {} tokens\n", sum, count);
+  return kRight;
+}
+
+}  // namespace
+
+void add_score_command(CLI::App& app, int* status) {
+  CLI::App* command = app.add_subcommand("score", "the log-probability of each token of a text");
+  auto options = std::make_shared<Options>();
+  add_model_arguments(*command, options->model);
+  add_text_arguments(*command, options->text, "the text");
+  command
+      ->add_option("--top", options->top, "how many of the likeliest tokens to show at each place")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "print JSON: tokens[] of id, text, logprob, top[]");
+  command->footer(
+      "Logarithms are natural. The first token has no probability where the model opens texts with "
+      "no token of its own.\nExamples:\n  prism score model.gguf -p 'Once upon a time' --top 3\n  "
+      "prism score model.gguf -f story.txt --json");
+  command->callback([options, status] { *status = score(*options); });
+}
+
+}  // namespace prism::cli
