@@ -20,6 +20,13 @@ struct GgufFile::State {
   std::unordered_map<std::string_view, const GgufValue*> values;
   std::unordered_map<std::string_view, const GgufTensor*> tensors;  // views of the tensors' names
 
+  void add_part(uint32_t number, GgufHeader part) {
+    for (GgufTensor& tensor : part.tensors) {
+      tensor.part = number;
+      header.tensors.push_back(std::move(tensor));
+    }
+  }
+
   void index() {
     for (const auto& [key, value] : header.metadata) values.emplace(key, &value);
     for (const GgufTensor& tensor : header.tensors)
@@ -61,10 +68,7 @@ GgufFile GgufFile::open(const std::string& path) {
     for (uint32_t i = 1; i < split.count; ++i) {
       GgufHeader part = open_part(gguf_part_path(path, i, split.count));
       check_gguf_part(state->paths.back(), part, {i, split.count});
-      for (GgufTensor& tensor : part.tensors) {
-        tensor.part = i;
-        state->header.tensors.push_back(std::move(tensor));
-      }
+      state->add_part(i, std::move(part));
     }
     check_gguf_split_tensors(state->paths.front(), state->header);
   }
@@ -78,6 +82,25 @@ GgufFile GgufFile::parse(std::span<const std::byte> header, uint64_t file_bytes,
   state->header = parse_gguf_header(name, header, file_bytes);
   state->paths.push_back(name);
   state->file_bytes = file_bytes ? file_bytes : header.size();
+  state->index();
+  return GgufFile(std::move(state));
+}
+
+GgufFile GgufFile::parse_parts(std::span<const PartStart> parts) {
+  auto state = std::make_shared<State>();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const PartStart& part = parts[i];
+    GgufHeader header = parse_gguf_header(part.name, part.header, part.file_bytes);
+    state->paths.push_back(part.name);
+    state->file_bytes += part.file_bytes;
+    check_gguf_part(part.name, header,
+                    {static_cast<uint32_t>(i), static_cast<uint32_t>(parts.size())});
+    if (i == 0)
+      state->header = std::move(header);
+    else
+      state->add_part(static_cast<uint32_t>(i), std::move(header));
+  }
+  check_gguf_split_tensors(state->paths.front(), state->header);
   state->index();
   return GgufFile(std::move(state));
 }

@@ -56,6 +56,14 @@ class GgufFile {
   static GgufFile parse(std::span<const std::byte> header, uint64_t file_bytes = 0,
                         const std::string& name = "GGUF data");
 
+  // The same of a split file: the start of each part, in order.
+  struct PartStart {
+    std::span<const std::byte> header;
+    uint64_t file_bytes = 0;
+    std::string name;
+  };
+  static GgufFile parse_parts(std::span<const PartStart> parts);
+
   const std::string& path() const;  // as opened; of a split file its first part
   uint32_t version() const;
   uint64_t alignment() const;

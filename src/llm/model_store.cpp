@@ -53,6 +53,20 @@ std::string stored_file(const std::string& name) {
   return found.size() == 1 ? found.front() : "";
 }
 
+// Enough of a file's start to hold its header. Most are 1 to 12 MB, nearly all of it vocabulary.
+FileStart header_of(const std::string& url, const std::vector<std::string>& headers) {
+  constexpr uint64_t kFirst = 2 << 20, kMost = 256 << 20;
+  for (uint64_t bytes = kFirst;; bytes *= 4) {
+    FileStart start = download_start(url, bytes, headers);
+    try {
+      GgufFile::parse(start.bytes, start.file_bytes, url);
+      return start;
+    } catch (const GgufIncomplete&) {
+      if (bytes >= kMost || start.bytes.size() < bytes) throw;
+    }
+  }
+}
+
 void fetch_parts(const ModelName& name, const FetchOptions& options) {
   const std::vector<std::string> urls = part_names(name.url);
   const std::vector<std::string> files = part_names(name.file.string());
@@ -115,25 +129,16 @@ ModelHeader ModelHeader::open(const std::string& name) {
     header.is_local_ = true;
     return header;
   }
-  const std::vector<std::string> urls = part_names(parsed.url);
-  if (urls.size() > 1)
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("{}: the headers of a split model lie in {} files; fetch it first "
-                            "(prism model fetch)",
-                            name, urls.size()));
-  // Most headers are 1 to 12 MB: nearly all of that is the vocabulary.
-  constexpr uint64_t kFirst = 2 << 20, kMost = 256 << 20;
-  for (uint64_t bytes = kFirst;; bytes *= 4) {
-    FileStart start = download_start(parsed.url, bytes, parsed.headers);
-    header.bytes_ = std::make_shared<std::vector<std::byte>>(std::move(start.bytes));
-    try {
-      header.file_ = std::make_shared<GgufFile>(
-          GgufFile::parse(*header.bytes_, start.file_bytes, parsed.text));
-      return header;
-    } catch (const GgufIncomplete&) {
-      if (bytes >= kMost || header.bytes_->size() < bytes) throw;
-    }
+  std::vector<GgufFile::PartStart> parts;
+  for (const std::string& url : part_names(parsed.url)) {
+    auto start = std::make_shared<FileStart>(header_of(url, parsed.headers));
+    parts.push_back({start->bytes, start->file_bytes, url});
+    header.starts_.push_back(std::shared_ptr<const std::vector<std::byte>>(start, &start->bytes));
   }
+  header.file_ = std::make_shared<GgufFile>(
+      parts.size() == 1 ? GgufFile::parse(parts[0].header, parts[0].file_bytes, parts[0].name)
+                        : GgufFile::parse_parts(parts));
+  return header;
 }
 
 std::vector<StoredModel> stored_models() {

@@ -42,7 +42,7 @@ class ModelHeader {
   bool is_local() const { return is_local_; }  // the file is here, with its tensors
 
  private:
-  std::shared_ptr<std::vector<std::byte>> bytes_;  // that file_ points into
+  std::vector<std::shared_ptr<const std::vector<std::byte>>> starts_;  // that file_ points into
   std::shared_ptr<const GgufFile> file_;
   bool is_local_ = false;
 };

@@ -338,6 +338,10 @@ TEST(ModelStore, ASplitModelComesWithAllParts) {
     server.serve("/u/r/resolve/main/" + part,
                  {.content = model_bytes(folder / part, true, i), .etag = "\"x\""});
   }
+  const ModelHeader header = ModelHeader::open("hf:u/r:m-00001-of-00002.gguf");
+  EXPECT_FALSE(header.is_local());
+  ASSERT_EQ(header.file().tensors().size(), 2u);
+  EXPECT_EQ(header.file().find_tensor("t1")->part, 1u);
   const std::string path = resolve_model("hf:u/r:m-00001-of-00002.gguf");
   EXPECT_EQ(GgufFile::open(path).tensors().size(), 2u);
   remove_model("hf:u/r:m-00001-of-00002.gguf");
