@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/thread_pool.h"
 
@@ -21,6 +22,22 @@ struct Rope {
   RopePairing pairing = RopePairing::halves;
   float magnitude = 1;    // multiplies the rotated elements
   bool backward = false;  // turns the other way: the gradient of the rotation
+};
+
+// Sines and cosines of one position at a time, for all heads that stand there.
+class RopeAngles {
+ public:
+  // frequencies: radians a position for each of dims / 2 pairs. Uses dims, pairing, magnitude and
+  // backward of the options.
+  RopeAngles(const Rope& options, const float* frequencies);
+  void set(int32_t position);
+  void turn(float* first_head, size_t heads, size_t head_stride) const;
+
+ private:
+  RopePairing pairing_;
+  float magnitude_, sign_;
+  const float* frequencies_;
+  std::vector<float> angle_, cosine_, sine_;
 };
 
 // positions: one for each row. frequencies: radians a position for each of dims / 2 pairs

@@ -236,34 +236,40 @@ class RopeToCacheOp : public Op {
     const Shape& cache = call.outputs[0].layout.shape;
     const int64_t kv_heads = cache[-2], dim = cache[-1];
     const int64_t cache_rows = cache.elements() / std::max<int64_t>(1, kv_heads * dim);
-    std::vector<int32_t> positions;
     for (int64_t i = 0; i < rows; ++i) {
-      positions.push_back(pairs[2 * i]);
       if (pairs[2 * i + 1] < 0 || pairs[2 * i + 1] >= cache_rows)
         fail(fmt::format("rope_to_cache: row {} goes to row {} of caches with {}", i,
                          pairs[2 * i + 1], cache_rows));
     }
-    const std::vector<float> turned_q = gathered(call, q, positions, rotates_);
-    cpu::store(DType::f32, turned_q.data(), out.type.plain(), out.data, turned_q.size());
-    for (size_t which = 0; which < 2; ++which) {
-      const std::vector<float> x =
-          gathered(call, call.inputs[3 + which], positions, rotates_ && which == 0);
-      const HostView& to = call.outputs[which];
-      const auto width = static_cast<size_t>(kv_heads * dim);
-      const size_t row_bytes = width / to.type.block_elements() * to.type.block_bytes();
-      call.pool.parallel_for(static_cast<uint64_t>(rows), 16, [&](uint64_t first, uint64_t last) {
-        for (uint64_t row = first; row < last; ++row) {
-          std::byte* const at = to.data + static_cast<size_t>(pairs[2 * row + 1]) * row_bytes;
-          const float* const from = x.data() + row * width;
-          if (!to.type.is_block()) {
-            cpu::store(DType::f32, from, to.type.plain(), at, width);
-            continue;
-          }
-          auto* const blocks = reinterpret_cast<BlockQ8_0*>(at);
-          for (size_t b = 0; b < width / 32; ++b) store_block(from + 32 * b, blocks[b]);
+    cpu::Rope rope;
+    rope.dims = rotates_ ? static_cast<size_t>(options_.dims) : 0;
+    rope.pairing = options_.pairing;
+    rope.magnitude = static_cast<float>(options_.magnitude);
+    const float* const frequencies = rotates_ ? call.inputs[6].first<float>() : nullptr;
+    const auto heads = static_cast<size_t>(shape[1]), cached = static_cast<size_t>(kv_heads);
+    const auto length = static_cast<size_t>(dim);
+    // Rows enough for some 10 microseconds.
+    const size_t row_work = std::max<size_t>(1, (heads + 2 * cached) * length);
+    const size_t chunk = std::max<size_t>(1, 16384 / row_work);
+    call.pool.parallel_for(static_cast<uint64_t>(rows), chunk, [&](uint64_t first, uint64_t last) {
+      cpu::RopeAngles angles(rope, frequencies);
+      std::vector<float> wide(std::max(heads, cached) * length);
+      const bool direct = out.type == ElementType(DType::f32);
+      for (auto row = static_cast<int64_t>(first); row < static_cast<int64_t>(last); ++row) {
+        if (rotates_) angles.set(pairs[2 * row]);
+        float* const q_row = direct ? out.first<float>() + row * shape[1] * dim : wide.data();
+        load_row(q, row, q_row);
+        if (rotates_) angles.turn(q_row, heads, length);
+        if (!direct)
+          cpu::store(DType::f32, q_row, out.type.plain(),
+                     out.first<uint16_t>() + row * shape[1] * dim, heads * length);
+        for (size_t which = 0; which < 2; ++which) {
+          load_row(call.inputs[3 + which], row, wide.data());
+          if (rotates_ && which == 0) angles.turn(wide.data(), cached, length);
+          store_row(wide.data(), cached * length, call.outputs[which], pairs[2 * row + 1]);
         }
-      });
-    }
+      }
+    });
   }
 
   void launch(DeviceCall& call) const override {
@@ -296,30 +302,25 @@ class RopeToCacheOp : public Op {
   }
 
  private:
-  // Rows as f32, dense, rotated where asked.
-  std::vector<float> gathered(const CpuCall& call, const HostView& x,
-                              const std::vector<int32_t>& positions, bool rotate) const {
-    const Shape& shape = x.layout.shape;
-    const auto rows = static_cast<size_t>(shape[0]), heads = static_cast<size_t>(shape[1]);
-    const size_t dim = static_cast<size_t>(shape[2]), bytes = x.type.block_bytes();
-    std::vector<float> wide(rows * heads * dim);
-    for (size_t i = 0; i < rows * heads; ++i) {
-      const int64_t at = x.layout.offset + static_cast<int64_t>(i / heads) * x.layout.stride(0) +
-                         static_cast<int64_t>(i % heads) * x.layout.stride(1);
-      cpu::load(x.type.plain(), x.data + static_cast<size_t>(at) * bytes, 1, DType::f32,
-                wide.data() + i * dim, dim);
+  // All heads of a row as f32, one after the other.
+  static void load_row(const HostView& x, int64_t row, float* to) {
+    const int64_t heads = x.layout.shape[1], dim = x.layout.shape[2];
+    const bool together = x.layout.stride(1) == dim || heads == 1;
+    const int64_t pieces = together ? 1 : heads;
+    const auto length = static_cast<size_t>(together ? heads * dim : dim);
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t at = x.layout.offset + row * x.layout.stride(0) + piece * x.layout.stride(1);
+      cpu::load(x.type.plain(), x.data + static_cast<size_t>(at) * x.type.block_bytes(), 1,
+                DType::f32, to + static_cast<size_t>(piece) * length, length);
     }
-    if (!rotate) return wide;
-    cpu::Rope rope;
-    rope.rows = rows;
-    rope.heads = heads;
-    rope.head_stride = dim;
-    rope.row_stride = heads * dim;
-    rope.dims = static_cast<size_t>(options_.dims);
-    rope.pairing = options_.pairing;
-    rope.magnitude = static_cast<float>(options_.magnitude);
-    cpu::rope(call.pool, rope, positions.data(), call.inputs[6].first<float>(), wide.data());
-    return wide;
+  }
+
+  static void store_row(const float* from, size_t width, const HostView& cache, int32_t row) {
+    const size_t row_bytes = width / cache.type.block_elements() * cache.type.block_bytes();
+    std::byte* const at = cache.data + static_cast<size_t>(row) * row_bytes;
+    if (!cache.type.is_block()) return cpu::store(DType::f32, from, cache.type.plain(), at, width);
+    auto* const blocks = reinterpret_cast<BlockQ8_0*>(at);
+    for (size_t b = 0; b < width / 32; ++b) store_block(from + 32 * b, blocks[b]);
   }
 
   RopeOptions options_;
