@@ -57,16 +57,28 @@ BackendReport look(Backend& backend) {
   return report;
 }
 
-// Tells the devices of one card of each other, where they ask for it.
+// Tells a device that asks for it of the others of its card. One that does not know its card (its
+// card is its id) is taken for the only card of its name, where there is only one of both.
 void introduce(const std::vector<BackendReport>& reports) {
-  std::map<std::string, std::vector<std::shared_ptr<DeviceDriver>>> by_card;
+  std::vector<std::shared_ptr<DeviceDriver>> all;
   for (const BackendReport& report : reports)
-    for (const auto& device : report.devices) by_card[device->info().card].push_back(device);
-  for (const auto& [card, devices] : by_card)
-    for (const auto& device : devices)
-      if (auto* asking = dynamic_cast<SharesCard*>(device.get()))
-        for (const auto& other : devices)
-          if (other != device) asking->same_card(other);
+    all.insert(all.end(), report.devices.begin(), report.devices.end());
+  for (const auto& device : all) {
+    auto* asking = dynamic_cast<SharesCard*>(device.get());
+    if (!asking) continue;
+    const DeviceInfo& mine = device->info();
+    std::map<std::string, std::shared_ptr<DeviceDriver>> cards;
+    size_t alike = 0;
+    for (const auto& other : all) {
+      const DeviceInfo& info = other->info();
+      if (info.backend == mine.backend)
+        alike += info.name == mine.name;
+      else if (info.card == mine.card || (mine.card == mine.id && info.name == mine.name))
+        cards.try_emplace(info.card, other);
+    }
+    if (cards.size() == 1 && (alike == 1 || cards.contains(mine.card)))
+      asking->same_card(cards.begin()->second);
+  }
 }
 
 }  // namespace

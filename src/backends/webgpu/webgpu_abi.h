@@ -142,6 +142,12 @@ struct ComputePassDescriptor {
   const Chain* next = nullptr; StringView label; const void* timestamps = nullptr;
 };
 
+// wgpu-native's choice of interfaces, the rest of its extension zero: the defaults.
+struct InstanceExtras { Chain chain{nullptr, 0x30004}; uint64_t backends = 0, flags = 0, rest[24] = {}; };
+struct InstanceDescriptor {
+  const Chain* next = nullptr;
+  size_t feature_count = 0; const uint32_t* features = nullptr; const void* limits = nullptr;
+};
 struct EnumerateOptions { const Chain* next = nullptr; uint64_t backends = 0; };  // wgpu-native's
 // Dawn's chains: subgroup sizes of an adapter, switches of a device, and its cache of programs.
 struct SubgroupSizes { Chain chain{nullptr, 10}; uint32_t min = 0, max = 0; };

@@ -27,11 +27,20 @@ std::vector<std::string> library_names() {
 #endif
 }
 
+// Vulkan, Metal and Direct3D 12; through OpenGL the same cards would come again.
+constexpr uint64_t kInterfaces = 1 | 4 | 8;
+
+Handle<Instance> make_instance(const Api& api) {
+  InstanceExtras extras;
+  extras.backends = kInterfaces;
+  const InstanceDescriptor descriptor{&extras.chain};
+  return api.own(api.CreateInstance(api.GetVersion ? &descriptor : nullptr));
+}
+
 std::vector<Handle<Adapter>> adapters_of(const Api& api, Instance instance) {
   std::vector<Handle<Adapter>> found;
   if (api.InstanceEnumerateAdapters) {
-    // Vulkan, Metal and Direct3D 12; through OpenGL the same cards would come again.
-    const EnumerateOptions options{nullptr, 1 | 4 | 8};
+    const EnumerateOptions options{nullptr, kInterfaces};
     std::vector<Adapter> all(api.InstanceEnumerateAdapters(instance, &options, nullptr));
     all.resize(api.InstanceEnumerateAdapters(instance, &options, all.data()));
     for (Adapter adapter : all) found.push_back(api.own(adapter));
@@ -52,9 +61,9 @@ std::string try_library(const std::string& file) {
   std::string reason;
   const auto api = load_api(file, &reason);
   if (!api) return reason;
-  const Instance instance = api->CreateInstance(nullptr);
+  const auto instance = make_instance(*api);
   if (!instance) return file + " makes no WebGPU instance";
-  for (auto& adapter : adapters_of(*api, instance)) describe(*api, adapter.get(), "webgpu");
+  for (auto& adapter : adapters_of(*api, instance.get())) describe(*api, adapter.get(), "webgpu");
   return "";
 }
 
@@ -86,8 +95,7 @@ class WebGpuBackend final : public Backend {
     const auto api = load_api(file_, &found.reason);
     if (!api) return found;
     found.found = api->library;
-    const auto instance =
-        std::make_shared<Handle<Instance>>(api->own(api->CreateInstance(nullptr)));
+    const auto instance = std::make_shared<Handle<Instance>>(make_instance(*api));
     for (auto& adapter : adapters_of(*api, instance->get())) {
       Facts facts = describe(*api, adapter.get(), fmt::format("webgpu:{}", found.devices.size()));
       found.devices.push_back(

@@ -244,7 +244,9 @@ const std::shared_ptr<Context>& DeviceOfWebGpu::context() {
 }
 
 void DeviceOfWebGpu::same_card(const std::shared_ptr<DeviceDriver>& other) {
-  if (same_card_ || facts_.info.unified) return;
+  if (facts_.info.software) return;
+  facts_.info.card = other->info().card;
+  if (facts_.info.unified) return;
   same_card_ = other;
   facts_.info.total_bytes = other->info().total_bytes;
   facts_.info.compute_units = other->info().compute_units;
