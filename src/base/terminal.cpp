@@ -11,7 +11,7 @@
 namespace prism {
 
 bool is_terminal(Stream stream) {
-  std::FILE* file = stream == Stream::output ? stdout : stderr;
+  std::FILE* file = stream == Stream::input ? stdin : stream == Stream::output ? stdout : stderr;
 #ifdef _WIN32
   return _isatty(_fileno(file)) != 0;
 #else

@@ -1,12 +1,11 @@
 #include "cli/line_reader.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
 
 #include "base/cache.h"
 #include "base/dynamic_library.h"
+#include "base/terminal.h"
 
 namespace prism::cli {
 
@@ -21,7 +20,7 @@ struct LineReader::State {
 };
 
 LineReader::LineReader(const std::string& history) : state_(std::make_unique<State>()) {
-  if (!isatty(STDIN_FILENO)) return;
+  if (!is_terminal(Stream::input)) return;
   State& s = *state_;
   s.library = DynamicLibrary::open_first(
       {"libreadline.so.8", "libedit.so.2", "libedit.so.0", "libreadline.dylib", "libedit.dylib"});
@@ -51,7 +50,7 @@ std::optional<std::string> LineReader::read(const std::string& prompt) {
     s.last = line;
     return line;
   }
-  if (isatty(STDIN_FILENO)) std::cerr << prompt << std::flush;
+  if (is_terminal(Stream::input)) std::cerr << prompt << std::flush;
   std::string line;
   if (!std::getline(std::cin, line)) return std::nullopt;
   return line;

@@ -104,6 +104,8 @@ std::string read_file_or_input(const std::string& path) {
 
 std::string read_text(const TextArguments& a) {
   if (a.has_text) return a.text;
+  if (a.file.empty() && is_terminal(Stream::input))
+    std::cerr << "type the text; Ctrl-D at the start of a line ends it\n";
   return read_file_or_input(a.file.empty() ? "-" : a.file);
 }
 
