@@ -8,6 +8,10 @@
 
 #include "dsl/dsl.h"
 #include "grad/suite.h"
+#include "lower/lower.h"
+#include "ops/attention_kernels.h"
+#include "ops/product_kernels.h"
+#include "print/printer.h"
 #include "runtime/device.h"
 #include "runtime/self_check.h"
 #include "support/hip_double.h"
@@ -374,6 +378,26 @@ TEST(HipDoubleOps, SampleIsRight) {
   EXPECT_EQ(the_double.count("overruns"), 0);
   EXPECT_EQ(the_double.count("misuses"), 0);
   release_pooled_memory(device);
+}
+
+TEST(HipDoubleOps, ProductsAndAttentionAreGivenToMatrixInstructions) {
+  for (const auto& [chip, instruction] : {std::pair{"90a", "__builtin_amdgcn_mfma_f32"},
+                                          {"1100", "__builtin_amdgcn_wmma_f32"},
+                                          {"1201", "__builtin_amdgcn_wmma_f32"}}) {
+    HipDouble the_double;
+    the_double.set(std::string("gfx=") + chip);
+    const ir::Capabilities can = the_double.device().info().capabilities;
+    ops::FragmentProduct product;
+    product = ops::fragment_product_for(product, ops::dense_shape(product, 256, 256, 256), can, 4);
+    ops::AttentionOptions attention;
+    attention.head_dim = 64;
+    ops::PromptTile tile{4, 1, 32, 1, true};
+    tile.subgroup = ops::fragment_subgroup(can);
+    for (const ir::Kernel& kernel :
+         {ops::fragment_product(product), ops::attention_prompt(attention, tile)})
+      EXPECT_TRUE(contains(print_hip(lower(kernel, can), can).text, instruction))
+          << chip << " " << kernel.name;
+  }
 }
 
 // Matrix instructions, on each of the three layouts, inside the kernels of ops.

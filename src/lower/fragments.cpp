@@ -29,6 +29,10 @@ bool needs_layout(Op op) {
 
 bool device_has(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
   if (!has_subgroups(kernel, capabilities)) return false;
+  // A layout that is known is that of the device's own subgroups, whatever others it offers.
+  if (capabilities.fragment_layout &&
+      subgroup_size_for(kernel, capabilities) != capabilities.subgroup_size)
+    return false;
   bool all = true;
   for (const ir::Fragment& f : kernel.fragments) {
     const bool accumulates = f.role == ir::FragmentRole::accumulator;

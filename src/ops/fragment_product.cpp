@@ -406,8 +406,7 @@ ProductLaunch expert_product_launch(const FragmentProduct& p, uint32_t slots, ui
 }
 
 uint32_t fragment_subgroup(const ir::Capabilities& device) {
-  const bool offered = std::ranges::count(device.subgroup_sizes, 32u) > 0;
-  return device.fragments.empty() || offered ? 32 : device.subgroup_size;
+  return device.fragments.empty() || !device.fragment_layout ? 32 : device.subgroup_size;
 }
 
 FragmentProduct fragment_product_for(FragmentProduct p, const ProductShape& s,

@@ -125,8 +125,8 @@ ProductLaunch expert_product_launch(const FragmentProduct& product, uint32_t slo
                                     uint32_t k, uint32_t experts, uint32_t x_share);
 // Dense rows, no batch: the strides that follow from the shape.
 ProductShape dense_shape(const FragmentProduct& product, uint32_t m, uint32_t n, uint32_t k);
-// Lanes of the subgroups that fragments are spread over: 32, unless the device has fragments and no
-// such subgroups (matrix instructions of waves of 64).
+// Lanes of the subgroups that fragments are spread over: the device's own where it knows their
+// layout (matrix instructions of waves of 64), else 32.
 uint32_t fragment_subgroup(const ir::Capabilities& device);
 FragmentProduct fragment_product_for(FragmentProduct product, const ProductShape& shape,
                                      const ir::Capabilities& device, uint32_t compute_units);

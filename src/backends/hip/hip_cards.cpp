@@ -52,15 +52,13 @@ void add_abilities(uint32_t number, uint32_t wave, ir::Capabilities* can) {
   can->dot4 = has_dot4(number);
   can->subgroup_size = wave;
   can->subgroup_sizes = {wave};
+  // Lanes are counted inside a subgroup, which may be half a wave.
+  if (wave == 64) can->subgroup_sizes = {32, 64};
   if (hip_matrix(number) != HipMatrix::none) {
-    // Spread over a whole wave, so that a kernel with fragments must have subgroups of that size.
     can->fragments = {{DType::f16, DType::f32, 16, 16, 16},
                       {DType::bf16, DType::f32, 16, 16, 16},
                       {DType::i8, DType::i32, 16, 16, 32}};
     can->fragment_layout = true;
-  } else if (wave == 64) {
-    can->subgroup_sizes = {32,
-                           64};  // lanes are counted inside a subgroup, which may be half a wave
   }
   can->max_binding_bytes = 1ull << 48;  // beyond any card's memory: nothing is split
 }
