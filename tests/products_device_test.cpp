@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "lower/lower.h"
 #include "ops/product_kernels.h"
+#include "ops/tail.h"
 #include "print/printer.h"
 #include "runtime/case_run.h"
 #include "runtime/discovery.h"
@@ -499,6 +500,19 @@ TEST_P(Products, ManyRowsByExperts) {
   }
 }
 
+// silu(a gate) * the product + a bias, times a number.
+std::shared_ptr<const TailSpec> gate_and_bias() {
+  auto spec = std::make_shared<TailSpec>();
+  Chain& chain = spec->chain;
+  const uint16_t x = chain.add_input(DType::f32), gate = chain.add_input(DType::f16),
+                 bias = chain.add_input(DType::f32);
+  const uint16_t gated = chain.add_apply(ScalarOp::mul, chain.add_apply(ScalarOp::silu, gate), x);
+  chain.add_apply(ScalarOp::mul, chain.add_apply(ScalarOp::add, gated, bias),
+                  chain.add_constant(0.5, DType::f32));
+  spec->access = {TailAccess::place, TailAccess::column};
+  return spec;
+}
+
 // One of each kind, lowered for a dialect.
 std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   std::vector<ir::Kernel> all = {ops::round_rows(DType::f16), ops::expert_tables(),
@@ -510,6 +524,14 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
     few.gate = ops::Gate::silu;
     all.push_back(ops::vector_product(ops::vector_product_for(few, 4096, 4096, capabilities, 64)));
   }
+  ops::VectorProduct tailed;
+  tailed.weight = BlockType::q4_k;
+  tailed.rounded = true;
+  tailed.tail = gate_and_bias();
+  all.push_back(ops::vector_product(ops::vector_product_for(tailed, 4096, 4096, capabilities, 64)));
+  ops::F32Product whole;
+  whole.tail = gate_and_bias();
+  all.push_back(ops::f32_product(whole));
   ops::VectorProduct own;
   own.weight = BlockType::q5_k;
   own.x_rows = 8;
@@ -518,6 +540,7 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
     ops::FragmentProduct many;
     many.b = type;
     many.experts = type.is_block();
+    if (!type.is_block()) many.tail = gate_and_bias();
     all.push_back(ops::fragment_product(ops::fragment_product_for(
         many, ops::dense_shape(many, 512, 4096, 4096), capabilities, 132)));
   }

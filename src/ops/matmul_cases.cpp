@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/cases.h"
+#include "ops/elementwise.h"
 #include "ops/matmul.h"
 
 namespace prism {
@@ -104,6 +105,44 @@ void add_quantised(std::vector<OpCase>& cases, CaseRandom& random, BlockType typ
   cases.push_back(std::move(test));
 }
 
+// What models put around products, which plans join to them: (silu(gate) * (x w + bias) + residual)
+// by a number a row, in f32 or cast to f16.
+void add_joined(std::vector<OpCase>& cases, CaseRandom& random, ElementType weight, DType x,
+                const Sizes& s, bool narrow) {
+  OpCase test;
+  test.op = "linear";
+  test.what = fmt::format("{} x {} {}x{}x{} with bias, gate and residual{}", dtype_name(x),
+                          weight.name(), s.m, s.n, s.k, narrow ? " to f16" : "");
+  test.inputs = {random.input({s.m, s.k}, x),
+                 weight.is_block() ? CaseInput{{s.n, s.k}, weight, random.normal(s.n * s.k)}
+                                   : random.input({s.n, s.k}, weight),
+                 random.input({s.n}, DType::f32),
+                 random.input({s.m, s.n}, x),
+                 random.input({s.m, s.n}, DType::f32),
+                 random.input({s.m, 1}, DType::f32)};
+  test.compute = [narrow](std::span<const Tensor> in) {
+    const Tensor y = (silu(in[3]) * linear(in[0], in[1], in[2]) + in[4]) * in[5];
+    return std::vector<Tensor>{narrow ? cast(y, DType::f16) : y};
+  };
+  test.reference = [s](std::span<const ReferenceInput> in) {
+    Values y = product_reference(in, true);
+    for (size_t i = 0; i < y.size(); ++i) {
+      const auto n = static_cast<size_t>(s.n);
+      const double gate = in[3].values[i];
+      y[i] = (gate / (1 + std::exp(-gate)) * (y[i] + in[2].values[i % n]) + in[4].values[i]) *
+             in[5].values[i / n];
+    }
+    return std::vector<Values>{y};
+  };
+  // Gates are below 1.8 and numbers of rows below 2: bounds of the product times four.
+  const double root = std::sqrt(static_cast<double>(std::max<int64_t>(s.k, 1)));
+  const Tolerance own = weight.is_block() ? Tolerance{5e-4, 2e-3, 6 * 0.005 * root}
+                                          : dense_tolerance(narrow ? DType::f16 : x, s.k);
+  test.tolerance = {own.nmse, 4 * own.relative, 4 * own.absolute + (narrow ? 4e-3 : 1e-5)};
+  test.gradient = !weight.is_block() && x == DType::f32 && !narrow && s.m * s.n * s.k <= 200;
+  cases.push_back(std::move(test));
+}
+
 }  // namespace
 
 void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random) {
@@ -119,6 +158,13 @@ void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     for (const Sizes& each : {Sizes{3, 5, 7}, Sizes{16, 33, 64}, Sizes{1, 9, 40}}) {
       add_dense(cases, random, type, each, 3, false, true);
       add_dense(cases, random, type, each, 5, true, false);
+    }
+  }
+  for (const Sizes& each : {Sizes{1, 9, 32}, Sizes{3, 5, 7}, Sizes{19, 33, 64}}) {
+    for (const bool narrow : {false, true}) {
+      add_joined(cases, random, DType::f32, DType::f32, each, narrow);
+      add_joined(cases, random, DType::f16, DType::f16, each, narrow);
+      if (each.k % 32 == 0) add_joined(cases, random, BlockType::q8_0, DType::f32, each, narrow);
     }
   }
   for (int code = 0; code < kBlockTypeCount; ++code) {

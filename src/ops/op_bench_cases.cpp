@@ -1,4 +1,6 @@
 // The ops that are timed, at the sizes of a 7B language model where the device is worth it.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/attention.h"
@@ -105,6 +107,28 @@ BenchCase linear_case(int64_t m, int64_t n, int64_t k, ElementType type, const D
   return bench;
 }
 
+// Rows by 8 of 64 experts of n x k each, as routers spread them: evenly.
+BenchCase expert_case(int64_t rows, int64_t n, int64_t k, BlockType type, const Device& device) {
+  constexpr int64_t kExperts = 64, kUsed = 8;
+  const int64_t slots = rows * kUsed;
+  BenchCase bench;
+  bench.op = "expert_matmul";
+  bench.what = fmt::format("{} {}x{}, {} row{} by {} of {}", block_info(type).name, n, k, rows,
+                           rows == 1 ? "" : "s", kUsed, kExperts);
+  bench.bytes = bytes_of(std::min(slots, kExperts) * n * k, type) +
+                bytes_of(rows * k + slots * n, DType::f16);
+  bench.flops = 2.0 * static_cast<double>(slots) * static_cast<double>(n) * static_cast<double>(k);
+  bench.is_product = true;
+  bench.compute = DType::f16;
+  bench.inputs = [=] {
+    return std::vector<Tensor>{uniform({rows, k}, 1, -1, 1, DType::f16, device),
+                               constant_blocks({kExperts, n, k}, type, device),
+                               scattered_rows(slots, kExperts, device).reshape({rows, kUsed})};
+  };
+  bench.compute_one = [](auto in) { return expert_matmul(in[0], in[1], in[2]); };
+  return bench;
+}
+
 // Causal, 32 heads over 8 key heads of 128, as in a 7B or 8B model.
 BenchCase attention_case(int64_t queries, int64_t keys, const Device& device) {
   constexpr int64_t kHeads = 32, kKeyHeads = 8, kDim = 128;
@@ -189,6 +213,9 @@ std::vector<BenchCase> bench_cases(const Device& device) {
     }
   }
   const int64_t keys = software ? 128 : 4096, prompt = software ? 64 : cpu ? 256 : 2048;
+  for (const int64_t m : {int64_t{1}, software ? int64_t{16} : int64_t{512}})
+    bench.cases.push_back(software ? expert_case(m, 64, 256, BlockType::q4_k, device)
+                                   : expert_case(m, 1408, 2048, BlockType::q4_k, device));
   bench.cases.push_back(attention_case(1, keys, device));
   bench.cases.push_back(attention_case(prompt, prompt, device));
   return std::move(bench.cases);
