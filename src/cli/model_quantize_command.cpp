@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/commands.h"
+#include "cli/model_fetch.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
 #include "llm/quantise_file.h"
@@ -26,7 +27,7 @@ struct Options {
 
 void quantise(const Options& options) {
   const llm::QuantiseMix& mix = llm::quantise_mix(options.type);
-  const llm::GgufFile file = llm::GgufFile::open(options.input);
+  const llm::GgufFile file = llm::GgufFile::open(model_path(options.input));
   std::error_code ignored;
   for (const std::string& part : file.parts())
     if (std::filesystem::equivalent(part, options.output, ignored))
@@ -57,7 +58,10 @@ void quantise(const Options& options) {
 void add_model_quantize_command(CLI::App& model, int*) {
   CLI::App* command = model.add_subcommand("quantize", "write a model anew in another type");
   auto options = std::make_shared<Options>();
-  command->add_option("input", options->input, "a GGUF file in F32, F16, BF16 or Q8_0")->required();
+  command
+      ->add_option("input", options->input,
+                   "a GGUF file in F32, F16, BF16 or Q8_0, or a model's name")
+      ->required();
   command->add_option("output", options->output, "the file to write")->required();
   command
       ->add_option("type", options->type,
