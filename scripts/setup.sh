@@ -3,10 +3,10 @@
 # usage: scripts/setup.sh build|test|lint|fuzz...
 set -euo pipefail
 
-# Vulkan's and OpenCL's headers are plain declarations: nothing of either is linked.
-build_packages="g++ cmake ninja-build ccache python3 libfmt-dev libhwy-dev libpcre2-dev libcli11-dev nlohmann-json3-dev libgtest-dev libvulkan-dev opencl-headers"
-# Software devices and checkers: without them the tests run on fewer devices, and say so.
-test_packages="spirv-tools mesa-vulkan-drivers vulkan-validationlayers ocl-icd-libopencl1 pocl-opencl-icd"
+# Vulkan's and OpenCL's headers are plain declarations: nothing of either is linked. pip fetches the default model.
+build_packages="g++ cmake ninja-build ccache python3 python3-pip libfmt-dev libhwy-dev libpcre2-dev libcli11-dev nlohmann-json3-dev libgtest-dev libvulkan-dev opencl-headers"
+# Software devices and checkers, and what fetches over HTTP: without them the tests run on fewer devices, and say so.
+test_packages="curl spirv-tools mesa-vulkan-drivers vulkan-validationlayers ocl-icd-libopencl1 pocl-opencl-icd"
 lint_packages="clang clang-format clang-tidy"
 fuzz_packages="clang libclang-rt-dev"
 
