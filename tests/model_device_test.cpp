@@ -165,17 +165,26 @@ TEST_F(ModelDevice, QuantisedWeights) {
   const GgufFile file = GgufFile::open(path);
   for (const Device& device : devices()) {
     Model model = Model::load(file, {.placement = place_on(file, device, 128)});
-    const std::vector<float> logits = all_logits(model, std::span(text.ids).first(text.prompt));
-    ASSERT_EQ(logits.size(), text.logits.size());
+    // More rows than the products that keep a few rows in registers take: Intel's compiler needs
+    // minutes for the one of eight.
+    constexpr size_t kRows = 16;
+    std::vector<float> logits = all_logits(model, std::span(text.ids).first(kRows));
+    ASSERT_EQ(logits.size() / kRows * text.prompt, text.logits.size());
+    const size_t width = logits.size() / kRows;
+    for (size_t i = text.prompt - 1; i + 1 < kRows; ++i) {
+      const auto row = std::span(logits).subspan(i * width, width);
+      EXPECT_TRUE(best(row) == text.ids[i + 1] || lead(row) < 0.2) << device.id() << " at " << i;
+    }
+    logits.resize(text.logits.size());
     EXPECT_LT(normalised_error(logits, text.logits), 1e-3) << device.id();
-    const size_t width = logits.size() / text.prompt;
     for (size_t i = 0; i < text.prompt; ++i) {
       const auto row = std::span(logits).subspan(i * width, width);
       EXPECT_EQ(best(row), best(std::span(text.logits).subspan(i * width, width)))
           << device.id() << " position " << i;
     }
     // The text may part from the expected one only where two choices are about as good.
-    const std::vector<int32_t> ids = greedy(model, {text.ids.begin(), text.ids.begin() + 5}, 60);
+    const std::vector<int32_t> ids =
+        greedy(model, {text.ids.begin(), text.ids.begin() + kRows}, text.ids.size() - kRows);
     const auto parts = std::ranges::mismatch(ids, text.ids).in1;
     if (parts == ids.end()) continue;
     const std::vector<float> there =
