@@ -69,9 +69,7 @@ std::vector<BackendMaker> backend_makers() {
 #endif
 
 #if defined(PRISM_RUNS_SYCL)
-  makers.push_back(make_sycl_backend);
-#elif defined(PRISM_HAS_SYCL)
-  makers.push_back([] { return make_printed_only_backend("sycl"); });
+  makers.push_back([] { return make_sycl_backend(); });
 #else
   makers.push_back([] { return switched_off("sycl", "SYCL", "PRISM_SYCL"); });
 #endif

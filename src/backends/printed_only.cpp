@@ -25,8 +25,6 @@ struct Description {
 constexpr Description kDescriptions[] = {
     {"metal", "Metal", "Metal.framework", nullptr, "/System/Library/Frameworks",
      "on macOS the GPU is used through Vulkan (brew install molten-vk) or OpenCL"},
-    {"sycl", "SYCL", "libsycl.so", "ONEAPI_ROOT", "/opt/intel/oneapi/compiler/latest",
-     "an Intel GPU is used through Vulkan or OpenCL (Debian: apt install intel-opencl-icd)"},
 };
 
 // The library's file, found without opening it: opening would start a run-time that is not used.

@@ -14,12 +14,11 @@
 #include "support/sycl_plugin/interface.h"
 
 namespace prism::test {
-namespace {
 
 // Keyed by all that goes into it, so that an upgrade or an edit builds anew and an unchanged one is
 // found.
-std::filesystem::path build_plugin(const std::string& root) {
-  const std::filesystem::path folder = source_dir() / "tests/support/sycl_plugin";
+std::filesystem::path build_sycl_plugin(const std::filesystem::path& folder) {
+  const std::string root = require_front_end(kSyclRoot);
   const std::filesystem::path source = folder / "plugin.cpp";
   const std::string key =
       root + read_file(source) + read_file(folder / "interface.h") +
@@ -32,15 +31,18 @@ std::filesystem::path build_plugin(const std::string& root) {
   if (std::filesystem::exists(plugin)) return plugin;
 
   const std::string building = plugin.string() + "." + std::to_string(getpid());
-  const ProcessResult process = run_process(
-      {"g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
-       "-isystem", root + "/include", "-I" + folder.string(), source.string(), "-o", building,
-       "-L" + root + "/lib", "-lsycl", "-Wl,-rpath," + root + "/lib"});
+  const ProcessResult process =
+      run_process({"g++", "-std=c++17", "-O1", "-shared", "-fPIC",
+                   "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-isystem", root + "/include",
+                   "-I" + folder.string(), "-I" + (source_dir() / "src").string(), source.string(),
+                   "-o", building, "-L" + root + "/lib", "-lsycl", "-Wl,-rpath," + root + "/lib"});
   if (process.status != 0)
     throw std::runtime_error("building the SYCL plug-in failed:\n" + process.output);
   std::filesystem::rename(building, plugin);
   return plugin;
 }
+
+namespace {
 
 struct Plugin {
   explicit Plugin(const SharedLibrary& library)
@@ -57,11 +59,11 @@ struct Plugin {
 
 const Plugin& plugin() {
   static const Plugin* opened = [] {
-    const std::string root = require_front_end(kSyclRoot);
     // A second run of the same text takes a tenth of the time.
     setenv("SYCL_CACHE_PERSISTENT", "1", 0);
     setenv("SYCL_CACHE_DIR", (binary_dir() / "sycl-cache").c_str(), 0);
-    return new Plugin(SharedLibrary(build_plugin(root).string()));
+    return new Plugin(
+        SharedLibrary(build_sycl_plugin(source_dir() / "tests/support/sycl_plugin").string()));
   }();
   return *opened;
 }

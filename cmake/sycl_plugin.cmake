@@ -1,0 +1,20 @@
+# Owns the SYCL plug-in: a library around SYCL's C++ that the program opens at run time. Built where SYCL's headers and library are
+# found: in PRISM_SYCL_ROOT, an environment set up by oneAPI's setvars.sh, or oneAPI's usual folder. No SYCL compiler is needed.
+set(roots $ENV{PRISM_SYCL_ROOT} $ENV{PRISM_TEST_SYCL_ROOT} $ENV{CMPLR_ROOT} /opt/intel/oneapi/compiler/latest)
+find_path(PRISM_SYCL_INCLUDE sycl/sycl.hpp HINTS ${roots} PATH_SUFFIXES include)
+find_library(PRISM_SYCL_LIBRARY sycl HINTS ${roots} PATH_SUFFIXES lib)
+mark_as_advanced(PRISM_SYCL_INCLUDE PRISM_SYCL_LIBRARY)
+if(NOT PRISM_SYCL_INCLUDE OR NOT PRISM_SYCL_LIBRARY)
+  message(STATUS "SYCL plug-in: not built, no sycl/sycl.hpp with libsycl found (PRISM_SYCL_ROOT names their folder)")
+  return()
+endif()
+message(STATUS "SYCL plug-in: built against ${PRISM_SYCL_INCLUDE}")
+
+add_library(prism_sycl MODULE ${CMAKE_CURRENT_SOURCE_DIR}/src/backends/sycl/plugin/plugin.cpp)
+target_compile_features(prism_sycl PRIVATE cxx_std_17)
+target_compile_definitions(prism_sycl PRIVATE SYCL_DISABLE_FSYCL_SYCLHPP_WARNING)
+target_include_directories(prism_sycl PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+target_include_directories(prism_sycl SYSTEM PRIVATE ${PRISM_SYCL_INCLUDE})
+target_link_libraries(prism_sycl PRIVATE ${PRISM_SYCL_LIBRARY})
+set_target_properties(prism_sycl PROPERTIES CXX_VISIBILITY_PRESET hidden INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS prism_sycl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
