@@ -8,7 +8,7 @@ set -a
 set +a
 
 check() { # name library
-  export PRISM_BACKENDS=webgpu PRISM_WEBGPU_LIBRARY=$2
+  export PRISM_BACKENDS=webgpu,cpu PRISM_WEBGPU_LIBRARY=$2
   "$build/prism" devices --json >"$build/devices-$1.json" 2>"$build/check-$1.log" &&
     "$build/prism" check --quick --device webgpu --json >"$build/check-$1.json" 2>>"$build/check-$1.log"
 }
