@@ -261,6 +261,10 @@ void Fitter::fail(int64_t context, ElementType kv_type) const {
   }
   if (const int64_t fewer = layers_that_fit(context, kv_type); fewer >= 0)
     would.push_back(fmt::format("--gpu-layers {}", fewer));
+  FitOptions bare = options_;
+  bare.margin_bytes = 0;
+  if (Fitter(file_, devices_, bare).arrange(context, kv_type).second)
+    would.push_back("a smaller --memory-margin");
   const std::string next = would.empty()
                                ? "take a smaller model, or one of fewer bits (prism model quantize)"
                                : fmt::format("what would fit: {}", fmt::join(would, ", or "));

@@ -219,6 +219,9 @@ TEST(Fit, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
   EXPECT_NE(context.find("more than there is"), std::string::npos) << context;
   EXPECT_NE(context.find("--context 2048"), std::string::npos) << context;
   EXPECT_NE(context.find("--kv-type q8_0"), std::string::npos) << context;
+  options.margin_bytes = 400 * kMb;
+  EXPECT_NE(said({cpu(500 * kMb)}, options).find("a smaller --memory-margin"), std::string::npos);
+  options.margin_bytes = 0;
   const std::string smaller = said({cpu(50 * kMb)}, with_margin());
   EXPECT_NE(smaller.find("a smaller model"), std::string::npos) << smaller;
   // A device by name, alone: the CPU could take the rest, if it were said.
