@@ -2,18 +2,21 @@
 // every kernel and a sample of the ops.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <random>
 
 #include "dsl/dsl.h"
 #include "grad/suite.h"
+#include "llm/model.h"
 #include "lower/lower.h"
 #include "ops/attention_kernels.h"
 #include "ops/product_kernels.h"
 #include "print/printer.h"
 #include "runtime/device.h"
 #include "runtime/self_check.h"
+#include "support/expected_text.h"
 #include "support/hip_double.h"
 #include "tensor/storage.h"
 
@@ -397,6 +400,38 @@ TEST(HipDoubleOps, ProductsAndAttentionAreGivenToMatrixInstructions) {
          {ops::fragment_product(product), ops::attention_prompt(attention, tile)})
       EXPECT_TRUE(contains(print_hip(lower(kernel, can), can).text, instruction))
           << chip << " " << kernel.name;
+  }
+}
+
+// A whole language model, prompt and replayed steps, on waves of either size.
+TEST(HipDoubleModel, GreedyTextIsThatOfTheReference) {
+  if (test::shared_model("stories260K").empty())
+    GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
+  constexpr size_t kTokens = 6;
+  const auto expected = test::expected_text("stories260K.once", "stories260K.once.f32");
+  const llm::GgufFile file = llm::GgufFile::open(test::shared_model("stories260K"));
+  for (const char* chip : {"803", "1030"}) {
+    HipDouble the_double;
+    the_double.set(std::string("memory=4294967296,gfx=") + chip);
+    const Device device = the_double.device();
+    {
+      llm::Model model = llm::Model::load(
+          file, {.placement = llm::place_on(file, device, 64, DType::f32), .batch_rows = 16});
+      std::vector<int32_t> ids(expected.ids.begin(),
+                               expected.ids.begin() + static_cast<ptrdiff_t>(expected.prompt));
+      std::vector<float> logits = model.prefill(0, 0, ids).to_vector<float>();
+      for (size_t i = 0; i < kTokens; ++i) {
+        ids.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
+        ASSERT_EQ(ids.back(), expected.ids[ids.size() - 1]) << chip << ", token " << i;
+        const llm::SequencePart part{0, static_cast<int32_t>(ids.size() - 1),
+                                     std::span(ids).last(1)};
+        logits = model.forward(std::span(&part, 1)).to_vector<float>();
+      }
+      EXPECT_GT(the_double.count("graph_launches"), 0);
+    }
+    EXPECT_EQ(the_double.count("overruns"), 0);
+    EXPECT_EQ(the_double.count("misuses"), 0);
+    release_pooled_memory(device);
   }
 }
 
