@@ -72,6 +72,12 @@ const std::vector<NamedChain>& chains() {
            return (gelu(y + b) * 0.5 + r) * 2.0 + one;
          };
        }},
+      {"a chain of others after one of its own",
+       [](const Drawn& draw, const Shape& s) -> Made {
+         return [b = draw({s[-1]}), g = draw(s), r = draw({s[-1]})](const Tensor& y) {
+           return (y + b) * (g * 3.0 - r);
+         };
+       }},
       {"a view that kernels do not take",
        [](const Drawn& draw, const Shape& s) -> Made {
          Shape turned = s;
@@ -119,8 +125,9 @@ std::vector<NamedOp> operations() {
                    return [x = draw({3, 0}), w = draw({5, 0})] { return linear(x, w); };
                  }});
   for (const int64_t n : {12, 37, 600}) {
+    const int64_t rows = n < 100 ? 5 : 61;  // threads share the many
     all.push_back({"rms_norm of " + std::to_string(n), [=](const Drawn& draw) -> Made {
-                     return [x = draw({5, n}), w = draw({n})] { return rms_norm(x, w); };
+                     return [x = draw({rows, n}), w = draw({n})] { return rms_norm(x, w); };
                    }});
     all.push_back({"softmax of " + std::to_string(n), [=](const Drawn& draw) -> Made {
                      return [x = draw({5, n})] { return softmax(x * 3.0); };
