@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<std::string_view> types = pre_tokenizer_types();
   std::string_view rest(reinterpret_cast<const char*>(data) + 3, size - 3);
   TokenizerTables tables;
-  tables.model = std::vector<std::string>{"llama", "gpt2", "gemma4", "bert"}[data[0] % 4];
+  tables.model = std::vector<std::string>{"llama", "gpt2", "gemma4", "bert", "t5"}[data[0] % 5];
   tables.pre = types[data[1] % types.size()];
   tables.tokens = take_lines(&rest);
   for (size_t i = 0; i < tables.tokens.size(); ++i) {
@@ -48,6 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tables.add_space_prefix = (data[2] & 2) != 0;
   tables.add_bos = (data[2] & 4) != 0;
   tables.bos = data[2];
+  tables.character_map.assign(data, data + size);
   try {
     const Tokenizer tokenizer(tables);
     const std::vector<int32_t> ids = tokenizer.encode(

@@ -41,6 +41,8 @@ std::unique_ptr<TextEncoder> make_bpe_encoder(const Vocabulary& vocabulary,
                                               const TokenizerTables& tables);
 std::unique_ptr<TextEncoder> make_wordpiece_encoder(const Vocabulary& vocabulary,
                                                     const TokenizerTables& tables);
+std::unique_ptr<TextEncoder> make_unigram_encoder(const Vocabulary& vocabulary,
+                                                  const TokenizerTables& tables, bool space_prefix);
 
 // The text with `from` replaced by `to` everywhere.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);

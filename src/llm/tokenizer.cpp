@@ -31,9 +31,11 @@ KindDefaults defaults_of(const TokenizerTables& tables) {
     return {falcon ? 11 : -1, falcon ? 11 : -1, -1, -1, false, false, false, false};
   }
   if (tables.model == "bert") return {101, -1, 100, 102, true, false, true, false};
-  throw Error(ErrorCode::kNotSupported,
-              fmt::format("tokenizer: kind \"{}\" is unknown; known are llama, gpt2, gemma4, bert",
-                          tables.model));
+  if (tables.model == "t5") return {-1, 1, 2, -1, false, true, false, true};
+  throw Error(
+      ErrorCode::kNotSupported,
+      fmt::format("tokenizer: kind \"{}\" is unknown; known are llama, gpt2, gemma4, bert, t5",
+                  tables.model));
 }
 
 // The byte that <0x0A> names; other texts as they are.
@@ -119,6 +121,7 @@ struct Tokenizer::State {
       if (!tables.add_bos) add_bos = pre_tokenizer_traits(pre).add_bos;
     }
     if (model == "bert") encoder = make_wordpiece_encoder(vocabulary, tables);
+    if (model == "t5") encoder = make_unigram_encoder(vocabulary, tables, space_prefix);
     special = std::make_unique<SpecialTokens>(vocabulary);
   }
 

@@ -31,16 +31,17 @@ enum class TokenType : uint8_t {
 // What a tokenizer is made of, under the names of `tokenizer.ggml.*`. The views must live as long
 // as the tokenizer, or be held by keep_alive.
 struct TokenizerTables {
-  std::string model;  // llama, gpt2, gemma4, bert
+  std::string model;  // llama, gpt2, gemma4, bert, t5
   std::string pre;    // gpt2: how text is split before merging; see pre_tokenizer.h
   std::vector<std::string_view> tokens;
-  std::vector<float> scores;             // llama
+  std::vector<float> scores;             // llama, t5
   std::vector<TokenType> types;          // empty: all normal
   std::vector<std::string_view> merges;  // gpt2: "left right", the first merge first
   // Ids beyond the vocabulary count as absent; some files write 2^32 - 1 for none.
   std::optional<int64_t> bos, eos, eot, eom, unknown, separator;
-  std::optional<bool> add_bos, add_eos, add_separator, add_space_prefix;
+  std::optional<bool> add_bos, add_eos, add_separator, add_space_prefix, remove_extra_spaces;
   std::optional<bool> lowercase, strip_accents;  // bert
+  std::vector<uint8_t> character_map;            // t5: precompiled_charsmap
   bool strip_after_special = false;              // spaces after a special token are no text (phi-3)
   std::shared_ptr<const void> keep_alive;
 

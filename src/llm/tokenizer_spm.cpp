@@ -1,8 +1,7 @@
 // SentencePiece's BPE (`llama`): characters merge to the neighbouring pair whose token has the best
 // score; what has no token is written as bytes.
-#include <bitset>
-
 #include "llm/merge_queue.h"
+#include "llm/neighbours.h"
 #include "llm/text_encoder.h"
 #include "llm/utf8.h"
 #include "llm/word_cache.h"
@@ -15,33 +14,6 @@ struct Scratch {
   MergeQueue<float> queue;
   std::string prefixed, marked;
 };
-
-// Which two bytes stand side by side in any token. Between two that never do no merge can happen,
-// so a text can be cut there and encoded piece by piece, with the same result.
-class Neighbours {
- public:
-  explicit Neighbours(const TextTable& texts) {
-    for (size_t i = 0; i < texts.size(); ++i) {
-      if (texts[i].find(kSpaceMark) == std::string_view::npos)
-        add(texts[i]);
-      else
-        add(replace_all(texts[i], kSpaceMark, " "));
-    }
-  }
-  bool may_merge(char left, char right) const { return pairs_[place(left, right)]; }
-
- private:
-  static size_t place(char left, char right) {
-    return static_cast<size_t>(static_cast<unsigned char>(left)) << 8 |
-           static_cast<unsigned char>(right);
-  }
-  void add(std::string_view text) {
-    for (size_t i = 1; i < text.size(); ++i) pairs_[place(text[i - 1], text[i])] = true;
-  }
-  std::bitset<65536> pairs_;
-};
-
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 class SpmEncoder final : public TextEncoder {
  public:
@@ -62,10 +34,7 @@ class SpmEncoder final : public TextEncoder {
     if (text.find(kSpaceMark) != text.npos)
       text = scratch->prefixed = replace_all(text, kSpaceMark, " ");
     while (!text.empty()) {
-      size_t end = 1;
-      while (end < text.size() &&
-             (neighbours_.may_merge(text[end - 1], text[end]) || continues_character(text[end])))
-        ++end;
+      const size_t end = neighbours_.end_of_piece(text);
       const std::string_view word = text.substr(0, end);
       text.remove_prefix(end);
       const uint64_t hash = hash_text(word);

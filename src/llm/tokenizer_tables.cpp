@@ -31,6 +31,8 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
     const bool known = type >= 0 && type <= static_cast<int64_t>(TokenType::byte);
     tables.types.push_back(known ? static_cast<TokenType>(type) : TokenType::undefined);
   }
+  for (const int64_t byte : file.integers("tokenizer.ggml.precompiled_charsmap"))
+    tables.character_map.push_back(static_cast<uint8_t>(byte));
   tables.bos = integer(file, "tokenizer.ggml.bos_token_id");
   if (!tables.bos) tables.bos = integer(file, "tokenizer.ggml.cls_token_id");
   tables.eos = integer(file, "tokenizer.ggml.eos_token_id");
@@ -43,6 +45,7 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   tables.add_eos = boolean(file, "tokenizer.ggml.add_eos_token");
   tables.add_separator = boolean(file, "tokenizer.ggml.add_sep_token");
   tables.add_space_prefix = boolean(file, "tokenizer.ggml.add_space_prefix");
+  tables.remove_extra_spaces = boolean(file, "tokenizer.ggml.remove_extra_whitespaces");
   tables.lowercase = boolean(file, "tokenizer.ggml.normalizer.lowercase");
   tables.strip_accents = boolean(file, "tokenizer.ggml.normalizer.strip_accents");
   // Phi-3's special tokens swallow the space behind them; nothing but its name tells.

@@ -279,6 +279,86 @@ TEST(TokenizerWordPiece, NormalisesAndTakesTheLongestTokens) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("hello world")), "hello world");
 }
 
+TokenizerTables unigram_tables() {
+  TokenizerTables tables;
+  tables.model = "t5";
+  add(&tables, "<pad>", kControl);
+  add(&tables, "</s>", kControl);
+  add(&tables, "<unk>", TokenType::unknown);
+  const std::vector<std::pair<const char*, float>> pieces = {
+      {"▁", -2},  {"a", -3},     {"b", -3.5}, {"c", -4},
+      {"ab", -5}, {"bc", -5.25}, {"abc", -9}, {"▁ab", -6.5}};
+  for (const auto& [text, score] : pieces) add(&tables, text, kNormal, score);
+  return tables;
+}
+
+TEST(TokenizerUnigram, TakesTheTokensWithTheBestSum) {
+  TokenizerTables tables = unigram_tables();
+  const Tokenizer tokenizer(tables);
+  const auto id = [&](std::string_view text) { return tokenizer.find(text); };
+  EXPECT_EQ(tokenizer.encode("ab"), (Ids{id("▁ab"), 1}));
+  EXPECT_EQ(tokenizer.encode("bc", {.add_special = false}), (Ids{id("▁"), id("bc")}));
+  // Unknown characters side by side are one token.
+  EXPECT_EQ(tokenizer.encode("aéüa", {.add_special = false}), (Ids{id("▁"), id("a"), 2, id("a")}));
+  EXPECT_EQ(tokenizer.encode("a  b", {.add_special = false}),
+            (Ids{id("▁"), id("a"), id("▁"), id("▁"), id("b")}));
+  tables.remove_extra_spaces = true;
+  EXPECT_EQ(Tokenizer(tables).encode("  a  b  ", {.add_special = false}),
+            (Ids{id("▁"), id("a"), id("▁"), id("b")}));
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode("ab cab")), "ab cab");
+  // The sum is the best of all ways to cut, found by trying them.
+  const auto best_sum = [&](const auto& self, std::string_view text) -> float {
+    if (text.empty()) return 0;
+    float best = -1e9f;
+    for (size_t bytes = 1; bytes <= text.size(); ++bytes) {
+      const int32_t token = tokenizer.find(text.substr(0, bytes));
+      if (token > 2)
+        best = std::max(best,
+                        tables.scores[static_cast<size_t>(token)] + self(self, text.substr(bytes)));
+    }
+    return best;
+  };
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 100; ++round) {
+    std::string text, marked = "▁";
+    for (size_t n = 1 + random() % 10; n > 0; --n) text += "abc"[random() % 3];
+    float sum = 0;
+    for (const int32_t token : tokenizer.encode(text, {.add_special = false}))
+      sum += tables.scores[static_cast<size_t>(token)];
+    ASSERT_FLOAT_EQ(sum, best_sum(best_sum, marked + text)) << text;
+  }
+}
+
+TEST(TokenizerUnigram, NormalisesByTheMapOfTheFile) {
+  // A double array by hand: A becomes "ab", and so does the A in AB, which becomes "c".
+  std::vector<uint32_t> units(1200, 0);
+  units[0] = 256u << 10;
+  units[256 ^ 'A'] = 'A' | 1u << 8 | 512u << 10;
+  const uint32_t after_a = (256 ^ 'A') ^ 512;
+  units[after_a] = 0x80000000u;  // value 0: "ab"
+  units[after_a ^ 'B'] = 'B' | 1u << 8 | 128u << 10;
+  units[(after_a ^ 'B') ^ 128] = 0x80000000u | 3;  // value 3: "c"
+  TokenizerTables tables = unigram_tables();
+  const auto put = [&](uint32_t value) {
+    for (int shift = 0; shift < 32; shift += 8)
+      tables.character_map.push_back(static_cast<uint8_t>(value >> shift));
+  };
+  put(static_cast<uint32_t>(units.size() * 4));
+  for (const uint32_t unit : units) put(unit);
+  for (const char c : std::string_view("ab\0c\0", 5))
+    tables.character_map.push_back(static_cast<uint8_t>(c));
+  const Tokenizer tokenizer(tables);
+  EXPECT_EQ(tokenizer.encode("AcABA"), tokenizer.encode("abccab"));
+  // Maps that are cut off or point beyond themselves change nothing, and nothing breaks.
+  tables.character_map.resize(4900);
+  tables.character_map[4807] = 0xff;
+  EXPECT_NO_THROW(Tokenizer(tables).encode("AcABA"));
+  tables.character_map.resize(3);
+  EXPECT_EQ(Tokenizer(tables).encode("abc"), tokenizer.encode("abc"));
+}
+
 TEST(Tokenizer, TellsWhatIsWrong) {
   const auto code_of = [](TokenizerTables tables) {
     try {
