@@ -4,6 +4,7 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
+#include "llm/expected_speed.h"
 #include "llm/speed.h"
 
 namespace prism::cli {
@@ -53,13 +55,21 @@ std::vector<std::string> chosen_devices(const Options& o) {
   return names;
 }
 
+// Of the CPU what its native kernels reach: its calibration is that of the interpreter.
+DevicePeaks peaks_of(const Device& device) {
+  if (device.backend() != "cpu") return measured_peaks(device, progress);
+  const std::optional<llm::HostSpeed> known = llm::known_host_speed(device);
+  const llm::HostSpeed speed = known ? *known : llm::measure_host_speed(device);
+  return {.bandwidth = speed.bandwidth, .f32_rate = speed.f16_rate, .f16_rate = speed.f16_rate};
+}
+
 void time_device(const Options& o, const std::string& device, int64_t context,
                  std::vector<Row>& rows) {
   ModelArguments arguments = o.model;
   arguments.choice.device = device;
   arguments.choice.context = context;
   llm::LanguageModel model = open_model(arguments);
-  const DevicePeaks peaks = measured_peaks(model.device(), progress);
+  const DevicePeaks peaks = peaks_of(model.device());
   const llm::TokenCost cost =
       llm::token_cost(model.file(), model.config(), model.model().placement().kv_type);
   const bool by_f16 = peaks.f16_rate > peaks.f32_rate;
