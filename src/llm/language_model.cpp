@@ -50,17 +50,21 @@ LanguageModel::LanguageModel(LanguageModel&&) noexcept = default;
 LanguageModel& LanguageModel::operator=(LanguageModel&&) noexcept = default;
 
 LanguageModel LanguageModel::load(const std::string& name, const LoadOptions& options) {
-  const std::string path = resolve_model(name);
-  const Fit fit = fit_for(GgufFile::open(path), options);
-  LanguageModel model = load(path, fit.placement, options);
+  GgufFile file = GgufFile::open(resolve_model(name));
+  const Fit fit = fit_for(file, options);
+  LanguageModel model = load(std::move(file), fit.placement, options);
   model.state_->why = fit.why;
   return model;
 }
 
 LanguageModel LanguageModel::load(const std::string& path, const Placement& placement,
                                   const LoadOptions& options) {
+  return load(GgufFile::open(path), placement, options);
+}
+
+LanguageModel LanguageModel::load(GgufFile file, const Placement& placement,
+                                  const LoadOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  GgufFile file = GgufFile::open(path);
   Model model = Model::load(file, {.placement = placement,
                                    .slots = options.slots,
                                    .batch_rows = options.batch_rows,

@@ -92,6 +92,7 @@ class LanguageModel {
  private:
   struct State;
   explicit LanguageModel(std::unique_ptr<State> state);
+  static LanguageModel load(GgufFile file, const Placement& placement, const LoadOptions& options);
   std::unique_ptr<State> state_;
 };
 
