@@ -40,10 +40,11 @@ Pool& pool_of(const Device& device) {
   return *pool;
 }
 
-// Sizes are rounded so that tensors of nearly one size share pieces: an eighth more at most.
+// Sizes are rounded so that tensors of nearly one size share pieces: by a 32nd at most, since a
+// model's weights are hundreds of them and must fit into what a device has.
 uint64_t rounded(uint64_t bytes) {
   uint64_t step = 256;
-  while (step * 8 < bytes && step < (uint64_t{1} << 25)) step *= 2;
+  while (step * 64 < bytes) step *= 2;
   return std::max<uint64_t>((bytes + step - 1) / step * step, step);
 }
 
