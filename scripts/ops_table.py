@@ -20,7 +20,8 @@ FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "pl
             "conv": "convolutions, pooling", "matmul": "products, dense and quantised",
             "expert_matmul": "rows routed to experts",
             "softmax": "softmax, log-softmax, cross-entropy", "norm": "layer norm, RMS norm",
-            "attention": "attention", "sort": "top-k, sort", "scan": "cumulative sums"}
+            "attention": "attention", "sort": "top-k, sort", "scan": "cumulative sums",
+            "bounded": "masks of bounded dimensions"}
 
 
 def compact(run):

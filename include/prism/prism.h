@@ -8,6 +8,7 @@
 #include "kernels/library.h"
 #include "llm/language_model.h"
 #include "ops/attention.h"
+#include "ops/bounded.h"
 #include "ops/cache.h"
 #include "ops/conv.h"
 #include "ops/create.h"

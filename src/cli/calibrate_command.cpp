@@ -10,6 +10,8 @@
 #include "cli/commands.h"
 #include "cli/figures.h"
 #include "cli/terminal.h"
+#include "ops/op_bench.h"
+#include "ops/tune.h"
 #include "runtime/calibrate.h"
 #include "runtime/self_check.h"
 
@@ -21,12 +23,14 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string device = "all";
   bool json = false;
+  bool tune = false;
 };
 
 struct Measured {
   Device device;
   std::optional<Calibration> figures;
   std::string problem;
+  std::vector<TunedProduct> tuned;
 };
 
 void print_json(const std::vector<Measured>& all) {
@@ -40,6 +44,13 @@ void print_json(const std::vector<Measured>& all) {
       entry["launch_seconds"] = one.figures->launch_seconds;
       entry["host_copy_bytes_per_second"] = one.figures->host_copy;
       entry["reference_seconds"] = reference_seconds(*one.figures, Work::balanced);
+      for (const TunedProduct& product : one.tuned) {
+        entry["tuned"].push_back({{"product", product.what},
+                                  {"way", product.best},
+                                  {"seconds", product.best_seconds},
+                                  {"before", product.before},
+                                  {"before_seconds", product.before_seconds}});
+      }
     } else {
       entry["error"] = one.problem;
     }
@@ -48,14 +59,29 @@ void print_json(const std::vector<Measured>& all) {
   std::cout << Json{{"devices", devices}}.dump(2) << "\n";
 }
 
+void print_tuned(const Measured& one) {
+  if (one.tuned.empty()) return;
+  std::vector<std::vector<std::string>> rows;
+  for (const TunedProduct& product : one.tuned) {
+    rows.push_back({one.device.id(), product.what, product.best,
+                    fmt::format("{:.3f}", product.best_seconds * 1e3),
+                    product.best == product.before
+                        ? ""
+                        : fmt::format("{} {:.3f}", product.before, product.before_seconds * 1e3)});
+  }
+  std::cout << "\n" << table({"device", "product", "way", "ms", "instead of"}, rows);
+}
+
 int run_calibrate(const Options& options) {
   std::vector<Measured> all;
   bool right = true;
   for (const Device& device : devices_named(options.device)) {
-    Measured one{device, std::nullopt, ""};
+    Measured one{device, std::nullopt, "", {}};
     apply_known_self_check(device);  // measured as it will be used
     try {
       one.figures = calibrate(device, progress);
+      if (device.info().is_cpu) measured_peaks(device, progress);  // of its native kernels too
+      if (options.tune) one.tuned = tune_products(device, progress);
     } catch (const Error& error) {
       one.problem = error.what();
       right = false;
@@ -71,6 +97,7 @@ int run_calibrate(const Options& options) {
       if (one.figures) rows.push_back(figures_row(one.device, *one.figures));
     }
     std::cout << table(figures_heading(), rows);
+    for (const Measured& one : all) print_tuned(one);
   }
   for (const Measured& one : all) {
     if (!one.problem.empty())
@@ -105,10 +132,14 @@ void add_calibrate_command(CLI::App& app, int* status) {
       ->add_option("--device,-d", options->device,
                    "all, auto, cpu, gpu, a backend, or one device such as vulkan:0")
       ->capture_default_str();
+  command->add_flag(
+      "--tune", options->tune,
+      "also measure which kernel is fastest for each product, and use it from then on");
   command->add_flag("--json", options->json, "print JSON");
   command->footer(
       "The figures are kept in the cache folder for each device and driver.\nExamples:\n  prism "
-      "calibrate\n  prism calibrate --device vulkan:0 --json");
+      "calibrate\n  prism calibrate --device vulkan:0 --json\n  prism calibrate --device cuda:0 "
+      "--tune");
   command->callback([options, status] { *status = run_calibrate(*options); });
 }
 

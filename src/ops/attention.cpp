@@ -167,6 +167,14 @@ std::optional<std::string> AttentionOp::cannot_run(const DeviceInfo&,
   return std::nullopt;
 }
 
+// As if every query saw every key of its slot: how many it does see is device data.
+double AttentionOp::operations(std::span<const DeviceView> inputs,
+                               std::span<const DeviceView>) const {
+  const double seen = causal && most_queries > 1 ? 0.5 : 1.0;
+  return 4.0 * seen * static_cast<double>(inputs[0].elements()) *
+         static_cast<double>(inputs[1].layout.shape[1]);
+}
+
 std::string AttentionOp::attributes() const {
   return fmt::format("scale {:.4g}{}{}{}", scale, causal ? ", causal" : "",
                      window ? fmt::format(", window {}", window) : "",

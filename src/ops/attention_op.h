@@ -23,6 +23,8 @@ class AttentionOp : public Op {
   std::optional<std::string> cannot_run(const DeviceInfo& device,
                                         std::span<const Tensor> inputs) const override;
   std::string attributes() const override;
+  double operations(std::span<const DeviceView> inputs,
+                    std::span<const DeviceView> outputs) const override;
 };
 
 }  // namespace prism

@@ -24,5 +24,6 @@ void add_softmax_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_norm_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_scan_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_sort_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_bounded_cases(std::vector<OpCase>& cases, CaseRandom& random);
 
 }  // namespace prism

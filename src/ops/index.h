@@ -20,7 +20,8 @@ Tensor scatter_rows(const Tensor& base, const Tensor& indices, const Tensor& row
 
 // The same into base itself, without a copy: a cache that is kept between runs of a plan. base has
 // its values, all of it, and is no input of a compiled function; the result is base's memory. What
-// reads base in the same plan may see it before or after: read the result. Has no gradient.
+// reads base in the same plan may see it before or after: read the result. A row with the index -1
+// is written nowhere: of a bounded number of rows, those beyond. Has no gradient.
 Tensor write_rows(const Tensor& base, const Tensor& indices, const Tensor& rows);
 
 // base with rows added to those that indices name, all of them where an index repeats.

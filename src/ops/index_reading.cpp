@@ -35,8 +35,7 @@ HostIndices::HostIndices(const char* op, const HostView& view, int64_t rows)
       rows_(rows) {}
 
 int64_t HostIndices::operator[](int64_t i) const {
-  const int64_t index = wide_ ? reinterpret_cast<const int64_t*>(first_)[i]
-                              : reinterpret_cast<const int32_t*>(first_)[i];
+  const int64_t index = raw(i);
   if (index >= 0 && index < rows_) return index;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}: index {} (number {} of {}) is outside 0 to {}", op_, index, i,

@@ -22,8 +22,14 @@ class HostIndices {
   HostIndices(const char* op, const HostView& view, int64_t rows);
   int64_t count() const { return count_; }
   int64_t operator[](int64_t i) const;  // throws kInvalidArgument for one outside
+  bool is_none(int64_t i) const { return raw(i) == -1; }
 
  private:
+  int64_t raw(int64_t i) const {
+    return wide_ ? reinterpret_cast<const int64_t*>(first_)[i]
+                 : reinterpret_cast<const int32_t*>(first_)[i];
+  }
+
   const char* op_;
   const std::byte* first_;
   bool wide_;

@@ -141,6 +141,12 @@ std::optional<MatrixLayout> matrix_layout(const Layout& layout) {
   return std::nullopt;
 }
 
+double MatmulOp::operations(std::span<const DeviceView> inputs,
+                            std::span<const DeviceView> outputs) const {
+  return 2.0 * static_cast<double>(outputs[0].elements()) *
+         static_cast<double>(inputs[1].layout.shape[-2]);
+}
+
 std::shared_ptr<const Op> MatmulOp::with_tail(Tail tail) const {
   if (tail.others() > kMostTailInputs || tail.params() > kMostTailParams) return nullptr;
   return std::make_shared<MatmulOp>(std::move(tail), rounded_);

@@ -1,4 +1,6 @@
 // Matrix products on devices with kernels: which of them a shape gets.
+#include <bit>
+
 #include <fmt/format.h>
 
 #include "base/planes.h"
@@ -6,6 +8,7 @@
 #include "ops/matmul_op.h"
 #include "ops/product_kernels.h"
 #include "ops/product_launch.h"
+#include "runtime/tuned.h"
 #include "tensor/chain_op.h"
 #include "tensor/device_call.h"
 
@@ -149,6 +152,13 @@ void launch_native(DeviceCall& call, const NativeProduct& native, Sides s) {
   call.product(native, s.a, s.b, s.c);
 }
 
+// Numbers of rows in classes by powers of two: what is best changes slowly with them.
+std::string tuning_key(const Sides& s) {
+  return fmt::format("matmul_{}_{}_{}x{}_{}{}{}", ElementType(s.x).name(), s.b.type.name(), s.n,
+                     s.k, std::bit_ceil(static_cast<uint64_t>(s.m)),
+                     s.in_b.transposed ? "" : "_plain", s.batch > 1 ? "_batch" : "");
+}
+
 }  // namespace
 
 void MatmulOp::launch(DeviceCall& call) const {
@@ -178,13 +188,20 @@ void MatmulOp::launch(DeviceCall& call) const {
   const auto is_plain = [](ElementType type) {
     return type == ElementType(DType::f32) || type == ElementType(DType::f16);
   };
-  const bool few = s.m <= kFewRows && s.batch == 1 && s.in_b.transposed && !s.in_a.transposed &&
-                   is_plain(s.x) && is_plain(own) && (s.b.type.is_block() || s.in_b.step == s.k);
-  if (const auto native = few ? std::nullopt : native_of(call, s, own)) {
+  const bool few_rows = s.m <= kFewRows && s.batch == 1 && s.in_b.transposed &&
+                        !s.in_a.transposed && is_plain(s.x) && is_plain(own) &&
+                        (s.b.type.is_block() || s.in_b.step == s.k);
+  // Few rows have kernels of their own, many the vendor's product where there is one; unless
+  // another way was measured to be faster.
+  std::string way = few_rows ? "few_rows" : "vendor";
+  if (!rounded_) way = tuned_choice(call.info(), tuning_key(s)).value_or(way);
+  if (way == "few_rows" && !few_rows) way = "vendor";
+  if (const auto native = way == "vendor" ? native_of(call, s, own) : std::nullopt) {
     s.c = apart();
     launch_native(call, *native, s);
     return tail_alone();
   }
+  const bool few = few_rows && way != "kernel";
   auto tail = bind_tail(call, tail_, 2, s.n);
   const bool bound = tail.has_value() && (!few || is_plain(s.c.type));
   if (bound)

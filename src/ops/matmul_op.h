@@ -1,6 +1,7 @@
 // The op of matrix products: [m, k] times [k, n], or a batch [b, m, k] times [b, k, n].
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "ops/tail.h"
@@ -18,6 +19,10 @@ struct MatrixLayout {
 // Nothing where neither rows nor columns are contiguous.
 std::optional<MatrixLayout> matrix_layout(const Layout& layout);
 
+// The ways a product may go on devices with kernels, in the order of preference; which of them one
+// product takes can be measured (ops/tune.h).
+inline constexpr std::array kProductWays = {"few_rows", "vendor", "kernel"};
+
 // What a product of x with weights comes out as.
 ElementType product_type(ElementType x, ElementType weight);
 
@@ -34,6 +39,8 @@ class MatmulOp : public TailedOp, public PreparesInput {
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   std::optional<std::string> cannot_run(const DeviceInfo& device,
                                         std::span<const Tensor> inputs) const override;
+  double operations(std::span<const DeviceView> inputs,
+                    std::span<const DeviceView> outputs) const override;
   std::optional<Preparation> preparation(const Device& device,
                                          std::span<const Tensor> inputs) const override;
   std::string attributes() const override { return tail_.text(); }

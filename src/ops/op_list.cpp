@@ -23,6 +23,7 @@ const std::vector<OpFamily>& op_families() {
       {"norm", add_norm_cases},
       {"scan", add_scan_cases},
       {"sort", add_sort_cases},
+      {"bounded", add_bounded_cases},
   };
   return families;
 }

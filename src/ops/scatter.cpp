@@ -120,6 +120,7 @@ class ScatterOp : public Op {
   int overwrites(std::span<const Tensor> inputs) const override {
     return inputs[0].layout().is_dense() && inputs[0].layout().offset == 0 ? 0 : -1;
   }
+  bool launches_overwrite() const override { return true; }  // base itself is never bound
 
  protected:
   static int64_t row_elements(const Shape& base) {
@@ -155,9 +156,11 @@ class ScatterRowsOp : public ScatterOp {
     const ops::HostIndices indices("scatter_rows", call.inputs[1], y.layout.shape[0]);
     const auto bytes = static_cast<size_t>(row_elements(y.layout.shape)) * y.type.block_bytes();
     const std::byte* from = rows.data + rows.layout.offset * y.type.block_bytes();
-    for (int64_t i = 0; i < indices.count(); ++i) (void)indices[i];  // all are right, or none used
+    for (int64_t i = 0; i < indices.count(); ++i)  // all are right, or none used
+      if (!skips(indices, i)) (void)indices[i];
     // In order, so that the last of equal indices is kept.
     for (int64_t i = 0; i < indices.count(); ++i) {
+      if (skips(indices, i)) continue;
       const int64_t row = indices[i];
       if (bytes > 0)
         std::memcpy(y.data + static_cast<size_t>(row) * bytes,
@@ -179,6 +182,9 @@ class ScatterRowsOp : public ScatterOp {
                 {static_cast<uint32_t>(count), static_cast<uint32_t>(row_bytes / unit),
                  static_cast<uint32_t>(y.layout.shape[0])});
   }
+
+ protected:
+  virtual bool skips(const ops::HostIndices&, int64_t) const { return false; }
 };
 
 class WriteRowsOp : public ScatterRowsOp {
@@ -193,6 +199,11 @@ class WriteRowsOp : public ScatterRowsOp {
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
     ops::check_changeable("write_rows", inputs[0]);
     return ScatterRowsOp::infer(inputs);
+  }
+
+ protected:
+  bool skips(const ops::HostIndices& indices, int64_t i) const override {
+    return indices.is_none(i);
   }
 };
 

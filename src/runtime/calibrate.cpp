@@ -16,6 +16,7 @@ namespace prism {
 namespace {
 
 constexpr const char* kKind = "calibration";
+constexpr const char* kNativeKind = "native-calibration";
 constexpr double kLongEnough =
     2e-3;  // seconds of one launch beyond which a larger one tells no more
 
@@ -135,23 +136,15 @@ constexpr Figure kFigures[] = {
     {"host_copy", &Calibration::host_copy, measure_host_copy},
 };
 
-}  // namespace
-
-Calibration calibrate(const Device& device,
-                      const std::function<void(const std::string&)>& progress) {
-  Calibration calibration;
+void keep(const char* kind, const DeviceInfo& info, const Calibration& calibration) {
   DeviceRecord record;
-  for (const Figure& figure : kFigures) {
-    if (progress) progress(fmt::format("{}: measuring {}", device.id(), figure.name));
-    calibration.*figure.member = figure.measure(device);
+  for (const Figure& figure : kFigures)
     record[figure.name] = fmt::format("{:.6g}", calibration.*figure.member);
-  }
-  write_device_record(kKind, device.driver().info(), record);
-  return calibration;
+  write_device_record(kind, info, record);
 }
 
-std::optional<Calibration> known_calibration(const DeviceInfo& info) {
-  const auto record = read_device_record(kKind, info);
+std::optional<Calibration> known(const char* kind, const DeviceInfo& info) {
+  const auto record = read_device_record(kind, info);
   if (!record) return std::nullopt;
   Calibration calibration;
   for (const Figure& figure : kFigures) {
@@ -163,6 +156,29 @@ std::optional<Calibration> known_calibration(const DeviceInfo& info) {
       return std::nullopt;
   }
   return calibration;
+}
+
+}  // namespace
+
+Calibration calibrate(const Device& device,
+                      const std::function<void(const std::string&)>& progress) {
+  Calibration calibration;
+  for (const Figure& figure : kFigures) {
+    if (progress) progress(fmt::format("{}: measuring {}", device.id(), figure.name));
+    calibration.*figure.member = figure.measure(device);
+  }
+  keep(kKind, device.driver().info(), calibration);
+  return calibration;
+}
+
+std::optional<Calibration> known_calibration(const DeviceInfo& info) { return known(kKind, info); }
+
+void keep_native_calibration(const DeviceInfo& info, const Calibration& calibration) {
+  keep(kNativeKind, info, calibration);
+}
+
+std::optional<Calibration> known_native_calibration(const DeviceInfo& info) {
+  return known(kNativeKind, info);
 }
 
 double reference_seconds(const Calibration& c, Work work) {

@@ -26,6 +26,11 @@ Calibration calibrate(const Device& device,
 // What an earlier calibration of this device with this driver gave.
 std::optional<Calibration> known_calibration(const DeviceInfo& info);
 
+// The calibration of the CPU is that of the interpreter. What its native kernels reach is measured
+// where they are (ops/op_bench.h) and kept here beside it.
+void keep_native_calibration(const DeviceInfo& info, const Calibration& calibration);
+std::optional<Calibration> known_native_calibration(const DeviceInfo& info);
+
 // Seconds of a reference piece of that work, computed from the measurements.
 double reference_seconds(const Calibration& calibration, Work work);
 

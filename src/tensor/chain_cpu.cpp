@@ -5,6 +5,7 @@
 
 #include "cpu/elementwise.h"
 #include "tensor/chain_op.h"
+#include "tensor/transpose.h"
 
 namespace prism {
 
@@ -103,6 +104,13 @@ void ChainOp::run_cpu(const CpuCall& call) const {
   const HostView& output = call.outputs[0];
   const int64_t total = output.layout.shape.elements();
   if (total == 0) return;
+  const auto out_bytes = static_cast<int64_t>(output.type.block_bytes());
+  std::byte* const to = output.data + output.layout.offset * out_bytes;
+  if (is_copy(chain_)) {
+    const HostView& x = call.inputs[0];
+    if (const auto turned = as_transposed(x.layout.broadcast_to(output.layout.shape)))
+      return transpose_cpu(*turned, x.data, to, output.type.block_bytes(), call.pool);
+  }
   std::vector<Layout> walk;
   for (const HostView& each : call.inputs)
     walk.push_back(each.layout.broadcast_to(output.layout.shape));
@@ -116,8 +124,6 @@ void ChainOp::run_cpu(const CpuCall& call) const {
   const int rank = shape.rank();
   const int64_t inner = rank ? shape[-1] : 1;
   const int64_t pieces_a_row = (inner + kPiece - 1) / kPiece, rows = total / inner;
-  const auto out_bytes = static_cast<int64_t>(output.type.block_bytes());
-  std::byte* const to = output.data + output.layout.offset * out_bytes;
 
   const int64_t chunk = std::max<int64_t>(1, 16 * kPiece / std::min(inner, kPiece));
   call.pool.parallel_for(

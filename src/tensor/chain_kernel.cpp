@@ -9,7 +9,10 @@ namespace prism {
 
 using namespace dsl;
 
-std::string ChainAccess::key() const { return fmt::format("{}{}", rank, by_four ? "v" : ""); }
+std::string ChainAccess::key() const {
+  const std::string over = taken_over < 0 ? "" : fmt::format(" over {}", taken_over);
+  return fmt::format("{}{}{}", rank, by_four ? "v" : "", over);
+}
 
 size_t ChainAccess::params(size_t inputs) const {
   if (rank == 0) return 1;
@@ -66,10 +69,13 @@ Value emit_chain(const Chain& chain, std::span<const Value> inputs,
 
 ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access) {
   return kernel("elementwise", 256, [&] {
-    std::vector<In> x;
-    for (size_t i = 0; i < chain.inputs.size(); ++i)
-      x.push_back(in(fmt::format("x{}", i), kernel_type(chain.inputs[i])));
-    auto y = out("y", kernel_type(chain.output));
+    std::vector<Array> x;
+    for (int i = 0; i < static_cast<int>(chain.inputs.size()); ++i)
+      if (i != access.taken_over)
+        x.push_back(in(fmt::format("x{}", i), kernel_type(chain.inputs[static_cast<size_t>(i)])));
+    const DType type = kernel_type(chain.output);
+    const Array y = access.taken_over < 0 ? out("y", type) : inout("y", type);
+    if (access.taken_over >= 0) x.insert(x.begin() + access.taken_over, y);
     const Value count = param("count", u32);
     std::vector<Value> lengths;
     for (int axis = 1; axis < access.rank; ++axis)
@@ -100,7 +106,7 @@ ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access) {
         for (int axis = 0; axis < access.rank; ++axis)
           index = index + coordinates[static_cast<size_t>(access.rank - 1 - axis)] *
                               strides[n][static_cast<size_t>(axis)];
-        loaded.push_back(load_element(x[n], index, chain.inputs[n]));
+        loaded.push_back(from_loaded(x[n].load(index), chain.inputs[n]));
       }
       y[i] = to_stored(emit_chain(chain, loaded, constants), chain.output);
     };
@@ -115,7 +121,7 @@ ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access) {
         first + 3u < count,
         [&] {
           std::vector<Value> fours;
-          for (const In& each : x) fours.push_back(each.load(first, 4));
+          for (const Array& each : x) fours.push_back(each.load(first, 4));
           std::vector<Value> results;
           for (uint32_t lane = 0; lane < 4; ++lane) {
             std::vector<Value> loaded;

@@ -16,15 +16,16 @@ namespace prism {
 struct ChainAccess {
   int rank = 0;          // axes of a walk by strides; 0: straight on
   bool by_four = false;  // four elements a lane, straight on only
+  int taken_over = -1;   // the input whose memory is the output's: element i becomes element i
 
   std::string key() const;
   // 32-bit parameters that a kernel of this access needs besides the constants.
   size_t params(size_t inputs) const;
 };
 
-// Buffers: the inputs, then the output. Params: count; by strides the lengths of axes 1 to rank -
-// 1, then for each input rank strides and its offset; the constants of chain_params(). Grid: count
-// over 256 (1,024 by four).
+// Buffers: the inputs but the one taken over, then the output. Params: count; by strides the
+// lengths of axes 1 to rank - 1, then for each input rank strides and its offset; the constants of
+// chain_params(). Grid: count over 256 (1,024 by four).
 ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access);
 
 // The constants that are parameters of the kernel, in order. Others (64-bit ones, truth values)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "tensor/chain_kernel.h"
 #include "tensor/device_call.h"
+#include "tensor/transpose.h"
 
 namespace prism {
 
@@ -59,16 +60,27 @@ ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const 
 
 void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceView> inputs,
                   const DeviceView& output) {
+  if (is_copy(chain) && inputs[0].slot != output.slot) {
+    const Layout from = inputs[0].layout.broadcast_to(output.layout.shape);
+    if (const auto turned = as_transposed(from))
+      return launch_transpose(call, *turned, inputs[0], output);
+  }
   std::vector<Layout> layouts, walk;
   std::vector<DeviceView> buffers;
-  for (const DeviceView& each : inputs) {
-    layouts.push_back(each.layout);
-    buffers.push_back(each);
+  int taken_over = -1;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    layouts.push_back(inputs[i].layout);
+    if (inputs[i].slot == output.slot) {  // bound once, as the output
+      taken_over = static_cast<int>(i);
+      continue;
+    }
+    buffers.push_back(inputs[i]);
     buffers.back().layout.offset = 0;  // offsets are parameters here
   }
   buffers.push_back(output);
   const int64_t count = output.elements();
-  const ChainAccess access = access_of(chain, layouts, output.layout.shape, walk);
+  ChainAccess access = access_of(chain, layouts, output.layout.shape, walk);
+  access.taken_over = taken_over;
 
   const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
   std::vector<ParamValue> params = {word(count)};
@@ -88,6 +100,11 @@ void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceVi
   call.launch(
       chain_kernel_key(chain, access), [&] { return chain_kernel(chain, access); },
       {groups_for(count, access.by_four ? 1024 : 256), 1, 1}, buffers, std::move(params));
+}
+
+bool is_copy(const Chain& chain) {
+  return chain.inputs.size() == 1 && chain.inputs[0] == chain.output &&
+         chain.steps[chain.result].kind == Chain::Kind::input;
 }
 
 Chain copy_chain(DType type) {
@@ -153,7 +170,7 @@ int ChainOp::overwrites(std::span<const Tensor> inputs) const {
     const Tensor& each = inputs[i];
     if (each.layout().offset == 0 && each.layout().is_dense() &&
         each.elements() == infer(inputs)[0].shape.elements() &&
-        each.type().block_bytes() == ElementType(chain_.output).block_bytes())
+        kernel_type(chain_.inputs[i]) == kernel_type(chain_.output))
       return static_cast<int>(i);
   }
   return -1;

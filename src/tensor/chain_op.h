@@ -24,6 +24,7 @@ class ChainOp : public Op {
                                         std::span<const Tensor> inputs) const override;
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   int overwrites(std::span<const Tensor> inputs) const override;
+  bool launches_overwrite() const override { return true; }
   std::string attributes() const override;
 
  private:
@@ -31,6 +32,8 @@ class ChainOp : public Op {
   Shape shape_;
 };
 
+// Whether a chain is one input as it is.
+bool is_copy(const Chain& chain);
 // The chain that gives each element back.
 Chain copy_chain(DType type);
 

@@ -21,9 +21,9 @@ Tensor stand_in(const Tensor& like) {
   return result;
 }
 
-// Work that no input takes part in is done now and not at each run. Large constants made of few
+// Work that no input takes part in is done once and not at each run. Large constants made of few
 // numbers are cheaper to make again than to keep.
-void fold_constants(std::span<const Tensor> outputs) {
+std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
   std::unordered_map<const Node*, bool> varies;
   std::vector<Tensor> constants;
   std::vector<std::pair<std::shared_ptr<Node>, size_t>> open;
@@ -48,7 +48,7 @@ void fold_constants(std::span<const Tensor> outputs) {
       open.pop_back();
     }
   }
-  eval(constants);
+  return constants;
 }
 
 std::string key_of(std::span<const Tensor> inputs) {
@@ -77,7 +77,7 @@ CompiledFunction::Entry& CompiledFunction::entry(std::span<const Tensor> inputs)
     entry.outputs = f_(entry.inputs);
     for (Tensor& each : entry.outputs)  // an input given back is a value of its own
       if (each && each.is_evaluated()) each = copied(each);
-    fold_constants(entry.outputs);
+    eval(constants_of(entry.outputs));
     entry.plan = std::make_unique<Plan>(entry.outputs, entry.inputs);
   } catch (...) {
     entries_.erase(key);
@@ -94,6 +94,23 @@ CompiledFunction::Entry& CompiledFunction::entry(std::span<const Tensor> inputs)
 
 Plan& CompiledFunction::plan(std::span<const Tensor> inputs) {
   return *with_fallback([&] { return entry(inputs).plan.get(); });
+}
+
+std::vector<PlanMemory> CompiledFunction::estimate_memory(std::span<const Tensor> inputs) {
+  if (const auto known = entries_.find(key_of(inputs)); known != entries_.end())
+    return known->second.plan->memory();
+  std::vector<Tensor> stand_ins;
+  for (const Tensor& each : inputs) {
+    stand_ins.push_back(without_values(each.shape(), each.type(), each.device()));
+    stand_ins.back().node()->is_input = true;
+  }
+  std::vector<Tensor> outputs = f_(stand_ins);
+  for (Tensor& each : outputs)
+    if (each && each.is_evaluated()) each = copied(each);
+  // Constants are values that stay, like outputs.
+  const std::vector<Tensor> constants = constants_of(outputs);
+  outputs.insert(outputs.end(), constants.begin(), constants.end());
+  return Plan(outputs, stand_ins, {.allocate = false}).memory();
 }
 
 std::vector<Tensor> CompiledFunction::operator()(std::span<const Tensor> inputs) {

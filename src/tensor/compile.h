@@ -28,6 +28,9 @@ class CompiledFunction {
   }
   // The plan for inputs like these, made if there is none yet.
   Plan& plan(std::span<const Tensor> inputs);
+  // What calls with inputs like these take, weights and caches that f captured apart: without
+  // making the plan where there is none yet. The inputs need no values (see without_values).
+  std::vector<PlanMemory> estimate_memory(std::span<const Tensor> inputs);
   size_t plans() const { return entries_.size(); }
 
  private:

@@ -37,8 +37,8 @@ void keep_values(Node& node, std::vector<std::shared_ptr<Storage>> storage) {
   }
 }
 
-void eval_once(std::span<const Tensor> tensors) {
-  // All outputs of a node are kept, so that none of them is computed twice.
+// What is to be computed: all outputs of a node, so that none of them is computed twice.
+std::vector<Tensor> wanted_of(std::span<const Tensor> tensors) {
   std::vector<Tensor> wanted;
   std::unordered_set<const Node*> seen;
   for (const Tensor& each : tensors) {
@@ -46,6 +46,11 @@ void eval_once(std::span<const Tensor> tensors) {
     if (!each || each.is_evaluated() || !seen.insert(each.node().get()).second) continue;
     for (uint32_t i = 0; i < each.node()->outputs.size(); ++i) wanted.emplace_back(each.node(), i);
   }
+  return wanted;
+}
+
+void eval_once(std::span<const Tensor> tensors) {
+  const std::vector<Tensor> wanted = wanted_of(tensors);
   if (wanted.empty()) return;
   Plan plan(wanted);
   plan.run_surely();
@@ -63,6 +68,11 @@ void eval_once(std::span<const Tensor> tensors) {
 void eval(std::span<const Tensor> tensors) {
   const std::scoped_lock lock(eval_mutex());
   with_fallback([&] { eval_once(tensors); });
+}
+
+std::vector<PlanMemory> estimate_memory(std::span<const Tensor> tensors) {
+  const std::scoped_lock lock(eval_mutex());
+  return Plan(wanted_of(tensors), {}, {.allocate = false}).memory();
 }
 
 void eval(std::initializer_list<Tensor> tensors) {

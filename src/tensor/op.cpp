@@ -38,6 +38,8 @@ bool Op::takes_layout(size_t, const Tensor& tensor, const DeviceInfo& device) co
 
 int Op::overwrites(std::span<const Tensor>) const { return -1; }
 
+double Op::operations(std::span<const DeviceView>, std::span<const DeviceView>) const { return 0; }
+
 std::shared_ptr<const Op> Op::with_epilogue(const Chain&, size_t) const { return nullptr; }
 std::shared_ptr<const Op> Op::with_prologue(size_t, const Chain&) const { return nullptr; }
 

@@ -88,6 +88,8 @@ class Op {
   // The input whose memory the first output may take over, once nobody else needs it: element i is
   // read before it is written, by the same lane. -1: none.
   virtual int overwrites(std::span<const Tensor> inputs) const;
+  // Whether launches can do so too: they bind that memory once, as read and written.
+  virtual bool launches_overwrite() const { return false; }
   // How many inputs, from the first, the op changes in place: their memory is that of the outputs
   // of the same numbers. They have their values before the plan, all of them; what reads such an
   // input itself in the same plan may see either state.
@@ -101,6 +103,10 @@ class Op {
   // replaced, in its place, by those of the chain.
   virtual std::shared_ptr<const Op> with_prologue(size_t input, const Chain& chain) const;
 
+  // Additions and multiplications of a product, for the time that a step should take. 0: its memory
+  // is what counts.
+  virtual double operations(std::span<const DeviceView> inputs,
+                            std::span<const DeviceView> outputs) const;
   // Of attributes, for plan.explain(): "axis 1".
   virtual std::string attributes() const { return {}; }
 };

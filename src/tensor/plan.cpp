@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "runtime/fallback.h"
 #include "tensor/cpu_pool.h"
+#include "tensor/expected.h"
 #include "tensor/planner.h"
 #include "tensor/relayout.h"
 #include "tensor/rescue.h"
@@ -54,6 +55,7 @@ Plan::Plan(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
   shared_ = options.arenas;
   Planner(*this, outputs, inputs, options).make();
   place();
+  if (options.allocate) allocate();
 }
 
 bool Plan::changes_in_place() const { return std::ranges::any_of(slots_, &PlanSlot::in_place); }
@@ -109,7 +111,7 @@ void Plan::back_to(const Mark& mark) {
   // Slots stay, since those of values that are there may be used again; temporaries that nothing
   // writes any more take no memory.
   for (size_t s = mark.slots; s < slots_.size(); ++s)
-    if (slots_[s].is_temporary()) slots_[s].bytes = 0;
+    if (!slots_[s].storage) slots_[s].bytes = slots_[s].kept = 0;
 }
 
 const Plan::Arena& Plan::arena_of(const PlanSlot& slot) const {
@@ -122,51 +124,6 @@ uint64_t Plan::arena_bytes(const Device& device) const {
   return 0;
 }
 
-// Temporaries get the lowest free place while they live, the largest first.
-void Plan::place() {
-  std::vector<uint32_t> order;
-  for (uint32_t s = 0; s < slots_.size(); ++s)
-    if (slots_[s].is_temporary()) order.push_back(s);
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](uint32_t s) { return slots_[s].bytes; });
-  std::vector<uint32_t> placed;
-  for (const uint32_t s : order) {
-    PlanSlot& slot = slots_[s];
-    std::vector<const PlanSlot*> in_the_way;
-    for (const uint32_t p : placed) {
-      const PlanSlot& other = slots_[p];
-      const bool alive_together = !reuse_memory_ || (other.first_step <= slot.last_step &&
-                                                     slot.first_step <= other.last_step);
-      if (other.device == slot.device && alive_together) in_the_way.push_back(&other);
-    }
-    std::ranges::sort(in_the_way, {}, &PlanSlot::offset);
-    uint64_t offset = 0;
-    for (const PlanSlot* other : in_the_way) {
-      if (offset + slot.bytes <= other->offset) break;
-      offset = std::max(offset, (other->offset + other->bytes + kRangeAlignment - 1) /
-                                    kRangeAlignment * kRangeAlignment);
-    }
-    slot.offset = offset;
-    placed.push_back(s);
-    auto arena = std::ranges::find(arenas_, slot.device, &Arena::device);
-    if (arena == arenas_.end()) arena = arenas_.insert(arenas_.end(), Arena{slot.device, {}, 0});
-    arena->bytes = std::max(arena->bytes, offset + slot.bytes);
-  }
-  // An empty tensor is still bound to launches, by a word that nothing else may lie in.
-  for (const PlanStep& step : steps_) {
-    for (const uint32_t s : step.reads) {
-      PlanSlot& slot = slots_[s];
-      if (!slot.is_temporary() || slot.bytes != 0 || slot.device.info().is_cpu) continue;
-      Arena& arena = *std::ranges::find(arenas_, slot.device, &Arena::device);
-      slot.offset = (arena.bytes + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
-      arena.bytes = slot.offset + 4;
-    }
-  }
-  for (Arena& arena : arenas_)
-    arena.storage = shared_ ? shared_->reserve(arena.device, arena.bytes)
-                            : allocate_storage(arena.device, arena.bytes);
-}
-
 // Another plan may have made them larger since the last run.
 void Plan::use_shared_arenas() {
   for (Arena& arena : arenas_) {
@@ -176,21 +133,6 @@ void Plan::use_shared_arenas() {
     segments_.clear();  // recorded launches know the old memory
     arena.storage = now;
   }
-}
-
-const std::shared_ptr<Storage>& SharedArenas::reserve(const Device& device, uint64_t bytes) {
-  for (std::shared_ptr<Storage>& each : storages_) {
-    if (each->device != device) continue;
-    if (each->bytes < bytes) each = allocate_storage(device, bytes);
-    return each;
-  }
-  return storages_.emplace_back(allocate_storage(device, bytes));
-}
-
-uint64_t SharedArenas::bytes(const Device& device) const {
-  for (const std::shared_ptr<Storage>& each : storages_)
-    if (each->device == device) return each->bytes;
-  return 0;
 }
 
 std::byte* Plan::host_address(uint32_t s) {
@@ -252,6 +194,10 @@ void Plan::run_step(const PlanStep& step) {
 }
 
 void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
+  if (!allocated_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "run: this plan was made without memory, to ask for its needs");
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     PlanSlot& slot = slots_[input_slots_[i]];
     if (slot.device.info().is_cpu) {
@@ -389,22 +335,33 @@ void Plan::run_in_order(std::span<const uint32_t> order, bool poison_dead_ranges
 
 std::string Plan::explain() const {
   std::string text;
+  std::vector<Device> not_measured;
   for (const PlanStep& step : steps_) {
     const std::string attributes = step.op ? step.op->attributes() : "";
     text += fmt::format("{:<10} {:<18} {}{} {} bytes", step.device.id(), step.name, shapes_of(step),
                         attributes.empty() ? "" : " (" + attributes + ")", step.bytes());
+    if (const auto expected = expected_seconds(step))
+      text += fmt::format(", expected {:.3g} ms", *expected * 1e3);
+    else if (!std::ranges::count(not_measured, step.device))
+      not_measured.push_back(step.device);
     if (step.measured_ms >= 0) {
       text +=
-          fmt::format(", {:.3f} ms, {:.1f} GB/s", step.measured_ms,
+          fmt::format(", measured {:.3g} ms, {:.1f} GB/s", step.measured_ms,
                       static_cast<double>(step.bytes()) / std::max(step.measured_ms, 1e-6) * 1e-6);
     }
     text += '\n';
   }
-  for (const Arena& arena : arenas_)
-    text += fmt::format("temporaries on {}: {} bytes\n", arena.device.id(), arena.bytes);
+  for (const PlanMemory& each : memory()) {
+    text +=
+        fmt::format("{}: {} bytes of temporaries, {} of outputs, {} there before\n",
+                    each.device.id(), each.temporaries, each.outputs + each.inputs, each.present);
+  }
   for (const PlanStep& step : steps_)
     if (!step.reason.empty())
       text += fmt::format("{} runs on {}: {}\n", step.name, step.device.id(), step.reason);
+  for (const Device& device : not_measured)
+    text += fmt::format("no expected times for {}: `prism calibrate --device {}` measures it\n",
+                        device.id(), device.id());
   return text;
 }
 

@@ -22,15 +22,17 @@ struct PlanSlot {
   std::shared_ptr<Storage>
       storage;            // of values that are there before or stay after; else the arena's
   bool in_place = false;  // changed by a step, for a holder outside: never replaced
+  bool kept = false;      // made by the plan, and stays after it
   uint64_t offset = 0;    // in the arena
   uint32_t first_step = 0, last_step = 0;  // written by, last read by: temporaries only
-  bool is_temporary() const { return !storage; }
+  bool is_temporary() const { return !storage && !kept; }
 };
 
 // One op at work on one device, or a copy between devices.
 struct PlanStep {
   enum class Kind { launches, host, copy } kind = Kind::host;
   Device device;
+  Device from;                   // of copies
   std::shared_ptr<const Op> op;  // null for copies
   std::string name;              // of the op, or "copy to cuda:0"
   std::vector<DeviceView> inputs, outputs;
@@ -58,6 +60,17 @@ struct PlanOptions {
   bool fuse = true;
   bool reuse_memory = true;  // false: no two temporaries share memory (for tests)
   std::shared_ptr<SharedArenas> arenas = nullptr;  // null: an arena of the plan's own
+  bool allocate = true;  // false: a plan to ask for its needs, which cannot run
+};
+
+// What a plan takes of one device: bytes, as the pool gives them.
+struct PlanMemory {
+  Device device;
+  uint64_t temporaries = 0;  // one arena
+  uint64_t outputs = 0;      // values it makes that stay
+  uint64_t inputs = 0;       // memory of its own for what run() is given
+  uint64_t present = 0;      // values that are there before: weights, caches
+  uint64_t needed() const { return temporaries + outputs + inputs; }
 };
 
 class Plan {
@@ -78,6 +91,7 @@ class Plan {
   const std::vector<PlanStep>& steps() const { return steps_; }
   const std::vector<PlanSlot>& slots() const { return slots_; }
   uint64_t arena_bytes(const Device& device) const;
+  std::vector<PlanMemory> memory() const;  // one a device, known before it runs
   // Whether it changes memory that was there before: it cannot be done again from the start.
   bool changes_in_place() const;
   // Whether a device of it was given up since: the work is to be planned anew.
@@ -87,7 +101,8 @@ class Plan {
   void run_surely(std::span<const std::shared_ptr<Storage>> inputs = {});
   // Runs step by step, waiting for each, and keeps the times for explain().
   void measure();
-  // A line a step: op, device, shapes, bytes, times; then every op that went elsewhere and why.
+  // A line a step: op, device, shapes, bytes, the time it should take and the time it took; then
+  // the memory, every op that went elsewhere and why, and which devices were never measured.
   std::string explain() const;
   // The steps that must have run before each: the order of memory uses. For tests.
   std::vector<std::vector<uint32_t>> dependencies() const;
@@ -116,6 +131,7 @@ class Plan {
   const Arena& arena_of(const PlanSlot& slot) const;  // of a temporary
   void place();
   void use_shared_arenas();
+  void allocate();
 
   std::vector<PlanSlot> slots_;
   std::vector<PlanStep> steps_;
@@ -123,8 +139,11 @@ class Plan {
   std::vector<uint32_t> output_slots_, input_slots_;
   std::vector<Segment> segments_;
   std::shared_ptr<SharedArenas> shared_;
-  bool reuse_memory_ = true;
+  bool reuse_memory_ = true, allocated_ = false;
   uint64_t runs_ = 0;
 };
+
+// What eval() of these would take, without taking it.
+std::vector<PlanMemory> estimate_memory(std::span<const Tensor> tensors);
 
 }  // namespace prism

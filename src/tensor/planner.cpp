@@ -96,8 +96,7 @@ uint32_t Planner::output_slot(Node& node, uint32_t output, const Device& device)
   const Spec& spec = node.outputs[output];
   const uint32_t slot = new_slot(device, storage_bytes(spec.shape, spec.type, device));
   if (device == node.device) slot_of_[{&node, output}] = slot;
-  if (device == node.device && wanted_.contains({&node, output}))
-    plan_.slots_[slot].storage = allocate_storage(device, plan_.slots_[slot].bytes);
+  if (device == node.device && wanted_.contains({&node, output})) plan_.slots_[slot].kept = true;
   return slot;
 }
 
@@ -148,6 +147,7 @@ DeviceView Planner::on_device(DeviceView view, const Device& device) {
   step.kind = PlanStep::Kind::copy;
   step.device = device;
   step.name = "copy to " + device.id();
+  step.from = from;
   step.inputs = {view};
   view.layout.offset = 0;
   view.slot = new_slot(device, storage_bytes(view.layout.shape, view.type, device));
@@ -210,9 +210,10 @@ void Planner::emit(Item& item) {
 }
 
 // The memory of an input that nobody needs after this op, where the op may write its result there.
-// On the CPU only: a launch must not see one buffer as read and as written.
+// A launch must not see one buffer as read and as written, so there the op must know of it.
 std::optional<uint32_t> Planner::dying_input(const Item& item, const PlanStep& step) {
-  if (step.kind != PlanStep::Kind::host || !options_.reuse_memory) return std::nullopt;
+  if (!options_.reuse_memory) return std::nullopt;
+  if (step.kind != PlanStep::Kind::host && !item.op->launches_overwrite()) return std::nullopt;
   if (item.node->outputs.size() != 1 || wanted_.contains({item.node, 0})) return std::nullopt;
   const int input = item.op->overwrites(item.inputs);
   if (input < 0) return std::nullopt;
@@ -271,6 +272,7 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
     back.kind = PlanStep::Kind::copy;
     back.device = node.device;
     back.name = "copy to " + node.device.id();
+    back.from = device;
     back.inputs = {outputs[i]};
     back.outputs = {{slot_for(i, node.device), outputs[i].type, outputs[i].layout}};
     push(std::move(back));
@@ -283,6 +285,7 @@ void Planner::emit_transfer(const Item& item) {
   step.kind = PlanStep::Kind::copy;
   step.device = node.device;
   step.name = "copy to " + node.device.id();
+  step.from = item.inputs[0].node()->device;
   step.inputs = {dense(view_of(item.inputs[0]))};
   const Spec& spec = node.outputs[0];
   step.outputs = {{output_slot(node, 0, node.device), spec.type, Layout::dense(spec.shape)}};

@@ -80,7 +80,7 @@ const std::shared_ptr<Storage>& values_of(const Tensor& tensor) {
 
 void keep_origin(Storage& values, const std::shared_ptr<Storage>& source, ElementType type,
                  const Layout& layout) {
-  if (!source->is_host() || !may_fall_back(values.device)) return;
+  if (!source->is_host() || !source->given || !may_fall_back(values.device)) return;
   values.origin = HostOrigin{source, type, layout, source->changes};
 }
 

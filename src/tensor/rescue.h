@@ -20,7 +20,8 @@ void bring_values(Node& node);
 // The values of a tensor that has some, where it belongs.
 const std::shared_ptr<Storage>& values_of(const Tensor& tensor);
 
-// Keeps in mind that these values lie on the host as well, where that may ever be needed.
+// Keeps in mind that these values lie on the host as well, where that may ever be needed. Of data
+// and files only: what was computed on the host would be held in memory for this alone.
 void keep_origin(Storage& values, const std::shared_ptr<Storage>& source, ElementType type,
                  const Layout& layout);
 

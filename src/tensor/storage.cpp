@@ -40,14 +40,6 @@ Pool& pool_of(const Device& device) {
   return *pool;
 }
 
-// Sizes are rounded so that tensors of nearly one size share pieces: by a 32nd at most, since a
-// model's weights are hundreds of them and must fit into what a device has.
-uint64_t rounded(uint64_t bytes) {
-  uint64_t step = 256;
-  while (step * 64 < bytes) step *= 2;
-  return std::max<uint64_t>((bytes + step - 1) / step * step, step);
-}
-
 std::shared_ptr<std::byte> host_memory_of(const Device& device, uint64_t bytes) {
   auto* memory = static_cast<std::byte*>(
       ::operator new (bytes, std::align_val_t{kHostAlignment}, std::nothrow));
@@ -112,10 +104,19 @@ void give_back(Pool& pool, Piece piece) {
 
 }  // namespace
 
+// Sizes are rounded so that tensors of nearly one size share pieces: by a 32nd at most, since a
+// model's weights are hundreds of them and must fit into what a device has.
+uint64_t allocation_bytes(uint64_t bytes) {
+  uint64_t step = 256;
+  while (step * 64 < bytes) step *= 2;
+  return std::max<uint64_t>((bytes + step - 1) / step * step, step);
+}
+
 std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes) {
   Pool& pool = pool_of(device);
-  Piece piece = watching(device, [&] { return take(pool, device, rounded(bytes)); });
-  auto* storage = new Storage{device, bytes, piece.host, piece.buffer, piece.bytes, 0, {}, {}};
+  Piece piece = watching(device, [&] { return take(pool, device, allocation_bytes(bytes)); });
+  auto* storage =
+      new Storage{device, bytes, piece.host, piece.buffer, piece.bytes, false, 0, {}, {}};
   return {storage, [&pool](Storage* dead) {
             Piece back{dead->pool_bytes, std::move(dead->host), std::move(dead->buffer)};
             delete dead;
@@ -125,7 +126,7 @@ std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes) 
 
 std::shared_ptr<Storage> borrow_storage(const Device& cpu, std::shared_ptr<std::byte> memory,
                                         uint64_t bytes) {
-  return std::make_shared<Storage>(Storage{cpu, bytes, std::move(memory), {}, 0, 0, {}, {}});
+  return std::make_shared<Storage>(Storage{cpu, bytes, std::move(memory), {}, 0, true, 0, {}, {}});
 }
 
 void read_storage(const Storage& from, uint64_t offset, std::span<std::byte> to) {

@@ -33,6 +33,7 @@ struct Storage {
   std::shared_ptr<std::byte> host;   // of the CPU: never null, even for no bytes
   Buffer buffer;                     // of every other device
   uint64_t pool_bytes = 0;           // what goes back to the pool; 0: it is not the pool's
+  bool given = false;                // host data or a file, not computed
   uint64_t changes = 0;              // plans that changed it in place
   std::optional<HostOrigin> origin;  // on devices that work may leave
   std::shared_ptr<Storage> moved;    // the same values, once the device was given up
@@ -43,6 +44,8 @@ struct Storage {
 // Not cleared. Taken from the device's pool; given back to it when the last holder lets go. Throws
 // kOutOfMemory naming device, asked and free, and the pool's limit where that was in the way.
 std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes);
+// What the pool takes for so many bytes.
+uint64_t allocation_bytes(uint64_t bytes);
 // Host memory of another owner (a mapped file) as storage of the CPU.
 std::shared_ptr<Storage> borrow_storage(const Device& cpu, std::shared_ptr<std::byte> memory,
                                         uint64_t bytes);

@@ -319,6 +319,7 @@ Tensor from_bytes(std::span<const std::byte> values, const Shape& shape, Element
     if (may_fall_back(device)) {
       auto kept = allocate_storage(Device::cpu(), values.size());
       write_storage(*kept, 0, values);
+      kept->given = true;
       transfer(*kept, 0, view, *storage, 0);
       keep_origin(*storage, kept, type, view.layout);
     } else if (type.is_block() && !device.info().is_cpu) {
@@ -328,6 +329,7 @@ Tensor from_bytes(std::span<const std::byte> values, const Shape& shape, Element
       transfer(host, 0, view, *storage, 0);
     } else {
       write_storage(*storage, 0, values);
+      storage->given = true;
     }
     return leaf(shape, type, std::move(storage));
   });
@@ -339,6 +341,15 @@ Tensor empty(const Shape& shape, ElementType type, const Device& given) {
     const Device device = given ? given.current() : default_device();
     return leaf(shape, type, allocate_storage(device, storage_bytes(shape, type, device)));
   });
+}
+
+Tensor without_values(const Shape& shape, ElementType type, const Device& given) {
+  check_type("without_values", shape, type);
+  const Device device = given ? given.current() : default_device();
+  auto storage = std::make_shared<Storage>();
+  storage->device = device;
+  storage->bytes = storage_bytes(shape, type, device);
+  return leaf(shape, type, std::move(storage));
 }
 
 Tensor from_host_memory(std::shared_ptr<std::byte> memory, const Shape& shape, ElementType type) {

@@ -138,6 +138,9 @@ Tensor from_host_memory(std::shared_ptr<std::byte> memory, const Shape& shape, E
 Tensor empty(const Shape& shape, ElementType type,
              const Device& device = {});  // unspecified values
 
+// To plan with (see estimate_memory): shape, type and device, no memory and no values.
+Tensor without_values(const Shape& shape, ElementType type, const Device& device = {});
+
 // Computes several tensors in one plan.
 void eval(std::span<const Tensor> tensors);
 void eval(std::initializer_list<Tensor> tensors);

@@ -51,9 +51,12 @@ bool has_extension(PFN_vkGetInstanceProcAddr find, const char* layer, const char
   });
 }
 
-bool wants_validation() {
+enum class Validation { off, calls, synchronisation };
+
+Validation wanted_validation() {
   const char* value = std::getenv("PRISM_VULKAN_VALIDATION");
-  return value && *value && std::strcmp(value, "0") != 0;
+  if (!value || !*value || std::strcmp(value, "0") == 0) return Validation::off;
+  return std::strcmp(value, "sync") == 0 ? Validation::synchronisation : Validation::calls;
 }
 
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
@@ -121,10 +124,21 @@ std::shared_ptr<Instance> Instance::create(const std::vector<std::string>& libra
     extensions.push_back(kPortability);
     info.flags |= kEnumeratePortability;
   }
-  const bool validate = wants_validation() && has_layer(find, kValidationLayer);
+  const Validation wanted = wanted_validation();
+  const bool validate = wanted != Validation::off && has_layer(find, kValidationLayer);
+  const VkValidationFeatureEnableEXT synchronisation =
+      VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
+  VkValidationFeaturesEXT features{};
   if (validate) {
     layers.push_back(kValidationLayer);
     extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+  }
+  if (validate && wanted == Validation::synchronisation) {
+    extensions.push_back(VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+    features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT;
+    features.enabledValidationFeatureCount = 1;
+    features.pEnabledValidationFeatures = &synchronisation;
+    info.pNext = &features;
   }
   info.enabledLayerCount = static_cast<uint32_t>(layers.size());
   info.ppEnabledLayerNames = layers.data();

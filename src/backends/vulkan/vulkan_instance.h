@@ -20,8 +20,8 @@ struct Absence {
 
 class Instance {
  public:
-  // Null with the reason when the library or every driver is missing. PRISM_VULKAN_VALIDATION=1
-  // turns the validation layer on where it is installed.
+  // Null with the reason when the library or every driver is missing.
+  // PRISM_VULKAN_VALIDATION=1|sync turns the validation layer on where it is installed.
   static std::shared_ptr<Instance> create(const std::vector<std::string>& libraries,
                                           Absence* absence);
 
