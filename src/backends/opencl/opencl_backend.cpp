@@ -9,6 +9,7 @@
 
 #include "backends/opencl/opencl_device.h"
 #include "base/device_node.h"
+#include "base/driver_start.h"
 
 namespace prism {
 namespace {
@@ -94,6 +95,7 @@ class OpenClBackend final : public Backend {
   std::string label() const override { return "OpenCL"; }
 
   Discovery discover() override {
+    const std::scoped_lock lock(driver_start_mutex());
     Discovery found;
     const std::shared_ptr<const Api> api = load_api(&found.reason);
     if (!api) {

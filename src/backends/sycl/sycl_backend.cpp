@@ -8,6 +8,7 @@
 
 #include "backends/sycl/sycl_device.h"
 #include "base/cache.h"
+#include "base/driver_start.h"
 
 namespace prism {
 namespace {
@@ -16,8 +17,8 @@ namespace fs = std::filesystem;
 using namespace sycl_backend;
 
 constexpr const char* kLibrary = "libprism_sycl.so";
-// The best first. Not 32 before 16: in groups of 32 Intel's CPU compiler multiplies wrongly (seen in
-// 2026.22: 21168 * 31 in the kernel many_groups).
+// The best first. Not 32 before 16: in groups of 32 Intel's CPU compiler multiplies wrongly (seen
+// in 2026.22: 21168 * 31 in the kernel many_groups).
 constexpr uint32_t kPreferredSubgroups[] = {16, 32, 8, 64};
 
 // Named by the user, beside the program, in the folder of libraries beside that, then the system's.
@@ -67,6 +68,8 @@ class SyclBackend final : public Backend {
   std::string name() const override { return "sycl"; }
   std::string label() const override { return "SYCL"; }
   Discovery discover() override {
+    // SYCL starts every driver of OpenCL; PoCL 3.1 crashes when OpenCL's backend does so too.
+    const std::scoped_lock lock(driver_start_mutex());
     Discovery found;
     // SYCL's compiler keeps what it made beside what the other backends keep.
     setenv("SYCL_CACHE_PERSISTENT", "1", 0);
