@@ -26,12 +26,20 @@ cmake -G Ninja -S "$place" -B "$place/build" -DCMAKE_PREFIX_PATH="$place/prefix"
   -DCMAKE_CXX_COMPILER="$compiler" ${sanitize:+-DCMAKE_CXX_FLAGS=-fsanitize=$sanitize} >"$place/configure.log"
 cmake --build "$place/build"
 
+model=$source/../shared/models/stories260K.gguf
 ran=0
 for example in "$place"/examples/*.cpp; do
   name=$(basename "$example" .cpp)
   echo "== $name"
-  # Each example takes the device as its one optional word.
-  "$place/build/$name" cpu
+  # An example takes the device as its one optional word, but for those over a language model: that takes the model.
+  if ! grep -q LanguageModel "$example"; then
+    "$place/build/$name" cpu
+  elif [ -f "$model" ]; then
+    "$place/build/$name" "$model"
+  else
+    echo "built and not run: there is no $model"
+    continue
+  fi
   ran=$((ran + 1))
 done
 [ "$ran" -gt 0 ] || { echo "no example was built"; exit 1; }
