@@ -52,7 +52,8 @@ ir::Kernel rope_kernel(DType type, RopePairing pairing) {
       if_(
           rotated,
           [&] {
-            const Value angle = ops::reduced_angle(cast(f32, positions[row]), frequencies[pair]) * sign;
+            const Value angle =
+                ops::reduced_angle(cast(f32, positions[row]), frequencies[pair]) * sign;
             const Value c = cos(angle) * magnitude, s = sin(angle) * magnitude;
             y[to + first] = to_stored(a * c - b * s, type);
             y[to + second] = to_stored(a * s + b * c, type);
