@@ -88,9 +88,8 @@ const std::vector<PreType>& pre_types() {
        {R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+", kDeepseek3Pattern},
        kPlain},
       {{"youtu"},
-       {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-"
-        "ヿ]"
-        "+",
+       {"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+"
+        "|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+",
         kYoutuPattern},
        kIgnoreMerges},
       {{"falcon"}, {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern, "[0-9][0-9][0-9]"}, kPlain},

@@ -17,8 +17,7 @@
 //   devices=1  capability=90  memory=1073741824  prohibited=0
 //   fail_allocation=3   the third allocation from now finds no memory
 //   lose_launch=2       the second launch from now is an illegal access (a graph counts as one);
-//   from
-//                       then on nothing works
+//                       from then on nothing works
 //   refuse_launch=1     the first launch from now is refused with "invalid value"
 //   refuse_module=1     the first binary loaded from now is refused
 //   wrong_results=1     after each launch a bit of every buffer it changed is flipped
