@@ -61,7 +61,8 @@ ir::Kernel choose_kernel() {
 
     Var own(f32, 0.0f, "own");
     for_(begin, end, 1u, [&](Value i) { own += plain(i); });
-    const auto [before, all] = running(own);
+    const auto both = running(own);
+    const Value before = both.first, all = both.second;
     Var reached(f32, before, "reached"), count(u32, constant(u32, 0), "count");
     for_(begin, end, 1u, [&](Value i) {
       const Value weight = plain(i);
