@@ -63,7 +63,7 @@ test: build-tests
 # Intel's compiler takes 1.5 s for each, and minutes for some products, so of models the one with plain weights.
 test-devices: build-tests
 	@scripts/setup_devices.sh $(BUILD)/devices.env
-	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_OPS_PROGRAMS=180 $(CTEST) -L device -E 'random|architectures|decode_device|generation'
+	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_OPS_PROGRAMS=180 $(CTEST) -L device -E 'random|architectures|decode_device|generation|epilogues'
 	@scripts/count_skips.sh $(BUILD)
 	@PRISM_BACKENDS=vulkan,cpu PRISM_VULKAN_VALIDATION=sync $(CTEST) -R 'plans_device_test|in_place_device_test|bounded_device_test'
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_BACKENDS=opencl $(CTEST) -L device -R random
