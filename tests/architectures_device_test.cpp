@@ -14,7 +14,7 @@
 #include "llm/gguf_writer.h"
 #include "llm/model.h"
 #include "ops/quantise.h"
-#include "runtime/discovery.h"
+#include "support/devices.h"
 #include "support/process.h"
 #include "support/reference_model.h"
 #include "tensor/op.h"
@@ -182,13 +182,6 @@ class TinyModel {
   test::TemporaryFolder folder_;
 };
 
-std::vector<Device> devices() {
-  std::vector<Device> found;
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices) found.emplace_back(driver, "a test");
-  return found;
-}
-
 std::vector<int32_t> some_tokens(int count, int vocabulary) {
   std::mt19937 random(seed() + 1);
   std::vector<int32_t> tokens;
@@ -214,7 +207,7 @@ void check(TinyModel& tiny, double bound = 2e-4) {
   const std::vector<int32_t> tokens = some_tokens(23, tiny.reference.vocabulary);
   const std::vector<double> wanted = tiny.reference.logits(tokens);
   const auto width = static_cast<size_t>(tiny.reference.vocabulary);
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = Model::load(file, {.placement = place_on(file, device, 40, DType::f32)});
     const SequencePart all{0, 0, tokens, Wanted::all};
     expect_close(model.forward(std::span(&all, 1)).to_vector<float>(), wanted, bound,
@@ -251,7 +244,7 @@ TEST(Architectures, CachesOfFewerBits) {
   const std::vector<int32_t> tokens = some_tokens(23, tiny.reference.vocabulary);
   const std::vector<double> wanted = tiny.reference.logits(tokens);
   const std::pair<ElementType, double> bounds[] = {{DType::f16, 4e-3}, {BlockType::q8_0, 0.06}};
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     for (const auto& [type, bound] : bounds) {
       Model model = Model::load(file, {.placement = place_on(file, device, 40, type)});
       model.prefill(0, 0, std::span(tokens).first(22));
@@ -275,7 +268,7 @@ TEST(Architectures, LongContext) {
   const GgufFile file = tiny.open();
   const std::vector<int32_t> tokens = some_tokens(kTokens, r.vocabulary);
   const std::vector<double> wanted = r.logits(tokens);
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = Model::load(file, {.placement = place_on(file, device, kTokens, DType::f32)});
     model.prefill(0, 0, std::span(tokens).first(kTokens - 2));
     for (size_t t = kTokens - 2; t < kTokens; ++t) {
@@ -331,7 +324,7 @@ TEST(Architectures, ExpertsOnAnotherDevice) {
   const GgufFile file = tiny.open();
   const std::vector<int32_t> tokens = some_tokens(11, tiny.reference.vocabulary);
   const std::vector<double> wanted = tiny.reference.logits(tokens);
-  const std::vector<Device> all = devices();
+  const std::vector<Device> all = test::every_device();
   Placement placement = place_on(file, all.back(), 40, DType::f32);
   placement.experts = {Device::cpu(), all.front()};
   Model model = Model::load(file, {.placement = placement});
@@ -480,7 +473,7 @@ TEST(Architectures, Bert) {
   const GgufFile file = tiny.open();
   const std::vector<std::vector<int32_t>> texts = {some_tokens(9, 50), some_tokens(1, 50),
                                                    some_tokens(17, 50)};
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model =
         Model::load(file, {.placement = place_on(file, device, 40, DType::f32), .slots = 2});
     const auto vectors = model.embed(texts);

@@ -10,18 +10,11 @@
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/quantise.h"
-#include "runtime/discovery.h"
+#include "support/devices.h"
 #include "tensor/compile.h"
 
 namespace prism {
 namespace {
-
-std::vector<Device> devices() {
-  std::vector<Device> all;
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices) all.emplace_back(driver, "a test");
-  return all;
-}
 
 struct Case {
   int64_t rows, heads, kv_heads, dim, dims;  // dims: rotated; 0: no rotation
@@ -169,7 +162,7 @@ TEST_F(CacheDevice, RotatesConvertsAndWrites) {
       {4, 2, 1, 256, 0, halves, f32, bf16},       {1, 1, 1, 32, 0, adjacent, bf16, q8},
       {6, 6, 3, 6, 4, adjacent, f32, f32, true},
   };
-  for (const Device& device : devices())
+  for (const Device& device : test::every_device())
     for (const Case& c : cases) check(c, device);
 }
 

@@ -9,18 +9,11 @@
 #include "llm/decode.h"
 #include "llm/decode_ops.h"
 #include "ops/sort.h"
-#include "runtime/discovery.h"
+#include "support/devices.h"
 #include "support/expected_text.h"
 
 namespace prism::llm {
 namespace {
-
-std::vector<Device> devices() {
-  std::vector<Device> found;
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices) found.emplace_back(driver, "a test");
-  return found;
-}
 
 class DecodeDevice : public testing::Test {
  protected:
@@ -43,7 +36,7 @@ class DecodeDevice : public testing::Test {
 
 TEST_F(DecodeDevice, GreedyTextRunningAhead) {
   const std::vector<int32_t> expected = ids();
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = load(device);
     // All but the last token of the prompt, which the loop begins with.
     model.prefill(0, 0, std::span(expected).first(4));
@@ -71,7 +64,7 @@ TEST_F(DecodeDevice, GreedyTextRunningAhead) {
 
 TEST_F(DecodeDevice, SeveralSequencesAtOnce) {
   const std::vector<int32_t> expected = ids();
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = load(device, 4);
     std::vector<DecodeLoop::Sequence> sequences;
     const std::vector<int32_t> lengths = {4, 20, 11};  // fills up to four rows
@@ -94,7 +87,7 @@ TEST_F(DecodeDevice, SeveralSequencesAtOnce) {
 }
 
 TEST_F(DecodeDevice, SplitOverDevices) {
-  const std::vector<Device> all = devices();
+  const std::vector<Device> all = test::every_device();
   if (all.size() < 2) GTEST_SKIP() << "needs a device beside the CPU";
   const std::vector<int32_t> expected = ids();
   Placement placement = place_on(small(), all[0], 80, DType::f32);
@@ -118,7 +111,7 @@ TEST_F(DecodeDevice, SplitOverDevices) {
 
 TEST_F(DecodeDevice, TheSameSeedGivesTheSameText) {
   const std::vector<int32_t> expected = ids();
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = load(device);
     DecodeLoop loop(model);
     const auto text = [&](const Sampling& sampling) {
@@ -161,7 +154,7 @@ TEST(SamplingDevice, FrequenciesFollowTheCuts) {
       {.temperature = 1.3f, .top_p = 0.6f, .seed = 3},
       {.temperature = 0.9f, .min_p = 0.3f, .seed = 4},
       {.temperature = 2.f, .top_k = 50, .top_p = 0.8f, .min_p = 0.2f, .seed = 5}};
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     for (const Sampling& each : settings) {
       std::vector<float> rows;
       std::vector<int32_t> positions;

@@ -11,18 +11,11 @@
 #include "base/error.h"
 #include "llm/language_model.h"
 #include "llm/scheduler.h"
-#include "runtime/discovery.h"
+#include "support/devices.h"
 #include "support/expected_text.h"
 
 namespace prism::llm {
 namespace {
-
-std::vector<Device> devices() {
-  std::vector<Device> found;
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices) found.emplace_back(driver, "a test");
-  return found;
-}
 
 GenerationOptions greedy(int64_t tokens) {
   GenerationOptions options;
@@ -66,7 +59,7 @@ class GenerationDevice : public testing::Test {
 };
 
 TEST_F(GenerationDevice, GreedyTextOnEveryDevice) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     LanguageModel model = load(device);
     std::string streamed;
     const Generation result =
@@ -87,7 +80,7 @@ TEST_F(GenerationDevice, GreedyTextOnEveryDevice) {
 }
 
 TEST_F(GenerationDevice, HostSamplersGiveTheSameGreedyText) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     LanguageModel model = load(device);
     GenerationOptions options = greedy(30);
     options.sampler.logit_bias = {{0, -1.0f}};  // of a token that never comes: the host must sample
@@ -101,7 +94,7 @@ TEST_F(GenerationDevice, ABatchGivesWhatEachGivesAlone) {
   const std::vector<std::string> prompts = {
       "Once upon a time", "Lily and Tom", "The dog", "One day, a big bird saw", "A",
       "She said \"Hello"};
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     LanguageModel together = load(device, 3, 96, 16), alone = load(device, 1, 96);
     std::vector<TextRequest> requests;
     for (size_t i = 0; i < prompts.size(); ++i) {
@@ -124,7 +117,7 @@ TEST_F(GenerationDevice, ABatchGivesWhatEachGivesAlone) {
 }
 
 TEST_F(GenerationDevice, AReusedPrefixGivesTheSameText) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     LanguageModel model = load(device), fresh = load(device);
     const Generation first = model.generate("Once upon a time", greedy(20));
     const std::string longer = "Once upon a time" + first.text + " And then";
@@ -139,7 +132,7 @@ TEST_F(GenerationDevice, AReusedPrefixGivesTheSameText) {
 }
 
 TEST_F(GenerationDevice, ALateStopRollsBack) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     LanguageModel model = load(device), fresh = load(device);
     // Ends in the middle of what was queued; the next text must not see the steps after it.
     GenerationOptions options = greedy(60);
@@ -156,7 +149,7 @@ TEST_F(GenerationDevice, ALateStopRollsBack) {
 }
 
 TEST_F(GenerationDevice, TheSameSeedGivesTheSameText) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     LanguageModel model = load(device);
     GenerationOptions options = greedy(40);
     options.sampler.temperature = 1;

@@ -8,24 +8,17 @@
 #include "ops/elementwise.h"
 #include "ops/index.h"
 #include "ops/reduce.h"
-#include "runtime/discovery.h"
+#include "support/devices.h"
 #include "tensor/compile.h"
 
 namespace prism {
 namespace {
 
-std::vector<Device> devices() {
-  std::vector<Device> all;
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices) all.emplace_back(driver, "a test");
-  return all;
-}
-
 TEST(InPlaceDevice, CompiledFunctionsFillACache) {
   const uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << std::endl;
   std::mt19937_64 engine(seed);
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     constexpr int64_t kRows = 7, kColumns = 5;
     const Tensor cache = zeros({kRows, kColumns}, DType::f32, device);
     cache.eval();

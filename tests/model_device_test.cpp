@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "llm/model.h"
-#include "runtime/discovery.h"
+#include "support/devices.h"
 #include "support/expected_text.h"
 
 namespace prism::llm {
@@ -16,13 +16,6 @@ namespace {
 
 using test::expected_text;
 using test::ExpectedText;
-
-std::vector<Device> devices() {
-  std::vector<Device> found;
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices) found.emplace_back(driver, "a test");
-  return found;
-}
 
 int32_t best(std::span<const float> logits) {
   return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
@@ -86,7 +79,7 @@ class ModelDevice : public testing::Test {
 
 TEST_F(ModelDevice, LogitsOfEveryPositionAndGreedyText) {
   ASSERT_EQ(expected().ids.size(), 65u);
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = load(device);
     const std::vector<float> logits = all_logits(model, expected().ids);
     ASSERT_EQ(logits.size(), expected().logits.size());
@@ -97,7 +90,7 @@ TEST_F(ModelDevice, LogitsOfEveryPositionAndGreedyText) {
 }
 
 TEST_F(ModelDevice, PromptInPiecesGivesTheSame) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = load(device, DType::f32, 1, 7);  // 65 tokens in ten batches, the last one short
     const std::vector<float> last = model.prefill(0, 0, expected().ids).to_vector<float>();
     const auto wanted = std::span(expected().logits).last(last.size());
@@ -111,7 +104,7 @@ TEST_F(ModelDevice, ABatchOfSequencesGivesWhatEachGivesAlone) {
       {1, 500, 33},
       {1},
       {expected().ids.begin(), expected().ids.begin() + 40}};
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model together = load(device, DType::f32, 5), alone = load(device);
     std::vector<SequencePart> parts;
     for (size_t i = 0; i < texts.size(); ++i)  // slots in another order than the batch
@@ -138,7 +131,7 @@ TEST_F(ModelDevice, ABatchOfSequencesGivesWhatEachGivesAlone) {
 }
 
 TEST_F(ModelDevice, AHalfPrecisionCacheStaysClose) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = load(device, DType::f16);
     const std::vector<float> logits = all_logits(model, expected().ids);
     EXPECT_LT(normalised_error(logits, expected().logits), 1e-6) << device.id();
@@ -148,7 +141,7 @@ TEST_F(ModelDevice, AHalfPrecisionCacheStaysClose) {
 }
 
 TEST_F(ModelDevice, SplitOverDevicesGivesTheSameText) {
-  const std::vector<Device> all = devices();
+  const std::vector<Device> all = test::every_device();
   if (all.size() < 2) GTEST_SKIP() << "needs a device beside the CPU";
   Placement placement = place_on(small(), all[0], 128, DType::f32);
   for (size_t i = 0; i < placement.layers.size(); ++i)
@@ -164,7 +157,7 @@ TEST_F(ModelDevice, QuantisedWeights) {
   const ExpectedText text =
       expected_text("stories15M-q8_0.once", "stories15M-q8_0.once.first5.f32");
   const GgufFile file = GgufFile::open(path);
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     if (device.info().driver.starts_with("Intel(R) OpenCL")) {
       std::cout << device.id() << " left out: its compiler takes minutes for quantised products\n";
       continue;
@@ -197,7 +190,7 @@ TEST_F(ModelDevice, QuantisedWeights) {
 }
 
 TEST_F(ModelDevice, PlansOfAllSizesShareTheirWorkMemory) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Model model = load(device);
     const auto work = [&] { return model.memory().at(0).work_bytes; };
     const auto next = [&](int32_t position) {

@@ -8,19 +8,12 @@
 #include "ops/elementwise.h"
 #include "ops/index.h"
 #include "ops/reduce.h"
-#include "runtime/discovery.h"
+#include "support/devices.h"
 #include "tensor/compile.h"
 #include "tensor/storage.h"
 
 namespace prism {
 namespace {
-
-std::vector<Device> devices() {
-  std::vector<Device> all;
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices) all.emplace_back(driver, "a test");
-  return all;
-}
 
 // Reductions keep the chains between them apart, so that there are temporaries.
 Tensor work(const Tensor& x) {
@@ -37,7 +30,7 @@ PlanMemory of(const std::vector<PlanMemory>& all, const Device& device) {
 }
 
 TEST(PlanMemoryDevice, IsKnownBeforeItIsTaken) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     const Tensor x = ones({301, 97}, DType::f32, device), y = work(x.eval());
     const MemoryStats before = memory_stats(device);
     const PlanMemory estimate = of(estimate_memory(std::span(&y, 1)), device);
@@ -55,7 +48,7 @@ TEST(PlanMemoryDevice, IsKnownBeforeItIsTaken) {
 }
 
 TEST(PlanMemoryDevice, OfCompiledFunctions) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     const Tensor weights = ones({97}, DType::f32, device);
     weights.eval();
     CompiledFunction f = compile([&](std::span<const Tensor> in) {
@@ -84,7 +77,7 @@ TEST(PlanMemoryDevice, OfCompiledFunctions) {
 }
 
 TEST(PlanMemoryDevice, NothingIsComputedWithoutValues) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     const Tensor none = without_values({5, 3}, DType::f32, device);
     EXPECT_THROW((none * 2.0).eval(), Error) << device.id();
     EXPECT_THROW(none.to_vector<float>(), Error) << device.id();

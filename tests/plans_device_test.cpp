@@ -11,7 +11,7 @@
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/join.h"
-#include "runtime/discovery.h"
+#include "support/devices.h"
 #include "support/random_graph.h"
 #include "tensor/plan.h"
 
@@ -20,13 +20,6 @@ namespace {
 
 using test::Engine;
 using test::kGraphOutputs;
-
-std::vector<Device> devices() {
-  std::vector<Device> all;
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices) all.emplace_back(driver, "a test");
-  return all;
-}
 
 std::vector<std::vector<std::byte>> results_of(Plan& plan) {
   std::vector<std::vector<std::byte>> results;
@@ -54,7 +47,7 @@ size_t taken_over(const Plan& plan) {
 
 TEST(PlansDevice, SharedMemoryChangesNothing) {
   const uint64_t seed = test::seed_of_run();
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     Engine engine(seed);
     size_t over = 0;
     // Every graph has kernels of its own, which software devices compile slowly.
@@ -77,7 +70,7 @@ TEST(PlansDevice, SharedMemoryChangesNothing) {
 
 // A chain between reductions, of types and layouts that can and cannot be taken over.
 TEST(PlansDevice, ChainsWriteOverWhatNobodyNeeds) {
-  for (const Device& device : devices()) {
+  for (const Device& device : test::every_device()) {
     constexpr int64_t kRows = 37, kColumns = 53;
     const Tensor rows = arange(kRows, DType::f32, device).reshape({kRows, 1}) * 0.1;
     const Tensor x = rows.expand({kRows, kColumns}).contiguous();
