@@ -336,6 +336,7 @@ class Converter {
     const Json* items = find(schema, "items");
     const Json* first = find(schema, "prefixItems");
     if (items && items->is_array()) first = items, items = nullptr;  // the older spelling
+    if (first && !first->is_array()) fail(place, "prefixItems must be a list of schemas");
     const uint32_t least = count(schema, "minItems", 0, place);
     uint32_t most = count(schema, "maxItems", UINT32_MAX, place);
     if (least > most) fail(place, "minItems is more than maxItems");

@@ -78,6 +78,8 @@ TEST(JsonSchema, Arrays) {
          {"[1]", "[\"a\", 1]", "[1, \"a\", 2]"});
   expect(R"({"prefixItems": [{"type": "integer"}], "items": {"type": "null"}, "maxItems": 3})",
          {"[1]", "[1, null, null]"}, {"[1, null, null, null]", "[1, 1]"});
+  for (const char* no_list : {"false", "1", "\"a\"", "{}"})
+    error_of(std::string(R"({"prefixItems": )") + no_list + "}", ErrorCode::kInvalidArgument);
 }
 
 TEST(JsonSchema, ValuesAndAlternatives) {
