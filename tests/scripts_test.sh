@@ -65,6 +65,15 @@ write ir/good.cpp 'const char* a = std::getenv("PRISM_KNOWN");'
 "$source/scripts/check_environment.py" "$place/tree" >/dev/null || complain "a documented variable was refused"
 write ir/bad.cpp 'const char* a = std::getenv("SECRET_KNOB");'
 expect_complaint check_environment.py 'src/ir/bad.cpp:1: SECRET_KNOB is not in docs/environment.md'
+mkdir "$place/tree/src/print"
+printf '<!-- begin lines: scripts/count_lines.py -->\n<!-- end lines -->\n' >"$place/tree/docs/layout.md"
+mv "$place/tree/src/backends/one" "$place/tree/src/backends/hip"
+"$source/scripts/count_lines.py" "$place/tree" >/dev/null || complain "a small backend was refused by count_lines.py"
+grep -qF '| backend `hip` | 1 | 600 |' "$place/tree/docs/layout.md" || complain "the table of lines was not written"
+write backends/hip/more.cpp "$(yes 'int x;' | head -600)"
+write backends/hip/more_test.cpp 'int y;'
+write backends/hip/more.h '// a comment'
+expect_complaint count_lines.py 'backend hip: 601 lines of code, its limit is 600'
 
 # A user without root and sudo on a machine that has nothing: one line that names the command to run.
 mkdir "$place/bin"
