@@ -96,6 +96,12 @@ if("hip" IN_LIST PRISM_ENABLED_BACKENDS)
     endif()
   endforeach()
 endif()
+if("metal" IN_LIST PRISM_ENABLED_BACKENDS AND NOT APPLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  prism_add_double(metal metal_*.cpp host_*.cpp)
+  if(TARGET metal_double_test)
+    add_dependencies(metal_double_test metal_double)
+  endif()
+endif()
 
 # Scripts that test the build itself: switches, checks, the installed copy. They get the two folders as words.
 find_program(BASH_PROGRAM bash)

@@ -1,9 +1,7 @@
 // The one list of backends, in the order of preference, and the only file that includes them.
 //
 // CMake defines PRISM_HAS_X for a backend that is switched on and PRISM_RUNS_X where it also has a
-// folder. One that is off, or that cannot run kernels yet, stays in the list with its reason: an
-// absence is never silent.
-#include "backends/printed_only.h"
+// folder. One that is off stays in the list with its reason: an absence is never silent.
 #include "backends/unavailable_backend.h"
 #include "runtime/discovery.h"
 
@@ -62,8 +60,6 @@ std::vector<BackendMaker> backend_makers() {
 
 #if defined(PRISM_RUNS_METAL)
   makers.push_back(make_metal_backend);
-#elif defined(PRISM_HAS_METAL)
-  makers.push_back([] { return make_printed_only_backend("metal"); });
 #else
   makers.push_back([] { return switched_off("metal", "Metal", "PRISM_METAL"); });
 #endif

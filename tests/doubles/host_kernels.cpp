@@ -36,15 +36,17 @@ struct HostModule {
 namespace {
 
 std::string dialect_of(const std::string& text) {
+  if (text.find("<metal_stdlib>") != std::string::npos) return "metal";
   return text.find("__attribute__((global") == std::string::npos ? "cuda" : "hip";
 }
 
 std::vector<std::string> entries_of(const std::string& text) {
   static const std::regex kSignature(
-      R"(extern "C" (?:__global__ void (?:__launch_bounds__\(\d+\) )?|__attribute__\(\(global.*\)\) void )(\w+)\()");
+      R"(extern "C" (?:__global__ void (?:__launch_bounds__\(\d+\) )?|__attribute__\(\(global.*\)\) void )(\w+)\(|^kernel void (\w+)\()",
+      std::regex::ECMAScript | std::regex::multiline);
   std::vector<std::string> names;
   for (std::sregex_iterator at(text.begin(), text.end(), kSignature), end; at != end; ++at)
-    names.push_back((*at)[1]);
+    names.push_back((*at)[1].matched ? (*at)[1] : (*at)[2]);
   return names;
 }
 
@@ -56,12 +58,18 @@ std::string for_host(std::string text) {
   replace(R"(^ *extern __shared__ .*$)", "");
   replace(R"(^  __attribute__\(\(shared, aligned\(16\)\)\) )",
           "  static __attribute__((aligned(16))) ");
+  if (dialect_of(text) == "metal") replace(R"(^  threadgroup )", "  static ");
   return text;
 }
 
 std::string host_source(const std::string& text) {
-  std::string source = "#include \"" + dialect_of(text) + ".h\"\n#line 1 \"kernel\"\n" +
-                       for_host(text) +
+  // Metal's text includes its library itself, which ends in words that become nothing.
+  const bool metal = dialect_of(text) == "metal";
+  std::string source = (metal ? "" : "#include \"" + dialect_of(text) + ".h\"\n") +
+                       "#line 1 \"kernel\"\n" + for_host(text) +
+                       (metal ? "\n#undef kernel\n#undef device\n#undef constant\n"
+                                "#undef thread\n#undef threadgroup\n"
+                              : "") +
                        "\n#include \"doubles/host_kernels_device.h\"\n"
                        "extern \"C\" __attribute__((visibility(\"default\"))) const "
                        "prism_double::Entry* prism_entries() {\n"
@@ -108,8 +116,9 @@ class Workshop {
   bool compile(const std::string& rest, const std::string& log) const {
     // The folder comes first: the compiled header stands in for the one beside the sources.
     const std::string command = std::string(PRISM_CXX_COMPILER) + " -I" + folder_ +
-                                " -I" PRISM_SOURCE_DIR "/tests/shim" + kOptions + rest + " 2>" +
-                                log;
+                                " -I" PRISM_SOURCE_DIR "/tests/shim -I" PRISM_SOURCE_DIR
+                                "/tests/shim/metal" +
+                                kOptions + rest + " 2>" + log;
     if (std::system(command.c_str()) == 0) return true;
     std::ifstream said(log);
     for (std::string line; std::getline(said, line);)
@@ -121,8 +130,10 @@ class Workshop {
     bool& prepared = prepared_[dialect];
     if (std::exchange(prepared, true)) return;
     if (std::string(PRISM_CXX_COMPILER).find("clang") != std::string::npos) return;
-    const std::string header = folder_ + "/" + dialect + ".h";
-    std::ofstream(header) << "#include \"" PRISM_SOURCE_DIR "/tests/shim/" << dialect << ".h\"\n";
+    const std::string name = dialect == "metal" ? "metal_stdlib" : dialect + ".h";
+    const std::string header = folder_ + "/" + name;
+    std::ofstream(header) << "#include \"" PRISM_SOURCE_DIR "/tests/shim/"
+                          << (dialect == "metal" ? "metal/" : "") << name << "\"\n";
     compile("-x c++-header " + header + " -o " + header + ".gch", folder_ + "/log");
   }
 

@@ -1,4 +1,4 @@
-// Printed CUDA and HIP text made runnable on the host, for the doubles of their drivers.
+// Printed CUDA, HIP and Metal text made runnable on the host, for the doubles of their drivers.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ HostKernel* find_kernel(HostModule* module, const std::string& entry);  // null 
 // Compiles the text, at the first launch: most kernels of most tests are never launched. False when
 // the host compiler refuses it. The two below need it.
 bool prepare(HostKernel& kernel);
-// One character an argument: 'p' a pointer, '4' a word of 32 bits.
+// One character an argument: 'p' a pointer, '4' a word of 32 bits; of Metal 'b' the block of params
+// and '.' what the hardware fills in.
 const std::string& arguments_of(const HostKernel& kernel);
 // Null, or what went wrong: threads that wait at a barrier while others have ended.
 const char* run(const HostKernel& kernel, const unsigned (&grid)[3], unsigned block,

@@ -1,0 +1,65 @@
+// Opens libobjc and Metal.
+#include "backends/metal/metal_api.h"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+namespace prism::metal {
+namespace {
+
+// Neither is a file on disk: the system's loader has them in its cache.
+constexpr const char* kObjc = "/usr/lib/libobjc.A.dylib";
+constexpr const char* kMetal = "/System/Library/Frameworks/Metal.framework/Metal";
+
+DynamicLibrary open(const char* variable, const char* usual, std::string* reason) {
+  const char* named = std::getenv(variable);
+  if (!named || !*named) named = usual;
+  std::string said;
+  DynamicLibrary library = DynamicLibrary::open_first({named}, &said);
+  // Classes stay registered: what was opened once is never closed.
+  library.keep_open();
+  if (!library && said.size() > 2)
+    *reason = fmt::format("{} cannot be opened ({})", named, said.substr(0, said.size() - 2));
+  return library;
+}
+
+template <class Function>
+void get(Function& function, const DynamicLibrary& library, const char* name, std::string* reason) {
+  function = reinterpret_cast<Function>(library.symbol(name));
+  if (!function && reason->empty()) *reason = fmt::format("{} has no {}", library.name(), name);
+}
+
+}  // namespace
+
+std::shared_ptr<const Api> open_api(std::string* reason) {
+  reason->clear();
+  DynamicLibrary objc = open("PRISM_OBJC_LIBRARY", kObjc, reason);
+  if (!objc) return nullptr;
+  DynamicLibrary metal = open("PRISM_METAL_LIBRARY", kMetal, reason);
+  if (!metal) return nullptr;
+  Runtime runtime;
+  get(runtime.send, objc, "objc_msgSend", reason);
+#ifdef __x86_64__
+  get(runtime.send_struct, objc, "objc_msgSend_stret", reason);
+#endif
+  get(runtime.register_name, objc, "sel_registerName", reason);
+  get(runtime.get_class, objc, "objc_getClass", reason);
+  get(runtime.push_pool, objc, "objc_autoreleasePoolPush", reason);
+  get(runtime.pop_pool, objc, "objc_autoreleasePoolPop", reason);
+  get(runtime.copy_all_devices, metal, "MTLCopyAllDevices", reason);
+  if (!reason->empty()) return nullptr;
+  return std::make_shared<Api>(std::move(objc), std::move(metal), runtime);
+}
+
+std::string Api::text_of(Id string) const {
+  const char* text = string ? utf8(string) : nullptr;
+  return text ? text : "";
+}
+
+std::string Api::error_text(Id of) const {
+  const std::string text = text_of(of ? description(of) : nullptr);
+  return text.empty() ? "Metal gives no reason" : text;
+}
+
+}  // namespace prism::metal
