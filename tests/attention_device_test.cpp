@@ -6,6 +6,8 @@
 #include <iostream>
 #include <random>
 
+#include <fmt/format.h>
+
 #include "ir/interpreter.h"
 #include "runtime/discovery.h"
 #include "support/attention_case.h"
@@ -212,6 +214,40 @@ TEST_P(Attention, FragmentPromptKnowsEveryOption) {
   EXPECT_EQ(compare(two, run_tiles(place, two, attention_prompt(all, staged), staged.queries()),
                     kFragmentBound),
             "");
+}
+
+// Heads that end inside a chunk of 16 bytes, inside a word, inside a fragment.
+TEST_P(Attention, HeadsHaveAnySize) {
+  const Place& place = GetParam();
+  // A slow compiler gets one of each kind: elements, words, half and whole chunks.
+  const std::vector<uint32_t> sizes =
+      slow_compiler() ? std::vector<uint32_t>{3, 8, 20}
+                      : std::vector<uint32_t>{1, 3, 8, 20, 24, 40, 80, 100, 250};
+  for (const uint32_t dim : sizes)
+    for (const DType cache : {DType::f16, DType::f32}) {
+      AttentionOptions options = options_of(dim, 2, cache);
+      options.q_type = dim % 2 != 0 ? DType::f16 : DType::f32;
+      const std::string what = fmt::format("heads of {} in {}", dim, dtype_name(cache));
+      const AttentionCase one = make(options, 2, 23, dim % 4 != 0, {{9, 23}, {1, 1}, {0, 0}});
+      const PlainTile plain{8, 8};
+      EXPECT_EQ(compare(one, run_tiles(place, one, attention_plain(options, plain), plain.queries),
+                        kPlainBound),
+                "")
+          << what << ", plain";
+      if (slow_compiler()) continue;
+      const PromptTile prompt{1, 1, 16, 2, dim < 128};
+      EXPECT_EQ(compare(one, run_tiles(place, one, attention_prompt(options, prompt), 16),
+                        kFragmentBound),
+                "")
+          << what << ", prompt";
+      const AttentionCase few = make(options, 2, 70, dim % 4 != 0, {{2, 70}, {1, 1}, {0, 0}});
+      DecodeTile decode = tile_for(options, 2);
+      EXPECT_EQ(compare(few, run_decode(place, few, decode, 2), kPlainBound), "")
+          << what << ", decode";
+      decode.direct = true;
+      EXPECT_EQ(compare(few, run_decode(place, few, decode, 1), kPlainBound), "")
+          << what << ", decode at once";
+    }
 }
 
 std::vector<Place> places() {

@@ -89,6 +89,18 @@ TEST_F(ModelDevice, LogitsOfEveryPositionAndGreedyText) {
   }
 }
 
+// Heads of eight elements, one query and many.
+TEST_F(ModelDevice, NothingIsLeftToTheCpu) {
+  for (const Device& device : test::every_device()) {
+    if (device.info().is_cpu) continue;
+    Model model = load(device, DType::f16);
+    for (const BatchShape& shape : {BatchShape{1, 1, 1, true}, BatchShape{32, 1, 1, false}}) {
+      const std::string steps = model.explain(shape, false);
+      EXPECT_EQ(steps.find("copy to cpu"), std::string::npos) << device.id() << "\n" << steps;
+    }
+  }
+}
+
 TEST_F(ModelDevice, PromptInPiecesGivesTheSame) {
   for (const Device& device : test::every_device()) {
     Model model = load(device, DType::f32, 1, 7);  // 65 tokens in ten batches, the last one short

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ops/attention_kernels.h"
 #include "ops/attention_op.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
@@ -81,7 +82,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                       (s.mask && s.mask.requires_grad()) || (s.sinks && s.sinks.requires_grad());
   const bool kernels = !learns && (is_type(q, DType::f32) || is_type(q, DType::f16)) &&
                        (is_type(k, DType::f32) || is_type(k, DType::f16)) && k.type() == v.type() &&
-                       dim % 16 == 0 && k.elements() > 0 && q.elements() > 0;
+                       dim <= ops::kMaxHeadDim && k.elements() > 0 && q.elements() > 0;
   if (!kernels) return composed(q, k, v, s, scale);
   std::vector<int32_t> spans;
   for (int64_t b = 0; b < batch; ++b)
@@ -151,9 +152,13 @@ bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceI
   const Layout& layout = tensor.layout();
   if (input > 2 || tensor.type().is_block()) return Op::takes_layout(input, tensor, device);
   if (layout.shape.rank() == 0 || (layout.stride(-1) != 1 && layout.shape[-1] != 1)) return false;
-  const auto bytes = static_cast<int64_t>(tensor.type().block_bytes());
+  const auto bytes = static_cast<int64_t>(tensor.type().block_bytes()), dim = layout.shape[-1];
+  // Kernels read as much at once as a head of this size lets them.
+  const int64_t unit = input > 0      ? ops::load_bytes(tensor.type(), static_cast<uint32_t>(dim))
+                       : dim % 4 == 0 ? 4 * bytes
+                                      : bytes;
   for (int axis = 0; axis + 1 < layout.shape.rank(); ++axis)
-    if (layout.stride(axis) < 0 || (!device.is_cpu && layout.stride(axis) * bytes % 16 != 0))
+    if (layout.stride(axis) < 0 || (!device.is_cpu && layout.stride(axis) * bytes % unit != 0))
       return false;
   return device.is_cpu || layout.offset * bytes % static_cast<int64_t>(kRangeAlignment) == 0;
 }
@@ -161,9 +166,8 @@ bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceI
 std::optional<std::string> AttentionOp::cannot_run(const DeviceInfo&,
                                                    std::span<const Tensor> inputs) const {
   if (is_type(inputs[1], DType::bf16)) return "kernels attend over f32, f16 and q8_0";
-  const int64_t multiple = inputs[1].type().is_block() ? 32 : 16;
-  if (inputs[0].size(2) % multiple != 0)
-    return fmt::format("kernels attend over heads of a multiple of {}", multiple);
+  if (inputs[0].size(2) > ops::kMaxHeadDim)
+    return fmt::format("kernels attend over heads of up to {}", ops::kMaxHeadDim);
   return std::nullopt;
 }
 

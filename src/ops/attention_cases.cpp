@@ -110,6 +110,11 @@ void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     for (const Sizes& each : sizes)
       for (const Options& options : {plain, open, windowed, capped, all})
         add(cases, random, type, each, options);
+    // Heads that end inside a word, a chunk of 16 bytes, a fragment.
+    for (const Sizes& each :
+         {Sizes{1, 2, 2, 1, 5, 1}, Sizes{1, 2, 1, 3, 7, 3}, Sizes{2, 4, 2, 1, 21, 20},
+          Sizes{1, 2, 1, 18, 18, 40}, Sizes{1, 2, 2, 4, 9, 100}})
+      add(cases, random, type, each, each.queries == 4 ? all : plain);
   }
 }
 

@@ -17,7 +17,9 @@ namespace {
 constexpr uint32_t kWarp = 32;
 
 // A partial result: the sums of a row, its maximum and its sum of weights, in whole 16 bytes.
-uint32_t partial_stride(const AttentionOptions& options) { return options.head_dim + 4; }
+uint32_t partial_stride(const AttentionOptions& options) {
+  return (options.head_dim + 3) / 4 * 4 + 4;
+}
 
 uint32_t blocks_of_rows(const AttentionOptions& options, const DecodeTile& tile) {
   return (tile.queries * options.group + tile.rows - 1) / tile.rows;
@@ -77,7 +79,7 @@ DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries) {
   DecodeTile tile;
   tile.queries = queries;
   const uint32_t chunk = CacheHead::chunk_elements(options);
-  const uint32_t chunks = options.head_dim / chunk;
+  const uint32_t chunks = CacheHead::chunks(options);
   tile.rows = std::min(queries * options.group, chunk == 16 ? 4u : 8u);
   // A lane keeps q and sums of its elements for all rows: 32 of each leave registers for the loads
   // under way. Fewer lanes a key mean fewer exchanges: on an H200 four a key of 128 f16 give 68% of
@@ -115,7 +117,8 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
   check_options(options, "attention_decode");
   check_tile(options, tile);
   const uint32_t dim = options.head_dim, group = options.group;
-  const uint32_t chunk = CacheHead::chunk_elements(options), chunks = dim / chunk;
+  const uint32_t chunk = CacheHead::chunk_elements(options), chunks = CacheHead::chunks(options);
+  const uint32_t width = chunks * chunk;  // of a head, filled up
   const uint32_t key_lanes = tile.key_lanes, slots = tile.lanes / key_lanes;
   const uint32_t own = (chunks + key_lanes - 1) / key_lanes;  // chunks of a lane
   const uint32_t warps = tile.lanes / kWarp, blocks = blocks_of_rows(options, tile);
@@ -126,7 +129,7 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
     require_subgroup_size(kWarp);
     using Result = AttentionArguments::Result;
     const AttentionArguments arguments(options, tile.direct ? Result::out : Result::partial);
-    auto warp_sums = shared(f32, warps * tile.rows * dim, "warp_sums");
+    auto warp_sums = shared(f32, warps * tile.rows * width, "warp_sums");
     auto warp_maxima = shared(f32, warps * tile.rows, "warp_maxima");
     auto warp_weights = shared(f32, warps * tile.rows, "warp_weights");
 
@@ -161,12 +164,9 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
                 span.first_row + query};
         for (uint32_t c = 0; c < own; ++c)
           for (uint32_t e = 0; e < chunk; e += 4) {
-            const Value at = (span.first_row + query) * *arguments.q_row +
-                             head * *arguments.q_head + chunk_at(c) * chunk + e;
-            const Value four = arguments.q->load_if(valid && has(c), at, 4);
-            for (uint32_t i = 0; i < 4; ++i) {
-              const Value one = four[i];
-              row.q.push_back((one.element() == f32 ? one : cast(f32, one)) * factor);
+            for (const Value& one : arguments.four_of_q(valid && has(c), span.first_row + query,
+                                                        head, chunk_at(c) * chunk + e)) {
+              row.q.push_back(one * factor);
               row.sums.emplace_back(f32, 0.0f, "sum");
             }
           }
@@ -266,7 +266,7 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
           for (uint32_t c = 0; c < own; ++c)
             if_(has(c), [&] {
               for (uint32_t e = 0; e < chunk; ++e)
-                warp_sums[warp * dim + chunk_at(c) * chunk + e] = sums[c * chunk + e];
+                warp_sums[warp * width + chunk_at(c) * chunk + e] = sums[c * chunk + e];
             });
         });
         if_(subgroup_lane() == 0u, [&] {
@@ -277,13 +277,14 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
       barrier();
       for_(local_id(), tile.rows * dim, tile.lanes, [&](Value element) {
         const Value r = element / dim, d = element % dim;
+        const Value at = width == dim ? element : r * width + d;
         Value top = constant(f32, kNoMaximum);
         for (uint32_t w = 0; w < warps; ++w) top = fast_max(top, warp_maxima[r + w * tile.rows]);
         Value sum = constant(f32, 0), weight = constant(f32, 0);
         for (uint32_t w = 0; w < warps; ++w) {
           const Value maximum = warp_maxima[r + w * tile.rows];
           const Value shrink = fast_exp2(maximum - top);
-          sum = fma(warp_sums[element + w * (tile.rows * dim)], shrink, sum);
+          sum = fma(warp_sums[at + w * (tile.rows * width)], shrink, sum);
           weight = fma(warp_weights[r + w * tile.rows], shrink, weight);
         }
         const Value index = block * tile.rows + r;
@@ -306,12 +307,12 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
                 return;
               }
               const Value heads = group_count(1) / blocks * group;
-              const Value at =
+              const Value to =
                   ((row * heads + head) * group_count(0) + group_id(0)) * partial_stride(options);
-              (*arguments.out)[at + d] = sum;
+              (*arguments.out)[to + d] = sum;
               if_(d == 0u, [&] {
-                (*arguments.out)[at + dim] = top;
-                (*arguments.out)[at + (dim + 1)] = weight;
+                (*arguments.out)[to + dim] = top;
+                (*arguments.out)[to + (dim + 1)] = weight;
               });
             });
       });

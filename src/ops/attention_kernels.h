@@ -17,8 +17,8 @@
 //   mask   f32, with the option: element row * mask_row + position, the same for all heads
 //   sinks  f32, with the option: one for each query head (prompt and merge; decode has no use for
 //   it) out    out_type: row * out_row + head * out_head + d;   decode: partial results instead
-// Elements beyond a sequence's keys are never used, whatever they hold. All strides are multiples
-// of 16 bytes.
+// Elements beyond a sequence's keys are never used, whatever they hold. The strides of k and v are
+// multiples of load_bytes(), those of q of four elements where a head is.
 #pragma once
 
 #include <array>
@@ -32,9 +32,15 @@
 
 namespace prism::ops {
 
+inline constexpr uint32_t kMaxHeadDim = 512;
+
+// What a cache is read in, in bytes: the most of 16, 8, 4 and one element that a head is a multiple
+// of.
+uint32_t load_bytes(ElementType cache, uint32_t head_dim);
+
 // What a kernel is specialised for.
 struct AttentionOptions {
-  uint32_t head_dim = 128;         // a multiple of 16; q8_0: of 32
+  uint32_t head_dim = 128;         // up to kMaxHeadDim; q8_0: a multiple of 32
   uint32_t group = 1;              // query heads that share a key/value head
   ElementType cache = DType::f16;  // f16, f32, or BlockType::q8_0
   DType q_type = DType::f32, out_type = DType::f32;

@@ -21,6 +21,14 @@ DType cache_dtype(const AttentionOptions& options) {
 
 }  // namespace
 
+uint32_t load_bytes(ElementType cache, uint32_t head_dim) {
+  if (cache.is_block()) return 16;
+  const auto unit = static_cast<uint32_t>(dtype_bytes(cache.plain()));
+  for (const uint32_t bytes : {16u, 8u, 4u})
+    if (head_dim * unit % bytes == 0) return bytes;
+  return unit;
+}
+
 void check_options(const AttentionOptions& options, const char* kernel) {
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", kernel, why));
@@ -28,10 +36,10 @@ void check_options(const AttentionOptions& options, const char* kernel) {
   const bool block = options.cache.is_block();
   if (block ? !is_q8(options) : options.cache.plain() != f16 && options.cache.plain() != f32)
     fail(fmt::format("a cache of {}; f16, f32 and q8_0 are possible", options.cache.name()));
-  const uint32_t multiple = block ? 32 : 16;
-  if (options.head_dim == 0 || options.head_dim % multiple != 0 || options.head_dim > 512)
-    fail(fmt::format("heads of {} elements in a cache of {}; a multiple of {} up to 512 is needed",
-                     options.head_dim, options.cache.name(), multiple));
+  const uint32_t multiple = block ? 32 : 1;
+  if (options.head_dim == 0 || options.head_dim % multiple != 0 || options.head_dim > kMaxHeadDim)
+    fail(fmt::format("heads of {} elements in a cache of {}; a multiple of {} up to {} is needed",
+                     options.head_dim, options.cache.name(), multiple, kMaxHeadDim));
   if (options.group == 0) fail("no query head shares a key/value head; group is at least 1");
   for (const DType type : {options.q_type, options.out_type})
     if (type != f32 && type != f16)
@@ -118,6 +126,23 @@ Value AttentionArguments::score(Value product, Value row, Value position) const 
   return result;
 }
 
+std::vector<Value> AttentionArguments::four_of_q(Value wanted, Value row, Value head,
+                                                 Value d) const {
+  const Value at = row * *q_row + head * *q_head + d;
+  // Chunks and fragments end where such a head ends: nothing beyond it is asked for.
+  const bool ends_whole = options.head_dim % 16 == 0;
+  std::vector<Value> four;
+  const auto widened = [](Value one) { return one.element() == f32 ? one : cast(f32, one); };
+  if (options.head_dim % 4 == 0) {
+    const Value loaded = q->load_if(ends_whole ? wanted : wanted && d < options.head_dim, at, 4);
+    for (uint32_t i = 0; i < 4; ++i) four.push_back(widened(loaded[i]));
+  } else {
+    for (uint32_t i = 0; i < 4; ++i)
+      four.push_back(widened(q->load_if(wanted && d + i < options.head_dim, at + i)));
+  }
+  return four;
+}
+
 Value AttentionArguments::sees(Value query_position, Value key) const {
   if (!options.causal) return constant(b1, 1);
   const Value before = key <= query_position;
@@ -143,16 +168,44 @@ uint32_t CacheHead::chunk_elements(const AttentionOptions& options) {
   return static_cast<uint32_t>(16 / dtype_bytes(cache_dtype(options)));
 }
 
+uint32_t CacheHead::chunks(const AttentionOptions& options) {
+  const uint32_t each = chunk_elements(options);
+  return (options.head_dim + each - 1) / each;
+}
+
+bool CacheHead::whole_chunks(const AttentionOptions& options) {
+  return load_bytes(options.cache, options.head_dim) == 16;
+}
+
 Value CacheHead::element(Value position) const {
   return base_ + position * *arguments_.kv_position;
 }
 
 CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) const {
-  const uint32_t each = chunk_elements(arguments_.options), words_of_four = each / 4;
-  // Elements of 1, 2 or 4 bytes to words: strides are multiples of 16 bytes.
-  const Value at = each == 4 ? element(position) : element(position) / words_of_four;
-  Chunk result{cache_.load_words_if(wanted, at + chunk * 4u, 4, 4), std::nullopt};
-  if (is_q8(arguments_.options)) {
+  const AttentionOptions& options = arguments_.options;
+  const uint32_t each = chunk_elements(options), in_a_word = each / 4;
+  const uint32_t unit = load_bytes(options.cache, options.head_dim);
+  // Whether the element of this chunk lies in the head; known where all chunks are full.
+  const auto inside = [&](uint32_t e) {
+    if (options.head_dim % each == 0) return wanted;
+    return wanted && chunk * each + e < options.head_dim;
+  };
+  Chunk result;
+  if (unit < 4) {
+    for (uint32_t e = 0; e < each; ++e) {
+      const Value one = cache_.load_if(inside(e), element(position) + chunk * each + e);
+      result.elements.push_back(one.element() == f32 ? one : cast(f32, one));
+    }
+    return result;
+  }
+  // Elements of 1, 2 or 4 bytes to words: strides are multiples of the words loaded at once.
+  const Value first = in_a_word == 1 ? element(position) : element(position) / in_a_word;
+  for (uint32_t w = 0; w < 4; w += unit / 4) {
+    const Value words =
+        cache_.load_words_if(inside(w * in_a_word), first + chunk * 4u + w, unit / 4, unit / 4);
+    for (uint32_t i = 0; i < unit / 4; ++i) result.words.push_back(unit == 4 ? words : words[i]);
+  }
+  if (is_q8(options)) {
     const Value byte = *factor_base_ + position * *arguments_.kv_position + chunk / 2u * 2u;
     const Value word = cache_.load_words_if(wanted, byte / 4u);
     result.factor = unpack_f16(word >> ((byte & 2u) * 8u))[0];
@@ -161,6 +214,7 @@ CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) cons
 }
 
 std::vector<Value> CacheHead::unpack(const Chunk& chunk) const {
+  if (!chunk.elements.empty()) return chunk.elements;
   std::vector<Value> elements;
   for (uint32_t w = 0; w < 4; ++w) {
     const Value word = chunk.words[w];

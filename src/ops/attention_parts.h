@@ -42,6 +42,9 @@ struct AttentionArguments {
   dsl::Value q_factor() const;
   // A product of the multiplied q and a key, capped and masked. row: of mask.
   dsl::Value score(dsl::Value product, dsl::Value row, dsl::Value position) const;
+  // Four elements of a row of q in f32, from d on: zeros where not wanted and beyond the head.
+  std::vector<dsl::Value> four_of_q(dsl::Value wanted, dsl::Value row, dsl::Value head,
+                                    dsl::Value d) const;
   // Whether the query at a position sees the key; beside key < keys.
   dsl::Value sees(dsl::Value query_position, dsl::Value key) const;
 };
@@ -54,16 +57,20 @@ struct Span {
   dsl::Value position(dsl::Value query) const { return keys - queries + query; }
 };
 
-// One head of k or v as chunks of 16 bytes.
+// One head of k or v as chunks of 16 bytes, the last filled up with zeros.
 class CacheHead {
  public:
   CacheHead(const AttentionArguments& arguments, const dsl::In& cache, dsl::Value slot,
             dsl::Value head);
   static uint32_t chunk_elements(const AttentionOptions& options);
+  static uint32_t chunks(const AttentionOptions& options);
+  // Whether chunks lie in memory as they are: 16 bytes, aligned.
+  static bool whole_chunks(const AttentionOptions& options);
 
   // A chunk as it lies in memory, zeros where not wanted; loaded early, unpacked late.
   struct Chunk {
-    dsl::Value words;                  // 4 of u32
+    std::vector<dsl::Value> words;     // 4 of u32, or
+    std::vector<dsl::Value> elements;  // f32, where heads are no whole words
     std::optional<dsl::Value> factor;  // q8_0: f32
   };
   Chunk load(dsl::Value wanted, dsl::Value position, dsl::Value chunk) const;

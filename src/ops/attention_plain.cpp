@@ -14,8 +14,13 @@ using namespace dsl;
 namespace {
 
 // Shared rows are longer by one element, so that lanes of different rows read different banks.
-uint64_t shared_floats(uint32_t dim, const PlainTile& tile) {
-  return uint64_t{tile.queries + tile.keys} * (dim + 1) + tile.queries * (tile.keys + 1);
+uint64_t shared_floats(uint32_t width, const PlainTile& tile) {
+  return uint64_t{tile.queries + tile.keys} * (width + 1) + tile.queries * (tile.keys + 1);
+}
+
+// Of a row of a tile: a head, filled up with zeros to whole chunks.
+uint32_t tile_width(const AttentionOptions& options) {
+  return CacheHead::chunks(options) * CacheHead::chunk_elements(options);
 }
 
 }  // namespace
@@ -23,7 +28,7 @@ uint64_t shared_floats(uint32_t dim, const PlainTile& tile) {
 PlainTile plain_tile(const AttentionOptions& options, uint32_t shared_bytes) {
   for (const PlainTile tile :
        {PlainTile{32, 32}, PlainTile{32, 16}, PlainTile{16, 16}, PlainTile{16, 8}, PlainTile{8, 8}})
-    if (shared_floats(options.head_dim, tile) * 4 <= shared_bytes) return tile;
+    if (shared_floats(tile_width(options), tile) * 4 <= shared_bytes) return tile;
   return {8, 4};
 }
 
@@ -36,8 +41,9 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
         fmt::format("attention_plain: a tile of {} queries and {} keys; keys are a multiple "
                     "of {}",
                     tile.queries, tile.keys, kShare));
-  const uint32_t dim = options.head_dim, lanes = tile.lanes(), row_length = dim + 1;
-  const uint32_t own_keys = tile.keys / kShare, own_dims = dim / kShare;
+  const uint32_t dim = options.head_dim, width = tile_width(options), row_length = width + 1;
+  const uint32_t lanes = tile.lanes();
+  const uint32_t own_keys = tile.keys / kShare, own_dims = (dim + kShare - 1) / kShare;
   const std::string name =
       fmt::format("attention_plain_{}_{}x{}", option_name(options), tile.queries, tile.keys);
   return kernel(name, lanes, [&] {
@@ -61,19 +67,15 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
       }
 
       const Value factor = arguments.q_factor();
-      for_(local_id(), tile.queries * (dim / 4), lanes, [&](Value index) {
-        const Value row = index / (dim / 4), d = index % (dim / 4) * 4u;
+      for_(local_id(), tile.queries * (width / 4), lanes, [&](Value index) {
+        const Value row = index / (width / 4), d = index % (width / 4) * 4u;
         const Value query = first_query + row;
-        const Value four = arguments.q->load_if(
-            query < span.queries,
-            (span.first_row + query) * *arguments.q_row + head * *arguments.q_head + d, 4);
-        for (uint32_t i = 0; i < 4; ++i) {
-          const Value one = four[i];
-          q_tile[row * row_length + d + i] = (one.element() == f32 ? one : cast(f32, one)) * factor;
-        }
+        const std::vector<Value> four =
+            arguments.four_of_q(query < span.queries, span.first_row + query, head, d);
+        for (uint32_t i = 0; i < 4; ++i) q_tile[row * row_length + d + i] = four[i] * factor;
       });
       const auto fetch = [&](const CacheHead& cache, Value first_key) {
-        const uint32_t each = CacheHead::chunk_elements(options), chunks = dim / each;
+        const uint32_t each = CacheHead::chunk_elements(options), chunks = width / each;
         for_(local_id(), tile.keys * chunks, lanes, [&](Value index) {
           const Value row = index / chunks, chunk = index % chunks;
           const CacheHead::Chunk loaded = cache.load(first_key + row < end, first_key + row, chunk);
@@ -136,9 +138,15 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
       }
       const Value share = select(weight > 0.0f, shrink / select(all > 0.0f, all, 1.0f), 0.0f);
       if_(query < span.queries, [&] {
-        for (uint32_t d = 0; d < own_dims; ++d)
-          (*arguments.out)[(span.first_row + query) * *arguments.out_row +
-                           head * *arguments.out_head + part + d * kShare] = sums[d] * share;
+        const Value to =
+            (span.first_row + query) * *arguments.out_row + head * *arguments.out_head + part;
+        for (uint32_t d = 0; d < own_dims; ++d) {
+          const auto write = [&] { (*arguments.out)[to + d * kShare] = sums[d] * share; };
+          if ((d + 1) * kShare <= dim)
+            write();
+          else
+            if_(part + d * kShare < dim, write);
+        }
       });
     });
   });

@@ -23,6 +23,16 @@ void check_tile(const AttentionOptions& options, const PromptTile& tile) {
                             options.head_dim, tile.warps, tile.blocks, tile.keys, tile.stages));
 }
 
+// Of a row of a tile: a head, filled up with zeros to whole fragments.
+uint32_t tile_width(const AttentionOptions& options) {
+  return (options.head_dim + kSide - 1) / kSide * kSide;
+}
+
+// Whether keys and values go to shared memory as they lie.
+bool is_copied(const AttentionOptions& options) {
+  return options.cache == ElementType(f16) && CacheHead::whole_chunks(options);
+}
+
 // Rows of the cache on their way to a shared tile of f16.
 class TileFetch {
  public:
@@ -38,13 +48,15 @@ class TileFetch {
   // Positions [first, first + keys) to the rows of a slot; zeros from end on.
   void fetch(Value slot, Value first, Value end) const {
     const AttentionOptions& options = arguments_.options;
-    const uint32_t dim = options.head_dim, row_length = dim + kPadding;
-    const bool copies = options.cache == ElementType(f16);
-    const uint32_t each = CacheHead::chunk_elements(options), chunks = dim / each;
+    const uint32_t width = tile_width(options), row_length = width + kPadding;
+    const bool copies = is_copied(options);
+    const uint32_t each = CacheHead::chunk_elements(options), chunks = width / each;
+    const uint32_t used = CacheHead::chunks(options);
     for (uint32_t turn = 0; turn * lanes_ < keys_ * chunks; ++turn) {
       const Value index = local_id() + turn * lanes_;
       const Value row = index / chunks, chunk = index % chunks;
-      const Value position = first + row, wanted = position < end;
+      const Value position = first + row;
+      const Value wanted = used == chunks ? position < end : position < end && chunk < used;
       const Value to = slot * (keys_ * row_length) + row * row_length + chunk * each;
       const auto move = [&] {
         if (copies) {
@@ -96,9 +108,10 @@ PromptTile prompt_tile(const AttentionOptions& options) {
 ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& tile) {
   check_options(options, "attention_prompt");
   check_tile(options, tile);
-  const uint32_t dim = options.head_dim, lanes = tile.warps * tile.subgroup, steps = dim / kSide;
-  const uint32_t row_length = dim + kPadding, keys = tile.keys, columns = keys / kSide;
-  const bool copies = options.cache == ElementType(f16);
+  const uint32_t width = tile_width(options), steps = width / kSide;
+  const uint32_t lanes = tile.warps * tile.subgroup;
+  const uint32_t row_length = width + kPadding, keys = tile.keys, columns = keys / kSide;
+  const bool copies = is_copied(options);
   const uint32_t stages = copies ? tile.stages : 1;
   const std::string name =
       fmt::format("attention_prompt_{}_{}x{}_{}_{}{}", option_name(options), tile.warps,
@@ -141,16 +154,12 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
 
       // q to shared memory: multiplied, rounded, zeros beyond the last query.
       const Value factor = arguments.q_factor();
-      for_(local_id(), tile.queries() * (dim / 4), lanes, [&](Value index) {
-        const Value row = index / (dim / 4), d = index % (dim / 4) * 4u;
+      for_(local_id(), tile.queries() * (width / 4), lanes, [&](Value index) {
+        const Value row = index / (width / 4), d = index % (width / 4) * 4u;
         const Value query = first_query + row;
-        const Value four = arguments.q->load_if(
-            query < span.queries,
-            (span.first_row + query) * *arguments.q_row + head * *arguments.q_head + d, 4);
-        for (uint32_t i = 0; i < 4; ++i) {
-          const Value one = four[i];
-          q_tile[row * row_length + d + i] = (one.element() == f32 ? one : cast(f32, one)) * factor;
-        }
+        const std::vector<Value> four =
+            arguments.four_of_q(query < span.queries, span.first_row + query, head, d);
+        for (uint32_t i = 0; i < 4; ++i) q_tile[row * row_length + d + i] = four[i] * factor;
       });
       barrier();
 
@@ -323,7 +332,10 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
             const Value query = block_query + row;
             const Value at = (span.first_row + query) * *arguments.out_row +
                              head * *arguments.out_head + column + s * kSide;
-            arguments.out->store_if(query < span.queries, at, value);
+            Value inside = query < span.queries;
+            if ((s + 1) * kSide > options.head_dim)
+              inside = inside && column + s * kSide < options.head_dim;
+            arguments.out->store_if(inside, at, value);
             return value;
           });
       }

@@ -182,8 +182,10 @@ void AttentionOp::launch(DeviceCall& call) const {
   const auto grid = [&](uint32_t queries) -> std::array<uint32_t, 3> {
     return {word(heads), word((most_queries + queries - 1) / queries), sequences};
   };
-  // Fragments where the device has them and the tile its memory; else plain f32.
-  const bool fragments = !call.info().capabilities.fragments.empty();
+  // Fragments where the device has them and the tile its memory; else plain f32. Fragments round to
+  // f16: heads that would not fill them stay exact where the cache is.
+  const bool fragments = !call.info().capabilities.fragments.empty() &&
+                         (dim % 16 == 0 || k.type != ElementType(DType::f32));
   for (ops::PromptTile tile : {ops::prompt_tile(options), ops::PromptTile{4, 1, 32, 1, true}}) {
     if (!fragments || most_queries < 16) break;
     tile.subgroup = ops::fragment_subgroup(call.info().capabilities);
