@@ -79,11 +79,15 @@ std::string memory_text(const llm::LanguageModel& model) {
 std::string statistics_text(const llm::GenerationStatistics& s) {
   std::string reused;
   if (s.reused_tokens > 0) reused = fmt::format(" ({} of them kept from before)", s.reused_tokens);
+  std::string recomputed;
+  if (s.recomputed_tokens > 0)
+    recomputed = fmt::format(", with a device that failed and {} tokens computed again after it",
+                             s.recomputed_tokens);
   return fmt::format(
       "{} prompt tokens{} at {:.1f} tokens/s, first token after {:.3f} s; {} tokens at {:.1f} "
-      "tokens/s",
+      "tokens/s{}",
       s.prompt_tokens, reused, s.prompt_rate(), s.first_token_seconds, s.generated_tokens,
-      s.generation_rate());
+      s.generation_rate(), recomputed);
 }
 
 void add_text_arguments(CLI::App& command, TextArguments& a, const std::string& what) {

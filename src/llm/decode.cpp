@@ -13,6 +13,7 @@
 #include "llm/model_state.h"
 #include "ops/reduce.h"
 #include "ops/sort.h"
+#include "runtime/fallback.h"
 #include "tensor/storage.h"
 
 namespace prism::llm {
@@ -148,6 +149,8 @@ void DecodeLoop::start(std::span<const Sequence> sequences) {
     s.left = std::min<int64_t>(s.left, s.model.cache.positions() - each.position);
   }
   s.model.check(parts);
+  s.model.check_devices();
+  const FallbackHeld held;  // all of a model moves, or nothing
   const int64_t rows = s.model.shape_for(parts).rows;
   State::Entry& entry = s.entry(rows, candidates_for(sampling, s.model.config.vocabulary));
   std::vector<int32_t> words = entry.plan.layout.pack(parts, s.model.cache);
@@ -172,7 +175,7 @@ int64_t DecodeLoop::queue_step() {
   s.now->plan.plan->run();
   const Device& output = s.model.options.placement.output;
   if (!output.info().is_cpu) {
-    s.done.push_back(output.queue().record_event());
+    s.done.push_back(watching(output, [&] { return output.queue().record_event(); }));
     if (static_cast<int64_t>(s.done.size()) > kHistory) s.done.pop_front();
   }
   --s.left;
@@ -198,9 +201,11 @@ std::vector<int32_t> DecodeLoop::read(int64_t step) {
     return tokens;
   }
   // On a queue of its own, so that it does not wait for steps queued after.
-  s.done[s.done.size() - static_cast<size_t>(s.queued - step)].wait();
-  if (!s.reader) s.reader = std::make_unique<Queue>(storage.device.make_queue());
-  s.reader->read(storage.buffer, bytes, offset);
+  watching(storage.device, [&] {
+    s.done[s.done.size() - static_cast<size_t>(s.queued - step)].wait();
+    if (!s.reader) s.reader = std::make_unique<Queue>(storage.device.make_queue());
+    s.reader->read(storage.buffer, bytes, offset);
+  });
   return tokens;
 }
 

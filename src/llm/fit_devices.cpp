@@ -2,11 +2,11 @@
 #include "llm/fit_devices.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "llm/expected_speed.h"
 #include "runtime/calibrate.h"
 #include "runtime/discovery.h"
+#include "runtime/self_check.h"
 
 namespace prism::llm {
 
@@ -31,22 +31,28 @@ FitDevice fit_device(const Device& device) {
 
 std::vector<FitDevice> fit_devices(const FitOptions& options, bool is_first_enough) {
   if (options.gpu_layers == 0) return {fit_device(Device::cpu())};
-  const char* const variable = std::getenv("PRISM_DEVICE");
-  const bool is_named = options.device != "auto" || (variable && *variable);
   const Device chosen = choose_device(options.device, Work::bandwidth).device;
+  const bool is_named = !chosen.is_automatic();
   std::vector<FitDevice> devices = {fit_device(chosen)};
   if (chosen.info().is_cpu || is_first_enough) return devices;
   if (!is_named) {
+    std::vector<Device> others;
     std::vector<std::string> cards = {chosen.info().card};
     for (const BackendReport& report : discover_backends())
       for (const auto& driver : report.devices) {
-        const Device device(driver, "one of several for a model too large for one");
-        const DeviceInfo& info = device.info();
-        if (info.is_cpu || info.software || std::ranges::find(cards, info.card) != cards.end())
-          continue;
-        cards.push_back(info.card);
-        devices.push_back(fit_device(device));
+        others.push_back(
+            Device(driver, "one of several for a model too large for one").as_automatic());
+        // What failed is on no way to its card to be trusted.
+        if (others.back().is_given_up()) cards.push_back(others.back().info().card);
       }
+    for (const Device& device : others) {
+      const DeviceInfo& info = device.info();
+      if (info.is_cpu || info.software || std::ranges::find(cards, info.card) != cards.end())
+        continue;
+      if (!quick_self_check(device).empty()) continue;
+      cards.push_back(info.card);
+      devices.push_back(fit_device(device));
+    }
     std::stable_sort(devices.begin() + 1, devices.end(), [](const auto& a, const auto& b) {
       return std::pair(a.bandwidth, a.free_bytes) > std::pair(b.bandwidth, b.free_bytes);
     });

@@ -39,6 +39,7 @@ struct GenerationStatistics {
   int64_t prompt_tokens = 0;       // of the prompt
   int64_t reused_tokens = 0;       // of those, found in the cache
   int64_t generated_tokens = 0;    // an end token counts
+  int64_t recomputed_tokens = 0;   // after a device failed; the seconds hold that and the loading
   double prompt_seconds = 0;       // from having a place to the first token
   double generation_seconds = 0;   // from the first token to the last
   double first_token_seconds = 0;  // from being asked to the first token

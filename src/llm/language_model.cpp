@@ -1,6 +1,5 @@
 #include "llm/language_model.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "llm/model_store.h"
+#include "llm/placed_model.h"
 #include "llm/scheduler.h"
 
 namespace prism::llm {
@@ -16,31 +16,41 @@ namespace {
 
 constexpr const char* kTemplateKey = "tokenizer.chat_template";
 
-// All texts share the cache: what fits is what they hold together.
-Fit fit_for(const GgufFile& file, const LoadOptions& options) {
-  FitOptions wanted = options.fit;
-  if (wanted.context) wanted.context = *wanted.context * options.slots;
-  Fit fit = fit_model(file, wanted);
-  fit.placement.context = std::max<int64_t>(fit.placement.context / options.slots, 1);
-  return fit;
-}
-
 }  // namespace
 
 struct LanguageModel::State {
-  State(GgufFile from, Model loaded)
+  State(GgufFile from, const LoadOptions& options, const std::optional<Placement>& placement)
       : file(std::move(from)),
+        placed(file, options, placement),
         tokenizer(Tokenizer::from(file)),
-        model(std::move(loaded)),
-        scheduler(model, tokenizer) {}
+        scheduler(placed.model(), tokenizer,
+                  [this](const DeviceFailure& failure) { return placed.place_anew(failure); }) {}
+
+  // Throws where the model is on no device any more.
+  Scheduler& ready() {
+    placed.model();
+    return scheduler;
+  }
+  // Does the work, again from its beginning where a device failed; it finds nothing in the cache.
+  template <class Work>
+  auto on_devices(Work&& work) {
+    scheduler.forget_cache();
+    for (;;) {
+      try {
+        const FallbackHeld held;
+        return work(placed.model());
+      } catch (const DeviceFailure& failure) {
+        scheduler.leave_devices();
+        if (!placed.place_anew(failure)) throw;
+      }
+    }
+  }
 
   GgufFile file;
+  PlacedModel placed;
   Tokenizer tokenizer;
-  Model model;
   Scheduler scheduler;
   std::optional<ChatTemplate> chat_template;  // parsed when it is first used
-  std::string why;
-  Device device;
   double load_seconds = 0;
 };
 
@@ -50,32 +60,18 @@ LanguageModel::LanguageModel(LanguageModel&&) noexcept = default;
 LanguageModel& LanguageModel::operator=(LanguageModel&&) noexcept = default;
 
 LanguageModel LanguageModel::load(const std::string& name, const LoadOptions& options) {
-  GgufFile file = GgufFile::open(resolve_model(name));
-  const Fit fit = fit_for(file, options);
-  LanguageModel model = load(std::move(file), fit.placement, options);
-  model.state_->why = fit.why;
-  return model;
+  return load(GgufFile::open(resolve_model(name)), options, std::nullopt);
 }
 
 LanguageModel LanguageModel::load(const std::string& path, const Placement& placement,
                                   const LoadOptions& options) {
-  return load(GgufFile::open(path), placement, options);
+  return load(GgufFile::open(path), options, placement);
 }
 
-LanguageModel LanguageModel::load(GgufFile file, const Placement& placement,
-                                  const LoadOptions& options) {
+LanguageModel LanguageModel::load(GgufFile file, const LoadOptions& options,
+                                  const std::optional<Placement>& placement) {
   const auto start = std::chrono::steady_clock::now();
-  Model model = Model::load(file, {.placement = placement,
-                                   .slots = options.slots,
-                                   .batch_rows = options.batch_rows,
-                                   .progress = options.progress});
-  auto state = std::make_unique<State>(std::move(file), std::move(model));
-  // Of equals the later: the device that is not the CPU takes the last layers.
-  ptrdiff_t most = 0;
-  for (const Device& each : placement.layers) {
-    const auto count = std::ranges::count(placement.layers, each);
-    if (count >= most) most = count, state->device = each;
-  }
+  auto state = std::make_unique<State>(std::move(file), options, placement);
   state->load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return LanguageModel(std::move(state));
@@ -88,7 +84,7 @@ Generation LanguageModel::generate(std::string_view prompt, const GenerationOpti
 
 Generation LanguageModel::generate(std::span<const int32_t> prompt,
                                    const GenerationOptions& options, const TextCallback& on_text) {
-  const int64_t id = state_->scheduler.add({{prompt.begin(), prompt.end()}, options, on_text});
+  const int64_t id = state_->ready().add({{prompt.begin(), prompt.end()}, options, on_text});
   state_->scheduler.run();
   return state_->scheduler.take(id);
 }
@@ -96,7 +92,7 @@ Generation LanguageModel::generate(std::span<const int32_t> prompt,
 std::vector<Generation> LanguageModel::generate_all(std::vector<TextRequest> requests) {
   std::vector<int64_t> ids;
   for (TextRequest& each : requests)
-    ids.push_back(state_->scheduler.add(
+    ids.push_back(state_->ready().add(
         {tokenizer().encode(each.prompt), std::move(each.options), std::move(each.on_text)}));
   state_->scheduler.run();
   std::vector<Generation> results;
@@ -141,8 +137,8 @@ std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string
                               "the model with a larger context",
                               tokens.back().size(), context()));
   }
-  forget_cache();
-  std::vector<std::vector<float>> vectors = state_->model.embed(tokens);
+  std::vector<std::vector<float>> vectors =
+      state_->on_devices([&](Model& model) { return model.embed(tokens); });
   if (!normalise) return vectors;
   for (std::vector<float>& vector : vectors) {
     double square = 0;
@@ -154,20 +150,20 @@ std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string
 }
 
 std::vector<TokenScore> LanguageModel::score(std::string_view text, int64_t top) {
-  forget_cache();
-  return score_tokens(state_->model, tokenizer().encode(text), top);
+  const std::vector<int32_t> tokens = tokenizer().encode(text);
+  return state_->on_devices([&](Model& model) { return score_tokens(model, tokens, top); });
 }
 
 void LanguageModel::cancel() { state_->scheduler.cancel(); }
 const Tokenizer& LanguageModel::tokenizer() const { return state_->tokenizer; }
 const GgufFile& LanguageModel::file() const { return state_->file; }
-Model& LanguageModel::model() { return state_->model; }
-const Config& LanguageModel::config() const { return state_->model.config(); }
-int64_t LanguageModel::context() const { return state_->model.context(); }
-std::vector<ModelMemory> LanguageModel::memory() const { return state_->model.memory(); }
+Model& LanguageModel::model() { return state_->placed.model(); }
+const Config& LanguageModel::config() const { return state_->placed.model().config(); }
+int64_t LanguageModel::context() const { return state_->placed.model().context(); }
+std::vector<ModelMemory> LanguageModel::memory() const { return state_->placed.model().memory(); }
 double LanguageModel::load_seconds() const { return state_->load_seconds; }
-const std::string& LanguageModel::why() const { return state_->why; }
-const Device& LanguageModel::device() const { return state_->device; }
+const std::string& LanguageModel::why() const { return state_->placed.why(); }
+const Device& LanguageModel::device() const { return state_->placed.device(); }
 void LanguageModel::forget_cache() { state_->scheduler.forget_cache(); }
 
 }  // namespace prism::llm

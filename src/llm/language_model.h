@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,7 +37,9 @@ struct TextRequest {
   TextCallback on_text = {};
 };
 
-// One thread uses it, but for cancel().
+// One thread uses it, but for cancel(). Where a device that was chosen automatically fails (lost,
+// or out of memory), it is given up with a warning, the model is loaded onto those that are left,
+// and texts go on where they were; a device chosen by name raises (runtime/fallback.h).
 class LanguageModel {
  public:
   // name: a path, or what resolve_model() knows (model_store.h); empty: the default model. Where
@@ -92,7 +95,8 @@ class LanguageModel {
  private:
   struct State;
   explicit LanguageModel(std::unique_ptr<State> state);
-  static LanguageModel load(GgufFile file, const Placement& placement, const LoadOptions& options);
+  static LanguageModel load(GgufFile file, const LoadOptions& options,
+                            const std::optional<Placement>& placement);
   std::unique_ptr<State> state_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "llm/model_state.h"
+#include "runtime/fallback.h"
 #include "tensor/storage.h"
 
 namespace prism::llm {
@@ -67,6 +68,7 @@ Model Model::load(const GgufFile& file, const ModelOptions& options) {
   state->options = options;
   const Placement& placement = state->options.placement;
   check_placement(placement, state->config);
+  const FallbackHeld held;
   if (options.slots < 1 || options.batch_rows < 1)
     fail(fmt::format("model: {} slots and batches of {} rows; both must be at least 1",
                      options.slots, options.batch_rows));
@@ -111,9 +113,21 @@ void Model::State::check(std::span<const SequencePart> parts) const {
     fail(fmt::format("model: a batch of {} tokens; at most {}", rows, options.batch_rows));
 }
 
+void Model::State::check_devices() const {
+  for (const Device& device : devices)
+    if (device.is_given_up())
+      throw DeviceFailure(
+          Error(ErrorCode::kDeviceLost, fmt::format("model: {} was given up for {}, and this model "
+                                                    "is still there; load it anew",
+                                                    device.id(), device.current().id())),
+          device);
+}
+
 Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
   check(parts);
   if (parts.empty()) return {};
+  check_devices();
+  const FallbackHeld held;
   int64_t wanted = 0;
   for (const SequencePart& part : parts)
     wanted += part.wanted == Wanted::all    ? static_cast<int64_t>(part.tokens.size())

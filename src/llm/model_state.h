@@ -51,6 +51,9 @@ struct Model::State {
   // The shape of the plan that a batch gets.
   BatchShape shape_for(std::span<const SequencePart> parts) const;
   void check(std::span<const SequencePart> parts) const;
+  // Throws DeviceFailure where other work has given one of its devices up: tensors of that device
+  // would move one by one, and a cache in two places is none.
+  void check_devices() const;
   Tensor run(std::span<const SequencePart> parts, Result result);
 };
 

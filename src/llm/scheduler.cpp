@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "runtime/fallback.h"
 
 namespace prism::llm {
 namespace {
@@ -19,10 +20,28 @@ std::shared_ptr<const VocabularyTrie> vocabulary_of(const Tokenizer& tokenizer) 
   return std::make_shared<const VocabularyTrie>(std::move(texts));
 }
 
+// A failure of the model's devices; one that comes out of a callback is the caller's.
+struct ModelFailure {
+  DeviceFailure failure;
+};
+
+template <class Work>
+auto on_devices(Work&& work) {
+  const FallbackHeld held;
+  try {
+    return work();
+  } catch (const DeviceFailure& failure) {
+    throw ModelFailure{failure};
+  }
+}
+
 }  // namespace
 
-Scheduler::Scheduler(Model& model, const Tokenizer& tokenizer)
-    : model_(model), tokenizer_(tokenizer), slots_(static_cast<size_t>(model.slots())) {}
+Scheduler::Scheduler(Model& model, const Tokenizer& tokenizer, RecoverCallback recover)
+    : model_(model),
+      tokenizer_(tokenizer),
+      recover_(std::move(recover)),
+      slots_(static_cast<size_t>(model.slots())) {}
 Scheduler::~Scheduler() = default;
 
 int64_t Scheduler::add(GenerationRequest request) {
@@ -51,6 +70,13 @@ Generation Scheduler::take(int64_t id) {
 
 void Scheduler::forget_cache() {
   for (Slot& slot : slots_) slot.tokens.clear();
+}
+
+void Scheduler::leave_devices() {
+  loop_.reset();
+  for (const Active& active : active_)
+    active.sequence->lose_cache(static_cast<int64_t>(slot_of(active).tokens.size()));
+  forget_cache();
 }
 
 size_t Scheduler::missing(const Active& active) {
@@ -122,10 +148,17 @@ bool Scheduler::step() {
     const bool all_decode = std::ranges::all_of(active_, [&](const Active& active) {
       return missing(active) == 1 && active.sequence->samples_on_device();
     });
-    if (all_decode)
-      decode();
-    else
-      forward();
+    try {
+      if (all_decode)
+        decode();
+      else
+        forward();
+    } catch (const ModelFailure& failed) {
+      // Each text owns its tokens and how the next is chosen: the step that failed is taken again
+      // once they have been computed where the model is then.
+      leave_devices();
+      if (!recover_ || !recover_(failed.failure)) throw failed.failure;
+    }
   } catch (...) {
     // What the devices did is unknown: the texts end here, and nothing of the cache is trusted.
     for (Active& active : active_) {
@@ -156,7 +189,7 @@ void Scheduler::forward() {
       room -= static_cast<int64_t>(count);
     }
   }
-  const Tensor logits = model_.forward(parts);
+  const Tensor logits = on_devices([&] { return model_.forward(parts); });
 
   std::vector<Active*> wanted;
   std::vector<Sampling> samplings;
@@ -177,9 +210,9 @@ void Scheduler::forward() {
   const bool on_device = std::ranges::all_of(
       wanted, [](const Active* active) { return active->sequence->samples_on_device(); });
   if (on_device)
-    chosen = llm::sample(logits, samplings, positions);
+    chosen = on_devices([&] { return llm::sample(logits, samplings, positions); });
   else
-    rows = logits.to_vector<float>();
+    rows = on_devices([&] { return logits.to_vector<float>(); });
   for (size_t i = 0; i < wanted.size(); ++i) {
     Sequence& sequence = *wanted[i]->sequence;
     int32_t token = 0;
@@ -187,8 +220,10 @@ void Scheduler::forward() {
       token = chosen[i];
     } else if (sequence.samples_on_device()) {
       const auto row = static_cast<int64_t>(i);
-      token = llm::sample(logits.slice(0, row, row + 1), std::span(samplings).subspan(i, 1),
-                          std::span(positions).subspan(i, 1))[0];
+      token = on_devices([&] {
+        return llm::sample(logits.slice(0, row, row + 1), std::span(samplings).subspan(i, 1),
+                           std::span(positions).subspan(i, 1))[0];
+      });
     } else {
       const size_t width = rows.size() / wanted.size();
       token = sequence.sample(std::span(rows).subspan(i * width, width));
@@ -208,7 +243,7 @@ void Scheduler::decode() {
                          active.sequence->device_sampling()});
     steps = std::min(steps, active.sequence->tokens_left());
   }
-  loop_->start(sequences);
+  on_devices([&] { loop_->start(sequences); });
   steps = std::min(steps, loop_->steps_left());
   // A device works on the next step while the host looks at this one's token; on the CPU both are
   // the same threads, and a step too many would only be in the way.
@@ -217,9 +252,10 @@ void Scheduler::decode() {
   for (int64_t done = 0; done < steps; ++done) {
     if (cancelled_.load(std::memory_order_relaxed)) return;
     // Once something has changed, what is queued is still right for the others, and is read.
-    while (!changed && loop_->queued() < std::min(steps, done + ahead)) loop_->queue_step();
+    while (!changed && loop_->queued() < std::min(steps, done + ahead))
+      on_devices([&] { loop_->queue_step(); });
     if (done == loop_->queued()) return;
-    const std::vector<int32_t> tokens = loop_->read(done);
+    const std::vector<int32_t> tokens = on_devices([&] { return loop_->read(done); });
     for (size_t i = 0; i < active_.size(); ++i) {
       Active& active = active_[i];
       // A text that ended, or that was shifted, has no use for steps queued before it did.

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -19,13 +20,21 @@
 #include "llm/sequence.h"
 #include "llm/tokenizer.h"
 
+namespace prism {
+class DeviceFailure;
+}
+
 namespace prism::llm {
+
+// Told that a device of the model failed. True: the model is on others now, its cache empty, and
+// texts go on. False: the failure ends them.
+using RecoverCallback = std::function<bool(const DeviceFailure&)>;
 
 // One thread uses it, but for cancel().
 class Scheduler {
  public:
   // Both must live longer.
-  Scheduler(Model& model, const Tokenizer& tokenizer);
+  Scheduler(Model& model, const Tokenizer& tokenizer, RecoverCallback recover = {});
   ~Scheduler();
 
   // Throws kInvalidArgument for a prompt that the context cannot hold.
@@ -47,6 +56,9 @@ class Scheduler {
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   // What the cache holds is no longer what this put there.
   void forget_cache();
+  // Before the model is placed anew: nothing here refers to its devices any more; texts keep what
+  // they have.
+  void leave_devices();
 
  private:
   struct Slot {
@@ -67,9 +79,9 @@ class Scheduler {
   void settle(Active& active);
   void release_finished();
   void release(Active& active);
-
   Model& model_;
   const Tokenizer& tokenizer_;
+  RecoverCallback recover_;
   std::shared_ptr<const VocabularyTrie> vocabulary_;
   std::vector<Slot> slots_;
   std::deque<std::unique_ptr<Sequence>> waiting_;

@@ -42,6 +42,8 @@ class Sequence {
   int64_t tokens_left() const;                    // that it may still choose
 
   void begin(int64_t reused);  // has a place now; so many tokens are in the cache already
+  // A device failed: so many tokens that were in the cache are computed again.
+  void lose_cache(int64_t cached) { result_.statistics.recomputed_tokens += cached; }
   // Takes the next token: shows its text, and ends the sequence where that says so.
   void put(int32_t token);
   void finish(StopReason reason);

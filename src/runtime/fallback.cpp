@@ -38,6 +38,8 @@ std::string with_next_step(const Error& error, const Device& device) {
 
 }  // namespace
 
+thread_local int FallbackHeld::count_ = 0;
+
 DeviceFailure::DeviceFailure(const Error& error, const Device& device)
     : Error(error.code(), with_next_step(error, device)), device_(device) {}
 

@@ -44,6 +44,20 @@ bool may_fall_back(const Device& device);
 // where it may not, or nothing is left: then the failure is to be thrown on.
 bool fall_back(const DeviceFailure& failure);
 
+// While one lives, its thread's with_fallback() hands failures on: its holder has more to put in
+// order than one tensor, and gives the device up itself.
+class FallbackHeld {
+ public:
+  FallbackHeld() { ++count_; }
+  ~FallbackHeld() { --count_; }
+  FallbackHeld(const FallbackHeld&) = delete;
+  FallbackHeld& operator=(const FallbackHeld&) = delete;
+  static bool any() { return count_ > 0; }
+
+ private:
+  static thread_local int count_;
+};
+
 // Does the work again where a device was given up for another one. The work asks Device::current()
 // anew each time.
 template <class Work>
@@ -54,7 +68,7 @@ decltype(auto) with_fallback(Work&& work) {
     try {
       return work();
     } catch (const DeviceFailure& failure) {
-      if (attempt == kMostDevices || !fall_back(failure)) throw;
+      if (attempt == kMostDevices || FallbackHeld::any() || !fall_back(failure)) throw;
     }
   }
 }

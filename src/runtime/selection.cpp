@@ -158,7 +158,7 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
       choice.rejected.push_back({info.id, why_rejected(candidate, *chosen, measured)});
       continue;
     }
-    if (bytes > candidate.device->free_bytes()) {
+    if (bytes > 0 && bytes > candidate.device->free_bytes()) {  // one that was lost cannot tell
       choice.rejected.push_back({info.id, free_text(*candidate.device)});
       continue;
     }

@@ -129,7 +129,8 @@ void Plan::use_shared_arenas() {
   for (Arena& arena : arenas_) {
     const std::shared_ptr<Storage>& now = shared_->storage(arena.device);
     if (now == arena.storage) continue;
-    if (!segments_.empty() && !arena.device.info().is_cpu) arena.device.queue().wait();
+    if (!segments_.empty() && !arena.device.info().is_cpu)
+      watching(arena.device, [&] { arena.device.queue().wait(); });
     segments_.clear();  // recorded launches know the old memory
     arena.storage = now;
   }
@@ -262,10 +263,12 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
 // Runs one step and waits for it; device time where there is one.
 double Plan::timed(const PlanStep& step) {
   if (step.kind == PlanStep::Kind::launches) {
-    Queue& queue = step.device.queue();
-    const Event start = queue.record_event();
-    run_step(step);
-    return queue.record_event().ms_since(start);
+    return watching(step.device, [&] {
+      Queue& queue = step.device.queue();
+      const Event start = queue.record_event();
+      run_step(step);
+      return queue.record_event().ms_since(start);
+    });
   }
   const auto start = std::chrono::steady_clock::now();
   run_step(step);
