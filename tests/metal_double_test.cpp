@@ -10,6 +10,10 @@
 
 #include "grad/suite.h"
 #include "llm/model.h"
+#include "lower/lower.h"
+#include "ops/attention_kernels.h"
+#include "ops/product_kernels.h"
+#include "print/printer.h"
 #include "runtime/device.h"
 #include "runtime/self_check.h"
 #include "support/double_cases.h"
@@ -57,6 +61,9 @@ TEST_F(MetalDoubleTest, DescribesAnAppleGpu) {
   EXPECT_EQ(can.subgroup_size, 32u);
   EXPECT_TRUE(can.math_f16);
   EXPECT_FALSE(can.math_f64);
+  EXPECT_EQ(can.fragments.size(), 2u);  // f16 and bf16
+  double_.set("macos=13");
+  EXPECT_EQ(double_.discover().devices[0]->info().capabilities.fragments.size(), 1u);
   EXPECT_EQ(can.max_group_size, 1024u);
   EXPECT_EQ(can.shared_bytes, 32u << 10);
   EXPECT_EQ(can.max_buffers, 30u);
@@ -359,6 +366,20 @@ TEST_F(MetalDoubleTest, LostDeviceFailsTheSelfCheckWithoutThrowing) {
   options.kernels = {"iota", "row_sum"};
   const SelfCheck check = self_check(device, options);
   EXPECT_EQ(check.count(CheckOutcome::failed), 2u) << check.complaint();
+}
+
+TEST_F(MetalDoubleTest, ProductsAndAttentionAreGivenToSimdgroupMatrices) {
+  const ir::Capabilities can = double_.device().info().capabilities;
+  ops::FragmentProduct product;
+  product = ops::fragment_product_for(product, ops::dense_shape(product, 256, 256, 256), can, 4);
+  ops::AttentionOptions attention;
+  attention.head_dim = 64;
+  ops::PromptTile tile{4, 1, 32, 1, true};
+  tile.subgroup = ops::fragment_subgroup(can);
+  for (const ir::Kernel& kernel :
+       {ops::fragment_product(product), ops::attention_prompt(attention, tile)})
+    EXPECT_TRUE(contains(print(lower(kernel, can), can).text, "simdgroup_multiply_accumulate"))
+        << kernel.name;
 }
 
 TEST(MetalDoubleOps, SampleIsRight) {

@@ -336,7 +336,8 @@ INSTANTIATE_TEST_SUITE_P(All, PrintedFragments,
                          testing::Values(Setting{"cuda", "typical"}, Setting{"hip", "typical"},
                                          Setting{"hip", "gfx908"}, Setting{"hip", "gfx90a"},
                                          Setting{"hip", "gfx942"}, Setting{"hip", "gfx1100"},
-                                         Setting{"hip", "gfx1201"}, Setting{"opencl", "weak"}),
+                                         Setting{"hip", "gfx1201"}, Setting{"metal", "typical"},
+                                         Setting{"opencl", "weak"}),
                          setting_name);
 
 INSTANTIATE_TEST_SUITE_P(All, Printed,

@@ -60,6 +60,21 @@ std::string FragmentPrinter::place(const Inst& inst, const std::string& row,
                      column_major ? row : column);
 }
 
+std::string FragmentPrinter::first_k(const char* name, uint32_t k) const {
+  return fmt::format("{}<{}>(prism_r)", name, k);
+}
+
+std::string FragmentPrinter::operand_place(const Inst& inst, uint32_t i, const std::string& index,
+                                           const std::string& stride) const {
+  const Fragment& f = kernel_.fragments[inst.object];
+  const bool is_a = f.role == FragmentRole::a;
+  std::string outer = is_a ? "prism_a_row(prism_r)" : "prism_b_column(prism_r)";
+  std::string k = first_k(is_a ? "prism_a_k" : "prism_b_k", f.k);
+  std::string& moving = !is_a && registers_.b_along_n ? outer : k;
+  if (i > 0) moving = fmt::format("({} + {}u)", moving, i);
+  return place(inst, is_a ? outer : k, is_a ? k : outer, index, stride);
+}
+
 bool FragmentPrinter::fragment(const Inst& inst) {
   if (inst.op < Op::fragment_fill || inst.op > Op::fragment_convert) return false;
   const Fragment& f = kernel_.fragments[inst.object];
@@ -130,8 +145,9 @@ void FragmentPrinter::store_accumulator(const Inst& inst) {
   if (pairs && (memory.element == DType::f32 || memory.element == DType::i32)) {
     const std::string type = vector_type({memory.element, 2});
     line(over_sums(2));
-    line(fmt::format("  *{} = {}{{{}[prism_e], {}[prism_e + 1u]}};",
-                     pointer(inst.object2, type, at, true), type, name, name));
+    line(fmt::format(
+        "  *{} = {};", pointer(inst.object2, type, at, true),
+        make_vector({memory.element, 2}, {name + "[prism_e]", name + "[prism_e + 1u]"})));
   } else if (pairs && memory.element == DType::f16) {
     line(over_sums(2));
     line(fmt::format("  *{} = prism_pack_f16({}[prism_e], {}[prism_e + 1u]);",
@@ -148,25 +164,21 @@ void FragmentPrinter::load_operand(const Inst& inst) {
   if (load_at_once(inst, index, stride)) return;
   const Fragment& f = kernel_.fragments[inst.object];
   const Memory& memory = kernel_.memories[inst.object2];
-  const bool is_a = f.role == FragmentRole::a;
   const uint32_t count = per_word(f);
-  const std::string outer = is_a ? "prism_a_row(prism_r)" : "prism_b_column(prism_r)";
-  const std::string inner = fmt::format("{}<{}>(prism_r)", is_a ? "prism_a_k" : "prism_b_k", f.k);
-  const bool along_k = is_a == (inst.bits == 0);
+  // Whether a word's elements are neighbours in memory too.
+  const bool along_row = f.role == FragmentRole::a || registers_.b_along_n;
+  const bool together = along_row == (inst.bits == 0);
   line(kUnroll);
   line(over_words());
   const std::string to = "  " + fragment_names_[inst.object] + "[prism_r] = ";
-  if (along_k && memory.element == f.element && is_aligned(inst, count)) {
+  if (together && memory.element == f.element && is_aligned(inst, count)) {
     line(to + "*" +
-         pointer(inst.object2, "unsigned",
-                 fmt::format("{} + {} * {} + {}", index, outer, stride, inner), false) +
-         ";");
+         pointer(inst.object2, "unsigned", operand_place(inst, 0, index, stride), false) + ";");
     return;
   }
   std::string word;
   for (uint32_t i = 0; i < count; ++i) {
-    const std::string k = i == 0 ? inner : fmt::format("({} + {}u)", inner, i);
-    const std::string at = place(inst, is_a ? outer : k, is_a ? k : outer, index, stride);
+    const std::string at = operand_place(inst, i, index, stride);
     const std::string stored = memory.element == f.element
                                    ? fmt::format("{}[{}]", memory_names_[inst.object2], at)
                                    : narrow(f.element, element(inst.object2, at));
@@ -181,17 +193,13 @@ void FragmentPrinter::store_operand(const Inst& inst) {
   const std::string index = atom(inst.args[0]), stride = atom(inst.args[1]);
   const Fragment& f = kernel_.fragments[inst.object];
   const Memory& memory = kernel_.memories[inst.object2];
-  const bool is_a = f.role == FragmentRole::a;
   const uint32_t count = per_word(f);
-  const std::string outer = is_a ? "prism_a_row(prism_r)" : "prism_b_column(prism_r)";
-  const std::string inner = fmt::format("{}<{}>(prism_r)", is_a ? "prism_a_k" : "prism_b_k", f.k);
   const std::string stored_type = f.element == DType::i8 ? "signed char" : "unsigned short";
   flush();
   line(kUnroll);
   open(over_words());
   for (uint32_t i = 0; i < count; ++i) {
-    const std::string k = fmt::format("({} + {}u)", inner, i);
-    const std::string at = place(inst, is_a ? outer : k, is_a ? k : outer, index, stride);
+    const std::string at = operand_place(inst, i, index, stride);
     const std::string bits = fmt::format("({})({}[prism_r] >> {})", stored_type,
                                          fragment_names_[inst.object], i * 32 / count);
     if (memory.element == f.element)

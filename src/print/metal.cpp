@@ -4,8 +4,9 @@
 // safe): it is on by default and would reorder and contract.
 #include <fmt/format.h>
 
-#include "print/c_family.h"
 #include "print/c_prelude.h"
+#include "print/fragment_printer.h"
+#include "print/metal_fragments.h"
 
 namespace prism {
 
@@ -150,10 +151,10 @@ std::vector<PreludeItem> atomics() {
   return items;
 }
 
-class MetalPrinter final : public CFamily {
+class MetalPrinter final : public FragmentPrinter {
  public:
   MetalPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
-      : CFamily(kernel, capabilities, kTable) {}
+      : FragmentPrinter(kernel, capabilities, kTable, kMetalFragments) {}
 
   bool params_as_block() const override { return true; }
 
@@ -167,6 +168,7 @@ class MetalPrinter final : public CFamily {
     append(items, bit_functions(functions, "as_type<uint>", "as_type<float>"));
     append(items, atomics());
     append(items, subgroup_functions());
+    append(items, metal_fragment_prelude(kFunction));
     return items;
   }
 
@@ -222,6 +224,11 @@ class MetalPrinter final : public CFamily {
 
   std::string bitcast(Type to, Type, const std::string& text) override {
     return fmt::format("as_type<{}>({})", value_type(to), text);
+  }
+
+  bool special(const Inst& inst) override { return fragment(inst); }
+  std::string first_k(const char* name, uint32_t) const override {
+    return fmt::format("{}(prism_r)", name);
   }
 
   std::string vector_type(Type type) const override { return vector_name(type); }

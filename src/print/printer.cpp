@@ -131,6 +131,8 @@ Capabilities typical_capabilities(const std::string& dialect) {
   } else if (dialect == "metal") {
     c.math_f16 = true;  // float atomics reach buffers only, so they are lowered
     subgroups({32}, 32);
+    c.fragments = {{DType::f16, DType::f32, 16, 16, 16}, {DType::bf16, DType::f32, 16, 16, 16}};
+    c.fragment_layout = true;
     c.shared_bytes = 32 << 10;
   } else if (dialect == "sycl") {
     c.math_f16 = c.math_f64 = c.float_atomics = true;

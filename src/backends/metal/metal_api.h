@@ -56,7 +56,7 @@ class Message {
 
 // MTLCommandBufferStatus, MTLGPUFamily, MTLResourceOptions
 inline constexpr UInteger kCompleted = 4, kFailed = 5;
-inline constexpr long kApple7 = 1007, kApple1 = 1001, kMetal3 = 5001;
+inline constexpr long kApple1 = 1001;
 inline constexpr UInteger kShared = 0, kPrivate = 2 << 4;
 
 struct Api {

@@ -12,8 +12,9 @@
 namespace prism::metal {
 namespace {
 
-constexpr uint32_t kLanes = 32;         // of a simdgroup, on all of Apple's own GPUs
-constexpr uint32_t kBindings = 31 - 1;  // of a kernel; the last one holds the params
+constexpr uint32_t kLanes = 32;             // of a simdgroup, on all of Apple's own GPUs
+constexpr uint32_t kBindings = 31 - 1;      // of a kernel; the last one holds the params
+constexpr uint32_t kFirstWithMatrices = 7;  // family: simdgroup matrices and reductions
 constexpr UInteger kCopyGroup = 256;
 
 constexpr const char* kCopyBytes = R"(#include <metal_stdlib>
@@ -60,7 +61,13 @@ DeviceInfo describe(const Api& api, Id device, const std::string& id) {
   // A kernel counts its lanes along x in 32 bits.
   can.max_groups = {0xffffffffu / can.max_group_size, 65535, 65535};
   // The lanes of AMD's and Intel's simdgroups differ from kernel to kernel.
-  if (family < kApple7 - kApple1 + 1) can.subgroup_size = 0, can.subgroup_sizes.clear();
+  if (family < kFirstWithMatrices) {
+    can.subgroup_size = 0, can.subgroup_sizes.clear();
+    can.fragments.clear();
+  }
+  // bfloat came with macOS 14, which is also the first to tell an architecture.
+  if (!api.can(device, "architecture"))
+    std::erase_if(can.fragments, [](const auto& f) { return f.operand == DType::bf16; });
   return info;
 }
 
