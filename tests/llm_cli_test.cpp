@@ -1,5 +1,6 @@
 // The program's commands on language models, from outside: text on one stream, the rest on the
 // other, the fields of the JSON.
+#include <cstdlib>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -72,6 +73,23 @@ TEST_F(LlmProgram, RunWritesTheTextAlone) {
   const Result old = prism_program({"run", "-m", model_, "--raw", "-n", "60", "--temp", "0", "-p",
                                     "Once upon a time", "-ngl", "99", "--backend", "cpu", "-q"});
   EXPECT_EQ(old.output, result.output) << old.errors;
+}
+
+TEST_F(LlmProgram, RunRemembersWhichDeviceItChose) {
+  const TemporaryFolder cache;
+  const char* const given = std::getenv("PRISM_CACHE_DIR");
+  const std::string before = given ? given : "";
+  setenv("PRISM_CACHE_DIR", cache.path().c_str(), 1);
+  const std::vector<std::string> words = {"run", model_, "--raw", "-n", "2", "-p", "Once"};
+  const std::string first = prism_program(words).errors, second = prism_program(words).errors;
+  setenv("SOME_VISIBLE_DEVICES", "0", 1);
+  const std::string hidden = prism_program(words).errors;
+  unsetenv("SOME_VISIBLE_DEVICES");
+  before.empty() ? unsetenv("PRISM_CACHE_DIR") : setenv("PRISM_CACHE_DIR", before.c_str(), 1);
+  EXPECT_TRUE(has(first, "no GPU was found that Prism can use")) << first;
+  EXPECT_FALSE(has(first, "remembered")) << first;
+  EXPECT_TRUE(has(second, "remembered: no GPU was found that Prism can use")) << second;
+  EXPECT_FALSE(has(hidden, "remembered")) << "drivers may show other devices now: " << hidden;
 }
 
 TEST_F(LlmProgram, RunHoldsToSeedStopGrammarAndSchema) {

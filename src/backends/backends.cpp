@@ -44,55 +44,60 @@ namespace {
 
 }  // namespace
 
+std::vector<std::string> driver_folders() {
+  return {"/etc/vulkan/icd.d", "/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d",
+          "/etc/OpenCL/vendors"};
+}
+
 std::vector<BackendMaker> backend_makers() {
   std::vector<BackendMaker> makers;
 #if defined(PRISM_RUNS_CUDA)
-  makers.push_back(make_cuda_backend);
+  makers.push_back({"cuda", make_cuda_backend});
 #else
-  makers.push_back([] { return switched_off("cuda", "CUDA", "PRISM_CUDA"); });
+  makers.push_back({"cuda", [] { return switched_off("cuda", "CUDA", "PRISM_CUDA"); }});
 #endif
 
 #if defined(PRISM_RUNS_HIP)
-  makers.push_back(make_hip_backend);
+  makers.push_back({"hip", make_hip_backend});
 #else
-  makers.push_back([] { return switched_off("hip", "HIP", "PRISM_HIP"); });
+  makers.push_back({"hip", [] { return switched_off("hip", "HIP", "PRISM_HIP"); }});
 #endif
 
 #if defined(PRISM_RUNS_METAL)
-  makers.push_back(make_metal_backend);
+  makers.push_back({"metal", make_metal_backend});
 #else
-  makers.push_back([] { return switched_off("metal", "Metal", "PRISM_METAL"); });
+  makers.push_back({"metal", [] { return switched_off("metal", "Metal", "PRISM_METAL"); }});
 #endif
 
 #if defined(PRISM_RUNS_SYCL)
-  makers.push_back([] { return make_sycl_backend(); });
+  makers.push_back({"sycl", [] { return make_sycl_backend(); }});
 #else
-  makers.push_back([] { return switched_off("sycl", "SYCL", "PRISM_SYCL"); });
+  makers.push_back({"sycl", [] { return switched_off("sycl", "SYCL", "PRISM_SYCL"); }});
 #endif
 
 #if defined(PRISM_RUNS_VULKAN)
-  makers.push_back(make_vulkan_backend);
+  makers.push_back({"vulkan", make_vulkan_backend});
 #else
-  makers.push_back([] { return switched_off("vulkan", "Vulkan", "PRISM_VULKAN"); });
+  makers.push_back({"vulkan", [] { return switched_off("vulkan", "Vulkan", "PRISM_VULKAN"); }});
 #endif
 
 #if defined(PRISM_RUNS_OPENCL)
-  makers.push_back(make_opencl_backend);
+  makers.push_back({"opencl", make_opencl_backend});
 #else
-  makers.push_back([] { return switched_off("opencl", "OpenCL", "PRISM_OPENCL"); });
+  makers.push_back({"opencl", [] { return switched_off("opencl", "OpenCL", "PRISM_OPENCL"); }});
 #endif
 
 #if defined(PRISM_RUNS_WEBGPU)
-  makers.push_back(make_webgpu_backend);
+  makers.push_back({"webgpu", make_webgpu_backend});
 #else
-  makers.push_back([] { return switched_off("webgpu", "WebGPU", "PRISM_WEBGPU"); });
+  makers.push_back({"webgpu", [] { return switched_off("webgpu", "WebGPU", "PRISM_WEBGPU"); }});
 #endif
 
 #if defined(PRISM_RUNS_CPU)
-  makers.push_back(make_cpu_backend);
+  makers.push_back({"cpu", make_cpu_backend});
 #endif
 #if defined(PRISM_RUNS_NULL)
-  makers.push_back(make_null_backend);
+  makers.push_back({"null", make_null_backend});
 #endif
   return makers;
 }

@@ -12,7 +12,10 @@ namespace {
 
 std::vector<std::string> listed_names() {
   std::vector<std::string> names;
-  for (BackendMaker make : backend_makers()) names.push_back(make()->name());
+  for (const BackendMaker& maker : backend_makers()) {
+    names.emplace_back(maker.name);
+    EXPECT_EQ(maker.make()->name(), maker.name);
+  }
   return names;
 }
 

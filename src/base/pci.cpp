@@ -1,6 +1,6 @@
 #include "base/pci.h"
 
-#include <filesystem>
+#include <algorithm>
 #include <fstream>
 
 namespace prism {
@@ -27,6 +27,21 @@ std::string find_pci_device(uint32_t vendor, uint32_t device) {
     found = entry.path().filename().string();
   }
   return found;
+}
+
+std::vector<PciCard> pci_cards(const std::filesystem::path& bus) {
+  constexpr uint32_t kDisplay = 0x03, kAccelerator = 0x12;  // the classes of the PCI standard
+  std::vector<PciCard> cards;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(bus, ignored)) {
+    const uint32_t kind = number_in(entry.path() / "class") >> 16;
+    if (kind != kDisplay && kind != kAccelerator) continue;
+    const auto driver = std::filesystem::read_symlink(entry.path() / "driver", ignored);
+    cards.push_back({entry.path().filename().string(), number_in(entry.path() / "vendor"),
+                     number_in(entry.path() / "device"), driver.filename().string()});
+  }
+  std::ranges::sort(cards, {}, &PciCard::address);
+  return cards;
 }
 
 }  // namespace prism

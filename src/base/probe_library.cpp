@@ -38,23 +38,6 @@ void add_folders(std::vector<fs::path>& folders, const char* list) {
   }
 }
 
-std::vector<fs::path> loader_folders() {
-  std::vector<fs::path> folders;
-  add_folders(folders, std::getenv("LD_LIBRARY_PATH"));
-  add_folders(folders, std::getenv("DYLD_LIBRARY_PATH"));
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/etc/ld.so.conf.d", ignored)) {
-    std::ifstream file(entry.path());
-    for (std::string line; std::getline(file, line);)
-      if (line.starts_with('/')) folders.emplace_back(line);
-  }
-  for (const char* usual :
-       {"/usr/local/lib", "/usr/lib", "/lib", "/usr/lib64", "/lib64", "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu", "/opt/homebrew/lib"})
-    folders.emplace_back(usual);
-  return folders;
-}
-
 // Changes whenever the file does; empty for what is no file.
 std::string identity(const std::string& file) {
   std::error_code failed;
@@ -126,6 +109,23 @@ std::string in_child(const std::string& file, const LibraryTrial& trial,
 #endif
 
 }  // namespace
+
+std::vector<fs::path> loader_folders() {
+  std::vector<fs::path> folders;
+  add_folders(folders, std::getenv("LD_LIBRARY_PATH"));
+  add_folders(folders, std::getenv("DYLD_LIBRARY_PATH"));
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/etc/ld.so.conf.d", ignored)) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with('/')) folders.emplace_back(line);
+  }
+  for (const char* usual :
+       {"/usr/local/lib", "/usr/lib", "/lib", "/usr/lib64", "/lib64", "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu", "/opt/homebrew/lib"})
+    folders.emplace_back(usual);
+  return folders;
+}
 
 std::string find_library(const std::vector<std::string>& names) {
   std::error_code ignored;

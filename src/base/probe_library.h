@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@ namespace prism {
 // The first of the names that is a file: a path as it is, a bare name in the folders the system's
 // loader looks through. Empty when there is none.
 std::string find_library(const std::vector<std::string>& names);
+
+// Those folders, in order; some may not be there.
+std::vector<std::filesystem::path> loader_folders();
 
 // Opens the library and calls what its backend will call first. Returns why it cannot be used;
 // empty when it can. Runs in the child: what it changes is lost, and it may crash.

@@ -59,9 +59,10 @@ llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
   end_progress();
   if (!a.quiet) {
     const llm::Config& config = model.config();
-    std::cerr << fmt::format("{} on {} ({}): {}\n",
-                             config.name.empty() ? config.architecture : config.name,
-                             model.device().id(), model.device().name(), model.why());
+    const Device device = model.device();
+    std::cerr << fmt::format(
+        "{} on {} ({}): {}{}\n", config.name.empty() ? config.architecture : config.name,
+        device.id(), device.name(), device.is_automatic() ? device.why() + "; " : "", model.why());
   }
   return model;
 }

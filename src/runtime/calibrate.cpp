@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "runtime/case_run.h"
 #include "runtime/device_records.h"
+#include "runtime/remembered_choice.h"
 
 namespace prism {
 namespace {
@@ -141,6 +142,7 @@ void keep(const char* kind, const DeviceInfo& info, const Calibration& calibrati
   for (const Figure& figure : kFigures)
     record[figure.name] = fmt::format("{:.6g}", calibration.*figure.member);
   write_device_record(kind, info, record);
+  forget_choices();  // made by other figures
 }
 
 std::optional<Calibration> known(const char* kind, const DeviceInfo& info) {

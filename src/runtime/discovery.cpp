@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/device_surroundings.h"
 #include "base/error.h"
+#include "base/pci.h"
 #include "runtime/calibrate.h"
 #include "runtime/plugins.h"
 #include "runtime/registry.h"
+#include "runtime/remembered_choice.h"
 #include "runtime/selection.h"
 #include "runtime/self_check.h"
 
@@ -19,12 +22,26 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-Candidates candidates(Work work = Work::balanced) {
+// Never destroyed: drivers may have been unloaded by the time static objects go.
+Registry& registry() {
+  static Registry& all = *[] {
+    const std::string folder = environment("PRISM_PLUGINS"),
+                      allowed = environment("PRISM_BACKENDS");
+    if (folder.empty()) return new Registry(backend_makers(), allowed);
+    std::vector<std::unique_ptr<Backend>> backends;
+    for (const BackendMaker& maker : backend_makers()) backends.push_back(maker.make());
+    add_plugins(backends, folder);
+    return new Registry(std::move(backends), allowed);
+  }();
+  return all;
+}
+
+Candidates candidates(const std::vector<BackendReport>& reports, Work work = Work::balanced) {
   const auto measured = [work](const DeviceInfo& info) -> std::optional<double> {
     const auto calibration = known_calibration(info);
     return calibration ? std::optional(reference_seconds(*calibration, work)) : std::nullopt;
   };
-  return {discover_backends(), environment("PRISM_DEVICE"), quick_self_check, measured};
+  return {reports, environment("PRISM_DEVICE"), quick_self_check, measured};
 }
 
 Choice choose(const Candidates& all, const std::string& spelling, uint64_t bytes = 0) {
@@ -34,34 +51,62 @@ Choice choose(const Candidates& all, const std::string& spelling, uint64_t bytes
   return choice;
 }
 
-}  // namespace
-
-const std::vector<BackendReport>& discover_backends() {
-  // Never destroyed: drivers may have been unloaded by the time static objects go.
-  static const auto& reports = *[] {
-    std::vector<std::unique_ptr<Backend>> backends;
-    for (const BackendMaker make : backend_makers()) backends.push_back(make());
-    add_plugins(backends, environment("PRISM_PLUGINS"));
-    return new std::vector<BackendReport>(
-        find_devices(std::move(backends), environment("PRISM_BACKENDS")));
-  }();
-  return reports;
+// What Auto chose in an earlier run, if it is there, computes right and has the memory.
+std::optional<Device> recall(const std::string& surroundings, Work work, bool gpus_only,
+                             uint64_t bytes) {
+  const auto known = remembered_choice(surroundings, work);
+  if (!known) return std::nullopt;
+  const std::optional<Device> device = still_there(*known, registry().only({known->backend}));
+  if (!device || (gpus_only && (device->info().is_cpu || device->info().software)) ||
+      bytes > device->free_bytes())
+    return std::nullopt;
+  if (!device->info().is_cpu && !quick_self_check(*device).empty()) return std::nullopt;
+  return device;
 }
 
+// Looks at no more backends than the choice needs.
+Choice find_choice(const std::string& spelling, Work work, uint64_t bytes) {
+  const std::string preset = environment("PRISM_DEVICE");
+  if (const auto named = named_backends(spelling, preset)) {
+    const std::vector<BackendReport> reports = registry().only(*named);
+    return choose(candidates(reports, work), spelling, bytes);
+  }
+  const bool is_auto = canonical_backend(spelling) != "gpu" && canonical_backend(preset) != "gpu";
+  // Before the drivers start: they set variables of their own.
+  const std::string surroundings = device_surroundings(driver_folders());
+  if (!registry().has_all())
+    if (const auto device = recall(surroundings, work, !is_auto, bytes))
+      return {(is_auto ? device->as_automatic() : *device).current(), {}};
+  Choice choice = choose(candidates(registry().all(), work), spelling, bytes);
+  // A device that only had the memory, or only was a GPU, is not what Auto would take.
+  if (is_auto && bytes == 0) {
+    const auto cards =
+        surroundings_show_cards() ? std::optional(!pci_cards().empty()) : std::nullopt;
+    remember_choice(surroundings, work, choice.device,
+                    choice_validity(choice.device.info(), cards));
+  }
+  return choice;
+}
+
+}  // namespace
+
+const std::vector<BackendReport>& discover_backends() { return registry().all(); }
+
 std::string backend_summary() {
+  const std::vector<BackendReport>& reports = discover_backends();
   Choice choice;
   try {
     choice = choose_device();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound || !environment("PRISM_DEVICE").empty()) throw;
   }
-  return summary_text(discover_backends(), choice);
+  return summary_text(reports, choice);
 }
 
 void print_backend_summary(std::ostream& out) { out << backend_summary(); }
 
 Choice choose_device(const std::string& spelling, Work work) {
-  return choose(candidates(work), spelling);
+  return find_choice(spelling, work, 0);
 }
 
 Device next_best_device(const Device& failed) {
@@ -76,21 +121,25 @@ Device next_best_device(const Device& failed) {
       report.reason = "its devices failed";
     }
   }
-  Candidates rest{others, "", quick_self_check, candidates().measured_seconds};
+  Candidates rest{others, "", quick_self_check, candidates(others).measured_seconds};
   return choose(rest, "auto").device;
 }
 
 Device init_backend(BackendPreference preference) {
-  return choose(candidates(), backend_of(preference)).device;
+  return find_choice(backend_of(preference), Work::balanced, 0).device;
 }
 
 Device best_available_backend() { return init_backend(BackendPreference::Auto); }
 
 Device init_backend_with_memory_check(BackendPreference preference, uint64_t bytes) {
-  return choose(candidates(), backend_of(preference), bytes).device;
+  return find_choice(backend_of(preference), Work::balanced, bytes).device;
 }
 
-Device Device::cpu() { return choose_device("cpu").device; }
+// Whatever PRISM_DEVICE says: work is handed to the CPU where nobody chose it.
+Device Device::cpu() {
+  const std::vector<BackendReport> reports = registry().only({"cpu"});
+  return choose(Candidates{reports, "", {}, {}}, "cpu").device;
+}
 
 Device Device::gpu() { return choose_device("gpu").device; }
 

@@ -22,8 +22,9 @@ struct BackendReport {
   std::vector<std::shared_ptr<DeviceDriver>> devices;
 };
 
-// Every backend of this build in preference order, found once per process. PRISM_BACKENDS limits
-// it.
+// Every backend of this build in preference order, each found once per process. PRISM_BACKENDS
+// limits it. Starts every driver there is: a device that is named, and the choice of an earlier
+// run, are found without it.
 const std::vector<BackendReport>& discover_backends();
 
 std::string backend_summary();
@@ -44,13 +45,21 @@ struct Choice {
 };
 // What a device is wanted for: the measurement that decides between devices.
 enum class Work { balanced, bandwidth, f32, f16, latency };
-// Honours PRISM_DEVICE when spelling is auto.
+// Honours PRISM_DEVICE when spelling is auto. Opens the backend of a device that is named and no
+// other; auto opens that of the choice an earlier run made (runtime/remembered_choice.h) and
+// rejects nothing then, unless every backend has been looked at already.
 Choice choose_device(const std::string& spelling = "auto", Work work = Work::balanced);
 // What Auto chooses when nothing on the card of this device may be used. Throws kNotFound.
 Device next_best_device(const Device& failed);
 
 // The backend list hands its makers to the registry (src/backends/backends.cpp).
-using BackendMaker = std::unique_ptr<Backend> (*)();
+struct BackendMaker {
+  const char* name;  // of the backend, without making it: that may try libraries
+  std::unique_ptr<Backend> (*make)();
+};
 std::vector<BackendMaker> backend_makers();  // defined by src/backends/backends.cpp
+// Folders other than those of libraries in which drivers announce themselves: a change there may
+// mean other devices. Defined beside it.
+std::vector<std::string> driver_folders();
 
 }  // namespace prism

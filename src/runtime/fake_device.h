@@ -89,7 +89,7 @@ class FakeQueue final : public QueueDriver {
   FakeLog& log_;
 };
 
-class FakeDevice final : public DeviceDriver {
+class FakeDevice : public DeviceDriver {
  public:
   explicit FakeDevice(const std::string& id, uint64_t total_bytes = 1 << 20) {
     info_.id = id;

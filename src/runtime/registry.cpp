@@ -57,6 +57,11 @@ BackendReport look(Backend& backend) {
   return report;
 }
 
+// A software device has the host's memory, which it knows.
+bool needs_to_be_told(const std::shared_ptr<DeviceDriver>& device) {
+  return !device->info().software && dynamic_cast<SharesCard*>(device.get());
+}
+
 // Tells a device that asks for it of the others of its card. One that does not know its card (its
 // card is its id) is taken for the only card of its name, where there is only one of both.
 void introduce(const std::vector<BackendReport>& reports) {
@@ -83,31 +88,102 @@ void introduce(const std::vector<BackendReport>& reports) {
 
 }  // namespace
 
-std::vector<BackendReport> find_devices(std::vector<std::unique_ptr<Backend>> backends,
-                                        const std::string& allowed) {
-  std::vector<std::string> names;
-  for (const auto& backend : backends) names.push_back(backend->name());
-  const std::set<std::string> listed = read_allowed(allowed, names);
+Registry::Registry(const std::vector<BackendMaker>& makers, const std::string& allowed)
+    : allowed_(allowed) {
+  for (const BackendMaker& maker : makers) {
+    Slot& slot = slots_.emplace_back();
+    slot.name = maker.name;
+    slot.make = maker.make;
+  }
+  limit();
+}
 
+Registry::Registry(std::vector<std::unique_ptr<Backend>> backends, const std::string& allowed)
+    : allowed_(allowed) {
+  for (auto& backend : backends) {
+    Slot& slot = slots_.emplace_back();
+    slot.name = backend->name();
+    slot.backend = std::move(backend);
+  }
+  limit();
+}
+
+void Registry::limit() {
+  std::vector<std::string> names;
+  for (const Slot& slot : slots_) names.push_back(slot.name);
+  const std::set<std::string> listed = read_allowed(allowed_, names);
+  std::erase_if(slots_, [&](const Slot& slot) {
+    return slot.name == kTestBackend && !listed.contains(slot.name);
+  });
+  for (Slot& slot : slots_) {
+    slot.is_left_out = !listed.empty() && !listed.contains(slot.name);
+    slot.report.name = slot.report.label = slot.name;
+    slot.report.reason = "not looked for, since another one was named";
+  }
+}
+
+void Registry::look_for(const std::vector<Slot*>& wanted) {
+  // Made before the first thread starts: some try a library in a child process.
+  for (Slot* slot : wanted)
+    if (!slot->backend) slot->backend = slot->make();
   // Drivers take tens of milliseconds each to load, most of it waiting for files.
-  std::vector<std::future<BackendReport>> pending;
-  for (const auto& backend : backends) {
-    if (listed.empty() ? backend->name() != kTestBackend : listed.contains(backend->name())) {
-      pending.push_back(std::async(std::launch::async, [&backend] { return look(*backend); }));
+  std::vector<std::pair<Slot*, std::future<BackendReport>>> pending;
+  for (Slot* slot : wanted) {
+    if (slot->looked) continue;
+    if (slot->is_left_out) {
+      slot->report.label = slot->backend->label();
+      slot->report.reason = fmt::format("left out by PRISM_BACKENDS={}", allowed_);
+      slot->report.next_step = fmt::format("add {} to it", slot->name);
+      slot->looked = true;
       continue;
     }
-    BackendReport report;
-    report.name = backend->name();
-    report.label = backend->label();
-    report.reason = fmt::format("left out by PRISM_BACKENDS={}", allowed);
-    report.next_step = fmt::format("add {} to it", report.name);
-    if (report.name == kTestBackend) continue;
-    pending.push_back(std::async(std::launch::deferred, [report] { return report; }));
+    // A single one needs no thread of its own.
+    const auto how = wanted.size() == 1 ? std::launch::deferred : std::launch::async;
+    pending.emplace_back(slot, std::async(how, [slot] { return look(*slot->backend); }));
   }
+  for (auto& [slot, result] : pending) {
+    slot->report = result.get();
+    slot->looked = true;
+  }
+}
+
+const std::vector<BackendReport>& Registry::all_locked() {
+  if (has_all_) return all_;
+  std::vector<Slot*> wanted;
+  for (Slot& slot : slots_) wanted.push_back(&slot);
+  look_for(wanted);
+  for (const Slot& slot : slots_) all_.push_back(slot.report);
+  introduce(all_);
+  has_all_ = true;
+  return all_;
+}
+
+const std::vector<BackendReport>& Registry::all() {
+  const std::scoped_lock lock(mutex_);
+  return all_locked();
+}
+
+bool Registry::has_all() const {
+  const std::scoped_lock lock(mutex_);
+  return has_all_;
+}
+
+std::vector<BackendReport> Registry::only(const std::set<std::string>& names) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Slot*> wanted;
+  for (Slot& slot : slots_)
+    if (names.contains(slot.name)) wanted.push_back(&slot);
+  look_for(wanted);
+  for (const Slot* slot : wanted)
+    if (std::ranges::any_of(slot->report.devices, needs_to_be_told)) return all_locked();
   std::vector<BackendReport> reports;
-  for (auto& result : pending) reports.push_back(result.get());
-  introduce(reports);
+  for (const Slot& slot : slots_) reports.push_back(slot.report);
   return reports;
+}
+
+std::vector<BackendReport> find_devices(std::vector<std::unique_ptr<Backend>> backends,
+                                        const std::string& allowed) {
+  return Registry(std::move(backends), allowed).all();
 }
 
 std::string summary_text(const std::vector<BackendReport>& reports, const Choice& choice) {

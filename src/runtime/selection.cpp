@@ -252,6 +252,20 @@ std::string backend_of(BackendPreference preference) {
   return "";
 }
 
+std::optional<std::set<std::string>> named_backends(const std::string& spelling,
+                                                    const std::string& prism_device) {
+  const auto backend = [](const std::string& text) {
+    return text.empty() ? "auto" : canonical_backend(text.substr(0, text.find(':')));
+  };
+  const std::string asked = backend(spelling), preset = backend(prism_device);
+  const bool is_preset = preset != "auto" && preset != "gpu";
+  if (asked == "gpu" || (asked == "auto" && !is_preset)) return std::nullopt;
+  std::set<std::string> names;
+  if (asked != "auto") names.insert(asked);
+  if (is_preset) names.insert(preset);
+  return names;
+}
+
 Choice choose_from(const Candidates& candidates, const std::string& text, uint64_t bytes) {
   // A PRISM_DEVICE that names something absent is an error whatever was asked for: it would mislead
   // later.

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,11 @@ std::string canonical_backend(const std::string& name);
 
 // The backend a preference means; empty for Auto.
 std::string backend_of(BackendPreference preference);
+
+// The backends that must be looked at for this spelling under this PRISM_DEVICE; nothing where the
+// choice is among all.
+std::optional<std::set<std::string>> named_backends(const std::string& spelling,
+                                                    const std::string& prism_device);
 
 // What a choice is made from. The functions may be empty: then every device is right and none is
 // measured.

@@ -2,16 +2,20 @@
 #include "runtime/set_up.h"
 
 #include "runtime/discovery.h"
+#include "runtime/remembered_choice.h"
 
 namespace prism {
 
 std::string set_up_backend(const std::string& name,
                            const std::function<void(const std::string&)>& progress) {
   std::string names;
-  for (const BackendMaker make : backend_makers()) {
-    const auto backend = make();
-    if (backend->name() == name) return backend->set_up(progress);
-    names += (names.empty() ? "" : ", ") + backend->name();
+  for (const BackendMaker& maker : backend_makers()) {
+    if (maker.name == name) {
+      // What it brings may make another device the best one.
+      forget_choices();
+      return maker.make()->set_up(progress);
+    }
+    names += std::string(names.empty() ? "" : ", ") + maker.name;
   }
   throw Error(ErrorCode::kNotFound,
               "setting up \"" + name + "\": no such backend; there are " + names);
