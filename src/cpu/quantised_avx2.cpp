@@ -16,8 +16,6 @@ namespace {
 
 #include "cpu/quantised_x86.inc"
 
-constexpr uint64_t kPrefetchBytes = 512;
-
 // Sums of four products.
 template <bool kSigned>
 PRISM_INLINE i32x8 dot(i8x32 w, i8x32 x) {

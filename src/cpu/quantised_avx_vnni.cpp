@@ -16,8 +16,6 @@ namespace {
 
 #include "cpu/quantised_x86.inc"
 
-constexpr uint64_t kPrefetchBytes = 512;
-
 PRISM_INLINE __m256i add_products(__m256i total, __m256i without_sign, __m256i with_sign) {
   return _mm256_dpbusd_avx_epi32(total, without_sign, with_sign);
 }

@@ -15,8 +15,6 @@ namespace {
 
 #include "cpu/quantised_neon.inc"
 
-constexpr uint64_t kPrefetchBytes = 512;
-
 typedef int32_t VectorI __attribute__((vector_size(16)));
 typedef float VectorF __attribute__((vector_size(16)));
 // 12 sums of integers and 12 of floats, two vectors of weights, one of activations, two of scales:

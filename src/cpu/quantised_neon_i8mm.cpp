@@ -16,8 +16,6 @@ namespace {
 
 #include "cpu/quantised_neon.inc"
 
-constexpr uint64_t kPrefetchBytes = 512;
-
 typedef int32_t VectorI __attribute__((vector_size(16)));
 typedef float VectorF __attribute__((vector_size(16)));
 constexpr int kLanes = 4, kVectors = 2, kTileRows = 6, kFlip = 0;

@@ -23,7 +23,7 @@ using test::FakeMemory;
 // Runs what is launched by the interpreter; then lets `spoil` change the last buffer, as a broken
 // driver would.
 void interpret_launches(FakeDevice& device, const std::function<bool(const ir::Kernel&)>& spoil) {
-  device.log.on_launch = [&device, spoil](const LaunchCall& call) {
+  device.log.on_launch = [spoil](const LaunchCall& call) {
     std::vector<ir::HostBuffer> buffers;
     for (const Binding& binding : call.bindings) {
       buffers.push_back({static_cast<FakeMemory&>(*binding.memory).content.data() + binding.offset,
