@@ -332,7 +332,11 @@ TEST(QuantisedProduct, PartsOfTheRows) {
       for (const auto& [first, last] : {std::pair{0, 1}, {1, 1}, {1, 50}, {50, 101}})
         quantised_product_rows(w.view(), static_cast<uint64_t>(first), static_cast<uint64_t>(last),
                                rounded, parts.data(), 101);
-      EXPECT_EQ(std::memcmp(parts.data(), whole.data(), parts.size() * sizeof(float)), 0);
+      check(w, x.data(), x_rows, 512, rounded, parts.data(), 101, name_of(type));
+      // Many rows of activations go by panels where there are enough weights, and by dot products
+      // in a part of them: which of their products are fused with additions is the compiler's.
+      if (x_rows == 1)
+        EXPECT_EQ(std::memcmp(parts.data(), whole.data(), parts.size() * sizeof(float)), 0);
     }
 }
 
