@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ir/bindings.h"
 #include "ir/interpreter_flow.h"
 
 namespace prism::ir::vm {
@@ -53,13 +54,7 @@ Translator::Translator(Program& program, const InterpretOptions& options)
 }
 
 void Translator::translate() {
-  std::vector<uint32_t>& order = program_.buffer_order;
-  for (uint32_t i = 0; i < kernel_.memories.size(); ++i)
-    if (kernel_.memories[i].space == Space::buffer) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    const Memory &x = kernel_.memories[a], &y = kernel_.memories[b];
-    return std::pair(x.binding, x.piece) < std::pair(y.binding, y.piece);
-  });
+  program_.buffer_order = bindings(kernel_);
   inner(kernel_.body, kNone);
   Step last;
   last.run = find_flow(Flow::stop);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ir/bindings.h"
 
 namespace prism {
 
@@ -119,7 +120,7 @@ std::string CFamily::param_argument(size_t index) const {
 
 std::string CFamily::arguments() const {
   std::vector<std::string> all;
-  for (uint32_t i : ordered_buffers()) all.push_back(buffer_argument(i));
+  for (uint32_t i : ir::bindings(kernel_)) all.push_back(buffer_argument(i));
   for (size_t i = 0; i < kernel_.params.size(); ++i) all.push_back(param_argument(i));
   return fmt::format("{}", fmt::join(all, ", "));
 }
@@ -418,17 +419,6 @@ void CFamily::raw_statement(const Inst& inst) {
   if (inst.object != kNone) replace("{r}", variable_names_[inst.object]);
   flush();
   line(text);
-}
-
-std::vector<uint32_t> CFamily::ordered_buffers() const {
-  std::vector<uint32_t> result;
-  for (uint32_t i = 0; i < kernel_.memories.size(); ++i)
-    if (kernel_.memories[i].space == ir::Space::buffer) result.push_back(i);
-  std::stable_sort(result.begin(), result.end(), [&](uint32_t a, uint32_t b) {
-    const ir::Memory &left = kernel_.memories[a], &right = kernel_.memories[b];
-    return left.binding != right.binding ? left.binding < right.binding : left.piece < right.piece;
-  });
-  return result;
 }
 
 void CFamily::cannot(const Inst& inst) const {

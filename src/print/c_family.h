@@ -30,6 +30,8 @@ struct CTable {
   const char* word =
       nullptr;  // a 32-bit word that may lie in memory of any type; null: the plain u32
   const char* restrict_word = "";  // of pointers to what nobody writes, with a space before it
+  // The number of groups, for dialects with a compiler that loses negations (hidden_negations).
+  const char* group_count = nullptr;
 };
 
 class CFamily {
@@ -121,8 +123,6 @@ class CFamily {
       const ir::Block& block);  // prints a block and returns the text of what it yields
   void set_value(Value value, const std::string& text) { slots_[value] = {text, false, false}; }
   std::string math(const char* name, DType type, const std::string& args) const;
-  std::vector<uint32_t> ordered_buffers()
-      const;  // memory indices in binding order, pieces one after another
   [[noreturn]] void cannot(const Inst& inst) const;
 
   const ir::Kernel& kernel_;

@@ -224,7 +224,7 @@ std::string CFamily::operation(const Inst& inst, DType result, DType argument,
       return fmt::format("({})(({}){} {} ({}){})", type, unsigned_name, args[0],
                          operator_text(inst.op), unsigned_name, args[1]);
     case Op::neg:
-      if (is_float(argument)) return fmt::format("(-{})", args[0]);
+      if (is_float(argument)) return (table_.group_count ? "prism_negate(" : "(-") + args[0] + ")";
       if (wraps)
         return fmt::format("({})(({})0 - ({}){})", type, unsigned_name, unsigned_name, args[0]);
       return fmt::format("(({})0 - {})", unsigned_name, args[0]);
@@ -247,7 +247,8 @@ std::string CFamily::operation(const Inst& inst, DType result, DType argument,
                                                  : "!=",
                          args[1]);
     case Op::bit_not:
-      return (argument == DType::b1 ? "(!" : "(~") + args[0] + ")";
+      if (argument == DType::b1) return "(!" + args[0] + ")";
+      return (table_.group_count ? "prism_complement(" : "(~") + args[0] + ")";
     case Op::select:
       return fmt::format("({} ? {} : {})", args[0], args[1], args[2]);
     case Op::cast:

@@ -14,6 +14,18 @@ void append(std::vector<PreludeItem>& items, std::vector<PreludeItem> more) {
                std::make_move_iterator(more.end()));
 }
 
+std::vector<PreludeItem> hidden_negations(const CTable& table) {
+  const auto item = [](const char* name, const std::string& hidden, const char* plain) {
+    return PreludeItem{name, fmt::format("#ifdef PRISM_HIDE_NEGATIONS\n#define {0}(x) {1}\n#else\n"
+                                         "#define {0}(x) {2}\n#endif",
+                                         name, hidden, plain)};
+  };
+  const std::string copysign = fmt::format(fmt::runtime(table.math_f32), "copysign");
+  return {item("prism_negate", copysign + "((x), -(x))", "(-(x))"),
+          item("prism_complement", fmt::format("((x) ^ ({} == 0 ? 0 : -1))", table.group_count),
+               "(~(x))")};
+}
+
 std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& alignment) {
   std::vector<PreludeItem> items;
   for (int t = 0; t < kDTypeCount; ++t) {

@@ -41,6 +41,11 @@ std::vector<PreludeItem> combine_templates(const CFunctions& functions);
 // prism_shuffle<size>, prism_shuffle_xor<size> and prism_lane<size>.
 std::vector<PreludeItem> subgroup_templates(const CFunctions& functions);
 
+// prism_negate and prism_complement: one compiler loses a negation or complement that lives across
+// a barrier, and its backends define PRISM_HIDE_NEGATIONS. No grid has no groups, which the
+// compiler cannot know.
+std::vector<PreludeItem> hidden_negations(const CTable& table);
+
 void append(std::vector<PreludeItem>& items, std::vector<PreludeItem> more);
 
 }  // namespace prism

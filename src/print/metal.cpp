@@ -4,6 +4,7 @@
 // safe): it is on by default and would reorder and contract.
 #include <fmt/format.h>
 
+#include "ir/bindings.h"
 #include "print/c_prelude.h"
 #include "print/fragment_printer.h"
 #include "print/metal_fragments.h"
@@ -175,7 +176,7 @@ class MetalPrinter final : public FragmentPrinter {
  protected:
   std::string signature() override {
     std::vector<std::string> words;
-    for (uint32_t i : ordered_buffers())
+    for (uint32_t i : ir::bindings(kernel_))
       words.push_back(fmt::format("{} [[buffer({})]]", buffer_argument(i), words.size()));
     std::string block;
     if (!kernel_.params.empty()) {

@@ -28,7 +28,8 @@ constexpr CTable kTable = {{"bool", "int", "uint", "int", "uint", "int", "uint",
                            "__local ",
                            "__private ",
                            nullptr,
-                           " restrict"};
+                           " restrict",
+                           "get_num_groups(0)"};
 
 constexpr const char* kFunction = "static inline ";
 
@@ -176,18 +177,6 @@ class OpenClPrinter final : public CFamily {
     std::vector<PreludeItem> items = {
         {"", "#pragma OPENCL FP_CONTRACT OFF"},
         {"double double2 double4", extension("cl_khr_fp64")},
-        // One compiler loses a negation or complement that lives across a barrier; its backend says
-        // so. No grid has no groups, which the compiler cannot know.
-        {"prism_negate", R"(#ifdef PRISM_HIDE_NEGATIONS
-#define prism_negate(x) copysign((x), -(x))
-#else
-#define prism_negate(x) (-(x))
-#endif)"},
-        {"prism_complement", R"(#ifdef PRISM_HIDE_NEGATIONS
-#define prism_complement(x) ((x) ^ (get_num_groups(0) == 0 ? 0 : -1))
-#else
-#define prism_complement(x) (~(x))
-#endif)"},
         {"prism_subgroup_size",
          extension("cl_khr_subgroups") + "\n" + extension("cl_intel_subgroups") + R"(
 #ifdef cl_intel_required_subgroup_size
@@ -197,6 +186,7 @@ class OpenClPrinter final : public CFamily {
 #endif)"},
     };
     if (capabilities_.math_f16) items.push_back({"half half2 half4", extension("cl_khr_fp16")});
+    append(items, hidden_negations(kTable));
     append(items, vector_makers());
     append(
         items,
@@ -289,13 +279,6 @@ class OpenClPrinter final : public CFamily {
     return fmt::format("as_{}({})", value_type(to), text);
   }
 
-  std::string operation(const ir::Inst& inst, DType result, DType argument,
-                        const std::vector<std::string>& args) override {
-    if (inst.op == Op::neg && is_float(argument)) return fmt::format("prism_negate({})", args[0]);
-    if (inst.op == Op::bit_not && argument != DType::b1)
-      return fmt::format("prism_complement({})", args[0]);
-    return CFamily::operation(inst, result, argument, args);
-  }
   std::string vector_type(Type type) const override { return vector_name(type); }
   std::string make_vector(Type type, const std::vector<std::string>& lanes) const override {
     return fmt::format("prism_make_{}({})", vector_name(type), fmt::join(lanes, ", "));

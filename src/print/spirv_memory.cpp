@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ir/bindings.h"
 #include "print/spirv.h"
 #include "print/spirv_emitter.h"
 
@@ -79,14 +80,10 @@ void Emitter::declare_arrays() {
   find_atomics();
   arrays_.resize(kernel_.memories.size(), 0);
   binding_of_.resize(kernel_.memories.size(), ir::kNone);
-  std::vector<uint32_t> buffers;
   uint64_t shared_bytes = 0;
   for (uint32_t i = 0; i < kernel_.memories.size(); ++i) {
     const ir::Memory& memory = kernel_.memories[i];
-    if (memory.space == Space::buffer) {
-      buffers.push_back(i);
-      continue;
-    }
+    if (memory.space == Space::buffer) continue;
     const Storage storage = storage_of(i);
     const Id type = module_.array_type(storage.scalar, static_cast<uint32_t>(memory.length));
     if (memory.space == Space::shared) {
@@ -102,11 +99,8 @@ void Emitter::declare_arrays() {
         ErrorCode::kNotSupported,
         fmt::format("kernel {}: shared arrays take {} bytes, the device has {}; use smaller tiles",
                     kernel_.name, shared_bytes, capabilities_.shared_bytes));
-  std::sort(buffers.begin(), buffers.end(), [&](uint32_t a, uint32_t b) {
-    const ir::Memory &x = kernel_.memories[a], &y = kernel_.memories[b];
-    return std::pair(x.binding, x.piece) < std::pair(y.binding, y.piece);
-  });
-  for (uint32_t i = 0; i < buffers.size(); ++i) binding_of_[buffers[i]] = i;
+  uint32_t binding = 0;
+  for (const uint32_t i : ir::bindings(kernel_)) binding_of_[i] = binding++;
 }
 
 Id Emitter::buffer_view(uint32_t memory, Id scalar, uint32_t bytes, uint32_t lanes) {

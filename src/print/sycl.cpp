@@ -28,7 +28,8 @@ constexpr CTable kTable = {
     "",
     "",
     "prism_word",
-    " __restrict__"};
+    " __restrict__",
+    "prism_item.get_group_range(2)"};
 
 constexpr const char* kFunction = "static inline ";
 
@@ -93,19 +94,8 @@ class SyclPrinter final : public CFamily {
         {"",
          "#include <sycl/sycl.hpp>\n#pragma clang fp contract(off)\nnamespace syclexp = "
          "sycl::ext::oneapi::experimental;"},
-        {"prism_word", "typedef unsigned __attribute__((may_alias)) prism_word;"},
-        // One compiler loses a negation or complement that lives across a barrier; its backend says
-        // so. No grid has no groups, which the compiler cannot know.
-        {"prism_negate", R"(#ifdef PRISM_HIDE_NEGATIONS
-#define prism_negate(x) sycl::copysign((x), -(x))
-#else
-#define prism_negate(x) (-(x))
-#endif)"},
-        {"prism_complement", R"(#ifdef PRISM_HIDE_NEGATIONS
-#define prism_complement(x) ((x) ^ (prism_item.get_group_range(2) == 0 ? 0 : -1))
-#else
-#define prism_complement(x) (~(x))
-#endif)"}};
+        {"prism_word", "typedef unsigned __attribute__((may_alias)) prism_word;"}};
+    append(items, hidden_negations(kTable));
     append(items, vector_structs(kTable, "__attribute__((aligned({}), may_alias))"));
     append(items, instructions());
     append(items, bit_functions(functions, "sycl::bit_cast<unsigned>", "sycl::bit_cast<float>"));
@@ -163,14 +153,6 @@ class SyclPrinter final : public CFamily {
 
   std::string bitcast(Type to, Type, const std::string& text) override {
     return fmt::format("sycl::bit_cast<{}>({})", value_type(to), text);
-  }
-
-  std::string operation(const ir::Inst& inst, DType result, DType argument,
-                        const std::vector<std::string>& args) override {
-    if (inst.op == Op::neg && is_float(argument)) return fmt::format("prism_negate({})", args[0]);
-    if (inst.op == Op::bit_not && argument != DType::b1)
-      return fmt::format("prism_complement({})", args[0]);
-    return CFamily::operation(inst, result, argument, args);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ir/bindings.h"
 #include "ir/verify.h"
 #include "print/wgsl_printer.h"
 
@@ -266,16 +267,10 @@ void WgslPrinter::raw_statement(const Inst& inst) {
 std::string WgslPrinter::declarations(bool zero) const {
   std::string text;
   uint32_t binding = 0;
-  std::vector<uint32_t> order;
-  for (uint32_t i = 0; i < kernel_.memories.size(); ++i)
-    if (kernel_.memories[i].space == ir::Space::buffer) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    const ir::Memory &x = kernel_.memories[a], &y = kernel_.memories[b];
-    return std::pair(x.binding, x.piece) < std::pair(y.binding, y.piece);
-  });
+  const std::vector<uint32_t> order = ir::bindings(kernel_);
   for (uint32_t i : order) {
     const ir::Memory& memory = kernel_.memories[i];
-    const bool written = memory.atomic || memory.access != ir::Access::read;
+    const bool written = ir::is_written(memory);
     text += fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", binding++,
                         written ? "read_write" : "read", memory_names_[i], element_type(memory));
   }

@@ -9,6 +9,7 @@
 
 #include "base/cache.h"
 #include "base/error.h"
+#include "ir/bindings.h"
 #include "print/printer.h"
 #include "print/spirv_words.h"
 #include "runtime/compile_error.h"
@@ -83,18 +84,6 @@ class CachedPipeline {
   Handle<VkPipelineCache> cache_;
 };
 
-// Which bindings the kernel writes, in the order the printer binds them.
-std::vector<bool> written_bindings(const ir::Kernel& kernel) {
-  std::vector<const ir::Memory*> buffers;
-  for (const ir::Memory& memory : kernel.memories)
-    if (memory.space == ir::Space::buffer) buffers.push_back(&memory);
-  std::ranges::sort(buffers, {},
-                    [](const ir::Memory* m) { return std::pair(m->binding, m->piece); });
-  std::vector<bool> writes;
-  for (const ir::Memory* memory : buffers) writes.push_back(memory->access != ir::Access::read);
-  return writes;
-}
-
 [[noreturn]] void refused(const LogicalDevice& device, const ir::Kernel& kernel,
                           const KernelText& text, const std::string& why) {
   auto path = dump_file(text.file, std::as_bytes(std::span(text.text)));
@@ -124,7 +113,7 @@ std::unique_ptr<Program> make_program(LogicalDevice& device, const ir::Kernel& l
   if (result != VK_SUCCESS) refused(device, lowered, text, result_name(result));
   const Handle<VkShaderModule> module = device.own(made, device.call().DestroyShaderModule);
 
-  const std::vector<bool> writes = written_bindings(lowered);
+  const std::vector<bool> writes = ir::written_bindings(lowered);
   const LogicalDevice::Layout layout = device.layout(static_cast<uint32_t>(writes.size()),
                                                      static_cast<uint32_t>(lowered.params.size()));
   VkComputePipelineCreateInfo info{};
