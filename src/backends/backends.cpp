@@ -88,7 +88,7 @@ std::vector<BackendMaker> backend_makers() {
 #endif
 
 #if defined(PRISM_RUNS_WEBGPU)
-  makers.push_back({"webgpu", make_webgpu_backend});
+  makers.push_back({"webgpu", [] { return make_webgpu_backend(); }});
 #else
   makers.push_back({"webgpu", [] { return switched_off("webgpu", "WebGPU", "PRISM_WEBGPU"); }});
 #endif

@@ -7,6 +7,17 @@
 
 namespace prism {
 
+// What this system calls the library of that name: "libOpenCL.so", "libOpenCL.dylib", "OpenCL.dll".
+inline std::string library_file(const std::string& name) {
+#if defined(_WIN32)
+  return name + ".dll";
+#elif defined(__APPLE__)
+  return "lib" + name + ".dylib";
+#else
+  return "lib" + name + ".so";
+#endif
+}
+
 class DynamicLibrary {
  public:
   DynamicLibrary() = default;
@@ -33,6 +44,22 @@ class DynamicLibrary {
   void* handle_ = nullptr;
   std::string name_;
   bool keep_ = false;
+};
+
+// Takes functions out of a library and remembers the first that is needed and not there.
+class FunctionTable {
+ public:
+  explicit FunctionTable(const DynamicLibrary& library) : library_(library) {}
+  template <class Function>
+  void operator()(Function& function, const std::string& name, bool needed = true) {
+    function = library_.function<Function>(name.c_str());
+    if (!function && needed && missing_.empty()) missing_ = name;
+  }
+  const std::string& missing() const { return missing_; }  // empty: all is there
+
+ private:
+  const DynamicLibrary& library_;
+  std::string missing_;
 };
 
 }  // namespace prism

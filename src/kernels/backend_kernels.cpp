@@ -32,4 +32,26 @@ ir::Kernel copy_units() {
   });
 }
 
+ir::Kernel move_bytes() {
+  using namespace dsl;
+  return kernel("move_bytes", kMoveLanes, [] {
+    auto from = in("from", u32);
+    auto to = inout("to", u32);
+    auto from_byte = param("from_byte", u32), to_byte = param("to_byte", u32);
+    auto bytes = param("bytes", u32);
+    const Value at = global_id(), end = to_byte + bytes;
+    if_((at * 4u < end) & (at * 4u + 4u > to_byte), [&] {
+      Value word = to[at];
+      for (uint32_t i = 0; i < 4; ++i) {
+        const Value place = at * 4u + i;
+        const Value inside = (place >= to_byte) & (place < end);
+        const Value source = select(inside, place - to_byte + from_byte, from_byte);
+        const Value byte = (from[source >> 2u] >> ((source & 3u) * 8u)) & 255u;
+        word = select(inside, (word & ~(255u << (i * 8))) | (byte << (i * 8)), word);
+      }
+      to[at] = word;
+    });
+  });
+}
+
 }  // namespace prism

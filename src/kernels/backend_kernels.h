@@ -17,4 +17,9 @@ inline constexpr uint32_t kCopyLanes = 256;
 inline constexpr uint32_t kCopyUnits = 4;
 ir::Kernel copy_units();
 
+// Bytes from any place to any, where an interface moves whole words only: to[to_byte + i] =
+// from[from_byte + i] for i < bytes. A lane writes one word of `to`.
+inline constexpr uint32_t kMoveLanes = 64;
+ir::Kernel move_bytes();
+
 }  // namespace prism

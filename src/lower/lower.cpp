@@ -71,6 +71,10 @@ ir::Kernel lower(const ir::Kernel& kernel, const ir::Capabilities& caps,
     }
   if (!interpreted) k = lower_arithmetic(k);
   k = clean_up(k, caps);
+  for (ir::Memory& memory : k.memories)
+    if (memory.space == ir::Space::buffer && memory.access == ir::Access::read &&
+        variant.writable >> memory.binding & 1)
+      memory.access = ir::Access::read_write;
   check_limits(k, caps);
   return k;
 }

@@ -17,7 +17,8 @@ namespace prism {
 struct LaunchVariant {
   bool folded = false;  // the grid exceeds the device's limits: see Kernel::folded
   std::vector<uint32_t>
-      pieces;  // for each buffer, how many bindings it is split into; empty: one each
+      pieces;             // for each buffer, how many bindings it is split into; empty: one each
+  uint32_t writable = 0;  // bit i: the buffer of binding i is declared as written, though it is not
   friend bool operator==(const LaunchVariant&, const LaunchVariant&) = default;
 };
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/cache.h"
+#include "print/printer.h"
 
 namespace prism {
 namespace {
@@ -127,6 +128,16 @@ Error compile_error(const DeviceInfo& device, const ir::Kernel& lowered, const K
       "report`",
       device.driver.empty() ? "unknown" : device.driver);
   return Error(ErrorCode::kCompile, message);
+}
+
+void compile_text(
+    const DeviceInfo& device, const ir::Kernel& lowered, const std::string& extension,
+    const std::function<std::string(const KernelText& text, const std::string& entry)>& compile) {
+  const PrintedKernel printed = print(lowered, device.capabilities);
+  const KernelText text = kernel_text(device, lowered, printed.text, extension);
+  const std::string log = compile(text, printed.entry);
+  dump_log(text, log);
+  if (!log.empty()) throw compile_error(device, lowered, text, log);
 }
 
 }  // namespace prism

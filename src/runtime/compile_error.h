@@ -2,6 +2,7 @@
 // a refusal.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/error.h"
@@ -29,6 +30,12 @@ void dump_log(const KernelText& kernel, const std::string& log);
 // with the whole text (in PRISM_DUMP, else in the cache folder).
 Error compile_error(const DeviceInfo& device, const ir::Kernel& lowered, const KernelText& kernel,
                     const std::string& log);
+
+// Prints a kernel and has it compiled. compile gets the text and the name of its entry point, and
+// returns the compiler's log where it refuses; that is thrown, and dumped.
+void compile_text(
+    const DeviceInfo& device, const ir::Kernel& lowered, const std::string& extension,
+    const std::function<std::string(const KernelText& text, const std::string& entry)>& compile);
 
 // The lines of a text with their numbers: all of a short one, of a longer one those near the lines
 // a log names.

@@ -144,6 +144,18 @@ class Queue {
   struct State;
   Queue(std::shared_ptr<State> state, std::shared_ptr<DeviceState> device);
   const Buffer& mine(const Buffer& buffer, const char* doing) const;
+  void add_copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
+                uint64_t from_offset);
+  // For devices that move whole words only (around_limits.cpp).
+  void write_bytes(const Buffer& to, std::span<const std::byte> from, uint64_t offset);
+  void read_bytes(const Buffer& from, std::span<std::byte> to, uint64_t offset);
+  void copy_bytes(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
+                  uint64_t from_offset);
+  // For devices that bind a buffer in one way: which buffers are declared as written for the sake
+  // of another range of theirs. Those ranges must not overlap, so one that is read twice is read
+  // from a copy the second time. sizes: of the ranges.
+  uint32_t bind_apart(const ir::Kernel& kernel, std::span<const uint64_t> sizes,
+                      std::vector<BufferRange>& ranges);
 
   // The device's own default queue holds no device, lest the two keep each other alive; every copy
   // of it does.

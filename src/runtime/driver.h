@@ -1,7 +1,8 @@
 // What a backend implements: plain interfaces over one driver, below the handles of device.h.
 //
 // Backends throw prism::Error. None of these calls is thread-safe by itself unless said; the
-// handles lock.
+// handles lock. They also check: what reaches a driver lies inside its buffers, is not empty, and
+// while recording is a launch, a product or a copy. A device outlives all that it makes.
 #pragma once
 
 #include <array>
@@ -35,6 +36,9 @@ struct DeviceInfo {
   bool software = false;  // runs on the host's cores (llvmpipe, PoCL)
   bool is_cpu = false;    // the native CPU device
   uint32_t compute_units = 0;
+  // What the interface cannot do, and the handles do in another way (around_limits.cpp):
+  bool copies_words = false;  // offsets and sizes of writes, reads and copies: multiples of 4
+  bool one_access = false;    // a launch binds all ranges of a buffer to be read, or to be written
   ir::Capabilities capabilities;
 };
 

@@ -15,22 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Null with *reason when the file is no plug-in of ours. It stays open: its code is the backend's.
-std::unique_ptr<Backend> open_plugin(const std::string& file, std::string* reason) {
-  DynamicLibrary library = DynamicLibrary::open_first({file}, reason);
-  if (!library) return nullptr;
-  const auto entry = library.function<PluginEntry>(kPluginEntry);
-  if (!entry) {
-    *reason = fmt::format("{} has no function {}", file, kPluginEntry);
-    return nullptr;
-  }
-  std::unique_ptr<Backend> backend(entry(kPluginInterface));
-  if (!backend)
-    *reason = fmt::format("{} was built for another version of Prism; build it again", file);
-  library.keep_open();
-  return backend;
-}
-
 std::string try_plugin(const std::string& file) {
   std::string reason;
   const auto backend = open_plugin(file, &reason);
@@ -81,6 +65,21 @@ bool is_library(const fs::path& path) {
 }
 
 }  // namespace
+
+std::unique_ptr<Backend> open_plugin(const std::string& file, std::string* reason) {
+  DynamicLibrary library = DynamicLibrary::open_first({file}, reason);
+  if (!library) return nullptr;
+  const auto entry = library.function<PluginEntry>(kPluginEntry);
+  if (!entry) {
+    *reason = fmt::format("{} has no function {}", file, kPluginEntry);
+    return nullptr;
+  }
+  std::unique_ptr<Backend> backend(entry(kPluginInterface));
+  if (!backend)
+    *reason = fmt::format("{} was built for another version of Prism; build it again", file);
+  library.keep_open();
+  return backend;
+}
 
 void add_plugins(std::vector<std::unique_ptr<Backend>>& backends, const std::string& folder) {
   if (folder.empty()) return;

@@ -15,4 +15,7 @@ namespace prism {
 // empty folder name; throws kNotFound for a folder that is not there.
 void add_plugins(std::vector<std::unique_ptr<Backend>>& backends, const std::string& folder);
 
+// The backend of one such library, which stays open; null with *reason when the file is none.
+std::unique_ptr<Backend> open_plugin(const std::string& file, std::string* reason);
+
 }  // namespace prism

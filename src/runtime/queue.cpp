@@ -135,6 +135,8 @@ void Queue::write(const Buffer& to, std::span<const std::byte> from, uint64_t of
   if (state_->recording) fail("write: not inside a recording; write before it or record a copy");
   if (from.empty()) return;
   state_->keep({to.memory_});
+  if (to.device_->info.copies_words && (offset | from.size()) % 4 != 0)
+    return write_bytes(to, from, offset);
   state_->driver->write(to.driver(), offset, from);
 }
 
@@ -144,7 +146,10 @@ void Queue::read(const Buffer& from, std::span<std::byte> to, uint64_t offset) {
   const std::scoped_lock lock(from.device_->mutex);
   if (state_->recording) fail("read: not inside a recording; read after its replay");
   if (to.empty()) return;
-  state_->driver->read(from.driver(), offset, to);
+  if (from.device_->info.copies_words && (offset | to.size()) % 4 != 0)
+    read_bytes(from, to, offset);
+  else
+    state_->driver->read(from.driver(), offset, to);
   state_->in_flight.clear();  // the queue is in order: all of it is done
 }
 
@@ -161,6 +166,19 @@ void Queue::copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t 
   }
   if (bytes == 0) return;
   const std::scoped_lock lock(to.device_->mutex);
+  const DeviceInfo& info = to.device_->info;
+  if (info.one_access && to.memory_ == from.memory_) {
+    const Buffer between = Device(to.device_->driver, "").allocate(bytes);
+    copy(between, from, bytes, 0, from_offset);
+    return copy(to, between, bytes, to_offset, 0);
+  }
+  if (info.copies_words && (to_offset | from_offset | bytes) % 4 != 0)
+    return copy_bytes(to, from, bytes, to_offset, from_offset);
+  add_copy(to, from, bytes, to_offset, from_offset);
+}
+
+void Queue::add_copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
+                     uint64_t from_offset) {
   State::Step step;
   step.bindings = {{to.memory_.get(), to_offset, bytes}, {from.memory_.get(), from_offset, bytes}};
   step.uses = {to.memory_, from.memory_};
@@ -214,7 +232,14 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
 
   const std::scoped_lock lock(device->mutex);
   const ir::Capabilities& capabilities = device->info.capabilities;
-  const LaunchVariant variant = launch_variant(capabilities, groups, sizes, kernel.name);
+  LaunchVariant variant = launch_variant(capabilities, groups, sizes, kernel.name);
+  std::vector<BufferRange> apart;
+  if (device->info.one_access) {
+    apart.assign(buffers.begin(), buffers.end());
+    variant.writable = bind_apart(kernel, sizes, apart);
+    for (const BufferRange& range : apart) step.uses.push_back(range.buffer.memory_);
+    buffers = apart;
+  }
   step.launch = &device->variant(*program.compiled_, variant);
   step.uses.push_back(program.compiled_);
   step.groups = variant.folded ? folded_grid(capabilities, groups, kernel.name) : groups;

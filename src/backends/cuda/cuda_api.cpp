@@ -83,7 +83,7 @@ std::string version_text(int version) {
 
 // Fills every pointer; returns the name of the first function that must be there and is not.
 std::string bind(Api& api) {
-  gpu::Binder get(api.library);
+  FunctionTable get(api.library);
   get(api.init, "cuInit");
   get(api.driver_version, "cuDriverGetVersion");
   get(api.error_name, "cuGetErrorName");

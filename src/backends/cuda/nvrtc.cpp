@@ -12,7 +12,7 @@ namespace prism::cuda {
 std::shared_ptr<Nvrtc> Nvrtc::from(DynamicLibrary library) {
   auto nvrtc = std::make_shared<Nvrtc>();
   if (!nvrtc->compiler_.open(std::move(library), "nvrtc")) return nullptr;
-  gpu::Binder get(nvrtc->compiler_.library());
+  FunctionTable get(nvrtc->compiler_.library());
   int (*architecture_count)(int*) = nullptr;
   int (*architecture_list)(int*) = nullptr;
   void* cubin = nullptr;

@@ -89,20 +89,4 @@ inline void check(const Api& api, Result result, const char* what) {
   if (result != kSuccess) throw driver_error(api, result, what);
 }
 
-// Takes functions out of a library and remembers the first that is needed and not there.
-class Binder {
- public:
-  explicit Binder(const DynamicLibrary& library) : library_(library) {}
-  template <class Function>
-  void operator()(Function& function, const char* name, bool needed = true) {
-    function = library_.function<Function>(name);
-    if (!function && needed && missing_.empty()) missing_ = name;
-  }
-  const std::string& missing() const { return missing_; }  // empty: all is there
-
- private:
-  const DynamicLibrary& library_;
-  std::string missing_;
-};
-
 }  // namespace prism::gpu

@@ -12,7 +12,7 @@ bool RunTimeCompiler::open(DynamicLibrary library, const std::string& prefix) {
   library_ = std::move(library);
   prefix_ = prefix;
   if (!library_) return false;
-  Binder get(library_);
+  FunctionTable get(library_);
   int (*version)(int*, int*) = nullptr;
   get(version, (prefix + "Version").c_str());
   get(error_text_, (prefix + "GetErrorString").c_str());
@@ -55,7 +55,7 @@ Compiled RunTimeCompiler::compile(const std::string& text, const std::string& fi
     if (compiled.log.empty()) compiled.log = error_text_(result);
     return compiled;
   }
-  Binder get(library_);
+  FunctionTable get(library_);
   int (*size_of)(Program, size_t*) = nullptr;
   int (*content)(Program, char*) = nullptr;
   get(size_of, (prefix_ + "Get" + output + "Size").c_str());

@@ -58,7 +58,7 @@ Absence init_failed(const Api& api, Result result) {
 }
 
 std::string bind(Api& api) {
-  gpu::Binder get(api.library);
+  FunctionTable get(api.library);
   get(api.init, "hipInit");
   get(api.runtime_version, "hipRuntimeGetVersion");
   get(api.error_name, "hipGetErrorName");

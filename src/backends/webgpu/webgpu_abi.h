@@ -7,6 +7,7 @@
 // 0.3).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,12 @@ enum class Flavour {
 PRISM_WEBGPU_OBJECTS(PRISM_WEBGPU_OBJECT)
 #undef PRISM_WEBGPU_OBJECT
 
+// A feature's number in the standard flavour and in Dawn's of early 2025; 0: not there.
+inline constexpr std::array<uint32_t, 2> kTimestamps{9, 3}, kShaderF16{0x0B, 8};
+inline constexpr std::array<uint32_t, 2> kSubgroups{0x12, 13}, kSubgroupsF16{0, 14};
+// wgpu-native offers subgroups as an extension of its own, and refuses the directive for them.
+inline constexpr std::array<uint32_t, 2> kSubgroupsUnasked{0x30021, 0};
+
 // length SIZE_MAX: data ends with a zero; with a null pointer: no string
 struct StringView { const char* data = nullptr; size_t length = SIZE_MAX; };
 struct Chain { const Chain* next = nullptr; uint32_t type = 0; };
@@ -40,7 +47,7 @@ struct CallbackInfo {
   void* callback = nullptr; void* user1 = nullptr; void* user2 = nullptr;
 };
 
-inline constexpr uint32_t kSuccess = 1;    // of requests, scopes and maps alike
+inline constexpr uint32_t kSuccess = 1;      // of requests and maps alike
 inline constexpr uint32_t kNoError = 1, kOutOfMemory = 3;  // error types
 inline constexpr uint64_t kMapRead = 1, kComputeStage = 4;
 enum BufferUsage : uint64_t {
@@ -48,25 +55,26 @@ enum BufferUsage : uint64_t {
   kUsageStorage = 0x80, kUsageQueryResolve = 0x200
 };
 
+inline constexpr uint32_t kStorageBuffers = 11;  // in Limits::counts
 // Passed back as it was read. Both flavours agree up to max_buffer_bytes; Dawn's compute limits
 // stand one word later.
 struct Limits {
   const Chain* next = nullptr;
-  uint32_t counts[14] = {};  // [11]: storage buffers in one kernel
+  uint32_t counts[14] = {};
   uint64_t max_uniform_binding_bytes = 0, max_storage_binding_bytes = 0;
   uint32_t min_uniform_alignment = 0, min_storage_alignment = 0, max_vertex_buffers = 0;
   uint64_t max_buffer_bytes = 0;
   uint32_t later[32] = {};  // both flavours use less
 };
 
-struct QueueDescriptor { const Chain* next = nullptr; StringView label; };
+struct QueueDescriptor { const Chain* next = nullptr; StringView label{}; };
 struct DeviceDescriptor {
-  const Chain* next = nullptr; StringView label;
+  const Chain* next = nullptr; StringView label{};
   size_t feature_count = 0; const uint32_t* features = nullptr;
   const Limits* limits = nullptr;
-  QueueDescriptor queue;
-  CallbackInfo device_lost;
-  ErrorCallbackInfo uncaptured_error;
+  QueueDescriptor queue{};
+  CallbackInfo device_lost{};
+  ErrorCallbackInfo uncaptured_error{};
 };
 static_assert(sizeof(DeviceDescriptor) == 144);
 
@@ -78,10 +86,14 @@ struct AdapterInfo {
   uint32_t backend = 0, type = 0, vendor_id = 0, device_id = 0, subgroup_min = 0, subgroup_max = 0;
 };
 
-struct WgslSource { Chain chain{nullptr, 2}; StringView code; };
-struct ShaderModuleDescriptor { const Chain* next = nullptr; StringView label; };
+inline constexpr const char* kBackends[] = {"?", "Null", "WebGPU", "Direct3D 11", "Direct3D 12", "Metal",
+                                            "Vulkan", "OpenGL", "OpenGL ES"};
+inline constexpr uint32_t kIntegrated = 2, kCpu = 3;  // adapter types
+
+struct WgslSource { Chain chain{nullptr, 2}; StringView code{}; };
+struct ShaderModuleDescriptor { const Chain* next = nullptr; StringView label{}; };
 struct BufferDescriptor {
-  const Chain* next = nullptr; StringView label;
+  const Chain* next = nullptr; StringView label{};
   uint64_t usage = 0, bytes = 0;
   uint32_t mapped_at_creation = 0;
 };
@@ -95,30 +107,30 @@ struct BufferLayout {
 struct StandardLayoutEntry {
   const Chain* next = nullptr;
   uint32_t binding = 0; uint64_t visibility = 0; uint32_t array_size = 0;
-  BufferLayout buffer; uint64_t unused[8] = {};
+  BufferLayout buffer{}; uint64_t unused[8] = {};
 };
 static_assert(sizeof(StandardLayoutEntry) == 120);
 struct Dawn2025LayoutEntry {
   const Chain* next = nullptr;
   uint32_t binding = 0; uint64_t visibility = 0;
-  BufferLayout buffer; uint64_t unused[8] = {};
+  BufferLayout buffer{}; uint64_t unused[8] = {};
 };
 static_assert(sizeof(Dawn2025LayoutEntry) == 112);
 struct BindGroupLayoutDescriptor {
-  const Chain* next = nullptr; StringView label; size_t entry_count = 0; const void* entries = nullptr;
+  const Chain* next = nullptr; StringView label{}; size_t entry_count = 0; const void* entries = nullptr;
 };
 struct PipelineLayoutDescriptor {
-  const Chain* next = nullptr; StringView label;
+  const Chain* next = nullptr; StringView label{};
   size_t layout_count = 0; const BindGroupLayout* layouts = nullptr;
   uint32_t immediate_bytes = 0;
 };
 struct ComputePipelineDescriptor {
-  const Chain* next = nullptr; StringView label;
+  const Chain* next = nullptr; StringView label{};
   PipelineLayout layout = nullptr;  // null: made from what the entry point uses
   struct {
-    const Chain* next = nullptr; ShaderModule module = nullptr; StringView entry;
+    const Chain* next = nullptr; ShaderModule module = nullptr; StringView entry{};
     size_t constant_count = 0; const void* constants = nullptr;
-  } compute;
+  } compute{};
 };
 struct BindGroupEntry {
   const Chain* next = nullptr;
@@ -126,12 +138,12 @@ struct BindGroupEntry {
   void* sampler = nullptr; void* texture = nullptr;
 };
 struct BindGroupDescriptor {
-  const Chain* next = nullptr; StringView label;
+  const Chain* next = nullptr; StringView label{};
   BindGroupLayout layout = nullptr; size_t entry_count = 0; const BindGroupEntry* entries = nullptr;
 };
 
 struct QuerySetDescriptor {
-  const Chain* next = nullptr; StringView label; uint32_t type = 2 /* timestamps */, count = 1;
+  const Chain* next = nullptr; StringView label{}; uint32_t type = 2 /* timestamps */, count = 1;
 };
 // Where a pass writes its times; UINT32_MAX: not asked for. Dawn's has no chain: it begins at set.
 struct TimestampWrites {
@@ -139,7 +151,7 @@ struct TimestampWrites {
   uint32_t at_begin = UINT32_MAX, at_end = UINT32_MAX;
 };
 struct ComputePassDescriptor {
-  const Chain* next = nullptr; StringView label; const void* timestamps = nullptr;
+  const Chain* next = nullptr; StringView label{}; const void* timestamps = nullptr;
 };
 
 // wgpu-native's choice of interfaces, the rest of its extension zero: the defaults.
@@ -158,11 +170,55 @@ struct DawnToggles {
 };
 struct DawnCache {
   Chain chain{nullptr, 0x50007};
-  StringView isolation_key;
+  StringView isolation_key{};
   size_t (*load)(const void* key, size_t key_bytes, void* to, size_t bytes, void*) = nullptr;
   void (*store)(const void* key, size_t, const void* from, size_t bytes, void*) = nullptr;
   void* user = nullptr;
 };
+
+// F(name in webgpu.h without its prefix, result, parameters), C for those that take a callback, O
+// for what only wgpu-native has.
+#define PRISM_WEBGPU_FUNCTIONS(F, C, O)                                                            \
+  F(CreateInstance, Instance, const void*)                                                         \
+  F(InstanceProcessEvents, void, Instance)                                                         \
+  C(InstanceRequestAdapter, uint64_t, Instance, const void*, CallbackInfo)                         \
+  C(AdapterRequestDevice, uint64_t, Adapter, const DeviceDescriptor*, CallbackInfo)                \
+  F(AdapterGetLimits, uint32_t, Adapter, Limits*)                                                  \
+  F(AdapterHasFeature, uint32_t, Adapter, uint32_t)                                                \
+  F(AdapterGetInfo, uint32_t, Adapter, AdapterInfo*)                                               \
+  F(DeviceGetQueue, Queue, Device)                                                                 \
+  F(DeviceDestroy, void, Device)                                                                   \
+  F(DeviceCreateShaderModule, ShaderModule, Device, const ShaderModuleDescriptor*)                 \
+  F(DeviceCreateBindGroupLayout, BindGroupLayout, Device, const BindGroupLayoutDescriptor*)        \
+  F(DeviceCreatePipelineLayout, PipelineLayout, Device, const PipelineLayoutDescriptor*)           \
+  F(DeviceCreateComputePipeline, ComputePipeline, Device, const ComputePipelineDescriptor*)        \
+  F(DeviceCreateBindGroup, BindGroup, Device, const BindGroupDescriptor*)                          \
+  F(DeviceCreateBuffer, Buffer, Device, const BufferDescriptor*)                                   \
+  F(DeviceCreateQuerySet, QuerySet, Device, const QuerySetDescriptor*)                             \
+  F(DeviceCreateCommandEncoder, CommandEncoder, Device, const void*)                               \
+  F(CommandEncoderBeginComputePass, ComputePassEncoder, CommandEncoder,                            \
+    const ComputePassDescriptor*)                                                                  \
+  F(CommandEncoderCopyBufferToBuffer, void, CommandEncoder, Buffer, uint64_t, Buffer, uint64_t,    \
+    uint64_t)                                                                                      \
+  F(CommandEncoderResolveQuerySet, void, CommandEncoder, QuerySet, uint32_t, uint32_t, Buffer,     \
+    uint64_t)                                                                                      \
+  F(CommandEncoderFinish, CommandBuffer, CommandEncoder, const void*)                              \
+  F(ComputePassEncoderSetPipeline, void, ComputePassEncoder, ComputePipeline)                      \
+  F(ComputePassEncoderSetBindGroup, void, ComputePassEncoder, uint32_t, BindGroup, size_t,         \
+    const uint32_t*)                                                                               \
+  F(ComputePassEncoderDispatchWorkgroups, void, ComputePassEncoder, uint32_t, uint32_t, uint32_t)  \
+  F(ComputePassEncoderEnd, void, ComputePassEncoder)                                               \
+  F(QueueSubmit, void, Queue, size_t, const CommandBuffer*)                                        \
+  F(QueueWriteBuffer, void, Queue, Buffer, uint64_t, const void*, size_t)                          \
+  C(QueueOnSubmittedWorkDone, uint64_t, Queue, CallbackInfo)                                       \
+  C(BufferMapAsync, uint64_t, Buffer, uint64_t, size_t, size_t, CallbackInfo)                      \
+  F(BufferGetConstMappedRange, const void*, Buffer, size_t, size_t)                                \
+  F(BufferUnmap, void, Buffer)                                                                     \
+  O(InstanceEnumerateAdapters, size_t, Instance, const EnumerateOptions*, Adapter*)                \
+  O(DevicePoll, uint32_t, Device, uint32_t, const uint64_t*)                                       \
+  O(DeviceCreateShaderModuleTrusted, ShaderModule, Device, const ShaderModuleDescriptor*, uint64_t)\
+  O(QueueGetTimestampPeriod, float, Queue)                                                         \
+  O(GetVersion, uint32_t)
 // clang-format on
 
 }  // namespace prism::webgpu

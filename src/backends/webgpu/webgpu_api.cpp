@@ -7,6 +7,9 @@
 namespace prism::webgpu {
 namespace {
 
+// Vulkan, Metal and Direct3D 12; through OpenGL the same cards would come again.
+constexpr uint64_t kInterfaces = 1 | 4 | 8;
+
 void fill(void* user, uint32_t status, void* object, StringView message) {
   const std::unique_ptr<std::shared_ptr<Answer>> held(static_cast<std::shared_ptr<Answer>*>(user));
   Answer& answer = **held;
@@ -18,9 +21,6 @@ void fill(void* user, uint32_t status, void* object, StringView message) {
 
 void on_object(uint32_t status, void* object, StringView message, void* user, void*) {
   fill(user, status, object, message);
-}
-void on_error_scope(uint32_t, uint32_t type, StringView message, void* user, void*) {
-  fill(user, type, nullptr, message);
 }
 void on_map(uint32_t status, StringView message, void* user, void*) {
   fill(user, status, nullptr, message);
@@ -36,12 +36,9 @@ std::string text_of(StringView view) {
 
 CallbackInfo asking(const Api& api, Asked what, const std::shared_ptr<Answer>& answer) {
   CallbackInfo info;
+  info.callback = reinterpret_cast<void*>(on_map);
   if (what == Asked::kObject) info.callback = reinterpret_cast<void*>(on_object);
-  if (what == Asked::kErrorScope) info.callback = reinterpret_cast<void*>(on_error_scope);
-  if (what == Asked::kMap) info.callback = reinterpret_cast<void*>(on_map);
-  if (what == Asked::kWorkDone)  // got a message later, and so became like a map's
-    info.callback = reinterpret_cast<void*>(on_map);
-  if (what == Asked::kWorkDone && !api.standard())
+  if (what == Asked::kWorkDone && !api.standard)  // got a message later, like a map's
     info.callback = reinterpret_cast<void*>(on_work_done);
   info.user1 = new std::shared_ptr<Answer>(answer);
   return info;
@@ -51,32 +48,44 @@ std::shared_ptr<const Api> load_api(const std::string& file, std::string* reason
   DynamicLibrary library = DynamicLibrary::open_first({file}, reason);
   if (!library) return nullptr;
   auto api = std::make_shared<Api>();
-  const bool dawn2025 = library.symbol("wgpuInstanceRequestAdapter2") != nullptr;
-  api->flavour = dawn2025 ? Flavour::kDawn2025 : Flavour::kStandard;
-  std::string missing;
-  const auto load = [&](auto& member, std::string name, const char* suffix, bool needed) {
-    name = "wgpu" + name + suffix;
-    member = library.function<std::remove_reference_t<decltype(member)>>(name.c_str());
-    if (!member && needed && missing.empty()) missing = name;
-  };
-#define PRISM_F(name, ...) load(api->name, #name, "", true);
-#define PRISM_C(name, ...) load(api->name, #name, dawn2025 ? "2" : "", true);
-#define PRISM_R(name) load(api->name##Release, #name, "Release", true);
-#define PRISM_O(name, ...) load(api->name, #name, "", false);
+  api->standard = library.symbol("wgpuInstanceRequestAdapter2") == nullptr;
+  FunctionTable get(library);
+#define PRISM_F(name, ...) get(api->name, "wgpu" #name);
+#define PRISM_C(name, ...) get(api->name, api->standard ? "wgpu" #name : "wgpu" #name "2");
+#define PRISM_R(name) get(api->name##Release, "wgpu" #name "Release");
+#define PRISM_O(name, ...) get(api->name, "wgpu" #name, false);
   PRISM_WEBGPU_FUNCTIONS(PRISM_F, PRISM_C, PRISM_O)
   PRISM_WEBGPU_OBJECTS(PRISM_R)
-  if (!missing.empty()) {
-    *reason = fmt::format("{} lacks {}: no WebGPU library, or one from before 2025", file, missing);
+  if (!get.missing().empty()) {
+    *reason =
+        fmt::format("{} lacks {}: no WebGPU library, or one from before 2025", file, get.missing());
     return nullptr;
   }
   api->library = file.substr(file.find_last_of('/') + 1);
-  if (api->GetVersion) {
-    const uint32_t version = api->GetVersion();
+  if (const uint32_t version = api->GetVersion ? api->GetVersion() : 0)
     api->library +=
         fmt::format(" {}.{}.{}", version >> 24, version >> 16 & 255, version >> 8 & 255);
-  }
   library.keep_open();  // its threads outlive the last handle
-  return api;
+  const InstanceExtras extras{.backends = kInterfaces};
+  const InstanceDescriptor descriptor{&extras.chain};
+  api->instance = api->own(api->CreateInstance(api->GetVersion ? &descriptor : nullptr));
+  if (!api->instance) *reason = file + " makes no WebGPU instance";
+  return api->instance ? api : nullptr;
+}
+
+std::vector<Adapter> Api::adapters() const {
+  std::vector<Adapter> all;
+  if (InstanceEnumerateAdapters) {
+    const EnumerateOptions options{nullptr, kInterfaces};
+    all.resize(InstanceEnumerateAdapters(instance.get(), &options, nullptr));
+    all.resize(InstanceEnumerateAdapters(instance.get(), &options, all.data()));
+  } else {
+    const auto answer = std::make_shared<Answer>();
+    InstanceRequestAdapter(instance.get(), nullptr, asking(*this, Asked::kObject, answer));
+    for (int round = 0; !answer->done && round < 1'000'000; ++round) process_events();
+    if (answer->object) all.push_back(static_cast<Adapter>(answer->object));
+  }
+  return all;
 }
 
 }  // namespace prism::webgpu

@@ -8,7 +8,7 @@
 
 namespace prism {
 
-std::unique_ptr<Backend> make_webgpu_backend();  // PRISM_WEBGPU_LIBRARY, else by the usual names
-std::unique_ptr<Backend> make_webgpu_backend(std::string library);  // this file
+// library: the file; empty for the one that PRISM_WEBGPU_LIBRARY names, else the usual names.
+std::unique_ptr<Backend> make_webgpu_backend(std::string library = "");
 
 }  // namespace prism

@@ -1,0 +1,61 @@
+// What queues do alike over interfaces that take launches and copies one after another: steps
+// collected into batches, recorded, and run again at each replay.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/driver.h"
+
+namespace prism {
+
+// Batch: what is run together, a RecordingDriver with a vector `steps`.
+template <class Batch>
+class StepQueue : public QueueDriver {
+ public:
+  using Step = typename decltype(Batch::steps)::value_type;
+  void begin_recording() final { recording_ = std::make_unique<Batch>(); }
+  std::unique_ptr<RecordingDriver> end_recording() final {
+    std::unique_ptr<Batch> recorded = std::move(recording_);
+    prepare(*recorded);
+    recorded_whole(*recorded);
+    return recorded;
+  }
+  void replay(RecordingDriver& recorded) final {
+    flush();
+    run(static_cast<Batch&>(recorded));
+  }
+
+ protected:
+  // most_steps: of a batch that is not recorded; then it is run by itself.
+  explicit StepQueue(size_t most_steps) : most_steps_(most_steps) {}
+
+  virtual void prepare(Batch&) {}         // once, before its first run
+  virtual void recorded_whole(Batch&) {}  // once for a recording: a driver's own form of it
+  virtual void run(Batch& batch) = 0;
+
+  Batch& batch() { return recording_ ? *recording_ : pending_; }
+  void add(Step step) {
+    batch().steps.push_back(std::move(step));
+    if (!recording_ && pending_.steps.size() >= most_steps_) flush();
+  }
+  // Runs what was collected and not recorded.
+  void flush() {
+    if (pending_.steps.empty()) return;
+    const struct Clear {
+      Batch& batch;
+      ~Clear() { batch.steps.clear(); }
+    } at_the_end{pending_};
+    prepare(pending_);
+    run(pending_);
+  }
+
+ private:
+  size_t most_steps_;
+  Batch pending_;
+  std::unique_ptr<Batch> recording_;
+};
+
+}  // namespace prism
