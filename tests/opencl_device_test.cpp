@@ -2,16 +2,10 @@
 // implement.
 #include "backends/opencl/opencl_backend.h"
 
-#include <unistd.h>
-
-#include <bit>
-#include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -22,6 +16,7 @@
 #include "dsl/dsl.h"
 #include "lower/lower.h"
 #include "print/printer.h"
+#include "support/backend_cases.h"
 #include "support/op_cases.h"
 #include "support/op_kernels.h"
 
@@ -88,33 +83,7 @@ class OpenClDevice : public testing::TestWithParam<size_t> {
   static Binding whole(MemoryDriver& memory) { return {&memory, 0, memory.bytes()}; }
 };
 
-// The cache folder of one test.
-class OwnCache {
- public:
-  OwnCache()
-      : folder_(fs::temp_directory_path() / ("prism-opencl-test-" + std::to_string(getpid()) + "-" +
-                                             std::to_string(counter()++))) {
-    fs::remove_all(folder_);
-    if (const char* old = std::getenv("PRISM_CACHE_DIR")) old_ = old;
-    setenv("PRISM_CACHE_DIR", folder_.c_str(), 1);
-  }
-  ~OwnCache() {
-    if (old_.empty())
-      unsetenv("PRISM_CACHE_DIR");
-    else
-      setenv("PRISM_CACHE_DIR", old_.c_str(), 1);
-    fs::remove_all(folder_);
-  }
-  const fs::path& folder() const { return folder_; }
-
- private:
-  static int& counter() {
-    static int count = 0;
-    return count;
-  }
-  fs::path folder_;
-  std::string old_;
-};
+using test::OwnCache;
 
 TEST(OpenClBackend, FindsADeviceOrSaysWhy) {
   if (found().devices.empty()) {
@@ -151,22 +120,9 @@ TEST(OpenClBackend, SaysThatThereIsNoDriver) {
 
 TEST_P(OpenClDevice, DescribesItself) {
   const DeviceInfo& info = device().info();
-  EXPECT_EQ(info.id, "opencl:" + std::to_string(GetParam()));
-  EXPECT_EQ(info.backend, "opencl");
-  for (const std::string* text : {&info.name, &info.vendor, &info.card, &info.driver})
-    EXPECT_FALSE(text->empty());
-  EXPECT_GT(info.total_bytes, 1u << 20);
   EXPECT_GT(info.compute_units, 0u);
   const ir::Capabilities& capabilities = info.capabilities;
-  EXPECT_EQ(capabilities.dialect, "opencl");
   EXPECT_GE(capabilities.dialect_level, 120u);
-  EXPECT_GE(capabilities.max_group_size, 64u);
-  EXPECT_GE(capabilities.shared_bytes, 16384u);
-  EXPECT_GT(capabilities.max_binding_bytes, 1u << 20);
-  EXPECT_GE(capabilities.max_groups[0], 65535u);
-  const uint64_t free = device().free_bytes();
-  EXPECT_GT(free, 0u);
-  EXPECT_LE(free, info.total_bytes);
   if (info.name.find("pthread") == 0) {  // PoCL's CPU device
     EXPECT_TRUE(info.software);
     EXPECT_TRUE(info.unified);
@@ -198,62 +154,6 @@ TEST_P(OpenClDevice, CountsWhatItAllocates) {
   }
 }
 
-TEST_P(OpenClDevice, CopiesOddPieces) {
-  auto queue = device().make_queue();
-  std::vector<std::byte> bytes(4099);
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
-  auto a = device().allocate(bytes.size()), b = device().allocate(bytes.size());
-  queue->write(*a, 0, bytes);
-  const std::vector<std::byte> zeros(bytes.size());
-  queue->write(*b, 0, zeros);
-  queue->copy(*b, 13, *a, 7, 1001);
-  queue->write(*b, 4097, std::span(bytes).subspan(0, 1));
-  std::vector<std::byte> result(bytes.size());
-  queue->read(*b, 0, result);
-  std::vector<std::byte> expected = zeros;
-  std::memcpy(expected.data() + 13, bytes.data() + 7, 1001);
-  expected[4097] = bytes[0];
-  EXPECT_EQ(result, expected);
-  std::vector<std::byte> part(3);
-  queue->read(*a, 4096, part);
-  EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + 4096));
-  queue->read(*a, 4099, {});
-  EXPECT_THROW(queue->read(*a, 4098, part), Error);
-  EXPECT_THROW(queue->copy(*b, 0, *a, 4000, 100), Error);
-}
-
-TEST_P(OpenClDevice, AWriteMayBeReusedAtOnce) {
-  auto queue = device().make_queue();
-  constexpr size_t kCounts[] = {1000, 1u << 20};  // copied aside, and waited for
-  for (size_t count : kCounts) {
-    std::vector<uint32_t> values(count);
-    std::iota(values.begin(), values.end(), 5u);
-    auto memory = upload(*queue, values);
-    const std::vector<uint32_t> sent = values;
-    std::fill(values.begin(), values.end(), 0u);
-    EXPECT_EQ(download(*queue, *memory), sent);
-  }
-}
-
-TEST_P(OpenClDevice, LaunchesAndReads) {
-  const ir::Kernel kernel = lowered(affine_kernel());
-  auto program = device().compile(kernel);
-  auto queue = device().make_queue();
-  for (uint32_t count : {1u, 63u, 64u, 1009u}) {
-    std::vector<uint32_t> values(count);
-    std::iota(values.begin(), values.end(), 0u);
-    auto x = upload(*queue, values);
-    auto y = upload(*queue, std::vector<uint32_t>(count, 77u));
-    launch(*queue, *program, kernel, (count + 63) / 64, {whole(*x), whole(*y)}, {count, 3});
-    const auto result = download(*queue, *y);
-    for (uint32_t i = 0; i < count; ++i)
-      ASSERT_EQ(result[i], i * 3 + 1) << "of " << count << " at " << i;
-  }
-  auto y = upload(*queue, {5});
-  launch(*queue, *program, kernel, 0, {whole(*y), whole(*y)}, {0, 3});
-  EXPECT_EQ(download(*queue, *y), std::vector<uint32_t>{5}) << "no groups do nothing";
-}
-
 TEST_P(OpenClDevice, BindsBuffersAtOffsets) {
   const ir::Kernel kernel = lowered(affine_kernel());
   auto program = device().compile(kernel);
@@ -277,104 +177,11 @@ TEST_P(OpenClDevice, BindsBuffersAtOffsets) {
                Error);
 }
 
-TEST_P(OpenClDevice, ReplaysWhatItRecorded) {
-  const ir::Kernel kernel = lowered(step_kernel());
-  auto program = device().compile(kernel);
-  auto queue = device().make_queue();
-  std::vector<uint32_t> start(320);
-  std::iota(start.begin(), start.end(), 0u);
-  auto x = upload(*queue, start);
-  auto kept = upload(*queue, std::vector<uint32_t>(320, 0u));
-  const auto record = [&] {
-    queue->begin_recording();
-    launch(*queue, *program, kernel, 10, {whole(*x)}, {3});
-    launch(*queue, *program, kernel, 10, {whole(*x)}, {5});
-    queue->copy(*kept, 0, *x, 0, 320 * 4);
-    launch(*queue, *program, kernel, 10, {whole(*x)}, {7});
-    EXPECT_THROW(queue->write(*x, 0, std::as_bytes(std::span(start))), Error);
-    return queue->end_recording();
-  };
-  auto recording = record();
-  EXPECT_EQ(download(*queue, *x), start) << "recording must not run";
-  std::vector<uint32_t> expected = start, expected_kept(320);
-  for (int round = 0; round < 50; ++round) {
-    queue->replay(*recording);
-    for (size_t i = 0; i < start.size(); ++i) {
-      expected_kept[i] = (expected[i] * 3 + 1) * 5 + 1;
-      expected[i] = expected_kept[i] * 7 + 1;
-    }
-  }
-  EXPECT_EQ(download(*queue, *x), expected);
-  EXPECT_EQ(download(*queue, *kept), expected_kept);
-
-  // The loop, which another queue must take, gives the same.
-  auto other = device().make_queue();
-  other->replay(*recording);
-  const auto after = download(*other, *x);
-  for (size_t i = 0; i < start.size(); ++i)
-    EXPECT_EQ(after[i], ((expected[i] * 3 + 1) * 5 + 1) * 7 + 1);
-}
-
 TEST_P(OpenClDevice, UsesTheDriversOwnRecordingWhereItWorks) {
   const auto& context = opencl_device().context();
   if (!context->facts.has_command_buffers) GTEST_SKIP() << "the device lists no command buffers";
   EXPECT_NE(context->command_buffers(), nullptr)
       << "listed, but the first recording did not compute what it should";
-}
-
-TEST_P(OpenClDevice, TimesBetweenEvents) {
-  const ir::Kernel kernel = lowered(step_kernel());
-  auto program = device().compile(kernel);
-  auto queue = device().make_queue();
-  auto x = upload(*queue, std::vector<uint32_t>(32 * 20000, 1u));
-  auto before = queue->record_event();
-  for (int i = 0; i < 10; ++i) launch(*queue, *program, kernel, 20000, {whole(*x)}, {3});
-  auto after = queue->record_event();
-  after->wait();
-  EXPECT_TRUE(before->done());
-  EXPECT_TRUE(after->done());
-  const double ms = after->ms_since(*before);
-  EXPECT_GT(ms, 0.0);
-  EXPECT_LT(ms, 60000.0);
-  EXPECT_DOUBLE_EQ(before->ms_since(*before), 0.0);
-}
-
-TEST_P(OpenClDevice, RefusesMoreThanItHas) {
-  const uint64_t asked = device().info().total_bytes * 2;
-  try {
-    device().allocate(asked);
-    FAIL() << "twice the memory was given";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-    const std::string message = error.what();
-    for (const std::string& part :
-         {device().info().id, device().info().name, std::to_string(asked), std::string("free")})
-      EXPECT_NE(message.find(part), std::string::npos) << part << " is missing in: " << message;
-  }
-  EXPECT_THROW(device().allocate(UINT64_MAX), Error);
-  EXPECT_EQ(device().allocate(0)->bytes(), 0u);
-}
-
-TEST_P(OpenClDevice, ShowsTheCompilersLogBesideTheSource) {
-  const OwnCache cache;
-  const ir::Kernel broken = lowered(kernel("broken", 64, [] {
-    auto y = out("y", u32);
-    y[global_id()] = raw("opencl", "{r} = no_such_function({0});", {global_id()}, {u32, 1},
-                         [] { return constant(u32, 1); });
-  }));
-  try {
-    device().compile(broken);
-    FAIL() << "a call of an unknown function was compiled";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kCompile);
-    const std::string message = error.what();
-    for (const char* part : {"broken", " | ", "no_such_function", "the whole text is in "})
-      EXPECT_NE(message.find(part), std::string::npos) << part << " is missing in:\n" << message;
-    const size_t at = message.find("the whole text is in ") + std::strlen("the whole text is in ");
-    const fs::path file = message.substr(at, message.find('\n', at) - at);
-    std::ifstream text(file);
-    EXPECT_TRUE(text.good()) << file;
-  }
 }
 
 TEST_P(OpenClDevice, KeepsBinariesAndRebuildsBadOnes) {
@@ -473,74 +280,6 @@ TEST_P(OpenClDevice, KeepsAFailureUntilTheWaitAndNamesTheKernel) {
   EXPECT_EQ(download(*queue, *x), std::vector<uint32_t>(320, 4u));
 }
 
-TEST_P(OpenClDevice, QueuesOfTwoThreadsShareAProgram) {
-  const ir::Kernel kernel = lowered(affine_kernel());
-  auto program = device().compile(kernel);
-  std::vector<std::thread> threads;
-  std::vector<int> wrong(2, 0);
-  for (uint32_t t = 0; t < 2; ++t)
-    threads.emplace_back([&, t] {
-      auto queue = device().make_queue();
-      auto x = upload(*queue, std::vector<uint32_t>(64, t + 1));
-      auto y = upload(*queue, std::vector<uint32_t>(64, 0u));
-      for (uint32_t round = 0; round < 200; ++round) {
-        launch(*queue, *program, kernel, 1, {whole(*x), whole(*y)}, {64, round});
-        for (uint32_t value : download(*queue, *y)) wrong[t] += value != (t + 1) * round + 1;
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, (std::vector<int>{0, 0}));
-}
-
-// Intel's compiler for CPUs gives lanes the value of another subgroup unless it is printed in
-// another way.
-TEST_P(OpenClDevice, ANegatedValueLivesAcrossABarrier) {
-  const ir::Kernel k = lowered(kernel("negated", 64, [] {
-    auto x = in("x", f32);
-    auto y = out("y", f32);
-    auto i = global_id();
-    const Value value = x[i];
-    barrier();
-    const Value negated = -value;
-    barrier();
-    y[i] = abs(negated) + max(negated, value);
-  }));
-  auto program = device().compile(k);
-  auto queue = device().make_queue();
-  std::vector<uint32_t> values(128);
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = std::bit_cast<uint32_t>((static_cast<float>(i % 3) - 1.0f) * static_cast<float>(i));
-  auto x = upload(*queue, values), y = upload(*queue, values);
-  launch(*queue, *program, k, 2, {whole(*x), whole(*y)}, {});
-  const std::vector<uint32_t> result = download(*queue, *y);
-  for (size_t i = 0; i < values.size(); ++i)
-    EXPECT_EQ(std::bit_cast<float>(result[i]), std::abs(std::bit_cast<float>(values[i])) * 2) << i;
-}
-
-TEST_P(OpenClDevice, AComplementLivesAcrossABarrier) {
-  const ir::Kernel k = lowered(kernel("complement", 96, [] {
-    auto y = out("y", u32);
-    auto number = param("number", i32);
-    auto counts = shared(i32, 8), tile = shared(i32, 384);
-    const Value i = local_id();
-    const Value complement = ~number;
-    if_(i < 8u, [&] { counts[i] = cast(i32, i); });
-    barrier();
-    counts.atomic(AtomicOp::min, rem_trunc(i, constant(u32, 8)),
-                  mul_high(number, constant(i32, 32)));
-    tile.store(i * 4u, vec(complement, complement, number, complement));
-    barrier();
-    const Value found = tile.load(rem_trunc(global_id(), constant(u32, 96)) * 4u, 4);
-    y[global_id()] = bitcast(u32, found[0] + found[1] * 3 + found[2] * 5 + found[3] * 7);
-  }));
-  auto program = device().compile(k);
-  auto queue = device().make_queue();
-  auto y = upload(*queue, std::vector<uint32_t>(192, 0xcdcdcdcd));
-  const uint32_t number = 1550401018;
-  launch(*queue, *program, k, 2, {whole(*y)}, {number});
-  EXPECT_EQ(download(*queue, *y), std::vector<uint32_t>(192, ~number * 11 + number * 5));
-}
-
 TEST_P(OpenClDevice, CompilesEveryOperation) {
   const ir::Capabilities& capabilities = device().info().capabilities;
   std::vector<ir::Kernel> kernels = test::op_kernels();
@@ -583,14 +322,33 @@ std::vector<size_t> device_numbers() {
   std::iota(numbers.begin(), numbers.end(), size_t{0});
   return numbers;
 }
+std::string device_name(size_t number) {
+  std::string name = found().devices[number]->info().name + "_" + std::to_string(number);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpenClDevice);
 INSTANTIATE_TEST_SUITE_P(All, OpenClDevice, testing::ValuesIn(device_numbers()),
-                         [](const auto& number) {
-                           std::string name = found().devices[number.param]->info().name + "_" +
-                                              std::to_string(number.param);
-                           for (char& c : name)
-                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-                           return name;
+                         [](const auto& info) { return device_name(info.param); });
+
+class OpenClCases : public testing::TestWithParam<std::tuple<size_t, test::BackendCase>> {};
+TEST_P(OpenClCases, Hold) {
+  const auto& [number, which] = GetParam();
+  test::BackendUnderTest backend;
+  backend.dialect = "opencl";
+  backend.discover = [] { return make_opencl_backend()->discover(); };
+  backend.number = number;
+  backend.cannot = {{"ALostDeviceIsAnError", "OpenCL has no call that loses a device"}};
+  test::run_backend_case(which, backend, Device(found().devices[number], "a test"));
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpenClCases);
+INSTANTIATE_TEST_SUITE_P(All, OpenClCases,
+                         testing::Combine(testing::ValuesIn(device_numbers()),
+                                          testing::ValuesIn(test::backend_cases())),
+                         [](const auto& info) {
+                           return device_name(std::get<0>(info.param)) + "_" +
+                                  std::get<1>(info.param).name;
                          });
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <stdexcept>
 
 #include "support/paths.h"
@@ -17,25 +18,45 @@ namespace prism::test {
 
 // Keyed by all that goes into it, so that an upgrade or an edit builds anew and an unchanged one is
 // found.
-std::filesystem::path build_sycl_plugin(const std::filesystem::path& folder) {
+std::filesystem::path build_sycl_plugin(const std::filesystem::path& folder,
+                                        const std::vector<std::filesystem::path>& linked) {
+  namespace fs = std::filesystem;
   const std::string root = require_front_end(kSyclRoot);
-  const std::filesystem::path source = folder / "plugin.cpp";
-  const std::string key =
-      root + read_file(source) + read_file(folder / "interface.h") +
-      std::to_string(std::filesystem::last_write_time(root + "/include/sycl/sycl.hpp")
-                         .time_since_epoch()
-                         .count());
+  const auto time_of = [](const fs::path& file) {
+    return std::to_string(fs::last_write_time(file).time_since_epoch().count());
+  };
+  std::string key = root + time_of(root + "/include/sycl/sycl.hpp");
+  std::set<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.insert(entry.path());
+  std::vector<std::string> words = {"g++",
+                                    "-std=c++20",
+                                    "-O1",
+                                    "-shared",
+                                    "-fPIC",
+                                    "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
+                                    "-isystem",
+                                    root + "/include",
+                                    "-I" + folder.string(),
+                                    "-I" + (source_dir() / "src").string()};
+  for (const fs::path& file : files) {
+    key += read_file(file);
+    if (file.extension() == ".cpp") words.push_back(file.string());
+  }
+  for (const fs::path& library : linked) {
+    key += library.string() + time_of(library);
+    words.push_back(library.string());
+  }
   const std::filesystem::path plugin =
       binary_dir() /
       ("libprism_test_sycl-" + std::to_string(std::hash<std::string>{}(key)) + ".so");
   if (std::filesystem::exists(plugin)) return plugin;
 
   const std::string building = plugin.string() + "." + std::to_string(getpid());
-  const ProcessResult process =
-      run_process({"g++", "-std=c++17", "-O1", "-shared", "-fPIC",
-                   "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-isystem", root + "/include",
-                   "-I" + folder.string(), "-I" + (source_dir() / "src").string(), source.string(),
-                   "-o", building, "-L" + root + "/lib", "-lsycl", "-Wl,-rpath," + root + "/lib"});
+  for (const std::string& word :
+       {std::string("-o"), building, "-L" + root + "/lib", std::string("-lsycl"),
+        "-Wl,-rpath," + root + "/lib", std::string("-lfmt"), std::string("-Wl,--exclude-libs,ALL")})
+    words.push_back(word);
+  const ProcessResult process = run_process(words);
   if (process.status != 0)
     throw std::runtime_error("building the SYCL plug-in failed:\n" + process.output);
   std::filesystem::rename(building, plugin);

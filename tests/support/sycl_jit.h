@@ -14,10 +14,11 @@ namespace prism::test {
 
 inline constexpr const char* kSyclRoot = "PRISM_TEST_SYCL_ROOT";
 
-// Builds a folder's plugin.cpp against SYCL's headers, once, and gives the library's path: SYCL
-// comes with make test-devices, after the project was built. Throws std::runtime_error when it
-// cannot be had.
-std::filesystem::path build_sycl_plugin(const std::filesystem::path& folder);
+// Builds a folder's sources against SYCL's headers, once, and gives the library's path: SYCL comes
+// with make test-devices, after the project was built. linked: libraries besides SYCL's. Throws
+// std::runtime_error when it cannot be had.
+std::filesystem::path build_sycl_plugin(const std::filesystem::path& folder,
+                                        const std::vector<std::filesystem::path>& linked = {});
 
 // The name of the device that kernels run on. Throws std::runtime_error when SYCL cannot be had.
 std::string sycl_device_name();
