@@ -46,7 +46,6 @@ struct Queue : Object {
   std::deque<Kept<CommandBuffer>> work;
 };
 
-struct Encoder;
 struct CommandBuffer : Object {
   explicit CommandBuffer(Queue* from);
   ~CommandBuffer() override {
@@ -69,7 +68,7 @@ struct Argument {
 };
 
 struct Encoder : Object {
-  Encoder(CommandBuffer* into, bool computes);
+  explicit Encoder(CommandBuffer* into);
   ~Encoder() override {
     if (open) misuse("an encoder is let go before endEncoding");
   }
@@ -194,27 +193,13 @@ void dispatch(Encoder* self, Selector, Size groups, Size threads) {
       });
 }
 
-void copy(Encoder* self, Selector, Buffer* from, UInteger from_offset, Buffer* to,
-          UInteger to_offset, UInteger bytes) {
-  const Lock lock(mutex());
-  if (!self->open) return misuse("a copy after endEncoding");
-  if (from_offset % 4 || to_offset % 4 || bytes % 4 || bytes == 0)
-    return misuse("a copy that is not of whole words");
-  if (from_offset + bytes > from->bytes || to_offset + bytes > to->bytes)
-    return misuse("a copy beyond its buffers");
-  self->commands->steps.emplace_back([from = Kept<Buffer>(from), to = Kept<Buffer>(to), from_offset,
-                                      to_offset, bytes](CommandBuffer&) {
-    std::memmove(to->data() + to_offset, from->data() + from_offset, bytes);
-  });
-}
-
 void end_encoding(Encoder* self, Selector) {
   const Lock lock(mutex());
   if (!self->open) misuse("endEncoding twice");
   self->open = self->commands->encoding = false;
 }
 
-const Class& compute_class() {
+const Class& encoder_class() {
   static const Class& the_class =
       *new Class{"MTLComputeCommandEncoder",
                  "live_streams",
@@ -225,16 +210,7 @@ const Class& compute_class() {
                   {"endEncoding", method(end_encoding)}}};
   return the_class;
 }
-const Class& blit_class() {
-  static const Class& the_class =
-      *new Class{"MTLBlitCommandEncoder",
-                 "live_streams",
-                 {{"copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:", method(copy)},
-                  {"endEncoding", method(end_encoding)}}};
-  return the_class;
-}
-Encoder::Encoder(CommandBuffer* into, bool computes)
-    : Object(computes ? compute_class() : blit_class()), commands(into) {
+Encoder::Encoder(CommandBuffer* into) : Object(encoder_class()), commands(into) {
   if (commands->encoding || commands->status >= kCommitted)
     misuse("an encoder while another is open, or after commit");
   commands->encoding = true;
@@ -242,13 +218,8 @@ Encoder::Encoder(CommandBuffer* into, bool computes)
 
 Object* compute_encoder(CommandBuffer* self, Selector) {
   const Lock lock(mutex());
-  return autorelease(new Encoder(self, true));
+  return autorelease(new Encoder(self));
 }
-Object* blit_encoder(CommandBuffer* self, Selector) {
-  const Lock lock(mutex());
-  return autorelease(new Encoder(self, false));
-}
-
 void commit(CommandBuffer* self, Selector) {
   const Lock lock(mutex());
   if (self->encoding || self->status >= kCommitted)
@@ -279,7 +250,6 @@ const Class& commands_class() {
   static const Class& the_class = *new Class{"MTLCommandBuffer",
                                              "live_streams",
                                              {{"computeCommandEncoder", method(compute_encoder)},
-                                              {"blitCommandEncoder", method(blit_encoder)},
                                               {"commit", method(commit)},
                                               {"waitUntilCompleted", method(wait)},
                                               {"status", method(status)},

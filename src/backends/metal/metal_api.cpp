@@ -53,12 +53,12 @@ std::shared_ptr<const Api> open_api(std::string* reason) {
 }
 
 std::string Api::text_of(Id string) const {
-  const char* text = string ? utf8(string) : nullptr;
+  const char* text = utf8(string);
   return text ? text : "";
 }
 
 std::string Api::error_text(Id of) const {
-  const std::string text = text_of(of ? description(of) : nullptr);
+  const std::string text = text_of(description(of));
   return text.empty() ? "Metal gives no reason" : text;
 }
 

@@ -66,11 +66,9 @@ struct Api {
   Handle<Id> own(Id object) const {
     return {object, [this](Id o) { release(o); }};
   }
-  // What a message gave without giving it away.
+  // What a message gave without giving it away lives until the pool around the call ends.
+  Handle<void*> pool() const { return {runtime.push_pool(), runtime.pop_pool}; }
   Handle<Id> keep(Id object) const { return own(retain(object)); }
-  Handle<Id> make(const char* class_name) const {
-    return own(make_new(runtime.get_class(class_name)));
-  }
   Handle<Id> make_string(const std::string& text) const {
     return own(init_text(allocate(runtime.get_class("NSString")), text.c_str()));
   }
@@ -82,69 +80,43 @@ struct Api {
 
   DynamicLibrary objc_library, metal_library;
   Runtime runtime;
+
+  // Messages by the types of their answers and arguments.
   template <class... Types>
   using M = Message<Types...>;
-
   M<Id> allocate{runtime, "alloc"}, make_new{runtime, "new"}, retain{runtime, "retain"};
-  M<void> release{runtime, "release"};
-  M<bool, Selector> responds{runtime, "respondsToSelector:"};
-  M<Id, const char*> init_text{runtime, "initWithUTF8String:"};
-  M<const char*> utf8{runtime, "UTF8String"};
-  M<UInteger> count{runtime, "count"};
-  M<Id, UInteger> at{runtime, "objectAtIndex:"};
-  M<Id> process_info{runtime, "processInfo"};
+  M<Id> process_info{runtime, "processInfo"}, name{runtime, "name"}, error{runtime, "error"};
   M<Id> system_version{runtime, "operatingSystemVersionString"};
-  M<Id> description{runtime, "localizedDescription"};
-  M<long> code{runtime, "code"};
-
-  M<Id> name{runtime, "name"};
-  M<bool, long> supports_family{runtime, "supportsFamily:"};
-  M<bool> has_unified_memory{runtime, "hasUnifiedMemory"};
-  M<uint64_t> working_set{runtime, "recommendedMaxWorkingSetSize"};
-  M<UInteger> allocated{runtime, "currentAllocatedSize"};
-  M<UInteger> max_buffer{runtime, "maxBufferLength"};
+  M<Id> description{runtime, "localizedDescription"}, new_queue{runtime, "newCommandQueue"};
+  M<Id> command_buffer{runtime, "commandBuffer"}, encoder{runtime, "computeCommandEncoder"};
+  M<void> release{runtime, "release"}, end_encoding{runtime, "endEncoding"};
+  M<void> commit{runtime, "commit"}, wait{runtime, "waitUntilCompleted"};
+  M<UInteger> count{runtime, "count"}, status{runtime, "status"};
+  M<UInteger> allocated{runtime, "currentAllocatedSize"}, max_buffer{runtime, "maxBufferLength"};
   M<UInteger> threadgroup_memory{runtime, "maxThreadgroupMemoryLength"};
-  M<Size> max_threads{runtime, "maxThreadsPerThreadgroup"};
-  M<Id> new_queue{runtime, "newCommandQueue"};
-  M<Id, UInteger, UInteger> new_buffer{runtime, "newBufferWithLength:options:"};
-  M<void*> contents{runtime, "contents"};
-
-  M<void, bool> set_fast_math{runtime, "setFastMathEnabled:"};
-  M<void, long> set_math_mode{runtime, "setMathMode:"};
-  M<Id, Id, Id, Id*> new_library{runtime, "newLibraryWithSource:options:error:"};
-  M<Id, Id> new_function{runtime, "newFunctionWithName:"};
-  M<Id, Id, Id*> new_pipeline{runtime, "newComputePipelineStateWithFunction:error:"};
   M<UInteger> pipeline_threads{runtime, "maxTotalThreadsPerThreadgroup"};
   M<UInteger> pipeline_width{runtime, "threadExecutionWidth"};
-
-  M<Id> command_buffer{runtime, "commandBuffer"};
-  M<Id> compute_encoder{runtime, "computeCommandEncoder"};
-  M<Id> blit_encoder{runtime, "blitCommandEncoder"};
-  M<void> end_encoding{runtime, "endEncoding"};
-  M<void> commit{runtime, "commit"};
-  M<void> wait{runtime, "waitUntilCompleted"};
-  M<UInteger> status{runtime, "status"};
-  M<Id> error{runtime, "error"};
+  M<uint64_t> working_set{runtime, "recommendedMaxWorkingSetSize"};
+  M<long> code{runtime, "code"};
+  M<bool> has_unified_memory{runtime, "hasUnifiedMemory"};
   M<double> gpu_start{runtime, "GPUStartTime"}, gpu_end{runtime, "GPUEndTime"};
+  M<const char*> utf8{runtime, "UTF8String"};
+  M<void*> contents{runtime, "contents"};
+  M<Size> max_threads{runtime, "maxThreadsPerThreadgroup"};
+  M<bool, Selector> responds{runtime, "respondsToSelector:"};
+  M<bool, long> supports_family{runtime, "supportsFamily:"};
+  M<Id, const char*> init_text{runtime, "initWithUTF8String:"};
+  M<Id, UInteger> at{runtime, "objectAtIndex:"};
+  M<Id, UInteger, UInteger> new_buffer{runtime, "newBufferWithLength:options:"};
+  M<Id, Id> new_function{runtime, "newFunctionWithName:"};
+  M<Id, Id, Id, Id*> new_library{runtime, "newLibraryWithSource:options:error:"};
+  M<Id, Id, Id*> new_pipeline{runtime, "newComputePipelineStateWithFunction:error:"};
+  M<void, bool> set_fast_math{runtime, "setFastMathEnabled:"};
+  M<void, long> set_math_mode{runtime, "setMathMode:"};
   M<void, Id> set_pipeline{runtime, "setComputePipelineState:"};
   M<void, Id, UInteger, UInteger> set_buffer{runtime, "setBuffer:offset:atIndex:"};
   M<void, const void*, UInteger, UInteger> set_bytes{runtime, "setBytes:length:atIndex:"};
   M<void, Size, Size> dispatch{runtime, "dispatchThreadgroups:threadsPerThreadgroup:"};
-  M<void, Id, UInteger, Id, UInteger, UInteger> copy{
-      runtime, "copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:"};
-};
-
-// Objects given without being given away live until the pool around the call ends.
-class Pool {
- public:
-  explicit Pool(const Api& api) : api_(api), pool_(api.runtime.push_pool()) {}
-  ~Pool() { api_.runtime.pop_pool(pool_); }
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-
- private:
-  const Api& api_;
-  void* pool_;
 };
 
 // Opens both libraries: those of the system, or those that PRISM_OBJC_LIBRARY and

@@ -13,9 +13,9 @@ namespace {
 
 using namespace metal;
 
-const char* named_library() {
+std::string named_library() {
   const char* named = std::getenv("PRISM_METAL_LIBRARY");
-  return named && *named ? named : nullptr;
+  return named ? named : "";
 }
 
 std::vector<Handle<Id>> list_devices(const Api& api) {
@@ -31,7 +31,7 @@ std::vector<Handle<Id>> list_devices(const Api& api) {
 std::string try_library(const std::string&) {
   std::string ignored;
   if (const auto api = open_api(&ignored)) {
-    const Pool pool(*api);
+    const auto pool = api->pool();
     list_devices(*api);
   }
   return "";
@@ -42,9 +42,8 @@ class MetalBackend final : public Backend {
   // Here and not in discover(), which runs beside other drivers' threads. The system's own
   // framework is not tried: it does not outlive a fork.
   MetalBackend() {
-    if (const char* named = named_library())
-      if (const std::string file = find_library({named}); !file.empty())
-        probe_ = probe_library(file, "metal", try_library);
+    const std::string file = find_library({named_library()});
+    if (!file.empty()) probe_ = probe_library(file, "metal", try_library);
   }
   std::string name() const override { return "metal"; }
   std::string label() const override { return "Metal"; }
@@ -56,39 +55,34 @@ class MetalBackend final : public Backend {
 
 Discovery MetalBackend::discover() {
   Discovery found;
+  found.next_step = "update macOS: Metal needs 10.15 or later";
+  if (!named_library().empty()) {
+    found.next_step = "unset PRISM_METAL_LIBRARY and PRISM_OBJC_LIBRARY";
 #ifndef __APPLE__
-  if (!named_library()) {
+  } else {
     found.reason = "Metal exists on macOS only";
     found.next_step = "here GPUs are used through Vulkan, OpenCL or their makers' own drivers";
     return found;
-  }
 #endif
-  found.next_step = named_library() ? "unset PRISM_METAL_LIBRARY and PRISM_OBJC_LIBRARY"
-                                    : "update macOS: Metal needs 10.15 or later";
+  }
   found.reason = probe_.reason;
-  if (!probe_.usable()) return found;
-  const auto api = open_api(&found.reason);
+  const auto api = probe_.usable() ? open_api(&found.reason) : nullptr;
   if (!api) return found;
-  const Pool pool(*api);
+  const auto pool = api->pool();
   found.found = api->metal_library.name();
   for (Handle<Id>& device : list_devices(*api)) {
-    const std::string id = fmt::format("metal:{}", found.devices.size());
     if (!api->can(device.get(), "supportsFamily:")) {
-      found.reason =
-          api->text_of(api->name(device.get())) + ": this macOS does not tell what it can";
+      found.reason = api->text_of(api->name(device.get())) + ": this macOS is too old";
       continue;
     }
-    DeviceInfo info = describe(*api, device.get(), id);
+    DeviceInfo info = describe(*api, device.get(), fmt::format("metal:{}", found.devices.size()));
     found.devices.push_back(
         std::make_shared<DeviceOfMetal>(api, std::move(device), std::move(info)));
   }
-  if (!found.devices.empty()) {
-    found.next_step = found.reason.empty() ? "" : found.next_step;
-  } else if (found.reason.empty()) {
+  if (found.reason.empty()) found.next_step = "";
+  if (found.devices.empty() && found.reason.empty()) {
     found.reason = "macOS lists no Metal device";
-    found.next_step =
-        "a virtual machine or a remote session may have none: see system_profiler "
-        "SPDisplaysDataType";
+    found.next_step = "a virtual machine may have none: see system_profiler SPDisplaysDataType";
   }
   return found;
 }

@@ -10,71 +10,66 @@
 
 namespace prism::metal {
 
-// Needs a pool around it, like everything below that sends messages.
+inline constexpr uint32_t kCopyGroup = 256;  // threads of a group of copy_bytes
+
+// Needs a pool around it, like everything that sends messages.
 DeviceInfo describe(const Api& api, Id device, const std::string& id);
 
-// A kernel ready to be dispatched.
-struct Pipeline {
+struct Pipeline {  // a kernel ready to be dispatched
   Handle<Id> state;
-  std::string kernel;
   UInteger group_size = 1;
 };
 
-// What everything made on a device shares.
-struct Context {
-  Context(std::shared_ptr<const Api> api, Handle<Id> device, DeviceInfo info);
-  std::string label() const { return info.id + " (" + info.name + ")"; }
-  // Empty with *log where the compiler refuses the text; *log may hold warnings besides.
-  Handle<Id> compile(const std::string& text, const std::string& entry, std::string* log) const;
-  // Copies bytes at any offset, which the interface does by words only. Params: bytes.
-  const Pipeline& copy_bytes();
-  void check() const;  // throws kDeviceLost for ever once the device is lost
+class DeviceOfMetal;
+struct Memory final : MemoryDriver {
+  // No buffer where the device has no memory. storage: kShared or kPrivate.
+  Memory(std::shared_ptr<DeviceOfMetal> on, uint64_t asked, UInteger storage);
+  uint64_t bytes() const override { return asked_bytes; }
 
-  std::shared_ptr<const Api> api;
-  Handle<Id> device;
-  DeviceInfo info;
-  std::string lost;  // why
-
- private:
-  Pipeline copy_bytes_;
+  std::shared_ptr<DeviceOfMetal> device;
+  uint64_t asked_bytes;
+  Handle<Id> buffer;
+  std::byte* contents;  // null in a card's own memory
 };
 
-class Memory final : public MemoryDriver {
+// Kept by all that is made on it.
+class DeviceOfMetal final : public DeviceDriver,
+                            public std::enable_shared_from_this<DeviceOfMetal> {
  public:
-  // buffer: empty where the device had no memory. storage: kShared or kPrivate.
-  Memory(std::shared_ptr<Context> context, uint64_t bytes, UInteger storage);
-  uint64_t bytes() const override { return bytes_; }
-  Id buffer() const { return buffer_.get(); }
-  std::byte* contents() const { return contents_; }  // null in a card's own memory
-
- private:
-  std::shared_ptr<Context> context_;
-  uint64_t bytes_;
-  Handle<Id> buffer_;
-  std::byte* contents_ = nullptr;
-};
-
-struct Program final : ProgramDriver {
-  std::shared_ptr<Context> context;
-  Pipeline pipeline;
-};
-
-class DeviceOfMetal final : public DeviceDriver {
- public:
-  DeviceOfMetal(std::shared_ptr<const Api> api, Handle<Id> device, DeviceInfo info);
-  const DeviceInfo& info() const override { return context_->info; }
+  DeviceOfMetal(std::shared_ptr<const Api> opened, Handle<Id> listed, DeviceInfo described)
+      : api(std::move(opened)), device(std::move(listed)), info_(std::move(described)) {}
+  const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override;
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override;
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override;
   std::unique_ptr<QueueDriver> make_queue() override;
   std::byte* host_pointer(MemoryDriver& memory) override {
-    return static_cast<Memory&>(memory).contents();
+    return static_cast<Memory&>(memory).contents;
   }
 
+  std::string label() const { return info_.id + " (" + info_.name + ")"; }
+  void check() const;  // throws kDeviceLost for ever once the device is lost
+  // Copies any bytes, 16 a thread; the interface itself copies whole words, and not among launches.
+  // Buffers: from, to; params: bytes to skip in each, and to copy.
+  const Pipeline& copy_bytes();
+
+  const std::shared_ptr<const Api> api;
+  const Handle<Id> device;
+  std::string lost;  // why
+
  private:
-  std::shared_ptr<Context> context_;
+  // Empty where the compiler refuses the text. *log may hold warnings too.
+  Handle<Id> make_pipeline(const std::string& text, const std::string& entry, std::string* log);
+
+  DeviceInfo info_;
+  Pipeline copy_bytes_;
 };
 
-std::unique_ptr<QueueDriver> make_queue(std::shared_ptr<Context> context);
+struct Program final : ProgramDriver {
+  std::shared_ptr<DeviceOfMetal> device;
+  Pipeline pipeline;
+};
+
+std::unique_ptr<QueueDriver> make_queue(std::shared_ptr<DeviceOfMetal> device);
 
 }  // namespace prism::metal
