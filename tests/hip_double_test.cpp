@@ -16,6 +16,7 @@
 #include "print/printer.h"
 #include "runtime/device.h"
 #include "runtime/self_check.h"
+#include "support/backend_cases.h"
 #include "support/double_cases.h"
 #include "support/expected_text.h"
 #include "support/hip_double.h"
@@ -220,6 +221,23 @@ TEST_F(HipDoubleTest, AnotherDeviceOfTheThreadComesBack) {
   EXPECT_EQ(first.download<float>(a)[7], 8.0f);
   EXPECT_EQ(second.download<float>(b)[9], 10.0f);
 }
+
+// The cases of every backend, over a card with less memory than the machine.
+class HipDoubleCases : public HipDoubleTest,
+                       public testing::WithParamInterface<test::BackendCase> {};
+
+TEST_P(HipDoubleCases, Hold) {
+  double_.set("memory=1073741824");
+  test::BackendUnderTest backend;
+  backend.dialect = "hip";
+  backend.discover = [&] { return double_.discover(); };
+  backend.cannot = {{"RefusesInTheCompilersWords",
+                     "the double compiles at the first launch; told to refuse below"},
+                    {"ALostDeviceIsAnError", "the double loses one by a launch, below"}};
+  test::run_backend_case(GetParam(), backend, double_.device());
+}
+INSTANTIATE_TEST_SUITE_P(All, HipDoubleCases, testing::ValuesIn(test::backend_cases()),
+                         test::backend_case_name);
 
 // --- failures
 

@@ -330,7 +330,7 @@ std::string device_name(size_t number) {
 }
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpenClDevice);
 INSTANTIATE_TEST_SUITE_P(All, OpenClDevice, testing::ValuesIn(device_numbers()),
-                         [](const auto& info) { return device_name(info.param); });
+                         [](const auto& which) { return device_name(which.param); });
 
 class OpenClCases : public testing::TestWithParam<std::tuple<size_t, test::BackendCase>> {};
 TEST_P(OpenClCases, Hold) {
@@ -346,9 +346,9 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpenClCases);
 INSTANTIATE_TEST_SUITE_P(All, OpenClCases,
                          testing::Combine(testing::ValuesIn(device_numbers()),
                                           testing::ValuesIn(test::backend_cases())),
-                         [](const auto& info) {
-                           return device_name(std::get<0>(info.param)) + "_" +
-                                  std::get<1>(info.param).name;
+                         [](const auto& which) {
+                           return device_name(std::get<0>(which.param)) + "_" +
+                                  std::get<1>(which.param).name;
                          });
 
 }  // namespace

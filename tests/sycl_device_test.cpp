@@ -16,8 +16,10 @@ namespace prism {
 namespace {
 
 Discovery discover() {
+  const auto archive = test::binary_dir() / "libprism.a",
+             shared = test::binary_dir() / "libprism.so";
   return make_sycl_backend(test::build_sycl_plugin(test::source_dir() / "src/backends/sycl/plugin",
-                                                   {test::binary_dir() / "libprism.a"})
+                                                   {exists(archive) ? archive : shared})
                                .string())
       ->discover();
 }

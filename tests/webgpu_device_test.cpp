@@ -61,9 +61,9 @@ std::string library_name(const char* library) {
 INSTANTIATE_TEST_SUITE_P(Libraries, WebGpuCases,
                          testing::Combine(testing::Values(test::kWgpu, test::kDawn),
                                           testing::ValuesIn(test::backend_cases())),
-                         [](const auto& info) {
-                           return library_name(std::get<0>(info.param)) + "_" +
-                                  std::get<1>(info.param).name;
+                         [](const auto& which) {
+                           return library_name(std::get<0>(which.param)) + "_" +
+                                  std::get<1>(which.param).name;
                          });
 
 TEST_P(WebGpu, TellsWhatItFound) {
@@ -130,7 +130,7 @@ TEST_P(WebGpu, HoldsNumbersItCannotComputeWith) {
 TEST_P(WebGpu, OpsOfTensorsAreRight) { test::check_tensor_ops(device(), 100, 24); }
 
 INSTANTIATE_TEST_SUITE_P(Libraries, WebGpu, testing::Values(test::kWgpu, test::kDawn),
-                         [](const auto& info) { return library_name(info.param); });
+                         [](const auto& which) { return library_name(which.param); });
 
 // What stands under the library's name and is none: a reason, whatever it does.
 class BrokenLibrary : public testing::Test {

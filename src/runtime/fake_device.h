@@ -36,6 +36,8 @@ struct FakeLog {
   std::vector<SeenLaunch> launches;
   std::vector<ProductCall> products;
   int compiles = 0, copies = 0, recordings = 0, replays = 0, waits = 0;
+  int odd = 0;  // writes, reads and copies that are no whole words
+  void note_odd(uint64_t places) { odd += places % 4 != 0; }
   std::string fail_at_wait;  // thrown by the next wait
   std::function<void(const LaunchCall&)> on_launch;
   std::function<void(const FakeLog&)> at_end;  // called as the device goes
@@ -53,14 +55,17 @@ class FakeQueue final : public QueueDriver {
  public:
   explicit FakeQueue(FakeLog& log) : log_(log) {}
   void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override {
+    log_.note_odd(offset | from.size());
     std::memcpy(static_cast<FakeMemory&>(to).content.data() + offset, from.data(), from.size());
   }
   void read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) override {
+    log_.note_odd(offset | to.size());
     std::memcpy(to.data(), static_cast<FakeMemory&>(from).content.data() + offset, to.size());
   }
   void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
             uint64_t bytes) override {
     ++log_.copies;
+    log_.note_odd(to_offset | from_offset | bytes);
     std::memcpy(static_cast<FakeMemory&>(to).content.data() + to_offset,
                 static_cast<FakeMemory&>(from).content.data() + from_offset, bytes);
   }

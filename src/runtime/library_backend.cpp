@@ -25,6 +25,8 @@ class LibraryBackend final : public Backend {
   std::string label() const override { return parts_.label; }
 
   Discovery discover() override {
+    const auto lock =
+        parts_.alone ? std::unique_lock(*parts_.alone) : std::unique_lock<std::mutex>();
     Discovery found;
     found.reason = probe_.reason;
     if (!file_.empty() && probe_.usable())

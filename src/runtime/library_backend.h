@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct LibraryBackendParts {
   std::string next_step;           // where to get one; for want of a better from devices_of
   // Tried in the child too: a library is sound when `found` is told, with devices or without.
   std::function<Discovery(const std::string& file)> devices_of;
+  std::mutex* alone = nullptr;  // held while it is asked for its devices, but not in the child
 };
 
 std::unique_ptr<Backend> make_library_backend(LibraryBackendParts parts);

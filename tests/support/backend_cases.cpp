@@ -1,14 +1,10 @@
 // The cases, and the kernels and numbers they use.
 #include "support/backend_cases.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <numeric>
 #include <random>
@@ -214,6 +210,7 @@ void refuses_in_the_compilers_words(const BackendUnderTest& backend, const Devic
   for (const char* part : {"wrong_text", " | ", "no_such_function", "the whole text is in "})
     EXPECT_NE(message.find(part), std::string::npos) << part << " is missing in:\n" << message;
   const std::string before_file = "the whole text is in ";
+  ASSERT_NE(message.find(before_file), std::string::npos);
   const size_t at = message.find(before_file) + before_file.size();
   EXPECT_TRUE(fs::exists(message.substr(at, message.find('\n', at) - at))) << message;
 }
@@ -388,16 +385,6 @@ ir::Kernel weighted_sum() {
   });
 }
 
-Error error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ErrorCode::kIo, "");
-}
-
 std::vector<std::byte> random_bytes(uint64_t seed, size_t count) {
   std::mt19937_64 engine(seed);
   std::vector<std::byte> bytes(count);
@@ -443,31 +430,10 @@ void check_tensor_ops(const Device& device, size_t cases, size_t programs) {
     ADD_FAILURE() << wrong.op << " " << wrong.what << ": " << wrong.reason;
 }
 
-OwnCache::OwnCache() {
-  static int count = 0;
-  folder_ = fs::temp_directory_path() /
-            ("prism-test-" + std::to_string(getpid()) + "-" + std::to_string(count++));
-  fs::remove_all(folder_);
-  if (const char* old = std::getenv("PRISM_CACHE_DIR")) old_ = old;
-  setenv("PRISM_CACHE_DIR", folder_.c_str(), 1);
-}
-
-OwnCache::~OwnCache() {
-  if (old_.empty())
-    unsetenv("PRISM_CACHE_DIR");
-  else
-    setenv("PRISM_CACHE_DIR", old_.c_str(), 1);
-  fs::remove_all(folder_);
-}
-
 std::map<std::string, std::string> OwnCache::contents() const {
   std::map<std::string, std::string> found;
-  if (!fs::exists(folder_)) return found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream in(entry.path(), std::ios::binary);
-    found[entry.path().string()] = {std::istreambuf_iterator<char>(in), {}};
-  }
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
+    if (entry.is_regular_file()) found[entry.path().string()] = read_file(entry.path());
   return found;
 }
 

@@ -10,9 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "dsl/dsl.h"
 #include "runtime/device.h"
+#include "support/double_cases.h"
+#include "support/driver_double.h"
+#include "support/process.h"
 
 namespace prism::test {
 
@@ -39,7 +40,6 @@ inline std::string backend_case_name(const testing::TestParamInfo<BackendCase>& 
 
 // --- what tests of one backend use besides
 ir::Kernel weighted_sum();  // y = a + 3 b, over count words
-Error error_of(const std::function<void()>& body);
 std::vector<std::byte> random_bytes(uint64_t seed, size_t count);
 uint64_t printed_seed();
 // One case of every `step`-th kernel of the library, others at each run: at most one is refused.
@@ -50,16 +50,12 @@ void check_tensor_ops(const Device& device, size_t cases, size_t programs);
 // The cache folder of one test.
 class OwnCache {
  public:
-  OwnCache();
-  ~OwnCache();
-  OwnCache(const OwnCache&) = delete;
-  OwnCache& operator=(const OwnCache&) = delete;
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
   std::map<std::string, std::string> contents() const;  // of its files, by path
 
  private:
-  std::filesystem::path folder_;
-  std::string old_;
+  TemporaryFolder folder_;
+  ScopedVariable variable_{"PRISM_CACHE_DIR", folder_.path().string()};
 };
 
 }  // namespace prism::test

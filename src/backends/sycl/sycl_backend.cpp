@@ -32,8 +32,6 @@ std::vector<std::string> places() {
 }
 
 Discovery devices_of(const std::string& file) {
-  // SYCL starts every driver of OpenCL; PoCL 3.1 crashes when OpenCL's backend does so too.
-  const std::scoped_lock lock(driver_start_mutex());
   // SYCL's compiler keeps what it made beside what the other backends keep.
   setenv("SYCL_CACHE_PERSISTENT", "1", 0);
   setenv("SYCL_CACHE_DIR", (cache_folder() / "sycl").c_str(), 0);
@@ -48,8 +46,9 @@ Discovery devices_of(const std::string& file) {
 }  // namespace
 
 std::unique_ptr<Backend> make_sycl_backend(const std::string& plugin) {
-  return make_library_backend(
-      {"sycl", "SYCL", places(), "PRISM_SYCL_LIBRARY", plugin, kGetOne, devices_of});
+  // SYCL starts every driver of OpenCL; PoCL 3.1 crashes when OpenCL's backend does so too.
+  return make_library_backend({"sycl", "SYCL", places(), "PRISM_SYCL_LIBRARY", plugin, kGetOne,
+                               devices_of, &driver_start_mutex()});
 }
 
 }  // namespace prism
