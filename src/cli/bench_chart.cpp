@@ -40,6 +40,8 @@ const char* colour_of(BenchLimit limit) {
       return "#d9822b";
     case BenchLimit::f16:
       return "#7a55c7";
+    case BenchLimit::quantised:
+      return "#3d9970";
   }
   return "#888888";
 }
@@ -115,7 +117,8 @@ std::string bar_chart(const ChartText& text, const std::vector<ChartBar>& bars) 
       "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"#666666\">share of the "
       "measured</text>\n",
       left - 10, bottom + 46.5);
-  for (const auto limit : {BenchLimit::bandwidth, BenchLimit::f32, BenchLimit::f16}) {
+  for (const auto limit :
+       {BenchLimit::bandwidth, BenchLimit::f32, BenchLimit::f16, BenchLimit::quantised}) {
     if (std::ranges::none_of(bars, [&](const ChartBar& bar) { return bar.limit == limit; }))
       continue;
     const std::string name = limit == BenchLimit::bandwidth

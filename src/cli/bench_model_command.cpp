@@ -58,9 +58,19 @@ std::vector<std::string> chosen_devices(const Options& o) {
 // Of the CPU what its native kernels reach: its calibration is that of the interpreter.
 DevicePeaks peaks_of(const Device& device) {
   if (device.backend() != "cpu") return measured_peaks(device, progress);
-  const std::optional<llm::HostSpeed> known = llm::known_host_speed(device);
-  const llm::HostSpeed speed = known ? *known : llm::measure_host_speed(device);
-  return {.bandwidth = speed.bandwidth, .f32_rate = speed.f16_rate, .f16_rate = speed.f16_rate};
+  const llm::HostSpeed speed = llm::measure_host_speed(device);
+  return {speed.bandwidth, speed.f16_rate, speed.f16_rate, speed.quantised_rate};
+}
+
+// The rate of products that bounds a prompt, and whose it is.
+std::pair<double, BenchLimit> product_limit(const DevicePeaks& peaks, const llm::TokenCost& cost) {
+  const bool is_quantised =
+      cost.weight_bytes <
+      1.5 * cost.operations / 2;  // a weight is one multiplication and one addition
+  if (is_quantised && peaks.quantised_rate > 0)
+    return {peaks.quantised_rate, BenchLimit::quantised};
+  if (peaks.f16_rate > peaks.f32_rate) return {peaks.f16_rate, BenchLimit::f16};
+  return {peaks.f32_rate, BenchLimit::f32};
 }
 
 void time_device(const Options& o, const std::string& device, int64_t context,
@@ -72,8 +82,7 @@ void time_device(const Options& o, const std::string& device, int64_t context,
   const DevicePeaks peaks = peaks_of(model.device());
   const llm::TokenCost cost =
       llm::token_cost(model.file(), model.config(), model.model().placement().kv_type);
-  const bool by_f16 = peaks.f16_rate > peaks.f32_rate;
-  const double rate = std::max(peaks.f16_rate, peaks.f32_rate);
+  const std::pair<double, BenchLimit> products = product_limit(peaks, cost);
   const auto row = [&](const std::string& task, double tokens_a_second, double limit, BenchLimit by,
                        bool decode) {
     rows.push_back({device, model.device().name(), task, tokens_a_second, limit, by, 0, decode,
@@ -84,15 +93,11 @@ void time_device(const Options& o, const std::string& device, int64_t context,
     const double seconds = llm::prompt_seconds(model.model(), prompt, o.repeats);
     const double count = static_cast<double>(prompt);
     // The weights are read once a batch; whichever takes longer is the limit.
-    const double by_products = rate / cost.operations;
+    const double by_products = products.first / cost.operations;
     const double by_memory =
         peaks.bandwidth / cost.weight_bytes * std::min(count, double(model.model().batch_rows()));
-    const bool products = by_products < by_memory;
     row(fmt::format("prompt {}", prompt), count / seconds, std::min(by_products, by_memory),
-        !products ? BenchLimit::bandwidth
-        : by_f16  ? BenchLimit::f16
-                  : BenchLimit::f32,
-        false);
+        by_products < by_memory ? products.second : BenchLimit::bandwidth, false);
   }
   for (const int64_t depth : o.depths) {
     progress(fmt::format("decoding at depth {} on {}", depth, device));
@@ -115,7 +120,7 @@ std::string advice(const std::vector<Row>& rows) {
     return "advice: the CPU writes fastest here; use --device cpu for this model";
   // Small models are read from the CPU's caches, which no memory limits.
   if (best->is_cpu && best->rate > best->limit)
-    return "advice: this model is small enough for the CPU's caches; nothing is gained elsewhere";
+    return "advice: all that the memory allows; a smaller quantisation writes faster";
   if (best->is_cpu)
     return fmt::format(
         "advice: {:.0f}% of what the memory allows; a smaller quantisation writes "

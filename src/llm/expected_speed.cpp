@@ -2,12 +2,13 @@
 #include "llm/expected_speed.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
 
+#include "base/blocks.h"
 #include "cpu/matmul.h"
+#include "cpu/quantised_product.h"
 #include "runtime/device_records.h"
 #include "tensor/cpu_pool.h"
 
@@ -20,26 +21,41 @@ namespace {
 // 7B model in Q4_K_M that are its floor and its aim.
 constexpr double kDecodeShare = 0.7, kPromptShare = 0.4;
 
+uint64_t row_bytes(BlockType type, uint64_t k) {
+  return k / block_info(type).elements * block_info(type).bytes;
+}
+
 double seconds_of(const std::function<void()>& work) {
   const auto begun = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-double measure_bandwidth() {
-  constexpr uint64_t kWords = 16 << 20;  // 128 MB: beyond any cache but the largest servers'
-  const std::vector<uint64_t> words(kWords, 1);
-  std::atomic<uint64_t> sum{0};
+// Products with weights of a byte each: with one row they read memory as fast as anything here.
+double quantised_seconds(uint64_t weight_rows, uint64_t k, uint64_t rows) {
+  const std::vector<uint8_t> weights(weight_rows * row_bytes(BlockType::q8_0, k));
+  const std::vector<float> x(rows * k, 1.0f);
+  std::vector<float> y(rows * weight_rows);
+  const ThreadPool::Busy busy(cpu_pool());
   double best = 1e9;
-  for (int i = 0; i < 3; ++i)
-    best = std::min(best, seconds_of([&] {
-                      cpu_pool().parallel_for(kWords, 1 << 18, [&](uint64_t first, uint64_t last) {
-                        uint64_t part = 0;
-                        for (uint64_t w = first; w < last; ++w) part += words[w];
-                        sum += part;
-                      });
-                    }));
-  return sum > 0 ? kWords * sizeof(uint64_t) / best : 0;
+  for (int i = 0; i < 12; ++i)
+    best =
+        std::min(best, seconds_of([&] {
+                   cpu::quantised_product(cpu_pool(), BlockType::q8_0, weights.data(), weight_rows,
+                                          k, x.data(), rows, k, y.data(), weight_rows);
+                 }));
+  return best;
+}
+
+double measure_bandwidth() {
+  constexpr uint64_t kRows = 32 << 10, kLength = 4096;  // 143 MB: beyond most caches
+  const auto bytes = static_cast<double>(kRows * row_bytes(BlockType::q8_0, kLength));
+  return bytes / quantised_seconds(kRows, kLength, 1);
+}
+
+double measure_quantised_rate() {
+  constexpr uint64_t kRows = 4096, kLength = 2048, kBatch = 512;
+  return 2.0 * kRows * kLength * kBatch / quantised_seconds(kRows, kLength, kBatch);
 }
 
 double measure_rate() {
@@ -70,28 +86,38 @@ ExpectedSpeed expected_speed(const std::vector<SpeedPart>& parts, const ModelSiz
     if (active == 0) continue;
     if (part.device->bandwidth <= 0) return {};
     decode += active / (part.device->bandwidth * kDecodeShare);
-    if (part.device->f16_rate > 0)
+    const bool is_quantised =
+        static_cast<double>(bytes) < 1.5 * static_cast<double>(sizes.parameters);
+    const double rate = is_quantised ? std::max(part.device->quantised_rate, part.device->f16_rate)
+                                     : part.device->f16_rate;
+    if (rate > 0)
       prompt += 2 * static_cast<double>(sizes.parameters) * active / static_cast<double>(bytes) /
-                (part.device->f16_rate * kPromptShare);
+                (rate * kPromptShare);
   }
   return {decode > 0 ? 1 / decode : 0, prompt > 0 ? 1 / prompt : 0};
 }
 
 std::optional<HostSpeed> known_host_speed(const Device& cpu) {
   const auto record = read_device_record("host-speed", cpu.info());
-  if (!record || !record->contains("bandwidth") || !record->contains("f16_rate"))
-    return std::nullopt;
-  const HostSpeed speed{std::strtod(record->at("bandwidth").c_str(), nullptr),
-                        std::strtod(record->at("f16_rate").c_str(), nullptr)};
-  if (speed.bandwidth <= 0) return std::nullopt;
+  if (!record) return std::nullopt;
+  const auto number = [&](const char* key) {
+    const auto at = record->find(key);
+    return at == record->end() ? 0.0 : std::strtod(at->second.c_str(), nullptr);
+  };
+  const HostSpeed speed{number("bandwidth"), number("f16_rate"), number("quantised_rate")};
+  if (!(speed.bandwidth > 0 && speed.f16_rate > 0 && speed.quantised_rate > 0)) return std::nullopt;
   return speed;
 }
 
 HostSpeed measure_host_speed(const Device& cpu) {
-  const HostSpeed speed{measure_bandwidth(), measure_rate()};
+  const HostSpeed before = known_host_speed(cpu).value_or(HostSpeed{});
+  const HostSpeed speed{std::max(before.bandwidth, measure_bandwidth()),
+                        std::max(before.f16_rate, measure_rate()),
+                        std::max(before.quantised_rate, measure_quantised_rate())};
   write_device_record("host-speed", cpu.info(),
                       {{"bandwidth", std::to_string(speed.bandwidth)},
-                       {"f16_rate", std::to_string(speed.f16_rate)}});
+                       {"f16_rate", std::to_string(speed.f16_rate)},
+                       {"quantised_rate", std::to_string(speed.quantised_rate)}});
   return speed;
 }
 

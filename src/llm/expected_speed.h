@@ -24,10 +24,13 @@ ExpectedSpeed expected_speed(const std::vector<SpeedPart>& parts, const ModelSiz
 
 // What the native CPU kernels reach (the calibration of the CPU device is that of its interpreter).
 struct HostSpeed {
-  double bandwidth = 0;  // bytes a second that all threads together read from memory
-  double f16_rate = 0;   // operations a second of a product
+  double bandwidth = 0;       // bytes a second that all threads together read from memory
+  double f16_rate = 0;        // operations a second of a product
+  double quantised_rate = 0;  // of one with quantised weights
 };
 std::optional<HostSpeed> known_host_speed(const Device& cpu);  // kept by an earlier measurement
-HostSpeed measure_host_speed(const Device& cpu);               // a tenth of a second, and kept
+// A third of a second. Kept, and returned, is the best of this and earlier measurements: what a
+// machine that was busy reached is not what it allows.
+HostSpeed measure_host_speed(const Device& cpu);
 
 }  // namespace prism::llm

@@ -35,8 +35,9 @@ struct FitDevice {
   Device device;
   uint64_t free_bytes = 0;  // now
   uint64_t total_bytes = 0;
-  double bandwidth = 0;  // bytes a second, as measured; 0: unknown
-  double f16_rate = 0;   // operations a second of products
+  double bandwidth = 0;       // bytes a second, as measured; 0: unknown
+  double f16_rate = 0;        // operations a second of products
+  double quantised_rate = 0;  // of those with quantised weights, where that is another
   // Devices with the same one share their memory: the CPU, and what is unified with it.
   std::string memory;
 };

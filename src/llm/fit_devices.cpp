@@ -21,6 +21,7 @@ FitDevice fit_device(const Device& device) {
     if (const auto speed = known_host_speed(device)) {
       out.bandwidth = speed->bandwidth;
       out.f16_rate = speed->f16_rate;
+      out.quantised_rate = speed->quantised_rate;
     }
   } else if (const auto measured = known_calibration(info)) {
     out.bandwidth = measured->bandwidth;

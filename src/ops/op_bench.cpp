@@ -53,6 +53,8 @@ const char* limit_name(BenchLimit limit) {
       return "f32 product";
     case BenchLimit::f16:
       return "f16 product";
+    case BenchLimit::quantised:
+      return "8-bit product";
   }
   return "";
 }

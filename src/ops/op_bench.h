@@ -16,12 +16,13 @@ struct DevicePeaks {
   double bandwidth = 0;  // bytes a second
   double f32_rate = 0;   // operations a second of an f32 product
   double f16_rate = 0;
+  double quantised_rate = 0;  // of one with quantised weights; 0: as those of f16
 };
 // From the calibration, which is made where there is none; of the CPU by its own kernels.
 DevicePeaks measured_peaks(const Device& device,
                            const std::function<void(const std::string&)>& progress = {});
 
-enum class BenchLimit { bandwidth, f32, f16 };
+enum class BenchLimit { bandwidth, f32, f16, quantised };
 const char* limit_name(BenchLimit limit);  // "bandwidth", "f32 product"
 
 struct BenchCase {
