@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "llm/model.h"
+#include "ops/joint_products.h"
 #include "support/devices.h"
 #include "support/expected_text.h"
 
@@ -97,6 +98,11 @@ TEST_F(ModelDevice, NothingIsLeftToTheCpu) {
     for (const BatchShape& shape : {BatchShape{1, 1, 1, true}, BatchShape{32, 1, 1, false}}) {
       const std::string steps = model.explain(shape, false);
       EXPECT_EQ(steps.find("copy to cpu"), std::string::npos) << device.id() << "\n" << steps;
+      if (!shape.each_one_row || !joins_products(device.info(), 1)) continue;
+      // Tokens, eight steps a layer (norm, q k v, rotation, attention, out, norm, gate and up,
+      // down), norm, output.
+      const auto lines = std::ranges::count(steps.substr(0, steps.find(" of temporaries")), '\n');
+      EXPECT_EQ(lines, 3 + 8 * model.config().layers) << steps;
     }
   }
 }

@@ -513,6 +513,16 @@ std::shared_ptr<const TailSpec> gate_and_bias() {
   return spec;
 }
 
+// silu(the product) * the one beside it.
+std::shared_ptr<const TailSpec> gate_of_two() {
+  auto spec = std::make_shared<TailSpec>();
+  Chain& chain = spec->chain;
+  const uint16_t x = chain.add_input(DType::f32), up = chain.add_input(DType::f32);
+  chain.add_apply(ScalarOp::mul, chain.add_apply(ScalarOp::silu, x), up);
+  spec->access = {TailAccess::made};
+  return spec;
+}
+
 // One of each kind, lowered for a dialect.
 std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   std::vector<ir::Kernel> all = {ops::round_rows(DType::f16), ops::expert_tables(),
@@ -529,6 +539,20 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   tailed.rounded = true;
   tailed.tail = gate_and_bias();
   all.push_back(ops::vector_product(ops::vector_product_for(tailed, 4096, 4096, capabilities, 64)));
+  ops::VectorProduct two = tailed;
+  two.gate = ops::Gate::tail;
+  two.tail = gate_of_two();
+  all.push_back(ops::vector_product(ops::vector_product_for(two, 4096, 4096, capabilities, 64)));
+  std::vector<ops::VectorProduct> beside;
+  for (const BlockType type : {BlockType::q4_k, BlockType::q4_k, BlockType::q6_k}) {
+    ops::VectorProduct one;
+    one.weight = type;
+    one.rounded = true;
+    beside.push_back(ops::vector_product_for(one, 4096, 4096, capabilities, 64));
+    beside.back().subgroups = 4;
+    beside.back().split = std::min(beside.back().split, 4u);
+  }
+  all.push_back(ops::vector_products(beside));
   ops::F32Product whole;
   whole.tail = gate_and_bias();
   all.push_back(ops::f32_product(whole));

@@ -153,6 +153,33 @@ TEST(Dsl, WaitsOnceBeforeTouchingPlanData) {
   }));
   EXPECT_REFUSED("every path must wait",
                  [] { if_(param("a", u32) == 1u, [] { wait_previous(); }); });
+  EXPECT_NO_THROW(kernel("w3", 64, [] {
+    auto x = weights("x", f32);
+    auto y = out("y", f32);
+    const auto branch = [&](uint32_t at) {
+      const Value v = x[at];
+      wait_previous();
+      y[at] = v;
+    };
+    if_(
+        param("a", u32) == 1u, [&] { branch(0); }, [&] { branch(1); });
+  }));
+  EXPECT_REFUSED("stands twice", [] {
+    if_(
+        param("a", u32) == 1u, [] { wait_previous(); }, [] { wait_previous(); });
+    wait_previous();
+  });
+  EXPECT_REFUSED("stands before wait_previous", [] {
+    auto y = out("y", f32);
+    if_(
+        param("a", u32) == 1u, [] { wait_previous(); },
+        [&] {
+          y[0u] = 1.0f;
+          wait_previous();
+        });
+  });
+  EXPECT_REFUSED("every path must wait",
+                 [] { for_(param("a", u32), [](Value) { wait_previous(); }); });
 }
 
 TEST(Dsl, NeedsAKernelAround) { EXPECT_THROW(local_id(), Error); }

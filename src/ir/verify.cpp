@@ -258,36 +258,68 @@ bool touches_plan_data(const Kernel& kernel, const Inst& inst) {
   }
 }
 
+// Finds the wait of every path: in the flow itself, or in both branches of an if.
+class Waits {
+ public:
+  explicit Waits(const Kernel& kernel) : kernel_(kernel) {}
+
+  // Whether the block waits, on all of its paths. waited: whether it was done before.
+  bool check(const Block& block, bool waited) const {
+    for (const Inst& inst : block.body) {
+      const Inst* inner = find(inst);
+      if (!inner) {
+        if (!waited) check_early(inst);
+        continue;
+      }
+      if (waited) fail(kernel_, inner->where, "wait_previous stands twice; every path waits once");
+      if (inst.op != Op::wait_previous) {
+        if (inst.op != Op::if_ || inst.blocks.size() != 2 || !check(inst.blocks[0], false) ||
+            !check(inst.blocks[1], false))
+          fail(
+              kernel_, inner->where,
+              "wait_previous stands inside a block; every path must wait, so it stands outside, or "
+              "in both branches of an if");
+      }
+      waited = true;
+    }
+    return waited;
+  }
+
+ private:
+  static const Inst* find(const Inst& inst) {
+    if (inst.op == Op::wait_previous) return &inst;
+    for (const Block& block : inst.blocks)
+      for (const Inst& each : block.body)
+        if (const Inst* found = find(each)) return found;
+    return nullptr;
+  }
+  void check_early(const Inst& inst) const {
+    const auto check_one = [&](const Inst& each) {
+      if (touches_plan_data(kernel_, each))
+        fail(
+            kernel_, each.where,
+            fmt::format("{} stands before wait_previous; only buffers declared with weights may be "
+                        "read before it",
+                        op_name(each.op)));
+    };
+    check_one(inst);
+    for (const Block& block : inst.blocks) walk(block, check_one);
+  }
+
+  const Kernel& kernel_;
+};
+
 void place_wait(Kernel& kernel) {
   size_t waits = 0;
-  const Inst* last = nullptr;
-  walk(kernel.body, [&](const Inst& inst) {
-    if (inst.op != Op::wait_previous) return;
-    ++waits;
-    last = &inst;
-  });
-  if (waits == 0) {
-    Inst wait;
-    wait.op = Op::wait_previous;
-    wait.where = kernel.where;
-    kernel.body.body.insert(kernel.body.body.begin(), wait);
+  walk(kernel.body, [&](const Inst& inst) { waits += inst.op == Op::wait_previous; });
+  if (waits > 0) {
+    Waits(kernel).check(kernel.body, false);
     return;
   }
-  if (waits > 1) fail(kernel, last->where, "wait_previous stands twice; every path waits once");
-  const auto at = std::find_if(kernel.body.body.begin(), kernel.body.body.end(),
-                               [](const Inst& inst) { return inst.op == Op::wait_previous; });
-  if (at == kernel.body.body.end())
-    fail(kernel, last->where,
-         "wait_previous stands inside a block; every path must wait, so it stands outside");
-  Block before;
-  before.body.assign(kernel.body.body.begin(), at);
-  walk(before, [&](const Inst& inst) {
-    if (touches_plan_data(kernel, inst))
-      fail(kernel, inst.where,
-           fmt::format("{} stands before wait_previous; only buffers declared with weights may be "
-                       "read before it",
-                       op_name(inst.op)));
-  });
+  Inst wait;
+  wait.op = Op::wait_previous;
+  wait.where = kernel.where;
+  kernel.body.body.insert(kernel.body.body.begin(), wait);
 }
 
 }  // namespace

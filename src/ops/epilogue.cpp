@@ -8,12 +8,12 @@ namespace prism::ops {
 using namespace dsl;
 
 Epilogue::Epilogue(Gate gate, bool bias, bool residual, DType y,
-                   std::shared_ptr<const TailSpec> tail)
+                   std::shared_ptr<const TailSpec> tail, const std::string& suffix)
     : gate_(gate) {
   if (bias) biases_.push_back(weights("bias", f32));
   if (bias && gate != Gate::none) biases_.push_back(weights("bias_up", f32));
   if (residual) residual_ = in("residual", y);
-  if (tail) tail_.emplace(std::move(tail));
+  if (tail) tail_.emplace(std::move(tail), suffix);
 }
 
 void Epilogue::declare_params() {
@@ -22,7 +22,9 @@ void Epilogue::declare_params() {
 
 Value Epilogue::apply(const std::vector<Value>& sums, Value row, Value column, Value place) const {
   const Value result = before_tail(sums, column, place);
-  return tail_ ? tail_->apply(result, row, column, place) : result;
+  if (!tail_) return result;
+  return tail_->apply(result, row, column, place,
+                      gate_ == Gate::tail ? std::optional(sums[1]) : std::nullopt);
 }
 
 std::vector<Value> Epilogue::apply_four(const std::vector<Value>& sums, Value row, Value column,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "dsl/dsl.h"
@@ -14,7 +15,8 @@ class Epilogue {
  public:
   // Declares the buffers that are wanted, in order: bias, bias_up (with a gate), residual, the
   // tail's.
-  Epilogue(Gate gate, bool bias, bool residual, DType y, std::shared_ptr<const TailSpec> tail);
+  Epilogue(Gate gate, bool bias, bool residual, DType y, std::shared_ptr<const TailSpec> tail,
+           const std::string& suffix = {});
   // The tail's, after the kernel's own.
   void declare_params();
   // sums: the product, or those of gate and up; row and column: of the result; place: its index in

@@ -6,6 +6,7 @@
 #include "base/planes.h"
 #include "ops/block_kernels.h"
 #include "ops/matmul_op.h"
+#include "ops/matmul_sides.h"
 #include "ops/product_kernels.h"
 #include "ops/product_launch.h"
 #include "runtime/tuned.h"
@@ -17,15 +18,6 @@ namespace prism {
 namespace {
 
 uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
-
-struct Sides {
-  DeviceView a, b, c;
-  MatrixLayout in_a = {}, in_b = {};
-  int64_t m = 0, n = 0, k = 0, batch = 1;
-  bool rounded = false;   // a is rounded rows
-  DType x = DType::f32;   // of the rows, before they were
-  TailBinding tail = {};  // of the kernels that take one
-};
 
 ops::ProductShape shape_of(const Sides& s) {
   ops::ProductShape shape;
@@ -43,23 +35,11 @@ ops::ProductShape shape_of(const Sides& s) {
 }
 
 void launch_few_rows(DeviceCall& call, const Sides& s) {
-  ops::VectorProduct wanted;
-  wanted.weight = s.b.type;
-  wanted.x = s.x;
-  wanted.y = s.c.type.plain();
-  wanted.x_rows = word(s.m);
-  wanted.rounded = s.b.type.is_block();
-  if (!s.b.type.is_block()) {
-    const int64_t lanes = 16 / static_cast<int64_t>(s.b.type.block_bytes());
-    wanted.aligned =
-        s.k % std::max<int64_t>(lanes, 8) == 0 && s.in_b.step == s.k && s.in_a.step % 8 == 0;
-  }
-  const auto product = ops::vector_product_for(wanted, word(s.n), word(s.k),
-                                               call.info().capabilities, call.info().compute_units);
+  const ops::VectorProduct product = few_rows_product(call.info(), s);
   const auto launch = ops::vector_product_launch(product, word(s.n), word(s.k), word(s.m),
                                                  word(s.in_a.step), word(s.n));
   const DeviceView x =
-      wanted.rounded && !s.rounded ? rounded_rows(call, s.a, s.m, s.k, s.in_a.step) : s.a;
+      product.rounded && !s.rounded ? rounded_rows(call, s.a, s.m, s.k, s.in_a.step) : s.a;
   launch_product(call, product, launch, {s.b, x}, s.tail, s.c);
 }
 
@@ -159,16 +139,58 @@ std::string tuning_key(const Sides& s) {
                      s.in_b.transposed ? "" : "_plain", s.batch > 1 ? "_batch" : "");
 }
 
+bool is_plain(ElementType type) {
+  return type == ElementType(DType::f32) || type == ElementType(DType::f16);
+}
+
 }  // namespace
 
+Sides sides_of(const DeviceView& a, const DeviceView& b, const DeviceView& c,
+               std::optional<DType> rounded) {
+  Sides s{a, b, c};
+  s.m = a.layout.shape[-2];
+  s.k = b.layout.shape[-2];
+  s.n = b.layout.shape[-1];
+  s.rounded = rounded.has_value();
+  s.x = rounded.value_or(a.type.plain());
+  if (a.layout.shape.rank() == 3) s.batch = a.layout.shape[0];
+  if (s.m == 0 || s.n == 0 || s.k == 0 || s.batch == 0) return s;
+  s.in_a = rounded ? MatrixLayout{false, s.k, 1, 0} : matrix_layout(a.layout).value();
+  s.in_b = b.type.is_block() ? MatrixLayout{true, s.k, 1, 0} : matrix_layout(b.layout).value();
+  return s;
+}
+
+bool has_few_rows(const Sides& s, ElementType own) {
+  return s.m <= kFewRows && s.batch == 1 && s.in_b.transposed && !s.in_a.transposed &&
+         is_plain(s.x) && is_plain(own) && (s.b.type.is_block() || s.in_b.step == s.k);
+}
+
+std::string product_way(const DeviceInfo& device, const Sides& s, ElementType own) {
+  const bool few_rows = has_few_rows(s, own);
+  std::string way = few_rows ? "few_rows" : "vendor";
+  if (!s.rounded) way = tuned_choice(device, tuning_key(s)).value_or(way);
+  if (way == "few_rows" && !few_rows) way = "vendor";
+  return way;
+}
+
+ops::VectorProduct few_rows_product(const DeviceInfo& device, const Sides& s) {
+  ops::VectorProduct wanted;
+  wanted.weight = s.b.type;
+  wanted.x = s.x;
+  wanted.y = s.c.type.plain();
+  wanted.x_rows = word(s.m);
+  wanted.rounded = s.b.type.is_block();
+  if (!s.b.type.is_block()) {
+    const int64_t lanes = 16 / static_cast<int64_t>(s.b.type.block_bytes());
+    wanted.aligned =
+        s.k % std::max<int64_t>(lanes, 8) == 0 && s.in_b.step == s.k && s.in_a.step % 8 == 0;
+  }
+  return ops::vector_product_for(wanted, word(s.n), word(s.k), device.capabilities,
+                                 device.compute_units);
+}
+
 void MatmulOp::launch(DeviceCall& call) const {
-  Sides s{call.input(0), call.input(1), call.output()};
-  s.m = s.a.layout.shape[-2];
-  s.k = s.b.layout.shape[-2];
-  s.rounded = rounded_.has_value();
-  s.x = rounded_.value_or(s.a.type.plain());
-  s.n = s.b.layout.shape[-1];
-  if (s.a.layout.shape.rank() == 3) s.batch = s.a.layout.shape[0];
+  Sides s = sides_of(call.input(0), call.input(1), call.output(), rounded_);
   if (s.m == 0 || s.n == 0 || s.batch == 0) return;
   // Without a tail the product is the output, else it has the type that it would have.
   const ElementType own = tail_.empty() ? call.output().type : product_type(s.x, s.b.type);
@@ -183,25 +205,13 @@ void MatmulOp::launch(DeviceCall& call) const {
     launch_zeros(call, s.c);
     return tail_alone();
   }
-  s.in_a = rounded_ ? MatrixLayout{false, s.k, 1, 0} : matrix_layout(s.a.layout).value();
-  s.in_b = s.b.type.is_block() ? MatrixLayout{true, s.k, 1, 0} : matrix_layout(s.b.layout).value();
-  const auto is_plain = [](ElementType type) {
-    return type == ElementType(DType::f32) || type == ElementType(DType::f16);
-  };
-  const bool few_rows = s.m <= kFewRows && s.batch == 1 && s.in_b.transposed &&
-                        !s.in_a.transposed && is_plain(s.x) && is_plain(own) &&
-                        (s.b.type.is_block() || s.in_b.step == s.k);
-  // Few rows have kernels of their own, many the vendor's product where there is one; unless
-  // another way was measured to be faster.
-  std::string way = few_rows ? "few_rows" : "vendor";
-  if (!rounded_) way = tuned_choice(call.info(), tuning_key(s)).value_or(way);
-  if (way == "few_rows" && !few_rows) way = "vendor";
+  const std::string way = product_way(call.info(), s, own);
   if (const auto native = way == "vendor" ? native_of(call, s, own) : std::nullopt) {
     s.c = apart();
     launch_native(call, *native, s);
     return tail_alone();
   }
-  const bool few = few_rows && way != "kernel";
+  const bool few = has_few_rows(s, own) && way != "kernel";
   auto tail = bind_tail(call, tail_, 2, s.n);
   const bool bound = tail.has_value() && (!few || is_plain(s.c.type));
   if (bound)

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ops/tail.h"
+#include "tensor/joint.h"
 #include "tensor/op.h"
 #include "tensor/preparation.h"
 
@@ -26,7 +27,7 @@ inline constexpr std::array kProductWays = {"few_rows", "vendor", "kernel"};
 // What a product of x with weights comes out as.
 ElementType product_type(ElementType x, ElementType weight);
 
-class MatmulOp : public TailedOp, public PreparesInput {
+class MatmulOp : public TailedOp, public PreparesInput, public JoinsAlike {
  public:
   // rounded: x is what RoundRowsOp made of rows of this type.
   explicit MatmulOp(Tail tail = {}, std::optional<DType> rounded = {})
@@ -43,6 +44,10 @@ class MatmulOp : public TailedOp, public PreparesInput {
                     std::span<const DeviceView> outputs) const override;
   std::optional<Preparation> preparation(const Device& device,
                                          std::span<const Tensor> inputs) const override;
+  // Few rows by several matrices (joint_products.cpp).
+  std::optional<Joint> with_maker(const Device& device, std::span<const Tensor> inputs, size_t made,
+                                  const OpUse& maker) const override;
+  std::optional<Joint> beside(const Device& device, std::span<const OpUse> uses) const override;
   std::string attributes() const override { return tail_.text(); }
 
  protected:

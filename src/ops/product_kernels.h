@@ -29,8 +29,9 @@ struct ProductLaunch {
   std::vector<uint32_t> params;
 };
 
-// What is done with the product of gate and up weights: y = gate(g) * u.
-enum class Gate : uint8_t { none, silu, gelu };  // gelu: by tanh
+// What is done with the product of gate and up weights: y = gate(g) * u, or what the tail makes of
+// g and, as its input with TailAccess::made, u.
+enum class Gate : uint8_t { none, silu, gelu, tail };  // gelu: by tanh
 
 // --- few rows (vector_product.cpp): y[i][r] = sum over c of w[r][c] * x[i][c]
 //
@@ -76,6 +77,17 @@ uint64_t rounded_bytes(uint64_t rows, uint64_t k);
 ir::Kernel vector_product(const VectorProduct& product);
 ProductLaunch vector_product_launch(const VectorProduct& product, uint32_t n, uint32_t k,
                                     uint32_t rows, uint32_t x_stride, uint32_t y_stride);
+// Several of them with the same x in one launch (x, x_rows, rounded and subgroups are the same, no
+// gates, experts, bias or residual; at most kSideBySide): each computes what it would alone.
+// Buffers: the weights in order, x, the tails', the results. Params: k, rows, x_stride, then for
+// each n and those of its weights, then those of the tails. Grid: the groups of all, one after the
+// other.
+inline constexpr size_t kSideBySide = 3;
+ir::Kernel vector_products(const std::vector<VectorProduct>& products);
+// n: weight rows of each. The results are dense.
+ProductLaunch vector_products_launch(const std::vector<VectorProduct>& products,
+                                     const std::vector<uint32_t>& n, uint32_t k, uint32_t rows,
+                                     uint32_t x_stride);
 // y[slot] = w[ids[slot]] * x[slot / x_share] for `slots` slots; x and y are dense. An id that is
 // not below `experts` gives NaN.
 ProductLaunch expert_vector_launch(const VectorProduct& product, uint32_t n, uint32_t k,

@@ -9,6 +9,13 @@ namespace prism {
 
 namespace {
 
+std::string key_of(const ops::VectorProduct& p) {
+  return fmt::format("vector_product {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.weight.name(),
+                     dtype_name(p.x), dtype_name(p.y), p.x_rows, static_cast<int>(p.gate),
+                     p.rounded, p.experts, p.aligned, p.subgroups, p.split, p.rows_each,
+                     p.units_ahead, p.k_tile, p.shuffles);
+}
+
 template <class Product>
 void launch_with_tail(DeviceCall& call, std::string key, ir::Kernel (*make)(const Product&),
                       Product product, const ops::ProductLaunch& launch,
@@ -29,12 +36,27 @@ void launch_with_tail(DeviceCall& call, std::string key, ir::Kernel (*make)(cons
 void launch_product(DeviceCall& call, ops::VectorProduct p, const ops::ProductLaunch& launch,
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output) {
-  std::string key =
-      fmt::format("vector_product {} {} {} {} {} {} {} {} {} {} {} {} {}", p.weight.name(),
-                  dtype_name(p.x), dtype_name(p.y), p.x_rows, p.rounded, p.experts, p.aligned,
-                  p.subgroups, p.split, p.rows_each, p.units_ahead, p.k_tile, p.shuffles);
+  std::string key = key_of(p);
   launch_with_tail(call, std::move(key), ops::vector_product, std::move(p), launch,
                    std::move(inputs), tail, output);
+}
+
+void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
+                     const ops::ProductLaunch& launch, std::vector<DeviceView> buffers,
+                     const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs) {
+  std::string key = "side by side";
+  std::vector<ParamValue> params = param_values(launch.params);
+  for (size_t i = 0; i < products.size(); ++i) {
+    products[i].tail = tails[i].spec;
+    key += " " + key_of(products[i]);
+    if (tails[i].spec) key += " then " + tails[i].spec->key();
+    buffers.insert(buffers.end(), tails[i].buffers.begin(), tails[i].buffers.end());
+    params.insert(params.end(), tails[i].params.begin(), tails[i].params.end());
+  }
+  buffers.insert(buffers.end(), outputs.begin(), outputs.end());
+  call.launch(
+      key, [&] { return ops::vector_products(products); }, launch.groups, buffers,
+      std::move(params));
 }
 
 void launch_product(DeviceCall& call, ops::FragmentProduct p, const ops::ProductLaunch& launch,

@@ -25,6 +25,11 @@ void launch_product(DeviceCall& call, ops::F32Product product, const ops::Produc
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output);
 
+// Several with the same x: weights in order, then x.
+void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
+                     const ops::ProductLaunch& launch, std::vector<DeviceView> inputs,
+                     const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs);
+
 // Rows of x rounded to 8 bits once, for all groups of a product with quantised weights.
 DeviceView rounded_rows(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t k,
                         int64_t x_stride);

@@ -104,14 +104,18 @@ std::string TailSpec::key() const {
 }
 
 std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, size_t first_other,
-                                     int64_t columns) {
+                                     int64_t columns, size_t output, std::optional<size_t> made) {
   TailBinding binding;
   if (tail.empty()) return binding;
   auto spec = std::make_shared<TailSpec>();
   spec->chain = tail.chain();
   for (size_t i = 0; i < tail.others(); ++i) {
-    const DeviceView& view = call.input(first_other + i);
-    const auto access = access_of(view.layout, call.output().layout.shape, columns);
+    if (made == i) {
+      spec->access.push_back(TailAccess::made);
+      continue;
+    }
+    const DeviceView& view = call.input(first_other + binding.buffers.size());
+    const auto access = access_of(view.layout, call.output(output).layout.shape, columns);
     const auto bytes = static_cast<int64_t>(view.type.block_bytes());
     if (!access || view.layout.offset * bytes % static_cast<int64_t>(kRangeAlignment) != 0)
       return std::nullopt;
@@ -136,25 +140,36 @@ void launch_tail(DeviceCall& call, const Tail& tail, size_t first_other, const D
   for (PlannedLaunch& each : after.launches()) call.launches().push_back(std::move(each));
 }
 
-TailCode::TailCode(std::shared_ptr<const TailSpec> spec) : spec_(std::move(spec)) {
-  for (size_t i = 1; i < spec_->chain.inputs.size(); ++i)
-    buffers_.push_back(in(fmt::format("tail{}", i), kernel_type(spec_->chain.inputs[i])));
+TailCode::TailCode(std::shared_ptr<const TailSpec> spec, std::string suffix)
+    : spec_(std::move(spec)), suffix_(std::move(suffix)) {
+  for (size_t i = 1; i < spec_->chain.inputs.size(); ++i) {
+    buffers_.emplace_back();
+    if (spec_->access[i - 1] != TailAccess::made)
+      buffers_.back() =
+          in(fmt::format("tail{}{}", i, suffix_), kernel_type(spec_->chain.inputs[i]));
+  }
 }
 
 void TailCode::declare_params() {
   for (const ir::Param& each : chain_params(spec_->chain))
-    constants_.push_back(param("tail_" + each.name, each.type));
+    constants_.push_back(param("tail_" + each.name + suffix_, each.type));
 }
 
-Value TailCode::apply(Value result, Value row, Value column, Value place) const {
+Value TailCode::apply(Value result, Value row, Value column, Value place,
+                      std::optional<Value> made) const {
   std::vector<Value> loaded = {result};
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const TailAccess access = spec_->access[i];
+    const DType stored = spec_->chain.inputs[i + 1];
+    if (access == TailAccess::made) {  // as it would come back from memory
+      loaded.push_back(stored == f32 ? *made : cast(f32, cast(f16, *made)));
+      continue;
+    }
     const Value index = access == TailAccess::place    ? place
                         : access == TailAccess::column ? column
                         : access == TailAccess::row    ? row
                                                        : constant(u32, 0);
-    loaded.push_back(load_element(buffers_[i], index, spec_->chain.inputs[i + 1]));
+    loaded.push_back(load_element(*buffers_[i], index, stored));
   }
   return emit_chain(spec_->chain, loaded, constants_);
 }
@@ -167,9 +182,11 @@ std::vector<Value> TailCode::apply_four(const std::vector<Value>& results, Value
   std::vector<Value> loaded;  // four of each, or one
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (by_four(i))
-      loaded.push_back(buffers_[i].load(spec_->access[i] == TailAccess::place ? place : column, 4));
+      loaded.push_back(
+          buffers_[i]->load(spec_->access[i] == TailAccess::place ? place : column, 4));
     else
-      loaded.push_back(buffers_[i][spec_->access[i] == TailAccess::row ? row : constant(u32, 0)]);
+      loaded.push_back(
+          (*buffers_[i])[spec_->access[i] == TailAccess::row ? row : constant(u32, 0)]);
   }
   std::vector<Value> values;
   for (uint32_t lane = 0; lane < 4; ++lane) {

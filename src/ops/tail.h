@@ -52,8 +52,9 @@ class TailedOp : public Op {
 // --- on devices with kernels
 
 // Where an element of an input lies, for the result at some row and column of the op's own matrix:
-// in the result's place, at its column, at its row, or it is the only one.
-enum class TailAccess : char { place = 'p', column = 'c', row = 'r', one = '1' };
+// in the result's place, at its column, at its row, or it is the only one; or nowhere, because the
+// kernel made it too.
+enum class TailAccess : char { place = 'p', column = 'c', row = 'r', one = '1', made = 'm' };
 
 // What a kernel is specialised by.
 struct TailSpec {
@@ -69,10 +70,12 @@ struct TailBinding {
 };
 
 // The inputs of call from first_other on, as a kernel reads them; nothing where one of them lies
-// otherwise. columns: of the matrix that the op computes, whose rows the output holds one after
-// the other, whatever its shape.
+// otherwise. columns: of the matrix that the op computes, whose rows the output of that number
+// holds one after the other, whatever its shape. made: which of the tail's others the kernel makes
+// itself and call does not have.
 std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, size_t first_other,
-                                     int64_t columns);
+                                     int64_t columns, size_t output = 0,
+                                     std::optional<size_t> made = {});
 // The tail by itself, of what the op made.
 void launch_tail(DeviceCall& call, const Tail& tail, size_t first_other, const DeviceView& made);
 
@@ -80,17 +83,20 @@ void launch_tail(DeviceCall& call, const Tail& tail, size_t first_other, const D
 // null.
 class TailCode {
  public:
-  explicit TailCode(std::shared_ptr<const TailSpec> spec);
+  // suffix: of the names, where a kernel has several.
+  explicit TailCode(std::shared_ptr<const TailSpec> spec, std::string suffix = {});
   void declare_params();
-  // The value that is stored for one result.
-  dsl::Value apply(dsl::Value result, dsl::Value row, dsl::Value column, dsl::Value place) const;
+  // The value that is stored for one result. made: what the kernel made beside it, in f32.
+  dsl::Value apply(dsl::Value result, dsl::Value row, dsl::Value column, dsl::Value place,
+                   std::optional<dsl::Value> made = {}) const;
   // The same of four results side by side, the first at multiples of four in column and place.
   std::vector<dsl::Value> apply_four(const std::vector<dsl::Value>& results, dsl::Value row,
                                      dsl::Value column, dsl::Value place) const;
 
  private:
   std::shared_ptr<const TailSpec> spec_;
-  std::vector<dsl::In> buffers_;
+  std::string suffix_;
+  std::vector<std::optional<dsl::In>> buffers_;  // none for what is made
   std::vector<dsl::Value> constants_;
 };
 

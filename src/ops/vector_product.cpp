@@ -158,7 +158,8 @@ void use_plain(const Writer& w, const In& x, const Batch& batch, Value number, V
 std::string name_of(const VectorProduct& p) {
   std::string name = fmt::format("vector_product_{}_{}_{}_x{}", p.weight.name(), dtype_name(p.x),
                                  dtype_name(p.y), p.x_rows);
-  if (p.gate != Gate::none) name += p.gate == Gate::silu ? "_silu" : "_gelu";
+  if (p.gate != Gate::none)
+    name += p.gate == Gate::silu ? "_silu" : p.gate == Gate::gelu ? "_gelu" : "_pair";
   if (p.bias) name += "_bias";
   if (p.residual) name += "_residual";
   if (p.tail) name += "_tail";
@@ -168,25 +169,174 @@ std::string name_of(const VectorProduct& p) {
   return name + fmt::format("_{}s{}r{}u{}", p.subgroups, p.split, p.rows_each, p.units_ahead);
 }
 
-// The sums of all lanes that share the rows, in every lane of the first subgroup that has them.
-std::vector<Value> combine(const VectorProduct& p, const std::vector<Var>& sums) {
-  std::vector<Value> totals;
-  for (const Var& sum : sums) totals.push_back(subgroup_sum(sum));
-  if (p.split == 1) return totals;
-  const auto count = static_cast<uint32_t>(totals.size());
-  const Array parts = shared(f32, uint64_t(p.subgroups) * count, "parts");
-  if_(subgroup_lane() == 0u, [&] {
-    for (uint32_t j = 0; j < count; ++j) parts[subgroup_id() * count + j] = totals[j];
-  });
-  barrier();
-  for (uint32_t j = 0; j < count; ++j) {
-    Value total = constant(f32, 0.0);
-    for (uint32_t s = 0; s < p.split; ++s)
-      total = total + parts.load((subgroup_id() / p.split * p.split + s) * count + j);
-    totals[j] = total;
+// The sums of each subgroup, in all of its lanes; where several share rows, those of all in shared
+// memory.
+struct Totals {
+  std::vector<Value> own;
+  std::optional<Array> parts;
+
+  Totals(const std::vector<Var>& sums, uint32_t subgroups, bool rows_are_shared) {
+    for (const Var& sum : sums) own.push_back(subgroup_sum(sum));
+    if (!rows_are_shared) return;
+    const auto count = static_cast<uint32_t>(own.size());
+    parts = shared(f32, uint64_t(subgroups) * count, "parts");
+    if_(subgroup_lane() == 0u, [&] {
+      for (uint32_t j = 0; j < count; ++j) (*parts)[subgroup_id() * count + j] = own[j];
+    });
+    barrier();
   }
-  return totals;
+  // Of the rows of this product, in every lane of the first subgroup that has them.
+  std::vector<Value> of(const VectorProduct& p, size_t wanted) const {
+    std::vector<Value> totals(own.begin(), own.begin() + static_cast<ptrdiff_t>(wanted));
+    const auto count = static_cast<uint32_t>(own.size());
+    for (uint32_t j = 0; p.split > 1 && j < wanted; ++j) {
+      Value total = constant(f32, 0.0);
+      for (uint32_t s = 0; s < p.split; ++s)
+        total = total + parts->load((subgroup_id() / p.split * p.split + s) * count + j);
+      totals[j] = total;
+    }
+    return totals;
+  }
+};
+
+// What one product works on: its buffers and params.
+struct Operands {
+  std::vector<In> matrices;  // gate and up, or one
+  In x;
+  std::optional<In> ids;
+  Epilogue epilogue;
+  Array y;
+  Value n, k, row_count, x_stride, y_stride;
+  std::optional<Value> experts;
+  WeightParams layout;
+};
+
+uint32_t sums_of(const VectorProduct& p) {
+  return (p.gate == Gate::none ? 1 : 2) * p.rows_each * p.x_rows;
 }
+
+// The first weight row of a subgroup; group: of those that this product has.
+Value first_row_of(const VectorProduct& p, Value group) {
+  const uint32_t sets = p.subgroups / p.split;  // of subgroups that share rows
+  return (group * sets + subgroup_id() / p.split) * p.rows_each;
+}
+
+// Whether the expert exists, where it is one.
+std::optional<Value> expert_is_known(const Operands& o) {
+  if (!o.ids) return std::nullopt;
+  return o.ids->load(group_id(1)) < *o.experts;
+}
+
+// sums[stream * x_rows + i], the share of this lane; they are zero before.
+void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<Var>& sums) {
+  const bool block = p.weight.is_block();
+  const Value &n = o.n, &k = o.k, &row_count = o.row_count, &x_stride = o.x_stride;
+  const In& x = o.x;
+  if (p.experts) wait_previous();
+  const uint32_t elements = WeightReader::unit_elements(p.weight);
+  const Value first_row = first_row_of(p, group);
+  Value base = constant(u32, 0);
+  if (p.experts) base = select(*expert_is_known(o), o.ids->load(group_id(1)), 0u) * n;
+  Writer w{p,
+           {},
+           {},
+           block ? k / elements : (k + (elements - 1)) / elements,
+           subgroup_id() % p.split * kWarp + subgroup_lane()};
+  for (const In& matrix : o.matrices)
+    w.readers.emplace_back(p.weight, matrix, o.layout, k, p.aligned);
+  for (uint32_t r = 0; r < p.rows_each; ++r) w.rows.push_back(base + min(first_row + r, n - 1u));
+
+  Held held(w.load(constant(u32, 0)));
+  launch_next();
+  if (!p.experts) wait_previous();
+
+  const uint32_t batch_elements = w.step() * p.units_ahead * elements;
+  const auto x_start = [&](Value i) {
+    if (p.experts) return group_id(1) / row_count * x_stride;
+    return min(i, row_count - 1u) * x_stride;
+  };
+  const uint32_t parts =
+      block && WeightReader::has_minus(p.weight) ? WeightReader::parts_of_unit(p.weight) : 0;
+  if (block && p.rounded) {
+    const auto activations = [&](uint32_t i, Value unit) {
+      const Value row = p.experts ? group_id(1) / row_count : min(constant(u32, i), row_count - 1u);
+      return load_rounded(x, row * (k / 8u * 3u), k, unit, elements, parts);
+    };
+    for_((k + (batch_elements - 1)) / batch_elements, [&](Value number) {
+      const Batch next = w.load(number + 1u);
+      use_block(w, activations, held.read(), number, sums);
+      held.set(next);
+    });
+  } else if (block) {
+    const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
+    const ActivationTile tile(p.x_rows, p.k_tile, elements, parts ? part_elements : 0, p.shuffles);
+    const uint32_t batches = p.k_tile / batch_elements;
+    for_(0u, k, p.k_tile, [&](Value start) {
+      tile.fill(x, p.subgroups * kWarp, start, k, p.experts ? constant(u32, 1) : row_count,
+                x_start);
+      barrier();
+      const Value first = start / batch_elements;
+      const Value last = min((k + (batch_elements - 1)) / batch_elements, first + batches);
+      const auto activations = [&](uint32_t i, Value unit) {
+        const Value place = unit - start / elements;
+        return RoundedUnit{tile.quads(i, place), tile.scale(i, place),
+                           parts ? tile.sums(i, place) : std::vector<Value>{}};
+      };
+      for_(first, last, 1u, [&](Value number) {
+        const Batch next = w.load(number + 1u);
+        use_block(w, activations, held.read(), number, sums);
+        held.set(next);
+      });
+      barrier();
+    });
+  } else {
+    std::vector<Value> starts;
+    for (uint32_t i = 0; i < p.x_rows; ++i) starts.push_back(x_start(constant(u32, i)));
+    for_((k + (batch_elements - 1)) / batch_elements, [&](Value number) {
+      const Batch next = w.load(number + 1u);
+      use_plain(w, x, held.read(), number, k, starts, sums);
+      held.set(next);
+    });
+  }
+}
+
+// Each of the first lanes finishes one result.
+void finish(const VectorProduct& p, const Operands& o, Value group, const Totals& sums) {
+  const std::vector<Value> totals = sums.of(p, sums_of(p));
+  const Value first_row = first_row_of(p, group);
+  const uint32_t results = p.rows_each * p.x_rows;
+  const Value lane = subgroup_lane();
+  std::vector<Value> chosen;
+  for (size_t m = 0; m < o.matrices.size(); ++m) {
+    Value value = totals[m * results];
+    for (uint32_t j = 1; j < results; ++j)
+      value = select(lane == j, totals[m * results + j], value);
+    chosen.push_back(value);
+  }
+  // sums lie [stream][i], so result j is row j / x_rows of the weights and row j % x_rows of x.
+  const Value r = first_row + lane / p.x_rows, i = lane % p.x_rows;
+  const Value mine = lane < results && r < o.n && subgroup_id() % p.split == 0u;
+  const Value place = p.experts ? group_id(1) * o.y_stride + r : i * o.y_stride + r;
+  const std::optional<Value> known = expert_is_known(o);
+  if_(p.experts ? mine : mine && i < o.row_count, [&] {
+    const Value result = o.epilogue.apply(chosen, p.experts ? group_id(1) : i, r, place);
+    o.y[place] = known ? select(*known, result, constant_bits(f32, 0x7fc00000u)) : result;
+  });
+}
+
+std::vector<Var> zeros(uint32_t count) {
+  std::vector<Var> sums;
+  for (uint32_t i = 0; i < count; ++i) sums.emplace_back(f32, 0.0f, "sum");
+  return sums;
+}
+
+DType stored_type(const VectorProduct& p) { return p.weight.is_block() ? u32 : p.weight.plain(); }
+
+In input_of(const VectorProduct& p) {
+  return in("x", p.weight.is_block() && p.rounded ? u32 : p.x);
+}
+
+uint32_t rows_of_group(const VectorProduct& p) { return p.subgroups / p.split * p.rows_each; }
 
 }  // namespace
 
@@ -194,11 +344,9 @@ ir::Kernel vector_product(const VectorProduct& p) {
   check(p);
   return kernel(name_of(p), p.subgroups * kWarp, [&] {
     require_subgroup_size(kWarp);
-    const bool block = p.weight.is_block(), gated = p.gate != Gate::none;
-    const DType stored = block ? u32 : p.weight.plain();
-    std::vector<In> matrices = {weights("w", stored)};
-    if (gated) matrices.push_back(weights("w_up", stored));
-    const In x = in("x", block && p.rounded ? u32 : p.x);
+    std::vector<In> matrices = {weights("w", stored_type(p))};
+    if (p.gate != Gate::none) matrices.push_back(weights("w_up", stored_type(p)));
+    const In x = input_of(p);
     std::optional<In> ids;
     if (p.experts) ids = in("ids", u32);
     Epilogue epilogue(p.gate, p.bias, p.residual, p.y, p.tail);
@@ -206,106 +354,76 @@ ir::Kernel vector_product(const VectorProduct& p) {
     const Value n = param("n", u32), k = param("k", u32);
     const Value row_count = param(p.experts ? "x_share" : "rows", u32);
     const Value x_stride = param("x_stride", u32), y_stride = param("y_stride", u32);
-    std::optional<Value> known;  // whether the expert exists
-    if (p.experts) known = param("experts", u32);
+    std::optional<Value> experts;
+    if (p.experts) experts = param("experts", u32);
     const WeightParams layout(p.weight);
     epilogue.declare_params();
+    const Operands operands{matrices, x,         ids,      epilogue, y,       n,
+                            k,        row_count, x_stride, y_stride, experts, layout};
+    std::vector<Var> sums = zeros(sums_of(p));
+    add_up(p, operands, group_id(), sums);
+    finish(p, operands, group_id(), Totals(sums, p.subgroups, p.split > 1));
+  });
+}
 
-    if (p.experts) wait_previous();
-    const uint32_t elements = WeightReader::unit_elements(p.weight);
-    const uint32_t sets = p.subgroups / p.split;  // of subgroups that share rows
-    const Value first_row = (group_id() * sets + subgroup_id() / p.split) * p.rows_each;
-    Value base = constant(u32, 0);
-    if (p.experts) {
-      const Value id = ids->load(group_id(1));
-      known = id < *known;
-      base = select(*known, id, 0u) * n;
+ir::Kernel vector_products(const std::vector<VectorProduct>& products) {
+  std::string name = "vector_products";
+  for (const VectorProduct& p : products) {
+    check(p);
+    const VectorProduct& first = products[0];
+    if (p.experts || p.gate != Gate::none || p.bias || p.residual || p.x != first.x ||
+        p.x_rows != first.x_rows || p.rounded != first.rounded || p.subgroups != first.subgroups ||
+        p.weight.is_block() != first.weight.is_block() || products.size() > kSideBySide)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("vector_products: {} of them, {} beside {}; see product_kernels.h",
+                              products.size(), name_of(p), name_of(first)));
+    name += name_of(p).substr(std::string("vector_product").size());
+  }
+  return kernel(name, products[0].subgroups * kWarp, [&] {
+    require_subgroup_size(kWarp);
+    const auto named = [](const char* what, size_t i) { return fmt::format("{}{}", what, i); };
+    std::vector<In> matrices;
+    for (size_t i = 0; i < products.size(); ++i)
+      matrices.push_back(weights(named("w", i), stored_type(products[i])));
+    const In x = input_of(products[0]);
+    std::vector<Epilogue> epilogues;
+    std::vector<Array> results;
+    for (size_t i = 0; i < products.size(); ++i)
+      epilogues.emplace_back(Gate::none, false, false, products[i].y, products[i].tail,
+                             named("_", i));
+    for (size_t i = 0; i < products.size(); ++i)
+      results.push_back(out(named("y", i), products[i].y));
+    const Value k = param("k", u32), rows = param("rows", u32), x_stride = param("x_stride", u32);
+    std::vector<Operands> all;
+    for (size_t i = 0; i < products.size(); ++i) {
+      const Value n = param(named("n", i), u32);
+      const WeightParams layout(products[i].weight, named("_", i));
+      all.push_back(
+          {{matrices[i]}, x, {}, epilogues[i], results[i], n, k, rows, x_stride, n, {}, layout});
     }
-    Writer w{p,
-             {},
-             {},
-             block ? k / elements : (k + (elements - 1)) / elements,
-             subgroup_id() % p.split * kWarp + subgroup_lane()};
-    for (const In& matrix : matrices)
-      w.readers.emplace_back(p.weight, matrix, layout, k, p.aligned);
-    for (uint32_t r = 0; r < p.rows_each; ++r) w.rows.push_back(base + min(first_row + r, n - 1u));
-
-    Held held(w.load(constant(u32, 0)));
-    launch_next();
-    if (!p.experts) wait_previous();
-
-    std::vector<Var> sums;
-    for (uint32_t i = 0; i < w.streams() * p.x_rows; ++i) sums.emplace_back(f32, 0.0f, "sum");
-    const uint32_t batch_elements = w.step() * p.units_ahead * elements;
-    const auto x_start = [&](Value i) {
-      if (p.experts) return group_id(1) / row_count * x_stride;
-      return min(i, row_count - 1u) * x_stride;
-    };
-    const uint32_t parts =
-        block && WeightReader::has_minus(p.weight) ? WeightReader::parts_of_unit(p.weight) : 0;
-    if (block && p.rounded) {
-      const auto activations = [&](uint32_t i, Value unit) {
-        const Value row =
-            p.experts ? group_id(1) / row_count : min(constant(u32, i), row_count - 1u);
-        return load_rounded(x, row * (k / 8u * 3u), k, unit, elements, parts);
+    for (Operands& each : all) each.epilogue.declare_params();
+    // The groups of the first, then those of the next. What the whole group arrives at stands
+    // outside of the branches: some compilers for CPUs lose values where barriers stand in both.
+    const auto in_its_branch = [&](const std::function<void(size_t, Value)>& write) {
+      const std::function<void(size_t, Value)> from = [&](size_t i, Value group) {
+        if (i + 1 == products.size()) return write(i, group);
+        const uint32_t each = rows_of_group(products[i]);
+        const Value own = (all[i].n + (each - 1)) / each;
+        if_(
+            group < own, [&] { write(i, group); }, [&] { from(i + 1, group - own); });
       };
-      for_((k + (batch_elements - 1)) / batch_elements, [&](Value number) {
-        const Batch next = w.load(number + 1u);
-        use_block(w, activations, held.read(), number, sums);
-        held.set(next);
-      });
-    } else if (block) {
-      const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
-      const ActivationTile tile(p.x_rows, p.k_tile, elements, parts ? part_elements : 0,
-                                p.shuffles);
-      const uint32_t batches = p.k_tile / batch_elements;
-      for_(0u, k, p.k_tile, [&](Value start) {
-        tile.fill(x, p.subgroups * kWarp, start, k, p.experts ? constant(u32, 1) : row_count,
-                  x_start);
-        barrier();
-        const Value first = start / batch_elements;
-        const Value last = min((k + (batch_elements - 1)) / batch_elements, first + batches);
-        const auto activations = [&](uint32_t i, Value unit) {
-          const Value place = unit - start / elements;
-          return RoundedUnit{tile.quads(i, place), tile.scale(i, place),
-                             parts ? tile.sums(i, place) : std::vector<Value>{}};
-        };
-        for_(first, last, 1u, [&](Value number) {
-          const Batch next = w.load(number + 1u);
-          use_block(w, activations, held.read(), number, sums);
-          held.set(next);
-        });
-        barrier();
-      });
-    } else {
-      std::vector<Value> starts;
-      for (uint32_t i = 0; i < p.x_rows; ++i) starts.push_back(x_start(constant(u32, i)));
-      for_((k + (batch_elements - 1)) / batch_elements, [&](Value number) {
-        const Batch next = w.load(number + 1u);
-        use_plain(w, x, held.read(), number, k, starts, sums);
-        held.set(next);
-      });
+      from(0, group_id());
+    };
+    uint32_t most_sums = 0;
+    bool rows_are_shared = false;
+    for (const VectorProduct& p : products) {
+      most_sums = std::max(most_sums, sums_of(p));
+      rows_are_shared = rows_are_shared || p.split > 1;
     }
-
-    // Each of the first lanes finishes one result.
-    const std::vector<Value> totals = combine(p, sums);
-    const uint32_t results = p.rows_each * p.x_rows;
-    const Value lane = subgroup_lane();
-    std::vector<Value> chosen;
-    for (size_t m = 0; m < matrices.size(); ++m) {
-      Value value = totals[m * results];
-      for (uint32_t j = 1; j < results; ++j)
-        value = select(lane == j, totals[m * results + j], value);
-      chosen.push_back(value);
-    }
-    // sums lie [stream][i], so result j is row j / x_rows of the weights and row j % x_rows of x.
-    const Value r = first_row + lane / p.x_rows, i = lane % p.x_rows;
-    const Value mine = lane < results && r < n && subgroup_id() % p.split == 0u;
-    const Value place = p.experts ? group_id(1) * y_stride + r : i * y_stride + r;
-    if_(p.experts ? mine : mine && i < row_count, [&] {
-      const Value result = epilogue.apply(chosen, p.experts ? group_id(1) : i, r, place);
-      y[place] = known ? select(*known, result, constant_bits(f32, 0x7fc00000u)) : result;
-    });
+    std::vector<Var> sums = zeros(most_sums);
+    in_its_branch([&](size_t i, Value group) { add_up(products[i], all[i], group, sums); });
+    const Totals totals(sums, products[0].subgroups, rows_are_shared);
+    in_its_branch([&](size_t i, Value group) { finish(products[i], all[i], group, totals); });
   });
 }
 
@@ -313,7 +431,7 @@ namespace {
 
 ProductLaunch launch_of(const VectorProduct& p, uint32_t n, uint32_t k,
                         std::initializer_list<uint32_t> shape) {
-  const uint32_t each = p.subgroups / p.split * p.rows_each;
+  const uint32_t each = rows_of_group(p);
   ProductLaunch launch;
   launch.groups = {(n + each - 1) / each, 1, 1};
   launch.params = {n, k};
@@ -328,6 +446,23 @@ ProductLaunch launch_of(const VectorProduct& p, uint32_t n, uint32_t k,
 ProductLaunch vector_product_launch(const VectorProduct& p, uint32_t n, uint32_t k, uint32_t rows,
                                     uint32_t x_stride, uint32_t y_stride) {
   ProductLaunch launch = launch_of(p, n, k, {rows, x_stride, y_stride});
+  if (rows == 0) launch.groups[0] = 0;
+  return launch;
+}
+
+ProductLaunch vector_products_launch(const std::vector<VectorProduct>& products,
+                                     const std::vector<uint32_t>& n, uint32_t k, uint32_t rows,
+                                     uint32_t x_stride) {
+  ProductLaunch launch;
+  launch.groups[0] = 0;
+  launch.params = {k, rows, x_stride};
+  for (size_t i = 0; i < products.size(); ++i) {
+    const uint32_t each = rows_of_group(products[i]);
+    launch.groups[0] += (n[i] + each - 1) / each;
+    launch.params.push_back(n[i]);
+    const auto layout = WeightParams::for_launch(products[i].weight, k);
+    launch.params.insert(launch.params.end(), layout.begin(), layout.end());
+  }
   if (rows == 0) launch.groups[0] = 0;
   return launch;
 }
@@ -364,7 +499,8 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
     p.units_ahead = streams == 1 ? 4 : 2;
     if (narrow && streams == 1) p.subgroups = std::min(p.subgroups, 4u);
   } else {
-    p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;
+    // Sums of eight rows of x by four weight rows would not fit the registers.
+    p.rows_each = streams == 2 && p.x_rows > 4 ? 1 : (p.x_rows > 2 ? 4u : 2u) / streams;
     p.units_ahead = p.x_rows > 2 ? 1 : 2;
   }
   const uint64_t wanted = uint64_t(std::max(1u, compute_units)) * 12;

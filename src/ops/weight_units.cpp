@@ -35,10 +35,10 @@ Value mxfp4_factor(Value e) {
 
 }  // namespace
 
-WeightParams::WeightParams(ElementType type) {
+WeightParams::WeightParams(ElementType type, const std::string& suffix) {
   if (!type.is_block()) return;
   for (const char* name : {"row_words", "high_at", "scales_at", "factors_at"})
-    values.push_back(param(name, u32));
+    values.push_back(param(name + suffix, u32));
 }
 
 std::vector<uint32_t> WeightParams::for_launch(ElementType type, uint64_t k) {

@@ -20,7 +20,8 @@ namespace prism::ops {
 // matrix of one type and width, so two matrices of a kernel share them.
 struct WeightParams {
   // Declares the params: block types row_words, high_at, scales_at, factors_at; plain types none.
-  explicit WeightParams(ElementType type);
+  // suffix: of their names, where a kernel has those of several types.
+  explicit WeightParams(ElementType type, const std::string& suffix = {});
   std::vector<dsl::Value> values;
   // What a launch passes for them, in the same order; k: elements of a row.
   static std::vector<uint32_t> for_launch(ElementType type, uint64_t k);

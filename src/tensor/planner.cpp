@@ -30,6 +30,7 @@ void Planner::make() {
   if (options_.fuse) {
     fuse();
     share();
+    join_alike();
   }
   for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
   for (Item& item : items_)
@@ -203,6 +204,10 @@ void Planner::emit(Item& item) {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kNotSupported || device.info().is_cpu) throw;
       plan_.back_to(mark);
+      if (!item.apart.empty()) {
+        for (Item& each : item.apart) emit(each);
+        return;
+      }
       return emit_on(Device::cpu(), item.alone ? *item.alone : item, error.what());
     }
   }
@@ -266,6 +271,8 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
   }
   const std::vector<DeviceView> outputs = step.outputs;
   push(std::move(step));
+  for (size_t i = 0; i < item.stands_for.size(); ++i)
+    slot_of_[{item.stands_for[i], 0}] = outputs[i].slot;
   if (device == node.device) return;
   for (uint32_t i = 0; i < outputs.size(); ++i) {  // the results go back to where they belong
     PlanStep back;

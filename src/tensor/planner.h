@@ -25,6 +25,8 @@ class Planner {
     std::vector<Tensor> inputs;
     bool dropped = false;
     std::shared_ptr<Item> alone = nullptr;  // as it was before it shared something with others
+    std::vector<Item> apart = {};           // what it was joined of, where it was
+    std::vector<Node*> stands_for = {};     // whose only output each of its outputs is
   };
 
   void collect();
@@ -37,6 +39,10 @@ class Planner {
   bool join_epilogue(Item& item);
   bool join_prologue(Item& item);
   void share();  // share.cpp
+  // --- one step for several ops (join_alike.cpp)
+  void join_alike();
+  void join_maker(Item& item);
+  void join_siblings();
   // --- emitting
   void emit(Item& item);
   void emit_on(const Device& device, const Item& item, const std::string& reason);
@@ -54,6 +60,7 @@ class Planner {
   std::span<const Tensor> outputs_, inputs_;
   PlanOptions options_;
   std::vector<Item> items_;
+  std::vector<std::shared_ptr<Node>> joint_nodes_;
   std::unordered_map<const Node*, size_t> item_of_;
   std::unordered_map<const Node*, uint32_t> uses_;
   std::map<std::pair<const Node*, uint32_t>, uint32_t> slot_of_;

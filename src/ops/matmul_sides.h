@@ -1,0 +1,35 @@
+// A matrix product on its way to a kernel: what it multiplies, and which way it goes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ops/matmul_op.h"
+#include "ops/product_kernels.h"
+
+namespace prism {
+
+struct Sides {
+  DeviceView a, b, c;
+  MatrixLayout in_a = {}, in_b = {};
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  bool rounded = false;   // a is rounded rows
+  DType x = DType::f32;   // of the rows, before they were
+  TailBinding tail = {};  // of the kernels that take one
+};
+
+// Without the layouts where there is nothing to multiply.
+Sides sides_of(const DeviceView& a, const DeviceView& b, const DeviceView& c,
+               std::optional<DType> rounded);
+
+// Whether the kernel for few rows can do it. own: what the product would be without a tail.
+bool has_few_rows(const Sides& sides, ElementType own);
+
+// One of kProductWays: few rows have kernels of their own, many the vendor's product where there is
+// one; unless another way was measured to be faster.
+std::string product_way(const DeviceInfo& device, const Sides& sides, ElementType own);
+
+// The kernel for few rows, without its tail.
+ops::VectorProduct few_rows_product(const DeviceInfo& device, const Sides& sides);
+
+}  // namespace prism
