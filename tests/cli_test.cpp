@@ -89,6 +89,15 @@ TEST(Program, DevicesAsJson) {
     }
   }
   EXPECT_TRUE(chosen_listed);
+  size_t devices = 0, ways = 0;
+  for (const Json& backend : all["backends"]) devices += backend["devices"].size();
+  for (const Json& card : all.at("cards")) {
+    EXPECT_FALSE(card.at("name").get<std::string>().empty());
+    ways += card.at("ways").size();
+    for (const Json& way : card["ways"]) EXPECT_TRUE(way.contains("measured")) << way;
+  }
+  EXPECT_EQ(ways, devices) << "every device is a way to one card";
+  EXPECT_TRUE(all["cards"].back().at("processor").get<bool>());
   EXPECT_NE(all.at("why").get<std::string>(), "");
 }
 
@@ -96,7 +105,8 @@ TEST(Program, DevicesAsText) {
   const Result result = prism_program({"devices", "--verbose"});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.errors, "");
-  for (const char* part : {"✓ CPU", "cpu:0", "HIP", "Chosen: ", "Passed over:", "GB"})
+  for (const char* part :
+       {"✓ CPU", "cpu:0", ", the processor: ", "HIP", "Chosen: ", "Passed over:", "GB"})
     EXPECT_TRUE(has(result.output, part)) << part;
   EXPECT_FALSE(has(result.output, "\033[")) << "colour only on a terminal";
 }

@@ -1,7 +1,6 @@
-// `prism devices`: every backend, every device, every absence with its reason, and which device
-// would be used.
+// `prism devices`: every card with the ways to it, every backend, every absence with its reason,
+// and which device would be used.
 #include <iostream>
-#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,10 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/card_text.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
-#include "runtime/capability_switches.h"
+#include "runtime/calibrate.h"
+#include "runtime/cards.h"
 #include "runtime/discovery.h"
 
 namespace prism::cli {
@@ -29,6 +30,19 @@ std::string join_reason(const BackendReport& report) {
   return report.next_step.empty() ? report.reason : report.reason + "; " + report.next_step;
 }
 
+// A device and what was measured of it; null where nothing was.
+Json way_json(const DeviceInfo& info) {
+  Json measured;
+  if (const auto figures = known_calibration(info))
+    measured = {{"bandwidth_bytes_per_second", figures->bandwidth},
+                {"f32_operations_per_second", figures->f32_rate},
+                {"f16_operations_per_second", figures->f16_rate},
+                {"launch_seconds", figures->launch_seconds},
+                {"host_copy_bytes_per_second", figures->host_copy},
+                {"reference_seconds", reference_seconds(*figures, Work::balanced)}};
+  return {{"id", info.id}, {"backend", info.backend}, {"measured", measured}};
+}
+
 void print_json(const std::vector<BackendReport>& reports, const Choice& choice) {
   Json backends = Json::array();
   for (const BackendReport& report : reports) {
@@ -43,53 +57,39 @@ void print_json(const std::vector<BackendReport>& reports, const Choice& choice)
                         {"found", report.found},
                         {"devices", devices}});
   }
+  Json cards = Json::array();
+  for (const Card& card : group_by_card(reports)) {
+    Json ways = Json::array();
+    for (const auto& driver : card.ways) ways.push_back(way_json(driver->info()));
+    cards.push_back({{"name", card.name},
+                     {"address", card.address},
+                     {"processor", card.is_processor},
+                     {"ways", ways}});
+  }
   Json rejected = Json::array();
   for (const Rejection& one : choice.rejected)
     rejected.push_back({{"id", one.id}, {"reason", one.reason}});
   const Json all = {{"backends", backends},
+                    {"cards", cards},
                     {"chosen", choice.device ? Json(choice.device.id()) : Json()},
                     {"why", choice.device ? choice.device.why() : ""},
                     {"rejected", rejected}};
   std::cout << all.dump(2) << "\n";
 }
 
-void print_device(const std::shared_ptr<DeviceDriver>& driver, bool verbose,
-                  const std::string& same_card) {
-  const Device device(driver, "");
-  const DeviceInfo& info = device.info();
-  std::string memory =
-      fmt::format("{} ({} free)", gigabytes(info.total_bytes), gigabytes(device.free_bytes()));
-  if (info.unified && !info.is_cpu) memory += ", unified";
-  std::cout << fmt::format("    {}  {}{}\n", paint(Colour::bold, info.id), info.name,
-                           info.software ? " (software)" : "");
-  std::cout << fmt::format("        {}, {} compute units{}\n", memory, info.compute_units,
-                           info.driver.empty() ? "" : ", " + info.driver);
-  std::cout << fmt::format("        {}\n",
-                           fmt::join(describe_capabilities(info.capabilities), ", "));
-  if (!same_card.empty()) std::cout << "        the same card as " << same_card << "\n";
-  if (!verbose) return;
-  const ir::Capabilities& c = info.capabilities;
-  std::cout << fmt::format("        vendor {}, card {}\n",
-                           info.vendor.empty() ? "unknown" : info.vendor, info.card);
-  std::cout << fmt::format(
-      "        dialect {} {}, {} bindings of up to {} bytes, grids of up to {} groups\n", c.dialect,
-      c.dialect_level, c.max_buffers, c.max_binding_bytes, fmt::join(c.max_groups, " x "));
-  if (const std::string products = driver->native_products(); !products.empty())
-    std::cout << fmt::format("        products: {}\n", products);
-}
-
 void print_text(const std::vector<BackendReport>& reports, const Choice& choice, bool verbose) {
-  std::map<std::string, std::string> first_of_card;
+  const std::string chosen = choice.device ? choice.device.id() : "";
+  for (const Card& card : group_by_card(reports))
+    std::cout << card_text(card, chosen, verbose) << "\n";
   for (const BackendReport& report : reports) {
+    std::vector<std::string> ids;
+    for (const auto& driver : report.devices) ids.push_back(driver->info().id);
     std::cout << (report.available ? paint(Colour::green, "✓ ") : paint(Colour::red, "✗ "))
-              << report.label;
+              << report.label << (ids.empty() ? "" : ": ")
+              << fmt::format("{}", fmt::join(ids, ", "));
     if (verbose && report.available && !report.found.empty())
       std::cout << " (" << report.found << ")";
     std::cout << "\n";
-    for (const auto& driver : report.devices) {
-      const auto [first, fresh] = first_of_card.try_emplace(driver->info().card, driver->info().id);
-      print_device(driver, verbose, fresh ? "" : first->second);
-    }
     if (!report.reason.empty()) std::cout << "    " << join_reason(report) << "\n";
   }
   if (!choice.device) return;

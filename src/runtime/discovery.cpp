@@ -58,7 +58,7 @@ std::optional<Device> recall(const std::string& surroundings, Work work, bool gp
   if (!known) return std::nullopt;
   const std::optional<Device> device = still_there(*known, registry().only({known->backend}));
   if (!device || (gpus_only && (device->info().is_cpu || device->info().software)) ||
-      bytes > device->free_bytes())
+      (bytes > 0 && bytes > device->free_bytes()))
     return std::nullopt;
   if (!device->info().is_cpu && !quick_self_check(*device).empty()) return std::nullopt;
   return device;
@@ -135,10 +135,14 @@ Device init_backend_with_memory_check(BackendPreference preference, uint64_t byt
   return find_choice(backend_of(preference), Work::balanced, bytes).device;
 }
 
-// Whatever PRISM_DEVICE says: work is handed to the CPU where nobody chose it.
+// Whatever PRISM_DEVICE says: work is handed to the CPU where nobody chose it. Kept, since every
+// tensor of a model's file asks for it.
 Device Device::cpu() {
-  const std::vector<BackendReport> reports = registry().only({"cpu"});
-  return choose(Candidates{reports, "", {}, {}}, "cpu").device;
+  static const Device& cpu = *[] {
+    const std::vector<BackendReport> reports = registry().only({"cpu"});
+    return new Device(choose_from(Candidates{reports, "", {}, {}}, "cpu").device);
+  }();
+  return cpu;
 }
 
 Device Device::gpu() { return choose_device("gpu").device; }

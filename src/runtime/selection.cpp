@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "runtime/cards.h"
 
 namespace prism {
 namespace {
@@ -87,7 +89,41 @@ bool is_hardware_gpu(const DeviceInfo& info) { return !info.software && !info.is
 struct Ranked {
   DevicePointer device;
   std::optional<double> seconds;
+  size_t card = 0;  // the number of the card it is a way to
 };
+
+bool all_measured(const std::vector<Ranked>& ranked) {
+  return std::ranges::all_of(ranked, [](const Ranked& r) { return r.seconds.has_value(); });
+}
+
+std::vector<Ranked> ways_to(size_t card, const std::vector<Ranked>& ranked) {
+  std::vector<Ranked> ways;
+  std::ranges::copy_if(ranked, std::back_inserter(ways),
+                       [&](const Ranked& r) { return r.card == card; });
+  return ways;
+}
+
+void number_cards(std::vector<Ranked>& ranked, const std::vector<BackendReport>& reports) {
+  const std::vector<Card> cards = group_by_card(reports);
+  for (Ranked& each : ranked)
+    for (size_t card = 0; card < cards.size(); ++card)
+      if (std::ranges::find(cards[card].ways, each.device) != cards[card].ways.end())
+        each.card = card;
+}
+
+// Where not every device was measured, cards keep the order of preference, but of the ways to one
+// card the fastest comes first if all of them were.
+void sort_ways(std::vector<Ranked>& ranked) {
+  const std::vector<Ranked> before = ranked;
+  for (const Ranked& first : before) {
+    std::vector<Ranked> ways = ways_to(first.card, before);
+    if (!all_measured(ways)) continue;
+    std::ranges::stable_sort(ways, {}, [](const Ranked& r) { return *r.seconds; });
+    auto next = ways.begin();
+    for (Ranked& place : ranked)
+      if (place.card == first.card) place = *next++;
+  }
+}
 
 std::string why_chosen(const Ranked& chosen, const std::vector<Ranked>& ranked, bool measured) {
   const auto gpus = std::ranges::count_if(
@@ -95,16 +131,17 @@ std::string why_chosen(const Ranked& chosen, const std::vector<Ranked>& ranked, 
   if (chosen.device->info().is_cpu && gpus == 0) return "no GPU was found that Prism can use";
   if (chosen.device->info().software) return "a software device; the CPU itself is left out";
   if (measured) return fmt::format("measured fastest of {} devices on this machine", ranked.size());
+  if (const auto ways = ways_to(chosen.card, ranked); ways.size() > 1 && all_measured(ways))
+    return fmt::format("measured fastest of {} ways to this card", ways.size());
   if (chosen.device->info().is_cpu) return "no GPU could be taken (see why each was passed over)";
   return "first in the order of preference; `prism calibrate` lets measurements decide";
 }
 
 std::string why_rejected(const Ranked& device, const Ranked& chosen, bool measured) {
   const DeviceInfo& winner = chosen.device->info();
-  const std::string card = device.device->info().card == winner.card
-                               ? fmt::format("the same card as {}; ", winner.id)
-                               : "";
-  if (measured) {
+  const std::string card =
+      device.card == chosen.card ? fmt::format("the same card as {}; ", winner.id) : "";
+  if (measured || (device.card == chosen.card && device.seconds && chosen.seconds)) {
     return fmt::format(
         "{}measured slower than {}: {:.2f} ms against {:.2f} ms for the reference work", card,
         winner.id, *device.seconds * 1e3, *chosen.seconds * 1e3);
@@ -146,10 +183,12 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
           ranked, [&](const Ranked& r) { return r.device->info().id == rejection.id; });
     });
   }
-  const bool measured = ranked.size() > 1 && std::ranges::all_of(ranked, [](const Ranked& r) {
-                          return r.seconds.has_value();
-                        });
-  if (measured) std::ranges::stable_sort(ranked, {}, [](const Ranked& r) { return *r.seconds; });
+  number_cards(ranked, candidates.reports);
+  const bool measured = ranked.size() > 1 && all_measured(ranked);
+  if (measured)
+    std::ranges::stable_sort(ranked, {}, [](const Ranked& r) { return *r.seconds; });
+  else
+    sort_ways(ranked);
 
   const Ranked* chosen = nullptr;
   for (const Ranked& candidate : ranked) {
@@ -195,7 +234,7 @@ Choice choose_named(const Candidates& candidates, const Spelling& spelling, uint
                     const std::string& why, const std::string& source) {
   const DevicePointer device = find_named(candidates, spelling, source);
   Choice choice;
-  if (bytes > device->free_bytes()) {
+  if (bytes > 0 && bytes > device->free_bytes()) {
     std::string text = fmt::format("{}{}: {} bytes needed, {}", source, device->info().id, bytes,
                                    free_text(*device));
     // Without a number any device of the backend will do.

@@ -164,6 +164,30 @@ TEST_F(SelectionTest, OneCardIsKnownAsOne) {
             "the same card as vulkan:1; after vulkan:1 in the order of preference");
 }
 
+TEST_F(SelectionTest, OfTheWaysToOneCardTheFastestIsTaken) {
+  static_cast<FakeDevice&>(*reports[3].devices[1]).edit().card = "0000:65:00.0";
+  static_cast<FakeDevice&>(*reports[3].devices[2]).edit().card = "0000:65:00.0";
+  // The CPU was not measured: between cards the order decides, between ways the measurement.
+  std::map<std::string, double> seconds = {{"vulkan:1", 0.5}, {"vulkan:2", 0.2}};
+  candidates.measured_seconds = [&](const DeviceInfo& info) -> std::optional<double> {
+    const auto found = seconds.find(info.id);
+    return found == seconds.end() ? std::nullopt : std::optional(found->second);
+  };
+  const Choice choice = choose_from(candidates, "auto");
+  EXPECT_EQ(choice.device.id(), "vulkan:2");
+  EXPECT_EQ(choice.device.why(), "measured fastest of 2 ways to this card");
+  EXPECT_EQ(reason(choice, "vulkan:1"),
+            "the same card as vulkan:2; measured slower than vulkan:2: 500.00 ms against 200.00 ms "
+            "for the reference work");
+  EXPECT_EQ(reason(choice, "cpu:0"), "after vulkan:2 in the order of preference");
+  candidates.self_check = [](const Device& device) {
+    return std::string(device.id() == "vulkan:2" ? "wrong" : "");
+  };
+  EXPECT_EQ(choose("auto"), "vulkan:1") << "the fastest that computes right";
+  candidates.prism_device = "vulkan:2";
+  EXPECT_EQ(choose("auto"), "vulkan:2") << "any way can be named";
+}
+
 TEST_F(SelectionTest, ADeviceThatComputesWronglyIsPassedOver) {
   candidates.self_check = [](const Device& device) {
     return device.id() == "vulkan:1" ? std::string("row_sum is wrong") : std::string();

@@ -1,0 +1,80 @@
+#include "cli/card_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/terminal.h"
+#include "runtime/calibrate.h"
+#include "runtime/capability_switches.h"
+
+namespace prism::cli {
+namespace {
+
+constexpr const char* kIndent = "              ";  // below what is told of a way
+
+std::string rate(double per_second) {
+  return per_second < 1e12 ? fmt::format("{:.1f} G", per_second * 1e-9)
+                           : fmt::format("{:.1f} T", per_second * 1e-12);
+}
+
+std::string figures_text(const DeviceInfo& info) {
+  // What the CPU's native kernels reach, where that was measured: they do the work of tensors.
+  auto figures = info.is_cpu ? known_native_calibration(info) : std::nullopt;
+  if (!figures) figures = known_calibration(info);
+  if (!figures) return "not measured (`prism calibrate`)";
+  return fmt::format("{}B/s, {}FLOP/s in f32, {}FLOP/s in f16, {:.1f} us a launch",
+                     rate(figures->bandwidth), rate(figures->f32_rate), rate(figures->f16_rate),
+                     figures->launch_seconds * 1e6);
+}
+
+std::string limits_text(DeviceDriver& driver, const DeviceInfo& info) {
+  const ir::Capabilities& c = info.capabilities;
+  std::string text = fmt::format(
+      "{}vendor {}, card {}\n{}dialect {} {}, {} bindings of up to {} bytes, grids of up to {} "
+      "groups\n",
+      kIndent, info.vendor.empty() ? "unknown" : info.vendor, info.card, kIndent, c.dialect,
+      c.dialect_level, c.max_buffers, c.max_binding_bytes, fmt::join(c.max_groups, " x "));
+  if (const std::string products = driver.native_products(); !products.empty())
+    text += fmt::format("{}products: {}\n", kIndent, products);
+  return text;
+}
+
+std::string way_text(const std::shared_ptr<DeviceDriver>& driver, const Card& card, bool is_chosen,
+                     bool verbose) {
+  const DeviceInfo info = Device(driver, "").info();
+  const std::string id = fmt::format("{:<10}", info.id);
+  std::string text = fmt::format("  {} {} {}\n", is_chosen ? paint(Colour::green, "→") : " ",
+                                 paint(Colour::bold, id), figures_text(info));
+  std::vector<std::string> what;
+  if (info.name != card.name) what.push_back(info.name);
+  if (info.software) what.emplace_back("software");
+  if (!info.driver.empty()) what.push_back(info.driver);
+  if (!what.empty()) text += fmt::format("{}{}\n", kIndent, fmt::join(what, ", "));
+  text += fmt::format("{}{}\n", kIndent, fmt::join(describe_capabilities(info.capabilities), ", "));
+  return verbose ? text + limits_text(*driver, info) : text;
+}
+
+}  // namespace
+
+std::string card_text(const Card& card, const std::string& chosen, bool verbose) {
+  // An emulated GPU has its own idea of the host's memory.
+  const auto native =
+      std::ranges::find_if(card.ways, [](const auto& way) { return way->info().is_cpu; });
+  DeviceDriver& first = native != card.ways.end() ? **native : *card.ways.front();
+  const DeviceInfo& info = first.info();
+  std::string place;
+  if (card.is_processor)
+    place = ", the processor";
+  else if (!card.address.empty())
+    place = " at " + card.address;
+  std::string text =
+      fmt::format("{}{}: {} ({} free){}, {} compute units\n", paint(Colour::bold, card.name), place,
+                  gigabytes(info.total_bytes), gigabytes(first.free_bytes()),
+                  info.unified && !info.is_cpu ? ", unified" : "", info.compute_units);
+  for (const auto& way : card.ways) text += way_text(way, card, way->info().id == chosen, verbose);
+  return text;
+}
+
+}  // namespace prism::cli

@@ -1,0 +1,14 @@
+// A card and the ways to it, for `prism devices`.
+#pragma once
+
+#include <string>
+
+#include "runtime/cards.h"
+
+namespace prism::cli {
+
+// The card's name, place and memory; under it each way with what was measured of it, its driver and
+// what it can do. chosen: the id of the device that would be used.
+std::string card_text(const Card& card, const std::string& chosen, bool verbose);
+
+}  // namespace prism::cli
