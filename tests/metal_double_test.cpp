@@ -79,7 +79,7 @@ TEST_F(MetalDoubleTest, DiscreteGpuOfAnIntelMacHasMemoryOfItsOwn) {
   EXPECT_EQ(device.info().vendor, "AMD");
   EXPECT_FALSE(device.info().unified);
   EXPECT_EQ(device.info().capabilities.subgroup_size, 0u);
-  std::vector<float> x = counting(5 << 20);  // more than is copied through at once
+  std::vector<float> x = counting(5 << 18);  // more than is copied through at once
   const Buffer buffer = device.upload(x);
   device.queue().launch(device.compile(add_one_kernel()), 4, {buffer}, {250u});
   for (size_t i = 0; i < 250; ++i) x[i] += 1;

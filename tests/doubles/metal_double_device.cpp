@@ -14,16 +14,23 @@ constexpr UInteger kPrivate = 2 << 4;
 
 struct CompileOptions : Object {
   CompileOptions();
-  bool fast_math = true;
+  bool fast_math = true, fast_functions = true;
 };
-void set_fast_math(CompileOptions* self, Selector, bool fast) { self->fast_math = fast; }
+void set_fast_math(CompileOptions* self, Selector, bool fast) {
+  self->fast_math = self->fast_functions = fast;
+}
+void set_math_functions(CompileOptions* self, Selector, long kind) {
+  self->fast_functions = kind == 0;
+}
 void set_math_mode(CompileOptions* self, Selector, long mode) { self->fast_math = mode != 0; }
 
 const Class& options_class() {
-  static const Class& the_class = *new Class{
-      "MTLCompileOptions",
-      "live_objects",
-      {{"setFastMathEnabled:", method(set_fast_math)}, {"setMathMode:", method(set_math_mode)}}};
+  static const Class& the_class =
+      *new Class{"MTLCompileOptions",
+                 "live_objects",
+                 {{"setFastMathEnabled:", method(set_fast_math)},
+                  {"setMathMode:", method(set_math_mode)},
+                  {"setMathFloatingPointFunctions:", method(set_math_functions)}}};
   return the_class;
 }
 CompileOptions::CompileOptions() : Object(options_class()) {}
@@ -126,7 +133,8 @@ Object* new_buffer(Device*, Selector, UInteger bytes, UInteger options) {
 Object* new_library(Device*, Selector, String* source, CompileOptions* options, Object** error) {
   const Lock lock(mutex());
   ++counter("compiles");
-  if (!options || options->fast_math) misuse("a text compiled with fast math");
+  if (!options || options->fast_math || options->fast_functions)
+    misuse("a text compiled with fast math");
   if (settings().fail_compile) {
     tell(error, 3, "program_source:1:1: error: the double was told to refuse");
     return nullptr;

@@ -72,7 +72,7 @@ std::vector<std::vector<Object*>>& pools() {
 }
 
 bool has_method(const Object& object, const std::string& name) {
-  if (name == "setMathMode:" && settings().macos < 15) return false;
+  if (name.rfind("setMath", 0) == 0 && settings().macos < 15) return false;
   if (name == "architecture") return settings().macos >= 14;
   return object.isa.methods.count(name) != 0;
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/dynamic_library.h"
+
 namespace prism::metal {
 namespace {
 
@@ -33,11 +35,9 @@ void get(Function& function, const DynamicLibrary& library, const char* name, st
 }  // namespace
 
 std::shared_ptr<const Api> open_api(std::string* reason) {
-  reason->clear();
-  DynamicLibrary objc = open("PRISM_OBJC_LIBRARY", kObjc, reason);
-  if (!objc) return nullptr;
-  DynamicLibrary metal = open("PRISM_METAL_LIBRARY", kMetal, reason);
-  if (!metal) return nullptr;
+  const DynamicLibrary objc = open("PRISM_OBJC_LIBRARY", kObjc, reason);
+  const DynamicLibrary metal = open("PRISM_METAL_LIBRARY", kMetal, reason);
+  if (!objc || !metal) return nullptr;
   Runtime runtime;
   get(runtime.send, objc, "objc_msgSend", reason);
 #ifdef __x86_64__
@@ -49,7 +49,8 @@ std::shared_ptr<const Api> open_api(std::string* reason) {
   get(runtime.pop_pool, objc, "objc_autoreleasePoolPop", reason);
   get(runtime.copy_all_devices, metal, "MTLCopyAllDevices", reason);
   if (!reason->empty()) return nullptr;
-  return std::make_shared<Api>(std::move(objc), std::move(metal), runtime);
+  runtime.library = metal.name();
+  return std::make_shared<Api>(runtime);
 }
 
 std::string Api::text_of(Id string) const {

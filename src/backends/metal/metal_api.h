@@ -6,9 +6,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <utility>
 
-#include "base/dynamic_library.h"
 #include "base/handle.h"
 
 namespace prism::metal {
@@ -31,6 +29,7 @@ struct Runtime {
   void* (*push_pool)() = nullptr;
   void (*pop_pool)(void*) = nullptr;
   Id (*copy_all_devices)() = nullptr;  // MTLCopyAllDevices
+  std::string library;                 // of Metal
 };
 
 // One message with the types of its arguments: objc_msgSend is called as the function that answers.
@@ -60,13 +59,13 @@ inline constexpr long kApple1 = 1001;
 inline constexpr UInteger kShared = 0, kPrivate = 2 << 4;
 
 struct Api {
-  Api(DynamicLibrary objc, DynamicLibrary metal, const Runtime& opened)
-      : objc_library(std::move(objc)), metal_library(std::move(metal)), runtime(opened) {}
+  explicit Api(const Runtime& opened) : runtime(opened) {}
 
   Handle<Id> own(Id object) const {
     return {object, [this](Id o) { release(o); }};
   }
-  // What a message gave without giving it away lives until the pool around the call ends.
+  // What a message gave without giving it away lives until the pool around the call ends, or is
+  // kept.
   Handle<void*> pool() const { return {runtime.push_pool(), runtime.pop_pool}; }
   Handle<Id> keep(Id object) const { return own(retain(object)); }
   Handle<Id> make_string(const std::string& text) const {
@@ -78,7 +77,6 @@ struct Api {
     return responds(object, runtime.register_name(message));
   }
 
-  DynamicLibrary objc_library, metal_library;
   Runtime runtime;
 
   // Messages by the types of their answers and arguments.
@@ -113,6 +111,7 @@ struct Api {
   M<Id, Id, Id*> new_pipeline{runtime, "newComputePipelineStateWithFunction:error:"};
   M<void, bool> set_fast_math{runtime, "setFastMathEnabled:"};
   M<void, long> set_math_mode{runtime, "setMathMode:"};
+  M<void, long> set_math_functions{runtime, "setMathFloatingPointFunctions:"};
   M<void, Id> set_pipeline{runtime, "setComputePipelineState:"};
   M<void, Id, UInteger, UInteger> set_buffer{runtime, "setBuffer:offset:atIndex:"};
   M<void, const void*, UInteger, UInteger> set_bytes{runtime, "setBytes:length:atIndex:"};

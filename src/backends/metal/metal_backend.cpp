@@ -55,33 +55,27 @@ class MetalBackend final : public Backend {
 
 Discovery MetalBackend::discover() {
   Discovery found;
-  found.next_step = "update macOS: Metal needs 10.15 or later";
-  if (!named_library().empty()) {
-    found.next_step = "unset PRISM_METAL_LIBRARY and PRISM_OBJC_LIBRARY";
 #ifndef __APPLE__
-  } else {
+  if (named_library().empty()) {
     found.reason = "Metal exists on macOS only";
     found.next_step = "here GPUs are used through Vulkan, OpenCL or their makers' own drivers";
     return found;
-#endif
   }
+#endif
+  found.next_step =
+      named_library().empty() ? "update macOS" : "unset PRISM_METAL_LIBRARY and PRISM_OBJC_LIBRARY";
   found.reason = probe_.reason;
   const auto api = probe_.usable() ? open_api(&found.reason) : nullptr;
   if (!api) return found;
   const auto pool = api->pool();
-  found.found = api->metal_library.name();
-  for (Handle<Id>& device : list_devices(*api)) {
-    if (!api->can(device.get(), "supportsFamily:")) {
-      found.reason = api->text_of(api->name(device.get())) + ": this macOS is too old";
-      continue;
-    }
-    DeviceInfo info = describe(*api, device.get(), fmt::format("metal:{}", found.devices.size()));
-    found.devices.push_back(
-        std::make_shared<DeviceOfMetal>(api, std::move(device), std::move(info)));
-  }
-  if (found.reason.empty()) found.next_step = "";
-  if (found.devices.empty() && found.reason.empty()) {
-    found.reason = "macOS lists no Metal device";
+  found.found = api->runtime.library;
+  for (Handle<Id>& device : list_devices(*api))
+    if (api->can(device.get(), "supportsFamily:"))
+      found.devices.push_back(std::make_shared<DeviceOfMetal>(
+          api, std::move(device), fmt::format("metal:{}", found.devices.size())));
+  found.next_step = "";
+  if (found.devices.empty()) {
+    found.reason = "macOS lists no Metal device, or is older than 10.15";
     found.next_step = "a virtual machine may have none: see system_profiler SPDisplaysDataType";
   }
   return found;

@@ -15,6 +15,8 @@ namespace {
 constexpr uint32_t kBindings = 31 - 1;      // of a kernel; the last one holds the params
 constexpr uint32_t kFirstWithMatrices = 7;  // family: simdgroup matrices and reductions
 
+constexpr long kSafeMath = 0, kPreciseFunctions = 1;  // MTLMathMode, MTLMathFloatingPointFunctions
+
 // Buffers are bound at multiples of 16, what is left are the skips.
 constexpr const char* kCopyBytes = R"(#include <metal_stdlib>
 using namespace metal;
@@ -28,15 +30,6 @@ kernel void copy_bytes(device const uchar* from [[buffer(0)]], device uchar* to 
     for (uint i = first; i < end && i < params.bytes; ++i) to[params.to_skip + i] = from[params.from_skip + i];
 })";
 
-// The newest family of Apple's own GPUs that the device belongs to; 0 for those of others.
-uint32_t apple_family(const Api& api, Id device) {
-  uint32_t family = 0;
-  while (family < 32 && api.supports_family(device, kApple1 + family)) ++family;
-  return family;
-}
-
-}  // namespace
-
 DeviceInfo describe(const Api& api, Id device, const std::string& id) {
   DeviceInfo info;
   info.id = info.card = id;
@@ -45,7 +38,9 @@ DeviceInfo describe(const Api& api, Id device, const std::string& id) {
   info.vendor = info.name.substr(0, info.name.find_first_of(" ("));
   info.unified = api.has_unified_memory(device);
   info.total_bytes = api.working_set(device);
-  const uint32_t family = apple_family(api, device);
+  // The newest family of Apple's own GPUs that it belongs to; 0 for those of others.
+  uint32_t family = 0;
+  while (family < 32 && api.supports_family(device, kApple1 + family)) ++family;
   const Id process = api.process_info(api.runtime.get_class("NSProcessInfo"));
   info.driver = fmt::format("Metal{}, macOS {}", family ? fmt::format(" (Apple {})", family) : "",
                             api.text_of(api.system_version(process)));
@@ -67,6 +62,12 @@ DeviceInfo describe(const Api& api, Id device, const std::string& id) {
   return info;
 }
 
+}  // namespace
+
+DeviceOfMetal::DeviceOfMetal(std::shared_ptr<const Api> opened, Handle<Id> listed,
+                             const std::string& id)
+    : api(std::move(opened)), device(std::move(listed)), info_(describe(*api, device.get(), id)) {}
+
 void DeviceOfMetal::check() const {
   if (!lost.empty())
     throw Error(ErrorCode::kDeviceLost, fmt::format("{}: the device is lost: {}", label(), lost));
@@ -76,10 +77,12 @@ Handle<Id> DeviceOfMetal::make_pipeline(const std::string& text, const std::stri
                                         std::string* log) {
   const auto options = api->own(api->make_new(api->runtime.get_class("MTLCompileOptions")));
   // Fast math, on by default, would reorder and contract.
-  if (api->can(options.get(), "setMathMode:"))
-    api->set_math_mode(options.get(), 0);
-  else
+  if (api->can(options.get(), "setMathMode:")) {
+    api->set_math_mode(options.get(), kSafeMath);
+    api->set_math_functions(options.get(), kPreciseFunctions);
+  } else {
     api->set_fast_math(options.get(), false);
+  }
   const auto source = api->make_string(text), name = api->make_string(entry);
   Id error = nullptr;
   const auto library =
@@ -156,11 +159,6 @@ std::unique_ptr<ProgramDriver> DeviceOfMetal::compile(const ir::Kernel& lowered)
                                     "simdgroups of {}",
                                     threads, lanes));
   return program;
-}
-
-std::unique_ptr<QueueDriver> DeviceOfMetal::make_queue() {
-  const auto pool = api->pool();
-  return metal::make_queue(shared_from_this());
 }
 
 }  // namespace prism::metal

@@ -12,9 +12,6 @@ namespace prism::metal {
 
 inline constexpr uint32_t kCopyGroup = 256;  // threads of a group of copy_bytes
 
-// Needs a pool around it, like everything that sends messages.
-DeviceInfo describe(const Api& api, Id device, const std::string& id);
-
 struct Pipeline {  // a kernel ready to be dispatched
   Handle<Id> state;
   UInteger group_size = 1;
@@ -36,8 +33,8 @@ struct Memory final : MemoryDriver {
 class DeviceOfMetal final : public DeviceDriver,
                             public std::enable_shared_from_this<DeviceOfMetal> {
  public:
-  DeviceOfMetal(std::shared_ptr<const Api> opened, Handle<Id> listed, DeviceInfo described)
-      : api(std::move(opened)), device(std::move(listed)), info_(std::move(described)) {}
+  // Needs a pool around it, like everything that sends messages.
+  DeviceOfMetal(std::shared_ptr<const Api> opened, Handle<Id> listed, const std::string& id);
   const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override;
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override;
@@ -69,7 +66,5 @@ struct Program final : ProgramDriver {
   std::shared_ptr<DeviceOfMetal> device;
   Pipeline pipeline;
 };
-
-std::unique_ptr<QueueDriver> make_queue(std::shared_ptr<DeviceOfMetal> device);
 
 }  // namespace prism::metal

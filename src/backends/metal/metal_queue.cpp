@@ -13,8 +13,8 @@
 namespace prism::metal {
 namespace {
 
-constexpr uint32_t kBatch = 64;          // launches of one command buffer: the GPU starts early
-constexpr uint64_t kStaging = 16 << 20;  // to and from a card's own memory
+constexpr uint32_t kBatch = 64;         // launches of one command buffer: the GPU starts early
+constexpr uint64_t kStaging = 4 << 20;  // to and from a card's own memory
 constexpr uint64_t kMostCopied = 1 << 30;
 
 // MTLCommandBufferError; lost: internal, timeout, page fault, access revoked, device removed.
@@ -241,8 +241,9 @@ class QueueOfMetal final : public QueueDriver {
 
 }  // namespace
 
-std::unique_ptr<QueueDriver> make_queue(std::shared_ptr<DeviceOfMetal> device) {
-  return std::make_unique<QueueOfMetal>(std::move(device));
+std::unique_ptr<QueueDriver> DeviceOfMetal::make_queue() {
+  const auto pool = api->pool();
+  return std::make_unique<QueueOfMetal>(shared_from_this());
 }
 
 }  // namespace prism::metal
