@@ -6,13 +6,12 @@
 #include <fmt/ranges.h>
 
 #include "cli/terminal.h"
-#include "runtime/calibrate.h"
 #include "runtime/capability_switches.h"
 
 namespace prism::cli {
 namespace {
 
-constexpr const char* kIndent = "              ";  // below what is told of a way
+constexpr const char* kIndent = "               ";  // below what is told of a way
 
 std::string rate(double per_second) {
   return per_second < 1e12 ? fmt::format("{:.1f} G", per_second * 1e-9)
@@ -20,9 +19,7 @@ std::string rate(double per_second) {
 }
 
 std::string figures_text(const DeviceInfo& info) {
-  // What the CPU's native kernels reach, where that was measured: they do the work of tensors.
-  auto figures = info.is_cpu ? known_native_calibration(info) : std::nullopt;
-  if (!figures) figures = known_calibration(info);
+  const auto figures = measured_figures(info);
   if (!figures) return "not measured (`prism calibrate`)";
   return fmt::format("{}B/s, {}FLOP/s in f32, {}FLOP/s in f16, {:.1f} us a launch",
                      rate(figures->bandwidth), rate(figures->f32_rate), rate(figures->f16_rate),
@@ -57,6 +54,11 @@ std::string way_text(const std::shared_ptr<DeviceDriver>& driver, const Card& ca
 }
 
 }  // namespace
+
+std::optional<Calibration> measured_figures(const DeviceInfo& info) {
+  const auto native = info.is_cpu ? known_native_calibration(info) : std::nullopt;
+  return native ? native : known_calibration(info);
+}
 
 std::string card_text(const Card& card, const std::string& chosen, bool verbose) {
   // An emulated GPU has its own idea of the host's memory.

@@ -12,7 +12,6 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
-#include "runtime/calibrate.h"
 #include "runtime/cards.h"
 #include "runtime/discovery.h"
 
@@ -33,7 +32,7 @@ std::string join_reason(const BackendReport& report) {
 // A device and what was measured of it; null where nothing was.
 Json way_json(const DeviceInfo& info) {
   Json measured;
-  if (const auto figures = known_calibration(info))
+  if (const auto figures = measured_figures(info))
     measured = {{"bandwidth_bytes_per_second", figures->bandwidth},
                 {"f32_operations_per_second", figures->f32_rate},
                 {"f16_operations_per_second", figures->f16_rate},
