@@ -15,6 +15,7 @@
 #include "ops/reduce.h"
 #include "runtime/fallback.h"
 #include "support/cuda_double.h"
+#include "support/double_faults.h"
 #include "tensor/compile.h"
 #include "tensor/storage.h"
 
@@ -300,6 +301,22 @@ TEST_F(CudaFallbackTest, AutoNoLongerGivesADeviceThatFailed) {
   EXPECT_NE(default_device(), device_);
   EXPECT_EQ(default_device(), x.device());
   set_default_device({});
+}
+
+// A card without matrix instructions, whose assembler the host has not.
+constexpr const char* kPlain = "capability=61";
+
+// A language model's text, whatever happens to the device in the middle of it.
+TEST(CudaFaults, TextSurvives) {
+  CudaDouble the_double;
+  test::expect_text_survives(the_double, std::string("memory=4294967296,") + kPlain,
+                             "lose_launch=2", "memory=300000");
+}
+
+TEST(CudaFaults, WrongDeviceIsNotChosen) {
+  CudaDouble the_double;
+  test::expect_wrong_device_is_not_chosen(the_double, "cuda",
+                                          std::string("wrong_results=1,") + kPlain);
 }
 
 }  // namespace

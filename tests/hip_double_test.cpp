@@ -18,6 +18,7 @@
 #include "runtime/self_check.h"
 #include "support/backend_cases.h"
 #include "support/double_cases.h"
+#include "support/double_faults.h"
 #include "support/expected_text.h"
 #include "support/hip_double.h"
 #include "tensor/storage.h"
@@ -442,6 +443,17 @@ TEST(HipDoubleOps, ProductsByMatrixInstructionsAreRight) {
     }
     release_pooled_memory(device);
   }
+}
+
+// The text, whatever happens to the device in the middle of it.
+TEST(HipDoubleFaults, TextSurvives) {
+  HipDouble the_double;
+  test::expect_text_survives(the_double, "memory=4294967296", "lose_launch=2", "memory=300000");
+}
+
+TEST(HipDoubleFaults, WrongDeviceIsNotChosen) {
+  HipDouble the_double;
+  test::expect_wrong_device_is_not_chosen(the_double, "hip");
 }
 
 }  // namespace

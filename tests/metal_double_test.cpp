@@ -8,9 +8,7 @@
 #include <iostream>
 #include <random>
 
-#include "base/warning.h"
 #include "grad/suite.h"
-#include "llm/language_model.h"
 #include "llm/model.h"
 #include "lower/lower.h"
 #include "ops/attention_kernels.h"
@@ -19,6 +17,7 @@
 #include "runtime/device.h"
 #include "runtime/self_check.h"
 #include "support/double_cases.h"
+#include "support/double_faults.h"
 #include "support/expected_text.h"
 #include "support/metal_double.h"
 #include "tensor/storage.h"
@@ -436,45 +435,16 @@ TEST(MetalDoubleModel, GreedyTextAndLogitsAreThoseOfTheReference) {
   release_pooled_memory(device);
 }
 
-TEST(MetalDoubleModel, DeviceLostInTheMiddleOfATextKeepsTheText) {
-  const std::string path = test::shared_model("stories260K");
-  if (path.empty()) GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
-  const llm::GgufFile file = llm::GgufFile::open(path);
-  const auto load = [&](const Device& device) {
-    llm::LoadOptions options;
-    options.batch_rows = 16;
-    return llm::LanguageModel::load(path, llm::place_on(file, device, 64, DType::f32), options);
-  };
-  llm::GenerationOptions greedy;
-  greedy.sampler.temperature = 0;
-  greedy.max_tokens = 10;
-  const std::string wanted = load(Device::cpu()).generate("Once upon a time", greedy).text;
-  ASSERT_FALSE(wanted.empty());
-
+// The text, whatever happens to the device in the middle of it.
+TEST(MetalDoubleFaults, TextSurvives) {
   MetalDouble the_double;
-  the_double.set("memory=4294967296");
-  const auto rest = the_double.variable("PRISM_BACKENDS", "cpu");  // what is left then
-  std::vector<std::string> warnings;
-  const WarningHandler before =
-      set_warning_handler([&](const std::string& text) { warnings.push_back(text); });
-  const Device device = the_double.device().as_automatic();
-  {
-    llm::LanguageModel model = load(device);
-    EXPECT_EQ(model.device(), device);
-    int pieces = 0;
-    const llm::Generation result =
-        model.generate("Once upon a time", greedy, [&](std::string_view) {
-          if (++pieces == 4) the_double.set("memory=4294967296,fail_commands=1/11");
-          return true;
-        });
-    EXPECT_EQ(result.text, wanted);
-    EXPECT_GT(result.statistics.recomputed_tokens, 0);
-    EXPECT_NE(model.device(), device);
-  }
-  set_warning_handler(before);
-  ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(contains(warnings[0], "metal:0 (Apple double) was lost")) << warnings[0];
-  release_pooled_memory(device);
+  test::expect_text_survives(the_double, "memory=4294967296", "fail_commands=2/11",
+                             "memory=300000");
+}
+
+TEST(MetalDoubleFaults, WrongDeviceIsNotChosen) {
+  MetalDouble the_double;
+  test::expect_wrong_device_is_not_chosen(the_double, "metal");
 }
 
 }  // namespace

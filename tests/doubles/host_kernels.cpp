@@ -50,7 +50,7 @@ std::vector<std::string> entries_of(const std::string& text) {
   return names;
 }
 
-// Memory of the group becomes static where it is declared.
+// Memory of the group becomes static where it is declared, and a kernel's own assembler C++.
 std::string for_host(std::string text) {
   const auto replace = [&](const char* what, const char* with) {
     text = std::regex_replace(text, std::regex(what, std::regex::multiline), with);
@@ -58,6 +58,8 @@ std::string for_host(std::string text) {
   replace(R"(^ *extern __shared__ .*$)", "");
   replace(R"(^  __attribute__\(\(shared, aligned\(16\)\)\) )",
           "  static __attribute__((aligned(16))) ");
+  replace(R"re(asm\("ex2\.approx\.ftz\.f32 %0, %1;" : "=f"\((\w+)\) : "f"\((.*)\)\);$)re",
+          "$1 = exp2f($2);");
   if (dialect_of(text) == "metal") replace(R"(^  threadgroup )", "  static ");
   return text;
 }
