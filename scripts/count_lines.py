@@ -13,7 +13,7 @@ BEGIN, END = "<!-- begin lines: scripts/count_lines.py -->", "<!-- end lines -->
 
 BACKEND, PRINTER, SPIRV = 600, 300, 2000
 # What was there before the limits, or could not be brought below them, has its present number for a limit: it does not grow.
-BACKENDS = {"cpu": BACKEND, "cuda": 1402, "gpu_runtime": 777, "hip": BACKEND, "metal": 633, "null": BACKEND, "opencl": 1398,
+BACKENDS = {"cpu": BACKEND, "cuda": 1402, "gpu_runtime": 777, "hip": BACKEND, "metal": BACKEND, "null": BACKEND, "opencl": 1398,
             "sycl": BACKEND, "vulkan": 2320, "webgpu": BACKEND}
 PRINTERS = {"cuda": PRINTER, "cuda_fragments": PRINTER, "hip": PRINTER, "hip_fragments": PRINTER, "metal": PRINTER, "metal_fragments": PRINTER,
             "opencl": PRINTER, "spirv": SPIRV, "sycl": PRINTER, "wgsl": 871}
