@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <mutex>
 
 #include "runtime/fake_device.h"
 #include "runtime/selection.h"
@@ -16,6 +17,7 @@ using test::FakeDevice;
 using Names = std::set<std::string>;
 
 std::map<std::string, int> made, looked;
+std::mutex counting;  // backends look at the same time
 
 class AskingDevice final : public FakeDevice, public SharesCard {
  public:
@@ -30,7 +32,10 @@ class CountingBackend final : public Backend {
   std::string name() const override { return name_; }
   std::string label() const override { return "The " + name_; }
   Discovery discover() override {
-    ++looked[name_];
+    {
+      const std::scoped_lock lock(counting);
+      ++looked[name_];
+    }
     Discovery found;
     if (name_ == "webgpu")
       found.devices = {std::make_shared<AskingDevice>(name_ + ":0", 1 << 20)};
