@@ -335,8 +335,9 @@ TEST(QuantisedProduct, PartsOfTheRows) {
       check(w, x.data(), x_rows, 512, rounded, parts.data(), 101, name_of(type));
       // Many rows of activations go by panels where there are enough weights, and by dot products
       // in a part of them: which of their products are fused with additions is the compiler's.
-      if (x_rows == 1)
+      if (x_rows == 1) {
         EXPECT_EQ(std::memcmp(parts.data(), whole.data(), parts.size() * sizeof(float)), 0);
+      }
     }
 }
 
