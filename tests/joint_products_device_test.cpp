@@ -38,9 +38,6 @@ class JointProducts : public testing::Test {
   }
 };
 
-// Software devices compile a kernel for seconds: they get one case, drawn anew.
-bool is_slow(const Device& device) { return device.info().software && !device.info().is_cpu; }
-
 // Twice, so that results have a user that joins no product.
 Tensor used(const Tensor& x) {
   return x.unsqueeze(0).expand({2, x.size(0), x.size(1)}).contiguous();
@@ -63,10 +60,7 @@ TEST_F(JointProducts, QueriesKeysAndValuesAreOneStep) {
   for (const Device& device : test::every_device()) {
     const bool joins = joins_products(device.info(), 2);
     if (!joins && !device.info().is_cpu) continue;
-    const size_t drawn = engine() % all.size();
-    for (size_t number = 0; number < all.size(); ++number) {
-      if (is_slow(device) && number != drawn) continue;
-      const Three& one = all[number];
+    for (const Three& one : all) {
       SCOPED_TRACE(device.id() + ", " + one.what);
       const Tensor x = draw(device, {one.rows, one.k});
       std::vector<Tensor> w;
@@ -109,10 +103,7 @@ TEST_F(JointProducts, GateAndUpAreOneStep) {
       {DType::f32, 1}, {DType::f16, 2}, {BlockType::q8_0, 1}, {BlockType::q4_k, 1}};
   for (const Device& device : test::every_device()) {
     if (!joins_products(device.info(), 2) && !device.info().is_cpu) continue;
-    const size_t drawn = engine() % all.size();
-    for (size_t number = 0; number < all.size(); ++number) {
-      if (is_slow(device) && number != drawn) continue;
-      const auto& [type, rows] = all[number];
+    for (const auto& [type, rows] : all) {
       SCOPED_TRACE(device.id() + ", " + type.name() + ", rows " + std::to_string(rows));
       const bool joins = joins_products(device.info(), rows), swish = rows != 2;
       const Tensor x = draw(device, {rows, 256}), gate = draw(device, {37, 256}, type),
