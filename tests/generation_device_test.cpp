@@ -13,16 +13,12 @@
 #include "llm/scheduler.h"
 #include "support/devices.h"
 #include "support/expected_text.h"
+#include "support/greedy.h"
 
 namespace prism::llm {
 namespace {
 
-GenerationOptions greedy(int64_t tokens) {
-  GenerationOptions options;
-  options.sampler.temperature = 0;
-  options.max_tokens = tokens;
-  return options;
-}
+using test::greedy;
 
 class GenerationDevice : public testing::Test {
  protected:

@@ -19,6 +19,7 @@
 #include "support/backend_cases.h"
 #include "support/double_cases.h"
 #include "support/double_faults.h"
+#include "support/double_ops.h"
 #include "support/expected_text.h"
 #include "support/hip_double.h"
 #include "tensor/storage.h"
@@ -350,21 +351,7 @@ TEST_F(HipDoubleTest, WrongResultsAreCaughtByTheSelfCheck) {
 
 TEST(HipDoubleOps, SampleIsRight) {
   HipDouble the_double;
-  the_double.set("memory=4294967296");
-  SuiteOptions options;
-  options.seed = std::random_device{}();
-  options.cases = 120;
-  options.programs = 80;
-  std::cout << "seed " << options.seed << std::endl;
-  const Device device = the_double.device();
-  const SuiteResult result = run_suite(device, options);
-  EXPECT_GT(result.ran(), 60u);
-  for (const CaseResult& each : result.wrong)
-    ADD_FAILURE() << each.op << " " << each.what << ": " << each.reason;
-  EXPECT_LT(result.fell_back() * 4, result.ran());
-  EXPECT_EQ(the_double.count("overruns"), 0);
-  EXPECT_EQ(the_double.count("misuses"), 0);
-  release_pooled_memory(device);
+  test::expect_ops_sample_is_right(the_double, 120);
 }
 
 TEST(HipDoubleOps, ProductsAndAttentionAreGivenToMatrixInstructions) {

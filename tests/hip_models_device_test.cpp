@@ -9,20 +9,15 @@
 #include "llm/model_store.h"
 #include "support/devices.h"
 #include "support/expected_text.h"
+#include "support/greedy.h"
 #include "support/hip_double.h"
 #include "tensor/storage.h"
 
 namespace prism::llm {
 namespace {
 
+using test::greedy;
 using test::HipDouble;
-
-GenerationOptions greedy(int64_t tokens) {
-  GenerationOptions options;
-  options.sampler.temperature = 0;
-  options.max_tokens = tokens;
-  return options;
-}
 
 TEST(HipModels, SplitOverFourKindsOfDevicesGivesTheSameText) {
   const std::string path = test::shared_model("stories260K");

@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <iostream>
-#include <random>
 
-#include "grad/suite.h"
 #include "llm/model.h"
 #include "lower/lower.h"
 #include "ops/attention_kernels.h"
@@ -18,6 +15,7 @@
 #include "runtime/self_check.h"
 #include "support/double_cases.h"
 #include "support/double_faults.h"
+#include "support/double_ops.h"
 #include "support/expected_text.h"
 #include "support/metal_double.h"
 #include "tensor/storage.h"
@@ -385,21 +383,7 @@ TEST_F(MetalDoubleTest, ProductsAndAttentionAreGivenToSimdgroupMatrices) {
 
 TEST(MetalDoubleOps, SampleIsRight) {
   MetalDouble the_double;
-  the_double.set("memory=4294967296");
-  SuiteOptions options;
-  options.seed = std::random_device{}();
-  options.cases = 60;
-  options.programs = 40;
-  std::cout << "seed " << options.seed << std::endl;
-  const Device device = the_double.device();
-  const SuiteResult result = run_suite(device, options);
-  EXPECT_GT(result.ran(), 30u);
-  for (const CaseResult& each : result.wrong)
-    ADD_FAILURE() << each.op << " " << each.what << ": " << each.reason;
-  EXPECT_LT(result.fell_back() * 4, result.ran());
-  EXPECT_EQ(the_double.count("overruns"), 0);
-  EXPECT_EQ(the_double.count("misuses"), 0);
-  release_pooled_memory(device);
+  test::expect_ops_sample_is_right(the_double, 60);
 }
 
 // A whole language model: prompt and replayed steps, text and logits.

@@ -14,20 +14,15 @@
 #include "support/devices.h"
 #include "support/expected_text.h"
 #include "support/failing_device.h"
+#include "support/greedy.h"
 
 namespace prism::llm {
 namespace {
 
 using test::Faults;
+using test::greedy;
 
 constexpr const char* kPrompt = "Once upon a time";
-
-GenerationOptions greedy(int64_t tokens) {
-  GenerationOptions options;
-  options.sampler.temperature = 0;
-  options.max_tokens = tokens;
-  return options;
-}
 
 class ModelFaults : public testing::Test {
  protected:

@@ -10,17 +10,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "lower/lower.h"
 #include "ops/product_kernels.h"
-#include "ops/tail.h"
-#include "print/printer.h"
 #include "runtime/case_run.h"
 #include "runtime/discovery.h"
-#include "support/hiprtc.h"
-#include "support/nvrtc.h"
 #include "support/product_cases.h"
-#include "support/wgsl.h"
 
 namespace prism {
 namespace {
@@ -52,12 +45,6 @@ std::vector<Place> places() {
   for (const BackendReport& report : discover_backends())
     for (const auto& driver : report.devices) all.push_back({driver->info().id, driver});
   return all;
-}
-
-std::vector<ElementType> all_weights() {
-  std::vector<ElementType> types = {DType::f32, DType::f16, DType::bf16};
-  for (int i = 0; i < kBlockTypeCount; ++i) types.emplace_back(static_cast<BlockType>(i));
-  return types;
 }
 
 class Products : public ::testing::TestWithParam<Place> {
@@ -498,140 +485,6 @@ TEST_P(Products, ManyRowsByExperts) {
     EXPECT_EQ(compare_product(run(ops::fragment_product(p), one), DType::f32, want, 5e-6, 1e-9), "")
         << GetParam().name << " " << type.name();
   }
-}
-
-// silu(a gate) * the product + a bias, times a number.
-std::shared_ptr<const TailSpec> gate_and_bias() {
-  auto spec = std::make_shared<TailSpec>();
-  Chain& chain = spec->chain;
-  const uint16_t x = chain.add_input(DType::f32), gate = chain.add_input(DType::f16),
-                 bias = chain.add_input(DType::f32);
-  const uint16_t gated = chain.add_apply(ScalarOp::mul, chain.add_apply(ScalarOp::silu, gate), x);
-  chain.add_apply(ScalarOp::mul, chain.add_apply(ScalarOp::add, gated, bias),
-                  chain.add_constant(0.5, DType::f32));
-  spec->access = {TailAccess::place, TailAccess::column};
-  return spec;
-}
-
-// silu(the product) * the one beside it.
-std::shared_ptr<const TailSpec> gate_of_two() {
-  auto spec = std::make_shared<TailSpec>();
-  Chain& chain = spec->chain;
-  const uint16_t x = chain.add_input(DType::f32), up = chain.add_input(DType::f32);
-  chain.add_apply(ScalarOp::mul, chain.add_apply(ScalarOp::silu, x), up);
-  spec->access = {TailAccess::made};
-  return spec;
-}
-
-// One of each kind, lowered for a dialect.
-std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
-  std::vector<ir::Kernel> all = {ops::round_rows(DType::f16), ops::expert_tables(),
-                                 ops::f32_product({true, true, true, true})};
-  for (const ElementType type : all_weights()) {
-    ops::VectorProduct few;
-    few.weight = type;
-    few.rounded = type.is_block();
-    few.gate = ops::Gate::silu;
-    all.push_back(ops::vector_product(ops::vector_product_for(few, 4096, 4096, capabilities, 64)));
-  }
-  ops::VectorProduct tailed;
-  tailed.weight = BlockType::q4_k;
-  tailed.rounded = true;
-  tailed.tail = gate_and_bias();
-  all.push_back(ops::vector_product(ops::vector_product_for(tailed, 4096, 4096, capabilities, 64)));
-  ops::VectorProduct two = tailed;
-  two.gate = ops::Gate::tail;
-  two.tail = gate_of_two();
-  all.push_back(ops::vector_product(ops::vector_product_for(two, 4096, 4096, capabilities, 64)));
-  std::vector<ops::VectorProduct> beside;
-  for (const BlockType type : {BlockType::q4_k, BlockType::q4_k, BlockType::q6_k}) {
-    ops::VectorProduct one;
-    one.weight = type;
-    one.rounded = true;
-    beside.push_back(ops::vector_product_for(one, 4096, 4096, capabilities, 64));
-    beside.back().subgroups = 4;
-    beside.back().split = std::min(beside.back().split, 4u);
-  }
-  all.push_back(ops::vector_products(beside));
-  ops::F32Product whole;
-  whole.tail = gate_and_bias();
-  all.push_back(ops::f32_product(whole));
-  ops::VectorProduct own;
-  own.weight = BlockType::q5_k;
-  own.x_rows = 8;
-  all.push_back(ops::vector_product(ops::vector_product_for(own, 4096, 4096, capabilities, 64)));
-  for (const ElementType type : {ElementType(DType::f16), ElementType(BlockType::q6_k)}) {
-    ops::FragmentProduct many;
-    many.b = type;
-    many.experts = type.is_block();
-    if (!type.is_block()) many.tail = gate_and_bias();
-    all.push_back(ops::fragment_product(ops::fragment_product_for(
-        many, ops::dense_shape(many, 512, 4096, 4096), capabilities, 132)));
-  }
-  for (ir::Kernel& kernel : all) kernel = lower(kernel, capabilities);
-  return all;
-}
-
-TEST(ProductTexts, CompileForNvidiaWithoutSpills) {
-  PRISM_SKIP_WITHOUT(test::kNvrtc12);
-  const ir::Capabilities capabilities = typical_capabilities("cuda");
-  const auto result =
-      test::compile_cuda(print_together(lowered_kernels(capabilities), capabilities), "sm_90",
-                         {"--fmad=false", "--ptxas-options=-v"});
-  ASSERT_TRUE(result.ok) << result.log;
-  for (size_t at = 0; (at = result.log.find(" bytes spill stores", at)) != std::string::npos; ++at)
-    EXPECT_EQ(result.log[at - 1], '0') << result.log.substr(at - 200, 300);
-}
-
-TEST(ProductTexts, CompileForAmd) {
-  PRISM_SKIP_WITHOUT(test::hip_front_end("gfx90a"));
-  const ir::Capabilities capabilities = typical_capabilities("hip");
-  const auto result =
-      test::compile_hip(print_together(lowered_kernels(capabilities), capabilities), "gfx90a");
-  EXPECT_TRUE(result.ok) << result.log;
-}
-
-TEST(ProductTexts, CompileForWebGpu) {
-  PRISM_SKIP_WITHOUT(test::kDawn);
-  const ir::Capabilities capabilities = typical_capabilities("wgsl");
-  for (const ir::Kernel& kernel : lowered_kernels(capabilities)) {
-    const PrintedKernel printed = print(kernel, capabilities);
-    const auto result = test::compile_wgsl(test::kDawn, printed.text, {printed.entry});
-    EXPECT_TRUE(result.ok) << kernel.name << ": " << result.log;
-  }
-}
-
-TEST(ProductSpecs, RefuseWhatNoKernelDoes) {
-  const auto refused = [](auto make, const auto& product, const std::string& part) {
-    try {
-      make(product);
-      ADD_FAILURE() << "made, in spite of " << part;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
-  };
-  ops::VectorProduct few;
-  few.x_rows = 9;
-  refused(ops::vector_product, few, "9 rows of x");
-  few.x_rows = 2;
-  few.experts = true;
-  refused(ops::vector_product, few, "one row of x");
-  few.experts = false;
-  few.split = 3;
-  refused(ops::vector_product, few, "share rows by 3");
-  ops::FragmentProduct many;
-  many.operand = DType::f32;
-  refused(ops::fragment_product, many, "operands of f32");
-  many.operand = DType::f16;
-  many.b = BlockType::q4_k;
-  many.b_transposed = false;
-  refused(ops::fragment_product, many, "b_transposed");
-  many.b_transposed = true;
-  many.tile_m = 40;
-  refused(ops::fragment_product, many, "a tile of 40");
-  few.weight = BlockType::q4_k;
-  EXPECT_THROW(ops::vector_product_launch(few, 4, 100, 1, 100, 4), Error) << "k of no whole blocks";
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, Products, ::testing::ValuesIn(places()), [](const auto& test) {

@@ -9,6 +9,7 @@
 #include "base/warning.h"
 #include "llm/language_model.h"
 #include "support/expected_text.h"
+#include "support/greedy.h"
 #include "support/paths.h"
 #include "tensor/storage.h"
 
@@ -41,9 +42,6 @@ void expect_text_survives(DriverDouble& the_double, const std::string& healthy,
   std::vector<std::string> warnings;
   const WarningHandler before =
       set_warning_handler([&](const std::string& text) { warnings.push_back(text); });
-  llm::GenerationOptions greedy;
-  greedy.sampler.temperature = 0;
-  greedy.max_tokens = kTokens;
   for (const std::string& fault : {lose, little_memory}) {
     const bool at_load = fault == little_memory;
     the_double.set(healthy);
@@ -54,11 +52,12 @@ void expect_text_survives(DriverDouble& the_double, const std::string& healthy,
       EXPECT_EQ(model.device() == device, !at_load) << fault;
       std::string shown;
       int pieces = 0;
-      const llm::Generation result = model.generate(kPrompt, greedy, [&](std::string_view text) {
-        shown += text;
-        if (++pieces == 4 && !at_load) the_double.set(healthy + "," + fault);
-        return true;
-      });
+      const llm::Generation result =
+          model.generate(kPrompt, greedy(kTokens), [&](std::string_view text) {
+            shown += text;
+            if (++pieces == 4 && !at_load) the_double.set(healthy + "," + fault);
+            return true;
+          });
       EXPECT_EQ(result.tokens, wanted_tokens()) << fault;
       EXPECT_EQ(shown, result.text) << fault;
       EXPECT_EQ(result.statistics.recomputed_tokens > 5, !at_load) << fault;

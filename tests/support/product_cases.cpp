@@ -147,4 +147,10 @@ std::string compare_product(const std::vector<std::byte>& got, DType type, const
   return "";
 }
 
+std::vector<ElementType> all_weights() {
+  std::vector<ElementType> types = {DType::f32, DType::f16, DType::bf16};
+  for (int i = 0; i < kBlockTypeCount; ++i) types.emplace_back(static_cast<BlockType>(i));
+  return types;
+}
+
 }  // namespace prism::testing_support

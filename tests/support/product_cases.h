@@ -11,6 +11,9 @@
 
 namespace prism::testing_support {
 
+// Every type that weights of a product may have.
+std::vector<ElementType> all_weights();
+
 // rows x k, dense: the bytes that go into a buffer, and what they mean.
 struct Matrix {
   ElementType type = DType::f32;
