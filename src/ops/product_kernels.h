@@ -58,6 +58,9 @@ struct VectorProduct {
   uint32_t units_ahead = 2;  // units of each row under way while as many are used
   uint32_t k_tile = 4096;    // block types: elements of x in shared memory at once
   bool shuffles = true;      // block types: round x by shuffles, else by shared atomics
+
+  static constexpr uint32_t kWarp = 32;  // lanes of a subgroup
+  uint32_t rows_of_group() const { return subgroups / split * rows_each; }
 };
 // Rounds rows of x (f32 or f16) for the products of block types, once for all that share them.
 // Faster than rounding in each product: a group there rounds all of k before it multiplies.

@@ -1,0 +1,110 @@
+// How products of few rows are cut for a device, and their launches.
+#include <algorithm>
+
+#include "ops/activation_tile.h"
+#include "ops/product_kernels.h"
+#include "ops/weight_units.h"
+
+namespace prism::ops {
+
+namespace {
+
+ProductLaunch launch_of(const VectorProduct& p, uint32_t n, uint32_t k,
+                        std::initializer_list<uint32_t> shape) {
+  const uint32_t each = p.rows_of_group();
+  ProductLaunch launch;
+  launch.groups = {(n + each - 1) / each, 1, 1};
+  launch.params = {n, k};
+  launch.params.insert(launch.params.end(), shape);
+  const auto layout = WeightParams::for_launch(p.weight, k);
+  launch.params.insert(launch.params.end(), layout.begin(), layout.end());
+  return launch;
+}
+
+}  // namespace
+
+ProductLaunch vector_product_launch(const VectorProduct& p, uint32_t n, uint32_t k, uint32_t rows,
+                                    uint32_t x_stride, uint32_t y_stride) {
+  ProductLaunch launch = launch_of(p, n, k, {rows, x_stride, y_stride});
+  if (rows == 0) launch.groups[0] = 0;
+  return launch;
+}
+
+ProductLaunch vector_products_launch(const std::vector<VectorProduct>& products,
+                                     const std::vector<uint32_t>& n, uint32_t k, uint32_t rows,
+                                     uint32_t x_stride) {
+  ProductLaunch launch;
+  launch.groups[0] = 0;
+  launch.params = {k, rows, x_stride};
+  for (size_t i = 0; i < products.size(); ++i) {
+    const uint32_t each = products[i].rows_of_group();
+    launch.groups[0] += (n[i] + each - 1) / each;
+    launch.params.push_back(n[i]);
+    const auto layout = WeightParams::for_launch(products[i].weight, k);
+    launch.params.insert(launch.params.end(), layout.begin(), layout.end());
+  }
+  if (rows == 0) launch.groups[0] = 0;
+  return launch;
+}
+
+ProductLaunch expert_vector_launch(const VectorProduct& p, uint32_t n, uint32_t k, uint32_t slots,
+                                   uint32_t experts, uint32_t x_share) {
+  ProductLaunch launch = launch_of(p, n, k, {x_share, k, n, experts});
+  launch.groups[1] = slots;
+  return launch;
+}
+
+VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
+                                 const ir::Capabilities& device, uint32_t compute_units) {
+  const uint32_t elements = WeightReader::unit_elements(p.weight);
+  const uint32_t per_lane = std::max(1u, k / elements / VectorProduct::kWarp);
+  const uint32_t streams = p.gate == Gate::none ? 1 : 2;
+  if (!p.weight.is_block()) p.aligned = p.aligned && k % elements == 0;
+  p.shuffles = std::ranges::count(device.subgroup_sizes, VectorProduct::kWarp) != 0;
+  p.subgroups = std::min(8u, std::max(1u, device.max_group_size / VectorProduct::kWarp));
+  // What matters is bytes under way: on an H200 64 KiB for each compute unit, in registers. One row
+  // of x: four units ahead of one row (of both matrices with a gate: two). With several rows of x,
+  // weight rows share each read of it.
+  if (p.weight.is_block() && !p.rounded) {
+    // Every group rounds all of x first: few and large groups.
+    p.subgroups = std::min(p.x_rows > 2 ? 8u : 16u,
+                           std::max(1u, device.max_group_size / VectorProduct::kWarp));
+    p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;
+    p.units_ahead = p.x_rows > 2 ? 1 : 2;  // more would not fit the registers
+  } else if (p.x_rows == 1) {
+    // By trying every cut on an H200: of 4-bit weights 4096 x 11008, two rows at once in groups of
+    // four give 70% of the bandwidth (one row in groups of eight 56%).
+    const bool narrow =
+        p.weight.is_block() && p.weight.block_bytes() * 8 <= 6 * p.weight.block_elements();
+    p.rows_each = narrow && streams == 1 ? 2 : 1;
+    p.units_ahead = streams == 1 ? 4 : 2;
+    if (narrow && streams == 1) p.subgroups = std::min(p.subgroups, 4u);
+  } else {
+    // Sums of eight rows of x by four weight rows would not fit the registers.
+    p.rows_each = streams == 2 && p.x_rows > 4 ? 1 : (p.x_rows > 2 ? 4u : 2u) / streams;
+    p.units_ahead = p.x_rows > 2 ? 1 : 2;
+  }
+  const uint64_t wanted = uint64_t(std::max(1u, compute_units)) * 12;
+  while (p.rows_each > 1 && n / p.rows_each < wanted) p.rows_each /= 2;
+  // Few rows: several subgroups share each, as long as every lane keeps a batch of its own.
+  // Of wider weights two share a row even of many (78 and 82% for f16 and q8_0, 71 and 73% alone).
+  p.split = p.x_rows == 1 && streams == 1 && p.rows_each == 1 && p.subgroups > 1 &&
+                    per_lane >= 2 * p.units_ahead
+                ? 2
+                : 1;
+  while (p.split < p.subgroups && uint64_t(n) / p.rows_each * p.split < wanted &&
+         per_lane >= p.split * 2 * p.units_ahead)
+    p.split *= 2;
+  if (!p.weight.is_block() || p.rounded) return p;
+  const uint32_t sums =
+      WeightReader::has_minus(p.weight) ? elements / WeightReader::parts_of_unit(p.weight) : 0;
+  // As much of x as the shared memory holds, less what subgroups may need.
+  const uint64_t room = std::min<uint64_t>(device.shared_bytes - 2048, 64u << 10);
+  const auto batch = [&] { return VectorProduct::kWarp * p.split * p.units_ahead * elements; };
+  if (ActivationTile::bytes(p.x_rows, batch(), sums) > room) p.split = p.units_ahead = 1;
+  p.k_tile = batch();
+  while (p.k_tile < k && ActivationTile::bytes(p.x_rows, p.k_tile * 2, sums) <= room) p.k_tile *= 2;
+  return p;
+}
+
+}  // namespace prism::ops
