@@ -1,5 +1,6 @@
 // What plans say they take before they run, against what the pools counted, on every device found.
-#include <numeric>
+#include <algorithm>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
+#include "ops/join.h"
 #include "ops/reduce.h"
 #include "support/devices.h"
 #include "tensor/compile.h"
@@ -44,6 +46,47 @@ TEST(PlanMemoryDevice, IsKnownBeforeItIsTaken) {
     EXPECT_EQ(of(plan.memory(), device).needed(), estimate.needed()) << device.id();
     EXPECT_EQ(memory_stats(device).in_use_bytes - before.in_use_bytes, estimate.needed())
         << device.id();
+  }
+}
+
+// The most bytes of temporaries that steps need at once, counted from what they read and write.
+uint64_t alive_at_once(const Plan& plan) {
+  std::vector<uint64_t> alive(plan.steps().size());
+  for (uint32_t s = 0; s < plan.slots().size(); ++s) {
+    if (!plan.slots()[s].is_temporary()) continue;
+    std::optional<size_t> first, last;
+    for (size_t i = 0; i < plan.steps().size(); ++i) {
+      const PlanStep& step = plan.steps()[i];
+      if (!std::ranges::count(step.reads, s) && !std::ranges::count(step.writes, s)) continue;
+      if (!first) first = i;
+      last = i;
+    }
+    for (size_t i = first.value_or(1); i <= last.value_or(0); ++i)
+      alive[i] += plan.slots()[s].bytes;
+  }
+  return std::ranges::max(alive);
+}
+
+// However many steps there are, only what lives at once takes memory.
+TEST(PlanMemoryDevice, IsThatOfValuesThatLiveAtOnce) {
+  for (const Device& device : test::every_device()) {
+    const Tensor x = ones({64, 256}, DType::f32, device).eval();
+    const auto turned = [&](int times) {
+      Tensor y = x;
+      for (int i = 0; i < times; ++i) y = roll(y, 1, 0);
+      return y;
+    };
+    const auto bytes = [&](int times) {
+      const Tensor y = turned(times);
+      return Plan(std::span(&y, 1), {}, {.allocate = false}).arena_bytes(device);
+    };
+    EXPECT_EQ(bytes(2), 64u * 256 * 4) << device.id();
+    EXPECT_EQ(bytes(3), 2u * 64 * 256 * 4) << device.id();
+    EXPECT_EQ(bytes(20), 2u * 64 * 256 * 4) << device.id();
+    Tensor deep = work(x);
+    for (int i = 0; i < 4; ++i) deep = work(deep);
+    const Plan plan(std::span(&deep, 1), {}, {.allocate = false});
+    EXPECT_LE(plan.arena_bytes(device), alive_at_once(plan) * 5 / 4 + 4096) << plan.explain();
   }
 }
 

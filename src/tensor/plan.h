@@ -24,7 +24,7 @@ struct PlanSlot {
   bool in_place = false;  // changed by a step, for a holder outside: never replaced
   bool kept = false;      // made by the plan, and stays after it
   uint64_t offset = 0;    // in the arena
-  uint32_t first_step = 0, last_step = 0;  // written by, last read by: temporaries only
+  uint32_t first_step = UINT32_MAX, last_step = 0;  // written by, last read by: temporaries only
   bool is_temporary() const { return !storage && !kept; }
 };
 

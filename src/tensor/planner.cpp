@@ -72,7 +72,9 @@ void Planner::count_uses() {
 }
 
 uint32_t Planner::new_slot(const Device& device, uint64_t bytes) {
-  plan_.slots_.push_back({device, bytes, {}, false, 0, UINT32_MAX, 0});
+  PlanSlot& slot = plan_.slots_.emplace_back();
+  slot.device = device;
+  slot.bytes = bytes;
   return static_cast<uint32_t>(plan_.slots_.size() - 1);
 }
 
