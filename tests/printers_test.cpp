@@ -56,6 +56,14 @@ Capabilities middle(const std::string& dialect) {
   return c;
 }
 
+// NVIDIA's OpenCL, whose subgroups are PTX.
+Capabilities ptx(const std::string& dialect) {
+  Capabilities c = middle(dialect);
+  c.subgroup_sizes = {32};
+  c.math_f16 = false;
+  return c;
+}
+
 // A chip of AMD's with matrix instructions of its own, by its gfx number.
 Capabilities chip(const std::string& gfx) {
   Capabilities c = typical_capabilities("hip");
@@ -79,7 +87,12 @@ struct Setting {
     return s == "typical"         ? typical_capabilities(dialect)
            : s.starts_with("gfx") ? chip(s)
            : s == "weak"          ? weak(dialect)
+           : s == "ptx"           ? ptx(dialect)
                                   : middle(dialect);
+  }
+  std::vector<std::string> options() const {
+    return strength == std::string("ptx") ? std::vector<std::string>{"-DPRISM_SUBGROUPS_BY_PTX"}
+                                          : std::vector<std::string>{};
   }
 };
 
@@ -266,7 +279,8 @@ TEST_P(Printed, OperationsGiveWhatTheInterpreterGives) {
   append(kernels, f64_kernels());
   const Lowered lowered = lowered_all(kernels, capabilities);
   ASSERT_GE(lowered.kernels.size() + 2, kernels.size());
-  const ShimLibrary library = compile_with_shim(capabilities, lowered.kernels);
+  const ShimLibrary library =
+      compile_with_shim(capabilities, lowered.kernels, GetParam().options());
   for (size_t i = 0; i < lowered.kernels.size(); ++i) {
     const Kernel &kernel = lowered.kernels[i], &original = lowered.originals[i];
     SCOPED_TRACE(kernel.name);
@@ -314,7 +328,7 @@ TEST_P(Printed, ShippedKernelsMatchTheirReferences) {
     entries.push_back(&entry);
   }
   ASSERT_GE(lowered.size() + 3, kernel_library().size());
-  const ShimLibrary library = compile_with_shim(capabilities, lowered);
+  const ShimLibrary library = compile_with_shim(capabilities, lowered, GetParam().options());
   for (size_t i = 0; i < lowered.size(); ++i) {
     for (const KernelCase& launch : entries[i]->cases(11, true)) {
       // Large cases are for devices: fibers would take minutes.
@@ -345,9 +359,10 @@ INSTANTIATE_TEST_SUITE_P(All, Printed,
                                          Setting{"cuda", "weak"}, Setting{"hip", "typical"},
                                          Setting{"hip", "middle"}, Setting{"hip", "weak"},
                                          Setting{"opencl", "typical"}, Setting{"opencl", "middle"},
-                                         Setting{"opencl", "weak"}, Setting{"metal", "typical"},
-                                         Setting{"metal", "weak"}, Setting{"sycl", "typical"},
-                                         Setting{"sycl", "middle"}, Setting{"sycl", "weak"}),
+                                         Setting{"opencl", "weak"}, Setting{"opencl", "ptx"},
+                                         Setting{"metal", "typical"}, Setting{"metal", "weak"},
+                                         Setting{"sycl", "typical"}, Setting{"sycl", "middle"},
+                                         Setting{"sycl", "weak"}),
                          setting_name);
 
 }  // namespace

@@ -2,8 +2,8 @@
 //
 // capabilities.dialect_level is the version of OpenCL C times 100 (120, 200, 300) that the text is
 // compiled as. Subgroup operations need 200 or more with cl_khr_subgroups and a shuffle extension,
-// float atomics need 300 with cl_ext_float_atomics, dot4 needs cl_khr_integer_dot_product
-// (or NVIDIA's PTX).
+// float atomics need 300 with cl_ext_float_atomics, dot4 needs cl_khr_integer_dot_product; NVIDIA
+// has PTX for subgroups and dot4.
 #include <fmt/format.h>
 
 #include "print/c_family.h"
@@ -92,76 +92,106 @@ std::vector<PreludeItem> atomics(bool float_add) {
   return items;
 }
 
-// Functions over a subgroup for one type; OpenCL C has no templates.
-std::vector<PreludeItem> subgroup_functions(const char* type, const char* c_type, bool integer) {
-  const auto text = [&](const char* form, const char* op, const char* symbol) {
-    return fmt::format(fmt::runtime(form), fmt::arg("f", kFunction), fmt::arg("t", type),
-                       fmt::arg("c", c_type), fmt::arg("op", op), fmt::arg("symbol", symbol));
+// What OpenCL C has no templates for: one type as the printer and as the language name it.
+struct SubgroupType {
+  const char *name, *c_name;
+  const char* sum;      // of a and b
+  const char* by_word;  // x from another lane where PTX does it, a word at a time by {op}
+};
+constexpr const char* kTwoWords =
+    "as_{c}(prism_make_uint2(prism_ptx_{op}(as_uint2(x).x, lane), prism_ptx_{op}(as_uint2(x).y, "
+    "lane)))";
+constexpr SubgroupType kSubgroupTypes[] = {
+    {"u32", "uint", "a + b", "prism_ptx_{op}(x, lane)"},
+    {"i32", "int", "(int)((uint)a + (uint)b)", "as_int(prism_ptx_{op}(as_uint(x), lane))"},
+    {"u64", "ulong", "a + b", kTwoWords},
+    {"i64", "long", "(long)((ulong)a + (ulong)b)", kTwoWords},
+    {"f32", "float", "a + b", "as_float(prism_ptx_{op}(as_uint(x), lane))"},
+    {"f64", "double", "a + b", kTwoWords},
+    {"f16", "half", "a + b", "as_half((ushort)prism_ptx_{op}((uint)as_ushort(x), lane))"}};
+
+std::vector<PreludeItem> subgroup_functions(const SubgroupType& type) {
+  std::vector<PreludeItem> items;
+  const auto add = [&](const char* name, const char* op, const char* form, const char* next = "",
+                       const char* native = "0") {
+    const auto text = [&](const char* part, const std::string& moved) {
+      return fmt::format(fmt::runtime(part), fmt::arg("f", kFunction), fmt::arg("t", type.name),
+                         fmt::arg("c", type.c_name), fmt::arg("op", op), fmt::arg("next", next),
+                         fmt::arg("native", native), fmt::arg("moved", moved));
+    };
+    items.push_back({text(name, ""), text(form, text(type.by_word, ""))});
   };
-  const auto name = [&](const char* form, const char* op) {
-    return fmt::format(fmt::runtime(form), op, type);
-  };
-  std::vector<PreludeItem> items = {
-      {name("prism_{}_{}", "shuffle"), text(R"({f}{c} prism_shuffle_{t}({c} x, uint lane) {{
-#ifdef cl_khr_subgroup_shuffle
-  return sub_group_shuffle(x, lane);
+  for (const char* op : {"shuffle", "shuffle_xor"})
+    add("prism_{op}_{t}", op, R"({f}{c} prism_{op}_{t}({c} x, uint lane) {{
+#if defined(PRISM_SUBGROUPS_BY_PTX)
+  return {moved};
+#elif defined(cl_khr_subgroup_shuffle)
+  return sub_group_{op}(x, lane);
 #else
-  return intel_sub_group_shuffle(x, lane);
+  return intel_sub_group_{op}(x, lane);
 #endif
-}})",
-                                            "", "")},
-      {name("prism_{}_{}", "shuffle_xor"), text(R"({f}{c} prism_shuffle_xor_{t}({c} x, uint mask) {{
-#ifdef cl_khr_subgroup_shuffle
-  return sub_group_shuffle_xor(x, mask);
+}})");
+  const auto add_all = [&](const char* op, const char* next, const char* native) {
+    add("prism_reduce_{op}_{t}", op, R"({f}{c} prism_reduce_{op}_{t}({c} a) {{
+#if {native}
+  return sub_group_reduce_{op}(a);
 #else
-  return intel_sub_group_shuffle_xor(x, mask);
-#endif
-}})",
-                                                "", "")},
-  };
-  for (const char* op : {"add", "min", "max"}) {
-    items.push_back(
-        {name("prism_reduce_{}_{}", op),
-         text("{f}{c} prism_reduce_{op}_{t}({c} x) {{ return sub_group_reduce_{op}(x); }}", op,
-              "")});
-    items.push_back({name("prism_inclusive_scan_{}_{}", op),
-                     text("{f}{c} prism_inclusive_scan_{op}_{t}({c} x) {{ return "
-                          "sub_group_scan_inclusive_{op}(x); }}",
-                          op, "")});
-    items.push_back({name("prism_exclusive_scan_{}_{}", op),
-                     text("{f}{c} prism_exclusive_scan_{op}_{t}({c} x, {c} identity) {{\n"
-                          "  const {c} below = sub_group_scan_exclusive_{op}(x);\n"
-                          "  return get_sub_group_local_id() == 0u ? identity : below;\n}}",
-                          op, "")});
-  }
-  if (!integer) return items;
-  for (const auto& [op, symbol] : {std::pair{"and", "&"}, {"or", "|"}, {"xor", "^"}}) {
-    items.push_back({name("prism_reduce_{}_{}", op), text(R"({f}{c} prism_reduce_{op}_{t}({c} x) {{
-  for (uint mask = get_sub_group_size() / 2u; mask > 0u; mask /= 2u) x = x {symbol} prism_shuffle_xor_{t}(x, mask);
-  return x;
-}})",
-                                                          op, symbol)});
-    items.push_back({name("prism_inclusive_scan_{}_{}", op),
-                     text(R"({f}{c} prism_inclusive_scan_{op}_{t}({c} x) {{
-  const uint lane = get_sub_group_local_id(), size = get_sub_group_size();
-  for (uint step = 1u; step < size; step *= 2u) {{
-    const {c} below = prism_shuffle_{t}(x, (lane - step) & (size - 1u));
-    if (lane >= step) x = x {symbol} below;
+  for (uint mask = prism_lanes() / 2u; mask > 0u; mask /= 2u) {{
+    const {c} b = prism_shuffle_xor_{t}(a, mask);
+    a = {next};
   }}
-  return x;
+  return a;
+#endif
 }})",
-                          op, symbol)});
-    items.push_back({name("prism_exclusive_scan_{}_{}", op),
-                     text(R"({f}{c} prism_exclusive_scan_{op}_{t}({c} x, {c} identity) {{
-  const uint lane = get_sub_group_local_id();
+        next, native);
+    add("prism_inclusive_scan_{op}_{t}", op, R"({f}{c} prism_inclusive_scan_{op}_{t}({c} a) {{
+#if {native}
+  return sub_group_scan_inclusive_{op}(a);
+#else
+  const uint lane = prism_lane(), size = prism_lanes();
+  for (uint step = 1u; step < size; step *= 2u) {{
+    const {c} b = prism_shuffle_{t}(a, (lane - step) & (size - 1u));
+    if (lane >= step) a = {next};
+  }}
+  return a;
+#endif
+}})",
+        next, native);
+    add("prism_exclusive_scan_{op}_{t}", op,
+        R"({f}{c} prism_exclusive_scan_{op}_{t}({c} x, {c} identity) {{
+  const uint lane = prism_lane();
   const {c} all = prism_inclusive_scan_{op}_{t}(x);
-  const {c} below = prism_shuffle_{t}(all, (lane - 1u) & (get_sub_group_size() - 1u));
+  const {c} below = prism_shuffle_{t}(all, (lane - 1u) & (prism_lanes() - 1u));
   return lane == 0u ? identity : below;
-}})",
-                          op, symbol)});
-  }
+}})");
+  };
+  constexpr const char* kNative = "!defined(PRISM_SUBGROUPS_BY_PTX)";
+  add_all("add", type.sum, kNative);
+  add_all("min", "b < a ? b : a", kNative);
+  add_all("max", "a < b ? b : a", kNative);
+  if (type.name[0] == 'f') return items;
+  for (const auto& [op, form] : {std::pair{"and", "a & b"}, {"or", "a | b"}, {"xor", "a ^ b"}})
+    add_all(op, form, "0");
   return items;
 }
+
+// NVIDIA's compiler has no subgroups, and takes PTX: its backend says so. A warp has 32 lanes.
+constexpr const char* kLanes = R"(#ifdef PRISM_SUBGROUPS_BY_PTX
+#define prism_lanes() 32u
+#define prism_lane() ((uint)get_local_id(0) & 31u)
+#define prism_subgroup() ((uint)get_local_id(0) >> 5)
+#else
+#define prism_lanes() get_sub_group_size()
+#define prism_lane() get_sub_group_local_id()
+#define prism_subgroup() get_sub_group_id()
+#endif)";
+constexpr const char* kPtxShuffle = R"(#ifdef PRISM_SUBGROUPS_BY_PTX
+static inline uint {0}(uint x, uint lane) {{
+  uint y;
+  __asm__ volatile("shfl.sync.{1}.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(x), "r"(lane));
+  return y;
+}}
+#endif)";
 
 std::string extension(const char* name) {
   return fmt::format("#ifdef {0}\n#pragma OPENCL EXTENSION {0} : enable\n#endif", name);
@@ -233,13 +263,11 @@ class OpenClPrinter final : public CFamily {
     items.push_back(pack_f16_function(functions));
     append(items, bit_functions(functions, "as_uint", "as_float"));
     append(items, atomics(capabilities_.float_atomics));
-    append(items, subgroup_functions("u32", "uint", true));
-    append(items, subgroup_functions("i32", "int", true));
-    append(items, subgroup_functions("f32", "float", false));
-    append(items, subgroup_functions("u64", "ulong", true));
-    append(items, subgroup_functions("i64", "long", true));
-    append(items, subgroup_functions("f64", "double", false));
-    append(items, subgroup_functions("f16", "half", false));
+    items.push_back({"prism_lanes prism_lane prism_subgroup", kLanes});
+    for (const auto& [name, how] :
+         {std::pair{"prism_ptx_shuffle", "idx"}, {"prism_ptx_shuffle_xor", "bfly"}})
+      items.push_back({name, fmt::format(fmt::runtime(kPtxShuffle), name, how), true});
+    for (const SubgroupType& type : kSubgroupTypes) append(items, subgroup_functions(type));
     return items;
   }
 
@@ -261,9 +289,9 @@ class OpenClPrinter final : public CFamily {
       case Op::local_id:
         return "(uint)get_local_id(0)";
       case Op::subgroup_id:
-        return "get_sub_group_id()";
+        return "prism_subgroup()";
       default:
-        return "get_sub_group_local_id()";
+        return "prism_lane()";
     }
   }
 

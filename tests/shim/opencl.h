@@ -105,29 +105,30 @@ template <class T>
 T sub_group_shuffle_xor(T x, uint mask) {
   return sub_group_shuffle(x, get_sub_group_local_id() ^ mask);
 }
-#define PRISM_SHIM_SUBGROUP(name, expression)                                                   \
-  template <class T>                                                                            \
-  T prism_shim_##name(T a, T b) {                                                               \
-    return static_cast<T>(expression);                                                          \
-  }                                                                                             \
-  template <class T>                                                                            \
-  T sub_group_reduce_##name(T x) {                                                              \
-    for (uint mask = get_sub_group_size() / 2; mask > 0; mask /= 2)                             \
-      x = prism_shim_##name(x, sub_group_shuffle_xor(x, mask));                                 \
-    return x;                                                                                   \
-  }                                                                                             \
-  template <class T>                                                                            \
-  T sub_group_scan_inclusive_##name(T x) {                                                      \
-    const uint lane = get_sub_group_local_id();                                                 \
-    for (uint step = 1; step < get_sub_group_size(); step *= 2) {                               \
-      const T below = sub_group_shuffle(x, lane - step);                                        \
-      if (lane >= step) x = prism_shim_##name(below, x);                                        \
-    }                                                                                           \
-    return x;                                                                                   \
-  }                                                                                             \
-  template <class T>                                                                            \
-  T sub_group_scan_exclusive_##name(T x) {                                                      \
-    return sub_group_shuffle(sub_group_scan_inclusive_##name(x), get_sub_group_local_id() - 1); \
+// PTX's shuffles of words.
+inline uint prism_ptx_shuffle(uint x, uint lane) { return shim::shuffle(x, lane & 31u, 32u); }
+inline uint prism_ptx_shuffle_xor(uint x, uint mask) {
+  return prism_ptx_shuffle(x, (shim::machine.thread.x & 31u) ^ mask);
+}
+#define PRISM_SHIM_SUBGROUP(name, expression)                       \
+  template <class T>                                                \
+  T prism_shim_##name(T a, T b) {                                   \
+    return static_cast<T>(expression);                              \
+  }                                                                 \
+  template <class T>                                                \
+  T sub_group_reduce_##name(T x) {                                  \
+    for (uint mask = get_sub_group_size() / 2; mask > 0; mask /= 2) \
+      x = prism_shim_##name(x, sub_group_shuffle_xor(x, mask));     \
+    return x;                                                       \
+  }                                                                 \
+  template <class T>                                                \
+  T sub_group_scan_inclusive_##name(T x) {                          \
+    const uint lane = get_sub_group_local_id();                     \
+    for (uint step = 1; step < get_sub_group_size(); step *= 2) {   \
+      const T below = sub_group_shuffle(x, lane - step);            \
+      if (lane >= step) x = prism_shim_##name(below, x);            \
+    }                                                               \
+    return x;                                                       \
   }
 inline int prism_shim_add(int a, int b) { return shim::wrapping_add(a, b); }
 inline long prism_shim_add(long a, long b) { return shim::wrapping_add(a, b); }

@@ -94,7 +94,8 @@ void ShimLibrary::run(size_t index, std::array<uint32_t, 3> groups,
 }
 
 ShimLibrary compile_with_shim(const ir::Capabilities& capabilities,
-                              const std::vector<ir::Kernel>& lowered) {
+                              const std::vector<ir::Kernel>& lowered,
+                              const std::vector<std::string>& options) {
   auto impl = std::make_unique<ShimLibrary::Impl>();
   impl->kernels = lowered;
   impl->text = print_together(lowered, capabilities);
@@ -126,6 +127,7 @@ ShimLibrary compile_with_shim(const ir::Capabilities& capabilities,
                                       "-I" + shim + "/metal",
                                       "-I" + shim + "/sycl"};
   for (const std::string& option : sanitizers(compiler)) command.push_back(option);
+  for (const std::string& option : options) command.push_back(option);
   for (const std::string& rest : {file.string(), std::string("-o"), library.string()})
     command.push_back(rest);
   const ProcessResult result = run_process(command);

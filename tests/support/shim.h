@@ -31,7 +31,8 @@ class ShimLibrary {
   const std::string& text() const;  // what was compiled, without the shim
 
  private:
-  friend ShimLibrary compile_with_shim(const ir::Capabilities&, const std::vector<ir::Kernel>&);
+  friend ShimLibrary compile_with_shim(const ir::Capabilities&, const std::vector<ir::Kernel>&,
+                                       const std::vector<std::string>&);
   struct Impl;
   explicit ShimLibrary(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
@@ -39,8 +40,10 @@ class ShimLibrary {
 
 // Prints the kernels (lowered with these capabilities; dialect cuda, hip, opencl, metal or sycl;
 // names all different) as one text and compiles it. Throws std::runtime_error with the compiler's
-// words when it does not compile.
+// words when it does not compile. options: of the compiler, as a backend gives them
+// ("-DPRISM_...").
 ShimLibrary compile_with_shim(const ir::Capabilities& capabilities,
-                              const std::vector<ir::Kernel>& lowered);
+                              const std::vector<ir::Kernel>& lowered,
+                              const std::vector<std::string>& options = {});
 
 }  // namespace prism::test

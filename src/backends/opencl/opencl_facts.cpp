@@ -37,7 +37,7 @@ constexpr std::array<uint32_t, 5> kPreferredSubgroups = {16, 32, 8, 64, 4};
 struct Query {
   const Api& api;
   cl_device_id device;
-  std::string extensions;
+  std::string platform, extensions;
 
   template <class T>
   T number(cl_device_info what, T otherwise = T{}) const {
@@ -86,29 +86,24 @@ uint32_t language_version(const Query& query, uint32_t version) {
   return newest;
 }
 
-void describe_subgroups(const Query& query, ir::Capabilities& capabilities) {
-  // Kernels are specialised for one size, so a device that chooses freely is treated as having
-  // none.
-  if (!query.has("cl_intel_required_subgroup_size") || !query.has("cl_khr_subgroup_shuffle") ||
-      query.number<cl_uint>(kMaxSubgroups, 0) == 0)
-    return;
-  for (size_t size : device_list<size_t>(query.api, query.device, kSubgroupSizesIntel))
-    capabilities.subgroup_sizes.push_back(static_cast<uint32_t>(size));
-  const auto& sizes = capabilities.subgroup_sizes;
-  for (uint32_t size : kPreferredSubgroups) {
-    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) continue;
-    capabilities.subgroup_size = size;
-    break;
-  }
+// NVIDIA's driver offers neither integer dot products nor subgroups, but its compiler takes PTX.
+uint32_t ptx_level(const Query& query) {
+  if (query.platform != "NVIDIA CUDA" || !query.has("cl_nv_device_attribute_query")) return 0;
+  return query.number<cl_uint>(kComputeMajorNv, 0) * 10 + query.number<cl_uint>(kComputeMinorNv, 0);
 }
 
-// NVIDIA does not offer the extension for integer dot products, but its compiler takes PTX, which
-// has the instruction since compute capability 6.1.
-bool dots_by_ptx(const Query& query) {
-  if (!query.has("cl_nv_device_attribute_query")) return false;
-  return query.number<cl_uint>(kComputeMajorNv, 0) * 10 +
-             query.number<cl_uint>(kComputeMinorNv, 0) >=
-         61;
+bool dots_by_ptx(uint32_t ptx_level) { return ptx_level >= 61; }
+bool subgroups_by_ptx(uint32_t ptx_level) { return ptx_level >= 50; }
+
+SubgroupOffer subgroup_offer(const Query& query) {
+  SubgroupOffer offer{query.platform, ptx_level(query), {}};
+  // Kernels are specialised for one size, so a device that chooses freely is treated as having
+  // none.
+  if (query.has("cl_intel_required_subgroup_size") && query.has("cl_khr_subgroup_shuffle") &&
+      query.number<cl_uint>(kMaxSubgroups, 0) != 0)
+    for (size_t size : device_list<size_t>(query.api, query.device, kSubgroupSizesIntel))
+      offer.sizes.push_back(static_cast<uint32_t>(size));
+  return offer;
 }
 
 ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
@@ -124,14 +119,14 @@ ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
   capabilities.math_f64 = query.number<cl_device_fp_config>(CL_DEVICE_DOUBLE_FP_CONFIG, 0) != 0;
   capabilities.precise_math =
       full;  // the full profile binds exp and log to 3 ulp, sin and cos to 4
-  capabilities.dot4 =
-      dots_by_ptx(query) || (query.has("cl_khr_integer_dot_product") &&
-                             (query.number<cl_bitfield>(kIntegerDotProduct, 0) & kDotPacked) != 0);
+  capabilities.dot4 = dots_by_ptx(ptx_level(query)) ||
+                      (query.has("cl_khr_integer_dot_product") &&
+                       (query.number<cl_bitfield>(kIntegerDotProduct, 0) & kDotPacked) != 0);
   constexpr uint64_t kFloatAdd = kFloatAddGlobal | kFloatAddLocal;
   capabilities.float_atomics =
       language >= 30 && query.has("cl_ext_float_atomics") &&
       (query.number<cl_bitfield>(kFloatAtomics, 0) & kFloatAdd) == kFloatAdd;
-  describe_subgroups(query, capabilities);
+  use_subgroups(subgroup_offer(query), capabilities);
   const auto item_sizes =
       device_list<size_t>(query.api, query.device, CL_DEVICE_MAX_WORK_ITEM_SIZES);
   size_t group_size = query.number<size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
@@ -178,9 +173,22 @@ bool has_extension(const std::string& extensions, const std::string& name) {
   return false;
 }
 
+void use_subgroups(const SubgroupOffer& offer, ir::Capabilities& capabilities) {
+  // PoCL 5.0 shuffles wrongly on the CPU: a small model's logits are zeros.
+  if (offer.platform == "Portable Computing Language") return;
+  std::vector<uint32_t>& sizes = capabilities.subgroup_sizes;
+  sizes = subgroups_by_ptx(offer.ptx_level) ? std::vector<uint32_t>{32} : offer.sizes;
+  for (uint32_t size : kPreferredSubgroups) {
+    if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) continue;
+    capabilities.subgroup_size = size;
+    break;
+  }
+}
+
 DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id device,
                      const std::string& id) {
-  const Query query{api, device, device_text(api, device, CL_DEVICE_EXTENSIONS)};
+  const Query query{api, device, platform_text(api, platform, CL_PLATFORM_NAME),
+                    device_text(api, device, CL_DEVICE_EXTENSIONS)};
   DeviceFacts facts;
   facts.version = version_of(device_text(api, device, CL_DEVICE_VERSION));
   const uint32_t language = language_version(query, facts.version);
@@ -196,8 +204,7 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   }
   info.vendor = device_text(api, device, CL_DEVICE_VENDOR);
   info.card = card_of(query, id);
-  const std::string platform_name = platform_text(api, platform, CL_PLATFORM_NAME);
-  info.driver = platform_name + " " + device_text(api, device, CL_DRIVER_VERSION);
+  info.driver = query.platform + " " + device_text(api, device, CL_DRIVER_VERSION);
   info.total_bytes = query.number<cl_ulong>(CL_DEVICE_GLOBAL_MEM_SIZE, 0);
   info.unified = query.number<cl_bool>(CL_DEVICE_HOST_UNIFIED_MEMORY, CL_FALSE) == CL_TRUE;
   info.software = (query.number<cl_device_type>(CL_DEVICE_TYPE, 0) & CL_DEVICE_TYPE_CPU) != 0;
@@ -207,9 +214,10 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   facts.build_options = build_options(query, language);
   // Its pass over values that live across barriers loses a float's negation (lanes get the value of
   // another subgroup) and an integer's complement (seen in 2026.22).
-  if (info.software && platform_name.find("Intel") != std::string::npos)
+  if (info.software && query.platform.find("Intel") != std::string::npos)
     facts.build_options += " -DPRISM_HIDE_NEGATIONS";
-  if (dots_by_ptx(query)) facts.build_options += " -DPRISM_DOT4_BY_PTX";
+  if (dots_by_ptx(ptx_level(query))) facts.build_options += " -DPRISM_DOT4_BY_PTX";
+  if (subgroups_by_ptx(ptx_level(query))) facts.build_options += " -DPRISM_SUBGROUPS_BY_PTX";
   facts.identity = fmt::format("{}|{}|{}|{}", device_text(api, device, CL_DEVICE_NAME), info.driver,
                                device_text(api, device, CL_DEVICE_VERSION),
                                platform_text(api, platform, CL_PLATFORM_VERSION));

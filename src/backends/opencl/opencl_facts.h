@@ -28,6 +28,15 @@ uint32_t version_of(const std::string& text);
 // Does a list separated by spaces hold the whole word?
 bool has_extension(const std::string& extensions, const std::string& name);
 
+// What a driver offers of subgroups.
+struct SubgroupOffer {
+  std::string platform;         // its name
+  uint32_t ptx_level = 0;       // NVIDIA's compute capability times ten; 0 for others
+  std::vector<uint32_t> sizes;  // a kernel may ask for one of them, and its lanes shuffle
+};
+// Takes of the offer what is known to work.
+void use_subgroups(const SubgroupOffer& offer, ir::Capabilities& capabilities);
+
 DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id device,
                      const std::string& id);
 

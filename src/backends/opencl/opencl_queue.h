@@ -11,18 +11,21 @@
 #include "backends/opencl/opencl_command_buffer.h"
 #include "backends/opencl/opencl_device.h"
 #include "backends/opencl/opencl_program.h"
+#include "runtime/timed_event.h"
 
 namespace prism::opencl {
 
-class Event final : public EventDriver {
+class Event final : public TimedEvent {
  public:
-  Event(std::shared_ptr<Context> context, Handle<cl_event> event);
-  void wait() override;
+  Event(std::shared_ptr<Context> context, Handle<cl_event> event)
+      : context_(std::move(context)), event_(std::move(event)) {}
   bool done() override;
-  double ms_since(EventDriver& earlier) override;
+
+ protected:
+  void reach() override;
+  std::optional<double> device_ns() override;
 
  private:
-  cl_ulong reached_ns() const;
   std::shared_ptr<Context> context_;
   Handle<cl_event> event_;
 };
@@ -31,9 +34,9 @@ class Event final : public EventDriver {
 class Recording final : public RecordingDriver {
  public:
   struct Step {
-    std::string name;  // of the kernel; "copy" for a copy
-    Handle<cl_kernel> kernel;
-    RecordedLaunch launch;
+    std::string name{};  // "kernel add"
+    Handle<cl_kernel> kernel{};
+    RecordedLaunch launch{};
     cl_mem copy_to = nullptr, copy_from = nullptr;
     uint64_t to_offset = 0, from_offset = 0, bytes = 0;
     bool is_copy() const { return !kernel; }
@@ -65,21 +68,24 @@ class Queue final : public QueueDriver {
   void replay(RecordingDriver& recording) override;
 
  private:
-  // Work handed to the driver and not yet known to have ended.
+  // Work handed to the driver and not yet known to have ended: several commands, of which only the
+  // last has an event.
   struct Pending {
     Handle<cl_event> event;
-    std::string name;
-    std::vector<std::byte> staged;  // what a write still reads
+    std::vector<std::string> names;
+    std::vector<std::vector<std::byte>> staged;  // what writes still read
   };
 
   void not_while_recording(const char* what) const;
   void set_arguments(cl_kernel kernel, const LaunchCall& call);
-  void enqueue(const std::string& name, cl_kernel kernel, const RecordedLaunch& launch);
+  void enqueue(const std::string& name, const RecordedLaunch& launch);
   void enqueue_copy(const Recording::Step& step);
   bool enqueue_segment(Recording& recording, Recording::Segment& segment);
-  // Notes the outcome of one enqueue: its event, or its failure.
-  void note(cl_int code, cl_event event, const std::string& name,
-            std::vector<std::byte> staged = {});
+  // Hands one command over by call(event), which makes the event unless it is null, and notes it or
+  // its failure.
+  template <class Call>
+  void hand_over(const std::string& name, const Call& call);
+  void note(cl_int code, cl_event event, const std::string& name);
   void keep_failure(cl_int code, const std::string& name);
   // Forgets what has ended; waits for the oldest when too much is under way.
   void settle();
@@ -88,6 +94,7 @@ class Queue final : public QueueDriver {
   std::shared_ptr<Context> context_;
   Handle<cl_command_queue> queue_;
   std::deque<Pending> pending_;
+  Pending open_;                // what was handed over since the newest event
   std::exception_ptr failure_;  // the first since the last wait
   std::unique_ptr<Recording> recording_;
 };
