@@ -62,6 +62,7 @@ ir::Kernel lower(const ir::Kernel& kernel, const ir::Capabilities& caps,
   if (!caps.dot4) k = lower_dot(k);
   if (!caps.math_f16) k = lower_half_math(k);
   if (!caps.precise_math) k = lower_math(k);
+  if (!caps.precise_math && caps.math_f64) k = lower_math_f64(k);
   if (!caps.float_atomics) k = lower_float_atomics(k);
   k = lower_storage(k, caps);
   for (uint32_t pieces : variant.pieces)

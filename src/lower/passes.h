@@ -28,6 +28,7 @@ ir::Kernel lower_group_reduce(const ir::Kernel& kernel, const ir::Capabilities& 
 ir::Kernel lower_subgroups(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 ir::Kernel lower_dot(const ir::Kernel& kernel);
 ir::Kernel lower_math(const ir::Kernel& kernel);
+ir::Kernel lower_math_f64(const ir::Kernel& kernel);
 ir::Kernel lower_half_math(const ir::Kernel& kernel);
 ir::Kernel lower_float_atomics(const ir::Kernel& kernel);
 // The element type that lower_storage leaves, where it keeps one element to each place; none where

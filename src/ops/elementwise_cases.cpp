@@ -72,6 +72,43 @@ Tolerance tolerance_of(ScalarOp op, DType type) {
   return result;
 }
 
+// f64 far beyond the numbers above, where a range is reduced and results near the ends of the type.
+void add_wide_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+  const std::pair<ScalarOp, Range> wide[] = {
+      {ScalarOp::exp, {-745, 690}},     {ScalarOp::log, {1e-300, 1e300}},
+      {ScalarOp::sin, {-1e5, 1e5}},     {ScalarOp::cos, {-1e5, 1e5}},
+      {ScalarOp::tanh, {-30, 30}},      {ScalarOp::erf, {-8, 8}},
+      {ScalarOp::gelu, {-40, 40}},      {ScalarOp::gelu_tanh, {-40, 40}},
+      {ScalarOp::sigmoid, {-720, 720}}, {ScalarOp::silu, {-720, 720}},
+      {ScalarOp::rsqrt, {1e-9, 1e9}},   {ScalarOp::pow, {1e-3, 60}},
+  };
+  for (const auto& [op, range] : wide) {
+    const ScalarOp code = op;
+    OpCase test;
+    test.op = scalar_op_name(op);
+    const Shape shape{501};
+    for (int i = 0; i < scalar_op_operands(op); ++i)
+      test.inputs.push_back({shape, DType::f64, random.uniform(501, range.low, range.high)});
+    if (op == ScalarOp::log)  // as many small as large ones
+      for (double& x : test.inputs[0].values) x = std::pow(10.0, random.uniform(1, -307, 307)[0]);
+    const double edges[] = {std::nan(""), HUGE_VAL, -HUGE_VAL, 0.0, -0.0, 1, -1, 2, -2};
+    for (CaseInput& input : test.inputs)
+      for (int i = 0; i < 20; ++i)
+        input.values[static_cast<size_t>(random.between(0, 500))] = edges[random.between(0, 8)];
+    test.what =
+        fmt::format("f64 {} from {} to {}, with edges", shape.text(), range.low, range.high);
+    test.compute = [code](std::span<const Tensor> in) -> std::vector<Tensor> {
+      if (in.size() == 1) return {elementwise(code, in[0])};
+      return {elementwise(code, in[0], in[1])};
+    };
+    test.reference = [code, shape](std::span<const ReferenceInput> in) {
+      return std::vector<Values>{reference_of(code, DType::f64, in, shape)};
+    };
+    test.tolerance = Tolerance::elementwise(DType::f64);
+    cases.push_back(std::move(test));
+  }
+}
+
 }  // namespace
 
 void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random) {
@@ -117,6 +154,7 @@ void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       }
     }
   }
+  add_wide_cases(cases, random);
 }
 
 }  // namespace prism

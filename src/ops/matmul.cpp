@@ -9,6 +9,7 @@
 #include "ops/product_launch.h"
 #include "ops/quantise.h"
 #include "ops/round_rows_op.h"
+#include "tensor/chain_kernel.h"
 
 namespace prism {
 
@@ -176,10 +177,14 @@ bool MatmulOp::takes_layout(size_t input, const Tensor& tensor, const DeviceInfo
   return matrix && matrix->batch_step >= 0 && matrix->step < (int64_t{1} << 31);
 }
 
-std::optional<std::string> MatmulOp::cannot_run(const DeviceInfo&,
+std::optional<std::string> MatmulOp::cannot_run(const DeviceInfo& device,
                                                 std::span<const Tensor> inputs) const {
-  for (const Tensor& each : inputs)
-    if (each.type() == ElementType(DType::f64)) return "kernels multiply matrices up to f32";
+  for (const Tensor& each : inputs) {
+    if (each.type() != ElementType(DType::f64)) continue;
+    if (inputs[1].type().is_block()) return "kernels multiply quantised matrices up to f32";
+    if (const std::string reason = lacks_type(device.capabilities, DType::f64); !reason.empty())
+      return reason;
+  }
   if (inputs[1].type().is_block() && inputs[1].layout().offset != 0)
     return "kernels take quantised matrices whole";
   if (inputs[1].type().is_block() && inputs[1].rank() != 2)

@@ -51,6 +51,15 @@ void launch_f32(DeviceCall& call, const Sides& s) {
   launch_product(call, product, ops::f32_product_launch(shape_of(s)), {s.a, s.b}, s.tail, s.c);
 }
 
+void launch_f64(DeviceCall& call, const Sides& s) {
+  const ops::F64Product product{s.a.type.plain(), s.b.type.plain(), s.in_a.transposed,
+                                s.in_b.transposed};
+  const auto launch = ops::f64_product_launch(shape_of(s));
+  call.launch(
+      ops::product_key(product), [&] { return ops::f64_product(product); }, launch.groups,
+      {s.a, s.b, s.c}, param_values(launch.params));
+}
+
 void launch_fragments(DeviceCall& call, const Sides& s) {
   ops::FragmentProduct wanted;
   wanted.a = s.a.type.plain();
@@ -203,6 +212,11 @@ void MatmulOp::launch(DeviceCall& call) const {
   if (s.k == 0) {
     s.c = apart();
     launch_zeros(call, s.c);
+    return tail_alone();
+  }
+  if (own == ElementType(DType::f64)) {
+    s.c = apart();
+    launch_f64(call, s);
     return tail_alone();
   }
   const std::string way = product_way(call.info(), s, own);

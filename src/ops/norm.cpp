@@ -1,6 +1,8 @@
 // Layer norm and rms norm: one op that differs in whether the mean is taken off.
 #include "ops/norm.h"
 
+#include <bit>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -27,6 +29,13 @@ struct NormKind {
   const char* name() const { return centred ? "layer_norm" : "rms_norm"; }
 };
 
+// Parameters have 32 bits: an f64 comes as two.
+Value epsilon_param(DType type) {
+  if (type == f32) return param("epsilon", f32);
+  const Value low = param("epsilon_low", u32), high = param("epsilon_high", u32);
+  return bitcast(Type{f64, 1}, vec(low, high));
+}
+
 ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const RowWalk& walk,
                        DType stored, const std::shared_ptr<const TailSpec>& spec) {
   return kernel(kind.name(), walk.group, [&] {
@@ -38,12 +47,12 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
     if (spec) tail.emplace(spec);
     const Array y = out("y", stored);
     RowLoop loop(walk, x);
-    const Value epsilon = param("epsilon", f32);
+    const Value epsilon = epsilon_param(walk.type);
     if (tail) tail->declare_params();
     loop.load(0);
-    const Value count = cast(f32, loop.length());
-    Value mean = constant(f32, 0.0);
-    Var squares(f32, 0.0f, "squares");
+    const Value count = cast(walk.type, loop.length()), zero = loop.number(0);
+    Value mean = zero;
+    Var squares(walk.type, zero, "squares");
     const auto add_squares = [&](Value off) {
       loop.each([&](const std::vector<Value>& four, Value) {
         for (const Value each : four) {
@@ -57,7 +66,7 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
       add_squares(mean);
       spread = loop.join(ReduceOp::add, squares) / count;
     } else if (loop.holds()) {
-      Var sum(f32, 0.0f, "sum");
+      Var sum(walk.type, zero, "sum");
       loop.each([&](const std::vector<Value>& four, Value) {
         for (const Value each : four) sum += each;
       });
@@ -67,7 +76,7 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
     } else {
       // One reading less: both sums of differences from the row's first element, which keeps the
       // digits that sums of plain squares lose where the mean is large.
-      Var sum(f32, 0.0f, "sum"), shift(f32, 0.0f, "shift");
+      Var sum(walk.type, zero, "sum"), shift(walk.type, zero, "shift");
       loop.each([&](const std::vector<Value>& four, Value) {
         shift = x.at(loop.row(), constant(u32, 0));
         for (const Value each : four) {
@@ -77,22 +86,22 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
         }
       });
       const Value offset = loop.join(ReduceOp::add, sum) / count;
-      spread = max(loop.join(ReduceOp::add, squares) / count - offset * offset, 0.0f);
+      spread = max(loop.join(ReduceOp::add, squares) / count - offset * offset, zero);
       // Lanes without elements did not read it.
-      mean = loop.join(ReduceOp::max, select(local_id() % walk.lanes == 0u, Value(shift),
-                                             constant_bits(f32, 0xff800000u))) +
+      mean = loop.join(ReduceOp::max,
+                       select(local_id() % walk.lanes == 0u, Value(shift), loop.lowest())) +
              offset;
     }
-    const Value scale = 1.0f / sqrt(spread + epsilon);
+    const Value scale = loop.number(1) / sqrt(spread + epsilon);
     const auto normed = [&](const std::vector<Value>& four, Value i) {
       std::vector<Value> results;
       for (const Value each : four) results.push_back((kind.centred ? each - mean : each) * scale);
       if (weight) {
-        const auto w = shared_elements(*weight, *kind.weight, i, four.size());
+        const auto w = shared_elements(*weight, *kind.weight, walk.type, i, four.size());
         for (size_t k = 0; k < four.size(); ++k) results[k] = results[k] * w[k];
       }
       if (bias) {
-        const auto b = shared_elements(*bias, *kind.bias, i, four.size());
+        const auto b = shared_elements(*bias, *kind.bias, walk.type, i, four.size());
         for (size_t k = 0; k < four.size(); ++k) results[k] = results[k] + b[k];
       }
       return results;
@@ -163,7 +172,11 @@ class NormOp : public RowOp {
     };
     return fmt::format("{} {}", type_name(kind_.weight), type_name(kind_.bias));
   }
-  std::vector<ParamValue> number() const override { return {static_cast<float>(epsilon_)}; }
+  std::vector<ParamValue> number() const override {
+    if (source_.type() != DType::f64) return {static_cast<float>(epsilon_)};
+    const auto bits = std::bit_cast<uint64_t>(epsilon_);
+    return {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)};
+  }
 
  private:
   template <class T>

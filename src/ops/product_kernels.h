@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/dtype.h"
@@ -169,5 +170,15 @@ struct F32Product {
 // Buffers: a, b, [bias], [residual], c.
 ir::Kernel f32_product(const F32Product& product);
 ProductLaunch f32_product_launch(const ProductShape& shape);
+
+// --- products in f64 (f64_product.cpp)
+struct F64Product {
+  DType a = DType::f64, b = DType::f64;  // any float type
+  bool a_transposed = false, b_transposed = false;
+};
+std::string product_key(const F64Product& product);
+// Buffers: a, b, c.
+ir::Kernel f64_product(const F64Product& product);
+ProductLaunch f64_product_launch(const ProductShape& shape);
 
 }  // namespace prism::ops

@@ -13,7 +13,6 @@ std::string RowOp::attributes() const {
 
 std::optional<std::string> RowOp::cannot_run(const DeviceInfo& device,
                                              std::span<const Tensor>) const {
-  if (source_.type() == DType::f64) return fmt::format("kernels compute {} in f32 only", name());
   return source_.cannot_run(device);
 }
 

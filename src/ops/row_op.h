@@ -38,7 +38,7 @@ class RowOp : public TailedOp {
   virtual ir::Kernel make_kernel(const RowBinding& rows, const RowWalk& walk, DType stored,
                                  const std::shared_ptr<const TailSpec>& tail) const = 0;
   virtual std::string kernel_key() const { return {}; }
-  // The op's own parameter.
+  // The op's own parameters, two words at most.
   virtual std::vector<ParamValue> number() const { return {}; }
 
   std::shared_ptr<const Op> with_tail(Tail tail) const override;
@@ -55,7 +55,9 @@ class RowOp : public TailedOp {
 
  private:
   size_t other_buffers(const Tail& tail) const { return own_inputs_ + tail.others() + 1; }
-  static size_t other_params(const Tail& tail) { return 3 + tail.params(); }
+  size_t other_params(const Tail& tail) const {
+    return (source_.type() == DType::f64 ? 4 : 3) + tail.params();
+  }
 };
 
 template <class T, class Function>

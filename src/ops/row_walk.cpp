@@ -10,7 +10,8 @@ namespace prism {
 using namespace dsl;
 
 std::string RowWalk::key() const {
-  return fmt::format("{}/{}x{}{}{}", group, lanes, held, by_four ? "v" : "", subgroup ? "s" : "");
+  return fmt::format("{}/{}x{}{}{}{}", group, lanes, held, by_four ? "v" : "", subgroup ? "s" : "",
+                     type == f64 ? "d" : "");
 }
 
 std::array<uint32_t, 3> RowWalk::groups(int64_t rows) const {
@@ -19,11 +20,13 @@ std::array<uint32_t, 3> RowWalk::groups(int64_t rows) const {
 
 RowWalk walk_for(const Rows& rows, const RowBinding& binding, const DeviceInfo& device) {
   RowWalk walk;
-  walk.by_four = binding.by_four;
+  walk.type = register_type(binding.chain.output);
+  const bool wide = walk.type == f64;
+  walk.by_four = binding.by_four && !wide;
   const ir::Capabilities& has = device.capabilities;
   if (rows.length <= 512) {
     walk.lanes = 32;
-    walk.subgroup = has.subgroup_size == 32;
+    walk.subgroup = has.subgroup_size == 32 && !wide;
   } else if (has.max_group_size >= 1024 &&
              (rows.length > 8192 || (rows.length >= 4096 && rows.outer <= 128))) {
     walk.group = walk.lanes = 1024;  // the longest rows, and rows too few to fill a device
@@ -48,14 +51,18 @@ RowLoop::RowLoop(const RowWalk& walk, RowCode& source)
       row_(group_id() * (walk.group / walk.lanes) + local_id() / walk.lanes) {
   source.declare_params(length_, constant(u32, 1));
   if (walk.subgroup) require_subgroup_size(walk.lanes);
-  if (walk.lanes < walk.group && !walk.subgroup) tile_ = shared(f32, walk.group, "joined");
+  if (walk.lanes < walk.group && !walk.subgroup) tile_ = shared(walk.type, walk.group, "joined");
+}
+
+Value RowLoop::lowest() const {
+  return walk_.type == f64 ? constant_bits(f64, 0xfff0000000000000u)
+                           : constant_bits(f32, 0xff800000u);
 }
 
 void RowLoop::load(double fill) {
   for (uint32_t n = 0; n < walk_.held; ++n) {
     for (uint32_t k = 0; k < 4; ++k)
-      held_.emplace_back(f32, fill < -1e38 ? constant_bits(f32, 0xff800000u) : constant(f32, fill),
-                         "held");
+      held_.emplace_back(f32, fill < -1e38 ? lowest() : constant(f32, fill), "held");
     const Value i = (lane_ + n * walk_.lanes) * 4u;
     if_(row_ < rows_ && i < length_, [&] {
       const auto four = source_.four_at(row_, i);
@@ -128,8 +135,12 @@ Value RowLoop::join(ReduceOp op, Value value) {
 
 void RowLoop::once(const std::function<void()>& f) { if_(lane_ == 0u && row_ < rows_, f); }
 
-std::vector<Value> shared_elements(const In& from, DType stored, Value i, size_t count) {
-  if (count == 1) return {load_element(from, i, stored)};
+std::vector<Value> shared_elements(const In& from, DType stored, DType type, Value i,
+                                   size_t count) {
+  if (count == 1) {
+    const Value element = load_element(from, i, stored);
+    return {element.element() == type ? element : cast(type, element)};
+  }
   const Value four = from.load(i, 4);
   std::vector<Value> result;
   for (uint32_t k = 0; k < 4; ++k) result.push_back(from_loaded(four[k], stored));

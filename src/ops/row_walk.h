@@ -1,5 +1,5 @@
 // How a kernel walks through rows: which lanes take which elements, whether the row stays in
-// registers, and how lanes of one row join what they have. For rows with inner 1 in f32.
+// registers, and how lanes of one row join what they have. For rows with inner 1, in f32 or f64.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,12 @@
 namespace prism {
 
 struct RowWalk {
-  uint32_t group = 256;   // lanes
-  uint32_t lanes = 256;   // of a row
-  uint32_t held = 0;      // fours of a row that a lane keeps; 0: the row is read again
-  bool by_four = false;   // loads and stores of four neighbours
-  bool subgroup = false;  // a row's lanes are a subgroup
+  DType type = DType::f32;  // of the elements as they are computed with
+  uint32_t group = 256;     // lanes
+  uint32_t lanes = 256;     // of a row
+  uint32_t held = 0;        // fours of a row that a lane keeps; 0: the row is read again
+  bool by_four = false;     // loads and stores of four neighbours
+  bool subgroup = false;    // a row's lanes are a subgroup
 
   std::string key() const;
   std::array<uint32_t, 3> groups(int64_t rows) const;
@@ -34,6 +35,8 @@ class RowLoop {
 
   dsl::Value row() const { return row_; }
   dsl::Value length() const { return length_; }
+  dsl::Value number(double value) const { return dsl::constant(walk_.type, value); }
+  dsl::Value lowest() const;  // -infinity
   bool holds() const { return walk_.held > 0; }
   // Reads the row into registers where the walk holds it; elements beyond it read as `fill`.
   void load(double fill);
@@ -58,8 +61,8 @@ class RowLoop {
   std::optional<dsl::Array> tile_;
 };
 
-// The elements i, i + 1, ... of a vector that all rows share, in f32: as many as `count`.
-std::vector<dsl::Value> shared_elements(const dsl::In& from, DType stored, dsl::Value i,
+// The elements i, i + 1, ... of a vector that all rows share, in `type`: as many as `count`.
+std::vector<dsl::Value> shared_elements(const dsl::In& from, DType stored, DType type, dsl::Value i,
                                         size_t count);
 
 }  // namespace prism

@@ -49,11 +49,11 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
     const Array y = out("y", stored);
     RowLoop loop(walk, x);
     if (tail) tail->declare_params();
-    const Value lowest = constant_bits(f32, 0xff800000u);
+    const Value lowest = loop.lowest(), zero = loop.number(0);
     loop.load(-HUGE_VAL);
     // What is subtracted before exp: 0 where all are -infinity, so that none becomes a NaN early.
-    const auto base_of = [&](Value top) { return select(top == lowest, 0.0f, top); };
-    Var most(f32, lowest, "most"), sum(f32, 0.0f, "sum");
+    const auto base_of = [&](Value top) { return select(top == lowest, zero, top); };
+    Var most(walk.type, lowest, "most"), sum(walk.type, zero, "sum");
     loop.each([&](const std::vector<Value>& four, Value) {
       Value top = four[0];
       for (size_t k = 1; k < four.size(); ++k) top = max(top, four[k]);
@@ -84,13 +84,14 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
         const Value wanted = (*target)[loop.row()];
         const Value inside = wanted >= 0 && bitcast(u32, wanted) < loop.length();
         const Value at = select(inside, bitcast(u32, wanted), 0u);
-        const Value loss =
-            select(inside, shift - x.at(loop.row(), at), constant_bits(f32, 0x7fc00000u));
-        y[loop.row()] = select(wanted == ignored, 0.0f, loss);
+        const Value nan = walk.type == f64 ? constant_bits(f64, 0x7ff8000000000000u)
+                                           : constant_bits(f32, 0x7fc00000u);
+        const Value loss = select(inside, shift - x.at(loop.row(), at), nan);
+        y[loop.row()] = select(wanted == ignored, zero, loss);
       });
       return;
     }
-    const Value scale = end == SoftmaxEnd::probability ? 1.0f / total : base + log(total);
+    const Value scale = end == SoftmaxEnd::probability ? loop.number(1) / total : base + log(total);
     const auto ended = [&](const std::vector<Value>& four, Value) {
       std::vector<Value> results;
       for (const Value each : four) {

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "tensor/chain_kernel.h"
 #include "tensor/device_call.h"
@@ -155,10 +153,6 @@ std::optional<std::string> ChainOp::cannot_run(const DeviceInfo& device,
   for (const Chain::Step& step : chain_.steps) {
     const std::string reason = lacks_type(device.capabilities, step.type);
     if (!reason.empty()) return reason;
-    if (step.kind == Chain::Kind::apply && step.type == DType::f64 && needs_float(step.op) &&
-        step.op != ScalarOp::sqrt && step.op != ScalarOp::reciprocal &&
-        step.op != ScalarOp::floor && step.op != ScalarOp::ceil)
-      return fmt::format("kernels compute {} in f32 only", scalar_op_name(step.op));
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "tensor/chain_kernel.h"
+#include "tensor/scalar_kernel_f64.h"
 
 namespace prism {
 
@@ -53,13 +54,18 @@ Value pow_f32(Value a, Value b) {
   const Value whole = floor(b) == b;
   const Value odd = whole && floor(b * 0.5f) * 2.0f != b;
   const Value not_a_number = constant_bits(f32, 0x7fc00000u);
-  const Value signed_result =
-      select(a < 0.0f, select(whole, select(odd, -magnitude, magnitude), not_a_number), magnitude);
+  const Value is_negative = (bitcast(u32, a) >> 31u) != 0u;  // -0 too
+  const Value finite = abs(a) < constant_bits(f32, 0x7f800000u);
+  const Value signed_result = select(a < 0.0f && finite && !whole, not_a_number,
+                                     select(is_negative && odd, -magnitude, magnitude));
   const Value one = b == 0.0f || a == 1.0f || (a == -1.0f && abs(b) > 3.0e38f);
   return select(one, 1.0f, select(is_nan(a) || is_nan(b), a + b, signed_result));
 }
 
-Value sigmoid_f32(Value x) { return 1.0f / (1.0f + exp(-x)); }
+Value sigmoid(Value x) {
+  const Value one = constant(x.element(), 1.0);
+  return one / (one + exp(-x));
+}
 
 Value with_nan(Value a, Value b, Value result) {
   if (a.element() == f32) return select(is_nan(a) || is_nan(b), a + b, result);
@@ -86,7 +92,8 @@ Value emit_scalar_op(ScalarOp op, Value a, Value b, Value c) {
     case ScalarOp::sign: {
       const Value zero = zero_of(a), one = one_of(a);
       const Value result = select(a > zero, one, select(a < zero, -one, zero));
-      return type == f32 ? select(is_nan(a), a, result) : result;
+      if (type == f32) return select(is_nan(a), a, result);
+      return type == f64 ? select(a != a, a, result) : result;
     }
     case ScalarOp::exp:
       return exp(a);
@@ -95,7 +102,7 @@ Value emit_scalar_op(ScalarOp op, Value a, Value b, Value c) {
     case ScalarOp::sqrt:
       return sqrt(a);
     case ScalarOp::rsqrt:
-      return rsqrt(a);
+      return type == f64 ? one_of(a) / sqrt(a) : rsqrt(a);
     case ScalarOp::sin:
       return sin(a);
     case ScalarOp::cos:
@@ -103,22 +110,24 @@ Value emit_scalar_op(ScalarOp op, Value a, Value b, Value c) {
     case ScalarOp::tanh:
       return tanh(a);
     case ScalarOp::erf:
-      return select(is_nan(a), a, erf_f32(a));
+      return type == f64 ? erf_f64(a) : select(is_nan(a), a, erf_f32(a));
     case ScalarOp::sigmoid:
-      return sigmoid_f32(a);
+      return sigmoid(a);
     case ScalarOp::relu: {
       const Value zero = zero_of(a);
       return select(a < zero, zero, a);
     }
     case ScalarOp::gelu:
+      if (type == f64) return 0.5 * a * one_plus_erf_f64(a * 0.70710678118654752);
       return 0.5f * a * one_plus_erf(a * 0.70710678118654752f);
     case ScalarOp::gelu_tanh: {
       // 0.5 (1 + tanh(u)) is the sigmoid of 2u, which keeps its digits where it is nearly 0.
-      const Value twice = 1.5957691216057308f * fma(a * a * a, 0.044715f, a);
-      return a * sigmoid_f32(twice);
+      const Value twice = type == f64 ? 1.5957691216057308 * (a * a * a * 0.044715 + a)
+                                      : 1.5957691216057308f * fma(a * a * a, 0.044715f, a);
+      return a * sigmoid(twice);
     }
     case ScalarOp::silu:
-      return a * sigmoid_f32(a);
+      return a * sigmoid(a);
     case ScalarOp::square:
       return a * a;
     case ScalarOp::reciprocal:
@@ -144,7 +153,7 @@ Value emit_scalar_op(ScalarOp op, Value a, Value b, Value c) {
       return select(b == zero, zero, divided);
     }
     case ScalarOp::pow:
-      return pow_f32(a, b);
+      return type == f64 ? pow_f64(a, b) : pow_f32(a, b);
     case ScalarOp::min:
       return with_nan(a, b, min(a, b));
     case ScalarOp::max:
