@@ -16,6 +16,7 @@
 #include "kernel_bench.h"
 #include "kernels/case_tools.h"
 #include "ops/product_kernels.h"
+#include "ops/weight_units.h"
 #include "runtime/case_run.h"
 #include "runtime/device.h"
 
@@ -81,6 +82,28 @@ class Bench {
            launches;
   }
 
+  // Every cut whose units under way fit into registers and whose lanes all have work.
+  static void add_cuts(ElementType type, uint32_t k, const ops::VectorProduct& chosen,
+                       std::vector<ops::VectorProduct>& cuts) {
+    const uint32_t words = ops::WeightReader::unit_words(type);
+    const uint32_t units = k / ops::WeightReader::unit_elements(type);
+    for (const uint32_t subgroups : {4u, 8u})
+      for (const uint32_t split : {1u, 2u, 4u, 8u})
+        for (const uint32_t rows : {1u, 2u, 4u})
+          for (const uint32_t ahead : {1u, 2u, 3u, 4u, 6u}) {
+            const uint32_t held = rows * ahead * words;
+            if (split > subgroups || split * 4 < subgroups || held < 12 || held > 64) continue;
+            const uint32_t lanes = ops::VectorProduct::kWarp * split;
+            if (units < lanes * ahead * 3 / 4) continue;
+            ops::VectorProduct cut = chosen;
+            cut.subgroups = subgroups;
+            cut.split = split;
+            cut.rows_each = rows;
+            cut.units_ahead = ahead;
+            cuts.push_back(cut);
+          }
+  }
+
   void few_rows(ElementType type, uint32_t n, uint32_t k, uint32_t rows, ops::Gate gate) {
     ops::VectorProduct p;
     p.weight = type;
@@ -91,21 +114,7 @@ class Bench {
     const ops::VectorProduct chosen =
         ops::vector_product_for(p, n, k, device_.info().capabilities, units);
     std::vector<ops::VectorProduct> cuts = {chosen};
-    if (options_.tune) {
-      struct Cut {
-        uint32_t subgroups, rows_each, ahead, split;
-      };
-      for (const Cut& c : {Cut{8, 1, 4, 1}, Cut{8, 2, 2, 1}, Cut{8, 2, 4, 1}, Cut{8, 1, 2, 1},
-                           Cut{4, 1, 4, 1}, Cut{4, 2, 2, 1}, Cut{4, 2, 4, 1}, Cut{2, 2, 4, 1},
-                           Cut{8, 1, 4, 2}, Cut{8, 4, 1, 1}, Cut{4, 4, 2, 1}}) {
-        ops::VectorProduct cut = chosen;
-        cut.subgroups = c.subgroups;
-        cut.rows_each = c.rows_each;
-        cut.units_ahead = c.ahead;
-        cut.split = c.split;
-        cuts.push_back(cut);
-      }
-    }
+    if (options_.tune) add_cuts(type, k, chosen, cuts);
     // As a plan uses them: block types by rounded rows, once by rounding in the product itself.
     if (type.is_block() && !options_.tune && rows == 1 && gate == ops::Gate::none) {
       ops::VectorProduct own = p;
@@ -276,7 +285,8 @@ int run(const Options& options) {
       bench.host() ? std::vector<std::pair<uint32_t, uint32_t>>{{512, 1024}}
                    : std::vector<std::pair<uint32_t, uint32_t>>{
                          {4096, 4096}, {11008, 4096}, {4096, 11008}, {32000, 4096}};
-  const std::vector<ElementType> main_types = {BlockType::q4_k, BlockType::q8_0, DType::f16};
+  const std::vector<ElementType> main_types = {BlockType::q4_k, BlockType::q6_k, BlockType::q8_0,
+                                               DType::f16};
   bench.rounding(4096);
   bench.rounding(11008);
   for (const ElementType type : main_types)
@@ -291,7 +301,7 @@ int run(const Options& options) {
     }
     for (int i = 0; i < kBlockTypeCount; ++i) {
       const auto type = static_cast<BlockType>(i);
-      if (type != BlockType::q4_k && type != BlockType::q8_0)
+      if (std::ranges::count(main_types, ElementType(type)) == 0)
         bench.few_rows(type, n, k, 1, ops::Gate::none);
     }
     bench.few_rows(DType::bf16, n, k, 1, ops::Gate::none);

@@ -138,7 +138,9 @@ TEST(Dsl, RefusesValuesThatLeaveTheirBlock) {
 
 TEST(Dsl, WaitsOnceBeforeTouchingPlanData) {
   const Kernel k = kernel("w", 64, [] { out("y", f32)[local_id()] = 1.0f; });
-  EXPECT_EQ(k.body.body.front().op, ir::Op::wait_previous);
+  ASSERT_GT(k.body.body.size(), 2u);
+  EXPECT_EQ(k.body.body[0].op, ir::Op::launch_next);
+  EXPECT_EQ(k.body.body[1].op, ir::Op::wait_previous);
   EXPECT_REFUSED("stands before wait_previous", [] {
     auto x = in("x", f32);
     Value v = x[0u];

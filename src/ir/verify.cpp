@@ -309,17 +309,23 @@ class Waits {
   const Kernel& kernel_;
 };
 
+// A kernel that says nothing waits at its start, and lets the launch after it start before that:
+// what comes after waits itself until this one has written all.
 void place_wait(Kernel& kernel) {
-  size_t waits = 0;
-  walk(kernel.body, [&](const Inst& inst) { waits += inst.op == Op::wait_previous; });
-  if (waits > 0) {
-    Waits(kernel).check(kernel.body, false);
-    return;
-  }
-  Inst wait;
-  wait.op = Op::wait_previous;
-  wait.where = kernel.where;
-  kernel.body.body.insert(kernel.body.body.begin(), wait);
+  size_t waits = 0, nexts = 0;
+  walk(kernel.body, [&](const Inst& inst) {
+    waits += inst.op == Op::wait_previous;
+    nexts += inst.op == Op::launch_next;
+  });
+  if (waits > 0) Waits(kernel).check(kernel.body, false);
+  const auto put_first = [&](Op op) {
+    Inst inst;
+    inst.op = op;
+    inst.where = kernel.where;
+    kernel.body.body.insert(kernel.body.body.begin(), inst);
+  };
+  if (waits == 0) put_first(Op::wait_previous);
+  if (nexts == 0) put_first(Op::launch_next);
 }
 
 }  // namespace

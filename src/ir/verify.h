@@ -7,8 +7,8 @@
 
 namespace prism::ir {
 
-// Throws Error(kInvalidKernel) naming kernel, place and rule. Puts a missing wait_previous at the
-// start.
+// Throws Error(kInvalidKernel) naming kernel, place and rule. Puts a missing wait_previous,
+// and before it a missing launch_next, at the start.
 void verify(Kernel& kernel);
 
 // For each value: is it the same in every lane of a group?

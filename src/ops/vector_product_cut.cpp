@@ -72,26 +72,26 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
     p.rows_each = (p.x_rows > 2 ? 4u : 2u) / streams;
     p.units_ahead = p.x_rows > 2 ? 1 : 2;  // more would not fit the registers
   } else if (p.x_rows == 1) {
-    // By trying every cut on an H200: of 4-bit weights 4096 x 11008, two rows at once in groups of
-    // four give 70% of the bandwidth (one row in groups of eight 56%).
-    const bool narrow =
-        p.weight.is_block() && p.weight.block_bytes() * 8 <= 6 * p.weight.block_elements();
-    p.rows_each = narrow && streams == 1 ? 2 : 1;
-    p.units_ahead = streams == 1 ? 4 : 2;
-    if (narrow && streams == 1) p.subgroups = std::min(p.subgroups, 4u);
+    // By trying every cut on an H200, through CUDA and Vulkan. Each read of x serves several rows,
+    // and so do the loads under way: one unit of each is enough.
+    const uint64_t bits = p.weight.is_block()
+                              ? p.weight.block_bytes() * 8 / p.weight.block_elements()
+                              : dtype_bytes(p.weight.plain()) * 8;
+    const bool wide = bits >= 8, short_rows = per_lane <= 4;
+    p.subgroups = std::min(p.subgroups, wide || short_rows ? 4u : 8u);
+    p.split = std::min(p.subgroups, wide ? 4u : 2u);
+    p.rows_each = (wide || !short_rows ? 4 : 2) / streams;
+    p.units_ahead = wide || !short_rows ? 1 : 2;
   } else {
     // Sums of eight rows of x by four weight rows would not fit the registers.
     p.rows_each = streams == 2 && p.x_rows > 4 ? 1 : (p.x_rows > 2 ? 4u : 2u) / streams;
     p.units_ahead = p.x_rows > 2 ? 1 : 2;
   }
+  // Few rows: fewer of them each, and several subgroups share each as long as every lane keeps a
+  // batch of its own.
   const uint64_t wanted = uint64_t(std::max(1u, compute_units)) * 12;
-  while (p.rows_each > 1 && n / p.rows_each < wanted) p.rows_each /= 2;
-  // Few rows: several subgroups share each, as long as every lane keeps a batch of its own.
-  // Of wider weights two share a row even of many (78 and 82% for f16 and q8_0, 71 and 73% alone).
-  p.split = p.x_rows == 1 && streams == 1 && p.rows_each == 1 && p.subgroups > 1 &&
-                    per_lane >= 2 * p.units_ahead
-                ? 2
-                : 1;
+  while (p.rows_each > 1 && uint64_t(n) / p.rows_each * p.split < wanted) p.rows_each /= 2;
+  while (p.split > 1 && per_lane < p.split) p.split /= 2;
   while (p.split < p.subgroups && uint64_t(n) / p.rows_each * p.split < wanted &&
          per_lane >= p.split * 2 * p.units_ahead)
     p.split *= 2;
