@@ -153,6 +153,61 @@ TEST_P(Attention, DecodeKnowsEveryOption) {
   EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 1), kPlainBound), "") << "direct";
 }
 
+// Fragments: caches that are copied and such that are unpacked, one turn and several under way.
+TEST_P(Attention, FragmentDecodeMatchesAReference) {
+  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: lanes are for such devices";
+  for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)})
+    for (const uint32_t stages : {1u, 2u, 3u}) {
+      const AttentionOptions options = options_of(64, stages + 2, cache);
+      DecodeTile tile = fragment_decode_tile(options, 1);
+      tile.lanes = stages == 2 ? 64 : 96;
+      tile.unroll = stages == 3 ? 2 : 1;
+      tile.stages = stages;
+      const uint32_t turn = tile.keys();
+      const AttentionCase one =
+          make(options, 2, 403, stages == 2,
+               {{1, 403}, {1, 1}, {1, 202}, {0, 0}, {1, turn}, {1, turn + 1}, {1, 3 * turn}});
+      EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 3), kFragmentBound), "")
+          << cache.name() << ", " << stages << " stages";
+      tile.direct = true;
+      EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 1), kFragmentBound), "")
+          << cache.name() << ", " << stages << " stages, direct";
+    }
+}
+
+TEST_P(Attention, FragmentDecodeKnowsEveryOption) {
+  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: lanes are for such devices";
+  for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)})
+    for (const uint32_t dim : {96u, 40u}) {
+      if (cache.is_block() && dim == 40) continue;
+      AttentionOptions options = options_of(dim, 7, cache);
+      options.mask = dim == 96;
+      options.window = options.soft_cap = options.sinks = true;
+      options.out_type = DType::f16;
+      DecodeTile tile = fragment_decode_tile(options, 3);  // 21 rows: two blocks
+      tile.lanes = 32;
+      const AttentionCase one =
+          make(options, 1, 141, false, {{3, 141}, {2, 40}, {1, 1}, {3, 3}, {0, 7}});
+      EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 2), kFragmentBound), "") << dim;
+      tile.direct = true;
+      EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 1), kFragmentBound), "")
+          << dim << ", direct";
+    }
+}
+
+// Many splits, more than the slots of the merge take at once, of heads of every width.
+TEST_P(Attention, MergeTakesManySplits) {
+  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  for (const uint32_t dim : {4u, 130u, 512u}) {
+    const AttentionOptions options = options_of(dim, 1, DType::f32);
+    DecodeTile tile = decode_tile(options, 1);
+    tile.lanes = 32;
+    tile.unroll = 1;
+    const AttentionCase one = make(options, 1, 331, true, {{1, 331}, {1, 67}, {1, 1}});
+    EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 99), kPlainBound), "") << dim;
+  }
+}
+
 TEST_P(Attention, PlainPromptMatchesAReference) {
   const AttentionOptions options = options_of(64, 2, DType::f16);
   const PlainTile tile = plain_tile(options, 16384);

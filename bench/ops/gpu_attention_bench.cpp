@@ -87,30 +87,40 @@ class Bench {
       DecodeTile tile;
       uint32_t splits;
     };
-    const DecodeTile chosen = decode_tile(options, 1);
+    const DecodeTile chosen = decode_tile_for(options, 1, device_.info().capabilities);
     std::vector<Try> tries = {{chosen, default_splits(options, chosen, kv_heads)}};
-    if (options_.tune)
-      for (const uint32_t lanes : {64u, 128u, 256u})
-        for (const uint32_t key_lanes : {4u, 8u, 16u})
-          for (const uint32_t unroll : {1u, 2u, 4u})
-            for (const uint32_t groups : {256u, 512u, 1024u, 2048u}) {
-              DecodeTile tile = chosen;
-              tile.lanes = lanes;
-              tile.key_lanes = key_lanes;
-              tile.unroll = unroll;
-              // A lane's part of q and of the sums must fit its registers.
-              if (options.head_dim / key_lanes * tile.rows > 64) continue;
-              if (groups / kv_heads * tile.keys() > 2 * keys) continue;
-              tries.push_back({tile, groups / kv_heads});
-            }
+    if (options_.tune) {
+      const DecodeTile by_lanes = decode_tile(options, 1);
+      tries.push_back({by_lanes, default_splits(options, by_lanes, kv_heads)});
+      struct Shape {
+        uint32_t warps, blocks, stages;
+      };
+      const std::vector<Shape> copied = {{4, 1, 2}, {4, 1, 3}, {2, 1, 2}, {2, 1, 3}, {2, 1, 4}};
+      const std::vector<Shape> unpacked = {{4, 1, 1}, {4, 1, 2}, {2, 1, 1}, {2, 1, 2}, {2, 2, 1}};
+      for (const Shape& each : cache.is_block() ? unpacked : copied)
+        for (const uint32_t groups : {1u, 2u, 3u, 4u, 6u}) {
+          DecodeTile tile = fragment_decode_tile(options, 1);
+          tile.lanes = 32 * each.warps;
+          tile.unroll = each.blocks;
+          tile.stages = each.stages;
+          const uint32_t splits = device_.info().compute_units * groups / kv_heads;
+          const uint64_t shared = attention_decode(options, tile).shared_bytes() + 1024;
+          if (chosen.stages == 0 || splits == 0 || splits * tile.keys() > 2 * keys ||
+              groups * shared > 228 << 10)  // what a compute unit of an H100 or H200 has
+            continue;
+          tries.push_back({tile, splits});
+        }
+    }
     for (size_t i = 0; i < tries.size(); ++i) {
       const auto& [tile, splits] = tries[i];
       Line line;
       line.what = fmt::format("decode {} {} kv heads x{}, {} keys{}", cache.name(), kv_heads, group,
                               keys, by_head ? "" : ", by position");
-      line.note =
-          fmt::format("{} rows, {} lanes, {} a key, {} keys each, {} splits{}", tile.rows,
-                      tile.lanes, tile.key_lanes, tile.unroll, splits, i == 0 ? "" : " (tried)");
+      line.note = tile.stages > 0 ? fmt::format("{} rows, {} lanes, {} keys a turn, {} stages",
+                                                tile.rows, tile.lanes, tile.keys(), tile.stages)
+                                  : fmt::format("{} rows, {} lanes, {} a key, {} keys each",
+                                                tile.rows, tile.lanes, tile.key_lanes, tile.unroll);
+      line.note += fmt::format(", {} splits{}", splits, i == 0 ? "" : " (tried)");
       if (!wanted(line)) continue;
       const Program program = device_.compile(attention_decode(options, tile)),
                     merge = device_.compile(attention_merge(options, tile));
@@ -265,6 +275,8 @@ int run(const Options& options) {
       bench.decode(DType::f16, 8, 4, keys, false);
       bench.decode(DType::f16, 8, 8, keys, true);
       bench.decode(DType::f16, 8, 4, 512, true);
+      bench.decode(DType::f16, 32, 1, 64, true);
+      bench.decode(DType::f16, 32, 1, 512, true);
       bench.decode(DType::f16, 8, 4, 32768, true);
       bench.decode(BlockType::q8_0, 8, 4, 32768, false);
     }

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/attention_parts.h"
+#include "ops/attention_splits.h"
 
 namespace prism::ops {
 
@@ -14,37 +14,7 @@ using namespace dsl;
 
 namespace {
 
-constexpr uint32_t kWarp = 32;
-
-// A partial result: the sums of a row, its maximum and its sum of weights, in whole 16 bytes.
-uint32_t partial_stride(const AttentionOptions& options) {
-  return (options.head_dim + 3) / 4 * 4 + 4;
-}
-
-uint32_t blocks_of_rows(const AttentionOptions& options, const DecodeTile& tile) {
-  return (tile.queries * options.group + tile.rows - 1) / tile.rows;
-}
-
-// Which keys the rows of a block see, and how they are cut; the same for decode and merge.
-struct Cut {
-  Value begin, end, each;
-
-  Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span& span, Value block,
-      Value splits)
-      : begin(constant(u32, 0)), end(span.keys), each(begin) {
-    if (arguments.options.causal && tile.queries > 1) {
-      const Value last = (block * tile.rows + (tile.rows - 1)) / arguments.options.group;
-      end = min(span.position(last) + 1u, span.keys);
-    }
-    if (arguments.options.window) {
-      const Value first = block * tile.rows / arguments.options.group;
-      const Value seen = span.position(first) + 1u;
-      begin = select(seen > *arguments.window, seen - *arguments.window, 0u);
-    }
-    const Value whole = (end - begin + (splits - 1u)) / splits;
-    each = (whole + (tile.keys() - 1)) / tile.keys() * tile.keys();
-  }
-};
+constexpr uint32_t kWarp = kDecodeSubgroup;
 
 // What one lane holds of a row: part of q, part of the sums, the running maximum and sum.
 struct Row {
@@ -93,35 +63,47 @@ DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries) {
   return tile;
 }
 
+DecodeTile fragment_decode_tile(const AttentionOptions& options, uint32_t queries) {
+  DecodeTile tile;
+  tile.queries = queries;
+  tile.rows = std::min(queries * options.group, 16u);
+  tile.unroll = 1;
+  tile.stages = options.cache.is_block() ? 1 : 2;
+  return tile;
+}
+
+DecodeTile decode_tile_for(const AttentionOptions& options, uint32_t queries,
+                           const ir::Capabilities& capabilities) {
+  // Heads beyond 128 have more sums than registers; f32 caches would be rounded.
+  const bool fragments = capabilities.async_copy && capabilities.fragment_layout &&
+                         capabilities.subgroup_size == kWarp && !capabilities.fragments.empty() &&
+                         options.head_dim <= 128 && options.cache != ElementType(f32) &&
+                         CacheHead::whole_chunks(options);
+  return fragments ? fragment_decode_tile(options, queries) : decode_tile(options, queries);
+}
+
 uint32_t decode_splits(const AttentionOptions& options, const DecodeTile& tile, uint32_t kv_heads,
                        uint32_t sequences, uint32_t compute_units) {
+  const uint32_t units = std::max(1u, compute_units);
+  const uint32_t others = std::max(1u, kv_heads * blocks_of_rows(options, tile) * sequences);
+  // Two groups for each compute unit, all at once.
+  if (tile.stages > 0) return std::clamp(units * 2 / others, 1u, 128u);
   // Groups that fit a compute unit beside each other by their registers, about 1,024 lanes; a
   // quarter of that is enough for one row, whose splits are then long (8 on an H200, not 17).
   const uint32_t share = tile.rows == 1 ? 4 : 2;
-  const uint32_t wanted = std::max(1u, compute_units) * std::max(1u, 1024 / tile.lanes) / share;
-  const uint32_t others = std::max(1u, kv_heads * blocks_of_rows(options, tile) * sequences);
+  const uint32_t wanted = units * std::max(1u, 1024 / tile.lanes) / share;
   return std::clamp((wanted + others - 1) / others, 1u, 128u);
-}
-
-std::array<uint32_t, 3> decode_grid(const AttentionOptions& options, const DecodeTile& tile,
-                                    uint32_t splits, uint32_t kv_heads, uint32_t sequences) {
-  return {splits, kv_heads * blocks_of_rows(options, tile), sequences};
-}
-
-uint64_t partial_elements(const AttentionOptions& options, uint32_t splits, uint32_t kv_heads,
-                          uint32_t rows) {
-  return uint64_t{rows} * kv_heads * options.group * splits * partial_stride(options);
 }
 
 ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& tile) {
   check_options(options, "attention_decode");
+  if (tile.stages > 0) return attention_decode_by_fragments(options, tile);
   check_tile(options, tile);
-  const uint32_t dim = options.head_dim, group = options.group;
+  const uint32_t group = options.group, blocks = blocks_of_rows(options, tile);
   const uint32_t chunk = CacheHead::chunk_elements(options), chunks = CacheHead::chunks(options);
   const uint32_t width = chunks * chunk;  // of a head, filled up
   const uint32_t key_lanes = tile.key_lanes, slots = tile.lanes / key_lanes;
   const uint32_t own = (chunks + key_lanes - 1) / key_lanes;  // chunks of a lane
-  const uint32_t warps = tile.lanes / kWarp, blocks = blocks_of_rows(options, tile);
   const std::string name =
       fmt::format("attention_decode_{}_r{}x{}_{}_{}_{}{}", option_name(options), tile.queries,
                   tile.rows, tile.lanes, key_lanes, tile.unroll, tile.direct ? "_direct" : "");
@@ -129,9 +111,9 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
     require_subgroup_size(kWarp);
     using Result = AttentionArguments::Result;
     const AttentionArguments arguments(options, tile.direct ? Result::out : Result::partial);
-    auto warp_sums = shared(f32, warps * tile.rows * width, "warp_sums");
-    auto warp_maxima = shared(f32, warps * tile.rows, "warp_maxima");
-    auto warp_weights = shared(f32, warps * tile.rows, "warp_weights");
+    const SubgroupSums warp_results(tile, width);
+    launch_next();
+    wait_previous();
 
     const Span span(*arguments.spans, group_id(2));
     const Value kv_head = group_id(1) / blocks, block = group_id(1) % blocks;
@@ -244,7 +226,6 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
             }
           }
       });
-      launch_next();
 
       // Over the slots of a subgroup by exchange, over the subgroups through shared memory.
       for (uint32_t r = 0; r < tile.rows; ++r) {
@@ -261,72 +242,39 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
         const Value weight = over_slots(row.weight * shrink);
         std::vector<Value> sums;
         for (Var& sum : row.sums) sums.push_back(over_slots(sum * shrink));
-        const Value warp = subgroup_id() * tile.rows + r;
+        const Value warp = warp_results.row(tile, constant(u32, r));
         if_(subgroup_lane() < key_lanes, [&] {
           for (uint32_t c = 0; c < own; ++c)
             if_(has(c), [&] {
               for (uint32_t e = 0; e < chunk; ++e)
-                warp_sums[warp * width + chunk_at(c) * chunk + e] = sums[c * chunk + e];
+                warp_results.sums[warp * width + chunk_at(c) * chunk + e] = sums[c * chunk + e];
             });
         });
         if_(subgroup_lane() == 0u, [&] {
-          warp_maxima[warp] = top;
-          warp_weights[warp] = weight;
+          warp_results.maxima[warp] = top;
+          warp_results.weights[warp] = weight;
         });
       }
       barrier();
-      for_(local_id(), tile.rows * dim, tile.lanes, [&](Value element) {
-        const Value r = element / dim, d = element % dim;
-        const Value at = width == dim ? element : r * width + d;
-        Value top = constant(f32, kNoMaximum);
-        for (uint32_t w = 0; w < warps; ++w) top = fast_max(top, warp_maxima[r + w * tile.rows]);
-        Value sum = constant(f32, 0), weight = constant(f32, 0);
-        for (uint32_t w = 0; w < warps; ++w) {
-          const Value maximum = warp_maxima[r + w * tile.rows];
-          const Value shrink = fast_exp2(maximum - top);
-          sum = fma(warp_sums[at + w * (tile.rows * width)], shrink, sum);
-          weight = fma(warp_weights[r + w * tile.rows], shrink, weight);
-        }
-        const Value index = block * tile.rows + r;
-        const Value query = index / group, head = kv_head * group + index % group;
-        const Value row = span.first_row + query;
-        if_(query < span.queries &&
-                (tile.rows * blocks == tile.queries * group ? constant(b1, 1)
-                                                            : index < tile.queries * group),
-            [&] {
-              if (tile.direct) {
-                Value all = weight, above = top;
-                if (options.sinks) {
-                  const Value sink = (*arguments.sinks)[head] * kLog2E;
-                  above = fast_max(top, sink);
-                  all = weight * fast_exp2(top - above) + fast_exp2(sink - above);
-                  sum = sum * fast_exp2(top - above);
-                }
-                (*arguments.out)[row * *arguments.out_row + head * *arguments.out_head + d] =
-                    select(weight > 0.0f, sum / select(all > 0.0f, all, 1.0f), 0.0f);
-                return;
-              }
-              const Value heads = group_count(1) / blocks * group;
-              const Value to =
-                  ((row * heads + head) * group_count(0) + group_id(0)) * partial_stride(options);
-              (*arguments.out)[to + d] = sum;
-              if_(d == 0u, [&] {
-                (*arguments.out)[to + dim] = top;
-                (*arguments.out)[to + (dim + 1)] = weight;
-              });
-            });
-      });
+      warp_results.write(arguments, tile, span, kv_head, block);
     });
   });
 }
 
 ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& tile) {
   check_options(options, "attention_merge");
-  const uint32_t dim = options.head_dim, lanes = std::min((dim + 31) / 32 * 32, 128u);
+  // Latency is all that counts here: a quarter of the splits or less for each slot of lanes, four
+  // loads of each lane under way.
+  const uint32_t dim = options.head_dim, lanes = 256, ahead = 4;
+  const uint32_t quads = (dim + 3) / 4, width = quads * 4, slots = lanes / quads;
   const std::string name = fmt::format("attention_merge_{}_r{}x{}_{}", option_name(options),
                                        tile.queries, tile.rows, tile.keys());
   return kernel(name, lanes, [&] {
     const AttentionArguments arguments(options, AttentionArguments::Result::merged);
+    auto slot_sums = shared(f32, slots * width, "slot_sums");
+    auto slot_maxima = shared(f32, slots, "slot_maxima");
+    auto slot_weights = shared(f32, slots, "slot_weights");
+    launch_next();
     wait_previous();
     const In& partial = *arguments.partial;
     const Span span(*arguments.spans, group_id(2));
@@ -335,29 +283,62 @@ ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& ti
       const Value splits = *arguments.splits;
       const Value block = (query * options.group + head % options.group) / tile.rows;
       const Cut cut(arguments, tile, span, block, splits);
-      const Value each = max(cut.each, 1u);  // zero where nothing is seen
-      const Value used = (cut.end - cut.begin + each - 1u) / each;
       const Value row = span.first_row + query;
       const Value base = (row * (*arguments.kv_heads * options.group) + head) * splits;
-      const auto at = [&](Value split) { return (base + split) * partial_stride(options); };
-      Var top(f32, kNoMaximum, "top");
-      for_(used, [&](Value split) { top = fast_max(top, partial[at(split) + dim]); });
+      const Value slot = local_id() / quads, quad = local_id() % quads;
+      Var slot_top(f32, kNoMaximum, "slot_top");
+      Var slot_weight(f32, 0.0f, "slot_weight");
+      std::vector<Var> four;
+      for (uint32_t i = 0; i < 4; ++i) four.emplace_back(f32, 0.0f, "sum");
+      if_(slot < slots, [&] {
+        for_(slot, splits, slots * ahead, [&](Value first) {
+          std::vector<Value> sums, maxima, weights;
+          for (uint32_t a = 0; a < ahead; ++a) {
+            const Value split = first + a * slots;
+            const Value wanted = split < splits && split * cut.each < cut.end - cut.begin;
+            // The first instead of one that is not there: loads without a condition go out
+            // together.
+            const Value at = (base + select(wanted, split, 0u)) * partial_stride(options);
+            sums.push_back(partial.load(at + quad * 4u, 4));
+            const Value pair = partial.load(at + width, 2);
+            maxima.push_back(select(wanted, pair[0], kHidden));
+            weights.push_back(pair[1]);
+          }
+          Value top = slot_top;
+          for (const Value& maximum : maxima) top = fast_max(top, maximum);
+          const Value shrink = fast_exp2(slot_top - top);
+          slot_top = top;
+          slot_weight *= shrink;
+          for (Var& sum : four) sum *= shrink;
+          for (uint32_t a = 0; a < ahead; ++a) {
+            const Value share = fast_exp2(maxima[a] - top);
+            slot_weight = fma(weights[a], share, slot_weight);
+            for (uint32_t i = 0; i < 4; ++i) four[i] = fma(sums[a][i], share, four[i]);
+          }
+        });
+        slot_sums.store(slot * width + quad * 4u, vec(four[0], four[1], four[2], four[3]));
+        if_(quad == 0u, [&] {
+          slot_maxima[slot] = slot_top;
+          slot_weights[slot] = slot_weight;
+        });
+      });
+      barrier();
+      Value top = constant(f32, kNoMaximum);
+      for (uint32_t s = 0; s < slots; ++s) top = fast_max(top, slot_maxima[s]);
       if (options.sinks) top = fast_max(top, (*arguments.sinks)[head] * kLog2E);
       for_(local_id(), dim, lanes, [&](Value d) {
-        Var sum(f32, 0.0f, "sum");
-        Var weight(f32, 0.0f, "weight");
-        for_(used, [&](Value split) {
-          const Value shrink = fast_exp2(partial[at(split) + dim] - top);
-          sum = fma(partial[at(split) + d], shrink, sum);
-          weight = fma(partial[at(split) + (dim + 1)], shrink, weight);
-        });
+        Value sum = constant(f32, 0), weight = constant(f32, 0);
+        for (uint32_t s = 0; s < slots; ++s) {
+          const Value share = fast_exp2(slot_maxima[s] - top);
+          sum = fma(slot_sums[d + s * width], share, sum);
+          weight = fma(slot_weights[s], share, weight);
+        }
         Value all = weight;
         if (options.sinks) all = all + fast_exp2((*arguments.sinks)[head] * kLog2E - top);
         (*arguments.out)[row * *arguments.out_row + head * *arguments.out_head + d] =
             select(weight > 0.0f, sum / select(all > 0.0f, all, 1.0f), 0.0f);
       });
     });
-    launch_next();
   });
 }
 

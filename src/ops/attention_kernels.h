@@ -67,19 +67,28 @@ struct DecodeTile {
   uint32_t rows = 1;       // (query, head) pairs a group holds, at most queries * group
   uint32_t lanes = 128;    // a multiple of 32
   uint32_t key_lanes = 8;  // lanes that share one key: a power of two, at most 32
-  uint32_t unroll = 4;     // keys a lane has under way
+  uint32_t unroll = 4;     // keys a lane has under way; by fragments: blocks of 16 of a subgroup
   bool direct = false;     // one split: writes out, needs no merge
+  // Not 0: scores and sums by fragments of 16 rows, q and weights rounded to f16; this many turns
+  // of keys and values in shared memory. key_lanes has no meaning then.
+  uint32_t stages = 0;
 
   // Keys the group takes in one turn.
-  uint32_t keys() const { return lanes / key_lanes * unroll; }
+  uint32_t keys() const {
+    return stages > 0 ? lanes / 32 * 16 * unroll : lanes / key_lanes * unroll;
+  }
 };
 
 // Whether a device has the subgroups of 32 that decode exchanges values in. Without them every
 // exchange goes through shared memory: attention_plain is then the better way, for one query too.
 bool suits_decode(const ir::Capabilities& capabilities);
 
-// What suits a GPU with subgroups of 32.
+// What suits a GPU with subgroups of 32: by lanes, in f32, and by fragments.
 DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries);
+DecodeTile fragment_decode_tile(const AttentionOptions& options, uint32_t queries);
+// The better of the two: fragments where the device has them and copies that run ahead.
+DecodeTile decode_tile_for(const AttentionOptions& options, uint32_t queries,
+                           const ir::Capabilities& capabilities);
 
 // How many splits keep all compute units of a device busy; fixed when a plan is made, whatever the
 // lengths will be.

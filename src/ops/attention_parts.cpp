@@ -149,11 +149,9 @@ Value AttentionArguments::sees(Value query_position, Value key) const {
   return options.window ? before && key + *window > query_position : before;
 }
 
-Span::Span(const In& spans, Value sequence)
-    : first_row(spans[sequence * 4u]),
-      queries(spans[sequence * 4u + 1u]),
-      keys(spans[sequence * 4u + 2u]),
-      slot(spans[sequence * 4u + 3u]) {}
+Span::Span(const In& spans, Value sequence) : Span(spans.load(sequence * 4u, 4)) {}
+
+Span::Span(Value four) : first_row(four[0]), queries(four[1]), keys(four[2]), slot(four[3]) {}
 
 CacheHead::CacheHead(const AttentionArguments& arguments, const In& cache, Value slot, Value head)
     : arguments_(arguments),

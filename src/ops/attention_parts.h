@@ -53,6 +53,7 @@ struct AttentionArguments {
 struct Span {
   dsl::Value first_row, queries, keys, slot;
   Span(const dsl::In& spans, dsl::Value sequence);
+  explicit Span(dsl::Value four);
   // Of a query of the sequence, among its keys.
   dsl::Value position(dsl::Value query) const { return keys - queries + query; }
 };

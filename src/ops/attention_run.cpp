@@ -154,7 +154,8 @@ void AttentionOp::launch(DeviceCall& call) const {
                   has_mask ? 'm' : '-', has_sinks ? 'k' : '-');
 
   if (most_queries <= kFewQueries && ops::suits_decode(call.info().capabilities)) {
-    const ops::DecodeTile tile = ops::decode_tile(options, word(most_queries));
+    const ops::DecodeTile tile =
+        ops::decode_tile_for(options, word(most_queries), call.info().capabilities);
     const uint32_t splits =
         ops::decode_splits(options, tile, kv_heads, sequences, call.info().compute_units);
     const DeviceView partial = call.scratch(

@@ -1,0 +1,98 @@
+// Splits of decode attention: their cut, and what a group writes of one.
+#include "ops/attention_splits.h"
+
+namespace prism::ops {
+
+using namespace dsl;
+
+uint32_t partial_stride(const AttentionOptions& options) {
+  return (options.head_dim + 3) / 4 * 4 + 4;
+}
+
+uint32_t blocks_of_rows(const AttentionOptions& options, const DecodeTile& tile) {
+  return (tile.queries * options.group + tile.rows - 1) / tile.rows;
+}
+
+std::array<uint32_t, 3> decode_grid(const AttentionOptions& options, const DecodeTile& tile,
+                                    uint32_t splits, uint32_t kv_heads, uint32_t sequences) {
+  return {splits, kv_heads * blocks_of_rows(options, tile), sequences};
+}
+
+uint64_t partial_elements(const AttentionOptions& options, uint32_t splits, uint32_t kv_heads,
+                          uint32_t rows) {
+  return uint64_t{rows} * kv_heads * options.group * splits * partial_stride(options);
+}
+
+Cut::Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span& span, Value block,
+         Value splits)
+    : begin(constant(u32, 0)), end(span.keys), each(begin) {
+  if (arguments.options.causal && tile.queries > 1) {
+    const Value last = (block * tile.rows + (tile.rows - 1)) / arguments.options.group;
+    end = min(span.position(last) + 1u, span.keys);
+  }
+  if (arguments.options.window) {
+    const Value first = block * tile.rows / arguments.options.group;
+    const Value seen = span.position(first) + 1u;
+    begin = select(seen > *arguments.window, seen - *arguments.window, 0u);
+  }
+  const Value whole = (end - begin + (splits - 1u)) / splits;
+  each = (whole + (tile.keys() - 1)) / tile.keys() * tile.keys();
+}
+
+SubgroupSums::SubgroupSums(const DecodeTile& tile, uint32_t row_width)
+    : width(row_width),
+      sums(shared(f32, tile.lanes / kDecodeSubgroup * tile.rows * width, "warp_sums")),
+      maxima(shared(f32, tile.lanes / kDecodeSubgroup * tile.rows, "warp_maxima")),
+      weights(shared(f32, tile.lanes / kDecodeSubgroup * tile.rows, "warp_weights")) {}
+
+Value SubgroupSums::row(const DecodeTile& tile, Value r) const {
+  return subgroup_id() * tile.rows + r;
+}
+
+void SubgroupSums::write(const AttentionArguments& arguments, const DecodeTile& tile,
+                         const Span& span, Value kv_head, Value block) const {
+  const AttentionOptions& options = arguments.options;
+  const uint32_t dim = options.head_dim, group = options.group;
+  const uint32_t warps = tile.lanes / kDecodeSubgroup, blocks = blocks_of_rows(options, tile);
+  for_(local_id(), tile.rows * dim, tile.lanes, [&](Value element) {
+    const Value r = element / dim, d = element % dim;
+    const Value at = width == dim ? element : r * width + d;
+    Value top = constant(f32, kNoMaximum);
+    for (uint32_t w = 0; w < warps; ++w) top = fast_max(top, maxima[r + w * tile.rows]);
+    Value sum = constant(f32, 0), weight = constant(f32, 0);
+    for (uint32_t w = 0; w < warps; ++w) {
+      const Value maximum = maxima[r + w * tile.rows];
+      const Value shrink = fast_exp2(maximum - top);
+      sum = fma(sums[at + w * (tile.rows * width)], shrink, sum);
+      weight = fma(weights[r + w * tile.rows], shrink, weight);
+    }
+    const Value index = block * tile.rows + r;
+    const Value query = index / group, head = kv_head * group + index % group;
+    const Value row = span.first_row + query;
+    if_(query < span.queries &&
+            (tile.rows * blocks == tile.queries * group ? constant(b1, 1)
+                                                        : index < tile.queries * group),
+        [&] {
+          if (tile.direct) {
+            Value all = weight, above = top;
+            if (options.sinks) {
+              const Value sink = (*arguments.sinks)[head] * kLog2E;
+              above = fast_max(top, sink);
+              all = weight * fast_exp2(top - above) + fast_exp2(sink - above);
+              sum = sum * fast_exp2(top - above);
+            }
+            (*arguments.out)[row * *arguments.out_row + head * *arguments.out_head + d] =
+                select(weight > 0.0f, sum / select(all > 0.0f, all, 1.0f), 0.0f);
+            return;
+          }
+          const Value heads = group_count(1) / blocks * group;
+          const Value to =
+              ((row * heads + head) * group_count(0) + group_id(0)) * partial_stride(options);
+          (*arguments.out)[to + d] = sum;
+          if_(d == 0u,
+              [&] { arguments.out->store(to + (partial_stride(options) - 4), vec(top, weight)); });
+        });
+  });
+}
+
+}  // namespace prism::ops
