@@ -305,6 +305,33 @@ TEST_P(Attention, HeadsHaveAnySize) {
     }
 }
 
+// Fragments where a device has all they need, in tiles that fit its shared memory.
+TEST(DecodeTiles, FitTheDevice) {
+  ir::Capabilities device;
+  device.async_copy = device.fragment_layout = true;
+  device.subgroup_size = 32;
+  device.fragments = {{}};
+  for (const uint32_t kilobytes : {227u, 99u, 64u, 32u})
+    for (const uint32_t dim : {64u, 128u, 256u, 512u})
+      for (const uint32_t group : {1u, 4u, 16u})
+        for (const ElementType cache :
+             {ElementType(DType::f16), ElementType(DType::f32), ElementType(BlockType::q8_0)}) {
+          const AttentionOptions options = options_of(dim, group, cache);
+          device.shared_bytes = kilobytes << 10;
+          const DecodeTile tile = decode_tile_for(options, 1, device);
+          const bool rounds = cache != ElementType(DType::f32);
+          if (kilobytes == 227) {
+            EXPECT_EQ(tile.stages > 0, rounds && dim <= 256 && (!cache.is_block() || group > 1));
+          }
+          if (tile.stages > 0) {
+            EXPECT_LE(attention_decode(options, tile).shared_bytes(), device.shared_bytes);
+          }
+          ir::Capabilities plain = device;
+          plain.async_copy = false;
+          EXPECT_EQ(decode_tile_for(options, 1, plain).stages, 0u);
+        }
+}
+
 std::vector<Place> places() {
   std::vector<Place> all = {Place{}};
   for (const BackendReport& report : discover_backends())

@@ -91,28 +91,32 @@ class Bench {
     std::vector<Try> tries = {{chosen, default_splits(options, chosen, kv_heads)}};
     if (options_.tune) {
       const DecodeTile by_lanes = decode_tile(options, 1);
-      tries.push_back({by_lanes, default_splits(options, by_lanes, kv_heads)});
+      for (const uint32_t groups : {2u, 3u, 4u, 6u})
+        tries.push_back({by_lanes, device_.info().compute_units * groups / kv_heads});
       struct Shape {
         uint32_t warps, blocks, stages;
       };
-      const std::vector<Shape> copied = {{4, 1, 2}, {4, 1, 3}, {2, 1, 2}, {2, 1, 3}, {2, 1, 4}};
-      const std::vector<Shape> unpacked = {{4, 1, 1}, {4, 1, 2}, {2, 1, 1}, {2, 1, 2}, {2, 2, 1}};
+      const std::vector<Shape> copied = {{4, 1, 3}, {4, 1, 4}, {4, 1, 5}, {4, 2, 2},
+                                         {4, 2, 3}, {8, 1, 2}, {8, 1, 3}};
+      const std::vector<Shape> unpacked = {{4, 1, 1}, {4, 2, 1}, {8, 1, 1}, {8, 1, 2}};
       for (const Shape& each : cache.is_block() ? unpacked : copied)
-        for (const uint32_t groups : {1u, 2u, 3u, 4u, 6u}) {
+        for (const uint32_t groups : {1u, 2u, 3u}) {
           DecodeTile tile = fragment_decode_tile(options, 1);
           tile.lanes = 32 * each.warps;
           tile.unroll = each.blocks;
           tile.stages = each.stages;
           const uint32_t splits = device_.info().compute_units * groups / kv_heads;
           const uint64_t shared = attention_decode(options, tile).shared_bytes() + 1024;
-          if (chosen.stages == 0 || splits == 0 || splits * tile.keys() > 2 * keys ||
+          if (device_.info().capabilities.fragments.empty() || splits == 0 ||
+              splits * tile.keys() > 2 * keys ||
               groups * shared > 228 << 10)  // what a compute unit of an H100 or H200 has
             continue;
           tries.push_back({tile, splits});
         }
     }
     for (size_t i = 0; i < tries.size(); ++i) {
-      const auto& [tile, splits] = tries[i];
+      const DecodeTile tile = tries[i].tile;
+      const uint32_t splits = tries[i].splits;
       Line line;
       line.what = fmt::format("decode {} {} kv heads x{}, {} keys{}", cache.name(), kv_heads, group,
                               keys, by_head ? "" : ", by position");
@@ -279,6 +283,7 @@ int run(const Options& options) {
       bench.decode(DType::f16, 32, 1, 512, true);
       bench.decode(DType::f16, 8, 4, 32768, true);
       bench.decode(BlockType::q8_0, 8, 4, 32768, false);
+      bench.decode(DType::f16, 32, 1, 32768, true);
     }
   }
   const uint32_t tokens = small ? 32 : 2048;

@@ -107,12 +107,24 @@ class Stream {
   std::vector<Held> held_;
 };
 
+// Of a row of a tile: a head, filled up with zeros to whole fragments.
+uint32_t tile_width(const AttentionOptions& options) {
+  return (options.head_dim + kSide - 1) / kSide * kSide;
+}
+
 }  // namespace
+
+uint64_t fragment_shared_bytes(const AttentionOptions& options, const DecodeTile& tile) {
+  const uint64_t width = tile_width(options), warps = tile.lanes / kDecodeSubgroup;
+  const uint64_t rows_of_f16 = kSide + 2 * uint64_t{tile.stages} * tile.keys();
+  const uint64_t numbers = (warps * tile.rows * 4 + 15) / 16 * 16;  // a maximum, a weight
+  return rows_of_f16 * (width + kPadding) * 2 + warps * tile.rows * width * 4 + 2 * numbers;
+}
 
 ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const DecodeTile& tile) {
   check_tile(options, tile);
   const uint32_t group = options.group, blocks = blocks_of_rows(options, tile);
-  const uint32_t width = (options.head_dim + kSide - 1) / kSide * kSide, steps = width / kSide;
+  const uint32_t width = tile_width(options), steps = width / kSide;
   const uint32_t row_length = width + kPadding, keys = tile.keys(), columns = tile.unroll;
   const bool copies = options.cache == ElementType(f16);
   const uint32_t stages = tile.stages;

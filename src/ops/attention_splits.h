@@ -35,5 +35,6 @@ struct SubgroupSums {
 
 // Decode by fragments: of attention_decode, for tiles with stages.
 ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const DecodeTile& tile);
+uint64_t fragment_shared_bytes(const AttentionOptions& options, const DecodeTile& tile);
 
 }  // namespace prism::ops
