@@ -87,9 +87,31 @@ void add_sort_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   }
   for (const bool descending : {false, true}) {
     // Beyond a piece: merged, and selected in passes.
-    for (const Form& form : {Form{{2, 3000}, 1, -1}, Form{{1, 9001}, 1, -1}, Form{{2, 9001}, 1, 64},
-                             Form{{1, 40000}, 1, 50}, Form{{2, 5000}, 1, 513}})
+    for (const Form& form :
+         {Form{{2, 3000}, 1, -1}, Form{{1, 9001}, 1, -1}, Form{{3, 2049}, 1, -1},
+          Form{{2, 4097}, 1, 1}, Form{{2, 4097}, 1, 127}, Form{{1, 9001}, 1, 256},
+          Form{{2, 9001}, 1, 64}, Form{{1, 40000}, 1, 50}, Form{{2, 5000}, 1, 513},
+          Form{{1, 12000}, 1, 300}})
       cases.push_back(sort_case(DType::f32, form, descending, random));
+    // Many ties, few elements that are not, and rows in order already.
+    for (const Form& form :
+         {Form{{2, 5003}, 1, 100}, Form{{2, 5003}, 1, 250}, Form{{1, 5003}, 1, -1}}) {
+      for (const int kind : {0, 1, 2}) {
+        OpCase test = sort_case(DType::f32, form, descending, random);
+        test.inputs[0].view = nullptr;
+        test.inputs[0].shape = form.shape;
+        Values& values = test.inputs[0].values;
+        values.resize(static_cast<size_t>(form.shape.elements()));
+        if (kind == 0)
+          for (double& value : values) value = static_cast<double>(random.between(0, 1));
+        if (kind == 1)
+          for (double& value : values)
+            value = random.between(0, 99) == 0 ? -HUGE_VAL : std::nan("");
+        if (kind == 2) std::ranges::sort(values);
+        test.what += kind == 0 ? " of zeros and ones" : kind == 1 ? " mostly NaN" : " in order";
+        cases.push_back(std::move(test));
+      }
+    }
     OpCase special = sort_case(DType::f32, {{3, 40}, 1, -1}, descending, random);
     special.what += " with NaN, infinities and ties";
     for (double& value : special.inputs[0].values) {

@@ -1,0 +1,173 @@
+// The first few of a row: the first few of each piece, and of what these leave, until it is one.
+//
+// A lane has some elements of the piece. The k-th of the lanes' first ones is a bound that the
+// piece's first k keep to, and little else does: at most k lanes have elements within it. Those are
+// gathered and put in order by counting how many come before each.
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "ops/sort_pairs.h"
+#include "tensor/chain_kernel.h"
+
+namespace prism::ops {
+
+using namespace dsl;
+
+namespace {
+
+// k lanes have at most k * each elements: they fit into 2,048 pairs less a few words, what the
+// least devices have of shared memory.
+struct Cut {
+  uint32_t lanes, each;
+  uint32_t piece() const { return lanes * each; }
+};
+constexpr uint32_t kRoom = 2032;
+constexpr Cut kFew{256, 16}, kMore{512, 7};
+constexpr int64_t kMostFew = kRoom / 16, kMost = 256;
+
+const Cut& cut_for(int64_t kept) { return kept <= kMostFew ? kFew : kMore; }
+
+struct Tile {
+  Array keys, places;
+
+  // How many of the first `count` pairs, a multiple of four, come before this one.
+  Value before(Value count, Value key, Value place) const {
+    Var rank(u32, 0u, "rank");
+    for_(0u, count, 4u, [&](Value i) {
+      const Value four_keys = keys.load(i, 4), four_places = places.load(i, 4);
+      for (uint32_t n = 0; n < 4; ++n)
+        rank += select(comes_before(four_keys[n], four_places[n], key, place), 1u, 0u);
+    });
+    return rank;
+  }
+};
+
+// Piece (group y) of a row (group x). Elements come from x, or are pairs left by the pass before;
+// they go on as pairs, or are the result.
+ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool from_pairs,
+                         bool is_last) {
+  return kernel("select", cut.lanes, [&] {
+    const In x = in("x", kernel_type(stored));
+    std::optional<In> keys_in, places_in;
+    if (from_pairs) keys_in = in("keys_in", u32), places_in = in("places_in", u32);
+    const Array first_out = is_last ? out("values", kernel_type(stored)) : out("keys_out", u32);
+    const Array places_out = out("places_out", is_last ? i32 : u32);
+    // length: of a row of x; count: elements a row that this pass reads; kept: of each piece.
+    const Value length = param("length", u32), count = param("count", u32),
+                kept = param("kept", u32);
+    const Tile tile{shared(u32, kRoom, "keys"), shared(u32, kRoom, "places")};
+    const Array bound = shared(u32, 2, "bound"), taken = shared(u32, 1, "taken");
+    const Value row = group_id(0), piece = group_id(1), lane = local_id();
+
+    struct Pair {
+      Value key, place;
+    };
+    // The lane's elements are read twice, the second time from the cache: registers for all of them
+    // would be live across barriers.
+    const auto element = [&](Value n) -> Pair {
+      const Value at = piece * cut.piece() + n * cut.lanes + lane, inside = at < count;
+      const Value index = row * count + at;
+      const Value key = from_pairs
+                            ? keys_in->load_if(inside, index)
+                            : sort_key(from_loaded(x.load_if(inside, index), stored), descending);
+      const Value place = from_pairs ? places_in->load_if(inside, index) : at;
+      return {select(inside, key, 0xffffffffu), select(inside, place, at | kNoElement)};
+    };
+    Var first_key(u32, 0xffffffffu, "first_key"), first_place(u32, 0xffffffffu, "first_place");
+    unrolled_for(cut.each, [&](Value n) {
+      const Pair next = element(n);
+      const Value key = first_key, place = first_place;
+      const Value better = comes_before(next.key, next.place, key, place);
+      first_key = select(better, next.key, key);
+      first_place = select(better, next.place, place);
+    });
+    tile.keys[lane] = first_key;
+    tile.places[lane] = first_place;
+    if_(lane == 0u, [&] { taken[0u] = 0u; });
+    barrier();
+    const Value rank = tile.before(constant(u32, cut.lanes), first_key, first_place);
+    if_(rank == kept - 1u, [&] {
+      bound[0u] = first_key;
+      bound[1u] = first_place;
+    });
+    barrier();
+    const Value last_key = bound.load(0u), last_place = bound.load(1u);
+    for_(0u, cut.each, 1u, [&](Value n) {
+      const Pair next = element(n);
+      const Value outside = comes_before(last_key, last_place, next.key, next.place);
+      if_(!outside && next.place < kNoElement, [&] {
+        const Value at = taken.atomic_add(0u, 1u);
+        tile.keys[at] = next.key;
+        tile.places[at] = next.place;
+      });
+    });
+    barrier();
+    // Up to a multiple of four with what comes last.
+    const Value found = taken.load(0u), whole = (found + 3u) / 4u * 4u;
+    if_(lane < whole - found, [&] {
+      tile.keys[found + lane] = 0xffffffffu;
+      tile.places[found + lane] = 0xffffffffu;
+    });
+    barrier();
+    const Value base = (row * group_count(1) + piece) * kept;
+    for_(lane, found, cut.lanes, [&](Value i) {
+      const Value key = tile.keys.load(i), place = tile.places.load(i);
+      const Value order = tile.before(whole, key, place);
+      if_(order < kept, [&] {
+        if (is_last) {
+          first_out[base + order] = x[row * length + place];
+          places_out[base + order] = bitcast(i32, place);
+        } else {
+          first_out[base + order] = key;
+          places_out[base + order] = place;
+        }
+      });
+    });
+    if (is_last) return;
+    for_(found + lane, kept, cut.lanes, [&](Value i) {
+      first_out[base + i] = 0xffffffffu;
+      places_out[base + i] = (piece * kept + i) | kNoElement;
+    });
+  });
+}
+
+ParamValue word(int64_t value) { return ParamValue(static_cast<uint32_t>(value)); }
+
+}  // namespace
+
+bool can_select(const DeviceInfo& device, int64_t kept) {
+  return kept <= kMost && cut_for(kept).lanes <= device.capabilities.max_group_size;
+}
+
+void launch_select(const SortInput& input, int64_t kept, const DeviceView& values,
+                   const DeviceView& indices) {
+  const Cut& cut = cut_for(kept);
+  const DType stored = input.x.type.plain();
+  int64_t count = input.length;
+  std::optional<Pairs> from;
+  for (bool is_last = false; !is_last;) {
+    const int64_t pieces = (count + cut.piece() - 1) / cut.piece();
+    is_last = pieces == 1;
+    const Pairs to =
+        is_last ? Pairs{values, indices} : scratch_pairs(input.call, input.rows, pieces * kept);
+    std::vector<DeviceView> buffers = {input.x};
+    if (from) {
+      buffers.push_back(from->keys);
+      buffers.push_back(from->places);
+    }
+    buffers.push_back(to.keys);
+    buffers.push_back(to.places);
+    const bool from_pairs = from.has_value();
+    input.call.launch(
+        fmt::format("select {} {} {} {} {}", dtype_name(stored), input.descending, cut.lanes,
+                    from_pairs, is_last),
+        [&] { return select_kernel(stored, input.descending, cut, from_pairs, is_last); },
+        {static_cast<uint32_t>(input.rows), static_cast<uint32_t>(pieces), 1}, buffers,
+        {word(input.length), word(count), word(kept)});
+    from = to;
+    count = pieces * kept;
+  }
+}
+
+}  // namespace prism::ops

@@ -1,0 +1,45 @@
+// What sorting kernels share: pairs of a key and an index, and the order they stand in.
+#pragma once
+
+#include "dsl/dsl.h"
+#include "tensor/device_call.h"
+
+namespace prism::ops {
+
+// What fills rows up has the largest key and an index with this bit, so that it comes behind every
+// element.
+inline constexpr uint32_t kNoElement = 0x80000000u;
+
+// An unsigned key whose order is that of the elements; for the largest first, the other way round.
+dsl::Value sort_key(dsl::Value x, bool descending);
+
+// Whether one pair comes before another: by keys, equal ones by index. No two pairs are equal.
+inline dsl::Value comes_before(dsl::Value key, dsl::Value place, dsl::Value other_key,
+                               dsl::Value other_place) {
+  return key < other_key || (key == other_key && place < other_place);
+}
+
+// Keys and indices in memory, so many to a row.
+struct Pairs {
+  DeviceView keys, places;
+};
+Pairs scratch_pairs(DeviceCall& call, int64_t rows, int64_t count);
+
+// What sorting kernels work on.
+struct SortInput {
+  DeviceCall& call;
+  const DeviceView& x;  // [rows, length]
+  int64_t rows, length;
+  bool descending;
+};
+
+// The first `kept` of each row, into values and indices. (select_kernels.cpp)
+bool can_select(const DeviceInfo& device, int64_t kept);
+void launch_select(const SortInput& input, int64_t kept, const DeviceView& values,
+                   const DeviceView& indices);
+// Runs of `run` sorted pairs, `count` a row, merged two by two until the row is one; the first
+// `kept` go into values and indices. (merge_kernels.cpp)
+void launch_merges(const SortInput& input, Pairs pairs, int64_t count, int64_t run, int64_t kept,
+                   const DeviceView& values, const DeviceView& indices);
+
+}  // namespace prism::ops
