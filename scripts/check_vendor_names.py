@@ -15,6 +15,7 @@ NAMES = re.compile("|".join(
 OWNERS = ("src/backends/", "src/print/", "src/cli/")
 # Each of these files is where one list of names lives.
 LISTS = {
+    "src/lower/languages.cpp",    # what the printers' languages lack, whatever the device
     "src/runtime/discovery.h",    # BackendPreference
     "src/runtime/selection.cpp",  # the spellings of a device and their aliases
 }

@@ -146,7 +146,7 @@ class LowerSubgroups : public Rewriter {
       bind(inst.result, constant(u32, size_));
       return true;
     }
-    if (native_) return truth_as_words(inst);
+    if (native_) return truth_as_words(inst) || scanned(inst);
     switch (inst.op) {
       case Op::subgroup_id:
         bind(inst.result, local_id() / size_);
@@ -179,11 +179,33 @@ class LowerSubgroups : public Rewriter {
     made.result = ir::kNone;
     made.type.element = u32;
     for (ir::Value& value : made.args) value = now(value).id();
-    made.args[0] = select(arg(inst, 0), splat(constant(u32, 1), inst.type.lanes),
-                          splat(constant(u32, 0), inst.type.lanes))
-                       .id();
-    bind(inst.result, Value(Builder::current().append(std::move(made))) != 0u);
+    const Value words = select(arg(inst, 0), splat(constant(u32, 1), inst.type.lanes),
+                               splat(constant(u32, 0), inst.type.lanes));
+    made.args[0] = words.id();
+    const Value moved = inst.op == Op::subgroup_scan && !language_scans(capabilities_)
+                            ? by_shuffles(inst, words)
+                            : Value(Builder::current().append(std::move(made)));
+    bind(inst.result, moved != 0u);
     return true;
+  }
+
+  bool scanned(const Inst& inst) {
+    if (inst.op != Op::subgroup_scan || language_scans(capabilities_)) return false;
+    bind(inst.result, by_shuffles(inst, arg(inst, 0)));
+    return true;
+  }
+
+  // Each round adds what stands twice as far below.
+  Value by_shuffles(const Inst& scan, Value total) {
+    const auto op = static_cast<ReduceOp>(scan.bits);
+    const Value lane = subgroup_lane();
+    const auto below = [&](uint32_t step) {
+      return subgroup_shuffle(total, (lane - step) & (size_ - 1));
+    };
+    for (uint32_t step = 1; step < size_; step *= 2)
+      total = select(lane >= step, combine(op, below(step), total), total);
+    if (scan.object == 0) return total;
+    return select(lane == 0u, splat(identity(op, total.element()), total.type().lanes), below(1));
   }
 
   // Every lane reads its neighbours one after another.

@@ -60,6 +60,7 @@ ir::Kernel lower(const ir::Kernel& kernel, const ir::Capabilities& caps,
   if (!interpreted) k = lower_group_reduce(k, caps);
   k = lower_subgroups(k, caps);
   if (!caps.dot4) k = lower_dot(k);
+  if (!language_has_words(caps)) k = lower_words(k);
   if (!caps.math_f16) k = lower_half_math(k);
   if (!caps.precise_math) k = lower_math(k);
   if (!caps.precise_math && caps.math_f64) k = lower_math_f64(k);

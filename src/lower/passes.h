@@ -17,6 +17,11 @@ inline constexpr uint32_t kLogicalSubgroup = 32;
 bool has_subgroups(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 uint32_t subgroup_size_for(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 
+// What a language offers, whatever the device: scans across lanes, of every operation; bytes of a
+// word and high halves of products.
+bool language_scans(const ir::Capabilities& capabilities);
+bool language_has_words(const ir::Capabilities& capabilities);
+
 ir::Kernel choose_raw(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 ir::Kernel fold_grid(const ir::Kernel& kernel);
 // A copy that runs ahead stays only where the device has it and neither side is rewritten by a
@@ -27,6 +32,7 @@ ir::Kernel lower_fragments(const ir::Kernel& kernel, const ir::Capabilities& cap
 ir::Kernel lower_group_reduce(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 ir::Kernel lower_subgroups(const ir::Kernel& kernel, const ir::Capabilities& capabilities);
 ir::Kernel lower_dot(const ir::Kernel& kernel);
+ir::Kernel lower_words(const ir::Kernel& kernel);
 ir::Kernel lower_math(const ir::Kernel& kernel);
 ir::Kernel lower_math_f64(const ir::Kernel& kernel);
 ir::Kernel lower_half_math(const ir::Kernel& kernel);

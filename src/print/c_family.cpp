@@ -1,4 +1,4 @@
-// Statements of the C family: the function around a kernel, its blocks, and which values are
+// Statements of printed text: the function around a kernel, its blocks, and which values are
 // written down.
 //
 // A value used once in its own block stands where it is used; others get a name. A pending value
@@ -107,6 +107,14 @@ std::string CFamily::array(const ir::Memory& memory, const std::string& name) co
   return fmt::format("{} {}[{}]", stored_type(memory), name, std::max<uint64_t>(memory.length, 1));
 }
 
+std::string CFamily::constant(Type type, const std::string& name, const std::string& text) const {
+  return fmt::format("const {} {} = {};", value_type(type), name, text);
+}
+
+std::string CFamily::variable(Type type, const std::string& name, const std::string& text) const {
+  return fmt::format("{} {} = {}", value_type(type), name, text);
+}
+
 std::string CFamily::buffer_argument(uint32_t index) const {
   const ir::Memory& memory = kernel_.memories[index];
   return fmt::format("{}{}{}*{} {}", table_.global_space,
@@ -171,6 +179,21 @@ void CFamily::count_uses() {
   }
 }
 
+std::string CFamily::leaf(Op op, uint32_t axis) {
+  switch (op) {
+    case Op::group_id:
+      return fmt::format("prism_group.{}", "xyz"[axis]);
+    case Op::group_count:
+      return fmt::format("prism_groups.{}", "xyz"[axis]);
+    case Op::local_id:
+      return "prism_local";
+    case Op::subgroup_id:
+      return fmt::format("prism_local / {}u", kernel_.subgroup_size);
+    default:
+      return "prism_lane";
+  }
+}
+
 void CFamily::declare_leaves() {
   ir::walk(kernel_.body, [&](const Inst& inst) {
     if (!is_leaf(inst.op) || dead_[inst.result]) return;
@@ -178,7 +201,7 @@ void CFamily::declare_leaves() {
     std::string& name = leaves_[leaf_slot(inst.op, axis)];
     if (!name.empty()) return;
     name = names_.unique(leaf_hint(leaf_slot(inst.op, axis)));
-    line(fmt::format("const {} {} = {};", value_type({DType::u32, 1}), name, leaf(inst.op, axis)));
+    line(constant({DType::u32, 1}, name, leaf(inst.op, axis)));
   });
 }
 
@@ -211,8 +234,7 @@ std::string CFamily::atom(Value value) {
 
 void CFamily::write_down(Value value, const std::string& hint) {
   const std::string name = names_.unique(hint);
-  line(
-      fmt::format("const {} {} = {};", value_type(type_of(value)), name, bare(slots_[value].text)));
+  line(constant(type_of(value), name, bare(slots_[value].text)));
   slots_[value] = {name, false, false};
 }
 
@@ -239,12 +261,12 @@ void CFamily::block(const Block& block) {
   if (pending_reads_.size() > outer) pending_reads_.resize(outer);
 }
 
-std::string CFamily::yielded(const Block& block) {
+std::string CFamily::yielded(const Block& block, const Inst* owner) {
   const size_t outer = pending_reads_.size();
   std::string text;
   for (const Inst& inst : block.body) {
     if (inst.op == Op::yield)
-      text = use(inst.args[0]);
+      text = owner ? decision(inst.args[0], *owner) : use(inst.args[0]);
     else
       instruction(inst);
   }
@@ -272,10 +294,8 @@ void CFamily::instruction(const Inst& inst) {
       define(inst.result, variable_names_[inst.object], kernel_.variables[inst.object].name);
       return;
     case Op::load:
-      load(inst);
-      return;
     case Op::load_words:
-      load_words(inst);
+      load(inst);
       return;
     default:
       break;
@@ -290,8 +310,8 @@ void CFamily::statement(const Inst& inst) {
   switch (inst.op) {
     case Op::declare: {
       const std::string value = bare(use(inst.args[0]));
-      line(fmt::format("{} {} = {};", value_type(kernel_.variables[inst.object].type),
-                       variable_names_[inst.object], value));
+      line(variable(kernel_.variables[inst.object].type, variable_names_[inst.object], value) +
+           ";");
       return;
     }
     case Op::assign: {
@@ -301,10 +321,8 @@ void CFamily::statement(const Inst& inst) {
       return;
     }
     case Op::store:
-      store(inst);
-      return;
     case Op::store_words:
-      store_words(inst);
+      store(inst);
       return;
     case Op::atomic: {
       std::vector<std::string> args;
@@ -315,7 +333,7 @@ void CFamily::statement(const Inst& inst) {
       const std::string call = atomic(inst, address, args);
       if (inst.result != kNone && uses_[inst.result] > 0)
         define(inst.result, call, "old", false);
-      else
+      else if (!is_simple(call))
         line(call + ";");
       return;
     }
@@ -355,7 +373,7 @@ void CFamily::statement(const Inst& inst) {
 }
 
 void CFamily::if_statement(const Inst& inst) {
-  const std::string condition = bare(use(inst.args[0]));
+  const std::string condition = bare(decision(inst.args[0], inst));
   flush();
   open(fmt::format("if ({})", condition));
   block(inst.blocks[0]);
@@ -368,11 +386,11 @@ void CFamily::if_statement(const Inst& inst) {
 }
 
 void CFamily::for_statement(const Inst& inst) {
-  const std::string start = bare(use(inst.args[0]));
+  const std::string start = bare(decision(inst.args[0], inst));
   // The bounds are values: what they read is read once, before the loop.
   const auto bound = [&](Value value) {
     if (slots_[value].pending && slots_[value].reads) write_down(value, "t");
-    return use(value);
+    return decision(value, inst);
   };
   const std::string end = bound(inst.args[1]);
   const std::string step = bound(inst.args[2]);
@@ -380,8 +398,8 @@ void CFamily::for_statement(const Inst& inst) {
   const Value index = inst.blocks[0].params[0];
   const std::string name = names_.unique("i");
   if (inst.bits == 1 && !unroll().empty()) line(unroll());
-  open(fmt::format("for ({} {} = {}; {} < {}; {})", value_type(type_of(index)), name, start, name,
-                   end, step == "1u" || step == "1" ? "++" + name : name + " += " + bare(step)));
+  open(fmt::format("for ({}; {} < {}; {})", variable(type_of(index), name, start), name, end,
+                   step == "1u" || step == "1" ? name + "++" : name + " += " + bare(step)));
   set_value(index, name);
   block(inst.blocks[0]);
   close();
@@ -392,7 +410,7 @@ void CFamily::while_statement(const Inst& inst) {
   std::string before;
   std::swap(before, out_);
   ++depth_;
-  const std::string condition = yielded(inst.blocks[0]);
+  const std::string condition = yielded(inst.blocks[0], &inst);
   --depth_;
   std::swap(before, out_);
   if (before.empty()) {
@@ -400,7 +418,7 @@ void CFamily::while_statement(const Inst& inst) {
   } else {
     open("while (true)");
     out_ += before;
-    line(fmt::format("if (!{}) break;",
+    line(fmt::format("if (!{}) {{ break; }}",
                      condition.front() == '(' ? condition : "(" + condition + ")"));
   }
   block(inst.blocks[1]);

@@ -1,5 +1,5 @@
-// The base of the printers whose language looks like C: names, expressions, statements and memory;
-// a dialect adds a table of names and a dozen hooks.
+// The base of the printers of text: names, expressions, statements and memory; a dialect adds a
+// table of names and a dozen hooks. What it says by itself is C; WGSL replaces more of it.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ namespace prism {
 struct CTable {
   std::array<const char*, kDTypeCount> values;  // types of values
   std::array<const char*, kDTypeCount> stored;  // types of elements in memory
-  const char* math_f32;  // how a math function is called, {} for its C name: "{}f"
-  const char* math_f64;
-  const char* math_f16;
+  const char* math_f32 = "{}";  // how a math function is called, {} for its C name: "{}f"
+  const char* math_f64 = "{}";
+  const char* math_f16 = "{}";
   const char* global_space =
       "";  // address space of pointers to buffers, with a space after it: "__global "
   const char* shared_space = "";
@@ -56,16 +56,17 @@ class CFamily {
 
   // --- hooks every dialect fills
   virtual std::string signature() = 0;  // everything up to the opening brace
-  virtual std::string leaf(
-      Op op, uint32_t axis) = 0;      // group_id, group_count, local_id, subgroup_id, subgroup_lane
-  virtual std::string barrier() = 0;  // a statement
-  virtual std::string shared_array(const ir::Memory& memory,
-                                   const std::string& name) = 0;  // a declaration
-  virtual std::string bitcast(Type to, Type from, const std::string& text) = 0;
+  virtual std::string barrier() = 0;    // a statement
+  virtual std::string bitcast(Type to, Type from, const std::string& text) = 0;  // one expression
 
   // --- hooks with a default
+  // group_id, group_count, local_id, subgroup_id, subgroup_lane: arguments of the function.
+  virtual std::string leaf(Op op, uint32_t axis);
   virtual std::string prologue() { return {}; }  // statements that open the function
   virtual std::string shared_memory();           // declarations of all shared arrays
+  virtual std::string shared_array(const ir::Memory& memory, const std::string& name) {
+    return array(memory, name) + ";";
+  }
   virtual std::string vector_type(
       Type type) const;  // values and stored elements alike: "prism_f32x4"
   virtual std::string make_vector(Type type, const std::vector<std::string>& lanes) const;
@@ -81,6 +82,23 @@ class CFamily {
   virtual std::string subgroup_function(const std::string& name, DType type) const;
   virtual std::string load_scalar(const ir::Memory& memory, const std::string& name,
                                   const std::string& index);
+  virtual void store_element(uint32_t memory, const std::string& index,
+                             const std::string& value);  // narrowed
+  virtual std::string word(uint32_t memory, const std::string& index);
+  virtual void store_word(uint32_t memory, const std::string& index, const std::string& value);
+  // Whether an access goes element by element; elsewhere pointers of other types take it at once.
+  virtual bool apart(const Inst& inst) const;
+  // What is loaded where the predicate holds, zero elsewhere.
+  virtual std::string guarded(const Inst& inst, const std::string& predicate,
+                              std::vector<std::string> parts);
+  virtual std::string constant(Type type, const std::string& name, const std::string& text) const;
+  virtual std::string variable(Type type, const std::string& name, const std::string& text) const;
+  virtual std::string array(const ir::Memory& memory, const std::string& name) const;
+  virtual std::string literal(DType type, uint64_t bits);
+  // A value with a name of its own, or where it is used.
+  virtual void expression(const Inst& inst);
+  // The text of a value that decides the way an if_, for_ or while_ takes.
+  virtual std::string decision(Value value, const Inst&) { return use(value); }
   virtual std::string param(uint32_t index) const { return param_names_[index]; }
   // Whether the compiler may take it that nobody writes the buffer while the kernel runs.
   virtual bool restricted(const ir::Memory& memory) const {
@@ -96,7 +114,6 @@ class CFamily {
   const char* stored_type(const ir::Memory& memory) const {
     return table_.stored[static_cast<size_t>(memory.element)];
   }
-  std::string array(const ir::Memory& memory, const std::string& name) const;  // "float tile[64]"
   std::string buffer_argument(uint32_t memory) const;
   std::string param_argument(size_t param) const;
   std::string arguments() const;  // all buffers in binding order, then all params
@@ -104,7 +121,6 @@ class CFamily {
   std::string typed_atomic(const Inst& inst, const char* space, const std::string& pointer,
                            const std::vector<std::string>& args) const;
   std::string unsigned_type(DType type) const;
-  std::string literal(DType type, uint64_t bits);
   std::string use(Value value);   // the value's text, once
   std::string atom(Value value);  // the value's text, fit to stand several times
   const Type& type_of(Value value) const { return kernel_.values[value]; }
@@ -112,15 +128,15 @@ class CFamily {
   std::string pointer(uint32_t memory, const std::string& type, const std::string& index,
                       bool writes) const;
   std::string element(uint32_t memory, const std::string& index);  // a widened load
-  void store_element(uint32_t memory, const std::string& index,
-                     const std::string& value);  // narrowed
   void line(const std::string& text);
   void open(const std::string& text);  // "text {"
   void close(const std::string& end = "}");
   void flush();  // pending values that read memory are written down
   void block(const ir::Block& block);
-  std::string yielded(
-      const ir::Block& block);  // prints a block and returns the text of what it yields
+  // Prints a block and returns the text of what it yields, which may decide for `owner`.
+  std::string yielded(const ir::Block& block, const Inst* owner = nullptr);
+  void define(Value value, const std::string& text, const std::string& hint,
+              bool inline_allowed = true);
   void set_value(Value value, const std::string& text) { slots_[value] = {text, false, false}; }
   std::string math(const char* name, DType type, const std::string& args) const;
   [[noreturn]] void cannot(const Inst& inst) const;
@@ -142,17 +158,16 @@ class CFamily {
   void count_uses();
   void declare_leaves();
   void instruction(const Inst& inst);
-  void expression(const Inst& inst);
   void statement(const Inst& inst);
-  void define(Value value, const std::string& text, const std::string& hint,
-              bool inline_allowed = true);
   void write_down(Value value, const std::string& hint);
   std::string lane(Value value, uint32_t index);
   std::string scalar(const Inst& inst);
   void load(const Inst& inst);
+  void load_apart(const Inst& inst);
   void load_vector(const Inst& inst);
   void load_words(const Inst& inst);
   void store(const Inst& inst);
+  void store_apart(const Inst& inst);
   void store_words(const Inst& inst);
   void vector_expression(const Inst& inst);
   void if_statement(const Inst& inst);
@@ -170,6 +185,11 @@ class CFamily {
   std::array<std::string, 16> leaves_;
 };
 
+// "+" and its like, and C's name of a function of numbers; null for all other operations.
+const char* operator_text(ir::Op op);
+const char* math_name(ir::Op op);
+bool is_subgroup(ir::Op op);
+
 // Text without its outer pair of parentheses, where it has one.
 std::string bare(const std::string& text);
 
@@ -179,6 +199,7 @@ std::unique_ptr<CFamily> make_hip_printer(const ir::Kernel&, const ir::Capabilit
 std::unique_ptr<CFamily> make_opencl_printer(const ir::Kernel&, const ir::Capabilities&);
 std::unique_ptr<CFamily> make_metal_printer(const ir::Kernel&, const ir::Capabilities&);
 std::unique_ptr<CFamily> make_sycl_printer(const ir::Kernel&, const ir::Capabilities&);
+std::unique_ptr<CFamily> make_wgsl_printer(const ir::Kernel&, const ir::Capabilities&);
 
 // One kernel with the part of the prelude that it uses.
 PrintedKernel print_alone(CFamily& printer);

@@ -27,6 +27,40 @@ std::string float_text(double value) {
   return text;
 }
 
+// The form printed for this operation names an argument more than once.
+bool repeats(Op op) { return op == Op::min || op == Op::max || op == Op::abs; }
+
+// What leaves every value as it is.
+uint64_t identity_bits(ReduceOp op, DType type) {
+  const bool wide = dtype_bytes(type) == 8;
+  switch (op) {
+    case ReduceOp::bit_and:
+      return ~uint64_t{0};
+    case ReduceOp::min:
+    case ReduceOp::max: {
+      const bool lowest = op == ReduceOp::max;
+      switch (type) {
+        case DType::f32:
+          return lowest ? 0xff800000u : 0x7f800000u;
+        case DType::f64:
+          return lowest ? 0xfff0000000000000u : 0x7ff0000000000000u;
+        case DType::f16:
+          return lowest ? 0xfc00u : 0x7c00u;
+        case DType::i32:
+          return lowest ? 0x80000000u : 0x7fffffffu;
+        case DType::i64:
+          return lowest ? uint64_t{1} << 63 : ~(uint64_t{1} << 63);
+        default:
+          return lowest ? 0 : wide ? ~uint64_t{0} : 0xffffffffu;
+      }
+    }
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
 const char* operator_text(Op op) {
   switch (op) {
     case Op::add:
@@ -104,40 +138,6 @@ bool is_subgroup(Op op) {
   return op == Op::subgroup_reduce || op == Op::subgroup_scan || op == Op::subgroup_shuffle ||
          op == Op::subgroup_shuffle_xor;
 }
-
-// The form printed for this operation names an argument more than once.
-bool repeats(Op op) { return op == Op::min || op == Op::max || op == Op::abs; }
-
-// What leaves every value as it is.
-uint64_t identity_bits(ReduceOp op, DType type) {
-  const bool wide = dtype_bytes(type) == 8;
-  switch (op) {
-    case ReduceOp::bit_and:
-      return ~uint64_t{0};
-    case ReduceOp::min:
-    case ReduceOp::max: {
-      const bool lowest = op == ReduceOp::max;
-      switch (type) {
-        case DType::f32:
-          return lowest ? 0xff800000u : 0x7f800000u;
-        case DType::f64:
-          return lowest ? 0xfff0000000000000u : 0x7ff0000000000000u;
-        case DType::f16:
-          return lowest ? 0xfc00u : 0x7c00u;
-        case DType::i32:
-          return lowest ? 0x80000000u : 0x7fffffffu;
-        case DType::i64:
-          return lowest ? uint64_t{1} << 63 : ~(uint64_t{1} << 63);
-        default:
-          return lowest ? 0 : wide ? ~uint64_t{0} : 0xffffffffu;
-      }
-    }
-    default:
-      return 0;
-  }
-}
-
-}  // namespace
 
 std::string CFamily::value_type(Type type) const {
   return type.lanes == 1 ? table_.values[static_cast<size_t>(type.element)] : vector_type(type);
@@ -310,8 +310,7 @@ void CFamily::expression(const Inst& inst) {
       lanes.push_back(subgroup(inst, args));
       if (inst.type.lanes == 1) break;
       const std::string name = names_.unique("t");
-      line(
-          fmt::format("const {} {} = {};", value_type({inst.type.element, 1}), name, lanes.back()));
+      line(constant({inst.type.element, 1}, name, lanes.back()));
       lanes.back() = name;
     }
     // Every lane takes part, so it may not stand in an expression that is evaluated only sometimes.

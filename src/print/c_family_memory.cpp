@@ -83,6 +83,34 @@ void CFamily::store_element(uint32_t memory, const std::string& index, const std
                    narrow(kernel_.memories[memory].element, value)));
 }
 
+std::string CFamily::word(uint32_t memory, const std::string& index) {
+  return fmt::format("*(({}const {}*){}{})", space(kernel_.memories[memory]),
+                     table_.word ? table_.word : value_type({DType::u32, 1}), memory_names_[memory],
+                     suffix(index));
+}
+
+void CFamily::store_word(uint32_t memory, const std::string& index, const std::string& value) {
+  line(fmt::format("*(({}{}*){}{}) = {};", space(kernel_.memories[memory]),
+                   table_.word ? table_.word : value_type({DType::u32, 1}), memory_names_[memory],
+                   suffix(index), value));
+}
+
+// One lane's own array stays in registers only when nothing takes its address.
+bool CFamily::apart(const Inst& inst) const {
+  const Memory& memory = kernel_.memories[inst.object];
+  const bool loads = inst.op == Op::load || inst.op == Op::load_words;
+  if ((loads ? inst.type : type_of(inst.args[1])).lanes == 1) return true;
+  const bool words = inst.op == Op::load_words || inst.op == Op::store_words;
+  return !words && (memory.space == Space::local || memory.element == DType::b1);
+}
+
+std::string CFamily::guarded(const Inst& inst, const std::string& predicate,
+                             std::vector<std::string> parts) {
+  for (std::string& part : parts)
+    part = fmt::format("({} ? {} : {})", predicate, part, literal(inst.type.element, 0));
+  return parts.size() == 1 ? parts[0] : make_vector(inst.type, parts);
+}
+
 std::string CFamily::pointer(uint32_t memory, const std::string& type, const std::string& index,
                              bool writes) const {
   return fmt::format("({}{}{}*)(&{}[{}])", space(kernel_.memories[memory]), writes ? "" : "const ",
@@ -90,16 +118,30 @@ std::string CFamily::pointer(uint32_t memory, const std::string& type, const std
 }
 
 void CFamily::load(const Inst& inst) {
-  if (inst.type.lanes > 1) {
+  if (apart(inst))
+    load_apart(inst);
+  else if (inst.op == Op::load_words)
+    load_words(inst);
+  else
     load_vector(inst);
-    return;
-  }
-  const std::string index = bare(use(inst.args[0]));
-  std::string text = element(inst.object, index);
-  if (inst.args.size() > 1)
-    text = fmt::format("({} ? {} : {})", use(inst.args[1]), text, literal(inst.type.element, 0));
+}
+
+void CFamily::load_apart(const Inst& inst) {
+  const bool words = inst.op == Op::load_words, one = inst.type.lanes == 1;
+  std::string index = one ? use(inst.args[0]) : atom(inst.args[0]);
+  if (!words) index = bare(index);
+  const std::string predicate = inst.args.size() < 2 ? ""
+                                : one                ? use(inst.args[1])
+                                                     : atom(inst.args[1]);
+  std::vector<std::string> parts;
+  for (uint32_t i = 0; i < inst.type.lanes; ++i)
+    parts.push_back(words ? word(inst.object, plus(index, i))
+                          : element(inst.object, plus(index, i)));
+  const std::string text = !predicate.empty() ? guarded(inst, predicate, parts)
+                           : one              ? parts[0]
+                                              : make_vector(inst.type, parts);
   reads_ = true;
-  define(inst.result, text, memory_names_[inst.object] + "_value");
+  define(inst.result, text, memory_names_[inst.object] + (words ? "_word" : "_value"), one);
 }
 
 void CFamily::load_vector(const Inst& inst) {
@@ -109,18 +151,6 @@ void CFamily::load_vector(const Inst& inst) {
   const std::string predicate = inst.args.size() > 1 ? bare(use(inst.args[1])) : "";
   const std::string hint = memory_names_[inst.object] + "_value";
   std::vector<std::string> parts(lanes, literal(inst.type.element, 0));
-  std::string all;
-  if (memory.space == Space::local || memory.element == DType::b1) {
-    // One lane's own array stays in registers only when nothing takes its address.
-    const std::string index = atom(inst.args[0]);
-    for (uint32_t i = 0; i < lanes; ++i) parts[i] = element(inst.object, plus(index, i));
-    if (!predicate.empty())
-      for (std::string& part : parts)
-        part = fmt::format("{} ? {} : {}", predicate, part, literal(inst.type.element, 0));
-    reads_ = true;
-    define(inst.result, make_vector(inst.type, parts), hint, false);
-    return;
-  }
   const std::string source =
       "*" + pointer(inst.object, vector_type(raw), bare(use(inst.args[0])), false);
   std::string name = names_.unique(hint);
@@ -153,13 +183,6 @@ void CFamily::load_words(const Inst& inst) {
   const std::string word = table_.word ? table_.word : value_type({DType::u32, 1});
   const std::string from = space(memory);
   const std::string base = fmt::format("({}const {}*){}", from, word, memory_names_[inst.object]);
-  reads_ = true;
-  if (lanes == 1) {
-    std::string text = fmt::format("*({}{})", base, suffix(index));
-    if (!predicate.empty()) text = fmt::format("({} ? {} : 0u)", predicate, text);
-    define(inst.result, text, memory_names_[inst.object] + "_word");
-    return;
-  }
   const std::string name = names_.unique(memory_names_[inst.object] + "_words");
   const Type whole{DType::u32, static_cast<uint8_t>(lanes)};
   const auto source = [&](uint32_t at) {
@@ -194,33 +217,36 @@ void CFamily::load_words(const Inst& inst) {
   set_value(inst.result, name);
 }
 
+void CFamily::store_apart(const Inst& inst) {
+  const bool words = inst.op == Op::store_words;
+  const uint32_t lanes = type_of(inst.args[1]).lanes;
+  const std::string value = lanes > 1 ? atom(inst.args[1]) : use(inst.args[1]);
+  std::string index = lanes > 1 ? atom(inst.args[0]) : use(inst.args[0]);
+  if (!words) index = bare(index);
+  const std::string predicate = inst.args.size() > 2 ? bare(use(inst.args[2])) : "";
+  flush();
+  if (!predicate.empty()) open(fmt::format("if ({})", predicate));
+  for (uint32_t i = 0; i < lanes; ++i) {
+    const std::string part = lanes > 1 ? value + kLanes[i] : value;
+    words ? store_word(inst.object, plus(index, i), bare(part))
+          : store_element(inst.object, plus(index, i), part);
+  }
+  if (!predicate.empty()) close();
+}
+
 void CFamily::store(const Inst& inst) {
+  if (apart(inst)) return store_apart(inst);
+  if (inst.op == Op::store_words) return store_words(inst);
   const Memory& memory = kernel_.memories[inst.object];
   const Type type = type_of(inst.args[1]);
   const Type raw{pattern(memory.element), type.lanes};
-  const bool predicated = inst.args.size() > 2;
-  const bool apart =
-      type.lanes > 1 && (memory.space == Space::local || memory.element == DType::b1);
-  const std::string value = type.lanes > 1 ? atom(inst.args[1]) : use(inst.args[1]);
-  const std::string index = apart ? atom(inst.args[0]) : bare(use(inst.args[0]));
-  const std::string predicate = predicated ? bare(use(inst.args[2])) : "";
+  const std::string value = atom(inst.args[1]), index = bare(use(inst.args[0]));
+  const std::string guard =
+      inst.args.size() > 2 ? fmt::format("if ({}) ", bare(use(inst.args[2]))) : "";
   flush();
-  const std::string guard = predicated ? fmt::format("if ({}) ", predicate) : "";
-  if (type.lanes == 1) {
-    line(fmt::format("{}{}[{}] = {};", guard, memory_names_[inst.object], index,
-                     narrow(memory.element, value)));
-    return;
-  }
   std::vector<std::string> parts;
   for (uint32_t i = 0; i < type.lanes; ++i)
     parts.push_back(narrow(memory.element, value + kLanes[i]));
-  if (apart) {
-    if (predicated) open(fmt::format("if ({})", predicate));
-    for (uint32_t i = 0; i < type.lanes; ++i)
-      line(fmt::format("{}[{}] = {};", memory_names_[inst.object], plus(index, i), parts[i]));
-    if (predicated) close();
-    return;
-  }
   const std::string whole = raw == type ? value : make_vector(raw, parts);
   line(fmt::format("{}*{} = {};", guard, pointer(inst.object, vector_type(raw), index, true),
                    whole));
@@ -231,7 +257,7 @@ void CFamily::store_words(const Inst& inst) {
   const uint32_t lanes = type_of(inst.args[1]).lanes;
   const uint32_t width =
       std::min<uint32_t>(lanes, std::max<uint32_t>(1, static_cast<uint32_t>(inst.bits)));
-  const std::string value = lanes > 1 ? atom(inst.args[1]) : bare(use(inst.args[1]));
+  const std::string value = atom(inst.args[1]);
   const std::string index = width == lanes ? use(inst.args[0]) : atom(inst.args[0]);
   const std::string predicate = inst.args.size() > 2 ? bare(use(inst.args[2])) : "";
   flush();
@@ -243,7 +269,7 @@ void CFamily::store_words(const Inst& inst) {
         fmt::format("(({}{}*){}{})", to, word, memory_names_[inst.object], suffix(plus(index, at)));
     const Type part{DType::u32, static_cast<uint8_t>(width)};
     if (width == 1) {
-      line(fmt::format("*{} = {};", address, lanes == 1 ? value : value + kLanes[at]));
+      line(fmt::format("*{} = {};", address, value + kLanes[at]));
     } else if (width == lanes) {
       line(fmt::format("*({}{}*){} = {};", to, vector_type(part), address, value));
     } else {

@@ -142,26 +142,6 @@ std::vector<PreludeItem> subgroup_templates(const CFunctions& functions) {
   for (unsigned mask = size / 2; mask > 0; mask /= 2) x = prism_combine_{op}(x, prism_shuffle_xor<size>(x, mask));
   return x;
 }})")});
-    items.push_back(
-        {fmt::format("prism_inclusive_scan_{}", op),
-         text(R"(template <unsigned size, class T> {f}T prism_inclusive_scan_{op}(T x) {{
-  const unsigned lane = prism_lane<size>();
-#pragma unroll
-  for (unsigned step = 1; step < size; step *= 2) {{
-    const T below = prism_shuffle<size>(x, (lane - step) & (size - 1));
-    if (lane >= step) x = prism_combine_{op}(below, x);
-  }}
-  return x;
-}})")});
-    items.push_back(
-        {fmt::format("prism_exclusive_scan_{}", op),
-         text(
-             R"(template <unsigned size, class T> {f}T prism_exclusive_scan_{op}(T x, T identity) {{
-  const T all = prism_inclusive_scan_{op}<size>(x);
-  const unsigned lane = prism_lane<size>();
-  const T below = prism_shuffle<size>(all, (lane - 1) & (size - 1));
-  return lane == 0 ? identity : below;
-}})")});
   }
   return items;
 }

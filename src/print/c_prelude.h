@@ -34,11 +34,10 @@ std::vector<PreludeItem> atomic_templates(
     const CFunctions& functions, const std::function<std::string(const std::string&)>& operation,
     const std::string& compare_exchange);
 
-// prism_combine_OP(a, b) for C++ dialects: what reductions and scans fold with.
+// prism_combine_OP(a, b) for C++ dialects: what reductions fold with.
 std::vector<PreludeItem> combine_templates(const CFunctions& functions);
 
-// Reductions and scans as templates over the subgroup's size, out of the dialect's
-// prism_shuffle<size>, prism_shuffle_xor<size> and prism_lane<size>.
+// Reductions as templates over the subgroup's size, out of the dialect's prism_shuffle_xor<size>.
 std::vector<PreludeItem> subgroup_templates(const CFunctions& functions);
 
 // prism_negate and prism_complement: one compiler loses a negation or complement that lives across

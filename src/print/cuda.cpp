@@ -132,8 +132,6 @@ std::vector<PreludeItem> atomics(const CFunctions& functions) {
 std::vector<PreludeItem> shuffles(uint32_t level) {
   const std::string f = kFunction;
   std::vector<PreludeItem> items = {
-      {"prism_lane", "template <unsigned size> " + f +
-                         "unsigned prism_lane() { return threadIdx.x & (size - 1); }"},
       {"prism_shuffle", "template <unsigned size, class T> " + f +
                             "T prism_shuffle(T x, unsigned lane) { return __shfl_sync(0xffffffffu, "
                             "x, (int)lane); }"},

@@ -76,8 +76,7 @@ template <uint size> )" + f + R"(long prism_shuffle_xor(long x, uint mask) {
   };
 }
 
-// Reductions up to 32 bits are instructions; scans count lanes, which only the kernel's arguments
-// know.
+// Reductions up to 32 bits are instructions.
 std::vector<PreludeItem> subgroup_functions() {
   std::vector<PreludeItem> items;
   const std::pair<const char*, const char*> kOps[] = {
@@ -94,23 +93,6 @@ std::vector<PreludeItem> subgroup_functions() {
                      text(R"(template <uint size, class T> {f}T prism_reduce_wide_{op}(T x) {{
   for (uint mask = size / 2; mask > 0; mask /= 2) x = prism_combine_{op}(x, prism_shuffle_xor<size>(x, mask));
   return x;
-}})")});
-    items.push_back(
-        {text("prism_inclusive_scan_{op}"),
-         text(R"(template <uint size, class T> {f}T prism_inclusive_scan_{op}(T x, uint lane) {{
-  for (uint step = 1; step < size; step *= 2) {{
-    const T below = prism_shuffle<size>(x, (lane - step) & (size - 1));
-    if (lane >= step) x = prism_combine_{op}(below, x);
-  }}
-  return x;
-}})")});
-    items.push_back(
-        {text("prism_exclusive_scan_{op}"),
-         text(
-             R"(template <uint size, class T> {f}T prism_exclusive_scan_{op}(T x, T identity, uint lane) {{
-  const T all = prism_inclusive_scan_{op}<size>(x, lane);
-  const T below = prism_shuffle<size>(all, (lane - 1) & (size - 1));
-  return lane == 0 ? identity : below;
 }})")});
   }
   return items;
@@ -200,19 +182,7 @@ class MetalPrinter final : public FragmentPrinter {
   std::string param(uint32_t index) const override { return "prism_params." + param_names_[index]; }
 
   std::string leaf(Op op, uint32_t axis) override {
-    static constexpr const char* kAxes[] = {"x", "y", "z"};
-    switch (op) {
-      case Op::group_id:
-        return fmt::format("prism_group.{}", kAxes[axis]);
-      case Op::group_count:
-        return fmt::format("prism_groups.{}", kAxes[axis]);
-      case Op::local_id:
-        return "prism_local";
-      case Op::subgroup_id:
-        return "prism_simdgroup";
-      default:
-        return "prism_lane";
-    }
+    return op == Op::subgroup_id ? "prism_simdgroup" : FragmentPrinter::leaf(op, axis);
   }
 
   std::string barrier() override {
@@ -241,13 +211,6 @@ class MetalPrinter final : public FragmentPrinter {
                      const std::vector<std::string>& args) override {
     const bool device = kernel_.memories[inst.object].space == Space::buffer;
     return typed_atomic(inst, device ? "device" : "threadgroup", pointer, args);
-  }
-
-  std::string subgroup(const Inst& inst, const std::vector<std::string>& args) override {
-    std::string text = CFamily::subgroup(inst, args);
-    if (inst.op != Op::subgroup_scan) return text;
-    text.pop_back();
-    return text + ", prism_lane)";
   }
 
   std::string subgroup_function(const std::string& name, DType type) const override {

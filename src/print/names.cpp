@@ -7,8 +7,9 @@
 namespace prism {
 namespace {
 
-// Keywords, types and functions of C, C++, CUDA, OpenCL C, Metal and SYCL that a printed kernel may
-// use or must not redefine. One set for all, so that a kernel has the same names in every dialect.
+// Keywords, types and functions of C, C++, CUDA, OpenCL C, Metal, SYCL and WGSL that a printed
+// kernel may use or must not redefine. One set for all, so that a kernel has the same names in
+// every dialect.
 const std::set<std::string>& reserved() {
   static const std::set<std::string> words = [] {
     std::istringstream text(
@@ -43,6 +44,19 @@ const std::set<std::string>& reserved() {
         "sin sincos sinh smoothstep sqrt step tan tanh tgamma trunc upsample mul_hi mulhi fast "
         "precise metal sycl "
         "std main printf assert memcpy memset prefetch mem_flags as_type simd vec item index_t "
+        "alias array bitcast const_assert continuing diagnostic discard enable fn function let "
+        "loop "
+        "override read write read_write storage workgroup var ptr f16 f32 i32 u32 vec2 vec3 vec4 "
+        "extractBits insertBits countOneBits countLeadingZeros inverseSqrt arrayLength "
+        "Self abstract active as asm_fragment async attribute await become cast coherent "
+        "column_major common compile compile_fragment consteval constinit crate debugger demote "
+        "demote_to_helper extends external fallthrough filter final finally from fxgroup get "
+        "groupshared highp impl implements import instanceof interface layout lowp macro "
+        "macro_rules match mediump meta mod module move mut nil noinline nointerpolation "
+        "non_coherent noncoherent noperspective null of package packoffset partial pass patch "
+        "pixelfragment precision premerge priv pub readonly ref regardless require resource self "
+        "set shared smooth snorm subroutine super target trait type unless unorm unsafe unsized "
+        "use varying wgsl where with writeonly yield typeof "
         "linux unix i386 NULL INFINITY NAN M_PI MAXFLOAT HUGE_VALF TRUE FALSE");
     std::set<std::string> result;
     for (std::string word; text >> word;) result.insert(word);

@@ -21,7 +21,7 @@ struct Dialect {
   const char* name;
   PrintedKernel (*print)(const Kernel&, const Capabilities&);
   std::unique_ptr<CFamily> (*make)(const Kernel&,
-                                   const Capabilities&);  // null: not of the C family
+                                   const Capabilities&);  // null: one kernel a text
 };
 
 constexpr Dialect kDialects[] = {
@@ -74,6 +74,10 @@ PrintedKernel print_metal(const Kernel& lowered, const Capabilities& capabilitie
 
 PrintedKernel print_sycl(const Kernel& lowered, const Capabilities& capabilities) {
   return print_alone(*make_sycl_printer(lowered, capabilities));
+}
+
+PrintedKernel print_wgsl(const Kernel& lowered, const Capabilities& capabilities) {
+  return print_alone(*make_wgsl_printer(lowered, capabilities));
 }
 
 std::string print_together(const std::vector<Kernel>& lowered, const Capabilities& capabilities) {

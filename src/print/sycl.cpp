@@ -56,8 +56,6 @@ std::vector<PreludeItem> shuffles() {
   const std::string f = kFunction;
   const std::string subgroup = "sycl::ext::oneapi::this_work_item::get_sub_group()";
   return {
-      {"prism_lane", "template <unsigned size> " + f + "unsigned prism_lane() { return " +
-                         subgroup + ".get_local_linear_id(); }"},
       {"prism_shuffle",
        "template <unsigned size, class T> " + f +
            "T prism_shuffle(T x, unsigned lane) {\n  return sycl::select_from_group(" + subgroup +

@@ -1,346 +1,358 @@
-// WGSL: declarations, the entry point, and statements.
+// Prints WGSL: types follow names, nothing converts by itself, operations take whole vectors,
+// memory has no pointers, and the language checks for itself that barriers stand in uniform flow.
 #include <algorithm>
-#include <cctype>
+#include <bit>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "ir/bindings.h"
 #include "ir/verify.h"
-#include "print/wgsl_printer.h"
+#include "print/c_family.h"
 
 namespace prism {
+
+using ir::Memory;
+using ir::Op;
+using ir::Space;
+
 namespace {
 
-using ir::Op;
+constexpr CTable kTable = {
+    {"bool", "i32", "u32", "i32", "u32", "i32", "u32", "i64", "u64", "f16", "f32", "f32", "f64"},
+    {"", "", "", "", "", "i32", "u32", "", "", "f16", "", "f32", ""}};  // empty: no such arrays
 
-// An index after each name keeps clear of WGSL's hundred reserved words and of other names.
-std::string named(const std::string& wanted, size_t index) {
-  std::string name;
-  for (char c : wanted) {
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      name += c;
-    else if (!name.empty() && name.back() != '_')
-      name += '_';
+// What an operation is written as where that is neither a sign nor a function of C's name; {0} and
+// so on are its arguments, {t} its type.
+constexpr std::pair<Op, const char*> kForms[] = {
+    {Op::abs, "abs({0})"},
+    {Op::round_even, "round({0})"},
+    {Op::rsqrt, "inverseSqrt({0})"},
+    {Op::extract_bits, "extractBits({0}, {1}, {2})"},
+    {Op::insert_bits, "insertBits({0}, {1}, {2}, {3})"},
+    {Op::popcount, "countOneBits({0})"},
+    {Op::count_leading_zeros, "countLeadingZeros({0})"},
+    {Op::pack_f16, "pack2x16float({0})"},
+    {Op::unpack_f16, "unpack2x16float({0})"},
+    {Op::dot4_i8, "(dot4I8Packed({0}, {1}) + {2})"},
+    {Op::dot4_u8, "(dot4U8Packed({0}, {1}) + {2})"},
+    {Op::select, "select({2}, {1}, {0})"},
+    {Op::cast, "{t}({0})"},
+    {Op::cast_plain, "{t}({0})"},
+    {Op::subgroup_shuffle, "subgroupShuffle({0}, {1})"},
+    {Op::subgroup_shuffle_xor, "subgroupShuffleXor({0}, {bits}u)"}};
+
+// What atomics and operations across lanes end in, by AtomicOp and ReduceOp.
+constexpr const char* kAcross[] = {"Add", "Min", "Max", "And", "Or", "Xor", "Exchange"};
+
+uint32_t f32_bits(uint64_t f16_bits) {
+  return std::bit_cast<uint32_t>(f32_from_f16(static_cast<uint16_t>(f16_bits)));
+}
+
+class WgslPrinter final : public CFamily {
+ public:
+  WgslPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
+      : CFamily(kernel, capabilities, kTable),
+        uniform_(ir::uniform_values(kernel)),
+        makers_(kernel.values.size(), nullptr) {
+    ir::walk(kernel.body, [&](const Inst& inst) {
+      if (inst.result != ir::kNone) makers_[inst.result] = &inst;
+    });
   }
-  if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "x" + name;
-  return name + (name.back() == '_' ? "" : "_") + std::to_string(index);
-}
 
-bool needs_whole_group(const ir::Block& block) {
-  bool found = false;
-  ir::walk(block, [&](const ir::Inst& inst) { found |= inst.op == Op::barrier; });
-  return found;
-}
+  bool params_as_block() const override { return true; }
 
-// Values that may be written where they are used: they neither read nor write anything.
-bool is_pure(Op op) {
-  switch (op) {
-    case Op::read:
-    case Op::load:
-    case Op::load_words:
-    case Op::atomic:
-    case Op::subgroup_reduce:
-    case Op::subgroup_scan:
-    case Op::subgroup_shuffle:
-    case Op::subgroup_shuffle_xor:
-      return false;
-    default:
-      return true;
+  std::vector<PreludeItem> prelude() const override {
+    const std::vector<uint32_t> order = ir::bindings(kernel_);
+    const std::string length =
+        order.empty() ? "0u" : fmt::format("arrayLength(&{})", memory_names_[order[0]]);
+    const bool asked = capabilities_.dialect_level != kWgslSubgroupsUnasked;
+    return {{"f16", "enable f16;"},
+            {"subgroup_invocation_id", fmt::format("{}diagnostic(off, subgroup_uniformity);",
+                                                   asked ? "enable subgroups;\n" : "")},
+            {"dot4I8Packed dot4U8Packed", "requires packed_4x8_integer_dot_product;"},
+            {"prism_agreed", "var<workgroup> prism_agreed: u32;"},
+            // Zero in every lane, and no compiler can know it: no buffer has 2^31 elements. What is
+            // made with it is no constant to WGSL, so it is not computed, and refused, when the
+            // text is compiled: infinities, and literals that overflow.
+            {"prism_zero", fmt::format("fn prism_zero() -> u32 {{ return {} >> 31u; }}", length)}};
   }
-}
 
-// Longer expressions get a name, so that a line stays readable.
-constexpr size_t kLongestInline = 60;
+ private:
+  std::string signature() override {
+    std::string text;
+    uint32_t binding = 0;
+    for (uint32_t i : ir::bindings(kernel_))
+      text += fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", binding++,
+                          ir::is_written(kernel_.memories[i]) ? "read_write" : "read",
+                          memory_names_[i], element_type(kernel_.memories[i]));
+    if (!kernel_.params.empty()) {
+      text += "struct prism_block {\n";
+      for (size_t i = 0; i < kernel_.params.size(); ++i)
+        text +=
+            fmt::format("  {}: {},\n", param_names_[i], value_type({kernel_.params[i].type, 1}));
+      text += fmt::format("}}\n@group(0) @binding({}) var<uniform> prism_params: prism_block;\n",
+                          binding);
+    }
+    for (size_t i = 0; i < kernel_.memories.size(); ++i)
+      if (kernel_.memories[i].space == Space::shared)
+        text += array(kernel_.memories[i], memory_names_[i]) + ";\n";
+    text += fmt::format("\n@compute @workgroup_size({})\nfn {}(", kernel_.group_size, entry());
+    text +=
+        "@builtin(local_invocation_index) prism_local: u32,\n    "
+        "@builtin(workgroup_id) prism_group: vec3<u32>, "
+        "@builtin(num_workgroups) prism_groups: vec3<u32>";
+    if (kernel_.subgroup_size > 0) text += ", @builtin(subgroup_invocation_id) prism_lane: u32";
+    return text + ")";
+  }
+
+  std::string element_type(const Memory& memory) const {
+    const std::string type = stored_type(memory);
+    if (type.empty())
+      throw Error(ErrorCode::kNotSupported, fmt::format("kernel {}: WGSL has no array of {}",
+                                                        kernel_.name, dtype_name(memory.element)));
+    return memory.atomic ? fmt::format("atomic<{}>", type) : type;
+  }
+
+  std::string shared_memory() override { return {}; }  // stands before the function
+  std::string array(const Memory& memory, const std::string& name) const override {
+    return fmt::format("var{} {}: array<{}, {}>",
+                       memory.space == Space::shared ? "<workgroup>" : "", name,
+                       element_type(memory), memory.length);
+  }
+  std::string constant(Type, const std::string& name, const std::string& text) const override {
+    return fmt::format("let {} = {};", name, text);
+  }
+  std::string variable(Type type, const std::string& name, const std::string& text) const override {
+    return fmt::format("var {}: {} = {}", name, value_type(type), text);
+  }
+  std::string vector_type(Type type) const override {
+    return fmt::format("vec{}<{}>", type.lanes, kTable.values[static_cast<size_t>(type.element)]);
+  }
+  std::string make_vector(Type type, const std::vector<std::string>& lanes) const override {
+    return fmt::format("{}({})", vector_type(type), fmt::join(lanes, ", "));
+  }
+  std::string unroll() const override { return {}; }
+  std::string param(uint32_t index) const override { return "prism_params." + param_names_[index]; }
+
+  std::string barrier() override {
+    const bool writes =
+        std::any_of(kernel_.memories.begin(), kernel_.memories.end(), [](const Memory& memory) {
+          return memory.space == Space::buffer && memory.access == ir::Access::read_write;
+        });
+    return writes ? "workgroupBarrier(); storageBarrier();" : "workgroupBarrier();";
+  }
+
+  // Where the group must stay together, every lane has the same value; but it may have come through
+  // memory that lanes share, which WGSL takes for varying: one lane hands it to all in the way WGSL
+  // knows.
+  std::string decision(Value value, const Inst& inst) override {
+    bool together = false;
+    for (const ir::Block& block : inst.blocks)
+      ir::walk(block, [&](const Inst& inner) { together |= inner.op == Op::barrier; });
+    if (!together || uniform_[value]) return use(value);
+    const Type type = type_of(value), words{DType::u32, 1};
+    const bool truth = type.element == DType::b1;
+    line(fmt::format(
+        "if (prism_local == 0u) {{ prism_agreed = {}; }}",
+        truth ? fmt::format("select(0u, 1u, {})", use(value)) : bitcast(words, type, use(value))));
+    const std::string name = names_.unique("agreed");
+    line(constant(words, name, "workgroupUniformLoad(&prism_agreed)"));
+    return truth ? name + " != 0u" : bitcast(type, words, name);
+  }
+
+  // --- memory: a buffer used atomically is atomic in every access
+  bool apart(const Inst&) const override { return true; }
+
+  std::string load_scalar(const Memory& memory, const std::string& name,
+                          const std::string& index) override {
+    if (memory.atomic) return fmt::format("atomicLoad(&{}[{}])", name, index);
+    return memory.element == DType::f16 ? fmt::format("f32({}[{}])", name, index)
+                                        : fmt::format("{}[{}]", name, index);
+  }
+
+  void store_element(uint32_t memory, const std::string& index, const std::string& value) override {
+    const Memory& m = kernel_.memories[memory];
+    const std::string place = fmt::format("{}[{}]", memory_names_[memory], index);
+    if (m.atomic) return line(fmt::format("atomicStore(&{}, {});", place, bare(value)));
+    line(m.element == DType::f16 ? fmt::format("{} = f16({});", place, bare(value))
+                                 : fmt::format("{} = {};", place, bare(value)));
+  }
+
+  std::string word(uint32_t memory, const std::string& index) override {
+    const Memory& m = kernel_.memories[memory];
+    if (m.element == DType::f16)
+      return bitcast({DType::u32, 1}, {DType::f16, 2},
+                     fmt::format("vec2<f16>({0}[({1}) * 2u], {0}[({1}) * 2u + 1u])",
+                                 memory_names_[memory], index));
+    return bitcast({DType::u32, 1}, {m.element, 1}, element(memory, index));
+  }
+
+  void store_word(uint32_t memory, const std::string& index, const std::string& value) override {
+    const DType type = kernel_.memories[memory].element;
+    if (type != DType::f16)
+      return store_element(memory, index, bitcast({type, 1}, {DType::u32, 1}, value));
+    const std::string pair = names_.unique("pair");
+    line(constant({DType::f32, 2}, pair, fmt::format("unpack2x16float({})", value)));
+    store_element(memory, fmt::format("({}) * 2u", index), pair + ".x");
+    store_element(memory, fmt::format("({}) * 2u + 1u", index), pair + ".y");
+  }
+
+  std::string guarded(const Inst& inst, const std::string& predicate,
+                      std::vector<std::string> parts) override {
+    const std::string name = names_.unique("loaded"), type = value_type(inst.type);
+    // Said outright: not every compiler clears a variable each time a loop comes by.
+    line(fmt::format("var {} = {}();", name, type));
+    line(fmt::format("if ({}) {{ {} = {}({}); }}", bare(predicate), name, type,
+                     fmt::join(parts, ", ")));
+    return name;
+  }
+
+  std::string atomic(const Inst& inst, const std::string& pointer,
+                     const std::vector<std::string>& args) override {
+    if (static_cast<ir::AtomicOp>(inst.bits) != ir::AtomicOp::compare_exchange)
+      return fmt::format("atomic{}({}, {})", kAcross[inst.bits], pointer, args[0]);
+    // WGSL's exchange may fail for no reason; ours fails only where the value differs, so it is
+    // tried again.
+    const std::string old = names_.unique("old"), tried = names_.unique("tried");
+    line(variable(inst.type, old, literal(inst.type.element, 0)) + ";");
+    open("loop");
+    line(fmt::format("let {} = atomicCompareExchangeWeak({}, {}, {});", tried, pointer, args[1],
+                     args[0]));
+    line(fmt::format("{} = {}.old_value;", old, tried));
+    line(fmt::format("if ({0}.exchanged || {1} != {2}) {{ break; }}", tried, old, args[1]));
+    close();
+    return old;
+  }
+
+  // --- values
+  std::string bitcast(Type to, Type from, const std::string& text) override {
+    if (to == from) return text;
+    // Through f32, which holds every f16: not every compiler casts between a word and two halves.
+    if (from == Type{DType::f16, 2} && to == Type{DType::u32, 1})
+      return fmt::format("pack2x16float(vec2<f32>({}))", text);
+    if (from == Type{DType::u32, 1} && to == Type{DType::f16, 2})
+      return fmt::format("vec2<f16>(unpack2x16float({}))", text);
+    return fmt::format("bitcast<{}>({})", value_type(to), text);
+  }
+
+  std::string literal(DType type, uint64_t bits) override {
+    const auto word = static_cast<uint32_t>(bits);
+    const float value = std::bit_cast<float>(word);
+    switch (type) {
+      case DType::i32:
+        // The smallest number is no literal: it would be minus a number that is too large.
+        return word == 0x80000000u ? hidden(type, bits)
+                                   : fmt::format("{}i", static_cast<int32_t>(word));
+      case DType::f16:
+        return fmt::format("f16({})", literal(DType::f32, f32_bits(bits)));
+      case DType::f32:
+        // Infinities are none either; a compiler may merge the constants of both zeros; and numbers
+        // below the normal ones and the very largest do not survive everywhere as decimals.
+        return word == 0 || (std::isnormal(value) && std::fabs(value) <= 3.4e38f)
+                   ? fmt::format("{}f", value)
+                   : hidden(type, bits);
+      default:
+        return CFamily::literal(type, bits);
+    }
+  }
+
+  // A literal that WGSL's compiler does not know: operations on literals alone would be computed,
+  // and perhaps refused, when the text is compiled.
+  std::string hidden(DType type, uint64_t bits) {
+    if (type == DType::f16) return fmt::format("f16({})", hidden(DType::f32, f32_bits(bits)));
+    const std::string word = fmt::format("(0x{:08x}u ^ prism_zero())", static_cast<uint32_t>(bits));
+    return type == DType::b1 ? fmt::format("({} != 0u)", word)
+                             : bitcast({type, 1}, {DType::u32, 1}, word);
+  }
+
+  void expression(const Inst& inst) override {
+    if (inst.op == Op::extract || inst.op == Op::make_vector) return CFamily::expression(inst);
+    const bool literals = std::all_of(inst.args.begin(), inst.args.end(), [&](Value arg) {
+      return makers_[arg] && makers_[arg]->op == Op::constant;
+    });
+    const bool repeats = inst.op == Op::min || inst.op == Op::max;
+    std::vector<std::string> args;
+    for (Value arg : inst.args)
+      args.push_back(literals  ? hidden(type_of(arg).element, makers_[arg]->bits)
+                     : repeats ? atom(arg)
+                               : use(arg));
+    const DType argument = type_of(inst.args[0]).element;
+    // Every lane takes part across lanes, so that may not stand where not every lane comes by.
+    define(inst.result, operation(inst, inst.type.element, argument, args), "t",
+           !is_subgroup(inst.op));
+  }
+
+  std::string operation(const Inst& inst, DType, DType of,
+                        const std::vector<std::string>& args) override {
+    const auto form = [&](const char* text) {
+      const auto arg = [&](size_t i) { return i < args.size() ? args[i] : std::string(); };
+      return fmt::format(fmt::runtime(text), arg(0), arg(1), arg(2), arg(3),
+                         fmt::arg("t", value_type(inst.type)), fmt::arg("bits", inst.bits));
+    };
+    switch (inst.op) {
+      case Op::bit_xor:
+        if (of == DType::b1) return form("({0} != {1})");
+        break;
+      case Op::bit_not:
+        return form(of == DType::b1 ? "(!{0})" : "(~{0})");
+      case Op::neg:
+        return form(is_unsigned_int(of) ? "({t}(0u) - {0})" : "(-{0})");
+      // WGSL's own min and max leave open what a NaN gives.
+      case Op::min:
+        return form(is_float(of) ? "select({0}, {1}, {1} < {0})" : "min({0}, {1})");
+      case Op::max:
+        return form(is_float(of) ? "select({0}, {1}, {0} < {1})" : "max({0}, {1})");
+      case Op::shl_plain:
+      case Op::shr_plain:
+        if (of == DType::u32) break;  // a count is unsigned, whatever is shifted
+        return fmt::format("({} {} {}({}))", args[0], operator_text(inst.op),
+                           value_type({DType::u32, inst.type.lanes}), args[1]);
+      case Op::bitcast:
+        return bitcast(inst.type, type_of(inst.args[0]), args[0]);
+      case Op::fma:
+        return fused(inst, args);
+      case Op::subgroup_reduce:
+        return fmt::format("subgroup{}({})", kAcross[inst.bits], args[0]);
+      default:
+        break;
+    }
+    for (const auto& [op, text] : kForms)
+      if (op == inst.op) return form(text);
+    if (const char* sign = operator_text(inst.op))
+      return fmt::format("({} {} {})", args[0], sign, args[1]);
+    if (const char* name = math_name(inst.op)) return fmt::format("{}({})", name, args[0]);
+    cannot(inst);
+  }
+
+  // Drivers may take n*a + (n*b + x) for n*(a+b) + x, which undoes a reduction by a constant in
+  // several parts; WGSL has no word against it, so the inner sum passes through bits they cannot
+  // see through.
+  std::string fused(const Inst& inst, std::vector<std::string> args) {
+    const Inst* inner = makers_[inst.args[2]];
+    const auto shares = [&](Value value) {
+      return value == inner->args[0] || value == inner->args[1];
+    };
+    if (inner && inner->op == Op::fma && inst.type.element == DType::f32 &&
+        (shares(inst.args[0]) || shares(inst.args[1]))) {
+      const Type words{DType::u32, inst.type.lanes};
+      args[2] = bitcast(inst.type, words,
+                        fmt::format("{} ^ {}(prism_zero())", bitcast(words, inst.type, args[2]),
+                                    value_type(words)));
+    }
+    return fmt::format("fma({})", fmt::join(args, ", "));
+  }
+
+  const std::vector<bool> uniform_;  // as WGSL's own analysis sees it
+  std::vector<const Inst*> makers_;  // the instruction each value comes from
+};
 
 }  // namespace
 
-WgslPrinter::WgslPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
-    : kernel_(kernel),
-      capabilities_(capabilities),
-      texts_(kernel.values.size()),
-      constants_(kernel.values.size()),
-      makers_(kernel.values.size(), nullptr),
-      uniform_(ir::uniform_values(kernel)),
-      uses_(kernel.values.size(), 0),
-      made_in_(kernel.values.size(), 0),
-      used_in_(kernel.values.size(), 0) {
-  for (size_t i = 0; i < kernel.memories.size(); ++i)
-    memory_names_.push_back(named(kernel.memories[i].name, i));
-  for (size_t i = 0; i < kernel.variables.size(); ++i)
-    variable_names_.push_back(named(kernel.variables[i].name, i + kernel.memories.size()));
-  for (size_t i = 0; i < kernel.params.size(); ++i)
-    param_names_.push_back(named(kernel.params[i].name, i));
-  count_uses(kernel.body, ++blocks_);
-}
-
-void WgslPrinter::count_uses(const ir::Block& block, uint32_t block_number) {
-  for (const Inst& inst : block.body) {
-    for (Value arg : inst.args) {
-      ++uses_[arg];
-      used_in_[arg] = block_number;
-    }
-    if (inst.result != ir::kNone) {
-      made_in_[inst.result] = block_number;
-      makers_[inst.result] = &inst;
-    }
-    // A loop evaluates its operands and a condition block once a round: they count as blocks of
-    // their own.
-    if (inst.op == Op::for_)
-      for (Value arg : inst.args) uses_[arg] += 1;
-    for (const ir::Block& inner : inst.blocks) count_uses(inner, ++blocks_);
-  }
-}
-
-void WgslPrinter::cannot(const std::string& what) const {
-  throw Error(ErrorCode::kNotSupported,
-              fmt::format("kernel {}: WGSL cannot say {}", kernel_.name, what));
-}
-
-void WgslPrinter::line(const std::string& text) {
-  out_ += std::string(static_cast<size_t>(depth_) * 2, ' ') + text + "\n";
-}
-
-std::string WgslPrinter::new_name(const char* stem) { return fmt::format("{}{}", stem, names_++); }
-
-void WgslPrinter::define(const Inst& inst, const std::string& expression, bool pure) {
-  const Value value = inst.result;
-  if (pure && uses_[value] == 1 && used_in_[value] == made_in_[value] &&
-      expression.size() <= kLongestInline) {
-    texts_[value] = expression;
-    return;
-  }
-  texts_[value] = new_name("v");
-  line(fmt::format("let {} = {};", texts_[value], expression));
-}
-
-std::string WgslPrinter::atom(Value value) {
-  const std::string& text = texts_[value];
-  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; };
-  if (!std::all_of(text.begin(), text.end(), plain)) {
-    const std::string name = new_name("v");
-    line(fmt::format("let {} = {};", name, text));
-    texts_[value] = name;
-  }
-  return texts_[value];
-}
-
-// Every lane of the group has the same value here, but it came through memory that lanes share,
-// which WGSL takes for varying; one lane hands it to all in the way WGSL knows.
-std::string WgslPrinter::agreed(Value value) {
-  if (uniform_[value]) return use(value);
-  agrees_ = true;
-  const DType type = type_of(value).element;
-  const std::string word = type == DType::b1    ? fmt::format("select(0u, 1u, {})", use(value))
-                           : type == DType::u32 ? use(value)
-                                                : fmt::format("bitcast<u32>({})", use(value));
-  line(fmt::format("if (prism_local == 0u) {{ prism_agreed = {}; }}", word));
-  const std::string name = new_name("agreed");
-  line(fmt::format("let {} = workgroupUniformLoad(&prism_agreed);", name));
-  if (type == DType::b1) return fmt::format("({} != 0u)", name);
-  return type == DType::u32 ? name
-                            : fmt::format("bitcast<{}>({})", wgsl_type(type_of(value)), name);
-}
-
-void WgslPrinter::block(const ir::Block& block) {
-  ++depth_;
-  for (const Inst& inst : block.body) statement(inst);
-  --depth_;
-}
-
-void WgslPrinter::statement(const Inst& inst) {
-  switch (inst.op) {
-    case Op::constant:
-      texts_[inst.result] = literal(inst.type.element, inst.bits);
-      constants_[inst.result] = inst.bits;
-      return;
-    case Op::comment: {
-      std::string text = inst.text;
-      std::replace(text.begin(), text.end(), '\n', ' ');
-      return line("// " + text);
-    }
-    case Op::declare:
-      return line(fmt::format("var {}: {} = {};", variable_names_[inst.object],
-                              wgsl_type(kernel_.variables[inst.object].type), use(inst.args[0])));
-    case Op::assign:
-      return line(fmt::format("{} = {};", variable_names_[inst.object], use(inst.args[0])));
-    case Op::load:
-    case Op::load_words:
-      return load(inst);
-    case Op::store:
-    case Op::store_words:
-      return store(inst);
-    case Op::atomic:
-      return atomic(inst);
-    case Op::barrier: {
-      line("workgroupBarrier();");
-      const bool writes = std::any_of(
-          kernel_.memories.begin(), kernel_.memories.end(), [](const ir::Memory& memory) {
-            return memory.space == ir::Space::buffer && memory.access == ir::Access::read_write;
-          });
-      if (writes) line("storageBarrier();");
-      return;
-    }
-    case Op::if_:
-      return if_statement(inst);
-    case Op::for_:
-      return for_statement(inst);
-    case Op::while_:
-      return while_statement(inst);
-    case Op::break_:
-      return line("break;");
-    case Op::raw:
-      return raw_statement(inst);
-    case Op::subgroup_scan:
-      return subgroup_scan(inst);
-    case Op::wait_previous:
-    case Op::launch_next:
-      return;  // launches are ordered
-    default:
-      break;
-  }
-  if (inst.result == ir::kNone) cannot(ir::op_name(inst.op));
-  // Vectors of literals get a name too: operations on literals alone are computed when the text is
-  // compiled.
-  define(inst, expression(inst), is_pure(inst.op) && inst.op != Op::make_vector);
-}
-
-void WgslPrinter::if_statement(const Inst& inst) {
-  const bool whole = needs_whole_group(inst.blocks[0]) ||
-                     (inst.blocks.size() > 1 && needs_whole_group(inst.blocks[1]));
-  line(fmt::format("if ({}) {{", whole ? agreed(inst.args[0]) : use(inst.args[0])));
-  block(inst.blocks[0]);
-  if (inst.blocks.size() > 1 && !inst.blocks[1].body.empty()) {
-    line("} else {");
-    block(inst.blocks[1]);
-  }
-  line("}");
-}
-
-void WgslPrinter::for_statement(const Inst& inst) {
-  const bool whole = needs_whole_group(inst.blocks[0]);
-  std::vector<std::string> bounds;
-  for (Value value : inst.args) bounds.push_back(whole ? agreed(value) : use(value));
-  const Value index = inst.blocks[0].params[0];
-  const std::string name = new_name("i");
-  texts_[index] = name;
-  line(fmt::format("for (var {0}: {1} = {2}; {0} < {3}; {0} += {4}) {{", name,
-                   wgsl_type(type_of(index)), bounds[0], bounds[1], bounds[2]));
-  block(inst.blocks[0]);
-  line("}");
-}
-
-void WgslPrinter::while_statement(const Inst& inst) {
-  const bool whole = needs_whole_group(inst.blocks[0]) || needs_whole_group(inst.blocks[1]);
-  line("loop {");
-  ++depth_;
-  const ir::Block& condition = inst.blocks[0];
-  for (size_t i = 0; i + 1 < condition.body.size(); ++i) statement(condition.body[i]);
-  const Value yielded = condition.body.back().args[0];
-  line(fmt::format("if (!({})) {{ break; }}", whole ? agreed(yielded) : use(yielded)));
-  --depth_;
-  block(inst.blocks[1]);
-  line("}");
-}
-
-void WgslPrinter::raw_statement(const Inst& inst) {
-  std::string text;
-  for (size_t i = 0; i < inst.text.size(); ++i) {
-    const size_t end = inst.text[i] == '{' ? inst.text.find('}', i) : std::string::npos;
-    const std::string inside = end == std::string::npos ? "" : inst.text.substr(i + 1, end - i - 1);
-    const bool number =
-        !inside.empty() &&
-        std::all_of(inside.begin(), inside.end(), [](unsigned char c) { return std::isdigit(c); });
-    if (inside == "r")
-      text += variable_names_.at(inst.object);
-    else if (number && std::stoul(inside) < inst.args.size())
-      text += use(inst.args[std::stoul(inside)]);
-    else {
-      text += inst.text[i];
-      continue;
-    }
-    i = end;
-  }
-  line(text);
-}
-
-std::string WgslPrinter::declarations(bool zero) const {
-  std::string text;
-  uint32_t binding = 0;
-  const std::vector<uint32_t> order = ir::bindings(kernel_);
-  for (uint32_t i : order) {
-    const ir::Memory& memory = kernel_.memories[i];
-    const bool written = ir::is_written(memory);
-    text += fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", binding++,
-                        written ? "read_write" : "read", memory_names_[i], element_type(memory));
-  }
-  if (!kernel_.params.empty()) {
-    std::string members;
-    for (size_t i = 0; i < kernel_.params.size(); ++i)
-      members +=
-          fmt::format("  {}: {},\n", param_names_[i], wgsl_type({kernel_.params[i].type, 1}));
-    text +=
-        fmt::format("struct Params {{\n{}}}\n@group(0) @binding({}) var<uniform> params: Params;\n",
-                    members, binding);
-  }
-  for (size_t i = 0; i < kernel_.memories.size(); ++i) {
-    const ir::Memory& memory = kernel_.memories[i];
-    if (memory.space == ir::Space::shared)
-      text += fmt::format("var<workgroup> {}: array<{}, {}>;\n", memory_names_[i],
-                          element_type(memory), memory.length);
-  }
-  if (agrees_) text += "var<workgroup> prism_agreed: u32;\n";
-  // Zero in every lane, and no compiler can know it: no buffer has 2^31 elements.
-  if (zero) {
-    const std::string length =
-        order.empty() ? "0u" : fmt::format("arrayLength(&{})", memory_names_[order[0]]);
-    text += fmt::format("fn prism_zero() -> u32 {{ return {} >> 31u; }}\n", length);
-  }
-  return text;
-}
-
-std::string WgslPrinter::entry_point(const std::string& body) const {
-  std::string text = fmt::format("\n@compute @workgroup_size({})\nfn {}(", kernel_.group_size,
-                                 named(kernel_.name, 0));
-  text +=
-      "@builtin(local_invocation_index) prism_local: u32, @builtin(workgroup_id) prism_group: "
-      "vec3<u32>,\n    "
-      "@builtin(num_workgroups) prism_groups: vec3<u32>";
-  if (kernel_.subgroup_size > 0) text += ", @builtin(subgroup_invocation_id) prism_lane: u32";
-  text += ") {\n";
-  for (size_t i = 0; i < kernel_.memories.size(); ++i) {
-    const ir::Memory& memory = kernel_.memories[i];
-    if (memory.space == ir::Space::local)
-      text += fmt::format("  var {}: array<{}, {}>;\n", memory_names_[i], element_type(memory),
-                          memory.length);
-  }
-  return text + body + "}\n";
-}
-
-PrintedKernel WgslPrinter::print() {
-  --depth_;
-  block(kernel_.body);
-  const std::string body = entry_point(out_);
-  PrintedKernel printed;
-  printed.entry = named(kernel_.name, 0);
-  printed.params_as_block = true;
-  std::string head;
-  if (capabilities_.math_f16 || capabilities_.storage_f16) head += "enable f16;\n";
-  if (kernel_.subgroup_size > 0) {
-    if (capabilities_.dialect_level != kWgslSubgroupsUnasked) head += "enable subgroups;\n";
-    head += "diagnostic(off, subgroup_uniformity);\n";
-  }
-  if (body.find("dot4I8Packed") != std::string::npos ||
-      body.find("dot4U8Packed") != std::string::npos)
-    head += "requires packed_4x8_integer_dot_product;\n";
-  const std::string functions = wgsl_prelude(body) + body;
-  printed.text =
-      head + declarations(functions.find("prism_zero()") != std::string::npos) + functions;
-  return printed;
-}
-
-PrintedKernel print_wgsl(const ir::Kernel& lowered, const ir::Capabilities& capabilities) {
-  return WgslPrinter(lowered, capabilities).print();
+std::unique_ptr<CFamily> make_wgsl_printer(const ir::Kernel& kernel,
+                                           const ir::Capabilities& capabilities) {
+  return std::make_unique<WgslPrinter>(kernel, capabilities);
 }
 
 }  // namespace prism
