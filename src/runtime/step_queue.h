@@ -26,6 +26,7 @@ class StepQueue : public QueueDriver {
   void replay(RecordingDriver& recorded) final {
     flush();
     run(static_cast<Batch&>(recorded));
+    after_replay(static_cast<Batch&>(recorded));
   }
 
  protected:
@@ -35,6 +36,7 @@ class StepQueue : public QueueDriver {
   virtual void prepare(Batch&) {}         // once, before its first run
   virtual void recorded_whole(Batch&) {}  // once for a recording: a driver's own form of it
   virtual void run(Batch& batch) = 0;
+  virtual void after_replay(Batch&) {}  // while the device works
 
   Batch& batch() { return recording_ ? *recording_ : pending_; }
   void add(Step step) {

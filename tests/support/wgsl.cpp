@@ -50,9 +50,10 @@ CompileResult run_wgsl(const std::string& library_variable, const std::string& t
   std::vector<WebGpu::Buffer> bound;
   result.log = gpu.errors_of([&] {
     for (const WgslBuffer& buffer : buffers) {
-      bound.push_back(gpu.make_buffer(buffer.bytes.size(), webgpu::kUsageStorage |
-                                                               webgpu::kUsageCopySource |
-                                                               webgpu::kUsageCopyTarget));
+      // Whole fours of words, as Prism's devices allocate them.
+      bound.push_back(gpu.make_buffer(
+          (buffer.bytes.size() + 15) / 16 * 16,
+          webgpu::kUsageStorage | webgpu::kUsageCopySource | webgpu::kUsageCopyTarget));
       gpu.write(bound.back(), buffer.bytes);
     }
     if (!params.empty()) {

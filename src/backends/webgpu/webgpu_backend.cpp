@@ -34,9 +34,9 @@ Discovery devices_of(const std::string& file) {
 }  // namespace
 
 std::unique_ptr<Backend> make_webgpu_backend(std::string library) {
-  std::vector<std::string> names;
-  for (const char* name : {"wgpu_native", "wgpu_native-release", "webgpu_dawn"})
-    names.push_back(library_file(name));
+  const std::vector<std::string> names = {library_file("wgpu_native"),
+                                          library_file("wgpu_native-release"),
+                                          library_file("webgpu_dawn")};
   return make_library_backend(
       {"webgpu", "WebGPU", names, "PRISM_WEBGPU_LIBRARY", std::move(library), kGetOne, devices_of});
 }

@@ -120,10 +120,8 @@ DeviceOfWebGpu::DeviceOfWebGpu(std::shared_ptr<const Api> api, Adapter adapter,
   if (asked) take_feature(kSubgroupsF16);
   if (unasked) can.dialect_level = kWgslSubgroupsUnasked;
   // A kernel cannot ask for a size, so subgroups are used where there is only one.
-  if ((asked || unasked) && sizes.min == sizes.max && sizes.min >= 4) {
-    can.subgroup_size = sizes.min;
-    can.subgroup_sizes = {sizes.min};
-  }
+  if ((asked || unasked) && sizes.min == sizes.max && sizes.min >= 4)
+    can.subgroup_size = sizes.min, can.subgroup_sizes = {sizes.min};
 }
 
 Device DeviceOfWebGpu::device() {

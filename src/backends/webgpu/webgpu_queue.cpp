@@ -14,14 +14,13 @@ constexpr uint64_t kParamSlot = 256;               // the strictest alignment of
 constexpr uint32_t kBatch = 64;                    // launches and copies in one submission
 constexpr uint64_t kChunk = 32ull << 20;           // of one write, or of one read through staging
 constexpr uint64_t kUnfinishedBytes = 8 * kChunk;  // of writes that the library holds copies of
+constexpr uint64_t kSmallBytes = 64 << 10;         // of a write that waits for a submission
 
 Buffer buffer_of(MemoryDriver& memory) { return static_cast<Memory&>(memory).buffer.get(); }
 
 struct Copy {
-  Buffer from = nullptr;
-  uint64_t from_offset = 0;
-  Buffer to = nullptr;
-  uint64_t to_offset = 0, bytes = 0;
+  Buffer from = nullptr, to = nullptr;
+  uint64_t from_offset = 0, to_offset = 0, bytes = 0;
 };
 
 struct Step {  // a launch, or a copy where there is no program
@@ -39,12 +38,12 @@ struct Batch final : RecordingDriver {
   std::vector<std::byte> params;  // of all launches, until they are written
   Handle<Buffer> param_buffer;
   size_t param_room = 0;
+  Handle<CommandBuffer> ahead;  // encoded for the next replay
 };
 
 class Event final : public TimedEvent {
  public:
-  Event(DeviceOfWebGpu& device, Handle<Buffer> ticks)
-      : device_(device), ticks_(std::move(ticks)), answer_(std::make_shared<Answer>()) {
+  Event(DeviceOfWebGpu& device, Handle<Buffer> ticks) : device_(device), ticks_(std::move(ticks)) {
     const Api& api = device_.api();
     api.QueueOnSubmittedWorkDone(device_.queue(), asking(api, Asked::kWorkDone, answer_));
   }
@@ -66,7 +65,7 @@ class Event final : public TimedEvent {
  private:
   DeviceOfWebGpu& device_;
   Handle<Buffer> ticks_;  // empty where the adapter has no timestamps
-  std::shared_ptr<Answer> answer_;
+  std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
 };
 
 class QueueOfWebGpu final : public StepQueue<Batch> {
@@ -81,7 +80,7 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
     for (uint64_t done = 0; done < from.size(); done += kChunk) {
       const uint64_t bytes = std::min<uint64_t>(from.size() - done, kChunk);
       api_.QueueWriteBuffer(device_.queue(), buffer_of(to), offset + done, &from[done], bytes);
-      run(nothing);  // hands over what was written
+      if (bytes > kSmallBytes || ++small_writes_ % kBatch == 0) run(nothing);  // hands it over
       unfinished_bytes_ += bytes;
       if (unfinished_bytes_ > kUnfinishedBytes) finish();
     }
@@ -90,11 +89,9 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
   void read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) override {
     for (uint64_t done = 0; done < to.size(); done += kChunk) {
       const uint64_t bytes = std::min<uint64_t>(to.size() - done, kChunk);
-      if (staging_bytes_ < bytes) {
-        staging_ = device_.make_buffer(bytes, kUsageMapRead | kUsageCopyTarget);
-        staging_bytes_ = bytes;
-      }
-      add({.copy = {buffer_of(from), offset + done, staging_.get(), 0, bytes}});
+      if (staging_bytes_ < bytes)
+        staging_ = device_.make_buffer(staging_bytes_ = bytes, kUsageMapRead | kUsageCopyTarget);
+      add({.copy = {buffer_of(from), staging_.get(), offset + done, 0, bytes}});
       flush();
       device_.read_mapped(staging_.get(), to.subspan(done, bytes));
     }
@@ -103,13 +100,14 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
 
   void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
             uint64_t bytes) override {
-    add({.copy = {buffer_of(from), from_offset, buffer_of(to), to_offset, bytes}});
+    add({.copy = {buffer_of(from), buffer_of(to), from_offset, to_offset, bytes}});
   }
 
   void launch(const LaunchCall& call) override {
     Step step{.program = static_cast<const Program*>(call.program), .groups = call.groups};
-    for (const Binding& one : call.bindings)
-      step.entries.push_back({nullptr, 0, buffer_of(*one.memory), one.offset, one.bytes});
+    for (const Binding& one : call.bindings)  // whole fours of words, as memory has them
+      step.entries.push_back(
+          {nullptr, 0, buffer_of(*one.memory), one.offset, (one.bytes + 15) / 16 * 16});
     if (!call.params.empty()) {
       std::vector<std::byte>& all = batch().params;
       const size_t at = all.size(), bytes = call.params.size_bytes();
@@ -128,7 +126,7 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
       set = api_.own(api_.DeviceCreateQuerySet(device_.device(), &one));
       resolved = device_.make_buffer(256, kUsageQueryResolve | kUsageCopySource);
       ticks = device_.make_buffer(8, kUsageMapRead | kUsageCopyTarget);
-      add({.copy = {resolved.get(), 0, ticks.get(), 0, 8}, .time = set.get()});
+      add({.copy = {resolved.get(), ticks.get(), 0, 0, 8}, .time = set.get()});
     }
     flush();
     return std::make_unique<Event>(device_, std::move(ticks));
@@ -165,6 +163,19 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
   }
 
   void run(Batch& batch) override {
+    const auto commands = batch.ahead ? std::move(batch.ahead) : encoded(batch);
+    const CommandBuffer list = commands.get();
+    // wgpu-native ends the process on being handed what it has complained about, and for a device
+    // that is lost.
+    api_.process_events();
+    if (!device_.failed()) api_.QueueSubmit(device_.queue(), 1, &list);
+  }
+
+  // A command buffer is good for one submission: the next is made while the device works.
+  void after_replay(Batch& batch) override { batch.ahead = encoded(batch); }
+
+ private:
+  Handle<CommandBuffer> encoded(const Batch& batch) {
     const auto owned = api_.own(api_.DeviceCreateCommandEncoder(device_.device(), nullptr));
     const CommandEncoder encoder = owned.get();
     Handle<ComputePassEncoder> pass;
@@ -195,15 +206,9 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
                                             copy.to_offset, copy.bytes);
     }
     end_pass();
-    const auto commands = api_.own(api_.CommandEncoderFinish(encoder, nullptr));
-    const CommandBuffer list = commands.get();
-    // wgpu-native ends the process on being handed what it has complained about, and for a device
-    // that is lost.
-    api_.process_events();
-    if (!device_.failed()) api_.QueueSubmit(device_.queue(), 1, &list);
+    return api_.own(api_.CommandEncoderFinish(encoder, nullptr));
   }
 
- private:
   void finish() {
     if (!device_.failed()) Event(device_, {}).wait();
     unfinished_bytes_ = 0;
@@ -212,7 +217,7 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
   DeviceOfWebGpu& device_;
   const Api& api_;
   Handle<Buffer> staging_;
-  uint64_t staging_bytes_ = 0, unfinished_bytes_ = 0;
+  uint64_t staging_bytes_ = 0, unfinished_bytes_ = 0, small_writes_ = 0;
 };
 
 }  // namespace
