@@ -94,6 +94,20 @@ TEST(IndexDevice, RowsOutsideAreNotWritten) {
   });
 }
 
+// As many as are sorted before they are added up.
+TEST(IndexDevice, ManyRowsOutsideAreNotAdded) {
+  on_every_device([](const Device& device, const Tensor& indices, bool is_cpu) {
+    const Tensor base = zeros({3, 2}, DType::f32, device),
+                 rows = ones({5, 60, 2}, DType::f32, device);
+    const Tensor many = copied(indices.unsqueeze(1).expand({5, 60}));
+    const Tensor written = scatter_add_rows(base, many, rows);
+    if (is_cpu)
+      EXPECT_THROW(written.eval(), Error);
+    else
+      EXPECT_EQ(written.to_doubles(), (Doubles{0, 0, 60, 60, 60, 60})) << device.id();
+  });
+}
+
 TEST(IndexDevice, OneHotOfAClassOutsideIsZeros) {
   on_every_device([](const Device& device, const Tensor& indices, bool) {
     EXPECT_EQ(one_hot(indices, 3).to_doubles(),

@@ -34,6 +34,7 @@ void check(const Device& device, std::mt19937_64& engine) {
   };
   permuted({8, 8}, {1, 0}, 0);
   permuted({67, 131}, {1, 0}, 0);
+  permuted({70, 1100}, {1, 0}, 0);  // more than one strip of tiles
   permuted({130, 64}, {1, 0}, 1);
   permuted({7, 300}, {1, 0}, 0);  // too thin for tiles
   permuted({5, 33, 41}, {0, 2, 1}, 2);

@@ -176,12 +176,27 @@ void add_one_hot(std::vector<OpCase>& cases, CaseRandom& random, DType type, DTy
 }
 
 // More rows than are added in order.
+// Of more rows than are compared with each other.
 void add_many(std::vector<OpCase>& cases, CaseRandom& random) {
-  std::vector<OpCase> many;
-  add_scatter(many, random, {{{16, 3}, {5000}}}, DType::f32, DType::i32, true);
-  many[0].tolerance = Tolerance::reduction(DType::f32, 50);
-  many[0].gradient = false;
-  cases.push_back(std::move(many[0]));
+  struct Many {
+    RowsShape shape;
+    DType type, index;
+  };
+  for (const Many& each : {Many{{{16, 3}, {5000}}, DType::f32, DType::i32},
+                           Many{{{16, 3}, {2049}}, DType::f32, DType::i64},
+                           Many{{{1, 5}, {131}}, DType::f32, DType::i32},
+                           Many{{{400, 257}, {301}}, DType::f32, DType::i64},
+                           Many{{{90, 2}, {37, 7}}, DType::f16, DType::i32},
+                           Many{{{50, 3}, {140}}, DType::f64, DType::i64},
+                           Many{{{5, 7}, {500}}, DType::i32, DType::i32}}) {
+    std::vector<OpCase> many;
+    add_scatter(many, random, {each.shape}, each.type, each.index, true);
+    const double together = static_cast<double>(each.shape.indices.elements()) /
+                            static_cast<double>(each.shape.table[0]);
+    if (is_float(each.type)) many[0].tolerance = Tolerance::reduction(each.type, 4 + together);
+    many[0].gradient = false;
+    cases.push_back(std::move(many[0]));
+  }
 }
 
 }  // namespace

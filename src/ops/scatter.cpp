@@ -11,6 +11,7 @@
 #include "ops/index.h"
 #include "ops/index_reading.h"
 #include "ops/move.h"
+#include "ops/scatter_add.h"
 #include "tensor/chain_kernel.h"
 #include "tensor/device_call.h"
 #include "tensor/op.h"
@@ -39,56 +40,6 @@ ir::Kernel scatter_kernel(uint32_t unit, bool wide) {
     });
   });
 }
-
-// A lane for each element of rows. The lane of the first row with an index adds up all rows with
-// it, in order: the same sum in every run, for a time that grows with the square of the rows.
-ir::Kernel add_in_order_kernel(DType type, bool wide) {
-  return kernel("scatter_add_rows", 256, [&] {
-    auto indices = in("indices", u32);
-    auto rows = in("rows", kernel_type(type));
-    auto y = inout("y", kernel_type(type));
-    const Value columns = param("columns", u32), count = param("count", u32),
-                y_rows = param("y_rows", u32);
-    const Value column = global_id(), own = group_id(1);
-    const Value index = ops::load_index(indices, own, wide);
-    Var first(b1, index < y_rows, "first");
-    for_(own, [&](Value other) {
-      if_(ops::load_index(indices, other, wide) == index,
-          [&] { first = constant(b1, int64_t{0}); });
-    });
-    const Value adds = first && column < columns;
-    if_(adds, [&] {
-      const Value target = index * columns + column;
-      const Value before = y[target];
-      Var sum(from_loaded(before, type), "sum");
-      for_(own, count, 1u, [&](Value other) {
-        if_(ops::load_index(indices, other, wide) == index,
-            [&] { sum += load_element(rows, other * columns + column, type); });
-      });
-      y[target] = to_stored(sum, type);
-    });
-  });
-}
-
-// For many rows: the order of additions is the device's.
-ir::Kernel add_atomic_kernel(bool wide) {
-  return kernel("scatter_add_rows_atomic", 256, [&] {
-    auto indices = in("indices", u32);
-    auto rows = in("rows", f32);
-    auto y = inout("y", f32);
-    const Value count = param("count", u32), columns = param("columns", u32),
-                y_rows = param("y_rows", u32);
-    const Value i = global_id();
-    if_(i < count, [&] {
-      const Value place = i / columns;
-      const Value index = ops::load_index(indices, place, wide);
-      if_(index < y_rows, [&] { y.atomic_add(index * columns + (i - place * columns), rows[i]); });
-    });
-  });
-}
-
-// Up to so many rows the work that grows with their square is small beside that of the columns.
-constexpr int64_t kMostInOrder = 4096;
 
 class ScatterOp : public Op {
  public:
@@ -237,22 +188,7 @@ class ScatterAddRowsOp : public ScatterOp {
 
   void launch(DeviceCall& call) const override {
     copy_base(call);
-    const DeviceView &indices = call.input(1), &rows = call.input(2), &y = call.output();
-    const bool wide = ops::is_wide(indices.type);
-    const int64_t columns = row_elements(y.layout.shape), count = indices.elements();
-    const DType type = y.type.plain();
-    const auto y_rows = static_cast<uint32_t>(y.layout.shape[0]);
-    if (type == DType::f32 && count > kMostInOrder) {
-      call.launch(fmt::format("scatter_add_rows atomic {}", wide ? 64 : 32),
-                  [&] { return add_atomic_kernel(wide); }, {groups_for(rows.elements(), 256), 1, 1},
-                  {indices, rows, y},
-                  {static_cast<uint32_t>(rows.elements()), static_cast<uint32_t>(columns), y_rows});
-      return;
-    }
-    call.launch(fmt::format("scatter_add_rows {} {}", dtype_name(type), wide ? 64 : 32),
-                [&] { return add_in_order_kernel(type, wide); },
-                {groups_for(columns, 256), static_cast<uint32_t>(count), 1}, {indices, rows, y},
-                {static_cast<uint32_t>(columns), static_cast<uint32_t>(count), y_rows});
+    ops::launch_scatter_add(call, call.input(1), call.input(2), call.output());
   }
 
   std::optional<std::string> cannot_run(const DeviceInfo& device,

@@ -35,8 +35,11 @@ DType unit_of(uint32_t bytes) {
   return bytes == 1 ? DType::u8 : bytes == 2 ? DType::u16 : DType::u32;
 }
 
-// Narrow elements in larger tiles: rows of 64 bytes and more on either side.
-constexpr uint32_t tile_of(uint32_t bytes) { return bytes <= 2 ? 64 : 32; }
+// Tiles of at most 16 KiB, what the least devices have of shared memory: rows of 256 bytes of words
+// on either side, and 16 loads of a lane under way together.
+constexpr uint32_t tile_of(uint32_t bytes) { return bytes <= 4 ? 64 : 32; }
+
+constexpr uint32_t kStrip = 8;  // tiles of the input that groups beside each other take
 
 ir::Kernel transpose_kernel(uint32_t bytes) {
   using namespace dsl;
@@ -54,9 +57,12 @@ ir::Kernel transpose_kernel(uint32_t bytes) {
       from_outer.push_back(param(fmt::format("from_outer{}", i), u32));
     for (int i = 0; i < TransposedCopy::kOuter; ++i)
       to_outer.push_back(param(fmt::format("to_outer{}", i), u32));
-    // A column more than the tile has: lanes that read a column then meet different banks.
-    const uint32_t pitch = tile + 1;
-    auto kept = shared(u32, uint64_t{tile} * pitch * words);
+    auto kept = shared(u32, uint64_t{tile} * tile * words);
+    // Columns are exchanged by the number of the row: lanes that read a column then meet different
+    // banks.
+    const auto place_of = [&](Value row, Value column) {
+      return row * tile + (column ^ (row % 32u));
+    };
 
     Value rest = group_id(1), source = from_offset, target = constant(u32, int64_t{0});
     for (int i = TransposedCopy::kOuter - 1; i >= 0; --i) {
@@ -69,30 +75,33 @@ ir::Kernel transpose_kernel(uint32_t bytes) {
       source = source + place * from_outer[static_cast<size_t>(i)];
       target = target + place * to_outer[static_cast<size_t>(i)];
     }
-    const Value a_tile = group_id(0) / b_tiles, b_tile = group_id(0) - a_tile * b_tiles;
+    // Groups that run together share eight tiles' width of the input and neighbouring tiles of the
+    // output, so that both sides meet the same pages of memory.
+    const Value a_tiles = (a_length + (tile - 1)) / tile;
+    const Value strip = group_id(0) / (b_tiles * kStrip),
+                in_strip = group_id(0) % (b_tiles * kStrip);
+    const Value width = min(constant(u32, kStrip), a_tiles - strip * kStrip);
+    const Value b_tile = in_strip / width, a_tile = strip * kStrip + (in_strip - b_tile * width);
     const Value along = local_id() % tile, across = local_id() / tile;
     const uint32_t step = 256 / tile;
     const auto at = [&](Value index) { return words == 2 ? index * 2u : index; };
+    std::vector<Value> loaded;
     for (uint32_t turn = 0; turn < tile; turn += step) {
-      const Value row = across + turn;
-      const Value a = a_tile * tile + along, b = b_tile * tile + row;
-      if_(a < a_length && b < b_length, [&] {
-        const Value place = at(row * pitch + along), index = at(source + a + b * from_step);
-        if (words == 2) {
-          const Value both = x.load(index, 2);
-          kept[place] = both[0];
-          kept[place + 1u] = both[1];
-        } else {
-          kept[place] = x[index];
-        }
-      });
+      const Value a = a_tile * tile + along, b = b_tile * tile + across + turn;
+      loaded.push_back(
+          x.load_if(a < a_length && b < b_length, at(source + a + b * from_step), words));
+    }
+    for (uint32_t turn = 0; turn < tile; turn += step) {
+      const Value place = at(place_of(across + turn, along)), value = loaded[turn / step];
+      for (uint32_t word = 0; word < words; ++word)
+        kept[place + word] = words == 1 ? value : value[word];
     }
     barrier();
     for (uint32_t turn = 0; turn < tile; turn += step) {
       const Value row = across + turn;
       const Value a = a_tile * tile + row, b = b_tile * tile + along;
       if_(a < a_length && b < b_length, [&] {
-        const Value place = at(along * pitch + row), index = at(target + a * to_step + b);
+        const Value place = at(place_of(along, row)), index = at(target + a * to_step + b);
         if (words == 2)
           y.store(index, vec(Value(kept[place]), Value(kept[place + 1u])));
         else
