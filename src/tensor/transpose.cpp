@@ -39,7 +39,7 @@ DType unit_of(uint32_t bytes) {
 // on either side, and 16 loads of a lane under way together.
 constexpr uint32_t tile_of(uint32_t bytes) { return bytes <= 4 ? 64 : 32; }
 
-constexpr uint32_t kStrip = 8;  // tiles of the input that groups beside each other take
+constexpr uint32_t kAbreast = 8;  // tiles of the input that groups beside each other take
 
 ir::Kernel transpose_kernel(uint32_t bytes) {
   using namespace dsl;
@@ -78,10 +78,10 @@ ir::Kernel transpose_kernel(uint32_t bytes) {
     // Groups that run together share eight tiles' width of the input and neighbouring tiles of the
     // output, so that both sides meet the same pages of memory.
     const Value a_tiles = (a_length + (tile - 1)) / tile;
-    const Value strip = group_id(0) / (b_tiles * kStrip),
-                in_strip = group_id(0) % (b_tiles * kStrip);
-    const Value width = min(constant(u32, kStrip), a_tiles - strip * kStrip);
-    const Value b_tile = in_strip / width, a_tile = strip * kStrip + (in_strip - b_tile * width);
+    const Value strip = group_id(0) / (b_tiles * kAbreast),
+                in_strip = group_id(0) % (b_tiles * kAbreast);
+    const Value width = min(constant(u32, kAbreast), a_tiles - strip * kAbreast);
+    const Value b_tile = in_strip / width, a_tile = strip * kAbreast + (in_strip - b_tile * width);
     const Value along = local_id() % tile, across = local_id() / tile;
     const uint32_t step = 256 / tile;
     const auto at = [&](Value index) { return words == 2 ? index * 2u : index; };
