@@ -99,6 +99,8 @@ class CFamily {
   virtual void expression(const Inst& inst);
   // The text of a value that decides the way an if_, for_ or while_ takes.
   virtual std::string decision(Value value, const Inst&) { return use(value); }
+  virtual std::string load_vector_of_words(const ir::Memory& memory, uint32_t width,
+                                           const std::string& address);
   virtual std::string param(uint32_t index) const { return param_names_[index]; }
   // Whether the compiler may take it that nobody writes the buffer while the kernel runs.
   virtual bool restricted(const ir::Memory& memory) const {

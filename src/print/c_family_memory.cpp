@@ -172,6 +172,12 @@ void CFamily::load_vector(const Inst& inst) {
   define(inst.result, make_vector(inst.type, parts), hint, false);
 }
 
+std::string CFamily::load_vector_of_words(const Memory& memory, uint32_t width,
+                                          const std::string& address) {
+  return fmt::format("*({}const {}*){}", space(memory),
+                     vector_type({DType::u32, static_cast<uint8_t>(width)}), address);
+}
+
 void CFamily::load_words(const Inst& inst) {
   const Memory& memory = kernel_.memories[inst.object];
   const uint32_t lanes = inst.type.lanes;
@@ -187,9 +193,7 @@ void CFamily::load_words(const Inst& inst) {
   const Type whole{DType::u32, static_cast<uint8_t>(lanes)};
   const auto source = [&](uint32_t at) {
     const std::string address = fmt::format("({}{})", base, suffix(plus(index, at)));
-    if (width == 1) return "*" + address;
-    return fmt::format("*({}const {}*){}", from,
-                       vector_type({DType::u32, static_cast<uint8_t>(width)}), address);
+    return width == 1 ? "*" + address : load_vector_of_words(memory, width, address);
   };
   if (!predicate.empty()) {
     line(fmt::format("{} {} = {};", vector_type(whole), name,

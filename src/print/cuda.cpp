@@ -89,6 +89,12 @@ std::vector<PreludeItem> instructions(uint32_t level) {
           {"prism_launch_next",
            f + R"(void prism_launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); })",
            true},
+          {"prism_load_weights", f + R"(prism_u32x4 prism_load_weights(const unsigned* from) {
+  prism_u32x4 x;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(from));
+  return x;
+})",
+           true},
           {"prism_shared_address",
            // The index is added in 32 bits: from 64-bit addresses NVRTC makes a tenth more code.
            t + R"(unsigned prism_shared_address(const T* array, unsigned index) {
@@ -238,6 +244,16 @@ std::string CudaPrinter::load_scalar(const Memory& memory, const std::string& na
   if (memory.space == Space::buffer && memory.constant && memory.element != DType::b1)
     return widen(memory.element, fmt::format("__ldg(&{}[{}])", name, index));
   return CFamily::load_scalar(memory, name, index);
+}
+
+// Packed weights are read once: they pass by the first cache, which keeps what is read often, and
+// stay before the wait, where the compiler would like to save their registers.
+std::string CudaPrinter::load_vector_of_words(const Memory& memory, uint32_t width,
+                                              const std::string& address) {
+  if (memory.space == Space::buffer && memory.constant && memory.element == DType::u32 &&
+      width == 4 && overlaps_)
+    return fmt::format("prism_load_weights({})", address);
+  return CFamily::load_vector_of_words(memory, width, address);
 }
 
 std::string CudaPrinter::subgroup_function(const std::string& name, DType type) const {

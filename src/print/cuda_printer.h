@@ -23,6 +23,8 @@ class CudaPrinter final : public FragmentPrinter {
   std::string bitcast(Type to, Type from, const std::string& text) override;
   std::string load_scalar(const ir::Memory& memory, const std::string& name,
                           const std::string& index) override;
+  std::string load_vector_of_words(const ir::Memory& memory, uint32_t width,
+                                   const std::string& address) override;
   std::string subgroup_function(const std::string& name, DType type) const override;
   bool special(const Inst& inst) override;
   bool load_at_once(const Inst& inst, const std::string& index, const std::string& stride) override;

@@ -216,6 +216,9 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   // another subgroup) and an integer's complement (seen in 2026.22).
   if (info.software && query.platform.find("Intel") != std::string::npos)
     facts.build_options += " -DPRISM_HIDE_NEGATIONS";
+  // NVIDIA's compiler fits registers to the size a kernel requires; asked for the largest size, the
+  // driver answers 256 all the same (580.159 on an H200, a kernel of 32 registers).
+  facts.keeps_group_size = ptx_level(query) != 0;
   if (dots_by_ptx(ptx_level(query))) facts.build_options += " -DPRISM_DOT4_BY_PTX";
   if (subgroups_by_ptx(ptx_level(query))) facts.build_options += " -DPRISM_SUBGROUPS_BY_PTX";
   facts.identity = fmt::format("{}|{}|{}|{}", device_text(api, device, CL_DEVICE_NAME), info.driver,

@@ -18,6 +18,7 @@ struct DeviceFacts {
   uint64_t offset_alignment = 1;  // bytes; where a binding may start inside a buffer
   uint64_t max_allocation = 0;    // bytes the driver promises for one buffer
   bool tells_free_memory = false;
+  bool keeps_group_size = false;  // a kernel can have the size it requires, whatever is answered
   bool has_command_buffers = false;
   bool command_buffers_overlap = false;  // one may be enqueued again while it still runs
 };

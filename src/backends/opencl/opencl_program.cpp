@@ -60,6 +60,7 @@ std::vector<std::byte> binary_of(const Context& context, cl_program program) {
 }
 
 void check_group_size(const Context& context, const Program& program, const ir::Kernel& lowered) {
+  if (context.facts.keeps_group_size) return;
   size_t largest = 0;
   const cl_int code = context.api->clGetKernelWorkGroupInfo(program.kernel(), context.device,
                                                             CL_KERNEL_WORK_GROUP_SIZE,
