@@ -127,6 +127,8 @@ TEST_P(Attention, DecodeMatchesAReference) {
       make(options, 2, 203, true, {{1, 203}, {1, 1}, {1, 202}, {0, 0}, {1, turn}, {1, turn + 1}});
   EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 3), kPlainBound), "");
   if (slow_compiler()) return;
+  tile.ahead = !tile.ahead;
+  EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 3), kPlainBound), "") << "ahead";
   tile.direct = true;
   EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 1), kPlainBound), "") << "direct";
 }
@@ -137,7 +139,10 @@ TEST_P(Attention, DecodeReadsQuantisedCaches) {
     AttentionOptions options = options_of(96, 2, BlockType::q8_0);
     options.q_type = options.out_type = DType::f16;
     const AttentionCase one = make(options, 3, 67, by_head, {{1, 66}, {1, 67}, {1, 2}});
-    EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile_for(options, 1), 2), kHalfBound), "");
+    DecodeTile tile = tile_for(options, 1);
+    EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 2), kHalfBound), "");
+    tile.ahead = !tile.ahead;
+    EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 2), kHalfBound), "") << "ahead";
   }
 }
 
@@ -299,7 +304,7 @@ TEST_P(Attention, HeadsHaveAnySize) {
       DecodeTile decode = tile_for(options, 2);
       EXPECT_EQ(compare(few, run_decode(place, few, decode, 2), kPlainBound), "")
           << what << ", decode";
-      decode.direct = true;
+      decode.direct = decode.ahead = true;
       EXPECT_EQ(compare(few, run_decode(place, few, decode, 1), kPlainBound), "")
           << what << ", decode at once";
     }

@@ -90,9 +90,12 @@ class Bench {
     const DecodeTile chosen = decode_tile_for(options, 1, device_.info().capabilities);
     std::vector<Try> tries = {{chosen, default_splits(options, chosen, kv_heads)}};
     if (options_.tune) {
-      const DecodeTile by_lanes = decode_tile(options, 1);
-      for (const uint32_t groups : {2u, 3u, 4u, 6u})
-        tries.push_back({by_lanes, device_.info().compute_units * groups / kv_heads});
+      DecodeTile by_lanes = decode_tile(options, 1);
+      for (const bool ahead : {false, true})
+        for (const uint32_t groups : {2u, 3u, 4u, 6u}) {
+          by_lanes.ahead = ahead;
+          tries.push_back({by_lanes, device_.info().compute_units * groups / kv_heads});
+        }
       struct Shape {
         uint32_t warps, blocks, stages;
       };
@@ -122,8 +125,9 @@ class Bench {
                               keys, by_head ? "" : ", by position");
       line.note = tile.stages > 0 ? fmt::format("{} rows, {} lanes, {} keys a turn, {} stages",
                                                 tile.rows, tile.lanes, tile.keys(), tile.stages)
-                                  : fmt::format("{} rows, {} lanes, {} a key, {} keys each",
-                                                tile.rows, tile.lanes, tile.key_lanes, tile.unroll);
+                                  : fmt::format("{} rows, {} lanes, {} a key, {} keys each{}",
+                                                tile.rows, tile.lanes, tile.key_lanes, tile.unroll,
+                                                tile.ahead ? " ahead" : "");
       line.note += fmt::format(", {} splits{}", splits, i == 0 ? "" : " (tried)");
       if (!wanted(line)) continue;
       const Program program = device_.compile(attention_decode(options, tile)),
@@ -274,6 +278,7 @@ int run(const Options& options) {
            small ? std::vector<std::pair<uint32_t, uint32_t>>{{2, 2}}
                  : std::vector<std::pair<uint32_t, uint32_t>>{{32, 1}, {8, 4}})
         bench.decode(cache, kv_heads, group, keys, true);
+    if (options.tune) bench.decode(DType::f16, 32, 1, 64, true);
     if (!options.tune && !small) {
       bench.decode(DType::f16, 32, 1, keys, false);
       bench.decode(DType::f16, 8, 4, keys, false);

@@ -117,14 +117,13 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
   const uint32_t own = (chunks + key_lanes - 1) / key_lanes;  // chunks of a lane
   const std::string name =
       fmt::format("attention_decode_{}_r{}x{}_{}_{}_{}{}", option_name(options), tile.queries,
-                  tile.rows, tile.lanes, key_lanes, tile.unroll, tile.direct ? "_direct" : "");
+                  tile.rows, tile.lanes, key_lanes, tile.unroll, tile.ahead ? "_ahead" : "") +
+      (tile.direct ? "_direct" : "");
   return kernel(name, tile.lanes, [&] {
     require_subgroup_size(kWarp);
     using Result = AttentionArguments::Result;
     const AttentionArguments arguments(options, tile.direct ? Result::out : Result::partial);
     const SubgroupSums warp_results(tile, width);
-    launch_next();
-    wait_previous();
 
     const Span span(*arguments.spans, group_id(2));
     const Value kv_head = group_id(1) / blocks, block = group_id(1) % blocks;
@@ -166,31 +165,50 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
         rows.push_back(std::move(row));
       }
 
+      const auto load = [&](const CacheHead& from, Value first) {
+        std::vector<CacheHead::Chunk> all;
+        for (uint32_t u = 0; u < tile.unroll; ++u)
+          for (uint32_t c = 0; c < own; ++c) {
+            const Value position = first + slot + u * slots;
+            all.push_back(from.load(position < end && has(c), position, chunk_at(c)));
+          }
+        return all;
+      };
+      std::vector<HeldChunk> held;
+      const auto hold_keys = [&](Value first) {
+        const std::vector<CacheHead::Chunk> all = load(keys, first);
+        for (size_t i = 0; i < all.size(); ++i) held[i].hold(all[i]);
+      };
+      if (tile.ahead) {
+        for (uint32_t i = 0; i < tile.unroll * own; ++i) held.emplace_back(options);
+        hold_keys(begin);
+      }
+
       for_(begin, end, tile.keys(), [&](Value first) {
         std::vector<Value> key_at, wanted;
-        std::vector<std::vector<CacheHead::Chunk>> key_chunks(tile.unroll),
-            value_chunks(tile.unroll);
         for (uint32_t u = 0; u < tile.unroll; ++u) {
           key_at.push_back(first + slot + u * slots);
           wanted.push_back(key_at[u] < end);
         }
-        for (auto [from, to] : {std::pair{&keys, &key_chunks}, {&values, &value_chunks}})
-          for (uint32_t u = 0; u < tile.unroll; ++u)
-            for (uint32_t c = 0; c < own; ++c)
-              (*to)[u].push_back(from->load(wanted[u] && has(c), key_at[u], chunk_at(c)));
+        std::vector<CacheHead::Chunk> key_chunks;
+        for (const HeldChunk& each : held) key_chunks.push_back(each.chunk());
+        if (!tile.ahead) key_chunks = load(keys, first);
+        const std::vector<CacheHead::Chunk> value_chunks = load(values, first);
 
         // scores[u][r]
         std::vector<std::vector<Value>> scores(tile.unroll);
         for (uint32_t u = 0; u < tile.unroll; ++u) {
           std::vector<std::vector<Value>> elements;
-          for (uint32_t c = 0; c < own; ++c) elements.push_back(keys.unpack(key_chunks[u][c]));
+          for (uint32_t c = 0; c < own; ++c)
+            elements.push_back(keys.unpack(key_chunks[u * own + c]));
           for (Row& row : rows) {
             Value sum = constant(f32, 0);
             for (uint32_t c = 0; c < own; ++c) {
-              Value part = key_chunks[u][c].factor ? constant(f32, 0) : sum;
+              const std::optional<Value>& key_factor = key_chunks[u * own + c].factor;
+              Value part = key_factor ? constant(f32, 0) : sum;
               for (uint32_t e = 0; e < chunk; ++e)
                 part = fma(row.q[c * chunk + e], elements[c][e], part);
-              sum = key_chunks[u][c].factor ? fma(part, *key_chunks[u][c].factor, sum) : part;
+              sum = key_factor ? fma(part, *key_factor, sum) : part;
             }
             for (uint32_t mask = 1; mask < key_lanes; mask *= 2)
               sum = sum + subgroup_shuffle_xor(sum, mask);
@@ -207,6 +225,7 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
             }
           }
         }
+        if (tile.ahead) hold_keys(first + tile.keys());
         // weights[u][r]
         std::vector<std::vector<Value>> weights(tile.unroll);
         for (uint32_t r = 0; r < tile.rows; ++r) {
@@ -225,11 +244,10 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
         }
         for (uint32_t u = 0; u < tile.unroll; ++u)
           for (uint32_t c = 0; c < own; ++c) {
-            const std::vector<Value> elements = values.unpack(value_chunks[u][c]);
+            const CacheHead::Chunk& value = value_chunks[u * own + c];
+            const std::vector<Value> elements = values.unpack(value);
             for (uint32_t r = 0; r < tile.rows; ++r) {
-              const Value weight = value_chunks[u][c].factor
-                                       ? weights[u][r] * *value_chunks[u][c].factor
-                                       : weights[u][r];
+              const Value weight = value.factor ? weights[u][r] * *value.factor : weights[u][r];
               for (uint32_t e = 0; e < chunk; ++e) {
                 Var& sum = rows[r].sums[c * chunk + e];
                 sum = fma(weight, elements[e], sum);
@@ -285,8 +303,6 @@ ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& ti
     auto slot_sums = shared(f32, slots * width, "slot_sums");
     auto slot_maxima = shared(f32, slots, "slot_maxima");
     auto slot_weights = shared(f32, slots, "slot_weights");
-    launch_next();
-    wait_previous();
     const In& partial = *arguments.partial;
     const Span span(*arguments.spans, group_id(2));
     const Value head = group_id(0), query = group_id(1);

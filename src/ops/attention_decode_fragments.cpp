@@ -43,12 +43,8 @@ class Stream {
         row_length_(width + kPadding),
         copies_(arguments.options.cache == ElementType(f16)) {
     if (copies_) return;
-    for (uint32_t turn = 0; turn * lanes_ < keys_ * chunks_; ++turn) {
-      Held held;
-      for (uint32_t w = 0; w < 4; ++w) held.words.emplace_back(u32, 0u, "word");
-      held.factor.emplace_back(f32, 0.0f, "factor");
-      held_.push_back(std::move(held));
-    }
+    for (uint32_t turn = 0; turn * lanes_ < keys_ * chunks_; ++turn)
+      held_.emplace_back(arguments.options);
   }
 
   // Asks for positions [first, first + keys); zeros from end on. Copies go to a slot of the tile.
@@ -61,19 +57,16 @@ class Stream {
                       head_.element(position) + chunk * each_, each_);
         return;
       }
-      const CacheHead::Chunk loaded = head_.load(wanted, position, chunk);
-      for (uint32_t w = 0; w < 4; ++w) held_[turn].words[w] = loaded.words[w];
-      if (loaded.factor) held_[turn].factor[0] = *loaded.factor;
+      held_[turn].hold(head_.load(wanted, position, chunk));
     });
   }
 
   // What was asked for last, to a slot of the tile.
   void unpack(Value slot) {
     each_chunk([&](uint32_t turn, Value row, Value chunk) {
-      CacheHead::Chunk loaded;
-      for (const Var& word : held_[turn].words) loaded.words.push_back(word);
+      const CacheHead::Chunk loaded = held_[turn].chunk();
       const std::vector<Value> elements = head_.unpack(loaded);
-      const Value factor = held_[turn].factor[0], to = place(slot, row, chunk);
+      const Value factor = *loaded.factor, to = place(slot, row, chunk);
       for (uint32_t e = 0; e < each_; e += 4)
         tile_.store(to + e, vec(elements[e] * factor, elements[e + 1] * factor,
                                 elements[e + 2] * factor, elements[e + 3] * factor));
@@ -81,10 +74,6 @@ class Stream {
   }
 
  private:
-  struct Held {
-    std::vector<Var> words, factor;
-  };
-
   Value place(Value slot, Value row, Value chunk) const {
     return slot * (keys_ * row_length_) + row * row_length_ + chunk * each_;
   }
@@ -104,7 +93,7 @@ class Stream {
   const Array& tile_;
   uint32_t keys_, lanes_, each_, used_, chunks_, row_length_;
   bool copies_;
-  std::vector<Held> held_;
+  std::vector<HeldChunk> held_;
 };
 
 // Of a row of a tile: a head, filled up with zeros to whole fragments.
@@ -141,8 +130,6 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
     auto k_tile = shared(f16, stages * keys * row_length, "k_tile");
     auto v_tile = shared(f16, stages * keys * row_length, "v_tile");
     const SubgroupSums results(tile, width);
-    launch_next();
-    wait_previous();
 
     const Span span(*arguments.spans, group_id(2));
     const Value kv_head = group_id(1) / blocks, block = group_id(1) % blocks;

@@ -68,6 +68,7 @@ struct DecodeTile {
   uint32_t lanes = 128;    // a multiple of 32
   uint32_t key_lanes = 8;  // lanes that share one key: a power of two, at most 32
   uint32_t unroll = 4;     // keys a lane has under way; by fragments: blocks of 16 of a subgroup
+  bool ahead = false;      // keys of the next turn are asked for while this one is summed
   bool direct = false;     // one split: writes out, needs no merge
   // Not 0: scores and sums by fragments of 16 rows, q and weights rounded to f16; this many turns
   // of keys and values in shared memory. key_lanes has no meaning then.
