@@ -1,4 +1,6 @@
 // Attention at work: the CPU's own, and which kernels a device gets.
+#include <bit>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -14,8 +16,9 @@ namespace prism {
 
 namespace {
 
-// Up to here the keys are read once for all queries of a head group, and splits fill the device.
-constexpr int64_t kFewQueries = 2;
+// Up to here the keys are read once for all queries of a head group, and splits fill the device: by
+// lanes, and by fragments (more have tiles of their own).
+constexpr int64_t kFewQueries = 2, kFewQueriesOfFragments = 15;
 
 size_t size(int64_t value) { return static_cast<size_t>(value); }
 uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
@@ -153,19 +156,21 @@ void AttentionOp::launch(DeviceCall& call) const {
                   causal ? 'c' : '-', options.window ? 'w' : '-', options.soft_cap ? 's' : '-',
                   has_mask ? 'm' : '-', has_sinks ? 'k' : '-');
 
-  if (most_queries <= kFewQueries && ops::suits_decode(call.info().capabilities)) {
-    const ops::DecodeTile tile =
-        ops::decode_tile_for(options, word(most_queries), call.info().capabilities);
+  // Powers of two: prompts of every length would otherwise have kernels of their own.
+  const ops::DecodeTile decode =
+      ops::decode_tile_for(options, std::bit_ceil(word(most_queries)), call.info().capabilities);
+  if (most_queries <= (decode.stages > 0 ? kFewQueriesOfFragments : kFewQueries) &&
+      ops::suits_decode(call.info().capabilities)) {
     const uint32_t splits =
-        ops::decode_splits(options, tile, kv_heads, sequences, call.info().compute_units);
+        ops::decode_splits(options, decode, kv_heads, sequences, call.info().compute_units);
     const DeviceView partial = call.scratch(
         {static_cast<int64_t>(ops::partial_elements(options, splits, kv_heads, word(rows)))},
         DType::f32);
     inputs.push_back(partial);
     call.launch(
-        fmt::format("attention_decode {} {} {}", key, tile.queries, tile.rows),
-        [&] { return ops::attention_decode(options, tile); },
-        ops::decode_grid(options, tile, splits, kv_heads, sequences), inputs,
+        fmt::format("attention_decode {} {} {}", key, decode.queries, decode.rows),
+        [&] { return ops::attention_decode(options, decode); },
+        ops::decode_grid(options, decode, splits, kv_heads, sequences), inputs,
         params.values(options));
     std::vector<DeviceView> merged = {partial, spans};
     if (has_sinks) merged.push_back(sinks);
@@ -173,8 +178,8 @@ void AttentionOp::launch(DeviceCall& call) const {
     std::vector<ParamValue> values = {splits, kv_heads};
     for (const ParamValue& each : params.values(options)) values.push_back(each);
     call.launch(
-        fmt::format("attention_merge {} {} {}", key, tile.queries, tile.rows),
-        [&] { return ops::attention_merge(options, tile); },
+        fmt::format("attention_merge {} {} {}", key, decode.queries, decode.rows),
+        [&] { return ops::attention_merge(options, decode); },
         {word(heads), word(most_queries), sequences}, merged, std::move(values));
     return;
   }
