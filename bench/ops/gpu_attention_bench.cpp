@@ -110,8 +110,8 @@ class Bench {
           tile.stages = each.stages;
           const uint32_t splits = device_.info().compute_units * groups / kv_heads;
           const uint64_t shared = attention_decode(options, tile).shared_bytes() + 1024;
-          if (device_.info().capabilities.fragments.empty() || splits == 0 ||
-              splits * tile.keys() > 2 * keys ||
+          if (!device_.info().capabilities.fragment_layout || splits == 0 ||
+              (keys > 64 && splits * tile.keys() > 2 * keys) ||
               groups * shared > 228 << 10)  // what a compute unit of an H100 or H200 has
             continue;
           tries.push_back({tile, splits});
