@@ -142,8 +142,10 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
       Stream key_stream(arguments, *arguments.k, span.slot, kv_head, k_tile, tile, width),
           value_stream(arguments, *arguments.v, span.slot, kv_head, v_tile, tile, width);
       const auto ask = [&](Value slot, Value first) {
-        key_stream.ask(slot, first, end);
-        value_stream.ask(slot, first, end);
+        if_(first < end, [&] {
+          key_stream.ask(slot, first, end);
+          value_stream.ask(slot, first, end);
+        });
         if (copies) async_commit();
       };
       for (uint32_t s = 0; s + 1 < (copies ? stages : 2); ++s)
