@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "llm/memory.h"
 #include "llm/model.h"
 #include "ops/joint_products.h"
 #include "support/devices.h"
@@ -231,6 +232,21 @@ TEST_F(ModelDevice, PlansOfAllSizesShareTheirWorkMemory) {
     }
     model.prefill(0, 0, std::span(expected().ids).first(30));
     EXPECT_EQ(work(), large_work) << device.id();
+  }
+}
+
+// What `prism fit` counts with is what a prompt then takes.
+TEST_F(ModelDevice, WorkMemoryIsKnownFromTheFile) {
+  for (const Device& device : test::every_device()) {
+    for (const int64_t rows : {16, 64}) {
+      Model model = load(device, DType::f16, 1, rows);
+      const MemoryNeed need =
+          memory_need(small(), model_sizes(small()), DType::f16, 128, device, rows);
+      model.prefill(0, 0, expected().ids);
+      const uint64_t work = model.memory().at(0).work_bytes;
+      EXPECT_LE(work, need.activation_bytes + 4096) << device.id() << ", " << rows;
+      EXPECT_GE(work * 3 / 2, need.activation_bytes) << device.id() << ", " << rows;
+    }
   }
 }
 

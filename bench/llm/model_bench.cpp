@@ -1,10 +1,12 @@
 // Prompt and decode speed of a model on a device, without tokenizer and sampling on the host.
 //
 // usage: model_bench MODEL [--device NAME] [--prompt N[,N...]] [--decode N] [--depth D[,D...]]
-//        [--batch ROWS] [--sequences N] [--kv f16|f32|q8_0] [--json] [--explain] [--steps]
+//        [--batch ROWS] [--sequences N] [--kv f16|f32|q8_0] [--json] [--explain] [--explain-prompt]
+//        [--steps]
 // --prompt: tokens in one batch (default 512,2048; 0: none); --decode: tokens generated greedily
 // (default 128; 0: none), from each depth (default 0); --sequences: decoded at once; --explain: the
-// plan of a decode step, --steps: with the time of each of its steps.
+// plan of a decode step, --explain-prompt: those of the prompts, --steps: with the time of each
+// step (of a decode step where neither is asked for).
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -32,7 +34,7 @@ struct Options {
   std::string model, device = "auto", kv = "f16";
   std::vector<int64_t> prompts = {512, 2048}, depths = {0};
   int64_t decode = 128, batch = 2048, sequences = 1;
-  bool json = false, explain = false, steps = false;
+  bool json = false, explain = false, explain_prompt = false, steps = false;
 };
 
 std::vector<int64_t> numbers(const std::string& text) {
@@ -69,6 +71,8 @@ std::optional<Options> parse(int count, char** words) {
       options.json = true;
     else if (word == "--explain")
       options.explain = true;
+    else if (word == "--explain-prompt")
+      options.explain_prompt = true;
     else if (word == "--steps")
       options.steps = true;
     else if (word.starts_with("--") || !options.model.empty())
@@ -193,7 +197,12 @@ int run(const Options& options) {
                  static_cast<double>(each.cache_bytes) / 1e6,
                  static_cast<double>(each.work_bytes) / 1e6);
   }
-  if (options.explain || options.steps) fmt::print("{}\n", model.explain(one, options.steps));
+  if (options.explain || (options.steps && !options.explain_prompt))
+    fmt::print("{}\n", model.explain(one, options.steps));
+  for (const int64_t length : options.prompts)
+    if (options.explain_prompt && length > 0)
+      fmt::print("prompt of {}\n{}\n", length,
+                 model.explain({std::min(length, options.batch), 1, 1, false}, options.steps));
   return 0;
 }
 
@@ -203,9 +212,9 @@ int run(const Options& options) {
 int main(int count, char** words) {
   const auto options = prism::llm::parse(count, words);
   if (!options) {
-    std::cerr
-        << "usage: model_bench MODEL [--device NAME] [--prompt N[,N]] [--decode N] [--depth "
-           "D[,D]] [--batch ROWS] [--sequences N] [--kv TYPE] [--json] [--explain] [--steps]\n";
+    std::cerr << "usage: model_bench MODEL [--device NAME] [--prompt N[,N]] [--decode N] [--depth "
+                 "D[,D]] [--batch ROWS] [--sequences N] [--kv TYPE] [--json] [--explain] "
+                 "[--explain-prompt] [--steps]\n";
     return 2;
   }
   try {

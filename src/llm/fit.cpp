@@ -57,7 +57,8 @@ class Fitter {
   std::vector<MemoryNeed> needs(int64_t context, ElementType kv_type) const {
     std::vector<MemoryNeed> all;
     for (const FitDevice& device : devices_)
-      all.push_back(memory_need(file_, sizes_, kv_type, context, device.device));
+      all.push_back(
+          memory_need(file_, sizes_, kv_type, context, device.device, options_.batch_rows));
     return all;
   }
 

@@ -28,6 +28,7 @@ struct FitOptions {
   std::optional<ElementType> kv_type;    // else f16
   std::optional<uint64_t> margin_bytes;  // left free on each device; else 1/16 of it, 1 GB at most
   bool cpu_experts = false;              // a mixture's experts stay on the CPU
+  int64_t batch_rows = kPromptBatch;     // of a prompt, worked on at once
 };
 
 // A device to put layers on. The CPU is the last of a list.

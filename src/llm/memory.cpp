@@ -7,16 +7,53 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "runtime/native_product.h"
 
 namespace prism::llm {
 
 namespace {
 
-// Floats of a prompt's rows that are alive at once: the stream and its norm, queries, keys and
-// values, the gated block; then the logits of the last row.
-uint64_t activation_elements(int64_t rows, int64_t hidden, int64_t attention, int64_t feed_forward,
-                             int64_t vocabulary) {
-  return static_cast<uint64_t>(rows * (4 * hidden + 2 * attention + 3 * feed_forward) + vocabulary);
+// Floats of a batch's rows that are alive at once. The stream and its norm are, and beside them in
+// the one half of a layer queries, keys, values and the queries turned, in the other both sides of
+// the gate (`sides`: and what they become, where a product cannot write that itself); then the
+// logits of the last row.
+uint64_t activation_elements(int64_t rows, int64_t hidden, int64_t queries, int64_t attention,
+                             int64_t feed_forward, int64_t sides, int64_t vocabulary) {
+  const int64_t beside = std::max(attention + queries, sides * feed_forward);
+  return static_cast<uint64_t>(rows * (2 * hidden + beside) + vocabulary);
+}
+
+bool is_product_type(DType type) {
+  return type == DType::f32 || type == DType::f16 || type == DType::bf16;
+}
+
+// What the vendor of a device multiplies by itself takes memory more: weights unpacked for one
+// product at a time, results that are worked on after it.
+struct VendorProducts {
+  bool any = false;
+  uint64_t unpacked_bytes = 0;
+};
+VendorProducts vendor_products(const GgufFile& file, const Device& device, int64_t rows) {
+  VendorProducts found;
+  if (device.info().is_cpu) return found;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (!tensor.name.starts_with("blk.") || tensor.shape.rank() != 2 || !tensor.is_supported() ||
+        !(tensor.type.is_block() || is_product_type(tensor.type.plain())))
+      continue;
+    const uint64_t unpacked =
+        tensor.type.is_block() ? 2 * static_cast<uint64_t>(tensor.shape.elements()) : 0;
+    if (found.any && unpacked <= found.unpacked_bytes) continue;
+    NativeProduct product;
+    product.m = static_cast<uint32_t>(rows);
+    product.n = static_cast<uint32_t>(tensor.shape[0]);
+    product.k = static_cast<uint32_t>(tensor.shape[1]);
+    product.transpose_b = true;
+    product.a_type = product.b_type = tensor.type.is_block() ? DType::f16 : tensor.type.plain();
+    product.c_type = DType::f32;
+    if (!device.supports(product)) continue;
+    found = {true, std::max(found.unpacked_bytes, unpacked)};
+  }
+  return found;
 }
 
 // A count that sizes are computed from: no file has more.
@@ -62,8 +99,8 @@ InferenceMemory estimate_inference_memory(int64_t hidden, int64_t intermediate, 
   memory.model_bytes =
       static_cast<uint64_t>((layers * layer + 2 * vocab * hidden + hidden) * bytes);
   memory.kv_cache_bytes = static_cast<uint64_t>(2 * layers * kv_width * sequence * bytes);
-  memory.activation_bytes = activation_elements(std::min(sequence, kPromptBatch), hidden,
-                                                hidden + 2 * kv_width, intermediate, vocab) *
+  memory.activation_bytes = activation_elements(std::min(sequence, kPromptBatch), hidden, hidden,
+                                                hidden + 2 * kv_width, intermediate, 2, vocab) *
                             static_cast<uint64_t>(bytes);
   memory.total_bytes = memory.model_bytes + memory.kv_cache_bytes + memory.activation_bytes;
   return memory;
@@ -143,7 +180,7 @@ uint64_t MemoryNeed::kv_bytes() const {
 uint64_t MemoryNeed::total_bytes() const { return weight_bytes() + kv_bytes() + activation_bytes; }
 
 MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
-                       int64_t context, const Device& device) {
+                       int64_t context, const Device& device, int64_t batch_rows) {
   const bool is_known = kv_type == DType::f32 || kv_type == DType::f16 || kv_type == DType::bf16 ||
                         kv_type == BlockType::q8_0;
   if (!is_known)
@@ -185,8 +222,12 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
     widest = std::max(widest, sizes.heads * sizes.key_length +
                                   kv_heads * (sizes.key_length + sizes.value_length));
   }
-  memory.activation_bytes = 4 * activation_elements(std::min(context, kPromptBatch), sizes.hidden,
-                                                    widest, sizes.feed_forward, sizes.vocabulary);
+  const int64_t rows = std::min(context, batch_rows);
+  const VendorProducts vendor = vendor_products(file, device, rows);
+  memory.activation_bytes =
+      4 * activation_elements(rows, sizes.hidden, sizes.heads * sizes.key_length, widest,
+                              sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary) +
+      vendor.unpacked_bytes;
   return memory;
 }
 

@@ -62,9 +62,10 @@ struct MemoryNeed {
   uint64_t kv_bytes() const;
   uint64_t total_bytes() const;
 };
-// On the CPU weights lie as in the file, elsewhere in planes. Throws kInvalidArgument for a KV type
+// On the CPU weights lie as in the file, elsewhere in planes. batch_rows: of a prompt, worked on at
+// once. Throws kInvalidArgument for a KV type
 // other than f32, f16, bf16 and q8_0, and for heads that a q8_0 cache cannot hold.
 MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
-                       int64_t context, const Device& device);
+                       int64_t context, const Device& device, int64_t batch_rows = kPromptBatch);
 
 }  // namespace prism::llm

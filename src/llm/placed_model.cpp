@@ -12,8 +12,10 @@ namespace prism::llm {
 namespace {
 
 // All texts share the cache: what fits is what they hold together.
-Fit fit_for(const GgufFile& file, const FitOptions& options, int64_t slots) {
-  FitOptions wanted = options;
+Fit fit_for(const GgufFile& file, const FitOptions& fit_options, const LoadOptions& load) {
+  const int64_t slots = load.slots;
+  FitOptions wanted = fit_options;
+  wanted.batch_rows = load.batch_rows;
   if (wanted.context) wanted.context = *wanted.context * slots;
   Fit fit = fit_model(file, wanted);
   fit.placement.context = std::max<int64_t>(fit.placement.context / slots, 1);
@@ -32,7 +34,7 @@ PlacedModel::PlacedModel(const GgufFile& file, const LoadOptions& options,
     options_.fit.context = placement->context;
     options_.fit.kv_type = placement->kv_type;
   } else {
-    fit = fit_for(file, options.fit, options.slots);
+    fit = fit_for(file, options.fit, options);
   }
   try {
     load(std::move(fit), options_.progress);
@@ -92,7 +94,7 @@ bool PlacedModel::place_anew(const DeviceFailure& first) {
     let_go();
     Fit fit;
     try {
-      fit = fit_for(file_, wanted, options_.slots);
+      fit = fit_for(file_, wanted, options_);
     } catch (const Error& error) {
       throw Error(error.code(),
                   fmt::format("{}. On what is left: {}", failure.what(), error.what()));

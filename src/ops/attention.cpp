@@ -14,6 +14,7 @@
 #include "ops/join.h"
 #include "ops/matmul.h"
 #include "ops/softmax.h"
+#include "tensor/chain_op.h"
 
 namespace prism {
 
@@ -145,7 +146,7 @@ std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
   if (sinks && (sinks->elements() != q.size(1) || !is_type(*sinks, DType::f32)))
     wrong(fmt::format("sinks {} of {}; needs f32 [heads]", sinks->shape().text(),
                       sinks->type().name()));
-  return {{q.shape(), q.type()}};
+  return {{q.shape(), narrow ? ElementType(DType::f16) : q.type()}};
 }
 
 bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const {
@@ -179,10 +180,18 @@ double AttentionOp::operations(std::span<const DeviceView> inputs,
          static_cast<double>(inputs[1].layout.shape[1]);
 }
 
+std::shared_ptr<const Op> AttentionOp::with_epilogue(const Chain& chain, size_t) const {
+  if (narrow || chain.key() != cast_chain(DType::f32, DType::f16).key()) return nullptr;
+  auto both = std::make_shared<AttentionOp>(*this);
+  both->narrow = true;
+  return both;
+}
+
 std::string AttentionOp::attributes() const {
-  return fmt::format("scale {:.4g}{}{}{}", scale, causal ? ", causal" : "",
+  return fmt::format("scale {:.4g}{}{}{}{}", scale, causal ? ", causal" : "",
                      window ? fmt::format(", window {}", window) : "",
-                     soft_cap > 0 ? fmt::format(", soft cap {:g}", soft_cap) : "");
+                     soft_cap > 0 ? fmt::format(", soft cap {:g}", soft_cap) : "",
+                     narrow ? ", then f16" : "");
 }
 
 }  // namespace prism

@@ -11,6 +11,7 @@ class AttentionOp : public Op {
   double scale = 1, soft_cap = 0;
   bool causal = true, has_mask = false, has_sinks = false;
   int64_t window = 0, most_queries = 1;
+  bool narrow = false;  // results of f32 queries are stored as f16
 
   std::string_view name() const override { return "attention"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
@@ -22,6 +23,8 @@ class AttentionOp : public Op {
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   std::optional<std::string> cannot_run(const DeviceInfo& device,
                                         std::span<const Tensor> inputs) const override;
+  // Only a cast to f16.
+  std::shared_ptr<const Op> with_epilogue(const Chain& chain, size_t chain_input) const override;
   std::string attributes() const override;
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;

@@ -114,10 +114,7 @@ Tensor cast(const Tensor& x, ElementType type) {
   }
   if (!is_tensor_type(type))
     fail(fmt::format("cast: no tensor has elements of type {}", type.name()));
-  Chain chain;
-  chain.add_cast(chain.add_input(x.type().plain()), type.plain());
-  chain.output = type.plain();
-  return use_op(std::make_shared<ElementwiseOp>(std::move(chain)), {x});
+  return use_op(std::make_shared<ElementwiseOp>(cast_chain(x.type().plain(), type.plain())), {x});
 }
 
 Tensor clamp(const Tensor& x, double low, double high) {

@@ -6,10 +6,12 @@
 #include "base/error.h"
 #include "ops/elementwise.h"
 #include "ops/matmul_op.h"
+#include "ops/matmul_sides.h"
 #include "ops/product_launch.h"
 #include "ops/quantise.h"
 #include "ops/round_rows_op.h"
 #include "tensor/chain_kernel.h"
+#include "tensor/chain_op.h"
 
 namespace prism {
 
@@ -150,18 +152,27 @@ double MatmulOp::operations(std::span<const DeviceView> inputs,
 
 std::shared_ptr<const Op> MatmulOp::with_tail(Tail tail) const {
   if (tail.others() > kMostTailInputs || tail.params() > kMostTailParams) return nullptr;
-  return std::make_shared<MatmulOp>(std::move(tail), rounded_);
+  return std::make_shared<MatmulOp>(std::move(tail), rounded_, narrowed_);
 }
 
 std::optional<Preparation> MatmulOp::preparation(const Device& device,
                                                  std::span<const Tensor> inputs) const {
   const Tensor &x = inputs[0], &weights = inputs[1];
-  if (rounded_ || !weights.type().is_block() || weights.rank() != 2 || x.rank() != 2 ||
-      x.elements() == 0)
+  if (rounded_ || narrowed_ || weights.rank() != 2 || x.rank() != 2 || x.elements() == 0 ||
+      weights.elements() == 0)
     return std::nullopt;
-  // Elsewhere products of many rows take activations as f16.
-  const bool rounds = device.info().is_cpu || x.shape()[0] <= kFewRows;
-  if (!rounds || !RoundRowsOp::runs_on(device, x)) return std::nullopt;
+  if (!device.info().is_cpu && x.shape()[0] > kFewRows) {
+    if (x.type() != ElementType(DType::f32) || !takes_layout(1, weights, device.info()) ||
+        !matrix_layout(x.layout()))
+      return std::nullopt;
+    const auto view = [](const Tensor& t) { return DeviceView{0, t.type(), t.layout()}; };
+    const Sides sides = sides_of(view(x), view(weights), {}, {});
+    const auto type = narrowed_rows(device, sides, product_type(x.type(), weights.type()));
+    if (!type) return std::nullopt;
+    return Preparation{0, std::make_shared<ChainOp>(cast_chain(DType::f32, *type)),
+                       std::make_shared<MatmulOp>(tail_, std::nullopt, DType::f32)};
+  }
+  if (!weights.type().is_block() || !RoundRowsOp::runs_on(device, x)) return std::nullopt;
   return Preparation{0, std::make_shared<RoundRowsOp>(device, weights.type().block()),
                      std::make_shared<MatmulOp>(tail_, x.type().plain())};
 }

@@ -105,6 +105,26 @@ void add_quantised(std::vector<OpCase>& cases, CaseRandom& random, BlockType typ
   cases.push_back(std::move(test));
 }
 
+// Weights of 16 bits and x of f32, which many rows are rounded to the weights' type for (or to
+// f16), where products are by matrix instructions: an element is off by 2^-11 (f16) or 2^-8 (bf16)
+// of itself at most, here 2, and sums of k of them by six times the root of k of the average
+// seldom.
+void add_narrow(std::vector<OpCase>& cases, CaseRandom& random, DType weight, const Sizes& s) {
+  OpCase test;
+  test.op = "linear";
+  test.what = fmt::format("f32 x {} {}x{}x{}", dtype_name(weight), s.m, s.n, s.k);
+  test.inputs = {random.input({s.m, s.k}, DType::f32), random.input({s.n, s.k}, weight)};
+  test.compute = [](std::span<const Tensor> in) {
+    return std::vector<Tensor>{linear(in[0], in[1])};
+  };
+  test.reference = [](std::span<const ReferenceInput> in) {
+    return std::vector<Values>{product_reference(in, true)};
+  };
+  const double unit = weight == DType::f16 ? 1.0 / 2048 : 1.0 / 256;
+  test.tolerance = {unit * unit, 2 * unit, 6 * unit * std::sqrt(static_cast<double>(s.k))};
+  cases.push_back(std::move(test));
+}
+
 // What models put around products, which plans join to them: (silu(gate) * (x w + bias) + residual)
 // by a number a row, in f32 or cast to f16.
 void add_joined(std::vector<OpCase>& cases, CaseRandom& random, ElementType weight, DType x,
@@ -167,6 +187,10 @@ void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       if (each.k % 32 == 0) add_joined(cases, random, BlockType::q8_0, DType::f32, each, narrow);
     }
   }
+  for (const DType weight : {DType::f16, DType::bf16})
+    for (const Sizes& each :
+         {Sizes{1, 33, 64}, Sizes{7, 19, 40}, Sizes{13, 33, 65}, Sizes{70, 40, 96}})
+      add_narrow(cases, random, weight, each);
   for (int code = 0; code < kBlockTypeCount; ++code) {
     const auto type = static_cast<BlockType>(code);
     const int64_t block = block_info(type).elements;

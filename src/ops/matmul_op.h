@@ -29,9 +29,10 @@ ElementType product_type(ElementType x, ElementType weight);
 
 class MatmulOp : public TailedOp, public PreparesInput, public JoinsAlike {
  public:
-  // rounded: x is what RoundRowsOp made of rows of this type.
-  explicit MatmulOp(Tail tail = {}, std::optional<DType> rounded = {})
-      : TailedOp(std::move(tail)), rounded_(rounded) {}
+  // rounded: x is what RoundRowsOp made of rows of this type; narrowed: what a cast made of them.
+  explicit MatmulOp(Tail tail = {}, std::optional<DType> rounded = {},
+                    std::optional<DType> narrowed = {})
+      : TailedOp(std::move(tail)), rounded_(rounded), narrowed_(narrowed) {}
   std::string_view name() const override { return "matmul"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   std::vector<Tensor> gradient(const GradientCall& call) const override;
@@ -42,6 +43,9 @@ class MatmulOp : public TailedOp, public PreparesInput, public JoinsAlike {
                                         std::span<const Tensor> inputs) const override;
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
+  // What the vendor's product is added to, where that is all the tail does.
+  int overwrites(std::span<const Tensor> inputs) const override;
+  bool launches_overwrite() const override { return true; }
   std::optional<Preparation> preparation(const Device& device,
                                          std::span<const Tensor> inputs) const override;
   // Few rows by several matrices (joint_products.cpp).
@@ -54,7 +58,7 @@ class MatmulOp : public TailedOp, public PreparesInput, public JoinsAlike {
   std::shared_ptr<const Op> with_tail(Tail tail) const override;
 
  private:
-  std::optional<DType> rounded_;
+  std::optional<DType> rounded_, narrowed_;
 };
 
 }  // namespace prism

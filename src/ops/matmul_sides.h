@@ -14,7 +14,7 @@ struct Sides {
   MatrixLayout in_a = {}, in_b = {};
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool rounded = false;   // a is rounded rows
-  DType x = DType::f32;   // of the rows, before they were
+  DType x = DType::f32;   // of the rows, before they were rounded or narrowed
   TailBinding tail = {};  // of the kernels that take one
 };
 
@@ -28,6 +28,10 @@ bool has_few_rows(const Sides& sides, ElementType own);
 // One of kProductWays: few rows have kernels of their own, many the vendor's product where there is
 // one; unless another way was measured to be faster.
 std::string product_way(const DeviceInfo& device, const Sides& sides, ElementType own);
+
+// The type that rows of f32 are rounded to before they are multiplied, by a launch or by whatever
+// makes them: the operands' type of a product of many rows. Nothing where it takes f32.
+std::optional<DType> narrowed_rows(const Device& device, const Sides& sides, ElementType own);
 
 // The kernel for few rows, without its tail.
 ops::VectorProduct few_rows_product(const DeviceInfo& device, const Sides& sides);

@@ -112,6 +112,13 @@ Chain copy_chain(DType type) {
   return chain;
 }
 
+Chain cast_chain(DType from, DType to) {
+  Chain chain;
+  chain.add_cast(chain.add_input(from), to);
+  chain.output = to;
+  return chain;
+}
+
 bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape& output) {
   if (inputs.size() + 1 > kMaxBuffers) return false;
   std::vector<Layout> walk;

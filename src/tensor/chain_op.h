@@ -37,6 +37,9 @@ bool is_copy(const Chain& chain);
 // The chain that gives each element back.
 Chain copy_chain(DType type);
 
+// The chain that gives each element in another type.
+Chain cast_chain(DType from, DType to);
+
 // The elements of x, lying row by row.
 Tensor copied(const Tensor& x);
 

@@ -57,12 +57,13 @@ void Planner::fuse() {
   }
 }
 
-// The item that makes this input, where nobody else uses it and it lies as it was made, maybe under
-// another shape.
-Planner::Item* Planner::sole_maker(const Tensor& input) {
+// The item that makes this input, where nobody but so many use it and it lies as it was made, maybe
+// under another shape.
+Planner::Item* Planner::sole_maker(const Tensor& input, uint32_t users) {
   const Node* node = input.node().get();
   const auto found = item_of_.find(node);
-  if (found == item_of_.end() || uses_[node] != 1 || node->outputs.size() != 1) return nullptr;
+  if (found == item_of_.end() || uses_[node] != users || node->outputs.size() != 1)
+    return nullptr;
   if (input.layout().offset != 0 || !input.layout().is_dense() ||
       input.elements() != node->outputs[0].shape.elements())
     return nullptr;

@@ -32,6 +32,17 @@ std::string shapes_of(const PlanStep& step) {
   return text;
 }
 
+// Which launches a step is, where it is several or not a kernel of ours.
+std::string launches_of(const PlanStep& step) {
+  if (step.launches.empty() || (step.launches.size() == 1 && !step.launches[0].product)) return "";
+  std::string text;
+  for (const PlannedLaunch& launch : step.launches) {
+    text += text.empty() ? " by " : ", ";
+    text += launch.product ? "the vendor's product" : launch.program.kernel().name;
+  }
+  return text;
+}
+
 }  // namespace
 
 // Consecutive launches on one device, recorded once.
@@ -341,8 +352,9 @@ std::string Plan::explain() const {
   std::vector<Device> not_measured;
   for (const PlanStep& step : steps_) {
     const std::string attributes = step.op ? step.op->attributes() : "";
-    text += fmt::format("{:<10} {:<18} {}{} {} bytes", step.device.id(), step.name, shapes_of(step),
-                        attributes.empty() ? "" : " (" + attributes + ")", step.bytes());
+    text += fmt::format("{:<10} {:<18} {}{}{} {} bytes", step.device.id(), step.name,
+                        shapes_of(step), attributes.empty() ? "" : " (" + attributes + ")",
+                        launches_of(step), step.bytes());
     if (const auto expected = expected_seconds(step))
       text += fmt::format(", expected {:.3g} ms", *expected * 1e3);
     else if (!std::ranges::count(not_measured, step.device))

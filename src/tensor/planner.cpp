@@ -33,8 +33,12 @@ void Planner::make() {
     join_alike();
   }
   for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
-  for (Item& item : items_)
-    if (!item.dropped) emit(item);
+  count_uses();  // of what is left
+  for (Item& item : items_) {
+    if (item.dropped) continue;
+    emit(item);
+    for (const Tensor& input : item.inputs) --uses_[input.node().get()];
+  }
   for (const Tensor& each : outputs_) plan_.output_slots_.push_back(view_of(each).slot);
 }
 
@@ -66,8 +70,11 @@ void Planner::collect() {
 }
 
 void Planner::count_uses() {
-  for (const Item& item : items_)
+  uses_.clear();
+  for (const Item& item : items_) {
+    if (item.dropped) continue;
     for (const Tensor& input : item.inputs) ++uses_[input.node().get()];
+  }
   for (const Tensor& each : outputs_) uses_[each.node().get()] += kAlwaysUsed;
 }
 
@@ -207,6 +214,9 @@ void Planner::emit(Item& item) {
       if (error.code() != ErrorCode::kNotSupported || device.info().is_cpu) throw;
       plan_.back_to(mark);
       if (!item.apart.empty()) {
+        // What several of them read is counted once: none of them may take it over.
+        for (const Item& each : item.apart)
+          for (const Tensor& input : each.inputs) uses_[input.node().get()] += kAlwaysUsed;
         for (Item& each : item.apart) emit(each);
         return;
       }
@@ -227,6 +237,7 @@ std::optional<uint32_t> Planner::dying_input(const Item& item, const PlanStep& s
   const Tensor& taken = item.inputs[static_cast<size_t>(input)];
   const uint32_t slot = step.inputs[static_cast<size_t>(input)].slot;
   const Spec& spec = item.node->outputs[0];
+  // The last of those that use it.
   const bool alone = uses_[taken.node().get()] == 1 && taken.node()->outputs.size() == 1;
   // A slot that other tensors share (one written in place) is nobody's to take.
   const bool own = slot_of_.contains({taken.node().get(), 0}) &&

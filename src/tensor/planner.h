@@ -33,12 +33,14 @@ class Planner {
   void count_uses();
   // --- fusing (fuse.cpp)
   void fuse();
-  Item* sole_maker(const Tensor& input);
+  Item* sole_maker(const Tensor& input, uint32_t users = 1);
   Item* sole_producer(const Tensor& input, const Shape& shape);
   bool join_chains(Item& item);
   bool join_epilogue(Item& item);
   bool join_prologue(Item& item);
-  void share();  // share.cpp
+  // --- what several ops make of one input (share.cpp)
+  void share();
+  std::shared_ptr<Node> made_prepared(const Tensor& input, const Op& prepare, uint32_t users);
   // --- one step for several ops (join_alike.cpp)
   void join_alike();
   void join_maker(Item& item);
@@ -60,9 +62,9 @@ class Planner {
   std::span<const Tensor> outputs_, inputs_;
   PlanOptions options_;
   std::vector<Item> items_;
-  std::vector<std::shared_ptr<Node>> joint_nodes_;
+  std::vector<std::shared_ptr<Node>> joint_nodes_;  // kept: of items that no tensor holds
   std::unordered_map<const Node*, size_t> item_of_;
-  std::unordered_map<const Node*, uint32_t> uses_;
+  std::unordered_map<const Node*, uint32_t> uses_;  // by ops yet to be emitted, and from outside
   std::map<std::pair<const Node*, uint32_t>, uint32_t> slot_of_;
   std::unordered_map<const Storage*, uint32_t> slot_of_storage_;
   std::map<std::pair<const Node*, uint32_t>, bool> wanted_;  // outputs of the plan

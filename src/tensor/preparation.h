@@ -11,7 +11,8 @@ namespace prism {
 
 // `prepare`, whose only input that is, is done once for all ops whose prepare has the same name and
 // attributes, and `rest` takes what comes out in the input's place. Both run on the device for
-// certain.
+// certain. Where `prepare` is an element function, the maker of the input may do it, and `rest`
+// runs on the CPU too.
 struct Preparation {
   size_t input = 0;
   std::shared_ptr<const Op> prepare, rest;

@@ -1,6 +1,6 @@
-// A double of NVIDIA's driver and of NVRTC for tests of the host side: memory is host memory,
-// kernels are the printed text compiled by the host compiler, and every failure a real device can
-// have may be asked for.
+// A double of NVIDIA's driver, of NVRTC and of cuBLASLt for tests of the host side: memory is host
+// memory, kernels are the printed text compiled by the host compiler, and every failure a real
+// device can have may be asked for.
 //
 // Work is done late, as on a device: copies and launches wait in their stream until something waits
 // for them, so that host memory reused too early is seen by the test. Handles, ranges and contexts
@@ -27,8 +27,8 @@ extern "C" void prism_cuda_double_set(const char* settings);
 
 // What was done since the start: allocations, live_allocations, live_bytes, contexts (now
 // retained), live_modules, live_streams, live_events, live_graphs, launches, overlapped_launches,
-// graph_launches, compiles, module_loads, overruns (writes beside an allocation), misuses (calls a
-// real driver would call undefined).
+// graph_launches, compiles, module_loads, products (of cuBLASLt), overruns (writes beside an
+// allocation), misuses (calls a real driver would call undefined).
 extern "C" long long prism_cuda_double_count(const char* what);
 
 namespace prism::test::cuda_double {
