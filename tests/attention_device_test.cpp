@@ -284,7 +284,8 @@ TEST_P(Attention, HeadsHaveAnySize) {
       slow_compiler() ? std::vector<uint32_t>{3, 8, 20}
                       : std::vector<uint32_t>{1, 3, 8, 20, 24, 40, 80, 100, 250};
   for (const uint32_t dim : sizes)
-    for (const DType cache : {DType::f16, DType::f32}) {
+    for (const DType cache : {DType::f16, DType::f32, DType::bf16}) {
+      if (cache == DType::bf16 && dim != 3 && dim != 20 && dim != 80) continue;
       AttentionOptions options = options_of(dim, 2, cache);
       options.q_type = dim % 2 != 0 ? DType::f16 : DType::f32;
       const std::string what = fmt::format("heads of {} in {}", dim, dtype_name(cache));
@@ -319,12 +320,12 @@ TEST(DecodeTiles, FitTheDevice) {
   for (const uint32_t kilobytes : {227u, 99u, 64u, 32u})
     for (const uint32_t dim : {64u, 128u, 256u, 512u})
       for (const uint32_t group : {1u, 4u, 16u})
-        for (const ElementType cache :
-             {ElementType(DType::f16), ElementType(DType::f32), ElementType(BlockType::q8_0)}) {
+        for (const ElementType cache : {ElementType(DType::f16), ElementType(DType::f32),
+                                        ElementType(DType::bf16), ElementType(BlockType::q8_0)}) {
           const AttentionOptions options = options_of(dim, group, cache);
           device.shared_bytes = kilobytes << 10;
           const DecodeTile tile = decode_tile_for(options, 1, device);
-          const bool rounds = cache != ElementType(DType::f32);
+          const bool rounds = cache == ElementType(DType::f16) || cache.is_block();
           if (kilobytes == 227) {
             EXPECT_EQ(tile.stages > 0, rounds && dim <= 256 && (!cache.is_block() || group > 1));
           }

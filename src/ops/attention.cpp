@@ -81,9 +81,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(dim));
   const bool learns = q.requires_grad() || k.requires_grad() || v.requires_grad() ||
                       (s.mask && s.mask.requires_grad()) || (s.sinks && s.sinks.requires_grad());
-  const bool kernels = !learns && (is_type(q, DType::f32) || is_type(q, DType::f16)) &&
-                       (is_type(k, DType::f32) || is_type(k, DType::f16)) && k.type() == v.type() &&
-                       dim <= ops::kMaxHeadDim && k.elements() > 0 && q.elements() > 0;
+  const bool floats = is_type(k, DType::f32) || is_type(k, DType::f16) || is_type(k, DType::bf16);
+  const bool kernels = !learns && (is_type(q, DType::f32) || is_type(q, DType::f16)) && floats &&
+                       k.type() == v.type() && dim <= ops::kMaxHeadDim && k.elements() > 0 &&
+                       q.elements() > 0;
   if (!kernels) return composed(q, k, v, s, scale);
   std::vector<int32_t> spans;
   for (int64_t b = 0; b < batch; ++b)
@@ -166,7 +167,6 @@ bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceI
 
 std::optional<std::string> AttentionOp::cannot_run(const DeviceInfo&,
                                                    std::span<const Tensor> inputs) const {
-  if (is_type(inputs[1], DType::bf16)) return "kernels attend over f32, f16 and q8_0";
   if (inputs[0].size(2) > ops::kMaxHeadDim)
     return fmt::format("kernels attend over heads of up to {}", ops::kMaxHeadDim);
   return std::nullopt;

@@ -24,8 +24,8 @@ struct AttentionSettings {
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionSettings& settings = {});
 
-// Over a cache. q [rows, heads, dim]; k and v [slots, positions, kv_heads, dim] (f32, f16, bf16 on
-// the CPU, or q8_0), of which only the keys of each sequence are read. spans (i32) [sequences, 4]:
+// Over a cache. q [rows, heads, dim]; k and v [slots, positions, kv_heads, dim] (f32, f16, bf16 or
+// q8_0), of which only the keys of each sequence are read. spans (i32) [sequences, 4]:
 // the first row in q, the number of queries, the number of keys (with the queries' own), the slot.
 // most_queries: of any sequence, whatever the spans will hold. Result: [rows, heads, dim]; rows in
 // no span are unspecified.

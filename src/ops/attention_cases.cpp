@@ -60,21 +60,21 @@ Values attention_reference(std::span<const ReferenceInput> in, const Sizes& s, c
   return out;
 }
 
-void add(std::vector<OpCase>& cases, CaseRandom& random, DType type, const Sizes& s,
+void add(std::vector<OpCase>& cases, CaseRandom& random, DType type, DType kv_type, const Sizes& s,
          const Options& o) {
   OpCase test;
   test.op = "attention";
   test.what = fmt::format(
-      "{} batch {}, {}/{} heads of {}, {} queries, {} keys{}{}{}{}{}", dtype_name(type), s.batch,
-      s.heads, s.kv_heads, s.dim, s.queries, s.keys, o.causal ? ", causal" : "",
-      o.mask ? ", mask" : "", o.sinks ? ", sinks" : "",
+      "{} and {} batch {}, {}/{} heads of {}, {} queries, {} keys{}{}{}{}{}", dtype_name(type),
+      dtype_name(kv_type), s.batch, s.heads, s.kv_heads, s.dim, s.queries, s.keys,
+      o.causal ? ", causal" : "", o.mask ? ", mask" : "", o.sinks ? ", sinks" : "",
       o.window ? fmt::format(", window {}", o.window) : "", o.soft_cap > 0 ? ", soft cap" : "");
   const auto tensor = [&](const Shape& shape, DType of) {
     return CaseInput{shape, of, random.uniform(shape.elements(), -1.5, 1.5)};
   };
   test.inputs = {tensor({s.batch, s.heads, s.queries, s.dim}, type),
-                 tensor({s.batch, s.kv_heads, s.keys, s.dim}, type),
-                 tensor({s.batch, s.kv_heads, s.keys, s.dim}, type)};
+                 tensor({s.batch, s.kv_heads, s.keys, s.dim}, kv_type),
+                 tensor({s.batch, s.kv_heads, s.keys, s.dim}, kv_type)};
   if (o.mask) test.inputs.push_back(tensor({s.queries, s.keys}, DType::f32));
   if (o.sinks) test.inputs.push_back(tensor({s.heads}, DType::f32));
   test.compute = [o](std::span<const Tensor> in) {
@@ -91,7 +91,8 @@ void add(std::vector<OpCase>& cases, CaseRandom& random, DType type, const Sizes
   };
   // Fragments round queries and weights to f16, of whatever type the tensors are.
   test.tolerance = type == DType::bf16 ? Tolerance{1e-4, 2e-2, 2e-2} : Tolerance{2e-6, 5e-3, 5e-3};
-  test.gradient = type == DType::f32 && s.batch * s.heads * s.queries * s.keys <= 64;
+  test.gradient =
+      type == DType::f32 && kv_type == type && s.batch * s.heads * s.queries * s.keys <= 64;
   cases.push_back(std::move(test));
 }
 
@@ -109,13 +110,19 @@ void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     for (const Sizes& each : sizes)
       for (const Options& options : {plain, open, windowed, capped, all})
-        add(cases, random, type, each, options);
+        add(cases, random, type, type, each, options);
     // Heads that end inside a word, a chunk of 16 bytes, a fragment.
     for (const Sizes& each :
          {Sizes{1, 2, 2, 1, 5, 1}, Sizes{1, 2, 1, 3, 7, 3}, Sizes{2, 4, 2, 1, 21, 20},
           Sizes{1, 2, 1, 18, 18, 40}, Sizes{1, 2, 2, 4, 9, 100}})
-      add(cases, random, type, each, each.queries == 4 ? all : plain);
+      add(cases, random, type, type, each, each.queries == 4 ? all : plain);
   }
+  // Caches of bf16.
+  add(cases, random, DType::f32, DType::bf16, {1, 4, 2, 1, 37, 32}, all);
+  add(cases, random, DType::f16, DType::bf16, {2, 4, 2, 19, 19, 32}, plain);
+  for (const Sizes& each : {Sizes{1, 3, 3, 33, 70, 64}, Sizes{1, 2, 1, 3, 7, 3},
+                            Sizes{2, 4, 2, 1, 21, 20}, Sizes{1, 2, 2, 4, 9, 100}})
+    add(cases, random, DType::f32, DType::bf16, each, plain);
 }
 
 }  // namespace prism

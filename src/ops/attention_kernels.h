@@ -42,7 +42,7 @@ uint32_t load_bytes(ElementType cache, uint32_t head_dim);
 struct AttentionOptions {
   uint32_t head_dim = 128;         // up to kMaxHeadDim; q8_0: a multiple of 32
   uint32_t group = 1;              // query heads that share a key/value head
-  ElementType cache = DType::f16;  // f16, f32, or BlockType::q8_0
+  ElementType cache = DType::f16;  // f16, bf16, f32, or BlockType::q8_0
   DType q_type = DType::f32, out_type = DType::f32;
   bool causal = true, window = false, soft_cap = false, mask = false, sinks = false;
 };

@@ -34,8 +34,9 @@ void check_options(const AttentionOptions& options, const char* kernel) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", kernel, why));
   };
   const bool block = options.cache.is_block();
-  if (block ? !is_q8(options) : options.cache.plain() != f16 && options.cache.plain() != f32)
-    fail(fmt::format("a cache of {}; f16, f32 and q8_0 are possible", options.cache.name()));
+  const auto is_plain = [&](DType type) { return type == f16 || type == bf16 || type == f32; };
+  if (block ? !is_q8(options) : !is_plain(options.cache.plain()))
+    fail(fmt::format("a cache of {}; f16, bf16, f32 and q8_0 are possible", options.cache.name()));
   const uint32_t multiple = block ? 32 : 1;
   if (options.head_dim == 0 || options.head_dim % multiple != 0 || options.head_dim > kMaxHeadDim)
     fail(fmt::format("heads of {} elements in a cache of {}; a multiple of {} up to {} is needed",
@@ -226,6 +227,10 @@ std::vector<Value> CacheHead::unpack(const Chunk& chunk) const {
         elements.push_back(pair[1]);
         break;
       }
+      case DType::bf16:
+        elements.push_back(bitcast(f32, word << 16u));
+        elements.push_back(bitcast(f32, word & 0xffff0000u));
+        break;
       default: {
         const Value four = unpack_i8(word);
         for (uint32_t i = 0; i < 4; ++i) elements.push_back(cast(f32, four[i]));

@@ -1,6 +1,7 @@
 // Random attention problems and their float64 reference.
 #include "support/attention_case.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -114,6 +115,11 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
               const uint16_t bits = half_bits(random.uniform(-2, 2));
               std::memcpy(&cache.bytes[at * 2], &bits, 2);
               values[d] = half_value(bits);
+            } else if (options.cache.plain() == DType::bf16) {
+              const uint32_t word = std::bit_cast<uint32_t>(random.uniform(-2, 2)) & 0xffff0000u;
+              const auto bits = static_cast<uint16_t>(word >> 16);
+              std::memcpy(&cache.bytes[at * 2], &bits, 2);
+              values[d] = std::bit_cast<float>(word);
             } else {
               const float value = random.uniform(-2, 2);
               std::memcpy(&cache.bytes[at * 4], &value, 4);
