@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "ir/interpreter.h"
+#include "ops/product_kernels.h"
 #include "runtime/discovery.h"
 #include "support/attention_case.h"
 
@@ -131,6 +132,40 @@ TEST_P(Attention, DecodeMatchesAReference) {
   EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 3), kPlainBound), "") << "ahead";
   tile.direct = true;
   EXPECT_EQ(compare(one, run_decode(GetParam(), one, tile, 1), kPlainBound), "") << "direct";
+}
+
+// Bit for bit what the rows are when a launch of its own rounds them.
+TEST_P(Attention, DecodeRoundsItsRows) {
+  if (slow_compiler() && GetParam().driver->info().backend == "opencl")
+    GTEST_SKIP() << "OpenCL on the CPU compiles exchanges between lanes for minutes";
+  const std::vector<uint32_t> sizes =
+      slow_compiler() ? std::vector<uint32_t>{32} : std::vector<uint32_t>{32, 64, 96, 160};
+  for (const uint32_t dim : sizes) {
+    AttentionOptions options =
+        options_of(dim, 3, dim == 96 ? BlockType::q8_0 : ElementType(DType::f16));
+    options.sinks = dim == 64;
+    AttentionCase one = make(options, 2, 70, false, {{2, 70}, {0, 0}, {1, 1}, {1, 33}});
+    DecodeTile tile = tile_for(options, 2);
+    const uint32_t k = one.heads() * dim;
+    one.params.out_row = k;
+    const auto poison = [&](uint64_t bytes_of_row) {
+      return Bytes((one.rows + 1) * bytes_of_row, std::byte{0xCD});
+    };
+    for (const uint32_t splits : {3u, 1u}) {
+      SCOPED_TRACE(fmt::format("heads of {}, {} splits", dim, splits));
+      tile.direct = splits == 1;
+      one.options.rounded = false;
+      one.out = poison(k * 4);
+      const Bytes plain = run_decode(GetParam(), one, tile, splits);
+      const ProductLaunch launch = round_rows_launch(one.rows, k, k);
+      const Bytes wanted = GetParam().run(round_rows(DType::f32), launch.groups,
+                                          {plain, poison(rounded_bytes(1, k))},
+                                          {launch.params.begin(), launch.params.end()});
+      one.options.rounded = true;
+      one.out = poison(rounded_bytes(1, k));
+      EXPECT_TRUE(run_decode(GetParam(), one, tile, splits) == wanted);
+    }
+  }
 }
 
 TEST_P(Attention, DecodeReadsQuantisedCaches) {

@@ -19,13 +19,21 @@ Value top_of(Value four) {
   return top;
 }
 
-}  // namespace
-
-std::vector<Value> round_four(Value four, Value largest) {
-  // The quotient put right by one step of Newton's, so that every device rounds alike.
+// The quotient put right by one step of Newton's, so that every device rounds alike.
+Value inverse_of(Value largest) {
   const Value rough = 127.0f / largest;
   const Value exact = fma(fma(-largest, rough, 127.0f), rough * kRoundedUnit, rough);
-  const Value inverse = select(largest > kSmallest, exact, 0.0f);
+  return select(largest > kSmallest, exact, 0.0f);
+}
+
+}  // namespace
+
+Value round_one(Value element, Value largest) {
+  return cast(i32, round_even(element * inverse_of(largest)));
+}
+
+std::vector<Value> round_four(Value four, Value largest) {
+  const Value inverse = inverse_of(largest);
   std::vector<Value> rounded;
   for (uint32_t i = 0; i < 4; ++i) rounded.push_back(cast(i32, round_even(four[i] * inverse)));
   return rounded;

@@ -10,7 +10,8 @@
 namespace prism::ops {
 
 inline constexpr float kRoundedUnit = 1.0f / 127.0f;  // scale = largest magnitude * this
-// Four elements rounded, of a block whose largest magnitude is given.
+// An element rounded, of a block whose largest magnitude is given; four of them.
+dsl::Value round_one(dsl::Value element, dsl::Value largest);
 std::vector<dsl::Value> round_four(dsl::Value four, dsl::Value largest);
 // The largest magnitude of the 32 elements that eight lanes side by side hold; NaN where one is.
 dsl::Value largest_of_block(dsl::Value four);

@@ -13,6 +13,7 @@
 #include "ops/elementwise.h"
 #include "ops/join.h"
 #include "ops/matmul.h"
+#include "ops/product_kernels.h"
 #include "ops/softmax.h"
 #include "tensor/chain_op.h"
 
@@ -147,6 +148,10 @@ std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
   if (sinks && (sinks->elements() != q.size(1) || !is_type(*sinks, DType::f32)))
     wrong(fmt::format("sinks {} of {}; needs f32 [heads]", sinks->shape().text(),
                       sinks->type().name()));
+  if (rounded) {
+    const uint64_t bytes = ops::rounded_bytes(1, static_cast<uint64_t>(q.size(1) * q.size(2)));
+    return {{{q.size(0), static_cast<int64_t>(bytes / 4)}, DType::i32}};
+  }
   return {{q.shape(), narrow ? ElementType(DType::f16) : q.type()}};
 }
 
@@ -181,7 +186,7 @@ double AttentionOp::operations(std::span<const DeviceView> inputs,
 }
 
 std::shared_ptr<const Op> AttentionOp::with_epilogue(const Chain& chain, size_t) const {
-  if (narrow || chain.key() != cast_chain(DType::f32, DType::f16).key()) return nullptr;
+  if (narrow || rounded || chain.key() != cast_chain(DType::f32, DType::f16).key()) return nullptr;
   auto both = std::make_shared<AttentionOp>(*this);
   both->narrow = true;
   return both;
@@ -191,7 +196,9 @@ std::string AttentionOp::attributes() const {
   return fmt::format("scale {:.4g}{}{}{}{}", scale, causal ? ", causal" : "",
                      window ? fmt::format(", window {}", window) : "",
                      soft_cap > 0 ? fmt::format(", soft cap {:g}", soft_cap) : "",
-                     narrow ? ", then f16" : "");
+                     narrow    ? ", then f16"
+                     : rounded ? ", rounded to 8 bits"
+                               : "");
 }
 
 }  // namespace prism

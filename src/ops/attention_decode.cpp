@@ -299,6 +299,7 @@ ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& ti
   const std::string name = fmt::format("attention_merge_{}_r{}x{}_{}", option_name(options),
                                        tile.queries, tile.rows, tile.keys());
   return kernel(name, lanes, [&] {
+    if (options.rounded) require_subgroup_size(kDecodeSubgroup);
     const AttentionArguments arguments(options, AttentionArguments::Result::merged);
     auto slot_sums = shared(f32, slots * width, "slot_sums");
     auto slot_maxima = shared(f32, slots, "slot_maxima");
@@ -353,18 +354,22 @@ ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& ti
       Value top = constant(f32, kNoMaximum);
       for (uint32_t s = 0; s < slots; ++s) top = fast_max(top, slot_maxima[s]);
       if (options.sinks) top = fast_max(top, (*arguments.sinks)[head] * kLog2E);
-      for_(local_id(), dim, lanes, [&](Value d) {
-        Value sum = constant(f32, 0), weight = constant(f32, 0);
-        for (uint32_t s = 0; s < slots; ++s) {
-          const Value share = fast_exp2(slot_maxima[s] - top);
-          sum = fma(slot_sums[d + s * width], share, sum);
-          weight = fma(slot_weights[s], share, weight);
-        }
-        Value all = weight;
-        if (options.sinks) all = all + fast_exp2((*arguments.sinks)[head] * kLog2E - top);
-        (*arguments.out)[row * *arguments.out_row + head * *arguments.out_head + d] =
-            select(weight > 0.0f, sum / select(all > 0.0f, all, 1.0f), 0.0f);
-      });
+      for (uint32_t first = 0; first < dim; first += lanes) {
+        const Value d = local_id() + first, wanted = d < dim;
+        Var made(f32, 0.0f, "made");
+        if_(wanted, [&] {
+          Value sum = constant(f32, 0), weight = constant(f32, 0);
+          for (uint32_t s = 0; s < slots; ++s) {
+            const Value share = fast_exp2(slot_maxima[s] - top);
+            sum = fma(slot_sums[d + s * width], share, sum);
+            weight = fma(slot_weights[s], share, weight);
+          }
+          Value all = weight;
+          if (options.sinks) all = all + fast_exp2((*arguments.sinks)[head] * kLog2E - top);
+          made = select(weight > 0.0f, sum / select(all > 0.0f, all, 1.0f), 0.0f);
+        });
+        arguments.store(wanted, row, head, d, made);
+      }
     });
   });
 }

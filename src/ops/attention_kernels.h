@@ -45,6 +45,9 @@ struct AttentionOptions {
   ElementType cache = DType::f16;  // f16, bf16, f32, or BlockType::q8_0
   DType q_type = DType::f32, out_type = DType::f32;
   bool causal = true, window = false, soft_cap = false, mask = false, sinks = false;
+  // Decode and merge: out is rows of out_row elements rounded to 8 bits (u32, rounded_rows.h);
+  // heads are whole blocks of them and stand one after the other.
+  bool rounded = false;
 };
 
 // The parameters of a launch; every kernel takes those that its options name, in this order.

@@ -2,16 +2,18 @@
 #pragma once
 
 #include "tensor/op.h"
+#include "tensor/preparation.h"
 
 namespace prism {
 
 // Inputs: q, k, v, spans, then mask and sinks where there are any (see ops/attention.h).
-class AttentionOp : public Op {
+class AttentionOp : public Op, public MakesPrepared {
  public:
   double scale = 1, soft_cap = 0;
   bool causal = true, has_mask = false, has_sinks = false;
   int64_t window = 0, most_queries = 1;
-  bool narrow = false;  // results of f32 queries are stored as f16
+  bool narrow = false;   // results of f32 queries are stored as f16
+  bool rounded = false;  // gives rows rounded to 8 bits (ops/rounded_rows.h), by kernels of decode
 
   std::string_view name() const override { return "attention"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
@@ -25,6 +27,9 @@ class AttentionOp : public Op {
                                         std::span<const Tensor> inputs) const override;
   // Only a cast to f16.
   std::shared_ptr<const Op> with_epilogue(const Chain& chain, size_t chain_input) const override;
+  std::shared_ptr<const Op> with_prepared(const Device& device, std::span<const Tensor> inputs,
+                                          const Op& prepare, const Shape& seen,
+                                          bool kept) const override;
   std::string attributes() const override;
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ops/rounded_rows.h"
 
 namespace prism::ops {
 
@@ -45,6 +46,9 @@ void check_options(const AttentionOptions& options, const char* kernel) {
   for (const DType type : {options.q_type, options.out_type})
     if (type != f32 && type != f16)
       fail(fmt::format("q or out of {}; f32 and f16 are possible", dtype_name(type)));
+  if (options.rounded && (options.head_dim % 32 != 0 || options.out_type != f32))
+    fail(fmt::format("heads of {} elements of {} rounded; needs f32 and a multiple of 32",
+                     options.head_dim, dtype_name(options.out_type)));
   if (options.window && !options.causal) fail("a window without causal has no meaning");
 }
 
@@ -57,6 +61,7 @@ std::string option_name(const AttentionOptions& options) {
   if (options.soft_cap) name += "_cap";
   if (options.mask) name += "_mask";
   if (options.sinks) name += "_sinks";
+  if (options.rounded) name += "_rounded";
   return name;
 }
 
@@ -95,7 +100,8 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
   spans = in("spans", u32);
   if (options.mask && !merges) mask = in("mask", f32);
   if (options.sinks && result != Result::partial) sinks = in("sinks", f32);
-  out = result == Result::partial ? dsl::out("partial", f32) : dsl::out("out", options.out_type);
+  out = result == Result::partial ? dsl::out("partial", f32)
+                                  : dsl::out("out", options.rounded ? u32 : options.out_type);
   if (merges) {
     splits = param("splits", u32);
     kv_heads = param("kv_heads", u32);
@@ -142,6 +148,14 @@ std::vector<Value> AttentionArguments::four_of_q(Value wanted, Value row, Value 
       four.push_back(widened(q->load_if(wanted && d + i < options.head_dim, at + i)));
   }
   return four;
+}
+
+void AttentionArguments::store(Value wanted, Value row, Value head, Value d, Value value) const {
+  if (options.rounded)
+    store_rounded_element(*out, wanted, rounded_start(row, *out_row), *out_row,
+                          head * *out_head + d, value);
+  else
+    out->store_if(wanted, row * *out_row + head * *out_head + d, value);
 }
 
 Value AttentionArguments::sees(Value query_position, Value key) const {

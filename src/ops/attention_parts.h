@@ -45,6 +45,10 @@ struct AttentionArguments {
   // Four elements of a row of q in f32, from d on: zeros where not wanted and beyond the head.
   std::vector<dsl::Value> four_of_q(dsl::Value wanted, dsl::Value row, dsl::Value head,
                                     dsl::Value d) const;
+  // Stores an element of the result, 0 <= d < head_dim; rounded, all lanes of the group arrive,
+  // each with the element beside that of the lane before.
+  void store(dsl::Value wanted, dsl::Value row, dsl::Value head, dsl::Value d,
+             dsl::Value value) const;
   // Whether the query at a position sees the key; beside key < keys.
   dsl::Value sees(dsl::Value query_position, dsl::Value key) const;
 };

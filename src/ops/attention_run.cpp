@@ -10,6 +10,7 @@
 #include "ops/attention_kernels.h"
 #include "ops/attention_op.h"
 #include "ops/product_kernels.h"
+#include "ops/round_rows_op.h"
 #include "tensor/device_call.h"
 
 namespace prism {
@@ -25,7 +26,24 @@ uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
 
 }  // namespace
 
+std::shared_ptr<const Op> AttentionOp::with_prepared(const Device& device,
+                                                     std::span<const Tensor> inputs,
+                                                     const Op& prepare, const Shape& seen,
+                                                     bool kept) const {
+  const Tensor& q = inputs[0];
+  const bool decodes = most_queries <= kFewQueries && ops::suits_decode(device.info().capabilities);
+  if (rounded || narrow || kept || !decodes || !dynamic_cast<const RoundRowsOp*>(&prepare) ||
+      q.type() != ElementType(DType::f32) || q.size(2) % 32 != 0 ||
+      seen[-1] != q.size(1) * q.size(2))
+    return nullptr;
+  auto op = std::make_shared<AttentionOp>(*this);
+  op->rounded = true;
+  return op;
+}
+
 void AttentionOp::run_cpu(const CpuCall& call) const {
+  if (rounded)
+    throw Error(ErrorCode::kNotSupported, "attention: rounded for a device with kernels only");
   const HostView &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2];
   const HostView &spans = call.inputs[3], &out = call.outputs[0];
   const Shape& shape = q.layout.shape;
@@ -117,7 +135,8 @@ void AttentionOp::launch(DeviceCall& call) const {
   options.group = word(heads) / kv_heads;
   options.cache = k.type;
   options.q_type = q.type.plain();
-  options.out_type = out.type.plain();
+  options.out_type = rounded ? DType::f32 : out.type.plain();
+  options.rounded = rounded;
   options.causal = causal;
   options.window = window > 0;
   options.soft_cap = soft_cap > 0;
@@ -151,18 +170,28 @@ void AttentionOp::launch(DeviceCall& call) const {
   }
   if (has_sinks) sinks = call.input(next);
   const std::string key =
-      fmt::format("{} {} {} {} {} {}{}{}{}{}", options.head_dim, options.group,
+      fmt::format("{} {} {} {} {} {}{}{}{}{}{}", options.head_dim, options.group,
                   options.cache.name(), dtype_name(options.q_type), dtype_name(options.out_type),
                   causal ? 'c' : '-', options.window ? 'w' : '-', options.soft_cap ? 's' : '-',
-                  has_mask ? 'm' : '-', has_sinks ? 'k' : '-');
+                  has_mask ? 'm' : '-', has_sinks ? 'k' : '-', rounded ? 'r' : '-');
 
   // Powers of two: prompts of every length would otherwise have kernels of their own.
-  const ops::DecodeTile decode =
+  ops::DecodeTile decode =
       ops::decode_tile_for(options, std::bit_ceil(word(most_queries)), call.info().capabilities);
   if (most_queries <= (decode.stages > 0 ? kFewQueriesOfFragments : kFewQueries) &&
       ops::suits_decode(call.info().capabilities)) {
     const uint32_t splits =
         ops::decode_splits(options, decode, kv_heads, sequences, call.info().compute_units);
+    decode.direct = splits == 1;
+    if (decode.direct) {
+      if (has_sinks) inputs.push_back(sinks);
+      inputs.push_back(out);
+      return call.launch(
+          fmt::format("attention_decode {} {} {} direct", key, decode.queries, decode.rows),
+          [&] { return ops::attention_decode(options, decode); },
+          ops::decode_grid(options, decode, splits, kv_heads, sequences), inputs,
+          params.values(options));
+    }
     const DeviceView partial = call.scratch(
         {static_cast<int64_t>(ops::partial_elements(options, splits, kv_heads, word(rows)))},
         DType::f32);

@@ -54,44 +54,47 @@ void SubgroupSums::write(const AttentionArguments& arguments, const DecodeTile& 
   const AttentionOptions& options = arguments.options;
   const uint32_t dim = options.head_dim, group = options.group;
   const uint32_t warps = tile.lanes / kDecodeSubgroup, blocks = blocks_of_rows(options, tile);
-  for_(local_id(), tile.rows * dim, tile.lanes, [&](Value element) {
+  const bool rounds = tile.direct && options.rounded;  // which needs all lanes
+  for_(rounds ? constant(u32, 0) : local_id(), tile.rows * dim, tile.lanes, [&](Value number) {
+    const Value element = rounds ? number + local_id() : number;
     const Value r = element / dim, d = element % dim;
     const Value at = width == dim ? element : r * width + d;
-    Value top = constant(f32, kNoMaximum);
-    for (uint32_t w = 0; w < warps; ++w) top = fast_max(top, maxima[r + w * tile.rows]);
-    Value sum = constant(f32, 0), weight = constant(f32, 0);
-    for (uint32_t w = 0; w < warps; ++w) {
-      const Value maximum = maxima[r + w * tile.rows];
-      const Value shrink = fast_exp2(maximum - top);
-      sum = fma(sums[at + w * (tile.rows * width)], shrink, sum);
-      weight = fma(weights[r + w * tile.rows], shrink, weight);
-    }
     const Value index = block * tile.rows + r;
     const Value query = index / group, head = kv_head * group + index % group;
     const Value row = span.first_row + query;
-    if_(query < span.queries &&
-            (tile.rows * blocks == tile.queries * group ? constant(b1, 1)
-                                                        : index < tile.queries * group),
-        [&] {
-          if (tile.direct) {
-            Value all = weight, above = top;
-            if (options.sinks) {
-              const Value sink = (*arguments.sinks)[head] * kLog2E;
-              above = fast_max(top, sink);
-              all = weight * fast_exp2(top - above) + fast_exp2(sink - above);
-              sum = sum * fast_exp2(top - above);
-            }
-            (*arguments.out)[row * *arguments.out_row + head * *arguments.out_head + d] =
-                select(weight > 0.0f, sum / select(all > 0.0f, all, 1.0f), 0.0f);
-            return;
-          }
-          const Value heads = group_count(1) / blocks * group;
-          const Value to =
-              ((row * heads + head) * group_count(0) + group_id(0)) * partial_stride(options);
-          (*arguments.out)[to + d] = sum;
-          if_(d == 0u,
-              [&] { arguments.out->store(to + (partial_stride(options) - 4), vec(top, weight)); });
-        });
+    Value wanted = query < span.queries;
+    if (tile.rows * blocks != tile.queries * group) wanted = wanted && index < tile.queries * group;
+    if (rounds && tile.rows * dim % tile.lanes != 0) wanted = wanted && element < tile.rows * dim;
+    Var made(f32, 0.0f, "made");
+    if_(wanted, [&] {
+      Value top = constant(f32, kNoMaximum);
+      for (uint32_t w = 0; w < warps; ++w) top = fast_max(top, maxima[r + w * tile.rows]);
+      Value sum = constant(f32, 0), weight = constant(f32, 0);
+      for (uint32_t w = 0; w < warps; ++w) {
+        const Value maximum = maxima[r + w * tile.rows];
+        const Value shrink = fast_exp2(maximum - top);
+        sum = fma(sums[at + w * (tile.rows * width)], shrink, sum);
+        weight = fma(weights[r + w * tile.rows], shrink, weight);
+      }
+      if (tile.direct) {
+        Value all = weight, above = top;
+        if (options.sinks) {
+          const Value sink = (*arguments.sinks)[head] * kLog2E;
+          above = fast_max(top, sink);
+          all = weight * fast_exp2(top - above) + fast_exp2(sink - above);
+          sum = sum * fast_exp2(top - above);
+        }
+        made = select(weight > 0.0f, sum / select(all > 0.0f, all, 1.0f), 0.0f);
+        return;
+      }
+      const Value heads = group_count(1) / blocks * group;
+      const Value to =
+          ((row * heads + head) * group_count(0) + group_id(0)) * partial_stride(options);
+      (*arguments.out)[to + d] = sum;
+      if_(d == 0u,
+          [&] { arguments.out->store(to + (partial_stride(options) - 4), vec(top, weight)); });
+    });
+    if (tile.direct) arguments.store(wanted, row, head, d, made);
   });
 }
 

@@ -173,8 +173,15 @@ std::optional<Preparation> MatmulOp::preparation(const Device& device,
                        std::make_shared<MatmulOp>(tail_, std::nullopt, DType::f32)};
   }
   if (!weights.type().is_block() || !RoundRowsOp::runs_on(device, x)) return std::nullopt;
-  return Preparation{0, std::make_shared<RoundRowsOp>(device, weights.type().block()),
-                     std::make_shared<MatmulOp>(tail_, x.type().plain())};
+  Preparation preparation{0, std::make_shared<RoundRowsOp>(device, weights.type().block()),
+                          std::make_shared<MatmulOp>(tail_, x.type().plain())};
+  // On devices with kernels a launch of its own in any case, that what makes x may do instead.
+  if (!device.info().is_cpu && takes_layout(0, x, device.info())) {
+    const auto view = [](const Tensor& t) { return DeviceView{0, t.type(), t.layout()}; };
+    const Sides sides = sides_of(view(x), view(weights), {}, std::nullopt);
+    preparation.apart = sides.n > 0 && product_way(device.info(), sides, x.type()) == "few_rows";
+  }
+  return preparation;
 }
 
 bool MatmulOp::takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const {

@@ -1,4 +1,5 @@
-// Layer norm and rms norm: one op that differs in whether the mean is taken off.
+// Layer norm and rms norm: one op that differs in whether the mean is taken off, and may round its
+// rows for products with quantised weights.
 #include "ops/norm.h"
 
 #include <bit>
@@ -9,108 +10,22 @@
 #include "cpu/elementwise.h"
 #include "cpu/rows.h"
 #include "ops/elementwise.h"
+#include "ops/norm_kernel.h"
+#include "ops/product_launch.h"
 #include "ops/reduce.h"
+#include "ops/round_rows_op.h"
 #include "ops/row_op.h"
-#include "tensor/chain_kernel.h"
+#include "tensor/preparation.h"
 
 namespace prism {
 
 namespace {
 
-using namespace dsl;
-
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-struct NormKind {
-  bool centred = false;               // the mean is taken off: a layer norm
-  std::optional<DType> weight, bias;  // as stored
-  const char* name() const { return centred ? "layer_norm" : "rms_norm"; }
-};
-
-// Parameters have 32 bits: an f64 comes as two.
-Value epsilon_param(DType type) {
-  if (type == f32) return param("epsilon", f32);
-  const Value low = param("epsilon_low", u32), high = param("epsilon_high", u32);
-  return bitcast(Type{f64, 1}, vec(low, high));
-}
-
-ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const RowWalk& walk,
-                       DType stored, const std::shared_ptr<const TailSpec>& spec) {
-  return kernel(kind.name(), walk.group, [&] {
-    RowCode x(source);
-    std::optional<In> weight, bias;
-    if (kind.weight) weight = in("weight", *kind.weight);
-    if (kind.bias) bias = in("bias", *kind.bias);
-    std::optional<TailCode> tail;
-    if (spec) tail.emplace(spec);
-    const Array y = out("y", stored);
-    RowLoop loop(walk, x);
-    const Value epsilon = epsilon_param(walk.type);
-    if (tail) tail->declare_params();
-    loop.load(0);
-    const Value count = cast(walk.type, loop.length()), zero = loop.number(0);
-    Value mean = zero;
-    Var squares(walk.type, zero, "squares");
-    const auto add_squares = [&](Value off) {
-      loop.each([&](const std::vector<Value>& four, Value) {
-        for (const Value each : four) {
-          const Value d = kind.centred ? each - off : each;
-          squares += d * d;
-        }
-      });
-    };
-    Value spread = count;
-    if (!kind.centred) {
-      add_squares(mean);
-      spread = loop.join(ReduceOp::add, squares) / count;
-    } else if (loop.holds()) {
-      Var sum(walk.type, zero, "sum");
-      loop.each([&](const std::vector<Value>& four, Value) {
-        for (const Value each : four) sum += each;
-      });
-      mean = loop.join(ReduceOp::add, sum) / count;
-      add_squares(mean);
-      spread = loop.join(ReduceOp::add, squares) / count;
-    } else {
-      // One reading less: both sums of differences from the row's first element, which keeps the
-      // digits that sums of plain squares lose where the mean is large.
-      Var sum(walk.type, zero, "sum"), shift(walk.type, zero, "shift");
-      loop.each([&](const std::vector<Value>& four, Value) {
-        shift = x.at(loop.row(), constant(u32, 0));
-        for (const Value each : four) {
-          const Value d = each - Value(shift);
-          sum += d;
-          squares += d * d;
-        }
-      });
-      const Value offset = loop.join(ReduceOp::add, sum) / count;
-      spread = max(loop.join(ReduceOp::add, squares) / count - offset * offset, zero);
-      // Lanes without elements did not read it.
-      mean = loop.join(ReduceOp::max,
-                       select(local_id() % walk.lanes == 0u, Value(shift), loop.lowest())) +
-             offset;
-    }
-    const Value scale = loop.number(1) / sqrt(spread + epsilon);
-    const auto normed = [&](const std::vector<Value>& four, Value i) {
-      std::vector<Value> results;
-      for (const Value each : four) results.push_back((kind.centred ? each - mean : each) * scale);
-      if (weight) {
-        const auto w = shared_elements(*weight, *kind.weight, walk.type, i, four.size());
-        for (size_t k = 0; k < four.size(); ++k) results[k] = results[k] * w[k];
-      }
-      if (bias) {
-        const auto b = shared_elements(*bias, *kind.bias, walk.type, i, four.size());
-        for (size_t k = 0; k < four.size(); ++k) results[k] = results[k] + b[k];
-      }
-      return results;
-    };
-    loop.store(y, stored, normed, tail ? &*tail : nullptr);
-  });
-}
-
-class NormOp : public RowOp {
+class NormOp : public RowOp, public MakesPrepared {
  public:
   NormOp(NormKind kind, RowSource source, double epsilon, Tail tail = {})
       : RowOp(std::move(source), size_t{kind.weight.has_value()} + kind.bias.has_value(),
@@ -121,10 +36,51 @@ class NormOp : public RowOp {
   std::string_view name() const override { return kind_.name(); }
   std::string attributes() const override {
     const std::string chains = RowOp::attributes();
-    return fmt::format("epsilon {}", epsilon_) + (chains.empty() ? "" : " " + chains);
+    return fmt::format("epsilon {}", epsilon_) + (chains.empty() ? "" : " " + chains) +
+           (kind_.rounds() ? ", rounded to 8 bits" : "");
   }
   std::vector<Spec> infer(std::span<const Tensor>) const override {
-    return {{source_.shape(), source_.stored()}};
+    std::vector<Spec> specs;
+    if (kind_.keeps()) specs.push_back({source_.shape(), source_.stored()});
+    if (kind_.rounds()) specs.push_back(rounded_spec());
+    return specs;
+  }
+
+  std::shared_ptr<const Op> with_prepared(const Device& device, std::span<const Tensor>,
+                                          const Op& prepare, const Shape& seen,
+                                          bool kept) const override {
+    // Subgroups of fewer than eight lanes do not hold a block.
+    const uint32_t lanes = device.info().capabilities.subgroup_size;
+    if (!dynamic_cast<const RoundRowsOp*>(&prepare) || kind_.rounds() || !tail_.empty() ||
+        source_.stored() != DType::f32 || !(seen[-1] == source_.rows().length) ||
+        (lanes > 0 && lanes < 8) || !source_.fits(other_buffers(tail_) + 1, other_params(tail_)))
+      return nullptr;
+    NormKind kind = kind_;
+    kind.rounding = kept ? NormKind::Rounding::also : NormKind::Rounding::only;
+    return std::make_shared<NormOp>(kind, source_, epsilon_);
+  }
+
+  void launch(DeviceCall& call) const override {
+    if (!kind_.rounds()) return RowOp::launch(call);
+    const Rows& rows = source_.rows();
+    if (rows.outer == 0 || rows.length == 0) return;
+    const RowBinding binding = bind_rows(call, source_);
+    const RowWalk walk = walk_for(rows, binding, call.info());
+    std::vector<DeviceView> results = {call.output(0)};
+    if (kind_.keeps()) results.push_back(call.output(1));
+    if (walk.held) return launch_rows(call, binding, walk, DType::f32, {}, results);
+    // Rows that do not fit the registers are rounded by a launch of their own.
+    const DeviceView y = kind_.keeps() ? call.output(0) : call.scratch(source_.shape(), DType::f32);
+    std::vector<DeviceView> inputs;
+    for (size_t i = 0; i < call.input_count(); ++i) inputs.push_back(call.input(i));
+    DeviceCall before(call.device(), inputs, {y}, [&](uint64_t bytes) {
+      return call.scratch(Shape{static_cast<int64_t>(bytes)}, DType::u8).slot;
+    });
+    NormKind plain = kind_;
+    plain.rounding = NormKind::Rounding::none;
+    NormOp(plain, source_, epsilon_).launch(before);
+    for (PlannedLaunch& each : before.launches()) call.launches().push_back(std::move(each));
+    launch_round_rows(call, y, rows.outer, rows.length, rows.length, results.back());
   }
 
   std::vector<Tensor> gradient(const GradientCall& call) const override {
@@ -152,6 +108,9 @@ class NormOp : public RowOp {
   }
 
   void run_cpu(const CpuCall& call) const override {
+    if (kind_.rounds())
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("{}: rounded for a device with kernels only", name()));
     if (source_.type() == DType::f64)
       run<double>(call);
     else
@@ -170,7 +129,8 @@ class NormOp : public RowOp {
     const auto type_name = [](const std::optional<DType>& type) {
       return type ? dtype_name(*type) : "-";
     };
-    return fmt::format("{} {}", type_name(kind_.weight), type_name(kind_.bias));
+    return fmt::format("{} {} {}", type_name(kind_.weight), type_name(kind_.bias),
+                       static_cast<int>(kind_.rounding));
   }
   std::vector<ParamValue> number() const override {
     if (source_.type() != DType::f64) return {static_cast<float>(epsilon_)};
@@ -179,6 +139,12 @@ class NormOp : public RowOp {
   }
 
  private:
+  Spec rounded_spec() const {
+    const Rows& rows = source_.rows();
+    const uint64_t bytes = ops::rounded_bytes(1, static_cast<uint64_t>(rows.length));
+    return {{rows.outer, static_cast<int64_t>(bytes / 4)}, DType::i32};
+  }
+
   template <class T>
   void run(const CpuCall& call) const {
     if (call.outputs[0].layout.shape.elements() == 0) return;

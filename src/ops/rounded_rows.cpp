@@ -11,8 +11,17 @@ namespace prism::ops {
 using namespace dsl;
 
 namespace {
+
 constexpr uint32_t kLanes = 128, kScaled = 32;
+
+// What stands behind the bytes: of a block by its largest magnitude and the sums of its halves.
+Value factors(Value largest, Value first, Value second) {
+  const Value scale = largest * kRoundedUnit;
+  const auto scaled = [&](Value total) { return bitcast(u32, scale * cast(f32, total)); };
+  return vec(bitcast(u32, scale), scaled(first + second), scaled(first), scaled(second));
 }
+
+}  // namespace
 
 ir::Kernel round_rows(DType x_type) {
   return kernel(fmt::format("round_rows_{}", dtype_name(x_type)), kLanes, [&] {
@@ -24,20 +33,41 @@ ir::Kernel round_rows(DType x_type) {
     wait_previous();
     const Value row = group_id(1), quad = global_id(), wanted = quad < k / 4u;
     const Value four = x.load_if(wanted, row * x_stride + quad * 4u, 4);
-    const Value largest = largest_of_block(four);
-    const std::vector<Value> rounded = round_four(four, largest);
-    const Value scale = largest * kRoundedUnit;
-    Value sum = rounded[0] + rounded[1] + rounded[2] + rounded[3];
-    for (uint32_t mask = 1; mask < 4; mask *= 2) sum = sum + subgroup_shuffle_xor(sum, mask);
-    const Value other = subgroup_shuffle_xor(sum, 4);
-    const Value start = row * (k / 8u * 3u), block = quad / 8u;
-    y.store_if(wanted, start + quad / 4u % 2u * (k / 8u) + block * 4u + quad % 4u,
-               pack_8(vec(rounded[0], rounded[1], rounded[2], rounded[3])));
-    const auto scaled = [&](Value total) { return bitcast(u32, scale * cast(f32, total)); };
-    y.store_if(wanted && quad % (kScaled / 4) == 0u, start + k / 4u + block * 4u,
-               vec(bitcast(u32, scale), scaled(sum + other), scaled(sum), scaled(other)));
+    store_rounded(y, wanted, rounded_start(row, k), k, quad, four);
   });
 }
+
+void store_rounded(const Array& y, Value wanted, Value start, Value k, Value quad, Value four) {
+  const Value largest = largest_of_block(four);
+  const std::vector<Value> rounded = round_four(four, largest);
+  Value sum = rounded[0] + rounded[1] + rounded[2] + rounded[3];
+  for (uint32_t mask = 1; mask < 4; mask *= 2) sum = sum + subgroup_shuffle_xor(sum, mask);
+  const Value other = subgroup_shuffle_xor(sum, 4), block = quad / 8u;
+  y.store_if(wanted, start + quad / 4u % 2u * (k / 8u) + block * 4u + quad % 4u,
+             pack_8(vec(rounded[0], rounded[1], rounded[2], rounded[3])));
+  y.store_if(wanted && quad % (kScaled / 4) == 0u, start + k / 4u + block * 4u,
+             factors(largest, sum, other));
+}
+
+void store_rounded_element(const Array& y, Value wanted, Value start, Value k, Value element,
+                           Value value) {
+  Value top = bitcast(u32, value) & 0x7FFFFFFFu;
+  for (uint32_t mask = 1; mask < kScaled; mask *= 2)
+    top = max(top, subgroup_shuffle_xor(top, mask));
+  const Value largest = bitcast(f32, top), rounded = round_one(value, largest);
+  Value sum = rounded;
+  for (uint32_t mask = 1; mask < kScaled / 2; mask *= 2)
+    sum = sum + subgroup_shuffle_xor(sum, mask);
+  const Value other = subgroup_shuffle_xor(sum, kScaled / 2), block = element / kScaled;
+  Value word = (bitcast(u32, rounded) & 0xFFu) << (element % 4u * 8u);
+  for (uint32_t mask = 1; mask < 4; mask *= 2) word = word | subgroup_shuffle_xor(word, mask);
+  y.store_if(wanted && element % 4u == 0u,
+             start + element / 16u % 2u * (k / 8u) + block * 4u + element / 4u % 4u, word);
+  y.store_if(wanted && element % kScaled == 0u, start + k / 4u + block * 4u,
+             factors(largest, sum, other));
+}
+
+Value rounded_start(Value row, Value k) { return row * (k / 8u * 3u); }
 
 ProductLaunch round_rows_launch(uint32_t rows, uint32_t k, uint32_t x_stride) {
   return {{(k / 4 + kLanes - 1) / kLanes, rows, 1}, {k, x_stride}};

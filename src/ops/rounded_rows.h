@@ -1,5 +1,5 @@
-// Activations rounded to 8-bit integers in a buffer, by a launch of their own: what products of
-// block weights read where several of them share the rows.
+// Activations rounded to 8-bit integers in a buffer, by a launch of their own or by the kernel that
+// makes them: what products of few rows and block weights read.
 //
 // A row of k elements (a multiple of 32) takes 3 k / 8 words. With block b = e / 32 and half h = e
 // / 16 % 2 of element e: its byte is byte e % 4 of word h * k / 8 + 4 b + e % 16 / 4. From word k /
@@ -13,6 +13,19 @@
 #include "dsl/dsl.h"
 
 namespace prism::ops {
+
+// The word at which a row of k elements starts.
+dsl::Value rounded_start(dsl::Value row, dsl::Value k);
+
+// Rounds and stores four neighbours that each lane holds in f32: number `quad` of the fours of a
+// row of k elements that starts at word `start`. Every lane of the group arrives; eight lanes side
+// by side hold one block, and want it stored together.
+void store_rounded(const dsl::Array& y, dsl::Value wanted, dsl::Value start, dsl::Value k,
+                   dsl::Value quad, dsl::Value four);
+
+// The same of one element a lane: a subgroup of 32 lanes holds a block.
+void store_rounded_element(const dsl::Array& y, dsl::Value wanted, dsl::Value start, dsl::Value k,
+                           dsl::Value element, dsl::Value value);
 
 // The activations of one unit of block weights (weight_units.h).
 struct RoundedUnit {

@@ -43,6 +43,14 @@ void RowOp::launch(DeviceCall& call) const {
   const RowWalk walk = walk_for(rows, binding, call.info());
   const auto tail = bind_tail(call, tail_, first_other(), rows.length);
   const DeviceView y = tail ? call.output() : call.scratch(source_.shape(), source_.stored());
+  launch_rows(call, binding, walk, y.type.plain(), tail.value_or(TailBinding{}), std::span(&y, 1));
+  if (!tail) launch_tail(call, tail_, first_other(), y);
+}
+
+void RowOp::launch_rows(DeviceCall& call, const RowBinding& binding, const RowWalk& walk,
+                        DType stored, const TailBinding& tail,
+                        std::span<const DeviceView> results) const {
+  const Rows& rows = source_.rows();
   std::vector<DeviceView> buffers = binding.buffers;
   for (size_t i = 0; i < own_inputs_; ++i) buffers.push_back(call.input(source_.inputs() + i));
   std::vector<ParamValue> params = {static_cast<uint32_t>(rows.outer),
@@ -52,19 +60,17 @@ void RowOp::launch(DeviceCall& call) const {
   };
   add(binding.params);
   add(number());
-  const DType stored = y.type.plain();
   std::string key = fmt::format("{} {} {} {} {}", name(), walk.key(), dtype_name(stored),
                                 kernel_key(), binding.key());
-  if (tail && tail->spec) {
-    buffers.insert(buffers.end(), tail->buffers.begin(), tail->buffers.end());
-    add(tail->params);
-    key += " then " + tail->spec->key();
+  if (tail.spec) {
+    buffers.insert(buffers.end(), tail.buffers.begin(), tail.buffers.end());
+    add(tail.params);
+    key += " then " + tail.spec->key();
   }
-  buffers.push_back(y);
+  buffers.insert(buffers.end(), results.begin(), results.end());
   call.launch(
-      key, [&] { return make_kernel(binding, walk, stored, tail ? tail->spec : nullptr); },
-      walk.groups(rows.outer), buffers, std::move(params));
-  if (!tail) launch_tail(call, tail_, first_other(), y);
+      key, [&] { return make_kernel(binding, walk, stored, tail.spec); }, walk.groups(rows.outer),
+      buffers, std::move(params));
 }
 
 }  // namespace prism

@@ -42,6 +42,9 @@ class RowOp : public TailedOp {
   virtual std::vector<ParamValue> number() const { return {}; }
 
   std::shared_ptr<const Op> with_tail(Tail tail) const override;
+  // The kernel over bound rows into these outputs.
+  void launch_rows(DeviceCall& call, const RowBinding& rows, const RowWalk& walk, DType stored,
+                   const TailBinding& tail, std::span<const DeviceView> results) const;
 
   // Calls f(x, y, row) for every row on all threads, y being the place for what it makes of the n
   // elements x, and stores it with what follows. T: float or double, the type of the rows.
@@ -50,14 +53,13 @@ class RowOp : public TailedOp {
 
   size_t first_other() const { return source_.inputs() + own_inputs_; }
 
-  RowSource source_;
-  size_t own_inputs_;
-
- private:
   size_t other_buffers(const Tail& tail) const { return own_inputs_ + tail.others() + 1; }
   size_t other_params(const Tail& tail) const {
     return (source_.type() == DType::f64 ? 4 : 3) + tail.params();
   }
+
+  RowSource source_;
+  size_t own_inputs_;
 };
 
 template <class T, class Function>

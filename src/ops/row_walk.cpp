@@ -10,8 +10,8 @@ namespace prism {
 using namespace dsl;
 
 std::string RowWalk::key() const {
-  return fmt::format("{}/{}x{}{}{}{}", group, lanes, held, by_four ? "v" : "", subgroup ? "s" : "",
-                     type == f64 ? "d" : "");
+  return fmt::format("{}/{}x{}{}{}{} {}", group, lanes, held, by_four ? "v" : "",
+                     subgroup ? "s" : "", type == f64 ? "d" : "", subgroup_lanes);
 }
 
 std::array<uint32_t, 3> RowWalk::groups(int64_t rows) const {
@@ -34,11 +34,11 @@ RowWalk walk_for(const Rows& rows, const RowBinding& binding, const DeviceInfo& 
   // Odd lengths load single elements, and gain less from registers than more kernels cost.
   if (walk.by_four) {
     const int64_t fours = (rows.length / 4 + walk.lanes - 1) / walk.lanes;
-    if (fours <= 4)
-      walk.held = 4;
-    else if (fours <= 8)
-      walk.held = 8;
+    for (uint32_t held = 1; held <= 8 && walk.held == 0; held *= 2)
+      if (fours <= held) walk.held = held;
   }
+  if (has.subgroup_size >= 8 && walk.group % has.subgroup_size == 0 && !wide)
+    walk.subgroup_lanes = has.subgroup_size;
   return walk;
 }
 
@@ -50,7 +50,10 @@ RowLoop::RowLoop(const RowWalk& walk, RowCode& source)
       lane_(local_id() % walk.lanes),
       row_(group_id() * (walk.group / walk.lanes) + local_id() / walk.lanes) {
   source.declare_params(length_, constant(u32, 1));
-  if (walk.subgroup) require_subgroup_size(walk.lanes);
+  if (walk.subgroup)
+    require_subgroup_size(walk.lanes);
+  else if (walk.subgroup_lanes)
+    require_subgroup_size(walk.subgroup_lanes);
   if (walk.lanes < walk.group && !walk.subgroup) tile_ = shared(walk.type, walk.group, "joined");
 }
 
@@ -99,6 +102,25 @@ void RowLoop::replace(const std::function<Value(Value)>& f) {
   for (Var& each : held_) each = f(each);
 }
 
+void RowLoop::map(const Map& f) {
+  for (uint32_t n = 0; n < walk_.held; ++n) {
+    const Value i = (lane_ + n * walk_.lanes) * 4u;
+    if_(row_ < rows_ && i < length_, [&] {
+      const std::vector<Value> four(held_.begin() + n * 4, held_.begin() + n * 4 + 4);
+      const std::vector<Value> results = f(four, i);
+      for (uint32_t k = 0; k < 4; ++k) held_[n * 4 + k] = results[k];
+    });
+  }
+}
+
+void RowLoop::every_four(const std::function<void(Value, Value, Value)>& f) {
+  for (uint32_t n = 0; n < walk_.held; ++n) {
+    const Value quad = lane_ + n * walk_.lanes;
+    const auto held = [&](uint32_t k) -> Value { return held_[n * 4 + k]; };
+    f(row_ < rows_ && quad * 4u < length_, quad, vec(held(0), held(1), held(2), held(3)));
+  }
+}
+
 void RowLoop::store(const Array& y, DType stored, const Map& f, const TailCode* tail) {
   each([&](const std::vector<Value>& x, Value i) {
     const Value place = row_ * length_ + i;
@@ -116,6 +138,7 @@ void RowLoop::store(const Array& y, DType stored, const Map& f, const TailCode* 
 }
 
 Value RowLoop::join(ReduceOp op, Value value) {
+  if (walk_.lanes == walk_.group && walk_.subgroup_lanes) return join_subgroups(op, value);
   if (walk_.lanes == walk_.group) return group_reduce(op, value);
   if (walk_.subgroup) return subgroup_reduce(op, value);
   const Value lane = local_id();
@@ -131,6 +154,25 @@ Value RowLoop::join(ReduceOp op, Value value) {
   const Value result = tile_->load(lane - lane_);
   barrier();
   return result;
+}
+
+// As group_reduce does it, in the same order, with a place of its own for what the subgroups have:
+// nobody has to wait until all have read it.
+Value RowLoop::join_subgroups(ReduceOp op, Value value) {
+  const uint32_t size = walk_.subgroup_lanes, count = walk_.group / size;
+  const Value partial = subgroup_reduce(op, value);
+  if (count == 1) return partial;
+  const Array parts = shared(f32, count, "parts");
+  if_(subgroup_lane() == 0u, [&] { parts[subgroup_id()] = partial; });
+  barrier();
+  const Value none = op == ReduceOp::add ? number(0) : lowest();
+  Value total = none;
+  for (uint32_t first = 0; first < count; first += size) {
+    const Value at = subgroup_lane() + first, part = parts.load(min(at, count - 1));
+    const Value there = first + size <= count ? part : select(at < count, part, none);
+    total = op == ReduceOp::add ? total + there : max(total, there);
+  }
+  return subgroup_reduce(op, total);
 }
 
 void RowLoop::once(const std::function<void()>& f) { if_(lane_ == 0u && row_ < rows_, f); }

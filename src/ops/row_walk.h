@@ -20,6 +20,9 @@ struct RowWalk {
   uint32_t held = 0;        // fours of a row that a lane keeps; 0: the row is read again
   bool by_four = false;     // loads and stores of four neighbours
   bool subgroup = false;    // a row's lanes are a subgroup
+  // Lanes of the device's own subgroups, where the group is made of whole ones that hold what eight
+  // lanes exchange; 0: none.
+  uint32_t subgroup_lanes = 0;
 
   std::string key() const;
   std::array<uint32_t, 3> groups(int64_t rows) const;
@@ -48,12 +51,20 @@ class RowLoop {
   // Stores f of each element in y, rows one after another, with what tail makes of it.
   using Map = std::function<std::vector<dsl::Value>(const std::vector<dsl::Value>&, dsl::Value)>;
   void store(const dsl::Array& y, DType stored, const Map& f, const TailCode* tail = nullptr);
+  // Where the row is in registers: puts f of its elements in their place.
+  void map(const Map& f);
+  // Where the row is in registers: f(wanted, quad, four) for each four of this lane, and for those
+  // beyond the row, which are not wanted: all lanes of the group arrive.
+  void every_four(
+      const std::function<void(dsl::Value wanted, dsl::Value quad, dsl::Value four)>& f);
   // What the lanes of a row have together; every lane gets it. All lanes of the group arrive.
   dsl::Value join(dsl::ReduceOp op, dsl::Value value);
   // For one lane of each row that there is.
   void once(const std::function<void()>& f);
 
  private:
+  dsl::Value join_subgroups(dsl::ReduceOp op, dsl::Value value);
+
   const RowWalk walk_;
   const RowCode& source_;
   dsl::Value rows_, length_, lane_, row_;

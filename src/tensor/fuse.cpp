@@ -57,16 +57,18 @@ void Planner::fuse() {
   }
 }
 
-// The item that makes this input, where nobody but so many use it and it lies as it was made, maybe
-// under another shape.
+// Whether it is all of its node's only output, maybe under another shape.
+bool Planner::lies_as_made(const Tensor& input) {
+  const Node& node = *input.node();
+  return node.outputs.size() == 1 && input.layout().offset == 0 && input.layout().is_dense() &&
+         input.elements() == node.outputs[0].shape.elements();
+}
+
+// The item that makes this input, where nobody but so many use it and it lies as it was made.
 Planner::Item* Planner::sole_maker(const Tensor& input, uint32_t users) {
   const Node* node = input.node().get();
   const auto found = item_of_.find(node);
-  if (found == item_of_.end() || uses_[node] != users || node->outputs.size() != 1)
-    return nullptr;
-  if (input.layout().offset != 0 || !input.layout().is_dense() ||
-      input.elements() != node->outputs[0].shape.elements())
-    return nullptr;
+  if (found == item_of_.end() || uses_[node] != users || !lies_as_made(input)) return nullptr;
   Item& producer = items_[found->second];
   return producer.dropped ? nullptr : &producer;
 }

@@ -12,12 +12,6 @@
 
 namespace prism {
 
-namespace {
-
-constexpr uint32_t kAlwaysUsed = 1u << 20;  // wanted by someone outside the plan
-
-}  // namespace
-
 Planner::Planner(Plan& plan, std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                  const PlanOptions& options)
     : plan_(plan), outputs_(outputs), inputs_(inputs), options_(options) {}
@@ -31,9 +25,11 @@ void Planner::make() {
     fuse();
     share();
     join_alike();
+    join_prepared();
   }
   for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
   count_uses();  // of what is left
+  hold_unkept();
   for (Item& item : items_) {
     if (item.dropped) continue;
     emit(item);
@@ -220,6 +216,7 @@ void Planner::emit(Item& item) {
         for (Item& each : item.apart) emit(each);
         return;
       }
+      if (item.alone) emit_unkept(*item.alone);
       return emit_on(Device::cpu(), item.alone ? *item.alone : item, error.what());
     }
   }

@@ -24,15 +24,20 @@ class Planner {
     std::shared_ptr<const Op> op;
     std::vector<Tensor> inputs;
     bool dropped = false;
+    bool prepares = false;                  // a step of its own that share() made
+    bool unkept = false;                    // does not keep what its first part alone would make
     std::shared_ptr<Item> alone = nullptr;  // as it was before it shared something with others
     std::vector<Item> apart = {};           // what it was joined of, where it was
     std::vector<Node*> stands_for = {};     // whose only output each of its outputs is
   };
 
+  static constexpr uint32_t kAlwaysUsed = 1u << 20;  // wanted by someone outside the plan
+
   void collect();
   void count_uses();
   // --- fusing (fuse.cpp)
   void fuse();
+  static bool lies_as_made(const Tensor& input);
   Item* sole_maker(const Tensor& input, uint32_t users = 1);
   Item* sole_producer(const Tensor& input, const Shape& shape);
   bool join_chains(Item& item);
@@ -41,6 +46,10 @@ class Planner {
   // --- what several ops make of one input (share.cpp)
   void share();
   std::shared_ptr<Node> made_prepared(const Tensor& input, const Op& prepare, uint32_t users);
+  // --- an input and what is prepared of it in one step (join_prepared.cpp)
+  void join_prepared();
+  void hold_unkept();
+  void emit_unkept(const Item& item);
   // --- one step for several ops (join_alike.cpp)
   void join_alike();
   void join_maker(Item& item);

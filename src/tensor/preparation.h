@@ -1,4 +1,5 @@
-// What ops make of an input before all else and other ops of a plan may make of it too.
+// What ops make of an input before all else: made once for all ops of a plan that need it, and by
+// what makes the input where that can do both.
 #pragma once
 
 #include <memory>
@@ -16,6 +17,8 @@ namespace prism {
 struct Preparation {
   size_t input = 0;
   std::shared_ptr<const Op> prepare, rest;
+  // Whether it is a step of its own where no other op needs it.
+  bool apart = false;
 };
 
 // An op with such a part is derived from this too; the planner asks it.
@@ -24,6 +27,18 @@ class PreparesInput {
   virtual ~PreparesInput() = default;
   virtual std::optional<Preparation> preparation(const Device& device,
                                                  std::span<const Tensor> inputs) const = 0;
+};
+
+// An op that can end with what others prepare of its only output is derived from this too; the
+// planner asks it, for devices with kernels.
+class MakesPrepared {
+ public:
+  virtual ~MakesPrepared() = default;
+  // This op with these inputs, and then `prepare` of its output, seen in that shape; null where it
+  // cannot. Outputs: its own where it is kept, then what was prepared.
+  virtual std::shared_ptr<const Op> with_prepared(const Device& device,
+                                                  std::span<const Tensor> inputs, const Op& prepare,
+                                                  const Shape& seen, bool kept) const = 0;
 };
 
 }  // namespace prism

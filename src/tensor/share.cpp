@@ -80,7 +80,7 @@ void Planner::share() {
     const auto users = static_cast<uint32_t>(each.users.size());
     auto node = made_prepared(each.input, *each.prepare, users);
     const bool by_maker = node != nullptr;
-    if (!by_maker && users < 2) continue;
+    if (!by_maker && users < 2 && !each.users[0].second.apart) continue;
     if (!by_maker) {
       node = std::make_shared<Node>();
       node->op = each.prepare;
@@ -88,7 +88,8 @@ void Planner::share() {
       node->outputs = each.prepare->infer(node->inputs);
       node->device = each.input.device();
       uses_[node.get()] = users;
-      before[each.users.front().first] = {node.get(), node->op, node->inputs};
+      Item& made = before[each.users.front().first] = {node.get(), node->op, node->inputs};
+      made.prepares = true;
     }
     for (const auto& [number, preparation] : each.users) {
       Item& item = items_[number];

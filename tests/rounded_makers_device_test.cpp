@@ -1,0 +1,142 @@
+// What makes the rows of a product with quantised weights rounds them too, and the numbers are
+// those of separate launches.
+#include <algorithm>
+#include <iostream>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "ops/attention.h"
+#include "ops/create.h"
+#include "ops/elementwise.h"
+#include "ops/matmul.h"
+#include "ops/norm.h"
+#include "ops/quantise.h"
+#include "ops/softmax.h"
+#include "support/devices.h"
+#include "support/interpreted_device.h"
+#include "tensor/plan.h"
+
+namespace prism {
+namespace {
+
+class RoundedMakers : public testing::Test {
+ protected:
+  const uint64_t seed = std::random_device()();
+  std::mt19937_64 engine{seed};
+  void SetUp() override { std::cout << "seed " << seed << "\n"; }
+
+  Tensor draw(const Device& device, const Shape& shape, ElementType type = DType::f32) {
+    const Tensor x = uniform(shape, engine(), -1, 1, DType::f32, Device::cpu());
+    return (type.is_block() ? quantise(x, type.block()) : x).eval().to(device).eval();
+  }
+
+  static std::vector<Device> devices() {
+    std::vector<Device> all = test::every_device();
+    all.push_back(test::interpreted_device(16));
+    return all;
+  }
+
+  // Software devices other than Vulkan's: many seconds for each product.
+  static bool compiles_slowly(const Device& device) {
+    return device.info().software && device.info().capabilities.dialect != "spirv";
+  }
+
+  static size_t steps_named(const Plan& plan, std::string_view name) {
+    return static_cast<size_t>(std::ranges::count(plan.steps(), name, &PlanStep::name));
+  }
+};
+
+struct Normed {
+  bool centred;
+  int64_t rows, length;
+};
+
+TEST_F(RoundedMakers, Norms) {
+  // A block, lanes that have nothing, several fours a lane, more than registers hold.
+  const std::vector<Normed> all = {{false, 1, 32},  {true, 3, 96},     {false, 8, 544},
+                                   {true, 1, 4128}, {false, 2, 12320}, {false, 1, 33024}};
+  for (const Device& device : devices()) {
+    if (device.info().is_cpu) continue;
+    const size_t drawn = engine() % all.size();
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (compiles_slowly(device) && i != drawn) continue;
+      const Normed& one = all[i];
+      SCOPED_TRACE(device.id() + ", " + std::to_string(one.rows) + " x " +
+                   std::to_string(one.length) + (one.centred ? " centred" : ""));
+      const Tensor x = draw(device, {one.rows, one.length}), scale = draw(device, {one.length}),
+                   shift = draw(device, {one.length}),
+                   w = draw(device, {7, one.length}, BlockType::q8_0);
+      const auto normed = [&] {
+        return one.centred ? layer_norm(x, scale, shift) : rms_norm(x, scale);
+      };
+      const std::string name = one.centred ? "layer_norm" : "rms_norm";
+      const Tensor apart = normed().eval(), wanted = linear(apart, w).eval();
+
+      const Tensor alone = linear(normed(), w);
+      const Plan plan(std::span(&alone, 1));
+      EXPECT_EQ(steps_named(plan, "round_rows"), 0u) << plan.explain();
+      EXPECT_EQ(plan.steps().size(), 2u) << plan.explain();
+      EXPECT_EQ(alone.to_doubles(), wanted.to_doubles());
+
+      // Somebody else needs the rows as they are.
+      const Tensor both = normed(), product = linear(both, w), other = softmax(both);
+      Tensor outputs[] = {product, other};
+      const Plan kept(outputs);
+      EXPECT_EQ(steps_named(kept, "round_rows"), 0u) << kept.explain();
+      EXPECT_EQ(kept.steps().size(), 3u) << kept.explain();
+      eval(outputs);
+      EXPECT_EQ(product.to_doubles(), wanted.to_doubles());
+      EXPECT_EQ(other.to_doubles(), softmax(apart).to_doubles());
+    }
+  }
+}
+
+// One compute unit: keys are not split, and nothing is merged.
+TEST_F(RoundedMakers, Attention) {
+  const int64_t rows = 3, heads = 4, kv_heads = 2, positions = 40;
+  for (const uint32_t units : {1u, 64u}) {
+    const Device device = test::interpreted_device(units);
+    for (const int64_t dim : {32, 40}) {
+      SCOPED_TRACE(device.id() + ", heads of " + std::to_string(dim));
+      const Tensor q = draw(device, {rows, heads, dim}),
+                   k = draw(device, {rows, positions, kv_heads, dim}),
+                   v = draw(device, {rows, positions, kv_heads, dim}),
+                   w = draw(device, {6, heads * dim}, BlockType::q8_0);
+      const std::vector<int32_t> words = {0, 1, 40, 0, 1, 1, 1, 1, 2, 1, 17, 2};
+      const Tensor spans = from_vector(words, {rows, 4}, device);
+      const auto seen = [&] {
+        return cached_attention(q, k, v, spans, 1).reshape({rows, heads * dim});
+      };
+      const Tensor together = linear(seen(), w);
+      const Plan plan(std::span(&together, 1));
+      EXPECT_EQ(steps_named(plan, "round_rows"), dim == 32 ? 0u : 1u) << plan.explain();
+      size_t launches = 0;
+      for (const PlanStep& step : plan.steps()) launches += step.launches.size();
+      EXPECT_EQ(launches, 2u + (units > 1) + (dim != 32)) << plan.explain();
+      EXPECT_EQ(together.to_doubles(), linear(seen().eval(), w).to_doubles());
+    }
+  }
+}
+
+TEST_F(RoundedMakers, OnlyWhereRowsAreRounded) {
+  for (const Device& device : devices()) {
+    if (device.info().is_cpu || compiles_slowly(device)) continue;
+    SCOPED_TRACE(device.id());
+    const Tensor x = draw(device, {2, 64}), many = draw(device, {9, 64}),
+                 scale = draw(device, {64}), w = draw(device, {5, 64}, BlockType::q8_0),
+                 plain = draw(device, {5, 64});
+    const auto rounded = [&](const std::vector<Tensor>& outputs) {
+      return Plan(outputs).explain().find("rounded to 8 bits") != std::string::npos;
+    };
+    const Tensor normed = rms_norm(x, scale);
+    EXPECT_TRUE(rounded({linear(normed, w)}));
+    EXPECT_FALSE(rounded({linear(normed, w), normed})) << "asked for";
+    EXPECT_FALSE(rounded({linear(normed, plain)})) << "weights as they are";
+    EXPECT_FALSE(rounded({linear(rms_norm(many, scale), w)})) << "many rows";
+    EXPECT_FALSE(rounded({linear(normed.slice(0, 0, 1), w)})) << "not all of them";
+  }
+}
+
+}  // namespace
+}  // namespace prism

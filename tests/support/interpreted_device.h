@@ -1,0 +1,42 @@
+// The interpreter as a device with kernels only, of subgroups of 32 and as many compute units as a
+// test wants: what a GPU's plans look like, and what comes out of them, on any machine.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+
+#include "runtime/discovery.h"
+#include "runtime/driver.h"
+
+namespace prism::test {
+
+class InterpretedDevice final : public DeviceDriver {
+ public:
+  InterpretedDevice(std::shared_ptr<DeviceDriver> cpu, uint32_t compute_units)
+      : cpu_(std::move(cpu)), info_(cpu_->info()) {
+    info_.id = "interpreted:" + std::to_string(compute_units);
+    info_.is_cpu = info_.software = false;
+    info_.compute_units = compute_units;
+  }
+  const DeviceInfo& info() const override { return info_; }
+  uint64_t free_bytes() override { return cpu_->free_bytes(); }
+  std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override { return cpu_->allocate(bytes); }
+  std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override {
+    return cpu_->compile(lowered);
+  }
+  std::unique_ptr<QueueDriver> make_queue() override { return cpu_->make_queue(); }
+
+ private:
+  std::shared_ptr<DeviceDriver> cpu_;
+  DeviceInfo info_;
+};
+
+inline Device interpreted_device(uint32_t compute_units) {
+  for (const BackendReport& report : discover_backends())
+    for (const auto& driver : report.devices)
+      if (driver->info().is_cpu)
+        return Device(std::make_shared<InterpretedDevice>(driver, compute_units), "a test");
+  throw std::runtime_error("no CPU was found");
+}
+
+}  // namespace prism::test
