@@ -9,11 +9,9 @@
 
 #include "base/blocks.h"
 #include "base/error.h"
-#include "base/planes.h"
 #include "cpu/elementwise.h"
+#include "ops/cache_kernel.h"
 #include "ops/index_reading.h"
-#include "ops/rope_angle.h"
-#include "tensor/chain_kernel.h"
 #include "tensor/device_call.h"
 #include "tensor/op.h"
 
@@ -21,135 +19,8 @@ namespace prism {
 
 namespace {
 
-using namespace dsl;
-using prism::Layout;
-
-constexpr uint32_t kLanes = 64;
-
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
-}
-
-// What a kernel is made for.
-struct CacheKernel {
-  DType x;            // of q, k and v
-  ElementType cache;  // q8_0, or a plain float
-  uint32_t dim, pairs;
-  RopePairing pairing;
-
-  std::string key() const {
-    return fmt::format("rope_to_cache {} {} {} {} {}", dtype_name(x), cache.name(), dim, pairs,
-                       static_cast<int>(pairing));
-  }
-};
-
-// Blocks of 32 as planes. Two blocks a lane, because their factors share a word.
-void store_blocks(const Array& cache, Value row_word, uint32_t factors_at, const Array& turned,
-                  uint32_t dim) {
-  const uint32_t blocks = dim / 32;
-  for_(local_id(), (blocks + 1) / 2, kLanes, [&](Value pair) {
-    Value factors = constant(u32, 0);
-    for (uint32_t half = 0; half < 2; ++half) {
-      const Value block = pair * 2u + half;
-      const Value there = block < blocks;
-      const Value first = select(there, block, 0u) * 32u;
-      Var largest(f32, 0.0f, "largest");
-      for_(32u, [&](Value i) { largest = max(largest, abs(turned.load(first + i))); });
-      const Value bits = pack_f16(vec(largest * (1.0f / 127), constant(f32, 0))) & 0xFFFFu;
-      const Value scale = unpack_f16(bits)[0];
-      const auto code = [&](Value x) {
-        const Value q = round_even(x / select(scale > 0.0f, scale, 1.0f));
-        return cast(i32, min(max(q, -127.0f), 127.0f));
-      };
-      for_(8u, [&](Value word) {
-        std::vector<Value> four;
-        for (uint32_t i = 0; i < 4; ++i) four.push_back(code(turned.load(first + word * 4u + i)));
-        if_(there, [&] {
-          cache[row_word + block * 8u + word] = pack_8(vec(four[0], four[1], four[2], four[3]));
-        });
-      });
-      factors = factors | (select(there, bits, 0u) << (16 * half));
-    }
-    cache[row_word + factors_at / 4 + pair] = factors;
-  });
-}
-
-// A group for each head of a row: first those of q, then of k, then of v. They meet in shared
-// memory, so that pairs may lie in different blocks.
-ir::Kernel cache_kernel(const CacheKernel& p) {
-  return kernel("rope_to_cache", kLanes, [&] {
-    const DType stored = p.cache.is_block() ? u32 : kernel_type(p.cache.plain());
-    const Array k_cache = inout("k_cache", stored), v_cache = inout("v_cache", stored);
-    const In q = in("q", p.x), k = in("k", p.x), v = in("v", p.x), places = in("places", u32);
-    std::optional<In> frequencies;
-    if (p.pairs) frequencies = in("frequencies", f32);
-    const Array out_q = out("rotated", p.x);
-    const Value heads = param("heads", u32), kv_heads = param("kv_heads", u32),
-                cache_rows = param("cache_rows", u32), magnitude = param("magnitude", f32);
-    std::vector<Value> row_steps, head_steps, offsets;
-    for (const char* name : {"q", "k", "v"}) {
-      row_steps.push_back(param(fmt::format("{}_row", name), u32));
-      head_steps.push_back(param(fmt::format("{}_head", name), u32));
-      offsets.push_back(param(fmt::format("{}_offset", name), u32));
-    }
-    const Array turned = shared(f32, p.dim, "turned");
-    const Value head = group_id(0), row = group_id(1), lane = local_id();
-    const Value position = places[row * 2u], place = ops::load_index(places, row * 2u + 1u, false);
-
-    const auto gather = [&](const In& x, uint32_t which, Value own, bool rotate) {
-      const Value from = offsets[which] + row * row_steps[which] + own * head_steps[which];
-      const auto element = [&](Value i) { return load_element(x, from + i, p.x); };
-      const uint32_t pairs = rotate ? p.pairs : 0;
-      if (pairs)
-        for_(lane, pairs, kLanes, [&](Value pair) {
-          const bool adjacent = p.pairing == RopePairing::adjacent;
-          const Value first = adjacent ? pair * 2u : pair;
-          const Value second = adjacent ? first + 1u : pair + pairs;
-          const Value a = element(first), b = element(second);
-          const Value angle =
-              ops::reduced_angle(cast(f32, bitcast(i32, position)), (*frequencies)[pair]);
-          const Value c = cos(angle) * magnitude, s = sin(angle) * magnitude;
-          turned[first] = a * c - b * s;
-          turned[second] = a * s + b * c;
-        });
-      for_(lane + 2 * pairs, p.dim, kLanes, [&](Value i) { turned[i] = element(i); });
-    };
-    const auto write = [&](const Array& cache, Value own) {
-      const Value cache_row = place * kv_heads + own;
-      if (!p.cache.is_block()) {
-        for_(lane, p.dim, kLanes, [&](Value i) {
-          cache[cache_row * p.dim + i] = to_stored(turned.load(i), p.cache.plain());
-        });
-        return;
-      }
-      const PlaneLayout planes = plane_layout(p.cache.block(), 1, p.dim);
-      store_blocks(cache, cache_row * static_cast<uint32_t>(planes.row_bytes / 4),
-                   static_cast<uint32_t>(planes.factors.offset), turned, p.dim);
-    };
-
-    if_(
-        head < heads, [&] { gather(q, 0, head, true); },
-        [&] {
-          if_(
-              head < heads + kv_heads, [&] { gather(k, 1, head - heads, true); },
-              [&] { gather(v, 2, head - heads - kv_heads, false); });
-        });
-    barrier();
-    if_(
-        head < heads,
-        [&] {
-          for_(lane, p.dim, kLanes, [&](Value i) {
-            out_q[(row * heads + head) * p.dim + i] = to_stored(turned.load(i), p.x);
-          });
-        },
-        [&] {
-          if_(place < cache_rows, [&] {
-            if_(
-                head < heads + kv_heads, [&] { write(k_cache, head - heads); },
-                [&] { write(v_cache, head - heads - kv_heads); });
-          });
-        });
-  });
 }
 
 // A block as caches hold it: the scale from the largest element.
@@ -278,8 +149,9 @@ class RopeToCacheOp : public Op {
     if (shape.elements() == 0) return;
     const Shape& places = cache.layout.shape;
     const int64_t kv_heads = places[-2], dim = places[-1];
-    const CacheKernel p{q.type.plain(), cache.type, static_cast<uint32_t>(dim),
-                        rotates_ ? static_cast<uint32_t>(options_.dims / 2) : 0, options_.pairing};
+    const ops::CacheKernel p{q.type.plain(), cache.type, static_cast<uint32_t>(dim),
+                             rotates_ ? static_cast<uint32_t>(options_.dims / 2) : 0,
+                             options_.pairing};
     const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
     std::vector<DeviceView> buffers = {call.output(0), call.output(1)};
     std::vector<ParamValue> params = {word(shape[1]), word(kv_heads),
@@ -295,9 +167,15 @@ class RopeToCacheOp : public Op {
     buffers.push_back(call.input(5));
     if (rotates_) buffers.push_back(call.input(6));
     buffers.push_back(call.output(2));
+    const int64_t heads = shape[1] + 2 * kv_heads;
+    uint32_t each = 1;
+    if (!cache.type.is_block()) {
+      each = ops::heads_of_group(heads, shape[0], call.info().compute_units);
+      params.push_back(word(each));
+    }
     call.launch(
-        p.key(), [&] { return cache_kernel(p); },
-        {static_cast<uint32_t>(shape[1] + 2 * kv_heads), static_cast<uint32_t>(shape[0]), 1},
+        p.key(), [&] { return ops::cache_kernel(p); },
+        {static_cast<uint32_t>((heads + each - 1) / each), static_cast<uint32_t>(shape[0]), 1},
         buffers, std::move(params));
   }
 
