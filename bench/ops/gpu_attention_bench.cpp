@@ -101,7 +101,7 @@ class Bench {
       };
       const std::vector<Shape> copied = {{4, 1, 3}, {4, 1, 4}, {4, 1, 5}, {4, 2, 2},
                                          {4, 2, 3}, {8, 1, 2}, {8, 1, 3}};
-      const std::vector<Shape> unpacked = {{4, 1, 1}, {4, 2, 1}, {8, 1, 1}, {8, 1, 2}};
+      const std::vector<Shape> unpacked = {{4, 1, 1}, {4, 1, 2}, {4, 2, 1}, {8, 1, 1}, {8, 1, 2}};
       for (const Shape& each : cache.is_block() ? unpacked : copied)
         for (const uint32_t groups : {1u, 2u, 3u}) {
           DecodeTile tile = fragment_decode_tile(options, 1);
@@ -278,7 +278,10 @@ int run(const Options& options) {
            small ? std::vector<std::pair<uint32_t, uint32_t>>{{2, 2}}
                  : std::vector<std::pair<uint32_t, uint32_t>>{{32, 1}, {8, 4}})
         bench.decode(cache, kv_heads, group, keys, true);
-    if (options.tune) bench.decode(DType::f16, 32, 1, 64, true);
+    if (options.tune && !small) {
+      bench.decode(DType::f16, 32, 1, 64, true);
+      bench.decode(BlockType::q8_0, 8, 4, 32768, true);
+    }
     if (!options.tune && !small) {
       bench.decode(DType::f16, 32, 1, keys, false);
       bench.decode(DType::f16, 8, 4, keys, false);

@@ -81,6 +81,8 @@ class CacheHead {
   Chunk load(dsl::Value wanted, dsl::Value position, dsl::Value chunk) const;
   // The elements; q8_0: without the factor.
   std::vector<dsl::Value> unpack(const Chunk& chunk) const;
+  // q8_0: the elements times the factor, exactly; for devices that round fma once.
+  std::vector<dsl::Value> unpack_times_factor(const Chunk& chunk) const;
   // Index of the first element of a position, for copies of f16 caches.
   dsl::Value element(dsl::Value position) const;
 
