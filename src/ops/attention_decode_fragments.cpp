@@ -17,7 +17,8 @@ constexpr uint32_t kPadding = 8;  // f16: eight rows read together lie in differ
 void check_tile(const AttentionOptions& options, const DecodeTile& tile) {
   const bool fits = tile.lanes % kDecodeSubgroup == 0 && tile.lanes > 0 && tile.rows > 0 &&
                     tile.rows <= kSide && tile.queries > 0 && tile.unroll > 0 &&
-                    tile.rows <= tile.queries * options.group && CacheHead::whole_chunks(options);
+                    tile.rows <= tile.queries * options.group && CacheHead::whole_chunks(options) &&
+                    (options.cache == ElementType(f16) || options.cache.is_block());
   if (!fits)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("attention_decode by fragments: {} lanes, {} rows of {}, {} blocks of "
