@@ -149,6 +149,9 @@ class CFamily {
   Names names_;
   std::string entry_;
   std::vector<std::string> param_names_, memory_names_, variable_names_, fragment_names_;
+  // By memory: buffers that the dialect declares as vectors of four (quads.h), because a type is
+  // all its memory has and no compiler makes one wide load of four narrow ones. Empty: none.
+  std::vector<bool> quads_;
 
  private:
   struct Slot {
@@ -165,6 +168,8 @@ class CFamily {
   std::string lane(Value value, uint32_t index);
   std::string scalar(const Inst& inst);
   void load(const Inst& inst);
+  // The place of all four lanes of an access to such a buffer; empty for other accesses.
+  std::string quad(const Inst& inst, const std::string& index) const;
   void load_apart(const Inst& inst);
   void load_vector(const Inst& inst);
   void load_words(const Inst& inst);

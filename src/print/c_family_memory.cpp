@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "print/c_family.h"
+#include "print/quads.h"
 
 namespace prism {
 
@@ -75,7 +76,10 @@ std::string CFamily::load_scalar(const Memory& memory, const std::string& name,
 }
 
 std::string CFamily::element(uint32_t memory, const std::string& index) {
-  return load_scalar(kernel_.memories[memory], memory_names_[memory], index);
+  const std::string& name = memory_names_[memory];
+  if (!quads_.empty() && quads_[memory])
+    return fmt::format("{0}[({1}) >> 2u][({1}) & 3u]", name, index);
+  return load_scalar(kernel_.memories[memory], name, index);
 }
 
 void CFamily::store_element(uint32_t memory, const std::string& index, const std::string& value) {
@@ -102,6 +106,11 @@ bool CFamily::apart(const Inst& inst) const {
   if ((loads ? inst.type : type_of(inst.args[1])).lanes == 1) return true;
   const bool words = inst.op == Op::load_words || inst.op == Op::store_words;
   return !words && (memory.space == Space::local || memory.element == DType::b1);
+}
+
+std::string CFamily::quad(const Inst& inst, const std::string& index) const {
+  if (quads_.empty() || !quads_[inst.object] || !is_quad(kernel_, inst)) return {};
+  return fmt::format("{}[({}) >> 2u]", memory_names_[inst.object], index);
 }
 
 std::string CFamily::guarded(const Inst& inst, const std::string& predicate,
@@ -134,12 +143,17 @@ void CFamily::load_apart(const Inst& inst) {
                                 : one                ? use(inst.args[1])
                                                      : atom(inst.args[1]);
   std::vector<std::string> parts;
-  for (uint32_t i = 0; i < inst.type.lanes; ++i)
-    parts.push_back(words ? word(inst.object, plus(index, i))
-                          : element(inst.object, plus(index, i)));
-  const std::string text = !predicate.empty() ? guarded(inst, predicate, parts)
-                           : one              ? parts[0]
-                                              : make_vector(inst.type, parts);
+  if (const std::string place = quad(inst, index); !place.empty()) {
+    const Type stored{kernel_.memories[inst.object].element, inst.type.lanes};
+    parts.push_back(bitcast(inst.type, stored, place));
+  } else {
+    for (uint32_t i = 0; i < inst.type.lanes; ++i)
+      parts.push_back(words ? word(inst.object, plus(index, i))
+                            : element(inst.object, plus(index, i)));
+  }
+  const std::string text = !predicate.empty()  ? guarded(inst, predicate, parts)
+                           : parts.size() == 1 ? parts[0]
+                                               : make_vector(inst.type, parts);
   reads_ = true;
   define(inst.result, text, memory_names_[inst.object] + (words ? "_word" : "_value"), one);
 }
@@ -230,7 +244,11 @@ void CFamily::store_apart(const Inst& inst) {
   const std::string predicate = inst.args.size() > 2 ? bare(use(inst.args[2])) : "";
   flush();
   if (!predicate.empty()) open(fmt::format("if ({})", predicate));
-  for (uint32_t i = 0; i < lanes; ++i) {
+  const Type type = type_of(inst.args[1]),
+             stored{kernel_.memories[inst.object].element, type.lanes};
+  const std::string place = quad(inst, index);
+  if (!place.empty()) line(fmt::format("{} = {};", place, bitcast(stored, type, value)));
+  for (uint32_t i = 0; i < lanes && place.empty(); ++i) {
     const std::string part = lanes > 1 ? value + kLanes[i] : value;
     words ? store_word(inst.object, plus(index, i), bare(part))
           : store_element(inst.object, plus(index, i), part);

@@ -10,6 +10,7 @@
 #include "ir/bindings.h"
 #include "ir/verify.h"
 #include "print/c_family.h"
+#include "print/quads.h"
 
 namespace prism {
 
@@ -56,6 +57,7 @@ class WgslPrinter final : public CFamily {
       : CFamily(kernel, capabilities, kTable),
         uniform_(ir::uniform_values(kernel)),
         makers_(kernel.values.size(), nullptr) {
+    quads_ = quad_buffers(kernel);
     ir::walk(kernel.body, [&](const Inst& inst) {
       if (inst.result != ir::kNone) makers_[inst.result] = &inst;
     });
@@ -112,6 +114,8 @@ class WgslPrinter final : public CFamily {
     if (type.empty())
       throw Error(ErrorCode::kNotSupported, fmt::format("kernel {}: WGSL has no array of {}",
                                                         kernel_.name, dtype_name(memory.element)));
+    if (quads_[static_cast<size_t>(&memory - kernel_.memories.data())])
+      return fmt::format("vec4<{}>", type);
     return memory.atomic ? fmt::format("atomic<{}>", type) : type;
   }
 
@@ -137,10 +141,9 @@ class WgslPrinter final : public CFamily {
   std::string param(uint32_t index) const override { return "prism_params." + param_names_[index]; }
 
   std::string barrier() override {
-    const bool writes =
-        std::any_of(kernel_.memories.begin(), kernel_.memories.end(), [](const Memory& memory) {
-          return memory.space == Space::buffer && memory.access == ir::Access::read_write;
-        });
+    const bool writes = std::ranges::any_of(kernel_.memories, [](const Memory& memory) {
+      return memory.space == Space::buffer && memory.access == ir::Access::read_write;
+    });
     return writes ? "workgroupBarrier(); storageBarrier();" : "workgroupBarrier();";
   }
 
@@ -269,9 +272,8 @@ class WgslPrinter final : public CFamily {
 
   void expression(const Inst& inst) override {
     if (inst.op == Op::extract || inst.op == Op::make_vector) return CFamily::expression(inst);
-    const bool literals = std::all_of(inst.args.begin(), inst.args.end(), [&](Value arg) {
-      return makers_[arg] && makers_[arg]->op == Op::constant;
-    });
+    const bool literals = std::ranges::all_of(
+        inst.args, [&](Value arg) { return makers_[arg] && makers_[arg]->op == Op::constant; });
     const bool repeats = inst.op == Op::min || inst.op == Op::max;
     std::vector<std::string> args;
     for (Value arg : inst.args)

@@ -39,6 +39,40 @@ TEST(WgslPrinter, BindsBuffersInOrderAndParamsLast) {
   EXPECT_TRUE(has(split, "@binding(4) var<uniform> prism_params")) << split;
 }
 
+// One wide load each: no compiler makes it of four narrow ones.
+TEST(WgslPrinter, DeclaresWhatIsReadByFoursAsVectors) {
+  const std::string text = printed(kernel("k", 64, [] {
+    auto a = in("a", f32);
+    auto b = in("b", f32);
+    auto y = out("y", f32);
+    auto z = out("z", f32);
+    const Value words = b.load_words(global_id() * 4u, 4, 4);
+    y.store(global_id() * 4u, a.load(global_id() * 4u, 4) + bitcast({f32, 4}, words));
+    z[global_id()] = a[global_id()] + cast(f32, b.load_words(global_id() * 2u, 2, 2)[1]);
+  }));
+  EXPECT_TRUE(has(text, "read> a: array<vec4<f32>>;")) << text;
+  EXPECT_TRUE(has(text, "read> b: array<vec4<f32>>;")) << text;
+  EXPECT_TRUE(has(text, "read_write> y: array<vec4<f32>>;")) << text;
+  EXPECT_TRUE(has(text, "read_write> z: array<f32>;")) << text;
+  EXPECT_TRUE(has(text, "][(")) << text;  // one element of a vector in memory
+}
+
+// A store of one element of a vector may write all four.
+TEST(WgslPrinter, DeclaresWhatIsStoredOneByOneAsElements) {
+  const std::string text = printed(kernel("k", 64, [] {
+    auto y = inout("y", u32);
+    const Value four = y.load(global_id() * 4u, 4);
+    y[global_id() * 4u] = four[3];
+  }));
+  EXPECT_TRUE(has(text, "read_write> y: array<u32>;")) << text;
+  const std::string unaligned = printed(kernel("k", 64, [] {
+    auto a = in("a", u32);
+    auto y = out("y", u32);
+    y[global_id()] = a.load_words(global_id(), 4, 1)[2];
+  }));
+  EXPECT_TRUE(has(unaligned, "read> a: array<u32>;")) << unaligned;
+}
+
 TEST(WgslPrinter, TakesTextOfItsOwnDialect) {
   const std::string text = printed(kernel("k", 64, [] {
     auto y = out("y", u32);
