@@ -156,11 +156,18 @@ TEST_F(CacheDevice, RotatesConvertsAndWrites) {
   const ElementType q8 = BlockType::q8_0;
   const auto halves = RopePairing::halves, adjacent = RopePairing::adjacent;
   const std::vector<Case> cases = {
-      {1, 4, 2, 64, 64, halves, f32, f32},        {3, 3, 1, 32, 32, adjacent, f32, f16},
-      {7, 8, 2, 128, 64, halves, f32, f16, true}, {2, 2, 2, 96, 96, adjacent, f32, q8},
-      {5, 4, 4, 64, 64, halves, f32, q8, true},   {10, 5, 1, 80, 20, halves, f16, f16},
-      {4, 2, 1, 256, 0, halves, f32, bf16},       {1, 1, 1, 32, 0, adjacent, bf16, q8},
+      {1, 4, 2, 64, 64, halves, f32, f32},
+      {3, 3, 1, 32, 32, adjacent, f32, f16},
+      {7, 8, 2, 128, 64, halves, f32, f16, true},
+      {2, 2, 2, 96, 96, adjacent, f32, q8},
+      {5, 4, 4, 64, 64, halves, f32, q8, true},
+      {10, 5, 1, 80, 20, halves, f16, f16},
+      {4, 2, 1, 256, 0, halves, f32, bf16},
+      {1, 1, 1, 32, 0, adjacent, bf16, q8},
       {6, 6, 3, 6, 4, adjacent, f32, f32, true},
+      // Rows enough for several heads in a group.
+      {67, 13, 3, 64, 64, halves, f32, f16},
+      {131, 9, 2, 40, 20, adjacent, f32, f32, true},
   };
   for (const Device& device : test::every_device())
     for (const Case& c : cases) check(c, device);

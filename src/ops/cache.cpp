@@ -149,9 +149,8 @@ class RopeToCacheOp : public Op {
     if (shape.elements() == 0) return;
     const Shape& places = cache.layout.shape;
     const int64_t kv_heads = places[-2], dim = places[-1];
-    const ops::CacheKernel p{q.type.plain(), cache.type, static_cast<uint32_t>(dim),
-                             rotates_ ? static_cast<uint32_t>(options_.dims / 2) : 0,
-                             options_.pairing};
+    ops::CacheKernel p{q.type.plain(), cache.type, static_cast<uint32_t>(dim),
+                       rotates_ ? static_cast<uint32_t>(options_.dims / 2) : 0, options_.pairing};
     const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
     std::vector<DeviceView> buffers = {call.output(0), call.output(1)};
     std::vector<ParamValue> params = {word(shape[1]), word(kv_heads),
@@ -169,10 +168,10 @@ class RopeToCacheOp : public Op {
     buffers.push_back(call.output(2));
     const int64_t heads = shape[1] + 2 * kv_heads;
     uint32_t each = 1;
-    if (!cache.type.is_block()) {
+    if (!cache.type.is_block())
       each = ops::heads_of_group(heads, shape[0], call.info().compute_units);
-      params.push_back(word(each));
-    }
+    p.one_head = each == 1;
+    if (!p.one_head) params.push_back(word(each));
     call.launch(
         p.key(), [&] { return ops::cache_kernel(p); },
         {static_cast<uint32_t>((heads + each - 1) / each), static_cast<uint32_t>(shape[0]), 1},

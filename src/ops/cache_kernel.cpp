@@ -117,7 +117,7 @@ struct CacheWriter {
 // computes once.
 void write_floats(const CacheWriter& w) {
   const CacheKernel& p = w.p;
-  const Value each = param("heads_each", u32), lane = local_id();
+  const Value each = p.one_head ? constant(u32, 1) : param("heads_each", u32), lane = local_id();
   const Value first = group_id(0) * each;
   const Value last = min(first + each, w.heads + w.kv_heads * 2u);
   const Value place = w.place(), there = place < w.cache_rows;
@@ -131,17 +131,28 @@ void write_floats(const CacheWriter& w) {
       cache[(place * w.kv_heads + own) * p.dim + i] = to_stored(value, p.cache.plain());
     });
   };
+  // Loads before the angle: it takes as long as they do.
+  const auto turn = [&](uint32_t which, Value own, Value pair,
+                        const std::function<std::pair<Value, Value>()>& angle) {
+    const auto [i, j] = w.places_of(pair);
+    const Value a = w.element(which, own, i), b = w.element(which, own, j);
+    const auto [c, s] = angle();
+    store(which, own, i, a * c - b * s);
+    store(which, own, j, a * s + b * c);
+  };
   if (p.pairs)
     for_(lane, p.pairs, kLanes, [&](Value pair) {
-      const std::pair<Value, Value> angle = w.cos_and_sin(pair), at = w.places_of(pair);
-      const auto turn = [&](uint32_t which, Value own) {
-        const Value a = w.element(which, own, at.first), b = w.element(which, own, at.second);
-        store(which, own, at.first, a * angle.first - b * angle.second);
-        store(which, own, at.second, a * angle.second + b * angle.first);
-      };
-      for_(first, min(last, w.heads), 1u, [&](Value head) { turn(0, head); });
+      if (p.one_head) {
+        w.each_kind(first, [&](uint32_t which, Value own) {
+          if (which < 2) turn(which, own, pair, [&] { return w.cos_and_sin(pair); });
+        });
+        return;
+      }
+      const std::pair<Value, Value> angle = w.cos_and_sin(pair);
+      const auto known = [&] { return angle; };
+      for_(first, min(last, w.heads), 1u, [&](Value head) { turn(0, head, pair, known); });
       for_(max(first, w.heads), min(last, w.heads + w.kv_heads), 1u,
-           [&](Value head) { turn(1, head - w.heads); });
+           [&](Value head) { turn(1, head - w.heads, pair, known); });
     });
   // What is not rotated: v, and the last elements of q and k.
   const bool all_turn = 2 * p.pairs == p.dim;
@@ -191,8 +202,8 @@ void write_blocks(const CacheWriter& w) {
 }  // namespace
 
 std::string CacheKernel::key() const {
-  return fmt::format("rope_to_cache {} {} {} {} {}", dtype_name(x), cache.name(), dim, pairs,
-                     static_cast<int>(pairing));
+  return fmt::format("rope_to_cache {} {} {} {} {}{}", dtype_name(x), cache.name(), dim, pairs,
+                     static_cast<int>(pairing), one_head ? " one head" : "");
 }
 
 ir::Kernel cache_kernel(const CacheKernel& p) {
