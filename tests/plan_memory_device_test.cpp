@@ -67,6 +67,12 @@ uint64_t alive_at_once(const Plan& plan) {
   return std::ranges::max(alive);
 }
 
+std::vector<float> read_floats(const Storage& storage) {
+  std::vector<float> values(storage.bytes / sizeof(float));
+  read_storage(storage, 0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
 // However many steps there are, only what lives at once takes memory.
 TEST(PlanMemoryDevice, IsThatOfValuesThatLiveAtOnce) {
   for (const Device& device : test::every_device()) {
@@ -116,6 +122,25 @@ TEST(PlanMemoryDevice, OfCompiledFunctions) {
       results = f({x});
       EXPECT_EQ(memory_stats(device).in_use_bytes - held, estimate.needed()) << device.id();
     }
+  }
+}
+
+// Plans that share an arena hold one, whichever of them is the largest.
+TEST(PlanMemoryDevice, OldArenasAreLetGo) {
+  for (const Device& device : test::every_device()) {
+    const Tensor x = ones({64, 256}, DType::f32, device).eval();
+    const Tensor few = roll(roll(x.slice(0, 0, 8), 1, 0), 1, 0), all = roll(roll(x, 1, 0), 1, 0);
+    const uint64_t before = memory_stats(device).in_use_bytes;
+    const auto arenas = std::make_shared<SharedArenas>();
+    Plan small(std::span(&few, 1), {}, {.arenas = arenas});
+    for (int run = 0; run < 3; ++run) small.run();
+    Plan large(std::span(&all, 1), {}, {.arenas = arenas});
+    small.use_shared_arenas();
+    EXPECT_EQ(memory_stats(device).in_use_bytes - before,
+              of(large.memory(), device).needed() + of(small.memory(), device).outputs)
+        << device.id();
+    small.run();
+    EXPECT_EQ(read_floats(*small.output(0)), std::vector<float>(8 * 256, 1.0f)) << device.id();
   }
 }
 

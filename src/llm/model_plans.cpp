@@ -109,6 +109,8 @@ BatchPlan& Model::State::plan_for(const BatchShape& shape, Result result) {
   made.plan = std::make_unique<Plan>(std::span<const Tensor>(&x, 1), std::span<const Tensor>(),
                                      plan_options);
   made.last_used = ++runs;
+  // Others let go of memory that has become too small now, not when they run next.
+  for (auto& [shape_and_result, other] : plans) other.plan->use_shared_arenas();
   return plans.emplace(key, std::move(made)).first->second;
 }
 

@@ -135,8 +135,8 @@ uint64_t Plan::arena_bytes(const Device& device) const {
   return 0;
 }
 
-// Another plan may have made them larger since the last run.
 void Plan::use_shared_arenas() {
+  if (!shared_) return;
   for (Arena& arena : arenas_) {
     const std::shared_ptr<Storage>& now = shared_->storage(arena.device);
     if (now == arena.storage) continue;
@@ -226,7 +226,7 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
     slot.storage->origin.reset();
   }
   ++runs_;
-  if (shared_) use_shared_arenas();
+  use_shared_arenas();
   // Threads wait awake for the next host step of this plan, and sleep after it.
   std::optional<ThreadPool::Busy> awake;
   if (std::ranges::count(steps_, PlanStep::Kind::host, &PlanStep::kind) > 1)

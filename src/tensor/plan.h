@@ -91,6 +91,8 @@ class Plan {
   const std::vector<PlanStep>& steps() const { return steps_; }
   const std::vector<PlanSlot>& slots() const { return slots_; }
   uint64_t arena_bytes(const Device& device) const;
+  // Takes up arenas that another plan has made larger and lets the old ones go. run() does so too.
+  void use_shared_arenas();
   std::vector<PlanMemory> memory() const;  // one a device, known before it runs
   // Whether it changes memory that was there before: it cannot be done again from the start.
   bool changes_in_place() const;
@@ -130,7 +132,6 @@ class Plan {
   BufferRange device_range(uint32_t slot, uint64_t offset) const;
   const Arena& arena_of(const PlanSlot& slot) const;  // of a temporary
   void place();
-  void use_shared_arenas();
   void allocate();
 
   std::vector<PlanSlot> slots_;
