@@ -65,8 +65,9 @@ class CacheDevice : public ::testing::Test {
 };
 
 void CacheDevice::check(const Case& c, const Device& device) {
-  constexpr int64_t kSlots = 2, kPositions = 5;
-  const Shape shape = {kSlots, kPositions, c.kv_heads, c.dim};
+  constexpr int64_t kSlots = 2;
+  const int64_t positions = std::max<int64_t>(5, (c.rows + 1) / 2);
+  const Shape shape = {kSlots, positions, c.kv_heads, c.dim};
   std::vector<Tensor> caches;
   for (int i = 0; i < 2; ++i) {
     const Tensor seven = full(shape, 7.0, DType::f32, Device::cpu());
@@ -99,7 +100,7 @@ void CacheDevice::check(const Case& c, const Device& device) {
   for (auto& each : wanted) each.assign(static_cast<size_t>(shape.elements()), 7.0);
   for (int run = 0; run < 3; ++run) {
     std::vector<int32_t> places;
-    std::vector<int32_t> order(kSlots * kPositions);
+    std::vector<int32_t> order(static_cast<size_t>(kSlots * positions));
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
     std::shuffle(order.begin(), order.end(), engine_);
     for (int64_t row = 0; row < c.rows; ++row) {
