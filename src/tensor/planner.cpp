@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "ir/wait_first.h"
 #include "runtime/fallback.h"
 #include "tensor/chain_op.h"
 #include "tensor/rescue.h"
@@ -36,6 +37,27 @@ void Planner::make() {
     for (const Tensor& input : item.inputs) --uses_[input.node().get()];
   }
   for (const Tensor& each : outputs_) plan_.output_slots_.push_back(view_of(each).slot);
+  wait_for_made_weights();
+}
+
+// Where launches overlap, a product asks for its weights before it waits for the launch before it;
+// weights that the plan itself makes may not be there by then.
+void Planner::wait_for_made_weights() {
+  std::vector<bool> made(plan_.slots_.size());
+  for (const PlanStep& step : plan_.steps_)
+    for (const uint32_t slot : step.writes) made[slot] = true;
+  for (PlanStep& step : plan_.steps_) {
+    if (!step.device.info().capabilities.dependent_launch) continue;
+    for (PlannedLaunch& launch : step.launches) {
+      if (launch.product || !launch.program) continue;
+      const ir::Kernel& kernel = launch.program.kernel();
+      const bool early = std::ranges::any_of(kernel.memories, [&](const ir::Memory& memory) {
+        return memory.space == ir::Space::buffer && memory.constant &&
+               made[launch.slots[memory.binding]];
+      });
+      if (early) launch.program = step.device.compile(ir::waiting_first(kernel));
+    }
+  }
 }
 
 // Depth first without recursion: graphs of training steps are deeper than stacks.

@@ -1,5 +1,6 @@
-// The interpreter as a device with kernels only, of subgroups of 32 and as many compute units as a
-// test wants: what a GPU's plans look like, and what comes out of them, on any machine.
+// The interpreter as a device with kernels only, of subgroups of 32, with as many compute units as
+// a test wants and launches that may overlap: what a GPU's plans look like, and what comes out of
+// them, on any machine.
 #pragma once
 
 #include <memory>
@@ -17,6 +18,7 @@ class InterpretedDevice final : public DeviceDriver {
     info_.id = "interpreted:" + std::to_string(compute_units);
     info_.is_cpu = info_.software = false;
     info_.compute_units = compute_units;
+    info_.capabilities.dependent_launch = true;
   }
   const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override { return cpu_->free_bytes(); }

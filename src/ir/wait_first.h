@@ -1,0 +1,12 @@
+// A kernel that reads nothing before what the launch before it wrote is there.
+#pragma once
+
+#include "ir/kernel.h"
+
+namespace prism::ir {
+
+// The same kernel with its wait at the start: for launches whose weights are not constant for the
+// whole plan.
+Kernel waiting_first(Kernel kernel);
+
+}  // namespace prism::ir
