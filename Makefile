@@ -65,7 +65,8 @@ test-devices: build-tests
 	@scripts/setup_devices.sh $(BUILD)/devices.env
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_OPS_PROGRAMS=180 $(CTEST) -L device -E 'random|architectures|decode_device|generation|epilogues'
 	@scripts/count_skips.sh $(BUILD)
-	@[ ! -x $(BUILD)/hip_models_device_test ] || $(BUILD)/hip_models_device_test --gtest_also_run_disabled_tests --gtest_filter='*DefaultModel*'
+	@for test in hip_models_device_test metal_double_test; do [ ! -x $(BUILD)/$$test ] || \
+	  $(BUILD)/$$test --gtest_also_run_disabled_tests --gtest_filter='*DefaultModel*' || exit 1; done
 	@PRISM_BACKENDS=vulkan,cpu PRISM_VULKAN_VALIDATION=sync $(CTEST) -R 'plans_device_test|in_place_device_test|bounded_device_test'
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_BACKENDS=opencl $(CTEST) -L device -R random
 	@$(RANDOM_PROGRAMS)

@@ -1,13 +1,12 @@
 // Language models over the double of ROCm: as one of four kinds of devices, and the default model.
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 
 #include <gtest/gtest.h>
 
 #include "llm/language_model.h"
-#include "llm/model_store.h"
 #include "support/devices.h"
+#include "support/double_models.h"
 #include "support/expected_text.h"
 #include "support/greedy.h"
 #include "support/hip_double.h"
@@ -57,22 +56,8 @@ TEST(HipModels, SplitOverFourKindsOfDevicesGivesTheSameText) {
 
 // Half a minute of a double's time, so make test-devices asks for it by name.
 TEST(HipModels, DISABLED_DefaultModelGivesTheCpusTokens) {
-  unsetenv("PRISM_CACHE_DIR");  // make run put it into the user's
-  const std::string path = find_model(kDefaultModel);
-  if (path.empty())
-    GTEST_SKIP() << "needs the default model in the cache folder: prism model fetch smollm2";
-  const GgufFile file = GgufFile::open(path);
   HipDouble the_double;
-  the_double.set("memory=4294967296");
-  const Device hip = the_double.device();
-  std::vector<std::vector<int32_t>> tokens;
-  for (const Device& device : {Device::cpu(), hip}) {
-    LanguageModel model = LanguageModel::load(path, place_on(file, device, 32), {.batch_rows = 8});
-    tokens.push_back(model.generate("The sky is", greedy(4)).tokens);
-  }
-  ASSERT_EQ(tokens[0].size(), 4u);
-  EXPECT_EQ(tokens[1], tokens[0]);
-  release_pooled_memory(hip);
+  test::expect_default_model_gives_the_cpus_tokens(the_double);
 }
 
 }  // namespace

@@ -13,8 +13,10 @@
 #include "print/printer.h"
 #include "runtime/device.h"
 #include "runtime/self_check.h"
+#include "support/backend_cases.h"
 #include "support/double_cases.h"
 #include "support/double_faults.h"
+#include "support/double_models.h"
 #include "support/double_ops.h"
 #include "support/expected_text.h"
 #include "support/metal_double.h"
@@ -209,6 +211,30 @@ TEST_F(MetalDoubleTest, UnifiedMemoryIsSeenByTheHost) {
   queue->write(*memory, 0, bytes);
   EXPECT_EQ(device.host_pointer(*memory)[63], std::byte{9});
 }
+
+// The cases of every backend, over a unified memory and over a card's own.
+class MetalDoubleCases : public MetalDoubleTest,
+                         public testing::WithParamInterface<std::tuple<bool, test::BackendCase>> {};
+
+TEST_P(MetalDoubleCases, Hold) {
+  const auto& [unified, which] = GetParam();
+  double_.set(unified ? "memory=1073741824" : "memory=1073741824,family=2002,unified=0");
+  test::BackendUnderTest backend;
+  backend.dialect = "metal";
+  backend.discover = [&] { return double_.discover(); };
+  backend.cannot = {{"RefusesInTheCompilersWords",
+                     "the double compiles at the first launch; told to refuse below"},
+                    {"ASecondStartCompilesNothing", "macOS keeps compiled kernels, not Prism"},
+                    {"ALostDeviceIsAnError", "the double loses one by a command, below"}};
+  test::run_backend_case(which, backend, double_.device());
+}
+INSTANTIATE_TEST_SUITE_P(All, MetalDoubleCases,
+                         testing::Combine(testing::Bool(),
+                                          testing::ValuesIn(test::backend_cases())),
+                         [](const auto& test) {
+                           return (std::get<0>(test.param) ? "Unified_" : "Discrete_") +
+                                  std::get<1>(test.param).name;
+                         });
 
 // --- failures
 
@@ -417,6 +443,12 @@ TEST(MetalDoubleModel, GreedyTextAndLogitsAreThoseOfTheReference) {
   EXPECT_EQ(the_double.count("overruns"), 0);
   EXPECT_EQ(the_double.count("misuses"), 0);
   release_pooled_memory(device);
+}
+
+// Half a minute, so make test-devices asks for it by name.
+TEST(MetalDoubleModel, DISABLED_DefaultModelGivesTheCpusTokens) {
+  MetalDouble the_double;
+  test::expect_default_model_gives_the_cpus_tokens(the_double);
 }
 
 // The text, whatever happens to the device in the middle of it.
