@@ -15,6 +15,7 @@
 #include "support/expected_text.h"
 #include "support/failing_device.h"
 #include "support/greedy.h"
+#include "support/short_text.h"
 
 namespace prism::llm {
 namespace {
@@ -43,14 +44,14 @@ class ModelFaults : public testing::Test {
     return opened;
   }
   // The devices beside the CPU, each as one that fails when told to. Intel's compilers would take
-  // minutes for the same again.
-  static std::vector<std::shared_ptr<DeviceDriver>> drivers() {
+  // minutes for every test, so their devices are in one of their own.
+  static std::vector<std::shared_ptr<DeviceDriver>> drivers(bool slow_compilers = false) {
     std::vector<std::shared_ptr<DeviceDriver>> all;
     for (const BackendReport& report : discover_backends())
       for (const auto& driver : report.devices) {
         const DeviceInfo& info = driver->info();
         const bool is_intel = info.backend == "sycl" || info.driver.starts_with("Intel(R) OpenCL");
-        if (!info.is_cpu && !is_intel) all.push_back(driver);
+        if (!info.is_cpu && is_intel == slow_compilers) all.push_back(driver);
       }
     return all;
   }
@@ -138,6 +139,12 @@ TEST_F(ModelFaults, LostInThePromptOrWhileScoring) {
       expect_one_warning("was lost", device);
     }
   }
+}
+
+// SYCL's devices are in sycl_device_test.
+TEST_F(ModelFaults, SlowCompilersLoseTheirDevicesToo) {
+  if (drivers(true).empty()) GTEST_SKIP() << "needs Intel's OpenCL runtime";
+  for (const auto& driver : drivers(true)) test::expect_short_text_survives(driver, engine_);
 }
 
 // Each way of choosing tokens keeps its state: seeds and places, penalties, a grammar, a stop text.

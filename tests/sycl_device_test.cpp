@@ -10,6 +10,7 @@
 #include "support/backend_cases.h"
 #include "support/paths.h"
 #include "support/process.h"
+#include "support/short_text.h"
 #include "support/sycl_jit.h"
 
 namespace prism {
@@ -45,12 +46,42 @@ TEST_P(SyclCases, Hold) {
   backend.dialect = "sycl";
   backend.discover = discover;
   backend.cannot = {
-      {"ASecondStartCompilesNothing", "SYCL reads the place of its own cache once in a process"},
+      {"ASecondStartCompilesNothing",
+       "SYCL reads the place of its own cache once in a process: two processes do it below"},
       {"ALostDeviceIsAnError", "SYCL has no call that loses a device"}};
   test::run_backend_case(GetParam(), backend, device());
 }
 INSTANTIATE_TEST_SUITE_P(All, SyclCases, testing::ValuesIn(test::backend_cases()),
                          test::backend_case_name);
+
+// Started twice as processes of their own, which share a cache folder: SYCL tells of each compile.
+TEST_F(Sycl, ASecondStartCompilesNothing) {
+  const test::OwnCache cache;
+  const test::ScopedVariable place("SYCL_CACHE_DIR", (cache.folder() / "sycl").string());
+  const test::ScopedVariable trace("SYCL_CACHE_TRACE", "5");  // of texts and of binaries
+  const auto compiles = [] {
+    const auto run = test::run_process({std::filesystem::read_symlink("/proc/self/exe").string(),
+                                        "--gtest_filter=Sycl.DISABLED_CompilesAKernel",
+                                        "--gtest_also_run_disabled_tests"});
+    EXPECT_EQ(run.status, 0) << run.output;
+    EXPECT_NE(run.output.find("[Persistent Cache]: enabled"), std::string::npos) << run.output;
+    size_t count = 0;
+    for (const std::string word : {"cache miss", "has been cached"})
+      for (size_t at = run.output.find(word); at != std::string::npos;
+           at = run.output.find(word, at + 1))
+        ++count;
+    return count;
+  };
+  EXPECT_EQ(compiles(), 2u) << "the text, and what was made of it for the device";
+  EXPECT_EQ(compiles(), 0u);
+}
+
+TEST_F(Sycl, DISABLED_CompilesAKernel) {
+  const Program program = device().compile(test::weighted_sum());
+  const Buffer x = device().upload(std::vector<uint32_t>(64, 5)), y = device().allocate(256);
+  device().queue().launch(program, 1, {x, x, y}, {64u});
+  EXPECT_EQ(device().download<uint32_t>(y), std::vector<uint32_t>(64, 20));
+}
 
 TEST_F(Sycl, TellsWhatItFound) {
   EXPECT_EQ(discovery().reason, "");
@@ -74,6 +105,12 @@ TEST_F(Sycl, KernelsOfTheLibraryAreRight) {
 
 // Each program takes more than a second to compile.
 TEST_F(Sycl, OpsOfTensorsAreRight) { test::check_tensor_ops(device(), 100, 25); }
+
+// A language model whose device is lost in the middle of its text, and one that has no memory.
+TEST_F(Sycl, TextSurvivesTheLossOfTheDevice) {
+  std::mt19937_64 engine(test::printed_seed());
+  test::expect_short_text_survives(discovery().devices[0], engine);
+}
 
 TEST(SyclPlugin, WhatIsNoPluginIsAReason) {
   const test::TemporaryFolder folder;
