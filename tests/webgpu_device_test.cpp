@@ -1,6 +1,7 @@
 // The WebGPU backend by wgpu-native and by Dawn, on the adapter each of them finds first.
 #include "backends/webgpu/webgpu_backend.h"
 
+#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -11,6 +12,7 @@
 #include "lower/lower.h"
 #include "ops/elementwise.h"
 #include "support/backend_cases.h"
+#include "support/driver_double.h"
 #include "support/paths.h"
 #include "support/process.h"
 #include "support/wgsl.h"
@@ -51,7 +53,7 @@ TEST_P(WebGpuCases, Hold) {
   };
   if (std::string(library) == test::kWgpu)
     backend.cannot["ASecondStartCompilesNothing"] =
-        "wgpu-native has no call for it; the driver below keeps what it compiled";
+        "wgpu-native has no call for it; the driver below keeps what it compiled: see below";
   test::run_backend_case(which, backend, Device(found_by(library).devices.at(0), "a test"));
 }
 
@@ -131,6 +133,29 @@ TEST_P(WebGpu, OpsOfTensorsAreRight) { test::check_tensor_ops(device(), 100, 24)
 
 INSTANTIATE_TEST_SUITE_P(Libraries, WebGpu, testing::Values(test::kWgpu, test::kDawn),
                          [](const auto& which) { return library_name(which.param); });
+
+// wgpu-native hands nothing over to keep, so the driver below it does: two processes that share the
+// driver's cache folder, of which the second writes nothing there.
+TEST(WgpuNative, ASecondStartFindsWhatTheDriverKept) {
+  PRISM_SKIP_WITHOUT(test::kWgpu);
+  if (!found_by(test::kWgpu).devices.at(0)->info().software)
+    GTEST_SKIP() << "Mesa's drivers alone are told where to keep what they compiled";
+  const test::TemporaryFolder folder;
+  const test::ScopedVariable place("MESA_SHADER_CACHE_DIR", folder.path().string());
+  const test::ScopedVariable kept("MESA_SHADER_CACHE_DISABLE", "false");
+  const auto files = [&] {
+    std::map<std::string, std::filesystem::file_time_type> written;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+      if (entry.is_regular_file()) written[entry.path().string()] = entry.last_write_time();
+    return written;
+  };
+  const std::string launches = "Libraries/WebGpuCases.Hold/wgpu_LaunchesOfAwkwardSizes";
+  ASSERT_EQ(test::run_self(launches), 0);
+  const auto first = files();
+  EXPECT_GT(first.size(), 1u) << "nothing beside the index was kept";
+  ASSERT_EQ(test::run_self(launches), 0);
+  EXPECT_EQ(files(), first) << "the second start compiled again";
+}
 
 // What stands under the library's name and is none: a reason, whatever it does.
 class BrokenLibrary : public testing::Test {
