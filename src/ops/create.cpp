@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cpu/elementwise.h"
 #include "ops/elementwise.h"
+#include "ops/float_param.h"
 #include "tensor/chain_kernel.h"
 #include "tensor/device_call.h"
 #include "tensor/op.h"
@@ -29,12 +30,15 @@ ir::Kernel range_kernel(DType type) {
     const bool wide = type == i64;
     auto y = out("y", wide ? u32 : kernel_type(type));
     const DType reg = wide ? i32 : register_type(type);
-    const Value count = param("count", u32), start = param("start", reg), step = param("step", reg),
-                last = param("last", reg);
+    const auto number = [&](const char* name) {
+      return is_float(reg) ? ops::float_param(name, reg) : param(name, reg);
+    };
+    const Value count = param("count", u32), start = number("start"), step = number("step"),
+                last = number("last");
     const Value i = global_id();
     if_(i < count, [&] {
       const Value n = cast(reg, i);
-      const Value value = is_float(reg) ? fma(n, step, start) : start + n * step;
+      const Value value = reg == f32 ? fma(n, step, start) : start + n * step;
       const Value chosen = select(i + 1u == count, last, value);
       if (wide)
         y.store(i * 2u, vec(bitcast(u32, chosen), select(chosen < 0, 0xffffffffu, 0u)));
@@ -76,7 +80,7 @@ class RangeOp : public Op {
     std::vector<ParamValue> params = {static_cast<uint32_t>(count_)};
     for (const double each : {start_, step_, last_}) {
       if (is_float(type_))
-        params.emplace_back(static_cast<float>(each));
+        ops::add_float_param(params, each, register_type(type_));
       else
         params.emplace_back(static_cast<int32_t>(each));
     }
@@ -85,11 +89,13 @@ class RangeOp : public Op {
         {groups_for(count_, 256), 1, 1}, {call.output()}, std::move(params));
   }
 
-  std::optional<std::string> cannot_run(const DeviceInfo&, std::span<const Tensor>) const override {
+  std::optional<std::string> cannot_run(const DeviceInfo& device,
+                                        std::span<const Tensor>) const override {
     const double largest = std::max(std::fabs(start_), std::fabs(last_));
     const bool beyond = type_ == DType::i64 && !(std::max(largest, std::fabs(step_)) < 0x1p31);
-    if (type_ == DType::f64 || beyond) return "kernels make ranges of at most 32 bits";
-    return std::nullopt;
+    if (beyond) return "kernels make ranges of whole numbers of at most 32 bits";
+    if (type_ != DType::f64 || device.capabilities.math_f64) return std::nullopt;
+    return lacks_type(device.capabilities, type_);
   }
 
  private:

@@ -2,14 +2,13 @@
 // rows for products with quantised weights.
 #include "ops/norm.h"
 
-#include <bit>
-
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "cpu/elementwise.h"
 #include "cpu/rows.h"
 #include "ops/elementwise.h"
+#include "ops/float_param.h"
 #include "ops/norm_kernel.h"
 #include "ops/product_launch.h"
 #include "ops/reduce.h"
@@ -133,9 +132,9 @@ class NormOp : public RowOp, public MakesPrepared {
                        static_cast<int>(kind_.rounding));
   }
   std::vector<ParamValue> number() const override {
-    if (source_.type() != DType::f64) return {static_cast<float>(epsilon_)};
-    const auto bits = std::bit_cast<uint64_t>(epsilon_);
-    return {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)};
+    std::vector<ParamValue> params;
+    ops::add_float_param(params, epsilon_, source_.type());
+    return params;
   }
 
  private:

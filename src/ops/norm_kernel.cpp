@@ -1,23 +1,13 @@
 // Sums over a row in registers where it fits, and what is made of its elements.
 #include "ops/norm_kernel.h"
 
+#include "ops/float_param.h"
 #include "ops/rounded_rows.h"
 #include "tensor/chain_kernel.h"
 
 namespace prism {
 
 using namespace dsl;
-
-namespace {
-
-// Parameters have 32 bits: an f64 comes as two.
-Value epsilon_param(DType type) {
-  if (type == f32) return param("epsilon", f32);
-  const Value low = param("epsilon_low", u32), high = param("epsilon_high", u32);
-  return bitcast(Type{f64, 1}, vec(low, high));
-}
-
-}  // namespace
 
 ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const RowWalk& walk,
                        DType stored, const std::shared_ptr<const TailSpec>& spec) {
@@ -33,7 +23,7 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
     if (kind.rounds()) rounded = out("rounded", u32);
     RowLoop loop(walk, x);
     if (rounded && !walk.subgroup_lanes) require_subgroup_size(32);  // through shared memory
-    const Value epsilon = epsilon_param(walk.type);
+    const Value epsilon = ops::float_param("epsilon", walk.type);
     if (tail) tail->declare_params();
     launch_next();
     wait_previous();

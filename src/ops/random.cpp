@@ -11,6 +11,7 @@
 #include "cpu/elementwise.h"
 #include "kernels/philox.h"
 #include "ops/create.h"
+#include "ops/float_param.h"
 #include "tensor/chain_kernel.h"
 #include "tensor/device_call.h"
 #include "tensor/op.h"
@@ -29,16 +30,20 @@ constexpr uint64_t kBlocksAPiece = 256;  // of one call of a thread
 }
 
 // 24 bits: exact in f32, never 1.
-Value unit_interval(Value word) { return cast(f32, word >> 8u) * 0x1p-24f; }
+Value unit_interval(Value word, DType type) {
+  return cast(type, word >> 8u) * constant(type, 0x1p-24);
+}
 float unit_interval(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 // Two normal numbers from two words. The turn is reduced to an eighth before pi comes in, which
 // keeps the error at that of sine and cosine.
-std::pair<Value, Value> normal_pair(Value a, Value b) {
-  const Value u = cast(f32, (a >> 8u) + 1u) * 0x1p-24f;
-  const Value radius = sqrt(-2.0f * log(u));
-  const Value quarters = unit_interval(b) * 4.0f, nearest = floor(quarters + 0.5f);
-  const Value angle = (quarters - nearest) * 1.57079632679489662f;
+std::pair<Value, Value> normal_pair(Value a, Value b, DType type) {
+  const auto number = [&](double value) { return constant(type, value); };
+  const Value u = cast(type, (a >> 8u) + 1u) * number(0x1p-24);
+  const Value radius = sqrt(number(-2) * log(u));
+  const Value quarters = unit_interval(b, type) * number(4);
+  const Value nearest = floor(quarters + number(0.5));
+  const Value angle = (quarters - nearest) * number(1.57079632679489662);
   const Value c = cos(angle), s = sin(angle);
   const Value quarter = cast(u32, nearest) & 3u;
   const Value swapped = (quarter & 1u) == 1u;
@@ -98,19 +103,23 @@ ir::Kernel random_kernel(bool is_normal, DType type) {
     auto y = out("y", type);
     const Value count = param("count", u32), low = param("key_low", u32),
                 high = param("key_high", u32);
-    const Value offset = param("offset", f32), factor = param("factor", f32),
-                limit = param("limit", f32);
+    const DType made = register_type(type);
+    const Value offset = ops::float_param("offset", made),
+                factor = ops::float_param("factor", made), limit = param("limit", f32);
     const Value block = global_id();
     if_(block * 4u < count, [&] {
       const Value words = kernels::philox_words(block, low, high);
       if (is_normal) {
-        const auto [a, b] = normal_pair(words[0], words[1]);
-        const auto [c, d] = normal_pair(words[2], words[3]);
-        const auto scaled = [&](Value z) { return fma(z, factor, offset); };
+        const auto [a, b] = normal_pair(words[0], words[1], made);
+        const auto [c, d] = normal_pair(words[2], words[3], made);
+        const auto scaled = [&](Value z) {
+          return made == f64 ? z * factor + offset : fma(z, factor, offset);
+        };
         store_four(y, block, count, {scaled(a), scaled(b), scaled(c), scaled(d)}, type);
       } else {
         const auto value = [&](uint32_t lane) {
-          return min(fma(unit_interval(words[lane]), factor, offset), limit);
+          const Value unit = unit_interval(words[lane], made);
+          return made == f64 ? unit * factor + offset : min(fma(unit, factor, offset), limit);
         };
         store_four(y, block, count, {value(0), value(1), value(2), value(3)}, type);
       }
@@ -124,7 +133,7 @@ ir::Kernel dropout_kernel(DType type) {
     auto y = out("y", type);
     const Value count = param("count", u32), low = param("key_low", u32),
                 high = param("key_high", u32), threshold = param("threshold", u32),
-                factor = param("factor", f32);
+                factor = ops::float_param("factor", register_type(type));
     const Value block = global_id();
     if_(block * 4u < count, [&] {
       const Value words = kernels::philox_words(block, low, high);
@@ -132,16 +141,17 @@ ir::Kernel dropout_kernel(DType type) {
         const Value i = block * 4u + lane;
         if_(i < count, [&] {
           const Value value = load_element(x, i, type) * factor;
-          y[i] = to_stored(select((words[lane] >> 8u) >= threshold, value, 0.0f), type);
+          const Value zero = constant(value.element(), 0.0);
+          y[i] = to_stored(select((words[lane] >> 8u) >= threshold, value, zero), type);
         });
       }
     });
   });
 }
 
-std::optional<std::string> only_narrow_floats(DType type) {
-  if (type != DType::f64) return std::nullopt;
-  return "kernels draw numbers in f32";
+std::optional<std::string> lacks_floats(const DeviceInfo& device, DType type) {
+  const std::string reason = lacks_type(device.capabilities, type);
+  return reason.empty() ? std::nullopt : std::optional(reason);
 }
 
 class RandomOp : public Op {
@@ -192,15 +202,19 @@ class RandomOp : public Op {
 
   void launch(DeviceCall& call) const override {
     const int64_t count = shape_.elements();
-    call.launch(fmt::format("{} {}", name(), dtype_name(type_)),
-                [&] { return random_kernel(is_normal_, type_); },
-                {groups_for((count + 3) / 4, 256), 1, 1}, {call.output()},
-                {static_cast<uint32_t>(count), key_.low, key_.high, static_cast<float>(offset_),
-                 static_cast<float>(factor_), limit()});
+    std::vector<ParamValue> params = {static_cast<uint32_t>(count), key_.low, key_.high};
+    for (const double each : {offset_, factor_})
+      ops::add_float_param(params, each, register_type(type_));
+    params.emplace_back(limit());
+    call.launch(
+        fmt::format("{} {}", name(), dtype_name(type_)),
+        [&] { return random_kernel(is_normal_, type_); }, {groups_for((count + 3) / 4, 256), 1, 1},
+        {call.output()}, std::move(params));
   }
 
-  std::optional<std::string> cannot_run(const DeviceInfo&, std::span<const Tensor>) const override {
-    return only_narrow_floats(type_);
+  std::optional<std::string> cannot_run(const DeviceInfo& device,
+                                        std::span<const Tensor>) const override {
+    return lacks_floats(device, type_);
   }
 
  private:
@@ -245,15 +259,17 @@ class DropoutOp : public Op {
     const DType type = call.output().type.plain();
     const int64_t count = call.output().elements();
     const Key key(key_);
-    call.launch(fmt::format("dropout {}", dtype_name(type)), [&] { return dropout_kernel(type); },
-                {groups_for((count + 3) / 4, 256), 1, 1}, {call.input(0), call.output()},
-                {static_cast<uint32_t>(count), key.low, key.high, threshold(),
-                 static_cast<float>(1 / (1 - p_))});
+    std::vector<ParamValue> params = {static_cast<uint32_t>(count), key.low, key.high, threshold()};
+    ops::add_float_param(params, 1 / (1 - p_), register_type(type));
+    call.launch(
+        fmt::format("dropout {}", dtype_name(type)), [&] { return dropout_kernel(type); },
+        {groups_for((count + 3) / 4, 256), 1, 1}, {call.input(0), call.output()},
+        std::move(params));
   }
 
-  std::optional<std::string> cannot_run(const DeviceInfo&,
+  std::optional<std::string> cannot_run(const DeviceInfo& device,
                                         std::span<const Tensor> inputs) const override {
-    return only_narrow_floats(inputs[0].type().plain());
+    return lacks_floats(device, inputs[0].type().plain());
   }
 
  private:

@@ -1,0 +1,33 @@
+// Numbers as parameters of kernels in the precision they compute with: parameters have 32 bits, an
+// f64 comes as two.
+#pragma once
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "dsl/dsl.h"
+#include "ir/kernel.h"
+#include "runtime/device.h"
+
+namespace prism::ops {
+
+// type: f32 or f64.
+inline dsl::Value float_param(const std::string& name, DType type) {
+  if (type != DType::f64) return dsl::param(name, DType::f32);
+  const dsl::Value low = dsl::param(name + "_low", DType::u32),
+                   high = dsl::param(name + "_high", DType::u32);
+  return dsl::bitcast(DType::f64, dsl::vec(low, high));
+}
+
+inline void add_float_param(std::vector<ParamValue>& params, double value, DType type) {
+  if (type != DType::f64) {
+    params.emplace_back(static_cast<float>(value));
+    return;
+  }
+  const auto bits = std::bit_cast<uint64_t>(value);
+  params.emplace_back(static_cast<uint32_t>(bits));
+  params.emplace_back(static_cast<uint32_t>(bits >> 32));
+}
+
+}  // namespace prism::ops
