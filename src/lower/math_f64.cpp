@@ -1,8 +1,8 @@
 // Our own exp, log, sin, cos and tanh in f64, for devices that have only + - * / and sqrt in it
 // (all that SPIR-V and HIP without its device library offer): within a few units of the last place.
 //
-// Ranges are reduced with constants in parts of 33 bits, whose products with a count are exact; on
-// what is left the Taylor series end below 2^-56. Sums of products are not fused: where fma is made
+// Ranges are reduced with constants in parts, so that what is left keeps its digits; on that the
+// Taylor series end below 2^-56. Sums of products are not fused in polynomials: where fma is made
 // of other instructions it would cost ten times as much.
 #include <array>
 
@@ -130,20 +130,22 @@ Value own_log2(Value x) {
   return with_edges_of_log(x, l.exponent + (l.mantissa - (l.square - l.rest)) * number(kLog2E));
 }
 
-// quarter_turns: 0 for sin, 1 for cos. Good to |x| < 2^20; beyond that the reduction loses bits.
+// quarter_turns: 0 for sin, 1 for cos. Good to |x| < 2^50; a larger x is itself coarser than a
+// quarter turn's digits, and gives a number between -1 and 1.
 Value own_sine(Value x, int quarter_turns) {
   static const auto kSine = inverse_factorials<8>(3, 2);
   static const auto kCosine = inverse_factorials<7>(4, 2);
   const Value n = round_even(x * number(0.6366197723675814));
-  Value r = x - n * number(0x1.921fb544p+0);  // half of pi in four parts
-  r = r - n * number(0x1.0b4611a6p-34);
-  r = r - n * number(0x1.3198a2ep-69);
-  r = r - n * number(0x1.b839a252049c1p-104);
+  // Half of pi in three parts. Fused here: what is left of x is far smaller than either side.
+  Value r = fma(n, number(-0x1.921fb54442d18p+0), x);
+  r = fma(n, number(-0x1.1a62633145c07p-54), r);
+  r = fma(n, number(0x1.f1976b7ed8fbcp-110), r);
+  r = select(abs(r) < number(2), r, number(0));
   const Value z = r * r, half = number(0.5) * z;
   const Value sine = r - r * z * polynomial(z, kSine);
   const Value near = number(1) - half;
   const Value cosine = near + (((number(1) - near) - half) + z * z * polynomial(z, kCosine));
-  const Value quadrant = cast(i32, n) + quarter_turns;
+  const Value quadrant = cast(i32, n - number(4) * floor(n * number(0.25))) + quarter_turns;
   const Value magnitude = select((quadrant & 1) != 0, cosine, sine);
   Value result = select((quadrant & 2) != 0, -magnitude, magnitude);
   if (quarter_turns == 0) result = select(x == number(0), x, result);  // -0 stays -0

@@ -99,10 +99,16 @@ TEST(LowerMathF64, LogarithmsWithin3Ulp) {
 
 TEST(LowerMathF64, SineAndCosineWithin3UlpOfOne) {
   const std::vector<std::vector<double>> sweeps = {
-      evenly(0, 1048576, kPoints), evenly(0, 10, kPoints), by_magnitude(1e-20, 1048575, kPoints)};
+      evenly(0, 1048576, kPoints), evenly(0, 10, kPoints), by_magnitude(1e-20, 0x1p50, kPoints)};
   expect_within(3, "sin", sin, std::sin, sweeps, true);
   expect_within(3, "cos", cos, std::cos, sweeps, true);
   expect_within(3, "sine near zero", sin, std::sin, {by_magnitude(1e-30, 0.78, kPoints)});
+}
+
+TEST(LowerMathF64, SinesOfLargeNumbersAreBounded) {
+  for (const Unary function : {Unary(sin), Unary(cos)})
+    for (const double value : computed(function, by_magnitude(0x1p50, 1e308, 1000)))
+      EXPECT_LE(std::abs(value), 1.0 + 1e-9);
 }
 
 TEST(LowerMathF64, TanhWithin4Ulp) {
