@@ -78,10 +78,17 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
                               ? p.weight.block_bytes() * 8 / p.weight.block_elements()
                               : dtype_bytes(p.weight.plain()) * 8;
     const bool wide = bits >= 8, short_rows = per_lane <= 4;
-    p.subgroups = std::min(p.subgroups, wide || short_rows ? 4u : 8u);
+    const uint32_t most = p.subgroups;
+    p.subgroups = std::min(most, wide || short_rows ? 4u : 8u);
     p.split = std::min(p.subgroups, wide ? 4u : 2u);
     p.rows_each = (wide || !short_rows ? 4 : 2) / streams;
     p.units_ahead = wide || !short_rows ? 1 : 2;
+    // Where the next launch overlaps, f16 by twice as many with twice as much under way: 93 and 88%
+    // of the bandwidth for 86 (Vulkan: 74 for 77).
+    if (!p.weight.is_block() && device.dependent_launch) {
+      p.subgroups = p.split = most;
+      p.units_ahead = 2;
+    }
   } else {
     // Sums of eight rows of x by four weight rows would not fit the registers.
     p.rows_each = streams == 2 && p.x_rows > 4 ? 1 : (p.x_rows > 2 ? 4u : 2u) / streams;
