@@ -14,8 +14,8 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
   return kernel(kind.name(), walk.group, [&] {
     RowCode x(source);
     std::optional<In> weight, bias;
-    if (kind.weight) weight = in("weight", *kind.weight);
-    if (kind.bias) bias = in("bias", *kind.bias);
+    if (kind.weight) weight = weights("weight", *kind.weight);
+    if (kind.bias) bias = weights("bias", *kind.bias);
     std::optional<TailCode> tail;
     if (spec) tail.emplace(spec);
     std::optional<Array> y, rounded;
@@ -26,6 +26,12 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
     const Value epsilon = ops::float_param("epsilon", walk.type);
     if (tail) tail->declare_params();
     launch_next();
+    // Weights of few rows come from afar: they are on their way while the launch before ends.
+    const auto ahead = [&](const std::optional<In>& from, const std::optional<DType>& type) {
+      return from ? loop.shared_ahead(*from, *type) : std::vector<Value>{};
+    };
+    const std::vector<Value> weight_ahead = ahead(weight, kind.weight),
+                             bias_ahead = ahead(bias, kind.bias);
     wait_previous();
     loop.load(0);
     const Value count = cast(walk.type, loop.length()), zero = loop.number(0);
@@ -71,15 +77,21 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
              offset;
     }
     const Value scale = loop.number(1) / sqrt(spread + epsilon);
+    const auto shared_of = [&](const In& from, DType type, const std::vector<Value>& ahead_of,
+                               Value i, size_t count_of) {
+      if (ahead_of.empty()) return shared_elements(from, type, walk.type, i, count_of);
+      const auto first = ahead_of.begin() + static_cast<ptrdiff_t>(loop.turn() * 4);
+      return std::vector<Value>(first, first + 4);
+    };
     const auto normed = [&](const std::vector<Value>& four, Value i) {
       std::vector<Value> results;
       for (const Value each : four) results.push_back((kind.centred ? each - mean : each) * scale);
       if (weight) {
-        const auto w = shared_elements(*weight, *kind.weight, walk.type, i, four.size());
+        const auto w = shared_of(*weight, *kind.weight, weight_ahead, i, four.size());
         for (size_t k = 0; k < four.size(); ++k) results[k] = results[k] * w[k];
       }
       if (bias) {
-        const auto b = shared_elements(*bias, *kind.bias, walk.type, i, four.size());
+        const auto b = shared_of(*bias, *kind.bias, bias_ahead, i, four.size());
         for (size_t k = 0; k < four.size(); ++k) results[k] = results[k] + b[k];
       }
       return results;

@@ -74,9 +74,20 @@ void RowLoop::load(double fill) {
   }
 }
 
+std::vector<Value> RowLoop::shared_ahead(const In& from, DType stored) const {
+  std::vector<Value> values;
+  if (walk_.held > 2) return values;
+  for (uint32_t n = 0; n < walk_.held; ++n) {
+    const Value i = (lane_ + n * walk_.lanes) * 4u, four = from.load_if(i < length_, i, 4);
+    for (uint32_t k = 0; k < 4; ++k) values.push_back(from_loaded(four[k], stored));
+  }
+  return values;
+}
+
 void RowLoop::each(const Visit& f) {
   if (walk_.held) {
     for (uint32_t n = 0; n < walk_.held; ++n) {
+      turn_ = n;
       const Value i = (lane_ + n * walk_.lanes) * 4u;
       if_(row_ < rows_ && i < length_, [&] {
         std::vector<Value> four;
@@ -104,6 +115,7 @@ void RowLoop::replace(const std::function<Value(Value)>& f) {
 
 void RowLoop::map(const Map& f) {
   for (uint32_t n = 0; n < walk_.held; ++n) {
+    turn_ = n;
     const Value i = (lane_ + n * walk_.lanes) * 4u;
     if_(row_ < rows_ && i < length_, [&] {
       const std::vector<Value> four(held_.begin() + n * 4, held_.begin() + n * 4 + 4);

@@ -43,6 +43,11 @@ class RowLoop {
   bool holds() const { return walk_.held > 0; }
   // Reads the row into registers where the walk holds it; elements beyond it read as `fill`.
   void load(double fill);
+  // Of a vector that all rows share: the elements that go with those this lane holds, four a turn
+  // of each(), to be asked for before the row itself. Nothing where the lane holds none, or so many
+  // that both would not fit its registers.
+  std::vector<dsl::Value> shared_ahead(const dsl::In& from, DType stored) const;
+  size_t turn() const { return turn_; }  // of the each(), map() or store() under way
   // f for this lane's elements in turn: values and the index of the first. One or four values.
   using Visit = std::function<void(const std::vector<dsl::Value>&, dsl::Value)>;
   void each(const Visit& f);
@@ -69,6 +74,7 @@ class RowLoop {
   const RowCode& source_;
   dsl::Value rows_, length_, lane_, row_;
   std::vector<dsl::Var> held_;
+  size_t turn_ = 0;
   std::optional<dsl::Array> tile_;
 };
 
