@@ -66,12 +66,10 @@ void check_group_size(const Context& context, const Program& program, const ir::
                                                             CL_KERNEL_WORK_GROUP_SIZE,
                                                             sizeof(largest), &largest, nullptr);
   if (code != CL_SUCCESS || largest >= lowered.group_size) return;
-  throw Error(
-      ErrorCode::kNotSupported,
-      fmt::format(
-          "{}: kernel {} has groups of {}; compiled for this device it can have {}, because of the "
-          "registers or shared memory it uses",
-          context.label(), lowered.name, lowered.group_size, largest));
+  throw Error(ErrorCode::kNotSupported,
+              fmt::format("{}: kernel {} has groups of {}; compiled for this device it can have "
+                          "{}, for want of registers or shared memory",
+                          context.label(), lowered.name, lowered.group_size, largest));
 }
 
 }  // namespace
