@@ -79,6 +79,13 @@ class ModelDevice : public testing::Test {
   std::vector<int32_t> prompt() { return {expected().ids.begin(), expected().ids.begin() + 5}; }
 };
 
+// Said where a device is left out.
+bool takes_minutes_for(const Device& device, const char* what) {
+  if (!device.info().driver.starts_with("Intel(R) OpenCL")) return false;
+  std::cout << device.id() << " left out: its compiler takes minutes for " << what << "\n";
+  return true;
+}
+
 TEST_F(ModelDevice, LogitsOfEveryPositionAndGreedyText) {
   ASSERT_EQ(expected().ids.size(), 65u);
   for (const Device& device : test::every_device()) {
@@ -95,6 +102,7 @@ TEST_F(ModelDevice, LogitsOfEveryPositionAndGreedyText) {
 TEST_F(ModelDevice, NothingIsLeftToTheCpu) {
   for (const Device& device : test::every_device()) {
     if (device.info().is_cpu) continue;
+    if (takes_minutes_for(device, "f16 attention")) continue;
     Model model = load(device, DType::f16);
     for (const BatchShape& shape : {BatchShape{1, 1, 1, true}, BatchShape{32, 1, 1, false}}) {
       const std::string steps = model.explain(shape, false);
@@ -177,10 +185,7 @@ TEST_F(ModelDevice, QuantisedWeights) {
       expected_text("stories15M-q8_0.once", "stories15M-q8_0.once.first5.f32");
   const GgufFile file = GgufFile::open(path);
   for (const Device& device : test::every_device()) {
-    if (device.info().driver.starts_with("Intel(R) OpenCL")) {
-      std::cout << device.id() << " left out: its compiler takes minutes for quantised products\n";
-      continue;
-    }
+    if (takes_minutes_for(device, "quantised products")) continue;
     Model model = Model::load(file, {.placement = place_on(file, device, 128)});
     constexpr size_t kRows = 16;
     std::vector<float> logits = all_logits(model, std::span(text.ids).first(kRows));
@@ -238,6 +243,7 @@ TEST_F(ModelDevice, PlansOfAllSizesShareTheirWorkMemory) {
 // What `prism fit` counts with is what a prompt then takes.
 TEST_F(ModelDevice, WorkMemoryIsKnownFromTheFile) {
   for (const Device& device : test::every_device()) {
+    if (takes_minutes_for(device, "f16 attention")) continue;
     for (const int64_t rows : {16, 64}) {
       Model model = load(device, DType::f16, 1, rows);
       const MemoryNeed need =
