@@ -62,6 +62,7 @@ class Lane {
         return true;
       case ir::Op::yield:
       case ir::Op::wait_previous:
+      case ir::Op::launch_next:
         return true;
       default:
         values_[inst.result] = value(inst);
