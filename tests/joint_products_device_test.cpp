@@ -14,23 +14,15 @@
 #include "ops/quantise.h"
 #include "ops/softmax.h"
 #include "support/devices.h"
+#include "support/drawn.h"
 #include "tensor/plan.h"
 
 namespace prism {
 namespace {
 
 // Weights of any type, and plans of them.
-class JointProducts : public testing::Test {
+class JointProducts : public test::DrawnTensors {
  protected:
-  const uint64_t seed = std::random_device()();
-  std::mt19937_64 engine{seed};
-  void SetUp() override { std::cout << "seed " << seed << "\n"; }
-
-  Tensor draw(const Device& device, const Shape& shape, ElementType type = DType::f32) {
-    const Tensor x = uniform(shape, engine(), -1, 1, DType::f32, Device::cpu());
-    return (type.is_block() ? quantise(x, type.block()) : cast(x, type)).eval().to(device).eval();
-  }
-
   static size_t steps_named(const Plan& plan, std::string_view name) {
     size_t count = 0;
     for (const PlanStep& step : plan.steps()) count += step.name == name;

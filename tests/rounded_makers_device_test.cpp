@@ -16,23 +16,15 @@
 #include "ops/quantise.h"
 #include "ops/softmax.h"
 #include "support/devices.h"
+#include "support/drawn.h"
 #include "support/interpreted_device.h"
 #include "tensor/plan.h"
 
 namespace prism {
 namespace {
 
-class RoundedMakers : public testing::Test {
+class RoundedMakers : public test::DrawnTensors {
  protected:
-  const uint64_t seed = std::random_device()();
-  std::mt19937_64 engine{seed};
-  void SetUp() override { std::cout << "seed " << seed << "\n"; }
-
-  Tensor draw(const Device& device, const Shape& shape, ElementType type = DType::f32) {
-    const Tensor x = uniform(shape, engine(), -1, 1, DType::f32, Device::cpu());
-    return (type.is_block() ? quantise(x, type.block()) : x).eval().to(device).eval();
-  }
-
   static std::vector<Device> devices() {
     std::vector<Device> all = test::every_device();
     all.push_back(test::interpreted_device(16));

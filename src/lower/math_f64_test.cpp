@@ -68,8 +68,10 @@ void expect_within(double ulps, const char* name, Unary function, Truth truth,
         EXPECT_EQ(found[i], rounded) << name << " at " << inputs[i];
         continue;
       }
-      const double ulp =
-          absolute ? 0x1p-52 : std::max(0x1p-1074, std::ldexp(1.0, std::ilogb(rounded) - 52));
+      const double ulp = absolute ? 0x1p-52
+                         : rounded == 0
+                             ? 0x1p-1074
+                             : std::max(0x1p-1074, std::ldexp(1.0, std::ilogb(rounded) - 52));
       const auto off = static_cast<double>(std::abs(found[i] - right) / ulp);
       if (!(off <= most)) most = off, at = inputs[i];
     }

@@ -112,7 +112,7 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
   check_options(options, "attention_decode");
   if (tile.stages > 0) return attention_decode_by_fragments(options, tile);
   check_tile(options, tile);
-  const uint32_t group = options.group, blocks = blocks_of_rows(options, tile);
+  const uint32_t group = options.group;
   const uint32_t chunk = CacheHead::chunk_elements(options), chunks = CacheHead::chunks(options);
   const uint32_t width = chunks * chunk;  // of a head, filled up
   const uint32_t key_lanes = tile.key_lanes, slots = tile.lanes / key_lanes;
@@ -128,13 +128,10 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
     const SubgroupSums warp_results(tile, width);
 
     const Span span(*arguments.spans, group_id(2));
-    const Value kv_head = group_id(1) / blocks, block = group_id(1) % blocks;
-    const Cut cut(arguments, tile, span, block, group_count(0));
-    const Value begin = cut.begin + group_id(0) * cut.each, end = min(begin + cut.each, cut.end);
-    const Value some_query = block * tile.rows / group < span.queries;
-    // A group of a direct launch has zeros to write even where nothing is seen.
-    const Value used = tile.direct ? some_query : some_query && begin < end;
-    if_(used, [&] {
+    const DecodeShare share(arguments, tile, span);
+    const Value &kv_head = share.kv_head, &block = share.block, &begin = share.begin,
+                &end = share.end;
+    if_(share.used, [&] {
       const CacheHead keys(arguments, *arguments.k, span.slot, kv_head),
           values(arguments, *arguments.v, span.slot, kv_head);
       const Value lane = local_id() % key_lanes, slot = local_id() / key_lanes;

@@ -111,7 +111,7 @@ uint64_t fragment_shared_bytes(const AttentionOptions& options, const DecodeTile
 
 ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const DecodeTile& tile) {
   check_tile(options, tile);
-  const uint32_t group = options.group, blocks = blocks_of_rows(options, tile);
+  const uint32_t group = options.group;
   const uint32_t width = tile_width(options), steps = width / kSide;
   const uint32_t row_length = width + kPadding, keys = tile.keys(), columns = tile.unroll;
   const bool copies = options.cache == ElementType(f16);
@@ -131,13 +131,10 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
     const SubgroupSums results(tile, width);
 
     const Span span(*arguments.spans, group_id(2));
-    const Value kv_head = group_id(1) / blocks, block = group_id(1) % blocks;
-    const Cut cut(arguments, tile, span, block, group_count(0));
-    const Value begin = cut.begin + group_id(0) * cut.each, end = min(begin + cut.each, cut.end);
-    const Value some_query = block * tile.rows / group < span.queries;
-    // A group of a direct launch has zeros to write even where nothing is seen.
-    const Value used = tile.direct ? some_query : some_query && begin < end;
-    if_(used, [&] {
+    const DecodeShare share(arguments, tile, span);
+    const Value &kv_head = share.kv_head, &block = share.block, &begin = share.begin,
+                &end = share.end;
+    if_(share.used, [&] {
       Stream key_stream(arguments, *arguments.k, span.slot, kv_head, k_tile, tile, width),
           value_stream(arguments, *arguments.v, span.slot, kv_head, v_tile, tile, width);
       const auto ask = [&](Value slot, Value first) {

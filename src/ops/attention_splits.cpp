@@ -39,6 +39,20 @@ Cut::Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span
   each = (whole + (tile.keys() - 1)) / tile.keys() * tile.keys();
 }
 
+DecodeShare::DecodeShare(const AttentionArguments& arguments, const DecodeTile& tile,
+                         const Span& span)
+    : kv_head(group_id(1) / blocks_of_rows(arguments.options, tile)),
+      block(group_id(1) % blocks_of_rows(arguments.options, tile)),
+      begin(constant(u32, 0)),
+      end(begin),
+      used(block * tile.rows / arguments.options.group < span.queries) {
+  const Cut cut(arguments, tile, span, block, group_count(0));
+  begin = cut.begin + group_id(0) * cut.each;
+  end = min(begin + cut.each, cut.end);
+  // A group of a direct launch has zeros to write even where nothing is seen.
+  if (!tile.direct) used = used && begin < end;
+}
+
 SubgroupSums::SubgroupSums(const DecodeTile& tile, uint32_t row_width)
     : width(row_width),
       sums(shared(f32, tile.lanes / kDecodeSubgroup * tile.rows * width, "warp_sums")),

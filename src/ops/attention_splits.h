@@ -20,6 +20,13 @@ struct Cut {
       dsl::Value block, dsl::Value splits);
 };
 
+// What a group of a decode launch takes: a block of rows of a kv head, and a split of the keys.
+struct DecodeShare {
+  dsl::Value kv_head, block, begin, end;
+  dsl::Value used;  // whether there is anything to do
+  DecodeShare(const AttentionArguments& arguments, const DecodeTile& tile, const Span& span);
+};
+
 // Shared arrays in which each subgroup of a group leaves what it has summed.
 struct SubgroupSums {
   uint32_t width;  // elements of a row

@@ -154,12 +154,14 @@ ir::Kernel f32_product(const F32Product& p) {
   });
 }
 
-ProductLaunch f32_product_launch(const ProductShape& s) {
+ProductLaunch square_tiles_launch(const ProductShape& s, uint32_t tile) {
   ProductLaunch launch;
-  launch.groups = {(s.n + kTile - 1) / kTile, (s.m + kTile - 1) / kTile, s.batch};
+  launch.groups = {(s.n + tile - 1) / tile, (s.m + tile - 1) / tile, s.batch};
   launch.params = {s.m,       s.n,       s.k,       s.a_stride, s.b_stride, s.c_stride,
                    s.a_batch, s.b_batch, s.c_batch, s.a_share,  s.b_share};
   return launch;
 }
+
+ProductLaunch f32_product_launch(const ProductShape& s) { return square_tiles_launch(s, kTile); }
 
 }  // namespace prism::ops

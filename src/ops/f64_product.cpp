@@ -77,12 +77,6 @@ ir::Kernel f64_product(const F64Product& p) {
   });
 }
 
-ProductLaunch f64_product_launch(const ProductShape& s) {
-  ProductLaunch launch;
-  launch.groups = {(s.n + kTile - 1) / kTile, (s.m + kTile - 1) / kTile, s.batch};
-  launch.params = {s.m,       s.n,       s.k,       s.a_stride, s.b_stride, s.c_stride,
-                   s.a_batch, s.b_batch, s.c_batch, s.a_share,  s.b_share};
-  return launch;
-}
+ProductLaunch f64_product_launch(const ProductShape& s) { return square_tiles_launch(s, kTile); }
 
 }  // namespace prism::ops

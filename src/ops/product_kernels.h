@@ -170,6 +170,8 @@ struct F32Product {
 // Buffers: a, b, [bias], [residual], c.
 ir::Kernel f32_product(const F32Product& product);
 ProductLaunch f32_product_launch(const ProductShape& shape);
+// Of kernels without fragments: a group for each square tile of c.
+ProductLaunch square_tiles_launch(const ProductShape& shape, uint32_t tile);
 
 // --- products in f64 (f64_product.cpp)
 struct F64Product {

@@ -3,8 +3,6 @@
 // A lane has some elements of the piece. The k-th of the lanes' first ones is a bound that the
 // piece's first k keep to, and little else does: at most k lanes have elements within it. Those are
 // gathered and put in order by counting how many come before each.
-#include <optional>
-
 #include <fmt/format.h>
 
 #include "ops/sort_pairs.h"
@@ -43,16 +41,11 @@ struct Tile {
   }
 };
 
-// Piece (group y) of a row (group x). Elements come from x, or are pairs left by the pass before;
-// they go on as pairs, or are the result.
+// Piece (group y) of a row (group x).
 ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool from_pairs,
                          bool is_last) {
   return kernel("select", cut.lanes, [&] {
-    const In x = in("x", kernel_type(stored));
-    std::optional<In> keys_in, places_in;
-    if (from_pairs) keys_in = in("keys_in", u32), places_in = in("places_in", u32);
-    const Array first_out = is_last ? out("values", kernel_type(stored)) : out("keys_out", u32);
-    const Array places_out = out("places_out", is_last ? i32 : u32);
+    const SortPass pass = SortPass::declare(stored, from_pairs, is_last);
     // length: of a row of x; count: elements a row that this pass reads; kept: of each piece.
     const Value length = param("length", u32), count = param("count", u32),
                 kept = param("kept", u32);
@@ -68,10 +61,10 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
     const auto element = [&](Value n) -> Pair {
       const Value at = piece * cut.piece() + n * cut.lanes + lane, inside = at < count;
       const Value index = row * count + at;
-      const Value key = from_pairs
-                            ? keys_in->load_if(inside, index)
-                            : sort_key(from_loaded(x.load_if(inside, index), stored), descending);
-      const Value place = from_pairs ? places_in->load_if(inside, index) : at;
+      const Value key =
+          from_pairs ? pass.keys_in->load_if(inside, index)
+                     : sort_key(from_loaded(pass.x.load_if(inside, index), stored), descending);
+      const Value place = from_pairs ? pass.places_in->load_if(inside, index) : at;
       return {select(inside, key, 0xffffffffu), select(inside, place, at | kNoElement)};
     };
     Var first_key(u32, 0xffffffffu, "first_key"), first_place(u32, 0xffffffffu, "first_place");
@@ -114,20 +107,12 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
     for_(lane, found, cut.lanes, [&](Value i) {
       const Value key = tile.keys.load(i), place = tile.places.load(i);
       const Value order = tile.before(whole, key, place);
-      if_(order < kept, [&] {
-        if (is_last) {
-          first_out[base + order] = x[row * length + place];
-          places_out[base + order] = bitcast(i32, place);
-        } else {
-          first_out[base + order] = key;
-          places_out[base + order] = place;
-        }
-      });
+      if_(order < kept, [&] { pass.write(base + order, row * length, key, place); });
     });
     if (is_last) return;
     for_(found + lane, kept, cut.lanes, [&](Value i) {
-      first_out[base + i] = 0xffffffffu;
-      places_out[base + i] = (piece * kept + i) | kNoElement;
+      pass.first_out[base + i] = 0xffffffffu;
+      pass.places_out[base + i] = (piece * kept + i) | kNoElement;
     });
   });
 }

@@ -20,6 +20,24 @@ using namespace dsl;
 using ops::comes_before;
 using ops::Pairs;
 
+ops::SortPass ops::SortPass::declare(DType stored, bool from_pairs, bool is_last) {
+  const In x = in("x", kernel_type(stored));
+  std::optional<In> keys_in, places_in;
+  if (from_pairs) keys_in = in("keys_in", u32), places_in = in("places_in", u32);
+  const Array first_out = is_last ? out("values", kernel_type(stored)) : out("keys_out", u32);
+  return {x, keys_in, places_in, first_out, out("places_out", is_last ? i32 : u32), is_last};
+}
+
+void ops::SortPass::write(Value at, Value row_start, Value key, Value place) const {
+  if (is_last) {
+    first_out[at] = x[row_start + place];
+    places_out[at] = bitcast(i32, place);
+  } else {
+    first_out[at] = key;
+    places_out[at] = place;
+  }
+}
+
 Value ops::sort_key(Value x, bool descending) {
   const DType type = x.element();
   Value key = constant(u32, 0);
@@ -73,15 +91,10 @@ void merge_steps(const Tile& tile, Value pairs, Value first, Value run) {
   });
 }
 
-// Sorts a piece of a row (group y). Elements come from x, or are pairs left by the pass before;
-// they go on as pairs, or are the result.
+// Sorts a piece of a row (group y).
 ir::Kernel piece_kernel(DType stored, bool descending, bool from_pairs, bool is_last) {
   return kernel("sort_piece", kGroup, [&] {
-    const In x = in("x", kernel_type(stored));
-    std::optional<In> keys_in, places_in;
-    if (from_pairs) keys_in = in("keys_in", u32), places_in = in("places_in", u32);
-    const Array first_out = is_last ? out("values", kernel_type(stored)) : out("keys_out", u32);
-    const Array places_out = out("places_out", is_last ? i32 : u32);
+    const ops::SortPass pass = ops::SortPass::declare(stored, from_pairs, is_last);
     // length: of a row of x; count: elements a row that this pass sorts; bits: of a piece;
     // kept: of each piece.
     const Value length = param("length", u32), count = param("count", u32),
@@ -96,10 +109,10 @@ ir::Kernel piece_kernel(DType stored, bool descending, bool from_pairs, bool is_
       place = at | ops::kNoElement;
       if_(at < count, [&] {
         if (from_pairs) {
-          key = (*keys_in)[row * count + at];
-          place = (*places_in)[row * count + at];
+          key = (*pass.keys_in)[row * count + at];
+          place = (*pass.places_in)[row * count + at];
         } else {
-          key = ops::sort_key(load_element(x, row * length + at, stored), descending);
+          key = ops::sort_key(load_element(pass.x, row * length + at, stored), descending);
           place = at;
         }
       });
@@ -109,15 +122,8 @@ ir::Kernel piece_kernel(DType stored, bool descending, bool from_pairs, bool is_
     barrier();
     for_(1u, bits + 1u, 1u, [&](Value run) { merge_steps(tile, size / 2u, run - 1u, run); });
     for_(local_id(), kept, kGroup, [&](Value i) {
-      const Value place = tile.places.load(i);
       const Value at = (row * group_count(1) + piece) * kept + i;
-      if (is_last) {
-        first_out[at] = x[row * length + place];
-        places_out[at] = bitcast(i32, place);
-      } else {
-        first_out[at] = tile.keys.load(i);
-        places_out[at] = place;
-      }
+      pass.write(at, row * length, tile.keys.load(i), tile.places.load(i));
     });
   });
 }

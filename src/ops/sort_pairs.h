@@ -1,6 +1,8 @@
 // What sorting kernels share: pairs of a key and an index, and the order they stand in.
 #pragma once
 
+#include <optional>
+
 #include "dsl/dsl.h"
 #include "tensor/device_call.h"
 
@@ -18,6 +20,19 @@ inline dsl::Value comes_before(dsl::Value key, dsl::Value place, dsl::Value othe
                                dsl::Value other_place) {
   return key < other_key || (key == other_key && place < other_place);
 }
+
+// What one pass reads and writes. Elements come from x, or are pairs left by the pass before; they
+// go on as pairs, or are the result.
+struct SortPass {
+  dsl::In x;
+  std::optional<dsl::In> keys_in, places_in;
+  dsl::Array first_out, places_out;
+  bool is_last;
+
+  static SortPass declare(DType stored, bool from_pairs, bool is_last);
+  // The pair at `at`: as a result the element itself, of the row that starts there in x.
+  void write(dsl::Value at, dsl::Value row_start, dsl::Value key, dsl::Value place) const;
+};
 
 // Keys and indices in memory, so many to a row.
 struct Pairs {
