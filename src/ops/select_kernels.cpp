@@ -136,20 +136,13 @@ void launch_select(const SortInput& input, int64_t kept, const DeviceView& value
     is_last = pieces == 1;
     const Pairs to =
         is_last ? Pairs{values, indices} : scratch_pairs(input.call, input.rows, pieces * kept);
-    std::vector<DeviceView> buffers = {input.x};
-    if (from) {
-      buffers.push_back(from->keys);
-      buffers.push_back(from->places);
-    }
-    buffers.push_back(to.keys);
-    buffers.push_back(to.places);
     const bool from_pairs = from.has_value();
     input.call.launch(
         fmt::format("select {} {} {} {} {}", dtype_name(stored), input.descending, cut.lanes,
                     from_pairs, is_last),
         [&] { return select_kernel(stored, input.descending, cut, from_pairs, is_last); },
-        {static_cast<uint32_t>(input.rows), static_cast<uint32_t>(pieces), 1}, buffers,
-        {word(input.length), word(count), word(kept)});
+        {static_cast<uint32_t>(input.rows), static_cast<uint32_t>(pieces), 1},
+        input.buffers(from ? &*from : nullptr, to), {word(input.length), word(count), word(kept)});
     from = to;
     count = pieces * kept;
   }

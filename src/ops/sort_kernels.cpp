@@ -38,6 +38,11 @@ void ops::SortPass::write(Value at, Value row_start, Value key, Value place) con
   }
 }
 
+std::vector<DeviceView> ops::SortInput::buffers(const Pairs* from, const Pairs& to) const {
+  if (!from) return {x, to.keys, to.places};
+  return {x, from->keys, from->places, to.keys, to.places};
+}
+
 Value ops::sort_key(Value x, bool descending) {
   const DType type = x.element();
   Value key = constant(u32, 0);
@@ -135,18 +140,12 @@ void sort_pieces(const ops::SortInput& input, const Pairs* from, int64_t count, 
                  int64_t kept, const Pairs& to, bool is_last) {
   const DType stored = input.x.type.plain();
   const int64_t size = pieces == 1 ? std::bit_ceil(static_cast<uint64_t>(count)) : kPiece;
-  std::vector<DeviceView> buffers = {input.x};
-  if (from) {
-    buffers.push_back(from->keys);
-    buffers.push_back(from->places);
-  }
-  buffers.push_back(to.keys);
-  buffers.push_back(to.places);
   input.call.launch(
       fmt::format("sort_piece {} {} {} {}", dtype_name(stored), input.descending, from != nullptr,
                   is_last),
       [&] { return piece_kernel(stored, input.descending, from != nullptr, is_last); },
-      {static_cast<uint32_t>(input.rows), static_cast<uint32_t>(pieces), 1}, buffers,
+      {static_cast<uint32_t>(input.rows), static_cast<uint32_t>(pieces), 1},
+      input.buffers(from, to),
       {word(input.length), word(count), word(std::countr_zero(static_cast<uint64_t>(size))),
        word(kept)});
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "dsl/dsl.h"
 #include "tensor/device_call.h"
@@ -46,6 +47,9 @@ struct SortInput {
   const DeviceView& x;  // [rows, length]
   int64_t rows, length;
   bool descending;
+
+  // Of a launch, in the order of SortPass. from: pairs of the pass before; none: the row itself.
+  std::vector<DeviceView> buffers(const Pairs* from, const Pairs& to) const;
 };
 
 // The first `kept` of each row, into values and indices. (select_kernels.cpp)
