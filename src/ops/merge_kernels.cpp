@@ -1,5 +1,5 @@
-// Sorted runs merged two by two: a group makes 2,048 pairs of the result, whose share of either run
-// it finds by halving, and its lanes eight each in the same way.
+// Sorted runs merged two by two: a group makes a piece of the result, whose share of either run it
+// finds by halving, and its lanes a few pairs each in the same way.
 #include <bit>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ using namespace dsl;
 
 namespace {
 
-constexpr uint32_t kGroup = 256, kEach = 8, kPiece = kGroup * kEach;
+constexpr uint32_t kGroup = 256;
 
 // How many of a's pairs are among the first `wanted` of a and b together: by halving what is left
 // between low and high.
@@ -43,22 +43,25 @@ class Split {
 
 ir::Kernel merge_kernel(DType stored, bool is_last) {
   return kernel("sort_merge", kGroup, [&] {
-    const In keys = in("keys", u32), places = in("places", u32);
+    const DType key_type = ops::key_type(stored);
+    const uint32_t piece = piece_of(key_type), each = piece / kGroup;
+    const In keys = in("keys", key_type), places = in("places", u32);
     std::optional<In> x;
     if (is_last) x = in("x", kernel_type(stored));
-    const Array first_out = is_last ? out("values", kernel_type(stored)) : out("keys_out", u32);
+    const Array first_out =
+        is_last ? out("values", kernel_type(stored)) : out("keys_out", key_type);
     const Array places_out = out("places_out", is_last ? i32 : u32);
     // count: pairs of a row; run: of a sorted run; steps: halvings that find a place in a run.
     const Value count = param("count", u32), run = param("run", u32), steps = param("steps", u32),
                 length = param("length", u32), kept = param("kept", u32);
-    const Array tile_keys = shared(u32, kPiece, "tile_keys"),
-                tile_places = shared(u32, kPiece, "tile_places");
+    const Array tile_keys = shared(key_type, piece, "tile_keys"),
+                tile_places = shared(u32, piece, "tile_places");
     const Value row = group_id(1), lane = local_id();
-    const Value first = group_id(0) * kPiece, start = first / (run * 2u) * (run * 2u);
+    const Value first = group_id(0) * piece, start = first / (run * 2u) * (run * 2u);
     const Value a_count = min(run, count - start);
     const Value b_count = min(run, count - start - a_count);
     const Value a = row * count + start, b = a + a_count;
-    const Value made = first - start, end = min(made + kPiece, a_count + b_count);
+    const Value made = first - start, end = min(made + piece, a_count + b_count);
     Split begins(made, a_count, b_count), ends(end, a_count, b_count);
     for_(0u, steps, 1u, [&](Value) {
       begins.halve(keys, places, a, b);
@@ -72,12 +75,12 @@ ir::Kernel merge_kernel(DType stored, bool is_last) {
       tile_places[i] = places[from];
     });
     barrier();
-    const Value mine = min(lane * kEach, all), zero = constant(u32, 0);
+    const Value mine = min(lane * each, all), zero = constant(u32, 0);
     Split split(mine, a_own, b_own);
-    for_(0u, static_cast<uint32_t>(std::bit_width(kPiece)), 1u,
+    for_(0u, static_cast<uint32_t>(std::bit_width(piece)), 1u,
          [&](Value) { split.halve(tile_keys, tile_places, zero, a_own); });
     Var at_a(u32, split.found(), "at_a"), at_b(u32, mine - split.found() + a_own, "at_b");
-    for_(mine, min(mine + kEach, all), 1u, [&](Value i) {
+    for_(mine, min(mine + each, all), 1u, [&](Value i) {
       const Value p = at_a, q = at_b;
       // Beyond its end a run is passed over; the index stays within the tile.
       const Value has_a = p < a_own, has_b = q < all;
@@ -108,16 +111,17 @@ ParamValue word(int64_t value) { return ParamValue(static_cast<uint32_t>(value))
 
 void launch_merges(const SortInput& input, Pairs pairs, int64_t count, int64_t run, int64_t kept,
                    const DeviceView& values, const DeviceView& indices) {
-  const DType stored = input.x.type.plain();
-  Pairs other = scratch_pairs(input.call, input.rows, count);
+  const DType stored = input.stored();
+  const int64_t piece = piece_of(input.key());
+  Pairs other = input.scratch_pairs(count);
   for (; run < count; run *= 2) {
     const bool is_last = run * 2 >= count;
     std::vector<DeviceView> buffers = {pairs.keys, pairs.places};
     if (is_last) buffers.push_back(input.x);
     buffers.push_back(is_last ? values : other.keys);
     buffers.push_back(is_last ? indices : other.places);
-    const auto pieces = is_last ? (kept + kPiece - 1) / kPiece : (count + kPiece - 1) / kPiece;
-    input.call.launch(fmt::format("sort_merge {}", is_last ? dtype_name(stored) : "pairs"),
+    const auto pieces = is_last ? (kept + piece - 1) / piece : (count + piece - 1) / piece;
+    input.call.launch(fmt::format("sort_merge {}", dtype_name(is_last ? stored : input.key())),
                       [&] { return merge_kernel(stored, is_last); },
                       {static_cast<uint32_t>(pieces), static_cast<uint32_t>(input.rows), 1},
                       buffers,

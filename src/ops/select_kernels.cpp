@@ -3,6 +3,8 @@
 // A lane has some elements of the piece. The k-th of the lanes' first ones is a bound that the
 // piece's first k keep to, and little else does: at most k lanes have elements within it. Those are
 // gathered and put in order by counting how many come before each.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/sort_pairs.h"
@@ -14,17 +16,19 @@ using namespace dsl;
 
 namespace {
 
-// k lanes have at most k * each elements: they fit into 2,048 pairs less a few words, what the
-// least devices have of shared memory.
+// k lanes have at most k * each elements: they fit into 16 KiB less a few words, what the least
+// devices have of shared memory.
 struct Cut {
   uint32_t lanes, each;
   uint32_t piece() const { return lanes * each; }
 };
-constexpr uint32_t kRoom = 2032;
+uint32_t room_of(DType key) { return key == u64 ? 1352 : 2032; }  // pairs
 constexpr Cut kFew{256, 16}, kMore{512, 7};
-constexpr int64_t kMostFew = kRoom / 16, kMost = 256;
+constexpr int64_t kMost = 256;
 
-const Cut& cut_for(int64_t kept) { return kept <= kMostFew ? kFew : kMore; }
+const Cut& cut_for(DType key, int64_t kept) {
+  return kept <= room_of(key) / kFew.each ? kFew : kMore;
+}
 
 struct Tile {
   Array keys, places;
@@ -33,9 +37,16 @@ struct Tile {
   Value before(Value count, Value key, Value place) const {
     Var rank(u32, 0u, "rank");
     for_(0u, count, 4u, [&](Value i) {
-      const Value four_keys = keys.load(i, 4), four_places = places.load(i, 4);
-      for (uint32_t n = 0; n < 4; ++n)
-        rank += select(comes_before(four_keys[n], four_places[n], key, place), 1u, 0u);
+      // Loads of 16 bytes.
+      const uint32_t width = key.element() == u64 ? 2 : 4;
+      std::vector<Value> some_keys;
+      for (uint32_t from = 0; from < 4; from += width)
+        some_keys.push_back(keys.load(i + from, width));
+      const Value four_places = places.load(i, 4);
+      for (uint32_t n = 0; n < 4; ++n) {
+        const Value other = some_keys[n / width][n % width];
+        rank += select(comes_before(other, four_places[n], key, place), 1u, 0u);
+      }
     });
     return rank;
   }
@@ -49,8 +60,11 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
     // length: of a row of x; count: elements a row that this pass reads; kept: of each piece.
     const Value length = param("length", u32), count = param("count", u32),
                 kept = param("kept", u32);
-    const Tile tile{shared(u32, kRoom, "keys"), shared(u32, kRoom, "places")};
-    const Array bound = shared(u32, 2, "bound"), taken = shared(u32, 1, "taken");
+    const DType key_type = ops::key_type(stored);
+    const uint32_t room = room_of(key_type);
+    const Tile tile{shared(key_type, room, "keys"), shared(u32, room, "places")};
+    const Array bound_key = shared(key_type, 1, "bound_key"),
+                bound_place = shared(u32, 1, "bound_place"), taken = shared(u32, 1, "taken");
     const Value row = group_id(0), piece = group_id(1), lane = local_id();
 
     struct Pair {
@@ -65,9 +79,10 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
           from_pairs ? pass.keys_in->load_if(inside, index)
                      : sort_key(from_loaded(pass.x.load_if(inside, index), stored), descending);
       const Value place = from_pairs ? pass.places_in->load_if(inside, index) : at;
-      return {select(inside, key, 0xffffffffu), select(inside, place, at | kNoElement)};
+      return {select(inside, key, last_key(key_type)), select(inside, place, at | kNoElement)};
     };
-    Var first_key(u32, 0xffffffffu, "first_key"), first_place(u32, 0xffffffffu, "first_place");
+    Var first_key(key_type, last_key(key_type), "first_key"),
+        first_place(u32, 0xffffffffu, "first_place");
     unrolled_for(cut.each, [&](Value n) {
       const Pair next = element(n);
       const Value key = first_key, place = first_place;
@@ -81,14 +96,14 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
     barrier();
     const Value rank = tile.before(constant(u32, cut.lanes), first_key, first_place);
     if_(rank == kept - 1u, [&] {
-      bound[0u] = first_key;
-      bound[1u] = first_place;
+      bound_key[0u] = first_key;
+      bound_place[0u] = first_place;
     });
     barrier();
-    const Value last_key = bound.load(0u), last_place = bound.load(1u);
+    const Value most_key = bound_key.load(0u), most_place = bound_place.load(0u);
     for_(0u, cut.each, 1u, [&](Value n) {
       const Pair next = element(n);
-      const Value outside = comes_before(last_key, last_place, next.key, next.place);
+      const Value outside = comes_before(most_key, most_place, next.key, next.place);
       if_(!outside && next.place < kNoElement, [&] {
         const Value at = taken.atomic_add(0u, 1u);
         tile.keys[at] = next.key;
@@ -99,7 +114,7 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
     // Up to a multiple of four with what comes last.
     const Value found = taken.load(0u), whole = (found + 3u) / 4u * 4u;
     if_(lane < whole - found, [&] {
-      tile.keys[found + lane] = 0xffffffffu;
+      tile.keys[found + lane] = last_key(key_type);
       tile.places[found + lane] = 0xffffffffu;
     });
     barrier();
@@ -111,7 +126,7 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
     });
     if (is_last) return;
     for_(found + lane, kept, cut.lanes, [&](Value i) {
-      pass.first_out[base + i] = 0xffffffffu;
+      pass.first_out[base + i] = last_key(key_type);
       pass.places_out[base + i] = (piece * kept + i) | kNoElement;
     });
   });
@@ -121,21 +136,22 @@ ParamValue word(int64_t value) { return ParamValue(static_cast<uint32_t>(value))
 
 }  // namespace
 
-bool can_select(const DeviceInfo& device, int64_t kept) {
-  return kept <= kMost && cut_for(kept).lanes <= device.capabilities.max_group_size;
+bool can_select(const DeviceInfo& device, DType key, int64_t kept) {
+  const Cut& cut = cut_for(key, kept);
+  return kept <= std::min<int64_t>(kMost, room_of(key) / cut.each) &&
+         cut.lanes <= device.capabilities.max_group_size;
 }
 
 void launch_select(const SortInput& input, int64_t kept, const DeviceView& values,
                    const DeviceView& indices) {
-  const Cut& cut = cut_for(kept);
-  const DType stored = input.x.type.plain();
+  const Cut& cut = cut_for(input.key(), kept);
+  const DType stored = input.stored();
   int64_t count = input.length;
   std::optional<Pairs> from;
   for (bool is_last = false; !is_last;) {
     const int64_t pieces = (count + cut.piece() - 1) / cut.piece();
     is_last = pieces == 1;
-    const Pairs to =
-        is_last ? Pairs{values, indices} : scratch_pairs(input.call, input.rows, pieces * kept);
+    const Pairs to = is_last ? Pairs{values, indices} : input.scratch_pairs(pieces * kept);
     const bool from_pairs = from.has_value();
     input.call.launch(
         fmt::format("select {} {} {} {} {}", dtype_name(stored), input.descending, cut.lanes,

@@ -12,6 +12,7 @@
 #include "ops/index.h"
 #include "ops/row_source.h"
 #include "ops/sort_kernels.h"
+#include "tensor/chain_kernel.h"
 
 namespace prism {
 
@@ -43,10 +44,13 @@ class SortOp : public Op {
     if (is_whole()) return {take_along(g, argsort(places), -1)};
     return {put_along(g, places, -1, source_.rows().length)};
   }
-  std::optional<std::string> cannot_run(const DeviceInfo&, std::span<const Tensor>) const override {
-    if (ElementType(source_.stored()).block_bytes() > 4)
-      return "kernels sort elements of up to 32 bits";
-    return std::nullopt;
+  std::optional<std::string> cannot_run(const DeviceInfo& device,
+                                        std::span<const Tensor>) const override {
+    const DType stored = source_.stored();
+    std::string reason = lacks_type(device.capabilities, stored);
+    if (reason.empty() && stored == DType::f64)  // keys of 64 bits
+      reason = lacks_type(device.capabilities, DType::i64);
+    return reason.empty() ? std::nullopt : std::optional(reason);
   }
 
   void launch(DeviceCall& call) const override {

@@ -93,6 +93,23 @@ void add_sort_cases(std::vector<OpCase>& cases, CaseRandom& random) {
           Form{{2, 9001}, 1, 64}, Form{{1, 40000}, 1, 50}, Form{{2, 5000}, 1, 513},
           Form{{1, 12000}, 1, 300}})
       cases.push_back(sort_case(DType::f32, form, descending, random));
+    // Keys of 64 bits have other pieces, and words that differ in either half.
+    for (const DType type : {DType::f64, DType::i64}) {
+      for (const Form& form :
+           {Form{{2, 1025}, 1, -1}, Form{{1, 5003}, 1, -1}, Form{{2, 4097}, 1, 84},
+            Form{{2, 4097}, 1, 193}, Form{{1, 3000}, 1, 256}, Form{{1, 3000}, 1, 257},
+            Form{{1, 9001}, 1, 50}}) {
+        OpCase test = sort_case(type, form, descending, random);
+        test.what += " of close numbers";
+        for (double& value : test.inputs[0].values) {
+          const auto low = static_cast<double>(random.between(-40, 40));
+          const auto high = static_cast<double>(random.between(-3, 3));
+          value = high * 4294967296.0 + low;
+          if (type == DType::f64) value *= 0x1p-52;
+        }
+        cases.push_back(std::move(test));
+      }
+    }
     // Many ties, few elements that are not, and rows in order already.
     for (const Form& form :
          {Form{{2, 5003}, 1, 100}, Form{{2, 5003}, 1, 250}, Form{{1, 5003}, 1, -1}}) {
@@ -112,13 +129,15 @@ void add_sort_cases(std::vector<OpCase>& cases, CaseRandom& random) {
         cases.push_back(std::move(test));
       }
     }
-    OpCase special = sort_case(DType::f32, {{3, 40}, 1, -1}, descending, random);
-    special.what += " with NaN, infinities and ties";
-    for (double& value : special.inputs[0].values) {
-      const double choices[] = {std::nan(""), HUGE_VAL, -HUGE_VAL, 0.0, 1, -1, value};
-      value = choices[random.between(0, 6)];
+    for (const DType type : {DType::f32, DType::f64}) {
+      OpCase special = sort_case(type, {{3, 40}, 1, -1}, descending, random);
+      special.what += " with NaN, infinities and ties";
+      for (double& value : special.inputs[0].values) {
+        const double choices[] = {std::nan(""), HUGE_VAL, -HUGE_VAL, 0.0, -0.0, 1, -1, value};
+        value = choices[random.between(0, 7)];
+      }
+      cases.push_back(std::move(special));
     }
-    cases.push_back(std::move(special));
     for (const Form& form : {Form{{3, 7}, 1, -1}, Form{{9, 2}, 0, 4}}) {
       OpCase test = sort_case(DType::f32, form, descending, random);
       test.what += ", gradient";

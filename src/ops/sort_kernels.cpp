@@ -1,4 +1,4 @@
-// Bitonic sorting of pairs (key, index) in pieces of 2,048 in shared memory. Longer rows: sorted
+// Bitonic sorting of pairs (key, index) in pieces that fit into shared memory. Longer rows: sorted
 // pieces merged; or, where a part of the row is wanted, the first ones of each piece sorted again,
 // until one piece is left.
 #include "ops/sort_kernels.h"
@@ -23,8 +23,9 @@ using ops::Pairs;
 ops::SortPass ops::SortPass::declare(DType stored, bool from_pairs, bool is_last) {
   const In x = in("x", kernel_type(stored));
   std::optional<In> keys_in, places_in;
-  if (from_pairs) keys_in = in("keys_in", u32), places_in = in("places_in", u32);
-  const Array first_out = is_last ? out("values", kernel_type(stored)) : out("keys_out", u32);
+  if (from_pairs) keys_in = in("keys_in", key_type(stored)), places_in = in("places_in", u32);
+  const Array first_out =
+      is_last ? out("values", kernel_type(stored)) : out("keys_out", key_type(stored));
   return {x, keys_in, places_in, first_out, out("places_out", is_last ? i32 : u32), is_last};
 }
 
@@ -45,8 +46,17 @@ std::vector<DeviceView> ops::SortInput::buffers(const Pairs* from, const Pairs& 
 
 Value ops::sort_key(Value x, bool descending) {
   const DType type = x.element();
-  Value key = constant(u32, 0);
-  if (type == f32) {
+  Value key = constant(key_type(type), 0);
+  if (type == f64) {
+    const Value sign = constant_bits(u64, 1ull << 63),
+                infinity = constant_bits(u64, 0x7ffull << 52);
+    const Value stored = bitcast(u64, x), magnitude = stored & ~sign;
+    const Value bits = select(magnitude == constant(u64, 0), magnitude, stored);
+    key = select(bits >= sign, ~bits, bits | sign);
+    key = select(magnitude > infinity, constant(u64, int64_t{-2}), key);  // NaN
+  } else if (type == i64) {
+    key = bitcast(u64, x) ^ constant_bits(u64, 1ull << 63);
+  } else if (type == f32) {
     const Value bits = bitcast(u32, select(x == 0.0f, 0.0f, x));  // both zeros are one
     key = select((bits >> 31u) != 0u, ~bits, bits | 0x80000000u);
     key = select(is_nan(x), constant(u32, 0xfffffffeu), key);
@@ -56,15 +66,15 @@ Value ops::sort_key(Value x, bool descending) {
   return descending ? ~key : key;
 }
 
-Pairs ops::scratch_pairs(DeviceCall& call, int64_t rows, int64_t count) {
-  return {call.scratch({rows, count}, DType::i32), call.scratch({rows, count}, DType::i32)};
+Pairs ops::SortInput::scratch_pairs(int64_t count) const {
+  return {call.scratch({rows, count}, key() == u64 ? DType::i64 : DType::i32),
+          call.scratch({rows, count}, DType::i32)};
 }
 
 namespace {
 
 constexpr uint32_t kGroup = 256;
-constexpr uint32_t kPiece = 2048;       // pairs of two words: 16 KiB, what the least devices have
-constexpr int64_t kMostSelected = 512;  // above it a whole sort is less work
+constexpr int64_t kMostSelected = 4;  // a piece has so many times as many, else a sort is less work
 
 struct Tile {
   Array keys, places;
@@ -104,12 +114,14 @@ ir::Kernel piece_kernel(DType stored, bool descending, bool from_pairs, bool is_
     // kept: of each piece.
     const Value length = param("length", u32), count = param("count", u32),
                 bits = param("bits", u32), kept = param("kept", u32);
-    const Tile tile{shared(u32, kPiece, "keys"), shared(u32, kPiece, "places")};
+    const DType key_type = ops::key_type(stored);
+    const uint32_t most = ops::piece_of(key_type);
+    const Tile tile{shared(key_type, most, "keys"), shared(u32, most, "places")};
     const Value row = group_id(0), piece = group_id(1);
     const Value size = constant(u32, 1) << bits, start = piece * size;
     for_(local_id(), size, kGroup, [&](Value i) {
       const Value at = start + i;
-      Var key(u32, 0xffffffffu, "key"), place(u32, 0u, "place");
+      Var key(key_type, ops::last_key(key_type), "key"), place(u32, 0u, "place");
       // What fills the piece up comes last, also behind elements with the largest key.
       place = at | ops::kNoElement;
       if_(at < count, [&] {
@@ -138,26 +150,27 @@ ParamValue word(int64_t value) { return ParamValue(static_cast<uint32_t>(value))
 // Pieces of each row in order. from: pairs of the pass before, `count` a row; none: the row itself.
 void sort_pieces(const ops::SortInput& input, const Pairs* from, int64_t count, int64_t pieces,
                  int64_t kept, const Pairs& to, bool is_last) {
-  const DType stored = input.x.type.plain();
-  const int64_t size = pieces == 1 ? std::bit_ceil(static_cast<uint64_t>(count)) : kPiece;
+  const DType stored = input.stored();
+  const uint64_t size =
+      pieces == 1 ? std::bit_ceil(static_cast<uint64_t>(count)) : ops::piece_of(input.key());
   input.call.launch(
       fmt::format("sort_piece {} {} {} {}", dtype_name(stored), input.descending, from != nullptr,
                   is_last),
       [&] { return piece_kernel(stored, input.descending, from != nullptr, is_last); },
       {static_cast<uint32_t>(input.rows), static_cast<uint32_t>(pieces), 1},
       input.buffers(from, to),
-      {word(input.length), word(count), word(std::countr_zero(static_cast<uint64_t>(size))),
-       word(kept)});
+      {word(input.length), word(count), word(std::countr_zero(size)), word(kept)});
 }
 
 // The first `kept` of each piece, until they are one piece.
 void sort_in_passes(const ops::SortInput& input, int64_t kept, const DeviceView& values,
                     const DeviceView& indices) {
+  const int64_t piece = ops::piece_of(input.key());
   int64_t count = input.length;
   std::optional<Pairs> from;
-  while (count > kPiece) {
-    const int64_t pieces = (count + kPiece - 1) / kPiece;
-    const Pairs to = ops::scratch_pairs(input.call, input.rows, pieces * kept);
+  while (count > piece) {
+    const int64_t pieces = (count + piece - 1) / piece;
+    const Pairs to = input.scratch_pairs(pieces * kept);
     sort_pieces(input, from ? &*from : nullptr, count, pieces, kept, to, false);
     from = to;
     count = pieces * kept;
@@ -167,10 +180,11 @@ void sort_in_passes(const ops::SortInput& input, int64_t kept, const DeviceView&
 
 void sort_and_merge(const ops::SortInput& input, int64_t kept, const DeviceView& values,
                     const DeviceView& indices) {
-  const int64_t pieces = (input.length + kPiece - 1) / kPiece, count = pieces * kPiece;
-  const Pairs pairs = ops::scratch_pairs(input.call, input.rows, count);
-  sort_pieces(input, nullptr, input.length, pieces, kPiece, pairs, false);
-  ops::launch_merges(input, pairs, count, kPiece, kept, values, indices);
+  const int64_t piece = ops::piece_of(input.key());
+  const int64_t pieces = (input.length + piece - 1) / piece, count = pieces * piece;
+  const Pairs pairs = input.scratch_pairs(count);
+  sort_pieces(input, nullptr, input.length, pieces, piece, pairs, false);
+  ops::launch_merges(input, pairs, count, piece, kept, values, indices);
 }
 
 }  // namespace
@@ -179,9 +193,10 @@ void launch_sort(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t le
                  bool descending, const DeviceView& values, const DeviceView& indices) {
   if (rows == 0 || kept == 0) return;
   const ops::SortInput input{call, x, rows, length, descending};
-  if (length > kPiece && ops::can_select(call.info(), kept))
+  const int64_t piece = ops::piece_of(input.key());
+  if (length > piece && ops::can_select(call.info(), input.key(), kept))
     ops::launch_select(input, kept, values, indices);
-  else if (length <= kPiece || kept <= kMostSelected)
+  else if (length <= piece || kept <= piece / kMostSelected)
     sort_in_passes(input, kept, values, indices);
   else
     sort_and_merge(input, kept, values, indices);

@@ -6,7 +6,6 @@
 namespace prism {
 
 // The first `kept` elements of each row of x [rows, length] in order, and their indices (i32).
-// Elements of up to 32 bits.
 void launch_sort(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t length, int64_t kept,
                  bool descending, const DeviceView& values, const DeviceView& indices);
 

@@ -13,6 +13,14 @@ namespace prism::ops {
 // element.
 inline constexpr uint32_t kNoElement = 0x80000000u;
 
+// Keys are as wide as elements need: u32, or u64.
+inline DType key_type(DType stored) { return dtype_bytes(stored) > 4 ? DType::u64 : DType::u32; }
+// The largest key.
+inline dsl::Value last_key(DType type) { return dsl::constant(type, int64_t{-1}); }
+// Pairs of a key and an index that fit into 16 KiB, what the least devices have of shared memory:
+// the most that are a power of two.
+inline uint32_t piece_of(DType key) { return key == DType::u64 ? 1024 : 2048; }
+
 // An unsigned key whose order is that of the elements; for the largest first, the other way round.
 dsl::Value sort_key(dsl::Value x, bool descending);
 
@@ -39,7 +47,6 @@ struct SortPass {
 struct Pairs {
   DeviceView keys, places;
 };
-Pairs scratch_pairs(DeviceCall& call, int64_t rows, int64_t count);
 
 // What sorting kernels work on.
 struct SortInput {
@@ -48,12 +55,15 @@ struct SortInput {
   int64_t rows, length;
   bool descending;
 
+  DType stored() const { return x.type.plain(); }
+  DType key() const { return key_type(stored()); }
+  Pairs scratch_pairs(int64_t count) const;  // for `count` of each row
   // Of a launch, in the order of SortPass. from: pairs of the pass before; none: the row itself.
   std::vector<DeviceView> buffers(const Pairs* from, const Pairs& to) const;
 };
 
 // The first `kept` of each row, into values and indices. (select_kernels.cpp)
-bool can_select(const DeviceInfo& device, int64_t kept);
+bool can_select(const DeviceInfo& device, DType key, int64_t kept);
 void launch_select(const SortInput& input, int64_t kept, const DeviceView& values,
                    const DeviceView& indices);
 // Runs of `run` sorted pairs, `count` a row, merged two by two until the row is one; the first
