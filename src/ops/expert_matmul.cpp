@@ -15,6 +15,7 @@
 #include "ops/quantise.h"
 #include "ops/reduce.h"
 #include "ops/round_rows_op.h"
+#include "tensor/chain_kernel.h"
 
 namespace prism {
 
@@ -137,11 +138,15 @@ bool ExpertMatmulOp::takes_layout(size_t input, const Tensor& tensor,
   return Op::takes_layout(input, tensor, device);
 }
 
-std::optional<std::string> ExpertMatmulOp::cannot_run(const DeviceInfo&,
+std::optional<std::string> ExpertMatmulOp::cannot_run(const DeviceInfo& device,
                                                       std::span<const Tensor> inputs) const {
-  for (const Tensor& each : inputs)
-    if (each.type() == ElementType(DType::f64)) return "kernels multiply matrices up to f32";
   const Tensor& weights = inputs[1];
+  for (const Tensor& each : inputs) {
+    if (each.type() != ElementType(DType::f64)) continue;
+    if (weights.type().is_block()) return "kernels multiply quantised matrices up to f32";
+    if (const std::string reason = lacks_type(device.capabilities, DType::f64); !reason.empty())
+      return reason;
+  }
   if (weights.type().is_block() && weights.layout().offset != 0)
     return "kernels take quantised matrices whole";
   if (weights.shape()[0] > ops::kMostExperts)

@@ -85,6 +85,8 @@ void add_expert_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::f64})
         add_case(cases, random, type, type, each, shared, type == DType::f32 && each.rows == 3);
       add_case(cases, random, DType::f32, DType::f16, each, shared, false);
+      add_case(cases, random, each.rows == 13 ? DType::f64 : DType::f32,
+               each.rows == 13 ? DType::f16 : DType::f64, each, shared, each.rows == 5);
     }
   }
   // Every type has its cases as linear, by the same kernels: here four of them, drawn anew.

@@ -149,9 +149,35 @@ void launch_by_slot(DeviceCall& call, const Sizes& s, DType x_type, bool rounded
   launch_product(call, product, launch, {weights, rows, call.input(2)}, tail, y);
 }
 
+// Slots sorted by expert into tiles of so many rows.
+struct Routes {
+  DeviceView order, tiles;
+};
+
+Routes sorted_slots(DeviceCall& call, const Sizes& s, uint32_t tile_m) {
+  const int64_t tiles = ops::expert_tiles_at_most(word(s.slots), word(s.experts), tile_m);
+  const Routes routes{call.scratch({s.slots}, DType::i32),
+                      call.scratch({4 + 4 * tiles}, DType::i32)};
+  call.launch("expert_tables", ops::expert_tables, {1, 1, 1},
+              {call.input(2), routes.order, routes.tiles},
+              {word(s.slots), tile_m, word(s.experts)});
+  return routes;
+}
+
+void launch_f64(DeviceCall& call, const Sizes& s, const DeviceView& y) {
+  const DeviceView &x = call.input(0), &weights = call.input(1);
+  const Routes routes = sorted_slots(call, s, ops::kF64Tile);
+  const ops::F64Product product{x.type.plain(), weights.type.plain(), false, true, true};
+  const auto launch =
+      ops::f64_expert_launch(word(s.slots), word(s.n), word(s.k), word(s.experts), word(s.x_share));
+  call.launch(
+      ops::product_key(product), [&] { return ops::f64_product(product); }, launch.groups,
+      {x, weights, routes.order, routes.tiles, y}, param_values(launch.params));
+}
+
 void launch_by_tiles(DeviceCall& call, const Sizes& s, const TailBinding& tail,
                      const DeviceView& y) {
-  const DeviceView &x = call.input(0), &weights = call.input(1), &ids = call.input(2);
+  const DeviceView &x = call.input(0), &weights = call.input(1);
   ops::FragmentProduct wanted;
   wanted.a = x.type.plain();
   wanted.b = weights.type;
@@ -166,14 +192,10 @@ void launch_by_tiles(DeviceCall& call, const Sizes& s, const TailBinding& tail,
   shape.batch = word(s.experts);
   const auto product =
       ops::fragment_product_for(wanted, shape, call.info().capabilities, call.info().compute_units);
-  const uint32_t tiles = ops::expert_tiles_at_most(word(s.slots), word(s.experts), product.tile_m);
-  const DeviceView order = call.scratch({s.slots}, DType::i32),
-                   table = call.scratch({4 + 4 * int64_t{tiles}}, DType::i32);
-  call.launch("expert_tables", ops::expert_tables, {1, 1, 1}, {ids, order, table},
-              {word(s.slots), product.tile_m, word(s.experts)});
+  const Routes routes = sorted_slots(call, s, product.tile_m);
   const auto launch = ops::expert_product_launch(product, word(s.slots), word(s.n), word(s.k),
                                                  word(s.experts), word(s.x_share));
-  launch_product(call, product, launch, {x, weights, order, table}, tail, y);
+  launch_product(call, product, launch, {x, weights, routes.order, routes.tiles}, tail, y);
 }
 
 }  // namespace
@@ -222,11 +244,14 @@ void ExpertMatmulOp::launch(DeviceCall& call) const {
   const bool exact = x_type == DType::f32 && is(weight, DType::f32);
   const bool by_slot = rounded_ || exact || (is_plain(x_type) && is_plain(own) && reads_by_slot(s));
   const auto tail = bind_tail(call, tail_, 3, s.n);
-  const bool bound = tail && s.k > 0 && (!by_slot || is_plain(call.output().type));
+  const bool bound =
+      tail && s.k > 0 && !is(own, DType::f64) && (!by_slot || is_plain(call.output().type));
   const DeviceView y = bound || tail_.empty() ? call.output() : call.scratch({s.slots, s.n}, own);
   const TailBinding with = bound ? *tail : TailBinding{};
   if (s.k == 0)
     launch_zeros(call, y);
+  else if (is(own, DType::f64))
+    launch_f64(call, s, y);
   else if (by_slot)
     launch_by_slot(call, s, x_type, rounded_.has_value(), with, y);
   else

@@ -177,10 +177,15 @@ ProductLaunch square_tiles_launch(const ProductShape& shape, uint32_t tile);
 struct F64Product {
   DType a = DType::f64, b = DType::f64;  // any float type
   bool a_transposed = false, b_transposed = false;
+  bool experts = false;  // as of FragmentProduct: b transposed, a not
 };
 std::string product_key(const F64Product& product);
-// Buffers: a, b, c.
+// Buffers: a, b, [experts: order, tiles], c.
 ir::Kernel f64_product(const F64Product& product);
 ProductLaunch f64_product_launch(const ProductShape& shape);
+// By tables of tiles of kF64Tile rows.
+inline constexpr uint32_t kF64Tile = 64;
+ProductLaunch f64_expert_launch(uint32_t slots, uint32_t n, uint32_t k, uint32_t experts,
+                                uint32_t x_share);
 
 }  // namespace prism::ops
