@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cpu/elementwise.h"
+#include "ops/float_param.h"
 #include "ops/move.h"
 #include "ops/rope_angle.h"
 #include "tensor/chain_kernel.h"
@@ -36,8 +37,10 @@ ir::Kernel rope_kernel(DType type, RopePairing pairing) {
     const Value count = param("count", u32), half_head = param("half_head", u32),
                 heads = param("heads", u32), pairs = param("pairs", u32),
                 row_stride = param("row_stride", u32), head_stride = param("head_stride", u32),
-                offset = param("offset", u32), sign = param("sign", f32),
-                magnitude = param("magnitude", f32);
+                offset = param("offset", u32);
+    const DType wide = register_type(type);
+    const Value sign = ops::float_param("sign", wide),
+                magnitude = ops::float_param("magnitude", wide);
     const Value i = global_id();
     if_(i < count, [&] {
       const Value head_index = i / half_head, pair = i - head_index * half_head;
@@ -52,8 +55,10 @@ ir::Kernel rope_kernel(DType type, RopePairing pairing) {
       if_(
           rotated,
           [&] {
-            const Value angle =
-                ops::reduced_angle(cast(f32, positions[row]), frequencies[pair]) * sign;
+            const Value position = cast(wide, positions[row]), frequency = frequencies[pair];
+            const Value angle = (wide == f64 ? position * cast(f64, frequency)
+                                             : ops::reduced_angle(position, frequency)) *
+                                sign;
             const Value c = cos(angle) * magnitude, s = sin(angle) * magnitude;
             y[to + first] = to_stored(a * c - b * s, type);
             y[to + second] = to_stored(a * s + b * c, type);
@@ -171,18 +176,22 @@ class RopeOp : public Op {
     const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
     DeviceView from = x;
     from.layout.offset = 0;  // a parameter here
-    call.launch(fmt::format("rope {} {}", dtype_name(type), static_cast<int>(options_.pairing)),
-                [&] { return rope_kernel(type, options_.pairing); }, {groups_for(count, 256), 1, 1},
-                {from, call.input(1), call.input(2), call.output()},
-                {word(count), word(shape[-1] / 2), word(shape[-2]), word(options_.dims / 2),
-                 word(rows.row_stride), word(x.layout.stride(-2)), word(x.layout.offset),
-                 backward_ ? -1.0f : 1.0f, static_cast<float>(options_.magnitude)});
+    std::vector<ParamValue> params = {word(count),           word(shape[-1] / 2),
+                                      word(shape[-2]),       word(options_.dims / 2),
+                                      word(rows.row_stride), word(x.layout.stride(-2)),
+                                      word(x.layout.offset)};
+    ops::add_float_param(params, backward_ ? -1 : 1, register_type(type));
+    ops::add_float_param(params, options_.magnitude, register_type(type));
+    call.launch(
+        fmt::format("rope {} {}", dtype_name(type), static_cast<int>(options_.pairing)),
+        [&] { return rope_kernel(type, options_.pairing); }, {groups_for(count, 256), 1, 1},
+        {from, call.input(1), call.input(2), call.output()}, std::move(params));
   }
 
-  std::optional<std::string> cannot_run(const DeviceInfo&,
+  std::optional<std::string> cannot_run(const DeviceInfo& device,
                                         std::span<const Tensor> inputs) const override {
-    if (inputs[0].type() == ElementType(DType::f64)) return "kernels compute rope in f32";
-    return std::nullopt;
+    const std::string reason = lacks_type(device.capabilities, inputs[0].type().plain());
+    return reason.empty() ? std::nullopt : std::optional(reason);
   }
 
  private:
