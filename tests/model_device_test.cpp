@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "llm/memory.h"
 #include "llm/model.h"
+#include "ops/attention.h"
 #include "ops/joint_products.h"
 #include "support/devices.h"
 #include "support/expected_text.h"
@@ -251,7 +252,9 @@ TEST_F(ModelDevice, WorkMemoryIsKnownFromTheFile) {
       model.prefill(0, 0, expected().ids);
       const uint64_t work = model.memory().at(0).work_bytes;
       EXPECT_LE(work, need.activation_bytes + 4096) << device.id() << ", " << rows;
-      EXPECT_GE(work * 3 / 2, need.activation_bytes) << device.id() << ", " << rows;
+      // Two queries at a time, which this prompt has not, would have taken more for attention.
+      const uint64_t partial = cached_attention_work_bytes(device.info(), 8, 4, 8, DType::f16, 15);
+      EXPECT_GE(work * 3 / 2 + partial, need.activation_bytes) << device.id() << ", " << rows;
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "ops/attention.h"
 #include "runtime/native_product.h"
 
 namespace prism::llm {
@@ -224,10 +225,20 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   }
   const int64_t rows = std::min(context, batch_rows);
   const VendorProducts vendor = vendor_products(file, device, rows);
-  memory.activation_bytes =
-      4 * activation_elements(rows, sizes.hidden, sizes.heads * sizes.key_length, widest,
-                              sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary) +
-      vendor.unpacked_bytes;
+  const auto work = [&](int64_t of_rows) {
+    return 4 * activation_elements(of_rows, sizes.hidden, sizes.heads * sizes.key_length, widest,
+                                   sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary) +
+           vendor.unpacked_bytes;
+  };
+  memory.activation_bytes = work(rows);
+  // A few rows, of decoding or the end of a prompt, have partial results of attention as well.
+  constexpr int64_t kFew = 15;
+  const int64_t few = std::min(rows, kFew);
+  for (const int64_t kv_heads : sizes.kv_heads)
+    memory.activation_bytes =
+        std::max(memory.activation_bytes,
+                 work(few) + cached_attention_work_bytes(device.info(), sizes.heads, kv_heads,
+                                                         sizes.key_length, kv_type, few));
   return memory;
 }
 

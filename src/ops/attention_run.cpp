@@ -1,4 +1,5 @@
 // Attention at work: the CPU's own, and which kernels a device gets.
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "base/planes.h"
 #include "cpu/attention.h"
 #include "cpu/elementwise.h"
+#include "ops/attention.h"
 #include "ops/attention_kernels.h"
 #include "ops/attention_op.h"
 #include "ops/product_kernels.h"
@@ -20,6 +22,10 @@ namespace {
 // Up to here the keys are read once for all queries of a head group, and splits fill the device: by
 // lanes, and by fragments (more have tiles of their own).
 constexpr int64_t kFewQueries = 2, kFewQueriesOfFragments = 15;
+
+int64_t few_queries(const ops::DecodeTile& tile) {
+  return tile.stages > 0 ? kFewQueriesOfFragments : kFewQueries;
+}
 
 size_t size(int64_t value) { return static_cast<size_t>(value); }
 uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
@@ -178,8 +184,7 @@ void AttentionOp::launch(DeviceCall& call) const {
   // Powers of two: prompts of every length would otherwise have kernels of their own.
   ops::DecodeTile decode =
       ops::decode_tile_for(options, std::bit_ceil(word(most_queries)), call.info().capabilities);
-  if (most_queries <= (decode.stages > 0 ? kFewQueriesOfFragments : kFewQueries) &&
-      ops::suits_decode(call.info().capabilities)) {
+  if (most_queries <= few_queries(decode) && ops::suits_decode(call.info().capabilities)) {
     const uint32_t splits =
         ops::decode_splits(options, decode, kv_heads, sequences, call.info().compute_units);
     decode.direct = splits == 1;
@@ -238,6 +243,27 @@ void AttentionOp::launch(DeviceCall& call) const {
       fmt::format("attention_plain {} {} {}", key, tile.queries, tile.keys),
       [&] { return ops::attention_plain(options, tile); }, grid(tile.queries), inputs,
       params.values(options));
+}
+
+uint64_t cached_attention_work_bytes(const DeviceInfo& device, int64_t heads, int64_t kv_heads,
+                                     int64_t dim, ElementType cache, int64_t most_queries) {
+  if (device.is_cpu || !ops::suits_decode(device.capabilities)) return 0;
+  ops::AttentionOptions options;
+  options.head_dim = word(dim);
+  options.group = word(heads / kv_heads);
+  options.cache = cache;
+  uint64_t most = 0;
+  for (int64_t queries = 1; queries <= most_queries; ++queries) {
+    const ops::DecodeTile tile =
+        ops::decode_tile_for(options, std::bit_ceil(word(queries)), device.capabilities);
+    if (queries > few_queries(tile)) break;
+    const uint32_t splits =
+        ops::decode_splits(options, tile, word(kv_heads), 1, device.compute_units);
+    if (splits > 1)
+      most =
+          std::max(most, 4 * ops::partial_elements(options, splits, word(kv_heads), word(queries)));
+  }
+  return most;
 }
 
 }  // namespace prism
