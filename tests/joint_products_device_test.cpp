@@ -113,6 +113,51 @@ TEST_F(JointProducts, GateAndUpAreOneStep) {
   }
 }
 
+// Of rows routed to experts too, with biases as well, of which each is two more inputs of the
+// chain.
+TEST_F(JointProducts, GateAndUpOfExpertsAreOneStep) {
+  struct Pair {
+    ElementType type;
+    int64_t rows;
+    bool bias;
+  };
+  const std::vector<Pair> all = {{DType::f32, 1, true},
+                                 {DType::f16, 2, false},
+                                 {BlockType::q8_0, 1, false},
+                                 {BlockType::mxfp4, 2, true},
+                                 {BlockType::q4_k, 40, false}};
+  constexpr int64_t kExperts = 6, kUsed = 3, kOut = 37, kIn = 256;
+  for (const Device& device : test::every_device()) {
+    if (!joins_products(device.info(), 1) && !device.info().is_cpu) continue;
+    for (const Pair& one : all) {
+      SCOPED_TRACE(device.id() + ", " + one.type.name() + ", rows " + std::to_string(one.rows));
+      const bool joins = joins_products(device.info(), 1) && one.rows < 40;
+      std::vector<int32_t> chosen(static_cast<size_t>(one.rows * kUsed));
+      for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = static_cast<int32_t>(i * 5 % kExperts);
+      const Tensor ids = from_vector(chosen, {one.rows, kUsed}, device);
+      const Tensor x = draw(device, {one.rows, kIn});
+      const Shape matrices = {kExperts, kOut, kIn};
+      const Tensor gate = draw(device, matrices, one.type), up = draw(device, matrices, one.type);
+      Tensor gate_bias, up_bias;
+      if (one.bias)
+        gate_bias = draw(device, {kExperts, kOut}), up_bias = draw(device, {kExperts, kOut});
+      const auto gated = [&](const Tensor& u) {
+        const Tensor g = expert_matmul(x, gate, ids, gate_bias);
+        if (!one.bias) return swiglu(g, u);
+        const Tensor held = minimum(g, 0.5);
+        return held * sigmoid(held * 1.702) * (clamp(u, -0.5, 0.5) + 1);
+      };
+      const Tensor u = expert_matmul(x, up, ids, up_bias), together = gated(u);
+      const Plan plan(std::span(&together, 1));
+      EXPECT_EQ(steps_named(plan, "expert_matmul of two"), joins ? 1u : 0u) << plan.explain();
+      EXPECT_EQ(steps_named(plan, "expert_matmul"), joins ? 0u : 2u) << plan.explain();
+      const std::vector<double> results = together.to_doubles();
+      const Tensor alone = expert_matmul(x, up, ids, up_bias).eval();
+      EXPECT_EQ(results, gated(alone).to_doubles());
+    }
+  }
+}
+
 // What a product needs must be there when the first of its like runs; rows beyond a few and results
 // that somebody asked for stay apart.
 TEST_F(JointProducts, OnlyWhatCanBeJoined) {

@@ -129,23 +129,15 @@ void run_quantised(const CpuCall& call, const Sizes& s, bool rounded, float* y) 
 
 uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
 
-// x_type: of the rows, also where they come rounded.
 void launch_by_slot(DeviceCall& call, const Sizes& s, DType x_type, bool rounded,
                     const TailBinding& tail, const DeviceView& y) {
   const DeviceView &x = call.input(0), &weights = call.input(1);
-  ops::VectorProduct wanted;
-  wanted.weight = weights.type;
-  wanted.x = x_type;
-  wanted.y = y.type.plain();
-  wanted.experts = true;
-  wanted.rounded = weights.type.is_block();
-  if (!wanted.rounded) wanted.aligned = s.k % 8 == 0;
-  const auto product = ops::vector_product_for(wanted, word(s.n), word(s.k),
-                                               call.info().capabilities, call.info().compute_units);
+  const auto product =
+      ExpertMatmulOp::product_by_slot(call.info(), s, x_type, weights.type, y.type.plain());
   const auto launch = ops::expert_vector_launch(product, word(s.n), word(s.k), word(s.slots),
                                                 word(s.experts), word(s.x_share));
   const DeviceView rows =
-      wanted.rounded && !rounded ? rounded_rows(call, x, s.slots / s.x_share, s.k, s.k) : x;
+      product.rounded && !rounded ? rounded_rows(call, x, s.slots / s.x_share, s.k, s.k) : x;
   launch_product(call, product, launch, {weights, rows, call.input(2)}, tail, y);
 }
 
@@ -200,6 +192,32 @@ void launch_by_tiles(DeviceCall& call, const Sizes& s, const TailBinding& tail,
 
 }  // namespace
 
+bool ExpertMatmulOp::is_slot_type(ElementType type) {
+  return type == ElementType(DType::f32) || type == ElementType(DType::f16);
+}
+
+bool ExpertMatmulOp::reads_by_slot(const Sizes& s, DType x, ElementType weight, bool rounded) {
+  // Fragments would round f32 operands.
+  const bool exact = x == DType::f32 && weight == ElementType(DType::f32);
+  return rounded || exact ||
+         (is_slot_type(x) && is_slot_type(product_type(x, weight)) && reads_by_slot(s));
+}
+
+ops::VectorProduct ExpertMatmulOp::product_by_slot(const DeviceInfo& device, const Sizes& s,
+                                                   DType x, ElementType weight, DType y,
+                                                   ops::Gate gate) {
+  ops::VectorProduct wanted;
+  wanted.weight = weight;
+  wanted.x = x;
+  wanted.y = y;
+  wanted.gate = gate;
+  wanted.experts = true;
+  wanted.rounded = weight.is_block();
+  if (!wanted.rounded) wanted.aligned = s.k % 8 == 0;
+  return ops::vector_product_for(wanted, word(s.n), word(s.k), device.capabilities,
+                                 device.compute_units);
+}
+
 void ExpertMatmulOp::run_cpu(const CpuCall& call) const {
   const Sizes s = sizes_of(call.inputs[0].layout, call.inputs[1].layout, call.inputs[2].layout);
   if (s.slots == 0 || s.n == 0) return;
@@ -233,24 +251,18 @@ void ExpertMatmulOp::launch(DeviceCall& call) const {
     throw Error(ErrorCode::kInvalidArgument,
                 "expert_matmul: rows are routed to experts, of which there are none");
   }
-  const auto is = [](ElementType type, DType wanted) { return type == ElementType(wanted); };
-  const auto is_plain = [&](ElementType type) {
-    return is(type, DType::f32) || is(type, DType::f16);
-  };
   const DType x_type = rounded_.value_or(x.type.plain());
   const ElementType weight = call.input(1).type;
   const ElementType own = tail_.empty() ? call.output().type : product_type(x_type, weight);
-  // Fragments would round f32 operands.
-  const bool exact = x_type == DType::f32 && is(weight, DType::f32);
-  const bool by_slot = rounded_ || exact || (is_plain(x_type) && is_plain(own) && reads_by_slot(s));
+  const bool f64 = own == ElementType(DType::f64);
+  const bool by_slot = reads_by_slot(s, x_type, weight, rounded_.has_value());
   const auto tail = bind_tail(call, tail_, 3, s.n);
-  const bool bound =
-      tail && s.k > 0 && !is(own, DType::f64) && (!by_slot || is_plain(call.output().type));
+  const bool bound = tail && s.k > 0 && !f64 && (!by_slot || is_slot_type(call.output().type));
   const DeviceView y = bound || tail_.empty() ? call.output() : call.scratch({s.slots, s.n}, own);
   const TailBinding with = bound ? *tail : TailBinding{};
   if (s.k == 0)
     launch_zeros(call, y);
-  else if (is(own, DType::f64))
+  else if (f64)
     launch_f64(call, s, y);
   else if (by_slot)
     launch_by_slot(call, s, x_type, rounded_.has_value(), with, y);

@@ -11,6 +11,7 @@ namespace prism {
 void Planner::join_alike() {
   item_of_.clear();  // share() has put items between
   for (size_t i = 0; i < items_.size(); ++i) item_of_[items_[i].node] = i;
+  count_uses();  // chains take an input once that they were given twice
   for (Item& item : items_)
     if (!item.dropped && !item.node->device.info().is_cpu) join_maker(item);
   join_siblings();
