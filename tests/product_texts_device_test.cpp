@@ -66,6 +66,11 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   two.gate = ops::Gate::tail;
   two.tail = gate_of_two();
   all.push_back(ops::vector_product(ops::vector_product_for(two, 4096, 4096, capabilities, 64)));
+  for (const uint32_t x_rows : {1u, 8u}) {
+    two.x_rows = x_rows;
+    const auto cut = ops::vector_product_for(two, 11008, 4096, capabilities, 132);
+    all.push_back(ops::vector_product(*ops::rounding_product(cut, 11008, capabilities, 132)));
+  }
   std::vector<ops::VectorProduct> beside;
   for (const BlockType type : {BlockType::q4_k, BlockType::q4_k, BlockType::q6_k}) {
     ops::VectorProduct one;

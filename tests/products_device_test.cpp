@@ -216,6 +216,52 @@ TEST_P(Products, FewRowsOfEveryType) {
   }
 }
 
+// Results that the product rounds are those that round_rows makes of them, bit by bit.
+TEST_P(Products, FewRowsThatAreRounded) {
+  for (const ElementType type :
+       drawn({DType::f16, BlockType::q4_k, BlockType::q6_k, BlockType::q8_0}, 1)) {
+    const bool slow = GetParam().driver && GetParam().driver->info().software;
+    const auto x_rows = 1 + static_cast<uint32_t>(random_.next() % (slow ? 2 : 8));
+    const auto rows = 1 + static_cast<uint32_t>(random_.next() % x_rows);
+    const auto n = 32 * (1 + static_cast<uint32_t>(random_.next() % 5));
+    const uint32_t k = type.is_block() ? type.block_elements() * 3 : 72;
+    ops::VectorProduct p;
+    p.weight = type;
+    p.x_rows = x_rows;
+    p.rounded = p.bias = type.is_block();
+    p.residual = !p.bias;
+    p.gate = random_.next() % 2 ? ops::Gate::silu : ops::Gate::none;
+    p = ops::vector_product_for(p, n, k, capabilities(), 1 + random_.next() % 16);
+    const auto rounding =
+        ops::rounding_product(p, n, capabilities(), 1 + static_cast<uint32_t>(random_.next() % 9));
+    ASSERT_TRUE(rounding) << p.subgroups << " " << p.split << " " << p.rows_each;
+    const Matrix w = random_matrix(random_, type, n, k), up = random_matrix(random_, type, n, k),
+                 bias = random_matrix(random_, DType::f32, 1, n),
+                 residual = random_matrix(random_, DType::f32, rows, n),
+                 x = random_matrix(random_, p.x, rows, k);
+    const std::vector<std::byte> first = p.rounded ? rounded_buffer(x) : x.bytes;
+    const auto run_as = [&](const ops::VectorProduct& product, uint64_t words) {
+      KernelCase one = case_of(ops::vector_product_launch(product, n, k, rows, k, n));
+      one.buffers = {w.bytes};
+      if (p.gate != ops::Gate::none) one.buffers.push_back(up.bytes);
+      one.buffers.push_back(first);
+      if (p.bias) one.buffers.push_back(bias.bytes);
+      if (p.bias && p.gate != ops::Gate::none) one.buffers.push_back(bias.bytes);
+      if (p.residual) one.buffers.push_back(residual.bytes);
+      one.buffers.push_back(kernels::poison(words, DType::u32));
+      return run(ops::vector_product(product), one);
+    };
+    Matrix results = x;
+    results.rows = rows;
+    results.k = n;
+    results.type = DType::f32;
+    results.bytes = run_as(p, uint64_t(rows) * n);
+    EXPECT_EQ(run_as(*rounding, ops::rounded_bytes(rows, n) / 4), rounded_buffer(results))
+        << GetParam().name << " " << ops::vector_product(*rounding).name << " " << rows << " rows, "
+        << n << " x " << k;
+  }
+}
+
 TEST_P(Products, FewRowsByExperts) {
   for (const ElementType type : {ElementType(DType::bf16), ElementType(BlockType::q5_k)}) {
     const uint32_t experts = 5, n = 19, k = 512, slots = 6;

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/matmul_sides.h"
 #include "ops/product_launch.h"
+#include "ops/round_rows_op.h"
 
 namespace prism {
 
@@ -192,35 +192,60 @@ std::string SideBySideOp::attributes() const {
 }
 
 std::vector<Spec> PairedProductOp::infer(std::span<const Tensor> inputs) const {
-  return {{{inputs[0].size(0), inputs[1].size(1)}, tail_.chain().output}};
+  const int64_t rows = inputs[0].size(0), n = inputs[1].size(1);
+  if (!rounds_) return {{{rows, n}, tail_.chain().output}};
+  const uint64_t bytes = ops::rounded_bytes(1, static_cast<uint64_t>(n));
+  return {{{rows, static_cast<int64_t>(bytes / 4)}, DType::i32}};
+}
+
+std::shared_ptr<const Op> PairedProductOp::with_prepared(const Device& device,
+                                                         std::span<const Tensor> inputs,
+                                                         const Op& prepare, const Shape& seen,
+                                                         bool kept) const {
+  if (kept || rounds_ || !dynamic_cast<const RoundRowsOp*>(&prepare) ||
+      seen[-1] != inputs[1].size(1) || tail_.chain().output != DType::f32)
+    return nullptr;
+  auto op = std::make_shared<PairedProductOp>(tail_, made_, rounded_, true);
+  DeviceView c;
+  c.type = DType::f32;
+  const Sides sides = sides_of(view_of(inputs[0]), view_of(inputs[1]), c, rounded_);
+  return op->product_of(device.info(), sides) ? op : nullptr;
+}
+
+std::optional<ops::VectorProduct> PairedProductOp::product_of(const DeviceInfo& device,
+                                                              const Sides& s) const {
+  // Rows are shared between subgroups as by one product alone: sums are added up in that order.
+  const ops::VectorProduct alone = few_rows_product(device, s);
+  ops::VectorProduct product = alone;
+  product.gate = ops::Gate::tail;
+  product = ops::vector_product_for(product, word(s.n), word(s.k), device.capabilities,
+                                    device.compute_units);
+  product.split = alone.split;
+  product.subgroups = std::max(product.subgroups, product.split);
+  if (!rounds_) return product;
+  return ops::rounding_product(product, word(s.n), device.capabilities, device.compute_units);
 }
 
 void PairedProductOp::run_cpu(const CpuCall&) const { not_for_the_cpu(name()); }
 
 void PairedProductOp::launch(DeviceCall& call) const {
-  const Sides s = sides_of(call.input(0), call.input(1), call.output(), rounded_);
-  const auto tail = bind_tail(call, tail_, 3, s.n, 0, made_);
-  if (!tail)
+  Sides s = sides_of(call.input(0), call.input(1), call.output(), rounded_);
+  if (rounds_) s.c.type = DType::f32;
+  const auto tail = bind_tail(call, tail_, 3, s.n, Shape{s.m, s.n}, made_);
+  const auto product = product_of(call.info(), s);
+  if (!tail || !product)
     throw Error(ErrorCode::kNotSupported,
                 fmt::format("{}: an input of its chain lies as kernels do not take it", name()));
-  // Rows are shared between subgroups as by one product alone: sums are added up in that order.
-  const ops::VectorProduct alone = few_rows_product(call.info(), s);
-  ops::VectorProduct product = alone;
-  product.gate = ops::Gate::tail;
-  product = ops::vector_product_for(product, word(s.n), word(s.k), call.info().capabilities,
-                                    call.info().compute_units);
-  product.split = alone.split;
-  product.subgroups = std::max(product.subgroups, product.split);
-  launch_product(call, product,
-                 ops::vector_product_launch(product, word(s.n), word(s.k), word(s.m),
+  launch_product(call, *product,
+                 ops::vector_product_launch(*product, word(s.n), word(s.k), word(s.m),
                                             word(s.in_a.step), word(s.n)),
                  {call.input(1), call.input(2), call.input(0)}, *tail, call.output());
 }
 
 double PairedProductOp::operations(std::span<const DeviceView> inputs,
                                    std::span<const DeviceView> outputs) const {
-  return 4.0 * static_cast<double>(outputs[0].elements()) *
-         static_cast<double>(inputs[1].layout.shape[-2]);
+  return 4.0 * static_cast<double>(outputs[0].layout.shape[0]) *
+         static_cast<double>(inputs[1].elements());
 }
 
 }  // namespace prism

@@ -7,8 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "ops/matmul_sides.h"
 #include "ops/tail.h"
 #include "tensor/op.h"
+#include "tensor/preparation.h"
 
 namespace prism {
 
@@ -37,11 +39,11 @@ class SideBySideOp : public Op {
 };
 
 // Inputs: x, two matrices of one shape and type, the tail's others without number `made`, which is
-// the product with the second matrix.
-class PairedProductOp : public Op {
+// the product with the second matrix. The result may be rounded rows for the next product.
+class PairedProductOp : public Op, public MakesPrepared {
  public:
-  PairedProductOp(Tail tail, size_t made, std::optional<DType> rounded)
-      : tail_(std::move(tail)), made_(made), rounded_(rounded) {}
+  PairedProductOp(Tail tail, size_t made, std::optional<DType> rounded, bool rounds = false)
+      : tail_(std::move(tail)), made_(made), rounded_(rounded), rounds_(rounds) {}
   std::string_view name() const override { return "matmul of two"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   void run_cpu(const CpuCall& call) const override;
@@ -49,12 +51,21 @@ class PairedProductOp : public Op {
   bool takes_layout(size_t, const Tensor&, const DeviceInfo&) const override { return true; }
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
-  std::string attributes() const override { return tail_.text(); }
+  std::string attributes() const override {
+    return tail_.text() + (rounds_ ? ", rounded to 8 bits" : "");
+  }
+  std::shared_ptr<const Op> with_prepared(const Device& device, std::span<const Tensor> inputs,
+                                          const Op& prepare, const Shape& seen,
+                                          bool kept) const override;
 
  private:
+  // The kernel, without its tail; nothing where it does not round its results for the device.
+  std::optional<ops::VectorProduct> product_of(const DeviceInfo& device, const Sides& sides) const;
+
   Tail tail_;
   size_t made_;
   std::optional<DType> rounded_;
+  bool rounds_;
 };
 
 }  // namespace prism

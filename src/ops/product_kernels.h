@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,16 +53,19 @@ struct VectorProduct {
   std::shared_ptr<const TailSpec> tail = nullptr;  // after all of these
   bool experts = false;  // x_rows 1: row i of x by the weights of expert ids[i]
   bool aligned = true;   // plain types: k is a multiple of 16 bytes of weights (and of x)
+  bool rounds = false;   // the result is stored as rounded rows (u32); n is a multiple of 32
   // How the work is cut: chosen by vector_product_for.
   uint32_t subgroups = 8;    // of 32 lanes, in a group
   uint32_t split = 1;        // subgroups that share a row
   uint32_t rows_each = 2;    // weight rows of a subgroup (of each matrix with a gate)
   uint32_t units_ahead = 2;  // units of each row under way while as many are used
+  uint32_t turns = 1;        // results rounded: how often a subgroup takes rows_each rows
   uint32_t k_tile = 4096;    // block types: elements of x in shared memory at once
   bool shuffles = true;      // block types: round x by shuffles, else by shared atomics
 
   static constexpr uint32_t kWarp = 32;  // lanes of a subgroup
-  uint32_t rows_of_group() const { return subgroups / split * rows_each; }
+  uint32_t rows_of_turn() const { return subgroups / split * rows_each; }
+  uint32_t rows_of_group() const { return rows_of_turn() * turns; }
 };
 // Rounds rows of x (f32 or f16) for the products of block types, once for all that share them.
 // Faster than rounding in each product: a group there rounds all of k before it multiplies.
@@ -73,7 +77,7 @@ uint64_t rounded_bytes(uint64_t rows, uint64_t k);
 // Buffers: w (all rows one after the other; u32 planes or the plain type), with a gate w_up (the
 // same shape), x (x_rows x k; or rounded),
 // [ids (u32)], [bias (f32, n; with a gate bias_up too)], [residual
-// (the type of y, like y)], y (x_rows x n).
+// (the type of y, like y)], y (x_rows x n; or rounded).
 // Params: n, k, rows, x_stride, y_stride (elements from a row to the next; experts: x_share
 // instead of rows, the slots that share a row of x, and at last how many experts there are), then
 // those of the weights (weight_units.h).
@@ -96,9 +100,14 @@ ProductLaunch vector_products_launch(const std::vector<VectorProduct>& products,
 // not below `experts` gives NaN.
 ProductLaunch expert_vector_launch(const VectorProduct& product, uint32_t n, uint32_t k,
                                    uint32_t slots, uint32_t experts, uint32_t x_share);
-// The cut for a shape and a device: fills the last six fields of what is asked for.
+// The cut for a shape and a device: fills the last fields of what is asked for, from subgroups on.
 VectorProduct vector_product_for(VectorProduct product, uint32_t n, uint32_t k,
                                  const ir::Capabilities& device, uint32_t compute_units);
+// A product that was cut so, with its results rounded: groups of 32 weight rows (each of a matrix),
+// sums added up in the same order. Nothing where the shape or the device does not allow it.
+std::optional<VectorProduct> rounding_product(VectorProduct product, uint32_t n,
+                                              const ir::Capabilities& device,
+                                              uint32_t compute_units);
 
 // --- many rows by fragments (fragment_product.cpp): c[z] = a[z] * b[z], sums in f32
 //

@@ -105,6 +105,12 @@ std::string TailSpec::key() const {
 
 std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, size_t first_other,
                                      int64_t columns, size_t output, std::optional<size_t> made) {
+  return bind_tail(call, tail, first_other, columns, call.output(output).layout.shape, made);
+}
+
+std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, size_t first_other,
+                                     int64_t columns, const Shape& result,
+                                     std::optional<size_t> made) {
   TailBinding binding;
   if (tail.empty()) return binding;
   auto spec = std::make_shared<TailSpec>();
@@ -115,7 +121,7 @@ std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, s
       continue;
     }
     const DeviceView& view = call.input(first_other + binding.buffers.size());
-    const auto access = access_of(view.layout, call.output(output).layout.shape, columns);
+    const auto access = access_of(view.layout, result, columns);
     const auto bytes = static_cast<int64_t>(view.type.block_bytes());
     if (!access || view.layout.offset * bytes % static_cast<int64_t>(kRangeAlignment) != 0)
       return std::nullopt;

@@ -76,6 +76,10 @@ struct TailBinding {
 std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, size_t first_other,
                                      int64_t columns, size_t output = 0,
                                      std::optional<size_t> made = {});
+// The same for a result of that shape, however the outputs hold it.
+std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, size_t first_other,
+                                     int64_t columns, const Shape& result,
+                                     std::optional<size_t> made = {});
 // The tail by itself, of what the op made.
 void launch_tail(DeviceCall& call, const Tail& tail, size_t first_other, const DeviceView& made);
 

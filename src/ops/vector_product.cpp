@@ -37,30 +37,42 @@ void check(const VectorProduct& p) {
       VectorProduct::kWarp * p.split * p.units_ahead * WeightReader::unit_elements(p.weight);
   if (p.weight.is_block() && !p.rounded && p.k_tile % batch != 0)
     fail(fmt::format("a tile of {} elements; a multiple of {}", p.k_tile, batch));
+  if (!p.rounds && p.turns != 1) fail(fmt::format("{} turns; only to round results", p.turns));
+  if (p.rounds && (p.rows_of_group() % VectorProduct::kWarp != 0 || p.experts || p.y != f32 ||
+                   (p.weight.is_block() && !p.rounded)))
+    fail(fmt::format("results of {} rows a group are not rounded", p.rows_of_group()));
 }
 
-// The units of one batch: [unit of the batch][stream], raw words.
-using Batch = std::vector<std::vector<std::vector<Value>>>;
+// A unit of each stream, raw words; and those of one batch.
+using Streams = std::vector<std::vector<Value>>;
+using Batch = std::vector<Streams>;
 
 struct Writer {
   const VectorProduct& p;
   std::vector<WeightReader> readers;  // gate and up, or one
-  std::vector<Value> rows;            // of the weights; each of all readers
+  Value base, first_row, n;           // of the matrix, of the first turn; rows of the matrix
   Value units, lane_unit;             // in a row; the first of this lane
 
-  uint32_t streams() const { return static_cast<uint32_t>(readers.size() * rows.size()); }
+  uint32_t streams() const { return static_cast<uint32_t>(readers.size() * p.rows_each); }
   uint32_t step() const {
     return VectorProduct::kWarp * p.split;
   }  // units from one of a lane to its next
 
+  // Unit j of the batch.
+  Streams load_unit(Value batch, uint32_t j, std::optional<Value> turn = {}) const {
+    Streams result;
+    const Value unit = unit_of(batch, j);
+    for (const WeightReader& reader : readers)
+      for (uint32_t r = 0; r < p.rows_each; ++r) {
+        Value row = first_row + r;
+        if (turn) row = row + *turn * p.rows_of_turn();
+        result.push_back(reader.load(unit < units, base + min(row, n - 1u), unit));
+      }
+    return result;
+  }
   Batch load(Value batch) const {
     Batch result;
-    for (uint32_t j = 0; j < p.units_ahead; ++j) {
-      const Value unit = unit_of(batch, j);
-      result.emplace_back();
-      for (const WeightReader& reader : readers)
-        for (const Value& row : rows) result.back().push_back(reader.load(unit < units, row, unit));
-    }
+    for (uint32_t j = 0; j < p.units_ahead; ++j) result.push_back(load_unit(batch, j));
     return result;
   }
   Value unit_of(Value batch, uint32_t j) const {
@@ -72,87 +84,82 @@ struct Writer {
 class Held {
  public:
   explicit Held(const Batch& first) {
-    for (const auto& unit : first)
+    for (const Streams& unit : first) {
+      vars_.emplace_back();
       for (const auto& stream : unit)
-        for (const Value& word : stream) vars_.emplace_back(word, "held");
+        for (const Value& word : stream) vars_.back().emplace_back(word, "held");
+    }
     shape_ = first;
   }
-  Batch read() const {
-    Batch result = shape_;
+  Streams read(uint32_t j) const {
+    Streams result = shape_[j];
     size_t at = 0;
-    for (auto& unit : result)
-      for (auto& stream : unit)
-        for (Value& word : stream) word = vars_[at++];
+    for (auto& stream : result)
+      for (Value& word : stream) word = vars_[j][at++];
     return result;
   }
-  void set(const Batch& batch) {
+  void set(uint32_t j, const Streams& unit) {
     size_t at = 0;
-    for (const auto& unit : batch)
-      for (const auto& stream : unit)
-        for (const Value& word : stream) vars_[at++] = word;
+    for (const auto& stream : unit)
+      for (const Value& word : stream) vars_[j][at++] = word;
   }
 
  private:
-  std::vector<Var> vars_;
+  std::vector<std::vector<Var>> vars_;
   Batch shape_;
 };
 
 // The activations of row i for a unit.
 using Activations = std::function<RoundedUnit(uint32_t i, Value unit)>;
 
-// sums[stream * x_rows + i] += units of block weights by rounded activations.
-void use_block(const Writer& w, const Activations& activations, const Batch& batch, Value number,
+// sums[stream * x_rows + i] += a unit of block weights by rounded activations.
+void use_block(const Writer& w, const Activations& activations, const Streams& words, Value unit,
                std::vector<Var>& sums) {
-  for (uint32_t j = 0; j < w.p.units_ahead; ++j) {
-    const Value unit = w.unit_of(number, j);
-    // Beyond the last unit the weights are zeros, and any x will do.
-    const Value there = min(unit, w.units - 1u);
-    std::vector<BlockUnit> weights;
-    for (uint32_t s = 0; s < w.streams(); ++s)
-      weights.push_back(w.readers[s / w.rows.size()].decode_block(batch[j][s], unit));
-    for (uint32_t i = 0; i < w.p.x_rows; ++i) {
-      const RoundedUnit x = activations(i, there);
-      for (uint32_t s = 0; s < w.streams(); ++s) {
-        const BlockUnit& unit_weights = weights[s];
-        Var& sum = sums[s * w.p.x_rows + i];
-        const size_t each = x.quads.size() / unit_weights.parts.size();
-        for (size_t part = 0; part < unit_weights.parts.size(); ++part) {
-          Value dot = constant(i32, 0);
-          for (size_t q = part * each; q < (part + 1) * each; ++q)
-            dot = dot4_i8(unit_weights.quads[q], x.quads[q], dot);
-          const auto& [scale, minus] = unit_weights.parts[part];
-          sum = fma(scale * x.scale, cast(f32, dot), sum);
-          if (minus) sum = fma(-*minus, x.sums[part], sum);
-        }
+  // Beyond the last unit the weights are zeros, and any x will do.
+  const Value there = min(unit, w.units - 1u);
+  std::vector<BlockUnit> weights;
+  for (uint32_t s = 0; s < w.streams(); ++s)
+    weights.push_back(w.readers[s / w.p.rows_each].decode_block(words[s], unit));
+  for (uint32_t i = 0; i < w.p.x_rows; ++i) {
+    const RoundedUnit x = activations(i, there);
+    for (uint32_t s = 0; s < w.streams(); ++s) {
+      const BlockUnit& unit_weights = weights[s];
+      Var& sum = sums[s * w.p.x_rows + i];
+      const size_t each = x.quads.size() / unit_weights.parts.size();
+      for (size_t part = 0; part < unit_weights.parts.size(); ++part) {
+        Value dot = constant(i32, 0);
+        for (size_t q = part * each; q < (part + 1) * each; ++q)
+          dot = dot4_i8(unit_weights.quads[q], x.quads[q], dot);
+        const auto& [scale, minus] = unit_weights.parts[part];
+        sum = fma(scale * x.scale, cast(f32, dot), sum);
+        if (minus) sum = fma(-*minus, x.sums[part], sum);
       }
     }
   }
 }
 
 // The same for plain weights, with x from the cache.
-void use_plain(const Writer& w, const In& x, const Batch& batch, Value number, Value k,
+void use_plain(const Writer& w, const In& x, const Streams& words, Value unit, Value k,
                const std::vector<Value>& x_starts, std::vector<Var>& sums) {
   const uint32_t elements = WeightReader::unit_elements(w.p.weight);
-  for (uint32_t j = 0; j < w.p.units_ahead; ++j) {
-    const Value unit = w.unit_of(number, j), column = unit * elements;
-    std::vector<std::vector<Value>> weights;
-    for (uint32_t s = 0; s < w.streams(); ++s)
-      weights.push_back(w.readers[s / w.rows.size()].decode_plain(batch[j][s]));
-    for (uint32_t i = 0; i < w.p.x_rows; ++i) {
-      std::vector<Value> values;
-      for (uint32_t e = 0; e < elements; e += 4) {
-        if (w.p.aligned) {
-          const Value four = x.load_if(unit < w.units, x_starts[i] + column + e, 4);
-          for (uint32_t c = 0; c < 4; ++c) values.push_back(four[c]);
-        } else {
-          for (uint32_t c = e; c < e + 4; ++c)
-            values.push_back(x.load_if(column + c < k, x_starts[i] + column + c));
-        }
+  const Value column = unit * elements;
+  std::vector<std::vector<Value>> weights;
+  for (uint32_t s = 0; s < w.streams(); ++s)
+    weights.push_back(w.readers[s / w.p.rows_each].decode_plain(words[s]));
+  for (uint32_t i = 0; i < w.p.x_rows; ++i) {
+    std::vector<Value> values;
+    for (uint32_t e = 0; e < elements; e += 4) {
+      if (w.p.aligned) {
+        const Value four = x.load_if(unit < w.units, x_starts[i] + column + e, 4);
+        for (uint32_t c = 0; c < 4; ++c) values.push_back(four[c]);
+      } else {
+        for (uint32_t c = e; c < e + 4; ++c)
+          values.push_back(x.load_if(column + c < k, x_starts[i] + column + c));
       }
-      for (uint32_t s = 0; s < w.streams(); ++s) {
-        Var& sum = sums[s * w.p.x_rows + i];
-        for (uint32_t e = 0; e < elements; ++e) sum = fma(weights[s][e], values[e], sum);
-      }
+    }
+    for (uint32_t s = 0; s < w.streams(); ++s) {
+      Var& sum = sums[s * w.p.x_rows + i];
+      for (uint32_t e = 0; e < elements; ++e) sum = fma(weights[s][e], values[e], sum);
     }
   }
 }
@@ -168,6 +175,7 @@ std::string name_of(const VectorProduct& p) {
   if (p.experts) name += "_experts";
   if (!p.aligned) name += "_unaligned";
   if (p.weight.is_block()) name += p.rounded ? "_rounded" : p.shuffles ? "" : "_atomics";
+  if (p.rounds) name += fmt::format("_rounds{}", p.turns);
   return name + fmt::format("_{}s{}r{}u{}", p.subgroups, p.split, p.rows_each, p.units_ahead);
 }
 
@@ -217,10 +225,15 @@ uint32_t sums_of(const VectorProduct& p) {
   return (p.gate == Gate::none ? 1 : 2) * p.rows_each * p.x_rows;
 }
 
+std::vector<Var> zeros(uint32_t count) {
+  std::vector<Var> sums;
+  for (uint32_t i = 0; i < count; ++i) sums.emplace_back(f32, 0.0f, "sum");
+  return sums;
+}
+
 // The first weight row of a subgroup; group: of those that this product has.
 Value first_row_of(const VectorProduct& p, Value group) {
-  const uint32_t sets = p.subgroups / p.split;  // of subgroups that share rows
-  return (group * sets + subgroup_id() / p.split) * p.rows_each;
+  return group * p.rows_of_group() + subgroup_id() / p.split * p.rows_each;
 }
 
 // Whether the expert exists, where it is one.
@@ -229,8 +242,10 @@ std::optional<Value> expert_is_known(const Operands& o) {
   return o.ids->load(group_id(1)) < *o.experts;
 }
 
-// sums[stream * x_rows + i], the share of this lane; they are zero before.
-void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<Var>& sums) {
+// sums[stream * x_rows + i], the share of this lane; they are zero before. after_turn: called once
+// they are those of a turn, where there are several.
+void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<Var>& sums,
+            const std::function<void(Value turn)>& after_turn = {}) {
   const bool block = p.weight.is_block();
   const Value &n = o.n, &k = o.k, &row_count = o.row_count, &x_stride = o.x_stride;
   const In& x = o.x;
@@ -241,12 +256,13 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
   if (p.experts) base = select(*expert_is_known(o), o.ids->load(group_id(1)), 0u) * n;
   Writer w{p,
            {},
-           {},
+           base,
+           first_row,
+           n,
            block ? k / elements : (k + (elements - 1)) / elements,
            subgroup_id() % p.split * VectorProduct::kWarp + subgroup_lane()};
   for (const In& matrix : o.matrices)
     w.readers.emplace_back(p.weight, matrix, o.layout, k, p.aligned);
-  for (uint32_t r = 0; r < p.rows_each; ++r) w.rows.push_back(base + min(first_row + r, n - 1u));
 
   Held held(w.load(constant(u32, 0)));
   launch_next();
@@ -259,46 +275,66 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
   };
   const uint32_t parts =
       block && WeightReader::has_minus(p.weight) ? WeightReader::parts_of_unit(p.weight) : 0;
+  // While a batch is used the next is under way.
+  using Use = std::function<void(const Streams&, Value unit)>;
+  const auto batches_between = [&](Value first, Value last, const Use& use) {
+    for_(first, last, 1u, [&](Value number) {
+      const Batch next = w.load(number + 1u);
+      for (uint32_t j = 0; j < p.units_ahead; ++j) use(held.read(j), w.unit_of(number, j));
+      for (uint32_t j = 0; j < p.units_ahead; ++j) held.set(j, next[j]);
+    });
+  };
+  const Value batches = (k + (batch_elements - 1)) / batch_elements;
+  const auto each_batch = [&](const Use& use) {
+    if (!after_turn) return batches_between(constant(u32, 0), batches, use);
+    for_(constant(u32, p.turns), [&](Value turn) {
+      for (Var& sum : sums) sum = constant(f32, 0.0);
+      const Value again = turn + 1u < p.turns;
+      for_(batches, [&](Value number) {
+        const Value ends = again && number + 1u == batches;
+        const Value next = select(ends, 0u, number + 1u), next_turn = turn + select(ends, 1u, 0u);
+        // The registers of a unit take the next as soon as it is used: a lane that stays for
+        // several turns must leave room for others.
+        for (uint32_t j = 0; j < p.units_ahead; ++j) {
+          use(held.read(j), w.unit_of(number, j));
+          held.set(j, w.load_unit(next, j, next_turn));
+        }
+      });
+      after_turn(turn);
+    });
+  };
   if (block && p.rounded) {
     const auto activations = [&](uint32_t i, Value unit) {
       const Value row = p.experts ? group_id(1) / row_count : min(constant(u32, i), row_count - 1u);
       return load_rounded(x, row * (k / 8u * 3u), k, unit, elements, parts);
     };
-    for_((k + (batch_elements - 1)) / batch_elements, [&](Value number) {
-      const Batch next = w.load(number + 1u);
-      use_block(w, activations, held.read(), number, sums);
-      held.set(next);
-    });
+    each_batch(
+        [&](const Streams& words, Value unit) { use_block(w, activations, words, unit, sums); });
   } else if (block) {
     const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
     const ActivationTile tile(p.x_rows, p.k_tile, elements, parts ? part_elements : 0, p.shuffles);
-    const uint32_t batches = p.k_tile / batch_elements;
+    const uint32_t in_tile = p.k_tile / batch_elements;
     for_(0u, k, p.k_tile, [&](Value start) {
       tile.fill(x, p.subgroups * VectorProduct::kWarp, start, k,
                 p.experts ? constant(u32, 1) : row_count, x_start);
       barrier();
       const Value first = start / batch_elements;
-      const Value last = min((k + (batch_elements - 1)) / batch_elements, first + batches);
+      const Value last = min(batches, first + in_tile);
       const auto activations = [&](uint32_t i, Value unit) {
         const Value place = unit - start / elements;
         return RoundedUnit{tile.quads(i, place), tile.scale(i, place),
                            parts ? tile.sums(i, place) : std::vector<Value>{}};
       };
-      for_(first, last, 1u, [&](Value number) {
-        const Batch next = w.load(number + 1u);
-        use_block(w, activations, held.read(), number, sums);
-        held.set(next);
+      batches_between(first, last, [&](const Streams& words, Value unit) {
+        use_block(w, activations, words, unit, sums);
       });
       barrier();
     });
   } else {
     std::vector<Value> starts;
     for (uint32_t i = 0; i < p.x_rows; ++i) starts.push_back(x_start(constant(u32, i)));
-    for_((k + (batch_elements - 1)) / batch_elements, [&](Value number) {
-      const Batch next = w.load(number + 1u);
-      use_plain(w, x, held.read(), number, k, starts, sums);
-      held.set(next);
-    });
+    each_batch(
+        [&](const Streams& words, Value unit) { use_plain(w, x, words, unit, k, starts, sums); });
   }
 }
 
@@ -326,10 +362,42 @@ void finish(const VectorProduct& p, const Operands& o, Value group, const Totals
   });
 }
 
-std::vector<Var> zeros(uint32_t count) {
-  std::vector<Var> sums;
-  for (uint32_t i = 0; i < count; ++i) sums.emplace_back(f32, 0.0f, "sum");
-  return sums;
+// Results that are rounded as they are stored: those of a group meet in shared memory, and a
+// subgroup finishes 32 of one row at a time.
+void round_results(const VectorProduct& p, const Operands& o) {
+  constexpr uint32_t kBlock = VectorProduct::kWarp;
+  const uint32_t count = sums_of(p);
+  std::vector<Var> sums = zeros(count);
+  const Array staged = shared(f32, uint64_t(p.turns) * p.subgroups * count, "parts");
+  const auto stage = [&](Value turn) {
+    std::vector<Value> totals;
+    for (const Var& sum : sums) totals.push_back(subgroup_sum(sum));
+    if_(subgroup_lane() == 0u, [&] {
+      for (uint32_t j = 0; j < count; ++j)
+        staged[(turn * p.subgroups + subgroup_id()) * count + j] = totals[j];
+    });
+  };
+  add_up(p, o, group_id(), sums, stage);
+  barrier();
+  const uint32_t tasks = p.rows_of_group() / kBlock * p.x_rows;
+  for (uint32_t first = 0; first < tasks; first += p.subgroups) {
+    const Value task = min(subgroup_id() + first, tasks - 1), i = task % p.x_rows;
+    const Value row = task / p.x_rows * kBlock + subgroup_lane(), in_turn = row % p.rows_of_turn();
+    const Value subgroup = row / p.rows_of_turn() * p.subgroups + in_turn / p.rows_each * p.split;
+    const Value result = in_turn % p.rows_each * p.x_rows + i;
+    std::vector<Value> totals;
+    for (uint32_t m = 0; m < o.matrices.size(); ++m) {
+      Value total = constant(f32, 0.0);
+      for (uint32_t s = 0; s < p.split; ++s)
+        total = total + staged.load((subgroup + s) * count + m * p.rows_each * p.x_rows + result);
+      totals.push_back(total);
+    }
+    const Value r = group_id() * p.rows_of_group() + row;
+    const Value wanted = subgroup_id() + first < tasks && r < o.n && i < o.row_count;
+    Var value(f32, 0.0f, "value");
+    if_(wanted, [&] { value = o.epilogue.apply(totals, i, r, i * o.y_stride + r); });
+    store_rounded_element(o.y, wanted, rounded_start(i, o.n), o.n, r, value);
+  }
 }
 
 DType stored_type(const VectorProduct& p) { return p.weight.is_block() ? u32 : p.weight.plain(); }
@@ -350,7 +418,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
     std::optional<In> ids;
     if (p.experts) ids = in("ids", u32);
     Epilogue epilogue(p.gate, p.bias, p.residual, p.y, p.tail);
-    const Array y = out("y", p.y);
+    const Array y = out("y", p.rounds ? u32 : p.y);
     const Value n = param("n", u32), k = param("k", u32);
     const Value row_count = param(p.experts ? "x_share" : "rows", u32);
     const Value x_stride = param("x_stride", u32), y_stride = param("y_stride", u32);
@@ -360,6 +428,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
     epilogue.declare_params();
     const Operands operands{matrices, x,         ids,      epilogue, y,       n,
                             k,        row_count, x_stride, y_stride, experts, layout};
+    if (p.rounds) return round_results(p, operands);
     std::vector<Var> sums = zeros(sums_of(p));
     add_up(p, operands, group_id(), sums);
     finish(p, operands, group_id(), Totals(sums, p.subgroups, p.split > 1));
@@ -371,7 +440,7 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products) {
   for (const VectorProduct& p : products) {
     check(p);
     const VectorProduct& first = products[0];
-    if (p.experts || p.gate != Gate::none || p.bias || p.residual || p.x != first.x ||
+    if (p.experts || p.gate != Gate::none || p.bias || p.residual || p.rounds || p.x != first.x ||
         p.x_rows != first.x_rows || p.rounded != first.rounded || p.subgroups != first.subgroups ||
         p.weight.is_block() != first.weight.is_block() || products.size() > kSideBySide)
       throw Error(ErrorCode::kInvalidArgument,

@@ -114,4 +114,30 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
   return p;
 }
 
+std::optional<VectorProduct> rounding_product(VectorProduct p, uint32_t n,
+                                              const ir::Capabilities& device,
+                                              uint32_t compute_units) {
+  constexpr uint32_t kBlock = VectorProduct::kWarp;
+  if (n % kBlock != 0 || p.experts || p.y != DType::f32 || (p.weight.is_block() && !p.rounded))
+    return std::nullopt;
+  // All groups are to be there at once, with at most 64 registers a lane: 32 subgroups on a compute
+  // unit of an H200. Few rows get fewer turns instead.
+  constexpr uint32_t kResident = 32, kUsual = 8;
+  const uint32_t most = device.max_group_size / VectorProduct::kWarp;
+  const uint32_t groups_each = (n / kBlock + compute_units - 1) / std::max(1u, compute_units);
+  p.rounds = true;
+  p.turns = 1;
+  p.subgroups = p.split;
+  while (p.rows_of_turn() * 2 <= kBlock && p.subgroups * 2 <= most &&
+         (p.subgroups < kUsual || p.subgroups * 2 * groups_each <= kResident))
+    p.subgroups *= 2;
+  if (p.subgroups > most || kBlock % p.rows_of_turn() != 0) return std::nullopt;
+  p.turns = kBlock / p.rows_of_turn();
+  const uint32_t matrices = p.gate == Gate::none ? 1 : 2;
+  // The parts of all sums, and what subgroups may need.
+  if (uint64_t(kBlock) * p.split * matrices * p.x_rows * 4 + 8192 > device.shared_bytes)
+    return std::nullopt;
+  return p;
+}
+
 }  // namespace prism::ops

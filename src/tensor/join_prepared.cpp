@@ -21,9 +21,8 @@ void Planner::join_prepared() {
     if (found == item_of_.end() || wanted_.contains({node, 0}) || !lies_as_made(input)) continue;
     Item& maker = items_[found->second];
     const auto* op = dynamic_cast<const MakesPrepared*>(maker.op.get());
-    // An item that was joined with others stands for other nodes.
-    if (!op || maker.dropped || maker.node != node || !maker.apart.empty() ||
-        node->device != item.node->device ||
+    // An item that was joined with others of its kind stands for other nodes.
+    if (!op || maker.dropped || maker.node != node || node->device != item.node->device ||
         maker.op->cannot_run(node->device.info(), maker.inputs))
       continue;
     const bool kept = used_beside(node, item);

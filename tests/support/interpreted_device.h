@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <stdexcept>
+#include <string>
 
+#include "base/error.h"
 #include "runtime/discovery.h"
 #include "runtime/driver.h"
 
@@ -13,8 +15,10 @@ namespace prism::test {
 
 class InterpretedDevice final : public DeviceDriver {
  public:
-  InterpretedDevice(std::shared_ptr<DeviceDriver> cpu, uint32_t compute_units)
-      : cpu_(std::move(cpu)), info_(cpu_->info()) {
+  // refused: what the names of kernels contain that it does not take.
+  InterpretedDevice(std::shared_ptr<DeviceDriver> cpu, uint32_t compute_units,
+                    std::string refused = {})
+      : cpu_(std::move(cpu)), info_(cpu_->info()), refused_(std::move(refused)) {
     info_.id = "interpreted:" + std::to_string(compute_units);
     info_.is_cpu = info_.software = false;
     info_.compute_units = compute_units;
@@ -24,6 +28,8 @@ class InterpretedDevice final : public DeviceDriver {
   uint64_t free_bytes() override { return cpu_->free_bytes(); }
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override { return cpu_->allocate(bytes); }
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override {
+    if (!refused_.empty() && lowered.name.find(refused_) != std::string::npos)
+      throw Error(ErrorCode::kNotSupported, lowered.name + ": refused by a test");
     return cpu_->compile(lowered);
   }
   std::unique_ptr<QueueDriver> make_queue() override { return cpu_->make_queue(); }
@@ -31,13 +37,15 @@ class InterpretedDevice final : public DeviceDriver {
  private:
   std::shared_ptr<DeviceDriver> cpu_;
   DeviceInfo info_;
+  std::string refused_;
 };
 
-inline Device interpreted_device(uint32_t compute_units) {
+inline Device interpreted_device(uint32_t compute_units, const std::string& refused = {}) {
   for (const BackendReport& report : discover_backends())
     for (const auto& driver : report.devices)
       if (driver->info().is_cpu)
-        return Device(std::make_shared<InterpretedDevice>(driver, compute_units), "a test");
+        return Device(std::make_shared<InterpretedDevice>(driver, compute_units, refused),
+                      "a test");
   throw std::runtime_error("no CPU was found");
 }
 
