@@ -1,4 +1,4 @@
-// cumsum: a group a row, which it walks through in pieces of 1,024.
+// cumsum as an op.
 #include "ops/scan.h"
 
 #include <fmt/format.h>
@@ -8,64 +8,14 @@
 #include "cpu/rows.h"
 #include "ops/elementwise.h"
 #include "ops/row_source.h"
-#include "tensor/chain_kernel.h"
+#include "ops/scan_kernel.h"
 
 namespace prism {
 
 namespace {
 
-using namespace dsl;
-
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
-}
-
-constexpr uint32_t kGroup = 256, kPerLane = 4;
-
-// Each lane sums four neighbours; the lanes' sums are summed by doubling distances.
-ir::Kernel cumsum_kernel(const RowBinding& source, DType stored, bool reverse) {
-  return kernel("cumsum", kGroup, [&] {
-    RowCode x(source);
-    const Array y = out("y", kernel_type(stored));
-    const Value length = param("length", u32);
-    x.declare_params(length, constant(u32, 1));
-    const DType type = register_type(source.chain.output);
-    const Value zero = is_float(type) ? constant(type, 0.0) : constant(type, 0);
-    const Array sums = shared(type, 2 * kGroup, "sums");
-    const Value lane = local_id(), row = group_id();
-    const auto place = [&](Value i) { return reverse ? length - 1u - i : i; };
-    Var carry(type, zero, "carry");
-    for_(0u, length, kGroup * kPerLane, [&](Value first) {
-      const Value own = first + lane * kPerLane;
-      std::vector<Value> running;
-      Value total = zero;
-      for (uint32_t k = 0; k < kPerLane; ++k) {
-        Var element(type, zero, "element");
-        if_(own + k < length, [&] { element = x.at(row, place(own + k)); });
-        total = total + Value(element);
-        running.push_back(total);
-      }
-      // Two halves in turn, so that one barrier a step is enough.
-      uint32_t half = 0;
-      sums[lane] = total;
-      barrier();
-      for (uint32_t distance = 1; distance < kGroup; distance *= 2) {
-        const uint32_t other = kGroup - half;
-        const Value before = sums.load(select(lane >= distance, lane - distance, lane) + half);
-        const Value mine = sums.load(lane + half);
-        sums[lane + other] = select(lane >= distance, before + mine, mine);
-        barrier();
-        half = other;
-      }
-      const Value before = sums.load(select(lane > 0u, lane - 1u, 0u) + half);
-      const Value base = Value(carry) + select(lane > 0u, before, zero);
-      for (uint32_t k = 0; k < kPerLane; ++k)
-        if_(own + k < length,
-            [&] { y[row * length + place(own + k)] = to_stored(base + running[k], stored); });
-      carry += sums.load(half + kGroup - 1u);
-      barrier();
-    });
-  });
 }
 
 // Along the last axis.
@@ -103,9 +53,10 @@ class CumsumOp : public Op {
     std::vector<ParamValue> params = {static_cast<uint32_t>(rows.length)};
     params.insert(params.end(), binding.params.begin(), binding.params.end());
     const DType stored = call.output().type.plain();
+    const ops::ScanCut cut = ops::scan_cut(rows, binding, stored, call.info());
     call.launch(
-        fmt::format("cumsum {} {} {}", reverse_, dtype_name(stored), binding.key()),
-        [&] { return cumsum_kernel(binding, stored, reverse_); },
+        fmt::format("cumsum {} {} {} {}", reverse_, dtype_name(stored), cut.key(), binding.key()),
+        [&] { return ops::cumsum_kernel(binding, stored, reverse_, cut); },
         {static_cast<uint32_t>(rows.outer), 1, 1}, buffers, std::move(params));
   }
 

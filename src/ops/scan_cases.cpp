@@ -12,9 +12,10 @@ void add_scan_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     Shape shape;
     int axis;
   };
-  const std::vector<Form> forms = {{{1}, 0},       {{7}, 0},      {{3, 5}, 1},   {{5, 3}, 0},
-                                   {{2, 3, 4}, 1}, {{4, 300}, 1}, {{0, 3}, 1},   {{3, 0}, 1},
-                                   {{2, 1025}, 1}, {{67, 13}, 0}, {{1, 3000}, 1}};
+  const std::vector<Form> forms = {{{1}, 0},       {{7}, 0},       {{3, 5}, 1},    {{5, 3}, 0},
+                                   {{2, 3, 4}, 1}, {{4, 300}, 1},  {{0, 3}, 1},    {{3, 0}, 1},
+                                   {{2, 1025}, 1}, {{67, 13}, 0},  {{1, 3000}, 1}, {{3, 2052}, 1},
+                                   {{2, 9000}, 1}, {{1, 34567}, 1}};
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32, DType::i64,
                            DType::u8, DType::b1}) {
     for (const Form& form : forms) {
