@@ -12,6 +12,9 @@
 #include <mach/mach.h>
 #include <sys/sysctl.h>
 #endif
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 
 namespace prism {
 namespace {
@@ -63,6 +66,16 @@ HostMemory host_memory() {
               number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes"));
 #endif
   return memory;
+}
+
+uint64_t page_bytes() {
+#ifdef _WIN32
+  SYSTEM_INFO system{};
+  GetSystemInfo(&system);
+  return system.dwPageSize;
+#else
+  return static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+#endif
 }
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// How much memory the host has and could still give.
+// How much memory the host has and could still give, and its pages.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +11,7 @@ struct HostMemory {
       0;  // without swapping, caches counted as free; a container's limit included
 };
 HostMemory host_memory();
+
+uint64_t page_bytes();  // of one page of the system's memory
 
 }  // namespace prism

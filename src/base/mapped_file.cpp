@@ -20,7 +20,7 @@ namespace prism {
 
 #ifdef _WIN32
 
-MappedFile map_file(const std::string& path) {
+MappedFile map_file(const std::string& path, MapAccess access) {
   const auto fail = [&](const char* doing) {
     const DWORD code = GetLastError();
     const bool missing = code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND;
@@ -39,10 +39,12 @@ MappedFile map_file(const std::string& path) {
     CloseHandle(file);
     return {};
   }
-  const HANDLE mapping = CreateFileMappingA(file, nullptr, PAGE_WRITECOPY, 0, 0, nullptr);
+  const bool writes = access == MapAccess::write;
+  const HANDLE mapping =
+      CreateFileMappingA(file, nullptr, writes ? PAGE_WRITECOPY : PAGE_READONLY, 0, 0, nullptr);
   CloseHandle(file);
   if (!mapping) fail("mapped");
-  void* const data = MapViewOfFile(mapping, FILE_MAP_COPY, 0, 0, 0);
+  void* const data = MapViewOfFile(mapping, writes ? FILE_MAP_COPY : FILE_MAP_READ, 0, 0, 0);
   CloseHandle(mapping);
   if (!data) fail("mapped");
   return {std::shared_ptr<std::byte>(static_cast<std::byte*>(data),
@@ -52,7 +54,7 @@ MappedFile map_file(const std::string& path) {
 
 #else
 
-MappedFile map_file(const std::string& path) {
+MappedFile map_file(const std::string& path, MapAccess access) {
   const auto fail = [&](const char* doing) {
     const int reason = errno;
     throw Error(reason == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
@@ -74,7 +76,9 @@ MappedFile map_file(const std::string& path) {
     close(file);
     return {};
   }
-  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+  const bool writes = access == MapAccess::write;
+  void* const data = mmap(nullptr, bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ,
+                          writes ? MAP_PRIVATE : MAP_SHARED, file, 0);
   close(file);
   if (data == MAP_FAILED) fail("mapped");
   return {std::shared_ptr<std::byte>(static_cast<std::byte*>(data),

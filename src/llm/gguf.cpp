@@ -50,7 +50,7 @@ const char* GgufTensor::type_name() const {
 GgufFile GgufFile::open(const std::string& path) {
   auto state = std::make_shared<State>();
   const auto open_part = [&](const std::string& part) {
-    state->mappings.push_back(map_file(part));
+    state->mappings.push_back(map_file(part, MapAccess::read));
     const MappedFile& mapping = state->mappings.back();
     state->file_bytes += mapping.bytes;
     state->paths.push_back(part);
@@ -208,11 +208,11 @@ const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
   return found == state_->tensors.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<std::byte> GgufFile::memory(const GgufTensor& tensor) const {
+std::shared_ptr<const std::byte> GgufFile::memory(const GgufTensor& tensor) const {
   const std::span<const std::byte> bytes = data(tensor);
   if (bytes.empty()) return nullptr;
   const auto& mapping = state_->mappings[tensor.part].data;
-  return {mapping, mapping.get() + tensor.offset};
+  return std::shared_ptr<const std::byte>(mapping, mapping.get() + tensor.offset);
 }
 
 std::span<const std::byte> GgufFile::data(const GgufTensor& tensor) const {

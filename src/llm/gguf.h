@@ -104,7 +104,7 @@ class GgufFile {
   struct State;
   explicit GgufFile(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   const GgufValue& value(std::string_view key) const;
-  std::shared_ptr<std::byte> memory(const GgufTensor& tensor) const;  // null for no bytes
+  std::shared_ptr<const std::byte> memory(const GgufTensor& tensor) const;  // null for no bytes
   std::shared_ptr<const State> state_;
 };
 

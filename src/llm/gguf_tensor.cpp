@@ -12,7 +12,7 @@ Tensor GgufFile::tensor(const GgufTensor& tensor) const {
                 fmt::format("{}: tensor {} is of type {}, which Prism cannot compute with; take a "
                             "file of another quantisation, such as Q4_K_M",
                             path(), tensor.name, tensor.type_name()));
-  const std::shared_ptr<std::byte> bytes = memory(tensor);
+  const std::shared_ptr<const std::byte> bytes = memory(tensor);
   if (!bytes) return empty(tensor.shape, tensor.type, Device::cpu());
   return from_host_memory(bytes, tensor.shape, tensor.type);
 }

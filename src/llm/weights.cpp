@@ -35,7 +35,7 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
                               tensor.shape().text(), shape.text()));
     tensor = tensor.reshape(shape);
   }
-  if (!(device == tensor.device())) tensor = tensor.to(device).eval();
+  if (!(device == tensor.device())) tensor = share(tensor, device);
   bytes_ += storage_bytes(shape, tensor.type(), device);
   done_.bytes_done += found->bytes;
   if (progress_ && !progress_(done_))

@@ -53,8 +53,9 @@ struct LoadProgress {
 // Called after each tensor; returning false ends the load with kInvalidArgument.
 using LoadCallback = std::function<bool(const LoadProgress&)>;
 
-// Takes tensors out of a file. On the CPU they are the mapped file itself; on other devices they
-// are uploaded, in that device's layout.
+// Takes tensors out of a file. On the CPU they are the mapped file itself, and so are those of
+// plain types on devices that read the host's memory in place; else they are uploaded, in the
+// device's layout.
 class WeightLoader {
  public:
   WeightLoader(const GgufFile& file, const Config& config, const Placement& placement,

@@ -84,6 +84,20 @@ Buffer Device::allocate(uint64_t bytes) const {
   return buffer;
 }
 
+Buffer Device::wrap(std::shared_ptr<std::byte> host, uint64_t bytes) const {
+  const auto state = present(state_, "wrap");
+  const std::scoped_lock lock(state->mutex);
+  Buffer buffer;
+  auto memory = bytes > 0 ? state->driver->wrap({host.get(), bytes}) : nullptr;
+  if (!memory) return buffer;
+  buffer.memory_ = std::shared_ptr<MemoryDriver>(
+      memory.release(), LockedDelete<MemoryDriver>{state->locked, {std::move(host)}});
+  buffer.device_ = state;
+  buffer.bytes_ = bytes;
+  buffer.constant_ = true;
+  return buffer;
+}
+
 Queue Device::make_queue() const {
   const auto state = present(state_, "make_queue");
   const std::scoped_lock lock(state->mutex);

@@ -38,7 +38,8 @@ class Buffer {
   std::shared_ptr<MemoryDriver>
       memory_;  // a multiple of 4 bytes, since kernels may load whole words
   std::shared_ptr<DeviceState> device_;
-  uint64_t bytes_ = 0;  // as asked for
+  uint64_t bytes_ = 0;     // as asked for
+  bool constant_ = false;  // wrapped, so only read
 };
 
 // Where a part of a buffer may begin: a multiple of the strictest alignment met (NVIDIA's OpenCL;
@@ -143,7 +144,7 @@ class Queue {
   friend struct DeviceState;
   struct State;
   Queue(std::shared_ptr<State> state, std::shared_ptr<DeviceState> device);
-  const Buffer& mine(const Buffer& buffer, const char* doing) const;
+  const Buffer& mine(const Buffer& buffer, const char* doing, bool changes = false) const;
   void add_copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
                 uint64_t from_offset);
   // For devices that move whole words only (around_limits.cpp).
@@ -185,6 +186,9 @@ class Device {
 
   // Not cleared. kOutOfMemory names device, asked and free.
   Buffer allocate(uint64_t bytes) const;
+  // A buffer over the host's memory, which it keeps alive, to be read only: no copy. An empty
+  // handle where the device cannot read that memory in place.
+  Buffer wrap(std::shared_ptr<std::byte> host, uint64_t bytes) const;
   Program compile(const ir::Kernel& kernel) const;  // kept in memory by kernel text
   // Many kernels of different names, in order: quicker than one by one where the device's compiler
   // takes them as one text.

@@ -132,6 +132,12 @@ class DeviceDriver {
   virtual std::unique_ptr<QueueDriver> make_queue() = 0;
   // Host address of memory that the host can use directly (unified), or null.
   virtual std::byte* host_pointer(MemoryDriver&) { return nullptr; }
+  // Memory over the host's own, which the device reads where it lies: nothing is copied, and neither
+  // side changes it while the device has it. Null where that cannot be; never throws.
+  virtual std::unique_ptr<MemoryDriver> wrap(std::span<std::byte> host) {
+    (void)host;
+    return nullptr;
+  }
   // Whether queues of the device have this (checked) product from their vendor; *why says why not.
   virtual bool supports(const NativeProduct& product, std::string* why) {
     (void)product;

@@ -14,7 +14,7 @@ namespace prism {
 // built from the same ones: raise the first number when an interface changes. The sizes catch what
 // was forgotten, and another compiler's layout.
 inline constexpr uint64_t kPluginInterface =
-    uint64_t{2} << 48 ^ sizeof(DeviceInfo) << 32 ^ sizeof(ir::Kernel) << 16 ^ sizeof(LaunchCall);
+    uint64_t{3} << 48 ^ sizeof(DeviceInfo) << 32 ^ sizeof(ir::Kernel) << 16 ^ sizeof(LaunchCall);
 
 inline constexpr const char* kPluginEntry = "prism_backend";
 // The library's own; null when it was built for another interface. The caller deletes it.

@@ -117,7 +117,7 @@ void Queue::State::keep(const std::vector<std::shared_ptr<const void>>& uses) {
   in_flight.insert(uses.begin(), uses.end());
 }
 
-const Buffer& Queue::mine(const Buffer& buffer, const char* doing) const {
+const Buffer& Queue::mine(const Buffer& buffer, const char* doing, bool changes) const {
   if (!buffer)
     fail(fmt::format("{}: an empty Buffer handle; get one from Device::allocate()", doing));
   const auto device = state_->device.lock();
@@ -125,11 +125,14 @@ const Buffer& Queue::mine(const Buffer& buffer, const char* doing) const {
     fail(fmt::format("{}: the buffer is on {} and the queue on {}; copy it through the host", doing,
                      buffer.device_->info.id, device->info.id));
   }
+  if (changes && buffer.constant_)
+    fail(fmt::format("{}: the buffer is memory of the host that the device only reads; copy it",
+                     doing));
   return buffer;
 }
 
 void Queue::write(const Buffer& to, std::span<const std::byte> from, uint64_t offset) {
-  mine(to, "write");
+  mine(to, "write", true);
   check_range("write", offset, from.size(), to.bytes());
   const std::scoped_lock lock(to.device_->mutex);
   if (state_->recording) fail("write: not inside a recording; write before it or record a copy");
@@ -155,7 +158,7 @@ void Queue::read(const Buffer& from, std::span<std::byte> to, uint64_t offset) {
 
 void Queue::copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
                  uint64_t from_offset) {
-  mine(to, "copy");
+  mine(to, "copy", true);
   mine(from, "copy");
   check_range("copy into", to_offset, bytes, to.bytes());
   check_range("copy from", from_offset, bytes, from.bytes());
@@ -208,10 +211,10 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
   std::vector<uint64_t> sizes;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferRange& range = buffers[i];
-    if (range.buffer.device_ != device) {  // the name is put together only for the message
+    // The name is put together only for the message.
+    if (range.buffer.device_ != device || (range.buffer.constant_ && writes(i)))
       mine(range.buffer,
-           fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str());
-    }
+           fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str(), writes(i));
     sizes.push_back(range_bytes(range, "launch of " + kernel.name, name_of(i)));
     for (size_t j = 0; j < i; ++j) {
       if (range.buffer.memory_ != buffers[j].buffer.memory_ || (!writes(i) && !writes(j))) continue;
@@ -281,7 +284,7 @@ void Queue::product(const NativeProduct& asked, const BufferRange& a, const Buff
   step.product = checked(asked);
   const ProductBytes needed = product_bytes(*step.product);
   const auto add = [&](const BufferRange& range, const char* name, uint64_t wanted) {
-    mine(range.buffer, "product");
+    mine(range.buffer, "product", &range == &c);
     const uint64_t given = range_bytes(range, "product", name);
     if (given < wanted) {
       fail(fmt::format("product of {}: {} reaches over {} bytes, its buffer has {} from byte {} on",

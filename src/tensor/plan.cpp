@@ -222,6 +222,10 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
   }
   for (PlanSlot& slot : slots_) {
     if (!slot.in_place || !slot.storage) continue;
+    if (slot.storage->constant)
+      throw Error(ErrorCode::kInvalidArgument,
+                  "run: a tensor to be changed in place lies in constant memory, such as a file "
+                  "mapped to be read; change a copy of it");
     ++slot.storage->changes;
     slot.storage->origin.reset();
   }

@@ -116,7 +116,7 @@ std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes) 
   Pool& pool = pool_of(device);
   Piece piece = watching(device, [&] { return take(pool, device, allocation_bytes(bytes)); });
   auto* storage =
-      new Storage{device, bytes, piece.host, piece.buffer, piece.bytes, false, 0, {}, {}};
+      new Storage{device, bytes, piece.host, piece.buffer, piece.bytes, false, false, 0, {}, {}};
   return {storage, [&pool](Storage* dead) {
             Piece back{dead->pool_bytes, std::move(dead->host), std::move(dead->buffer)};
             delete dead;
@@ -125,8 +125,17 @@ std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes) 
 }
 
 std::shared_ptr<Storage> borrow_storage(const Device& cpu, std::shared_ptr<std::byte> memory,
-                                        uint64_t bytes) {
-  return std::make_shared<Storage>(Storage{cpu, bytes, std::move(memory), {}, 0, true, 0, {}, {}});
+                                        uint64_t bytes, bool constant) {
+  return std::make_shared<Storage>(
+      Storage{cpu, bytes, std::move(memory), {}, 0, true, constant, 0, {}, {}});
+}
+
+std::shared_ptr<Storage> wrap_storage(const Device& device, const Storage& host, uint64_t offset,
+                                      uint64_t bytes) {
+  Buffer buffer = device.wrap({host.host, host.host.get() + offset}, bytes);
+  if (!buffer) return nullptr;
+  return std::make_shared<Storage>(
+      Storage{device, bytes, {}, std::move(buffer), 0, true, true, 0, {}, {}});
 }
 
 void read_storage(const Storage& from, uint64_t offset, std::span<std::byte> to) {

@@ -34,6 +34,7 @@ struct Storage {
   Buffer buffer;                     // of every other device
   uint64_t pool_bytes = 0;           // what goes back to the pool; 0: it is not the pool's
   bool given = false;                // host data or a file, not computed
+  bool constant = false;             // a file mapped to be read, or memory shared with another
   uint64_t changes = 0;              // plans that changed it in place
   std::optional<HostOrigin> origin;  // on devices that work may leave
   std::shared_ptr<Storage> moved;    // the same values, once the device was given up
@@ -46,9 +47,13 @@ struct Storage {
 std::shared_ptr<Storage> allocate_storage(const Device& device, uint64_t bytes);
 // What the pool takes for so many bytes.
 uint64_t allocation_bytes(uint64_t bytes);
-// Host memory of another owner (a mapped file) as storage of the CPU.
+// Host memory of another owner (a mapped file) as storage of the CPU. constant: it is only read.
 std::shared_ptr<Storage> borrow_storage(const Device& cpu, std::shared_ptr<std::byte> memory,
-                                        uint64_t bytes);
+                                        uint64_t bytes, bool constant);
+
+// The same memory as storage of a device that reads the host's in place; null where it cannot.
+std::shared_ptr<Storage> wrap_storage(const Device& device, const Storage& host, uint64_t offset,
+                                      uint64_t bytes);
 
 // Whole-storage transfers; ranges in bytes. Reading waits for the device.
 void read_storage(const Storage& from, uint64_t offset, std::span<std::byte> to);

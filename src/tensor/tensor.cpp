@@ -355,7 +355,32 @@ Tensor without_values(const Shape& shape, ElementType type, const Device& given)
 Tensor from_host_memory(std::shared_ptr<std::byte> memory, const Shape& shape, ElementType type) {
   check_type("tensor", shape, type);
   return leaf(shape, type,
-              borrow_storage(Device::cpu(), std::move(memory), file_bytes(shape, type)));
+              borrow_storage(Device::cpu(), std::move(memory), file_bytes(shape, type), false));
+}
+
+Tensor from_host_memory(std::shared_ptr<const std::byte> memory, const Shape& shape,
+                        ElementType type) {
+  check_type("tensor", shape, type);
+  return leaf(shape, type,
+              borrow_storage(Device::cpu(), std::const_pointer_cast<std::byte>(std::move(memory)),
+                             file_bytes(shape, type), true));
+}
+
+Tensor share(const Tensor& tensor, const Device& given) {
+  present(tensor.node(), "share");
+  const Device device = given.current();
+  const auto source = tensor.is_evaluated() ? values_of(tensor) : nullptr;
+  const Layout& layout = tensor.layout();
+  if (source && source->is_host() && source->constant && !device.info().is_cpu &&
+      !tensor.type().is_block() && layout.is_dense()) {
+    const uint64_t skip = static_cast<uint64_t>(layout.offset) * tensor.type().block_bytes();
+    if (auto shared =
+            wrap_storage(device, *source, skip, file_bytes(tensor.shape(), tensor.type()))) {
+      keep_origin(*shared, source, tensor.type(), layout);
+      return leaf(tensor.shape(), tensor.type(), std::move(shared));
+    }
+  }
+  return tensor.to(device).eval();
 }
 
 }  // namespace prism

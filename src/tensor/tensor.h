@@ -132,8 +132,14 @@ Tensor from_vector(const std::vector<T>& values, const Shape& shape, const Devic
 // A tensor of the CPU over a part of a file, mapped: nothing is read before it is used. Throws
 // kCorruptFile when the file is shorter.
 Tensor from_file(const std::string& path, uint64_t offset, const Shape& shape, ElementType type);
-// Memory of another owner, kept by keep: a tensor of the CPU without a copy.
+// Memory of another owner: a tensor of the CPU without a copy. One over constant memory cannot be
+// changed in place.
 Tensor from_host_memory(std::shared_ptr<std::byte> memory, const Shape& shape, ElementType type);
+Tensor from_host_memory(std::shared_ptr<const std::byte> memory, const Shape& shape,
+                        ElementType type);
+// A tensor over constant memory of the CPU, on the device: over the same memory where the device
+// reads the host's in place and stores the type as files do (no block types), else a copy.
+Tensor share(const Tensor& constant, const Device& device);
 
 Tensor empty(const Shape& shape, ElementType type,
              const Device& device = {});  // unspecified values

@@ -138,7 +138,7 @@ Tensor from_doubles(std::span<const double> values, const Shape& shape, ElementT
 }
 
 Tensor from_file(const std::string& path, uint64_t offset, const Shape& shape, ElementType type) {
-  const MappedFile file = map_file(path);
+  const MappedFile file = map_file(path, MapAccess::write);
   const uint64_t bytes =
       static_cast<uint64_t>(shape.elements()) / type.block_elements() * type.block_bytes();
   if (offset > file.bytes || bytes > file.bytes - offset) {
@@ -148,7 +148,8 @@ Tensor from_file(const std::string& path, uint64_t offset, const Shape& shape, E
                     "was it cut short?",
                     path, shape.text(), type.name(), offset, bytes, file.bytes));
   }
-  return from_host_memory({file.data, file.data.get() + offset}, shape, type);
+  const std::shared_ptr<std::byte> part(file.data, file.data.get() + offset);
+  return from_host_memory(part, shape, type);
 }
 
 std::string Tensor::text() const {

@@ -24,7 +24,8 @@
 //   wrong_results=1     after each launch a bit of every buffer it changed is flipped
 extern "C" void prism_metal_double_set(const char* settings);
 
-// What was done since the start: allocations, live_allocations (buffers), live_modules (libraries,
+// What was done since the start: allocations, wraps (buffers over memory of another), shared_bytes
+// (of those that live), live_bytes (of all that live), live_allocations (buffers), live_modules (libraries,
 // functions, pipelines), live_streams (queues, command buffers, encoders), live_objects, launches,
 // compiles, commits, overruns (writes beside a buffer), misuses; calls_NAME: of one message.
 extern "C" long long prism_metal_double_count(const char* what);

@@ -4,6 +4,8 @@
 #include <new>
 #include <vector>
 
+#include <unistd.h>
+
 #include "doubles/metal_double_work.h"
 
 namespace prism::test::metal_double {
@@ -130,6 +132,21 @@ Object* new_buffer(Device*, Selector, UInteger bytes, UInteger options) {
   return new Buffer(bytes, options);
 }
 
+Object* new_buffer_over(Device*, Selector, void* outside, UInteger bytes, UInteger options,
+                        Object* deallocator) {
+  const Lock lock(mutex());
+  ++counter("wraps");
+  const auto page = static_cast<UInteger>(sysconf(_SC_PAGESIZE));
+  if (bytes == 0 || bytes % page != 0 || reinterpret_cast<UInteger>(outside) % page != 0)
+    misuse("memory to share that is not whole pages");
+  if (options != 0 || deallocator) misuse("shared memory of another kind than the double knows");
+  const Settings& told = settings();
+  if (static_cast<long long>(bytes) > told.max_buffer ||
+      counter("live_bytes") + static_cast<long long>(bytes) > told.memory)
+    return nullptr;
+  return new Buffer(outside, bytes);
+}
+
 Object* new_library(Device*, Selector, String* source, CompileOptions* options, Object** error) {
   const Lock lock(mutex());
   ++counter("compiles");
@@ -162,6 +179,7 @@ const Class& device_class() {
                   {"architecture", method(architecture)},
                   {"newCommandQueue", method(new_queue)},
                   {"newBufferWithLength:options:", method(new_buffer)},
+                  {"newBufferWithBytesNoCopy:length:options:deallocator:", method(new_buffer_over)},
                   {"newLibraryWithSource:options:error:", method(new_library)},
                   {"newComputePipelineStateWithFunction:error:", method(new_pipeline)}}};
   return the_class;
@@ -201,12 +219,22 @@ Buffer::Buffer(size_t the_bytes, UInteger storage)
   std::memset(data() + bytes, kFenceByte, kFence);
   counter("live_bytes") += static_cast<long long>(bytes);
 }
+Buffer::Buffer(void* outside, size_t the_bytes)
+    : Object(buffer_class()),
+      bytes(the_bytes),
+      options(0),
+      borrowed(static_cast<unsigned char*>(outside)) {
+  counter("live_bytes") += static_cast<long long>(bytes);
+  counter("shared_bytes") += static_cast<long long>(bytes);
+}
 Buffer::~Buffer() {
   check_fences();
+  if (borrowed) counter("shared_bytes") -= static_cast<long long>(bytes);
   counter("live_bytes") -= static_cast<long long>(bytes);
   std::free(memory);
 }
 void Buffer::check_fences() {
+  if (borrowed) return;
   for (size_t i = 0; i < kFence; ++i)
     if (memory[i] != kFenceByte || data()[bytes + i] != kFenceByte) {
       ++counter("overruns");

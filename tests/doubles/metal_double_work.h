@@ -10,12 +10,14 @@ inline constexpr size_t kFence = 256;  // bytes beside a buffer that nobody may 
 
 struct Buffer : Object {
   Buffer(size_t bytes, UInteger storage);
+  Buffer(void* outside, size_t bytes);  // over memory of another, which stays that one's
   ~Buffer() override;
-  unsigned char* data() const { return memory + kFence; }
+  unsigned char* data() const { return borrowed ? borrowed : memory + kFence; }
   void check_fences();
   size_t bytes;
   UInteger options;
   unsigned char* memory = nullptr;
+  unsigned char* borrowed = nullptr;
 };
 
 struct Pipeline : Object {

@@ -63,6 +63,8 @@ struct Messages {
   M<Id, const char*> init_text{runtime, "initWithUTF8String:"};
   M<Id, UInteger> at{runtime, "objectAtIndex:"};
   M<Id, UInteger, UInteger> new_buffer{runtime, "newBufferWithLength:options:"};
+  M<Id, void*, UInteger, UInteger, Id> new_buffer_over{
+      runtime, "newBufferWithBytesNoCopy:length:options:deallocator:"};
   M<Id, Id> new_function{runtime, "newFunctionWithName:"};
   M<Id, Id, Id, Id*> new_library{runtime, "newLibraryWithSource:options:error:"};
   M<Id, Id, Id*> new_pipeline{runtime, "newComputePipelineStateWithFunction:error:"};

@@ -115,6 +115,18 @@ Memory::Memory(std::shared_ptr<DeviceOfMetal> on, uint64_t asked, UInteger stora
   contents = storage == kShared ? static_cast<std::byte*>(api.contents(buffer.get())) : nullptr;
 }
 
+Memory::Memory(std::shared_ptr<DeviceOfMetal> on, std::span<std::byte> host)
+    : device(std::move(on)), asked_bytes((host.size() + 3) / 4 * 4) {
+  const Api& api = *device->api;
+  const uint64_t page = page_bytes();
+  start = reinterpret_cast<uintptr_t>(host.data()) % page;
+  const UInteger whole = (start + host.size() + page - 1) / page * page;
+  if (whole <= device->info().capabilities.max_binding_bytes)
+    buffer = api.own(
+        api.new_buffer_over(device->device.get(), host.data() - start, whole, kShared, nullptr));
+  contents = buffer ? static_cast<std::byte*>(api.contents(buffer.get())) + start : nullptr;
+}
+
 uint64_t DeviceOfMetal::free_bytes() {
   check();
   const uint64_t used = std::min<uint64_t>(api->allocated(device.get()), info_.total_bytes);
@@ -138,6 +150,17 @@ std::unique_ptr<MemoryDriver> DeviceOfMetal::allocate(uint64_t bytes) {
       std::make_unique<Memory>(shared_from_this(), bytes, info_.unified ? kShared : kPrivate);
   if (!memory->buffer) fail("Metal gives no buffer");
   return memory;
+}
+
+// Kernels load up to 16 bytes at once.
+std::unique_ptr<MemoryDriver> DeviceOfMetal::wrap(std::span<std::byte> host) {
+  const auto pool = api->pool();
+  const uint64_t used = api->allocated(device.get());
+  if (!lost.empty() || !info_.unified || reinterpret_cast<uintptr_t>(host.data()) % 16 != 0 ||
+      used + host.size() > info_.total_bytes)
+    return nullptr;
+  auto memory = std::make_unique<Memory>(shared_from_this(), host);
+  return memory->buffer ? std::move(memory) : nullptr;
 }
 
 std::unique_ptr<ProgramDriver> DeviceOfMetal::compile(const ir::Kernel& lowered) {

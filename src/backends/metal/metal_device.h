@@ -21,10 +21,13 @@ class DeviceOfMetal;
 struct Memory final : MemoryDriver {
   // No buffer where the device has no memory. storage: kShared or kPrivate.
   Memory(std::shared_ptr<DeviceOfMetal> on, uint64_t asked, UInteger storage);
+  // Over the host's own memory: a buffer of the whole pages that it lies in.
+  Memory(std::shared_ptr<DeviceOfMetal> on, std::span<std::byte> host);
   uint64_t bytes() const override { return asked_bytes; }
 
   std::shared_ptr<DeviceOfMetal> device;
   uint64_t asked_bytes;
+  uint64_t start = 0;  // in the buffer
   Handle<Id> buffer;
   std::byte* contents;  // null in a card's own memory
 };
@@ -38,6 +41,7 @@ class DeviceOfMetal final : public DeviceDriver,
   const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override;
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override;
+  std::unique_ptr<MemoryDriver> wrap(std::span<std::byte> host) override;
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override;
   std::unique_ptr<QueueDriver> make_queue() override;
   std::byte* host_pointer(MemoryDriver& memory) override {

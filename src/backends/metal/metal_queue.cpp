@@ -186,8 +186,10 @@ class QueueOfMetal final : public QueueDriver {
     if (pipeline_ != step.pipeline) api_.set_pipeline(to, step.pipeline->state.get());
     pipeline_ = step.pipeline;
     UInteger index = 0;
-    for (const Binding& binding : step.bindings)
-      api_.set_buffer(to, as_memory(*binding.memory).buffer.get(), binding.offset, index++);
+    for (const Binding& binding : step.bindings) {
+      const Memory& memory = as_memory(*binding.memory);
+      api_.set_buffer(to, memory.buffer.get(), memory.start + binding.offset, index++);
+    }
     if (!step.params.empty()) api_.set_bytes(to, step.params.data(), step.params.size() * 4, index);
     api_.dispatch(to, {step.groups[0], step.groups[1], step.groups[2]},
                   {step.pipeline->group_size, 1, 1});
