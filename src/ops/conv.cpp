@@ -1,4 +1,5 @@
-// Convolutions: rules, gradients, and kernels with a lane (or a group) for each result.
+// Convolutions: rules, gradients, and kernels of few channels with a lane (or a group) for each
+// result.
 #include "ops/conv.h"
 
 #include <fmt/format.h>
@@ -178,6 +179,7 @@ std::optional<std::string> ConvOp::cannot_run(const DeviceInfo& device,
 void ConvOp::launch(DeviceCall& call) const {
   const DType type = call.output().type.plain();
   const int64_t count = call.output().elements();
+  if (is_product(call.info(), type)) return launch_product(call);
   std::vector<ParamValue> params;
   for (const int64_t each : {count, sizes_.batch, sizes_.channels, sizes_.filters,
                              sizes_.group_channels(), sizes_.group_filters()})

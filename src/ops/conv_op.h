@@ -35,6 +35,10 @@ class ConvOp : public Op {
                                         std::span<const Tensor> inputs) const override;
 
  private:
+  // Many channels: as matrix products (conv_product.cpp).
+  bool is_product(const DeviceInfo& device, DType type) const;
+  void launch_product(DeviceCall& call) const;
+
   Kind kind_;
   Sizes sizes_;
 };
