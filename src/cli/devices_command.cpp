@@ -1,5 +1,6 @@
 // `prism devices`: every card with the ways to it, every backend, every absence with its reason,
 // and which device would be used.
+#include <algorithm>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -94,10 +95,11 @@ void print_text(const std::vector<BackendReport>& reports, const Choice& choice,
   if (!choice.device) return;
   std::cout << fmt::format("\nChosen: {} ({}): {}\n", paint(Colour::bold, choice.device.id()),
                            choice.device.name(), choice.device.why());
-  if (!verbose) return;
+  // A device that is there and does not work is told of without being asked.
+  if (!verbose && std::ranges::none_of(choice.rejected, &Rejection::failed)) return;
   std::cout << "Passed over:\n";
   for (const Rejection& one : choice.rejected)
-    std::cout << fmt::format("    {}: {}\n", one.id, one.reason);
+    if (verbose || one.failed) std::cout << fmt::format("    {}: {}\n", one.id, one.reason);
 }
 
 int show_devices(const Options& options) {

@@ -135,11 +135,17 @@ Device init_backend_with_memory_check(BackendPreference preference, uint64_t byt
   return find_choice(backend_of(preference), Work::balanced, bytes).device;
 }
 
-// Whatever PRISM_DEVICE says: work is handed to the CPU where nobody chose it. Kept, since every
-// tensor of a model's file asks for it.
+// Whatever PRISM_DEVICE and PRISM_BACKENDS say: what lies on the host is handled by it, though
+// nobody chose it. Kept, since every tensor of a model's file asks for it.
 Device Device::cpu() {
   static const Device& cpu = *[] {
-    const std::vector<BackendReport> reports = registry().only({"cpu"});
+    std::vector<BackendReport> reports = registry().only({"cpu"});
+    const auto report = std::ranges::find(reports, "cpu", &BackendReport::name);
+    for (const BackendMaker& maker : backend_makers()) {
+      if (report->available || maker.name != report->name) continue;
+      report->devices = maker.make()->discover().devices;  // left out of what may be chosen
+      report->available = !report->devices.empty();
+    }
     return new Device(choose_from(Candidates{reports, "", {}, {}}, "cpu").device);
   }();
   return cpu;

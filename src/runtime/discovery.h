@@ -38,6 +38,7 @@ Device init_backend_with_memory_check(BackendPreference preference, uint64_t byt
 struct Rejection {
   std::string id;
   std::string reason;
+  bool failed = false;  // its self-check: it would have been taken
 };
 struct Choice {
   Device device;

@@ -149,40 +149,9 @@ std::string why_rejected(const Ranked& device, const Ranked& chosen, bool measur
   return fmt::format("{}after {} in the order of preference", card, winner.id);
 }
 
-Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64_t bytes) {
-  Choice choice;
-  std::vector<Ranked> ranked;
-  const auto seconds = [&](const DeviceInfo& info) {
-    return candidates.measured_seconds ? candidates.measured_seconds(info) : std::nullopt;
-  };
-  for (const BackendReport& report : candidates.reports) {
-    if (!report.available) {
-      choice.rejected.push_back({report.name, joined(report.reason, report.next_step)});
-      continue;
-    }
-    for (const DevicePointer& device : report.devices) {
-      const DeviceInfo& info = device->info();
-      if (info.software) {
-        choice.rejected.push_back(
-            {info.id, "a software device, no faster than the CPU itself; taken only by name"});
-      } else if (gpus_only && info.is_cpu) {
-        choice.rejected.push_back({info.id, "not a GPU"});
-      } else {
-        ranked.push_back({device, seconds(info)});
-      }
-    }
-  }
-  // PRISM_BACKENDS leaves nothing else: then they are what was asked for.
-  const bool software_only = ranked.empty() && !gpus_only;
-  if (software_only) {
-    for (const BackendReport& report : candidates.reports)
-      for (const DevicePointer& device : report.devices)
-        if (device->info().software) ranked.push_back({device, seconds(device->info())});
-    std::erase_if(choice.rejected, [&](const Rejection& rejection) {
-      return std::ranges::any_of(
-          ranked, [&](const Ranked& r) { return r.device->info().id == rejection.id; });
-    });
-  }
+// Takes the best that has the memory and passes its check; says of all others why not.
+bool take_first(const Candidates& candidates, std::vector<Ranked>& ranked, uint64_t bytes,
+                Choice& choice) {
   number_cards(ranked, candidates.reports);
   const bool measured = ranked.size() > 1 && all_measured(ranked);
   if (measured)
@@ -206,13 +175,55 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
     std::string wrong;
     if (!info.is_cpu && candidates.self_check) wrong = candidates.self_check(device);
     if (!wrong.empty()) {
-      choice.rejected.push_back({info.id, "failed its self-check: " + wrong});
+      choice.rejected.push_back({info.id, "failed its self-check: " + wrong, true});
       continue;
     }
     choice.device = device;
     chosen = &candidate;
   }
-  if (chosen) return choice;
+  return chosen != nullptr;
+}
+
+Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64_t bytes) {
+  Choice choice;
+  std::vector<Ranked> ranked;
+  const auto seconds = [&](const DeviceInfo& info) {
+    return candidates.measured_seconds ? candidates.measured_seconds(info) : std::nullopt;
+  };
+  for (const BackendReport& report : candidates.reports) {
+    if (!report.available) {
+      choice.rejected.push_back({report.name, joined(report.reason, report.next_step)});
+      continue;
+    }
+    for (const DevicePointer& device : report.devices) {
+      const DeviceInfo& info = device->info();
+      if (info.software) {
+        choice.rejected.push_back(
+            {info.id, "a software device, no faster than the CPU itself; taken only by name"});
+      } else if (gpus_only && info.is_cpu) {
+        choice.rejected.push_back({info.id, "not a GPU"});
+      } else {
+        ranked.push_back({device, seconds(info)});
+      }
+    }
+  }
+  if (take_first(candidates, ranked, bytes, choice)) return choice;
+  // PRISM_BACKENDS leaves out the CPU, and nothing else can be taken: then they are what was asked
+  // for.
+  const bool software_only = !gpus_only && std::ranges::none_of(ranked, [](const Ranked& r) {
+    return r.device->info().is_cpu;
+  });
+  if (software_only) {
+    ranked.clear();
+    for (const BackendReport& report : candidates.reports)
+      for (const DevicePointer& device : report.devices)
+        if (device->info().software) ranked.push_back({device, seconds(device->info())});
+    std::erase_if(choice.rejected, [&](const Rejection& rejection) {
+      return std::ranges::any_of(
+          ranked, [&](const Ranked& r) { return r.device->info().id == rejection.id; });
+    });
+    if (take_first(candidates, ranked, bytes, choice)) return choice;
+  }
 
   std::string text = bytes
                          ? fmt::format("no device has {} bytes free", bytes)

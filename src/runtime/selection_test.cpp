@@ -142,6 +142,21 @@ TEST_F(SelectionTest, ASoftwareDeviceIsTakenWhereTheCpuIsLeftOut) {
   EXPECT_EQ(full.find("vulkan:0"), full.rfind("vulkan:0")) << full;
 }
 
+TEST_F(SelectionTest, ASoftwareDeviceIsTakenWhereNoCardWorksAndTheCpuIsLeftOut) {
+  candidates.self_check = [](const Device& device) {
+    return device.info().software ? "" : "matmul wrong: y[3] is 7, not 8";
+  };
+  EXPECT_EQ(choose("auto"), "cpu:0");
+  reports[4].available = false;
+  reports[4].devices.clear();
+  const Choice choice = choose_from(candidates, "auto");
+  EXPECT_EQ(choice.device.id(), "vulkan:0");
+  for (const Rejection& rejection : choice.rejected)
+    EXPECT_EQ(rejection.failed, rejection.id == "vulkan:1" || rejection.id == "vulkan:2");
+  EXPECT_EQ(reason(choice, "vulkan:1"), "failed its self-check: matmul wrong: y[3] is 7, not 8");
+  EXPECT_NE(error("gpu").find("vulkan:2: failed its self-check"), std::string::npos);
+}
+
 TEST_F(SelectionTest, MeasuredTheFastestIsTaken) {
   std::map<std::string, double> seconds = {{"vulkan:1", 0.5}, {"vulkan:2", 0.2}, {"cpu:0", 0.4}};
   candidates.measured_seconds = [&](const DeviceInfo& info) -> std::optional<double> {

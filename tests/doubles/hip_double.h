@@ -19,6 +19,7 @@
 //   gfx=1030           the chip, and with it the wave: 64 lanes before gfx1000, else 32
 //   hip=60200000       the version of the runtime: 6.2;  hiprtc=602: of the compiler
 //   refuse_chip=1      hiprtc refuses the chip
+//   no_binary=1        the runtime refuses every module: hipErrorNoBinaryForGpu
 //   crash=hipInit      every call of that function crashes
 //   fail=hipMalloc:2:719   the second call from now of that function gives result 719
 //   forward=1          each call goes to libcuda.so.1, texts to NVRTC; only at a process's start
@@ -37,6 +38,7 @@ struct Settings {
   int hip = 60200000;
   int hiprtc = 602;
   int refuse_chip = 0;
+  int no_binary = 0;
   std::string crash_name;
   bool forward = false;
   std::string architecture = "sm_90";  // of the twin

@@ -84,6 +84,8 @@ const char* hipGetErrorName(int result) {
       return "hipErrorOutOfMemory";
     case 100:
       return "hipErrorNoDevice";
+    case 209:
+      return "hipErrorNoBinaryForGpu";
     case 700:
       return "hipErrorIllegalAddress";
     case 719:
@@ -183,6 +185,7 @@ int hipMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t bytes, void* stream) {
   return in_context(__func__, &Twins::copy_on_device, to, from, bytes, stream);
 }
 int hipModuleLoadData(void** module, const void* image) {
+  if (settings().no_binary) return 209;
   return in_context(__func__, &Twins::module_load, module, image);
 }
 int hipModuleUnload(void* module) { return in_context(__func__, &Twins::module_unload, module); }

@@ -36,6 +36,8 @@ std::string apply(Settings* to, const std::string& text) {
       to->hiprtc = std::atoi(value.c_str());
     else if (name == "refuse_chip")
       to->refuse_chip = std::atoi(value.c_str());
+    else if (name == "no_binary")
+      to->no_binary = std::atoi(value.c_str());
     else if (name == "crash")
       to->crash_name = value;
     else if (name == "forward")

@@ -52,7 +52,7 @@ Absence no_kernel_driver(const std::string& library) {
 Absence init_failed(const Api& api, Result result) {
   if (const auto denied = find_denied_node({"/dev/kfd", "/dev/dri/renderD128"}))
     return {denied->reason, denied->next_step};
-  if (result == kNoDevice) return no_known_card(api.version_text());
+  if (result == kNoDevice || result == kNoBinaryForGpu) return no_known_card(api.version_text());
   return {"ROCm's HIP runtime does not start: " + api.words(result),
           "see what rocminfo says; after an update of ROCm, restart the machine"};
 }

@@ -15,6 +15,8 @@ using gpu::kNoDevice;
 using gpu::kSuccess;
 using gpu::Result;
 
+inline constexpr Result kNoBinaryForGpu = 209;  // hipErrorNoBinaryForGpu: a chip it does not know
+
 // hipDeviceAttribute_t, the same numbers since ROCm 4.
 inline constexpr int kIntegrated = 16;
 inline constexpr int kMaxGridX = 29;

@@ -30,12 +30,12 @@ Discovery HipBackend::discover() {
   discovery.found = fmt::format("{} HIP {}", api->library.name(), api->version_text());
   int count = 0;
   const Result counted = api->device_count(&count);
-  if (counted != kSuccess && counted != kNoDevice) {
+  if (counted != kSuccess && counted != kNoDevice && counted != kNoBinaryForGpu) {
     discovery.reason = "ROCm cannot count its devices: " + api->words(counted);
     discovery.next_step = "see what rocminfo says";
     return discovery;
   }
-  if (count == 0) {
+  if (counted != kSuccess || count == 0) {
     const Absence unknown = no_known_card(api->version_text());
     discovery.reason = unknown.reason;
     discovery.next_step = unknown.next_step;

@@ -78,9 +78,16 @@ std::unique_ptr<ProgramDriver> HipDevice::compile(const ir::Kernel& lowered) {
   std::string options = fmt::format("hiprtc {} {}", compiler_->version_text(), gfx_);
   for (const char* option : Hiprtc::options()) options += std::string(" ") + option;
   const gpu::Current current(*context_);
-  Loaded program = load(lowered, kernel, printed.entry, options,
-                        fmt::format("hiprtc {} for {}", compiler_->version_text(), gfx_),
-                        [&] { return compiler_->compile(kernel.text, kernel.file, gfx_); });
+  Loaded program;
+  try {
+    program = load(lowered, kernel, printed.entry, options,
+                   fmt::format("hiprtc {} for {}", compiler_->version_text(), gfx_),
+                   [&] { return compiler_->compile(kernel.text, kernel.file, gfx_); });
+  } catch (const Error& error) {
+    // A runtime may list a chip and have no use for code made for it (hipErrorNoBinaryForGpu).
+    if (error.code() != ErrorCode::kDriver) throw;
+    throw Error(error.code(), fmt::format("{}; {}", error.what(), other_ways(gfx_)));
+  }
   return std::make_unique<gpu::GpuProgram>(std::move(program.module), program.function, 0, false,
                                            lowered.name);
 }
