@@ -69,7 +69,7 @@ TEST_F(JointProducts, QueriesKeysAndValuesAreOneStep) {
   }
 }
 
-// Biases are more buffers than a kernel has: as many products join as fit.
+// Biases are more buffers than every device has: as many products join as fit.
 TEST_F(JointProducts, BiasesComeAlong) {
   for (const Device& device : test::every_device()) {
     if (!joins_products(device.info(), 2)) continue;
@@ -83,7 +83,8 @@ TEST_F(JointProducts, BiasesComeAlong) {
     }
     const Plan plan(together);
     EXPECT_EQ(steps_named(plan, "matmul side by side"), 1u) << plan.explain();
-    EXPECT_EQ(steps_named(plan, "matmul"), 1u) << plan.explain();
+    const bool all_fit = device.info().capabilities.max_buffers >= 10;
+    EXPECT_EQ(steps_named(plan, "matmul"), all_fit ? 0u : 1u) << plan.explain();
     eval(together);
     for (size_t i = 0; i < 3; ++i)
       EXPECT_EQ(together[i].to_doubles(), used(linear(x, w[i], b[i]).eval()).to_doubles()) << i;

@@ -109,10 +109,12 @@ TEST_F(ModelDevice, NothingIsLeftToTheCpu) {
       const std::string steps = model.explain(shape, false);
       EXPECT_EQ(steps.find("copy to cpu"), std::string::npos) << device.id() << "\n" << steps;
       if (!shape.each_one_row || !joins_products(device.info(), 1)) continue;
-      // Tokens, eight steps a layer (norm, q k v, rotation, attention, out, norm, gate and up,
-      // down), norm, output.
+      // Tokens, seven steps a layer (norm, q k v with their rotation, attention, out, norm, gate
+      // and up, down; the rotation apart where it needs more bindings than there are), norm,
+      // output.
+      const int64_t each = device.info().capabilities.max_buffers < 9 ? 8 : 7;
       const auto lines = std::ranges::count(steps.substr(0, steps.find(" of temporaries")), '\n');
-      EXPECT_EQ(lines, 3 + 8 * model.config().layers) << steps;
+      EXPECT_EQ(lines, 3 + each * model.config().layers) << steps;
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "lower/lower.h"
+#include "ops/cache_tail.h"
 #include "ops/product_kernels.h"
 #include "ops/tail.h"
 #include "print/printer.h"
@@ -81,6 +82,13 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
     beside.back().split = std::min(beside.back().split, 4u);
   }
   all.push_back(ops::vector_products(beside));
+  for (ops::VectorProduct& each : beside) each.rows_each = std::max(2u, each.rows_each);
+  for (const auto& [type, pairing] :
+       {std::pair(DType::f16, RopePairing::halves), {DType::bf16, RopePairing::adjacent}}) {
+    const ops::CacheRows rows{type, 128, type == DType::f16 ? 64u : 32u, pairing};
+    beside[0].x_rows = beside[1].x_rows = beside[2].x_rows = type == DType::f16 ? 1 : 2;
+    if (capabilities.max_buffers > 8) all.push_back(ops::vector_products(beside, &rows));
+  }
   ops::F32Product whole;
   whole.tail = gate_and_bias();
   all.push_back(ops::f32_product(whole));

@@ -243,7 +243,9 @@ struct Fragment {
   uint32_t columns() const { return role == FragmentRole::a ? k : n; }
 };
 
-inline constexpr uint32_t kMaxBuffers = 8;
+// Every device has bindings for 8; a kernel with more is one that some devices do without
+// (Capabilities::max_buffers).
+inline constexpr uint32_t kMaxBuffers = 16;
 inline constexpr uint32_t kMaxParams = 24;
 
 struct Kernel {

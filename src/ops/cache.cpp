@@ -2,6 +2,7 @@
 #include "ops/cache.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -12,7 +13,9 @@
 #include "cpu/elementwise.h"
 #include "ops/cache_kernel.h"
 #include "ops/index_reading.h"
+#include "ops/products_to_cache.h"
 #include "tensor/device_call.h"
+#include "tensor/joint.h"
 #include "tensor/op.h"
 
 namespace prism {
@@ -33,17 +36,13 @@ void store_block(const float* x, BlockQ8_0& block) {
     block.qs[i] = static_cast<int8_t>(std::clamp(std::nearbyint(x[i] / by), -127.0f, 127.0f));
 }
 
-class RopeToCacheOp : public Op {
+class RopeToCacheOp : public Op, public JoinsJoint {
  public:
   RopeToCacheOp(const RopeOptions& options, bool rotates) : options_(options), rotates_(rotates) {}
   std::string_view name() const override { return "rope_to_cache"; }
   bool has_gradient() const override { return false; }
   uint32_t changed_inputs() const override { return 2; }
-  std::string attributes() const override {
-    if (!rotates_) return "no rotation";
-    return fmt::format("{} dims, {}", options_.dims,
-                       options_.pairing == RopePairing::adjacent ? "adjacent" : "halves");
-  }
+  std::string attributes() const override { return rope_text(options_, rotates_); }
 
   // Inputs: k_cache, v_cache, q, k, v, places, frequencies.
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
@@ -96,6 +95,26 @@ class RopeToCacheOp : public Op {
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override {
     if (input >= 2 && input < 5) return tensor.shape()[2] <= 1 || tensor.layout().stride(2) == 1;
     return Op::takes_layout(input, tensor, device);
+  }
+
+  // The launch of the three products, where its lanes have both elements of a pair: caches of
+  // blocks need 32 elements together.
+  std::optional<Joint> with_joint(const Device& device, std::span<const Tensor> inputs,
+                                  std::span<const size_t> made, const OpUse& maker) const override {
+    const auto* products = dynamic_cast<const SideBySideOp*>(&maker.op);
+    if (!products || !std::ranges::equal(made, std::array<size_t, 3>{2, 3, 4}) ||
+        inputs[0].type().is_block() || inputs[0].shape()[-1] % 2 != 0 || inputs[0].elements() == 0)
+      return std::nullopt;
+    for (size_t i = 0; i < 3; ++i)
+      if (inputs[made[i]].type() != ElementType(DType::f32) ||
+          inputs[made[i]].size(0) != maker.inputs[0].size(0))
+        return std::nullopt;
+    std::vector<Tensor> all(inputs.begin(), inputs.begin() + 2);
+    all.insert(all.end(), inputs.begin() + 5, inputs.end());
+    all.insert(all.end(), maker.inputs.begin(), maker.inputs.end());
+    auto op = std::make_shared<ProductsToCacheOp>(*products, options_, rotates_);
+    if (!op->fits(device.info(), all)) return std::nullopt;
+    return Joint{std::move(op), std::move(all)};
   }
 
   void run_cpu(const CpuCall& call) const override {

@@ -108,8 +108,7 @@ struct CacheWriter {
     return {first, adjacent ? first + 1u : pair + p.pairs};
   }
   std::pair<Value, Value> cos_and_sin(Value pair) const {
-    const Value angle = reduced_angle(cast(f32, bitcast(i32, position())), (*frequencies)[pair]);
-    return {cos(angle) * magnitude, sin(angle) * magnitude};
+    return turn_of(cast(f32, bitcast(i32, position())), (*frequencies)[pair], magnitude);
   }
 };
 

@@ -13,8 +13,7 @@ namespace prism {
 
 namespace {
 
-// What a kernel may have.
-constexpr size_t kMostBuffers = 8, kMostParams = 24;
+constexpr size_t kMostBuffers = 8;  // that every device has
 
 uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
 
@@ -109,7 +108,6 @@ std::optional<Joint> MatmulOp::beside(const Device& device, std::span<const OpUs
   std::vector<Tensor> others;
   std::vector<Tail> tails;
   std::vector<Sides> sides;
-  size_t params = 3;
   for (const OpUse& use : uses) {
     const auto* op = dynamic_cast<const MatmulOp*>(&use.op);
     if (!op || op->rounded_ != rounded_) return std::nullopt;
@@ -122,14 +120,22 @@ std::optional<Joint> MatmulOp::beside(const Device& device, std::span<const OpUs
     tails.push_back(op->tail_);
     joint.inputs.push_back(use.inputs[1]);
     others.insert(others.end(), use.inputs.begin() + 2, use.inputs.end());
-    params += 1 + (each->b.type.is_block() ? 4 : 0) + op->tail_.params();
   }
   joint.inputs.insert(joint.inputs.end(), others.begin(), others.end());
-  if (params > kMostParams || joint.inputs.size() + uses.size() > kMostBuffers ||
-      !cuts_of(device.info(), sides))
+  const auto op = std::make_shared<SideBySideOp>(std::move(tails), rounded_);
+  if (!op->leaves(device.info(), joint.inputs, uses.size(), 0) || !cuts_of(device.info(), sides))
     return std::nullopt;
-  joint.op = std::make_shared<SideBySideOp>(std::move(tails), rounded_);
+  joint.op = op;
   return joint;
+}
+
+bool SideBySideOp::leaves(const DeviceInfo& device, std::span<const Tensor> inputs, size_t buffers,
+                          size_t params) const {
+  params += 3;
+  for (size_t i = 0; i < tails_.size(); ++i)
+    params += 1 + (inputs[1 + i].type().is_block() ? 4 : 0) + tails_[i].params();
+  return params <= ir::kMaxParams &&
+         inputs.size() + buffers <= std::min(ir::kMaxBuffers, device.capabilities.max_buffers);
 }
 
 std::vector<Spec> SideBySideOp::infer(std::span<const Tensor> inputs) const {
@@ -146,11 +152,9 @@ std::vector<Spec> SideBySideOp::infer(std::span<const Tensor> inputs) const {
 
 void SideBySideOp::run_cpu(const CpuCall&) const { not_for_the_cpu(name()); }
 
-void SideBySideOp::launch(DeviceCall& call) const {
+SideBySideOp::Parts SideBySideOp::parts(const DeviceCall& call) const {
+  Parts parts;
   std::vector<Sides> all;
-  std::vector<TailBinding> tails;
-  std::vector<DeviceView> buffers, results;
-  std::vector<uint32_t> columns;
   size_t next = 1 + tails_.size();
   for (size_t i = 0; i < tails_.size(); ++i) {
     all.push_back(sides_of(call.input(0), call.input(1 + i), call.output(i), rounded_));
@@ -159,19 +163,24 @@ void SideBySideOp::launch(DeviceCall& call) const {
       throw Error(
           ErrorCode::kNotSupported,
           fmt::format("{}: an input of chain {} lies as kernels do not take it", name(), i));
-    tails.push_back(*std::move(tail));
+    parts.tails.push_back(*std::move(tail));
     next += tails_[i].others();
-    buffers.push_back(call.input(1 + i));
-    results.push_back(call.output(i));
-    columns.push_back(word(all[i].n));
+    parts.buffers.push_back(call.input(1 + i));
+    parts.columns.push_back(word(all[i].n));
   }
-  buffers.push_back(call.input(0));
-  const auto products = cuts_of(call.info(), all).value();
-  const Sides& first = all[0];
-  launch_products(call, products,
-                  ops::vector_products_launch(products, columns, word(first.k), word(first.m),
-                                              word(first.in_a.step)),
-                  buffers, tails, results);
+  parts.buffers.push_back(call.input(0));
+  parts.products = cuts_of(call.info(), all).value();
+  parts.k = word(all[0].k);
+  parts.rows = word(all[0].m);
+  parts.x_stride = word(all[0].in_a.step);
+  return parts;
+}
+
+void SideBySideOp::launch(DeviceCall& call) const {
+  Parts all = parts(call);
+  std::vector<DeviceView> results;
+  for (size_t i = 0; i < tails_.size(); ++i) results.push_back(call.output(i));
+  launch_products(call, all.products, all.launch(), all.buffers, all.tails, results);
 }
 
 double SideBySideOp::operations(std::span<const DeviceView> inputs,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/matmul_sides.h"
+#include "ops/product_kernels.h"
 #include "ops/tail.h"
 #include "tensor/op.h"
 #include "tensor/preparation.h"
@@ -32,6 +33,24 @@ class SideBySideOp : public Op {
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override;
+
+  // What the launch is made of; a user of all results may add to it.
+  struct Parts {
+    std::vector<ops::VectorProduct> products;
+    std::vector<TailBinding> tails;
+    std::vector<DeviceView> buffers;  // the matrices, x
+    std::vector<uint32_t> columns;
+    uint32_t k, rows, x_stride;
+
+    ops::ProductLaunch launch() const {
+      return ops::vector_products_launch(products, columns, k, rows, x_stride);
+    }
+  };
+  Parts parts(const DeviceCall& call) const;
+  size_t products() const { return tails_.size(); }
+  // Whether a kernel for the device may have this many more buffers (results count) and params.
+  bool leaves(const DeviceInfo& device, std::span<const Tensor> inputs, size_t buffers,
+              size_t params) const;
 
  private:
   std::vector<Tail> tails_;

@@ -26,6 +26,8 @@ struct TailSpec;  // tail.h
 
 namespace prism::ops {
 
+struct CacheRows;  // cache_tail.h
+
 struct ProductLaunch {
   std::array<uint32_t, 3> groups = {1, 1, 1};
   std::vector<uint32_t> params;
@@ -90,8 +92,12 @@ ProductLaunch vector_product_launch(const VectorProduct& product, uint32_t n, ui
 // Buffers: the weights in order, x, the tails', the results. Params: k, rows, x_stride, then for
 // each n and those of its weights, then those of the tails. Grid: the groups of all, one after the
 // other.
+// cache: three of them, q, k and v of f32, whose results go where CacheTail stores them: its
+// buffers in place of the results, its params at the end. Those that it rotates have an even
+// rows_each.
 inline constexpr size_t kSideBySide = 3;
-ir::Kernel vector_products(const std::vector<VectorProduct>& products);
+ir::Kernel vector_products(const std::vector<VectorProduct>& products,
+                           const CacheRows* cache = nullptr);
 // n: weight rows of each. The results are dense.
 ProductLaunch vector_products_launch(const std::vector<VectorProduct>& products,
                                      const std::vector<uint32_t>& n, uint32_t k, uint32_t rows,

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/cache_tail.h"
 #include "tensor/chain_op.h"
 
 namespace prism {
@@ -44,8 +45,10 @@ void launch_product(DeviceCall& call, ops::VectorProduct p, const ops::ProductLa
 
 void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
                      const ops::ProductLaunch& launch, std::vector<DeviceView> buffers,
-                     const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs) {
+                     const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs,
+                     const ops::CacheRows* cache, const std::vector<ParamValue>& cache_params) {
   std::string key = "side by side";
+  if (cache) key += " " + cache->key();
   std::vector<ParamValue> params = param_values(launch.params);
   for (size_t i = 0; i < products.size(); ++i) {
     products[i].tail = tails[i].spec;
@@ -55,8 +58,9 @@ void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
     params.insert(params.end(), tails[i].params.begin(), tails[i].params.end());
   }
   buffers.insert(buffers.end(), outputs.begin(), outputs.end());
+  params.insert(params.end(), cache_params.begin(), cache_params.end());
   call.launch(
-      key, [&] { return ops::vector_products(products); }, launch.groups, buffers,
+      key, [&] { return ops::vector_products(products, cache); }, launch.groups, buffers,
       std::move(params));
 }
 

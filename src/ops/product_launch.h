@@ -25,10 +25,13 @@ void launch_product(DeviceCall& call, ops::F32Product product, const ops::Produc
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output);
 
-// Several with the same x: weights in order, then x.
+// Several with the same x: weights in order, then x. cache: what makes rows of caches of them, with
+// its params; outputs are its buffers then.
 void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
                      const ops::ProductLaunch& launch, std::vector<DeviceView> inputs,
-                     const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs);
+                     const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs,
+                     const ops::CacheRows* cache = nullptr,
+                     const std::vector<ParamValue>& cache_params = {});
 
 // Rows of x rounded to 8 bits once, for all groups of a product with quantised weights.
 DeviceView rounded_rows(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t k,

@@ -95,10 +95,7 @@ class RopeOp : public Op {
  public:
   RopeOp(const RopeOptions& options, bool backward) : options_(options), backward_(backward) {}
   std::string_view name() const override { return backward_ ? "rope_backward" : "rope"; }
-  std::string attributes() const override {
-    return fmt::format("{} dims, {}", options_.dims,
-                       options_.pairing == RopePairing::adjacent ? "adjacent" : "halves");
-  }
+  std::string attributes() const override { return rope_text(options_); }
 
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
     const Tensor &x = inputs[0], &positions = inputs[1], &frequencies = inputs[2];
@@ -225,6 +222,12 @@ class RopeOp : public Op {
 };
 
 }  // namespace
+
+std::string rope_text(const RopeOptions& options, bool rotates) {
+  if (!rotates) return "no rotation";
+  return fmt::format("{} dims, {}", options.dims,
+                     options.pairing == RopePairing::adjacent ? "adjacent" : "halves");
+}
 
 Tensor rope(const Tensor& x, const Tensor& positions, const Tensor& frequencies,
             const RopeOptions& options) {

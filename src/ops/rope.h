@@ -1,6 +1,8 @@
 // Rotary embedding: pairs of a head's elements turned by angles that grow with the position.
 #pragma once
 
+#include <string>
+
 #include "cpu/rope.h"
 #include "tensor/tensor.h"
 
@@ -13,6 +15,9 @@ struct RopeOptions {
   RopePairing pairing = RopePairing::halves;
   double magnitude = 1;  // multiplies the rotated elements
 };
+
+// For people: "64 dims, halves".
+std::string rope_text(const RopeOptions& options, bool rotates = true);
 
 // x [rows..., heads, head_dims] of a float type; positions i32 [rows...], device data, so that a
 // plan serves every position; frequencies f32 [dims / 2], radians a position for each pair

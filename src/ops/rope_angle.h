@@ -1,6 +1,8 @@
 // The angle of a rotary embedding in kernels.
 #pragma once
 
+#include <utility>
+
 #include "dsl/dsl.h"
 
 namespace prism::ops {
@@ -23,6 +25,13 @@ inline dsl::Value reduced_angle(dsl::Value position, dsl::Value frequency) {
   rest = fma(turns, -0.00193405151367187500f, rest);
   rest = fma(turns, -1.255665914e-06f, rest);
   return rest + error;
+}
+
+// Its cosine and sine, each times magnitude.
+inline std::pair<dsl::Value, dsl::Value> turn_of(dsl::Value position, dsl::Value frequency,
+                                                 dsl::Value magnitude) {
+  const dsl::Value angle = reduced_angle(position, frequency);
+  return {dsl::cos(angle) * magnitude, dsl::sin(angle) * magnitude};
 }
 
 }  // namespace prism::ops

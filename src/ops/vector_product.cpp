@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "ops/activation_tile.h"
+#include "ops/cache_tail.h"
 #include "ops/epilogue.h"
 #include "ops/product_kernels.h"
 #include "ops/rounded_rows.h"
@@ -52,6 +53,7 @@ struct Writer {
   std::vector<WeightReader> readers;  // gate and up, or one
   Value base, first_row, n;           // of the matrix, of the first turn; rows of the matrix
   Value units, lane_unit;             // in a row; the first of this lane
+  std::vector<Value> pairs = {};      // the rows instead, where results are rotated
 
   uint32_t streams() const { return static_cast<uint32_t>(readers.size() * p.rows_each); }
   uint32_t step() const {
@@ -66,7 +68,8 @@ struct Writer {
       for (uint32_t r = 0; r < p.rows_each; ++r) {
         Value row = first_row + r;
         if (turn) row = row + *turn * p.rows_of_turn();
-        result.push_back(reader.load(unit < units, base + min(row, n - 1u), unit));
+        row = pairs.empty() ? base + min(row, n - 1u) : pairs[r];
+        result.push_back(reader.load(unit < units, row, unit));
       }
     return result;
   }
@@ -219,6 +222,10 @@ struct Operands {
   Value n, k, row_count, x_stride, y_stride;
   std::optional<Value> experts;
   WeightParams layout;
+  CacheTail* cache = nullptr;  // null: results go to y
+  size_t number = 0;           // of the products that it has
+
+  bool rotates() const { return cache && cache->rotates(number); }
 };
 
 uint32_t sums_of(const VectorProduct& p) {
@@ -263,10 +270,23 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
            subgroup_id() % p.split * VectorProduct::kWarp + subgroup_lane()};
   for (const In& matrix : o.matrices)
     w.readers.emplace_back(p.weight, matrix, o.layout, k, p.aligned);
+  if (o.rotates())
+    for (uint32_t r = 0; r < p.rows_each; r += 2) {
+      const auto [one, other] = o.cache->rows(min(first_row + r, n - 2u));
+      w.pairs.insert(w.pairs.end(), {one, other});
+    }
 
   Held held(w.load(constant(u32, 0)));
   launch_next();
   if (!p.experts) wait_previous();
+  const auto ask = [&] {
+    const Value lane = subgroup_lane();
+    if (o.cache)
+      o.cache->ask(o.number, min(lane % p.x_rows, row_count - 1u),
+                   first_row + lane / p.x_rows * 2u);
+  };
+  // Plain weights need all the registers until they are used up.
+  if (block) ask();
 
   const uint32_t batch_elements = w.step() * p.units_ahead * elements;
   const auto x_start = [&](Value i) {
@@ -335,11 +355,35 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
     for (uint32_t i = 0; i < p.x_rows; ++i) starts.push_back(x_start(constant(u32, i)));
     each_batch(
         [&](const Streams& words, Value unit) { use_plain(w, x, words, unit, k, starts, sums); });
+    ask();
   }
+}
+
+// Each of the first lanes finishes a pair of results, those of two weight rows.
+void finish_pairs(const VectorProduct& p, const Operands& o, Value group, const Totals& sums) {
+  const std::vector<Value> totals = sums.of(p, sums_of(p));
+  const uint32_t pairs = p.rows_each / 2 * p.x_rows;
+  const Value lane = subgroup_lane();
+  std::vector<Value> chosen;
+  for (uint32_t half = 0; half < 2; ++half) {
+    Value value = totals[half * p.x_rows];
+    for (uint32_t j = 1; j < pairs; ++j)
+      value = select(lane == j, totals[(j / p.x_rows * 2 + half) * p.x_rows + j % p.x_rows], value);
+    chosen.push_back(value);
+  }
+  const Value first = first_row_of(p, group) + lane / p.x_rows * 2u, i = lane % p.x_rows;
+  const Value mine = lane < pairs && first < o.n && subgroup_id() % p.split == 0u;
+  if_(mine && i < o.row_count, [&] {
+    const auto [one, other] = o.cache->rows(first);
+    const Value a = o.epilogue.apply({chosen[0]}, i, one, i * o.y_stride + one);
+    const Value b = o.epilogue.apply({chosen[1]}, i, other, i * o.y_stride + other);
+    o.cache->store_pair(o.number, i, o.n, first, a, b);
+  });
 }
 
 // Each of the first lanes finishes one result.
 void finish(const VectorProduct& p, const Operands& o, Value group, const Totals& sums) {
+  if (o.rotates()) return finish_pairs(p, o, group, sums);
   const std::vector<Value> totals = sums.of(p, sums_of(p));
   const Value first_row = first_row_of(p, group);
   const uint32_t results = p.rows_each * p.x_rows;
@@ -358,6 +402,7 @@ void finish(const VectorProduct& p, const Operands& o, Value group, const Totals
   const std::optional<Value> known = expert_is_known(o);
   if_(p.experts ? mine : mine && i < o.row_count, [&] {
     const Value result = o.epilogue.apply(chosen, p.experts ? group_id(1) : i, r, place);
+    if (o.cache) return o.cache->store(o.number, i, o.n, r, result);
     o.y[place] = known ? select(*known, result, constant_bits(f32, 0x7fc00000u)) : result;
   });
 }
@@ -435,14 +480,19 @@ ir::Kernel vector_product(const VectorProduct& p) {
   });
 }
 
-ir::Kernel vector_products(const std::vector<VectorProduct>& products) {
-  std::string name = "vector_products";
-  for (const VectorProduct& p : products) {
+ir::Kernel vector_products(const std::vector<VectorProduct>& products, const CacheRows* cache) {
+  std::string name = cache ? "vector_products_to_cache" : "vector_products";
+  const auto goes_to_cache = [&](size_t i) {
+    return products.size() == 3 && products[i].y == f32 && cache->dim % 2 == 0 &&
+           (!cache->rotates(i) || products[i].rows_each % 2 == 0);
+  };
+  for (size_t i = 0; i < products.size(); ++i) {
+    const VectorProduct &p = products[i], &first = products[0];
     check(p);
-    const VectorProduct& first = products[0];
     if (p.experts || p.gate != Gate::none || p.bias || p.residual || p.rounds || p.x != first.x ||
         p.x_rows != first.x_rows || p.rounded != first.rounded || p.subgroups != first.subgroups ||
-        p.weight.is_block() != first.weight.is_block() || products.size() > kSideBySide)
+        p.weight.is_block() != first.weight.is_block() || products.size() > kSideBySide ||
+        (cache && !goes_to_cache(i)))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("vector_products: {} of them, {} beside {}; see product_kernels.h",
                               products.size(), name_of(p), name_of(first)));
@@ -460,8 +510,10 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products) {
     for (size_t i = 0; i < products.size(); ++i)
       epilogues.emplace_back(Gate::none, false, false, products[i].y, products[i].tail,
                              named("_", i));
+    std::optional<CacheTail> to_cache;
+    if (cache) to_cache.emplace(*cache);
     for (size_t i = 0; i < products.size(); ++i)
-      results.push_back(out(named("y", i), products[i].y));
+      results.push_back(to_cache ? to_cache->target(i) : out(named("y", i), products[i].y));
     const Value k = param("k", u32), rows = param("rows", u32), x_stride = param("x_stride", u32);
     std::vector<Operands> all;
     for (size_t i = 0; i < products.size(); ++i) {
@@ -469,8 +521,11 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products) {
       const WeightParams layout(products[i].weight, named("_", i));
       all.push_back(
           {{matrices[i]}, x, {}, epilogues[i], results[i], n, k, rows, x_stride, n, {}, layout});
+      all.back().cache = to_cache ? &*to_cache : nullptr;
+      all.back().number = i;
     }
     for (Operands& each : all) each.epilogue.declare_params();
+    if (to_cache) to_cache->declare_params();
     // The groups of the first, then those of the next. What the whole group arrives at stands
     // outside of the branches: some compilers for CPUs lose values where barriers stand in both.
     const auto in_its_branch = [&](const std::function<void(size_t, Value)>& write) {

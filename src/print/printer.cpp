@@ -106,6 +106,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
   c.dialect = find_dialect(dialect).name;
   c.storage_bf16 = true;
   c.math_i64 = true;
+  c.max_buffers = 30;  // of Metal; the others have more
   c.max_binding_bytes = uint64_t{1} << 40;
   c.max_groups = {0x7fffffffu, 65535, 65535};
   c.max_group_size = 1024;
@@ -155,6 +156,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
     c.raw_atomic_buffers = true;
     c.max_groups = {65535, 65535, 65535};
     c.max_group_size = 256;
+    c.max_buffers = 8;  // what the interface promises
     c.max_binding_bytes = 128u << 20;
     c.shared_bytes = 32 << 10;  // the interface promises 16, nearly every adapter offers 32
   }

@@ -1,5 +1,5 @@
-// Ops of a plan that become one step: an op and the maker of one of its inputs, and ops of one kind
-// over one input.
+// Ops of a plan that become one step: an op and the maker of one of its inputs, ops of one kind
+// over one input, and what uses all that these make.
 #include <map>
 #include <tuple>
 
@@ -15,6 +15,8 @@ void Planner::join_alike() {
   for (Item& item : items_)
     if (!item.dropped && !item.node->device.info().is_cpu) join_maker(item);
   join_siblings();
+  for (Item& item : items_)
+    if (!item.dropped && !item.node->device.info().is_cpu) join_joint(item);
 }
 
 void Planner::join_maker(Item& item) {
@@ -92,6 +94,29 @@ void Planner::join_siblings() {
       joint_nodes_.push_back(std::move(node));
       items_[first] = std::move(all);
     }
+  }
+}
+
+// An op and the joint step that makes several of its inputs, all for it alone.
+void Planner::join_joint(Item& item) {
+  const auto* op = dynamic_cast<const JoinsJoint*>(item.op.get());
+  if (!op) return;
+  for (Item& maker : items_) {
+    if (maker.dropped || maker.stands_for.empty() || maker.node->device != item.node->device)
+      continue;
+    std::vector<size_t> made;
+    for (const Node* node : maker.stands_for)
+      for (size_t i = 0; i < item.inputs.size(); ++i)
+        if (item.inputs[i].node().get() == node && uses_[node] == 1 && lies_as_made(item.inputs[i]))
+          made.push_back(i);
+    if (made.size() != maker.stands_for.size()) continue;
+    auto joint = op->with_joint(item.node->device, item.inputs, made, {*maker.op, maker.inputs});
+    if (!joint) continue;
+    Item both{item.node, std::move(joint->op), std::move(joint->inputs)};
+    both.apart = {maker, item};
+    maker.dropped = true;
+    item = std::move(both);
+    return;
   }
 }
 

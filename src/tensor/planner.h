@@ -54,6 +54,7 @@ class Planner {
   void join_alike();
   void join_maker(Item& item);
   void join_siblings();
+  void join_joint(Item& item);
   // --- emitting
   void emit(Item& item);
   void emit_on(const Device& device, const Item& item, const std::string& reason);

@@ -17,12 +17,13 @@ class InterpretedDevice final : public DeviceDriver {
  public:
   // refused: what the names of kernels contain that it does not take.
   InterpretedDevice(std::shared_ptr<DeviceDriver> cpu, uint32_t compute_units,
-                    std::string refused = {})
+                    std::string refused = {}, uint32_t max_buffers = 64)
       : cpu_(std::move(cpu)), info_(cpu_->info()), refused_(std::move(refused)) {
     info_.id = "interpreted:" + std::to_string(compute_units);
     info_.is_cpu = info_.software = false;
     info_.compute_units = compute_units;
     info_.capabilities.dependent_launch = true;
+    info_.capabilities.max_buffers = max_buffers;
   }
   const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override { return cpu_->free_bytes(); }
@@ -40,12 +41,14 @@ class InterpretedDevice final : public DeviceDriver {
   std::string refused_;
 };
 
-inline Device interpreted_device(uint32_t compute_units, const std::string& refused = {}) {
+inline Device interpreted_device(uint32_t compute_units, const std::string& refused = {},
+                                 uint32_t max_buffers = 64) {
   for (const BackendReport& report : discover_backends())
     for (const auto& driver : report.devices)
       if (driver->info().is_cpu)
-        return Device(std::make_shared<InterpretedDevice>(driver, compute_units, refused),
-                      "a test");
+        return Device(
+            std::make_shared<InterpretedDevice>(driver, compute_units, refused, max_buffers),
+            "a test");
   throw std::runtime_error("no CPU was found");
 }
 

@@ -46,6 +46,7 @@ ir::Capabilities capabilities_of(const Api& api, Ordinal ordinal, int capability
   can.max_group_size = static_cast<uint32_t>(attribute(api, ordinal, kMaxThreadsPerBlock));
   can.shared_bytes = static_cast<uint32_t>(std::max(attribute(api, ordinal, kSharedPerBlock),
                                                     attribute(api, ordinal, kSharedPerBlockOptIn)));
+  can.max_buffers = 64;                // arguments of 8 bytes, of which there are 4 KiB
   can.max_binding_bytes = 1ull << 48;  // beyond any card's memory: nothing is split
   can.max_groups = {static_cast<uint32_t>(attribute(api, ordinal, kMaxGridX)),
                     static_cast<uint32_t>(attribute(api, ordinal, kMaxGridY)),

@@ -60,6 +60,7 @@ void add_abilities(uint32_t number, uint32_t wave, ir::Capabilities* can) {
                       {DType::i8, DType::i32, 16, 16, 32}};
     can->fragment_layout = true;
   }
+  can->max_buffers = 64;                // arguments of 8 bytes, of which there are 4 KiB
   can->max_binding_bytes = 1ull << 48;  // beyond any card's memory: nothing is split
 }
 

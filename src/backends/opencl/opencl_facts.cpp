@@ -134,6 +134,7 @@ ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
   capabilities.max_group_size = static_cast<uint32_t>(group_size);
   capabilities.shared_bytes = static_cast<uint32_t>(
       std::min<cl_ulong>(query.number<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE, 0), 1u << 30));
+  capabilities.max_buffers = 64;  // 8 bytes each of at least 1 KiB of arguments
   capabilities.max_binding_bytes = query.number<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0);
   // Global sizes count lanes, and some drivers keep them in 32 bits; y and z stop where the
   // hardware does.

@@ -53,6 +53,7 @@ Device::Device(const sycl::device& device, size_t number) : opened_(*new Opened{
       static_cast<uint32_t>(std::min<size_t>(device.get_info<told::max_work_group_size>(), 1024));
   c.shared_bytes =
       static_cast<uint32_t>(std::min<uint64_t>(device.get_info<told::local_mem_size>(), 1 << 20));
+  c.max_buffers = 64;  // 8 bytes each of at least 1 KiB of arguments
   c.max_binding_bytes = device.get_info<told::max_mem_alloc_size>();
   c.max_groups = {0x7fffffffu / std::max(1u, c.max_group_size), 65535, 65535};
   for (const size_t size : device.get_info<told::sub_group_sizes>())
