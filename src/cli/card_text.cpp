@@ -7,6 +7,7 @@
 
 #include "cli/terminal.h"
 #include "runtime/capability_switches.h"
+#include "runtime/counted_device.h"
 
 namespace prism::cli {
 namespace {
@@ -71,10 +72,15 @@ std::string card_text(const Card& card, const std::string& chosen, bool verbose)
     place = ", the processor";
   else if (!card.address.empty())
     place = " at " + card.address;
+  const std::string memory = info.total_bytes == kUnknownBytes
+                                 ? "its memory is not told"
+                                 : fmt::format("{} ({} free){}", gigabytes(info.total_bytes),
+                                               gigabytes(first.free_bytes()),
+                                               info.unified && !info.is_cpu ? ", unified" : "");
+  const std::string units =
+      info.compute_units ? fmt::format(", {} compute units", info.compute_units) : "";
   std::string text =
-      fmt::format("{}{}: {} ({} free){}, {} compute units\n", paint(Colour::bold, card.name), place,
-                  gigabytes(info.total_bytes), gigabytes(first.free_bytes()),
-                  info.unified && !info.is_cpu ? ", unified" : "", info.compute_units);
+      fmt::format("{}{}: {}{}\n", paint(Colour::bold, card.name), place, memory, units);
   for (const auto& way : card.ways) text += way_text(way, card, way->info().id == chosen, verbose);
   return text;
 }

@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/fit_options.h"
+#include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
 #include "llm/expected_speed.h"
@@ -31,7 +32,7 @@ void print_json(const llm::GgufFile& file, const llm::Fit& fit) {
                        {"kv_cache_bytes", share.kv_bytes},
                        {"activation_bytes", share.work_bytes},
                        {"total_bytes", share.bytes()},
-                       {"free_bytes", share.free_bytes},
+                       {"free_bytes", bytes_json(share.free_bytes)},
                        {"margin_bytes", share.margin_bytes}});
   const Json all = {{"file", file.path()},
                     {"context", placement.context},

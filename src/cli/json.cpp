@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/counted_device.h"
+
 namespace prism::cli {
 namespace {
 
@@ -42,17 +44,19 @@ Json capabilities_json(const ir::Capabilities& c) {
 
 }  // namespace
 
+Json bytes_json(uint64_t bytes) { return bytes == kUnknownBytes ? Json() : Json(bytes); }
+
 Json device_json(DeviceDriver& device, const DeviceInfo& info) {
   return {{"id", info.id},
           {"name", info.name},
           {"vendor", info.vendor},
           {"card", info.card},
           {"driver", info.driver},
-          {"total_bytes", info.total_bytes},
-          {"free_bytes", device.free_bytes()},
+          {"total_bytes", bytes_json(info.total_bytes)},
+          {"free_bytes", bytes_json(device.free_bytes())},
           {"unified", info.unified},
           {"software", info.software},
-          {"compute_units", info.compute_units},
+          {"compute_units", device.info().compute_units},
           {"capabilities", capabilities_json(info.capabilities)}};
 }
 

@@ -7,6 +7,7 @@
 
 namespace prism::cli {
 
+nlohmann::ordered_json bytes_json(uint64_t bytes);  // null where it is not known
 nlohmann::ordered_json device_json(DeviceDriver& device, const DeviceInfo& info);
 
 }  // namespace prism::cli

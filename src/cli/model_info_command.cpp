@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
 #include "llm/gguf.h"
@@ -105,7 +106,7 @@ void print_json(const GgufFile& file, const Facts& facts, const Options& options
                        {"kv_cache_bytes", one.need.kv_bytes()},
                        {"activation_bytes", one.need.activation_bytes},
                        {"total_bytes", one.need.total_bytes()},
-                       {"free_bytes", one.device.free_bytes()}});
+                       {"free_bytes", bytes_json(one.device.free_bytes())}});
   Json all = {{"file", file.path()},
               {"parts", file.parts().size()},
               {"version", file.version()},

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "cli/terminal.h"
+#include "runtime/counted_device.h"
 
 namespace prism::cli {
 
@@ -19,6 +20,7 @@ std::string three_digits(double value) {
 }  // namespace
 
 std::string size_text(uint64_t bytes) {
+  if (bytes == kUnknownBytes) return "unknown";
   const auto value = static_cast<double>(bytes);
   if (bytes < 1 << 10) return fmt::format("{} bytes", bytes);
   if (bytes < 1 << 20) return three_digits(value / (1 << 10)) + " KB";

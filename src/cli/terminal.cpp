@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/counted_device.h"
+
 namespace prism::cli {
 namespace {
 
@@ -87,6 +89,7 @@ std::string shown_text(const std::string& text) {
 }
 
 std::string gigabytes(uint64_t bytes) {
+  if (bytes == kUnknownBytes) return "unknown";
   return fmt::format("{:.2f} GB", static_cast<double>(bytes) / (1ull << 30));
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "llm/expected_speed.h"
 #include "llm/fit_devices.h"
+#include "runtime/counted_device.h"
 
 namespace prism::llm {
 
@@ -242,10 +243,11 @@ void Fitter::fail(int64_t context, ElementType kv_type) const {
   for (const DeviceShare& share : shares(at, need)) wanted += share.bytes();
   std::vector<std::string> there, would;
   for (size_t d = 0; d < devices_.size(); ++d)
-    there.push_back(fmt::format(
-        "{} {}", devices_[d].device.id(),
-        gigabytes(devices_[d].free_bytes > margins_[d] ? devices_[d].free_bytes - margins_[d]
-                                                       : 0)));
+    there.push_back(fmt::format("{} {}", devices_[d].device.id(),
+                                devices_[d].free_bytes == kUnknownBytes ? "unknown"
+                                : devices_[d].free_bytes > margins_[d]
+                                    ? gigabytes(devices_[d].free_bytes - margins_[d])
+                                    : gigabytes(0)));
   const auto fits_at = [&](int64_t tokens, ElementType type) {
     return arrange(tokens, type).second;
   };

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "llm/gguf_writer.h"
+#include "runtime/counted_device.h"
 #include "runtime/fake_device.h"
 #include "support/process.h"
 
@@ -105,6 +106,14 @@ TEST(Fit, AllOnTheFastestWhereItFits) {
   EXPECT_EQ(fit.shares[0].weight_bytes, 88 * kMb);
   EXPECT_EQ(fit.shares[0].kv_bytes, uint64_t{4097} * 2048 * kLayers);
   EXPECT_GT(fit.tokens_per_second, 1000);
+}
+
+// WebGPU tells no memory size: what does not fit is found by trying.
+TEST(Fit, AllOnADeviceThatDoesNotTellItsMemory) {
+  const Fit fit = fit_model(model(), {gpu("gpu:0", kUnknownBytes), cpu(kMb)}, {});
+  EXPECT_EQ(layers_on(fit, "gpu:0"), kLayers);
+  EXPECT_EQ(fit.placement.context, 4096);
+  EXPECT_EQ(fit.shares[0].free_bytes, kUnknownBytes);
 }
 
 TEST(Fit, AShorterContextBeforeTheCpu) {

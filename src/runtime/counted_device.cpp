@@ -12,6 +12,7 @@ namespace prism {
 uint64_t CountedDevice::free_bytes() {
   if (same_card_) return same_card_->free_bytes();
   if (const uint64_t told = told_free_bytes()) return told;
+  if (info_.total_bytes == kUnknownBytes) return kUnknownBytes;
   const uint64_t left = info_.total_bytes - std::min(info_.total_bytes, taken_.load());
   if (!info_.unified) return left;
   const uint64_t available = host_memory().available_bytes;  // 0 where the system does not tell
@@ -30,9 +31,12 @@ std::unique_ptr<MemoryDriver> CountedDevice::allocate(uint64_t bytes) {
     why = "free memory, take a smaller size or another device";
   else if (auto memory = take(rounded, &why))
     return memory;
+  const std::string there =
+      free_bytes() == kUnknownBytes
+          ? fmt::format("{} are taken, of a total that is not told", taken_.load())
+          : fmt::format("{} of {} are free", free_bytes(), info_.total_bytes);
   throw Error(ErrorCode::kOutOfMemory,
-              fmt::format("{}: asked for {} bytes, {} of {} are free: {}", label(), bytes,
-                          free_bytes(), info_.total_bytes, why));
+              fmt::format("{}: asked for {} bytes, {}: {}", label(), bytes, there, why));
 }
 
 void CountedDevice::use_figures_of(const std::shared_ptr<DeviceDriver>& other) {

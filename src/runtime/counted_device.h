@@ -10,12 +10,16 @@
 
 namespace prism {
 
+// The total and the free memory of a device that nobody tells of: what fits is found by trying, and
+// an allocation that fails says so.
+inline constexpr uint64_t kUnknownBytes = UINT64_MAX;
+
 class CountedDevice : public DeviceDriver {
  public:
   const DeviceInfo& info() const override { return info_; }
   std::string label() const { return info_.id + " (" + info_.name + ")"; }  // for messages
-  // What the interface tells after all; else the total without what was taken, and no more than the
-  // host has where they share one memory.
+  // What the interface tells after all; else the total (where that is known) without what was
+  // taken, and no more than the host has where they share one memory.
   uint64_t free_bytes() override;
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) final;
   uint64_t taken_bytes() const { return taken_; }

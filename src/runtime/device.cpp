@@ -25,7 +25,11 @@ DeviceState::DeviceState(std::shared_ptr<DeviceDriver> the_driver)
     : locked(std::make_shared<LockedDriver>(std::move(the_driver))),
       mutex(locked->mutex),
       driver(locked->driver),
-      info(driver->info()) {}
+      info(driver->info()) {
+  // Work is cut by this number: groups too many cost little, too few leave most of a card idle.
+  constexpr uint32_t kMiddling = 64;
+  if (info.compute_units == 0) info.compute_units = kMiddling;
+}
 
 std::shared_ptr<DeviceState> DeviceState::of(const std::shared_ptr<DeviceDriver>& driver) {
   // Never destroyed: handles in static objects of a user may come later than ours.

@@ -31,11 +31,11 @@ struct DeviceInfo {
   std::string card;    // PCI address "0000:65:00.0", else "uuid:...", else the id: the same for one
                        // card in all backends
   std::string driver;  // driver and version
-  uint64_t total_bytes = 0;
-  bool unified = false;   // shares memory with the host
-  bool software = false;  // runs on the host's cores (llvmpipe, PoCL)
-  bool is_cpu = false;    // the native CPU device
-  uint32_t compute_units = 0;
+  uint64_t total_bytes = 0;    // kUnknownBytes (counted_device.h): the interface does not tell
+  bool unified = false;        // shares memory with the host
+  bool software = false;       // runs on the host's cores (llvmpipe, PoCL)
+  bool is_cpu = false;         // the native CPU device
+  uint32_t compute_units = 0;  // 0: not told; a Device's own info has a middling number then
   // What the interface cannot do, and the handles do in another way (around_limits.cpp):
   bool copies_words = false;  // offsets and sizes of writes, reads and copies: multiples of 4
   bool one_access = false;    // a launch binds all ranges of a buffer to be read, or to be written
@@ -132,8 +132,8 @@ class DeviceDriver {
   virtual std::unique_ptr<QueueDriver> make_queue() = 0;
   // Host address of memory that the host can use directly (unified), or null.
   virtual std::byte* host_pointer(MemoryDriver&) { return nullptr; }
-  // Memory over the host's own, which the device reads where it lies: nothing is copied, and neither
-  // side changes it while the device has it. Null where that cannot be; never throws.
+  // Memory over the host's own, which the device reads where it lies: nothing is copied, and
+  // neither side changes it while the device has it. Null where that cannot be; never throws.
   virtual std::unique_ptr<MemoryDriver> wrap(std::span<std::byte> host) {
     (void)host;
     return nullptr;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
+#include "runtime/counted_device.h"
 #include "runtime/selection.h"
 #include "runtime/shares_card.h"
 
@@ -199,8 +200,10 @@ std::string summary_text(const std::vector<BackendReport>& reports, const Choice
           info.unified && !info.is_cpu
               ? "unified memory"
               : fmt::format("{:.2f} GB free", gigabytes(report.devices[i]->free_bytes()));
-      text += fmt::format("    [{}] {}: {:.2f} GB ({})\n", i, info.name,
-                          gigabytes(info.total_bytes), memory);
+      text += info.total_bytes == kUnknownBytes
+                  ? fmt::format("    [{}] {}: its memory is not told\n", i, info.name)
+                  : fmt::format("    [{}] {}: {:.2f} GB ({})\n", i, info.name,
+                                gigabytes(info.total_bytes), memory);
       if (choice.device && choice.device.id() == info.id) recommended = report.label;
     }
     if (report.reason.empty()) continue;

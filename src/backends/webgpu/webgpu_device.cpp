@@ -104,7 +104,7 @@ DeviceOfWebGpu::DeviceOfWebGpu(std::shared_ptr<const Api> api, Adapter adapter,
   info_.card = address.empty() ? id : address;
   // The interface tells no amount of memory. A card that another backend sees too gets its figure
   // by same_card().
-  info_.total_bytes = info_.unified ? host_memory().total_bytes : limits_.max_buffer_bytes;
+  info_.total_bytes = info_.unified ? host_memory().total_bytes : kUnknownBytes;
 
   ir::Capabilities& can = info_.capabilities;
   can = typical_capabilities("wgsl");
