@@ -1,8 +1,10 @@
 // Printed WGSL through both WebGPU libraries: every kernel compiles, runs, and agrees with the
 // interpreter.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iostream>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -233,6 +235,49 @@ TEST_P(Wgsl, WordsOfAnyBuffer) {
       ASSERT_EQ(y[i], a[i] ^ 0x80008000u) << i << " at " << variant.name;
     for (uint32_t i = 0; i < 64; ++i)
       ASSERT_EQ(z[i], i < 40 ? b[i] + 1 : 1) << i << " at " << variant.name;
+  }
+}
+
+// Of a buffer of halves that is read by words too, each word is one load, and four of them are.
+TEST_P(Wgsl, HalvesThatAreReadByWordsAreLoadedByWords) {
+  const ir::Kernel halves = kernel("halves_by_words", 64, [] {
+    auto a = in("a", f16);
+    auto words = out("words", u32);
+    auto values = out("values", f32);
+    auto i = local_id();
+    words.store_words(i * 4u, a.load_words(i * 4u, 4, 4), 4);
+    values[i * 8u] = a[i * 7u];
+    values[i * 8u + 1u] = a.load_if(i % 3u == 1u, 511u - i);
+    values[i * 8u + 2u] = a.load(i * 2u, 2)[1];
+    values.store(i * 8u + 4u, a.load(i * 8u + 4u, 4));
+  });
+  const uint32_t seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  std::vector<uint32_t> a(256);
+  for (uint32_t& word : a) word = static_cast<uint32_t>(random()) & 0xbbffbbffu;  // finite
+  const auto half = [&](uint32_t i) {
+    return f32_from_f16(static_cast<uint16_t>(a[i / 2] >> (i % 2 * 16)));
+  };
+  const std::vector<uint32_t> poison(512, 0xdeadbeefu);
+  for (const Variant& variant : variants(library())) {
+    const ir::Kernel lowered = lower(halves, variant.capabilities, variant.launch);
+    const std::string text = print_wgsl(lowered, variant.capabilities).text;
+    EXPECT_NE(text.find("a: array<vec4<u32>>"), std::string::npos) << text;
+    const Contents found =
+        run(library(), halves, variant,
+            {{1, 1, 1}, {}, {bytes_of(a), bytes_of(std::vector(256, 7u)), bytes_of(poison)}});
+    EXPECT_EQ(words_of(found[1]), a) << variant.name;
+    const auto values = words_of(found[2]);
+    for (uint32_t i = 0; i < 64; ++i) {
+      const float wanted[] = {half(i * 7),     i % 3 == 1 ? half(511 - i) : 0.0f,
+                              half(i * 2 + 1), std::bit_cast<float>(0xdeadbeefu),
+                              half(i * 8 + 4), half(i * 8 + 5),
+                              half(i * 8 + 6), half(i * 8 + 7)};
+      for (uint32_t j = 0; j < 8; ++j)
+        ASSERT_EQ(values[i * 8 + j], std::bit_cast<uint32_t>(wanted[j]))
+            << i << ", " << j << " at " << variant.name;
+    }
   }
 }
 

@@ -111,8 +111,9 @@ class LowerStorage : public Rewriter {
 
  private:
   void prepare(ir::Kernel& kernel) override {
+    const std::vector<bool> as_words = read_as_words();
     for (ir::Memory& memory : kernel.memories) {
-      const Form form = form_of(memory, caps_);
+      const Form form = as_words[forms_.size()] ? Form::packed : form_of(memory, caps_);
       forms_.push_back(form);
       elements_.push_back(memory.element);
       if (form == Form::bits16) memory.element = u16;
@@ -124,6 +125,20 @@ class LowerStorage : public Rewriter {
       memory.access = ir::Access::read_write;  // a part of a word is put in by atomics
       if (!whole_words(inst)) memory.atomic = true;
     });
+  }
+
+  // Buffers of halves that a kernel only reads, and by words: where memory has one type and no
+  // pointers of another (WGSL), a word of them would be two loads, and four words no load of four.
+  std::vector<bool> read_as_words() const {
+    std::vector<bool> found(source().memories.size());
+    if (caps_.dialect != "wgsl") return found;
+    ir::walk(source().body, [&](const Inst& inst) {
+      if (inst.op != Op::load_words) return;
+      const ir::Memory& memory = source().memories[inst.object];
+      found[inst.object] = memory.space == ir::Space::buffer && memory.element == f16 &&
+                           memory.access == ir::Access::read;
+    });
+    return found;
   }
 
   bool whole_words(const Inst& store) const {
@@ -189,7 +204,9 @@ class LowerStorage : public Rewriter {
         const Value at = (index + i) / per_word;
         word = inst.args.size() > 1 ? memory.load_if(arg(inst, 1), at) : memory.load(at);
       }
-      parts.push_back(decode(element, *word >> ((index + i) % per_word * width)));
+      const Value bits = *word >> ((index + i) % per_word * width);
+      parts.push_back(element == f16 && caps_.storage_f16 ? unpack_f16(bits)[0]
+                                                          : decode(element, bits));
     }
     return joined(parts);
   }

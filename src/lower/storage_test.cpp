@@ -57,6 +57,38 @@ TEST(LowerStorage, BuffersOfNarrowElements) {
     }
 }
 
+// Where memory has one type, halves that are read by words are words, and single ones parts of
+// them.
+TEST(LowerStorage, HalvesReadByWordsAreWords) {
+  const auto make = [](bool by_words) {
+    return kernel("halves", 32, [&] {
+      const auto a = in("a", f16);
+      const auto z = out("z", f32);
+      const Value i = global_id(), keep = i % 3u != 0u;
+      const Value four = by_words ? Value(a.load_words(i * 4u, 4, 4)) : vec(i, i, i, i);
+      const Value pair = unpack_f16(four[3]);
+      z[i * 8u] = pair[0] + pair[1];
+      z[i * 8u + 1u] = a[i * 5u % 513u];
+      z[i * 8u + 2u] = Value(a.load_if(keep, i));
+      z.store(i * 8u + 4u, a.load(i * 4u, 4));
+    });
+  };
+  Capabilities wgsl = full_capabilities();
+  wgsl.dialect = "wgsl";
+  // Without infinities and NaN: sums of them differ.
+  std::vector<uint32_t> words(64 * 4);
+  for (size_t i = 0; i < words.size(); ++i)
+    words[i] = f16_from_f32(static_cast<float>(i) - 99.5f) |
+               uint32_t{f16_from_f32(0x1p-20f * static_cast<float>(i))} << 16;
+  for (const bool by_words : {true, false}) {
+    const Kernel k = make(by_words);
+    EXPECT_EQ(lower(k, wgsl).memories[0].element, by_words ? u32 : f16);
+    EXPECT_EQ(lower(k, full_capabilities()).memories[0].element, f16);
+    expect_same_when_lowered(k, {{2, 1, 1}, {}, {bytes_of(words), std::vector<std::byte>(64 * 32)}},
+                             wgsl);
+  }
+}
+
 TEST(LowerStorage, ABufferThatEndsInsideAWord) {
   const Kernel k = kernel("odd_end", 32, [] {
     const auto a = in("a", u8);
