@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/attention.h"
+#include "ops/conv.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/gates.h"
@@ -129,6 +130,26 @@ BenchCase expert_case(int64_t rows, int64_t n, int64_t k, BlockType type, const 
   return bench;
 }
 
+// As many filters as channels, windows of 3 x 3 with padding, as in the layers of a network for
+// images.
+BenchCase conv_case(int64_t images, int64_t channels, int64_t side, DType type,
+                    const Device& device) {
+  const Shape x = {images, channels, side, side}, weight = {channels, channels, 3, 3};
+  BenchCase bench;
+  bench.op = "conv2d";
+  bench.what = fmt::format("{} {} by 3 x 3", dtype_name(type), x.text());
+  bench.bytes = bytes_of(2 * x.elements() + weight.elements(), type);
+  bench.flops = 2.0 * static_cast<double>(x.elements()) * static_cast<double>(channels) * 9;
+  bench.is_product = true;
+  bench.compute = type;
+  bench.inputs = [=] {
+    return std::vector<Tensor>{uniform(x, 1, -1, 1, type, device),
+                               uniform(weight, 2, -1, 1, type, device)};
+  };
+  bench.compute_one = [](auto in) { return conv2d(in[0], in[1], {1, 1, 1, 1}); };
+  return bench;
+}
+
 // Causal, 32 heads over 8 key heads of 128, as in a 7B or 8B model.
 BenchCase attention_case(int64_t queries, int64_t keys, const Device& device) {
   constexpr int64_t kHeads = 32, kKeyHeads = 8, kDim = 128;
@@ -216,6 +237,9 @@ std::vector<BenchCase> bench_cases(const Device& device) {
   for (const int64_t m : {int64_t{1}, software ? int64_t{16} : int64_t{512}})
     bench.cases.push_back(software ? expert_case(m, 64, 256, BlockType::q4_k, device)
                                    : expert_case(m, 1408, 2048, BlockType::q4_k, device));
+  for (const DType type : both)
+    bench.cases.push_back(software ? conv_case(1, 32, 16, type, device)
+                                   : conv_case(cpu ? 1 : 32, cpu ? 64 : 256, 56, type, device));
   bench.cases.push_back(attention_case(1, keys, device));
   bench.cases.push_back(attention_case(prompt, prompt, device));
   return std::move(bench.cases);
