@@ -29,26 +29,63 @@ constexpr double kFragmentBound = 6e-3, kPlainBound = 5e-5, kHalfBound = 2e-3;
 struct Place {
   std::shared_ptr<DeviceDriver> driver;  // none: the interpreter
   std::string name() const { return driver ? driver->info().id : "interpreter"; }
+  bool fences() const { return !driver || driver->info().capabilities.device_fence; }
 
-  // The last buffer's contents after the launch.
-  Bytes run(const ir::Kernel& kernel, std::array<uint32_t, 3> groups, std::vector<Bytes> buffers,
-            const std::vector<ParamValue>& params) const {
+  // All buffers' contents after some launches, of which each finds the last buffer as it was.
+  std::vector<Bytes> run_all(const ir::Kernel& kernel, std::array<uint32_t, 3> groups,
+                             std::vector<Bytes> buffers, const std::vector<ParamValue>& params,
+                             int times = 1) const {
+    const Bytes last = buffers.back();
     if (!driver) {
-      std::vector<ir::HostBuffer> views;
-      for (Bytes& bytes : buffers) views.push_back({bytes.data(), bytes.size()});
       std::vector<uint32_t> words;
       for (const ParamValue& param : params) words.push_back(param.bits);
-      ir::interpret(kernel, groups, views, words);
-      return buffers.back();
+      for (int i = 0; i < times; ++i) {
+        buffers.back() = last;
+        std::vector<ir::HostBuffer> views;
+        for (Bytes& bytes : buffers) views.push_back({bytes.data(), bytes.size()});
+        ir::interpret(kernel, groups, views, words);
+      }
+      return buffers;
     }
     const Device device(driver, "");
     const Program program = device.compile(kernel);
     std::vector<Buffer> uploaded;
     for (const Bytes& bytes : buffers) uploaded.push_back(device.upload(bytes));
-    device.queue().launch(program, groups, uploaded, params);
-    return device.download<std::byte>(uploaded.back());
+    for (int i = 0; i < times; ++i) {
+      device.queue().write(uploaded.back(), last);
+      device.queue().launch(program, groups, uploaded, params);
+    }
+    for (size_t i = 0; i < buffers.size(); ++i)
+      buffers[i] = device.download<std::byte>(uploaded[i]);
+    return buffers;
+  }
+  // The last buffer's contents after the launch.
+  Bytes run(const ir::Kernel& kernel, std::array<uint32_t, 3> groups,
+            const std::vector<Bytes>& buffers, const std::vector<ParamValue>& params) const {
+    return run_all(kernel, groups, buffers, params).back();
   }
 };
+
+// What the two launches give, if the last group of the one launch gives the same bits, again and
+// again with the counters that it left.
+Bytes also_merged_at_once(const Place& place, const AttentionCase& one, DecodeTile tile,
+                          uint32_t splits, const Bytes& wanted) {
+  const uint32_t sequences = static_cast<uint32_t>(one.sequences.size());
+  tile.merges = true;
+  std::vector<Bytes> buffers = one.inputs(true);
+  const uint64_t elements = partial_elements(one.options, splits, one.kv_heads, one.rows);
+  buffers.push_back(Bytes(std::max<uint64_t>(elements, 1) * 4, std::byte{0xFF}));
+  const Bytes zeros(decode_counters(one.options, tile, one.kv_heads, sequences) * 4);
+  buffers.push_back(zeros);
+  buffers.push_back(one.out);
+  const std::vector<Bytes> found =
+      place.run_all(attention_decode(one.options, tile),
+                    decode_grid(one.options, tile, splits, one.kv_heads, sequences), buffers,
+                    one.params.values(one.options), 3);
+  EXPECT_TRUE(found.back() == wanted) << "merged by the last group";
+  EXPECT_TRUE(found[found.size() - 2] == zeros) << "counters";
+  return wanted;
+}
 
 Bytes run_decode(const Place& place, const AttentionCase& one, const DecodeTile& tile,
                  uint32_t splits) {
@@ -66,10 +103,13 @@ Bytes run_decode(const Place& place, const AttentionCase& one, const DecodeTile&
   std::vector<Bytes> merged = {place.run(decode, grid, buffers, params), one.spans};
   if (one.options.sinks) merged.push_back(one.sinks);
   merged.push_back(one.out);
-  std::vector<ParamValue> all = {splits, one.kv_heads};
+  std::vector<ParamValue> all = {splits};
   all.insert(all.end(), params.begin(), params.end());
-  return place.run(attention_merge(one.options, tile), {one.heads(), tile.queries, sequences},
-                   merged, all);
+  const Bytes result =
+      place.run(attention_merge(one.options, tile),
+                merge_grid(one.options, tile, one.kv_heads, sequences), merged, all);
+  if (!place.fences() || (one.options.mask && one.options.sinks)) return result;
+  return also_merged_at_once(place, one, tile, splits, result);
 }
 
 Bytes run_tiles(const Place& place, const AttentionCase& one, const ir::Kernel& kernel,

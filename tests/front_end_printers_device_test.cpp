@@ -34,6 +34,7 @@ std::vector<Kernel> lowered_kernels(const Capabilities& capabilities) {
   append(all, fragment_kernels());
   append(all, f16_kernels());
   if (capabilities.math_f64) append(all, f64_kernels());
+  append(all, fence_kernels());
   for (const LibraryKernel& entry : kernel_library()) all.push_back(entry.make());
   std::vector<Kernel> result;
   for (const Kernel& kernel : all) {

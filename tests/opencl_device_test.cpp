@@ -289,6 +289,7 @@ TEST_P(OpenClDevice, CompilesEveryOperation) {
   add(true, test::f16_kernels());
   add(capabilities.math_i64, test::i64_kernels());
   add(capabilities.math_f64, test::f64_kernels());
+  add(capabilities.device_fence, test::fence_kernels());
   add(true, test::fragment_kernels());
   for (const ir::Kernel& kernel : kernels)
     EXPECT_NO_THROW(device().compile(lowered(kernel))) << kernel.name;

@@ -33,7 +33,7 @@ Capabilities weak(const std::string& dialect) {
   Capabilities c = typical_capabilities(dialect);
   c.storage_8 = c.storage_16 = c.storage_f16 = c.storage_bf16 = false;
   c.math_f16 = c.dot4 = c.float_atomics = c.async_copy = c.dependent_launch = c.fragment_layout =
-      false;
+      c.device_fence = false;
   c.precise_math = !c.precise_math;
   c.subgroup_size = 0;
   c.subgroup_sizes.clear();
@@ -277,6 +277,7 @@ TEST_P(Printed, OperationsGiveWhatTheInterpreterGives) {
   append(kernels, f16_kernels());
   append(kernels, i64_kernels());
   append(kernels, f64_kernels());
+  if (capabilities.device_fence) append(kernels, fence_kernels());
   const Lowered lowered = lowered_all(kernels, capabilities);
   ASSERT_GE(lowered.kernels.size() + 2, kernels.size());
   const ShimLibrary library =

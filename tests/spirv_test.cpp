@@ -113,6 +113,9 @@ void expect_accepted(const std::vector<ir::Kernel>& kernels, const Variant& vari
 TEST(Spirv, EveryOperationIsValid) {
   SKIP_WITHOUT_VALIDATOR();
   for (const Variant& variant : variants()) expect_accepted(test::op_kernels(), variant);
+  Variant fences{"device_fence", plain()};
+  fences.capabilities.device_fence = true;
+  expect_accepted(test::fence_kernels(), fences);
 }
 
 TEST(Spirv, EveryKernelOfTheLibraryIsValid) {

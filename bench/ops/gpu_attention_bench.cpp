@@ -87,9 +87,15 @@ class Bench {
       DecodeTile tile;
       uint32_t splits;
     };
-    const DecodeTile chosen = decode_tile_for(options, 1, device_.info().capabilities);
-    std::vector<Try> tries = {{chosen, default_splits(options, chosen, kv_heads)}};
+    DecodeTile chosen = decode_tile_for(options, 1, device_.info().capabilities);
+    const uint32_t chosen_splits = default_splits(options, chosen, kv_heads);
+    chosen.merges = suits_merges(options, chosen, chosen_splits, device_.info().capabilities);
+    std::vector<Try> tries = {{chosen, chosen_splits}};
     if (options_.tune) {
+      if (device_.info().capabilities.device_fence) {
+        chosen.merges = !chosen.merges;
+        tries.push_back({chosen, chosen_splits});
+      }
       DecodeTile by_lanes = decode_tile(options, 1);
       for (const bool ahead : {false, true})
         for (const uint32_t groups : {2u, 3u, 4u, 6u}) {
@@ -128,18 +134,26 @@ class Bench {
                                   : fmt::format("{} rows, {} lanes, {} a key, {} keys each{}",
                                                 tile.rows, tile.lanes, tile.key_lanes, tile.unroll,
                                                 tile.ahead ? " ahead" : "");
-      line.note += fmt::format(", {} splits{}", splits, i == 0 ? "" : " (tried)");
+      line.note += fmt::format(", {} splits{}{}", splits, tile.merges ? " in one launch" : "",
+                               i == 0 ? "" : " (tried)");
       if (!wanted(line)) continue;
       const Program program = device_.compile(attention_decode(options, tile)),
                     merge = device_.compile(attention_merge(options, tile));
       const auto params = shape.params.values(options);
-      std::vector<ParamValue> merge_params = {splits, kv_heads};
+      std::vector<ParamValue> merge_params = {splits};
       merge_params.insert(merge_params.end(), params.begin(), params.end());
+      const Buffer counters =
+          device_.upload(std::vector<uint32_t>(decode_counters(options, tile, kv_heads, 1)));
       line.seconds =
           time(shape.bytes, host_ ? 2 : 100, [&](Queue& queue, BufferRange k, BufferRange v) {
-            queue.launch(program, decode_grid(options, tile, splits, kv_heads, 1),
-                         std::vector<BufferRange>{q_, k, v, spans, partial_}, params);
-            queue.launch(merge, {kv_heads * group, 1, 1},
+            const auto grid = decode_grid(options, tile, splits, kv_heads, 1);
+            if (tile.merges)
+              return queue.launch(
+                  program, grid,
+                  std::vector<BufferRange>{q_, k, v, spans, partial_, counters, out_}, params);
+            queue.launch(program, grid, std::vector<BufferRange>{q_, k, v, spans, partial_},
+                         params);
+            queue.launch(merge, merge_grid(options, tile, kv_heads, 1),
                          std::vector<BufferRange>{partial_, spans, out_}, merge_params);
           });
       line.bytes = 2.0 * static_cast<double>(shape.bytes);

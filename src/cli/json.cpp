@@ -32,6 +32,7 @@ Json capabilities_json(const ir::Capabilities& c) {
           {"float_atomics", c.float_atomics},
           {"async_copy", c.async_copy},
           {"dependent_launch", c.dependent_launch},
+          {"device_fence", c.device_fence},
           {"subgroup_size", c.subgroup_size},
           {"subgroup_sizes", c.subgroup_sizes},
           {"fragments", fragments},

@@ -149,6 +149,7 @@ void while_(const std::function<Value()>& condition, const std::function<void()>
 
 void break_(Where where) { statement(Op::break_, where); }
 void barrier(Where where) { statement(Op::barrier, where); }
+void device_fence(Where where) { statement(Op::device_fence, where); }
 void wait_previous(Where where) { statement(Op::wait_previous, where); }
 void launch_next(Where where) { statement(Op::launch_next, where); }
 void async_commit(Where where) { statement(Op::async_commit, where); }

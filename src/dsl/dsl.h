@@ -211,6 +211,7 @@ void while_(const std::function<Value()>& condition, const std::function<void()>
             Where where = {});
 void break_(Where where = {});
 void barrier(Where where = {});
+void device_fence(Where where = {});
 void wait_previous(Where where = {});
 void launch_next(Where where = {});
 void comment(const std::string& text, Where where = {});

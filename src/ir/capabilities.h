@@ -33,6 +33,7 @@ struct Capabilities {
   bool dot4 = false;           // dot4_i8, dot4_u8
   bool float_atomics = false;  // f32 atomic add on buffers and shared memory
   bool async_copy = false;
+  bool device_fence = false;      // groups of one launch see what others wrote
   bool dependent_launch = false;  // wait_previous and launch_next mean something
   uint32_t subgroup_size = 0;     // the size kernels are specialised for; 0: no subgroup operations
   std::vector<uint32_t> subgroup_sizes;  // every size the device offers

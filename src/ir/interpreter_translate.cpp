@@ -216,6 +216,7 @@ void Translator::instruction(const Inst& inst) {
     case Op::yield:
     case Op::wait_previous:
     case Op::launch_next:
+    case Op::device_fence:  // atomics on buffers order all that threads do
     case Op::comment:
       return;
     default:

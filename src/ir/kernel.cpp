@@ -97,6 +97,7 @@ const char* op_name(Op op) {
                                            "async_commit",
                                            "async_wait",
                                            "barrier",
+                                           "device_fence",
                                            "subgroup_reduce",
                                            "subgroup_scan",
                                            "subgroup_shuffle",
@@ -292,12 +293,12 @@ class TextWriter {
 std::string to_text(const Kernel& kernel) { return TextWriter(kernel).write(); }
 
 std::string Capabilities::key() const {
-  std::string text =
-      fmt::format("{}:{} s{}{}{}{}{} m{}{}{}{} d{}a{}c{}l{} g{} n{} sh{} b{}x{} r{} y{} f", dialect,
-                  dialect_level, storage_8, storage_16, storage_f16, storage_bf16, narrow_arrays,
-                  math_f16, math_i64, math_f64, precise_math, dot4, float_atomics, async_copy,
-                  dependent_launch, subgroup_size, max_group_size, shared_bytes, max_buffers,
-                  max_binding_bytes, raw_atomic_buffers, fragment_layout);
+  std::string text = fmt::format(
+      "{}:{} s{}{}{}{}{} m{}{}{}{} d{}a{}c{}l{}e{} g{} n{} sh{} b{}x{} r{} y{} f", dialect,
+      dialect_level, storage_8, storage_16, storage_f16, storage_bf16, narrow_arrays, math_f16,
+      math_i64, math_f64, precise_math, dot4, float_atomics, async_copy, dependent_launch,
+      device_fence, subgroup_size, max_group_size, shared_bytes, max_buffers, max_binding_bytes,
+      raw_atomic_buffers, fragment_layout);
   for (const FragmentShape& f : fragments)
     text += fmt::format("{}{}{}x{}x{},", dtype_name(f.operand), dtype_name(f.accumulator), f.m, f.n,
                         f.k);

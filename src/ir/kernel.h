@@ -129,6 +129,9 @@ enum class Op : uint8_t {
   async_commit,  // closes a batch of copies
   async_wait,    // bits: how many of the newest batches may still be under way
   barrier,       // group: orders shared and buffer memory
+  device_fence,  // orders buffer memory among the groups of a launch, about an atomic: what a lane
+                 // wrote before its fence is there for a lane whose fence stands after an atomic
+                 // that saw one made behind the first fence
   // --- across lanes; only in group-uniform control flow
   subgroup_reduce,       // bits: ReduceOp; result in every lane
   subgroup_scan,         // bits: ReduceOp, object 0 inclusive, 1 exclusive (identity first)

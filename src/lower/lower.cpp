@@ -28,6 +28,14 @@ void check_types(const ir::Kernel& kernel, const ir::Capabilities& caps) {
   for (const ir::Memory& memory : kernel.memories) check(memory.element);
 }
 
+void check_fences(const ir::Kernel& kernel, const ir::Capabilities& caps) {
+  ir::walk(kernel.body, [&](const ir::Inst& inst) {
+    if (inst.op == ir::Op::device_fence && !caps.device_fence)
+      cannot(kernel, caps,
+             "its groups wait for what others wrote (device_fence), which the device lacks");
+  });
+}
+
 void check_limits(const ir::Kernel& kernel, const ir::Capabilities& caps) {
   if (kernel.group_size > caps.max_group_size)
     cannot(kernel, caps,
@@ -52,6 +60,7 @@ uint64_t piece_bytes(const ir::Capabilities& caps) { return caps.max_binding_byt
 ir::Kernel lower(const ir::Kernel& kernel, const ir::Capabilities& caps,
                  const LaunchVariant& variant) {
   check_types(kernel, caps);
+  check_fences(kernel, caps);
   const bool interpreted = caps.dialect == "interpreter";
   ir::Kernel k = choose_raw(kernel, caps);
   if (variant.folded) k = fold_grid(k);

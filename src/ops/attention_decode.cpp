@@ -1,5 +1,5 @@
 // Attention of a few queries over a long cache: keys in splits, each read once for all the heads
-// that share it, and the merge of the splits.
+// that share it, and the merge of the splits where a launch of its own does it.
 #include <algorithm>
 #include <bit>
 
@@ -120,18 +120,18 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
   const std::string name =
       fmt::format("attention_decode_{}_r{}x{}_{}_{}_{}{}", option_name(options), tile.queries,
                   tile.rows, tile.lanes, key_lanes, tile.unroll, tile.ahead ? "_ahead" : "") +
-      (tile.direct ? "_direct" : "");
+      (tile.direct   ? "_direct"
+       : tile.merges ? "_merges"
+                     : "");
   return kernel(name, tile.lanes, [&] {
     require_subgroup_size(kWarp);
-    using Result = AttentionArguments::Result;
-    const AttentionArguments arguments(options, tile.direct ? Result::out : Result::partial);
+    const AttentionArguments arguments(options, result_of(tile));
     const SubgroupSums warp_results(tile, width);
 
-    const Span span(*arguments.spans, group_id(2));
-    const DecodeShare share(arguments, tile, span);
-    const Value &kv_head = share.kv_head, &block = share.block, &begin = share.begin,
-                &end = share.end;
-    if_(share.used, [&] {
+    const RowBlock own_rows(arguments, tile);
+    const Span& span = own_rows.span;
+    const Value &kv_head = own_rows.kv_head, &block = own_rows.block;
+    with_split(own_rows, warp_results, [&](Value begin, Value end) {
       const CacheHead keys(arguments, *arguments.k, span.slot, kv_head),
           values(arguments, *arguments.v, span.slot, kv_head);
       const Value lane = local_id() % key_lanes, slot = local_id() / key_lanes;
@@ -283,92 +283,25 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
           warp_results.weights[warp] = weight;
         });
       }
-      barrier();
-      warp_results.write(arguments, tile, span, kv_head, block);
     });
   });
 }
 
 ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& tile) {
   check_options(options, "attention_merge");
-  // Latency is all that counts here: a quarter of the splits or less for each slot of lanes, four
-  // loads of each lane under way.
-  const uint32_t dim = options.head_dim, lanes = 256, ahead = 4;
-  const uint32_t quads = (dim + 3) / 4, width = quads * 4, slots = lanes / quads;
-  const std::string name = fmt::format("attention_merge_{}_r{}x{}_{}", option_name(options),
-                                       tile.queries, tile.rows, tile.keys());
-  return kernel(name, lanes, [&] {
-    if (options.rounded) require_subgroup_size(kDecodeSubgroup);
+  const std::string name = fmt::format("attention_merge_{}_r{}x{}_{}_{}", option_name(options),
+                                       tile.queries, tile.rows, tile.lanes, tile.keys());
+  return kernel(name, tile.lanes, [&] {
+    if (options.rounded) require_subgroup_size(kWarp);
     const AttentionArguments arguments(options, AttentionArguments::Result::merged);
-    auto slot_sums = shared(f32, slots * width, "slot_sums");
-    auto slot_maxima = shared(f32, slots, "slot_maxima");
-    auto slot_weights = shared(f32, slots, "slot_weights");
-    const In& partial = *arguments.partial;
-    const Span span(*arguments.spans, group_id(2));
-    const Value head = group_id(0), query = group_id(1);
-    if_(query < span.queries, [&] {
-      const Value splits = *arguments.splits;
-      const Value block = (query * options.group + head % options.group) / tile.rows;
-      const Cut cut(arguments, tile, span, block, splits);
-      const Value row = span.first_row + query;
-      const Value base = (row * (*arguments.kv_heads * options.group) + head) * splits;
-      const Value slot = local_id() / quads, quad = local_id() % quads;
-      Var slot_top(f32, kNoMaximum, "slot_top");
-      Var slot_weight(f32, 0.0f, "slot_weight");
-      std::vector<Var> four;
-      for (uint32_t i = 0; i < 4; ++i) four.emplace_back(f32, 0.0f, "sum");
-      if_(slot < slots, [&] {
-        for_(slot, splits, slots * ahead, [&](Value first) {
-          std::vector<Value> sums, maxima, weights;
-          for (uint32_t a = 0; a < ahead; ++a) {
-            const Value split = first + a * slots;
-            const Value wanted = split < splits && split * cut.each < cut.end - cut.begin;
-            // The first instead of one that is not there: loads without a condition go out
-            // together.
-            const Value at = (base + select(wanted, split, 0u)) * partial_stride(options);
-            sums.push_back(partial.load(at + quad * 4u, 4));
-            const Value pair = partial.load(at + width, 2);
-            maxima.push_back(select(wanted, pair[0], kHidden));
-            weights.push_back(pair[1]);
-          }
-          Value top = slot_top;
-          for (const Value& maximum : maxima) top = fast_max(top, maximum);
-          const Value shrink = fast_exp2(slot_top - top);
-          slot_top = top;
-          slot_weight *= shrink;
-          for (Var& sum : four) sum *= shrink;
-          for (uint32_t a = 0; a < ahead; ++a) {
-            const Value share = fast_exp2(maxima[a] - top);
-            slot_weight = fma(weights[a], share, slot_weight);
-            for (uint32_t i = 0; i < 4; ++i) four[i] = fma(sums[a][i], share, four[i]);
-          }
-        });
-        slot_sums.store(slot * width + quad * 4u, vec(four[0], four[1], four[2], four[3]));
-        if_(quad == 0u, [&] {
-          slot_maxima[slot] = slot_top;
-          slot_weights[slot] = slot_weight;
-        });
-      });
+    const DecodeTile own = merge_tile(tile);
+    const SubgroupSums sums(own, (options.head_dim + 3) / 4 * 4);
+    const RowBlock rows(arguments, own);
+    if_(rows.used, [&] {
+      const Cut cut(arguments, tile, rows.span, rows.block / tile.rows, *arguments.splits);
+      sums.read_partial(rows, cut, 2);
       barrier();
-      Value top = constant(f32, kNoMaximum);
-      for (uint32_t s = 0; s < slots; ++s) top = fast_max(top, slot_maxima[s]);
-      if (options.sinks) top = fast_max(top, (*arguments.sinks)[head] * kLog2E);
-      for (uint32_t first = 0; first < dim; first += lanes) {
-        const Value d = local_id() + first, wanted = d < dim;
-        Var made(f32, 0.0f, "made");
-        if_(wanted, [&] {
-          Value sum = constant(f32, 0), weight = constant(f32, 0);
-          for (uint32_t s = 0; s < slots; ++s) {
-            const Value share = fast_exp2(slot_maxima[s] - top);
-            sum = fma(slot_sums[d + s * width], share, sum);
-            weight = fma(slot_weights[s], share, weight);
-          }
-          Value all = weight;
-          if (options.sinks) all = all + fast_exp2((*arguments.sinks)[head] * kLog2E - top);
-          made = select(weight > 0.0f, sum / select(all > 0.0f, all, 1.0f), 0.0f);
-        });
-        arguments.store(wanted, row, head, d, made);
-      }
+      sums.write_result(rows);
     });
   });
 }

@@ -106,7 +106,9 @@ uint64_t fragment_shared_bytes(const AttentionOptions& options, const DecodeTile
   const uint64_t width = tile_width(options), warps = tile.lanes / kDecodeSubgroup;
   const uint64_t rows_of_f16 = kSide + 2 * uint64_t{tile.stages} * tile.keys();
   const uint64_t numbers = (warps * tile.rows * 4 + 15) / 16 * 16;  // a maximum, a weight
-  return rows_of_f16 * (width + kPadding) * 2 + warps * tile.rows * width * 4 + 2 * numbers;
+  const uint64_t counted = (warps * 4 + 15) / 16 * 16;              // whether the group is the last
+  return rows_of_f16 * (width + kPadding) * 2 + warps * tile.rows * width * 4 + 2 * numbers +
+         counted;
 }
 
 ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const DecodeTile& tile) {
@@ -118,23 +120,24 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
   const uint32_t stages = tile.stages;
   // Where registers hold what is on its way, or the sums of long heads, q stays in shared memory.
   const bool q_in_registers = copies && steps <= 8;
-  const std::string name = fmt::format("attention_decode_{}_r{}x{}_{}_fragments_{}_{}{}",
-                                       option_name(options), tile.queries, tile.rows, tile.lanes,
-                                       columns, stages, tile.direct ? "_direct" : "");
+  const std::string name =
+      fmt::format("attention_decode_{}_r{}x{}_{}_fragments_{}_{}{}", option_name(options),
+                  tile.queries, tile.rows, tile.lanes, columns, stages,
+                  tile.direct   ? "_direct"
+                  : tile.merges ? "_merges"
+                                : "");
   return kernel(name, tile.lanes, [&] {
     require_subgroup_size(kDecodeSubgroup);
-    using Result = AttentionArguments::Result;
-    const AttentionArguments arguments(options, tile.direct ? Result::out : Result::partial);
+    const AttentionArguments arguments(options, result_of(tile));
     auto q_tile = shared(f16, kSide * row_length, "q_tile");
     auto k_tile = shared(f16, stages * keys * row_length, "k_tile");
     auto v_tile = shared(f16, stages * keys * row_length, "v_tile");
     const SubgroupSums results(tile, width);
 
-    const Span span(*arguments.spans, group_id(2));
-    const DecodeShare share(arguments, tile, span);
-    const Value &kv_head = share.kv_head, &block = share.block, &begin = share.begin,
-                &end = share.end;
-    if_(share.used, [&] {
+    const RowBlock own_rows(arguments, tile);
+    const Span& span = own_rows.span;
+    const Value &kv_head = own_rows.kv_head, &block = own_rows.block;
+    with_split(own_rows, results, [&](Value begin, Value end) {
       Stream key_stream(arguments, *arguments.k, span.slot, kv_head, k_tile, tile, width),
           value_stream(arguments, *arguments.v, span.slot, kv_head, v_tile, tile, width);
       const auto ask = [&](Value slot, Value first) {
@@ -300,8 +303,6 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
             sums[s], results.sums,
             [&](Value row, Value column) { return row * width + column + s * kSide; },
             constant(u32, kSide));
-      barrier();
-      results.write(arguments, tile, span, kv_head, block);
     });
   });
 }

@@ -63,7 +63,8 @@ struct AttentionParams {
   std::vector<ParamValue> values(const AttentionOptions& options) const;
 };
 
-// --- Decode: few queries, keys in splits that are merged by a second kernel.
+// --- Decode: few queries, keys in splits that are merged by the last group to end, or by a second
+// kernel.
 
 struct DecodeTile {
   uint32_t queries = 1;    // at most, of one sequence
@@ -73,6 +74,7 @@ struct DecodeTile {
   uint32_t unroll = 4;     // keys a lane has under way; by fragments: blocks of 16 of a subgroup
   bool ahead = false;      // keys of the next turn are asked for while this one is summed
   bool direct = false;     // one split: writes out, needs no merge
+  bool merges = false;     // the last group of a block merges its splits: needs device_fence
   // Not 0: scores and sums by fragments of 16 rows, q and weights rounded to f16; this many turns
   // of keys and values in shared memory. key_lanes has no meaning then.
   uint32_t stages = 0;
@@ -101,16 +103,25 @@ uint32_t decode_splits(const AttentionOptions& options, const DecodeTile& tile, 
 
 // Grid: splits x (kv_heads * ceil(queries * group / rows)) x sequences. Partial results:
 // partial_elements() f32. With direct: one split, buffer sinks before out where the option is set.
+// With merges: after the inputs sinks (option), partial, counters (u32, decode_counters(); zero
+// before the launch and after it) and out.
 ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& tile);
 std::array<uint32_t, 3> decode_grid(const AttentionOptions& options, const DecodeTile& tile,
                                     uint32_t splits, uint32_t kv_heads, uint32_t sequences);
+uint64_t decode_counters(const AttentionOptions& options, const DecodeTile& tile, uint32_t kv_heads,
+                         uint32_t sequences);
+// Whether a device can merge in the launch itself, and is done sooner so.
+bool suits_merges(const AttentionOptions& options, const DecodeTile& tile, uint32_t splits,
+                  const ir::Capabilities& capabilities);
 // Rows: of q over all sequences.
 uint64_t partial_elements(const AttentionOptions& options, uint32_t splits, uint32_t kv_heads,
                           uint32_t rows);
 
-// Buffers partial, spans, sinks (option), out. Parameters: splits and kv_heads, then those of
-// AttentionParams. Grid: query heads x queries x sequences.
+// The same bits as with merges. Buffers partial, spans, sinks (option), out. Parameters: splits,
+// then those of AttentionParams.
 ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& tile);
+std::array<uint32_t, 3> merge_grid(const AttentionOptions& options, const DecodeTile& tile,
+                                   uint32_t kv_heads, uint32_t sequences);
 
 // --- Prompt: many queries, scores in matrix fragments, never in memory. The result is written
 // once.

@@ -91,7 +91,7 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
     : options(the_options) {
   const bool merges = result == Result::merged;
   if (merges) {
-    partial = in("partial", f32);
+    partial.emplace(in("partial", f32));
   } else {
     q = in("q", options.q_type);
     k = in("k", cache_dtype(options));
@@ -100,12 +100,13 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
   spans = in("spans", u32);
   if (options.mask && !merges) mask = in("mask", f32);
   if (options.sinks && result != Result::partial) sinks = in("sinks", f32);
-  out = result == Result::partial ? dsl::out("partial", f32)
-                                  : dsl::out("out", options.rounded ? u32 : options.out_type);
-  if (merges) {
-    splits = param("splits", u32);
-    kv_heads = param("kv_heads", u32);
+  if (result == Result::partial) partial = dsl::out("partial", f32);
+  if (result == Result::both) {
+    partial = inout("partial", f32);
+    counters = inout("counters", u32);
   }
+  if (result != Result::partial) out = dsl::out("out", options.rounded ? u32 : options.out_type);
+  if (merges) splits = param("splits", u32);
   q_row = param("q_row", u32);
   q_head = param("q_head", u32);
   out_row = param("out_row", u32);

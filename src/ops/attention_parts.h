@@ -27,13 +27,15 @@ dsl::Value fast_max(dsl::Value a, dsl::Value b);
 // The arguments of a kernel that is being built; declared by the constructor in the documented
 // order.
 struct AttentionArguments {
-  enum class Result { out, partial, merged };
+  // What the kernel makes: the result from keys, partial results of splits, the result from those,
+  // or both one after the other.
+  enum class Result { out, partial, merged, both };
   AttentionArguments(const AttentionOptions& options, Result result);
 
   const AttentionOptions& options;
-  std::optional<dsl::In> q, k, v, spans, mask, sinks, partial;
-  std::optional<dsl::Array> out;
-  std::optional<dsl::Value> splits, kv_heads;
+  std::optional<dsl::In> q, k, v, spans, mask, sinks;
+  std::optional<dsl::Array> partial, out, counters;
+  std::optional<dsl::Value> splits;
   std::optional<dsl::Value> q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head,
       factor_offset, factor_head, scale, window, soft_cap, mask_row;
 

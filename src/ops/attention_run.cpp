@@ -188,11 +188,21 @@ void AttentionOp::launch(DeviceCall& call) const {
     const uint32_t splits =
         ops::decode_splits(options, decode, kv_heads, sequences, call.info().compute_units);
     decode.direct = splits == 1;
+    std::optional<DeviceView> counters;
+    if (!decode.direct && ops::suits_merges(options, decode, splits, call.info().capabilities))
+      counters = call.zeros(
+          {static_cast<int64_t>(ops::decode_counters(options, decode, kv_heads, sequences))},
+          DType::u32);
+    decode.merges = counters.has_value();
+    // Devices of one process have different tiles.
+    const std::string tile =
+        fmt::format("{} {} {} {} {} {} {}", key, decode.queries, decode.rows, decode.lanes,
+                    decode.key_lanes, decode.unroll, decode.stages);
     if (decode.direct) {
       if (has_sinks) inputs.push_back(sinks);
       inputs.push_back(out);
       return call.launch(
-          fmt::format("attention_decode {} {} {} direct", key, decode.queries, decode.rows),
+          fmt::format("attention_decode {} direct", tile),
           [&] { return ops::attention_decode(options, decode); },
           ops::decode_grid(options, decode, splits, kv_heads, sequences), inputs,
           params.values(options));
@@ -200,21 +210,27 @@ void AttentionOp::launch(DeviceCall& call) const {
     const DeviceView partial = call.scratch(
         {static_cast<int64_t>(ops::partial_elements(options, splits, kv_heads, word(rows)))},
         DType::f32);
+    if (decode.merges && has_sinks) inputs.push_back(sinks);
     inputs.push_back(partial);
+    if (decode.merges) {
+      inputs.push_back(*counters);
+      inputs.push_back(out);
+    }
     call.launch(
-        fmt::format("attention_decode {} {} {}", key, decode.queries, decode.rows),
+        fmt::format("attention_decode {}{}", tile, decode.merges ? " merges" : ""),
         [&] { return ops::attention_decode(options, decode); },
         ops::decode_grid(options, decode, splits, kv_heads, sequences), inputs,
         params.values(options));
+    if (decode.merges) return;
     std::vector<DeviceView> merged = {partial, spans};
     if (has_sinks) merged.push_back(sinks);
     merged.push_back(out);
-    std::vector<ParamValue> values = {splits, kv_heads};
+    std::vector<ParamValue> values = {splits};
     for (const ParamValue& each : params.values(options)) values.push_back(each);
     call.launch(
-        fmt::format("attention_merge {} {} {}", key, decode.queries, decode.rows),
+        fmt::format("attention_merge {}", tile),
         [&] { return ops::attention_merge(options, decode); },
-        {word(heads), word(most_queries), sequences}, merged, std::move(values));
+        ops::merge_grid(options, decode, kv_heads, sequences), merged, std::move(values));
     return;
   }
   if (has_sinks) inputs.push_back(sinks);

@@ -341,6 +341,11 @@ void CFamily::statement(const Inst& inst) {
       flush();
       line(barrier());
       return;
+    case Op::device_fence:
+      if (device_fence().empty()) cannot(inst);
+      flush();
+      line(device_fence());
+      return;
     case Op::if_:
       if_statement(inst);
       return;

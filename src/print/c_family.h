@@ -60,6 +60,7 @@ class CFamily {
   virtual std::string bitcast(Type to, Type from, const std::string& text) = 0;  // one expression
 
   // --- hooks with a default
+  virtual std::string device_fence() { return {}; }  // a statement; empty: there is none
   // group_id, group_count, local_id, subgroup_id, subgroup_lane: arguments of the function.
   virtual std::string leaf(Op op, uint32_t axis);
   virtual std::string prologue() { return {}; }  // statements that open the function

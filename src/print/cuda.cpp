@@ -89,6 +89,12 @@ std::vector<PreludeItem> instructions(uint32_t level) {
           {"prism_launch_next",
            f + R"(void prism_launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); })",
            true},
+          {"prism_device_fence",
+           // Only what happened before: __threadfence() also takes part in one order of all fences.
+           f + (level >= 70
+                    ? R"(void prism_device_fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); })"
+                    : "void prism_device_fence() { __threadfence(); }"),
+           true},
           {"prism_load_weights", f + R"(prism_u32x4 prism_load_weights(const unsigned* from) {
   prism_u32x4 x;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(from));
@@ -279,21 +285,15 @@ bool CudaPrinter::special(const Inst& inst) {
     case Op::async_copy:
       async_copy(inst);
       return true;
-    case Op::async_commit:
-      flush();
-      line("prism_async_commit();");
-      return true;
     case Op::async_wait:
       flush();
       line(fmt::format("prism_async_wait<{}>();", inst.bits));
       return true;
-    case Op::wait_previous:
-      flush();
-      if (capabilities_.dependent_launch) line("prism_wait_previous();");
-      return true;
+    case Op::async_commit:
+    case Op::wait_previous:  // left by lowering where launches overlap
     case Op::launch_next:
       flush();
-      if (capabilities_.dependent_launch) line("prism_launch_next();");
+      line(fmt::format("prism_{}();", ir::op_name(inst.op)));
       return true;
     default:
       return fragment(inst);

@@ -18,6 +18,7 @@ class CudaPrinter final : public FragmentPrinter {
   bool restricted(const ir::Memory& memory) const override;
   std::string leaf(Op op, uint32_t axis) override;
   std::string barrier() override { return "__syncthreads();"; }
+  std::string device_fence() override { return "prism_device_fence();"; }
   std::string shared_memory() override;
   std::string shared_array(const ir::Memory& memory, const std::string& name) override;
   std::string bitcast(Type to, Type from, const std::string& text) override;

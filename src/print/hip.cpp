@@ -158,6 +158,9 @@ class HipPrinter final : public FragmentPrinter {
   }
 
   std::string barrier() override { return "prism_barrier();"; }
+  std::string device_fence() override {
+    return "__builtin_amdgcn_fence(__ATOMIC_ACQ_REL, \"agent\");";
+  }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
     return "__attribute__((shared, aligned(16))) " + array(memory, name) + ";";

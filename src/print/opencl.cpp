@@ -64,10 +64,9 @@ std::vector<PreludeItem> atomics(bool float_add) {
   for (const auto& [name, function] : kOps)
     for (const auto& [type, c_type] : {std::pair{"i32", "int"}, {"u32", "uint"}, {"f32", "float"}})
       for (const char* space : {"global", "local"}) {
-        const std::string op = name;
+        const std::string op = name, full = fmt::format("prism_atomic_{}_{}_{}", op, type, space);
         const bool is_f32 = type[0] == 'f';
         if (is_f32 && op != "exchange" && !(op == "add" && float_add)) continue;
-        const std::string full = fmt::format("prism_atomic_{}_{}_{}", name, type, space);
         const std::string body =
             is_f32 && op == "add"
                 ? fmt::format(
@@ -185,6 +184,11 @@ constexpr const char* kLanes = R"(#ifdef PRISM_SUBGROUPS_BY_PTX
 #define prism_lane() get_sub_group_local_id()
 #define prism_subgroup() get_sub_group_id()
 #endif)";
+constexpr const char* kFence = R"(#ifdef PRISM_SUBGROUPS_BY_PTX
+#define prism_device_fence() __asm__ volatile("fence.acq_rel.gpu;" ::: "memory")
+#else
+#define prism_device_fence() atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device)
+#endif)";
 constexpr const char* kPtxShuffle = R"(#ifdef PRISM_SUBGROUPS_BY_PTX
 static inline uint {0}(uint x, uint lane) {{
   uint y;
@@ -263,7 +267,8 @@ class OpenClPrinter final : public CFamily {
     items.push_back(pack_f16_function(functions));
     append(items, bit_functions(functions, "as_uint", "as_float"));
     append(items, atomics(capabilities_.float_atomics));
-    items.push_back({"prism_lanes prism_lane prism_subgroup", kLanes});
+    append(items, {{"prism_lanes prism_lane prism_subgroup", kLanes},
+                   {"prism_device_fence", kFence, true}});
     for (const auto& [name, how] :
          {std::pair{"prism_ptx_shuffle", "idx"}, {"prism_ptx_shuffle_xor", "bfly"}})
       items.push_back({name, fmt::format(fmt::runtime(kPtxShuffle), name, how), true});
@@ -296,6 +301,7 @@ class OpenClPrinter final : public CFamily {
   }
 
   std::string barrier() override { return "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"; }
+  std::string device_fence() override { return "prism_device_fence();"; }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
     // Vectors of four 8-byte elements want 32 bytes.

@@ -110,6 +110,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
   c.max_binding_bytes = uint64_t{1} << 40;
   c.max_groups = {0x7fffffffu, 65535, 65535};
   c.max_group_size = 1024;
+  c.device_fence = dialect != "metal" && dialect != "wgsl";
   const auto subgroups = [&](std::initializer_list<uint32_t> sizes, uint32_t chosen) {
     c.subgroup_size = chosen;
     c.subgroup_sizes = sizes;

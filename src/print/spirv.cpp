@@ -116,6 +116,8 @@ void Emitter::declare_variables() {
 
 Words Emitter::run() {
   module_.require(Capability::Shader);
+  ir::walk(kernel_.body,
+           [&](const ir::Inst& inst) { fences_ = fences_ || inst.op == ir::Op::device_fence; });
   module_.execution_mode(ExecutionMode::LocalSize, {kernel_.group_size, 1, 1});
   if (!kernel_.fragments.empty()) module_.use_vulkan_memory_model();
   float_controls();

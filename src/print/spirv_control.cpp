@@ -100,6 +100,14 @@ void Emitter::barrier() {
   module_.emit_void(Code::ControlBarrier, {group, group, module_.constant_u32(semantics)});
 }
 
+void Emitter::device_fence() {
+  uint32_t semantics = kAcquireRelease | kUniformMemory;
+  if (module_.vulkan_memory_model()) semantics |= kMakeAvailable | kMakeVisible;
+  module_.emit_void(Code::MemoryBarrier,
+                    {module_.constant_u32(static_cast<uint32_t>(Scope::Device)),
+                     module_.constant_u32(semantics)});
+}
+
 bool Emitter::control(const ir::Inst& inst) {
   switch (inst.op) {
     case Op::if_:
@@ -120,6 +128,9 @@ bool Emitter::control(const ir::Inst& inst) {
       return true;
     case Op::barrier:
       barrier();
+      return true;
+    case Op::device_fence:
+      device_fence();
       return true;
     case Op::declare:
     case Op::assign:

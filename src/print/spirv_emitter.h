@@ -105,6 +105,7 @@ class Emitter {
   void for_(const ir::Inst& inst);
   void while_(const ir::Inst& inst);
   void barrier();
+  void device_fence();
   void branch(Id to);
 
   // --- fragments (spirv_fragments.cpp)
@@ -119,6 +120,7 @@ class Emitter {
   const ir::Capabilities& capabilities_;
   Module module_;
   std::vector<Id> values_;
+  bool fences_ = false;       // groups see what others write
   std::vector<bool> opaque_;  // values of which the driver cannot know anything
   Id launch_zero_ = 0;        // a u32 that is zero, which the driver cannot know
   std::vector<Id> variables_;

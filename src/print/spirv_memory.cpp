@@ -113,6 +113,9 @@ Id Emitter::buffer_view(uint32_t memory, Id scalar, uint32_t bytes, uint32_t lan
     module_.decorate(view, Decoration::DescriptorSet, {0});
     module_.decorate(view, Decoration::Binding, {binding_of_[memory]});
     if (m.access == ir::Access::read) module_.decorate(view, Decoration::NonWritable);
+    // In the Vulkan memory model the fence itself makes values available and visible.
+    else if (fences_ && !module_.vulkan_memory_model())
+      module_.decorate(view, Decoration::Coherent);
     module_.name(view, m.name);
   }
   return view;

@@ -29,7 +29,7 @@ enum class Code : uint32_t {
   FOrdGreaterThan = 186, FOrdLessThanEqual = 188, FOrdGreaterThanEqual = 190,
   ShiftRightLogical = 194, ShiftRightArithmetic = 195, ShiftLeftLogical = 196, BitwiseOr = 197,
   BitwiseXor = 198, BitwiseAnd = 199, Not = 200, BitFieldInsert = 201, BitFieldSExtract = 202,
-  BitFieldUExtract = 203, BitCount = 205, ControlBarrier = 224, AtomicExchange = 229,
+  BitFieldUExtract = 203, BitCount = 205, ControlBarrier = 224, MemoryBarrier = 225, AtomicExchange = 229,
   AtomicCompareExchange = 230, AtomicIAdd = 234, AtomicSMin = 236, AtomicUMin = 237,
   AtomicSMax = 238, AtomicUMax = 239, AtomicAnd = 240, AtomicOr = 241, AtomicXor = 242, Phi = 245,
   LoopMerge = 246, SelectionMerge = 247, Label = 248, Branch = 249, BranchConditional = 250,
@@ -65,7 +65,7 @@ enum class ExecutionMode : uint32_t {
 };
 
 enum class Decoration : uint32_t {
-  Block = 2, ArrayStride = 6, BuiltIn = 11, Aliased = 20, NonWritable = 24, Binding = 33,
+  Block = 2, ArrayStride = 6, BuiltIn = 11, Aliased = 20, Coherent = 23, NonWritable = 24, Binding = 33,
   DescriptorSet = 34, Offset = 35, NoContraction = 42,
 };
 

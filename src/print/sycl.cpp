@@ -138,6 +138,9 @@ class SyclPrinter final : public CFamily {
   }
 
   std::string barrier() override { return "sycl::group_barrier(prism_item.get_group());"; }
+  std::string device_fence() override {
+    return "sycl::atomic_fence(sycl::memory_order::acq_rel, sycl::memory_scope::device);";
+  }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
     // An object of the group: group_local_memory_for_overwrite crashes the run-time compiler (DPC++

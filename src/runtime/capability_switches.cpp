@@ -34,6 +34,8 @@ constexpr Switch kSwitches[] = {
      [](Capabilities& c) { c.async_copy = false; }},
     {"dependent_launch", [](const Capabilities& c) { return c.dependent_launch; },
      [](Capabilities& c) { c.dependent_launch = false; }},
+    {"device_fence", [](const Capabilities& c) { return c.device_fence; },
+     [](Capabilities& c) { c.device_fence = false; }},
     {"float_atomics", [](const Capabilities& c) { return c.float_atomics; },
      [](Capabilities& c) { c.float_atomics = false; }},
     {"precise_math", [](const Capabilities& c) { return c.precise_math; },
@@ -106,6 +108,7 @@ std::vector<std::string> describe_capabilities(const Capabilities& c) {
   add(c.float_atomics, "float atomics");
   add(c.async_copy, "async copy");
   add(c.dependent_launch, "dependent launches");
+  add(c.device_fence, "device fences");
   if (c.subgroup_size) {
     std::string text = fmt::format("subgroups of {}", c.subgroup_size);
     if (c.subgroup_sizes.size() > 1)

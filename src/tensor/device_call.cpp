@@ -49,6 +49,13 @@ DeviceView DeviceCall::scratch(const Shape& shape, ElementType type) {
   return view;
 }
 
+std::optional<DeviceView> DeviceCall::zeros(const Shape& shape, ElementType type) {
+  if (!make_zeros_) return std::nullopt;
+  DeviceView view{0, type, Layout::dense(shape)};
+  view.slot = make_zeros_(storage_bytes(shape, type, device_));
+  return view;
+}
+
 void DeviceCall::launch(const std::string& key, const std::function<ir::Kernel()>& make,
                         std::array<uint32_t, 3> groups, std::initializer_list<DeviceView> buffers,
                         std::vector<ParamValue> params) {

@@ -28,11 +28,13 @@ struct PlannedLaunch {
 class DeviceCall {
  public:
   DeviceCall(const Device& device, std::vector<DeviceView> inputs, std::vector<DeviceView> outputs,
-             std::function<uint32_t(uint64_t)> make_scratch)
+             std::function<uint32_t(uint64_t)> make_scratch,
+             std::function<uint32_t(uint64_t)> make_zeros = {})
       : device_(device),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
-        make_scratch_(std::move(make_scratch)) {}
+        make_scratch_(std::move(make_scratch)),
+        make_zeros_(std::move(make_zeros)) {}
 
   const Device& device() const { return device_; }
   const DeviceInfo& info() const { return device_.info(); }
@@ -42,6 +44,9 @@ class DeviceCall {
 
   // Memory for this op alone.
   DeviceView scratch(const Shape& shape, ElementType type);
+  // The same, zero before the plan's first run; launches leave it zero for the next. Not to be had
+  // where the op is a part of another's launches.
+  std::optional<DeviceView> zeros(const Shape& shape, ElementType type);
 
   // key: names the kernel and everything it is specialised for; make is called when the process
   // meets the key for the first time. A grid with no groups launches nothing. A view's offset is
@@ -62,7 +67,7 @@ class DeviceCall {
  private:
   Device device_;
   std::vector<DeviceView> inputs_, outputs_;
-  std::function<uint32_t(uint64_t)> make_scratch_;
+  std::function<uint32_t(uint64_t)> make_scratch_, make_zeros_;
   std::vector<PlannedLaunch> launches_;
 };
 

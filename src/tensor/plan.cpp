@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -122,7 +123,7 @@ void Plan::back_to(const Mark& mark) {
   // Slots stay, since those of values that are there may be used again; temporaries that nothing
   // writes any more take no memory.
   for (size_t s = mark.slots; s < slots_.size(); ++s)
-    if (!slots_[s].storage) slots_[s].bytes = slots_[s].kept = 0;
+    if (!slots_[s].storage) slots_[s].bytes = slots_[s].kept = slots_[s].zero = 0;
 }
 
 const Plan::Arena& Plan::arena_of(const PlanSlot& slot) const {
@@ -231,6 +232,13 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
   }
   ++runs_;
   use_shared_arenas();
+  // A run that fails may leave anything there.
+  if (!std::exchange(zeroed_, false)) zero_slots();
+  run_steps();
+  zeroed_ = true;
+}
+
+void Plan::run_steps() {
   // Threads wait awake for the next host step of this plan, and sleep after it.
   std::optional<ThreadPool::Busy> awake;
   if (std::ranges::count(steps_, PlanStep::Kind::host, &PlanStep::kind) > 1)
@@ -328,6 +336,7 @@ std::vector<std::vector<uint32_t>> Plan::dependencies() const {
 }
 
 void Plan::run_in_order(std::span<const uint32_t> order, bool poison_dead_ranges) {
+  zero_slots();
   std::vector<uint32_t> readers(slots_.size(), 0);
   for (const PlanStep& step : steps_)
     for (const uint32_t s : step.reads) ++readers[s];

@@ -23,9 +23,10 @@ struct PlanSlot {
       storage;            // of values that are there before or stay after; else the arena's
   bool in_place = false;  // changed by a step, for a holder outside: never replaced
   bool kept = false;      // made by the plan, and stays after it
+  bool zero = false;      // zero between runs: memory of the plan's own
   uint64_t offset = 0;    // in the arena
   uint32_t first_step = UINT32_MAX, last_step = 0;  // written by, last read by: temporaries only
-  bool is_temporary() const { return !storage && !kept; }
+  bool is_temporary() const { return !storage && !kept && !zero; }
 };
 
 // One op at work on one device, or a copy between devices.
@@ -67,7 +68,7 @@ struct PlanOptions {
 struct PlanMemory {
   Device device;
   uint64_t temporaries = 0;  // one arena
-  uint64_t outputs = 0;      // values it makes that stay
+  uint64_t outputs = 0;      // values it makes that stay, and what stays zero
   uint64_t inputs = 0;       // memory of its own for what run() is given
   uint64_t present = 0;      // values that are there before: weights, caches
   uint64_t needed() const { return temporaries + outputs + inputs; }
@@ -126,6 +127,7 @@ class Plan {
   Mark mark() const { return {slots_.size(), steps_.size()}; }
   void back_to(const Mark& mark);
 
+  void run_steps();
   void run_step(const PlanStep& step);
   double timed(const PlanStep& step);
   std::byte* host_address(uint32_t slot);
@@ -133,6 +135,7 @@ class Plan {
   const Arena& arena_of(const PlanSlot& slot) const;  // of a temporary
   void place();
   void allocate();
+  void zero_slots();
 
   std::vector<PlanSlot> slots_;
   std::vector<PlanStep> steps_;
@@ -141,6 +144,7 @@ class Plan {
   std::vector<Segment> segments_;
   std::shared_ptr<SharedArenas> shared_;
   bool reuse_memory_ = true, allocated_ = false;
+  bool zeroed_ = false;  // slots that are zero between runs are so now
   uint64_t runs_ = 0;
 };
 

@@ -52,7 +52,7 @@ void Plan::place() {
 void Plan::allocate() {
   allocated_ = true;
   for (PlanSlot& slot : slots_) {
-    if (slot.kept) slot.storage = allocate_storage(slot.device, slot.bytes);
+    if (slot.kept || slot.zero) slot.storage = allocate_storage(slot.device, slot.bytes);
     if (slot.storage && !slot.storage->is_host() && !slot.storage->buffer) {
       throw Error(ErrorCode::kInvalidArgument,
                   "eval: a tensor made by without_values() is among the inputs; it is for asking "
@@ -62,6 +62,11 @@ void Plan::allocate() {
   for (Arena& arena : arenas_)
     arena.storage = shared_ ? shared_->reserve(arena.device, arena.bytes)
                             : allocate_storage(arena.device, arena.bytes);
+}
+
+void Plan::zero_slots() {
+  for (const PlanSlot& slot : slots_)
+    if (slot.zero) write_storage(*slot.storage, 0, std::vector<std::byte>(slot.bytes));
 }
 
 const std::shared_ptr<Storage>& SharedArenas::reserve(const Device& device, uint64_t bytes) {
@@ -91,7 +96,7 @@ std::vector<PlanMemory> Plan::memory() const {
     const PlanSlot& slot = slots_[s];
     if (slot.is_temporary()) continue;
     PlanMemory& memory = of(slot.device);
-    if (slot.kept)
+    if (slot.kept || slot.zero)
       memory.outputs += allocation_bytes(slot.bytes);
     else if (std::ranges::count(input_slots_, s))
       memory.inputs += allocation_bytes(slot.bytes);

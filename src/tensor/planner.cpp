@@ -296,8 +296,12 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
     step.outputs.push_back({slot_for(i, device), spec.type, Layout::dense(spec.shape)});
   }
   if (step.kind == PlanStep::Kind::launches) {
-    DeviceCall call(device, step.inputs, step.outputs,
-                    [&](uint64_t bytes) { return new_slot(device, bytes); });
+    const auto scratch = [&](uint64_t bytes) { return new_slot(device, bytes); };
+    DeviceCall call(device, step.inputs, step.outputs, scratch, [&](uint64_t bytes) {
+      const uint32_t slot = new_slot(device, bytes);
+      plan_.slots_[slot].zero = true;
+      return slot;
+    });
     item.op->launch(call);
     step.launches = std::move(call.launches());
   }

@@ -106,6 +106,7 @@ T sub_group_shuffle_xor(T x, uint mask) {
   return sub_group_shuffle(x, get_sub_group_local_id() ^ mask);
 }
 // PTX's shuffles of words.
+inline void prism_device_fence() {}
 inline uint prism_ptx_shuffle(uint x, uint lane) { return shim::shuffle(x, lane & 31u, 32u); }
 inline uint prism_ptx_shuffle_xor(uint x, uint mask) {
   return prism_ptx_shuffle(x, (shim::machine.thread.x & 31u) ^ mask);

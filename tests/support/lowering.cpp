@@ -54,6 +54,8 @@ bool left_for_printers(const ir::Kernel& lowered, const ir::Inst& inst,
     case Op::wait_previous:
     case Op::launch_next:
       return caps.dependent_launch;
+    case Op::device_fence:
+      return caps.device_fence;
     case Op::subgroup_id:
     case Op::subgroup_lane:
       return lowered.subgroup_size != 0;
@@ -107,6 +109,7 @@ ir::Capabilities full_capabilities() {
   caps.storage_bf16 = caps.math_f16 = caps.math_i64 = caps.math_f64 = caps.precise_math =
       caps.dot4 = true;
   caps.float_atomics = caps.async_copy = caps.dependent_launch = caps.fragment_layout = true;
+  caps.device_fence = true;
   caps.subgroup_size = 32;
   caps.subgroup_sizes = {32};
   caps.fragments = {{DType::f16, DType::f32, 16, 16, 16}};

@@ -303,6 +303,23 @@ std::vector<Kernel> i64_kernels() {
   })};
 }
 
+std::vector<Kernel> fence_kernels() {
+  return {kernel("fences", 64, [] {
+    auto a = in("a", u32);
+    auto parts = inout("parts", u32);
+    auto counters = inout("counters", u32);
+    auto y = out("y", u32);
+    parts[global_id()] = a[global_id()] & 0xffffu;
+    device_fence();
+    barrier();
+    Var arrived(u32, 0u, "arrived");
+    if_(local_id() == 0u, [&] { arrived = counters.atomic_add(group_id() % 2u, 1u) & 0xffu; });
+    const Value number = group_max(arrived);
+    device_fence();
+    y[global_id()] = parts[group_id() * 64u + ((local_id() + 1u) & 63u)] + number;
+  })};
+}
+
 std::vector<Kernel> f64_kernels() {
   return {kernel("values_f64", 64, [] {
     auto a = in("a", f64);

@@ -21,7 +21,7 @@ ir::Capabilities capabilities() {
   ir::Capabilities can;
   can.dialect = "interpreter";
   can.storage_bf16 = can.math_f16 = can.math_i64 = can.math_f64 = true;
-  can.precise_math = can.dot4 = can.float_atomics = can.async_copy = true;
+  can.precise_math = can.dot4 = can.float_atomics = can.async_copy = can.device_fence = true;
   can.subgroup_size = 32;
   can.subgroup_sizes = {1, 2, 4, 8, 16, 32, 64};
   for (uint16_t k : {uint16_t{16}, uint16_t{32}}) {

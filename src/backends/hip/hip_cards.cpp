@@ -48,7 +48,7 @@ void add_abilities(uint32_t number, uint32_t wave, ir::Capabilities* can) {
   can->math_f16 = true;  // since gfx803
   can->math_i64 = true;
   can->math_f64 = true;
-  can->float_atomics = true;
+  can->float_atomics = can->device_fence = true;
   can->dot4 = has_dot4(number);
   can->subgroup_size = wave;
   can->subgroup_sizes = {wave};

@@ -111,14 +111,13 @@ ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
   capabilities.dialect = "opencl";
   capabilities.dialect_level = language * 10;
   const bool full = device_text(query.api, query.device, CL_DEVICE_PROFILE) != "EMBEDDED_PROFILE";
-  capabilities.storage_8 = capabilities.storage_16 = true;
-  capabilities.storage_f16 = true;   // vload_half and vstore_half_rte are core
+  // storage_f16 is there: vload_half and vstore_half_rte are core.
   capabilities.storage_bf16 = true;  // by the printer's own bit moves
   capabilities.math_f16 = query.has("cl_khr_fp16");
   capabilities.math_i64 = full || query.has("cles_khr_int64");
   capabilities.math_f64 = query.number<cl_device_fp_config>(CL_DEVICE_DOUBLE_FP_CONFIG, 0) != 0;
-  capabilities.precise_math =
-      full;  // the full profile binds exp and log to 3 ulp, sin and cos to 4
+  // The full profile binds exp and log to 3 ulp, sin and cos to 4.
+  capabilities.precise_math = full;
   capabilities.dot4 = dots_by_ptx(ptx_level(query)) ||
                       (query.has("cl_khr_integer_dot_product") &&
                        (query.number<cl_bitfield>(kIntegerDotProduct, 0) & kDotPacked) != 0);
@@ -126,11 +125,14 @@ ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
   capabilities.float_atomics =
       language >= 30 && query.has("cl_ext_float_atomics") &&
       (query.number<cl_bitfield>(kFloatAtomics, 0) & kFloatAdd) == kFloatAdd;
+  constexpr uint64_t kFence = CL_DEVICE_ATOMIC_ORDER_ACQ_REL | CL_DEVICE_ATOMIC_SCOPE_DEVICE;
+  const bool fences =
+      (query.number<cl_bitfield>(CL_DEVICE_ATOMIC_FENCE_CAPABILITIES, 0) & kFence) == kFence;
+  capabilities.device_fence = ptx_level(query) >= 70 || (language >= 30 ? fences : language >= 20);
   use_subgroups(subgroup_offer(query), capabilities);
-  const auto item_sizes =
-      device_list<size_t>(query.api, query.device, CL_DEVICE_MAX_WORK_ITEM_SIZES);
+  const auto sizes = device_list<size_t>(query.api, query.device, CL_DEVICE_MAX_WORK_ITEM_SIZES);
   size_t group_size = query.number<size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
-  if (!item_sizes.empty()) group_size = std::min(group_size, item_sizes[0]);
+  if (!sizes.empty()) group_size = std::min(group_size, sizes[0]);
   capabilities.max_group_size = static_cast<uint32_t>(group_size);
   capabilities.shared_bytes = static_cast<uint32_t>(
       std::min<cl_ulong>(query.number<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE, 0), 1u << 30));

@@ -216,7 +216,9 @@ void find_capabilities(const Instance& instance, PhysicalDevice& d) {
   c.narrow_arrays = f.narrow.shaderInt8 && f.core.features.shaderInt16 && c.math_f16;
   c.math_i64 = f.core.features.shaderInt64 && any_lane;
   c.math_f64 = f.core.features.shaderFloat64;
-  c.precise_math = false;  // Vulkan promises far less than 4 ulp
+  // precise_math stays off: Vulkan promises far less than 4 ulp. Metal, below MoltenVK, fences
+  // groups only.
+  c.device_fence = d.info.driver.find("MoltenVK") == std::string::npos;
   c.dot4 = f.dot_product.shaderIntegerDotProduct;
   const auto& atomics = f.float_atomics;
   c.float_atomics = atomics.shaderBufferFloat32Atomics && atomics.shaderBufferFloat32AtomicAdd &&

@@ -49,6 +49,8 @@ Device::Device(const sycl::device& device, size_t number) : opened_(*new Opened{
   c.storage_bf16 = c.math_i64 = c.float_atomics = c.precise_math = true;
   c.math_f16 = device.has(sycl::aspect::fp16);
   c.math_f64 = device.has(sycl::aspect::fp64);
+  c.device_fence = std::ranges::count(device.get_info<told::atomic_fence_scope_capabilities>(),
+                                      sycl::memory_scope::device) > 0;
   c.max_group_size =
       static_cast<uint32_t>(std::min<size_t>(device.get_info<told::max_work_group_size>(), 1024));
   c.shared_bytes =

@@ -35,8 +35,9 @@ template <class T> T permute_group_by_xor(sub_group own, T x, unsigned mask) {
   return select_from_group(own, x, static_cast<unsigned>(own.get_local_linear_id()) ^ mask);
 }
 
-enum class memory_order { relaxed };
+enum class memory_order { relaxed, acq_rel };
 enum class memory_scope { device };
+inline void atomic_fence(memory_order, memory_scope) {}
 template <class T, memory_order, memory_scope> struct atomic_ref {
   T* p;
   explicit atomic_ref(T& x) : p(&x) {}
