@@ -72,11 +72,26 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
     const auto cut = ops::vector_product_for(two, 11008, 4096, capabilities, 132);
     all.push_back(ops::vector_product(*ops::rounding_product(cut, 11008, capabilities, 132)));
   }
+  // Norms done by the products before and after them.
+  const auto rounding = [&](ops::VectorProduct p, uint32_t n, uint32_t k) {
+    return *ops::rounding_product(ops::vector_product_for(p, n, k, capabilities, 132), n,
+                                  capabilities, 132);
+  };
+  two.x_rows = 1;
+  two.scale_epsilon = 1e-5f;
+  all.push_back(ops::vector_product(rounding(two, 11008, 4096)));
+  for (const BlockType type : {BlockType::q4_k, BlockType::q6_k, BlockType::q8_0}) {
+    ops::VectorProduct before =
+        rounding({.weight = type, .rounded = true, .residual = true}, 4096, 4096);
+    before.unscaled = true;
+    all.push_back(ops::vector_product(before));
+  }
   std::vector<ops::VectorProduct> beside;
   for (const BlockType type : {BlockType::q4_k, BlockType::q4_k, BlockType::q6_k}) {
     ops::VectorProduct one;
     one.weight = type;
     one.rounded = true;
+    one.scale_epsilon = 1e-5f;
     beside.push_back(ops::vector_product_for(one, 4096, 4096, capabilities, 64));
     beside.back().subgroups = 4;
     beside.back().split = std::min(beside.back().split, 4u);

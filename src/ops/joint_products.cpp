@@ -49,7 +49,8 @@ std::optional<std::vector<ops::VectorProduct>> cuts_of(const DeviceInfo& device,
   return products;
 }
 
-// The sides of a product that takes the kernel for few rows; nothing where it goes another way.
+}  // namespace
+
 std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
                                     std::span<const Tensor> inputs, ElementType result,
                                     std::optional<DType> rounded) {
@@ -69,8 +70,6 @@ std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
     return std::nullopt;
   return sides;
 }
-
-}  // namespace
 
 bool joins_products(const DeviceInfo& device, int64_t rows) {
   if (device.is_cpu) return false;
@@ -170,6 +169,7 @@ SideBySideOp::Parts SideBySideOp::parts(const DeviceCall& call) const {
   }
   parts.buffers.push_back(call.input(0));
   parts.products = cuts_of(call.info(), all).value();
+  for (ops::VectorProduct& each : parts.products) each.scale_epsilon = scale_epsilon_;
   parts.k = word(all[0].k);
   parts.rows = word(all[0].m);
   parts.x_stride = word(all[0].in_a.step);
@@ -197,7 +197,12 @@ std::string SideBySideOp::attributes() const {
   for (size_t i = 0; i < tails_.size(); ++i)
     if (!tails_[i].empty())
       text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", i, tails_[i].text());
-  return text;
+  return text + (scale_epsilon_ ? ", normed" : "");
+}
+
+std::shared_ptr<const SideBySideOp> SideBySideOp::scaling(double epsilon) const {
+  if (!rounded_) return nullptr;
+  return std::make_shared<SideBySideOp>(tails_, rounded_, static_cast<float>(epsilon));
 }
 
 std::vector<Spec> PairedProductOp::infer(std::span<const Tensor> inputs) const {
@@ -221,6 +226,12 @@ std::shared_ptr<const Op> PairedProductOp::with_prepared(const Device& device,
   return op->product_of(device.info(), sides) ? op : nullptr;
 }
 
+std::shared_ptr<const Op> PairedProductOp::of_unscaled(double epsilon) const {
+  if (!rounded_) return nullptr;
+  return std::make_shared<PairedProductOp>(tail_, made_, rounded_, rounds_,
+                                           static_cast<float>(epsilon));
+}
+
 std::optional<ops::VectorProduct> PairedProductOp::product_of(const DeviceInfo& device,
                                                               const Sides& s) const {
   // Rows are shared between subgroups as by one product alone: sums are added up in that order.
@@ -231,6 +242,7 @@ std::optional<ops::VectorProduct> PairedProductOp::product_of(const DeviceInfo& 
                                     device.compute_units);
   product.split = alone.split;
   product.subgroups = std::max(product.subgroups, product.split);
+  product.scale_epsilon = scale_epsilon_;
   if (!rounds_) return product;
   return ops::rounding_product(product, word(s.n), device.capabilities, device.compute_units);
 }

@@ -20,11 +20,17 @@ namespace prism {
 // many rows; those of OpenCL and SYCL a minute even for one.
 bool joins_products(const DeviceInfo& device, int64_t rows);
 
+// The sides of a product that takes the kernel for few rows; nothing where it goes another way.
+std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
+                                    std::span<const Tensor> inputs, ElementType result,
+                                    std::optional<DType> rounded);
+
 // Inputs: x, the matrices, the others of each tail in order. Outputs: one a matrix.
-class SideBySideOp : public Op {
+class SideBySideOp : public Op, public TakesUnscaled {
  public:
-  SideBySideOp(std::vector<Tail> tails, std::optional<DType> rounded)
-      : tails_(std::move(tails)), rounded_(rounded) {}
+  SideBySideOp(std::vector<Tail> tails, std::optional<DType> rounded,
+               std::optional<float> scale_epsilon = {})
+      : tails_(std::move(tails)), rounded_(rounded), scale_epsilon_(scale_epsilon) {}
   std::string_view name() const override { return "matmul side by side"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   void run_cpu(const CpuCall& call) const override;
@@ -33,6 +39,8 @@ class SideBySideOp : public Op {
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override;
+  std::shared_ptr<const Op> of_unscaled(double epsilon) const override { return scaling(epsilon); }
+  std::shared_ptr<const SideBySideOp> scaling(double epsilon) const;  // null where it cannot
 
   // What the launch is made of; a user of all results may add to it.
   struct Parts {
@@ -55,14 +63,20 @@ class SideBySideOp : public Op {
  private:
   std::vector<Tail> tails_;
   std::optional<DType> rounded_;
+  std::optional<float> scale_epsilon_;
 };
 
 // Inputs: x, two matrices of one shape and type, the tail's others without number `made`, which is
 // the product with the second matrix. The result may be rounded rows for the next product.
-class PairedProductOp : public Op, public MakesPrepared {
+class PairedProductOp : public Op, public MakesPrepared, public TakesUnscaled {
  public:
-  PairedProductOp(Tail tail, size_t made, std::optional<DType> rounded, bool rounds = false)
-      : tail_(std::move(tail)), made_(made), rounded_(rounded), rounds_(rounds) {}
+  PairedProductOp(Tail tail, size_t made, std::optional<DType> rounded, bool rounds = false,
+                  std::optional<float> scale_epsilon = {})
+      : tail_(std::move(tail)),
+        made_(made),
+        rounded_(rounded),
+        rounds_(rounds),
+        scale_epsilon_(scale_epsilon) {}
   std::string_view name() const override { return "matmul of two"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   void run_cpu(const CpuCall& call) const override;
@@ -71,8 +85,10 @@ class PairedProductOp : public Op, public MakesPrepared {
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override {
-    return tail_.text() + (rounds_ ? ", rounded to 8 bits" : "");
+    return tail_.text() + (scale_epsilon_ ? ", normed" : "") +
+           (rounds_ ? ", rounded to 8 bits" : "");
   }
+  std::shared_ptr<const Op> of_unscaled(double epsilon) const override;
   std::shared_ptr<const Op> with_prepared(const Device& device, std::span<const Tensor> inputs,
                                           const Op& prepare, const Shape& seen,
                                           bool kept) const override;
@@ -85,6 +101,7 @@ class PairedProductOp : public Op, public MakesPrepared {
   size_t made_;
   std::optional<DType> rounded_;
   bool rounds_;
+  std::optional<float> scale_epsilon_;
 };
 
 }  // namespace prism

@@ -39,7 +39,8 @@ ops::ProductShape shape_of(const Sides& s) {
 }
 
 void launch_few_rows(DeviceCall& call, const Sides& s) {
-  const ops::VectorProduct product = few_rows_product(call.info(), s);
+  ops::VectorProduct product = few_rows_product(call.info(), s);
+  product.scale_epsilon = s.scale_epsilon;
   const auto launch = ops::vector_product_launch(product, word(s.n), word(s.k), word(s.m),
                                                  word(s.in_a.step), word(s.n));
   const DeviceView x =
@@ -236,6 +237,7 @@ int MatmulOp::overwrites(std::span<const Tensor> inputs) const {
 void MatmulOp::launch(DeviceCall& call) const {
   Sides s = sides_of(call.input(0), call.input(1), call.output(), rounded_);
   if (narrowed_) s.x = *narrowed_;
+  s.scale_epsilon = scale_epsilon_;
   if (s.m == 0 || s.n == 0 || s.batch == 0) return;
   // Without a tail the product is the output, else it has the type that it would have.
   const ElementType own = tail_.empty() ? call.output().type : product_type(s.x, s.b.type);

@@ -8,6 +8,7 @@
 #include "tensor/joint.h"
 #include "tensor/op.h"
 #include "tensor/preparation.h"
+#include "tensor/unscaled_rows.h"
 
 namespace prism {
 
@@ -27,12 +28,20 @@ inline constexpr std::array kProductWays = {"few_rows", "vendor", "kernel"};
 // What a product of x with weights comes out as.
 ElementType product_type(ElementType x, ElementType weight);
 
-class MatmulOp : public TailedOp, public PreparesInput, public JoinsAlike {
+class MatmulOp : public TailedOp,
+                 public PreparesInput,
+                 public JoinsAlike,
+                 public MakesUnscaled,
+                 public TakesUnscaled {
  public:
-  // rounded: x is what RoundRowsOp made of rows of this type; narrowed: what a cast made of them.
+  // rounded: x is what RoundRowsOp made of rows of this type; narrowed: what a cast made of them;
+  // scale_epsilon: it is a rounded row without the scale of a norm.
   explicit MatmulOp(Tail tail = {}, std::optional<DType> rounded = {},
-                    std::optional<DType> narrowed = {})
-      : TailedOp(std::move(tail)), rounded_(rounded), narrowed_(narrowed) {}
+                    std::optional<DType> narrowed = {}, std::optional<float> scale_epsilon = {})
+      : TailedOp(std::move(tail)),
+        rounded_(rounded),
+        narrowed_(narrowed),
+        scale_epsilon_(scale_epsilon) {}
   std::string_view name() const override { return "matmul"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   std::vector<Tensor> gradient(const GradientCall& call) const override;
@@ -52,13 +61,20 @@ class MatmulOp : public TailedOp, public PreparesInput, public JoinsAlike {
   std::optional<Joint> with_maker(const Device& device, std::span<const Tensor> inputs, size_t made,
                                   const OpUse& maker) const override;
   std::optional<Joint> beside(const Device& device, std::span<const OpUse> uses) const override;
-  std::string attributes() const override { return tail_.text(); }
+  // Norms before and after (normed_product.cpp).
+  std::optional<Joint> with_unscaled(const Device& device, std::span<const Tensor> inputs,
+                                     const Shape& seen, const RowScale& scale) const override;
+  std::shared_ptr<const Op> of_unscaled(double epsilon) const override;
+  std::string attributes() const override {
+    return tail_.text() + (scale_epsilon_ ? ", normed" : "");
+  }
 
  protected:
   std::shared_ptr<const Op> with_tail(Tail tail) const override;
 
  private:
   std::optional<DType> rounded_, narrowed_;
+  std::optional<float> scale_epsilon_;
 };
 
 }  // namespace prism

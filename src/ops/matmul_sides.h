@@ -13,9 +13,10 @@ struct Sides {
   DeviceView a, b, c;
   MatrixLayout in_a = {}, in_b = {};
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  bool rounded = false;   // a is rounded rows
-  DType x = DType::f32;   // of the rows, before they were rounded or narrowed
-  TailBinding tail = {};  // of the kernels that take one
+  bool rounded = false;                     // a is rounded rows
+  DType x = DType::f32;                     // of the rows, before they were rounded or narrowed
+  TailBinding tail = {};                    // of the kernels that take one
+  std::optional<float> scale_epsilon = {};  // a is a rounded row without the scale of a norm
 };
 
 // Without the layouts where there is nothing to multiply.

@@ -15,6 +15,7 @@
 #include "ops/round_rows_op.h"
 #include "ops/row_op.h"
 #include "tensor/preparation.h"
+#include "tensor/unscaled_rows.h"
 
 namespace prism {
 
@@ -24,7 +25,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-class NormOp : public RowOp, public MakesPrepared {
+class NormOp : public RowOp, public MakesPrepared, public ScalesRows {
  public:
   NormOp(NormKind kind, RowSource source, double epsilon, Tail tail = {})
       : RowOp(std::move(source), size_t{kind.weight.has_value()} + kind.bias.has_value(),
@@ -57,6 +58,15 @@ class NormOp : public RowOp, public MakesPrepared {
     NormKind kind = kind_;
     kind.rounding = kept ? NormKind::Rounding::also : NormKind::Rounding::only;
     return std::make_shared<NormOp>(kind, source_, epsilon_);
+  }
+
+  std::optional<RowScale> row_scale(std::span<const Tensor> inputs) const override {
+    const bool plain = source_.inputs() == 1 && source_.chain().steps.size() == 1 &&
+                       source_.chain().inputs[0] == DType::f32;
+    if (kind_.centred || kind_.keeps() || kind_.bias || kind_.weight != DType::f32 || !plain ||
+        !tail_.empty())
+      return std::nullopt;
+    return RowScale{inputs[1], epsilon_};
   }
 
   void launch(DeviceCall& call) const override {

@@ -56,6 +56,11 @@ struct VectorProduct {
   bool experts = false;  // x_rows 1: row i of x by the weights of expert ids[i]
   bool aligned = true;   // plain types: k is a multiple of 16 bytes of weights (and of x)
   bool rounds = false;   // the result is stored as rounded rows (u32); n is a multiple of 32
+  // With rounds, one row of x: y is stored too, and what is rounded is the row of a norm over y,
+  // without its scale (rounded_rows.h); n is a multiple of 128.
+  bool unscaled = false;
+  // x is such a row, of a norm with this epsilon: results times its scale; k is a multiple of 128.
+  std::optional<float> scale_epsilon = {};
   // How the work is cut: chosen by vector_product_for.
   uint32_t subgroups = 8;    // of 32 lanes, in a group
   uint32_t split = 1;        // subgroups that share a row
@@ -75,11 +80,13 @@ struct VectorProduct {
 ir::Kernel round_rows(DType x);
 ProductLaunch round_rows_launch(uint32_t rows, uint32_t k, uint32_t x_stride);
 uint64_t rounded_bytes(uint64_t rows, uint64_t k);
+uint64_t unscaled_bytes(uint64_t k);  // of one row without the scale of a norm
 
 // Buffers: w (all rows one after the other; u32 planes or the plain type), with a gate w_up (the
 // same shape), x (x_rows x k; or rounded),
 // [ids (u32)], [bias (f32, n; with a gate bias_up too)], [residual
-// (the type of y, like y)], y (x_rows x n; or rounded).
+// (the type of y, like y)], y (x_rows x n; or rounded). unscaled: norm_weight (f32, n) before y,
+// and the rows after it.
 // Params: n, k, rows, x_stride, y_stride (elements from a row to the next; experts: x_share
 // instead of rows, the slots that share a row of x, and at last how many experts there are), then
 // those of the weights (weight_units.h).

@@ -69,6 +69,11 @@ double ProductsToCacheOp::operations(std::span<const DeviceView> inputs,
   return sum;
 }
 
+std::shared_ptr<const Op> ProductsToCacheOp::of_unscaled(double epsilon) const {
+  const auto products = products_.scaling(epsilon);
+  return products ? std::make_shared<ProductsToCacheOp>(*products, options_, rotates_) : nullptr;
+}
+
 std::string ProductsToCacheOp::attributes() const {
   const std::string tails = products_.attributes();
   return fmt::format("{}{}{}", tails, tails.empty() ? "" : ", ", rope_text(options_, rotates_));

@@ -11,7 +11,7 @@ namespace prism {
 
 // Inputs: k_cache, v_cache, places, [frequencies], then those of the products. Outputs: the caches,
 // rotated queries [rows, heads, dim].
-class ProductsToCacheOp : public Op {
+class ProductsToCacheOp : public Op, public TakesUnscaled {
  public:
   // options.dims: how many are rotated, if they are.
   ProductsToCacheOp(SideBySideOp products, const RopeOptions& options, bool rotates)
@@ -29,6 +29,7 @@ class ProductsToCacheOp : public Op {
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override;
+  std::shared_ptr<const Op> of_unscaled(double epsilon) const override;
 
  private:
   size_t own_inputs() const { return rotates_ ? 4 : 3; }

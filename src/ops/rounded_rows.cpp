@@ -75,6 +75,8 @@ ProductLaunch round_rows_launch(uint32_t rows, uint32_t k, uint32_t x_stride) {
 
 uint64_t rounded_bytes(uint64_t rows, uint64_t k) { return rows * (k / 8 * 3) * 4; }
 
+uint64_t unscaled_bytes(uint64_t k) { return rounded_bytes(1, k) + k / kScaled * 4; }
+
 RoundedUnit load_rounded(const In& x, Value start, Value k, Value unit, uint32_t elements,
                          uint32_t parts) {
   std::vector<Value> words;

@@ -3,8 +3,11 @@
 //
 // A row of k elements (a multiple of 32) takes 3 k / 8 words. With block b = e / 32 and half h = e
 // / 16 % 2 of element e: its byte is byte e % 4 of word h * k / 8 + 4 b + e % 16 / 4. From word k /
-// 4 on stand four floats for each block: its scale, scale * the sum of the first 16 bytes, the same
-// of the other 16, and of all 32.
+// 4 on stand four floats for each block: its scale, scale * the sum of all 32 bytes, of the first
+// 16, and of the other 16.
+//
+// A row that a norm would scale (tensor/unscaled_rows.h) is x * weight in that layout, k a multiple
+// of 128, and after it stand k / 32 floats: the sum of x^2 of each block.
 #pragma once
 
 #include <optional>

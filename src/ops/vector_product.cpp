@@ -42,6 +42,9 @@ void check(const VectorProduct& p) {
   if (p.rounds && (p.rows_of_group() % VectorProduct::kWarp != 0 || p.experts || p.y != f32 ||
                    (p.weight.is_block() && !p.rounded)))
     fail(fmt::format("results of {} rows a group are not rounded", p.rows_of_group()));
+  if ((p.unscaled && (!p.rounds || p.rows_of_group() != VectorProduct::kWarp || p.x_rows != 1)) ||
+      (p.scale_epsilon && (!p.rounded || p.experts || p.x_rows != 1)))
+    fail("norms are done for one rounded row");
 }
 
 // A unit of each stream, raw words; and those of one batch.
@@ -179,6 +182,8 @@ std::string name_of(const VectorProduct& p) {
   if (!p.aligned) name += "_unaligned";
   if (p.weight.is_block()) name += p.rounded ? "_rounded" : p.shuffles ? "" : "_atomics";
   if (p.rounds) name += fmt::format("_rounds{}", p.turns);
+  if (p.unscaled) name += "_unscaled";
+  if (p.scale_epsilon) name += "_scales";
   return name + fmt::format("_{}s{}r{}u{}", p.subgroups, p.split, p.rows_each, p.units_ahead);
 }
 
@@ -188,8 +193,13 @@ struct Totals {
   std::vector<Value> own;
   std::optional<Array> parts;
 
-  Totals(const std::vector<Var>& sums, uint32_t subgroups, bool rows_are_shared) {
-    for (const Var& sum : sums) own.push_back(subgroup_sum(sum));
+  // scale: of all of them.
+  Totals(const std::vector<Var>& sums, uint32_t subgroups, bool rows_are_shared,
+         const std::optional<Value>& scale) {
+    for (const Var& sum : sums) {
+      const Value total = subgroup_sum(sum);
+      own.push_back(scale ? total * *scale : total);
+    }
     if (!rows_are_shared) return;
     const auto count = static_cast<uint32_t>(own.size());
     parts = shared(f32, uint64_t(subgroups) * count, "parts");
@@ -222,10 +232,45 @@ struct Operands {
   Value n, k, row_count, x_stride, y_stride;
   std::optional<Value> experts;
   WeightParams layout;
-  CacheTail* cache = nullptr;  // null: results go to y
-  size_t number = 0;           // of the products that it has
+  CacheTail* cache = nullptr;          // null: results go to y
+  size_t number = 0;                   // of the products that it has
+  std::optional<In> norm_weight = {};  // of rows without their scale, which go to
+  std::optional<Array> rows = {};
 
   bool rotates() const { return cache && cache->rotates(number); }
+};
+
+// The scale of a norm that its rows came without.
+class RowScales {
+ public:
+  explicit RowScales(const VectorProduct& p) : epsilon_(p.scale_epsilon) {
+    for (uint32_t i = 0; epsilon_ && i < 4; ++i) squares_.emplace_back(f32, 0.0f, "squares");
+  }
+  // The first sums of squares of this lane, asked for early.
+  void ask(const In& x, Value k) {
+    const Value at = subgroup_lane() * 4u;
+    if (!epsilon_) return;
+    const Value four = x.load_if(at < k / 32u, squares_at(k) + at, 4);
+    // Not added to anything before they are needed: that would be to wait for them.
+    for (uint32_t i = 0; i < 4; ++i) squares_[i] = bitcast(f32, four[i]);
+  }
+  // What all results are multiplied by, for the whole group.
+  std::optional<Value> scale(const In& x, Value k) {
+    if (!epsilon_) return std::nullopt;
+    for_(subgroup_lane() * 4u + 4u * VectorProduct::kWarp, k / 32u, 4u * VectorProduct::kWarp,
+         [&](Value at) {
+           const Value four = x.load(squares_at(k) + at, 4);
+           for (uint32_t i = 0; i < 4; ++i) squares_[i] += bitcast(f32, four[i]);
+         });
+    const Value own = (Value(squares_[0]) + squares_[1]) + (Value(squares_[2]) + squares_[3]);
+    return 1.0f / sqrt(subgroup_sum(own) / cast(f32, k) + *epsilon_);
+  }
+
+ private:
+  static Value squares_at(Value k) { return k / 8u * 3u; }
+
+  std::optional<float> epsilon_;
+  std::vector<Var> squares_;
 };
 
 uint32_t sums_of(const VectorProduct& p) {
@@ -249,10 +294,10 @@ std::optional<Value> expert_is_known(const Operands& o) {
   return o.ids->load(group_id(1)) < *o.experts;
 }
 
-// sums[stream * x_rows + i], the share of this lane; they are zero before. after_turn: called once
-// they are those of a turn, where there are several.
+// sums[stream * x_rows + i], the share of this lane; they are zero before. after_turn: called when
+// they are those of a turn, in each.
 void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<Var>& sums,
-            const std::function<void(Value turn)>& after_turn = {}) {
+            RowScales& scales, const std::function<void(Value turn)>& after_turn = {}) {
   const bool block = p.weight.is_block();
   const Value &n = o.n, &k = o.k, &row_count = o.row_count, &x_stride = o.x_stride;
   const In& x = o.x;
@@ -279,6 +324,7 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
   Held held(w.load(constant(u32, 0)));
   launch_next();
   if (!p.experts) wait_previous();
+  scales.ask(x, k);
   const auto ask = [&] {
     const Value lane = subgroup_lane();
     if (o.cache)
@@ -306,15 +352,19 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
   };
   const Value batches = (k + (batch_elements - 1)) / batch_elements;
   const auto each_batch = [&](const Use& use) {
-    if (!after_turn) return batches_between(constant(u32, 0), batches, use);
+    if (!after_turn || (p.turns == 1 && p.units_ahead == 1)) {
+      batches_between(constant(u32, 0), batches, use);
+      if (after_turn) after_turn(constant(u32, 0));
+      return;
+    }
     for_(constant(u32, p.turns), [&](Value turn) {
       for (Var& sum : sums) sum = constant(f32, 0.0);
       const Value again = turn + 1u < p.turns;
       for_(batches, [&](Value number) {
         const Value ends = again && number + 1u == batches;
         const Value next = select(ends, 0u, number + 1u), next_turn = turn + select(ends, 1u, 0u);
-        // The registers of a unit take the next as soon as it is used: a lane that stays for
-        // several turns must leave room for others.
+        // The registers of a unit take the next as soon as it is used: groups of so many rows must
+        // leave room for others.
         for (uint32_t j = 0; j < p.units_ahead; ++j) {
           use(held.read(j), w.unit_of(number, j));
           held.set(j, w.load_unit(next, j, next_turn));
@@ -413,6 +463,9 @@ void round_results(const VectorProduct& p, const Operands& o) {
   constexpr uint32_t kBlock = VectorProduct::kWarp;
   const uint32_t count = sums_of(p);
   std::vector<Var> sums = zeros(count);
+  RowScales scales(p);
+  std::optional<Value> norm_weight;  // from afar, so on its way while sums are added up
+  if (p.unscaled) norm_weight = o.norm_weight->load(group_id() * kBlock + subgroup_lane());
   const Array staged = shared(f32, uint64_t(p.turns) * p.subgroups * count, "parts");
   const auto stage = [&](Value turn) {
     std::vector<Value> totals;
@@ -422,7 +475,8 @@ void round_results(const VectorProduct& p, const Operands& o) {
         staged[(turn * p.subgroups + subgroup_id()) * count + j] = totals[j];
     });
   };
-  add_up(p, o, group_id(), sums, stage);
+  add_up(p, o, group_id(), sums, scales, stage);
+  const std::optional<Value> scale = scales.scale(o.x, o.k);
   barrier();
   const uint32_t tasks = p.rows_of_group() / kBlock * p.x_rows;
   for (uint32_t first = 0; first < tasks; first += p.subgroups) {
@@ -435,13 +489,21 @@ void round_results(const VectorProduct& p, const Operands& o) {
       Value total = constant(f32, 0.0);
       for (uint32_t s = 0; s < p.split; ++s)
         total = total + staged.load((subgroup + s) * count + m * p.rows_each * p.x_rows + result);
-      totals.push_back(total);
+      totals.push_back(scale ? total * *scale : total);
     }
     const Value r = group_id() * p.rows_of_group() + row;
     const Value wanted = subgroup_id() + first < tasks && r < o.n && i < o.row_count;
     Var value(f32, 0.0f, "value");
     if_(wanted, [&] { value = o.epilogue.apply(totals, i, r, i * o.y_stride + r); });
-    store_rounded_element(o.y, wanted, rounded_start(i, o.n), o.n, r, value);
+    if (!p.unscaled) {
+      store_rounded_element(o.y, wanted, rounded_start(i, o.n), o.n, r, value);
+      continue;
+    }
+    o.y.store_if(wanted, r, value);
+    store_rounded_element(*o.rows, wanted, constant(u32, 0), o.n, r, Value(value) * *norm_weight);
+    const Value squares = subgroup_sum(Value(value) * value);
+    o.rows->store_if(wanted && subgroup_lane() == 0u, o.n / 8u * 3u + r / kBlock,
+                     bitcast(u32, squares));
   }
 }
 
@@ -463,7 +525,11 @@ ir::Kernel vector_product(const VectorProduct& p) {
     std::optional<In> ids;
     if (p.experts) ids = in("ids", u32);
     Epilogue epilogue(p.gate, p.bias, p.residual, p.y, p.tail);
-    const Array y = out("y", p.rounds ? u32 : p.y);
+    std::optional<In> norm_weight;
+    if (p.unscaled) norm_weight = weights("norm_weight", f32);
+    const Array y = out("y", p.rounds && !p.unscaled ? u32 : p.y);
+    std::optional<Array> normed;
+    if (p.unscaled) normed = out("rows", u32);
     const Value n = param("n", u32), k = param("k", u32);
     const Value row_count = param(p.experts ? "x_share" : "rows", u32);
     const Value x_stride = param("x_stride", u32), y_stride = param("y_stride", u32);
@@ -471,12 +537,15 @@ ir::Kernel vector_product(const VectorProduct& p) {
     if (p.experts) experts = param("experts", u32);
     const WeightParams layout(p.weight);
     epilogue.declare_params();
-    const Operands operands{matrices, x,         ids,      epilogue, y,       n,
-                            k,        row_count, x_stride, y_stride, experts, layout};
+    Operands operands{matrices, x,         ids,      epilogue, y,       n,
+                      k,        row_count, x_stride, y_stride, experts, layout};
+    operands.norm_weight = norm_weight;
+    operands.rows = normed;
     if (p.rounds) return round_results(p, operands);
     std::vector<Var> sums = zeros(sums_of(p));
-    add_up(p, operands, group_id(), sums);
-    finish(p, operands, group_id(), Totals(sums, p.subgroups, p.split > 1));
+    RowScales scales(p);
+    add_up(p, operands, group_id(), sums, scales);
+    finish(p, operands, group_id(), Totals(sums, p.subgroups, p.split > 1, scales.scale(x, k)));
   });
 }
 
@@ -491,8 +560,8 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
     check(p);
     if (p.experts || p.gate != Gate::none || p.bias || p.residual || p.rounds || p.x != first.x ||
         p.x_rows != first.x_rows || p.rounded != first.rounded || p.subgroups != first.subgroups ||
-        p.weight.is_block() != first.weight.is_block() || products.size() > kSideBySide ||
-        (cache && !goes_to_cache(i)))
+        p.scale_epsilon != first.scale_epsilon || p.weight.is_block() != first.weight.is_block() ||
+        products.size() > kSideBySide || (cache && !goes_to_cache(i)))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("vector_products: {} of them, {} beside {}; see product_kernels.h",
                               products.size(), name_of(p), name_of(first)));
@@ -545,8 +614,9 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
       rows_are_shared = rows_are_shared || p.split > 1;
     }
     std::vector<Var> sums = zeros(most_sums);
-    in_its_branch([&](size_t i, Value group) { add_up(products[i], all[i], group, sums); });
-    const Totals totals(sums, products[0].subgroups, rows_are_shared);
+    RowScales scales(products[0]);
+    in_its_branch([&](size_t i, Value group) { add_up(products[i], all[i], group, sums, scales); });
+    const Totals totals(sums, products[0].subgroups, rows_are_shared, scales.scale(x, k));
     in_its_branch([&](size_t i, Value group) { finish(products[i], all[i], group, totals); });
   });
 }

@@ -120,16 +120,30 @@ std::optional<VectorProduct> rounding_product(VectorProduct p, uint32_t n,
   constexpr uint32_t kBlock = VectorProduct::kWarp;
   if (n % kBlock != 0 || p.experts || p.y != DType::f32 || (p.weight.is_block() && !p.rounded))
     return std::nullopt;
-  // All groups are to be there at once, with at most 64 registers a lane: 32 subgroups on a compute
+  // All groups are to be there at once: with at most 64 registers a lane 32 subgroups on a compute
   // unit of an H200. Few rows get fewer turns instead.
-  constexpr uint32_t kResident = 32, kUsual = 8;
+  constexpr uint32_t kResident = 32, kUsual = 8, kRowsAtOnce = 4;
+  const uint32_t units = std::max(1u, compute_units);
   const uint32_t most = device.max_group_size / VectorProduct::kWarp;
-  const uint32_t groups_each = (n / kBlock + compute_units - 1) / std::max(1u, compute_units);
+  const uint32_t groups_each = (n / kBlock + units - 1) / units;
   p.rounds = true;
   p.turns = 1;
   p.subgroups = p.split;
+  if (p.x_rows == 1) {
+    // A group that has a compute unit for itself: up to 128 registers for four rows, and no turns.
+    const uint32_t at_once = kBlock / kRowsAtOnce * p.split;
+    if (p.gate == Gate::none && groups_each == 1 && at_once <= std::min(most, kResident / 2)) {
+      p.subgroups = at_once;
+      p.rows_each = kRowsAtOnce;
+      p.units_ahead = 1;
+    } else {
+      p.rows_each = std::min(p.rows_each, p.gate == Gate::none ? 2u : 1u);
+      p.units_ahead = 2;
+    }
+  }
+  const uint32_t resident = p.x_rows == 1 ? kResident : 0;
   while (p.rows_of_turn() * 2 <= kBlock && p.subgroups * 2 <= most &&
-         (p.subgroups < kUsual || p.subgroups * 2 * groups_each <= kResident))
+         (p.subgroups < kUsual || p.subgroups * 2 * groups_each <= resident))
     p.subgroups *= 2;
   if (p.subgroups > most || kBlock % p.rows_of_turn() != 0) return std::nullopt;
   p.turns = kBlock / p.rows_of_turn();

@@ -27,6 +27,7 @@ void Planner::make() {
     share();
     join_alike();
     join_prepared();
+    fold_norms();
   }
   for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
   count_uses();  // of what is left

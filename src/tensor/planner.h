@@ -50,6 +50,9 @@ class Planner {
   void join_prepared();
   void hold_unkept();
   void emit_unkept(const Item& item);
+  // --- norms between products (fold_norms.cpp)
+  void fold_norms();
+  static bool surely_runs(const Item& item);
   // --- one step for several ops (join_alike.cpp)
   void join_alike();
   void join_maker(Item& item);
