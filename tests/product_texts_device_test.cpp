@@ -101,7 +101,10 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   for (const auto& [type, pairing] :
        {std::pair(DType::f16, RopePairing::halves), {DType::bf16, RopePairing::adjacent}}) {
     const ops::CacheRows rows{type, 128, type == DType::f16 ? 64u : 32u, pairing};
-    beside[0].x_rows = beside[1].x_rows = beside[2].x_rows = type == DType::f16 ? 1 : 2;
+    for (ops::VectorProduct& each : beside) {
+      each.x_rows = type == DType::f16 ? 1 : 2;
+      if (each.x_rows > 1) each.scale_epsilon.reset();
+    }
     if (capabilities.max_buffers > 8) all.push_back(ops::vector_products(beside, &rows));
   }
   ops::F32Product whole;

@@ -1,19 +1,15 @@
-// Products of few rows with any weights: bound by reading the weights once.
-//
-// A subgroup takes a few weight rows (several subgroups share them where there are few rows), its
-// lanes the units of each row in turn. While a batch of units is used the next is under way, and
-// the first is asked for before the launch waits for its activations.
+// Products of few rows with any weights, bound by reading the weights once: what becomes of the
+// sums that lanes added up (vector_sums.h), and the kernels.
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/activation_tile.h"
 #include "ops/cache_tail.h"
 #include "ops/epilogue.h"
 #include "ops/product_kernels.h"
 #include "ops/rounded_rows.h"
+#include "ops/vector_sums.h"
 #include "ops/weight_units.h"
 
 namespace prism::ops {
@@ -45,129 +41,6 @@ void check(const VectorProduct& p) {
   if ((p.unscaled && (!p.rounds || p.rows_of_group() != VectorProduct::kWarp || p.x_rows != 1)) ||
       (p.scale_epsilon && (!p.rounded || p.experts || p.x_rows != 1)))
     fail("norms are done for one rounded row");
-}
-
-// A unit of each stream, raw words; and those of one batch.
-using Streams = std::vector<std::vector<Value>>;
-using Batch = std::vector<Streams>;
-
-struct Writer {
-  const VectorProduct& p;
-  std::vector<WeightReader> readers;  // gate and up, or one
-  Value base, first_row, n;           // of the matrix, of the first turn; rows of the matrix
-  Value units, lane_unit;             // in a row; the first of this lane
-  std::vector<Value> pairs = {};      // the rows instead, where results are rotated
-
-  uint32_t streams() const { return static_cast<uint32_t>(readers.size() * p.rows_each); }
-  uint32_t step() const {
-    return VectorProduct::kWarp * p.split;
-  }  // units from one of a lane to its next
-
-  // Unit j of the batch.
-  Streams load_unit(Value batch, uint32_t j, std::optional<Value> turn = {}) const {
-    Streams result;
-    const Value unit = unit_of(batch, j);
-    for (const WeightReader& reader : readers)
-      for (uint32_t r = 0; r < p.rows_each; ++r) {
-        Value row = first_row + r;
-        if (turn) row = row + *turn * p.rows_of_turn();
-        row = pairs.empty() ? base + min(row, n - 1u) : pairs[r];
-        result.push_back(reader.load(unit < units, row, unit));
-      }
-    return result;
-  }
-  Batch load(Value batch) const {
-    Batch result;
-    for (uint32_t j = 0; j < p.units_ahead; ++j) result.push_back(load_unit(batch, j));
-    return result;
-  }
-  Value unit_of(Value batch, uint32_t j) const {
-    return batch * (p.units_ahead * step()) + (lane_unit + j * step());
-  }
-};
-
-// Keeps a batch in variables, so that it lives from one turn of the loop to the next.
-class Held {
- public:
-  explicit Held(const Batch& first) {
-    for (const Streams& unit : first) {
-      vars_.emplace_back();
-      for (const auto& stream : unit)
-        for (const Value& word : stream) vars_.back().emplace_back(word, "held");
-    }
-    shape_ = first;
-  }
-  Streams read(uint32_t j) const {
-    Streams result = shape_[j];
-    size_t at = 0;
-    for (auto& stream : result)
-      for (Value& word : stream) word = vars_[j][at++];
-    return result;
-  }
-  void set(uint32_t j, const Streams& unit) {
-    size_t at = 0;
-    for (const auto& stream : unit)
-      for (const Value& word : stream) vars_[j][at++] = word;
-  }
-
- private:
-  std::vector<std::vector<Var>> vars_;
-  Batch shape_;
-};
-
-// The activations of row i for a unit.
-using Activations = std::function<RoundedUnit(uint32_t i, Value unit)>;
-
-// sums[stream * x_rows + i] += a unit of block weights by rounded activations.
-void use_block(const Writer& w, const Activations& activations, const Streams& words, Value unit,
-               std::vector<Var>& sums) {
-  // Beyond the last unit the weights are zeros, and any x will do.
-  const Value there = min(unit, w.units - 1u);
-  std::vector<BlockUnit> weights;
-  for (uint32_t s = 0; s < w.streams(); ++s)
-    weights.push_back(w.readers[s / w.p.rows_each].decode_block(words[s], unit));
-  for (uint32_t i = 0; i < w.p.x_rows; ++i) {
-    const RoundedUnit x = activations(i, there);
-    for (uint32_t s = 0; s < w.streams(); ++s) {
-      const BlockUnit& unit_weights = weights[s];
-      Var& sum = sums[s * w.p.x_rows + i];
-      const size_t each = x.quads.size() / unit_weights.parts.size();
-      for (size_t part = 0; part < unit_weights.parts.size(); ++part) {
-        Value dot = constant(i32, 0);
-        for (size_t q = part * each; q < (part + 1) * each; ++q)
-          dot = dot4_i8(unit_weights.quads[q], x.quads[q], dot);
-        const auto& [scale, minus] = unit_weights.parts[part];
-        sum = fma(scale * x.scale, cast(f32, dot), sum);
-        if (minus) sum = fma(-*minus, x.sums[part], sum);
-      }
-    }
-  }
-}
-
-// The same for plain weights, with x from the cache.
-void use_plain(const Writer& w, const In& x, const Streams& words, Value unit, Value k,
-               const std::vector<Value>& x_starts, std::vector<Var>& sums) {
-  const uint32_t elements = WeightReader::unit_elements(w.p.weight);
-  const Value column = unit * elements;
-  std::vector<std::vector<Value>> weights;
-  for (uint32_t s = 0; s < w.streams(); ++s)
-    weights.push_back(w.readers[s / w.p.rows_each].decode_plain(words[s]));
-  for (uint32_t i = 0; i < w.p.x_rows; ++i) {
-    std::vector<Value> values;
-    for (uint32_t e = 0; e < elements; e += 4) {
-      if (w.p.aligned) {
-        const Value four = x.load_if(unit < w.units, x_starts[i] + column + e, 4);
-        for (uint32_t c = 0; c < 4; ++c) values.push_back(four[c]);
-      } else {
-        for (uint32_t c = e; c < e + 4; ++c)
-          values.push_back(x.load_if(column + c < k, x_starts[i] + column + c));
-      }
-    }
-    for (uint32_t s = 0; s < w.streams(); ++s) {
-      Var& sum = sums[s * w.p.x_rows + i];
-      for (uint32_t e = 0; e < elements; ++e) sum = fma(weights[s][e], values[e], sum);
-    }
-  }
 }
 
 std::string name_of(const VectorProduct& p) {
@@ -222,193 +95,6 @@ struct Totals {
   }
 };
 
-// What one product works on: its buffers and params.
-struct Operands {
-  std::vector<In> matrices;  // gate and up, or one
-  In x;
-  std::optional<In> ids;
-  Epilogue epilogue;
-  Array y;
-  Value n, k, row_count, x_stride, y_stride;
-  std::optional<Value> experts;
-  WeightParams layout;
-  CacheTail* cache = nullptr;          // null: results go to y
-  size_t number = 0;                   // of the products that it has
-  std::optional<In> norm_weight = {};  // of rows without their scale, which go to
-  std::optional<Array> rows = {};
-
-  bool rotates() const { return cache && cache->rotates(number); }
-};
-
-// The scale of a norm that its rows came without.
-class RowScales {
- public:
-  explicit RowScales(const VectorProduct& p) : epsilon_(p.scale_epsilon) {
-    for (uint32_t i = 0; epsilon_ && i < 4; ++i) squares_.emplace_back(f32, 0.0f, "squares");
-  }
-  // The first sums of squares of this lane, asked for early.
-  void ask(const In& x, Value k) {
-    const Value at = subgroup_lane() * 4u;
-    if (!epsilon_) return;
-    const Value four = x.load_if(at < k / 32u, squares_at(k) + at, 4);
-    // Not added to anything before they are needed: that would be to wait for them.
-    for (uint32_t i = 0; i < 4; ++i) squares_[i] = bitcast(f32, four[i]);
-  }
-  // What all results are multiplied by, for the whole group.
-  std::optional<Value> scale(const In& x, Value k) {
-    if (!epsilon_) return std::nullopt;
-    for_(subgroup_lane() * 4u + 4u * VectorProduct::kWarp, k / 32u, 4u * VectorProduct::kWarp,
-         [&](Value at) {
-           const Value four = x.load(squares_at(k) + at, 4);
-           for (uint32_t i = 0; i < 4; ++i) squares_[i] += bitcast(f32, four[i]);
-         });
-    const Value own = (Value(squares_[0]) + squares_[1]) + (Value(squares_[2]) + squares_[3]);
-    return 1.0f / sqrt(subgroup_sum(own) / cast(f32, k) + *epsilon_);
-  }
-
- private:
-  static Value squares_at(Value k) { return k / 8u * 3u; }
-
-  std::optional<float> epsilon_;
-  std::vector<Var> squares_;
-};
-
-uint32_t sums_of(const VectorProduct& p) {
-  return (p.gate == Gate::none ? 1 : 2) * p.rows_each * p.x_rows;
-}
-
-std::vector<Var> zeros(uint32_t count) {
-  std::vector<Var> sums;
-  for (uint32_t i = 0; i < count; ++i) sums.emplace_back(f32, 0.0f, "sum");
-  return sums;
-}
-
-// The first weight row of a subgroup; group: of those that this product has.
-Value first_row_of(const VectorProduct& p, Value group) {
-  return group * p.rows_of_group() + subgroup_id() / p.split * p.rows_each;
-}
-
-// Whether the expert exists, where it is one.
-std::optional<Value> expert_is_known(const Operands& o) {
-  if (!o.ids) return std::nullopt;
-  return o.ids->load(group_id(1)) < *o.experts;
-}
-
-// sums[stream * x_rows + i], the share of this lane; they are zero before. after_turn: called when
-// they are those of a turn, in each.
-void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<Var>& sums,
-            RowScales& scales, const std::function<void(Value turn)>& after_turn = {}) {
-  const bool block = p.weight.is_block();
-  const Value &n = o.n, &k = o.k, &row_count = o.row_count, &x_stride = o.x_stride;
-  const In& x = o.x;
-  if (p.experts) wait_previous();
-  const uint32_t elements = WeightReader::unit_elements(p.weight);
-  const Value first_row = first_row_of(p, group);
-  Value base = constant(u32, 0);
-  if (p.experts) base = select(*expert_is_known(o), o.ids->load(group_id(1)), 0u) * n;
-  Writer w{p,
-           {},
-           base,
-           first_row,
-           n,
-           block ? k / elements : (k + (elements - 1)) / elements,
-           subgroup_id() % p.split * VectorProduct::kWarp + subgroup_lane()};
-  for (const In& matrix : o.matrices)
-    w.readers.emplace_back(p.weight, matrix, o.layout, k, p.aligned);
-  if (o.rotates())
-    for (uint32_t r = 0; r < p.rows_each; r += 2) {
-      const auto [one, other] = o.cache->rows(min(first_row + r, n - 2u));
-      w.pairs.insert(w.pairs.end(), {one, other});
-    }
-
-  Held held(w.load(constant(u32, 0)));
-  launch_next();
-  if (!p.experts) wait_previous();
-  scales.ask(x, k);
-  const auto ask = [&] {
-    const Value lane = subgroup_lane();
-    if (o.cache)
-      o.cache->ask(o.number, min(lane % p.x_rows, row_count - 1u),
-                   first_row + lane / p.x_rows * 2u);
-  };
-  // Plain weights need all the registers until they are used up.
-  if (block) ask();
-
-  const uint32_t batch_elements = w.step() * p.units_ahead * elements;
-  const auto x_start = [&](Value i) {
-    if (p.experts) return group_id(1) / row_count * x_stride;
-    return min(i, row_count - 1u) * x_stride;
-  };
-  const uint32_t parts =
-      block && WeightReader::has_minus(p.weight) ? WeightReader::parts_of_unit(p.weight) : 0;
-  // While a batch is used the next is under way.
-  using Use = std::function<void(const Streams&, Value unit)>;
-  const auto batches_between = [&](Value first, Value last, const Use& use) {
-    for_(first, last, 1u, [&](Value number) {
-      const Batch next = w.load(number + 1u);
-      for (uint32_t j = 0; j < p.units_ahead; ++j) use(held.read(j), w.unit_of(number, j));
-      for (uint32_t j = 0; j < p.units_ahead; ++j) held.set(j, next[j]);
-    });
-  };
-  const Value batches = (k + (batch_elements - 1)) / batch_elements;
-  const auto each_batch = [&](const Use& use) {
-    if (!after_turn || (p.turns == 1 && p.units_ahead == 1)) {
-      batches_between(constant(u32, 0), batches, use);
-      if (after_turn) after_turn(constant(u32, 0));
-      return;
-    }
-    for_(constant(u32, p.turns), [&](Value turn) {
-      for (Var& sum : sums) sum = constant(f32, 0.0);
-      const Value again = turn + 1u < p.turns;
-      for_(batches, [&](Value number) {
-        const Value ends = again && number + 1u == batches;
-        const Value next = select(ends, 0u, number + 1u), next_turn = turn + select(ends, 1u, 0u);
-        // The registers of a unit take the next as soon as it is used: groups of so many rows must
-        // leave room for others.
-        for (uint32_t j = 0; j < p.units_ahead; ++j) {
-          use(held.read(j), w.unit_of(number, j));
-          held.set(j, w.load_unit(next, j, next_turn));
-        }
-      });
-      after_turn(turn);
-    });
-  };
-  if (block && p.rounded) {
-    const auto activations = [&](uint32_t i, Value unit) {
-      const Value row = p.experts ? group_id(1) / row_count : min(constant(u32, i), row_count - 1u);
-      return load_rounded(x, row * (k / 8u * 3u), k, unit, elements, parts);
-    };
-    each_batch(
-        [&](const Streams& words, Value unit) { use_block(w, activations, words, unit, sums); });
-  } else if (block) {
-    const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
-    const ActivationTile tile(p.x_rows, p.k_tile, elements, parts ? part_elements : 0, p.shuffles);
-    const uint32_t in_tile = p.k_tile / batch_elements;
-    for_(0u, k, p.k_tile, [&](Value start) {
-      tile.fill(x, p.subgroups * VectorProduct::kWarp, start, k,
-                p.experts ? constant(u32, 1) : row_count, x_start);
-      barrier();
-      const Value first = start / batch_elements;
-      const Value last = min(batches, first + in_tile);
-      const auto activations = [&](uint32_t i, Value unit) {
-        const Value place = unit - start / elements;
-        return RoundedUnit{tile.quads(i, place), tile.scale(i, place),
-                           parts ? tile.sums(i, place) : std::vector<Value>{}};
-      };
-      batches_between(first, last, [&](const Streams& words, Value unit) {
-        use_block(w, activations, words, unit, sums);
-      });
-      barrier();
-    });
-  } else {
-    std::vector<Value> starts;
-    for (uint32_t i = 0; i < p.x_rows; ++i) starts.push_back(x_start(constant(u32, i)));
-    each_batch(
-        [&](const Streams& words, Value unit) { use_plain(w, x, words, unit, k, starts, sums); });
-    ask();
-  }
-}
-
 // Each of the first lanes finishes a pair of results, those of two weight rows.
 void finish_pairs(const VectorProduct& p, const Operands& o, Value group, const Totals& sums) {
   const std::vector<Value> totals = sums.of(p, sums_of(p));
@@ -462,7 +148,7 @@ void finish(const VectorProduct& p, const Operands& o, Value group, const Totals
 void round_results(const VectorProduct& p, const Operands& o) {
   constexpr uint32_t kBlock = VectorProduct::kWarp;
   const uint32_t count = sums_of(p);
-  std::vector<Var> sums = zeros(count);
+  std::vector<Var> sums = zero_sums(count);
   RowScales scales(p);
   std::optional<Value> norm_weight;  // from afar, so on its way while sums are added up
   if (p.unscaled) norm_weight = o.norm_weight->load(group_id() * kBlock + subgroup_lane());
@@ -542,7 +228,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
     operands.norm_weight = norm_weight;
     operands.rows = normed;
     if (p.rounds) return round_results(p, operands);
-    std::vector<Var> sums = zeros(sums_of(p));
+    std::vector<Var> sums = zero_sums(sums_of(p));
     RowScales scales(p);
     add_up(p, operands, group_id(), sums, scales);
     finish(p, operands, group_id(), Totals(sums, p.subgroups, p.split > 1, scales.scale(x, k)));
@@ -613,7 +299,7 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
       most_sums = std::max(most_sums, sums_of(p));
       rows_are_shared = rows_are_shared || p.split > 1;
     }
-    std::vector<Var> sums = zeros(most_sums);
+    std::vector<Var> sums = zero_sums(most_sums);
     RowScales scales(products[0]);
     in_its_branch([&](size_t i, Value group) { add_up(products[i], all[i], group, sums, scales); });
     const Totals totals(sums, products[0].subgroups, rows_are_shared, scales.scale(x, k));
