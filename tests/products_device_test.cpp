@@ -262,6 +262,54 @@ TEST_P(Products, FewRowsThatAreRounded) {
   }
 }
 
+// A norm between two products of one row, done by them.
+TEST_P(Products, NormsBetweenFewRows) {
+  for (const ElementType type : drawn({BlockType::q4_k, BlockType::q8_0}, 1)) {
+    const uint32_t k = type.block_elements() * 2, width = 256, n = 33;
+    const float epsilon = 1e-2f;
+    ops::VectorProduct p;
+    p.weight = type;
+    p.rounded = p.residual = true;
+    p = ops::vector_product_for(p, width, k, capabilities(), 8);
+    const auto rounding = ops::rounding_product(p, width, capabilities(), 8);
+    ASSERT_TRUE(rounding);
+    ops::VectorProduct before = *rounding;
+    before.unscaled = true;
+    ops::VectorProduct after;
+    after.weight = type;
+    after.rounded = true;
+    after = ops::vector_product_for(after, n, width, capabilities(), 8);
+    after.scale_epsilon = epsilon;
+    const Matrix w = random_matrix(random_, type, width, k), x = random_matrix(random_, p.x, 1, k),
+                 residual = random_matrix(random_, DType::f32, 1, width),
+                 scale = random_matrix(random_, DType::f32, 1, width),
+                 next = random_matrix(random_, type, n, width);
+    KernelCase one = case_of(ops::vector_product_launch(before, width, k, 1, k, width));
+    one.buffers = {w.bytes,
+                   rounded_buffer(x),
+                   residual.bytes,
+                   scale.bytes,
+                   kernels::poison(width, DType::f32),
+                   kernels::poison(ops::unscaled_bytes(width) / 4, DType::u32)};
+    const auto rows = run(ops::vector_product(before), one);
+    KernelCase two = case_of(ops::vector_product_launch(after, n, width, 1, width, n));
+    two.buffers = {next.bytes, rows, kernels::poison(n, DType::f32)};
+    const auto got = run(ops::vector_product(after), two);
+    Matrix normed = residual;
+    normed.values = product(w, rounded_to_bytes(x)).values;
+    double squares = 0;
+    for (size_t i = 0; i < width; ++i) {
+      normed.values[i] += residual.values[i];
+      squares += normed.values[i] * normed.values[i];
+    }
+    for (size_t i = 0; i < width; ++i)
+      normed.values[i] *= scale.values[i] / std::sqrt(squares / width + epsilon);
+    EXPECT_EQ(compare_product(got, DType::f32, product(next, normed), 0.02, 5e-4), "")
+        << GetParam().name << " " << ops::vector_product(before).name << ", "
+        << ops::vector_product(after).name;
+  }
+}
+
 TEST_P(Products, FewRowsByExperts) {
   for (const ElementType type : {ElementType(DType::bf16), ElementType(BlockType::q5_k)}) {
     const uint32_t experts = 5, n = 19, k = 512, slots = 6;
