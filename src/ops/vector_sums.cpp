@@ -23,7 +23,7 @@ struct Writer {
   std::vector<WeightReader> readers;  // gate and up, or one
   Value base, first_row, n;           // of the matrix, of the first turn; rows of the matrix
   Value units, lane_unit;             // in a row; the first of this lane
-  std::vector<Value> pairs = {};      // the rows instead, where results are rotated
+  std::vector<Value> rows = {};       // those of the first turn
 
   uint32_t streams() const { return static_cast<uint32_t>(readers.size() * p.rows_each); }
   uint32_t step() const {
@@ -36,9 +36,8 @@ struct Writer {
     const Value unit = unit_of(batch, j);
     for (const WeightReader& reader : readers)
       for (uint32_t r = 0; r < p.rows_each; ++r) {
-        Value row = first_row + r;
-        if (turn) row = row + *turn * p.rows_of_turn();
-        row = pairs.empty() ? base + min(row, n - 1u) : pairs[r];
+        const Value row =
+            turn ? base + min(first_row + r + *turn * p.rows_of_turn(), n - 1u) : rows[r];
         result.push_back(reader.load(unit < units, row, unit));
       }
     return result;
@@ -175,9 +174,10 @@ std::vector<Var> zero_sums(uint32_t count) {
   return sums;
 }
 
-// The first weight row of a subgroup; group: of those that this product has.
+// The first weight row of a subgroup; group: of those that this product has. Written so because
+// ptxas takes 65 registers for q4_k beside q6_k then, and 120 for a sum of two products.
 Value first_row_of(const VectorProduct& p, Value group) {
-  return group * p.rows_of_group() + subgroup_id() / p.split * p.rows_each;
+  return (group * (p.rows_of_group() / p.rows_each) + subgroup_id() / p.split) * p.rows_each;
 }
 
 std::optional<Value> expert_is_known(const Operands& o) {
@@ -204,11 +204,14 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
            subgroup_id() % p.split * VectorProduct::kWarp + subgroup_lane()};
   for (const In& matrix : o.matrices)
     w.readers.emplace_back(p.weight, matrix, o.layout, k, p.aligned);
-  if (o.rotates())
-    for (uint32_t r = 0; r < p.rows_each; r += 2) {
+  for (uint32_t r = 0; r < p.rows_each; ++r) {
+    if (!o.rotates()) {
+      w.rows.push_back(base + min(first_row + r, n - 1u));
+    } else if (r % 2 == 0) {
       const auto [one, other] = o.cache->rows(min(first_row + r, n - 2u));
-      w.pairs.insert(w.pairs.end(), {one, other});
+      w.rows.insert(w.rows.end(), {one, other});
     }
+  }
 
   Held held(w.load(constant(u32, 0)));
   launch_next();
