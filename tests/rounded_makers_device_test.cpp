@@ -138,7 +138,7 @@ TEST_F(RoundedMakers, GateAndUp) {
                                   {DType::f16, 1, 64, 36}};
   for (const Device& device : devices()) {
     for (const Gated& one : all) {
-      if (!joins_products(device.info(), one.rows)) continue;
+      if (!joins_products(device.info(), one.rows) || !products_make_rows(device.info())) continue;
       SCOPED_TRACE(device.id() + ", " + one.pair.name() + ", " + std::to_string(one.rows) +
                    " rows, " + std::to_string(one.width) + " to " + std::to_string(one.inner));
       const bool rounds = one.inner % 32 == 0;
@@ -218,7 +218,7 @@ TEST_F(RoundedMakers, NormsBetweenProducts) {
   const std::vector<Between> all = {
       {q8, q8, 64, 128}, {q4, q6, 512, 256}, {f16, q4, 72, 768}, {q8, q8, 32, 8448}};
   for (const Device& device : devices()) {
-    if (!joins_products(device.info(), 1)) continue;
+    if (!joins_products(device.info(), 1) || !products_make_rows(device.info())) continue;
     for (const Between& one : all) {
       SCOPED_TRACE(device.id() + ", " + one.before.name() + " and " + one.after.name() + ", " +
                    std::to_string(one.k) + " to " + std::to_string(one.width));

@@ -78,7 +78,10 @@ uint64_t decode_counters(const AttentionOptions& options, const DecodeTile& tile
 bool suits_merges(const AttentionOptions& options, const DecodeTile& tile, uint32_t splits,
                   const ir::Capabilities& capabilities) {
   const uint32_t buffers = 7 + options.mask + options.sinks;
-  if (!capabilities.device_fence || buffers > std::min(ir::kMaxBuffers, capabilities.max_buffers))
+  // Where launches overlap a second one costs less than the fences (H200, 8 key heads by 4: 9.1 us
+  // for 10.4; a 7B model 627 tokens/s for 614).
+  if (capabilities.dependent_launch || !capabilities.device_fence ||
+      buffers > std::min(ir::kMaxBuffers, capabilities.max_buffers))
     return false;
   // Turns of loads, each as long as the device's memory takes to answer. By estimate, not yet by
   // measure: five of half a microsecond are what a launch costs with the wait before it.

@@ -71,6 +71,8 @@ std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
   return sides;
 }
 
+bool products_make_rows(const DeviceInfo& device) { return !device.capabilities.dependent_launch; }
+
 bool joins_products(const DeviceInfo& device, int64_t rows) {
   if (device.is_cpu) return false;
   return !device.software || (device.capabilities.dialect == "spirv" && rows <= 2);
@@ -244,6 +246,7 @@ std::optional<ops::VectorProduct> PairedProductOp::product_of(const DeviceInfo& 
   product.subgroups = std::max(product.subgroups, product.split);
   product.scale_epsilon = scale_epsilon_;
   if (!rounds_) return product;
+  if (!products_make_rows(device)) return std::nullopt;
   return ops::rounding_product(product, word(s.n), device.capabilities, device.compute_units);
 }
 
