@@ -36,8 +36,7 @@ ir::Capabilities capabilities_of(const Api& api, Ordinal ordinal, int capability
   can.async_copy = capability >= 80;
   // Recording overlapped launches into a graph needs CUDA 12.3.
   can.dependent_launch = capability >= 90 && api.version >= 12030 && api.launch_ex;
-  can.subgroup_size = 32;
-  can.subgroup_sizes = {32};
+  can.subgroup_sizes = {can.subgroup_size = 32};
   if (capability >= 80)
     can.fragments = {{DType::f16, DType::f32, 16, 16, 16},
                      {DType::bf16, DType::f32, 16, 16, 16},

@@ -126,9 +126,8 @@ ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
       language >= 30 && query.has("cl_ext_float_atomics") &&
       (query.number<cl_bitfield>(kFloatAtomics, 0) & kFloatAdd) == kFloatAdd;
   constexpr uint64_t kFence = CL_DEVICE_ATOMIC_ORDER_ACQ_REL | CL_DEVICE_ATOMIC_SCOPE_DEVICE;
-  const bool fences =
-      (query.number<cl_bitfield>(CL_DEVICE_ATOMIC_FENCE_CAPABILITIES, 0) & kFence) == kFence;
-  capabilities.device_fence = ptx_level(query) >= 70 || (language >= 30 ? fences : language >= 20);
+  const bool fence = !(~query.number<cl_bitfield>(CL_DEVICE_ATOMIC_FENCE_CAPABILITIES, 0) & kFence);
+  capabilities.device_fence = ptx_level(query) >= 70 || (language >= 30 ? fence : language >= 20);
   use_subgroups(subgroup_offer(query), capabilities);
   const auto sizes = device_list<size_t>(query.api, query.device, CL_DEVICE_MAX_WORK_ITEM_SIZES);
   size_t group_size = query.number<size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
