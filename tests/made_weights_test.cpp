@@ -26,7 +26,7 @@ TEST(MadeWeights, AreWaitedFor) {
   const uint64_t seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
   std::mt19937_64 engine(seed);
-  const Device device = test::interpreted_device(8);
+  const Device device = test::interpreted_device(8, {}, 64, true);
   const auto draw = [&](const Shape& shape) {
     return uniform(shape, engine(), -1, 1, DType::f32, Device::cpu()).eval();
   };

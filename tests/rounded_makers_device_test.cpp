@@ -303,38 +303,42 @@ TEST_F(RoundedMakers, OnlyNormsThatProductsCanDo) {
   EXPECT_EQ(folded(test::interpreted_device(16, "_scales"), 1, 128, 0), 0u) << "refused";
 }
 
-// Norm, queries to values with rope and cache, attention, output; gate and up, down.
+// Norm, queries to values with rope and cache, attention, output; gate and up, down. Where launches
+// overlap, attention's merge, the norm between and the rows of the last are launches of their own.
 TEST_F(RoundedMakers, ALayerOfADecodeStepIsSixLaunches) {
-  const Device device = test::interpreted_device(32);
-  const int64_t width = 128, heads = 4, dim = 32, inner = 96;
-  const auto weight = [&](int64_t n, int64_t k) { return draw(device, {n, k}, BlockType::q8_0); };
-  const Tensor x = draw(device, {1, width}), first = draw(device, {width}),
-               second = draw(device, {width}), k_cache = draw(device, {1, 24, heads, dim}),
-               v_cache = draw(device, {1, 24, heads, dim}), wq = weight(width, width),
-               wk = weight(width, width), wv = weight(width, width), wo = weight(width, width),
-               gate = weight(inner, width), up = weight(inner, width), down = weight(width, inner);
-  const std::vector<int32_t> place = {17, 17}, span = {0, 1, 18, 0};
-  const Tensor places = from_vector(place, {1, 2}, device),
-               spans = from_vector(span, {1, 4}, device), frequencies = draw(device, {dim / 2});
-  // apart: every product's rows are there before it.
-  const auto layer = [&](bool apart) {
-    const auto rows = [&](const Tensor& y) { return apart ? y.eval() : y; };
-    const auto by_head = [&](const Tensor& y) { return y.reshape({1, heads, dim}); };
-    const Tensor in = rows(rms_norm(x, first));
-    const CachedRows cached =
-        rope_to_cache(by_head(linear(in, wq)), by_head(linear(in, wk)), by_head(linear(in, wv)),
-                      places, frequencies, {}, k_cache, v_cache);
-    const Tensor seen = rows(
-        cached_attention(cached.q, cached.k_cache, cached.v_cache, spans, 1).reshape({1, width}));
-    const Tensor h = rows(x + linear(seen, wo)), normed = rows(rms_norm(h, second));
-    return h + linear(rows(swiglu(linear(normed, gate), linear(normed, up))), down);
-  };
-  const Tensor together = layer(false);
-  const Plan plan(std::span(&together, 1));
-  size_t launches = 0;
-  for (const PlanStep& step : plan.steps()) launches += step.launches.size();
-  EXPECT_EQ(launches, 6u) << plan.explain();
-  expect_close(together.to_doubles(), layer(true).to_doubles());
+  for (const bool overlaps : {false, true}) {
+    const Device device = test::interpreted_device(32, {}, 64, overlaps);
+    const int64_t width = 128, heads = 4, dim = 32, inner = 96;
+    const auto weight = [&](int64_t n, int64_t k) { return draw(device, {n, k}, BlockType::q8_0); };
+    const Tensor x = draw(device, {1, width}), first = draw(device, {width}),
+                 second = draw(device, {width}), k_cache = draw(device, {1, 24, heads, dim}),
+                 v_cache = draw(device, {1, 24, heads, dim}), wq = weight(width, width),
+                 wk = weight(width, width), wv = weight(width, width), wo = weight(width, width),
+                 gate = weight(inner, width), up = weight(inner, width),
+                 down = weight(width, inner);
+    const std::vector<int32_t> place = {17, 17}, span = {0, 1, 18, 0};
+    const Tensor places = from_vector(place, {1, 2}, device),
+                 spans = from_vector(span, {1, 4}, device), frequencies = draw(device, {dim / 2});
+    // apart: every product's rows are there before it.
+    const auto layer = [&](bool apart) {
+      const auto rows = [&](const Tensor& y) { return apart ? y.eval() : y; };
+      const auto by_head = [&](const Tensor& y) { return y.reshape({1, heads, dim}); };
+      const Tensor in = rows(rms_norm(x, first));
+      const CachedRows cached =
+          rope_to_cache(by_head(linear(in, wq)), by_head(linear(in, wk)), by_head(linear(in, wv)),
+                        places, frequencies, {}, k_cache, v_cache);
+      const Tensor seen = rows(
+          cached_attention(cached.q, cached.k_cache, cached.v_cache, spans, 1).reshape({1, width}));
+      const Tensor h = rows(x + linear(seen, wo)), normed = rows(rms_norm(h, second));
+      return h + linear(rows(swiglu(linear(normed, gate), linear(normed, up))), down);
+    };
+    const Tensor together = layer(false);
+    const Plan plan(std::span(&together, 1));
+    size_t launches = 0;
+    for (const PlanStep& step : plan.steps()) launches += step.launches.size();
+    EXPECT_EQ(launches, overlaps ? 9u : 6u) << plan.explain();
+    expect_close(together.to_doubles(), layer(true).to_doubles());
+  }
 }
 
 TEST_F(RoundedMakers, OnlyWhereRowsAreRounded) {

@@ -1,6 +1,6 @@
 // The interpreter as a device with kernels only, of subgroups of 32, with as many compute units as
-// a test wants and launches that may overlap: what a GPU's plans look like, and what comes out of
-// them, on any machine.
+// a test wants and, when asked, launches that overlap: what a GPU's plans look like, and what comes
+// out of them, on any machine.
 #pragma once
 
 #include <memory>
@@ -17,12 +17,12 @@ class InterpretedDevice final : public DeviceDriver {
  public:
   // refused: what the names of kernels contain that it does not take.
   InterpretedDevice(std::shared_ptr<DeviceDriver> cpu, uint32_t compute_units,
-                    std::string refused = {}, uint32_t max_buffers = 64)
+                    std::string refused = {}, uint32_t max_buffers = 64, bool overlaps = false)
       : cpu_(std::move(cpu)), info_(cpu_->info()), refused_(std::move(refused)) {
     info_.id = "interpreted:" + std::to_string(compute_units);
     info_.is_cpu = info_.software = false;
     info_.compute_units = compute_units;
-    info_.capabilities.dependent_launch = true;
+    info_.capabilities.dependent_launch = overlaps;
     info_.capabilities.max_buffers = max_buffers;
   }
   const DeviceInfo& info() const override { return info_; }
@@ -42,13 +42,13 @@ class InterpretedDevice final : public DeviceDriver {
 };
 
 inline Device interpreted_device(uint32_t compute_units, const std::string& refused = {},
-                                 uint32_t max_buffers = 64) {
+                                 uint32_t max_buffers = 64, bool overlaps = false) {
   for (const BackendReport& report : discover_backends())
     for (const auto& driver : report.devices)
       if (driver->info().is_cpu)
-        return Device(
-            std::make_shared<InterpretedDevice>(driver, compute_units, refused, max_buffers),
-            "a test");
+        return Device(std::make_shared<InterpretedDevice>(driver, compute_units, refused,
+                                                          max_buffers, overlaps),
+                      "a test");
   throw std::runtime_error("no CPU was found");
 }
 
