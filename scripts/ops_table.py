@@ -10,9 +10,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LABELS = {"cpu": "CPU", "cuda": "CUDA", "vulkan": "Vulkan", "opencl": "OpenCL"}
-# The rungs a device can stand on, best first; the CPU's native kernels are neither.
-RUNGS = ["GPU", "software", "native"]
+LABELS = {"cpu": "CPU", "cuda": "CUDA", "vulkan": "Vulkan", "opencl": "OpenCL", "webgpu": "WebGPU", "hip": "HIP"}
+# The rungs a device can stand on, best first; the CPU's native kernels are none of these. A double: HIP's calls on a card of
+# another maker.
+RUNGS = ["GPU", "double", "software", "native"]
 FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "place": "views and their gradients",
             "index": "gather, scatter, take, one-hot", "create": "ranges, random numbers, dropout",
             "join": "concat, pad, repeat, roll", "rope": "rotary embedding", "gates": "SwiGLU, GeGLU",
@@ -40,6 +41,8 @@ def rung_of(device):
     """What passing on this device shows."""
     if device["id"].startswith("cpu:"):
         return "native"
+    if "by forwarding" in device["name"]:
+        return "double"
     return "software" if device["software"] else "GPU"
 
 

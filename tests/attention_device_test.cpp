@@ -326,10 +326,10 @@ TEST_P(Attention, FragmentPromptMatchesAReference) {
   if (slow_compiler() && place.driver->info().backend == "opencl")
     GTEST_SKIP() << "no fragments here: attention_plain is for such devices";
   const bool whole = suits_fragments();
-  const AttentionOptions options = options_of(whole ? 128 : 32, 2, DType::f16);
-  // The tile that the op falls back to where its first needs more memory than a group has.
-  const PromptTile large =
-      shared_bytes() >= 128u << 10 ? prompt_tile(options) : PromptTile{4, 1, 32, 1, true};
+  // Shorter heads by the tile that the op falls back to, where a group has little memory.
+  const bool roomy = shared_bytes() >= 128u << 10;
+  const AttentionOptions options = options_of(!whole ? 32 : roomy ? 128 : 64, 2, DType::f16);
+  const PromptTile large = roomy ? prompt_tile(options) : PromptTile{4, 1, 32, 1, true};
   const PromptTile tile = whole ? large : PromptTile{1, 1, 16, 2, false};
   const uint32_t most = whole ? 301 : 45;
   const AttentionCase one =
