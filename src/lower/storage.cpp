@@ -127,11 +127,12 @@ class LowerStorage : public Rewriter {
     });
   }
 
-  // Buffers of halves that a kernel only reads, and by words: where memory has one type and no
-  // pointers of another (WGSL), a word of them would be two loads, and four words no load of four.
+  // Buffers of halves that a kernel only reads, and by words: where a buffer is of one kind as a
+  // whole and no pointer of another type leads into it, a word of them would be two loads, and four
+  // words no load of four.
   std::vector<bool> read_as_words() const {
     std::vector<bool> found(source().memories.size());
-    if (caps_.dialect != "wgsl") return found;
+    if (!caps_.raw_atomic_buffers) return found;
     ir::walk(source().body, [&](const Inst& inst) {
       if (inst.op != Op::load_words) return;
       const ir::Memory& memory = source().memories[inst.object];

@@ -25,9 +25,10 @@
 extern "C" void prism_metal_double_set(const char* settings);
 
 // What was done since the start: allocations, wraps (buffers over memory of another), shared_bytes
-// (of those that live), live_bytes (of all that live), live_allocations (buffers), live_modules (libraries,
-// functions, pipelines), live_streams (queues, command buffers, encoders), live_objects, launches,
-// compiles, commits, overruns (writes beside a buffer), misuses; calls_NAME: of one message.
+// (of those that live), live_bytes (of all that live), live_allocations (buffers), live_modules
+// (libraries, functions, pipelines), live_streams (queues, command buffers, encoders),
+// live_objects, launches, compiles, commits, overruns (writes beside a buffer), misuses;
+// calls_NAME: of one message.
 extern "C" long long prism_metal_double_count(const char* what);
 
 namespace prism::test::metal_double {
