@@ -4,6 +4,7 @@
 #include "dsl/dsl.h"
 #include "ops/epilogue.h"
 #include "ops/product_kernels.h"
+#include "ops/product_params.h"
 
 namespace prism::ops {
 
@@ -67,12 +68,7 @@ ir::Kernel f32_product(const F32Product& p) {
     const In a = in("a", f32), b = in("b", f32);
     Epilogue epilogue(Gate::none, p.bias, p.residual, p.c, p.tail);
     const Array c = out("c", p.c);
-    const Value m = param("m", u32), n = param("n", u32), k = param("k", u32);
-    const Value a_stride = param("a_stride", u32), b_stride = param("b_stride", u32),
-                c_stride = param("c_stride", u32);
-    const Value a_batch = param("a_batch", u32), b_batch = param("b_batch", u32),
-                c_batch = param("c_batch", u32);
-    const Value a_share = param("a_share", u32), b_share = param("b_share", u32);
+    const ProductParams shape;
     epilogue.declare_params();
     const auto fours = [](Value x, Value y, Value z) { return (x | y | z) % 4u == 0u; };
     const Value first_row = group_id(1) * kTile, first_column = group_id(0) * kTile;
@@ -80,21 +76,21 @@ ir::Kernel f32_product(const F32Product& p) {
     const Operand left{a,
                        shared(f32, 2 * kStep * kTile, "a_tile"),
                        !p.a_transposed,
-                       m,
-                       k,
-                       a_stride,
-                       z / a_share * a_batch,
+                       shape.m,
+                       shape.k,
+                       shape.a_stride,
+                       z / shape.a_share * shape.a_batch,
                        first_row,
-                       fours(a_stride, a_batch, p.a_transposed ? m : k)};
+                       fours(shape.a_stride, shape.a_batch, p.a_transposed ? shape.m : shape.k)};
     const Operand right{b,
                         shared(f32, 2 * kStep * kTile, "b_tile"),
                         p.b_transposed,
-                        n,
-                        k,
-                        b_stride,
-                        z / b_share * b_batch,
+                        shape.n,
+                        shape.k,
+                        shape.b_stride,
+                        z / shape.b_share * shape.b_batch,
                         first_column,
-                        fours(b_stride, b_batch, p.b_transposed ? k : n)};
+                        fours(shape.b_stride, shape.b_batch, p.b_transposed ? shape.k : shape.n)};
 
     std::vector<Var> sums;
     for (uint32_t i = 0; i < 64; ++i) sums.emplace_back(f32, 0.0f, "sum");
@@ -103,7 +99,7 @@ ir::Kernel f32_product(const F32Product& p) {
     right.put(right.fetch(constant(u32, 0)), constant(u32, 0));
     barrier();
     Var half(u32, 0u, "half");
-    for_(0u, k, kStep, [&](Value step) {
+    for_(0u, shape.k, kStep, [&](Value step) {
       const auto next_left = left.fetch(step + kStep), next_right = right.fetch(step + kStep);
       const Value now = half;
       unrolled_for(kStep, [&](Value s) {
@@ -126,15 +122,15 @@ ir::Kernel f32_product(const F32Product& p) {
       barrier();
     });
 
-    const Value c_whole = fours(c_stride, c_batch, n);
+    const Value c_whole = fours(shape.c_stride, shape.c_batch, shape.n);
     for (uint32_t i = 0; i < 8; ++i) {
       const Value row = first_row + down * 4u + (i / 4 * 64 + i % 4);
       for (uint32_t part = 0; part < 2; ++part) {
         const Value column = first_column + across * 4u + part * 64;
-        const Value place = z * c_batch + row * c_stride + column;
+        const Value place = z * shape.c_batch + row * shape.c_stride + column;
         const uint32_t s = i * 8 + part * 4;
-        const Value of_all = z * m + row;
-        if_(row < m && column < n, [&] {
+        const Value of_all = z * shape.m + row;
+        if_(row < shape.m && column < shape.n, [&] {
           if_(
               c_whole,
               [&] {
@@ -144,7 +140,7 @@ ir::Kernel f32_product(const F32Product& p) {
               },
               [&] {
                 for (uint32_t j = 0; j < 4; ++j)
-                  if_(column + j < n, [&] {
+                  if_(column + j < shape.n, [&] {
                     c[place + j] = epilogue.apply({sums[s + j]}, of_all, column + j, place + j);
                   });
               });

@@ -8,6 +8,7 @@
 
 #include "dsl/dsl.h"
 #include "ops/product_kernels.h"
+#include "ops/product_params.h"
 
 namespace prism::ops {
 
@@ -33,15 +34,6 @@ void fetch(const In& x, const Array& tile, bool along_k, Value places, Value k, 
   }
 }
 
-struct Params {
-  Value m = param("m", u32), n = param("n", u32), k = param("k", u32);
-  Value a_stride = param("a_stride", u32), b_stride = param("b_stride", u32),
-        c_stride = param("c_stride", u32);
-  Value a_batch = param("a_batch", u32), b_batch = param("b_batch", u32),
-        c_batch = param("c_batch", u32);
-  Value a_share = param("a_share", u32), b_share = param("b_share", u32);
-};
-
 // Where a group's tile lies in its operands: matrices that start there, rows up to a limit, and for
 // each of them the one of a and of c.
 struct TilePlace {
@@ -49,7 +41,7 @@ struct TilePlace {
   std::function<Value(Value)> a_row, c_row;  // c_row: kNoExpert added where there is no result
 };
 
-TilePlace tile_of_batch(const Params& s) {
+TilePlace tile_of_batch(const ProductParams& s) {
   const Value z = group_id(2);
   const auto same = [](Value row) { return row; };
   return {group_id(1) * kTile,
@@ -61,7 +53,7 @@ TilePlace tile_of_batch(const Params& s) {
           same};
 }
 
-TilePlace tile_of_expert(const Params& s, const In& order, const In& tiles) {
+TilePlace tile_of_expert(const ProductParams& s, const In& order, const In& tiles) {
   const Value entry = group_id(1) * 4u + 4u, zero = constant(u32, 0);
   const Value first = tiles.load(entry + 1u), limit = tiles.load(entry + 2u);
   const auto slot = [=](Value row) { return order.load_if(row < limit, first + row); };
@@ -69,8 +61,8 @@ TilePlace tile_of_expert(const Params& s, const In& order, const In& tiles) {
   return {zero, limit, zero, tiles.load(entry) * s.b_batch, zero, of_x, slot};
 }
 
-void write_tile(const F64Product& p, const Params& s, const In& a, const In& b, const Array& c,
-                const TilePlace& at) {
+void write_tile(const F64Product& p, const ProductParams& s, const In& a, const In& b,
+                const Array& c, const TilePlace& at) {
   const Array a_tile = shared(f64, kStep * kTile, "a_tile"),
               b_tile = shared(f64, kStep * kTile, "b_tile");
   const Value first_column = group_id(0) * kTile;
@@ -120,7 +112,7 @@ ir::Kernel f64_product(const F64Product& p) {
     std::optional<In> order, tiles;
     if (p.experts) order = in("order", u32), tiles = in("tiles", u32);
     const Array c = out("c", f64);
-    const Params s;
+    const ProductParams s;
     if (p.experts)
       if_(group_id(1) < tiles->load(0u),
           [&] { write_tile(p, s, a, b, c, tile_of_expert(s, *order, *tiles)); });

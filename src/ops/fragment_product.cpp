@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ops/epilogue.h"
 #include "ops/product_kernels.h"
+#include "ops/product_params.h"
 #include "ops/tile_source.h"
 
 namespace prism::ops {
@@ -44,15 +45,6 @@ std::string name_of(const FragmentProduct& p) {
   return name + fmt::format("_{}x{}x{}_{}x{}_{}{}", p.tile_m, p.tile_n, p.tile_k, p.warps_m,
                             p.warps_n, p.stages, p.run_ahead ? "_ahead" : "");
 }
-
-struct Params {
-  Value m = param("m", u32), n = param("n", u32), k = param("k", u32);
-  Value a_stride = param("a_stride", u32), b_stride = param("b_stride", u32),
-        c_stride = param("c_stride", u32);
-  Value a_batch = param("a_batch", u32), b_batch = param("b_batch", u32),
-        c_batch = param("c_batch", u32);
-  Value a_share = param("a_share", u32), b_share = param("b_share", u32);
-};
 
 // Both operands' tiles, through all stages.
 class Operands {
@@ -253,7 +245,7 @@ struct TilePlace {
   Value row, column, row_limit, first, expert;
 };
 
-TilePlace tile_place(const FragmentProduct& p, const Params& s, const Buffers& buffers) {
+TilePlace tile_place(const FragmentProduct& p, const ProductParams& s, const Buffers& buffers) {
   if (p.experts) {
     const Value entry = group_id(1) * 4u + 4u;
     return {constant(u32, 0), group_id(0) * p.tile_n, buffers.tiles->load(entry + 2u),
@@ -270,7 +262,7 @@ TilePlace tile_place(const FragmentProduct& p, const Params& s, const Buffers& b
           constant(u32, 0), constant(u32, 0)};
 }
 
-void write_body(const FragmentProduct& p, const Params& s, const Buffers& buffers,
+void write_body(const FragmentProduct& p, const ProductParams& s, const Buffers& buffers,
                 const WeightParams& layout, const Epilogue& epilogue, const Array& c) {
   const uint32_t lanes = p.warps_m * p.warps_n * p.subgroup;
   const TilePlace at = tile_place(p, s, buffers);
@@ -359,7 +351,7 @@ ir::Kernel fragment_product(const FragmentProduct& p) {
     }
     Epilogue epilogue(Gate::none, p.bias, p.residual, p.c, p.tail);
     const Array c = out("c", p.c);
-    const Params params;
+    const ProductParams params;
     const WeightParams layout(p.b);
     epilogue.declare_params();
     launch_next();

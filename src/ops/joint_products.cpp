@@ -27,11 +27,6 @@ bool is_plain(ElementType type) {
   return type == ElementType(DType::f32) || type == ElementType(DType::f16);
 }
 
-[[noreturn]] void not_for_the_cpu(std::string_view name) {
-  throw Error(ErrorCode::kNotSupported,
-              fmt::format("{}: joined for a device with kernels only", name));
-}
-
 // The kernels of all, with groups of one size; nothing where a product alone would share its rows
 // between more subgroups than those groups have.
 std::optional<std::vector<ops::VectorProduct>> cuts_of(const DeviceInfo& device,
@@ -151,8 +146,6 @@ std::vector<Spec> SideBySideOp::infer(std::span<const Tensor> inputs) const {
   return specs;
 }
 
-void SideBySideOp::run_cpu(const CpuCall&) const { not_for_the_cpu(name()); }
-
 SideBySideOp::Parts SideBySideOp::parts(const DeviceCall& call) const {
   Parts parts;
   std::vector<Sides> all;
@@ -249,8 +242,6 @@ std::optional<ops::VectorProduct> PairedProductOp::product_of(const DeviceInfo& 
   if (!products_make_rows(device)) return std::nullopt;
   return ops::rounding_product(product, word(s.n), device.capabilities, device.compute_units);
 }
-
-void PairedProductOp::run_cpu(const CpuCall&) const { not_for_the_cpu(name()); }
 
 void PairedProductOp::launch(DeviceCall& call) const {
   Sides s = sides_of(call.input(0), call.input(1), call.output(), rounded_);

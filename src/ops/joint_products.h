@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "ops/joint_op.h"
 #include "ops/matmul_sides.h"
 #include "ops/product_kernels.h"
 #include "ops/tail.h"
-#include "tensor/op.h"
 #include "tensor/preparation.h"
 
 namespace prism {
@@ -32,16 +32,14 @@ std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
                                     std::optional<DType> rounded);
 
 // Inputs: x, the matrices, the others of each tail in order. Outputs: one a matrix.
-class SideBySideOp : public Op, public TakesUnscaled {
+class SideBySideOp : public JointOp, public TakesUnscaled {
  public:
   SideBySideOp(std::vector<Tail> tails, std::optional<DType> rounded,
                std::optional<float> scale_epsilon = {})
       : tails_(std::move(tails)), rounded_(rounded), scale_epsilon_(scale_epsilon) {}
   std::string_view name() const override { return "matmul side by side"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
-  void run_cpu(const CpuCall& call) const override;
   void launch(DeviceCall& call) const override;
-  bool takes_layout(size_t, const Tensor&, const DeviceInfo&) const override { return true; }
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override;
@@ -74,7 +72,7 @@ class SideBySideOp : public Op, public TakesUnscaled {
 
 // Inputs: x, two matrices of one shape and type, the tail's others without number `made`, which is
 // the product with the second matrix. The result may be rounded rows for the next product.
-class PairedProductOp : public Op, public MakesPrepared, public TakesUnscaled {
+class PairedProductOp : public JointOp, public MakesPrepared, public TakesUnscaled {
  public:
   PairedProductOp(Tail tail, size_t made, std::optional<DType> rounded, bool rounds = false,
                   std::optional<float> scale_epsilon = {})
@@ -85,9 +83,7 @@ class PairedProductOp : public Op, public MakesPrepared, public TakesUnscaled {
         scale_epsilon_(scale_epsilon) {}
   std::string_view name() const override { return "matmul of two"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
-  void run_cpu(const CpuCall& call) const override;
   void launch(DeviceCall& call) const override;
-  bool takes_layout(size_t, const Tensor&, const DeviceInfo&) const override { return true; }
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override {

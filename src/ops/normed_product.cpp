@@ -59,11 +59,6 @@ std::vector<Spec> NormedProductOp::infer(std::span<const Tensor> inputs) const {
   return {{{inputs[0].size(0), n}, DType::f32}, {{1, static_cast<int64_t>(bytes / 4)}, DType::i32}};
 }
 
-void NormedProductOp::run_cpu(const CpuCall&) const {
-  throw Error(ErrorCode::kNotSupported,
-              fmt::format("{}: joined for a device with kernels only", name()));
-}
-
 void NormedProductOp::launch(DeviceCall& call) const {
   const Sides s = sides_of(call.input(0), call.input(1), call.output(), rounded_);
   auto tail = bind_tail(call, tail_, 2, s.n);

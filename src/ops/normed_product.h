@@ -3,24 +3,22 @@
 
 #include <optional>
 
+#include "ops/joint_op.h"
 #include "ops/matmul_sides.h"
 #include "ops/tail.h"
-#include "tensor/op.h"
 
 namespace prism {
 
 // Inputs: x, the matrix, the tail's others, the norm's weight. Outputs: the result in f32, and the
 // rounded row of the norm without its scale (ops/rounded_rows.h).
-class NormedProductOp : public Op {
+class NormedProductOp : public JointOp {
  public:
   // rounded: as of MatmulOp.
   NormedProductOp(Tail tail, std::optional<DType> rounded)
       : tail_(std::move(tail)), rounded_(rounded) {}
   std::string_view name() const override { return "matmul and norm"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
-  void run_cpu(const CpuCall& call) const override;
   void launch(DeviceCall& call) const override;
-  bool takes_layout(size_t, const Tensor&, const DeviceInfo&) const override { return true; }
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override { return tail_.text() + ", rounded to 8 bits"; }

@@ -102,11 +102,6 @@ std::vector<Spec> PairedExpertsOp::infer(std::span<const Tensor> inputs) const {
   return {{{experts[0], experts[1], inputs[1].size(1)}, alone_.result_type()}};
 }
 
-void PairedExpertsOp::run_cpu(const CpuCall&) const {
-  throw Error(ErrorCode::kNotSupported,
-              fmt::format("{}: joined for a device with kernels only", name()));
-}
-
 void PairedExpertsOp::launch(DeviceCall& call) const { alone_.launch_pair(call, made_); }
 
 double PairedExpertsOp::operations(std::span<const DeviceView> inputs,

@@ -7,22 +7,20 @@
 #include <optional>
 
 #include "ops/expert_matmul_op.h"
+#include "ops/joint_op.h"
 #include "ops/tail.h"
-#include "tensor/op.h"
 
 namespace prism {
 
 // Inputs: x, weights and weights of one shape and type, experts, the tail's others without number
 // `made`, which is the product with the second weights.
-class PairedExpertsOp : public Op {
+class PairedExpertsOp : public JointOp {
  public:
   // alone: of the first weights, with the tail.
   PairedExpertsOp(ExpertMatmulOp alone, size_t made) : alone_(std::move(alone)), made_(made) {}
   std::string_view name() const override { return "expert_matmul of two"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
-  void run_cpu(const CpuCall& call) const override;
   void launch(DeviceCall& call) const override;
-  bool takes_layout(size_t, const Tensor&, const DeviceInfo&) const override { return true; }
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override { return alone_.attributes(); }

@@ -23,11 +23,6 @@ std::vector<Spec> ProductsToCacheOp::infer(std::span<const Tensor> inputs) const
           {{x.size(0), w.size(1) / dim, dim}, DType::f32}};
 }
 
-void ProductsToCacheOp::run_cpu(const CpuCall&) const {
-  throw Error(ErrorCode::kNotSupported,
-              fmt::format("{}: joined for a device with kernels only", name()));
-}
-
 void ProductsToCacheOp::launch(DeviceCall& call) const {
   // The products as they would be alone. Nobody sees their results: memory for them is not needed.
   std::vector<DeviceView> inputs, results;

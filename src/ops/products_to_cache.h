@@ -11,7 +11,7 @@ namespace prism {
 
 // Inputs: k_cache, v_cache, places, [frequencies], then those of the products. Outputs: the caches,
 // rotated queries [rows, heads, dim].
-class ProductsToCacheOp : public Op, public TakesUnscaled {
+class ProductsToCacheOp : public JointOp, public TakesUnscaled {
  public:
   // options.dims: how many are rotated, if they are.
   ProductsToCacheOp(SideBySideOp products, const RopeOptions& options, bool rotates)
@@ -23,7 +23,6 @@ class ProductsToCacheOp : public Op, public TakesUnscaled {
   bool has_gradient() const override { return false; }
   uint32_t changed_inputs() const override { return 2; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
-  void run_cpu(const CpuCall& call) const override;
   void launch(DeviceCall& call) const override;
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   double operations(std::span<const DeviceView> inputs,

@@ -1,0 +1,15 @@
+// What a joint op says on the CPU.
+#include "ops/joint_op.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace prism {
+
+void JointOp::run_cpu(const CpuCall&) const {
+  throw Error(ErrorCode::kNotSupported,
+              fmt::format("{}: joined for a device with kernels only", name()));
+}
+
+}  // namespace prism
