@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ops/attention.h"
+#include "ops/matmul_sides.h"
 #include "runtime/native_product.h"
 
 namespace prism::llm {
@@ -29,7 +30,8 @@ bool is_product_type(DType type) {
 }
 
 // What the vendor of a device multiplies by itself takes memory more: weights unpacked for one
-// product at a time, results that are worked on after it.
+// product at a time (as they are too where there are no matrix instructions), results that are
+// worked on after it.
 struct VendorProducts {
   bool any = false;
   uint64_t unpacked_bytes = 0;
@@ -51,8 +53,12 @@ VendorProducts vendor_products(const GgufFile& file, const Device& device, int64
     product.transpose_b = true;
     product.a_type = product.b_type = tensor.type.is_block() ? DType::f16 : tensor.type.plain();
     product.c_type = DType::f32;
-    if (!device.supports(product)) continue;
-    found = {true, std::max(found.unpacked_bytes, unpacked)};
+    if (device.supports(product))
+      found = {true, std::max(found.unpacked_bytes, unpacked)};
+    else if (tensor.type != ElementType(DType::f32))
+      found.unpacked_bytes =
+          std::max(found.unpacked_bytes,
+                   unpacked_weight_bytes(device.info(), rows, tensor.shape.elements()));
   }
   return found;
 }

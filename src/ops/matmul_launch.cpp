@@ -123,18 +123,44 @@ DeviceView as_type(DeviceCall& call, const DeviceView& x, DType type) {
   return narrow;
 }
 
-void launch_native(DeviceCall& call, const NativeProduct& native, Sides s) {
+// Quantised weights in scratch memory, row by row.
+DeviceView decoded(DeviceCall& call, const Sides& s, DType type) {
+  const PlaneLayout planes =
+      plane_layout(s.b.type.block(), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k));
+  const DeviceView rows = call.scratch({s.n, s.k}, type);
+  const auto launch = ops::dequantise_planes_launch(planes);
+  call.launch(
+      fmt::format("dequantise_planes {} {}", s.b.type.name(), dtype_name(type)),
+      [&] { return ops::dequantise_planes(s.b.type.block(), type); }, launch.groups, {s.b, rows},
+      param_values(launch.params));
+  return rows;
+}
+
+// Whether weights are unpacked to f32 and multiplied there.
+bool is_unpacked(const DeviceInfo& device, const Sides& s) {
+  const bool by_rows = s.batch == 1 && s.in_b.transposed && s.in_b.step == s.k;
+  const bool narrow = s.b.type.is_block() || dtype_bytes(s.b.type.plain()) == 2;
+  return by_rows && narrow && unpacked_weight_bytes(device, s.m, s.n * s.k) > 0;
+}
+
+void launch_unpacked(DeviceCall& call, Sides s) {
   if (s.b.type.is_block()) {
-    const PlaneLayout planes =
-        plane_layout(s.b.type.block(), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k));
-    const DeviceView decoded = call.scratch({s.n, s.k}, DType::f16);
-    const auto launch = ops::dequantise_planes_launch(planes);
-    call.launch(
-        fmt::format("dequantise_planes {} f16", s.b.type.name()),
-        [&] { return ops::dequantise_planes(s.b.type.block(), DType::f16); }, launch.groups,
-        {s.b, decoded}, param_values(launch.params));
-    s.b = decoded;
+    s.b = decoded(call, s, DType::f32);
+  } else {
+    const int64_t offset = s.b.layout.offset;
+    s.b.layout = Layout::dense({s.n, s.k});
+    s.b.layout.offset = offset;
+    s.b = as_type(call, s.b, DType::f32);
   }
+  if (s.a.type != ElementType(DType::f32)) {
+    s.a = as_type(call, s.a, DType::f32);
+    s.in_a = {false, s.k, 1, 0};
+  }
+  launch_f32(call, s);
+}
+
+void launch_native(DeviceCall& call, const NativeProduct& native, Sides s) {
+  if (s.b.type.is_block()) s.b = decoded(call, s, DType::f16);
   call.product(native, as_type(call, s.a, native.a_type), s.b, s.c);
 }
 
@@ -186,6 +212,16 @@ std::string product_way(const DeviceInfo& device, const Sides& s, ElementType ow
   if (!s.rounded) way = tuned_choice(device, tuning_key(s)).value_or(way);
   if (way == "few_rows" && !few_rows) way = "vendor";
   return way;
+}
+
+uint64_t unpacked_weight_bytes(const DeviceInfo& device, int64_t rows, int64_t elements) {
+  // Without matrix instructions f32 is multiplied faster than f16 (an H200 through OpenCL 37
+  // TFLOP/s and 12, through WebGPU 30 and 1), and many rows are worth unpacking for. Memory has a
+  // limit.
+  constexpr uint64_t kMost = 256u << 20;
+  const uint64_t bytes = 4 * static_cast<uint64_t>(elements);
+  const bool worth = device.capabilities.fragments.empty() && rows >= kManyRows && bytes <= kMost;
+  return !device.is_cpu && worth ? bytes : 0;
 }
 
 ops::VectorProduct few_rows_product(const DeviceInfo& device, const Sides& s) {
@@ -282,6 +318,8 @@ void MatmulOp::launch(DeviceCall& call) const {
     launch_few_rows(call, s);
   else if (s.a.type == ElementType(DType::f32) && s.b.type == ElementType(DType::f32))
     launch_f32(call, s);
+  else if (is_unpacked(call.info(), s))
+    launch_unpacked(call, s);
   else
     launch_fragments(call, s);
   if (!bound) tail_alone();

@@ -34,6 +34,10 @@ std::string product_way(const DeviceInfo& device, const Sides& sides, ElementTyp
 // makes them: the operands' type of a product of many rows. Nothing where it takes f32.
 std::optional<DType> narrowed_rows(const Device& device, const Sides& sides, ElementType own);
 
+// Memory that weights of so many elements take unpacked to f32 before a device multiplies so many
+// rows by them; 0 where it does not.
+uint64_t unpacked_weight_bytes(const DeviceInfo& device, int64_t rows, int64_t elements);
+
 // The kernel for few rows, without its tail.
 ops::VectorProduct few_rows_product(const DeviceInfo& device, const Sides& sides);
 
