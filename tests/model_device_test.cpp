@@ -13,6 +13,7 @@
 #include "ops/joint_products.h"
 #include "support/devices.h"
 #include "support/expected_text.h"
+#include "support/interpreted_device.h"
 
 namespace prism::llm {
 namespace {
@@ -245,7 +246,9 @@ TEST_F(ModelDevice, PlansOfAllSizesShareTheirWorkMemory) {
 
 // What `prism fit` counts with is what a prompt then takes.
 TEST_F(ModelDevice, WorkMemoryIsKnownFromTheFile) {
-  for (const Device& device : test::every_device()) {
+  std::vector<Device> devices = test::every_device();
+  devices.push_back(test::interpreted_device(132));  // whose attention has many partial results
+  for (const Device& device : devices) {
     if (takes_minutes_for(device, "f16 attention")) continue;
     for (const int64_t rows : {16, 64}) {
       Model model = load(device, DType::f16, 1, rows);
@@ -258,6 +261,22 @@ TEST_F(ModelDevice, WorkMemoryIsKnownFromTheFile) {
       const uint64_t partial = cached_attention_work_bytes(device.info(), 8, 4, 8, DType::f16, 15);
       EXPECT_GE(work * 3 / 2 + partial, need.activation_bytes) << device.id() << ", " << rows;
     }
+  }
+}
+
+TEST_F(ModelDevice, WorkMemoryHasRoomForUnpackedWeights) {
+  const std::string path = test::shared_model("stories15M-q8_0");
+  if (path.empty()) GTEST_SKIP() << "needs ../shared/models/stories15M-q8_0.gguf";
+  const GgufFile file = GgufFile::open(path);
+  constexpr int64_t kRows = 64;
+  const std::vector<int32_t> ids(kRows, 300);
+  for (const Device& device : test::every_device()) {
+    if (takes_minutes_for(device, "quantised products")) continue;
+    Model model = Model::load(
+        file, {.placement = place_on(file, device, 128, DType::f16), .batch_rows = kRows});
+    model.prefill(0, 0, ids);
+    const MemoryNeed need = memory_need(file, model_sizes(file), DType::f16, 128, device, kRows);
+    EXPECT_LE(model.memory().at(0).work_bytes, need.activation_bytes + 4096) << device.id();
   }
 }
 
