@@ -238,8 +238,7 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   };
   memory.activation_bytes = work(rows);
   // A few rows, of decoding or the end of a prompt, have partial results of attention as well.
-  constexpr int64_t kFew = 15;
-  const int64_t few = std::min(rows, kFew);
+  const int64_t few = std::min(rows, kMostSplitQueries);
   for (const int64_t kv_heads : sizes.kv_heads)
     memory.activation_bytes =
         std::max(memory.activation_bytes,

@@ -32,6 +32,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
                         int64_t most_queries, const AttentionSettings& settings = {});
 
+// Up to so many queries of a sequence some device reads the keys in splits and joins partial
+// results.
+inline constexpr int64_t kMostSplitQueries = 15;
 // Memory that the work of cached_attention takes beside its result, at most: partial results of few
 // queries, for any number of them up to most_queries of one sequence.
 uint64_t cached_attention_work_bytes(const DeviceInfo& device, int64_t heads, int64_t kv_heads,

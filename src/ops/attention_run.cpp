@@ -21,7 +21,7 @@ namespace {
 
 // Up to here the keys are read once for all queries of a head group, and splits fill the device: by
 // lanes, and by fragments (more have tiles of their own).
-constexpr int64_t kFewQueries = 2, kFewQueriesOfFragments = 15;
+constexpr int64_t kFewQueries = 2, kFewQueriesOfFragments = kMostSplitQueries;
 
 int64_t few_queries(const ops::DecodeTile& tile) {
   return tile.stages > 0 ? kFewQueriesOfFragments : kFewQueries;
