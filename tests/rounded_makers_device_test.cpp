@@ -44,14 +44,14 @@ class RoundedMakers : public test::DrawnTensors {
 
   // Where a norm's scale comes last, an element between two bytes may become the other one, which
   // all results feel: 1/127 of the largest of its block, by a weight, beside the root of the row's
-  // length.
-  static void expect_close(const std::vector<double>& got, const std::vector<double>& want,
-                           double share = 1.5e-2) {
+  // length. Of a dozen results or fewer the size is a matter of luck.
+  static void expect_close(const std::vector<double>& got, const std::vector<double>& want) {
+    ASSERT_GT(want.size(), 12u);
     ASSERT_EQ(got.size(), want.size());
     double squares = 0;
     for (const double each : want) squares += each * each;
     const double size = std::sqrt(squares / static_cast<double>(want.size()));
-    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], share * size) << i;
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.015 * size) << i;
   }
 };
 
@@ -228,7 +228,7 @@ TEST_F(RoundedMakers, NormsBetweenProducts) {
                    scale = draw(device, {one.width}),
                    w = draw(device, {one.width, one.k}, one.before);
       std::vector<Tensor> after;
-      for (const int64_t n : {33, 32, 7, 64, 64, 5})
+      for (const int64_t n : {33, 32, 39, 64, 64, 37})
         after.push_back(draw(device, {n, one.width}, one.after));
       const auto twice = [](const Tensor& y) {
         return y.unsqueeze(0).expand({2, y.size(0), y.size(1)}).contiguous();
@@ -264,14 +264,24 @@ TEST_F(RoundedMakers, NormsBetweenProducts) {
         }
         EXPECT_EQ(together.back().to_doubles(), apart.back().to_doubles());
         if (how != 2) continue;
-        // And in f64, but for the norm's rows, which are rounded to 1 in 254 of the largest of 32.
-        const std::vector<double> weights = dequantise(after[5]).to_doubles();
-        std::vector<double> wanted(5);
-        for (size_t i = 0; i < weights.size(); ++i) {
-          const size_t c = i % hs.size();
-          wanted[i / hs.size()] += weights[i] * hs[c] * scales[c] * s;
+        // And in f64, but for the norm's rows, each element of which is off by up to half a step of
+        // its block of 32: a variance of a twelfth of the step's square.
+        const std::vector<double> weights = dequantise(after[5]).to_doubles(),
+                                  results = together[0].to_doubles();
+        std::vector<double> row(hs.size()), steps(hs.size() / 32);
+        for (size_t c = 0; c < row.size(); ++c) {
+          row[c] = hs[c] * scales[c] * s;
+          steps[c / 32] = std::max(steps[c / 32], std::abs(row[c]) / 127);
         }
-        expect_close(together[0].to_doubles(), wanted, 0.05);
+        for (size_t n = 0; n < results.size(); ++n) {
+          double wanted = 0, variance = 0;
+          for (size_t c = 0; c < row.size(); ++c) {
+            const double weight = weights[n * row.size() + c];
+            wanted += weight * row[c];
+            variance += std::pow(weight * steps[c / 32], 2) / 12;
+          }
+          EXPECT_NEAR(results[n], wanted, 6 * std::sqrt(variance)) << n;
+        }
       }
     }
   }
@@ -282,7 +292,7 @@ TEST_F(RoundedMakers, OnlyNormsThatProductsCanDo) {
   const auto folded = [&](const Device& where, int64_t rows, int64_t width, int how) {
     const ElementType type = how == 1 ? ElementType(DType::f32) : ElementType(BlockType::q8_0);
     const Tensor x = draw(where, {rows, 64}), w = draw(where, {width, 64}, BlockType::q8_0),
-                 scale = draw(where, {width}), v = draw(where, {9, width}, type);
+                 scale = draw(where, {width}), v = draw(where, {41, width}, type);
     const Tensor h = linear(x, w), normed = how == 2 ? layer_norm(h, scale) : rms_norm(h, scale);
     std::vector<Tensor> outputs = {linear(normed, v)};
     if (how == 3) outputs.push_back(softmax(normed));
