@@ -20,14 +20,19 @@ std::string forwarded(const std::string& text) {
   return library.function<const char*(const char*)>("prism_hip_double_forwarded")(text.c_str());
 }
 
-TEST(HipForward, TextOfEveryKernelIsTakenByNvrtc) {
-  PRISM_SKIP_WITHOUT(kNvrtc12);
+ir::Capabilities forwarding_capabilities() {
   ir::Capabilities capabilities = typical_capabilities("hip");
   capabilities.dialect_level = 0x1030;
   capabilities.dot4 = true;
   capabilities.subgroup_size = 32;
   capabilities.subgroup_sizes = {32};
   capabilities.shared_bytes = 48 << 10;
+  return capabilities;
+}
+
+TEST(HipForward, TextOfEveryKernelIsTakenByNvrtc) {
+  PRISM_SKIP_WITHOUT(kNvrtc12);
+  const ir::Capabilities capabilities = forwarding_capabilities();
   std::vector<ir::Kernel> all = op_kernels(), lowered;
   for (auto more : {i64_kernels(), fragment_kernels(), f16_kernels(), f64_kernels()})
     all.insert(all.end(), more.begin(), more.end());
@@ -45,6 +50,23 @@ TEST(HipForward, TextOfEveryKernelIsTakenByNvrtc) {
     const CompileResult result = compile_cuda(text, arch, {"--fmad=false", "--std=c++17"});
     EXPECT_TRUE(result.ok) << result.log.substr(0, 4000);
   }
+}
+
+// Those of barriers are the barriers' own affair.
+TEST(HipForward, FencesOfTheDeviceStay) {
+  PRISM_SKIP_WITHOUT(kNvrtc12);
+  const ir::Capabilities capabilities = forwarding_capabilities();
+  const ir::Kernel kernel = fence_kernels().front();
+  size_t wanted = 0, found = 0;
+  ir::walk(kernel.body, [&](const ir::Inst& inst) { wanted += inst.op == ir::Op::device_fence; });
+  const CompileResult result =
+      compile_cuda(forwarded(print(lower(kernel, capabilities), capabilities).text), "compute_90",
+                   {"--fmad=false", "--std=c++17"});
+  ASSERT_TRUE(result.ok) << result.log;
+  const std::string fence = "fence.acq_rel.gpu";
+  for (size_t at = 0; (at = result.code.find(fence, at)) != std::string::npos; ++at) ++found;
+  EXPECT_GT(wanted, 0u);
+  EXPECT_EQ(found, wanted) << result.code;
 }
 
 }  // namespace
