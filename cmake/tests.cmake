@@ -33,11 +33,16 @@ if(unit_test_sources)
     PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT "${test_environment}")
 endif()
 
-# The unit tests of what uses threads, a program of their own: it builds quickly under the thread sanitizer.
+# The unit tests of what uses threads, a program of their own: it builds quickly under the thread sanitizer, since it
+# has only the layers that they use.
 set(thread_test_sources ${unit_test_sources})
 list(FILTER thread_test_sources INCLUDE REGEX "/(base/(cache|thread_pool)|runtime/queue|backends/cpu/[a-z_]*|cpu/(attention|matmul))_test\\.cpp$")
-add_executable(thread_tests EXCLUDE_FROM_ALL ${thread_test_sources})
-target_link_libraries(thread_tests PRIVATE prism prism_warnings fmt::fmt GTest::gtest GTest::gtest_main Threads::Threads)
+set(thread_layer_sources ${library_sources})
+list(FILTER thread_layer_sources EXCLUDE REGEX "/src/(tensor|ops|grad|nn|llm|search)/")
+add_executable(thread_tests EXCLUDE_FROM_ALL ${thread_test_sources} ${thread_layer_sources})
+target_include_directories(thread_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/include)
+target_link_libraries(thread_tests PRIVATE prism_warnings fmt::fmt hwy::hwy nlohmann_json::nlohmann_json GTest::gtest
+                      GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 
 file(GLOB test_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/*_test.cpp)
 # Tests named after a backend are about that backend.
@@ -61,6 +66,20 @@ foreach(file IN LISTS test_files)
   # The results by case: the support table is made from them.
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1500
     ENVIRONMENT "${test_environment};GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/results/${name}.xml")
+endforeach()
+
+# Long ones first, or one is left running alone at the end: seconds that they take on two cores, in the longer of
+# make test and make test-devices.
+foreach(cost ops_device_test=250 random_kernels_device_test=235 random_kernels_test=170 sycl_device_test=150
+        printers_test=100 hip_double_test=95 front_end_printers_device_test=75 model_device_test=60
+        few_row_products_device_test=60 kernels_device_test=55 metal_double_test=55 product_texts_device_test=35
+        many_row_products_device_test=30 epilogues_device_test=30 generation_device_test=30)
+  string(REPLACE "=" ";" cost ${cost})
+  list(GET cost 0 name)
+  if(TARGET ${name})
+    list(GET cost 1 seconds)
+    set_tests_properties(${name} PROPERTIES COST ${seconds})
+  endif()
 endforeach()
 
 if(TARGET plugins_test)

@@ -1,6 +1,7 @@
 // Indices outside a table: an error on the CPU, on every other device zeros and nothing written.
 #include <cmath>
 #include <functional>
+#include <iostream>
 
 #include <gtest/gtest.h>
 
@@ -46,10 +47,17 @@ TEST(IndexDevice, RowsOutsideAreZeros) {
   });
 }
 
+// Not by tiles of f16 on Intel's OpenCL, whose compiler takes a minute for them: PoCL runs the same
+// text.
 TEST(IndexDevice, RowsOfNoExpertAreNaN) {
   for (const int64_t rows : {1, 6}) {  // by slot, and by tiles
     on_every_device([&](const Device& device, const Tensor& indices, bool is_cpu) {
+      const bool is_intel = device.info().driver.starts_with("Intel(R) OpenCL");
       for (const DType type : {DType::f16, DType::f32}) {
+        if (is_intel && type == DType::f16 && rows > 1) {
+          std::cout << device.id() << " left out for f16 by tiles\n";
+          continue;
+        }
         const Tensor x = ones({rows, 8}, type, device), weights = ones({3, 2, 8}, type, device);
         const Tensor experts = copied(indices.unsqueeze(0).expand({rows, 5}));
         const Tensor y = expert_matmul(x, weights, experts);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 
 #include "base/error.h"
 #include "dsl/dsl.h"
@@ -66,15 +67,20 @@ INSTANTIATE_TEST_SUITE_P(Devices, EveryKernel,
 
 class EveryDevice : public ::testing::TestWithParam<std::shared_ptr<DeviceDriver>> {};
 
-// What a capability saves must come out the same without it, on the same device.
+// What a capability saves must come out the same without it, on the same device. Not the products
+// on Intel's OpenCL, whose compiler takes 5 s to 25 s for each: PoCL lacks the same capabilities
+// and runs their text, and llvmpipe has them and runs it without each.
 TEST_P(EveryDevice, ComputesTheSameWithoutEachCapability) {
   const Device device(GetParam(), "");
   const ir::Capabilities original = device.info().capabilities;
+  const bool is_intel = device.info().driver.starts_with("Intel(R) OpenCL");
+  if (is_intel) std::cout << device.id() << ": products left out, see above\n";
   for (const std::string& name : switchable_capabilities(original)) {
     ir::Capabilities reduced = original;
     switch_off_capability(reduced, name);
     SelfCheckOptions options;
     for (const LibraryKernel& entry : kernel_library()) {
+      if (is_intel && entry.name.starts_with("matmul")) continue;
       if (capability_matters(entry.make(), original, name)) options.kernels.push_back(entry.name);
     }
     if (options.kernels.empty()) continue;
