@@ -1,10 +1,12 @@
 #include "base/probe_library.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -49,7 +51,44 @@ std::string identity(const std::string& file) {
   return fmt::format("{}|{}|{}", real.string(), bytes, changed);
 }
 
+// How many threads load libraries, and whether a child is made.
+struct Loading {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int threads = 0;
+  bool forking = false;
+};
+
+Loading& loading() {
+  static auto& state = *new Loading;
+  return state;
+}
+
+thread_local int loads_here = 0;  // LoadingLibraries of this thread
+
 #ifdef __linux__
+
+// Between two loads of libraries. A thread that waits for this loads none itself.
+pid_t fork_between_loads() {
+  Loading& all = loading();
+  std::unique_lock lock(all.mutex);
+  if (loads_here > 0) --all.threads;
+  all.changed.notify_all();
+  all.changed.wait(lock, [&] { return all.threads == 0 && !all.forking; });
+  all.forking = true;
+  lock.unlock();  // the child gets it free
+  const pid_t child = fork();
+  if (child == 0) {
+    all.threads = 0;  // of the child there is only this one
+    all.forking = false;
+    return child;
+  }
+  lock.lock();
+  all.forking = false;
+  if (loads_here > 0) ++all.threads;
+  all.changed.notify_all();
+  return child;
+}
 
 [[noreturn]] void run_child(int out, const std::string& file, const LibraryTrial& trial) {
   const rlimit none{0, 0};
@@ -76,7 +115,7 @@ std::string in_child(const std::string& file, const LibraryTrial& trial,
                      std::chrono::milliseconds limit) {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return "";
-  const pid_t child = fork();
+  const pid_t child = fork_between_loads();
   if (child == 0) run_child(pipe_ends[1], file, trial);
   close(pipe_ends[1]);
   std::string said;
@@ -109,6 +148,22 @@ std::string in_child(const std::string& file, const LibraryTrial& trial,
 #endif
 
 }  // namespace
+
+LoadingLibraries::LoadingLibraries() {
+  if (loads_here++ > 0) return;
+  Loading& all = loading();
+  std::unique_lock lock(all.mutex);
+  all.changed.wait(lock, [&] { return !all.forking; });
+  ++all.threads;
+}
+
+LoadingLibraries::~LoadingLibraries() {
+  if (--loads_here > 0) return;
+  Loading& all = loading();
+  const std::scoped_lock lock(all.mutex);
+  --all.threads;
+  all.changed.notify_all();
+}
 
 std::vector<fs::path> loader_folders() {
   std::vector<fs::path> folders;

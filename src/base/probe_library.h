@@ -29,9 +29,21 @@ struct ProbeResult {
 
 // Outcomes are kept in the cache folder for the file's path, size and time of change, under what
 // ("webgpu"). Systems without fork() have no child to lose: there every library counts as fine.
-// Call it before other threads of the backend start: the child has only the calling one.
+// Call it before other threads of the backend start: the child has only the calling one. It begins
+// when no other thread holds LoadingLibraries.
 ProbeResult probe_library(const std::string& file, const std::string& what,
                           const LibraryTrial& trial,
                           std::chrono::milliseconds limit = std::chrono::seconds(20));
+
+// Held by a thread while it opens libraries beside other threads: a child made in the middle of
+// that would have half of a library, with which the system's loader ends it. Not while a child is
+// made.
+class LoadingLibraries {
+ public:
+  LoadingLibraries();
+  ~LoadingLibraries();
+  LoadingLibraries(const LoadingLibraries&) = delete;
+  LoadingLibraries& operator=(const LoadingLibraries&) = delete;
+};
 
 }  // namespace prism

@@ -1,11 +1,13 @@
 // Libraries that crash, hang, leave or refuse, tried in a child.
 #include "base/probe_library.h"
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include <unistd.h>
 
@@ -65,6 +67,36 @@ TEST_F(ProbeLibrary, TellsWhatALibraryDid) {
   EXPECT_NE(late.reason.find("within 100 ms"), std::string::npos) << late.reason;
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
   EXPECT_FALSE(probe_library((folder_ / "absent.so").string(), "fine", fine).usable());
+}
+
+TEST_F(ProbeLibrary, NoChildIsMadeWhileAnotherThreadLoads) {
+  std::atomic<bool> begun = false, loaded = false;
+  std::thread other([&] {
+    const LoadingLibraries loads, inside;
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    loaded = true;
+  });
+  while (!begun) std::this_thread::yield();
+  const LoadingLibraries own;  // is given up for the time
+  const auto sees = [&](const std::string&) { return loaded ? "" : "made too early"; };
+  EXPECT_EQ(probe_library(file(), "between", sees).reason, "");
+  other.join();
+}
+
+// Each waits for the others, and for none for ever.
+TEST_F(ProbeLibrary, ThreadsThatLoadAndTryTakeTurns) {
+  std::vector<std::thread> threads;
+  std::atomic<int> usable = 0;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) {
+        const LoadingLibraries loads;
+        usable += probe_library(file(), std::to_string(t * 5 + i), fine).usable();
+      }
+    });
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(usable, 20);
 }
 
 TEST_F(ProbeLibrary, RemembersUntilTheFileChanges) {

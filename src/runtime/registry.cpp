@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/probe_library.h"
 #include "base/suggest.h"
 #include "runtime/counted_device.h"
 #include "runtime/selection.h"
@@ -44,6 +45,7 @@ BackendReport look(Backend& backend) {
   BackendReport report;
   report.name = backend.name();
   report.label = backend.label();
+  const LoadingLibraries loads;
   try {
     Discovery discovery = backend.discover();
     report.devices = std::move(discovery.devices);
