@@ -27,7 +27,7 @@ TEST(HipModels, SplitOverFourKindsOfDevicesGivesTheSameText) {
     const DeviceInfo& info = device.info();
     const bool is_known = std::ranges::any_of(
         kinds, [&](const Device& other) { return other.backend() == info.backend; });
-    const bool is_intel = info.backend == "sycl" || info.driver.starts_with("Intel(R) OpenCL");
+    const bool is_intel = info.backend == "sycl" || test::is_intels_opencl(info);
     if (!is_known && !is_intel && info.backend != "hip") kinds.push_back(device);
   }
   if (kinds.size() < 3) GTEST_SKIP() << "needs devices of two backends beside the CPU";

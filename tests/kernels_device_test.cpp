@@ -13,6 +13,7 @@
 #include "runtime/case_run.h"
 #include "runtime/discovery.h"
 #include "runtime/self_check.h"
+#include "support/devices.h"
 
 namespace prism {
 namespace {
@@ -73,8 +74,8 @@ class EveryDevice : public ::testing::TestWithParam<std::shared_ptr<DeviceDriver
 TEST_P(EveryDevice, ComputesTheSameWithoutEachCapability) {
   const Device device(GetParam(), "");
   const ir::Capabilities original = device.info().capabilities;
-  const bool is_intel = device.info().driver.starts_with("Intel(R) OpenCL");
-  if (is_intel) std::cout << device.id() << ": products left out, see above\n";
+  const bool is_intel = test::is_intels_opencl(device.info());
+  if (is_intel) test::left_out(device.id(), "Intel's OpenCL compiles products for minutes");
   for (const std::string& name : switchable_capabilities(original)) {
     ir::Capabilities reduced = original;
     switch_off_capability(reduced, name);

@@ -81,10 +81,9 @@ class ModelDevice : public testing::Test {
   std::vector<int32_t> prompt() { return {expected().ids.begin(), expected().ids.begin() + 5}; }
 };
 
-// Said where a device is left out.
 bool takes_minutes_for(const Device& device, const char* what) {
-  if (!device.info().driver.starts_with("Intel(R) OpenCL")) return false;
-  std::cout << device.id() << " left out: its compiler takes minutes for " << what << "\n";
+  if (!test::is_intels_opencl(device.info())) return false;
+  test::left_out(device.id(), std::string("Intel's OpenCL compiles ") + what + " for minutes");
   return true;
 }
 

@@ -50,7 +50,7 @@ class ModelFaults : public testing::Test {
     for (const BackendReport& report : discover_backends())
       for (const auto& driver : report.devices) {
         const DeviceInfo& info = driver->info();
-        const bool is_intel = info.backend == "sycl" || info.driver.starts_with("Intel(R) OpenCL");
+        const bool is_intel = info.backend == "sycl" || test::is_intels_opencl(info);
         if (!info.is_cpu && is_intel == slow_compilers) all.push_back(driver);
       }
     return all;

@@ -23,7 +23,7 @@ constexpr const char* kPrelude = R"(
 #define __builtin_amdgcn_grid_size_z() gridDim.z
 // A barrier fences inside the group itself.
 #define __builtin_amdgcn_fence(order, scope) \
-  if ((scope)[0] == 'a') asm volatile("fence.acq_rel.gpu;" ::: "memory")
+  do { if ((scope)[0] == 'a') asm volatile("fence.acq_rel.gpu;" ::: "memory"); } while (false)
 #define __builtin_amdgcn_s_barrier() __syncthreads()
 #define __builtin_amdgcn_mbcnt_lo(mask, from) ((from) + (threadIdx.x & 31u))
 #define __builtin_amdgcn_mbcnt_hi(mask, from) (from)

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "runtime/discovery.h"
+#include "support/devices.h"
 
 namespace prism::testing_support {
 namespace {
@@ -74,7 +75,7 @@ bool ProductsAnywhere::compiles_slowly() const {
 }
 
 bool ProductsAnywhere::is_intel() const {
-  return GetParam().driver && GetParam().driver->info().driver.starts_with("Intel(R) OpenCL");
+  return GetParam().driver && test::is_intels_opencl(GetParam().driver->info());
 }
 
 std::vector<ElementType> ProductsAnywhere::drawn(std::vector<ElementType> types, size_t count) {
