@@ -27,15 +27,15 @@ bool is_plain(ElementType type) {
   return type == ElementType(DType::f32) || type == ElementType(DType::f16);
 }
 
-// The kernels of all, with groups of one size; nothing where a product alone would share its rows
-// between more subgroups than those groups have.
+// The kernels of all, with groups of one size; nothing where that size is not shared out evenly
+// between the subgroups by which a product alone would share its rows.
 std::optional<std::vector<ops::VectorProduct>> cuts_of(const DeviceInfo& device,
                                                        const std::vector<Sides>& all) {
   std::vector<ops::VectorProduct> products;
-  uint32_t subgroups = UINT32_MAX;
+  uint32_t subgroups = 1;
   for (const Sides& each : all) {
     products.push_back(few_rows_product(device, each));
-    subgroups = std::min(subgroups, products.back().subgroups);
+    subgroups = std::max(subgroups, products.back().subgroups);
   }
   for (ops::VectorProduct& each : products) {
     if (subgroups % each.split != 0) return std::nullopt;
@@ -235,6 +235,7 @@ std::optional<ops::VectorProduct> PairedProductOp::product_of(const DeviceInfo& 
   product.gate = ops::Gate::tail;
   product = ops::vector_product_for(product, word(s.n), word(s.k), device.capabilities,
                                     device.compute_units);
+  product.at_once = product.at_once && product.split == alone.split;
   product.split = alone.split;
   product.subgroups = std::max(product.subgroups, product.split);
   product.scale_epsilon = scale_epsilon_;

@@ -66,6 +66,8 @@ struct VectorProduct {
   uint32_t split = 1;        // subgroups that share a row
   uint32_t rows_each = 2;    // weight rows of a subgroup (of each matrix with a gate)
   uint32_t units_ahead = 2;  // units of each row under way while as many are used
+  bool at_once = false;      // these are all that a row has: no loop (rounded or plain weights)
+  bool x_first = false;      // at_once: x is asked for before the weights; nothing to wait for
   uint32_t turns = 1;        // results rounded: how often a subgroup takes rows_each rows
   uint32_t k_tile = 4096;    // block types: elements of x in shared memory at once
   bool shuffles = true;      // block types: round x by shuffles, else by shared atomics

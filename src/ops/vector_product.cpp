@@ -34,6 +34,7 @@ void check(const VectorProduct& p) {
       VectorProduct::kWarp * p.split * p.units_ahead * WeightReader::unit_elements(p.weight);
   if (p.weight.is_block() && !p.rounded && p.k_tile % batch != 0)
     fail(fmt::format("a tile of {} elements; a multiple of {}", p.k_tile, batch));
+  if (p.at_once && p.weight.is_block() && !p.rounded) fail("rows at once by rounded rows only");
   if (!p.rounds && p.turns != 1) fail(fmt::format("{} turns; only to round results", p.turns));
   if (p.rounds && (p.rows_of_group() % VectorProduct::kWarp != 0 || p.experts || p.y != f32 ||
                    (p.weight.is_block() && !p.rounded)))
@@ -57,7 +58,10 @@ std::string name_of(const VectorProduct& p) {
   if (p.rounds) name += fmt::format("_rounds{}", p.turns);
   if (p.unscaled) name += "_unscaled";
   if (p.scale_epsilon) name += "_scales";
-  return name + fmt::format("_{}s{}r{}u{}", p.subgroups, p.split, p.rows_each, p.units_ahead);
+  return name + fmt::format("_{}s{}r{}u{}{}", p.subgroups, p.split, p.rows_each, p.units_ahead,
+                            !p.at_once  ? ""
+                            : p.x_first ? "_at_once_x"
+                                        : "_at_once");
 }
 
 // The sums of each subgroup, in all of its lanes; where several share rows, those of all in shared

@@ -89,11 +89,14 @@ void use_block(const Writer& w, const Activations& activations, const Streams& w
                std::vector<Var>& sums) {
   // Beyond the last unit the weights are zeros, and any x will do.
   const Value there = min(unit, w.units - 1u);
+  // Asked for before the weights are looked at, which may still be under way.
+  std::optional<RoundedUnit> only;
+  if (w.p.x_rows == 1) only = activations(0, there);
   std::vector<BlockUnit> weights;
   for (uint32_t s = 0; s < w.streams(); ++s)
     weights.push_back(w.readers[s / w.p.rows_each].decode_block(words[s], unit));
   for (uint32_t i = 0; i < w.p.x_rows; ++i) {
-    const RoundedUnit x = activations(i, there);
+    const RoundedUnit x = only ? *only : activations(i, there);
     for (uint32_t s = 0; s < w.streams(); ++s) {
       const BlockUnit& unit_weights = weights[s];
       Var& sum = sums[s * w.p.x_rows + i];
@@ -213,9 +216,28 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
     }
   }
 
-  Held held(w.load(constant(u32, 0)));
+  const uint32_t parts =
+      block && WeightReader::has_minus(p.weight) ? WeightReader::parts_of_unit(p.weight) : 0;
+  const auto rounded_x = [&](uint32_t i, Value unit) {
+    const Value row = p.experts ? group_id(1) / row_count : min(constant(u32, i), row_count - 1u);
+    return load_rounded(x, row * (k / 8u * 3u), k, unit, elements, parts);
+  };
+  // What one row of x has for the units that are read at once: the same in every turn.
+  std::vector<RoundedUnit> own_x;
+  const auto ask_x = [&] {
+    for (uint32_t j = 0; block && p.at_once && p.x_rows == 1 && j < p.units_ahead; ++j)
+      own_x.push_back(rounded_x(0, min(w.unit_of(constant(u32, 0), j), w.units - 1u)));
+  };
+  if (p.x_first) {
+    if (!p.experts) wait_previous();
+    ask_x();
+  }
   launch_next();
-  if (!p.experts) wait_previous();
+  const Batch first_batch = w.load(constant(u32, 0));
+  if (!p.x_first) {
+    if (!p.experts) wait_previous();
+    ask_x();
+  }
   scales.ask(x, k);
   const auto ask = [&] {
     const Value lane = subgroup_lane();
@@ -231,19 +253,29 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
     if (p.experts) return group_id(1) / row_count * x_stride;
     return min(i, row_count - 1u) * x_stride;
   };
-  const uint32_t parts =
-      block && WeightReader::has_minus(p.weight) ? WeightReader::parts_of_unit(p.weight) : 0;
+  using Use = std::function<void(const Streams&, Value unit, uint32_t j)>;
+  std::optional<Held> held;
+  if (!p.at_once || p.turns > 1) held.emplace(first_batch);
   // While a batch is used the next is under way.
-  using Use = std::function<void(const Streams&, Value unit)>;
   const auto batches_between = [&](Value first, Value last, const Use& use) {
     for_(first, last, 1u, [&](Value number) {
       const Batch next = w.load(number + 1u);
-      for (uint32_t j = 0; j < p.units_ahead; ++j) use(held.read(j), w.unit_of(number, j));
-      for (uint32_t j = 0; j < p.units_ahead; ++j) held.set(j, next[j]);
+      for (uint32_t j = 0; j < p.units_ahead; ++j) use(held->read(j), w.unit_of(number, j), j);
+      for (uint32_t j = 0; j < p.units_ahead; ++j) held->set(j, next[j]);
     });
   };
   const Value batches = (k + (batch_elements - 1)) / batch_elements;
   const auto each_batch = [&](const Use& use) {
+    if (!held) {
+      // A branch, always taken: in one piece with the loads a compiler that saves registers uses up
+      // the first of them before it asks for the last.
+      if_(row_count > 0u, [&] {
+        for (uint32_t j = 0; j < p.units_ahead; ++j)
+          use(first_batch[j], w.unit_of(constant(u32, 0), j), j);
+      });
+      if (after_turn) after_turn(constant(u32, 0));
+      return;
+    }
     if (!after_turn || (p.turns == 1 && p.units_ahead == 1)) {
       batches_between(constant(u32, 0), batches, use);
       if (after_turn) after_turn(constant(u32, 0));
@@ -252,26 +284,30 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
     for_(constant(u32, p.turns), [&](Value turn) {
       for (Var& sum : sums) sum = constant(f32, 0.0);
       const Value again = turn + 1u < p.turns;
-      for_(batches, [&](Value number) {
-        const Value ends = again && number + 1u == batches;
+      const auto batch = [&](Value number) {
+        const Value ends = p.at_once ? again : again && number + 1u == batches;
         const Value next = select(ends, 0u, number + 1u), next_turn = turn + select(ends, 1u, 0u);
         // The registers of a unit take the next as soon as it is used: groups of so many rows must
         // leave room for others.
         for (uint32_t j = 0; j < p.units_ahead; ++j) {
-          use(held.read(j), w.unit_of(number, j));
-          held.set(j, w.load_unit(next, j, next_turn));
+          use(held->read(j), w.unit_of(number, j), j);
+          held->set(j, w.load_unit(next, j, next_turn));
         }
-      });
+      };
+      if (p.at_once)
+        batch(constant(u32, 0));
+      else
+        for_(batches, batch);
       after_turn(turn);
     });
   };
   if (block && p.rounded) {
-    const auto activations = [&](uint32_t i, Value unit) {
-      const Value row = p.experts ? group_id(1) / row_count : min(constant(u32, i), row_count - 1u);
-      return load_rounded(x, row * (k / 8u * 3u), k, unit, elements, parts);
-    };
-    each_batch(
-        [&](const Streams& words, Value unit) { use_block(w, activations, words, unit, sums); });
+    each_batch([&](const Streams& words, Value unit, uint32_t j) {
+      const auto activations = [&](uint32_t i, Value there) {
+        return own_x.empty() ? rounded_x(i, there) : own_x[j];
+      };
+      use_block(w, activations, words, unit, sums);
+    });
   } else if (block) {
     const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
     const ActivationTile tile(p.x_rows, p.k_tile, elements, parts ? part_elements : 0, p.shuffles);
@@ -287,7 +323,7 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
         return RoundedUnit{tile.quads(i, place), tile.scale(i, place),
                            parts ? tile.sums(i, place) : std::vector<Value>{}};
       };
-      batches_between(first, last, [&](const Streams& words, Value unit) {
+      batches_between(first, last, [&](const Streams& words, Value unit, uint32_t) {
         use_block(w, activations, words, unit, sums);
       });
       barrier();
@@ -295,8 +331,9 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
   } else {
     std::vector<Value> starts;
     for (uint32_t i = 0; i < p.x_rows; ++i) starts.push_back(x_start(constant(u32, i)));
-    each_batch(
-        [&](const Streams& words, Value unit) { use_plain(w, x, words, unit, k, starts, sums); });
+    each_batch([&](const Streams& words, Value unit, uint32_t) {
+      use_plain(w, x, words, unit, k, starts, sums);
+    });
     ask();
   }
 }

@@ -97,7 +97,7 @@ std::vector<PreludeItem> instructions(uint32_t level) {
            true},
           {"prism_load_weights", f + R"(prism_u32x4 prism_load_weights(const unsigned* from) {
   prism_u32x4 x;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(from));
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(from));
   return x;
 })",
            true},
@@ -252,12 +252,11 @@ std::string CudaPrinter::load_scalar(const Memory& memory, const std::string& na
   return CFamily::load_scalar(memory, name, index);
 }
 
-// Packed weights are read once: they pass by the first cache, which keeps what is read often, and
-// stay before the wait, where the compiler would like to save their registers.
+// Weights are read once: they pass by the first cache, which keeps what is read often. Not by the
+// read-only path: such loads the compiler moves past the wait, to save their registers.
 std::string CudaPrinter::load_vector_of_words(const Memory& memory, uint32_t width,
                                               const std::string& address) {
-  if (memory.space == Space::buffer && memory.constant && memory.element == DType::u32 &&
-      width == 4 && overlaps_)
+  if (memory.space == Space::buffer && memory.constant && width == 4 && overlaps_)
     return fmt::format("prism_load_weights({})", address);
   return CFamily::load_vector_of_words(memory, width, address);
 }

@@ -67,6 +67,12 @@ std::vector<PreludeItem> instructions(uint32_t level) {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 })"},
+      // Read once: the caches keep what is read often.
+      {"prism_load_weights", f + R"(prism_u32x4 prism_load_weights(const unsigned* from) {
+  typedef unsigned Four __attribute__((ext_vector_type(4)));
+  return __builtin_bit_cast(prism_u32x4, __builtin_nontemporal_load((const Four*)from));
+})",
+       true},
   };
 }
 
@@ -168,6 +174,13 @@ class HipPrinter final : public FragmentPrinter {
 
   std::string bitcast(Type to, Type, const std::string& text) override {
     return fmt::format("__builtin_bit_cast({}, {})", value_type(to), text);
+  }
+
+  std::string load_vector_of_words(const Memory& memory, uint32_t width,
+                                   const std::string& address) override {
+    if (memory.space == ir::Space::buffer && memory.constant && width == 4)
+      return fmt::format("prism_load_weights({})", address);
+    return CFamily::load_vector_of_words(memory, width, address);
   }
 
   bool special(const Inst& inst) override { return fragment(inst); }

@@ -34,7 +34,15 @@ constexpr const char* kPrelude = R"(
 #define __builtin_popcount(x) __popc((int)(x))
 #define __builtin_clz(x) __clz((int)(x))
 #define __builtin_bit_cast(To, x) prism_forward_cast<To>(x)
-#define __builtin_nontemporal_load(p) (*(p))
+// Four words: the only loads of that kind.
+#define ext_vector_type(n)
+#define __builtin_nontemporal_load(p) prism_forward_load(p)
+struct prism_forward_words { unsigned x, y, z, w; };
+PRISM_FORWARD prism_forward_words prism_forward_load(const unsigned* from) {
+  prism_forward_words x;
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(from));
+  return x;
+}
 
 template <class To, class From> PRISM_FORWARD To prism_forward_cast(From x) {
   static_assert(sizeof(To) == sizeof(From), "a cast of bits keeps their number");

@@ -4,6 +4,7 @@
 
 #include "fibers.h"
 #include "numbers.h"
+#include "weights.h"
 
 #define __global__
 #define __device__
@@ -104,19 +105,6 @@ inline unsigned prism_pack_f16(float low, float high) {
 inline unsigned prism_pack_bf16(float low, float high) {
   return shim::bf16_bits(low) | static_cast<unsigned>(shim::bf16_bits(high)) << 16;
 }
-// Becomes the vector type, which the printed text declares after this header.
-struct prism_loaded_weights {
-  const unsigned* from;
-  template <class Vector>
-  operator Vector() const {
-    if (reinterpret_cast<uintptr_t>(from) % sizeof(Vector))
-      shim::machine.failure = "weights are not aligned to a load";
-    Vector x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-  }
-};
-inline prism_loaded_weights prism_load_weights(const unsigned* from) { return {from}; }
 inline void prism_wait_previous() {}
 inline void prism_launch_next() {}
 inline void prism_device_fence() {}

@@ -1,0 +1,21 @@
+// Loads of weights, whose own text only the vendor's compiler takes.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "fibers.h"
+
+// Becomes the vector type, which the printed text declares after this header.
+struct prism_loaded_weights {
+  const unsigned* from;
+  template <class Vector>
+  operator Vector() const {
+    if (reinterpret_cast<uintptr_t>(from) % sizeof(Vector))
+      shim::machine.failure = "weights are not aligned to a load";
+    Vector x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+  }
+};
+inline prism_loaded_weights prism_load_weights(const unsigned* from) { return {from}; }
