@@ -22,8 +22,9 @@ sources=$(printf '%s\n' $files | grep '^src/.*\.cpp$')
 if [ -n "$sources" ]; then
   # The flags in compile_commands.json are the compiler's own: g++ has warnings that clang does not know.
   # shellcheck disable=SC2086
-  printf '%s\n' $sources | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option 2>/dev/null |
-    grep -E 'warning:|error:' && status=1
+  complaints=$(printf '%s\n' $sources | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p "$build" --extra-arg=-Wno-unknown-warning-option 2>/dev/null |
+    grep -E 'warning:|error:')
+  [ -z "$complaints" ] || { echo "$complaints"; status=1; }
   # shellcheck disable=SC2086
   echo "clang-tidy: $(printf '%s\n' $sources | wc -l) files"
 fi

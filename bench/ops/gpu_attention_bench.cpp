@@ -1,10 +1,11 @@
 // The attention kernels on one device: time, bytes a second against what the device reads at best
 // in the same run, operations a second.
 //
-// usage: gpu_attention_bench [--device D] [--json] [--tune] [--quick] [--only WORD]
+// usage: gpu_attention_bench [--device D] [--json] [--tune] [--quick] [--chain] [--only WORD]
 // --tune: try many tiles and splits, and mark the one that is chosen by default; --only: lines
 // whose name has the word. Caches rotate over more than a gigabyte, so that L2 holds none of them;
-// launches are recorded and replayed.
+// launches are recorded and replayed. Each call has results of its own, so that none has to wait
+// for the one before where a backend knows that; --chain: all have them in one place.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -142,20 +143,24 @@ class Bench {
       const auto params = shape.params.values(options);
       std::vector<ParamValue> merge_params = {splits};
       merge_params.insert(merge_params.end(), params.begin(), params.end());
-      const Buffer counters =
-          device_.upload(std::vector<uint32_t>(decode_counters(options, tile, kv_heads, 1)));
-      line.seconds =
-          time(shape.bytes, host_ ? 2 : 100, [&](Queue& queue, BufferRange k, BufferRange v) {
-            const auto grid = decode_grid(options, tile, splits, kv_heads, 1);
-            if (tile.merges)
-              return queue.launch(
-                  program, grid,
-                  std::vector<BufferRange>{q_, k, v, spans, partial_, counters, out_}, params);
-            queue.launch(program, grid, std::vector<BufferRange>{q_, k, v, spans, partial_},
-                         params);
-            queue.launch(merge, merge_grid(options, tile, kv_heads, 1),
-                         std::vector<BufferRange>{partial_, spans, out_}, merge_params);
-          });
+      const uint32_t calls = host_ ? 2 : 100;
+      const uint64_t counter_bytes =
+          ranged(4 * uint64_t{decode_counters(options, tile, kv_heads, 1)});
+      const Buffer counters = device_.upload(std::vector<uint32_t>(counter_bytes / 4 * calls));
+      line.seconds = time(shape.bytes, calls, [&](const Call& call) {
+        const auto grid = decode_grid(options, tile, splits, kv_heads, 1);
+        const BufferRange partial = share(partial_, call, calls), out = share(out_, call, calls),
+                          counter(counters, (options_.chain ? 0 : call.number) * counter_bytes,
+                                  counter_bytes);
+        if (tile.merges)
+          return call.queue.launch(
+              program, grid,
+              std::vector<BufferRange>{q_, call.k, call.v, spans, partial, counter, out}, params);
+        call.queue.launch(program, grid,
+                          std::vector<BufferRange>{q_, call.k, call.v, spans, partial}, params);
+        call.queue.launch(merge, merge_grid(options, tile, kv_heads, 1),
+                          std::vector<BufferRange>{partial, spans, out}, merge_params);
+      });
       line.bytes = 2.0 * static_cast<double>(shape.bytes);
       line.operations = 4.0 * kv_heads * group * keys * options.head_dim;
       add(line);
@@ -197,11 +202,10 @@ class Bench {
         const Program program = device_.compile(fragments ? attention_prompt(options, tile)
                                                           : attention_plain(options, plain));
         const auto params = shape.params.values(options);
-        line.seconds =
-            time(shape.bytes, host_ ? 1 : 20, [&](Queue& queue, BufferRange k, BufferRange v) {
-              queue.launch(program, {kv_heads * group, (tokens + queries - 1) / queries, 1},
-                           std::vector<BufferRange>{q_, k, v, spans, out_}, params);
-            });
+        line.seconds = time(shape.bytes, host_ ? 1 : 20, [&](const Call& call) {
+          call.queue.launch(program, {kv_heads * group, (tokens + queries - 1) / queries, 1},
+                            std::vector<BufferRange>{q_, call.k, call.v, spans, out_}, params);
+        });
       } catch (const Error& error) {
         if (i == 0) throw;
         std::cerr << line.note << ": " << error.what() << "\n";  // beyond the device's registers
@@ -235,10 +239,25 @@ class Bench {
     return decode_splits(options, tile, kv_heads, 1, device_.info().compute_units);
   }
 
+  // One of the calls that are timed together, and its cache.
+  struct Call {
+    Queue& queue;
+    uint32_t number;
+    BufferRange k, v;
+  };
+
+  static uint64_t ranged(uint64_t bytes) {
+    return (bytes + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
+  }
+  // The part of a buffer that a call has for itself.
+  BufferRange share(const Buffer& of, const Call& call, uint32_t calls) const {
+    const uint64_t bytes = of.bytes() / calls / kRangeAlignment * kRangeAlignment;
+    return {of, (options_.chain ? 0 : call.number) * bytes, bytes};
+  }
+
   // Seconds of one call, each over another part of the pool.
-  double time(uint64_t cache_bytes, uint32_t calls,
-              const std::function<void(Queue&, BufferRange, BufferRange)>& call) {
-    const uint64_t stride = (cache_bytes + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
+  double time(uint64_t cache_bytes, uint32_t calls, const std::function<void(const Call&)>& call) {
+    const uint64_t stride = ranged(cache_bytes);
     const uint64_t places = pool_.bytes() / stride;
     if (places < 2)
       throw Error(ErrorCode::kInvalidArgument,
@@ -249,7 +268,7 @@ class Bench {
     const Recording recording = queue.record([&] {
       for (uint32_t i = 0; i < calls; ++i) {
         const BufferRange k = next();
-        call(queue, k, next());
+        call({queue, i, k, next()});
       }
     });
     const auto replay = [&] { queue.replay(recording); };
@@ -333,13 +352,15 @@ int main(int count, char** words) {
       options.tune = true;
     } else if (word == "--quick") {
       options.quick = true;
+    } else if (word == "--chain") {
+      options.chain = true;
     } else if (word == "--device" && i + 1 < count) {
       options.device = words[++i];
     } else if (word == "--only" && i + 1 < count) {
       options.only = words[++i];
     } else {
-      std::cerr << "usage: gpu_attention_bench [--device D] [--json] [--tune] [--quick] [--only "
-                   "WORD]\n";
+      std::cerr << "usage: gpu_attention_bench [--device D] [--json] [--tune] [--quick] "
+                   "[--chain] [--only WORD]\n";
       return 2;
     }
   }

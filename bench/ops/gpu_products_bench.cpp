@@ -1,10 +1,11 @@
 // The products for GPUs on one device: time, bytes a second against what the device reads at best
 // in the same run, operations a second.
 //
-// usage: gpu_products_bench [--device D] [--json] [--tune] [--quick] [--only WORD]
-// --tune: also try other cuts than the one chosen by default;
-// --only: lines whose name has the word. Weights rotate over copies of more than a gigabyte, so
-// that no cache holds them; launches are recorded and replayed.
+// usage: gpu_products_bench [--device D] [--json] [--tune] [--quick] [--chain] [--only WORD]
+// --tune: also try other cuts than the one chosen by default; --only: lines whose name has the
+// word; --chain: all launches have their results in one place, so that each comes after the one
+// before. Weights rotate over copies of more than a gigabyte, so that no cache holds them; launches
+// are recorded and replayed.
 #include <algorithm>
 #include <cstring>
 #include <iostream>
@@ -77,13 +78,36 @@ class Bench {
         for (uint32_t r = 0; r < rotating; ++r)
           buffers.emplace_back(pool_, at++ % places * stride, weight_bytes);
         buffers.insert(buffers.end(), others.begin(), others.end());
-        buffers.back() = BufferRange(y_, i * y_share, y_share);
+        buffers.back() = BufferRange(y_, (options_.chain ? 0 : i) * y_share, y_share);
         queue.launch(program, launch.groups, buffers, params);
       }
     });
     return seconds_each(
                queue, [&] { queue.replay(recording); }, host_ ? 0.001 : 0.05) /
            launches;
+  }
+
+  // Rows read at once, by every number of lanes that a row is shared between.
+  static void add_cuts_at_once(ElementType type, uint32_t k, const ops::VectorProduct& chosen,
+                               std::vector<ops::VectorProduct>& cuts) {
+    const uint32_t words = ops::WeightReader::unit_words(type);
+    const uint32_t units = k / ops::WeightReader::unit_elements(type);
+    for (const uint32_t ahead : {1u, 2u, 3u}) {
+      const uint32_t lanes = ops::VectorProduct::kWarp * ahead, split = (units + lanes - 1) / lanes;
+      for (const uint32_t times : {1u, 2u, 4u})
+        for (const uint32_t rows : {1u, 2u, 3u, 4u, 6u, 8u}) {
+          const uint32_t held = rows * ahead * words;
+          if (split * times > 16 || (times > 1 && split * times > 8) || held > 64 || held < 8)
+            continue;
+          ops::VectorProduct cut = chosen;
+          cut.at_once = true;
+          cut.split = split;
+          cut.subgroups = split * times;
+          cut.rows_each = rows;
+          cut.units_ahead = ahead;
+          cuts.push_back(cut);
+        }
+    }
   }
 
   // Every cut whose units under way fit into registers and whose lanes all have work.
@@ -104,6 +128,7 @@ class Bench {
             cut.split = split;
             cut.rows_each = rows;
             cut.units_ahead = ahead;
+            cut.at_once = false;
             cuts.push_back(cut);
           }
   }
@@ -118,6 +143,7 @@ class Bench {
     const ops::VectorProduct chosen =
         ops::vector_product_for(p, n, k, device_.info().capabilities, units);
     std::vector<ops::VectorProduct> cuts = {chosen};
+    if (options_.tune) add_cuts_at_once(type, k, chosen, cuts);
     if (options_.tune) add_cuts(type, k, chosen, cuts);
     // As a plan uses them: block types by rounded rows, once by rounding in the product itself.
     if (type.is_block() && !options_.tune && rows == 1 && gate == ops::Gate::none) {
@@ -135,10 +161,10 @@ class Bench {
       line.what = fmt::format("{}{} {}x{}, {} row{}", type.name(),
                               gate == ops::Gate::none ? "" : " gate and up", k, n, rows,
                               rows == 1 ? "" : "s");
-      line.note = fmt::format("{} subgroups, split {}, {} rows each, {} ahead{}{}", cut.subgroups,
-                              cut.split, cut.rows_each, cut.units_ahead,
-                              type.is_block() && !cut.rounded ? ", rounds x itself" : "",
-                              i == 0 ? "" : " (tried)");
+      line.note = fmt::format(
+          "{} subgroups, split {}, {} rows each, {} {}{}{}", cut.subgroups, cut.split,
+          cut.rows_each, cut.units_ahead, cut.at_once ? "at once" : "ahead",
+          type.is_block() && !cut.rounded ? ", rounds x itself" : "", i == 0 ? "" : " (tried)");
       if (!wanted(line)) continue;
       const auto launch = ops::vector_product_launch(cut, n, k, rows, k, n);
       line.seconds =
@@ -341,13 +367,15 @@ int main(int count, char** words) {
       options.tune = true;
     else if (word == "--quick")
       options.quick = true;
+    else if (word == "--chain")
+      options.chain = true;
     else if (word == "--device" && i + 1 < count)
       options.device = words[++i];
     else if (word == "--only" && i + 1 < count)
       options.only = words[++i];
     else {
       std::cerr << "usage: gpu_products_bench [--device D] [--json] [--tune] [--quick] "
-                   "[--only WORD]\n";
+                   "[--chain] [--only WORD]\n";
       return 2;
     }
   }

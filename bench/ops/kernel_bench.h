@@ -10,7 +10,7 @@ namespace prism::bench {
 
 struct Options {
   std::string device = "auto", only;
-  bool json = false, tune = false, quick = false;
+  bool json = false, tune = false, quick = false, chain = false;
 };
 
 struct Line {
