@@ -1,7 +1,6 @@
 // `prism model info FILE`: what a model is, and the memory it needs on each device.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -194,25 +193,24 @@ void print_text(const GgufFile& file, const Facts& facts, const Options& options
 
 }  // namespace
 
-void add_model_info_command(CLI::App& model, int*) {
-  CLI::App* command = model.add_subcommand("info", "what a model is, and the memory it needs");
+void add_model_info_command(const Command& model) {
+  const Command command = model.subcommand("info", "what a model is, and the memory it needs");
   auto options = std::make_shared<Options>();
   command
-      ->add_option(
-          "file", options->file,
-          "a GGUF file (of a split one any part), or a model's name; of one that is not here "
-          "only the header is read")
-      ->required();
-  command->add_flag("--tensors", options->tensors, "list every tensor");
-  command->add_flag("--metadata", options->metadata, "list every metadata value");
-  command->add_option("--context,-c", options->context, "tokens that memory is counted for");
-  command->add_option("--kv-type", options->kv_type, "of the cache: f16, f32 or q8_0");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer(
+      .option("file", options->file,
+              "a GGUF file (of a split one any part), or a model's name; of one that is not here "
+              "only the header is read")
+      .required();
+  command.flag("--tensors", options->tensors, "list every tensor");
+  command.flag("--metadata", options->metadata, "list every metadata value");
+  command.option("--context,-c", options->context, "tokens that memory is counted for");
+  command.option("--kv-type", options->kv_type, "of the cache: f16, f32 or q8_0");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
       "Examples:\n  prism model info model.gguf\n  prism model info hf:user/repo:file.gguf "
       "--tensors\n  prism "
       "model info model.gguf --json | jq .memory");
-  command->callback([options] {
+  command.run([options] {
     const llm::ModelHeader header = llm::ModelHeader::open(options->file);
     const GgufFile& file = header.file();
     const Facts facts = facts_of(file, *options);
@@ -220,6 +218,7 @@ void add_model_info_command(CLI::App& model, int*) {
       print_json(file, facts, *options);
     else
       print_text(file, facts, *options);
+    return kRight;
   });
 }
 

@@ -2,7 +2,6 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -48,18 +47,18 @@ int measure(Options o) {
 
 }  // namespace
 
-void add_perplexity_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand("perplexity", "how well a model predicts a text");
+void add_perplexity_command(const Command& program) {
+  const Command command = program.subcommand("perplexity", "how well a model predicts a text");
   auto options = std::make_shared<Options>();
-  add_model_arguments(*command, options->model);
-  add_text_arguments(*command, options->text, "the text");
-  command->add_option("--windows", options->windows, "so many windows at most (default: all)");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer(
+  add_model_arguments(command, options->model);
+  add_text_arguments(command, options->text, "the text");
+  command.option("--windows", options->windows, "so many windows at most (default: all)");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
       "The text is cut into windows of --context tokens (default 512), each read anew; the second "
       "half of each is scored.\nExamples:\n  prism perplexity model.gguf -f text.txt\n  prism "
       "perplexity model.gguf -f text.txt --context 2048 --windows 10 --json");
-  command->callback([options, status] { *status = measure(*options); });
+  command.run([options] { return measure(*options); });
 }
 
 }  // namespace prism::cli

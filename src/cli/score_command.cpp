@@ -2,7 +2,6 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -67,21 +66,21 @@ int score(const Options& o) {
 
 }  // namespace
 
-void add_score_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand("score", "the log-probability of each token of a text");
+void add_score_command(const Command& program) {
+  const Command command =
+      program.subcommand("score", "the log-probability of each token of a text");
   auto options = std::make_shared<Options>();
-  add_model_arguments(*command, options->model);
-  add_text_arguments(*command, options->text, "the text");
-  command
-      ->add_option("--top", options->top, "how many of the likeliest tokens to show at each place")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "print JSON: tokens[] of id, text, logprob, top[]");
-  command->footer(
+  add_model_arguments(command, options->model);
+  add_text_arguments(command, options->text, "the text");
+  command.option("--top", options->top, "how many of the likeliest tokens to show at each place")
+      .not_negative()
+      .shows_default();
+  command.flag("--json", options->json, "print JSON: tokens[] of id, text, logprob, top[]");
+  command.footer(
       "Logarithms are natural. The first token has no probability where the model opens texts with "
       "no token of its own.\nExamples:\n  prism score model.gguf -p 'Once upon a time' --top 3\n  "
       "prism score model.gguf -f story.txt --json");
-  command->callback([options, status] { *status = score(*options); });
+  command.run([options] { return score(*options); });
 }
 
 }  // namespace prism::cli

@@ -3,7 +3,6 @@
 #include <iterator>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -60,20 +59,20 @@ int tokenize(const Options& options) {
 
 }  // namespace
 
-void add_tokenize_command(CLI::App& app, int* status) {
-  CLI::App* command =
-      app.add_subcommand("tokenize", "show the tokens a model makes of the text on standard input");
+void add_tokenize_command(const Command& program) {
+  const Command command =
+      program.subcommand("tokenize", "show the tokens a model makes of the text on standard input");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->model, "a GGUF file, or a model by name")->required();
-  command->add_flag("--json", options->json, "print JSON: ids and pieces");
-  command->add_flag("--no-bos", options->no_bos,
-                    "add none of the tokens that the model expects around a text");
-  command->add_flag("--no-special", options->no_special,
-                    "take the texts of control tokens as plain text");
-  command->footer(
+  command.option("MODEL", options->model, "a GGUF file, or a model by name").required();
+  command.flag("--json", options->json, "print JSON: ids and pieces");
+  command.flag("--no-bos", options->no_bos,
+               "add none of the tokens that the model expects around a text");
+  command.flag("--no-special", options->no_special,
+               "take the texts of control tokens as plain text");
+  command.footer(
       "Examples:\n  echo -n \"Hello world\" | prism tokenize model.gguf\n  "
       "prism tokenize model.gguf --json <prompt.txt | jq '.ids | length'");
-  command->callback([options, status] { *status = tokenize(*options); });
+  command.run([options] { return tokenize(*options); });
 }
 
 }  // namespace prism::cli
