@@ -6,20 +6,18 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/bench_chart.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "runtime/self_check.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string device = "auto";

@@ -8,12 +8,12 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/bench_chart.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 #include "llm/expected_speed.h"
@@ -21,8 +21,6 @@
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelArguments model;

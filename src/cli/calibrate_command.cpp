@@ -2,12 +2,12 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "ops/op_bench.h"
 #include "ops/tune.h"
@@ -16,8 +16,6 @@
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string device = "all";

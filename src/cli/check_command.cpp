@@ -3,19 +3,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/check_ops.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "runtime/self_check.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string device = "all";

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/card_text.h"
 #include "cli/commands.h"
+#include "cli/device_json.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
 #include "runtime/cards.h"
@@ -17,8 +17,6 @@
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   bool json = false;

@@ -4,10 +4,10 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 
@@ -36,12 +36,10 @@ int embed(const Options& o) {
   llm::LanguageModel model = open_model(o.model, 4);
   const std::vector<std::vector<float>> vectors = model.embed(texts, !o.raw);
   if (o.json) {
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    Json all = Json::array();
     for (size_t i = 0; i < texts.size(); ++i)
       all.push_back({{"text", texts[i]}, {"embedding", vectors[i]}});
-    std::cout << nlohmann::ordered_json{{"embeddings", all}}.dump(
-                     -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-              << "\n";
+    std::cout << Json{{"embeddings", all}}.dump() << "\n";
     return kRight;
   }
   for (const std::vector<float>& vector : vectors) {

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/device_json.h"
 #include "cli/fit_options.h"
 #include "cli/json.h"
 #include "cli/model_text.h"
@@ -15,8 +15,6 @@
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void print_json(const llm::GgufFile& file, const llm::Fit& fit) {
   const llm::Placement& placement = fit.placement;
@@ -45,7 +43,7 @@ void print_json(const llm::GgufFile& file, const llm::Fit& fit) {
                     {"tokens_per_second", fit.tokens_per_second},
                     {"prompt_tokens_per_second", fit.prompt_tokens_per_second},
                     {"why", fit.why}};
-  std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  std::cout << all.dump(2) << "\n";
 }
 
 void print_text(const llm::GgufFile& file, const llm::Fit& fit) {

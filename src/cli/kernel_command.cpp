@@ -2,16 +2,14 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "kernels/library.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string arguments_text(const ir::Kernel& kernel) {
   std::string text;

@@ -3,17 +3,15 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/choices.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "runtime/case_run.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string name;

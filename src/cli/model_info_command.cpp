@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/device_json.h"
 #include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
@@ -19,7 +19,6 @@
 namespace prism::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using llm::GgufFile;
 using llm::GgufTensor;
 
@@ -135,7 +134,7 @@ void print_json(const GgufFile& file, const Facts& facts, const Options& options
     all["tensors"] = Json::array();
     for (const GgufTensor& tensor : file.tensors()) all["tensors"].push_back(tensor_json(tensor));
   }
-  std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  std::cout << all.dump(2) << "\n";
 }
 
 void print_sizes(const llm::ModelSizes& sizes) {

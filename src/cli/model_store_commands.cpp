@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_fetch.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
@@ -35,14 +35,14 @@ namespace {
 int list(bool json) {
   const std::vector<llm::StoredModel> models = llm::stored_models();
   if (json) {
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    Json all = Json::array();
     for (const llm::StoredModel& model : models)
       all.push_back({{"name", model.name},
                      {"path", model.path},
                      {"bytes", model.bytes},
                      {"sha256", model.sha256},
                      {"whole", model.is_whole}});
-    std::cout << all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+    std::cout << all.dump(2) << "\n";
     return kRight;
   }
   if (models.empty()) {

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/sha256.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
 #include "llm/gguf.h"
@@ -36,10 +36,10 @@ int verify(const Options& options) {
   }
   end_progress();
   if (options.json) {
-    const nlohmann::ordered_json all = {
-        {"file", options.file},        {"tensors", result.tensors}, {"elements", result.elements},
-        {"problems", result.problems}, {"notes", result.notes},     {"sha256", found}};
-    std::cout << all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+    const Json all = {{"file", options.file},        {"tensors", result.tensors},
+                      {"elements", result.elements}, {"problems", result.problems},
+                      {"notes", result.notes},       {"sha256", found}};
+    std::cout << all.dump(2) << "\n";
   } else {
     for (const std::string& problem : result.problems)
       std::cout << paint(Colour::red, "✗ ") << problem << "\n";

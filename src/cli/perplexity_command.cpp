@@ -2,9 +2,9 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 
@@ -33,10 +33,10 @@ int measure(Options o) {
       });
   end_progress();
   if (o.json)
-    std::cout << nlohmann::ordered_json{{"perplexity", result.value},
-                                        {"error", result.error},
-                                        {"tokens", result.tokens},
-                                        {"context", model.context()}}
+    std::cout << Json{{"perplexity", result.value},
+                      {"error", result.error},
+                      {"tokens", result.tokens},
+                      {"context", model.context()}}
                      .dump(2)
               << "\n";
   else

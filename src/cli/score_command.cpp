@@ -2,16 +2,14 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelArguments model;
@@ -28,8 +26,6 @@ int score(const Options& o) {
   // The token that opens every text is none of the user's.
   if (!scores.empty() && scores[0].id == tokenizer.bos() && tokenizer.adds_bos())
     scores.erase(scores.begin());
-  // Bytes that are no whole character become U+FFFD.
-  constexpr auto kReplace = Json::error_handler_t::replace;
   double sum = 0;
   int64_t count = 0;
   Json tokens = Json::array();
@@ -57,7 +53,7 @@ int score(const Options& o) {
                     each.logprob ? fmt::format("{:.4f}", *each.logprob) : "-", others});
   }
   if (o.json)
-    std::cout << Json{{"tokens", tokens}, {"logprob", sum}}.dump(2, ' ', false, kReplace) << "\n";
+    std::cout << Json{{"tokens", tokens}, {"logprob", sum}}.dump(2) << "\n";
   else
     std::cout << table({"id", "token", "logprob", "likeliest"}, rows)
               << fmt::format("sum {:.4f} over {} tokens\n", sum, count);

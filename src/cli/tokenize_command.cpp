@@ -3,9 +3,9 @@
 #include <iterator>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_fetch.h"
 #include "llm/gguf.h"
 #include "llm/tokenizer.h"
@@ -45,9 +45,9 @@ int tokenize(const Options& options) {
   const std::vector<int32_t> ids = tokenizer.encode(
       text, {.add_special = !options.no_bos, .parse_special = !options.no_special});
   if (options.json) {
-    nlohmann::ordered_json pieces = nlohmann::ordered_json::array();
+    Json pieces = Json::array();
     for (const int32_t id : ids) pieces.push_back(llm::repair_utf8(tokenizer.piece(id, true)));
-    std::cout << nlohmann::ordered_json{{"ids", ids}, {"pieces", pieces}}.dump() << "\n";
+    std::cout << Json{{"ids", ids}, {"pieces", pieces}}.dump() << "\n";
     return kRight;
   }
   std::string out;
