@@ -31,6 +31,7 @@ TEST(CliJson, BracesArePairsOrItems) {
   EXPECT_EQ((Json{{"a", 1}}).dump(), R"({"a":1})");
   EXPECT_EQ((Json{{"a", 1}, {"b", {{"c", 2}, {"d", 3}}}}).dump(), R"({"a":1,"b":{"c":2,"d":3}})");
   EXPECT_EQ((Json{{1, 2}, {3, 4}}).dump(), "[[1,2],[3,4]]");
+  EXPECT_EQ((Json{{"a", 1, 2}}).dump(), R"([["a",1,2]])");
   EXPECT_EQ((Json{1, "two", 3.5}).dump(), R"([1,"two",3.5])");
 }
 

@@ -55,7 +55,7 @@ llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
   end_progress();
   if (!a.quiet) {
     const llm::Config& config = model.config();
-    const Device device = model.device();
+    const Device& device = model.device();
     std::cerr << fmt::format(
         "{} on {} ({}): {}{}\n", config.name.empty() ? config.architecture : config.name,
         device.id(), device.name(), device.is_automatic() ? device.why() + "; " : "", model.why());
