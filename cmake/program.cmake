@@ -11,7 +11,7 @@ if(program_sources)
   target_link_libraries(prism_cli PUBLIC prism PRIVATE prism_warnings fmt::fmt CLI11::CLI11
                         nlohmann_json::nlohmann_json Threads::Threads)
   if(PRISM_SANITIZE)
-    # Under sanitizers the optimiser takes half of the time that CLI11's templates need; nothing here is hot.
+    # Under sanitizers the optimiser takes half of the time that templates need; nothing here is hot.
     target_compile_options(prism_cli PRIVATE -O0)
   endif()
 endif()
@@ -20,5 +20,5 @@ if(EXISTS ${main_source})
   set_target_properties(prism_program PROPERTIES OUTPUT_NAME prism
                         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   target_link_libraries(prism_program PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> prism prism_warnings
-                        fmt::fmt CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads)
+                        Threads::Threads)
 endif()

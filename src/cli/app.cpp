@@ -1,15 +1,10 @@
 #include "cli/app.h"
 
-#include <algorithm>
 #include <iostream>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
-#include "base/suggest.h"
 #include "base/warning.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 
@@ -37,31 +32,6 @@ int status_of(const Error& error) {
   return callers ? kWrongCall : kFailed;
 }
 
-// What is wrong with the command itself, with the valid ones; empty when the mistake is elsewhere.
-std::string wrong_command(CLI::App& app, int count, const char* const* words) {
-  CLI::App* at = &app;
-  std::string so_far = "prism";
-  for (int i = 1; at; ++i) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : at->get_subcommands({})) names.push_back(command->get_name());
-    const bool takes_words = !at->get_options([](const CLI::Option* option) {
-                                  return option->get_positional();
-                                }).empty();
-    if (names.empty() || takes_words) return "";
-    if (i >= count) {
-      return fmt::format("{0} needs a command: {1}; `{0} --help` explains them", so_far,
-                         fmt::join(names, ", "));
-    }
-    const std::string word = words[i];
-    if (word.starts_with("-")) return "";
-    if (std::ranges::find(names, word) == names.end())
-      return fmt::format("\"{}\" is no command of {}{}", word, so_far, valid_names(word, names));
-    at = at->get_subcommand(word);
-    so_far += " " + word;
-  }
-  return "";
-}
-
 int complain(const std::string& text, int status) {
   end_progress();
   std::cerr << paint(Colour::red, "error: ", Stream::error) << text << "\n";
@@ -77,38 +47,31 @@ int run(int count, const char* const* given) {
   std::vector<const char*> words(given, given + count);
   for (const char*& word : words)
     if (std::string_view(word) == "-ngl") word = "--gpu-layers";
-  CLI::App app("Runs language models and kernels on every processor of this machine.", "prism");
-  int status = kRight;
   set_warning_handler([](const std::string& text) {
     end_progress();
     std::cerr << paint(Colour::yellow, "warning: ", Stream::error) << text << "\n";
   });
-  app.set_version_flag("--version", "prism " + version(), "print the version");
-  app.footer(kFooter);
-  app.require_subcommand(1);
+  CommandLine line("prism", "Runs language models and kernels on every processor of this machine.",
+                   version());
+  const Command program = line.program();
+  program.footer(kFooter);
+  program.needs_subcommand();
   for (const auto add :
        {add_devices_command, add_check_command, add_kernel_command, add_calibrate_command,
         add_bench_command, add_tokenize_command, add_setup_command, add_report_command,
         add_model_command, add_fit_command, add_run_command, add_chat_command, add_score_command,
         add_perplexity_command, add_embed_command}) {
-    add(app, &status);
+    add(program);
   }
   try {
-    app.parse(count, words.data());
-  } catch (const CLI::ParseError& error) {
-    // Help and version are results; everything else is a wrong call.
-    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);
-    const std::string command = wrong_command(app, count, words.data());
-    if (!command.empty()) return complain(command, kWrongCall);
-    app.exit(error, std::cerr, std::cerr);
-    return kWrongCall;
+    const int status = line.run(words);
+    std::cout.flush();
+    return status;
   } catch (const Error& error) {
     return complain(error.what(), status_of(error));
   } catch (const std::exception& error) {
     return complain(error.what(), kFailed);
   }
-  std::cout.flush();
-  return status;
 }
 
 }  // namespace prism::cli

@@ -6,21 +6,18 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cli/bench_chart.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "runtime/self_check.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string device = "auto";
@@ -127,25 +124,25 @@ int bench_ops(const Options& options) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app, int* status) {
-  CLI::App* bench = app.add_subcommand("bench", "time a model, or what a device does");
-  add_bench_model_command(*bench, status);
-  CLI::App* command = bench->add_subcommand(
+void add_bench_command(const Command& program) {
+  const Command bench = program.subcommand("bench", "time a model, or what a device does");
+  add_bench_model_command(bench);
+  const Command command = bench.subcommand(
       "ops", "time each op as a replayed plan: GB/s, GFLOP/s, share of the measured peak");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("--device,-d", options->device,
-                   "auto, cpu, gpu, a backend, or one device such as vulkan:0")
-      ->capture_default_str();
-  command->add_option("--op,-o", options->op, "only this op");
-  command->add_option("--svg", options->svg, "write a bar chart to this file");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer(
+      .option("--device,-d", options->device,
+              "auto, cpu, gpu, a backend, or one device such as vulkan:0")
+      .shows_default();
+  command.option("--op,-o", options->op, "only this op");
+  command.option("--svg", options->svg, "write a bar chart to this file");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
       "The share is of what the device could reach first: its memory's bandwidth or its rate of "
       "products, as measured by `prism calibrate` (of the CPU: by its own kernels in this run).\n"
       "Examples:\n  prism bench ops\n  prism bench ops --device cpu --op sum\n  prism bench ops "
       "--device cuda:0 --svg ops.svg");
-  command->callback([options, status] { *status = bench_ops(*options); });
+  command.run([options] { return bench_ops(*options); });
 }
 
 }  // namespace prism::cli

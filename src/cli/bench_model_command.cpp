@@ -8,13 +8,12 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/bench_chart.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 #include "llm/expected_speed.h"
@@ -22,8 +21,6 @@
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelArguments model;
@@ -196,49 +193,42 @@ int bench_model(const Options& o) {
 
 }  // namespace
 
-void add_bench_model_command(CLI::App& bench, int* status) {
+void add_bench_model_command(const Command& bench) {
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  bench.add_option("-m,--model,model", o.model.choice.model,
-                   "the model to time: a GGUF file or a name (default: SmolLM2-135M-Instruct)");
+  bench.option("-m,--model,model", o.model.choice.model,
+               "the model to time: a GGUF file or a name (default: SmolLM2-135M-Instruct)");
   bench
-      .add_option("-d,--device,--backend", o.devices,
-                  "devices to time, beside the CPU; all: every one (default: what auto chooses)")
-      ->delimiter(',');
-  bench.add_option("-p,--prompt", o.prompts, "tokens of the prompts")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  bench.add_option("--depth", o.depths, "tokens that stand before, when decoding")
-      ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  bench.add_option("-n,--tokens", o.tokens, "tokens to decode")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  bench.add_option("-r,--repeats", o.repeats, "the best of so many counts")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  bench.add_option("--kv-type", o.model.choice.kv_type,
-                   "of keys and values: f32, f16, q8_0 (default: f16)");
-  bench.add_option("--batch", o.model.batch, "tokens of a prompt that are worked on at once")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  bench.add_option("-t,--threads", o.model.choice.threads, "of the CPU (default: all cores)")
-      ->check(CLI::PositiveNumber);
-  bench.add_flag("--no-cpu", o.no_cpu, "leave the CPU out");
-  bench.add_option("--svg", o.svg, "write a bar chart to this file");
-  bench.add_flag("--json", o.json, "print JSON");
+      .option("-d,--device,--backend", o.devices,
+              "devices to time, beside the CPU; all: every one (default: what auto chooses)")
+      .separated_by(',');
+  bench.option("-p,--prompt", o.prompts, "tokens of the prompts")
+      .separated_by(',')
+      .positive()
+      .shows_default();
+  bench.option("--depth", o.depths, "tokens that stand before, when decoding")
+      .separated_by(',')
+      .not_negative()
+      .shows_default();
+  bench.option("-n,--tokens", o.tokens, "tokens to decode").positive().shows_default();
+  bench.option("-r,--repeats", o.repeats, "the best of so many counts").positive().shows_default();
+  bench.option("--kv-type", o.model.choice.kv_type,
+               "of keys and values: f32, f16, q8_0 (default: f16)");
+  bench.option("--batch", o.model.batch, "tokens of a prompt that are worked on at once")
+      .positive()
+      .shows_default();
+  bench.option("-t,--threads", o.model.choice.threads, "of the CPU (default: all cores)")
+      .positive();
+  bench.flag("--no-cpu", o.no_cpu, "leave the CPU out");
+  bench.option("--svg", o.svg, "write a bar chart to this file");
+  bench.flag("--json", o.json, "print JSON");
   bench.footer(
       "Limits: decoding reads every weight once a token, so the memory's bandwidth bounds it; a "
       "prompt is bounded by the rate of products.\nExamples:\n  prism bench model.gguf\n  prism "
       "bench model.gguf --device cuda:0,vulkan:0 -p 512,2048 --depth 0,4096 --svg model.svg\n  "
       "prism "
       "bench ops --device cpu");
-  CLI::App* at = &bench;
-  bench.callback([options, at, status] {
-    if (at->get_subcommands().empty()) *status = bench_model(*options);
-  });
+  bench.run([options] { return bench_model(*options); });
 }
 
 }  // namespace prism::cli

@@ -2,13 +2,12 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "ops/op_bench.h"
 #include "ops/tune.h"
@@ -17,8 +16,6 @@
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string device = "all";
@@ -124,23 +121,22 @@ std::vector<std::string> figures_row(const Device& device, const Calibration& fi
           device.name()};
 }
 
-void add_calibrate_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand(
+void add_calibrate_command(const Command& program) {
+  const Command command = program.subcommand(
       "calibrate", "measure devices for a second or two each; the fastest is then chosen");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("--device,-d", options->device,
-                   "all, auto, cpu, gpu, a backend, or one device such as vulkan:0")
-      ->capture_default_str();
-  command->add_flag(
-      "--tune", options->tune,
-      "also measure which kernel is fastest for each product, and use it from then on");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer(
+      .option("--device,-d", options->device,
+              "all, auto, cpu, gpu, a backend, or one device such as vulkan:0")
+      .shows_default();
+  command.flag("--tune", options->tune,
+               "also measure which kernel is fastest for each product, and use it from then on");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
       "The figures are kept in the cache folder for each device and driver.\nExamples:\n  prism "
       "calibrate\n  prism calibrate --device vulkan:0 --json\n  prism calibrate --device cuda:0 "
       "--tune");
-  command->callback([options, status] { *status = run_calibrate(*options); });
+  command.run([options] { return run_calibrate(*options); });
 }
 
 }  // namespace prism::cli

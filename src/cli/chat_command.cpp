@@ -2,7 +2,6 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -172,19 +171,19 @@ class Chat {
 
 }  // namespace
 
-void add_chat_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand("chat", "a conversation with a model");
+void add_chat_command(const Command& program) {
+  const Command command = program.subcommand("chat", "a conversation with a model");
   auto options = std::make_shared<Options>();
-  command->add_option("--system", options->system, "what the model is told first");
-  command->add_option("--load", options->load, "go on with a conversation that /save wrote");
-  add_model_arguments(*command, options->model);
-  add_sampling_arguments(*command, options->sampling);
-  command->footer(
+  command.option("--system", options->system, "what the model is told first");
+  command.option("--load", options->load, "go on with a conversation that /save wrote");
+  add_model_arguments(command, options->model);
+  add_sampling_arguments(command, options->sampling);
+  command.footer(
       "Answers go to standard output, everything else to standard error. /help in a conversation "
       "lists what can be done there.\nExamples:\n  prism chat\n  prism chat model.gguf --system "
       "'You "
       "are a patient teacher.'");
-  command->callback([options, status] { *status = Chat(*options).run(); });
+  command.run([options] { return Chat(*options).run(); });
 }
 
 }  // namespace prism::cli

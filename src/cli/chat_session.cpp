@@ -8,11 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 
 namespace prism::cli {
-
-using Json = nlohmann::ordered_json;
 
 std::string with_files(const std::string& text) {
   std::string result;
@@ -49,7 +48,7 @@ void save_messages(const std::vector<llm::ChatMessage>& messages, const std::str
   for (const llm::ChatMessage& each : messages)
     list.push_back({{"role", each.role}, {"content", each.content}});
   std::ofstream file(path);
-  file << list.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  file << list.dump(2) << "\n";
   if (!file.flush())
     throw Error(
         ErrorCode::kIo,
@@ -60,14 +59,14 @@ std::vector<llm::ChatMessage> load_messages(const std::string& path) {
   const std::string text = read_file_or_input(path);
   try {
     std::vector<llm::ChatMessage> messages;
-    for (const Json& each : Json::parse(text)) {
+    for (const nlohmann::ordered_json& each : nlohmann::ordered_json::parse(text)) {
       llm::ChatMessage message;
       message.role = each.at("role").get<std::string>();
       message.content = each.at("content").get<std::string>();
       messages.push_back(std::move(message));
     }
     return messages;
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::ordered_json::exception& error) {
     throw Error(
         ErrorCode::kCorruptFile,
         fmt::format("\"{}\" is no conversation ({}); /save writes one", path, error.what()));

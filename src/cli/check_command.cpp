@@ -3,20 +3,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/check_ops.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "runtime/self_check.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string device = "all";
@@ -26,7 +23,7 @@ struct Options {
   bool json = false;
   bool ops = false;
   std::string op;
-  std::optional<size_t> cases;
+  std::optional<uint64_t> cases;
 };
 
 struct DeviceCheck {
@@ -138,31 +135,30 @@ int check(const Options& options) {
 
 }  // namespace
 
-void add_check_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand(
+void add_check_command(const Command& program) {
+  const Command command = program.subcommand(
       "check", "run every kernel or op on every device and compare with float64 references");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("--device,-d", options->device,
-                   "all, auto, cpu, gpu, a backend, or one device such as vulkan:0")
-      ->capture_default_str();
-  command->add_option("--kernel,-k", options->kernels,
-                      "only this kernel (may be given several times)");
-  command->add_flag("--ops", options->ops, "the ops of tensors with their gradients, not kernels");
-  command->add_option("--op,-o", options->op, "only this op (takes --ops as said)");
-  command->add_option("--cases", options->cases,
-                      "cases of ops a device, 0 for all (default: all on the CPU, 3000 elsewhere)");
-  command->add_option("--seed", options->seed,
-                      "of the random inputs (default: 1 for kernels, drawn anew for ops)");
-  command->add_flag("--quick", options->quick, "small sizes only");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer(
+      .option("--device,-d", options->device,
+              "all, auto, cpu, gpu, a backend, or one device such as vulkan:0")
+      .shows_default();
+  command.option("--kernel,-k", options->kernels, "only this kernel (may be given several times)");
+  command.flag("--ops", options->ops, "the ops of tensors with their gradients, not kernels");
+  command.option("--op,-o", options->op, "only this op (takes --ops as said)");
+  command.option("--cases", options->cases,
+                 "cases of ops a device, 0 for all (default: all on the CPU, 3000 elsewhere)");
+  command.option("--seed", options->seed,
+                 "of the random inputs (default: 1 for kernels, drawn anew for ops)");
+  command.flag("--quick", options->quick, "small sizes only");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
       "Exit status 1 when any is wrong or fails. Skipped cases, and ops that a device leaves to "
       "the "
       "CPU, are counted and shown.\n"
       "Examples:\n  prism check\n  prism check --device vulkan:0 --quick\n  prism check --kernel "
       "row_sum --json\n  prism check --ops --device vulkan:0\n  prism check --op sum --cases 0");
-  command->callback([options, status] { *status = check(*options); });
+  command.run([options] { return check(*options); });
 }
 
 }  // namespace prism::cli

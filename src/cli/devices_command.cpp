@@ -5,12 +5,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/card_text.h"
 #include "cli/commands.h"
+#include "cli/device_json.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
 #include "runtime/cards.h"
@@ -18,8 +17,6 @@
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   bool json = false;
@@ -124,17 +121,17 @@ int show_devices(const Options& options) {
 
 }  // namespace
 
-void add_devices_command(CLI::App& app, int* status) {
-  CLI::App* command =
-      app.add_subcommand("devices", "list every device, and say which would be used and why");
+void add_devices_command(const Command& program) {
+  const Command command =
+      program.subcommand("devices", "list every device, and say which would be used and why");
   auto options = std::make_shared<Options>();
-  command->add_flag("--json", options->json, "print JSON");
-  command->add_flag("--verbose,-v", options->verbose,
-                    "also limits, cards, and why each other device was passed over");
-  command->footer(
+  command.flag("--json", options->json, "print JSON");
+  command.flag("--verbose,-v", options->verbose,
+               "also limits, cards, and why each other device was passed over");
+  command.footer(
       "Examples:\n  prism devices\n  prism devices --json | jq .chosen\n  "
       "PRISM_BACKENDS=vulkan,cpu prism devices");
-  command->callback([options, status] { *status = show_devices(*options); });
+  command.run([options] { return show_devices(*options); });
 }
 
 }  // namespace prism::cli

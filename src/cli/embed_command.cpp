@@ -4,11 +4,10 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 
@@ -37,12 +36,10 @@ int embed(const Options& o) {
   llm::LanguageModel model = open_model(o.model, 4);
   const std::vector<std::vector<float>> vectors = model.embed(texts, !o.raw);
   if (o.json) {
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    Json all = Json::array();
     for (size_t i = 0; i < texts.size(); ++i)
       all.push_back({{"text", texts[i]}, {"embedding", vectors[i]}});
-    std::cout << nlohmann::ordered_json{{"embeddings", all}}.dump(
-                     -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-              << "\n";
+    std::cout << Json{{"embeddings", all}}.dump() << "\n";
     return kRight;
   }
   for (const std::vector<float>& vector : vectors) {
@@ -55,19 +52,19 @@ int embed(const Options& o) {
 
 }  // namespace
 
-void add_embed_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand("embed", "texts as vectors");
+void add_embed_command(const Command& program) {
+  const Command command = program.subcommand("embed", "texts as vectors");
   auto options = std::make_shared<Options>();
-  add_model_arguments(*command, options->model);
-  command->add_option("-p,--prompt", options->texts, "a text; may be given several times");
-  command->add_option("-f,--file", options->file, "a text a line (-: standard input)");
-  command->add_flag("--raw", options->raw, "as the model gives them, not of length 1");
-  command->add_flag("--json", options->json, "print JSON: embeddings[] of text, embedding");
-  command->footer(
+  add_model_arguments(command, options->model);
+  command.option("-p,--prompt", options->texts, "a text; may be given several times");
+  command.option("-f,--file", options->file, "a text a line (-: standard input)");
+  command.flag("--raw", options->raw, "as the model gives them, not of length 1");
+  command.flag("--json", options->json, "print JSON: embeddings[] of text, embedding");
+  command.footer(
       "Without --json a vector a line. Vectors have length 1, so that their product is their "
       "cosine.\nExamples:\n  prism embed bge-small.gguf -p 'a cat' -p 'a dog'\n  prism embed "
       "bge-small.gguf -f sentences.txt --json");
-  command->callback([options, status] { *status = embed(*options); });
+  command.run([options] { return embed(*options); });
 }
 
 }  // namespace prism::cli

@@ -1,11 +1,10 @@
 // `prism fit MODEL`: which layers would go where, what context fits, and how fast that would be.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/device_json.h"
 #include "cli/fit_options.h"
 #include "cli/json.h"
 #include "cli/model_text.h"
@@ -16,8 +15,6 @@
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void print_json(const llm::GgufFile& file, const llm::Fit& fit) {
   const llm::Placement& placement = fit.placement;
@@ -46,7 +43,7 @@ void print_json(const llm::GgufFile& file, const llm::Fit& fit) {
                     {"tokens_per_second", fit.tokens_per_second},
                     {"prompt_tokens_per_second", fit.prompt_tokens_per_second},
                     {"why", fit.why}};
-  std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  std::cout << all.dump(2) << "\n";
 }
 
 void print_text(const llm::GgufFile& file, const llm::Fit& fit) {
@@ -69,19 +66,19 @@ void print_text(const llm::GgufFile& file, const llm::Fit& fit) {
 
 }  // namespace
 
-void add_fit_command(CLI::App& app, int*) {
-  CLI::App* command = app.add_subcommand(
+void add_fit_command(const Command& program) {
+  const Command command = program.subcommand(
       "fit", "where a model would go, what context fits, and how fast that would be");
   auto choice = std::make_shared<FitChoice>();
   auto json = std::make_shared<bool>(false);
-  add_fit_options(*command, *choice);
-  command->add_flag("--json", *json, "print JSON");
-  command->footer(
+  add_fit_options(command, *choice);
+  command.flag("--json", *json, "print JSON");
+  command.footer(
       "Of a model that is not here only the header is read.\nExamples:\n  prism fit model.gguf\n  "
       "prism fit hf:user/repo:file.gguf --context 32768 --kv-type q8_0\n  prism fit model.gguf "
       "-ngl "
       "20");
-  command->callback([choice, json] {
+  command.run([choice, json] {
     const llm::FitOptions options = choice->options();
     const llm::ModelHeader header = llm::ModelHeader::open(choice->model);
     if (!llm::known_host_speed(Device::cpu())) llm::measure_host_speed(Device::cpu());
@@ -90,6 +87,7 @@ void add_fit_command(CLI::App& app, int*) {
       print_json(header.file(), fit);
     else
       print_text(header.file(), fit);
+    return kRight;
   });
 }
 

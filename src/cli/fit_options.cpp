@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstdlib>
 
@@ -55,29 +54,28 @@ llm::FitOptions FitChoice::options() const {
   return out;
 }
 
-void add_fit_options(CLI::App& command, FitChoice& choice) {
-  command.add_option("-m,--model,model", choice.model,
-                     "a GGUF file, hf:user/repo:file.gguf, or an address; none: SmolLM2-135M");
-  command.add_option("--device,--backend", choice.device,
-                     "cpu, gpu, cuda, vulkan:0 ...; none: by measurement, over several if need be");
+void add_fit_options(const Command& command, FitChoice& choice) {
+  command.option("-m,--model,model", choice.model,
+                 "a GGUF file, hf:user/repo:file.gguf, or an address; none: SmolLM2-135M");
+  command.option("--device,--backend", choice.device,
+                 "cpu, gpu, cuda, vulkan:0 ...; none: by measurement, over several if need be");
   command
-      .add_option("--gpu-layers,--n-gpu-layers", choice.gpu_layers,
-                  "layers that are not on the CPU; more than there are means all (also -ngl)")
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--threads,-t", choice.threads, "threads of the CPU's kernels")
-      ->check(CLI::Range(1, 4096));
+      .option("--gpu-layers,--n-gpu-layers", choice.gpu_layers,
+              "layers that are not on the CPU; more than there are means all (also -ngl)")
+      .not_negative();
+  command.option("--threads,-t", choice.threads, "threads of the CPU's kernels").between(1, 4096);
   command
-      .add_option("--context,-c,--ctx-size", choice.context,
-                  "tokens that fit into the cache; none: what fits, 8192 at most")
-      ->check(CLI::PositiveNumber);
+      .option("--context,-c,--ctx-size", choice.context,
+              "tokens that fit into the cache; none: what fits, 8192 at most")
+      .positive();
   command
-      .add_option("--min-context", choice.min_context,
-                  "a context below which layers go to the CPU instead")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--memory-margin", choice.memory_margin,
-                     "memory left free on each device: 512M, 1.5G");
-  command.add_option("--kv-type", choice.kv_type, "of the cache: f16, f32 or q8_0");
-  command.add_flag("--cpu-experts", choice.cpu_experts, "a mixture's experts stay on the CPU");
+      .option("--min-context", choice.min_context,
+              "a context below which layers go to the CPU instead")
+      .positive();
+  command.option("--memory-margin", choice.memory_margin,
+                 "memory left free on each device: 512M, 1.5G");
+  command.option("--kv-type", choice.kv_type, "of the cache: f16, f32 or q8_0");
+  command.flag("--cpu-experts", choice.cpu_experts, "a mixture's experts stay on the CPU");
 }
 
 }  // namespace prism::cli

@@ -5,11 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/command_line.h"
 #include "llm/fit.h"
-
-namespace CLI {
-class App;
-}
 
 namespace prism::cli {
 
@@ -27,7 +24,7 @@ struct FitChoice {
 
 // [MODEL] and -m, --device (--backend), --gpu-layers (-ngl, --n-gpu-layers), --threads, --context,
 // --min-context, --memory-margin, --kv-type, --cpu-experts. choice must live as long as command.
-void add_fit_options(CLI::App& command, FitChoice& choice);
+void add_fit_options(const Command& command, FitChoice& choice);
 
 // Bytes of "512M", "1.5G", "2GB", "100000".
 uint64_t parse_size(const std::string& text, const std::string& option);

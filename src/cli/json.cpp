@@ -1,64 +1,109 @@
 #include "cli/json.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
-#include "runtime/counted_device.h"
-
 namespace prism::cli {
-namespace {
 
-using Json = nlohmann::ordered_json;
+struct Json::Member {
+  std::string key;
+  Json value;
+};
 
-Json capabilities_json(const ir::Capabilities& c) {
-  Json fragments = Json::array();
-  for (const ir::FragmentShape& shape : c.fragments) {
-    fragments.push_back({{"operand", dtype_name(shape.operand)},
-                         {"accumulator", dtype_name(shape.accumulator)},
-                         {"m", shape.m},
-                         {"n", shape.n},
-                         {"k", shape.k}});
+struct Json::Writer {
+  using Library = nlohmann::ordered_json;
+
+  static Library written(const Json& json) {
+    if (const auto* items = std::get_if<std::vector<Json>>(&json.value_)) {
+      Library result = Library::array();
+      for (const Json& each : *items) result.push_back(written(each));
+      return result;
+    }
+    if (const auto* members = std::get_if<std::vector<Member>>(&json.value_)) {
+      Library result = Library::object();
+      for (const Member& each : *members) result[each.key] = written(each.value);
+      return result;
+    }
+    if (const auto* text = std::get_if<std::string>(&json.value_)) return *text;
+    if (const auto* number = std::get_if<double>(&json.value_)) return *number;
+    if (const auto* number = std::get_if<int64_t>(&json.value_)) return *number;
+    if (const auto* number = std::get_if<uint64_t>(&json.value_)) return *number;
+    if (const auto* flag = std::get_if<bool>(&json.value_)) return *flag;
+    return nullptr;
   }
-  return {{"dialect", c.dialect},
-          {"dialect_level", c.dialect_level},
-          {"storage_8", c.storage_8},
-          {"storage_16", c.storage_16},
-          {"storage_f16", c.storage_f16},
-          {"storage_bf16", c.storage_bf16},
-          {"math_f16", c.math_f16},
-          {"math_i64", c.math_i64},
-          {"math_f64", c.math_f64},
-          {"precise_math", c.precise_math},
-          {"dot4", c.dot4},
-          {"float_atomics", c.float_atomics},
-          {"async_copy", c.async_copy},
-          {"dependent_launch", c.dependent_launch},
-          {"device_fence", c.device_fence},
-          {"subgroup_size", c.subgroup_size},
-          {"subgroup_sizes", c.subgroup_sizes},
-          {"fragments", fragments},
-          {"max_group_size", c.max_group_size},
-          {"shared_bytes", c.shared_bytes},
-          {"max_buffers", c.max_buffers},
-          {"max_binding_bytes", c.max_binding_bytes},
-          {"max_groups", c.max_groups}};
+
+  // A text and a value, as a member of an object is written in braces.
+  static bool is_pair(const Json& json) {
+    const auto* items = std::get_if<std::vector<Json>>(&json.value_);
+    return items && items->size() == 2 && std::get_if<std::string>(&items->front().value_);
+  }
+};
+
+Json::Json(std::nullptr_t) : value_(nullptr) {}
+Json::Json(bool value) : value_(value) {}
+Json::Json(double value) : value_(value) {}
+Json::Json(const char* text) : value_(std::string(text)) {}
+Json::Json(std::string text) : value_(std::move(text)) {}
+
+Json::Json(std::initializer_list<Json> items) {
+  if (!std::ranges::all_of(items, Writer::is_pair)) {
+    value_ = std::vector<Json>(items);
+    return;
+  }
+  value_ = std::vector<Member>();
+  for (const Json& each : items) {
+    const auto& pair = std::get<std::vector<Json>>(each.value_);
+    (*this)[std::get<std::string>(pair[0].value_)] = pair[1];
+  }
 }
 
-}  // namespace
+Json::Json(const Json&) = default;
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
 
-Json bytes_json(uint64_t bytes) { return bytes == kUnknownBytes ? Json() : Json(bytes); }
+Json Json::array() {
+  Json result;
+  result.value_ = std::vector<Json>();
+  return result;
+}
 
-Json device_json(DeviceDriver& device, const DeviceInfo& info) {
-  return {{"id", info.id},
-          {"name", info.name},
-          {"vendor", info.vendor},
-          {"card", info.card},
-          {"driver", info.driver},
-          {"total_bytes", bytes_json(info.total_bytes)},
-          {"free_bytes", bytes_json(device.free_bytes())},
-          {"unified", info.unified},
-          {"software", info.software},
-          {"compute_units", device.info().compute_units},
-          {"capabilities", capabilities_json(info.capabilities)}};
+Json Json::object() {
+  Json result;
+  result.value_ = std::vector<Member>();
+  return result;
+}
+
+Json Json::signed_number(int64_t value) {
+  Json result;
+  result.value_ = value;
+  return result;
+}
+
+Json Json::unsigned_number(uint64_t value) {
+  Json result;
+  result.value_ = value;
+  return result;
+}
+
+void Json::push_back(Json item) {
+  if (std::holds_alternative<std::nullptr_t>(value_)) value_ = std::vector<Json>();
+  std::get<std::vector<Json>>(value_).push_back(std::move(item));
+}
+
+Json& Json::operator[](const std::string& key) {
+  if (std::holds_alternative<std::nullptr_t>(value_)) value_ = std::vector<Member>();
+  auto& members = std::get<std::vector<Member>>(value_);
+  const auto found = std::ranges::find(members, key, &Member::key);
+  if (found != members.end()) return found->value;
+  members.push_back({key, nullptr});
+  return members.back().value;
+}
+
+std::string Json::dump(int indent) const {
+  return Writer::written(*this).dump(indent, ' ', false, Writer::Library::error_handler_t::replace);
 }
 
 }  // namespace prism::cli

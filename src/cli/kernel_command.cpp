@@ -2,17 +2,14 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "kernels/library.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string arguments_text(const ir::Kernel& kernel) {
   std::string text;
@@ -46,34 +43,35 @@ Json kernel_json(const LibraryKernel& entry) {
           {"params", params}};
 }
 
-void list_kernels(bool json) {
+int list_kernels(bool json) {
   if (json) {
     Json all = Json::array();
     for (const LibraryKernel& entry : kernel_library()) all.push_back(kernel_json(entry));
     std::cout << Json{{"kernels", all}}.dump(2) << "\n";
-    return;
+    return kRight;
   }
   std::vector<std::vector<std::string>> rows;
   for (const LibraryKernel& entry : kernel_library())
     rows.push_back({entry.name, arguments_text(entry.make()), entry.summary});
   std::cout << table({"kernel", "buffers (& written) and parameters", "what it does"}, rows);
+  return kRight;
 }
 
 }  // namespace
 
-void add_kernel_command(CLI::App& app, int* status) {
-  CLI::App* group =
-      app.add_subcommand("kernel", "list, print and run the kernels Prism ships with");
-  group->require_subcommand(1);
-  group->footer(
+void add_kernel_command(const Command& program) {
+  const Command group =
+      program.subcommand("kernel", "list, print and run the kernels Prism ships with");
+  group.needs_subcommand();
+  group.footer(
       "Examples:\n  prism kernel list\n  prism kernel show row_sum --lang opencl\n  prism kernel "
       "run copy --device cpu");
-  CLI::App* list = group->add_subcommand("list", "every kernel, its arguments and what it does");
+  const Command list = group.subcommand("list", "every kernel, its arguments and what it does");
   auto json = std::make_shared<bool>(false);
-  list->add_flag("--json", *json, "print JSON");
-  list->callback([json] { list_kernels(*json); });
-  add_kernel_show_command(*group, status);
-  add_kernel_run_command(*group, status);
+  list.flag("--json", *json, "print JSON");
+  list.run([json] { return list_kernels(*json); });
+  add_kernel_show_command(group);
+  add_kernel_run_command(group);
 }
 
 }  // namespace prism::cli

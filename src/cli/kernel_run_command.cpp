@@ -3,18 +3,15 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/choices.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/terminal.h"
 #include "runtime/case_run.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string name;
@@ -124,22 +121,22 @@ int run_kernel(const Options& options) {
 
 }  // namespace
 
-void add_kernel_run_command(CLI::App& kernel, int* status) {
-  CLI::App* command =
-      kernel.add_subcommand("run", "run a kernel, compare it with the interpreter, time it");
+void add_kernel_run_command(const Command& kernel) {
+  const Command command =
+      kernel.subcommand("run", "run a kernel, compare it with the interpreter, time it");
   auto options = std::make_shared<Options>();
-  command->add_option("name", options->name, "the kernel (`prism kernel list`)")->required();
+  command.option("name", options->name, "the kernel (`prism kernel list`)").required();
   command
-      ->add_option("--device,-d", options->device,
-                   "auto, cpu, gpu, a backend, or one device such as vulkan:0")
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
-  command->add_flag("--full", options->full, "the large sizes too; the interpreter takes its time");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer(
+      .option("--device,-d", options->device,
+              "auto, cpu, gpu, a backend, or one device such as vulkan:0")
+      .shows_default();
+  command.option("--seed", options->seed, "of the random inputs").shows_default();
+  command.flag("--full", options->full, "the large sizes too; the interpreter takes its time");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
       "Examples:\n  prism kernel run row_softmax\n  prism kernel run matmul_f32 --device opencl:0 "
       "--json");
-  command->callback([options, status] { *status = run_kernel(*options); });
+  command.run([options] { return run_kernel(*options); });
 }
 
 }  // namespace prism::cli

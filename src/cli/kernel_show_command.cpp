@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "base/suggest.h"
@@ -119,22 +118,21 @@ int show_kernel(const Options& options) {
 
 }  // namespace
 
-void add_kernel_show_command(CLI::App& kernel, int* status) {
-  CLI::App* command = kernel.add_subcommand("show", "print a kernel in one language");
+void add_kernel_show_command(const Command& kernel) {
+  const Command command = kernel.subcommand("show", "print a kernel in one language");
   auto options = std::make_shared<Options>();
-  command->add_option("name", options->name, "the kernel (`prism kernel list`)")->required();
+  command.option("name", options->name, "the kernel (`prism kernel list`)").required();
   command
-      ->add_option("--lang,-l", options->language,
-                   "cuda, hip, opencl, metal, sycl, wgsl, spirv or ir")
-      ->capture_default_str();
-  command->add_option("--device,-d", options->device,
-                      "print for what this device can do, not for a typical one");
-  command->add_option("--output,-o", options->output, "write to this file (SPIR-V as binary)");
-  command->footer(
+      .option("--lang,-l", options->language, "cuda, hip, opencl, metal, sycl, wgsl, spirv or ir")
+      .shows_default();
+  command.option("--device,-d", options->device,
+                 "print for what this device can do, not for a typical one");
+  command.option("--output,-o", options->output, "write to this file (SPIR-V as binary)");
+  command.footer(
       "Examples:\n  prism kernel show vector_add --lang metal\n  prism kernel show row_sum --lang "
       "spirv --output row_sum.spv\n"
       "  prism kernel show row_sum --lang ir --device vulkan:0      as lowered for that device");
-  command->callback([options, status] { *status = show_kernel(*options); });
+  command.run([options] { return show_kernel(*options); });
 }
 
 }  // namespace prism::cli

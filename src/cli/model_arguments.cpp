@@ -1,6 +1,5 @@
 #include "cli/model_arguments.h"
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <fstream>
@@ -8,7 +7,6 @@
 #include <iterator>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "cli/model_text.h"
@@ -29,15 +27,13 @@ void on_interrupt(int) {
 
 }  // namespace
 
-void add_model_arguments(CLI::App& command, ModelArguments& a) {
-  const std::vector<CLI::Option*> before = command.get_options();
-  add_fit_options(command, a.choice);
-  command.add_option("--batch", a.batch, "tokens of a prompt that are worked on at once")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  for (CLI::Option* option : command.get_options())
-    if (std::ranges::find(before, option) == before.end()) option->group("Model");
-  command.add_flag("-q,--quiet", a.quiet, "nothing on standard error but errors");
+void add_model_arguments(const Command& command, ModelArguments& a) {
+  const Command model = command.group("Model");
+  add_fit_options(model, a.choice);
+  model.option("--batch", a.batch, "tokens of a prompt that are worked on at once")
+      .shows_default()
+      .positive();
+  command.flag("-q,--quiet", a.quiet, "nothing on standard error but errors");
 }
 
 llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
@@ -59,7 +55,7 @@ llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
   end_progress();
   if (!a.quiet) {
     const llm::Config& config = model.config();
-    const Device device = model.device();
+    const Device& device = model.device();
     std::cerr << fmt::format(
         "{} on {} ({}): {}{}\n", config.name.empty() ? config.architecture : config.name,
         device.id(), device.name(), device.is_automatic() ? device.why() + "; " : "", model.why());
@@ -91,11 +87,9 @@ std::string statistics_text(const llm::GenerationStatistics& s) {
       s.generation_rate(), recomputed);
 }
 
-void add_text_arguments(CLI::App& command, TextArguments& a, const std::string& what) {
-  auto* text = command.add_option_function<std::string>(
-      "-p,--prompt", [&a](const std::string& value) { a.text = value, a.has_text = true; }, what);
-  auto* file = command.add_option("-f,--file", a.file, what + ", from a file (-: standard input)");
-  text->excludes(file);
+void add_text_arguments(const Command& command, TextArguments& a, const std::string& what) {
+  Option text = command.option("-p,--prompt", a.text, what).sets(a.has_text);
+  text.excludes(command.option("-f,--file", a.file, what + ", from a file (-: standard input)"));
 }
 
 std::string read_file_or_input(const std::string& path) {

@@ -4,12 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/command_line.h"
 #include "cli/fit_options.h"
 #include "llm/language_model.h"
-
-namespace CLI {
-class App;
-}
 
 namespace prism::cli {
 
@@ -19,7 +16,7 @@ struct ModelArguments {
   bool quiet = false;
 };
 
-void add_model_arguments(CLI::App& command, ModelArguments& arguments);
+void add_model_arguments(const Command& command, ModelArguments& arguments);
 
 // Loads the model, with progress and the line on device and reason on standard error (nothing if
 // quiet). slots: texts at once.
@@ -36,7 +33,7 @@ struct TextArguments {
   std::string text, file;
   bool has_text = false;
 };
-void add_text_arguments(CLI::App& command, TextArguments& arguments, const std::string& what);
+void add_text_arguments(const Command& command, TextArguments& arguments, const std::string& what);
 std::string read_text(const TextArguments& arguments);
 std::string read_file_or_input(const std::string& path);  // "-": standard input
 

@@ -1,14 +1,13 @@
 // `prism model info FILE`: what a model is, and the memory it needs on each device.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/device_json.h"
 #include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
@@ -20,7 +19,6 @@
 namespace prism::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using llm::GgufFile;
 using llm::GgufTensor;
 
@@ -136,7 +134,7 @@ void print_json(const GgufFile& file, const Facts& facts, const Options& options
     all["tensors"] = Json::array();
     for (const GgufTensor& tensor : file.tensors()) all["tensors"].push_back(tensor_json(tensor));
   }
-  std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  std::cout << all.dump(2) << "\n";
 }
 
 void print_sizes(const llm::ModelSizes& sizes) {
@@ -194,25 +192,24 @@ void print_text(const GgufFile& file, const Facts& facts, const Options& options
 
 }  // namespace
 
-void add_model_info_command(CLI::App& model, int*) {
-  CLI::App* command = model.add_subcommand("info", "what a model is, and the memory it needs");
+void add_model_info_command(const Command& model) {
+  const Command command = model.subcommand("info", "what a model is, and the memory it needs");
   auto options = std::make_shared<Options>();
   command
-      ->add_option(
-          "file", options->file,
-          "a GGUF file (of a split one any part), or a model's name; of one that is not here "
-          "only the header is read")
-      ->required();
-  command->add_flag("--tensors", options->tensors, "list every tensor");
-  command->add_flag("--metadata", options->metadata, "list every metadata value");
-  command->add_option("--context,-c", options->context, "tokens that memory is counted for");
-  command->add_option("--kv-type", options->kv_type, "of the cache: f16, f32 or q8_0");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer(
+      .option("file", options->file,
+              "a GGUF file (of a split one any part), or a model's name; of one that is not here "
+              "only the header is read")
+      .required();
+  command.flag("--tensors", options->tensors, "list every tensor");
+  command.flag("--metadata", options->metadata, "list every metadata value");
+  command.option("--context,-c", options->context, "tokens that memory is counted for");
+  command.option("--kv-type", options->kv_type, "of the cache: f16, f32 or q8_0");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
       "Examples:\n  prism model info model.gguf\n  prism model info hf:user/repo:file.gguf "
       "--tensors\n  prism "
       "model info model.gguf --json | jq .memory");
-  command->callback([options] {
+  command.run([options] {
     const llm::ModelHeader header = llm::ModelHeader::open(options->file);
     const GgufFile& file = header.file();
     const Facts facts = facts_of(file, *options);
@@ -220,6 +217,7 @@ void add_model_info_command(CLI::App& model, int*) {
       print_json(file, facts, *options);
     else
       print_text(file, facts, *options);
+    return kRight;
   });
 }
 

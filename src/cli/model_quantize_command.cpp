@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -25,7 +24,7 @@ struct Options {
   uint32_t threads = 0;
 };
 
-void quantise(const Options& options) {
+int quantise(const Options& options) {
   const llm::QuantiseMix& mix = llm::quantise_mix(options.type);
   const llm::GgufFile file = llm::GgufFile::open(model_path(options.input));
   std::error_code ignored;
@@ -51,29 +50,28 @@ void quantise(const Options& options) {
   std::cout << fmt::format("{}: {} of {} tensors to {}, {} to {} in {:.1f} s\n", options.output,
                            result.changed, result.tensors, mix.name, size_text(result.input_bytes),
                            size_text(result.output_bytes), took.count());
+  return kRight;
 }
 
 }  // namespace
 
-void add_model_quantize_command(CLI::App& model, int*) {
-  CLI::App* command = model.add_subcommand("quantize", "write a model anew in another type");
+void add_model_quantize_command(const Command& model) {
+  const Command command = model.subcommand("quantize", "write a model anew in another type");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("input", options->input,
-                   "a GGUF file in F32, F16, BF16 or Q8_0, or a model's name")
-      ->required();
-  command->add_option("output", options->output, "the file to write")->required();
+      .option("input", options->input, "a GGUF file in F32, F16, BF16 or Q8_0, or a model's name")
+      .required();
+  command.option("output", options->output, "the file to write").required();
   command
-      ->add_option("type", options->type,
-                   fmt::format("one of {}", fmt::join(llm::quantise_mix_names(), ", ")))
-      ->required();
-  command->add_flag("--requantize,--allow-requantize", options->requantise,
-                    "also from types of fewer bits, whose errors then add up");
-  command->add_flag("--overwrite", options->overwrite, "replace an output that is there already");
-  command->add_option("--threads,-t", options->threads, "threads to use")
-      ->check(CLI::Range(1, 4096));
-  command->footer("Example:\n  prism model quantize model-f16.gguf model-q4.gguf Q4_K_M");
-  command->callback([options] { quantise(*options); });
+      .option("type", options->type,
+              fmt::format("one of {}", fmt::join(llm::quantise_mix_names(), ", ")))
+      .required();
+  command.flag("--requantize,--allow-requantize", options->requantise,
+               "also from types of fewer bits, whose errors then add up");
+  command.flag("--overwrite", options->overwrite, "replace an output that is there already");
+  command.option("--threads,-t", options->threads, "threads to use").between(1, 4096);
+  command.footer("Example:\n  prism model quantize model-f16.gguf model-q4.gguf Q4_K_M");
+  command.run([options] { return quantise(*options); });
 }
 
 }  // namespace prism::cli

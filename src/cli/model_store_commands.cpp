@@ -1,11 +1,10 @@
 // `prism model fetch|list|remove`: the models of the cache folder.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_fetch.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
@@ -33,65 +32,69 @@ std::string model_path(const std::string& name) {
 
 namespace {
 
-void list(bool json) {
+int list(bool json) {
   const std::vector<llm::StoredModel> models = llm::stored_models();
   if (json) {
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    Json all = Json::array();
     for (const llm::StoredModel& model : models)
       all.push_back({{"name", model.name},
                      {"path", model.path},
                      {"bytes", model.bytes},
                      {"sha256", model.sha256},
                      {"whole", model.is_whole}});
-    std::cout << all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-    return;
+    std::cout << all.dump(2) << "\n";
+    return kRight;
   }
   if (models.empty()) {
     std::cout << "no models yet; prism model fetch NAME fetches one\n";
-    return;
+    return kRight;
   }
   std::vector<std::vector<std::string>> rows;
   for (const llm::StoredModel& model : models)
     rows.push_back(
         {model.name, size_text(model.bytes) + (model.is_whole ? "" : " so far"), model.path});
   std::cout << table({"name", "size", "path"}, rows);
+  return kRight;
 }
 
-void add_fetch(CLI::App& model) {
-  CLI::App* command = model.add_subcommand("fetch", "fetch a model into the cache folder");
+void add_fetch(const Command& model) {
+  const Command command = model.subcommand("fetch", "fetch a model into the cache folder");
   auto name = std::make_shared<std::string>();
   auto sha256 = std::make_shared<std::string>();
   command
-      ->add_option("name", *name,
-                   "hf:user/repo:file.gguf, an address (https://...), or smollm2, the default "
-                   "model")
-      ->required();
-  command->add_option("--sha256", *sha256, "the checksum that the file must have");
-  command->footer(
+      .option("name", *name,
+              "hf:user/repo:file.gguf, an address (https://...), or smollm2, the default "
+              "model")
+      .required();
+  command.option("--sha256", *sha256, "the checksum that the file must have");
+  command.footer(
       "Examples:\n  prism model fetch smollm2\n  prism model fetch hf:user/repo:file.gguf");
-  command->callback([name, sha256] {
+  command.run([name, sha256] {
     llm::FetchOptions options = fetch_options();
     options.sha256 = *sha256;
     const std::string path = llm::resolve_model(*name, options);
     end_progress();
     std::cout << path << "\n";
+    return kRight;
   });
 }
 
 }  // namespace
 
-void add_model_store_commands(CLI::App& model, int*) {
+void add_model_store_commands(const Command& model) {
   add_fetch(model);
-  CLI::App* list_command = model.add_subcommand("list", "the models in the cache folder");
+  const Command list_command = model.subcommand("list", "the models in the cache folder");
   auto json = std::make_shared<bool>(false);
-  list_command->add_flag("--json", *json, "print JSON");
-  list_command->callback([json] { list(*json); });
+  list_command.flag("--json", *json, "print JSON");
+  list_command.run([json] { return list(*json); });
 
-  CLI::App* remove_command = model.add_subcommand("remove", "remove a model of the cache folder");
+  const Command remove_command = model.subcommand("remove", "remove a model of the cache folder");
   auto name = std::make_shared<std::string>();
-  remove_command->add_option("name", *name, "as `prism model list` gives it")->required();
-  remove_command->callback(
-      [name] { std::cout << size_text(llm::remove_model(*name)) << " set free\n"; });
+  remove_command.option("name", *name, "as `prism model list` gives it").required();
+  remove_command.run([name] {
+    std::cout << size_text(llm::remove_model(*name)) << " set free\n";
+    return kRight;
+  });
 }
 
 }  // namespace prism::cli

@@ -1,12 +1,11 @@
 // `prism model verify FILE`: is every value of a model file sound, and the file what it should be?
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/sha256.h"
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
 #include "llm/gguf.h"
@@ -37,10 +36,10 @@ int verify(const Options& options) {
   }
   end_progress();
   if (options.json) {
-    const nlohmann::ordered_json all = {
-        {"file", options.file},        {"tensors", result.tensors}, {"elements", result.elements},
-        {"problems", result.problems}, {"notes", result.notes},     {"sha256", found}};
-    std::cout << all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+    const Json all = {{"file", options.file},        {"tensors", result.tensors},
+                      {"elements", result.elements}, {"problems", result.problems},
+                      {"notes", result.notes},       {"sha256", found}};
+    std::cout << all.dump(2) << "\n";
   } else {
     for (const std::string& problem : result.problems)
       std::cout << paint(Colour::red, "✗ ") << problem << "\n";
@@ -55,18 +54,18 @@ int verify(const Options& options) {
 
 }  // namespace
 
-void add_model_verify_command(CLI::App& model, int* status) {
-  CLI::App* command = model.add_subcommand(
-      "verify", "look through a model file: structure, every value, the checksum");
+void add_model_verify_command(const Command& model) {
+  const Command command =
+      model.subcommand("verify", "look through a model file: structure, every value, the checksum");
   auto options = std::make_shared<Options>();
   command
-      ->add_option("file", options->file,
-                   "a GGUF file (of a split one any part), or the name of one that was fetched")
-      ->required();
-  command->add_option("--sha256", options->sha256, "the checksum that the file should have");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer("Example:\n  prism model verify model.gguf");
-  command->callback([options, status] { *status = verify(*options); });
+      .option("file", options->file,
+              "a GGUF file (of a split one any part), or the name of one that was fetched")
+      .required();
+  command.option("--sha256", options->sha256, "the checksum that the file should have");
+  command.flag("--json", options->json, "print JSON");
+  command.footer("Example:\n  prism model verify model.gguf");
+  command.run([options] { return verify(*options); });
 }
 
 }  // namespace prism::cli

@@ -2,10 +2,9 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 
@@ -34,10 +33,10 @@ int measure(Options o) {
       });
   end_progress();
   if (o.json)
-    std::cout << nlohmann::ordered_json{{"perplexity", result.value},
-                                        {"error", result.error},
-                                        {"tokens", result.tokens},
-                                        {"context", model.context()}}
+    std::cout << Json{{"perplexity", result.value},
+                      {"error", result.error},
+                      {"tokens", result.tokens},
+                      {"context", model.context()}}
                      .dump(2)
               << "\n";
   else
@@ -48,18 +47,18 @@ int measure(Options o) {
 
 }  // namespace
 
-void add_perplexity_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand("perplexity", "how well a model predicts a text");
+void add_perplexity_command(const Command& program) {
+  const Command command = program.subcommand("perplexity", "how well a model predicts a text");
   auto options = std::make_shared<Options>();
-  add_model_arguments(*command, options->model);
-  add_text_arguments(*command, options->text, "the text");
-  command->add_option("--windows", options->windows, "so many windows at most (default: all)");
-  command->add_flag("--json", options->json, "print JSON");
-  command->footer(
+  add_model_arguments(command, options->model);
+  add_text_arguments(command, options->text, "the text");
+  command.option("--windows", options->windows, "so many windows at most (default: all)");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
       "The text is cut into windows of --context tokens (default 512), each read anew; the second "
       "half of each is scored.\nExamples:\n  prism perplexity model.gguf -f text.txt\n  prism "
       "perplexity model.gguf -f text.txt --context 2048 --windows 10 --json");
-  command->callback([options, status] { *status = measure(*options); });
+  command.run([options] { return measure(*options); });
 }
 
 }  // namespace prism::cli

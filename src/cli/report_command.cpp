@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "base/host_memory.h"
@@ -154,19 +153,20 @@ std::string without_personal_paths(std::string text) {
 
 }  // namespace
 
-void add_report_command(CLI::App& app, int*) {
-  CLI::App* command = app.add_subcommand(
+void add_report_command(const Command& program) {
+  const Command command = program.subcommand(
       "report", "system, devices, reasons, check and calibration as Markdown for a bug report");
   auto options = std::make_shared<Options>();
-  command->add_flag("--no-check", options->no_check, "leave out the check, which runs kernels");
-  command->footer("Example:\n  prism report > report.md");
-  command->callback([options] {
+  command.flag("--no-check", options->no_check, "leave out the check, which runs kernels");
+  command.footer("Example:\n  prism report > report.md");
+  command.run([options] {
     const auto& reports = discover_backends();
     std::string text =
         "# Prism report\n\n" + system_section() + devices_section(reports) + choice_section();
     if (!options->no_check) text += check_section(reports);
     text += calibration_section(reports);
     std::cout << without_personal_paths(text);
+    return kRight;
   });
 }
 

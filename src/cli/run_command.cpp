@@ -2,7 +2,6 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
 #include "cli/model_arguments.h"
@@ -58,21 +57,21 @@ int generate(const Options& o) {
 
 }  // namespace
 
-void add_run_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand("run", "text from a model");
+void add_run_command(const Command& program) {
+  const Command command = program.subcommand("run", "text from a model");
   auto options = std::make_shared<Options>();
-  add_text_arguments(*command, options->text, "the prompt");
-  command->add_flag("--raw", options->raw,
-                    "continue the text as it stands, without the model's chat template");
-  command->add_option("--system", options->system, "what the model is told before the prompt");
-  add_model_arguments(*command, options->model);
-  add_sampling_arguments(*command, options->sampling);
-  command->footer(
+  add_text_arguments(command, options->text, "the prompt");
+  command.flag("--raw", options->raw,
+               "continue the text as it stands, without the model's chat template");
+  command.option("--system", options->system, "what the model is told before the prompt");
+  add_model_arguments(command, options->model);
+  add_sampling_arguments(command, options->sampling);
+  command.footer(
       "The text alone goes to standard output; device, progress and statistics to standard error. "
       "Ctrl-C ends the answer.\nExamples:\n  prism run -p 'Why is the sky blue?'\n  prism run "
       "model.gguf -p 'Once upon a time' --raw -n 100 --temperature 0\n  prism run model.gguf -f "
       "question.txt --json-schema '{\"type\": \"object\"}' --seed 7\n");
-  command->callback([options, status] { *status = generate(*options); });
+  command.run([options] { return generate(*options); });
 }
 
 }  // namespace prism::cli

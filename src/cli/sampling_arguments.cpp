@@ -4,7 +4,6 @@
 #include <random>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "cli/model_arguments.h"
@@ -47,75 +46,59 @@ std::pair<int32_t, float> parse_bias(const std::string& text) {
 
 }  // namespace
 
-void add_sampling_arguments(CLI::App& command, SamplingArguments& a) {
+void add_sampling_arguments(const Command& command, SamplingArguments& a) {
   llm::GenerationOptions& o = a.options;
   llm::SamplerOptions& s = o.sampler;
-  command
-      .add_option("-n,--max-tokens,--predict", o.max_tokens,
-                  "tokens to write at most (default: until the model ends its text)")
-      ->group("Generation");
-  command.add_option("--stop", a.stops, "end before this text; may be given several times")
-      ->group("Generation");
-  command.add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text")
-      ->group("Generation");
-  command.add_flag("--special", o.show_special, "show control tokens as text")->group("Generation");
-  command
-      .add_flag("--context-shift", o.shift_context,
-                "when the context is full, forget half of it and go on (default: stop there)")
-      ->group("Generation");
-  command.add_option("--keep", o.keep, "first tokens that --context-shift never forgets")
-      ->group("Generation");
-  command.add_option("--grammar", a.grammar, "hold to this GBNF grammar")->group("Generation");
-  command.add_option("--grammar-file", a.grammar_file, "hold to the grammar of this file")
-      ->group("Generation");
-  command.add_option("--json-schema,-j", a.schema, "answer in JSON of this schema ({}: any JSON)")
-      ->group("Generation");
-  command.add_option("--json-schema-file", a.schema_file, "the same, of this file")
-      ->group("Generation");
+  const Command generation = command.group("Generation");
+  generation.option("-n,--max-tokens,--predict", o.max_tokens,
+                    "tokens to write at most (default: until the model ends its text)");
+  generation.option("--stop", a.stops, "end before this text; may be given several times");
+  generation.flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
+  generation.flag("--special", o.show_special, "show control tokens as text");
+  generation.flag("--context-shift", o.shift_context,
+                  "when the context is full, forget half of it and go on (default: stop there)");
+  generation.option("--keep", o.keep, "first tokens that --context-shift never forgets");
+  generation.option("--grammar", a.grammar, "hold to this GBNF grammar");
+  generation.option("--grammar-file", a.grammar_file, "hold to the grammar of this file");
+  generation.option("--json-schema,-j", a.schema, "answer in JSON of this schema ({}: any JSON)");
+  generation.option("--json-schema-file", a.schema_file, "the same, of this file");
 
-  const auto sampling = [&](const char* names, auto& value, const char* what) {
-    command.add_option(names, value, what)->capture_default_str()->group("Sampling");
+  const Command sampling = command.group("Sampling");
+  const auto number = [&](const char* names, auto& value, const char* what) {
+    sampling.option(names, value, what).shows_default();
   };
-  command
-      .add_option_function<uint64_t>(
-          "-s,--seed", [&a, &s](const uint64_t& seed) { s.seed = seed, a.has_seed = true; },
-          "the same seed gives the same text (default: another one each time)")
-      ->group("Sampling");
-  sampling("--temperature,--temp", s.temperature, "0: always the likeliest token");
-  sampling("--dynamic-range", s.dynamic_range, "temperature +- this, by entropy");
-  sampling("--dynamic-exponent", s.dynamic_exponent, "how the entropy counts");
-  sampling("--top-k", s.top_k, "only the k likeliest (0: off)");
-  sampling("--top-p", s.top_p, "only the likeliest that add up to p (1: off)");
-  sampling("--min-p", s.min_p, "only those with p of the likeliest one's probability (0: off)");
-  sampling("--typical-p", s.typical_p, "only those of typical surprise (1: off)");
-  sampling("--top-n-sigma", s.top_n_sigma,
-           "only within n standard deviations of the best (0: off)");
-  sampling("--xtc-probability", s.xtc_probability,
-           "how often the top choices are excluded (0: off)");
-  sampling("--xtc-threshold", s.xtc_threshold, "what counts as a top choice");
-  sampling("--repeat-penalty", s.penalties.repeat, "on tokens that came before (1: off)");
-  sampling("--presence-penalty", s.penalties.presence, "once for tokens that came before (0: off)");
-  sampling("--frequency-penalty", s.penalties.frequency, "for each time a token came (0: off)");
-  sampling("--repeat-last-n", s.penalties.window, "tokens the penalties look back on (-1: all)");
-  sampling("--dry-multiplier", s.dry.multiplier, "penalty on repeating sequences (0: off)");
-  sampling("--dry-base", s.dry.base, "how it grows with their length");
-  sampling("--dry-allowed-length", s.dry.allowed_length, "sequences shorter than this are free");
-  sampling("--dry-last-n", s.dry.window, "tokens it looks back on (-1: all)");
-  command
-      .add_option("--dry-breaker", s.dry_breakers,
-                  "texts no sequence reaches across (default: line end, colon, quote, star)")
-      ->group("Sampling");
-  sampling("--mirostat", s.mirostat, "1 or 2: hold the surprise instead of cutting (0: off)");
-  sampling("--mirostat-tau", s.mirostat_tau, "the surprise aimed at, in bits");
-  sampling("--mirostat-eta", s.mirostat_eta, "how fast it is approached");
-  command
-      .add_option("--logit-bias", a.biases, "TOKEN=NUMBER: added to a token's logit (=-inf: never)")
-      ->group("Sampling");
-  command
-      .add_option("--samplers", a.stages,
+  sampling
+      .option("-s,--seed", s.seed,
+              "the same seed gives the same text (default: another one each time)")
+      .sets(a.has_seed);
+  number("--temperature,--temp", s.temperature, "0: always the likeliest token");
+  number("--dynamic-range", s.dynamic_range, "temperature +- this, by entropy");
+  number("--dynamic-exponent", s.dynamic_exponent, "how the entropy counts");
+  number("--top-k", s.top_k, "only the k likeliest (0: off)");
+  number("--top-p", s.top_p, "only the likeliest that add up to p (1: off)");
+  number("--min-p", s.min_p, "only those with p of the likeliest one's probability (0: off)");
+  number("--typical-p", s.typical_p, "only those of typical surprise (1: off)");
+  number("--top-n-sigma", s.top_n_sigma, "only within n standard deviations of the best (0: off)");
+  number("--xtc-probability", s.xtc_probability, "how often the top choices are excluded (0: off)");
+  number("--xtc-threshold", s.xtc_threshold, "what counts as a top choice");
+  number("--repeat-penalty", s.penalties.repeat, "on tokens that came before (1: off)");
+  number("--presence-penalty", s.penalties.presence, "once for tokens that came before (0: off)");
+  number("--frequency-penalty", s.penalties.frequency, "for each time a token came (0: off)");
+  number("--repeat-last-n", s.penalties.window, "tokens the penalties look back on (-1: all)");
+  number("--dry-multiplier", s.dry.multiplier, "penalty on repeating sequences (0: off)");
+  number("--dry-base", s.dry.base, "how it grows with their length");
+  number("--dry-allowed-length", s.dry.allowed_length, "sequences shorter than this are free");
+  number("--dry-last-n", s.dry.window, "tokens it looks back on (-1: all)");
+  sampling.option("--dry-breaker", s.dry_breakers,
+                  "texts no sequence reaches across (default: line end, colon, quote, star)");
+  number("--mirostat", s.mirostat, "1 or 2: hold the surprise instead of cutting (0: off)");
+  number("--mirostat-tau", s.mirostat_tau, "the surprise aimed at, in bits");
+  number("--mirostat-eta", s.mirostat_eta, "how fast it is approached");
+  sampling.option("--logit-bias", a.biases,
+                  "TOKEN=NUMBER: added to a token's logit (=-inf: never)");
+  sampling.option("--samplers", a.stages,
                   "which and in which order (default: "
-                  "top_n_sigma,top_k,typical,top_p,min_p,xtc,temperature)")
-      ->group("Sampling");
+                  "top_n_sigma,top_k,typical,top_p,min_p,xtc,temperature)");
 }
 
 llm::GenerationOptions generation_options(const SamplingArguments& a) {

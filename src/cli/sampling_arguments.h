@@ -4,11 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "llm/generation.h"
-
-namespace CLI {
-class App;
-}
 
 namespace prism::cli {
 
@@ -19,7 +16,7 @@ struct SamplingArguments {
   bool has_seed = false, keeps_greedy = false;
 };
 
-void add_sampling_arguments(CLI::App& command, SamplingArguments& arguments);
+void add_sampling_arguments(const Command& command, SamplingArguments& arguments);
 
 // What they say; without --seed a new one each time. Throws kInvalidArgument.
 llm::GenerationOptions generation_options(const SamplingArguments& arguments);

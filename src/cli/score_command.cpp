@@ -2,17 +2,14 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 
 namespace prism::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelArguments model;
@@ -29,8 +26,6 @@ int score(const Options& o) {
   // The token that opens every text is none of the user's.
   if (!scores.empty() && scores[0].id == tokenizer.bos() && tokenizer.adds_bos())
     scores.erase(scores.begin());
-  // Bytes that are no whole character become U+FFFD.
-  constexpr auto kReplace = Json::error_handler_t::replace;
   double sum = 0;
   int64_t count = 0;
   Json tokens = Json::array();
@@ -58,7 +53,7 @@ int score(const Options& o) {
                     each.logprob ? fmt::format("{:.4f}", *each.logprob) : "-", others});
   }
   if (o.json)
-    std::cout << Json{{"tokens", tokens}, {"logprob", sum}}.dump(2, ' ', false, kReplace) << "\n";
+    std::cout << Json{{"tokens", tokens}, {"logprob", sum}}.dump(2) << "\n";
   else
     std::cout << table({"id", "token", "logprob", "likeliest"}, rows)
               << fmt::format("sum {:.4f} over {} tokens\n", sum, count);
@@ -67,21 +62,21 @@ int score(const Options& o) {
 
 }  // namespace
 
-void add_score_command(CLI::App& app, int* status) {
-  CLI::App* command = app.add_subcommand("score", "the log-probability of each token of a text");
+void add_score_command(const Command& program) {
+  const Command command =
+      program.subcommand("score", "the log-probability of each token of a text");
   auto options = std::make_shared<Options>();
-  add_model_arguments(*command, options->model);
-  add_text_arguments(*command, options->text, "the text");
-  command
-      ->add_option("--top", options->top, "how many of the likeliest tokens to show at each place")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "print JSON: tokens[] of id, text, logprob, top[]");
-  command->footer(
+  add_model_arguments(command, options->model);
+  add_text_arguments(command, options->text, "the text");
+  command.option("--top", options->top, "how many of the likeliest tokens to show at each place")
+      .not_negative()
+      .shows_default();
+  command.flag("--json", options->json, "print JSON: tokens[] of id, text, logprob, top[]");
+  command.footer(
       "Logarithms are natural. The first token has no probability where the model opens texts with "
       "no token of its own.\nExamples:\n  prism score model.gguf -p 'Once upon a time' --top 3\n  "
       "prism score model.gguf -f story.txt --json");
-  command->callback([options, status] { *status = score(*options); });
+  command.run([options] { return score(*options); });
 }
 
 }  // namespace prism::cli

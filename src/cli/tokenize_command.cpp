@@ -3,10 +3,9 @@
 #include <iterator>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/json.h"
 #include "cli/model_fetch.h"
 #include "llm/gguf.h"
 #include "llm/tokenizer.h"
@@ -46,9 +45,9 @@ int tokenize(const Options& options) {
   const std::vector<int32_t> ids = tokenizer.encode(
       text, {.add_special = !options.no_bos, .parse_special = !options.no_special});
   if (options.json) {
-    nlohmann::ordered_json pieces = nlohmann::ordered_json::array();
+    Json pieces = Json::array();
     for (const int32_t id : ids) pieces.push_back(llm::repair_utf8(tokenizer.piece(id, true)));
-    std::cout << nlohmann::ordered_json{{"ids", ids}, {"pieces", pieces}}.dump() << "\n";
+    std::cout << Json{{"ids", ids}, {"pieces", pieces}}.dump() << "\n";
     return kRight;
   }
   std::string out;
@@ -60,20 +59,20 @@ int tokenize(const Options& options) {
 
 }  // namespace
 
-void add_tokenize_command(CLI::App& app, int* status) {
-  CLI::App* command =
-      app.add_subcommand("tokenize", "show the tokens a model makes of the text on standard input");
+void add_tokenize_command(const Command& program) {
+  const Command command =
+      program.subcommand("tokenize", "show the tokens a model makes of the text on standard input");
   auto options = std::make_shared<Options>();
-  command->add_option("MODEL", options->model, "a GGUF file, or a model by name")->required();
-  command->add_flag("--json", options->json, "print JSON: ids and pieces");
-  command->add_flag("--no-bos", options->no_bos,
-                    "add none of the tokens that the model expects around a text");
-  command->add_flag("--no-special", options->no_special,
-                    "take the texts of control tokens as plain text");
-  command->footer(
+  command.option("MODEL", options->model, "a GGUF file, or a model by name").required();
+  command.flag("--json", options->json, "print JSON: ids and pieces");
+  command.flag("--no-bos", options->no_bos,
+               "add none of the tokens that the model expects around a text");
+  command.flag("--no-special", options->no_special,
+               "take the texts of control tokens as plain text");
+  command.footer(
       "Examples:\n  echo -n \"Hello world\" | prism tokenize model.gguf\n  "
       "prism tokenize model.gguf --json <prompt.txt | jq '.ids | length'");
-  command->callback([options, status] { *status = tokenize(*options); });
+  command.run([options] { return tokenize(*options); });
 }
 
 }  // namespace prism::cli
