@@ -68,9 +68,9 @@ class Bench {
     const uint32_t launches = host_ ? 2 : 100;
     Queue& queue = device_.queue();
     std::vector<ParamValue> params(launch.params.begin(), launch.params.end());
-    // Each launch has results of its own: what is measured is reading, and none has to wait for the
-    // one before where a backend knows that.
-    const uint64_t y_share = y_.bytes() / launches / kRangeAlignment * kRangeAlignment;
+    // Each launch has a buffer of its own for its results: what is measured is reading, and none
+    // has to wait for the one before where a backend knows that (WebGPU knows whole buffers only).
+    while (results_.size() < launches) results_.push_back(device_.allocate(y_.bytes() / launches));
     uint64_t at = 0;
     const Recording recording = queue.record([&] {
       for (uint32_t i = 0; i < launches; ++i) {
@@ -78,7 +78,7 @@ class Bench {
         for (uint32_t r = 0; r < rotating; ++r)
           buffers.emplace_back(pool_, at++ % places * stride, weight_bytes);
         buffers.insert(buffers.end(), others.begin(), others.end());
-        buffers.back() = BufferRange(y_, (options_.chain ? 0 : i) * y_share, y_share);
+        buffers.back() = results_[options_.chain ? 0 : i];
         queue.launch(program, launch.groups, buffers, params);
       }
     });
@@ -302,6 +302,7 @@ class Bench {
   bool host_ = false;
   double read_ = 0;
   Buffer pool_, x_, y_;
+  std::vector<Buffer> results_;
   std::vector<Line> lines_;
 };
 
