@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -38,6 +39,18 @@ std::string wrong_command(CLI::App& app, const std::vector<const char*>& words) 
   return "";
 }
 
+// The parser's own tells the limits of a double, all 300 digits of them.
+CLI::Validator at_least_zero(const char* shown, const char* wanted, bool zero_too) {
+  return CLI::Validator(
+      [wanted, zero_too](std::string& word) {
+        char* end = nullptr;
+        const double value = std::strtod(word.c_str(), &end);
+        const bool fits = *end == '\0' && (value > 0 || (zero_too && value == 0));
+        return fits ? std::string() : fmt::format("{} is no number {}", word, wanted);
+      },
+      shown);
+}
+
 }  // namespace
 
 Option& Option::required() {
@@ -51,12 +64,12 @@ Option& Option::shows_default() {
 }
 
 Option& Option::positive() {
-  option_->check(CLI::PositiveNumber);
+  option_->check(at_least_zero("POSITIVE", "above 0", false));
   return *this;
 }
 
 Option& Option::not_negative() {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(at_least_zero("NONNEGATIVE", "from 0 on", true));
   return *this;
 }
 

@@ -117,9 +117,9 @@ TEST_F(CommandLineTest, WrongWordsAreToldAndNothingRuns) {
     const char* told;
   };
   for (const Case& each :
-       std::vector<Case>{{{"first", "-s", "0"}, "--small"},
+       std::vector<Case>{{{"first", "-s", "0"}, "--small: 0 is no number above 0"},
                          {{"first", "-s", "x"}, "--small"},
-                         {{"first", "--count", "-1"}, "--count"},
+                         {{"first", "--count", "-1"}, "--count: -1 is no number from 0 on"},
                          {{"first", "--threads", "9"}, "--threads: Value 9 not in range"},
                          {{"first", "--seed", "1", "--cases", "1"}, "--seed excludes --cases"},
                          {{"first", "--size", "1,0"}, "--size"},
