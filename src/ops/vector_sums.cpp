@@ -81,6 +81,72 @@ class Held {
   Batch shape_;
 };
 
+// What is done with unit j of a lane: its words, and which unit of the row it is.
+using Use = std::function<void(const Streams&, Value unit, uint32_t j)>;
+
+// The units of a lane, a batch at a time, the first of which was asked for.
+class Batches {
+ public:
+  Batches(const Writer& w, const Batch& first, Value k) : w_(w), p_(w.p), first_(first), k_(k) {
+    if (!p_.at_once || p_.turns > 1) held_.emplace(first);
+  }
+  uint32_t elements() const {
+    return w_.step() * p_.units_ahead * WeightReader::unit_elements(p_.weight);
+  }
+  Value count() const { return (k_ + (elements() - 1)) / elements(); }
+
+  // While a batch is used the next is under way.
+  void between(Value first, Value last, const Use& use) {
+    for_(first, last, 1u, [&](Value number) {
+      const Batch next = w_.load(number + 1u);
+      for (uint32_t j = 0; j < p_.units_ahead; ++j) use(held_->read(j), w_.unit_of(number, j), j);
+      for (uint32_t j = 0; j < p_.units_ahead; ++j) held_->set(j, next[j]);
+    });
+  }
+
+  // All units of the rows, in one turn.
+  void all(const Use& use, Value row_count) {
+    if (held_) return between(constant(u32, 0), count(), use);
+    // A branch, always taken: in one piece with the loads a compiler that saves registers uses up
+    // the first of them before it asks for the last.
+    if_(row_count > 0u, [&] {
+      for (uint32_t j = 0; j < p_.units_ahead; ++j)
+        use(first_[j], w_.unit_of(constant(u32, 0), j), j);
+    });
+  }
+
+  // All units of the rows of one turn after the other.
+  void turns(const Use& use, std::vector<Var>& sums, const std::function<void(Value)>& after_turn) {
+    const Value batches = count();
+    for_(constant(u32, p_.turns), [&](Value turn) {
+      for (Var& sum : sums) sum = constant(f32, 0.0);
+      const Value again = turn + 1u < p_.turns;
+      const auto batch = [&](Value number) {
+        const Value ends = p_.at_once ? again : again && number + 1u == batches;
+        const Value next = select(ends, 0u, number + 1u), next_turn = turn + select(ends, 1u, 0u);
+        // The registers of a unit take the next as soon as it is used: groups of so many rows must
+        // leave room for others.
+        for (uint32_t j = 0; j < p_.units_ahead; ++j) {
+          use(held_->read(j), w_.unit_of(number, j), j);
+          held_->set(j, w_.load_unit(next, j, next_turn));
+        }
+      };
+      if (p_.at_once)
+        batch(constant(u32, 0));
+      else
+        for_(batches, batch);
+      after_turn(turn);
+    });
+  }
+
+ private:
+  const Writer& w_;
+  const VectorProduct& p_;
+  const Batch& first_;
+  Value k_;
+  std::optional<Held> held_;
+};
+
 // The activations of row i for a unit.
 using Activations = std::function<RoundedUnit(uint32_t i, Value unit)>;
 
@@ -139,6 +205,31 @@ void use_plain(const Writer& w, const In& x, const Streams& words, Value unit, V
   }
 }
 
+Writer writer_of(const VectorProduct& p, const Operands& o, Value group) {
+  const uint32_t elements = WeightReader::unit_elements(p.weight);
+  const Value first_row = first_row_of(p, group);
+  Value base = constant(u32, 0);
+  if (p.experts) base = select(*expert_is_known(o), o.ids->load(group_id(1)), 0u) * o.n;
+  Writer w{p,
+           {},
+           base,
+           first_row,
+           o.n,
+           p.weight.is_block() ? o.k / elements : (o.k + (elements - 1)) / elements,
+           subgroup_id() % p.split * VectorProduct::kWarp + subgroup_lane()};
+  for (const In& matrix : o.matrices)
+    w.readers.emplace_back(p.weight, matrix, o.layout, o.k, p.aligned);
+  for (uint32_t r = 0; r < p.rows_each; ++r) {
+    if (!o.rotates()) {
+      w.rows.push_back(base + min(first_row + r, o.n - 1u));
+    } else if (r % 2 == 0) {
+      const auto [one, other] = o.cache->rows(min(first_row + r, o.n - 2u));
+      w.rows.insert(w.rows.end(), {one, other});
+    }
+  }
+  return w;
+}
+
 // Where the sums of squares of a row start (rounded_rows.h).
 Value squares_at(Value k) { return k / 8u * 3u; }
 
@@ -191,31 +282,11 @@ std::optional<Value> expert_is_known(const Operands& o) {
 void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<Var>& sums,
             RowScales& scales, const std::function<void(Value turn)>& after_turn) {
   const bool block = p.weight.is_block();
-  const Value &n = o.n, &k = o.k, &row_count = o.row_count, &x_stride = o.x_stride;
+  const Value &k = o.k, &row_count = o.row_count, &x_stride = o.x_stride;
   const In& x = o.x;
   if (p.experts) wait_previous();
   const uint32_t elements = WeightReader::unit_elements(p.weight);
-  const Value first_row = first_row_of(p, group);
-  Value base = constant(u32, 0);
-  if (p.experts) base = select(*expert_is_known(o), o.ids->load(group_id(1)), 0u) * n;
-  Writer w{p,
-           {},
-           base,
-           first_row,
-           n,
-           block ? k / elements : (k + (elements - 1)) / elements,
-           subgroup_id() % p.split * VectorProduct::kWarp + subgroup_lane()};
-  for (const In& matrix : o.matrices)
-    w.readers.emplace_back(p.weight, matrix, o.layout, k, p.aligned);
-  for (uint32_t r = 0; r < p.rows_each; ++r) {
-    if (!o.rotates()) {
-      w.rows.push_back(base + min(first_row + r, n - 1u));
-    } else if (r % 2 == 0) {
-      const auto [one, other] = o.cache->rows(min(first_row + r, n - 2u));
-      w.rows.insert(w.rows.end(), {one, other});
-    }
-  }
-
+  const Writer w = writer_of(p, o, group);
   const uint32_t parts =
       block && WeightReader::has_minus(p.weight) ? WeightReader::parts_of_unit(p.weight) : 0;
   const auto rounded_x = [&](uint32_t i, Value unit) {
@@ -243,63 +314,21 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
     const Value lane = subgroup_lane();
     if (o.cache)
       o.cache->ask(o.number, min(lane % p.x_rows, row_count - 1u),
-                   first_row + lane / p.x_rows * 2u);
+                   w.first_row + lane / p.x_rows * 2u);
   };
   // Plain weights need all the registers until they are used up.
   if (block) ask();
 
-  const uint32_t batch_elements = w.step() * p.units_ahead * elements;
   const auto x_start = [&](Value i) {
     if (p.experts) return group_id(1) / row_count * x_stride;
     return min(i, row_count - 1u) * x_stride;
   };
-  using Use = std::function<void(const Streams&, Value unit, uint32_t j)>;
-  std::optional<Held> held;
-  if (!p.at_once || p.turns > 1) held.emplace(first_batch);
-  // While a batch is used the next is under way.
-  const auto batches_between = [&](Value first, Value last, const Use& use) {
-    for_(first, last, 1u, [&](Value number) {
-      const Batch next = w.load(number + 1u);
-      for (uint32_t j = 0; j < p.units_ahead; ++j) use(held->read(j), w.unit_of(number, j), j);
-      for (uint32_t j = 0; j < p.units_ahead; ++j) held->set(j, next[j]);
-    });
-  };
-  const Value batches = (k + (batch_elements - 1)) / batch_elements;
+  Batches batches(w, first_batch, k);
   const auto each_batch = [&](const Use& use) {
-    if (!held) {
-      // A branch, always taken: in one piece with the loads a compiler that saves registers uses up
-      // the first of them before it asks for the last.
-      if_(row_count > 0u, [&] {
-        for (uint32_t j = 0; j < p.units_ahead; ++j)
-          use(first_batch[j], w.unit_of(constant(u32, 0), j), j);
-      });
-      if (after_turn) after_turn(constant(u32, 0));
-      return;
-    }
-    if (!after_turn || (p.turns == 1 && p.units_ahead == 1)) {
-      batches_between(constant(u32, 0), batches, use);
-      if (after_turn) after_turn(constant(u32, 0));
-      return;
-    }
-    for_(constant(u32, p.turns), [&](Value turn) {
-      for (Var& sum : sums) sum = constant(f32, 0.0);
-      const Value again = turn + 1u < p.turns;
-      const auto batch = [&](Value number) {
-        const Value ends = p.at_once ? again : again && number + 1u == batches;
-        const Value next = select(ends, 0u, number + 1u), next_turn = turn + select(ends, 1u, 0u);
-        // The registers of a unit take the next as soon as it is used: groups of so many rows must
-        // leave room for others.
-        for (uint32_t j = 0; j < p.units_ahead; ++j) {
-          use(held->read(j), w.unit_of(number, j), j);
-          held->set(j, w.load_unit(next, j, next_turn));
-        }
-      };
-      if (p.at_once)
-        batch(constant(u32, 0));
-      else
-        for_(batches, batch);
-      after_turn(turn);
-    });
+    if (after_turn && (p.turns > 1 || (!p.at_once && p.units_ahead > 1)))
+      return batches.turns(use, sums, after_turn);
+    batches.all(use, row_count);
+    if (after_turn) after_turn(constant(u32, 0));
   };
   if (block && p.rounded) {
     each_batch([&](const Streams& words, Value unit, uint32_t j) {
@@ -311,19 +340,19 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
   } else if (block) {
     const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
     const ActivationTile tile(p.x_rows, p.k_tile, elements, parts ? part_elements : 0, p.shuffles);
-    const uint32_t in_tile = p.k_tile / batch_elements;
+    const uint32_t in_tile = p.k_tile / batches.elements();
     for_(0u, k, p.k_tile, [&](Value start) {
       tile.fill(x, p.subgroups * VectorProduct::kWarp, start, k,
                 p.experts ? constant(u32, 1) : row_count, x_start);
       barrier();
-      const Value first = start / batch_elements;
-      const Value last = min(batches, first + in_tile);
+      const Value first = start / batches.elements();
+      const Value last = min(batches.count(), first + in_tile);
       const auto activations = [&](uint32_t i, Value unit) {
         const Value place = unit - start / elements;
         return RoundedUnit{tile.quads(i, place), tile.scale(i, place),
                            parts ? tile.sums(i, place) : std::vector<Value>{}};
       };
-      batches_between(first, last, [&](const Streams& words, Value unit, uint32_t) {
+      batches.between(first, last, [&](const Streams& words, Value unit, uint32_t) {
         use_block(w, activations, words, unit, sums);
       });
       barrier();
