@@ -82,6 +82,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(dim));
   const bool learns = q.requires_grad() || k.requires_grad() || v.requires_grad() ||
                       (s.mask && s.mask.requires_grad()) || (s.sinks && s.sinks.requires_grad());
+  // By the kernels of f32: composed, every score would be rounded to bf16.
+  if (!learns && is_type(q, DType::bf16))
+    return cast(attention(cast(q, DType::f32), k, v, s), DType::bf16);
   const bool floats = is_type(k, DType::f32) || is_type(k, DType::f16) || is_type(k, DType::bf16);
   const bool kernels = !learns && (is_type(q, DType::f32) || is_type(q, DType::f16)) && floats &&
                        k.type() == v.type() && dim <= ops::kMaxHeadDim && k.elements() > 0 &&

@@ -90,7 +90,7 @@ void add(std::vector<OpCase>& cases, CaseRandom& random, DType type, DType kv_ty
     return std::vector<Values>{attention_reference(in, s, o)};
   };
   // Fragments round queries and weights to f16, of whatever type the tensors are.
-  test.tolerance = type == DType::bf16 ? Tolerance{1e-4, 2e-2, 2e-2} : Tolerance{2e-6, 5e-3, 5e-3};
+  test.tolerance = type == DType::bf16 ? Tolerance{2e-5, 1e-2, 1e-2} : Tolerance{2e-6, 5e-3, 5e-3};
   test.gradient =
       type == DType::f32 && kv_type == type && s.batch * s.heads * s.queries * s.keys <= 64;
   cases.push_back(std::move(test));
