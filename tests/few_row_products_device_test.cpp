@@ -93,7 +93,7 @@ TEST_P(FewRowProducts, FewRowsOfEveryType) {
     // The same program for another shape: shorter rows where they are read at once, else more than
     // one tile of x.
     const uint32_t longer = type.is_block() ? std::max(p.k_tile + 256, 512u) : 1000;
-    check({p, 17, !p.at_once ? longer : type.is_block() ? type.block_elements() : 8, p.x_rows});
+    check({p, 17, p.at_once ? type.block_elements() : longer, p.x_rows});
     if (!p.at_once) continue;
     EXPECT_THROW(ops::vector_product_launch(p, 17, 1 << 20, 1, 1 << 20, 17), Error);
     p.at_once = false;

@@ -235,7 +235,6 @@ std::optional<ops::VectorProduct> PairedProductOp::product_of(const DeviceInfo& 
   product.gate = ops::Gate::tail;
   product = ops::vector_product_for(product, word(s.n), word(s.k), device.capabilities,
                                     device.compute_units);
-  product.at_once = product.at_once && product.split == alone.split;
   product.split = alone.split;
   product.subgroups = std::max(product.subgroups, product.split);
   product.scale_epsilon = scale_epsilon_;

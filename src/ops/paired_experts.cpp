@@ -89,7 +89,6 @@ void ExpertMatmulOp::launch_pair(DeviceCall& call, size_t made) const {
   };
   const uint32_t split = cut(ops::Gate::none).split;
   ops::VectorProduct product = cut(ops::Gate::tail);
-  product.at_once = product.at_once && product.split == split;
   product.split = split;
   product.subgroups = std::max(product.subgroups, split);
   launch_product(call, product,

@@ -341,12 +341,13 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
     const uint32_t part_elements = elements / WeightReader::parts_of_unit(p.weight);
     const ActivationTile tile(p.x_rows, p.k_tile, elements, parts ? part_elements : 0, p.shuffles);
     const uint32_t in_tile = p.k_tile / batches.elements();
+    const Value in_row = batches.count();
     for_(0u, k, p.k_tile, [&](Value start) {
       tile.fill(x, p.subgroups * VectorProduct::kWarp, start, k,
                 p.experts ? constant(u32, 1) : row_count, x_start);
       barrier();
       const Value first = start / batches.elements();
-      const Value last = min(batches.count(), first + in_tile);
+      const Value last = min(in_row, first + in_tile);
       const auto activations = [&](uint32_t i, Value unit) {
         const Value place = unit - start / elements;
         return RoundedUnit{tile.quads(i, place), tile.scale(i, place),
