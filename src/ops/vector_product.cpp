@@ -9,6 +9,7 @@
 #include "ops/epilogue.h"
 #include "ops/product_kernels.h"
 #include "ops/rounded_rows.h"
+#include "ops/spread_sums.h"
 #include "ops/vector_sums.h"
 #include "ops/weight_units.h"
 
@@ -27,9 +28,8 @@ void check(const VectorProduct& p) {
   if (p.experts && p.x_rows != 1) fail("experts take one row of x at a time");
   if (p.subgroups % p.split != 0)
     fail(fmt::format("{} subgroups do not share rows by {}", p.subgroups, p.split));
-  if (p.rows_each * p.x_rows > VectorProduct::kWarp)
-    fail(fmt::format("{} results a subgroup; at most {}", p.rows_each * p.x_rows,
-                     VectorProduct::kWarp));
+  if (sums_of(p) > VectorProduct::kWarp)
+    fail(fmt::format("{} sums a lane; at most {}", sums_of(p), VectorProduct::kWarp));
   const uint32_t batch =
       VectorProduct::kWarp * p.split * p.units_ahead * WeightReader::unit_elements(p.weight);
   if (p.weight.is_block() && !p.rounded && p.k_tile % batch != 0)
@@ -64,84 +64,69 @@ std::string name_of(const VectorProduct& p) {
                                         : "_at_once");
 }
 
-// The sums of each subgroup, in all of its lanes; where several share rows, those of all in shared
-// memory.
-struct Totals {
-  std::vector<Value> own;
-  std::optional<Array> parts;
+// Adds up each of a lane's sums over its subgroup and stores the totals from `at` on.
+void store_totals(const std::vector<Var>& sums, const Array& totals, Value at) {
+  const SpreadSums spread = spread_sums({sums.begin(), sums.end()});
+  if_(spread.mine && spread.first < static_cast<uint32_t>(sums.size()),
+      [&] { totals[at + spread.first] = spread.held[0]; });
+}
 
+// The sums of all subgroups, in shared memory.
+class Totals {
+ public:
   // scale: of all of them.
-  Totals(const std::vector<Var>& sums, uint32_t subgroups, bool rows_are_shared,
-         const std::optional<Value>& scale) {
-    for (const Var& sum : sums) {
-      const Value total = subgroup_sum(sum);
-      own.push_back(scale ? total * *scale : total);
-    }
-    if (!rows_are_shared) return;
-    const auto count = static_cast<uint32_t>(own.size());
-    parts = shared(f32, uint64_t(subgroups) * count, "parts");
-    if_(subgroup_lane() == 0u, [&] {
-      for (uint32_t j = 0; j < count; ++j) (*parts)[subgroup_id() * count + j] = own[j];
-    });
+  Totals(const std::vector<Var>& sums, uint32_t subgroups, std::optional<Value> scale)
+      : count_(static_cast<uint32_t>(sums.size())),
+        parts_(shared(f32, uint64_t(subgroups) * count_, "parts")),
+        scale_(std::move(scale)) {
+    store_totals(sums, parts_, subgroup_id() * count_);
     barrier();
   }
-  // Of the rows of this product, in every lane of the first subgroup that has them.
-  std::vector<Value> of(const VectorProduct& p, size_t wanted) const {
-    std::vector<Value> totals(own.begin(), own.begin() + static_cast<ptrdiff_t>(wanted));
-    const auto count = static_cast<uint32_t>(own.size());
-    for (uint32_t j = 0; p.split > 1 && j < wanted; ++j) {
-      Value total = constant(f32, 0.0);
-      for (uint32_t s = 0; s < p.split; ++s)
-        total = total + parts->load((subgroup_id() / p.split * p.split + s) * count + j);
-      totals[j] = total;
-    }
-    return totals;
+  // That of a number, of all subgroups that share its row with this one.
+  Value of(const VectorProduct& p, Value number) const {
+    Value total = constant(f32, 0.0);
+    for (uint32_t s = 0; s < p.split; ++s)
+      total = total + parts_.load((subgroup_id() / p.split * p.split + s) * count_ + number);
+    return scale_ ? total * *scale_ : total;
   }
+
+ private:
+  uint32_t count_;
+  Array parts_;
+  std::optional<Value> scale_;
 };
 
 // Each of the first lanes finishes a pair of results, those of two weight rows.
-void finish_pairs(const VectorProduct& p, const Operands& o, Value group, const Totals& sums) {
-  const std::vector<Value> totals = sums.of(p, sums_of(p));
-  const uint32_t pairs = p.rows_each / 2 * p.x_rows;
-  const Value lane = subgroup_lane();
-  std::vector<Value> chosen;
-  for (uint32_t half = 0; half < 2; ++half) {
-    Value value = totals[half * p.x_rows];
-    for (uint32_t j = 1; j < pairs; ++j)
-      value = select(lane == j, totals[(j / p.x_rows * 2 + half) * p.x_rows + j % p.x_rows], value);
-    chosen.push_back(value);
-  }
-  const Value first = first_row_of(p, group) + lane / p.x_rows * 2u, i = lane % p.x_rows;
-  const Value mine = lane < pairs && first < o.n && subgroup_id() % p.split == 0u;
+void finish_pairs(const VectorProduct& p, const Operands& o, Value group, const Totals& totals) {
+  const Value lane = subgroup_lane(), pair = lane / p.x_rows, i = lane % p.x_rows;
+  const Value first = first_row_of(p, group) + pair * 2u;
+  const Value mine =
+      lane < p.rows_each / 2 * p.x_rows && first < o.n && subgroup_id() % p.split == 0u;
   if_(mine && i < o.row_count, [&] {
     const auto [one, other] = o.cache->rows(first);
-    const Value a = o.epilogue.apply({chosen[0]}, i, one, i * o.y_stride + one);
-    const Value b = o.epilogue.apply({chosen[1]}, i, other, i * o.y_stride + other);
-    o.cache->store_pair(o.number, i, o.n, first, a, b);
+    const auto result = [&](uint32_t half, Value row) {
+      const Value total = totals.of(p, (pair * 2u + half) * p.x_rows + i);
+      return o.epilogue.apply({total}, i, row, i * o.y_stride + row);
+    };
+    o.cache->store_pair(o.number, i, o.n, first, result(0, one), result(1, other));
   });
 }
 
 // Each of the first lanes finishes one result.
-void finish(const VectorProduct& p, const Operands& o, Value group, const Totals& sums) {
-  if (o.rotates()) return finish_pairs(p, o, group, sums);
-  const std::vector<Value> totals = sums.of(p, sums_of(p));
-  const Value first_row = first_row_of(p, group);
+void finish(const VectorProduct& p, const Operands& o, Value group, const Totals& totals) {
+  if (o.rotates()) return finish_pairs(p, o, group, totals);
   const uint32_t results = p.rows_each * p.x_rows;
   const Value lane = subgroup_lane();
-  std::vector<Value> chosen;
-  for (size_t m = 0; m < o.matrices.size(); ++m) {
-    Value value = totals[m * results];
-    for (uint32_t j = 1; j < results; ++j)
-      value = select(lane == j, totals[m * results + j], value);
-    chosen.push_back(value);
-  }
   // sums lie [stream][i], so result j is row j / x_rows of the weights and row j % x_rows of x.
-  const Value r = first_row + lane / p.x_rows, i = lane % p.x_rows;
+  const Value r = first_row_of(p, group) + lane / p.x_rows, i = lane % p.x_rows;
   const Value mine = lane < results && r < o.n && subgroup_id() % p.split == 0u;
   const Value place = p.experts ? group_id(1) * o.y_stride + r : i * o.y_stride + r;
   const std::optional<Value> known = expert_is_known(o);
   if_(p.experts ? mine : mine && i < o.row_count, [&] {
-    const Value result = o.epilogue.apply(chosen, p.experts ? group_id(1) : i, r, place);
+    std::vector<Value> own;
+    for (uint32_t m = 0; m < o.matrices.size(); ++m)
+      own.push_back(totals.of(p, m * results + lane));
+    const Value result = o.epilogue.apply(own, p.experts ? group_id(1) : i, r, place);
     if (o.cache) return o.cache->store(o.number, i, o.n, r, result);
     o.y[place] = known ? select(*known, result, constant_bits(f32, 0x7fc00000u)) : result;
   });
@@ -158,12 +143,7 @@ void round_results(const VectorProduct& p, const Operands& o) {
   if (p.unscaled) norm_weight = o.norm_weight->load(group_id() * kBlock + subgroup_lane());
   const Array staged = shared(f32, uint64_t(p.turns) * p.subgroups * count, "parts");
   const auto stage = [&](Value turn) {
-    std::vector<Value> totals;
-    for (const Var& sum : sums) totals.push_back(subgroup_sum(sum));
-    if_(subgroup_lane() == 0u, [&] {
-      for (uint32_t j = 0; j < count; ++j)
-        staged[(turn * p.subgroups + subgroup_id()) * count + j] = totals[j];
-    });
+    store_totals(sums, staged, (turn * p.subgroups + subgroup_id()) * count);
   };
   add_up(p, o, group_id(), sums, scales, stage);
   const std::optional<Value> scale = scales.scale(o.x, o.k);
@@ -235,7 +215,7 @@ ir::Kernel vector_product(const VectorProduct& p) {
     std::vector<Var> sums = zero_sums(sums_of(p));
     RowScales scales(p);
     add_up(p, operands, group_id(), sums, scales);
-    finish(p, operands, group_id(), Totals(sums, p.subgroups, p.split > 1, scales.scale(x, k)));
+    finish(p, operands, group_id(), Totals(sums, p.subgroups, scales.scale(x, k)));
   });
 }
 
@@ -298,15 +278,11 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
       from(0, group_id());
     };
     uint32_t most_sums = 0;
-    bool rows_are_shared = false;
-    for (const VectorProduct& p : products) {
-      most_sums = std::max(most_sums, sums_of(p));
-      rows_are_shared = rows_are_shared || p.split > 1;
-    }
+    for (const VectorProduct& p : products) most_sums = std::max(most_sums, sums_of(p));
     std::vector<Var> sums = zero_sums(most_sums);
     RowScales scales(products[0]);
     in_its_branch([&](size_t i, Value group) { add_up(products[i], all[i], group, sums, scales); });
-    const Totals totals(sums, products[0].subgroups, rows_are_shared, scales.scale(x, k));
+    const Totals totals(sums, products[0].subgroups, scales.scale(x, k));
     in_its_branch([&](size_t i, Value group) { finish(products[i], all[i], group, totals); });
   });
 }
