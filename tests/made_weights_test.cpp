@@ -7,6 +7,7 @@
 
 #include "ops/create.h"
 #include "ops/elementwise.h"
+#include "ops/index.h"
 #include "ops/matmul.h"
 #include "support/interpreted_device.h"
 #include "tensor/plan.h"
@@ -14,9 +15,9 @@
 namespace prism {
 namespace {
 
-// Whether the last launch reads a buffer before it waits for the launch before it.
-bool reads_early(const Plan& plan) {
-  const ir::Kernel& kernel = plan.steps().back().launches.back().program.kernel();
+// Whether the last launch of a step reads a buffer before it waits for the launch before it.
+bool reads_early(const PlanStep& step) {
+  const ir::Kernel& kernel = step.launches.back().program.kernel();
   for (const ir::Memory& memory : kernel.memories)
     if (memory.constant) return true;
   return false;
@@ -34,8 +35,8 @@ TEST(MadeWeights, AreWaitedFor) {
   const Tensor on_x = x.to(device).eval(), on_w = w.to(device).eval(), on_v = v.to(device).eval();
 
   const Tensor there = linear(on_x, on_w), made = linear(on_x, on_w * on_v);
-  EXPECT_TRUE(reads_early(Plan(std::span(&there, 1))));
-  EXPECT_FALSE(reads_early(Plan(std::span(&made, 1))));
+  EXPECT_TRUE(reads_early(Plan(std::span(&there, 1)).steps().back()));
+  EXPECT_FALSE(reads_early(Plan(std::span(&made, 1)).steps().back()));
   const std::vector<double> got = made.to_doubles(), a = x.to_doubles(), b = w.to_doubles(),
                             c = v.to_doubles();
   for (size_t row = 0; row < 2; ++row)
@@ -45,6 +46,24 @@ TEST(MadeWeights, AreWaitedFor) {
         sum += a[row * 48 + i] * (b[column * 48 + i] * c[column * 48 + i]);
       EXPECT_NEAR(got[row * 7 + column], sum, 1e-5) << row << ", " << column;
     }
+}
+
+// What is written after it was read is for the next run of the plan: it is there when that starts.
+TEST(MadeWeights, OfTheNextRunAreThere) {
+  const Device device = test::interpreted_device(8, {}, 64, true);
+  const Tensor x = ones({1, 48}, DType::f32, device).eval();
+  const Tensor w = ones({7, 48}, DType::f32, device).eval();
+  const Tensor first = from_vector(std::vector<int32_t>{0}, {1}, device);
+  const Tensor sums = linear(x, w);  // row 0 of w becomes the sum of each row
+  const Tensor rows = sums.slice(1, 0, 1).expand({1, 48}) * x;
+  const Tensor changed = write_rows(w, first, rows);
+  Plan plan(std::span(&changed, 1));
+  EXPECT_TRUE(reads_early(plan.steps().front()));
+  plan.run();
+  EXPECT_EQ(w.to_doubles()[0], 48.0);
+  plan.run();
+  EXPECT_EQ(w.to_doubles()[0], 48.0 * 48.0);
+  EXPECT_EQ(w.to_doubles()[48], 1.0);
 }
 
 }  // namespace

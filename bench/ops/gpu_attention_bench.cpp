@@ -98,11 +98,14 @@ class Bench {
         tries.push_back({chosen, chosen_splits});
       }
       DecodeTile by_lanes = decode_tile(options, 1);
-      for (const bool ahead : {false, true})
-        for (const uint32_t groups : {2u, 3u, 4u, 6u}) {
-          by_lanes.ahead = ahead;
-          tries.push_back({by_lanes, device_.info().compute_units * groups / kv_heads});
-        }
+      for (const uint32_t key_lanes : {by_lanes.key_lanes, by_lanes.key_lanes * 2})
+        for (const uint32_t unroll : {1u, 2u, 3u, 4u})
+          for (const uint32_t groups : {2u, 3u, 4u, 5u, 6u}) {
+            DecodeTile tile = by_lanes;
+            tile.key_lanes = key_lanes;
+            tile.unroll = unroll;
+            tries.push_back({tile, device_.info().compute_units * groups / kv_heads});
+          }
       struct Shape {
         uint32_t warps, blocks, stages;
       };
@@ -132,9 +135,8 @@ class Bench {
                               keys, by_head ? "" : ", by position");
       line.note = tile.stages > 0 ? fmt::format("{} rows, {} lanes, {} keys a turn, {} stages",
                                                 tile.rows, tile.lanes, tile.keys(), tile.stages)
-                                  : fmt::format("{} rows, {} lanes, {} a key, {} keys each{}",
-                                                tile.rows, tile.lanes, tile.key_lanes, tile.unroll,
-                                                tile.ahead ? " ahead" : "");
+                                  : fmt::format("{} rows, {} lanes, {} a key, {} keys each",
+                                                tile.rows, tile.lanes, tile.key_lanes, tile.unroll);
       line.note += fmt::format(", {} splits{}{}", splits, tile.merges ? " in one launch" : "",
                                i == 0 ? "" : " (tried)");
       if (!wanted(line)) continue;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ops/attention_splits.h"
+#include "ops/spread_sums.h"
 
 namespace prism::ops {
 
@@ -57,10 +58,10 @@ DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries) {
   const uint32_t elements = std::max(chunk, 32 / tile.rows);
   tile.key_lanes = std::min(std::bit_ceil((chunks * chunk + elements - 1) / elements), kWarp);
   const uint32_t chunks_of_lane = (chunks + tile.key_lanes - 1) / tile.key_lanes;
-  // 64 of each leave room for fewer loads (nvcc: 254 registers with four keys under way).
+  // 64 of each leave room for fewer loads (nvcc: 254 registers with four keys under way). One row
+  // has more groups beside each other instead.
   const uint32_t held = tile.rows * chunks_of_lane * chunk;
-  tile.unroll = std::max(1u, (held > 32 ? 2u : tile.rows > 2 ? 4u : 8u) / chunks_of_lane);
-  tile.ahead = tile.rows == 1;
+  tile.unroll = std::max(1u, (held > 32 ? 2u : tile.rows == 2 ? 8u : 4u) / chunks_of_lane);
   return tile;
 }
 
@@ -78,10 +79,10 @@ DecodeTile fragment_decode_tile(const AttentionOptions& options, uint32_t querie
 DecodeTile decode_tile_for(const AttentionOptions& options, uint32_t queries,
                            const ir::Capabilities& capabilities) {
   // Heads beyond 256 have more sums than registers; f32 and bf16 caches would be rounded. One row
-  // of q8_0 is unpacked faster than it is stored for fragments: 17.9 us by lanes, 21.4 on an H200.
+  // would be one of the 16 of a fragment (H200, 4,096 keys: 20.9 us, by lanes 20.0).
   const bool suits = options.head_dim <= 256 && CacheHead::whole_chunks(options) &&
-                     (options.cache == ElementType(f16) ||
-                      (options.cache.is_block() && queries * options.group > 1));
+                     queries * options.group > 1 &&
+                     (options.cache == ElementType(f16) || options.cache.is_block());
   const bool has = capabilities.async_copy && capabilities.fragment_layout &&
                    capabilities.subgroup_size == kWarp && !capabilities.fragments.empty();
   DecodeTile tile = fragment_decode_tile(options, queries);
@@ -100,10 +101,10 @@ uint32_t decode_splits(const AttentionOptions& options, const DecodeTile& tile, 
   // launch (H200: 9.5 us, with two 10.2); two where a turn has to be unpacked before it is used.
   if (tile.stages > 0)
     return std::clamp(units * (options.cache.is_block() ? 2 : 1) / others, 1u, 128u);
-  // Groups of 128 lanes that a compute unit works on at once, as an H200 showed: one row with 3 in
-  // 17.9 us (q8_0; 20.4 with 2, 21.6 with 4), more rows of q8_0 with 2 in 10.5 (14.9 with 4), of
-  // f16 with 4 in 12.1 (14.9 with 2).
-  const uint32_t at_once = tile.rows == 1 ? 3 : options.cache.is_block() ? 2 : 4;
+  // Groups of 128 lanes that a compute unit works on at once, as an H200 showed: one row with 4 in
+  // 20.0 us (22.4 with 3), more rows of q8_0 with 2 in 10.5 (14.9 with 4), of f16 with 4 in 12.1
+  // (14.9 with 2).
+  const uint32_t at_once = tile.rows > 1 && options.cache.is_block() ? 2 : 4;
   const uint32_t wanted = units * std::max(1u, at_once * 128 / tile.lanes);
   return std::clamp(wanted / others, 1u, 128u);
 }
@@ -118,8 +119,8 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
   const uint32_t key_lanes = tile.key_lanes, slots = tile.lanes / key_lanes;
   const uint32_t own = (chunks + key_lanes - 1) / key_lanes;  // chunks of a lane
   const std::string name =
-      fmt::format("attention_decode_{}_r{}x{}_{}_{}_{}{}", option_name(options), tile.queries,
-                  tile.rows, tile.lanes, key_lanes, tile.unroll, tile.ahead ? "_ahead" : "") +
+      fmt::format("attention_decode_{}_r{}x{}_{}_{}_{}", option_name(options), tile.queries,
+                  tile.rows, tile.lanes, key_lanes, tile.unroll) +
       (tile.direct   ? "_direct"
        : tile.merges ? "_merges"
                      : "");
@@ -173,25 +174,13 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
           }
         return all;
       };
-      std::vector<HeldChunk> held;
-      const auto hold_keys = [&](Value first) {
-        const std::vector<CacheHead::Chunk> all = load(keys, first);
-        for (size_t i = 0; i < all.size(); ++i) held[i].hold(all[i]);
-      };
-      if (tile.ahead) {
-        for (uint32_t i = 0; i < tile.unroll * own; ++i) held.emplace_back(options);
-        hold_keys(begin);
-      }
-
       for_(begin, end, tile.keys(), [&](Value first) {
         std::vector<Value> key_at, wanted;
         for (uint32_t u = 0; u < tile.unroll; ++u) {
           key_at.push_back(first + slot + u * slots);
           wanted.push_back(key_at[u] < end);
         }
-        std::vector<CacheHead::Chunk> key_chunks;
-        for (const HeldChunk& each : held) key_chunks.push_back(each.chunk());
-        if (!tile.ahead) key_chunks = load(keys, first);
+        const std::vector<CacheHead::Chunk> key_chunks = load(keys, first);
         const std::vector<CacheHead::Chunk> value_chunks = load(values, first);
 
         // scores[u][r]
@@ -224,7 +213,6 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
             }
           }
         }
-        if (tile.ahead) hold_keys(first + tile.keys());
         // weights[u][r]
         std::vector<std::vector<Value>> weights(tile.unroll);
         for (uint32_t r = 0; r < tile.rows; ++r) {
@@ -262,22 +250,24 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
         for (uint32_t mask = key_lanes; mask < kWarp; mask *= 2)
           top = fast_max(top, subgroup_shuffle_xor(top, mask));
         const Value shrink = fast_exp2(row.maximum - top);
-        const auto over_slots = [&](Value x) {
-          for (uint32_t mask = key_lanes; mask < kWarp; mask *= 2)
-            x = x + subgroup_shuffle_xor(x, mask);
-          return x;
-        };
-        const Value weight = over_slots(row.weight * shrink);
-        std::vector<Value> sums;
-        for (Var& sum : row.sums) sums.push_back(over_slots(sum * shrink));
+        const Value weight = spread_sums({row.weight * shrink}, key_lanes).held[0];
+        std::vector<Value> shrunk;
+        for (Var& sum : row.sums) shrunk.push_back(sum * shrink);
+        const SpreadSums sums = spread_sums(shrunk, key_lanes);
         const Value warp = warp_results.row(tile, constant(u32, r));
-        if_(subgroup_lane() < key_lanes, [&] {
-          for (uint32_t c = 0; c < own; ++c)
-            if_(has(c), [&] {
-              for (uint32_t e = 0; e < chunk; ++e)
-                warp_results.sums[warp * width + chunk_at(c) * chunk + e] = sums[c * chunk + e];
-            });
-        });
+        const bool fours = sums.held.size() % 4 == 0 && chunk % 4 == 0;
+        for (size_t i = 0; i < sums.held.size(); i += fours ? 4 : 1) {
+          const Value number = sums.first + static_cast<uint32_t>(i);
+          const Value place = lane + number / chunk * key_lanes;
+          const Value to = warp * width + place * chunk + number % chunk;
+          if_(sums.mine && place < chunks, [&] {
+            if (fours)
+              warp_results.sums.store(
+                  to, vec(sums.held[i], sums.held[i + 1], sums.held[i + 2], sums.held[i + 3]));
+            else
+              warp_results.sums[to] = sums.held[i];
+          });
+        }
         if_(subgroup_lane() == 0u, [&] {
           warp_results.maxima[warp] = top;
           warp_results.weights[warp] = weight;

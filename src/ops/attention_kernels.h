@@ -72,7 +72,6 @@ struct DecodeTile {
   uint32_t lanes = 128;    // a multiple of 32
   uint32_t key_lanes = 8;  // lanes that share one key: a power of two, at most 32
   uint32_t unroll = 4;     // keys a lane has under way; by fragments: blocks of 16 of a subgroup
-  bool ahead = false;      // keys of the next turn are asked for while this one is summed
   bool direct = false;     // one split: writes out, needs no merge
   bool merges = false;     // the last group of a block merges its splits: needs device_fence
   // Not 0: scores and sums by fragments of 16 rows, q and weights rounded to f16; this many turns
@@ -92,7 +91,8 @@ bool suits_decode(const ir::Capabilities& capabilities);
 // What suits a GPU with subgroups of 32: by lanes, in f32, and by fragments.
 DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries);
 DecodeTile fragment_decode_tile(const AttentionOptions& options, uint32_t queries);
-// The better of the two: fragments where the device has them and copies that run ahead.
+// The better of the two: fragments for several rows where the device has them and copies that run
+// ahead.
 DecodeTile decode_tile_for(const AttentionOptions& options, uint32_t queries,
                            const ir::Capabilities& capabilities);
 

@@ -97,7 +97,7 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
     k = in("k", cache_dtype(options));
     v = in("v", cache_dtype(options));
   }
-  spans = in("spans", u32);
+  spans = weights("spans", u32);
   if (options.mask && !merges) mask = in("mask", f32);
   if (options.sinks && result != Result::partial) sinks = in("sinks", f32);
   if (result == Result::partial) partial = dsl::out("partial", f32);
@@ -165,7 +165,7 @@ Value AttentionArguments::sees(Value query_position, Value key) const {
   return options.window ? before && key + *window > query_position : before;
 }
 
-Span::Span(const In& spans, Value sequence) : Span(spans.load(sequence * 4u, 4)) {}
+Span::Span(const In& spans, Value sequence) : Span(spans.load_words(sequence * 4u, 4, 4)) {}
 
 Span::Span(Value four) : first_row(four[0]), queries(four[1]), keys(four[2]), slot(four[3]) {}
 

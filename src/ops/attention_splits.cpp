@@ -129,7 +129,10 @@ RowBlock::RowBlock(const AttentionArguments& the_arguments, const DecodeTile& th
       kv_head(group_id(1) / blocks_of_rows(arguments.options, tile)),
       block(group_id(1) % blocks_of_rows(arguments.options, tile)),
       kv_heads(group_count(1) / blocks_of_rows(arguments.options, tile)),
-      used(block * tile.rows / arguments.options.group < span.queries) {}
+      used(block * tile.rows / arguments.options.group < span.queries) {
+  launch_next();
+  wait_previous();
+}
 
 RowBlock::Row RowBlock::at(Value r) const {
   const uint32_t group = arguments.options.group, all = tile.queries * group;

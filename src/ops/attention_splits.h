@@ -23,7 +23,8 @@ struct Cut {
 };
 
 // The rows that a group of decode or merge has: a block of a kv head's, of the sequence
-// group_id(2).
+// group_id(2). Its span is asked for before the launch waits for the one before it: what else is
+// loaded depends on it.
 struct RowBlock {
   const AttentionArguments& arguments;
   const DecodeTile& tile;

@@ -42,12 +42,12 @@ void Planner::make() {
 }
 
 // Where launches overlap, a product asks for its weights before it waits for the launch before it;
-// weights that the plan itself makes may not be there by then.
+// weights that a step before it makes may not be there by then. What a step after it writes is for
+// the next run, which starts when this one has ended.
 void Planner::wait_for_made_weights() {
   std::vector<bool> made(plan_.slots_.size());
-  for (const PlanStep& step : plan_.steps_)
-    for (const uint32_t slot : step.writes) made[slot] = true;
   for (PlanStep& step : plan_.steps_) {
+    for (const uint32_t slot : step.writes) made[slot] = true;
     if (!step.device.info().capabilities.dependent_launch) continue;
     for (PlannedLaunch& launch : step.launches) {
       if (launch.product || !launch.program) continue;
