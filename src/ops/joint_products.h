@@ -20,12 +20,6 @@ namespace prism {
 // many rows; those of OpenCL and SYCL a minute even for one.
 bool joins_products(const DeviceInfo& device, int64_t rows);
 
-// Whether products make what the next ones read of their results: rounded rows, and those of a
-// norm. It takes groups of 32 weight rows, which cost a product more than the launch that they save
-// where launches overlap (H200 by CUDA, a 7B model: 607 tokens/s for 628; but by Vulkan 412 for
-// 373, by OpenCL 478 for 433).
-bool products_make_rows(const DeviceInfo& device);
-
 // The sides of a product that takes the kernel for few rows; nothing where it goes another way.
 std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
                                     std::span<const Tensor> inputs, ElementType result,

@@ -46,7 +46,6 @@ std::shared_ptr<const Op> MatmulOp::of_unscaled(double epsilon) const {
 
 std::optional<ops::VectorProduct> NormedProductOp::product_of(const DeviceInfo& device,
                                                               const Sides& s) {
-  if (!products_make_rows(device)) return std::nullopt;
   auto product = ops::rounding_product(few_rows_product(device, s), word(s.n), device.capabilities,
                                        device.compute_units);
   if (product) product->unscaled = true;

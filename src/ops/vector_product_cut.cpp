@@ -41,15 +41,13 @@ ProductLaunch launch_of(const VectorProduct& p, uint32_t n, uint32_t k,
 
 // One row of x by rows of block weights that as many lanes read at once as they have units: no loop
 // and no registers for what it would read next, so more groups are there at a time. On an H200 q4_k
-// of 4096x11008 is read at 77% of the bandwidth for 68, through OpenCL, whose launches do not
-// overlap, at 59 for 51.
+// of 4096x11008 is read at 77% of the bandwidth for 68, of 11008x4096 at 75 for 67; through OpenCL,
+// whose launches do not overlap, at 59 for 51.
 bool read_rows_at_once(VectorProduct& p, uint32_t n, uint32_t k, const ir::Capabilities& device,
                        uint64_t wanted) {
   constexpr uint32_t kRows = 4, kUsual = 4;
-  // Where launches overlap, longer rows are left to the loop, whose groups leave more room for the
-  // next launch: a 7B model then writes 658 tokens/s for 644.
   const bool overlaps = device.dependent_launch;
-  const uint32_t most = std::min(device.max_group_size / VectorProduct::kWarp, overlaps ? 8u : 16u);
+  const uint32_t most = std::min(device.max_group_size / VectorProduct::kWarp, 16u);
   const uint32_t units = units_of_row(p, k), most_ahead = overlaps ? 1 : 2;
   for (uint32_t ahead = 1; ahead <= most_ahead; ++ahead) {
     const uint32_t lanes = VectorProduct::kWarp * ahead;

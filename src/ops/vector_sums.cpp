@@ -107,12 +107,16 @@ class Batches {
   // All units of the rows, in one turn.
   void all(const Use& use, Value row_count) {
     if (held_) return between(constant(u32, 0), count(), use);
-    // A branch, always taken: in one piece with the loads a compiler that saves registers uses up
-    // the first of them before it asks for the last.
-    if_(row_count > 0u, [&] {
+    const auto at_once = [&] {
       for (uint32_t j = 0; j < p_.units_ahead; ++j)
         use(first_[j], w_.unit_of(constant(u32, 0), j), j);
-    });
+    };
+    // A branch, always taken, where no wait stands between: in one piece with the loads a compiler
+    // that saves registers uses up the first of them before it asks for the last.
+    if (p_.x_first)
+      if_(row_count > 0u, at_once);
+    else
+      at_once();
   }
 
   // All units of the rows of one turn after the other.
