@@ -80,12 +80,13 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   two.x_rows = 1;
   two.scale_epsilon = 1e-5f;
   all.push_back(ops::vector_product(rounding(two, 11008, 4096)));
-  for (const BlockType type : {BlockType::q4_k, BlockType::q6_k, BlockType::q8_0}) {
-    ops::VectorProduct before =
-        rounding({.weight = type, .rounded = true, .residual = true}, 4096, 4096);
-    before.unscaled = true;
-    all.push_back(ops::vector_product(before));
-  }
+  for (const BlockType type : {BlockType::q4_k, BlockType::q6_k, BlockType::q8_0})
+    for (const uint32_t k : {4096u, 11008u}) {
+      ops::VectorProduct before =
+          rounding({.weight = type, .rounded = true, .residual = true}, 4096, k);
+      before.unscaled = true;
+      all.push_back(ops::vector_product(before));
+    }
   std::vector<ops::VectorProduct> beside;
   for (const BlockType type : {BlockType::q4_k, BlockType::q4_k, BlockType::q6_k}) {
     ops::VectorProduct one;
@@ -169,6 +170,11 @@ TEST(ProductSpecs, RefuseWhatNoKernelDoes) {
   few.experts = false;
   few.split = 3;
   refused(ops::vector_product, few, "share rows by 3");
+  few.split = 1;
+  few.x_rows = 8;
+  few.rows_each = 4;
+  few.gate = ops::Gate::silu;
+  refused(ops::vector_product, few, "64 sums a lane");
   ops::FragmentProduct many;
   many.operand = DType::f32;
   refused(ops::fragment_product, many, "operands of f32");

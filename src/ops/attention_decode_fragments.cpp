@@ -27,6 +27,23 @@ void check_tile(const AttentionOptions& options, const DecodeTile& tile) {
                             options.head_dim, options.cache.name()));
 }
 
+// A chunk of a q8_0 cache in variables: asked for in one turn of a loop, used in the next.
+class HeldChunk {
+ public:
+  HeldChunk() {
+    for (uint32_t w = 0; w < 4; ++w) words_.emplace_back(u32, 0u, "word");
+  }
+  void hold(const CacheHead::Chunk& chunk) {
+    for (size_t w = 0; w < words_.size(); ++w) words_[w] = chunk.words[w];
+    factor_ = *chunk.factor;
+  }
+  CacheHead::Chunk chunk() const { return {{words_.begin(), words_.end()}, {}, factor_}; }
+
+ private:
+  std::vector<Var> words_;
+  Var factor_{f32, 0.0f, "factor"};
+};
+
 // Keys or values on their way to a shared tile of f16: copied as they lie, or through registers
 // where they must be unpacked.
 class Stream {
@@ -43,9 +60,7 @@ class Stream {
         chunks_(width / each_),
         row_length_(width + kPadding),
         copies_(arguments.options.cache == ElementType(f16)) {
-    if (copies_) return;
-    for (uint32_t turn = 0; turn * lanes_ < keys_ * chunks_; ++turn)
-      held_.emplace_back(arguments.options);
+    if (!copies_) held_ = std::vector<HeldChunk>((keys_ * chunks_ + lanes_ - 1) / lanes_);
   }
 
   // Asks for positions [first, first + keys); zeros from end on. Copies go to a slot of the tile.

@@ -306,26 +306,4 @@ void with_split(const RowBlock& rows, const SubgroupSums& sums,
   });
 }
 
-HeldChunk::HeldChunk(const AttentionOptions& options) {
-  const bool words = load_bytes(options.cache, options.head_dim) >= 4;
-  const uint32_t elements = words ? 0 : CacheHead::chunk_elements(options);
-  for (uint32_t w = 0; w < (words ? 4 : 0); ++w) words_.emplace_back(u32, 0u, "word");
-  for (uint32_t e = 0; e < elements; ++e) elements_.emplace_back(f32, 0.0f, "element");
-  if (options.cache.is_block()) factor_.emplace_back(f32, 0.0f, "factor");
-}
-
-void HeldChunk::hold(const CacheHead::Chunk& chunk) {
-  for (size_t w = 0; w < words_.size(); ++w) words_[w] = chunk.words[w];
-  for (size_t e = 0; e < elements_.size(); ++e) elements_[e] = chunk.elements[e];
-  if (!factor_.empty()) factor_[0] = *chunk.factor;
-}
-
-CacheHead::Chunk HeldChunk::chunk() const {
-  CacheHead::Chunk chunk;
-  for (const Var& word : words_) chunk.words.push_back(word);
-  for (const Var& element : elements_) chunk.elements.push_back(element);
-  if (!factor_.empty()) chunk.factor = factor_[0];
-  return chunk;
-}
-
 }  // namespace prism::ops

@@ -75,17 +75,6 @@ AttentionArguments::Result result_of(const DecodeTile& tile);
 void with_split(const RowBlock& rows, const SubgroupSums& sums,
                 const std::function<void(dsl::Value, dsl::Value)>& attend);
 
-// A chunk of the cache in variables: asked for in one turn of a loop, used in the next.
-class HeldChunk {
- public:
-  explicit HeldChunk(const AttentionOptions& options);
-  void hold(const CacheHead::Chunk& chunk);
-  CacheHead::Chunk chunk() const;
-
- private:
-  std::vector<dsl::Var> words_, elements_, factor_;
-};
-
 // Decode by fragments: of attention_decode, for tiles with stages.
 ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const DecodeTile& tile);
 uint64_t fragment_shared_bytes(const AttentionOptions& options, const DecodeTile& tile);

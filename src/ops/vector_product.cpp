@@ -108,7 +108,8 @@ void finish_pairs(const VectorProduct& p, const Operands& o, Value group, const 
       const Value total = totals.of(p, (pair * 2u + half) * p.x_rows + i);
       return o.epilogue.apply({total}, i, row, i * o.y_stride + row);
     };
-    o.cache->store_pair(o.number, i, o.n, first, result(0, one), result(1, other));
+    const Value a = result(0, one), b = result(1, other);
+    o.cache->store_pair(o.number, i, o.n, first, a, b);
   });
 }
 
