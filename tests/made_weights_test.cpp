@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/attention.h"
 #include "ops/create.h"
 #include "ops/elementwise.h"
 #include "ops/index.h"
@@ -64,6 +65,22 @@ TEST(MadeWeights, OfTheNextRunAreThere) {
   plan.run();
   EXPECT_EQ(w.to_doubles()[0], 48.0 * 48.0);
   EXPECT_EQ(w.to_doubles()[48], 1.0);
+}
+
+// Attention asks for its spans early, unless the plan makes them.
+TEST(MadeWeights, SpansOfAttention) {
+  const Device device = test::interpreted_device(8, {}, 64, true);
+  const auto draw = [&](const Shape& shape, uint64_t seed) {
+    return uniform(shape, seed, -1, 1, DType::f32, device).eval();
+  };
+  const Tensor q = draw({1, 2, 32}, 1), k = draw({1, 40, 2, 32}, 2), v = draw({1, 40, 2, 32}, 3);
+  const Tensor spans = from_vector(std::vector<int32_t>{0, 1, 35, 0}, {1, 4}, device).eval();
+  const Tensor none = zeros({1, 4}, DType::i32, device).eval();
+  const Tensor there = cached_attention(q, k, v, spans, 1),
+               made = cached_attention(q, k, v, spans + none, 1);
+  EXPECT_TRUE(reads_early(Plan(std::span(&there, 1)).steps().back()));
+  EXPECT_FALSE(reads_early(Plan(std::span(&made, 1)).steps().back()));
+  EXPECT_EQ(there.to_doubles(), made.to_doubles());
 }
 
 }  // namespace
