@@ -18,26 +18,34 @@ class FewRowProducts : public ProductsAnywhere {};
 struct FewRows {
   ops::VectorProduct product;
   uint32_t n = 1, k = 256, rows = 1;
+  Following after = {};
 };
 
-double gate_of(ops::Gate gate, double g) {
-  if (gate == ops::Gate::silu) return g / (1 + std::exp(-g));
+// The product with what follows it.
+ops::VectorProduct with(ops::VectorProduct p, const Following& after) {
+  p.pair = after.gate.has_value();
+  p.tail = tail_of(after);
+  return p;
+}
+
+double gate_of(ScalarOp gate, double g) {
+  if (gate == ScalarOp::silu) return g / (1 + std::exp(-g));
   return 0.5 * g * (1 + std::tanh(std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
 }
 
-void apply_epilogue(const ops::VectorProduct& p, uint32_t n, Expected& want, const Expected& up,
-                    const Matrix& bias, const Matrix& bias_up, const Matrix& residual) {
+void apply(const Following& after, uint32_t n, Expected& want, const Expected& up,
+           const Matrix& bias, const Matrix& bias_up, const Matrix& residual) {
   for (size_t i = 0; i < want.values.size(); ++i) {
     double value = want.values[i], size = want.magnitudes[i];
-    if (p.bias) value += bias.values[i % n];
-    if (p.gate != ops::Gate::none) {
-      const double factor = up.values[i] + (p.bias ? bias_up.values[i % n] : 0.0);
-      const double gated = gate_of(p.gate, value);
+    if (after.bias) value += bias.values[i % n];
+    if (after.gate) {
+      const double factor = up.values[i] + (after.bias ? bias_up.values[i % n] : 0.0);
+      const double gated = gate_of(*after.gate, value);
       // Both gates grow at most by 1.2 for each unit of their argument.
       size = 1.2 * (size + 1) * std::fabs(factor) + std::fabs(gated) * (up.magnitudes[i] + 1);
       value = gated * factor;
     }
-    if (p.residual) value += residual.values[i];
+    if (after.residual) value += residual.values[i];
     want.values[i] = value;
     want.magnitudes[i] = size + 2;
   }
@@ -56,19 +64,18 @@ TEST_P(FewRowProducts, FewRowsOfEveryType) {
                  bias_up = random_matrix(random_, DType::f32, 1, c.n),
                  residual = random_matrix(random_, p.y, c.rows, c.n);
     KernelCase one = case_of(ops::vector_product_launch(p, c.n, c.k, c.rows, c.k, c.n));
-    const bool gated = p.gate != ops::Gate::none;
     one.buffers = {w.bytes};
-    if (gated) one.buffers.push_back(w_up.bytes);
+    if (p.pair) one.buffers.push_back(w_up.bytes);
     one.buffers.push_back(p.rounded ? rounded_buffer(x) : x.bytes);
-    if (p.bias) one.buffers.push_back(bias.bytes);
-    if (p.bias && gated) one.buffers.push_back(bias_up.bytes);
-    if (p.residual) one.buffers.push_back(residual.bytes);
+    if (c.after.bias) one.buffers.push_back(bias.bytes);
+    if (c.after.bias && p.pair) one.buffers.push_back(bias_up.bytes);
+    if (c.after.residual) one.buffers.push_back(residual.bytes);
     one.buffers.push_back(kernels::poison(uint64_t(c.rows) * c.n, p.y));
     const auto got = run(kernel, one);
     for (const bool exact : {true, false}) {
       const Matrix rounded = exact && p.weight.is_block() ? rounded_to_bytes(x) : x;
       Expected want = product(w, rounded);
-      apply_epilogue(p, c.n, want, product(w_up, rounded), bias, bias_up, residual);
+      apply(c.after, c.n, want, product(w_up, rounded), bias, bias_up, residual);
       // Rounding x to bytes moves each term by at most 1/254 of the block's largest.
       const std::string wrong = compare_product(got, p.y, want, exact ? kBound : 0.02,
                                                 p.y == DType::f16 ? 1e-6
@@ -103,18 +110,18 @@ TEST_P(FewRowProducts, FewRowsOfEveryType) {
     if (!takes(2)) continue;
     ops::VectorProduct p;
     p.weight = type;
-    p.gate = type.is_block() ? ops::Gate::silu : ops::Gate::gelu;
-    p.bias = true;
-    p.residual = type.is_block();
     p.y = type.is_block() ? DType::f32 : DType::f16;
-    check({ops::vector_product_for(p, 29, 512, capabilities(), 4), 29, 512, 1});
-    p.gate = ops::Gate::none;
+    Following after{true, type.is_block(), type.is_block() ? ScalarOp::silu : ScalarOp::gelu_tanh,
+                    p.y};
+    check({ops::vector_product_for(with(p, after), 29, 512, capabilities(), 4), 29, 512, 1, after});
+    after.gate.reset();
+    after.residual = !after.residual;
     p.x_rows = 2;
-    p.residual = !p.residual;
-    check({ops::vector_product_for(p, 31, 512, capabilities(), 1), 31, 512, 2});
+    p = with(p, after);
+    check({ops::vector_product_for(p, 31, 512, capabilities(), 1), 31, 512, 2, after});
     p.split = 4;
     p.k_tile = 8192;
-    check({p, 5, 2048, 2});
+    check({p, 5, 2048, 2, after});
   }
   const std::vector<ElementType> plain = {DType::f32, DType::f16, DType::bf16};
   const uint64_t least = random_.next() % plain.size();  // runs anywhere
@@ -139,10 +146,10 @@ TEST_P(FewRowProducts, FewRowsThatAreRounded) {
     ops::VectorProduct p;
     p.weight = type;
     p.x_rows = x_rows;
-    p.rounded = p.bias = type.is_block();
-    p.residual = !p.bias;
-    p.gate = random_.next() % 2 ? ops::Gate::silu : ops::Gate::none;
-    p = ops::vector_product_for(p, n, k, capabilities(), 1 + random_.next() % 16);
+    p.rounded = type.is_block();
+    Following after{p.rounded, !p.rounded};
+    if (random_.next() % 2) after.gate = ScalarOp::silu;
+    p = ops::vector_product_for(with(p, after), n, k, capabilities(), 1 + random_.next() % 16);
     const auto rounding =
         ops::rounding_product(p, n, capabilities(), 1 + static_cast<uint32_t>(random_.next() % 9));
     ASSERT_TRUE(rounding) << p.subgroups << " " << p.split << " " << p.rows_each;
@@ -154,11 +161,11 @@ TEST_P(FewRowProducts, FewRowsThatAreRounded) {
     const auto run_as = [&](const ops::VectorProduct& product, uint64_t words) {
       KernelCase one = case_of(ops::vector_product_launch(product, n, k, rows, k, n));
       one.buffers = {w.bytes};
-      if (p.gate != ops::Gate::none) one.buffers.push_back(up.bytes);
+      if (p.pair) one.buffers.push_back(up.bytes);
       one.buffers.push_back(first);
-      if (p.bias) one.buffers.push_back(bias.bytes);
-      if (p.bias && p.gate != ops::Gate::none) one.buffers.push_back(bias.bytes);
-      if (p.residual) one.buffers.push_back(residual.bytes);
+      if (after.bias) one.buffers.push_back(bias.bytes);
+      if (after.bias && p.pair) one.buffers.push_back(bias.bytes);
+      if (after.residual) one.buffers.push_back(residual.bytes);
       one.buffers.push_back(kernels::poison(words, DType::u32));
       return run(ops::vector_product(product), one);
     };
@@ -180,8 +187,8 @@ TEST_P(FewRowProducts, NormsBetweenFewRows) {
     const float epsilon = 1e-2f;
     ops::VectorProduct p;
     p.weight = type;
-    p.rounded = p.residual = true;
-    p = ops::vector_product_for(p, width, k, capabilities(), 8);
+    p.rounded = true;
+    p = ops::vector_product_for(with(p, {.residual = true}), width, k, capabilities(), 8);
     const auto rounding = ops::rounding_product(p, width, capabilities(), 8);
     ASSERT_TRUE(rounding);
     ops::VectorProduct before = *rounding;
@@ -229,9 +236,10 @@ TEST_P(FewRowProducts, FewRowsByExperts) {
     ops::VectorProduct p;
     p.weight = type;
     p.experts = true;
-    p.gate = type.is_block() ? ops::Gate::silu : ops::Gate::none;
+    Following after;
+    if (type.is_block()) after.gate = ScalarOp::silu;
     p.rounded = type.is_block() && random_.next() % 2;
-    p = ops::vector_product_for(p, n, k, capabilities(), 2);
+    p = ops::vector_product_for(with(p, after), n, k, capabilities(), 2);
     const Matrix w = random_matrix(random_, type, experts * n, k),
                  w_up = random_matrix(random_, type, experts * n, k);
     for (const uint32_t share : {1u, 3u}) {
@@ -250,10 +258,10 @@ TEST_P(FewRowProducts, FewRowsByExperts) {
           up.magnitudes.push_back(all_up.magnitudes[r]);
         }
       }
-      apply_epilogue(p, n, want, up, {}, {}, {});
+      apply(after, n, want, up, {}, {}, {});
       KernelCase one = case_of(ops::expert_vector_launch(p, n, k, slots, experts, share));
       one.buffers = {w.bytes};
-      if (p.gate != ops::Gate::none) one.buffers.push_back(w_up.bytes);
+      if (p.pair) one.buffers.push_back(w_up.bytes);
       one.buffers.push_back(p.rounded ? rounded_buffer(x) : x.bytes);
       one.buffers.push_back(kernels::bytes_of(ids));
       one.buffers.push_back(kernels::poison(slots * n, DType::f32));

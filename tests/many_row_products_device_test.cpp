@@ -86,16 +86,18 @@ void add_to(Expected& want, const Matrix* bias, const Matrix* residual) {
 }
 
 TEST_P(ManyRowProducts, ManyRowsByFragments) {
-  const auto check = [&](ops::FragmentProduct p, ops::ProductShape s) {
+  const auto check = [&](ops::FragmentProduct p, ops::ProductShape s, Following after = {}) {
+    after.stored = p.c;
+    p.tail = tail_of(after);
     const Pair pair = random_pair(random_, p.a, p.b, p.a_transposed, p.b_transposed, p.operand, s);
     const Matrix bias = random_matrix(random_, DType::f32, 1, s.n),
                  residual = random_matrix(random_, p.c, s.m * s.batch, s.n);
     Expected want = pair.want;
-    add_to(want, p.bias ? &bias : nullptr, p.residual ? &residual : nullptr);
+    add_to(want, after.bias ? &bias : nullptr, after.residual ? &residual : nullptr);
     KernelCase one = case_of(ops::fragment_product_launch(p, s));
     one.buffers = {pair.a.bytes, pair.b.bytes};
-    if (p.bias) one.buffers.push_back(bias.bytes);
-    if (p.residual) one.buffers.push_back(residual.bytes);
+    if (after.bias) one.buffers.push_back(bias.bytes);
+    if (after.residual) one.buffers.push_back(residual.bytes);
     one.buffers.push_back(kernels::poison(uint64_t(s.m) * s.n * s.batch, p.c));
     EXPECT_EQ(compare_product(run(ops::fragment_product(p), one), p.c, want,
                               p.b.is_block() ? 5e-6 : kBound, p.c == DType::f32 ? 1e-9 : 1e-4),
@@ -140,14 +142,12 @@ TEST_P(ManyRowProducts, ManyRowsByFragments) {
     p.c = transposed ? DType::f16 : DType::bf16;
     p.a_transposed = transposed;
     p.b_transposed = !transposed;
-    p.bias = !transposed;
-    p.residual = transposed;
     p.aligned = false;
     p.run_ahead = transposed;
     p = small(p);
     for (const auto& [m, n, k] :
          {std::array{1u, 1u, 1u}, std::array{37u, 41u, 67u}, std::array{5u, 33u, 31u}})
-      check(p, ops::dense_shape(p, m, n, k));
+      check(p, ops::dense_shape(p, m, n, k), {!transposed, transposed});
   }
   // Weights decoded on the way; a minute and more of Intel's compiler for a type.
   if (is_intel()) {
@@ -161,10 +161,10 @@ TEST_P(ManyRowProducts, ManyRowsByFragments) {
     p.b = type;
     p.a = random_.next() % 2 ? DType::f32 : DType::f16;
     p.run_ahead = random_.next() % 2;
-    p.bias = random_.next() % 2;
+    const Following after{random_.next() % 2 != 0};
     p = small(p);
-    check(p, ops::dense_shape(p, 21, 40, type.block_elements() * 2));
-    check(p, ops::dense_shape(p, 33, 8, 256));
+    check(p, ops::dense_shape(p, 21, 40, type.block_elements() * 2), after);
+    check(p, ops::dense_shape(p, 33, 8, 256), after);
   }
 }
 
@@ -192,7 +192,8 @@ TEST_P(ManyRowProducts, ManyRowsInF32) {
   for (const bool a_transposed : {false, true})
     for (const bool b_transposed : {false, true}) {
       if (least != 2u * a_transposed + b_transposed && !takes(4)) continue;
-      const ops::F32Product p{a_transposed, b_transposed, a_transposed, b_transposed};
+      const Following after{a_transposed, b_transposed};
+      const ops::F32Product p{a_transposed, b_transposed, tail_of(after)};
       for (const auto& [m, n, k] :
            {std::array{1u, 1u, 1u}, std::array{36u, 132u, 20u}, std::array{131u, 7u, 29u}}) {
         ops::FragmentProduct as;
@@ -204,11 +205,11 @@ TEST_P(ManyRowProducts, ManyRowsInF32) {
             random_pair(random_, DType::f32, DType::f32, a_transposed, b_transposed, DType::f32, s);
         const Matrix bias = random_matrix(random_, DType::f32, 1, n),
                      residual = random_matrix(random_, DType::f32, m * s.batch, n);
-        add_to(pair.want, p.bias ? &bias : nullptr, p.residual ? &residual : nullptr);
+        add_to(pair.want, after.bias ? &bias : nullptr, after.residual ? &residual : nullptr);
         KernelCase one = case_of(ops::f32_product_launch(s));
         one.buffers = {pair.a.bytes, pair.b.bytes};
-        if (p.bias) one.buffers.push_back(bias.bytes);
-        if (p.residual) one.buffers.push_back(residual.bytes);
+        if (after.bias) one.buffers.push_back(bias.bytes);
+        if (after.residual) one.buffers.push_back(residual.bytes);
         one.buffers.push_back(kernels::poison(uint64_t(m) * n * s.batch, DType::f32));
         EXPECT_EQ(
             compare_product(run(ops::f32_product(p), one), DType::f32, pair.want, kBound, 1e-10),

@@ -50,12 +50,13 @@ std::shared_ptr<const TailSpec> gate_of_two() {
 // One of each kind, lowered for a dialect.
 std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   std::vector<ir::Kernel> all = {ops::round_rows(DType::f16), ops::expert_tables(),
-                                 ops::f32_product({true, true, true, true})};
+                                 ops::f32_product({true, true})};
   for (const ElementType type : all_weights()) {
     ops::VectorProduct few;
     few.weight = type;
     few.rounded = type.is_block();
-    few.gate = ops::Gate::silu;
+    few.pair = true;
+    few.tail = gate_of_two();
     all.push_back(ops::vector_product(ops::vector_product_for(few, 4096, 4096, capabilities, 64)));
   }
   ops::VectorProduct tailed;
@@ -64,9 +65,8 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   tailed.tail = gate_and_bias();
   all.push_back(ops::vector_product(ops::vector_product_for(tailed, 4096, 4096, capabilities, 64)));
   ops::VectorProduct two = tailed;
-  two.gate = ops::Gate::tail;
+  two.pair = true;
   two.tail = gate_of_two();
-  all.push_back(ops::vector_product(ops::vector_product_for(two, 4096, 4096, capabilities, 64)));
   for (const uint32_t x_rows : {1u, 8u}) {
     two.x_rows = x_rows;
     const auto cut = ops::vector_product_for(two, 11008, 4096, capabilities, 132);
@@ -83,7 +83,7 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   for (const BlockType type : {BlockType::q4_k, BlockType::q6_k, BlockType::q8_0})
     for (const uint32_t k : {4096u, 11008u}) {
       ops::VectorProduct before =
-          rounding({.weight = type, .rounded = true, .residual = true}, 4096, k);
+          rounding({.weight = type, .rounded = true, .tail = tail_of({.residual = true})}, 4096, k);
       before.unscaled = true;
       all.push_back(ops::vector_product(before));
     }
@@ -173,7 +173,9 @@ TEST(ProductSpecs, RefuseWhatNoKernelDoes) {
   few.split = 1;
   few.x_rows = 8;
   few.rows_each = 4;
-  few.gate = ops::Gate::silu;
+  few.pair = true;
+  refused(ops::vector_product, few, "a pair of matrices");
+  few.tail = gate_of_two();
   refused(ops::vector_product, few, "64 sums a lane");
   ops::FragmentProduct many;
   many.operand = DType::f32;

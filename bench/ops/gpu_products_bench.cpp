@@ -17,12 +17,23 @@
 #include "kernel_bench.h"
 #include "kernels/case_tools.h"
 #include "ops/product_kernels.h"
+#include "ops/tail.h"
 #include "ops/weight_units.h"
 #include "runtime/case_run.h"
 #include "runtime/device.h"
 
 namespace prism::bench {
 namespace {
+
+// silu(gate) * up.
+std::shared_ptr<const TailSpec> silu_of_two() {
+  auto spec = std::make_shared<TailSpec>();
+  Chain& chain = spec->chain;
+  const uint16_t gate = chain.add_input(DType::f32), up = chain.add_input(DType::f32);
+  chain.add_apply(ScalarOp::mul, chain.add_apply(ScalarOp::silu, gate), up);
+  spec->access = {TailAccess::made};
+  return spec;
+}
 
 class Bench {
  public:
@@ -133,11 +144,12 @@ class Bench {
           }
   }
 
-  void few_rows(ElementType type, uint32_t n, uint32_t k, uint32_t rows, ops::Gate gate) {
+  void few_rows(ElementType type, uint32_t n, uint32_t k, uint32_t rows, bool pair = false) {
     ops::VectorProduct p;
     p.weight = type;
     p.x_rows = rows;
-    p.gate = gate;
+    p.pair = pair;
+    if (pair) p.tail = silu_of_two();
     p.rounded = type.is_block();
     const uint32_t units = std::max(1u, device_.info().compute_units);
     const ops::VectorProduct chosen =
@@ -146,21 +158,20 @@ class Bench {
     if (options_.tune) add_cuts_at_once(type, k, chosen, cuts);
     if (options_.tune) add_cuts(type, k, chosen, cuts);
     // As a plan uses them: block types by rounded rows, once by rounding in the product itself.
-    if (type.is_block() && !options_.tune && rows == 1 && gate == ops::Gate::none) {
+    if (type.is_block() && !options_.tune && rows == 1 && !pair) {
       ops::VectorProduct own = p;
       own.rounded = false;
       cuts.push_back(ops::vector_product_for(own, n, k, device_.info().capabilities, units));
     }
     const uint64_t bytes = type.is_block() ? plane_layout(type.block(), n, k).bytes()
                                            : uint64_t(n) * k * type.block_bytes();
-    const uint32_t matrices = gate == ops::Gate::none ? 1 : 2;
+    const uint32_t matrices = pair ? 2 : 1;
     for (size_t i = 0; i < cuts.size(); ++i) {
       const ops::VectorProduct& cut = cuts[i];
       std::vector<Buffer> others = {x_, y_};
       Line line;
-      line.what = fmt::format("{}{} {}x{}, {} row{}", type.name(),
-                              gate == ops::Gate::none ? "" : " gate and up", k, n, rows,
-                              rows == 1 ? "" : "s");
+      line.what = fmt::format("{}{} {}x{}, {} row{}", type.name(), pair ? " gate and up" : "", k, n,
+                              rows, rows == 1 ? "" : "s");
       line.note = fmt::format(
           "{} subgroups, split {}, {} rows each, {} {}{}{}", cut.subgroups, cut.split,
           cut.rows_each, cut.units_ahead, cut.at_once ? "at once" : "ahead",
@@ -323,20 +334,19 @@ int run(const Options& options) {
   for (const ElementType type : main_types)
     for (const auto& [n, k] : shapes)
       if (!options.tune || shapes.size() == 1 || n == 11008 || k == 11008)
-        bench.few_rows(type, n, k, 1, ops::Gate::none);
+        bench.few_rows(type, n, k, 1);
   if (!options.tune) {
     const auto [n, k] = shapes[shapes.size() > 1 ? 1 : 0];
     for (const ElementType type : main_types) {
-      bench.few_rows(type, n, k, 1, ops::Gate::silu);
-      for (const uint32_t rows : {2u, 4u, 8u}) bench.few_rows(type, n, k, rows, ops::Gate::none);
+      bench.few_rows(type, n, k, 1, true);
+      for (const uint32_t rows : {2u, 4u, 8u}) bench.few_rows(type, n, k, rows);
     }
     for (int i = 0; i < kBlockTypeCount; ++i) {
       const auto type = static_cast<BlockType>(i);
-      if (std::ranges::count(main_types, ElementType(type)) == 0)
-        bench.few_rows(type, n, k, 1, ops::Gate::none);
+      if (std::ranges::count(main_types, ElementType(type)) == 0) bench.few_rows(type, n, k, 1);
     }
-    bench.few_rows(DType::bf16, n, k, 1, ops::Gate::none);
-    bench.few_rows(DType::f32, n, k, 1, ops::Gate::none);
+    bench.few_rows(DType::bf16, n, k, 1);
+    bench.few_rows(DType::f32, n, k, 1);
   }
   if (bench.host()) {
     for (const ElementType type : main_types) bench.many_rows(DType::f16, type, 64, 64, 256);

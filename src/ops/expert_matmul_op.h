@@ -42,10 +42,9 @@ class ExpertMatmulOp : public TailedOp, public PreparesInput, public JoinsAlike 
   static bool reads_by_slot(const Sizes& sizes);
   static bool reads_by_slot(const Sizes& sizes, DType x, ElementType weight, bool rounded);
   static bool is_slot_type(ElementType type);  // of x and of results
-  // The kernel for that; gate: of two matrices.
+  // The kernel for that; pair: of two matrices.
   static ops::VectorProduct product_by_slot(const DeviceInfo& device, const Sizes& sizes, DType x,
-                                            ElementType weight, DType y,
-                                            ops::Gate gate = ops::Gate::none);
+                                            ElementType weight, DType y, bool pair = false);
 
   // For PairedExpertsOp, whose inputs these are: the tail's input number `made` is the product with
   // the second weights.

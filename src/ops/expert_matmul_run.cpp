@@ -205,12 +205,12 @@ bool ExpertMatmulOp::reads_by_slot(const Sizes& s, DType x, ElementType weight, 
 
 ops::VectorProduct ExpertMatmulOp::product_by_slot(const DeviceInfo& device, const Sizes& s,
                                                    DType x, ElementType weight, DType y,
-                                                   ops::Gate gate) {
+                                                   bool pair) {
   ops::VectorProduct wanted;
   wanted.weight = weight;
   wanted.x = x;
   wanted.y = y;
-  wanted.gate = gate;
+  wanted.pair = pair;
   wanted.experts = true;
   wanted.rounded = weight.is_block();
   if (!wanted.rounded) wanted.aligned = s.k % 8 == 0;

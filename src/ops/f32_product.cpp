@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "dsl/dsl.h"
-#include "ops/epilogue.h"
 #include "ops/product_kernels.h"
 #include "ops/product_params.h"
+#include "ops/tail.h"
 
 namespace prism::ops {
 
@@ -61,15 +61,14 @@ struct Operand {
 }  // namespace
 
 ir::Kernel f32_product(const F32Product& p) {
-  const std::string name =
-      fmt::format("product_f32{}_f32{}{}{}{}", p.a_transposed ? "t" : "", p.b_transposed ? "t" : "",
-                  p.bias ? "_bias" : "", p.residual ? "_residual" : "", p.tail ? "_tail" : "");
+  const std::string name = fmt::format("product_f32{}_f32{}{}", p.a_transposed ? "t" : "",
+                                       p.b_transposed ? "t" : "", p.tail ? "_tail" : "");
   return kernel(name, kLanes, [&] {
     const In a = in("a", f32), b = in("b", f32);
-    Epilogue epilogue(Gate::none, p.bias, p.residual, p.c, p.tail);
+    TailCode tail(p.tail);
     const Array c = out("c", p.c);
     const ProductParams shape;
-    epilogue.declare_params();
+    tail.declare_params();
     const auto fours = [](Value x, Value y, Value z) { return (x | y | z) % 4u == 0u; };
     const Value first_row = group_id(1) * kTile, first_column = group_id(0) * kTile;
     const Value z = group_id(2);
@@ -134,14 +133,14 @@ ir::Kernel f32_product(const F32Product& p) {
           if_(
               c_whole,
               [&] {
-                const auto results = epilogue.apply_four(
+                const auto results = tail.apply_four(
                     {sums[s], sums[s + 1], sums[s + 2], sums[s + 3]}, of_all, column, place);
                 c.store(place, vec(results[0], results[1], results[2], results[3]));
               },
               [&] {
                 for (uint32_t j = 0; j < 4; ++j)
                   if_(column + j < shape.n, [&] {
-                    c[place + j] = epilogue.apply({sums[s + j]}, of_all, column + j, place + j);
+                    c[place + j] = tail.apply(sums[s + j], of_all, column + j, place + j);
                   });
               });
         });

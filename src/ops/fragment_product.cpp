@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "ops/epilogue.h"
 #include "ops/product_kernels.h"
 #include "ops/product_params.h"
+#include "ops/tail.h"
 #include "ops/tile_source.h"
 
 namespace prism::ops {
@@ -37,8 +37,6 @@ std::string name_of(const FragmentProduct& p) {
       fmt::format("product_{}{}_{}{}_{}_{}", dtype_name(p.a), p.a_transposed ? "t" : "", p.b.name(),
                   p.b_transposed ? "t" : "", dtype_name(p.c), dtype_name(p.operand));
   if (!p.aligned) name += "_unaligned";
-  if (p.bias) name += "_bias";
-  if (p.residual) name += "_residual";
   if (p.tail) name += "_tail";
   if (p.experts) name += "_experts";
   if (p.subgroup != 32) name += fmt::format("_of{}", p.subgroup);
@@ -263,7 +261,7 @@ TilePlace tile_place(const FragmentProduct& p, const ProductParams& s, const Buf
 }
 
 void write_body(const FragmentProduct& p, const ProductParams& s, const Buffers& buffers,
-                const WeightParams& layout, const Epilogue& epilogue, const Array& c) {
+                const WeightParams& layout, const TailCode& tail, const Array& c) {
   const uint32_t lanes = p.warps_m * p.warps_n * p.subgroup;
   const TilePlace at = tile_place(p, s, buffers);
   const uint32_t a_outer = p.a_transposed ? p.tile_k : p.tile_m,
@@ -325,7 +323,7 @@ void write_body(const FragmentProduct& p, const ProductParams& s, const Buffers&
     };
     if (p.aligned) {
       if_(row < at.row_limit && column < s.n, [&] {
-        const auto results = epilogue.apply_four(four, of_all, column, place);
+        const auto results = tail.apply_four(four, of_all, column, place);
         c.store(place,
                 vec(known(results[0]), known(results[1]), known(results[2]), known(results[3])));
       });
@@ -334,7 +332,7 @@ void write_body(const FragmentProduct& p, const ProductParams& s, const Buffers&
     // One condition and not two nested: PoCL 3.1 stores the latter where only one of them holds.
     for (uint32_t i = 0; i < 4; ++i)
       if_(row < at.row_limit && column + i < s.n,
-          [&] { c[place + i] = known(epilogue.apply({four[i]}, of_all, column + i, place + i)); });
+          [&] { c[place + i] = known(tail.apply(four[i], of_all, column + i, place + i)); });
   });
 }
 
@@ -349,14 +347,14 @@ ir::Kernel fragment_product(const FragmentProduct& p) {
       buffers.order = in("order", u32);
       buffers.tiles = in("tiles", u32);
     }
-    Epilogue epilogue(Gate::none, p.bias, p.residual, p.c, p.tail);
+    TailCode tail(p.tail);
     const Array c = out("c", p.c);
     const ProductParams params;
     const WeightParams layout(p.b);
-    epilogue.declare_params();
+    tail.declare_params();
     launch_next();
     wait_previous();
-    const auto body = [&] { write_body(p, params, buffers, layout, epilogue, c); };
+    const auto body = [&] { write_body(p, params, buffers, layout, tail, c); };
     if (p.experts)
       if_(group_id(1) < buffers.tiles->load(0u), body);
     else

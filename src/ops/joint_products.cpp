@@ -230,7 +230,7 @@ std::optional<ops::VectorProduct> PairedProductOp::product_of(const DeviceInfo& 
   // Rows are shared between subgroups as by one product alone: sums are added up in that order.
   const ops::VectorProduct alone = few_rows_product(device, s);
   ops::VectorProduct product = alone;
-  product.gate = ops::Gate::tail;
+  product.pair = true;
   product = ops::vector_product_for(product, word(s.n), word(s.k), device.capabilities,
                                     device.compute_units);
   product.split = alone.split;

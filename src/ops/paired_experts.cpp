@@ -84,11 +84,11 @@ void ExpertMatmulOp::launch_pair(DeviceCall& call, size_t made) const {
                 "expert_matmul of two: an input of its chain lies as kernels do not take it");
   const DType x_type = rounded_.value_or(x.type.plain());
   // Rows are shared between subgroups as by one product alone: sums are added up in that order.
-  const auto cut = [&](ops::Gate gate) {
-    return product_by_slot(call.info(), s, x_type, w.type, y.type.plain(), gate);
+  const auto cut = [&](bool pair) {
+    return product_by_slot(call.info(), s, x_type, w.type, y.type.plain(), pair);
   };
-  const uint32_t split = cut(ops::Gate::none).split;
-  ops::VectorProduct product = cut(ops::Gate::tail);
+  const uint32_t split = cut(false).split;
+  ops::VectorProduct product = cut(true);
   product.split = split;
   product.subgroups = std::max(product.subgroups, split);
   launch_product(call, product,

@@ -4,8 +4,7 @@
 // A maker takes what the kernel is specialised by and returns it; shapes are params, so one
 // program serves every shape. Beside each maker stands a function that gives grid and params of a
 // launch. Weights of block types are u32 buffers in the layout of base/planes.h; activations,
-// biases and results are plain. A tail has its buffers after the residual and its params after all
-// others.
+// and results are plain. A tail has its buffers before the result and its params after all others.
 #pragma once
 
 #include <array>
@@ -33,10 +32,6 @@ struct ProductLaunch {
   std::vector<uint32_t> params;
 };
 
-// What is done with the product of gate and up weights: y = gate(g) * u, or what the tail makes of
-// g and, as its input with TailAccess::made, u.
-enum class Gate : uint8_t { none, silu, gelu, tail };  // gelu: by tanh
-
 // --- few rows (vector_product.cpp): y[i][r] = sum over c of w[r][c] * x[i][c]
 //
 // Block types: x is rounded to 8-bit integers in shared memory, 32 elements with one scale:
@@ -45,14 +40,13 @@ enum class Gate : uint8_t { none, silu, gelu, tail };  // gelu: by tanh
 // multiply-adds in f32.
 struct VectorProduct {
   ElementType weight = DType::f16;
-  DType x = DType::f32;   // f32 or f16
-  DType y = DType::f32;   // f32 or f16
-  bool rounded = false;   // block types: x comes from round_rows (u32) and not as it is
-  uint32_t x_rows = 1;    // at most, 1 to 8; a launch may have fewer
-  bool bias = false;      // y += bias[r]
-  bool residual = false;  // y += residual[i][r], after bias and gate
-  Gate gate = Gate::none;
-  std::shared_ptr<const TailSpec> tail = nullptr;  // after all of these
+  DType x = DType::f32;  // f32 or f16
+  DType y = DType::f32;  // f32 or f16
+  bool rounded = false;  // block types: x comes from round_rows (u32) and not as it is
+  uint32_t x_rows = 1;   // at most, 1 to 8; a launch may have fewer
+  // By two matrices, gate and up: the tail's input with TailAccess::made is the second product.
+  bool pair = false;
+  std::shared_ptr<const TailSpec> tail = nullptr;  // what is done with the sums
   bool experts = false;  // x_rows 1: row i of x by the weights of expert ids[i]
   bool aligned = true;   // plain types: k is a multiple of 16 bytes of weights (and of x)
   bool rounds = false;   // the result is stored as rounded rows (u32); n is a multiple of 32
@@ -64,7 +58,7 @@ struct VectorProduct {
   // How the work is cut: chosen by vector_product_for.
   uint32_t subgroups = 8;    // of 32 lanes, in a group
   uint32_t split = 1;        // subgroups that share a row
-  uint32_t rows_each = 2;    // weight rows of a subgroup (of each matrix with a gate)
+  uint32_t rows_each = 2;    // weight rows of a subgroup (of each matrix of a pair)
   uint32_t units_ahead = 2;  // units of each row under way while as many are used
   bool at_once = false;      // these are all that a row has: no loop (rounded or plain weights)
   bool x_first = false;      // at_once: x is asked for before the weights; nothing to wait for
@@ -84,20 +78,17 @@ ProductLaunch round_rows_launch(uint32_t rows, uint32_t k, uint32_t x_stride);
 uint64_t rounded_bytes(uint64_t rows, uint64_t k);
 uint64_t unscaled_bytes(uint64_t k);  // of one row without the scale of a norm
 
-// Buffers: w (all rows one after the other; u32 planes or the plain type), with a gate w_up (the
-// same shape), x (x_rows x k; or rounded),
-// [ids (u32)], [bias (f32, n; with a gate bias_up too)], [residual
-// (the type of y, like y)], y (x_rows x n; or rounded). unscaled: norm_weight (f32, n) before y,
-// and the rows after it.
-// Params: n, k, rows, x_stride, y_stride (elements from a row to the next; experts: x_share
-// instead of rows, the slots that share a row of x, and at last how many experts there are), then
-// those of the weights (weight_units.h).
+// Buffers: w (all rows one after the other; u32 planes or the plain type), of a pair w_up (the same
+// shape), x (x_rows x k; or rounded), [ids (u32)], the tail's, y (x_rows x n; or rounded).
+// unscaled: norm_weight (f32, n) before y, and the rows after it. Params: n, k, rows, x_stride,
+// y_stride (elements from a row to the next; experts: x_share instead of rows, the slots that share
+// a row of x, and at last how many experts there are), then those of the weights (weight_units.h).
 // Grid: (groups of rows, experts: slots, 1).
 ir::Kernel vector_product(const VectorProduct& product);
 ProductLaunch vector_product_launch(const VectorProduct& product, uint32_t n, uint32_t k,
                                     uint32_t rows, uint32_t x_stride, uint32_t y_stride);
 // Several of them with the same x in one launch (x, x_rows, rounded and subgroups are the same, no
-// gates, experts, bias or residual; at most kSideBySide): each computes what it would alone.
+// pairs or experts; at most kSideBySide): each computes what it would alone.
 // Buffers: the weights in order, x, the tails', the results. Params: k, rows, x_stride, then for
 // each n and those of its weights, then those of the tails. Grid: the groups of all, one after the
 // other.
@@ -135,9 +126,7 @@ struct FragmentProduct {
   DType c = DType::f32;        // f32, f16 or bf16
   DType operand = DType::f16;  // what is multiplied: f16 or bf16
   bool a_transposed = false, b_transposed = true;
-  bool aligned = true;    // m, n, k and all strides are multiples of 8 where a row runs along them
-  bool bias = false;      // c += bias[column]
-  bool residual = false;  // c += residual, which lies like c
+  bool aligned = true;  // m, n, k and all strides are multiples of 8 where a row runs along them
   std::shared_ptr<const TailSpec> tail = nullptr;
   bool experts = false;  // rows of a by the weights of their expert: see expert_tables
   // How the work is cut: chosen by fragment_product_for.
@@ -154,9 +143,9 @@ struct ProductShape {
   // Elements from one matrix of the batch to the next; matrix z of c uses z / share of the others.
   uint32_t a_batch = 0, b_batch = 0, c_batch = 0, a_share = 1, b_share = 1;
 };
-// Buffers: a, b (u32 planes for block types), [experts: order, tiles (u32)], [bias (f32, n)],
-// [residual (the type of c)], c. Params: as fragment_product_launch gives them. Grid: (tiles of c,
-// 1, batch); experts: (tiles along n, tiles of rows at most, 1).
+// Buffers: a, b (u32 planes for block types), [experts: order, tiles (u32)], the tail's, c. Params:
+// as fragment_product_launch gives them. Grid: (tiles of c, 1, batch); experts: (tiles along n,
+// tiles of rows at most, 1).
 ir::Kernel fragment_product(const FragmentProduct& product);
 ProductLaunch fragment_product_launch(const FragmentProduct& product, const ProductShape& shape);
 // shape.m: the slots; a holds rows of k, c rows of n; b the experts' matrices one after the other.
@@ -187,11 +176,10 @@ uint32_t expert_tiles_at_most(uint32_t slots, uint32_t experts, uint32_t tile_m)
 // f32_product_launch gives them
 struct F32Product {
   bool a_transposed = false, b_transposed = false;
-  bool bias = false, residual = false;
   std::shared_ptr<const TailSpec> tail = nullptr;
   DType c = DType::f32;
 };
-// Buffers: a, b, [bias], [residual], c.
+// Buffers: a, b, the tail's, c.
 ir::Kernel f32_product(const F32Product& product);
 ProductLaunch f32_product_launch(const ProductShape& shape);
 // Of kernels without fragments: a group for each square tile of c.

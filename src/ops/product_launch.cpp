@@ -11,11 +11,11 @@ namespace prism {
 namespace {
 
 std::string key_of(const ops::VectorProduct& p) {
-  return fmt::format(
-      "vector_product {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", p.weight.name(),
-      dtype_name(p.x), dtype_name(p.y), p.x_rows, static_cast<int>(p.gate), p.rounded, p.rounds,
-      p.unscaled, p.scale_epsilon.value_or(-1.0f), p.experts, p.aligned, p.subgroups, p.split,
-      p.rows_each, p.units_ahead, p.at_once, p.x_first, p.turns, p.k_tile, p.shuffles);
+  return fmt::format("vector_product {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                     p.weight.name(), dtype_name(p.x), dtype_name(p.y), p.x_rows, p.pair, p.rounded,
+                     p.rounds, p.unscaled, p.scale_epsilon.value_or(-1.0f), p.experts, p.aligned,
+                     p.subgroups, p.split, p.rows_each, p.units_ahead, p.at_once, p.x_first,
+                     p.turns, p.k_tile, p.shuffles);
 }
 
 template <class Product>

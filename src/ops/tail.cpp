@@ -148,7 +148,7 @@ void launch_tail(DeviceCall& call, const Tail& tail, size_t first_other, const D
 
 TailCode::TailCode(std::shared_ptr<const TailSpec> spec, std::string suffix)
     : spec_(std::move(spec)), suffix_(std::move(suffix)) {
-  for (size_t i = 1; i < spec_->chain.inputs.size(); ++i) {
+  for (size_t i = 1; spec_ && i < spec_->chain.inputs.size(); ++i) {
     buffers_.emplace_back();
     if (spec_->access[i - 1] != TailAccess::made)
       buffers_.back() =
@@ -157,12 +157,14 @@ TailCode::TailCode(std::shared_ptr<const TailSpec> spec, std::string suffix)
 }
 
 void TailCode::declare_params() {
+  if (!spec_) return;
   for (const ir::Param& each : chain_params(spec_->chain))
     constants_.push_back(param("tail_" + each.name + suffix_, each.type));
 }
 
 Value TailCode::apply(Value result, Value row, Value column, Value place,
                       std::optional<Value> made) const {
+  if (!spec_) return result;
   std::vector<Value> loaded = {result};
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const TailAccess access = spec_->access[i];
@@ -182,6 +184,7 @@ Value TailCode::apply(Value result, Value row, Value column, Value place,
 
 std::vector<Value> TailCode::apply_four(const std::vector<Value>& results, Value row, Value column,
                                         Value place) const {
+  if (!spec_) return results;
   const auto by_four = [&](size_t i) {
     return spec_->access[i] == TailAccess::place || spec_->access[i] == TailAccess::column;
   };

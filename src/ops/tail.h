@@ -83,8 +83,8 @@ std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, s
 // The tail by itself, of what the op made.
 void launch_tail(DeviceCall& call, const Tail& tail, size_t first_other, const DeviceView& made);
 
-// Inside a kernel: declares the buffers on construction and the parameters when asked. spec is not
-// null.
+// Inside a kernel: declares the buffers on construction and the parameters when asked. Without a
+// spec results stay as they are.
 class TailCode {
  public:
   // suffix: of the names, where a kernel has several.

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "ops/cache_tail.h"
-#include "ops/epilogue.h"
 #include "ops/product_kernels.h"
 #include "ops/rounded_rows.h"
 #include "ops/spread_sums.h"
@@ -28,6 +27,9 @@ void check(const VectorProduct& p) {
   if (p.experts && p.x_rows != 1) fail("experts take one row of x at a time");
   if (p.subgroups % p.split != 0)
     fail(fmt::format("{} subgroups do not share rows by {}", p.subgroups, p.split));
+  const auto makes = [&](TailAccess access) { return access == TailAccess::made; };
+  if (p.pair != (p.tail && std::ranges::any_of(p.tail->access, makes)))
+    fail("a pair of matrices is what a tail takes two products of");
   if (sums_of(p) > VectorProduct::kWarp)
     fail(fmt::format("{} sums a lane; at most {}", sums_of(p), VectorProduct::kWarp));
   const uint32_t batch =
@@ -47,10 +49,7 @@ void check(const VectorProduct& p) {
 std::string name_of(const VectorProduct& p) {
   std::string name = fmt::format("vector_product_{}_{}_{}_x{}", p.weight.name(), dtype_name(p.x),
                                  dtype_name(p.y), p.x_rows);
-  if (p.gate != Gate::none)
-    name += p.gate == Gate::silu ? "_silu" : p.gate == Gate::gelu ? "_gelu" : "_pair";
-  if (p.bias) name += "_bias";
-  if (p.residual) name += "_residual";
+  if (p.pair) name += "_pair";
   if (p.tail) name += "_tail";
   if (p.experts) name += "_experts";
   if (!p.aligned) name += "_unaligned";
@@ -106,7 +105,7 @@ void finish_pairs(const VectorProduct& p, const Operands& o, Value group, const 
     const auto [one, other] = o.cache->rows(first);
     const auto result = [&](uint32_t half, Value row) {
       const Value total = totals.of(p, (pair * 2u + half) * p.x_rows + i);
-      return o.epilogue.apply({total}, i, row, i * o.y_stride + row);
+      return o.tail.apply(total, i, row, i * o.y_stride + row);
     };
     const Value a = result(0, one), b = result(1, other);
     o.cache->store_pair(o.number, i, o.n, first, a, b);
@@ -124,10 +123,10 @@ void finish(const VectorProduct& p, const Operands& o, Value group, const Totals
   const Value place = p.experts ? group_id(1) * o.y_stride + r : i * o.y_stride + r;
   const std::optional<Value> known = expert_is_known(o);
   if_(p.experts ? mine : mine && i < o.row_count, [&] {
-    std::vector<Value> own;
-    for (uint32_t m = 0; m < o.matrices.size(); ++m)
-      own.push_back(totals.of(p, m * results + lane));
-    const Value result = o.epilogue.apply(own, p.experts ? group_id(1) : i, r, place);
+    const Value own = totals.of(p, lane);
+    std::optional<Value> up;
+    if (p.pair) up = totals.of(p, results + lane);
+    const Value result = o.tail.apply(own, p.experts ? group_id(1) : i, r, place, up);
     if (o.cache) return o.cache->store(o.number, i, o.n, r, result);
     o.y[place] = known ? select(*known, result, constant_bits(f32, 0x7fc00000u)) : result;
   });
@@ -155,17 +154,20 @@ void round_results(const VectorProduct& p, const Operands& o) {
     const Value row = task / p.x_rows * kBlock + subgroup_lane(), in_turn = row % p.rows_of_turn();
     const Value subgroup = row / p.rows_of_turn() * p.subgroups + in_turn / p.rows_each * p.split;
     const Value result = in_turn % p.rows_each * p.x_rows + i;
-    std::vector<Value> totals;
-    for (uint32_t m = 0; m < o.matrices.size(); ++m) {
+    const auto total_of = [&](uint32_t matrix) {
+      const Value number = matrix * p.rows_each * p.x_rows + result;
       Value total = constant(f32, 0.0);
       for (uint32_t s = 0; s < p.split; ++s)
-        total = total + staged.load((subgroup + s) * count + m * p.rows_each * p.x_rows + result);
-      totals.push_back(scale ? total * *scale : total);
-    }
+        total = total + staged.load((subgroup + s) * count + number);
+      return scale ? total * *scale : total;
+    };
+    const Value own = total_of(0);
+    std::optional<Value> up;
+    if (p.pair) up = total_of(1);
     const Value r = group_id() * p.rows_of_group() + row;
     const Value wanted = subgroup_id() + first < tasks && r < o.n && i < o.row_count;
     Var value(f32, 0.0f, "value");
-    if_(wanted, [&] { value = o.epilogue.apply(totals, i, r, i * o.y_stride + r); });
+    if_(wanted, [&] { value = o.tail.apply(own, i, r, i * o.y_stride + r, up); });
     if (!p.unscaled) {
       store_rounded_element(o.y, wanted, rounded_start(i, o.n), o.n, r, value);
       continue;
@@ -191,11 +193,11 @@ ir::Kernel vector_product(const VectorProduct& p) {
   return kernel(name_of(p), p.subgroups * VectorProduct::kWarp, [&] {
     require_subgroup_size(VectorProduct::kWarp);
     std::vector<In> matrices = {weights("w", stored_type(p))};
-    if (p.gate != Gate::none) matrices.push_back(weights("w_up", stored_type(p)));
+    if (p.pair) matrices.push_back(weights("w_up", stored_type(p)));
     const In x = input_of(p);
     std::optional<In> ids;
     if (p.experts) ids = in("ids", u32);
-    Epilogue epilogue(p.gate, p.bias, p.residual, p.y, p.tail);
+    TailCode tail(p.tail);
     std::optional<In> norm_weight;
     if (p.unscaled) norm_weight = weights("norm_weight", f32);
     const Array y = out("y", p.rounds && !p.unscaled ? u32 : p.y);
@@ -207,8 +209,8 @@ ir::Kernel vector_product(const VectorProduct& p) {
     std::optional<Value> experts;
     if (p.experts) experts = param("experts", u32);
     const WeightParams layout(p.weight);
-    epilogue.declare_params();
-    Operands operands{matrices, x,         ids,      epilogue, y,       n,
+    tail.declare_params();
+    Operands operands{matrices, x,         ids,      tail,     y,       n,
                       k,        row_count, x_stride, y_stride, experts, layout};
     operands.norm_weight = norm_weight;
     operands.rows = normed;
@@ -229,8 +231,8 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
   for (size_t i = 0; i < products.size(); ++i) {
     const VectorProduct &p = products[i], &first = products[0];
     check(p);
-    if (p.experts || p.gate != Gate::none || p.bias || p.residual || p.rounds || p.x != first.x ||
-        p.x_rows != first.x_rows || p.rounded != first.rounded || p.subgroups != first.subgroups ||
+    if (p.experts || p.pair || p.rounds || p.x != first.x || p.x_rows != first.x_rows ||
+        p.rounded != first.rounded || p.subgroups != first.subgroups ||
         p.scale_epsilon != first.scale_epsilon || p.weight.is_block() != first.weight.is_block() ||
         products.size() > kSideBySide || (cache && !goes_to_cache(i)))
       throw Error(ErrorCode::kInvalidArgument,
@@ -245,11 +247,10 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
     for (size_t i = 0; i < products.size(); ++i)
       matrices.push_back(weights(named("w", i), stored_type(products[i])));
     const In x = input_of(products[0]);
-    std::vector<Epilogue> epilogues;
+    std::vector<TailCode> tails;
     std::vector<Array> results;
     for (size_t i = 0; i < products.size(); ++i)
-      epilogues.emplace_back(Gate::none, false, false, products[i].y, products[i].tail,
-                             named("_", i));
+      tails.emplace_back(products[i].tail, named("_", i));
     std::optional<CacheTail> to_cache;
     if (cache) to_cache.emplace(*cache);
     for (size_t i = 0; i < products.size(); ++i)
@@ -260,11 +261,11 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
       const Value n = param(named("n", i), u32);
       const WeightParams layout(products[i].weight, named("_", i));
       all.push_back(
-          {{matrices[i]}, x, {}, epilogues[i], results[i], n, k, rows, x_stride, n, {}, layout});
+          {{matrices[i]}, x, {}, tails[i], results[i], n, k, rows, x_stride, n, {}, layout});
       all.back().cache = to_cache ? &*to_cache : nullptr;
       all.back().number = i;
     }
-    for (Operands& each : all) each.epilogue.declare_params();
+    for (Operands& each : all) each.tail.declare_params();
     if (to_cache) to_cache->declare_params();
     // The groups of the first, then those of the next. What the whole group arrives at stands
     // outside of the branches: some compilers for CPUs lose values where barriers stand in both.

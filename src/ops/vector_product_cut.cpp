@@ -58,7 +58,7 @@ bool read_rows_at_once(VectorProduct& p, uint32_t n, uint32_t k, const ir::Capab
     p.split = split;
     p.subgroups = split * std::max(1u, std::min(most, kUsual) / split);
     p.units_ahead = ahead;
-    p.rows_each = kRows / ahead / (p.gate == Gate::none ? 1 : 2);
+    p.rows_each = kRows / ahead / (p.pair ? 2 : 1);
     while (p.rows_each > 1 && uint64_t{n} / p.rows_each * split < wanted) p.rows_each /= 2;
     return true;
   }
@@ -102,7 +102,7 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
                                  const ir::Capabilities& device, uint32_t compute_units) {
   const uint32_t elements = WeightReader::unit_elements(p.weight);
   const uint32_t per_lane = std::max(1u, k / elements / VectorProduct::kWarp);
-  const uint32_t streams = p.gate == Gate::none ? 1 : 2;
+  const uint32_t streams = p.pair ? 2 : 1;
   if (!p.weight.is_block()) p.aligned = p.aligned && k % elements == 0;
   p.shuffles = std::ranges::count(device.subgroup_sizes, VectorProduct::kWarp) != 0;
   const uint32_t most_subgroups = std::max(1u, device.max_group_size / VectorProduct::kWarp);
@@ -112,7 +112,7 @@ VectorProduct vector_product_for(VectorProduct p, uint32_t n, uint32_t k,
     return p;
   p.subgroups = std::min(8u, most_subgroups);
   // What matters is bytes under way: on an H200 64 KiB for each compute unit, in registers. One row
-  // of x: four units ahead of one row (of both matrices with a gate: two). With several rows of x,
+  // of x: four units ahead of one row (of both matrices of a pair: two). With several rows of x,
   // weight rows share each read of it.
   if (p.weight.is_block() && !p.rounded) {
     // Every group rounds all of x first: few and large groups.
@@ -179,12 +179,12 @@ std::optional<VectorProduct> rounding_product(VectorProduct p, uint32_t n,
   if (p.x_rows == 1 && !p.at_once) {
     // A group that has a compute unit for itself: up to 128 registers for four rows, and no turns.
     const uint32_t at_once = kBlock / kRowsAtOnce * p.split;
-    if (p.gate == Gate::none && groups_each == 1 && at_once <= std::min(most, kResident / 2)) {
+    if (!p.pair && groups_each == 1 && at_once <= std::min(most, kResident / 2)) {
       p.subgroups = at_once;
       p.rows_each = kRowsAtOnce;
       p.units_ahead = 1;
     } else {
-      p.rows_each = std::min(p.rows_each, p.gate == Gate::none ? 2u : 1u);
+      p.rows_each = std::min(p.rows_each, p.pair ? 1u : 2u);
       p.units_ahead = 2;
     }
   }
@@ -194,7 +194,7 @@ std::optional<VectorProduct> rounding_product(VectorProduct p, uint32_t n,
     p.subgroups *= 2;
   if (p.subgroups > most || kBlock % p.rows_of_turn() != 0) return std::nullopt;
   p.turns = kBlock / p.rows_of_turn();
-  const uint32_t matrices = p.gate == Gate::none ? 1 : 2;
+  const uint32_t matrices = p.pair ? 2 : 1;
   // The parts of all sums, and what subgroups may need.
   if (uint64_t(kBlock) * p.split * matrices * p.x_rows * 4 + 8192 > device.shared_bytes)
     return std::nullopt;

@@ -262,9 +262,7 @@ std::optional<Value> RowScales::scale(const In& x, Value k) {
   return 1.0f / sqrt(subgroup_sum(own) / cast(f32, k) + *epsilon_);
 }
 
-uint32_t sums_of(const VectorProduct& p) {
-  return (p.gate == Gate::none ? 1 : 2) * p.rows_each * p.x_rows;
-}
+uint32_t sums_of(const VectorProduct& p) { return (p.pair ? 2 : 1) * p.rows_each * p.x_rows; }
 
 std::vector<Var> zero_sums(uint32_t count) {
   std::vector<Var> sums;

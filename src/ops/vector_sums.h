@@ -8,8 +8,8 @@
 
 #include "dsl/dsl.h"
 #include "ops/cache_tail.h"
-#include "ops/epilogue.h"
 #include "ops/product_kernels.h"
+#include "ops/tail.h"
 #include "ops/weight_units.h"
 
 namespace prism::ops {
@@ -19,7 +19,7 @@ struct Operands {
   std::vector<dsl::In> matrices;  // gate and up, or one
   dsl::In x;
   std::optional<dsl::In> ids;
-  Epilogue epilogue;
+  TailCode tail;
   dsl::Array y;
   dsl::Value n, k, row_count, x_stride, y_stride;
   std::optional<dsl::Value> experts;

@@ -153,4 +153,24 @@ std::vector<ElementType> all_weights() {
   return types;
 }
 
+std::shared_ptr<const TailSpec> tail_of(const Following& following) {
+  auto spec = std::make_shared<TailSpec>();
+  Chain& chain = spec->chain;
+  const auto other = [&](TailAccess access, DType stored = DType::f32) {
+    spec->access.push_back(access);
+    return chain.add_input(stored);
+  };
+  uint16_t value = chain.add_input(DType::f32);
+  if (following.bias) value = chain.add_apply(ScalarOp::add, value, other(TailAccess::column));
+  if (following.gate) {
+    uint16_t up = other(TailAccess::made);
+    if (following.bias) up = chain.add_apply(ScalarOp::add, up, other(TailAccess::column));
+    value = chain.add_apply(ScalarOp::mul, chain.add_apply(*following.gate, value), up);
+  }
+  if (following.residual)
+    chain.add_apply(ScalarOp::add, value, other(TailAccess::place, following.stored));
+  if (spec->access.empty()) return nullptr;
+  return spec;
+}
+
 }  // namespace prism::testing_support

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/element_type.h"
 #include "kernels/case_tools.h"
+#include "ops/tail.h"
 
 namespace prism::testing_support {
 
@@ -27,6 +30,16 @@ Matrix random_matrix(kernels::CaseRandom& random, ElementType type, uint32_t row
 
 // The rows as kernels round them for block weights: 32 elements to bytes with one scale.
 Matrix rounded_to_bytes(const Matrix& x);
+
+// What follows a product in its launch: + bias, then the gate of it times the product beside it (+
+// its bias), then + residual.
+struct Following {
+  bool bias = false, residual = false;
+  std::optional<ScalarOp> gate = {};  // silu or gelu_tanh
+  DType stored = DType::f32;          // of the residual
+};
+// As a tail: its buffers are bias, that of the second product, residual. Null where nothing does.
+std::shared_ptr<const TailSpec> tail_of(const Following& following);
 
 // A product and, for each result, the sum of the magnitudes of its terms: what rounding errors are
 // measured against.
