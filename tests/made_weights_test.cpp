@@ -19,9 +19,13 @@ namespace {
 // Whether the last launch of a step reads a buffer before it waits for the launch before it.
 bool reads_early(const PlanStep& step) {
   const ir::Kernel& kernel = step.launches.back().program.kernel();
-  for (const ir::Memory& memory : kernel.memories)
-    if (memory.constant) return true;
-  return false;
+  bool waits = false, reads = false;
+  ir::walk(kernel.body, [&](const ir::Inst& inst) {
+    waits |= inst.op == ir::Op::wait_previous;
+    reads |= !waits && (inst.op == ir::Op::load || inst.op == ir::Op::load_words) &&
+             kernel.memories[inst.object].space == ir::Space::buffer;
+  });
+  return reads;
 }
 
 TEST(MadeWeights, AreWaitedFor) {

@@ -37,16 +37,6 @@ std::shared_ptr<const TailSpec> gate_and_bias() {
   return spec;
 }
 
-// silu(the product) * the one beside it.
-std::shared_ptr<const TailSpec> gate_of_two() {
-  auto spec = std::make_shared<TailSpec>();
-  Chain& chain = spec->chain;
-  const uint16_t x = chain.add_input(DType::f32), up = chain.add_input(DType::f32);
-  chain.add_apply(ScalarOp::mul, chain.add_apply(ScalarOp::silu, x), up);
-  spec->access = {TailAccess::made};
-  return spec;
-}
-
 // One of each kind, lowered for a dialect.
 std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   std::vector<ir::Kernel> all = {ops::round_rows(DType::f16), ops::expert_tables(),
@@ -56,7 +46,7 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
     few.weight = type;
     few.rounded = type.is_block();
     few.pair = true;
-    few.tail = gate_of_two();
+    few.tail = tail_of({.gate = ScalarOp::silu});
     all.push_back(ops::vector_product(ops::vector_product_for(few, 4096, 4096, capabilities, 64)));
   }
   ops::VectorProduct tailed;
@@ -66,7 +56,7 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   all.push_back(ops::vector_product(ops::vector_product_for(tailed, 4096, 4096, capabilities, 64)));
   ops::VectorProduct two = tailed;
   two.pair = true;
-  two.tail = gate_of_two();
+  two.tail = tail_of({.gate = ScalarOp::silu});
   for (const uint32_t x_rows : {1u, 8u}) {
     two.x_rows = x_rows;
     const auto cut = ops::vector_product_for(two, 11008, 4096, capabilities, 132);
@@ -175,7 +165,7 @@ TEST(ProductSpecs, RefuseWhatNoKernelDoes) {
   few.rows_each = 4;
   few.pair = true;
   refused(ops::vector_product, few, "a pair of matrices");
-  few.tail = gate_of_two();
+  few.tail = tail_of({.gate = ScalarOp::silu});
   refused(ops::vector_product, few, "64 sums a lane");
   ops::FragmentProduct many;
   many.operand = DType::f32;

@@ -16,15 +16,14 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
     std::optional<In> weight, bias;
     if (kind.weight) weight = weights("weight", *kind.weight);
     if (kind.bias) bias = weights("bias", *kind.bias);
-    std::optional<TailCode> tail;
-    if (spec) tail.emplace(spec);
+    TailCode tail(spec);
     std::optional<Array> y, rounded;
     if (kind.keeps()) y = out("y", stored);
     if (kind.rounds()) rounded = out("rounded", u32);
     RowLoop loop(walk, x);
     if (rounded && !walk.subgroup_lanes) require_subgroup_size(32);  // through shared memory
     const Value epsilon = ops::float_param("epsilon", walk.type);
-    if (tail) tail->declare_params();
+    tail.declare_params();
     launch_next();
     // Weights of few rows come from afar: they are on their way while the launch before ends.
     const auto ahead = [&](const std::optional<In>& from, const std::optional<DType>& type) {
@@ -96,7 +95,7 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
       }
       return results;
     };
-    if (!rounded) return loop.store(*y, stored, normed, tail ? &*tail : nullptr);
+    if (!rounded) return loop.store(*y, stored, normed, tail);
     loop.map(normed);
     if (y) loop.store(*y, stored, [](const std::vector<Value>& four, Value) { return four; });
     const Value start = ops::rounded_start(loop.row(), loop.length());

@@ -3,7 +3,7 @@
 //
 // A maker takes what the kernel is specialised by and returns it; shapes are params, so one
 // program serves every shape. Beside each maker stands a function that gives grid and params of a
-// launch. Weights of block types are u32 buffers in the layout of base/planes.h; activations,
+// launch. Weights of block types are u32 buffers in the layout of base/planes.h; activations
 // and results are plain. A tail has its buffers before the result and its params after all others.
 #pragma once
 

@@ -133,14 +133,14 @@ void RowLoop::every_four(const std::function<void(Value, Value, Value)>& f) {
   }
 }
 
-void RowLoop::store(const Array& y, DType stored, const Map& f, const TailCode* tail) {
+void RowLoop::store(const Array& y, DType stored, const Map& f, const TailCode& tail) {
   each([&](const std::vector<Value>& x, Value i) {
     const Value place = row_ * length_ + i;
     std::vector<Value> results = f(x, i);
-    if (tail && results.size() == 4)
-      results = tail->apply_four(results, row_, i, place);
-    else if (tail)
-      results[0] = tail->apply(results[0], row_, i, place);
+    if (results.size() == 4)
+      results = tail.apply_four(results, row_, i, place);
+    else
+      results[0] = tail.apply(results[0], row_, i, place);
     for (Value& each : results) each = to_stored(each, stored);
     if (results.size() == 4)
       y.store(place, vec(results[0], results[1], results[2], results[3]));

@@ -55,7 +55,8 @@ class RowLoop {
   void replace(const std::function<dsl::Value(dsl::Value)>& f);
   // Stores f of each element in y, rows one after another, with what tail makes of it.
   using Map = std::function<std::vector<dsl::Value>(const std::vector<dsl::Value>&, dsl::Value)>;
-  void store(const dsl::Array& y, DType stored, const Map& f, const TailCode* tail = nullptr);
+  void store(const dsl::Array& y, DType stored, const Map& f,
+             const TailCode& tail = TailCode(nullptr));
   // Where the row is in registers: puts f of its elements in their place.
   void map(const Map& f);
   // Where the row is in registers: f(wanted, quad, four) for each four of this lane, and for those

@@ -44,11 +44,10 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
     RowCode x(source);
     std::optional<In> target;
     if (end == SoftmaxEnd::entropy) target = in("target", i32);
-    std::optional<TailCode> tail;
-    if (spec) tail.emplace(spec);
+    TailCode tail(spec);
     const Array y = out("y", stored);
     RowLoop loop(walk, x);
-    if (tail) tail->declare_params();
+    tail.declare_params();
     const Value lowest = loop.lowest(), zero = loop.number(0);
     loop.load(-HUGE_VAL);
     // What is subtracted before exp: 0 where all are -infinity, so that none becomes a NaN early.
@@ -102,7 +101,7 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
       }
       return results;
     };
-    loop.store(y, stored, ended, tail ? &*tail : nullptr);
+    loop.store(y, stored, ended, tail);
   });
 }
 
