@@ -73,7 +73,8 @@ struct DecodeTile {
   uint32_t key_lanes = 8;  // lanes that share one key: a power of two, at most 32
   uint32_t unroll = 4;     // keys a lane has under way; by fragments: blocks of 16 of a subgroup
   bool direct = false;     // one split: writes out, needs no merge
-  bool merges = false;     // the last group of a block merges its splits: needs device_fence
+  bool merges = false;     // the last group of a block merges its splits, and one alone has few
+                           // keys: needs device_fence
   // Not 0: scores and sums by fragments of 16 rows, q and weights rounded to f16; this many turns
   // of keys and values in shared memory. key_lanes has no meaning then.
   uint32_t stages = 0;
@@ -117,8 +118,8 @@ bool suits_merges(const AttentionOptions& options, const DecodeTile& tile, uint3
 uint64_t partial_elements(const AttentionOptions& options, uint32_t splits, uint32_t kv_heads,
                           uint32_t rows);
 
-// The same bits as with merges. Buffers partial, spans, sinks (option), out. Parameters: splits,
-// then those of AttentionParams.
+// The same bits as with merges where no group has all keys. Buffers partial, spans, sinks (option),
+// out. Parameters: splits, then those of AttentionParams.
 ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& tile);
 std::array<uint32_t, 3> merge_grid(const AttentionOptions& options, const DecodeTile& tile,
                                    uint32_t kv_heads, uint32_t sequences);

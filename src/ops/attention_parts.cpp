@@ -79,8 +79,12 @@ std::vector<ParamValue> AttentionParams::values(const AttentionOptions& options)
 }
 
 Value fast_exp2(Value x) {
-  return raw("cuda", "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"({r}) : \"f\"({0}));", {x},
-             {f32, 1}, [&] { return exp2(x); });
+  // The instructions of the chips; elsewhere it is computed.
+  return raw(
+      "cuda", "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"({r}) : \"f\"({0}));", {x}, {f32, 1},
+      [&] {
+        return raw("hip", "{r} = __builtin_exp2f({0});", {x}, {f32, 1}, [&] { return exp2(x); });
+      });
 }
 
 Value fast_max(Value a, Value b) {

@@ -10,6 +10,11 @@ using namespace dsl;
 
 namespace {
 
+// Turns that one group takes for all keys sooner than its splits are merged (H200, a 7B model that
+// sees up to 128 keys: 706 tokens/s through CUDA with 2, 700 with 4, 697 with none; through
+// forwarded HIP 636, 635 and 624).
+constexpr uint32_t kTurnsAlone = 2;
+
 // Splits that are added together, after their largest maximum is known.
 constexpr uint32_t kMergedAtOnce = 4;
 
@@ -78,9 +83,9 @@ uint64_t decode_counters(const AttentionOptions& options, const DecodeTile& tile
 bool suits_merges(const AttentionOptions& options, const DecodeTile& tile, uint32_t splits,
                   const ir::Capabilities& capabilities) {
   const uint32_t buffers = 7 + options.mask + options.sinks;
-  // Where launches overlap a second one costs less than the fences (H200, 8 key heads by 4: 9.1 us
-  // for 10.4; a 7B model 627 tokens/s for 614).
-  if (capabilities.dependent_launch || !capabilities.device_fence ||
+  // Where launches overlap a second one costs several rows less than the fences (H200, 8 key heads
+  // by 4: 9.1 us for 10.4), one row as much.
+  if ((capabilities.dependent_launch && tile.rows > 1) || !capabilities.device_fence ||
       buffers > std::min(ir::kMaxBuffers, capabilities.max_buffers))
     return false;
   // Turns of loads, each as long as the device's memory takes to answer. By estimate, not yet by
@@ -106,9 +111,15 @@ uint64_t partial_elements(const AttentionOptions& options, uint32_t splits, uint
   return uint64_t{rows} * kv_heads * options.group * splits * partial_stride(options);
 }
 
+uint32_t keys_alone(const DecodeTile& tile) { return kTurnsAlone * tile.keys(); }
+
 Cut::Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span& span, Value block,
          Value all_splits)
-    : splits(all_splits), begin(constant(u32, 0)), end(span.keys), each(begin) {
+    : splits(all_splits),
+      begin(constant(u32, 0)),
+      end(span.keys),
+      each(begin),
+      alone(constant(b1, 0)) {
   if (arguments.options.causal && tile.queries > 1) {
     const Value last = (block * tile.rows + (tile.rows - 1)) / arguments.options.group;
     end = min(span.position(last) + 1u, span.keys);
@@ -120,6 +131,9 @@ Cut::Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span
   }
   const Value whole = (end - begin + (splits - 1u)) / splits;
   each = (whole + (tile.keys() - 1)) / tile.keys() * tile.keys();
+  if (!tile.merges) return;
+  alone = end - begin <= keys_alone(tile);
+  each = select(alone, keys_alone(tile), each);
 }
 
 RowBlock::RowBlock(const AttentionArguments& the_arguments, const DecodeTile& the_tile)
@@ -281,28 +295,38 @@ void with_split(const RowBlock& rows, const SubgroupSums& sums,
     });
     return;
   }
-  const auto write = [&] {
-    attend_all();
-    sums.write_partial(rows, splits, split);
-    if (tile.merges) device_fence();
-  };
-  if (!tile.merges) return if_(rows.used && begin < end, write);
-  // Every group of the block counts, also one that has no keys; the last finds all of them done.
-  if_(rows.used, [&] {
-    if_(begin < end, write);
-    barrier();
-    const Array& counters = *rows.arguments.counters;
-    const Value counter = group_id(2) * group_count(1) + group_id(1);
-    Var arrived(u32, 0u, "arrived");
-    if_(local_id() == 0u, [&] { arrived = counters.atomic_add(counter, 1u) + 1u; });
-    if_(group_max(arrived) == splits, [&] {
-      device_fence();
-      sums.read_partial(rows, cut, 1);
-      barrier();
-      sums.write_result(rows);
-      // For the next launch.
-      if_(local_id() == 0u, [&] { counters.atomic(AtomicOp::exchange, counter, 0u); });
+  if (!tile.merges) {
+    if_(rows.used && begin < end, [&] {
+      attend_all();
+      sums.write_partial(rows, splits, split);
     });
+    return;
+  }
+  if_(rows.used, [&] {
+    Var last(b1, cut.alone && split == 0u, "last");  // zeros where nothing is seen
+    if_(Value(last) || begin < end, attend_all);
+    if_(!cut.alone, [&] {
+      if_(begin < end, [&] {
+        sums.write_partial(rows, splits, split);
+        device_fence();
+      });
+      barrier();
+      // Every group of the block counts, also one that has no keys; the last finds all of them
+      // done.
+      const Array& counters = *rows.arguments.counters;
+      const Value counter = group_id(2) * group_count(1) + group_id(1);
+      Var arrived(u32, 0u, "arrived");
+      if_(local_id() == 0u, [&] { arrived = counters.atomic_add(counter, 1u) + 1u; });
+      last = group_max(arrived) == splits;
+      if_(last, [&] {
+        device_fence();
+        sums.read_partial(rows, cut, 1);
+        barrier();
+        // For the next launch.
+        if_(local_id() == 0u, [&] { counters.atomic(AtomicOp::exchange, counter, 0u); });
+      });
+    });
+    if_(last, [&] { sums.write_result(rows); });
   });
 }
 

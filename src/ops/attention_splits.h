@@ -15,9 +15,13 @@ inline constexpr uint32_t kDecodeSubgroup = 32;
 uint32_t partial_stride(const AttentionOptions& options);
 uint32_t blocks_of_rows(const AttentionOptions& options, const DecodeTile& tile);
 
+// Up to so many keys one group of a block takes them all, where groups merge.
+uint32_t keys_alone(const DecodeTile& tile);
+
 // Which keys the rows of a block see, and how they are cut; the same for decode and merge.
 struct Cut {
   dsl::Value splits, begin, end, each;
+  dsl::Value alone;  // all keys are the first split's
   Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span& span,
       dsl::Value block, dsl::Value splits);
 };
