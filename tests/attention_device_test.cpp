@@ -459,6 +459,23 @@ TEST_P(Attention, HeadsHaveAnySize) {
     }
 }
 
+// In one launch where there are fences; where launches overlap too, one row of plain numbers only.
+TEST(DecodeTiles, MergeWhereItPays) {
+  ir::Capabilities device;
+  for (const bool fences : {false, true})
+    for (const bool overlaps : {false, true})
+      for (const uint32_t group : {1u, 4u})
+        for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)}) {
+          device.device_fence = fences;
+          device.dependent_launch = overlaps;
+          const AttentionOptions options = options_of(128, group, cache);
+          const bool one_plain = group == 1 && !cache.is_block();
+          EXPECT_EQ(suits_merges(options, decode_tile(options, 1), 16, device),
+                    fences && (!overlaps || one_plain))
+              << fences << overlaps << group << cache.name();
+        }
+}
+
 // Fragments where a device has all they need, in tiles that fit its shared memory.
 TEST(DecodeTiles, FitTheDevice) {
   ir::Capabilities device;
