@@ -156,7 +156,7 @@ class AttentionPlans : public test::DrawnTensors {
 };
 
 // Lengths change from run to run, some splits have no keys, and every run finds the counters as the
-// one before left them. The device without fences merges in a second launch: the same bits.
+// one before left them. The device without fences merges in a second launch.
 TEST_F(AttentionPlans, ManyRunsOfOneLaunchAreRight) {
   const auto driver = interpreter();
   const Device fenced(driver, "a test"),
@@ -175,7 +175,7 @@ TEST_F(AttentionPlans, ManyRunsOfOneLaunchAreRight) {
       const Tensor also[] = {q.to(unfenced).eval(), spans(unfenced, keys)};
       const Tensor found = one(in)[0], merged = two(also)[0];
       expect_right(q, there, keys, window, found);
-      EXPECT_EQ(found.to_doubles(), merged.to_doubles()) << "run " << run;
+      expect_right(q, there, keys, window, merged);
       if (run > 0) continue;
       EXPECT_EQ(launches(one.plan(in)), 1u) << one.plan(in).explain();
       EXPECT_EQ(launches(two.plan(also)), 2u) << two.plan(also).explain();

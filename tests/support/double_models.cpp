@@ -31,7 +31,9 @@ void expect_default_model_gives_the_cpus_tokens(DriverDouble& the_double) {
   for (const Device& each : {Device::cpu(), device}) {
     llm::LanguageModel model =
         llm::LanguageModel::load(path, llm::place_on(file, each, 32), {.batch_rows = 8});
-    tokens.push_back(model.generate("The sky is", greedy(4)).tokens);
+    // Each next token is e^3 times as likely as any other: the CPU rounds activations to 8 bits at
+    // other places than kernels do, which may turn closer choices around.
+    tokens.push_back(model.generate("1, 2, 3,", greedy(4)).tokens);
   }
   ASSERT_EQ(tokens[0].size(), 4u);
   EXPECT_EQ(tokens[1], tokens[0]);
