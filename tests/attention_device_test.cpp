@@ -66,14 +66,18 @@ struct Place {
   }
 };
 
+Bytes poisoned_partial(const AttentionCase& one, uint32_t splits) {
+  const uint64_t elements = partial_elements(one.options, splits, one.kv_heads, one.rows);
+  return Bytes(std::max<uint64_t>(elements, 1) * 4, std::byte{0xFF});
+}
+
 // One launch whose last groups merge, again and again with the counters that it left. partial: what
 // is left of the partial results, where it is asked for.
 Bytes run_merging(const Place& place, const AttentionCase& one, const DecodeTile& tile,
                   uint32_t splits, Bytes* partial = nullptr) {
   const uint32_t sequences = static_cast<uint32_t>(one.sequences.size());
   std::vector<Bytes> buffers = one.inputs(true);
-  const uint64_t elements = partial_elements(one.options, splits, one.kv_heads, one.rows);
-  buffers.push_back(Bytes(std::max<uint64_t>(elements, 1) * 4, std::byte{0xFF}));
+  buffers.push_back(poisoned_partial(one, splits));
   const Bytes zeros(decode_counters(one.options, tile, one.kv_heads, sequences) * 4);
   buffers.push_back(zeros);
   buffers.push_back(one.out);
@@ -98,8 +102,7 @@ Bytes run_decode(const Place& place, const AttentionCase& one, const DecodeTile&
     buffers.push_back(one.out);
     return place.run(decode, grid, buffers, params);
   }
-  const uint64_t elements = partial_elements(one.options, splits, one.kv_heads, one.rows);
-  buffers.push_back(Bytes(std::max<uint64_t>(elements, 1) * 4, std::byte{0xFF}));
+  buffers.push_back(poisoned_partial(one, splits));
   std::vector<Bytes> merged = {place.run(decode, grid, buffers, params), one.spans};
   if (one.options.sinks) merged.push_back(one.sinks);
   merged.push_back(one.out);
@@ -457,50 +460,6 @@ TEST_P(Attention, HeadsHaveAnySize) {
       decode.direct = true;
       EXPECT_EQ(decode_error(place, few, decode, 1, kPlainBound), "") << what << ", decode at once";
     }
-}
-
-// In one launch where there are fences; where launches overlap too, one row of plain numbers only.
-TEST(DecodeTiles, MergeWhereItPays) {
-  ir::Capabilities device;
-  for (const bool fences : {false, true})
-    for (const bool overlaps : {false, true})
-      for (const uint32_t group : {1u, 4u})
-        for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)}) {
-          device.device_fence = fences;
-          device.dependent_launch = overlaps;
-          const AttentionOptions options = options_of(128, group, cache);
-          const bool one_plain = group == 1 && !cache.is_block();
-          EXPECT_EQ(suits_merges(options, decode_tile(options, 1), 16, device),
-                    fences && (!overlaps || one_plain))
-              << fences << overlaps << group << cache.name();
-        }
-}
-
-// Fragments where a device has all they need, in tiles that fit its shared memory.
-TEST(DecodeTiles, FitTheDevice) {
-  ir::Capabilities device;
-  device.async_copy = device.fragment_layout = true;
-  device.subgroup_size = 32;
-  device.fragments = {{}};
-  for (const uint32_t kilobytes : {227u, 99u, 64u, 32u})
-    for (const uint32_t dim : {64u, 128u, 256u, 512u})
-      for (const uint32_t group : {1u, 4u, 16u})
-        for (const ElementType cache : {ElementType(DType::f16), ElementType(DType::f32),
-                                        ElementType(DType::bf16), ElementType(BlockType::q8_0)}) {
-          const AttentionOptions options = options_of(dim, group, cache);
-          device.shared_bytes = kilobytes << 10;
-          const DecodeTile tile = decode_tile_for(options, 1, device);
-          const bool rounds = cache == ElementType(DType::f16) || cache.is_block();
-          if (kilobytes == 227) {
-            EXPECT_EQ(tile.stages > 0, rounds && dim <= 256 && group > 1);
-          }
-          if (tile.stages > 0) {
-            EXPECT_LE(attention_decode(options, tile).shared_bytes(), device.shared_bytes);
-          }
-          ir::Capabilities plain = device;
-          plain.async_copy = false;
-          EXPECT_EQ(decode_tile_for(options, 1, plain).stages, 0u);
-        }
 }
 
 std::vector<Place> places() {
