@@ -6,7 +6,8 @@ if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 file(GLOB parser_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/base/*.cpp
-     ${CMAKE_CURRENT_SOURCE_DIR}/src/llm/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/src/tensor/shape.cpp)
+     ${CMAKE_CURRENT_SOURCE_DIR}/src/base/*/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/src/llm/*/*.cpp
+     ${CMAKE_CURRENT_SOURCE_DIR}/src/tensor/shape.cpp)
 list(FILTER parser_sources EXCLUDE REGEX "_test\\.cpp$")
 set(fuzz_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1 -g1)
 

@@ -1,16 +1,8 @@
 # Owns what `cmake --install` lays down: headers by layer, the library, the program, find_package(Prism).
 include(CMakePackageConfigHelpers)
 
-# Headers of one layer include those of another as "base/error.h", so include/prism is on the path too.
-target_include_directories(prism INTERFACE
-  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/prism>)
+target_include_directories(prism INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(DIRECTORY include/prism DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-foreach(layer IN LISTS PRISM_LAYERS)
-  if(IS_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/src/${layer})
-    install(DIRECTORY src/${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/prism FILES_MATCHING PATTERN "*.h")
-  endif()
-endforeach()
 
 install(TARGETS prism EXPORT PrismTargets)
 if(TARGET prism_program)

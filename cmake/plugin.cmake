@@ -6,7 +6,7 @@ foreach(backend IN LISTS PRISM_ENABLED_BACKENDS)
     file(CONFIGURE OUTPUT ${entry} CONTENT
 "// Written by cmake/plugin.cmake.
 #include \"backends/@backend@/@backend@_backend.h\"
-#include \"runtime/plugin.h\"
+#include \"runtime/discovery/plugin.h\"
 PRISM_BACKEND_PLUGIN(prism::make_@backend@_backend())
 " @ONLY)
     add_library(prism_backend_${backend} MODULE EXCLUDE_FROM_ALL ${entry})

@@ -4,7 +4,8 @@ find_package(nlohmann_json REQUIRED)
 include(GoogleTest)
 
 # Where things are, compiled into one file only, so that no other object depends on the build folder.
-file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/*.cpp)
+file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/*.cpp
+     ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/*/*.cpp)
 add_library(prism_test_support STATIC ${support_sources})
 target_include_directories(prism_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/tests)
 target_link_libraries(prism_test_support PUBLIC prism GTest::gtest nlohmann_json::nlohmann_json
@@ -13,7 +14,7 @@ set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/tests/support/paths.cpp 
   "PRISM_SOURCE_DIR=\"${CMAKE_CURRENT_SOURCE_DIR}\";PRISM_BINARY_DIR=\"${CMAKE_BINARY_DIR}\";PRISM_CXX_COMPILER=\"${CMAKE_CXX_COMPILER}\"")
 
 # hiprtc is called from a process of its own; main.cpp says why.
-add_executable(hiprtc_compile EXCLUDE_FROM_ALL tests/support/hiprtc_compile/main.cpp tests/support/rtc.cpp
+add_executable(hiprtc_compile EXCLUDE_FROM_ALL tests/support/front_ends/hiprtc_compile/main.cpp tests/support/front_ends/rtc.cpp
                tests/support/shared_library.cpp)
 target_include_directories(hiprtc_compile PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests)
 target_link_libraries(hiprtc_compile PRIVATE prism_warnings ${CMAKE_DL_LIBS})
@@ -43,15 +44,15 @@ endif()
 # The unit tests of what uses threads, a program of their own: it builds quickly under the thread sanitizer, since it
 # has only the layers that they use.
 set(thread_test_sources ${unit_test_sources})
-list(FILTER thread_test_sources INCLUDE REGEX "/(base/(cache|thread_pool)|runtime/queue|backends/cpu/[a-z_]*|cpu/(attention|matmul))_test\\.cpp$")
+list(FILTER thread_test_sources INCLUDE REGEX "/(base/(cache_folder|system/thread_pool)|runtime/queue|backends/cpu/[a-z_]*|cpu/(attention|products/matmul))_test\\.cpp$")
 set(thread_layer_sources ${library_sources})
-list(FILTER thread_layer_sources EXCLUDE REGEX "/src/(tensor|ops|grad|nn|llm|search)/")
+list(FILTER thread_layer_sources EXCLUDE REGEX "/src/(tensor|ops|grad|conformance|nn|llm|search)/")
 add_executable(thread_tests EXCLUDE_FROM_ALL ${thread_test_sources} ${thread_layer_sources})
 target_include_directories(thread_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/include)
 target_link_libraries(thread_tests PRIVATE prism_warnings fmt::fmt hwy::hwy nlohmann_json::nlohmann_json GTest::gtest
                       GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 
-file(GLOB test_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/*_test.cpp)
+file(GLOB test_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/*/*_test.cpp)
 # Tests named after a backend are about that backend.
 foreach(backend IN LISTS PRISM_SWITCHED_BACKENDS)
   if(NOT backend IN_LIST PRISM_ENABLED_BACKENDS)
@@ -133,7 +134,7 @@ endif()
 
 # Scripts that test the build itself: switches, checks, the installed copy. They get the two folders as words.
 find_program(BASH_PROGRAM bash)
-file(GLOB test_scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/*_test.sh)
+file(GLOB test_scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/build/*_test.sh)
 if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/examples)
   list(FILTER test_scripts EXCLUDE REGEX "/(install|readme)_test\\.sh$")
 endif()

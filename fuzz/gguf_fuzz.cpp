@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "llm/gguf.h"
+#include "prism/llm/gguf.h"
 
 using namespace prism;
 using namespace prism::llm;

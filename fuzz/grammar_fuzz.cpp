@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
-#include "llm/grammar.h"
+#include "prism/error.h"
+#include "prism/llm/grammar.h"
 
 using namespace prism;
 using namespace prism::llm;

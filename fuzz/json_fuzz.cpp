@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/error.h"
-#include "llm/grammar.h"
-#include "llm/json_schema.h"
+#include "llm/grammar/json_schema.h"
+#include "prism/error.h"
+#include "prism/llm/grammar.h"
 
 using namespace prism;
 using namespace prism::llm;

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/error.h"
-#include "llm/chat_template.h"
+#include "prism/error.h"
+#include "prism/llm/chat_template.h"
 
 using namespace prism;
 using namespace prism::llm;

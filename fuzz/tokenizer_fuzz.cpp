@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
-#include "llm/pre_tokenizer.h"
-#include "llm/tokenizer.h"
-#include "llm/utf8.h"
+#include "llm/tokenizer/pre_tokenizer.h"
+#include "llm/tokenizer/utf8.h"
+#include "prism/error.h"
+#include "prism/llm/tokenizer.h"
 
 using namespace prism;
 using namespace prism::llm;

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""Fails on an include against the order of the layers, and on a system header outside the files that may use it."""
+"""Fails on an include against the order of the layers, on a public header that includes an internal one, and on a system
+header outside the files that may use it."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "ir", "dsl", "lower", "print", "kernels", "runtime", "cpu", "tensor", "ops", "grad", "nn", "llm",
-          "search", "cli", "server"]
-BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "kernels", "runtime"}
+LAYERS = ["base", "ir", "dsl", "lower", "print", "sample_kernels", "runtime", "cpu", "tensor", "ops", "grad", "conformance",
+          "nn", "llm", "search", "cli", "server"]
+# The layer of each public header of include/prism; those of ops/ and llm/ belong to the layers of these names.
+PUBLIC = {"error.h": "base", "warning.h": "base", "dtype.h": "base", "element_type.h": "base", "rope_scaling.h": "base",
+          "kernel_ir.h": "ir", "capabilities.h": "ir", "kernel.h": "dsl", "device_info.h": "runtime", "device.h": "runtime",
+          "shape.h": "tensor", "tensor.h": "tensor", "compile.h": "tensor", "ops.h": "ops", "grad.h": "grad", "llm.h": "llm"}
+BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "sample_kernels", "runtime"}
 # Two drivers with the same calls under different names share what they do alike.
 SHARED_BY_BACKENDS = "backends/gpu_runtime"
 SHARING_BACKENDS = {"backends/cuda", "backends/hip"}
@@ -20,15 +25,17 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 
 
 def layer_of(path):
-    """The layer of a path relative to src: its first folder, or backends/NAME."""
+    """The layer of a path relative to src or include: its first folder, or backends/NAME."""
     parts = pathlib.PurePosixPath(path).parts
+    if parts[0] == "prism":
+        return PUBLIC.get(parts[1], parts[1])
     if parts[0] == "backends" and len(parts) > 2:
         return f"backends/{parts[1]}"
     return parts[0]
 
 
 def allowed(source, target):
-    """Whether a file of layer `source` may include the header `target` (relative to src)."""
+    """Whether a file of layer `source` may include the header `target` (relative to src or include)."""
     layer = layer_of(target)
     if layer == source:
         return True
@@ -42,10 +49,13 @@ def allowed(source, target):
 
 def check_file(path, root):
     """The complaints about one file, as sentences."""
-    relative = path.relative_to(root / "src").as_posix()
-    source = layer_of(relative)
+    shown = path.relative_to(root).as_posix()
+    is_public = shown.startswith("include/")
+    source = layer_of(shown.partition("/")[2])
+    if shown == "include/prism/prism.h":  # all of them
+        return []
     if source not in LAYERS and not source.startswith("backends"):
-        return [f"src/{relative}: folder {source} has no place in the layers ({', '.join(LAYERS)})"]
+        return [f"{shown}: folder {source} has no place in the layers ({', '.join(LAYERS)})"]
     complaints = []
     conditions = []  # the open #if lines
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -57,14 +67,16 @@ def check_file(path, root):
         if not match:
             continue
         kind, target = match.groups()
-        where = f"src/{relative}:{number}: "
+        where = f"{shown}:{number}: "
         if kind == "<":
             guarded = any(SYSTEM_MACRO.search(condition) for condition in conditions)
             if SYSTEM_ONLY.fullmatch(target) and source != "base" and not guarded:
                 complaints.append(f"{where}<{target}> exists on one system only; put it inside an #if, or use src/base")
         elif target.startswith("."):
             complaints.append(f"{where}\"{target}\" is relative; include from src, as \"{source}/...\"")
-        elif (root / "src" / target).exists() and not allowed(source, target):
+        elif is_public and not target.startswith("prism/"):
+            complaints.append(f"{where}a public header may not include \"{target}\", which is not installed")
+        elif any((root / top / target).exists() for top in ("src", "include")) and not allowed(source, target):
             complaints.append(f"{where}{source} may not include \"{target}\" ({layer_of(target)} is not before it)")
         elif not (root / "src" / target).exists() and not (root / "include" / target).exists():
             if (path.parent / target).exists():
@@ -74,7 +86,7 @@ def check_file(path, root):
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT
-    files = [f for pattern in ("*.h", "*.cpp") for f in sorted((root / "src").rglob(pattern))
+    files = [f for pattern in ("*.h", "*.cpp") for f in sorted([*(root / "src").rglob(pattern), *(root / "include").rglob(pattern)])
              if not f.name.endswith("_test.cpp")]
     complaints = [complaint for f in files for complaint in check_file(f, root)]
     print("\n".join(complaints + [f"includes: {len(files)} files, {len(complaints)} against the layers"]))

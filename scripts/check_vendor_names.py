@@ -16,8 +16,8 @@ OWNERS = ("src/backends/", "src/print/", "src/cli/")
 # Each of these files is where one list of names lives.
 LISTS = {
     "src/lower/languages.cpp",    # what the printers' languages lack, whatever the device
-    "src/runtime/discovery.h",    # BackendPreference
-    "src/runtime/selection.cpp",  # the spellings of a device and their aliases
+    "include/prism/device.h",    # BackendPreference
+    "src/runtime/discovery/selection.cpp",  # the spellings of a device and their aliases
 }
 # The language's way to say something in one dialect, with a way for all others beside it.
 RAW = re.compile(r'\braw\(\s*"[a-z]+"')
@@ -36,7 +36,7 @@ def without_comments(text):
 def main():
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT
     complaints = []
-    for path in sorted(p for pattern in ("*.h", "*.cpp") for p in (root / "src").rglob(pattern)):
+    for path in sorted(p for top in ("src", "include") for pattern in ("*.h", "*.cpp") for p in (root / top).rglob(pattern)):
         relative = path.relative_to(root).as_posix()
         if relative.startswith(OWNERS) or relative in LISTS or relative.endswith("_test.cpp"):
             continue

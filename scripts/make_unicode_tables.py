@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes src/llm/unicode_tables.inc from Python's own Unicode tables; run by hand when a newer Unicode is wanted."""
+"""Writes src/llm/tokenizer/unicode_tables.inc from Python's own Unicode tables; run by hand when a newer Unicode is wanted."""
 import pathlib
 import sys
 import unicodedata
 
-TARGET = pathlib.Path(__file__).resolve().parent.parent / "src/llm/unicode_tables.inc"
+TARGET = pathlib.Path(__file__).resolve().parent.parent / "src/llm/tokenizer/unicode_tables.inc"
 ALL = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
 
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
+#include "prism/device.h"
 
 namespace prism::bench {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "bench.h"
-#include "kernels/kernels.h"
-#include "runtime/case_run.h"
+#include "runtime/measure/case_run.h"
+#include "sample_kernels/sample_kernels.h"
 
 namespace prism::bench {
 

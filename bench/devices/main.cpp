@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "bench.h"
-#include "runtime/discovery.h"
+#include "prism/device.h"
+#include "prism/error.h"
 
 namespace prism::bench {
 

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "bench.h"
-#include "cublas.h"
-#include "kernels/kernels.h"
-#include "runtime/case_run.h"
+#include "peer_cublas.h"
+#include "prism/error.h"
+#include "runtime/measure/case_run.h"
+#include "sample_kernels/sample_kernels.h"
 
 namespace prism::bench {
 namespace {

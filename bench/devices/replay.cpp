@@ -2,11 +2,11 @@
 // it.
 #include <chrono>
 
-#include "base/error.h"
 #include "bench.h"
-#include "kernels/kernels.h"
-#include "kernels/library.h"
-#include "runtime/case_run.h"
+#include "prism/error.h"
+#include "runtime/measure/case_run.h"
+#include "sample_kernels/sample_kernels.h"
+#include "sample_kernels/sample_library.h"
 
 namespace prism::bench {
 
@@ -42,7 +42,7 @@ Line bench_load(const Device& device) {
   uint32_t kernels = 0;
   for (const bool warm : {false, true}) {
     device.use_capabilities(device.info().capabilities);  // forgets the programs in memory
-    for (const LibraryKernel& entry : kernel_library()) {
+    for (const SampleKernel& entry : sample_kernels()) {
       const ir::Kernel kernel = entry.make();
       const auto start = std::chrono::steady_clock::now();
       try {

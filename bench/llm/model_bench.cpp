@@ -18,9 +18,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
-#include "llm/decode.h"
-#include "llm/model.h"
+#include "llm/model/decode.h"
+#include "llm/model/model.h"
+#include "prism/error.h"
 
 namespace prism::llm {
 namespace {

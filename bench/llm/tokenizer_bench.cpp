@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "llm/gguf.h"
-#include "llm/tokenizer.h"
+#include "prism/error.h"
+#include "prism/llm/gguf.h"
+#include "prism/llm/tokenizer.h"
 
 namespace prism::bench {
 namespace {

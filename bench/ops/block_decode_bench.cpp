@@ -11,16 +11,16 @@
 
 #include <fmt/format.h>
 
-#include "base/blocks.h"
-#include "base/error.h"
-#include "base/planes.h"
-#include "base/thread_pool.h"
-#include "cpu/dequantise.h"
-#include "cpu/quantise.h"
-#include "kernels/kernels.h"
-#include "ops/block_kernels.h"
-#include "runtime/case_run.h"
-#include "runtime/device.h"
+#include "base/system/thread_pool.h"
+#include "base/types/block_formats.h"
+#include "base/types/gpu_block_layout.h"
+#include "cpu/quantise/dequantise.h"
+#include "cpu/quantise/quantise.h"
+#include "ops/quantise/block_kernels.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "runtime/measure/case_run.h"
+#include "sample_kernels/sample_kernels.h"
 
 namespace prism::bench {
 namespace {

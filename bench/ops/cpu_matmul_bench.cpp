@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/dynamic_library.h"
-#include "cpu/matmul.h"
+#include "base/system/dynamic_library.h"
+#include "cpu/products/matmul.h"
 #include "cpu/simd_targets.h"
 
 namespace {

@@ -20,9 +20,9 @@
 
 #include <fmt/format.h>
 
-#include "base/blocks.h"
-#include "base/error.h"
-#include "cpu/quantised_product.h"
+#include "base/types/block_formats.h"
+#include "cpu/products/quantised_product.h"
+#include "prism/error.h"
 
 namespace prism::cpu {
 namespace {

@@ -12,11 +12,11 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "kernel_bench.h"
-#include "ops/attention_kernels.h"
-#include "runtime/case_run.h"
-#include "runtime/device.h"
+#include "ops/attention/attention_kernels.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "runtime/measure/case_run.h"
 
 namespace prism::bench {
 namespace {

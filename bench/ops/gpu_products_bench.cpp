@@ -12,15 +12,15 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/planes.h"
+#include "base/types/gpu_block_layout.h"
 #include "kernel_bench.h"
-#include "kernels/case_tools.h"
-#include "ops/product_kernels.h"
+#include "ops/products/product_kernels.h"
+#include "ops/products/weight_units.h"
 #include "ops/tail.h"
-#include "ops/weight_units.h"
-#include "runtime/case_run.h"
-#include "runtime/device.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "runtime/measure/case_run.h"
+#include "sample_kernels/sample_case_tools.h"
 
 namespace prism::bench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "dsl/dsl.h"
+#include "prism/kernel.h"
 
 namespace prism::bench {
 

@@ -6,18 +6,18 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "kernels/kernels.h"
-#include "ops/create.h"
-#include "ops/elementwise.h"
-#include "ops/norm.h"
-#include "ops/reduce.h"
-#include "ops/scan.h"
-#include "ops/softmax.h"
-#include "ops/sort.h"
-#include "runtime/case_run.h"
-#include "runtime/device.h"
-#include "tensor/plan.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "prism/ops/create.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/norm.h"
+#include "prism/ops/reduce.h"
+#include "prism/ops/scan.h"
+#include "prism/ops/softmax.h"
+#include "prism/ops/sort.h"
+#include "runtime/measure/case_run.h"
+#include "sample_kernels/sample_kernels.h"
+#include "tensor/plan/plan.h"
 
 namespace prism::bench {
 namespace {

@@ -9,15 +9,15 @@
 
 #include <fmt/format.h>
 
-#include "ops/conv.h"
-#include "ops/create.h"
-#include "ops/elementwise.h"
-#include "ops/gates.h"
-#include "ops/index.h"
-#include "ops/join.h"
-#include "ops/rope.h"
-#include "runtime/device.h"
-#include "tensor/plan.h"
+#include "prism/device.h"
+#include "prism/ops/conv.h"
+#include "prism/ops/create.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/gates.h"
+#include "prism/ops/index.h"
+#include "prism/ops/join.h"
+#include "prism/ops/rope.h"
+#include "tensor/plan/plan.h"
 
 namespace prism::bench {
 namespace {

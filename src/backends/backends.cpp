@@ -3,7 +3,8 @@
 // CMake defines PRISM_HAS_X for a backend that is switched on and PRISM_RUNS_X where it also has a
 // folder. One that is off stays in the list with its reason: an absence is never silent.
 #include "backends/unavailable_backend.h"
-#include "runtime/discovery.h"
+#include "prism/device.h"
+#include "runtime/discovery/backend_list.h"
 
 #ifdef PRISM_RUNS_CUDA
 #include "backends/cuda/cuda_backend.h"

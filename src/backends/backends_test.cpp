@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "backends/unavailable_backend.h"
-#include "runtime/discovery.h"
+#include "prism/device.h"
+#include "runtime/discovery/backend_list.h"
 
 namespace prism {
 namespace {

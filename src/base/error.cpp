@@ -1,5 +1,5 @@
 // Names of error codes, as shown in JSON and reports.
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism {
 

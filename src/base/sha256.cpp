@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism {
 

@@ -1,4 +1,4 @@
-#include "base/warning.h"
+#include "prism/warning.h"
 
 #include <mutex>
 #include <utility>

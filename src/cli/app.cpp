@@ -2,11 +2,11 @@
 
 #include <iostream>
 
-#include "base/error.h"
-#include "base/warning.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "prism/error.h"
+#include "prism/warning.h"
 
 namespace prism::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/op_bench.h"
+#include "ops/bench/op_bench.h"
 
 namespace prism::cli {
 

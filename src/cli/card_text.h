@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "runtime/calibrate.h"
-#include "runtime/cards.h"
+#include "runtime/discovery/cards.h"
+#include "runtime/measure/calibrate.h"
 
 namespace prism::cli {
 

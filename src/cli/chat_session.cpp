@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "cli/json.h"
 #include "cli/model_arguments.h"
+#include "prism/error.h"
 
 namespace prism::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "llm/chat_template.h"
+#include "prism/llm/chat_template.h"
 
 namespace prism::cli {
 

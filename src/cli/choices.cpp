@@ -4,16 +4,16 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/suggest.h"
-#include "runtime/discovery.h"
-#include "runtime/self_check.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "runtime/measure/self_check.h"
 
 namespace prism::cli {
 
-const LibraryKernel& kernel_named(const std::string& name) {
+const SampleKernel& kernel_named(const std::string& name) {
   std::vector<std::string> names;
-  for (const LibraryKernel& kernel : kernel_library()) {
+  for (const SampleKernel& kernel : sample_kernels()) {
     if (kernel.name == name) return kernel;
     names.push_back(kernel.name);
   }

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "kernels/library.h"
-#include "runtime/device.h"
+#include "prism/device.h"
+#include "sample_kernels/sample_library.h"
 
 namespace prism::cli {
 
 // Throws kNotFound with the nearest name and the list.
-const LibraryKernel& kernel_named(const std::string& name);
+const SampleKernel& kernel_named(const std::string& name);
 
 // The device of that spelling; for "all", every device found. Throws kNotFound when there is none.
 std::vector<Device> devices_named(const std::string& spelling);

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include "base/error.h"
 #include "base/suggest.h"
+#include "prism/error.h"
 
 namespace prism::cli {
 namespace {

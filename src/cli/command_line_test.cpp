@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/calibrate.h"
+#include "runtime/measure/calibrate.h"
 
 namespace prism::cli {
 

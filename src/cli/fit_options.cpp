@@ -6,7 +6,7 @@
 #include <cctype>
 #include <cstdlib>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::cli {
 

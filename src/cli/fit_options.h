@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/command_line.h"
-#include "llm/fit.h"
+#include "prism/llm/fit.h"
 
 namespace prism::cli {
 

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "base/cache.h"
-#include "base/dynamic_library.h"
-#include "base/terminal.h"
+#include "base/cache_folder.h"
+#include "base/system/dynamic_library.h"
+#include "base/system/is_terminal.h"
 
 namespace prism::cli {
 

@@ -8,10 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
-#include "llm/model_store.h"
+#include "llm/model/config.h"
+#include "prism/error.h"
+#include "prism/llm/model_store.h"
 
 namespace prism::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/command_line.h"
 #include "cli/fit_options.h"
-#include "llm/language_model.h"
+#include "prism/llm/language_model.h"
 
 namespace prism::cli {
 

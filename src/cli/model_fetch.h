@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "llm/model_store.h"
+#include "prism/llm/model_store.h"
 
 namespace prism::cli {
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "cli/model_arguments.h"
+#include "prism/error.h"
 
 namespace prism::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "llm/generation.h"
+#include "prism/llm/generation.h"
 
 namespace prism::cli {
 

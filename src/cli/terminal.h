@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/terminal.h"
+#include "base/system/is_terminal.h"
 
 namespace prism::cli {
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "cpu/attention_rows.h"
 #include "cpu/elementwise_parts.h"
 #include "cpu/highway_config.h"
-#include "cpu/matmul_kernels.h"
+#include "cpu/products/matmul_kernels.h"
+#include "prism/error.h"
 // Highway after its configuration.
 #include <hwy/aligned_allocator.h>
 #include <hwy/cache_control.h>

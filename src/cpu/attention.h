@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/element_type.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
+#include "prism/element_type.h"
 
 namespace prism::cpu {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "base/dtype.h"
 #include "cpu/attention_rows.h"
+#include "prism/dtype.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/attention_rows.cpp"

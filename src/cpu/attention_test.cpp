@@ -10,9 +10,9 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "cpu/elementwise.h"
 #include "cpu/simd_targets.h"
+#include "prism/error.h"
 
 namespace prism::cpu {
 namespace {

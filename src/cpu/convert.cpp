@@ -7,9 +7,9 @@
 #include <string>
 #include <type_traits>
 
-#include "base/error.h"
 #include "cpu/elementwise.h"
 #include "cpu/elementwise_parts.h"
+#include "prism/error.h"
 
 namespace prism::cpu {
 namespace {

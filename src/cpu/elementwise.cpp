@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/error.h"
 #include "cpu/elementwise_parts.h"
+#include "prism/error.h"
 
 namespace prism::cpu {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "base/dtype.h"
-#include "base/scalar_op.h"
+#include "base/types/scalar_op.h"
+#include "prism/dtype.h"
 
 namespace prism::cpu {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/scalar_op.h"
+#include "base/types/scalar_op.h"
 
 namespace prism::cpu {
 
@@ -17,7 +17,7 @@ bool apply_f64(ScalarOp op, const double* a, const double* b, void* out, size_t 
 bool apply_i32(ScalarOp op, const int32_t* a, const int32_t* b, void* out, size_t n);
 bool apply_i64(ScalarOp op, const int64_t* a, const int64_t* b, void* out, size_t n);
 
-// Contiguous 16-bit floats, in vector code; bit for bit what base/dtype.h does, except that a
+// Contiguous 16-bit floats, in vector code; bit for bit what prism/dtype.h does, except that a
 // signalling NaN may come out quiet.
 void f32_from_f16(const uint16_t* from, float* to, size_t n);
 void f16_from_f32(const float* from, uint16_t* to, size_t n);

@@ -1,5 +1,5 @@
 // Every function on every instruction set of this machine against float64, conversions against
-// base/dtype.h.
+// prism/dtype.h.
 #include "cpu/elementwise.h"
 
 #include <bit>
@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "cpu/simd_targets.h"
+#include "prism/error.h"
 
 namespace prism::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // Arrays of 16-bit floats to f32 and back in vector code.
 #include "cpu/highway_config.h"
 // The configuration comes before Highway.
-#include "base/dtype.h"
 #include "cpu/elementwise_parts.h"
+#include "prism/dtype.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/half.cpp"
@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace prism::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Vectors go to memory as 16-bit integers; the rest of an array is left to base/dtype.h.
+// Vectors go to memory as 16-bit integers; the rest of an array is left to prism/dtype.h.
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #define PRISM_VECTOR_HALVES 1
 using D = hn::ScalableTag<float>;
@@ -69,7 +69,7 @@ void F16FromF32(const float* from, uint16_t* to, size_t n) {
     const hn::Rebind<hwy::float16_t, D> df16;
     hn::StoreU(hn::BitCast(DHalf(), hn::DemoteTo(df16, x)), DHalf(), to + i);
 #else
-    // As in base/dtype.h.
+    // As in prism/dtype.h.
     const DU du;
     const hn::RebindToSigned<D> di;
     const auto bits = hn::BitCast(du, x);

@@ -6,14 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
+#include "prism/rope_scaling.h"
 
 namespace prism::cpu {
-
-enum class RopePairing : uint8_t {
-  adjacent,  // elements 2i and 2i + 1
-  halves,    // elements i and i + dims / 2
-};
 
 struct Rope {
   size_t rows = 0, heads = 0;
@@ -41,7 +37,7 @@ class RopeAngles {
 };
 
 // positions: one for each row. frequencies: radians a position for each of dims / 2 pairs
-// (base/rope_scaling.h). Angles are kept in f64.
+// (prism/rope_scaling.h). Angles are kept in f64.
 void rope(ThreadPool& pool, const Rope& options, const int32_t* positions, const float* frequencies,
           float* x);
 

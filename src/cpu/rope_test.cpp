@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/rope_scaling.h"
 #include "cpu/simd_targets.h"
+#include "prism/rope_scaling.h"
 
 namespace prism::cpu {
 namespace {

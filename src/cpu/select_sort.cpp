@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/error.h"
 #include "cpu/rows.h"
+#include "prism/error.h"
 
 namespace prism::cpu {
 namespace {

@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "cpu/simd_targets.h"
+#include "prism/error.h"
 
 namespace prism::cpu {
 namespace {

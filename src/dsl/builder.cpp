@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::dsl {
 namespace {

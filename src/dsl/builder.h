@@ -7,11 +7,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/kernel.h"
+#include "prism/kernel_ir.h"
 
 namespace prism::dsl {
 
-// One kernel under construction. The handles of dsl.h write into the builder that is current on
+// One kernel under construction. The handles of kernel.h write into the builder that is current on
 // this thread.
 class Builder {
  public:

@@ -1,8 +1,9 @@
 // Kernels, places in the grid, control flow, copies that run ahead and matrix fragments.
 #include <fmt/format.h>
 
-#include "dsl/dsl.h"
+#include "dsl/builder.h"
 #include "ir/verify.h"
+#include "prism/kernel.h"
 
 namespace prism::dsl {
 namespace {

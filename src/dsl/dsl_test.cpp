@@ -1,11 +1,11 @@
 // The language builds what was written, and refuses what must not build with the place and the
 // rule.
-#include "dsl/dsl.h"
+#include "prism/kernel.h"
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "ir/verify.h"
+#include "prism/error.h"
 
 namespace prism {
 namespace {

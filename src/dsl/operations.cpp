@@ -1,7 +1,8 @@
 // Arithmetic, bits, comparison, conversion and operations across lanes.
 #include <fmt/format.h>
 
-#include "dsl/dsl.h"
+#include "dsl/builder.h"
+#include "prism/kernel.h"
 
 namespace prism::dsl {
 namespace {

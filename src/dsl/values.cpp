@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "dsl/dsl.h"
+#include "dsl/builder.h"
+#include "prism/kernel.h"
 
 namespace prism::dsl {
 namespace {
@@ -107,6 +108,8 @@ void store_at(uint32_t memory_index, Operand index, Operand value, const Operand
 }
 
 }  // namespace
+
+Type Value::type() const { return builder().type_of(id_); }
 
 Value Value::operator[](uint32_t lane) const {
   const Type t = type();

@@ -1,5 +1,5 @@
 // Walking a graph backwards, from a result to the tensors it was made of.
-#include "grad/grad.h"
+#include "prism/grad.h"
 
 #include <map>
 #include <memory>
@@ -8,9 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "ops/elementwise.h"
-#include "ops/place.h"
+#include "ops/shape/view_gradient.h"
+#include "prism/error.h"
+#include "prism/ops/elementwise.h"
+#include "tensor/op.h"
 
 namespace prism {
 

@@ -1,5 +1,5 @@
 // Names of IR parts and the readable text form of a kernel.
-#include "ir/kernel.h"
+#include "prism/kernel_ir.h"
 
 #include <bit>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/capabilities.h"
+#include "prism/capabilities.h"
 
 namespace prism::ir {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ir/kernel.h"
+#include "prism/kernel_ir.h"
 
 namespace prism::ir {
 

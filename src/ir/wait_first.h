@@ -1,7 +1,7 @@
 // A kernel that reads nothing before what the launch before it wrote is there.
 #pragma once
 
-#include "ir/kernel.h"
+#include "prism/kernel_ir.h"
 
 namespace prism::ir {
 

@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "lower/group_reduce.h"
 #include "lower/passes.h"
-#include "lower/reduce.h"
 #include "lower/rewriter.h"
+#include "prism/error.h"
 
 namespace prism::lower_detail {
 namespace {

@@ -1,10 +1,10 @@
 // Matrix fragments lowered to products by lanes, against the fragments of the language.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "dsl/dsl.h"
 #include "lower/lower.h"
-#include "support/lowering.h"
+#include "prism/error.h"
+#include "prism/kernel.h"
+#include "support/kernels/lowering.h"
 
 namespace prism {
 namespace {

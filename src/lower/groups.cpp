@@ -2,8 +2,8 @@
 // none.
 #include <algorithm>
 
+#include "lower/group_reduce.h"
 #include "lower/passes.h"
-#include "lower/reduce.h"
 #include "lower/rewriter.h"
 
 namespace prism::lower_detail {

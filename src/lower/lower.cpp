@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "lower/passes.h"
+#include "prism/error.h"
 
 namespace prism {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/capabilities.h"
-#include "ir/kernel.h"
+#include "prism/capabilities.h"
+#include "prism/kernel_ir.h"
 
 namespace prism {
 

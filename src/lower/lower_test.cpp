@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "dsl/dsl.h"
-#include "support/lowering.h"
+#include "prism/error.h"
+#include "prism/kernel.h"
+#include "support/kernels/lowering.h"
 
 namespace prism {
 namespace {

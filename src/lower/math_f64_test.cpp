@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "dsl/dsl.h"
 #include "lower/lower.h"
-#include "support/interpreted.h"
-#include "support/lowering.h"
+#include "prism/kernel.h"
+#include "support/kernels/interpreted.h"
+#include "support/kernels/lowering.h"
 
 namespace prism {
 namespace {

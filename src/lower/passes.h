@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "ir/capabilities.h"
-#include "ir/kernel.h"
 #include "lower/lower.h"
+#include "prism/capabilities.h"
+#include "prism/kernel_ir.h"
 
 namespace prism::lower_detail {
 

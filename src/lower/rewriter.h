@@ -4,8 +4,9 @@
 
 #include <vector>
 
-#include "dsl/dsl.h"
-#include "ir/kernel.h"
+#include "dsl/builder.h"
+#include "prism/kernel.h"
+#include "prism/kernel_ir.h"
 
 namespace prism::lower_detail {
 

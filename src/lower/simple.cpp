@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "lower/passes.h"
 #include "lower/rewriter.h"
+#include "prism/error.h"
 
 namespace prism::lower_detail {
 namespace {

@@ -1,9 +1,9 @@
 // Bytes of words and high halves of products after lowering, against what was written.
 #include <gtest/gtest.h>
 
-#include "dsl/dsl.h"
 #include "lower/lower.h"
-#include "support/lowering.h"
+#include "prism/kernel.h"
+#include "support/kernels/lowering.h"
 
 namespace prism {
 namespace {

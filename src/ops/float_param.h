@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "dsl/dsl.h"
-#include "ir/kernel.h"
-#include "runtime/device.h"
+#include "prism/device.h"
+#include "prism/kernel.h"
+#include "prism/kernel_ir.h"
 
 namespace prism::ops {
 

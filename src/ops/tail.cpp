@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "tensor/chain_kernel.h"
-#include "tensor/chain_op.h"
+#include "tensor/chain/chain_kernel.h"
+#include "tensor/chain/chain_op.h"
 
 namespace prism {
 

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "dsl/dsl.h"
-#include "tensor/chain.h"
-#include "tensor/device_call.h"
+#include "prism/kernel.h"
+#include "tensor/chain/chain.h"
 #include "tensor/op.h"
+#include "tensor/plan/device_call.h"
 
 namespace prism {
 

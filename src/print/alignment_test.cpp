@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "dsl/dsl.h"
 #include "lower/lower.h"
 #include "print/printer.h"
+#include "prism/kernel.h"
 
 namespace prism {
 namespace {

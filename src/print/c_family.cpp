@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "ir/bindings.h"
+#include "prism/error.h"
 
 namespace prism {
 

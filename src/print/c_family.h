@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "ir/capabilities.h"
-#include "ir/kernel.h"
 #include "print/names.h"
 #include "print/prelude.h"
 #include "print/printer.h"
+#include "prism/capabilities.h"
+#include "prism/kernel_ir.h"
 
 namespace prism {
 

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "print/c_family.h"
-#include "print/spirv.h"
+#include "print/spirv/spirv.h"
+#include "prism/error.h"
 
 namespace prism {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/capabilities.h"
-#include "ir/kernel.h"
+#include "prism/capabilities.h"
+#include "prism/kernel_ir.h"
 
 namespace prism {
 

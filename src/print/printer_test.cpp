@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "dsl/dsl.h"
 #include "lower/lower.h"
+#include "prism/error.h"
+#include "prism/kernel.h"
 
 namespace prism {
 namespace {

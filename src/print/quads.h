@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "ir/kernel.h"
+#include "prism/kernel_ir.h"
 
 namespace prism {
 

@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "ir/bindings.h"
 #include "ir/verify.h"
 #include "print/c_family.h"
 #include "print/quads.h"
+#include "prism/error.h"
 
 namespace prism {
 

@@ -2,10 +2,10 @@
 // no reserved words.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "dsl/dsl.h"
 #include "lower/lower.h"
 #include "print/printer.h"
+#include "prism/error.h"
+#include "prism/kernel.h"
 
 namespace prism {
 namespace {

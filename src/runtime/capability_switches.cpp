@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
 #include "lower/lower.h"
+#include "prism/error.h"
 
 namespace prism {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/cache.h"
+#include "base/cache_folder.h"
 #include "print/printer.h"
 
 namespace prism {

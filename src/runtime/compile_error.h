@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "base/error.h"
-#include "ir/kernel.h"
+#include "prism/error.h"
+#include "prism/kernel_ir.h"
 #include "runtime/driver.h"
 
 namespace prism {

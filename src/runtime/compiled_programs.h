@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "runtime/device.h"
+#include "prism/device.h"
 
 namespace prism {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/host_memory.h"
+#include "base/system/host_memory.h"
 
 namespace prism {
 

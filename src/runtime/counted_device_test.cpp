@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "runtime/device.h"
+#include "prism/device.h"
+#include "prism/error.h"
 
 namespace prism {
 namespace {

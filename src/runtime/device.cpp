@@ -1,12 +1,13 @@
 // The device handle: memory, compiled kernels and queues over one driver.
-#include "runtime/device.h"
+#include "prism/device.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "prism/error.h"
 #include "runtime/device_state.h"
+#include "runtime/driver.h"
 
 namespace prism {
 namespace {

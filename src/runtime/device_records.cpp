@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "base/cache.h"
+#include "base/cache_folder.h"
 
 namespace prism {
 namespace {

@@ -14,7 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device.h"
+#include "prism/device.h"
+#include "runtime/driver.h"
 
 namespace prism {
 

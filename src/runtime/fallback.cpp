@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "base/warning.h"
+#include "prism/device.h"
+#include "prism/warning.h"
 #include "runtime/device_state.h"
-#include "runtime/discovery.h"
 
 namespace prism {
 namespace {

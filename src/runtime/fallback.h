@@ -8,8 +8,8 @@
 
 #include <utility>
 
-#include "base/error.h"
-#include "runtime/device.h"
+#include "prism/device.h"
+#include "prism/error.h"
 
 namespace prism {
 

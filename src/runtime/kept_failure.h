@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/dtype.h"
+#include "prism/dtype.h"
 
 namespace prism {
 

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "runtime/device.h"
-#include "runtime/fake_device.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "support/devices/fake_device.h"
 
 namespace prism {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "base/cache.h"
-#include "base/error.h"
+#include "base/cache_folder.h"
 #include "lower/lower.h"
+#include "prism/error.h"
 #include "runtime/device_state.h"
 
 namespace prism {

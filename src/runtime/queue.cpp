@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "lower/lower.h"
+#include "prism/error.h"
 #include "runtime/device_state.h"
+#include "runtime/driver.h"
 
 namespace prism {
 namespace {

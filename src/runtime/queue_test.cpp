@@ -2,10 +2,10 @@
 
 #include <thread>
 
-#include "base/error.h"
-#include "dsl/dsl.h"
-#include "runtime/device.h"
-#include "runtime/fake_device.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "prism/kernel.h"
+#include "support/devices/fake_device.h"
 
 namespace prism {
 namespace {

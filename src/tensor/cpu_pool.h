@@ -1,7 +1,7 @@
 // The threads that native CPU kernels share.
 #pragma once
 
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 
 namespace prism {
 

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "runtime/device.h"
-#include "tensor/tensor.h"
+#include "base/system/thread_pool.h"
+#include "prism/device.h"
+#include "prism/tensor.h"
 
 namespace prism {
 
@@ -130,17 +130,5 @@ struct Node {
 Tensor use_op(std::shared_ptr<const Op> op, std::vector<Tensor> inputs, const Device& device = {});
 std::vector<Tensor> use_op_all(std::shared_ptr<const Op> op, std::vector<Tensor> inputs,
                                const Device& device = {});
-
-// While one lives, new nodes do not ask for gradients.
-class NoGrad {
- public:
-  NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  static bool active();
-
- private:
-  bool before_;
-};
 
 }  // namespace prism

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/planes.h"
+#include "base/types/gpu_block_layout.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism {

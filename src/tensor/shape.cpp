@@ -1,12 +1,12 @@
 // Shapes, broadcasting, and layouts that move no data.
-#include "tensor/shape.h"
+#include "prism/shape.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism {
 

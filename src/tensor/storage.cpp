@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "prism/error.h"
 #include "runtime/fallback.h"
 
 namespace prism {

@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 
-#include "base/element_type.h"
-#include "runtime/device.h"
-#include "tensor/shape.h"
+#include "prism/device.h"
+#include "prism/element_type.h"
+#include "prism/shape.h"
 
 namespace prism {
 

@@ -1,5 +1,5 @@
 // Tensors as values: their graph nodes, views, and reading and writing host data.
-#include "tensor/tensor.h"
+#include "prism/tensor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,15 +8,15 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/planes.h"
-#include "runtime/discovery.h"
+#include "base/types/gpu_block_layout.h"
+#include "prism/device.h"
+#include "prism/error.h"
 #include "runtime/fallback.h"
-#include "tensor/chain_op.h"
+#include "tensor/chain/chain_op.h"
 #include "tensor/op.h"
-#include "tensor/planner.h"
+#include "tensor/plan/device_fallback.h"
+#include "tensor/plan/planner.h"
 #include "tensor/relayout.h"
-#include "tensor/rescue.h"
 #include "tensor/storage.h"
 
 namespace prism {

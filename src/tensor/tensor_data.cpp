@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/mapped_file.h"
-#include "tensor/chain_op.h"
-#include "tensor/tensor.h"
+#include "base/system/mapped_file.h"
+#include "prism/error.h"
+#include "prism/tensor.h"
+#include "tensor/chain/chain_op.h"
 
 namespace prism {
 

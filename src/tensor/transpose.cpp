@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "dsl/dsl.h"
+#include "prism/kernel.h"
 
 namespace prism {
 

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "base/thread_pool.h"
-#include "tensor/device_call.h"
-#include "tensor/shape.h"
+#include "base/system/thread_pool.h"
+#include "prism/shape.h"
+#include "tensor/plan/device_call.h"
 
 namespace prism {
 

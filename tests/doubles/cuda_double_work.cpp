@@ -105,7 +105,7 @@ int cuModuleUnload(Module* module) {
 int cuModuleGetFunction(Function** function, Module* module, const char* name) {
   const Lock lock(mutex());
   if (const int result = enter()) return result;
-  HostKernel* kernel = prism::test::doubles::find_kernel(module->code, name);
+  HostKernel* kernel = prism::test::doubles::find_sample_kernel(module->code, name);
   if (!kernel) return kNotFound;
   module->functions[name] = Function{kernel};
   *function = &module->functions[name];

@@ -3,7 +3,7 @@
 // compiled by the host compiler; or, by forwarding, NVIDIA's own driver and NVRTC, so that the HIP
 // backend runs on a real card.
 //
-// See cuda_double.h for how work is done late and what is checked. On a machine with an NVIDIA
+// See use_cuda_double.h for how work is done late and what is checked. On a machine with an NVIDIA
 // card:
 //   export PRISM_HIP_DOUBLE=forward=1 PRISM_HIP_LIBRARY=build/doubles/libhip_double.so
 //   export PRISM_HIPRTC_LIBRARY=$PRISM_HIP_LIBRARY PRISM_FORWARD_NVRTC_LIBRARY=libnvrtc.so.12

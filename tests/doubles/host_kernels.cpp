@@ -163,7 +163,7 @@ HostModule* load_text(const std::string& text) {
 
 void unload(HostModule* module) { delete module; }
 
-HostKernel* find_kernel(HostModule* module, const std::string& entry) {
+HostKernel* find_sample_kernel(HostModule* module, const std::string& entry) {
   const auto found = module->kernels.find(entry);
   return found == module->kernels.end() ? nullptr : &found->second;
 }

@@ -10,7 +10,7 @@ struct HostKernel;
 
 HostModule* load_text(const std::string& text);
 void unload(HostModule* module);
-HostKernel* find_kernel(HostModule* module, const std::string& entry);  // null when absent
+HostKernel* find_sample_kernel(HostModule* module, const std::string& entry);  // null when absent
 // Compiles the text, at the first launch: most kernels of most tests are never launched. False when
 // the host compiler refuses it. The two below need it.
 bool prepare(HostKernel& kernel);

@@ -52,7 +52,7 @@ struct Function : Object {
 
 Object* new_function(Library* self, Selector, String* name) {
   const Lock lock(mutex());
-  doubles::HostKernel* kernel = doubles::find_kernel(self->code, name->text);
+  doubles::HostKernel* kernel = doubles::find_sample_kernel(self->code, name->text);
   return kernel ? new Function(self, kernel) : nullptr;
 }
 

@@ -4,7 +4,7 @@
 
 #include "fibers.h"
 #include "numbers.h"
-#include "weights.h"
+#include "shim_weights.h"
 
 #define __global__
 #define __device__

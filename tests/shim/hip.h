@@ -3,7 +3,7 @@
 
 #include "fibers.h"
 #include "numbers.h"
-#include "weights.h"
+#include "shim_weights.h"
 
 #define _Float16 shim::half
 #define __HIP_MEMORY_SCOPE_AGENT 0

@@ -10,9 +10,9 @@
 #include <random>
 #include <thread>
 
-#include "grad/suite.h"
-#include "kernels/library.h"
-#include "runtime/case_run.h"
+#include "conformance/suite.h"
+#include "runtime/measure/case_run.h"
+#include "sample_kernels/sample_library.h"
 
 namespace prism::test {
 namespace {
@@ -402,8 +402,8 @@ void check_library_kernels(const Device& device, size_t step) {
   const size_t first = std::random_device{}() % step;
   std::cout << "kernels " << first << ", " << first + step << ", ..." << std::endl;
   size_t ran = 0, tried = 0;
-  for (size_t i = first; i < kernel_library().size(); i += step, ++tried) {
-    const LibraryKernel& entry = kernel_library()[i];
+  for (size_t i = first; i < sample_kernels().size(); i += step, ++tried) {
+    const SampleKernel& entry = sample_kernels()[i];
     const ir::Kernel kernel = entry.make();
     const auto cases = entry.cases(1, true);
     try {

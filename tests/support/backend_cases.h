@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/device.h"
-#include "support/double_cases.h"
-#include "support/driver_double.h"
-#include "support/process.h"
+#include "prism/device.h"
+#include "support/doubles/double_cases.h"
+#include "support/doubles/driver_double.h"
+#include "support/run_program.h"
 
 namespace prism::test {
 

@@ -9,10 +9,10 @@
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/cpu_queue.h"
-#include "base/error.h"
-#include "base/system_info.h"
-#include "dsl/dsl.h"
-#include "kernels/library.h"
+#include "base/system/system_info.h"
+#include "prism/error.h"
+#include "prism/kernel.h"
+#include "sample_kernels/sample_library.h"
 
 namespace prism {
 namespace {
@@ -76,7 +76,7 @@ TEST(CpuBackend, AllocationsAreAlignedAndRefusedBeyondWhatIsFree) {
 
 TEST(CpuBackend, EveryLibraryKernelIsRight) {
   const auto queue = device()->make_queue();
-  for (const LibraryKernel& entry : kernel_library()) {
+  for (const SampleKernel& entry : sample_kernels()) {
     const Kernel kernel = lower(entry.make(), device()->info().capabilities);
     const auto program = device()->compile(kernel);
     for (const KernelCase& test : entry.cases(1, true)) {

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "backends/cpu/cpu_queue.h"
-#include "base/error.h"
-#include "base/host_memory.h"
-#include "base/system_info.h"
+#include "base/system/host_memory.h"
+#include "base/system/system_info.h"
+#include "prism/error.h"
 
 namespace prism::cpu {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "base/thread_pool.h"
-#include "ir/interpreter.h"
+#include "base/system/thread_pool.h"
+#include "ir/interpreter/interpreter.h"
 #include "runtime/driver.h"
 
 namespace prism::cpu {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "backends/cuda/cuda_context.h"
-#include "base/dynamic_library.h"
 #include "base/handle.h"
+#include "base/system/dynamic_library.h"
 #include "runtime/native_product.h"
 
 namespace prism::cuda {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/device_node.h"
+#include "runtime/discovery/device_node.h"
 
 namespace prism::cuda {
 namespace {

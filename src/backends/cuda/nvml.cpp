@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 
 namespace prism::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/gpu_runtime/gpu_rtc.h"
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 
 namespace prism::cuda {
 

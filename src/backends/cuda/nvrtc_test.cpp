@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/nvrtc_search.h"
-#include "support/cuda_double.h"
-#include "support/front_end.h"
-#include "support/nvrtc.h"
+#include "support/doubles/use_cuda_double.h"
+#include "support/front_ends/front_end.h"
+#include "support/front_ends/nvrtc_front_end.h"
 
 namespace prism::cuda {
 namespace {

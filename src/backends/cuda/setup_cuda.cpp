@@ -11,8 +11,8 @@
 
 #include "backends/cuda/cuda_device.h"
 #include "backends/cuda/nvrtc_search.h"
-#include "base/cache.h"
-#include "base/process.h"
+#include "base/cache_folder.h"
+#include "base/system/process.h"
 
 namespace prism::cuda {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/dynamic_library.h"
-#include "base/error.h"
+#include "base/system/dynamic_library.h"
+#include "prism/error.h"
 
 namespace prism::gpu {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/gpu_runtime/gpu_api.h"
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::gpu {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 
 namespace prism::gpu {
 

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "backends/hip/hip_cards.h"
-#include "base/device_node.h"
-#include "base/probe_library.h"
+#include "base/system/probe_library.h"
+#include "runtime/discovery/device_node.h"
 
 namespace prism::hip {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/gpu_runtime/gpu_api.h"
-#include "ir/capabilities.h"
+#include "prism/capabilities.h"
 
 namespace prism::hip {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/metal/metal_device.h"
-#include "base/probe_library.h"
+#include "base/system/probe_library.h"
 
 namespace prism {
 namespace {

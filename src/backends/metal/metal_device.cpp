@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/host_memory.h"
+#include "base/system/host_memory.h"
 #include "print/printer.h"
 #include "runtime/compile_error.h"
 

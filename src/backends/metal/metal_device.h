@@ -5,7 +5,7 @@
 #include <string>
 
 #include "backends/metal/metal_api.h"
-#include "base/error.h"
+#include "prism/error.h"
 #include "runtime/driver.h"
 
 namespace prism::metal {

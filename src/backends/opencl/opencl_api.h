@@ -16,9 +16,9 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
-#include "base/dynamic_library.h"
-#include "base/error.h"
 #include "base/handle.h"
+#include "base/system/dynamic_library.h"
+#include "prism/error.h"
 
 namespace prism::opencl {
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "backends/opencl/opencl_device.h"
-#include "base/device_node.h"
-#include "base/driver_start.h"
+#include "runtime/discovery/device_node.h"
+#include "runtime/discovery/driver_start.h"
 
 namespace prism {
 namespace {

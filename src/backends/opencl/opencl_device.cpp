@@ -8,7 +8,7 @@
 #include "backends/opencl/opencl_command_buffer.h"
 #include "backends/opencl/opencl_program.h"
 #include "backends/opencl/opencl_queue.h"
-#include "base/host_memory.h"
+#include "base/system/host_memory.h"
 
 namespace prism::opencl {
 namespace {

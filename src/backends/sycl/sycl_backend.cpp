@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/cache.h"
-#include "base/driver_start.h"
-#include "runtime/library_backend.h"
-#include "runtime/plugins.h"
+#include "base/cache_folder.h"
+#include "runtime/discovery/driver_start.h"
+#include "runtime/discovery/library_backend.h"
+#include "runtime/discovery/plugins.h"
 
 namespace prism {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "backends/vulkan/vulkan_device.h"
 #include "backends/vulkan/vulkan_instance.h"
-#include "base/device_node.h"
+#include "runtime/discovery/device_node.h"
 
 namespace prism {
 namespace {

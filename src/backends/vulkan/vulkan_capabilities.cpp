@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "backends/vulkan/vulkan_physical_device.h"
-#include "print/spirv.h"
+#include "print/spirv/spirv.h"
 
 namespace prism::vulkan {
 namespace {

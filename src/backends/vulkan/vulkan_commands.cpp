@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/vulkan/vulkan_program.h"
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::vulkan {
 namespace {

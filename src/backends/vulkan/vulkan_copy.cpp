@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/backend_kernels.h"
 #include "lower/lower.h"
+#include "runtime/backend_kernels.h"
 
 namespace prism::vulkan {
 namespace {

@@ -7,8 +7,8 @@
 #include "backends/vulkan/vulkan_program.h"
 #include "backends/vulkan/vulkan_queue.h"
 #include "backends/vulkan/vulkan_self_check.h"
-#include "base/error.h"
-#include "print/spirv.h"
+#include "print/spirv/spirv.h"
+#include "prism/error.h"
 
 namespace prism::vulkan {
 

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::vulkan {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::vulkan {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backends/vulkan/vulkan_functions.h"
-#include "base/dynamic_library.h"
 #include "base/handle.h"
+#include "base/system/dynamic_library.h"
 
 namespace prism::vulkan {
 

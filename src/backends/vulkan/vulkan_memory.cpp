@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/host_memory.h"
+#include "base/system/host_memory.h"
+#include "prism/error.h"
 
 namespace prism::vulkan {
 namespace {

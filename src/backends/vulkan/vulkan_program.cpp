@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
-#include "base/cache.h"
-#include "base/error.h"
+#include "base/cache_folder.h"
 #include "ir/bindings.h"
 #include "print/printer.h"
-#include "print/spirv_words.h"
+#include "print/spirv/spirv_words.h"
+#include "prism/error.h"
 #include "runtime/compile_error.h"
 
 namespace prism::vulkan {

@@ -11,7 +11,7 @@
 #include "backends/vulkan/vulkan_copy.h"
 #include "backends/vulkan/vulkan_events.h"
 #include "backends/vulkan/vulkan_staging.h"
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::vulkan {
 namespace {

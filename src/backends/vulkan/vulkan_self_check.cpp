@@ -7,9 +7,9 @@
 
 #include "backends/vulkan/vulkan_program.h"
 #include "backends/vulkan/vulkan_queue.h"
-#include "base/cache.h"
-#include "kernels/backend_kernels.h"
-#include "print/spirv.h"
+#include "base/cache_folder.h"
+#include "print/spirv/spirv.h"
+#include "runtime/backend_kernels.h"
 
 namespace prism::vulkan {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "prism/error.h"
 
 namespace prism::vulkan {
 namespace {

@@ -3,8 +3,8 @@
 //
 // Declared here because headers come with neither a user's library nor Dawn's wheel, and the
 // interface moved while the two were released: Flavour says where they differ. Checked against
-// webgpu.h of wgpu-native 29 (wgpu-py 0.32) and the ctypes declarations of Dawn 6940 (dawn-python
-// 0.3).
+// webgpu_front_end.h of wgpu-native 29 (wgpu-py 0.32) and the ctypes declarations of Dawn 6940
+// (dawn-python 0.3).
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 namespace prism::webgpu {
 
 enum class Flavour {
-  kStandard,  // webgpu.h since 2025
+  kStandard,  // webgpu_front_end.h since 2025
   kDawn2025,  // before callbacks lost their suffix 2 and enumerations gained members
 };
 
@@ -176,7 +176,7 @@ struct DawnCache {
   void* user = nullptr;
 };
 
-// F(name in webgpu.h without its prefix, result, parameters), C for those that take a callback, O
+// F(name in webgpu_front_end.h without its prefix, result, parameters), C for those that take a callback, O
 // for what only wgpu-native has.
 #define PRISM_WEBGPU_FUNCTIONS(F, C, O)                                                            \
   F(CreateInstance, Instance, const void*)                                                         \

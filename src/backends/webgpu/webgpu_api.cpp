@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/dynamic_library.h"
+#include "base/system/dynamic_library.h"
 
 namespace prism::webgpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "backends/webgpu/webgpu_device.h"
-#include "base/dynamic_library.h"
-#include "runtime/library_backend.h"
+#include "base/system/dynamic_library.h"
+#include "runtime/discovery/library_backend.h"
 
 namespace prism {
 namespace {

@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
-#include "base/cache.h"
-#include "base/host_memory.h"
-#include "base/pci.h"
-#include "base/system_info.h"
+#include "base/cache_folder.h"
+#include "base/system/host_memory.h"
+#include "base/system/system_info.h"
 #include "ir/bindings.h"
 #include "print/printer.h"
 #include "runtime/compile_error.h"
+#include "runtime/discovery/pci.h"
 
 namespace prism::webgpu {
 namespace {

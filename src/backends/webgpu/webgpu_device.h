@@ -9,8 +9,8 @@
 
 #include "backends/webgpu/webgpu_api.h"
 #include "runtime/counted_device.h"
+#include "runtime/discovery/shares_card.h"
 #include "runtime/kept_failure.h"
-#include "runtime/shares_card.h"
 
 namespace prism::webgpu {
 

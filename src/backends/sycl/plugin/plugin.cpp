@@ -1,6 +1,6 @@
 // SYCL's devices as a backend in a library of its own: SYCL speaks C++, and the program is built
 // without it. Built by any host compiler against SYCL's headers; kernels are text.
-#include "runtime/plugin.h"
+#include "runtime/discovery/plugin.h"
 
 #include "backends/sycl/plugin/sycl_device.h"
 

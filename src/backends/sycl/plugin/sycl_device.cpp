@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/cache.h"
+#include "base/cache_folder.h"
 #include "print/printer.h"
 #include "runtime/compile_error.h"
 

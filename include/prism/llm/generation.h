@@ -1,0 +1,62 @@
+// What a generation is asked and what it gives: options, results, statistics.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prism/llm/grammar.h"
+#include "prism/llm/sampler.h"
+
+namespace prism::llm {
+
+enum class StopReason : uint8_t {
+  end_token,   // the model ended its text, or a grammar allows nothing more
+  stop_text,   // a stop string came
+  max_tokens,  // as many as were asked for
+  context,     // no room for another token
+  cancelled,   // by the callback or cancel()
+};
+const char* stop_reason_name(StopReason reason);  // "end_token" ...
+
+struct GenerationOptions {
+  SamplerOptions sampler = {};
+  int64_t max_tokens = -1;             // -1: until the model ends its text or the context is full
+  std::vector<std::string> stop = {};  // the text ends before the first of these
+  std::optional<Grammar> grammar = {};
+  bool ignore_end = false;    // go on after the model's end of text
+  bool show_special = false;  // control tokens as text
+  // When the context is full: forget half of what stands after the first `keep` tokens and go on,
+  // instead of stopping there.
+  bool shift_context = false;
+  int64_t keep = 0;
+};
+
+struct GenerationStatistics {
+  int64_t prompt_tokens = 0;       // of the prompt
+  int64_t reused_tokens = 0;       // of those, found in the cache
+  int64_t generated_tokens = 0;    // an end token counts
+  int64_t recomputed_tokens = 0;   // after a device failed; the seconds hold that and the loading
+  double prompt_seconds = 0;       // from having a place to the first token
+  double generation_seconds = 0;   // from the first token to the last
+  double first_token_seconds = 0;  // from being asked to the first token
+
+  double prompt_rate() const;      // tokens a second, of those that were not reused
+  double generation_rate() const;  // of all but the first token
+};
+
+struct Generation {
+  std::string text;
+  std::vector<int32_t> tokens;
+  StopReason reason = StopReason::end_token;
+  std::string stop;  // the stop string that came
+  GenerationStatistics statistics;
+};
+
+// Told each piece of text as it comes, whole characters only; returning false ends the generation.
+using TextCallback = std::function<bool(std::string_view text)>;
+
+}  // namespace prism::llm

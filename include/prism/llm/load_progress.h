@@ -1,0 +1,16 @@
+// How far the loading of a model has come.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace prism::llm {
+
+struct LoadProgress {
+  uint64_t bytes_done = 0, bytes_total = 0;  // of the file's tensors
+};
+// Called after each tensor; returning false ends the load with kInvalidArgument.
+using LoadCallback = std::function<bool(const LoadProgress&)>;
+
+}  // namespace prism::llm

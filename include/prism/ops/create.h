@@ -1,0 +1,34 @@
+// Tensors made from nothing: ranges, the unit matrix, random numbers; and dropout, which draws.
+//
+// Random numbers are Philox 4x32-10 from a key and the number of the element: the same on every
+// device and for every way of cutting the work. Take another key for other numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "prism/tensor.h"
+
+namespace prism {
+
+// start, start + step, ...: those before stop.
+Tensor arange(double start, double stop, double step = 1, DType type = DType::i32,
+              const Device& device = {});
+inline Tensor arange(int64_t count, DType type = DType::i32, const Device& device = {}) {
+  return arange(0, static_cast<double>(count), 1, type, device);
+}
+// count numbers from first to last, both included.
+Tensor linspace(double first, double last, int64_t count, DType type = DType::f32,
+                const Device& device = {});
+// Ones where row and column are equal, zeros elsewhere. columns -1: as many as rows.
+Tensor eye(int64_t rows, int64_t columns = -1, DType type = DType::f32, const Device& device = {});
+
+// [low, high) from 24 random bits. Element i is word i % 4 of the block whose counter is i / 4.
+Tensor uniform(const Shape& shape, uint64_t key, double low = 0, double high = 1,
+               DType type = DType::f32, const Device& device = {});
+// By Box and Muller from pairs of the words of uniform: equal on all devices to 1e-6 of deviation.
+Tensor normal(const Shape& shape, uint64_t key, double mean = 0, double deviation = 1,
+              DType type = DType::f32, const Device& device = {});
+// Zero with probability p, else x / (1 - p). Throws kInvalidArgument unless 0 <= p < 1.
+Tensor dropout(const Tensor& x, double p, uint64_t key);
+
+}  // namespace prism

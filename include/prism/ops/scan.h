@@ -1,0 +1,12 @@
+// Running sums along an axis.
+#pragma once
+
+#include "prism/tensor.h"
+
+namespace prism {
+
+// y[i] = x[0] + ... + x[i] along the axis; from the other end when reversed. Integers of up to 32
+// bits and bool as i32, i64 as i64; both wrap.
+Tensor cumsum(const Tensor& x, int axis = -1, bool reverse = false);
+
+}  // namespace prism

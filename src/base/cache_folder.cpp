@@ -1,0 +1,153 @@
+// Checksummed files under one folder, written by rename.
+#include "base/cache_folder.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include <fmt/format.h>
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMagic[8] = {'P', 'R', 'I', 'S', 'M', 'C', '0', '1'};
+
+// Two lanes of a 64-bit multiply-xorshift hash (FNV-style absorption, murmur-style finish).
+struct Hash128 {
+  uint64_t a = 0x9e3779b97f4a7c15ull, b = 0xc2b2ae3d27d4eb4full;
+  void absorb(const void* data, size_t bytes) {
+    const auto* p = static_cast<const unsigned char*>(data);
+    for (size_t i = 0; i < bytes; ++i) {
+      a = (a ^ p[i]) * 0x100000001b3ull;
+      b = (b + p[i]) * 0xff51afd7ed558ccdull;
+      b ^= b >> 29;
+    }
+  }
+  static uint64_t mix(uint64_t x) {
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdull;
+    x ^= x >> 33;
+    x *= 0xc4ceb9fe1a85ec53ull;
+    return x ^ (x >> 33);
+  }
+  std::string text() const { return fmt::format("{:016x}{:016x}", mix(a ^ (b << 1)), mix(b + a)); }
+};
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) return std::nullopt;
+  return std::string(value);
+}
+
+fs::path cached_path(std::string_view kind, std::string_view key) {
+  const std::string hash = hash_text(key);
+  return cache_folder() / std::string(kind) / hash.substr(0, 2) / hash.substr(2);
+}
+
+std::string checksum(std::string_view key, std::span<const std::byte> content) {
+  Hash128 hash;
+  hash.absorb(key.data(), key.size());
+  hash.absorb(content.data(), content.size());
+  return hash.text();
+}
+
+std::optional<std::string> read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) return std::nullopt;
+  return text;
+}
+
+bool write_by_rename(const fs::path& path, std::string_view head, std::string_view body) {
+  std::error_code failed;
+  fs::create_directories(path.parent_path(), failed);
+  if (failed) return false;
+  static std::atomic<uint64_t> counter{0};
+  static const uint64_t process =
+      std::random_device{}();  // two processes never share a temporary name
+  const fs::path temporary = path.string() + fmt::format(".{:x}.{:x}.tmp", process, counter++);
+  bool written = false;
+  {
+    std::ofstream out(temporary, std::ios::binary);
+    out.write(head.data(), static_cast<std::streamsize>(head.size()));
+    out.write(body.data(), static_cast<std::streamsize>(body.size()));
+    out.flush();
+    written = out.good();
+  }
+  if (written) {
+    fs::rename(temporary, path, failed);
+    if (!failed) return true;
+  }
+  fs::remove(temporary, failed);
+  return false;
+}
+
+}  // namespace
+
+std::string hash_text(std::string_view text) {
+  Hash128 hash;
+  hash.absorb(text.data(), text.size());
+  return hash.text();
+}
+
+fs::path cache_folder() {
+  if (auto folder = environment("PRISM_CACHE_DIR")) return *folder;
+#ifdef _WIN32
+  if (auto folder = environment("LOCALAPPDATA")) return fs::path(*folder) / "prism" / "cache";
+#else
+  if (auto folder = environment("XDG_CACHE_HOME")) return fs::path(*folder) / "prism";
+  if (auto home = environment("HOME")) {
+#ifdef __APPLE__
+    return fs::path(*home) / "Library" / "Caches" / "prism";
+#else
+    return fs::path(*home) / ".cache" / "prism";
+#endif
+  }
+#endif
+  return fs::temp_directory_path() / "prism-cache";
+}
+
+std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::string_view key) {
+  const auto file = read_file(cached_path(kind, key));
+  constexpr size_t kHead = sizeof(kMagic) + 32;
+  if (!file || file->size() < kHead || std::memcmp(file->data(), kMagic, sizeof(kMagic)) != 0)
+    return std::nullopt;
+  const auto* begin = reinterpret_cast<const std::byte*>(file->data()) + kHead;
+  const std::span<const std::byte> content(begin, file->size() - kHead);
+  if (checksum(key, content) != std::string_view(*file).substr(sizeof(kMagic), 32))
+    return std::nullopt;
+  return std::vector<std::byte>(content.begin(), content.end());
+}
+
+bool write_cached(std::string_view kind, std::string_view key, std::span<const std::byte> content) {
+  const std::string head = std::string(kMagic, sizeof(kMagic)) + checksum(key, content);
+  return write_by_rename(cached_path(kind, key), head,
+                         {reinterpret_cast<const char*>(content.data()), content.size()});
+}
+
+fs::path dump_folder() { return environment("PRISM_DUMP").value_or(""); }
+
+fs::path dump_file(std::string_view name, std::span<const std::byte> content) {
+  return dump_file(name,
+                   std::string_view(reinterpret_cast<const char*>(content.data()), content.size()));
+}
+
+fs::path dump_file(std::string_view name, std::string_view text) {
+  const fs::path folder = dump_folder();
+  if (folder.empty()) return {};
+  const fs::path path = folder / std::string(name);
+  return write_by_rename(path, "", text) ? path : fs::path();
+}
+
+std::optional<std::string> replaced_text(std::string_view name) {
+  const fs::path folder = dump_folder();
+  if (folder.empty()) return std::nullopt;
+  return read_file(folder / "replace" / std::string(name));
+}
+
+}  // namespace prism

@@ -1,0 +1,83 @@
+// The cache folder under what harms it: torn and foreign files, and many threads at one entry.
+#include "base/cache_folder.h"
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace prism {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string text_of(const std::optional<std::vector<std::byte>>& found) {
+  return found ? std::string(reinterpret_cast<const char*>(found->data()), found->size())
+               : "nothing";
+}
+
+// The only file of a kind, which the tests write once.
+std::filesystem::path file_of(const std::string& kind) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cache_folder()))
+    if (entry.is_regular_file() && entry.path().string().find(kind) != std::string::npos)
+      return entry.path();
+  return {};
+}
+
+TEST(Cache, GivesBackWhatWasWritten) {
+  EXPECT_EQ(text_of(read_cached("test-plain", "absent")), "nothing");
+  ASSERT_TRUE(write_cached("test-plain", "key", bytes_of("content")));
+  EXPECT_EQ(text_of(read_cached("test-plain", "key")), "content");
+  EXPECT_EQ(text_of(read_cached("test-plain", "other key")), "nothing");
+  ASSERT_TRUE(write_cached("test-plain", "key", bytes_of("")));
+  EXPECT_EQ(text_of(read_cached("test-plain", "key")), "");
+}
+
+TEST(Cache, ATornOrForeignFileCountsAsAbsent) {
+  const std::string content(1000, 'x');
+  ASSERT_TRUE(write_cached("test-torn", "key", bytes_of(content)));
+  const std::filesystem::path file = file_of("test-torn");
+  ASSERT_FALSE(file.empty()) << "no file of the entry in " << cache_folder();
+  const auto size = std::filesystem::file_size(file);
+  for (const auto left : {size - 1, size / 2, uintmax_t{3}, uintmax_t{0}}) {
+    ASSERT_TRUE(write_cached("test-torn", "key", bytes_of(content)));
+    std::filesystem::resize_file(file, left);
+    EXPECT_EQ(text_of(read_cached("test-torn", "key")), "nothing") << left << " bytes left";
+  }
+  ASSERT_TRUE(write_cached("test-torn", "key", bytes_of(content)));
+  {
+    std::fstream changed(file, std::ios::in | std::ios::out | std::ios::binary);
+    changed.seekp(static_cast<std::streamoff>(size - 10));
+    changed.put('y');
+  }
+  EXPECT_EQ(text_of(read_cached("test-torn", "key")), "nothing") << "one byte changed";
+  ASSERT_TRUE(write_cached("test-torn", "key", bytes_of(content)));
+  EXPECT_EQ(text_of(read_cached("test-torn", "key")), content);
+}
+
+TEST(Cache, ThreadsThatWriteOneEntryNeverMixTheirContents) {
+  std::atomic<int> mixed = 0, found = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const std::string mine(5000, static_cast<char>('a' + t));
+      for (int i = 0; i < 50; ++i) {
+        write_cached("test-threads", "key", bytes_of(mine));
+        const auto content = read_cached("test-threads", "key");
+        if (!content) continue;
+        ++found;
+        const std::string text = text_of(content);
+        mixed += text.size() != mine.size() || text != std::string(text.size(), text[0]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(mixed, 0);
+  EXPECT_EQ(found, 200) << "an entry that exists is never absent while it is replaced";
+}
+
+}  // namespace
+}  // namespace prism

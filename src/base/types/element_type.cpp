@@ -1,0 +1,48 @@
+// Names and sizes of the element types of tensors.
+#include "prism/element_type.h"
+
+#include <array>
+
+namespace prism {
+
+namespace {
+
+constexpr std::array<BlockInfo, kBlockTypeCount> kBlocks = {{
+    {"q4_0", 32, 18, 2},
+    {"q4_1", 32, 20, 3},
+    {"q5_0", 32, 22, 6},
+    {"q5_1", 32, 24, 7},
+    {"q8_0", 32, 34, 8},
+    {"q2_k", 256, 84, 10},
+    {"q3_k", 256, 110, 11},
+    {"q4_k", 256, 144, 12},
+    {"q5_k", 256, 176, 13},
+    {"q6_k", 256, 210, 14},
+    {"iq4_nl", 32, 18, 20},
+    {"iq4_xs", 256, 136, 23},
+    {"mxfp4", 32, 17, 39},
+}};
+
+}  // namespace
+
+const BlockInfo& block_info(BlockType type) { return kBlocks[static_cast<size_t>(type)]; }
+
+const char* ElementType::name() const {
+  if (is_block()) return block_info(block()).name;
+  return plain() == DType::b1 ? "bool" : dtype_name(plain());
+}
+
+std::optional<ElementType> ElementType::from_name(std::string_view name) {
+  if (name == "bool") return ElementType(DType::b1);
+  for (int i = 0; i < kBlockTypeCount; ++i)
+    if (kBlocks[static_cast<size_t>(i)].name == name) return static_cast<BlockType>(i);
+  if (const auto plain = dtype_from_name(name)) return ElementType(*plain);
+  return std::nullopt;
+}
+
+uint32_t ElementType::block_bytes() const {
+  if (is_block()) return block_info(block()).bytes;
+  return plain() == DType::b1 ? 1 : static_cast<uint32_t>(dtype_bytes(plain()));
+}
+
+}  // namespace prism

@@ -1,0 +1,148 @@
+// `prism bench ops`: how fast each op is on a device, beside what the device can do.
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "base/suggest.h"
+#include "cli/bench_chart.h"
+#include "cli/choices.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/terminal.h"
+#include "prism/error.h"
+#include "runtime/measure/self_check.h"
+
+namespace prism::cli {
+namespace {
+
+struct Options {
+  std::string device = "auto";
+  std::string op;
+  std::string svg;
+  bool json = false;
+};
+
+std::vector<BenchCase> chosen_cases(const Device& device, const std::string& op) {
+  std::vector<BenchCase> cases = bench_cases(device);
+  if (op.empty()) return cases;
+  std::vector<std::string> names;
+  for (const BenchCase& each : cases)
+    if (std::ranges::find(names, each.op) == names.end()) names.push_back(each.op);
+  std::erase_if(cases, [&](const BenchCase& each) { return each.op != op; });
+  if (cases.empty())
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("\"{}\" is no op that is timed{}", op, valid_names(op, names)));
+  return cases;
+}
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
+
+std::string peaks_text(const DevicePeaks& peaks) {
+  return fmt::format("measured peaks: {:.4g} GB/s, f32 products {:.4g} GFLOP/s, f16 {:.4g} GFLOP/s",
+                     peaks.bandwidth * 1e-9, peaks.f32_rate * 1e-9, peaks.f16_rate * 1e-9);
+}
+
+void print_text(const Device& device, const DevicePeaks& peaks,
+                const std::vector<BenchResult>& results) {
+  std::vector<std::vector<std::string>> rows;
+  for (const BenchResult& each : results) {
+    if (!each.problem.empty()) {
+      rows.push_back({each.op, each.what, "-", "-", "-", "-", each.problem});
+      continue;
+    }
+    rows.push_back({each.op, each.what, fmt::format("{:.4g}", each.seconds * 1e6),
+                    fmt::format("{:.4g}", each.bytes_rate * 1e-9),
+                    each.flops_rate > 0 ? fmt::format("{:.4g}", each.flops_rate * 1e-9) : "-",
+                    fmt::format("{:.0f}% of {}", each.share * 100, limit_name(each.limit)),
+                    each.elsewhere});
+  }
+  std::cout << device.id() << " (" << device.name() << "), " << peaks_text(peaks) << "\n";
+  std::cout << table({"op", "shape", "us", "GB/s", "GFLOP/s", "share", ""}, rows);
+}
+
+void print_json(const Device& device, const DevicePeaks& peaks,
+                const std::vector<BenchResult>& results) {
+  Json ops = Json::array();
+  for (const BenchResult& each : results) {
+    Json entry = {{"op", each.op}, {"shape", each.what}};
+    if (!each.problem.empty()) {
+      entry["error"] = each.problem;
+    } else {
+      entry["seconds"] = each.seconds;
+      entry["bytes_per_second"] = each.bytes_rate;
+      entry["operations_per_second"] = each.flops_rate;
+      entry["share"] = each.share;
+      entry["share_of"] = limit_name(each.limit);
+      entry["on_cpu_because"] = each.elsewhere;
+    }
+    ops.push_back(entry);
+  }
+  std::cout << Json{{"device", device.id()},
+                    {"name", device.name()},
+                    {"date", today()},
+                    {"peaks",
+                     {{"bandwidth_bytes_per_second", peaks.bandwidth},
+                      {"f32_operations_per_second", peaks.f32_rate},
+                      {"f16_operations_per_second", peaks.f16_rate}}},
+                    {"ops", ops}}
+                   .dump(2)
+            << "\n";
+}
+
+int bench_ops(const Options& options) {
+  const Device device = Device::named(options.device);
+  apply_known_self_check(device);
+  const std::vector<BenchCase> cases = chosen_cases(device, options.op);
+  const DevicePeaks peaks = measured_peaks(device, progress);
+  std::vector<BenchResult> results;
+  for (const BenchCase& each : cases) {
+    progress(fmt::format("timing {} {} on {}", each.op, each.what, device.id()));
+    results.push_back(run_bench(each, device, peaks));
+  }
+  end_progress();
+  if (options.json)
+    print_json(device, peaks, results);
+  else
+    print_text(device, peaks, results);
+  if (!options.svg.empty()) {
+    std::ofstream file(options.svg);
+    file << bench_chart({fmt::format("Ops on {} ({})", device.name(), device.id()),
+                         fmt::format("{}; {}", today(), peaks_text(peaks))},
+                        results);
+    if (!file.flush())
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("bench: cannot write the chart to \"{}\"; does its folder exist?",
+                              options.svg));
+  }
+  const bool ran = std::ranges::all_of(results, [](const auto& r) { return r.problem.empty(); });
+  return ran ? kRight : kFailed;
+}
+
+}  // namespace
+
+void add_bench_command(const Command& program) {
+  const Command bench = program.subcommand("bench", "time a model, or what a device does");
+  add_bench_model_command(bench);
+  const Command command = bench.subcommand(
+      "ops", "time each op as a replayed plan: GB/s, GFLOP/s, share of the measured peak");
+  auto options = std::make_shared<Options>();
+  command
+      .option("--device,-d", options->device,
+              "auto, cpu, gpu, a backend, or one device such as vulkan:0")
+      .shows_default();
+  command.option("--op,-o", options->op, "only this op");
+  command.option("--svg", options->svg, "write a bar chart to this file");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
+      "The share is of what the device could reach first: its memory's bandwidth or its rate of "
+      "products, as measured by `prism calibrate` (of the CPU: by its own kernels in this run).\n"
+      "Examples:\n  prism bench ops\n  prism bench ops --device cpu --op sum\n  prism bench ops "
+      "--device cuda:0 --svg ops.svg");
+  command.run([options] { return bench_ops(*options); });
+}
+
+}  // namespace prism::cli

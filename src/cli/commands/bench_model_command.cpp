@@ -1,0 +1,234 @@
+// `prism bench MODEL`: how fast a model reads prompts and writes text on each device, beside what
+// the device allows.
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <optional>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "cli/bench_chart.h"
+#include "cli/choices.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/model_arguments.h"
+#include "cli/terminal.h"
+#include "llm/fit/expected_speed.h"
+#include "llm/generate/speed.h"
+#include "prism/error.h"
+
+namespace prism::cli {
+namespace {
+
+struct Options {
+  ModelArguments model;
+  std::vector<std::string> devices;
+  std::vector<int64_t> prompts = {512}, depths = {0};
+  int64_t tokens = 64;
+  int repeats = 3;
+  std::string svg;
+  bool json = false, no_cpu = false;
+};
+
+struct Row {
+  std::string device, device_name, task;  // task: "prompt 512", "decode 64 at 0"
+  double rate = 0, limit = 0;             // tokens a second
+  BenchLimit limited_by = BenchLimit::bandwidth;
+  double over_cpu = 0;  // 0: not known
+  bool is_decode = false, is_cpu = false;
+};
+
+std::vector<std::string> chosen_devices(const Options& o) {
+  std::vector<std::string> names;
+  const auto add = [&](const Device& device) {
+    if (std::ranges::find(names, device.id()) == names.end()) names.push_back(device.id());
+  };
+  for (const std::string& each : o.devices)
+    for (const Device& device : devices_named(each)) add(device);
+  if (o.devices.empty()) add(Device::named("auto"));
+  if (!o.no_cpu) add(Device::cpu());
+  return names;
+}
+
+// Of the CPU what its native kernels reach: its calibration is that of the interpreter.
+DevicePeaks peaks_of(const Device& device) {
+  if (device.backend() != "cpu") return measured_peaks(device, progress);
+  const llm::HostSpeed speed = llm::measure_host_speed(device);
+  return {speed.bandwidth, speed.f16_rate, speed.f16_rate, speed.quantised_rate};
+}
+
+// The rate of products that bounds a prompt, and whose it is.
+std::pair<double, BenchLimit> product_limit(const DevicePeaks& peaks, const llm::TokenCost& cost) {
+  const bool is_quantised =
+      cost.weight_bytes <
+      1.5 * cost.operations / 2;  // a weight is one multiplication and one addition
+  if (is_quantised && peaks.quantised_rate > 0)
+    return {peaks.quantised_rate, BenchLimit::quantised};
+  if (peaks.f16_rate > peaks.f32_rate) return {peaks.f16_rate, BenchLimit::f16};
+  return {peaks.f32_rate, BenchLimit::f32};
+}
+
+void time_device(const Options& o, const std::string& device, int64_t context,
+                 std::vector<Row>& rows) {
+  ModelArguments arguments = o.model;
+  arguments.choice.device = device;
+  arguments.choice.context = context;
+  llm::LanguageModel model = open_model(arguments);
+  const DevicePeaks peaks = peaks_of(model.device());
+  const llm::TokenCost cost =
+      llm::token_cost(model.file(), model.config(), model.model().placement().kv_type);
+  const std::pair<double, BenchLimit> products = product_limit(peaks, cost);
+  const auto row = [&](const std::string& task, double tokens_a_second, double limit, BenchLimit by,
+                       bool decode) {
+    rows.push_back({device, model.device().name(), task, tokens_a_second, limit, by, 0, decode,
+                    model.device().backend() == "cpu"});
+  };
+  for (const int64_t prompt : o.prompts) {
+    progress(fmt::format("prompt of {} on {}", prompt, device));
+    const double seconds = llm::prompt_seconds(model.model(), prompt, o.repeats);
+    const double count = static_cast<double>(prompt);
+    // The weights are read once a batch; whichever takes longer is the limit.
+    const double by_products = products.first / cost.operations;
+    const double by_memory =
+        peaks.bandwidth / cost.weight_bytes * std::min(count, double(model.model().batch_rows()));
+    row(fmt::format("prompt {}", prompt), count / seconds, std::min(by_products, by_memory),
+        by_products < by_memory ? products.second : BenchLimit::bandwidth, false);
+  }
+  for (const int64_t depth : o.depths) {
+    progress(fmt::format("decoding at depth {} on {}", depth, device));
+    const double seconds = llm::decode_seconds(model.model(), depth, o.tokens, o.repeats);
+    const double before = static_cast<double>(depth) + static_cast<double>(o.tokens) / 2;
+    row(fmt::format("decode {} at {}", o.tokens, depth), static_cast<double>(o.tokens) / seconds,
+        peaks.bandwidth / (cost.weight_bytes + before * cost.cache_bytes_a_token),
+        BenchLimit::bandwidth, true);
+  }
+  end_progress();
+}
+
+// One line for a person who has this machine and this model.
+std::string advice(const std::vector<Row>& rows) {
+  const Row* best = nullptr;
+  for (const Row& each : rows)
+    if (each.is_decode && (!best || each.rate > best->rate)) best = &each;
+  if (!best) return "";
+  if (best->is_cpu && !rows.front().is_cpu)
+    return "advice: the CPU writes fastest here; use --device cpu for this model";
+  // Small models are read from the CPU's caches, which no memory limits.
+  if (best->is_cpu && best->rate > best->limit)
+    return "advice: all that the memory allows; a smaller quantisation writes faster";
+  if (best->is_cpu)
+    return fmt::format(
+        "advice: {:.0f}% of what the memory allows; a smaller quantisation writes "
+        "faster in proportion to its size",
+        100 * best->rate / best->limit);
+  if (best->over_cpu > 0)
+    return fmt::format(
+        "advice: --device {} writes {:.1f}x as fast as the CPU, at {:.0f}% of what "
+        "its memory allows",
+        best->device, best->over_cpu, 100 * best->rate / best->limit);
+  return fmt::format("advice: --device {} writes fastest, at {:.0f}% of what its memory allows",
+                     best->device, 100 * best->rate / best->limit);
+}
+
+void print_text(const std::vector<Row>& rows) {
+  std::vector<std::vector<std::string>> lines;
+  for (const Row& each : rows)
+    lines.push_back({each.device, each.task, fmt::format("{:.1f}", each.rate),
+                     fmt::format("{:.0f}% of {:.1f} by {}", 100 * each.rate / each.limit,
+                                 each.limit, limit_name(each.limited_by)),
+                     each.over_cpu > 0 ? fmt::format("{:.2f}x", each.over_cpu) : "-"});
+  std::cout << table({"device", "task", "tokens/s", "of the limit", "over the CPU"}, lines)
+            << advice(rows) << "\n";
+}
+
+void print_json(const std::string& model, const std::vector<Row>& rows) {
+  Json results = Json::array();
+  for (const Row& each : rows)
+    results.push_back({{"device", each.device},
+                       {"device_name", each.device_name},
+                       {"task", each.task},
+                       {"tokens_per_second", each.rate},
+                       {"limit_tokens_per_second", each.limit},
+                       {"limited_by", limit_name(each.limited_by)},
+                       {"over_cpu", each.over_cpu > 0 ? Json(each.over_cpu) : Json(nullptr)}});
+  std::cout << Json{{"model", model}, {"results", results}, {"advice", advice(rows)}}.dump(2)
+            << "\n";
+}
+
+int bench_model(const Options& o) {
+  int64_t context = 0;
+  for (const int64_t each : o.prompts) context = std::max(context, each);
+  for (const int64_t each : o.depths) context = std::max(context, each + o.tokens + 8);
+  std::vector<Row> rows;
+  for (const std::string& device : chosen_devices(o)) time_device(o, device, context, rows);
+  for (Row& row : rows)
+    for (const Row& other : rows)
+      if (!row.is_cpu && other.is_cpu && other.task == row.task)
+        row.over_cpu = row.rate / other.rate;
+  const std::string name =
+      o.model.choice.model.empty() ? "the default model" : o.model.choice.model;
+  if (o.json)
+    print_json(name, rows);
+  else
+    print_text(rows);
+  if (o.svg.empty()) return kRight;
+  std::vector<ChartBar> bars;
+  for (const Row& each : rows)
+    bars.push_back({each.device, each.task, fmt::format("{:.1f} tokens/s", each.rate),
+                    each.rate / each.limit, each.limited_by, false});
+  std::ofstream file(o.svg);
+  file << bar_chart({fmt::format("{}", name),
+                     fmt::format("{:%Y-%m-%d}; tokens a second beside what each device's measured "
+                                 "memory and products allow",
+                                 fmt::localtime(std::time(nullptr)))},
+                    bars);
+  if (!file.flush())
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("bench: cannot write the chart to \"{}\"; does its folder exist?", o.svg));
+  return kRight;
+}
+
+}  // namespace
+
+void add_bench_model_command(const Command& bench) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  bench.option("-m,--model,model", o.model.choice.model,
+               "the model to time: a GGUF file or a name (default: SmolLM2-135M-Instruct)");
+  bench
+      .option("-d,--device,--backend", o.devices,
+              "devices to time, beside the CPU; all: every one (default: what auto chooses)")
+      .separated_by(',');
+  bench.option("-p,--prompt", o.prompts, "tokens of the prompts")
+      .separated_by(',')
+      .positive()
+      .shows_default();
+  bench.option("--depth", o.depths, "tokens that stand before, when decoding")
+      .separated_by(',')
+      .not_negative()
+      .shows_default();
+  bench.option("-n,--tokens", o.tokens, "tokens to decode").positive().shows_default();
+  bench.option("-r,--repeats", o.repeats, "the best of so many counts").positive().shows_default();
+  bench.option("--kv-type", o.model.choice.kv_type,
+               "of keys and values: f32, f16, q8_0 (default: f16)");
+  bench.option("--batch", o.model.batch, "tokens of a prompt that are worked on at once")
+      .positive()
+      .shows_default();
+  bench.option("-t,--threads", o.model.choice.threads, "of the CPU (default: all cores)")
+      .positive();
+  bench.flag("--no-cpu", o.no_cpu, "leave the CPU out");
+  bench.option("--svg", o.svg, "write a bar chart to this file");
+  bench.flag("--json", o.json, "print JSON");
+  bench.footer(
+      "Limits: decoding reads every weight once a token, so the memory's bandwidth bounds it; a "
+      "prompt is bounded by the rate of products.\nExamples:\n  prism bench model.gguf\n  prism "
+      "bench model.gguf --device cuda:0,vulkan:0 -p 512,2048 --depth 0,4096 --svg model.svg\n  "
+      "prism "
+      "bench ops --device cpu");
+  bench.run([options] { return bench_model(*options); });
+}
+
+}  // namespace prism::cli

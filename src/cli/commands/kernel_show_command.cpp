@@ -1,0 +1,138 @@
+// `prism kernel show`: a kernel as IR or printed in one of the languages of devices.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/suggest.h"
+#include "cli/choices.h"
+#include "cli/commands.h"
+#include "lower/lower.h"
+#include "print/printer.h"
+#include "prism/error.h"
+
+namespace prism::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string name;
+  std::string language = "ir";
+  std::string device;
+  std::string output;
+};
+
+// The listing of SPIR-V's own disassembler; empty where that is not installed.
+std::string disassemble(const std::vector<uint32_t>& words) {
+  std::random_device random;
+  const fs::path base =
+      fs::temp_directory_path() / fmt::format("prism_{:08x}{:08x}", random(), random());
+  const fs::path binary = base.string() + ".spv", listing = base.string() + ".txt";
+  std::ofstream(binary, std::ios::binary)
+      .write(reinterpret_cast<const char*>(words.data()),
+             static_cast<std::streamsize>(words.size() * 4));
+#ifdef _WIN32
+  const char* quiet = "2> NUL";
+#else
+  const char* quiet = "2> /dev/null";
+#endif
+  const int status = std::system(fmt::format("spirv-dis --no-color \"{}\" -o \"{}\" {}",
+                                             binary.string(), listing.string(), quiet)
+                                     .c_str());
+  std::string text;
+  if (status == 0) {
+    std::ifstream in(listing);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  std::error_code ignored;
+  fs::remove(binary, ignored);
+  fs::remove(listing, ignored);
+  return text;
+}
+
+std::string hexadecimal(const std::vector<uint32_t>& words) {
+  std::string text =
+      "; spirv-dis is not installed (Debian: apt install spirv-tools): words in hexadecimal\n";
+  for (size_t i = 0; i < words.size(); ++i)
+    text += fmt::format("{:08x}{}", words[i], i % 8 == 7 || i + 1 == words.size() ? '\n' : ' ');
+  return text;
+}
+
+ir::Capabilities capabilities_for(const Options& options) {
+  if (options.device.empty()) return typical_capabilities(options.language);
+  const DeviceInfo& info = Device::named(options.device).info();
+  if (info.capabilities.dialect == options.language) return info.capabilities;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} speaks {}, not {}; leave out --device, or use --lang {}", info.id,
+                          info.capabilities.dialect, options.language, info.capabilities.dialect));
+}
+
+int show_kernel(const Options& options) {
+  std::vector<std::string> languages = dialects();
+  languages.push_back("ir");
+  if (std::ranges::find(languages, options.language) == languages.end()) {
+    throw Error(ErrorCode::kNotFound, fmt::format("\"{}\" is no language{}", options.language,
+                                                  valid_names(options.language, languages)));
+  }
+  const ir::Kernel kernel = kernel_named(options.name).make();
+  std::string text;
+  std::vector<uint32_t> words;
+  if (options.language == "ir") {
+    text = ir::to_text(options.device.empty()
+                           ? kernel
+                           : lower(kernel, Device::named(options.device).info().capabilities));
+  } else {
+    const ir::Capabilities capabilities = capabilities_for(options);
+    PrintedKernel printed = print(lower(kernel, capabilities), capabilities);
+    text = std::move(printed.text);
+    words = std::move(printed.words);
+  }
+  if (!options.output.empty()) {
+    std::ofstream out(options.output, std::ios::binary);
+    if (words.empty())
+      out << text;
+    else
+      out.write(reinterpret_cast<const char*>(words.data()),
+                static_cast<std::streamsize>(words.size() * 4));
+    out.close();
+    if (!out)
+      throw Error(
+          ErrorCode::kIo,
+          fmt::format("writing {}: failed; is the folder there, and writable?", options.output));
+    return kRight;
+  }
+  if (!words.empty()) {
+    text = disassemble(words);
+    if (text.empty()) text = hexadecimal(words);
+  }
+  std::cout << text;
+  if (!text.empty() && text.back() != '\n') std::cout << "\n";
+  return kRight;
+}
+
+}  // namespace
+
+void add_kernel_show_command(const Command& kernel) {
+  const Command command = kernel.subcommand("show", "print a kernel in one language");
+  auto options = std::make_shared<Options>();
+  command.option("name", options->name, "the kernel (`prism kernel list`)").required();
+  command
+      .option("--lang,-l", options->language, "cuda, hip, opencl, metal, sycl, wgsl, spirv or ir")
+      .shows_default();
+  command.option("--device,-d", options->device,
+                 "print for what this device can do, not for a typical one");
+  command.option("--output,-o", options->output, "write to this file (SPIR-V as binary)");
+  command.footer(
+      "Examples:\n  prism kernel show vector_add --lang metal\n  prism kernel show row_sum --lang "
+      "spirv --output row_sum.spv\n"
+      "  prism kernel show row_sum --lang ir --device vulkan:0      as lowered for that device");
+  command.run([options] { return show_kernel(*options); });
+}
+
+}  // namespace prism::cli

@@ -1,0 +1,224 @@
+// `prism model info FILE`: what a model is, and the memory it needs on each device.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "cli/commands.h"
+#include "cli/device_json.h"
+#include "cli/json.h"
+#include "cli/model_text.h"
+#include "cli/terminal.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "prism/llm/gguf.h"
+#include "prism/llm/memory.h"
+#include "prism/llm/model_store.h"
+
+namespace prism::cli {
+namespace {
+
+using llm::GgufFile;
+using llm::GgufTensor;
+
+struct Options {
+  std::string file, kv_type = "f16";
+  int64_t context = 0;
+  bool tensors = false, metadata = false, json = false;
+};
+
+struct TypeCount {
+  uint64_t tensors = 0, bytes = 0;
+};
+
+struct DeviceNeed {
+  Device device;
+  llm::MemoryNeed need;
+};
+
+// All there is to tell, found once for text and JSON.
+struct Facts {
+  llm::ModelSizes sizes;  // layers 0: the file holds no model
+  std::map<std::string, TypeCount> types;
+  uint64_t tensor_bytes = 0;
+  int64_t context = 0;
+  std::vector<DeviceNeed> needs;
+  std::string tokenizer;
+  uint64_t tokens = 0;
+};
+
+Facts facts_of(const GgufFile& file, const Options& options) {
+  Facts facts;
+  for (const GgufTensor& tensor : file.tensors()) {
+    TypeCount& count = facts.types[tensor.type_name()];
+    ++count.tensors;
+    count.bytes += tensor.bytes;
+    facts.tensor_bytes += tensor.bytes;
+  }
+  facts.tokenizer = file.string_or("tokenizer.ggml.model", "");
+  if (const std::string_view pre = file.string_or("tokenizer.ggml.pre", ""); !pre.empty())
+    facts.tokenizer += fmt::format(" ({})", pre);
+  if (const llm::GgufValue* const tokens = file.find("tokenizer.ggml.tokens"))
+    facts.tokens = tokens->count();
+  const std::string architecture(file.string_or("general.architecture", ""));
+  if (file.tensors().empty() || !file.has(architecture + ".block_count")) {
+    facts.sizes.architecture = architecture;
+    facts.sizes.name = file.string_or("general.name", "");
+    return facts;
+  }
+  facts.sizes = llm::model_sizes(file);
+  const auto kv_type = ElementType::from_name(options.kv_type);
+  if (!kv_type)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("--kv-type {}: f16, f32 and q8_0 are possible", options.kv_type));
+  facts.context =
+      options.context > 0 ? options.context : std::min(facts.sizes.context, llm::kDefaultContext);
+  for (const BackendReport& report : discover_backends())
+    for (const auto& driver : report.devices) {
+      const Device device(driver, "");
+      facts.needs.push_back(
+          {device, llm::memory_need(file, facts.sizes, *kv_type, facts.context, device)});
+    }
+  return facts;
+}
+
+Json tensor_json(const GgufTensor& tensor) {
+  return {{"name", tensor.name},
+          {"shape", std::vector<int64_t>(tensor.shape.begin(), tensor.shape.end())},
+          {"type", tensor.type_name()},
+          {"bytes", tensor.bytes},
+          {"part", tensor.part},
+          {"offset", tensor.offset}};
+}
+
+void print_json(const GgufFile& file, const Facts& facts, const Options& options) {
+  const llm::ModelSizes& sizes = facts.sizes;
+  Json types = Json::object();
+  for (const auto& [name, count] : facts.types)
+    types[name] = {{"tensors", count.tensors}, {"bytes", count.bytes}};
+  Json devices = Json::array();
+  for (const DeviceNeed& one : facts.needs)
+    devices.push_back({{"device", one.device.id()},
+                       {"weight_bytes", one.need.weight_bytes()},
+                       {"kv_cache_bytes", one.need.kv_bytes()},
+                       {"activation_bytes", one.need.activation_bytes},
+                       {"total_bytes", one.need.total_bytes()},
+                       {"free_bytes", bytes_json(one.device.free_bytes())}});
+  Json all = {{"file", file.path()},
+              {"parts", file.parts().size()},
+              {"version", file.version()},
+              {"file_bytes", file.file_bytes()},
+              {"architecture", sizes.architecture},
+              {"name", sizes.name},
+              {"parameters", sizes.parameters},
+              {"layers", sizes.layers},
+              {"hidden", sizes.hidden},
+              {"feed_forward", sizes.feed_forward},
+              {"heads", sizes.heads},
+              {"kv_heads", sizes.kv_heads.empty() ? 0 : sizes.kv_heads.front()},
+              {"experts", sizes.experts},
+              {"trained_context", sizes.context},
+              {"tokenizer", facts.tokenizer},
+              {"tokens", facts.tokens},
+              {"types", types},
+              {"context", facts.context},
+              {"memory", devices}};
+  if (options.metadata) {
+    Json values = Json::object();
+    for (const auto& [key, value] : file.metadata())
+      values[std::string(key)] = {{"type", value.type_text()}, {"value", value.text()}};
+    all["metadata"] = values;
+  }
+  if (options.tensors) {
+    all["tensors"] = Json::array();
+    for (const GgufTensor& tensor : file.tensors()) all["tensors"].push_back(tensor_json(tensor));
+  }
+  std::cout << all.dump(2) << "\n";
+}
+
+void print_sizes(const llm::ModelSizes& sizes) {
+  std::cout << fmt::format("{} layers, {} wide, {} heads ({} for keys and values), feed-forward {}",
+                           sizes.layers, sizes.hidden, sizes.heads, sizes.kv_heads.front(),
+                           sizes.feed_forward);
+  if (sizes.experts > 0)
+    std::cout << fmt::format(", {} experts ({} at a time)", sizes.experts, sizes.experts_used);
+  std::cout << fmt::format("\ntrained for a context of {}\n", sizes.context);
+}
+
+void print_text(const GgufFile& file, const Facts& facts, const Options& options) {
+  const llm::ModelSizes& sizes = facts.sizes;
+  const llm::GgufValue* const title = file.find("general.name");
+  std::cout << paint(Colour::bold, title ? title->text() : file.path()) << "\n";
+  std::cout << fmt::format(
+      "{}, {} parameters, {} (GGUF version {}{})\n",
+      sizes.architecture.empty() ? "no architecture" : sizes.architecture,
+      count_text(sizes.parameters), size_text(file.file_bytes()), file.version(),
+      file.parts().size() > 1 ? fmt::format(", {} parts", file.parts().size()) : "");
+  if (sizes.layers > 0) print_sizes(sizes);
+  if (!facts.tokenizer.empty())
+    std::cout << fmt::format("tokenizer {}, {} tokens\n", facts.tokenizer, facts.tokens);
+  if (!facts.types.empty()) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& [name, count] : facts.types)
+      rows.push_back({name, std::to_string(count.tensors), size_text(count.bytes)});
+    std::cout << "\n" << table({"type", "tensors", "size"}, rows);
+  }
+  if (!facts.needs.empty()) {
+    std::vector<std::vector<std::string>> rows;
+    for (const DeviceNeed& one : facts.needs) {
+      const uint64_t free = one.device.free_bytes(), total = one.need.total_bytes();
+      rows.push_back({one.device.id(), size_text(one.need.weight_bytes()),
+                      size_text(one.need.kv_bytes()), size_text(one.need.activation_bytes),
+                      size_text(total), size_text(free), total <= free ? "yes" : "no"});
+    }
+    std::cout << fmt::format("\nmemory for a context of {}, {} cache:\n", facts.context,
+                             options.kv_type)
+              << table({"device", "weights", "cache", "work", "in all", "free", "fits"}, rows);
+  }
+  if (options.metadata) {
+    std::cout << "\n";
+    for (const auto& [key, value] : file.metadata())
+      std::cout << fmt::format("{} ({}): {}\n", key, value.type_text(), value.text());
+  }
+  if (options.tensors) {
+    std::vector<std::vector<std::string>> rows;
+    for (const GgufTensor& tensor : file.tensors())
+      rows.push_back(
+          {tensor.name, tensor.type_name(), tensor.shape.text(), size_text(tensor.bytes)});
+    std::cout << "\n" << table({"tensor", "type", "shape", "size"}, rows);
+  }
+}
+
+}  // namespace
+
+void add_model_info_command(const Command& model) {
+  const Command command = model.subcommand("info", "what a model is, and the memory it needs");
+  auto options = std::make_shared<Options>();
+  command
+      .option("file", options->file,
+              "a GGUF file (of a split one any part), or a model's name; of one that is not here "
+              "only the header is read")
+      .required();
+  command.flag("--tensors", options->tensors, "list every tensor");
+  command.flag("--metadata", options->metadata, "list every metadata value");
+  command.option("--context,-c", options->context, "tokens that memory is counted for");
+  command.option("--kv-type", options->kv_type, "of the cache: f16, f32 or q8_0");
+  command.flag("--json", options->json, "print JSON");
+  command.footer(
+      "Examples:\n  prism model info model.gguf\n  prism model info hf:user/repo:file.gguf "
+      "--tensors\n  prism "
+      "model info model.gguf --json | jq .memory");
+  command.run([options] {
+    const llm::ModelHeader header = llm::ModelHeader::open(options->file);
+    const GgufFile& file = header.file();
+    const Facts facts = facts_of(file, *options);
+    if (options->json)
+      print_json(file, facts, *options);
+    else
+      print_text(file, facts, *options);
+    return kRight;
+  });
+}
+
+}  // namespace prism::cli

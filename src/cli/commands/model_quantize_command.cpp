@@ -1,0 +1,77 @@
+// `prism model quantize IN OUT TYPE`: writes a model anew in another type.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "base/system/thread_pool.h"
+#include "cli/commands.h"
+#include "cli/model_fetch.h"
+#include "cli/model_text.h"
+#include "cli/terminal.h"
+#include "llm/gguf/quantise_file.h"
+#include "prism/error.h"
+
+namespace prism::cli {
+namespace {
+
+struct Options {
+  std::string input, output, type;
+  bool requantise = false, overwrite = false;
+  uint32_t threads = 0;
+};
+
+int quantise(const Options& options) {
+  const llm::QuantiseMix& mix = llm::quantise_mix(options.type);
+  const llm::GgufFile file = llm::GgufFile::open(model_path(options.input));
+  std::error_code ignored;
+  for (const std::string& part : file.parts())
+    if (std::filesystem::equivalent(part, options.output, ignored))
+      throw Error(ErrorCode::kInvalidArgument,
+                  options.output + ": is the input itself; name another file");
+  if (std::filesystem::exists(options.output) && !options.overwrite)
+    throw Error(ErrorCode::kInvalidArgument,
+                options.output + ": is there already; --overwrite replaces it");
+  std::unique_ptr<ThreadPool> pool;
+  if (options.threads > 0) pool = std::make_unique<ThreadPool>(options.threads);
+  llm::QuantiseOptions how;
+  how.requantise = options.requantise;
+  how.pool = pool.get();
+  how.progress = [](const std::string& tensor, uint64_t done, uint64_t all) {
+    progress_bar(tensor, done, all);
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  const llm::QuantiseResult result = llm::quantise_file(file, options.output, mix, how);
+  end_progress();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+  std::cout << fmt::format("{}: {} of {} tensors to {}, {} to {} in {:.1f} s\n", options.output,
+                           result.changed, result.tensors, mix.name, size_text(result.input_bytes),
+                           size_text(result.output_bytes), took.count());
+  return kRight;
+}
+
+}  // namespace
+
+void add_model_quantize_command(const Command& model) {
+  const Command command = model.subcommand("quantize", "write a model anew in another type");
+  auto options = std::make_shared<Options>();
+  command
+      .option("input", options->input, "a GGUF file in F32, F16, BF16 or Q8_0, or a model's name")
+      .required();
+  command.option("output", options->output, "the file to write").required();
+  command
+      .option("type", options->type,
+              fmt::format("one of {}", fmt::join(llm::quantise_mix_names(), ", ")))
+      .required();
+  command.flag("--requantize,--allow-requantize", options->requantise,
+               "also from types of fewer bits, whose errors then add up");
+  command.flag("--overwrite", options->overwrite, "replace an output that is there already");
+  command.option("--threads,-t", options->threads, "threads to use").between(1, 4096);
+  command.footer("Example:\n  prism model quantize model-f16.gguf model-q4.gguf Q4_K_M");
+  command.run([options] { return quantise(*options); });
+}
+
+}  // namespace prism::cli

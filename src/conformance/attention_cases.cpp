@@ -1,0 +1,128 @@
+// What attention must compute: one query and many, grouped heads, every option, caches of each
+// type.
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "conformance/cases.h"
+#include "prism/ops/attention.h"
+
+namespace prism {
+
+namespace {
+
+struct Sizes {
+  int64_t batch, heads, kv_heads, queries, keys, dim;
+};
+
+struct Options {
+  bool causal = true, mask = false, sinks = false;
+  int64_t window = 0;
+  double soft_cap = 0;
+};
+
+Values attention_reference(std::span<const ReferenceInput> in, const Sizes& s, const Options& o) {
+  Values out(static_cast<size_t>(s.batch * s.heads * s.queries * s.dim));
+  const Values* mask = o.mask ? &in[3].values : nullptr;
+  const Values* sinks = o.sinks ? &in[o.mask ? 4 : 3].values : nullptr;
+  const double scale = 1 / std::sqrt(static_cast<double>(s.dim));
+  for (int64_t bh = 0; bh < s.batch * s.heads; ++bh) {
+    const int64_t b = bh / s.heads, h = bh % s.heads, kv = h / (s.heads / s.kv_heads);
+    const double* k = in[1].values.data() + (b * s.kv_heads + kv) * s.keys * s.dim;
+    const double* v = in[2].values.data() + (b * s.kv_heads + kv) * s.keys * s.dim;
+    for (int64_t i = 0; i < s.queries; ++i) {
+      const double* q = in[0].values.data() + (bh * s.queries + i) * s.dim;
+      const int64_t place = s.keys - s.queries + i;
+      Values scores;
+      double most =
+          sinks ? (*sinks)[static_cast<size_t>(h)] : -std::numeric_limits<double>::infinity();
+      for (int64_t j = 0; j < s.keys; ++j) {
+        double score = 0;
+        for (int64_t d = 0; d < s.dim; ++d) score += q[d] * k[j * s.dim + d];
+        score *= scale;
+        if (o.soft_cap > 0) score = o.soft_cap * std::tanh(score / o.soft_cap);
+        if (mask) score += (*mask)[static_cast<size_t>(i * s.keys + j)];
+        const bool seen = (!o.causal || j <= place) && (o.window == 0 || j + o.window > place);
+        scores.push_back(seen ? score : -std::numeric_limits<double>::infinity());
+        most = std::max(most, scores.back());
+      }
+      double sum = sinks ? std::exp((*sinks)[static_cast<size_t>(h)] - most) : 0;
+      for (double& score : scores) sum += score = std::exp(score - most);
+      for (int64_t d = 0; d < s.dim; ++d) {
+        double value = 0;
+        for (int64_t j = 0; j < s.keys; ++j)
+          value += scores[static_cast<size_t>(j)] * v[j * s.dim + d];
+        out[static_cast<size_t>((bh * s.queries + i) * s.dim + d)] = value / sum;
+      }
+    }
+  }
+  return out;
+}
+
+void add(std::vector<OpCase>& cases, CaseRandom& random, DType type, DType kv_type, const Sizes& s,
+         const Options& o) {
+  OpCase test;
+  test.op = "attention";
+  test.what = fmt::format(
+      "{} and {} batch {}, {}/{} heads of {}, {} queries, {} keys{}{}{}{}{}", dtype_name(type),
+      dtype_name(kv_type), s.batch, s.heads, s.kv_heads, s.dim, s.queries, s.keys,
+      o.causal ? ", causal" : "", o.mask ? ", mask" : "", o.sinks ? ", sinks" : "",
+      o.window ? fmt::format(", window {}", o.window) : "", o.soft_cap > 0 ? ", soft cap" : "");
+  const auto tensor = [&](const Shape& shape, DType of) {
+    return CaseInput{shape, of, random.uniform(shape.elements(), -1.5, 1.5)};
+  };
+  test.inputs = {tensor({s.batch, s.heads, s.queries, s.dim}, type),
+                 tensor({s.batch, s.kv_heads, s.keys, s.dim}, kv_type),
+                 tensor({s.batch, s.kv_heads, s.keys, s.dim}, kv_type)};
+  if (o.mask) test.inputs.push_back(tensor({s.queries, s.keys}, DType::f32));
+  if (o.sinks) test.inputs.push_back(tensor({s.heads}, DType::f32));
+  test.compute = [o](std::span<const Tensor> in) {
+    AttentionSettings settings;
+    settings.causal = o.causal;
+    settings.window = o.window;
+    settings.soft_cap = o.soft_cap;
+    if (o.mask) settings.mask = in[3];
+    if (o.sinks) settings.sinks = in[o.mask ? 4 : 3];
+    return std::vector<Tensor>{attention(in[0], in[1], in[2], settings)};
+  };
+  test.reference = [s, o](std::span<const ReferenceInput> in) {
+    return std::vector<Values>{attention_reference(in, s, o)};
+  };
+  // Fragments round queries and weights to f16, of whatever type the tensors are.
+  test.tolerance = type == DType::bf16 ? Tolerance{2e-5, 1e-2, 1e-2} : Tolerance{2e-6, 5e-3, 5e-3};
+  test.gradient =
+      type == DType::f32 && kv_type == type && s.batch * s.heads * s.queries * s.keys <= 64;
+  cases.push_back(std::move(test));
+}
+
+}  // namespace
+
+void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+  const Options plain, open{.causal = false}, windowed{.window = 5}, capped{.soft_cap = 3.0};
+  Options all;
+  all.mask = all.sinks = true;
+  all.window = 7;
+  all.soft_cap = 4;
+  const Sizes sizes[] = {{1, 1, 1, 1, 1, 16}, {1, 4, 2, 1, 37, 32},  {2, 4, 1, 1, 130, 64},
+                         {1, 2, 2, 2, 5, 16}, {2, 4, 2, 19, 19, 32}, {1, 3, 3, 33, 70, 64},
+                         {1, 2, 1, 3, 4, 8}};
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    for (const Sizes& each : sizes)
+      for (const Options& options : {plain, open, windowed, capped, all})
+        add(cases, random, type, type, each, options);
+    // Heads that end inside a word, a chunk of 16 bytes, a fragment.
+    for (const Sizes& each :
+         {Sizes{1, 2, 2, 1, 5, 1}, Sizes{1, 2, 1, 3, 7, 3}, Sizes{2, 4, 2, 1, 21, 20},
+          Sizes{1, 2, 1, 18, 18, 40}, Sizes{1, 2, 2, 4, 9, 100}})
+      add(cases, random, type, type, each, each.queries == 4 ? all : plain);
+  }
+  // Caches of bf16.
+  add(cases, random, DType::f32, DType::bf16, {1, 4, 2, 1, 37, 32}, all);
+  add(cases, random, DType::f16, DType::bf16, {2, 4, 2, 19, 19, 32}, plain);
+  for (const Sizes& each : {Sizes{1, 3, 3, 33, 70, 64}, Sizes{1, 2, 1, 3, 7, 3},
+                            Sizes{2, 4, 2, 1, 21, 20}, Sizes{1, 2, 2, 4, 9, 100}})
+    add(cases, random, DType::f32, DType::bf16, each, plain);
+}
+
+}  // namespace prism

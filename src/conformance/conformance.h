@@ -1,0 +1,94 @@
+// The conformance suite: what every op must compute on every device, against float64.
+//
+// Each family of ops writes its cases beside its code (<family>_cases.cpp) and has one line in
+// op_families(). The tests and `prism check --ops` run them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prism/tensor.h"
+
+namespace prism {
+
+using Values = std::vector<double>;
+
+// How near a result must be: the normalised mean square error over all elements, and a bound for
+// each: |got - wanted| <= absolute + relative * |wanted|. NaN and infinities must be the same.
+struct Tolerance {
+  double nmse = 1e-10;
+  double relative = 1e-5;
+  double absolute = 1e-6;
+  static Tolerance exact() { return {0, 0, 0}; }
+  // Elementwise, in the precision of the result's type: f16 and bf16 round once more.
+  static Tolerance elementwise(ElementType type);
+  // Sums of products: errors grow with the terms, whose size `scale` tells.
+  static Tolerance reduction(ElementType type, double scale = 1);
+};
+
+struct CaseInput {
+  Shape shape;
+  ElementType type = DType::f32;
+  Values values;  // rounded to the type when the tensor is made; of block types: what is quantised
+  // What the op sees of it: a view that lies otherwise. None: all of it.
+  std::function<Tensor(const Tensor&)> view = nullptr;
+  bool differentiable = true;  // false: indices, masks
+};
+
+// Inputs as the reference sees them: after rounding, after the view, row by row.
+struct ReferenceInput {
+  Shape shape;
+  Values values;
+};
+
+struct OpCase {
+  std::string op;    // "softmax"
+  std::string what;  // "f16 [3, 17] axis 1, transposed"
+  std::vector<CaseInput> inputs;
+  std::function<std::vector<Tensor>(std::span<const Tensor>)> compute;
+  std::function<std::vector<Values>(std::span<const ReferenceInput>)> reference;
+  Tolerance tolerance;
+  // Compare gradients too: with finite differences in f64 on the CPU, and those with the device's.
+  bool gradient = false;
+  std::string family = {};  // set by all_cases()
+};
+
+// Draws for the cases of one run. The seed is printed by whoever runs the suite.
+class CaseRandom {
+ public:
+  explicit CaseRandom(uint64_t seed) : engine_(seed) {}
+  Values uniform(int64_t count, double low = -2, double high = 2);
+  Values normal(int64_t count, double scale = 1);
+  Values integers(int64_t count, int64_t low, int64_t high);  // both ends included
+  int64_t between(int64_t low, int64_t high);
+  // Two tensors in three lie as they are; others transposed, sliced with a step, offset by one.
+  CaseInput input(const Shape& shape, ElementType type, double low = -2, double high = 2);
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct OpFamily {
+  const char* name;
+  void (*add_cases)(std::vector<OpCase>& cases, CaseRandom& random);
+};
+const std::vector<OpFamily>& op_families();  // op_list.cpp
+
+struct CaseResult {
+  std::string op, what, device;
+  bool ran = false;  // false: reason says why not
+  bool right = false;
+  std::string reason;      // of a failure, or of a case that did not run there
+  bool fell_back = false;  // part of it ran on the CPU; reason says why
+  double nmse = 0;
+};
+// One case on one device. Never throws for what the op does: that is a failure.
+CaseResult run_case(const OpCase& test, const Device& device);
+
+std::vector<OpCase> all_cases(uint64_t seed, const std::string& op = "");
+
+}  // namespace prism

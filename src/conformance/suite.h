@@ -1,0 +1,70 @@
+// The conformance suite on one device: which cases a run draws, and what came of them, op by op.
+//
+// A device that compiles slowly runs a sample that rotates with the seed: every op in f32 first,
+// then gradients, more of f32 and other types by turns, as far as the limits allow.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/conformance.h"
+
+namespace prism {
+
+struct SuiteProgress {
+  const std::string& op;
+  size_t done = 0, of = 0;
+};
+
+struct SuiteOptions {
+  uint64_t seed = 1;
+  std::string op;  // empty: all
+  // Cases to run; 0: each one that there is, once. Where fewer than asked for can be had without
+  // more programs, the same cases are drawn again with other inputs. Unset: 0 on the CPU, which
+  // compiles nothing, and 3,000 elsewhere.
+  std::optional<size_t> cases;
+  // The most programs a sample may have compiled; the whole set takes as many as it needs.
+  size_t programs = 300;
+  std::function<void(const SuiteProgress&)> progress;
+};
+
+// One op on one device.
+struct OpOutcome {
+  std::string op, family;
+  size_t ran = 0, right = 0, fell_back = 0;
+  size_t gradients = 0;  // of those that ran
+  double worst_nmse = 0;
+  std::map<std::string, size_t> fallbacks;  // reason: cases
+  std::vector<std::string> types;           // seen
+};
+
+struct SuiteResult {
+  std::string device;  // "vulkan:0"
+  uint64_t seed = 0;
+  size_t available = 0;            // cases of one draw, gradients counted
+  size_t different = 0;            // of those, the ones that ran
+  size_t programs = 0;             // compiled for the device during the run
+  double seconds = 0;              // of the clock
+  std::vector<OpOutcome> ops;      // in the order of op_families()
+  std::vector<CaseResult> wrong;   // all that are not right, those that threw among them
+  std::vector<std::string> drawn;  // "softmax f16 [3, 17] axis 1", in the order they ran
+
+  size_t ran() const;
+  size_t right() const;
+  size_t fell_back() const;
+};
+
+// Throws kNotFound for an op that is not in the suite, with the names that are.
+SuiteResult run_suite(const Device& device, const SuiteOptions& options);
+
+// Every op of the suite with its family, in the order of op_families().
+struct SuiteOp {
+  std::string op, family;
+};
+const std::vector<SuiteOp>& suite_ops();
+
+}  // namespace prism

@@ -1,0 +1,27 @@
+// Products of dense matrices: packed, blocked for the caches and for registers, over threads.
+#pragma once
+
+#include <cstddef>
+
+#include "base/system/thread_pool.h"
+#include "prism/dtype.h"
+
+namespace prism::cpu {
+
+// c = a b + beta c, all row by row. a is [m][k] with rows lda elements apart, or stored [k][m] if
+// transpose_a; b is [k][n], or stored [n][k] if transpose_b; c is [m][n]. With beta 0, c is only
+// written.
+void matmul_f32(ThreadPool& pool, size_t m, size_t n, size_t k, const float* a, size_t lda,
+                bool transpose_a, const float* b, size_t ldb, bool transpose_b, float* c,
+                size_t ldc, float beta = 0);
+void matmul_f64(ThreadPool& pool, size_t m, size_t n, size_t k, const double* a, size_t lda,
+                bool transpose_a, const double* b, size_t ldb, bool transpose_b, double* c,
+                size_t ldc, double beta = 0);
+
+// The same with f32, f16 or bf16 operands, converted as they are packed; products and sums are f32.
+// Throws Error for another type.
+void matmul(ThreadPool& pool, size_t m, size_t n, size_t k, DType a_type, const void* a, size_t lda,
+            bool transpose_a, DType b_type, const void* b, size_t ldb, bool transpose_b, float* c,
+            size_t ldc, float beta = 0);
+
+}  // namespace prism::cpu

@@ -1,0 +1,58 @@
+// What the files of matrix products share: stored operands, and the ways past packing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/system/thread_pool.h"
+#include "cpu/elementwise_parts.h"
+#include "prism/dtype.h"
+
+namespace prism::cpu {
+
+// Multiplications below which threads cost more than they bring (about 20 microseconds of one).
+inline constexpr size_t kWorthThreads = size_t{1} << 20;
+// Rows up to which dot products with b as it lies are faster than packing it.
+inline constexpr size_t kFewRows = 16;
+
+// A matrix as it is stored.
+struct MatmulOperand {
+  DType type;
+  const void* data;
+  size_t stride;    // elements between rows as stored
+  bool transposed;  // stored the other way round
+};
+
+// Elements of one stored row from (row, column) on, as T: where they lie, or converted into
+// `scratch`.
+template <class T>
+inline const T* row_of(const MatmulOperand& x, size_t row, size_t column, size_t count,
+                       T* scratch) {
+  const size_t offset = row * x.stride + column;
+  if constexpr (std::is_same_v<T, float>) {
+    const uint16_t* bits = static_cast<const uint16_t*>(x.data) + offset;
+    if (x.type == DType::f16) {
+      f32_from_f16(bits, scratch, count);
+      return scratch;
+    }
+    if (x.type == DType::bf16) {
+      f32_from_bf16(bits, scratch, count);
+      return scratch;
+    }
+  }
+  return static_cast<const T*>(x.data) + offset;
+}
+
+// Products with one row; or with one column, the sides exchanged: c has n elements `c_stride`
+// apart, x is the one row (or column) of k elements.
+template <class T>
+void multiply_vector(ThreadPool& pool, size_t n, size_t k, const MatmulOperand& x, bool x_is_row,
+                     const MatmulOperand& b, T* c, size_t c_stride, T beta);
+
+// Up to kFewRows rows with b stored [n][k].
+template <class T>
+void multiply_few_rows(ThreadPool& pool, size_t m, size_t n, size_t k, const MatmulOperand& a,
+                       const MatmulOperand& b, T* c, size_t ldc, T beta);
+
+}  // namespace prism::cpu

@@ -1,0 +1,166 @@
+// Rounding and packing of activations; compiled without contraction, so that every processor rounds
+// alike.
+#include "cpu/products/quantised_activations.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "prism/error.h"
+
+namespace prism::cpu {
+namespace {
+
+constexpr uint32_t kTinyBits = 27u << 23;        // 2^-100
+constexpr uint32_t kInfiniteBits = 0xFFu << 23;  // and above it all that is not a number
+// Adding and subtracting 1.5 * 2^23 rounds what is below 2^22 to an integer; the low bits of the
+// sum are that integer.
+constexpr float kRounder = 12582912.0f;
+
+// `count` elements, a multiple of 16, under one scale.
+float round_group(const float* x, uint32_t count, int8_t* values) {
+  // Floats without their sign are ordered like their bits, and bits have no trouble with NaN.
+  int32_t largest = 0;
+  for (uint32_t e = 0; e < count; ++e) {
+    const int32_t bits = std::bit_cast<int32_t>(x[e]) & 0x7FFFFFFF;
+    largest = bits > largest ? bits : largest;
+  }
+  const auto bits = static_cast<uint32_t>(largest);
+  if (bits < kTinyBits || bits >= kInfiniteBits) {
+    std::memset(values, 0, count);
+    return bits < kTinyBits ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+  }
+  const float a = std::bit_cast<float>(bits);
+  const float inverse = 127.0f / a;
+  for (uint32_t e = 0; e < count; ++e)
+    values[e] = static_cast<int8_t>(std::bit_cast<int32_t>(x[e] * inverse + kRounder));
+  return a / 127.0f;
+}
+
+void sum_values(const int8_t* values, uint64_t count, int16_t* sums16, int16_t* sums32) {
+  for (uint64_t group = 0; group < count / 32; ++group) {
+    int half[2] = {0, 0};
+    for (uint32_t h = 0; h < 2; ++h)
+      for (uint32_t e = 0; e < 16; ++e) half[h] += values[32 * group + 16 * h + e];
+    sums16[2 * group] = static_cast<int16_t>(half[0]);
+    sums16[2 * group + 1] = static_cast<int16_t>(half[1]);
+    sums32[group] = static_cast<int16_t>(half[0] + half[1]);
+  }
+}
+
+void round_piece(const float* x, uint64_t row, uint64_t first, uint64_t count,
+                 const ActivationsView& result) {
+  const uint32_t covered = result.scale_elements;
+  int8_t* values = result.values + row * result.k + first;
+  float* scales = result.scales + (row * result.k + first) / covered;
+  for (uint64_t group = 0; group < count / covered; ++group)
+    scales[group] = round_group(x + first + group * covered, covered, values + group * covered);
+  int16_t* sums32 = result.sums32 + (row * result.k + first) / 32;
+  sum_values(values, count, result.sums16 + (row * result.k + first) / 16, sums32);
+  if (covered != 32) return;
+  float* scaled = result.scaled_sums + (row * result.k + first) / 32;
+  for (uint64_t group = 0; group < count / 32; ++group)
+    scaled[group] = scales[group] * static_cast<float>(sums32[group]);
+}
+
+void pack_tile(const ActivationsView& x, const uint32_t* rows, ActivationTile tile, uint8_t flip,
+               PackedActivations& result) {
+  const uint64_t k = x.k, n = tile.rows;
+  const uint32_t flips = 0x01010101u * flip;  // flip is 0 or 128: no carries in an exclusive or
+  uint8_t* values = result.values.data() + tile.first * k;
+  float* scales = result.scales.data() + tile.first * (k / x.scale_elements);
+  float* sums = result.sums.data() + tile.first * (k / result.sum_elements);
+  for (uint64_t i = 0; i < n; ++i) {
+    const uint64_t row = rows[tile.first + i];
+    const int8_t* from = x.row_values(row);
+    for (uint64_t word = 0; word < k / 4; ++word) {
+      uint32_t four;
+      std::memcpy(&four, from + 4 * word, 4);
+      four ^= flips;
+      std::memcpy(values + 4 * (word * n + i), &four, 4);
+    }
+    for (uint64_t group = 0; group < k / x.scale_elements; ++group)
+      scales[group * n + i] = x.row_scales(row)[group];
+    for (uint64_t group = 0; group < k / result.sum_elements; ++group) {
+      sums[group * n + i] = x.scale_elements == 32 ? x.row_scaled_sums(row)[group]
+                            : result.sum_elements == 32
+                                ? static_cast<float>(x.row_sums32(row)[group])
+                                : static_cast<float>(x.row_sums16(row)[group]);
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t ActivationsView::row_bytes(BlockType type, uint64_t k) {
+  const BlockInfo& info = block_info(type);
+  if (k % info.elements != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "quantise activations: rows of " + std::to_string(k) + " elements for weights of " +
+                    info.name + ", whose blocks have " + std::to_string(info.elements) +
+                    "; the length of a row must be a multiple of the block");
+  }
+  const uint64_t floats = k / info.elements + (info.elements == 32 ? k / 32 : 0);
+  return k + floats * sizeof(float) + (k / 16 + k / 32) * sizeof(int16_t);
+}
+
+ActivationsView ActivationsView::in(void* memory, BlockType type, uint64_t rows, uint64_t k) {
+  row_bytes(type, k);  // checks k
+  ActivationsView view;
+  view.rows = rows;
+  view.k = k;
+  view.scale_elements = block_info(type).elements;
+  view.values = static_cast<int8_t*>(memory);
+  view.scales = reinterpret_cast<float*>(view.values + rows * k);
+  view.scaled_sums = view.scales + rows * (k / view.scale_elements);
+  view.sums16 = reinterpret_cast<int16_t*>(view.scaled_sums +
+                                           (view.scale_elements == 32 ? rows * (k / 32) : 0));
+  view.sums32 = view.sums16 + rows * (k / 16);
+  return view;
+}
+
+void quantise_activations(ThreadPool& pool, const float* x, uint64_t x_stride,
+                          const ActivationsView& result) {
+  const uint64_t k = result.k;
+  if (result.rows * k == 0) return;
+  constexpr uint64_t kPiece = 2048;  // a microsecond of work: the least worth handing to a thread
+  const uint64_t pieces = (k + kPiece - 1) / kPiece;
+  pool.parallel_for(result.rows * pieces, 2, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t piece = begin; piece < end; ++piece) {
+      const uint64_t row = piece / pieces, first = piece % pieces * kPiece;
+      round_piece(x + row * x_stride, row, first, std::min(kPiece, k - first), result);
+    }
+  });
+}
+
+void quantise_activations(ThreadPool& pool, BlockType type, const float* x, uint64_t rows,
+                          uint64_t k, uint64_t x_stride, QuantisedActivations& result) {
+  result.memory.resize(rows * ActivationsView::row_bytes(type, k));
+  static_cast<ActivationsView&>(result) = ActivationsView::in(result.memory.data(), type, rows, k);
+  quantise_activations(pool, x, x_stride, result);
+}
+
+void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t* rows,
+                      uint64_t row_count, uint32_t tile_rows, uint32_t sum_elements, uint8_t flip,
+                      PackedActivations& result) {
+  result.k = x.k;
+  result.scale_elements = x.scale_elements;
+  result.sum_elements = sum_elements;
+  result.values.resize(row_count * x.k);
+  result.scales.resize(row_count * (x.k / x.scale_elements));
+  result.sums.resize(row_count * (x.k / sum_elements));
+  // Tiles as equal as can be: a last tile of one row would cost as much as a full one.
+  const uint64_t tiles = (row_count + tile_rows - 1) / tile_rows;
+  result.tiles.resize(tiles);
+  for (uint64_t tile = 0; tile < tiles; ++tile) {
+    const uint64_t first = tile * row_count / tiles, last = (tile + 1) * row_count / tiles;
+    result.tiles[tile] = {static_cast<uint32_t>(first), static_cast<uint32_t>(last - first)};
+  }
+  pool.parallel_for(tiles, 1, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t tile = begin; tile < end; ++tile)
+      pack_tile(x, rows, result.tiles[tile], flip, result);
+  });
+}
+
+}  // namespace prism::cpu

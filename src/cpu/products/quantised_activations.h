@@ -1,0 +1,98 @@
+// Activations rounded to 8 bits, as products with block-quantised weights use them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+#include "base/system/thread_pool.h"
+#include "prism/element_type.h"
+
+namespace prism::cpu {
+
+// Memory that starts at a line of the cache: vectors of values then never lie across two, whose
+// loads would count double.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(size_t count) { return static_cast<T*>(operator new(count * sizeof(T), kLine)); }
+  void deallocate(T* memory, size_t) { operator delete(memory, kLine); }
+  template <class U>
+  bool operator==(const LineAllocator<U>&) const {
+    return true;
+  }
+};
+
+// Rows of k activations, each as integers times scales: x[i][e] is about
+// scales[i][e / scale_elements] * values[i][e]. One scale covers 32 elements for weight types with
+// blocks of 32, and 256 for those with blocks of 256.
+//
+// The rounding, in f32: with a = the largest |x| of the covered elements, scale = a / 127 and
+// value = x * (127 / a) rounded to the nearest, ties to even. If a < 2^-100, scale and values are
+// zero. If an element is infinite or not a number, the scale is not a number and the values are
+// zero, so every result that the elements take part in is not a number.
+struct ActivationsView {
+  uint64_t rows = 0, k = 0;
+  uint32_t scale_elements = 32;
+  int8_t* values = nullptr;      // [rows][k]
+  float* scales = nullptr;       // [rows][k / scale_elements]
+  float* scaled_sums = nullptr;  // [rows][k / 32], scale * sum; only when scale_elements is 32
+  int16_t* sums16 = nullptr;     // [rows][k / 16], sums of values
+  int16_t* sums32 = nullptr;     // [rows][k / 32]
+
+  const int8_t* row_values(uint64_t row) const { return values + row * k; }
+  const float* row_scales(uint64_t row) const { return scales + row * (k / scale_elements); }
+  const int16_t* row_sums16(uint64_t row) const { return sums16 + row * (k / 16); }
+  const int16_t* row_sums32(uint64_t row) const { return sums32 + row * (k / 32); }
+  const float* row_scaled_sums(uint64_t row) const { return scaled_sums + row * (k / 32); }
+
+  // For weights of `type`, in memory of the caller that starts at a line of the cache. k must be a
+  // multiple of the type's block.
+  static uint64_t row_bytes(BlockType type, uint64_t k);
+  static ActivationsView in(void* memory, BlockType type, uint64_t rows, uint64_t k);
+};
+
+// The same with memory of their own.
+struct QuantisedActivations : ActivationsView {
+  QuantisedActivations() = default;
+  QuantisedActivations(const QuantisedActivations&) = delete;
+  std::vector<std::byte, LineAllocator<std::byte>> memory;
+};
+
+// Rounds x, with x_stride elements from row to row, for products with weights of a type with as
+// many elements a block as `result` has a scale.
+void quantise_activations(ThreadPool& pool, const float* x, uint64_t x_stride,
+                          const ActivationsView& result);
+// The same into memory that is used again.
+void quantise_activations(ThreadPool& pool, BlockType type, const float* x, uint64_t rows,
+                          uint64_t k, uint64_t x_stride, QuantisedActivations& result);
+
+struct ActivationTile {
+  uint32_t first = 0, rows = 0;
+};
+
+// The same activations in the order in which a kernel for many rows reads them: tiles of a few
+// rows, in each of which four elements of one row follow the same four of the row before.
+struct PackedActivations {
+  uint64_t k = 0;
+  uint32_t scale_elements = 32;
+  uint32_t sum_elements = 32;  // 16 or 32
+  std::vector<ActivationTile> tiles;
+  std::vector<uint8_t, LineAllocator<uint8_t>>
+      values;                 // tile at first * k, then [k / 4][tile rows][4]
+  std::vector<float> scales;  // tile at first * (k / scale_elements), then [...][tile rows]
+  std::vector<float> sums;    // likewise per sum_elements; times the scale when that is per 32
+};
+
+// Packs the listed rows of x in tiles of at most tile_rows. `flip` is added to each value, modulo
+// 256.
+void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t* rows,
+                      uint64_t row_count, uint32_t tile_rows, uint32_t sum_elements, uint8_t flip,
+                      PackedActivations& result);
+
+}  // namespace prism::cpu

@@ -1,0 +1,294 @@
+// Cuts products into tasks: a few activation rows take whole dot products over ranges of weight
+// rows, many take panels of weight rows by tiles of activation rows.
+#include "cpu/products/quantised_product.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <string>
+
+#include "prism/error.h"
+
+namespace prism::cpu {
+namespace {
+
+// Up to so many activation rows, weights are multiplied as they are read; beyond, unpacking them
+// first pays. Found by cpu_products_bench on a Zen 4.
+constexpr uint64_t kFewRows = 4;
+// Weights that one task of whole dot products reads: half a microsecond of work.
+constexpr uint64_t kTaskBytes = 16 << 10;
+// Activation rows of one panel task: their results stay in the second level of cache.
+constexpr uint64_t kPanelTaskRows = 384;
+
+// Activation rows that meet the same weight matrix.
+struct Group {
+  const uint8_t* weights = nullptr;
+  std::vector<uint32_t> x_rows;
+  std::vector<float*> y;  // of each
+  PackedActivations packed;
+  uint64_t tasks = 0, rows_per_task = 0, tiles_per_task = 0;
+};
+
+class Product {
+ public:
+  Product(const QuantisedKernels& kernels, const QuantisedWeights& weights,
+          const ActivationsView& x)
+      : kernels_(kernels), weights_(weights), x_(x), row_bytes_(weights.row_bytes()) {}
+
+  bool by_panels(const Group& group) const {
+    return kernels_.panel_rows > 0 && group.x_rows.size() > kFewRows;
+  }
+
+  // Decides on the group's tasks, for some number of threads.
+  void prepare(ThreadPool& pool, Group& group) const {
+    const uint64_t rows = weights_.rows;
+    if (by_panels(group)) {
+      pack_activations(pool, x_, group.x_rows.data(), group.x_rows.size(), kernels_.tile_rows,
+                       quantised_group(weights_.type), kernels_.flip, group.packed);
+      group.rows_per_task = kernels_.panel_rows;
+      group.tiles_per_task = kPanelTaskRows / kernels_.tile_rows;
+    } else {
+      const uint64_t share = (rows + pool.threads() - 1) / pool.threads();
+      const uint64_t fitting = kTaskBytes / std::max<uint64_t>(row_bytes_, 1);
+      group.rows_per_task = std::max<uint64_t>(1, std::min(share, fitting));
+    }
+    group.tasks = ceil_divide(rows, group.rows_per_task) * tile_parts(group);
+  }
+
+  void run(const Group& group, uint64_t task) const {
+    const uint64_t parts = tile_parts(group);
+    const uint64_t first = task / parts * group.rows_per_task;
+    run_rows(group, first, std::min(first + group.rows_per_task, weights_.rows), task % parts);
+  }
+
+ private:
+  static uint64_t ceil_divide(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+  uint64_t tile_parts(const Group& group) const {
+    return by_panels(group) ? ceil_divide(group.packed.tiles.size(), group.tiles_per_task) : 1;
+  }
+
+  void run_rows(const Group& group, uint64_t first, uint64_t last, uint64_t part) const {
+    if (by_panels(group))
+      run_panel(group, first, last, part);
+    else
+      run_dots(group, first, last);
+  }
+
+  void run_dots(const Group& group, uint64_t first, uint64_t last) const {
+    QuantisedRowsTask task{};
+    task.row_bytes = row_bytes_;
+    task.k = x_.k;
+    const bool per_16 = quantised_group(weights_.type) == 16;
+    const uint64_t count = group.x_rows.size();
+    // With more activation rows than one pass serves, the passes follow each other while the
+    // weights are in cache.
+    const uint64_t step =
+        count <= kQuantisedRowsAtOnce
+            ? last - first
+            : std::max<uint64_t>(1, (16 << 10) / std::max<uint64_t>(row_bytes_, 1));
+    for (uint64_t row = first; row < last; row += step) {
+      task.weights = group.weights + row * row_bytes_;
+      task.rows = std::min(step, last - row);
+      for (uint64_t begin = 0; begin < count; begin += kQuantisedRowsAtOnce) {
+        task.count = static_cast<uint32_t>(std::min<uint64_t>(kQuantisedRowsAtOnce, count - begin));
+        for (uint32_t n = 0; n < task.count; ++n) {
+          const uint64_t from = group.x_rows[begin + n];
+          task.values[n] = x_.row_values(from);
+          task.scales[n] = x_.row_scales(from);
+          task.sums[n] = per_16 ? x_.row_sums16(from) : x_.row_sums32(from);
+          task.scaled_sums[n] = x_.row_scaled_sums(from);
+          task.y[n] = group.y[begin + n] + row;
+        }
+        kernels_.rows[static_cast<int>(weights_.type)](task);
+      }
+    }
+  }
+
+  void run_panel(const Group& group, uint64_t first, uint64_t last, uint64_t part) const {
+    thread_local std::vector<float> memory;
+    constexpr uint64_t kAlignment = 64 / sizeof(float);
+    memory.resize(kPanelTaskRows * kernels_.panel_rows + kAlignment);
+    const auto misaligned = reinterpret_cast<uintptr_t>(memory.data()) / sizeof(float) % kAlignment;
+    QuantisedPanelTask task{};
+    task.weights = group.weights + first * row_bytes_;
+    task.row_bytes = row_bytes_;
+    task.rows = last - first;
+    task.k = x_.k;
+    const uint64_t first_tile = part * group.tiles_per_task;
+    task.tiles = group.packed.tiles.data() + first_tile;
+    task.tile_count = std::min(group.tiles_per_task, group.packed.tiles.size() - first_tile);
+    task.scale_elements = group.packed.scale_elements;
+    task.sum_elements = group.packed.sum_elements;
+    task.values = group.packed.values.data();
+    task.scales = group.packed.scales.data();
+    task.sums = group.packed.sums.data();
+    task.y = group.y.data();
+    task.column = first;
+    task.scratch = memory.data() + (kAlignment - misaligned) % kAlignment;
+    kernels_.panel[static_cast<int>(weights_.type)](task);
+  }
+
+  const QuantisedKernels& kernels_;
+  const QuantisedWeights& weights_;
+  const ActivationsView& x_;
+  const uint64_t row_bytes_;
+};
+
+void run_groups(const QuantisedKernels& kernels, ThreadPool& pool, const QuantisedWeights& weights,
+                const ActivationsView& x, std::vector<Group>& groups) {
+  if (weights.rows == 0) return;
+  const Product product(kernels, weights, x);
+  std::vector<uint64_t> ends;  // of each group's tasks
+  uint64_t tasks = 0;
+  for (Group& group : groups) {
+    product.prepare(pool, group);
+    ends.push_back(tasks += group.tasks);
+  }
+  // Each thread takes a part of what is left, then of that: long runs of neighbouring weights
+  // first, which are read faster, and short ones at the end, so that no thread waits long for
+  // another.
+  std::atomic<uint64_t> next{0};
+  pool.parallel_for(pool.threads(), 1, [&](uint64_t, uint64_t) {
+    for (uint64_t begin = next; begin < tasks;) {
+      const uint64_t end = begin + std::max<uint64_t>(1, (tasks - begin) / (2 * pool.threads()));
+      if (!next.compare_exchange_weak(begin, end)) continue;
+      for (uint64_t task = begin; task < end; ++task) {
+        const auto at = std::upper_bound(ends.begin(), ends.end(), task) - ends.begin();
+        const Group& group = groups[static_cast<size_t>(at)];
+        product.run(group, task - (ends[static_cast<size_t>(at)] - group.tasks));
+      }
+      begin = next;
+    }
+  });
+}
+
+// The memory of groups, kept by each calling thread.
+std::vector<Group>& kept_groups(uint64_t count) {
+  thread_local std::vector<Group> groups;
+  groups.resize(count);
+  return groups;
+}
+
+QuantisedActivations& kept_activations() {
+  thread_local QuantisedActivations activations;
+  return activations;
+}
+
+void set_all_rows(Group& group, const QuantisedWeights& weights, uint64_t rows, float* y,
+                  uint64_t y_stride) {
+  group.weights = static_cast<const uint8_t*>(weights.data);
+  group.x_rows.resize(rows);
+  std::iota(group.x_rows.begin(), group.x_rows.end(), 0u);
+  group.y.resize(rows);
+  for (uint64_t i = 0; i < rows; ++i) group.y[i] = y + i * y_stride;
+}
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, "quantised product: " + message);
+}
+
+void check_stride(const char* what, uint64_t rows, uint64_t stride, uint64_t length) {
+  if (rows > 1 && stride < length) {
+    fail(std::string(what) + " has rows of " + std::to_string(length) + " elements only " +
+         std::to_string(stride) + " apart; they must not overlap");
+  }
+}
+
+void check_activations(const QuantisedWeights& weights, const ActivationsView& x) {
+  const BlockInfo& info = block_info(weights.type);
+  if (x.k != weights.k) {
+    fail("activations have rows of " + std::to_string(x.k) + " elements, weights rows of " +
+         std::to_string(weights.k));
+  }
+  if (x.scale_elements != info.elements) {
+    fail("activations were rounded by " + std::to_string(x.scale_elements) + ", weights of type " +
+         info.name + " need " + std::to_string(info.elements) + "; round them for this type");
+  }
+}
+
+}  // namespace
+
+void quantised_product_with(const QuantisedKernels& kernels, ThreadPool& pool,
+                            const QuantisedWeights& weights, const ActivationsView& x, float* y,
+                            uint64_t y_stride) {
+  check_activations(weights, x);
+  check_stride("y", x.rows, y_stride, weights.rows);
+  if (x.rows == 0) return;
+  std::vector<Group>& groups = kept_groups(1);
+  set_all_rows(groups[0], weights, x.rows, y, y_stride);
+  run_groups(kernels, pool, weights, x, groups);
+}
+
+void quantised_product(ThreadPool& pool, const QuantisedWeights& weights, const ActivationsView& x,
+                       float* y, uint64_t y_stride) {
+  quantised_product_with(best_quantised_kernels(), pool, weights, x, y, y_stride);
+}
+
+void quantised_product(ThreadPool& pool, BlockType type, const void* weights, uint64_t rows,
+                       uint64_t k, const float* x, uint64_t x_rows, uint64_t x_stride, float* y,
+                       uint64_t y_stride) {
+  check_stride("x", x_rows, x_stride, k);
+  QuantisedActivations& rounded = kept_activations();
+  quantise_activations(pool, type, x, x_rows, k, x_stride, rounded);
+  quantised_product(pool, QuantisedWeights{type, weights, rows, k}, rounded, y, y_stride);
+}
+
+void quantised_product_rows(const QuantisedWeights& weights, uint64_t first, uint64_t last,
+                            const ActivationsView& x, float* y, uint64_t y_stride) {
+  if (first > last || last > weights.rows) {
+    fail("rows " + std::to_string(first) + " to " + std::to_string(last) + " of " +
+         std::to_string(weights.rows));
+  }
+  static ThreadPool alone(1);
+  const QuantisedWeights part{
+      weights.type, static_cast<const uint8_t*>(weights.data) + first * weights.row_bytes(),
+      last - first, weights.k};
+  check_stride("y", x.rows, y_stride, weights.rows);
+  quantised_product(alone, part, x, y + first, y_stride);
+}
+
+void quantised_expert_product(ThreadPool& pool, BlockType type, const void* weights,
+                              uint64_t experts, uint64_t rows, uint64_t k, const float* x,
+                              uint64_t x_rows, uint64_t x_stride, uint64_t uses,
+                              const int32_t* expert_of, float* y, uint64_t y_stride) {
+  check_stride("x", x_rows, x_stride, k);
+  QuantisedActivations& rounded = kept_activations();
+  quantise_activations(pool, type, x, x_rows, k, x_stride, rounded);
+  quantised_expert_product(pool, QuantisedWeights{type, weights, rows, k}, experts, rounded, uses,
+                           expert_of, y, y_stride);
+}
+
+void quantised_expert_product(ThreadPool& pool, const QuantisedWeights& one, uint64_t experts,
+                              const ActivationsView& x, uint64_t uses, const int32_t* expert_of,
+                              float* y, uint64_t y_stride) {
+  check_activations(one, x);
+  check_stride("y", x.rows * uses, y_stride, one.rows);
+  std::vector<uint32_t> counts(experts, 0);
+  for (uint64_t o = 0; o < x.rows * uses; ++o) {
+    if (expert_of[o] < 0 || static_cast<uint64_t>(expert_of[o]) >= experts) {
+      fail("row " + std::to_string(o) + " goes to expert " + std::to_string(expert_of[o]) +
+           ", there are " + std::to_string(experts));
+    }
+    ++counts[static_cast<size_t>(expert_of[o])];
+  }
+  std::vector<uint32_t> group_of(experts, 0);
+  uint32_t used = 0;
+  for (uint64_t expert = 0; expert < experts; ++expert)
+    if (counts[expert] > 0) group_of[expert] = used++;
+  std::vector<Group>& groups = kept_groups(used);
+  for (Group& group : groups) {
+    group.x_rows.clear();
+    group.y.clear();
+  }
+  for (uint64_t o = 0; o < x.rows * uses; ++o) {
+    const auto expert = static_cast<uint64_t>(expert_of[o]);
+    Group& group = groups[group_of[expert]];
+    group.weights = static_cast<const uint8_t*>(one.data) + expert * one.rows * one.row_bytes();
+    group.x_rows.push_back(static_cast<uint32_t>(o / uses));
+    group.y.push_back(y + o * y_stride);
+  }
+  run_groups(best_quantised_kernels(), pool, one, x, groups);
+}
+
+}  // namespace prism::cpu

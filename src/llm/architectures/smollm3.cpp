@@ -1,0 +1,20 @@
+// smollm3: llama, but every fourth layer knows no positions.
+#include "llm/architectures/architecture.h"
+
+namespace prism::llm {
+
+namespace {
+
+class SmolLm3 : public PreNormArchitecture {
+ public:
+  void configure(const GgufFile&, Config& config) const override {
+    config.pairing = RopePairing::adjacent;
+    config.unrotated_step = 4;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Architecture> make_smollm3() { return std::make_unique<SmolLm3>(); }
+
+}  // namespace prism::llm

@@ -1,0 +1,250 @@
+// Counting the bytes of weights, caches and activations.
+#include "prism/llm/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "ops/products/matmul_sides.h"
+#include "prism/error.h"
+#include "prism/ops/attention.h"
+#include "runtime/native_product.h"
+
+namespace prism::llm {
+
+namespace {
+
+// Floats of a batch's rows that are alive at once. The stream and its norm are, and beside them in
+// the one half of a layer queries, keys, values and the queries turned, in the other both sides of
+// the gate (`sides`: and what they become, where a product cannot write that itself); then the
+// logits of the last row.
+uint64_t activation_elements(int64_t rows, int64_t hidden, int64_t queries, int64_t attention,
+                             int64_t feed_forward, int64_t sides, int64_t vocabulary) {
+  const int64_t beside = std::max(attention + queries, sides * feed_forward);
+  return static_cast<uint64_t>(rows * (2 * hidden + beside) + vocabulary);
+}
+
+bool is_product_type(DType type) {
+  return type == DType::f32 || type == DType::f16 || type == DType::bf16;
+}
+
+// What the vendor of a device multiplies by itself takes memory more: weights unpacked for one
+// product at a time (as they are too where there are no matrix instructions), results that are
+// worked on after it.
+struct VendorProducts {
+  bool any = false;
+  uint64_t unpacked_bytes = 0;
+};
+VendorProducts vendor_products(const GgufFile& file, const Device& device, int64_t rows) {
+  VendorProducts found;
+  if (device.info().is_cpu) return found;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (!tensor.name.starts_with("blk.") || tensor.shape.rank() != 2 || !tensor.is_supported() ||
+        !(tensor.type.is_block() || is_product_type(tensor.type.plain())))
+      continue;
+    const uint64_t unpacked =
+        tensor.type.is_block() ? 2 * static_cast<uint64_t>(tensor.shape.elements()) : 0;
+    if (found.any && unpacked <= found.unpacked_bytes) continue;
+    NativeProduct product;
+    product.m = static_cast<uint32_t>(rows);
+    product.n = static_cast<uint32_t>(tensor.shape[0]);
+    product.k = static_cast<uint32_t>(tensor.shape[1]);
+    product.transpose_b = true;
+    product.a_type = product.b_type = tensor.type.is_block() ? DType::f16 : tensor.type.plain();
+    product.c_type = DType::f32;
+    if (device.supports(product))
+      found = {true, std::max(found.unpacked_bytes, unpacked)};
+    else if (tensor.type != ElementType(DType::f32))
+      found.unpacked_bytes =
+          std::max(found.unpacked_bytes,
+                   unpacked_weight_bytes(device.info(), rows, tensor.shape.elements()));
+  }
+  return found;
+}
+
+// A count that sizes are computed from: no file has more.
+int64_t positive(const GgufFile& file, const std::string& key, int64_t value) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (value < 1 || value > kMost)
+    throw Error(ErrorCode::kCorruptFile, fmt::format("{}: metadata {} is {}; 1 to 2^31 is possible",
+                                                     file.path(), key, value));
+  return value;
+}
+
+// The number after "blk."; -1 for a tensor of no layer.
+int64_t layer_of(std::string_view name) {
+  if (!name.starts_with("blk.")) return -1;
+  int64_t layer = -1;
+  std::from_chars(name.data() + 4, name.data() + name.size(), layer);
+  return layer;
+}
+
+bool is_expert(std::string_view name) { return name.find("_exps.") != std::string_view::npos; }
+
+uint64_t stored_bytes(const GgufTensor& tensor, const Device& device) {
+  return tensor.is_supported() ? storage_bytes(tensor.shape, tensor.type, device) : tensor.bytes;
+}
+
+}  // namespace
+
+InferenceMemory estimate_inference_memory(int64_t hidden, int64_t intermediate, int64_t layers,
+                                          int64_t vocab, int64_t heads, int64_t kv_heads,
+                                          int64_t sequence, int64_t bytes) {
+  if (std::min({hidden, intermediate, layers, vocab, heads, kv_heads, sequence, bytes}) < 1)
+    throw Error(ErrorCode::kInvalidArgument,
+                "estimate_inference_memory: every size must be 1 or more");
+  if (hidden % heads != 0 || heads % kv_heads != 0)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("estimate_inference_memory: {} heads must divide hidden {}, and {} KV "
+                            "heads the heads",
+                            heads, hidden, kv_heads));
+  const int64_t kv_width = hidden / heads * kv_heads;
+  const int64_t attention = 2 * hidden * hidden + 2 * hidden * kv_width;
+  const int64_t layer = attention + 3 * hidden * intermediate + 2 * hidden;
+  InferenceMemory memory;
+  memory.model_bytes =
+      static_cast<uint64_t>((layers * layer + 2 * vocab * hidden + hidden) * bytes);
+  memory.kv_cache_bytes = static_cast<uint64_t>(2 * layers * kv_width * sequence * bytes);
+  memory.activation_bytes = activation_elements(std::min(sequence, kPromptBatch), hidden, hidden,
+                                                hidden + 2 * kv_width, intermediate, 2, vocab) *
+                            static_cast<uint64_t>(bytes);
+  memory.total_bytes = memory.model_bytes + memory.kv_cache_bytes + memory.activation_bytes;
+  return memory;
+}
+
+ModelSizes model_sizes(const GgufFile& file) {
+  ModelSizes sizes;
+  sizes.architecture = file.string("general.architecture");
+  sizes.name = file.string_or("general.name", "");
+  const auto key = [&](const char* name) { return sizes.architecture + "." + name; };
+  const auto needed = [&](const char* name) {
+    return positive(file, key(name), file.integer(key(name)));
+  };
+  const auto optional = [&](const char* name, int64_t otherwise) {
+    return file.has(key(name)) ? positive(file, key(name), file.integer(key(name))) : otherwise;
+  };
+  sizes.layers = needed("block_count");
+  if (sizes.layers > 65536)
+    throw Error(ErrorCode::kCorruptFile, fmt::format("{}: metadata {} is {}", file.path(),
+                                                     key("block_count"), sizes.layers));
+  sizes.hidden = needed("embedding_length");
+  const std::string heads_key = key("attention.head_count");
+  const auto per_layer = [&](const std::string& name, int64_t otherwise) {
+    std::vector<int64_t> values(static_cast<size_t>(sizes.layers), otherwise);
+    const GgufValue* const value = file.find(name);
+    if (!value) return values;
+    if (!value->is_array()) {
+      std::fill(values.begin(), values.end(), file.integer(name));
+    } else {
+      const std::vector<int64_t> given = file.integers(name);
+      if (given.size() < values.size())
+        throw Error(ErrorCode::kCorruptFile,
+                    fmt::format("{}: metadata {} has {} values for {} layers", file.path(), name,
+                                given.size(), sizes.layers));
+      std::copy_n(given.begin(), values.size(), values.begin());
+    }
+    for (const int64_t one : values)
+      if (one < 0 || one > 1 << 20)
+        throw Error(ErrorCode::kCorruptFile,
+                    fmt::format("{}: metadata {} has a value of {}", file.path(), name, one));
+    return values;
+  };
+  const std::vector<int64_t> heads = per_layer(heads_key, 1);
+  sizes.heads = std::max<int64_t>(1, *std::max_element(heads.begin(), heads.end()));
+  const std::vector<int64_t> wide = per_layer(key("feed_forward_length"), 4 * sizes.hidden);
+  sizes.feed_forward = *std::max_element(wide.begin(), wide.end());
+  sizes.kv_heads = per_layer(key("attention.head_count_kv"), sizes.heads);
+  sizes.key_length = optional("attention.key_length", sizes.hidden / sizes.heads);
+  sizes.value_length = optional("attention.value_length", sizes.key_length);
+  sizes.context = optional("context_length", 2048);
+  sizes.experts = file.integer_or(key("expert_count"), 0);
+  sizes.experts_used = file.integer_or(key("expert_used_count"), 0);
+  if (sizes.experts > 0) {
+    sizes.experts_used = std::clamp<int64_t>(sizes.experts_used, 1, sizes.experts);
+    sizes.feed_forward =
+        optional("expert_feed_forward_length", sizes.feed_forward) * sizes.experts_used;
+  }
+  const GgufValue* const tokens = file.find("tokenizer.ggml.tokens");
+  sizes.vocabulary = tokens ? static_cast<int64_t>(tokens->count()) : optional("vocab_size", 0);
+  for (const GgufTensor& tensor : file.tensors())
+    sizes.parameters += static_cast<uint64_t>(tensor.shape.elements());
+  return sizes;
+}
+
+uint64_t MemoryNeed::weight_bytes() const {
+  uint64_t bytes = embedding_bytes + (is_output_tied ? 0 : output_bytes);
+  for (const LayerMemory& layer : layers) bytes += layer.weight_bytes + layer.expert_bytes;
+  return bytes;
+}
+
+uint64_t MemoryNeed::kv_bytes() const {
+  uint64_t bytes = 0;
+  for (const LayerMemory& layer : layers) bytes += layer.kv_bytes;
+  return bytes;
+}
+
+uint64_t MemoryNeed::total_bytes() const { return weight_bytes() + kv_bytes() + activation_bytes; }
+
+MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
+                       int64_t context, const Device& device, int64_t batch_rows) {
+  const bool is_known = kv_type == DType::f32 || kv_type == DType::f16 || kv_type == DType::bf16 ||
+                        kv_type == BlockType::q8_0;
+  if (!is_known)
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("KV cache of {}: f16, f32, bf16 and q8_0 are possible", kv_type.name()));
+  const int64_t block = kv_type.block_elements();
+  if (sizes.key_length % block != 0 || sizes.value_length % block != 0)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("KV cache of {}: heads of {} elements are no multiple of {}; use f16",
+                            kv_type.name(), sizes.key_length, block));
+  MemoryNeed memory;
+  memory.layers.resize(static_cast<size_t>(sizes.layers));
+  for (const GgufTensor& tensor : file.tensors()) {
+    const uint64_t bytes = stored_bytes(tensor, device);
+    const int64_t layer = layer_of(tensor.name);
+    if (layer >= 0 && layer < sizes.layers) {
+      LayerMemory& of = memory.layers[static_cast<size_t>(layer)];
+      (is_expert(tensor.name) ? of.expert_bytes : of.weight_bytes) += bytes;
+    } else if (tensor.name.starts_with("output")) {
+      memory.output_bytes += bytes;
+    } else {
+      memory.embedding_bytes += bytes;
+    }
+  }
+  if (const GgufTensor* const table = file.find_tensor("token_embd.weight");
+      table && !file.find_tensor("output.weight")) {
+    memory.is_output_tied = true;
+    memory.embedding_bytes += memory.output_bytes;  // the norm, counted where all else is
+    memory.output_bytes += stored_bytes(*table, device);
+  }
+  int64_t widest = 0;
+  for (size_t i = 0; i < memory.layers.size(); ++i) {
+    const int64_t kv_heads = sizes.kv_heads[i];  // one position more: the spare of kv_cache.h
+    const Shape keys({context + 1, kv_heads, sizes.key_length});
+    const Shape values({context + 1, kv_heads, sizes.value_length});
+    memory.layers[i].kv_bytes =
+        storage_bytes(keys, kv_type, device) + storage_bytes(values, kv_type, device);
+    widest = std::max(widest, sizes.heads * sizes.key_length +
+                                  kv_heads * (sizes.key_length + sizes.value_length));
+  }
+  const int64_t rows = std::min(context, batch_rows);
+  const VendorProducts vendor = vendor_products(file, device, rows);
+  const auto work = [&](int64_t of_rows) {
+    return 4 * activation_elements(of_rows, sizes.hidden, sizes.heads * sizes.key_length, widest,
+                                   sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary) +
+           vendor.unpacked_bytes;
+  };
+  memory.activation_bytes = work(rows);
+  // A few rows, of decoding or the end of a prompt, have partial results of attention as well.
+  const int64_t few = std::min(rows, kMostSplitQueries);
+  for (const int64_t kv_heads : sizes.kv_heads)
+    memory.activation_bytes =
+        std::max(memory.activation_bytes,
+                 work(few) + cached_attention_work_bytes(device.info(), sizes.heads, kv_heads,
+                                                         sizes.key_length, kv_type, few));
+  return memory;
+}
+
+}  // namespace prism::llm

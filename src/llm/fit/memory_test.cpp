@@ -1,0 +1,104 @@
+// The numbers of a Mistral 7B, and files counted against what their tensors take.
+#include "prism/llm/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "llm/gguf/gguf_writer.h"
+#include "prism/error.h"
+#include "support/run_program.h"
+
+namespace prism::llm {
+namespace {
+
+TEST(Memory, OfMistral7BInF32) {
+  const auto memory = estimate_inference_memory(4096, 14336, 32, 32000, 32, 8, 4096, 4);
+  EXPECT_EQ(memory.model_bytes, 28'966'928'384u);
+  EXPECT_EQ(memory.kv_cache_bytes, 1'073'741'824u);
+  EXPECT_GT(memory.activation_bytes, 0u);
+  EXPECT_EQ(memory.total_bytes,
+            memory.model_bytes + memory.kv_cache_bytes + memory.activation_bytes);
+  EXPECT_NEAR(memory.total_gb(), 27.98, 0.2798);
+  EXPECT_THROW(estimate_inference_memory(4096, 14336, 0, 32000, 32, 8, 4096, 4), Error);
+  EXPECT_THROW(estimate_inference_memory(4096, 14336, 32, 32000, 32, 7, 4096, 4), Error);
+}
+
+// A model of two layers whose bytes can be counted by hand: 4 heads of 32, 2 of them for KV.
+GgufFile small_model(const std::string& path, bool is_tied) {
+  static const std::vector<std::byte> zeros(1 << 20);
+  GgufWriter writer;
+  writer.set("general.architecture", "llama");
+  writer.set("llama.block_count", 2u);
+  writer.set("llama.embedding_length", 128u);
+  writer.set("llama.feed_forward_length", 256u);
+  writer.set("llama.attention.head_count", 4u);
+  writer.set("llama.attention.head_count_kv", std::vector<int32_t>{2, 1});
+  writer.set("llama.context_length", 1024u);
+  const auto add = [&](const std::string& name, const Shape& shape, ElementType type) {
+    writer.add_tensor(
+        name, shape, type,
+        std::span(zeros).first(type.row_bytes(static_cast<uint64_t>(shape.elements()))));
+  };
+  add("token_embd.weight", {100, 128}, BlockType::q8_0);
+  for (int i = 0; i < 2; ++i) {
+    add("blk." + std::to_string(i) + ".attn_q.weight", {128, 128}, DType::f16);
+    add("blk." + std::to_string(i) + ".ffn_up_exps.weight", {4, 64, 128}, BlockType::q4_0);
+  }
+  add("output_norm.weight", {128}, DType::f32);
+  if (!is_tied) add("output.weight", {100, 128}, DType::f16);
+  writer.write(path);
+  return GgufFile::open(path);
+}
+
+TEST(Memory, OfAFileIsExact) {
+  const test::TemporaryFolder folder;
+  const GgufFile file = small_model(folder / "m.gguf", false);
+  const ModelSizes sizes = model_sizes(file);
+  EXPECT_EQ(sizes.layers, 2);
+  EXPECT_EQ(sizes.key_length, 32);
+  EXPECT_EQ(sizes.parameters, 2u * 12800 + 2 * (16384 + 4 * 64 * 128) + 128);
+  const MemoryNeed memory = memory_need(file, sizes, DType::f16, 1000, Device::cpu());
+  EXPECT_EQ(memory.embedding_bytes, 12800u / 32 * 34);
+  EXPECT_EQ(memory.output_bytes, 12800u * 2 + 512);
+  EXPECT_EQ(memory.layers[1].weight_bytes, 32768u);
+  EXPECT_EQ(memory.layers[1].expert_bytes, 4u * 64 * 128 / 32 * 18);
+  EXPECT_EQ(memory.layers[0].kv_bytes, 2u * 2 * 1001 * 32 * 2);
+  EXPECT_EQ(memory.layers[1].kv_bytes, 2u * 1 * 1001 * 32 * 2);
+  EXPECT_EQ(memory.total_bytes(),
+            memory.weight_bytes() + memory.kv_bytes() + memory.activation_bytes);
+  const MemoryNeed packed = memory_need(file, sizes, BlockType::q8_0, 1000, Device::cpu());
+  EXPECT_EQ(packed.kv_bytes(), 2u * 3 * 1001 * 34);
+  EXPECT_THROW(memory_need(file, sizes, BlockType::q4_0, 1000, Device::cpu()), Error);
+}
+
+TEST(Memory, ATiedOutputCountsOnce) {
+  const test::TemporaryFolder folder;
+  const GgufFile file = small_model(folder / "m.gguf", true);
+  const MemoryNeed memory = memory_need(file, model_sizes(file), DType::f16, 10, Device::cpu());
+  EXPECT_TRUE(memory.is_output_tied);
+  uint64_t all = 0;
+  for (const GgufTensor& tensor : file.tensors()) all += tensor.bytes;
+  EXPECT_EQ(memory.weight_bytes(), all);
+}
+
+TEST(Memory, AbsurdSizesAreErrors) {
+  const test::TemporaryFolder folder;
+  const auto with = [&](auto value, const char* key) {
+    GgufWriter writer;
+    writer.set("general.architecture", "llama");
+    writer.set("llama.block_count", 2u);
+    writer.set("llama.embedding_length", 128u);
+    writer.set("llama.attention.head_count", 4u);
+    writer.set(key, value);
+    writer.write(folder / "m.gguf");
+    return model_sizes(GgufFile::open(folder / "m.gguf"));
+  };
+  EXPECT_NO_THROW(with(2u, "llama.block_count"));
+  EXPECT_THROW(with(4000000000u, "llama.block_count"), Error);
+  EXPECT_THROW(with(0u, "llama.block_count"), Error);
+  EXPECT_THROW(with(-1, "llama.embedding_length"), Error);
+  EXPECT_THROW(with("many", "llama.embedding_length"), Error);
+  EXPECT_THROW(with(std::vector<int32_t>{1}, "llama.attention.head_count_kv"), Error);
+}
+
+}  // namespace
+}  // namespace prism::llm

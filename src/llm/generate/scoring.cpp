@@ -1,0 +1,99 @@
+#include "prism/llm/scoring.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "llm/generate/candidates.h"
+#include "llm/model/model.h"
+#include "prism/error.h"
+
+namespace prism::llm {
+namespace {
+
+// Logits that come back at once: 64 MiB of them, whatever the vocabulary.
+constexpr int64_t kLogitsAtOnce = int64_t{16} << 20;
+
+// Calls use with the logits after each of the tokens, in order.
+void each_row(Model& model, std::span<const int32_t> tokens,
+              const std::function<void(size_t, std::span<const float>)>& use) {
+  const int64_t width = model.config().vocabulary;
+  const auto rows =
+      static_cast<size_t>(std::clamp<int64_t>(kLogitsAtOnce / width, 1, model.batch_rows()));
+  for (size_t first = 0; first < tokens.size(); first += rows) {
+    const SequencePart part{0, static_cast<int32_t>(first),
+                            tokens.subspan(first, std::min(rows, tokens.size() - first)),
+                            Wanted::all};
+    const std::vector<float> logits = model.forward(std::span(&part, 1)).to_vector<float>();
+    const size_t stride = logits.size() / part.tokens.size();
+    for (size_t i = 0; i < part.tokens.size(); ++i)
+      use(first + i, std::span(logits).subspan(i * stride, stride));
+  }
+}
+
+}  // namespace
+
+std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top) {
+  if (static_cast<int64_t>(tokens.size()) > model.context())
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("score: the text has {} tokens and the context {}; shorten it, or load "
+                            "the model with a larger context",
+                            tokens.size(), model.context()));
+  if (tokens.empty()) return {};
+  std::vector<TokenScore> scores = {{tokens[0], std::nullopt, {}}};
+  Candidates best;
+  each_row(model, tokens.first(tokens.size() - 1), [&](size_t at, std::span<const float> logits) {
+    const double sum = log_sum_exp(logits);
+    TokenScore score{tokens[at + 1], logits[static_cast<size_t>(tokens[at + 1])] - sum, {}};
+    if (top > 0) {
+      take_top_k(logits, static_cast<size_t>(top), &best);
+      for (const Candidate& each : best.list) score.top.push_back({each.id, each.logit - sum});
+    }
+    scores.push_back(std::move(score));
+  });
+  return scores;
+}
+
+Perplexity perplexity(
+    Model& model, std::span<const int32_t> tokens, int64_t window, int32_t bos,
+    const std::function<bool(const Perplexity&, int64_t done, int64_t windows)>& progress) {
+  if (window < 2 || window > model.context())
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("perplexity: windows of {} tokens; they may have from 2 to the "
+                            "context's {}",
+                            window, model.context()));
+  const int64_t fresh = bos >= 0 ? window - 1 : window;  // tokens of the text in a window
+  const int64_t windows = static_cast<int64_t>(tokens.size()) / fresh;
+  if (windows == 0)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("perplexity: the text has {} tokens, a window needs {}; give a longer "
+                            "text or a smaller --context",
+                            tokens.size(), fresh));
+  Perplexity result;
+  double sum = 0, squares = 0;
+  std::vector<int32_t> ids;
+  for (int64_t w = 0; w < windows; ++w) {
+    ids.clear();
+    if (bos >= 0) ids.push_back(bos);
+    const auto part = tokens.subspan(static_cast<size_t>(w * fresh), static_cast<size_t>(fresh));
+    ids.insert(ids.end(), part.begin(), part.end());
+    each_row(
+        model, std::span(ids).first(ids.size() - 1), [&](size_t at, std::span<const float> logits) {
+          if (at + 1 < ids.size() / 2) return;
+          const double surprise = log_sum_exp(logits) - logits[static_cast<size_t>(ids[at + 1])];
+          sum += surprise, squares += surprise * surprise;
+          ++result.tokens;
+        });
+    const double count = static_cast<double>(result.tokens), mean = sum / count;
+    result.value = std::exp(mean);
+    result.error =
+        count > 1
+            ? result.value * std::sqrt(std::max(squares / count - mean * mean, 0.0) / (count - 1))
+            : 0;
+    if (progress && !progress(result, w + 1, windows)) break;
+  }
+  return result;
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,129 @@
+#include "llm/generate/sequence.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "prism/error.h"
+
+namespace prism::llm {
+namespace {
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::unordered_set<int32_t> breakers(const Tokenizer& tokenizer,
+                                     const std::vector<std::string>& texts) {
+  std::unordered_set<int32_t> tokens;
+  for (size_t i = 0; i < tokenizer.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    const std::string piece = tokenizer.piece(id);
+    for (const std::string& each : texts)
+      if (!each.empty() && piece.find(each) != piece.npos) tokens.insert(id);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+Sequence::Sequence(int64_t id, GenerationRequest request, const Tokenizer& tokenizer,
+                   std::shared_ptr<const VocabularyTrie> vocabulary)
+    : id_(id),
+      request_(std::move(request)),
+      tokenizer_(tokenizer),
+      tokens_(request_.prompt),
+      sampler_(request_.options.sampler),
+      stream_(tokenizer, {.special = request_.options.show_special}),
+      stops_(request_.options.stop) {
+  if (tokens_.empty())
+    throw Error(ErrorCode::kInvalidArgument,
+                "generate: the prompt has no tokens; give it a text to continue");
+  if (options().grammar)
+    grammar_.emplace(*options().grammar, std::move(vocabulary), tokenizer.end_tokens());
+  if (options().sampler.dry.active())
+    sampler_.set_dry_breakers(breakers(tokenizer, options().sampler.dry_breakers));
+  for (const int32_t token : tokens_) sampler_.accept(token);
+  result_.statistics.prompt_tokens = static_cast<int64_t>(tokens_.size());
+}
+
+Sampling Sequence::device_sampling() const {
+  const SamplerOptions& o = options().sampler;
+  return {.temperature = o.temperature,
+          .top_k = o.top_k,
+          .top_p = o.top_p,
+          .min_p = o.min_p,
+          .seed = o.seed};
+}
+
+int32_t Sequence::sample(std::span<const float> logits) {
+  // The random numbers of a token are those of its place, as on a device: a text does not depend on
+  // what was forgotten or reused before.
+  sampler_.set_step(static_cast<uint32_t>(tokens_.size() - 1));
+  if (!grammar_) return sampler_.sample(logits);
+  return sampler_.sample(logits, grammar_->allowed());
+}
+
+int64_t Sequence::tokens_left() const {
+  if (options().max_tokens < 0) return INT64_MAX;
+  return options().max_tokens - result_.statistics.generated_tokens;
+}
+
+void Sequence::begin(int64_t reused) {
+  begun_ = Clock::now();
+  result_.statistics.reused_tokens = reused;
+  if (tokens_left() <= 0) finish(StopReason::max_tokens);
+}
+
+void Sequence::show(std::string_view text) {
+  if (text.empty()) return;
+  result_.text += text;
+  if (request_.on_text && !request_.on_text(text)) finish(StopReason::cancelled);
+}
+
+void Sequence::put(int32_t token) {
+  if (result_.statistics.generated_tokens++ == 0) {
+    first_ = Clock::now();
+    result_.statistics.prompt_seconds = seconds(first_ - begun_);
+    result_.statistics.first_token_seconds = seconds(first_ - asked_);
+  }
+  if (tokenizer_.ends_text(token) && !options().ignore_end) return finish(StopReason::end_token);
+  tokens_.push_back(token);
+  result_.tokens.push_back(token);
+  sampler_.accept(token);
+  if (grammar_) grammar_->accept(token);
+  show(stops_.put(stream_.put(token)));
+  if (finished_) return;
+  if (stops_.stopped()) {
+    result_.stop = stops_.found();
+    return finish(StopReason::stop_text);
+  }
+  if (tokens_left() <= 0) return finish(StopReason::max_tokens);
+  if (grammar_ && grammar_->must_end()) return finish(StopReason::end_token);
+}
+
+void Sequence::finish(StopReason reason) {
+  if (finished_) return;
+  finished_ = true;
+  result_.reason = reason;
+  if (result_.statistics.generated_tokens > 0)
+    result_.statistics.generation_seconds = seconds(Clock::now() - first_);
+  // What was held back: half a character, the beginning of a stop string that never came.
+  if (reason == StopReason::stop_text) return;
+  std::string rest = stops_.put(stream_.finish());
+  if (!stops_.stopped()) rest += stops_.finish();
+  if (rest.empty()) return;
+  result_.text += rest;
+  if (request_.on_text && reason != StopReason::cancelled) request_.on_text(rest);
+}
+
+void Sequence::shift(int64_t context) {
+  const auto size = static_cast<int64_t>(tokens_.size());
+  // At least one token must go and one stay, whatever was asked to be kept.
+  const int64_t keep = std::clamp<int64_t>(options().keep, 0, std::max<int64_t>(context - 2, 0));
+  const int64_t dropped = std::max<int64_t>((size - keep) / 2, 1);
+  tokens_.erase(tokens_.begin() + keep, tokens_.begin() + keep + dropped);
+}
+
+}  // namespace prism::llm

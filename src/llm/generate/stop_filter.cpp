@@ -1,0 +1,46 @@
+#include "llm/generate/stop_filter.h"
+
+#include <algorithm>
+
+namespace prism::llm {
+
+StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {
+  std::erase(stops_, "");
+}
+
+std::string StopFilter::put(std::string_view text) {
+  if (stopped()) return "";
+  held_ += text;
+  size_t first = held_.npos;
+  for (const std::string& stop : stops_) {
+    const size_t at = held_.find(stop);
+    // Of two that begin at one place the longer would have come whole only later: the first wins.
+    if (at < first) first = at, found_ = stop;
+  }
+  if (first != held_.npos) {
+    std::string shown = held_.substr(0, first);
+    held_.clear();
+    return shown;
+  }
+  // The longest end of the text that a stop string begins with stays back.
+  size_t keep = 0;
+  for (const std::string& stop : stops_) {
+    for (size_t n = std::min(stop.size() - 1, held_.size()); n > keep; --n) {
+      if (std::string_view(held_).ends_with(std::string_view(stop).substr(0, n))) {
+        keep = n;
+        break;
+      }
+    }
+  }
+  std::string shown = held_.substr(0, held_.size() - keep);
+  held_.erase(0, shown.size());
+  return shown;
+}
+
+std::string StopFilter::finish() {
+  std::string rest;
+  std::swap(rest, held_);
+  return rest;
+}
+
+}  // namespace prism::llm

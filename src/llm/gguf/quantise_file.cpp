@@ -1,0 +1,100 @@
+// From one file's tensors to another's, piece by piece.
+#include "llm/gguf/quantise_file.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/system/thread_pool.h"
+#include "cpu/quantise/quantise.h"
+#include "llm/gguf/gguf_writer.h"
+#include "llm/gguf/tensor_floats.h"
+#include "tensor/cpu_pool.h"
+
+namespace prism::llm {
+
+namespace {
+
+// Types that hold a weight well enough to quantise it from them.
+bool is_fine(ElementType type) { return !type.is_block() || type == BlockType::q8_0; }
+
+void encode(ElementType type, std::span<const float> values, uint64_t rows, std::span<std::byte> to,
+            ThreadPool& pool) {
+  const uint64_t columns = values.size() / rows;
+  if (type.is_block()) {
+    cpu::quantise(type.block(), values.data(), to.data(), rows, columns, nullptr, pool);
+    return;
+  }
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("element {} is {}", i, values[i]));
+  if (type == DType::f32) {
+    std::memcpy(to.data(), values.data(), values.size_bytes());
+    return;
+  }
+  const auto round = type == DType::f16 ? f16_from_f32 : bf16_from_f32;
+  auto* const halves = reinterpret_cast<uint16_t*>(to.data());
+  pool.parallel_for(values.size(), 1 << 16, [&](uint64_t first, uint64_t last) {
+    for (uint64_t i = first; i < last; ++i) halves[i] = round(values[i]);
+  });
+}
+
+}  // namespace
+
+QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const QuantiseMix& mix,
+                             const QuantiseOptions& options) {
+  ThreadPool& pool = options.pool ? *options.pool : cpu_pool();
+  const auto types = quantised_types(file, mix);
+  GgufWriter writer;
+  for (const auto& [key, value] : file.metadata())
+    if (!key.starts_with("split.")) writer.set(key, value);
+  writer.set("general.file_type", mix.file_type);
+  if (mix.base.is_block()) writer.set("general.quantization_version", uint32_t{2});
+
+  QuantiseResult result;
+  std::string at;  // the tensor being written
+  for (size_t i = 0; i < types.size(); ++i) {
+    const GgufTensor& tensor = file.tensors()[i];
+    result.input_bytes += tensor.bytes;
+    ++result.tensors;
+    if (!types[i] || (tensor.is_supported() && tensor.type == *types[i])) {
+      writer.add_tensor(tensor, file.data(tensor));
+      result.output_bytes += tensor.bytes;
+      continue;
+    }
+    const ElementType type = *types[i];
+    if (tensor.is_supported() && !is_fine(tensor.type) && !options.requantise)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: tensor {} is already quantised to {}; start from a file in F32, "
+                              "F16, BF16 or Q8_0, or allow it to be quantised again (--requantize)",
+                              file.path(), tensor.name, tensor.type_name()));
+    ++result.changed;
+    result.output_bytes += type.row_bytes(static_cast<uint64_t>(tensor.shape.elements()));
+    writer.add_tensor(
+        tensor.name, tensor.shape, type,
+        [&file, &tensor, &at, type, &pool](const GgufWriter::Sink& sink) {
+          at = tensor.name;
+          std::vector<std::byte> encoded;
+          const auto put = [&](uint64_t first_row, uint64_t rows, std::span<const float> values) {
+            encoded.resize(type.row_bytes(values.size()));
+            try {
+              encode(type, values, rows, encoded, pool);
+            } catch (const Error& error) {
+              throw Error(error.code(),
+                          fmt::format("{}: tensor {} to {}, rows from {}: {}", file.path(),
+                                      tensor.name, type.name(), first_row, error.what()));
+            }
+            sink(encoded);
+          };
+          for_each_piece(file, tensor, pool, put);
+        });
+  }
+  writer.write(to, [&](uint64_t written, uint64_t all) {
+    if (options.progress) options.progress(at, written, all);
+  });
+  return result;
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,500 @@
+#include "llm/grammar/json_schema.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "llm/grammar/json_rules.h"
+#include "llm/grammar/number_grammar.h"
+#include "llm/grammar/regex_grammar.h"
+#include "prism/error.h"
+
+namespace prism::llm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaximumDepth = 128;
+constexpr size_t kMaximumRules = 20000;
+constexpr int kMaximumMerges =
+    10000;  // parts of allOf that refer to each other can double at each step
+
+// What says something of values that no grammar of moderate size can hold to.
+constexpr std::array kUnsupported = {"not",
+                                     "if",
+                                     "patternProperties",
+                                     "contains",
+                                     "uniqueItems",
+                                     "multipleOf",
+                                     "minProperties",
+                                     "maxProperties",
+                                     "propertyNames",
+                                     "dependentRequired",
+                                     "dependentSchemas",
+                                     "unevaluatedProperties",
+                                     "$dynamicRef"};
+
+class Converter {
+ public:
+  explicit Converter(const Json& schema) : document_(schema) {}
+
+  std::string convert() {
+    shared("space");
+    add("root", "space " + rule_for(document_, "#", "r", 0) + " space");
+    std::string text;
+    for (const auto& [name, body] : rules_) text += name + " ::= " + body + "\n";
+    return text;
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& place, const std::string& what,
+                                ErrorCode code = ErrorCode::kInvalidArgument) {
+    throw Error(code, fmt::format("JSON schema, {}: {}", place, what));
+  }
+
+  std::string add(const std::string& name, const std::string& body) {
+    if (rules_.size() >= kMaximumRules)
+      fail("#", fmt::format("it needs more than {} rules", kMaximumRules),
+           ErrorCode::kNotSupported);
+    rules_[name] = body;
+    return name;
+  }
+
+  // The name of a shared rule, which joins the grammar with all that it refers to.
+  std::string shared(const std::string& name) {
+    if (rules_.contains(name)) return name;
+    add(name, json_rule(name));
+    for (const std::string& other : json_rules_in(name)) shared(other);
+    return name;
+  }
+
+  static const Json* find(const Json& schema, const char* key) {
+    const auto found = schema.find(key);
+    return found == schema.end() ? nullptr : &*found;
+  }
+
+  uint32_t count(const Json& schema, const char* key, uint32_t otherwise,
+                 const std::string& place) const {
+    const Json* value = find(schema, key);
+    if (!value) return otherwise;
+    if (!value->is_number_integer() || value->get<int64_t>() < 0 ||
+        value->get<int64_t>() > 1000000000)
+      fail(place,
+           fmt::format("{} is {}; it must be a number from 0 to 1000000000", key, value->dump()));
+    return static_cast<uint32_t>(value->get<int64_t>());
+  }
+
+  static std::string repetition(uint32_t minimum, uint32_t maximum) {
+    if (maximum == UINT32_MAX) return minimum == 0 ? "*" : fmt::format("{{{},}}", minimum);
+    return fmt::format("{{{},{}}}", minimum, maximum);
+  }
+
+  // The name of the rule for a schema. name: of the rule if one is made for it.
+  std::string rule_for(const Json& schema, const std::string& place, const std::string& name,
+                       int depth) {
+    if (depth > kMaximumDepth)
+      fail(place, fmt::format("schemas are nested more than {} deep", kMaximumDepth),
+           ErrorCode::kNotSupported);
+    if (schema.is_boolean()) {
+      if (!schema.get<bool>())
+        fail(place, "false allows no value at all", ErrorCode::kNotSupported);
+      return shared("value");
+    }
+    if (!schema.is_object())
+      fail(place,
+           fmt::format("a schema is an object, true or false; found {}", schema.type_name()));
+    for (const char* key : kUnsupported)
+      if (const Json* value = find(schema, key); value && *value != Json(false))
+        fail(place,
+             fmt::format("\"{}\" cannot be held to by a grammar; leave it out and check the "
+                         "answer for it",
+                         key),
+             ErrorCode::kNotSupported);
+
+    if (const Json* target = find(schema, "$ref")) return reference(*target, place, depth);
+    if (const Json* value = find(schema, "const")) return add(name, grammar_literal(value->dump()));
+    if (const Json* values = find(schema, "enum")) {
+      if (!values->is_array() || values->empty()) fail(place, "enum must be a list of values");
+      std::vector<std::string> ways;
+      for (const Json& each : *values) ways.push_back(grammar_literal(each.dump()));
+      return add(name, fmt::format("{}", fmt::join(ways, " | ")));
+    }
+    for (const char* key : {"anyOf", "oneOf"})
+      if (const Json* several = find(schema, key))
+        return any_of(schema, *several, key, place, name, depth);
+    if (const Json* several = find(schema, "allOf"))
+      return rule_for(merged(schema, *several, place, depth), place, name, depth + 1);
+
+    const Json* type = find(schema, "type");
+    if (type && type->is_array()) {
+      if (type->empty()) fail(place, "type is an empty list");
+      std::vector<std::string> ways;
+      for (size_t i = 0; i < type->size(); ++i) {
+        Json one = schema;
+        one["type"] = (*type)[i];
+        ways.push_back(rule_for(one, place, fmt::format("{}-{}", name, i), depth + 1));
+      }
+      return add(name, fmt::format("{}", fmt::join(ways, " | ")));
+    }
+    return of_type(schema, type_of(schema, place), place, name, depth);
+  }
+
+  // Where no type is said, what else is said tells it.
+  static std::string type_of(const Json& schema, const std::string& place) {
+    if (const Json* type = find(schema, "type")) {
+      if (!type->is_string()) fail(place, "type must be a name or a list of names");
+      return type->get<std::string>();
+    }
+    for (const char* key : {"properties", "additionalProperties", "required"})
+      if (schema.contains(key)) return "object";
+    for (const char* key : {"items", "prefixItems", "minItems", "maxItems"})
+      if (schema.contains(key)) return "array";
+    for (const char* key : {"pattern", "format", "minLength", "maxLength"})
+      if (schema.contains(key)) return "string";
+    for (const char* key : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+      if (schema.contains(key)) return "number";
+    return "any";
+  }
+
+  std::string of_type(const Json& schema, const std::string& type, const std::string& place,
+                      const std::string& name, int depth) {
+    if (type == "any") return shared("value");
+    if (type == "object") return object(schema, place, name, depth);
+    if (type == "array") return array(schema, place, name, depth);
+    if (type == "string") return string(schema, place, name);
+    if (type == "integer" || type == "number") return number(schema, type, place, name);
+    if (type == "boolean" || type == "null") return shared(type);
+    fail(place, fmt::format("\"{}\" is no type; they are object, array, string, number, integer, "
+                            "boolean and null",
+                            type));
+  }
+
+  // What "#/a/b" leads to; nullptr for nothing.
+  const Json* target_of(const std::string& reference) const {
+    if (!reference.starts_with("#")) return nullptr;
+    try {
+      const Json::json_pointer pointer(reference.substr(1));
+      return document_.contains(pointer) ? &document_.at(pointer) : nullptr;
+    } catch (const Json::exception&) {
+      return nullptr;  // not even a pointer
+    }
+  }
+
+  std::string reference(const Json& target, const std::string& place, int depth) {
+    if (!target.is_string()) fail(place, "$ref must be a text");
+    const std::string to = target.get<std::string>();
+    const auto known = references_.find(to);
+    if (known != references_.end()) return known->second;
+    if (!to.starts_with("#"))
+      fail(place, fmt::format("$ref \"{}\" leads out of the document; only #/... is followed", to),
+           ErrorCode::kNotSupported);
+    const Json* found = target_of(to);
+    if (!found) fail(place, fmt::format("$ref \"{}\" leads to nothing in the document", to));
+    // The name is known before the rule is made, so a schema may contain itself.
+    const std::string name = fmt::format("ref{}", references_.size());
+    references_[to] = name;
+    add(name, "");
+    const std::string body = rule_for(*found, to, name + "-r", depth + 1);
+    return add(name, body);
+  }
+
+  std::string any_of(const Json& schema, const Json& several, const char* key,
+                     const std::string& place, const std::string& name, int depth) {
+    if (!several.is_array() || several.empty())
+      fail(place, fmt::format("{} must be a list of schemas", key));
+    Json rest = schema;
+    rest.erase(key);
+    std::vector<std::string> ways;
+    for (size_t i = 0; i < several.size(); ++i) {
+      // What stands beside it holds for each of them.
+      const std::string here = fmt::format("{}/{}/{}", place, key, i);
+      const bool alone = type_of(rest, place) == "any" && !rest.contains("allOf");
+      const Json one = alone ? several[i] : merged(rest, Json::array({several[i]}), here, depth);
+      ways.push_back(rule_for(one, here, fmt::format("{}-{}", name, i), depth + 1));
+    }
+    return add(name, fmt::format("{}", fmt::join(ways, " | ")));
+  }
+
+  // One schema that says what all of them say: properties and requirements together; of everything
+  // else the first to say it, which must agree with the others.
+  Json merged(const Json& schema, const Json& several, const std::string& place, int depth) {
+    if (!several.is_array()) fail(place, "allOf must be a list of schemas");
+    if (depth > kMaximumDepth)
+      fail(place, fmt::format("schemas are nested more than {} deep", kMaximumDepth),
+           ErrorCode::kNotSupported);
+    Json all = schema;
+    all.erase("allOf");
+    for (Json part : several) {
+      if (++merges_ > kMaximumMerges)
+        fail(place, "its parts refer to each other too often", ErrorCode::kNotSupported);
+      for (int followed = 0; part.is_object() && part.contains("$ref"); ++followed) {
+        const Json to = part["$ref"];
+        const Json* found = to.is_string() ? target_of(to.get<std::string>()) : nullptr;
+        if (!found || followed == kMaximumDepth)
+          fail(place, fmt::format("$ref {} leads to nothing in the document", to.dump()));
+        part = Json(*found);
+      }
+      if (part == Json(true)) continue;
+      if (!part.is_object()) fail(place, "allOf holds something that is no schema");
+      if (part.contains("allOf")) part = merged(part, part["allOf"], place, depth + 1);
+      for (const auto& [key, value] : part.items()) {
+        const bool both = all.contains(key);
+        if (both && key == "properties" && value.is_object() && all[key].is_object()) {
+          for (const auto& [property, of] : value.items())
+            all[key][property] = all[key].contains(property)
+                                     ? Json{{"allOf", Json::array({all[key][property], of})}}
+                                     : of;
+        } else if (both && key == "required" && value.is_array() && all[key].is_array()) {
+          for (const Json& each : value) all[key].push_back(each);
+        } else if (both && all[key] != value && key != "title" && key != "description" &&
+                   key != "$defs" && key != "definitions") {
+          fail(place, fmt::format("\"{}\" is said twice and differently", key),
+               ErrorCode::kNotSupported);
+        } else if (!both) {
+          all[key] = value;
+        }
+      }
+    }
+    return all;
+  }
+
+  std::string string(const Json& schema, const std::string& place, const std::string& name) {
+    const Json* pattern = find(schema, "pattern");
+    if (pattern) {
+      if (!pattern->is_string()) fail(place, "pattern must be a text");
+      if (schema.contains("minLength") || schema.contains("maxLength"))
+        fail(place,
+             "a pattern and a length together cannot be held to; put the length into the "
+             "pattern",
+             ErrorCode::kNotSupported);
+      try {
+        return add(name,
+                   fmt::format(R"("\"" {} "\"")",
+                               regex_to_grammar(pattern->get<std::string>(), shared("char"))));
+      } catch (const Error& error) {
+        fail(place, error.what(), error.code());
+      }
+    }
+    if (const Json* format = find(schema, "format"); format && format->is_string())
+      if (is_json_format(format->get<std::string>()))
+        return add(name, fmt::format(R"("\"" {} "\"")", shared(format->get<std::string>())));
+    const uint32_t least = count(schema, "minLength", 0, place);
+    const uint32_t most = count(schema, "maxLength", UINT32_MAX, place);
+    if (least > most) fail(place, "minLength is more than maxLength");
+    if (least == 0 && most == UINT32_MAX) return shared("string");
+    return add(name, fmt::format(R"("\"" {}{} "\"")", shared("char"), repetition(least, most)));
+  }
+
+  std::optional<int64_t> limit(const Json& schema, const char* key, const char* exclusive, int step,
+                               bool integers, const std::string& place) const {
+    std::optional<int64_t> result;
+    for (const char* each : {key, exclusive}) {
+      const Json* value = find(schema, each);
+      if (!value || (each == exclusive && value->is_boolean())) continue;
+      if (!value->is_number()) fail(place, fmt::format("{} must be a number", each));
+      const double number = value->get<double>();
+      const bool whole = number == std::floor(number);
+      if (!(std::abs(number) < 9e15))
+        fail(place,
+             fmt::format("{} is {}; limits beyond 9e15 cannot be held to", each, value->dump()),
+             ErrorCode::kNotSupported);
+      if (!integers && (!whole || each == exclusive))
+        fail(place,
+             fmt::format("{} of a number that need not be whole must itself be whole and "
+                         "not exclusive",
+                         each),
+             ErrorCode::kNotSupported);
+      // Inwards to the next whole number.
+      int64_t bound = static_cast<int64_t>(step > 0 ? std::ceil(number) : std::floor(number));
+      if (each == exclusive && whole) bound += step;
+      if (!result || (step > 0 ? bound > *result : bound < *result)) result = bound;
+    }
+    return result;
+  }
+
+  std::string number(const Json& schema, const std::string& type, const std::string& place,
+                     const std::string& name) {
+    const bool integers = type == "integer";
+    const auto least = limit(schema, "minimum", "exclusiveMinimum", 1, integers, place);
+    const auto most = limit(schema, "maximum", "exclusiveMaximum", -1, integers, place);
+    if (!least && !most) return shared(type);
+    if (least && most && *least > *most)
+      fail(place, fmt::format("no number lies between {} and {}", *least, *most));
+    return add(name, integers ? integer_grammar(least, most) : decimal_grammar(least, most));
+  }
+
+  std::string array(const Json& schema, const std::string& place, const std::string& name,
+                    int depth) {
+    const Json* items = find(schema, "items");
+    const Json* first = find(schema, "prefixItems");
+    if (items && items->is_array()) first = items, items = nullptr;  // the older spelling
+    if (first && !first->is_array()) fail(place, "prefixItems must be a list of schemas");
+    const uint32_t least = count(schema, "minItems", 0, place);
+    uint32_t most = count(schema, "maxItems", UINT32_MAX, place);
+    if (least > most) fail(place, "minItems is more than maxItems");
+    shared("space");
+    const std::string comma = R"(space "," space )";
+    if (first) {
+      // A tuple: its items, then the others where they are wanted.
+      std::string body;
+      for (size_t i = 0; i < first->size(); ++i)
+        body += (i ? comma : "") +
+                rule_for((*first)[i], fmt::format("{}/prefixItems/{}", place, i),
+                         fmt::format("{}-{}", name, i), depth + 1) +
+                " ";
+      const auto fixed = static_cast<uint32_t>(first->size());
+      if (items && *items != Json(false) && most > fixed && fixed > 0) {
+        const std::string item = rule_for(*items, place + "/items", name + "-item", depth + 1);
+        body += fmt::format("({}{}){} ", comma, item,
+                            repetition(least > fixed ? least - fixed : 0,
+                                       most == UINT32_MAX ? most : most - fixed));
+      }
+      return add(name, fmt::format(R"("[" space {}space "]")", body));
+    }
+    if (most == 0) return add(name, R"("[" space "]")");
+    const std::string item =
+        items ? rule_for(*items, place + "/items", name + "-item", depth + 1) : shared("value");
+    const std::string list =
+        fmt::format("{} ({}{}){}", item, comma, item,
+                    repetition(least > 0 ? least - 1 : 0, most == UINT32_MAX ? most : most - 1));
+    return add(name, least == 0 ? fmt::format(R"("[" space ({})? space "]")", list)
+                                : fmt::format(R"("[" space {} space "]")", list));
+  }
+
+  // Names that are none of those listed: what leaves their tree of characters at some point.
+  std::string other_name(const std::string& name, const std::vector<std::string>& names) {
+    shared("char");
+    std::map<std::string, std::set<std::string>> children;  // of a beginning: the next characters
+    std::set<std::string> whole;
+    for (const std::string& full : names) {
+      const std::string text = Json(full).dump();
+      const std::string inside = text.substr(1, text.size() - 2);
+      whole.insert(inside);
+      children[""];
+      for (size_t at = 0; at < inside.size();) {
+        size_t next = at + 1;  // a whole character; an escape in one piece
+        if (inside[at] == '\\')
+          next = std::min(inside.size(), at + (inside[at + 1] == 'u' ? 6 : 2));
+        while (next < inside.size() && (static_cast<uint8_t>(inside[next]) & 0xC0) == 0x80) ++next;
+        children[inside.substr(0, at)].insert(inside.substr(at, next - at));
+        children[inside.substr(0, next)];
+        at = next;
+      }
+    }
+    std::map<std::string, std::string> rule_names;
+    for (const auto& [start, next] : children)
+      rule_names[start] = fmt::format("{}-{}", name, rule_names.size());
+    for (const auto& [start, next] : children) {
+      std::vector<std::string> ways;
+      std::string taken;
+      for (const std::string& each : next) {
+        ways.push_back(grammar_literal(each) + " " + rule_names.at(start + each));
+        if (each[0] == '\\') continue;  // no way but these begins with a backslash
+        for (const char c : each)
+          taken += c == ']' || c == '^' || c == '-' || c == '[' ? std::string("\\") + c
+                                                                : std::string(1, c);
+      }
+      ways.push_back(fmt::format(R"([^"\\\x7F\x00-\x1F{}] char*)", taken));
+      if (!whole.contains(start)) ways.emplace_back("\"\"");
+      add(rule_names[start], fmt::format("{}", fmt::join(ways, " | ")));
+    }
+    return add(name, fmt::format(R"("\"" {} "\"")", rule_names.at("")));
+  }
+
+  std::string object(const Json& schema, const std::string& place, const std::string& name,
+                     int depth) {
+    const Json* properties = find(schema, "properties");
+    const Json* extra = find(schema, "additionalProperties");
+    if (properties && !properties->is_object()) fail(place, "properties must be an object");
+    shared("space");
+    std::set<std::string> required;
+    if (const Json* list = find(schema, "required")) {
+      if (!list->is_array()) fail(place, "required must be a list of names");
+      for (const Json& each : *list) {
+        if (!each.is_string()) fail(place, "required must be a list of names");
+        required.insert(each.get<std::string>());
+      }
+    }
+    struct Property {
+      std::string name, rule;
+      bool is_required;
+    };
+    std::vector<Property> list;
+    if (properties)
+      for (const auto& [key, of] : properties->items()) {
+        const bool must = required.erase(key) > 0;
+        if (of == Json(false) && !must) continue;
+        const std::string value = rule_for(of, fmt::format("{}/properties/{}", place, key),
+                                           fmt::format("{}-{}", name, list.size()), depth + 1);
+        list.push_back(
+            {key,
+             add(fmt::format("{}-{}-pair", name, list.size()),
+                 fmt::format(R"({} space ":" space {})", grammar_literal(Json(key).dump()), value)),
+             must});
+      }
+    // Required, but nothing is said of them.
+    for (const std::string& key : required)
+      list.push_back({key,
+                      add(fmt::format("{}-{}-pair", name, list.size()),
+                          fmt::format(R"({} space ":" space {})", grammar_literal(Json(key).dump()),
+                                      shared("value"))),
+                      true});
+
+    const bool open = extra ? *extra != Json(false) : list.empty();
+    std::string other;
+    if (open) {
+      std::vector<std::string> names;
+      for (const Property& each : list) names.push_back(each.name);
+      const std::string key = names.empty() ? shared("string") : other_name(name + "-key", names);
+      const std::string value =
+          extra && extra->is_object()
+              ? rule_for(*extra, place + "/additionalProperties", name + "-extra", depth + 1)
+              : shared("value");
+      other = add(name + "-other", fmt::format(R"({} space ":" space {})", key, value));
+    }
+    // From the last to the first: what may follow once something stands there (after) and while
+    // nothing does (first). Linear in the number of properties, whichever of them are optional.
+    std::string after = other.empty() ? "\"\"" : fmt::format(R"((space "," space {})*)", other);
+    std::string none = other.empty() ? "\"\"" : fmt::format("({} {})?", other, after);
+    for (size_t i = list.size(); i-- > 0;) {
+      const Property& each = list[i];
+      const std::string here = fmt::format("{}-{}", name, i);
+      const std::string begin = fmt::format("{} {}", each.rule, after);
+      none = add(here + "-first", each.is_required ? begin : fmt::format("{} | {}", begin, none));
+      after = add(here + "-after",
+                  each.is_required ? fmt::format(R"(space "," space {} {})", each.rule, after)
+                                   : fmt::format(R"((space "," space {})? {})", each.rule, after));
+    }
+    return add(name, fmt::format(R"("{{" space {} space "}}")", none));
+  }
+
+  const Json& document_;
+  std::map<std::string, std::string> rules_;
+  std::map<std::string, std::string> references_;
+  int merges_ = 0;
+};
+
+}  // namespace
+
+std::string json_schema_to_grammar(std::string_view schema) {
+  Json document;
+  try {
+    document = Json::parse(schema);
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("JSON schema: it is no JSON: {}", error.what()));
+  }
+  return Converter(document).convert();
+}
+
+std::string json_grammar() { return json_schema_to_grammar("true"); }
+
+}  // namespace prism::llm

@@ -1,0 +1,65 @@
+// What changes between runs of a model's plan, as device data: tokens, positions, places in the
+// cache, spans of sequences, rows whose results are wanted.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "llm/model/kv_cache.h"
+#include "prism/tensor.h"
+
+namespace prism::llm {
+
+enum class Wanted : uint8_t { none, last, all };
+
+// Tokens that follow each other in one sequence. Those before first_position are in the cache.
+struct SequencePart {
+  int32_t slot = 0;
+  int32_t first_position = 0;
+  std::span<const int32_t> tokens;
+  Wanted wanted = Wanted::last;  // rows whose logits come back
+};
+
+// What a plan is made for. Batches that are smaller fill up.
+struct BatchShape {
+  int64_t rows = 1;
+  int64_t sequences = 1;
+  int64_t wanted = 1;         // rows that come back
+  bool each_one_row = false;  // one row a sequence, and each of them comes back, in order
+  auto operator<=>(const BatchShape&) const = default;
+};
+
+// Where each part lies in one i32 tensor, so that a batch is one upload. Parts begin at multiples
+// of kRangeAlignment, as views for launches must.
+class BatchLayout {
+ public:
+  explicit BatchLayout(const BatchShape& shape);
+  int64_t words() const { return words_; }
+  const BatchShape& shape() const { return shape_; }
+
+  // Views of a tensor of words().
+  Tensor tokens(const Tensor& words) const { return part(words, tokens_, shape_.rows); }
+  Tensor positions(const Tensor& words) const { return part(words, positions_, shape_.rows); }
+  Tensor places(const Tensor& words) const;  // [rows, 2]: position and row of the cache
+  Tensor wanted(const Tensor& words) const { return part(words, wanted_, shape_.wanted); }
+  Tensor spans(const Tensor& words) const;  // [sequences, 4]: see cached_attention
+
+  // The words of a batch, which must fit.
+  std::vector<int32_t> pack(std::span<const SequencePart> parts, const KvCache& cache) const;
+
+  // Where they begin, for ops that change them.
+  int64_t tokens_at() const { return tokens_; }
+  int64_t positions_at() const { return positions_; }
+  int64_t places_at() const { return places_; }
+  int64_t spans_at() const { return spans_; }
+
+ private:
+  static Tensor part(const Tensor& words, int64_t first, int64_t count) {
+    return words.slice(0, first, first + count);
+  }
+  BatchShape shape_;
+  int64_t tokens_ = 0, positions_ = 0, places_ = 0, wanted_ = 0, spans_ = 0, words_ = 0;
+};
+
+}  // namespace prism::llm

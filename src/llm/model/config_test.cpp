@@ -1,0 +1,109 @@
+// Hyperparameters from metadata: what is read, and errors that name the key.
+#include "llm/model/config.h"
+
+#include <filesystem>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "llm/gguf/gguf_writer.h"
+#include "prism/error.h"
+#include "support/run_program.h"
+
+namespace prism::llm {
+namespace {
+
+// The config of a file with these changes to a small valid one.
+Config config_with(const std::function<void(GgufWriter&)>& change) {
+  GgufWriter file;
+  file.set("general.architecture", "llama");
+  file.set("llama.block_count", 2);
+  file.set("llama.embedding_length", 64);
+  file.set("llama.context_length", 512);
+  file.set("llama.attention.head_count", 4);
+  file.set("llama.feed_forward_length", 96);
+  const std::vector<float> table(10 * 64);
+  change(file);
+  file.add_tensor("token_embd.weight", {10, 64}, DType::f32, std::as_bytes(std::span(table)));
+  const test::TemporaryFolder folder;
+  const std::string path = (folder.path() / "config.gguf").string();
+  file.write(path);
+  return read_config(GgufFile::open(path));
+}
+
+void expect_error(const std::function<void(GgufWriter&)>& change, const std::string& words) {
+  try {
+    config_with(change);
+    ADD_FAILURE() << "no error that says " << words;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  }
+}
+
+TEST(Config, WhatIsNotThereFollowsFromTheRest) {
+  const Config config = config_with([](GgufWriter&) {});
+  EXPECT_EQ(config.kv_heads, 4);
+  EXPECT_EQ(config.head_dim, 16);
+  EXPECT_EQ(config.rope_dims, 16);
+  EXPECT_EQ(config.vocabulary, 10);
+  EXPECT_EQ(config.rope_base, 10000);
+  EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::none);
+  EXPECT_EQ(config.experts, 0);
+}
+
+TEST(Config, ScalingsOfRotaryFrequencies) {
+  Config config = config_with([](GgufWriter& file) {
+    file.set("llama.rope.scaling.type", "yarn");
+    file.set("llama.rope.scaling.factor", 4.f);
+    file.set("llama.rope.scaling.original_context_length", 128);
+  });
+  EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(config.rope_scaling.factor, 4);
+  EXPECT_EQ(config.rope_scaling.original_context, 128u);
+  config = config_with([](GgufWriter& file) { file.set("llama.rope.scale_linear", 2.f); });
+  EXPECT_EQ(config.rope_scaling.kind, RopeScaling::Kind::linear);
+  EXPECT_EQ(config.rope_scaling.factor, 2);
+  expect_error([](GgufWriter& file) { file.set("llama.rope.scaling.type", "spiral"); },
+               "llama.rope.scaling.type is \"spiral\"");
+}
+
+TEST(Config, AListWithOneNumberALayerMayHaveEqualOnes) {
+  const Config config = config_with([](GgufWriter& file) {
+    file.set("llama.attention.head_count_kv", std::vector<int32_t>{2, 2});
+  });
+  EXPECT_EQ(config.kv_heads, 2);
+  expect_error(
+      [](GgufWriter& file) {
+        file.set("llama.attention.head_count_kv", std::vector<int32_t>{2, 1});
+      },
+      "llama.attention.head_count_kv");
+}
+
+TEST(Config, MistakesNameTheKey) {
+  const auto removed = [](const char* key) {
+    return [key](GgufWriter& file) { file.remove(key); };
+  };
+  for (const char* key :
+       {"general.architecture", "llama.block_count", "llama.embedding_length",
+        "llama.context_length", "llama.attention.head_count", "llama.feed_forward_length"})
+    expect_error(removed(key), key);
+  const auto set = [](const char* key, int64_t value) {
+    return [key, value](GgufWriter& file) { file.set(key, value); };
+  };
+  for (const int64_t value : {int64_t{0}, int64_t{-1}, int64_t{1} << 40})
+    for (const char* key : {"llama.block_count", "llama.embedding_length", "llama.context_length",
+                            "llama.attention.head_count", "llama.feed_forward_length"})
+      expect_error(set(key, value), key);
+  expect_error(set("llama.attention.head_count_kv", 3), "llama.attention.head_count_kv");
+  expect_error(set("llama.attention.head_count", 5), "llama.attention.key_length");
+  expect_error(set("llama.attention.value_length", 8), "llama.attention.value_length");
+  expect_error(set("llama.rope.dimension_count", 17), "llama.rope.dimension_count");
+  expect_error(set("llama.rope.dimension_count", 18), "llama.rope.dimension_count");
+  expect_error(set("llama.expert_count", 4), "llama.expert_used_count");
+  expect_error(set("llama.expert_count", 4000), "llama.expert_count");
+  expect_error(set("llama.embedding_length", 32), "token_embd.weight");
+  expect_error([](GgufWriter& file) { file.set("llama.block_count", "two"); }, "llama.block_count");
+}
+
+}  // namespace
+}  // namespace prism::llm

@@ -1,0 +1,212 @@
+// Decode loops: a plan that advances its own device data.
+#include "llm/model/decode.h"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "llm/model/decode_ops.h"
+#include "llm/model/model_state.h"
+#include "prism/error.h"
+#include "prism/ops/reduce.h"
+#include "prism/ops/sort.h"
+#include "runtime/fallback.h"
+#include "tensor/storage.h"
+
+namespace prism::llm {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+// Candidates that a plan sorts out for these settings: 0 where the likeliest is all that is asked
+// for, else the least of a few sizes that holds every top_k.
+int64_t candidates_for(std::span<const Sampling> sampling, int64_t vocabulary) {
+  int64_t most = 0;
+  for (const Sampling& each : sampling) {
+    if (each.temperature <= 0) continue;
+    most = std::max<int64_t>(most, each.top_k > 0 ? each.top_k : vocabulary);
+  }
+  for (const int64_t size : {0, 64, 256, 1024})
+    if (most <= size) return std::min(size, vocabulary);
+  return vocabulary;
+}
+
+void put_sampling(const Sampling& sampling, int32_t* words) {
+  words[0] = std::bit_cast<int32_t>(sampling.temperature);
+  words[1] = std::max(sampling.top_k, 0);
+  words[2] = std::bit_cast<int32_t>(sampling.top_p);
+  words[3] = std::bit_cast<int32_t>(sampling.min_p);
+  words[4] = static_cast<int32_t>(static_cast<uint32_t>(sampling.seed));
+  words[5] = static_cast<int32_t>(static_cast<uint32_t>(sampling.seed >> 32));
+}
+
+Tensor chosen(const Tensor& logits, int64_t candidates, const Tensor& sampling,
+              const Tensor& positions) {
+  if (candidates == 0) return argmax(logits, -1);
+  const Ordered best = top_k(logits, candidates);
+  return choose_tokens(best.values, best.indices, sampling, positions);
+}
+
+}  // namespace
+
+std::vector<int32_t> sample(const Tensor& logits, std::span<const Sampling> sampling,
+                            std::span<const int32_t> positions) {
+  const auto rows = static_cast<size_t>(logits.size(0));
+  if (sampling.size() != rows || positions.size() != rows)
+    fail(fmt::format("sample: {} rows of logits, {} settings and {} positions", rows,
+                     sampling.size(), positions.size()));
+  std::vector<int32_t> words(rows * kSamplingWords);
+  for (size_t i = 0; i < rows; ++i) put_sampling(sampling[i], &words[i * kSamplingWords]);
+  const int64_t candidates = candidates_for(sampling, logits.size(1));
+  return chosen(logits, candidates,
+                from_vector(words, {logits.size(0), kSamplingWords}, logits.device()),
+                from_vector(std::vector<int32_t>(positions.begin(), positions.end()),
+                            {logits.size(0)}, logits.device()))
+      .to_vector<int32_t>();
+}
+
+struct DecodeLoop::State {
+  // A plan for so many rows and candidates.
+  struct Entry {
+    explicit Entry(const BatchShape& shape) : plan(shape) {}
+    BatchPlan plan;
+    AdvancePlaces places;
+    int64_t sampling = 0, words = 0;
+  };
+
+  Model::State& model;
+  std::map<std::pair<int64_t, int64_t>, Entry> entries;
+  Entry* now = nullptr;
+  size_t sequences = 0;
+  int64_t queued = 0, left = 0;
+  std::deque<Event> done;  // of the last steps, on devices that run behind
+  std::unique_ptr<Queue> reader;
+
+  explicit State(Model::State& of) : model(of) {}
+  Entry& entry(int64_t rows, int64_t candidates);
+  const DeviceBatch& output_batch() const {
+    return *std::ranges::find(now->plan.batches, model.options.placement.output,
+                              &DeviceBatch::device);
+  }
+};
+
+DecodeLoop::State::Entry& DecodeLoop::State::entry(int64_t rows, int64_t candidates) {
+  const auto key = std::pair(rows, candidates);
+  if (const auto known = entries.find(key); known != entries.end()) return known->second;
+  Entry made(BatchShape{rows, rows, rows, true});
+  const BatchLayout& layout = made.plan.layout;
+  constexpr int64_t kStep = kRangeAlignment / sizeof(int32_t);
+  const auto aligned = [](int64_t words) { return (words + kStep - 1) / kStep * kStep; };
+  made.sampling = layout.words();
+  AdvancePlaces& places = made.places;
+  places.rows = rows;
+  places.tokens = layout.tokens_at();
+  places.positions = layout.positions_at();
+  places.places = layout.places_at();
+  places.spans = layout.spans_at();
+  places.step = aligned(made.sampling + rows * kSamplingWords);
+  places.history = places.step + kStep;
+  places.history_steps = kHistory;
+  made.words = places.history + kHistory * rows;
+  made.plan.batches = model.make_batches(made.words);
+
+  Blocks blocks(model.config, model.weights, model.cache, model.ropes, layout, made.plan.batches);
+  const Device& output = model.options.placement.output;
+  const Tensor x = model.through_layers(blocks).to(output);
+  const Tensor logits = model.architecture->logits(blocks, model.architecture->hidden(blocks, x));
+  const Tensor& words = std::ranges::find(made.plan.batches, output, &DeviceBatch::device)->words;
+  const Tensor sampling = words.slice(0, made.sampling, made.sampling + rows * kSamplingWords)
+                              .reshape({rows, kSamplingWords});
+  const Tensor tokens = chosen(logits, candidates, sampling, layout.positions(words));
+  std::vector<Tensor> advanced;
+  for (const DeviceBatch& each : made.plan.batches)
+    advanced.push_back(advance(each.words, tokens.to(each.device), places));
+  PlanOptions options;
+  options.arenas = model.arenas;
+  made.plan.plan = std::make_unique<Plan>(advanced, std::span<const Tensor>(), options);
+  return entries.emplace(key, std::move(made)).first->second;
+}
+
+DecodeLoop::DecodeLoop(Model& model) : state_(std::make_unique<State>(model.state())) {}
+DecodeLoop::~DecodeLoop() = default;
+DecodeLoop::DecodeLoop(DecodeLoop&&) noexcept = default;
+
+void DecodeLoop::start(std::span<const Sequence> sequences) {
+  State& s = *state_;
+  if (sequences.empty()) fail("decode: no sequences");
+  std::vector<SequencePart> parts;
+  std::vector<Sampling> sampling;
+  s.left = s.model.cache.positions();
+  for (const Sequence& each : sequences) {
+    parts.push_back({each.slot, each.position, std::span(&each.token, 1), Wanted::last});
+    sampling.push_back(each.sampling);
+    s.left = std::min<int64_t>(s.left, s.model.cache.positions() - each.position);
+  }
+  s.model.check(parts);
+  s.model.check_devices();
+  const FallbackHeld held;  // all of a model moves, or nothing
+  const int64_t rows = s.model.shape_for(parts).rows;
+  State::Entry& entry = s.entry(rows, candidates_for(sampling, s.model.config.vocabulary));
+  std::vector<int32_t> words = entry.plan.layout.pack(parts, s.model.cache);
+  words.resize(static_cast<size_t>(entry.words));
+  for (size_t i = 0; i < sampling.size(); ++i)
+    put_sampling(sampling[i], &words[static_cast<size_t>(entry.sampling) + i * kSamplingWords]);
+  entry.plan.write(words);
+  s.now = &entry;
+  s.sequences = sequences.size();
+  s.queued = 0;
+  s.done.clear();
+}
+
+int64_t DecodeLoop::queue_step() {
+  State& s = *state_;
+  if (!s.now) fail("decode: a step before start()");
+  if (s.left <= 0)
+    fail(
+        fmt::format("decode: the context of {} tokens is full; load the model with a longer one, "
+                    "or drop the first part of the text",
+                    s.model.cache.positions()));
+  s.now->plan.plan->run();
+  const Device& output = s.model.options.placement.output;
+  if (!output.info().is_cpu) {
+    s.done.push_back(watching(output, [&] { return output.queue().record_event(); }));
+    if (static_cast<int64_t>(s.done.size()) > kHistory) s.done.pop_front();
+  }
+  --s.left;
+  return s.queued++;
+}
+
+int64_t DecodeLoop::queued() const { return state_->queued; }
+int64_t DecodeLoop::steps_left() const { return state_->left; }
+
+std::vector<int32_t> DecodeLoop::read(int64_t step) {
+  State& s = *state_;
+  if (step < 0 || step >= s.queued || step + kHistory < s.queued)
+    fail(fmt::format("decode: step {} asked for, {} are queued, of which the last {} can be read",
+                     step, s.queued, kHistory));
+  std::vector<int32_t> tokens(s.sequences);
+  const AdvancePlaces& places = s.now->places;
+  const auto offset =
+      static_cast<uint64_t>(places.history + step % kHistory * places.rows) * sizeof(int32_t);
+  const Storage& storage = *s.output_batch().words.node()->storage[0];
+  const auto bytes = std::as_writable_bytes(std::span(tokens));
+  if (storage.is_host()) {
+    read_storage(storage, offset, bytes);
+    return tokens;
+  }
+  // On a queue of its own, so that it does not wait for steps queued after.
+  watching(storage.device, [&] {
+    s.done[s.done.size() - static_cast<size_t>(s.queued - step)].wait();
+    if (!s.reader) s.reader = std::make_unique<Queue>(storage.device.make_queue());
+    s.reader->read(storage.buffer, bytes, offset);
+  });
+  return tokens;
+}
+
+}  // namespace prism::llm

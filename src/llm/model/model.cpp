@@ -1,0 +1,240 @@
+// Loading models, and running batches through their plans.
+#include "llm/model/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "llm/model/model_state.h"
+#include "prism/error.h"
+#include "runtime/fallback.h"
+#include "tensor/storage.h"
+
+namespace prism::llm {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+void check_placement(const Placement& placement, const Config& config) {
+  const auto layers = static_cast<size_t>(config.layers);
+  if (placement.layers.size() != layers ||
+      (!placement.experts.empty() && placement.experts.size() != layers))
+    fail(fmt::format("model: a placement of {} layers and {} layers' experts, the model has {}",
+                     placement.layers.size(), placement.experts.size(), layers));
+  const bool all = placement.embedding && placement.output &&
+                   std::ranges::all_of(placement.layers, [](const Device& d) { return bool(d); });
+  if (!all) fail("model: a placement with parts on no device");
+  if (placement.context < 1) fail("model: a placement with a context of 0 tokens");
+}
+
+std::vector<Device> devices_of(const Placement& placement) {
+  std::vector<Device> devices;
+  const auto add = [&](const Device& device) {
+    if (!std::ranges::count(devices, device)) devices.push_back(device);
+  };
+  add(placement.embedding);
+  for (const Device& each : placement.layers) add(each);
+  add(placement.output);
+  return devices;
+}
+
+}  // namespace
+
+Placement place_on(const GgufFile& file, const Device& device, int64_t context,
+                   ElementType kv_type) {
+  const Config config = read_config(file);
+  Placement placement;
+  placement.layers.assign(static_cast<size_t>(config.layers), device);
+  placement.embedding = placement.output = device;
+  placement.kv_type = kv_type;
+  placement.context = context > 0 ? context : config.context;
+  return placement;
+}
+
+Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Model::~Model() = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+
+Model Model::load(const GgufFile& file, const ModelOptions& options) {
+  auto state = std::make_unique<State>();
+  state->architecture = make_architecture(std::string(file.string("general.architecture")));
+  state->config = read_config(file);
+  state->architecture->configure(file, state->config);
+  state->options = options;
+  const Placement& placement = state->options.placement;
+  check_placement(placement, state->config);
+  const FallbackHeld held;
+  if (options.slots < 1 || options.batch_rows < 1)
+    fail(fmt::format("model: {} slots and batches of {} rows; both must be at least 1",
+                     options.slots, options.batch_rows));
+  state->weights =
+      load_weights(file, state->config, *state->architecture, placement, options.progress);
+  state->cache = KvCache(state->config, placement, options.slots, placement.context);
+  state->devices = devices_of(placement);
+  state->only_cpu =
+      std::ranges::all_of(state->devices, [](const Device& each) { return each.info().is_cpu; });
+  state->ropes = make_rope_tables(state->config, state->weights, state->devices);
+  return Model(std::move(state));
+}
+
+const Config& Model::config() const { return state_->config; }
+const Placement& Model::placement() const { return state_->options.placement; }
+const KvCache& Model::cache() const { return state_->cache; }
+int64_t Model::batch_rows() const { return state_->options.batch_rows; }
+size_t Model::plans() const { return state_->plans.size(); }
+
+void Model::State::check(std::span<const SequencePart> parts) const {
+  size_t rows = 0;
+  std::vector<bool> taken(static_cast<size_t>(cache.slots()));
+  for (const SequencePart& part : parts) {
+    rows += part.tokens.size();
+    if (part.slot < 0 || part.slot >= cache.slots())
+      fail(fmt::format("model: sequence slot {}; there are {}", part.slot, cache.slots()));
+    if (taken[static_cast<size_t>(part.slot)])
+      fail(fmt::format("model: slot {} twice in one batch", part.slot));
+    taken[static_cast<size_t>(part.slot)] = true;
+    if (part.tokens.empty()) fail(fmt::format("model: no tokens for slot {}", part.slot));
+    const int64_t end = part.first_position + static_cast<int64_t>(part.tokens.size());
+    if (part.first_position < 0 || end > cache.positions())
+      fail(
+          fmt::format("model: tokens of positions {} to {}, the context has {}; load the model "
+                      "with a longer one, or shorten the text",
+                      part.first_position, end - 1, cache.positions()));
+    for (const int32_t token : part.tokens)
+      if (token < 0 || token >= config.vocabulary)
+        fail(fmt::format("model: token {}; the vocabulary has {}", token, config.vocabulary));
+  }
+  if (rows > static_cast<size_t>(options.batch_rows))
+    fail(fmt::format("model: a batch of {} tokens; at most {}", rows, options.batch_rows));
+}
+
+void Model::State::check_devices() const {
+  for (const Device& device : devices)
+    if (device.is_given_up())
+      throw DeviceFailure(
+          Error(ErrorCode::kDeviceLost, fmt::format("model: {} was given up for {}, and this model "
+                                                    "is still there; load it anew",
+                                                    device.id(), device.current().id())),
+          device);
+}
+
+Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
+  check(parts);
+  if (parts.empty()) return {};
+  check_devices();
+  const FallbackHeld held;
+  int64_t wanted = 0;
+  for (const SequencePart& part : parts)
+    wanted += part.wanted == Wanted::all    ? static_cast<int64_t>(part.tokens.size())
+              : part.wanted == Wanted::last ? 1
+                                            : 0;
+  if (wanted == 0) result = Result::nothing;
+  BatchPlan& plan = plan_for(shape_for(parts), result);
+  plan.write(plan.layout.pack(parts, cache));
+  if (wanted > 0) plan.plan->release_output(0);
+  plan.plan->run();
+  if (wanted == 0) return {};
+  return tensor_over(plan.plan->output(0), plan.output).slice(0, 0, wanted);
+}
+
+Tensor Model::forward(std::span<const SequencePart> parts) {
+  return state_->run(parts, Result::logits);
+}
+
+Tensor Model::hidden(std::span<const SequencePart> parts) {
+  return state_->run(parts, Result::hidden);
+}
+
+Tensor Model::prefill(int32_t slot, int32_t first_position, std::span<const int32_t> tokens) {
+  if (tokens.empty()) fail("model: a prompt without tokens");
+  const auto most = static_cast<size_t>(batch_rows());
+  while (true) {
+    const size_t count = std::min(tokens.size(), most);
+    const bool last = count == tokens.size();
+    const SequencePart part{slot, first_position, tokens.first(count),
+                            last ? Wanted::last : Wanted::none};
+    Tensor logits = forward(std::span(&part, 1));
+    if (last) return logits;
+    tokens = tokens.subspan(count);
+    first_position += static_cast<int32_t>(count);
+  }
+}
+
+std::vector<std::vector<float>> Model::embed(std::span<const std::vector<int32_t>> texts) {
+  const auto width = static_cast<size_t>(config().width);
+  const Pooling pooling = config().pooling == Pooling::none ? Pooling::mean : config().pooling;
+  std::vector<std::vector<float>> results;
+  size_t next = 0;
+  while (next < texts.size()) {
+    std::vector<SequencePart> parts;
+    size_t rows = 0;
+    for (; next < texts.size() && parts.size() < static_cast<size_t>(slots()); ++next) {
+      const std::vector<int32_t>& text = texts[next];
+      if (!parts.empty() && rows + text.size() > static_cast<size_t>(batch_rows())) break;
+      parts.push_back({static_cast<int32_t>(parts.size()), 0, text, Wanted::all});
+      rows += text.size();
+    }
+    const std::vector<float> values = hidden(parts).to_vector<float>();
+    const float* row = values.data();
+    for (const SequencePart& part : parts) {
+      const size_t count = part.tokens.size();
+      std::vector<float> sum(width);
+      if (pooling == Pooling::mean) {
+        for (size_t i = 0; i < count; ++i)
+          for (size_t c = 0; c < width; ++c)
+            sum[c] += row[i * width + c] / static_cast<float>(count);
+      } else {
+        const float* from = row + (pooling == Pooling::first ? 0 : (count - 1) * width);
+        sum.assign(from, from + width);
+      }
+      results.push_back(std::move(sum));
+      row += count * width;
+    }
+  }
+  return results;
+}
+
+std::vector<ModelMemory> Model::memory() const {
+  std::vector<ModelMemory> result;
+  const State& state = *state_;
+  const auto bytes = [](const Tensor& tensor) {
+    return tensor ? storage_bytes(tensor.shape(), tensor.type(), tensor.device()) : 0;
+  };
+  std::vector<Device> devices = state.devices;  // experts may be elsewhere
+  for (const Device& each : placement().experts)
+    if (!std::ranges::count(devices, each)) devices.push_back(each);
+  for (const Device& device : devices) {
+    ModelMemory memory{device, 0, 0, 0};
+    const auto add = [&](const Tensor& tensor) {
+      if (tensor && tensor.device() == device) memory.weight_bytes += bytes(tensor);
+    };
+    for_each_weight(state.weights, add);
+    for (int64_t layer = 0; layer < state.config.layers; ++layer)
+      for (const Tensor* each : {&state.cache.keys(layer), &state.cache.values(layer)})
+        if (each->device() == device) memory.cache_bytes += bytes(*each);
+    memory.work_bytes = state.arenas->bytes(device);
+    result.push_back(memory);
+  }
+  return result;
+}
+
+std::string Model::explain(const BatchShape& shape, bool measured) {
+  BatchPlan& plan = state_->plan_for(shape, Result::logits);
+  if (measured) {
+    const std::vector<int32_t> tokens(static_cast<size_t>(shape.rows), 0);
+    std::vector<SequencePart> parts;
+    if (!shape.each_one_row) parts.push_back({0, 0, tokens, Wanted::last});
+    for (int32_t slot = 0; shape.each_one_row && slot < shape.rows && slot < slots(); ++slot)
+      parts.push_back({slot, 0, std::span(tokens).first(1), Wanted::last});
+    plan.write(plan.layout.pack(parts, state_->cache));
+    plan.plan->measure();
+  }
+  return plan.plan->explain();
+}
+
+}  // namespace prism::llm

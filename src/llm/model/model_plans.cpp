@@ -1,0 +1,117 @@
+// The plans of a model: one for each size of batch, made on first use.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "llm/model/model_state.h"
+#include "tensor/storage.h"
+
+namespace prism::llm {
+
+namespace {
+
+// Sizes of batches that have plans where launches are recorded; in between, rows fill up, by a
+// third at most.
+constexpr std::array<int64_t, 17> kRowBuckets = {1,   2,   4,   8,   16,  32,   64,   96,  128,
+                                                 192, 256, 384, 512, 768, 1024, 1536, 2048};
+
+int64_t bucket(int64_t rows, int64_t most) {
+  for (const int64_t each : kRowBuckets)
+    if (each >= rows) return std::min(each, most);
+  return (rows + 1023) / 1024 * 1024;
+}
+
+int64_t power_of_two(int64_t count) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+}
+
+// On the CPU a plan is made for the very number of rows; of the many that prompts can have, so many
+// are kept.
+constexpr size_t kMostPlans = 24;
+
+}  // namespace
+
+Tensor tensor_over(const std::shared_ptr<Storage>& storage, const Spec& spec) {
+  auto node = std::make_shared<Node>();
+  node->outputs = {spec};
+  node->device = storage->device;
+  node->storage = {storage};
+  return {std::move(node), 0};
+}
+
+void BatchPlan::write(std::span<const int32_t> words) const {
+  for (const DeviceBatch& each : batches) {
+    const std::shared_ptr<Storage>& storage = each.words.node()->storage[0];
+    write_storage(*storage, 0, std::as_bytes(words));
+  }
+}
+
+std::vector<DeviceBatch> Model::State::make_batches(int64_t words) const {
+  std::vector<DeviceBatch> batches;
+  for (const Device& device : devices)
+    batches.push_back({device, empty({words}, DType::i32, device)});
+  return batches;
+}
+
+Tensor Model::State::through_layers(Blocks& blocks) const {
+  Tensor x = architecture->embed(blocks);
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const auto i = static_cast<size_t>(layer);
+    blocks.enter_layer(layer);
+    x = architecture->layer(blocks, weights.layers[i], x.to(options.placement.layers[i]));
+  }
+  return x;
+}
+
+BatchShape Model::State::shape_for(std::span<const SequencePart> parts) const {
+  int64_t rows = 0, wanted = 0;
+  bool each_one_row = true;
+  for (const SequencePart& part : parts) {
+    const auto count = static_cast<int64_t>(part.tokens.size());
+    rows += count;
+    if (part.wanted != Wanted::none) wanted += part.wanted == Wanted::all ? count : 1;
+    each_one_row = each_one_row && count == 1 && part.wanted != Wanted::none;
+  }
+  BatchShape shape;
+  shape.each_one_row = each_one_row;
+  shape.rows = only_cpu ? rows : bucket(rows, std::max(rows, options.batch_rows));
+  if (each_one_row) {
+    shape.sequences = shape.wanted = shape.rows;
+  } else {
+    shape.sequences = power_of_two(static_cast<int64_t>(parts.size()));
+    shape.wanted = wanted == rows ? shape.rows : std::min(power_of_two(wanted), shape.rows);
+  }
+  return shape;
+}
+
+BatchPlan& Model::State::plan_for(const BatchShape& shape, Result result) {
+  const auto key = std::pair(shape, result);
+  if (const auto known = plans.find(key); known != plans.end()) {
+    known->second.last_used = ++runs;
+    return known->second;
+  }
+  if (plans.size() >= kMostPlans) {
+    plans.erase(std::ranges::min_element(plans, {},
+                                         [](const auto& entry) { return entry.second.last_used; }));
+  }
+  BatchPlan made(shape);
+  made.batches = make_batches(made.layout.words());
+  Blocks blocks(config, weights, cache, ropes, made.layout, made.batches);
+  Tensor x = through_layers(blocks);
+  if (result != Result::nothing) {
+    x = blocks.wanted_rows(x).to(options.placement.output);
+    x = architecture->hidden(blocks, x);
+    if (result == Result::logits) x = architecture->logits(blocks, x);
+  }
+  made.output = x.node()->outputs[x.output()];
+  PlanOptions plan_options;
+  plan_options.arenas = arenas;
+  made.plan = std::make_unique<Plan>(std::span<const Tensor>(&x, 1), std::span<const Tensor>(),
+                                     plan_options);
+  made.last_used = ++runs;
+  // Others let go of memory that has become too small now, not when they run next.
+  for (auto& [shape_and_result, other] : plans) other.plan->use_shared_arenas();
+  return plans.emplace(key, std::move(made)).first->second;
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,63 @@
+// The inside of a model: what its plans are made from and share.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "llm/architectures/architecture.h"
+#include "llm/architectures/blocks.h"
+#include "llm/model/model.h"
+#include "tensor/plan/plan.h"
+
+namespace prism::llm {
+
+enum class Result : uint8_t { logits, hidden, nothing };
+
+// A plan and the device data it reads.
+struct BatchPlan {
+  explicit BatchPlan(const BatchShape& shape) : layout(shape) {}
+  BatchLayout layout;
+  std::vector<DeviceBatch> batches;  // one a device of the model
+  std::unique_ptr<Plan> plan;
+  Spec output;  // of the plan's first output; without rows where there is none
+  Device output_device;
+  uint64_t last_used = 0;
+
+  // Puts the words of a batch onto every device.
+  void write(std::span<const int32_t> words) const;
+};
+
+struct Model::State {
+  Config config;
+  ModelOptions options;
+  std::unique_ptr<Architecture> architecture;
+  Weights weights;
+  KvCache cache;
+  std::vector<Device> devices;  // each once
+  std::vector<RopeTables> ropes;
+  std::map<std::pair<BatchShape, Result>, BatchPlan> plans;
+  std::shared_ptr<SharedArenas> arenas = std::make_shared<SharedArenas>();
+  uint64_t runs = 0;
+  bool only_cpu = false;
+
+  // The graph from tokens to the last layer's output, on the last layer's device.
+  Tensor through_layers(Blocks& blocks) const;
+  // Device data for a plan; words: of the layout, or more.
+  std::vector<DeviceBatch> make_batches(int64_t words) const;
+  BatchPlan& plan_for(const BatchShape& shape, Result result);
+  // The shape of the plan that a batch gets.
+  BatchShape shape_for(std::span<const SequencePart> parts) const;
+  void check(std::span<const SequencePart> parts) const;
+  // Throws DeviceFailure where other work has given one of its devices up: tensors of that device
+  // would move one by one, and a cache in two places is none.
+  void check_devices() const;
+  Tensor run(std::span<const SequencePart> parts, Result result);
+};
+
+// A value over memory that is there.
+Tensor tensor_over(const std::shared_ptr<Storage>& storage, const Spec& spec);
+
+}  // namespace prism::llm

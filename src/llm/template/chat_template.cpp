@@ -1,0 +1,109 @@
+#include "prism/llm/chat_template.h"
+
+#include "llm/template/template_ast.h"
+#include "llm/template/template_runtime.h"
+
+namespace prism::llm {
+namespace {
+
+using jinja::Dict;
+using jinja::List;
+using jinja::Value;
+
+Value message_value(const ChatMessage& message) {
+  Dict out;
+  const auto put = [&](const char* name, Value value) {
+    out.items.emplace_back(Value::string(name), std::move(value));
+  };
+  const auto put_text = [&](const char* name, const std::string& text) {
+    if (!text.empty()) put(name, Value::string(text));
+  };
+  put("role", Value::string(message.role));
+  put("content", message.parts.empty() ? Value::string(message.content)
+                                       : jinja::from_json(message.parts, "a message's parts"));
+  put_text("reasoning_content", message.reasoning_content);
+  if (!message.tool_calls.empty()) {
+    // Templates walk through arguments as a mapping; servers hand them on as a text of JSON.
+    List calls;
+    const Value given = jinja::from_json(message.tool_calls, "a message's tool_calls");
+    if (!given.is(Value::Kind::list)) jinja::fail("a message's tool_calls: no JSON array");
+    for (const Value& call : given.as_list()) {
+      const Value* function =
+          call.is(Value::Kind::dict) ? call.as_dict().find("function") : nullptr;
+      const Value* arguments = function && function->is(Value::Kind::dict)
+                                   ? function->as_dict().find("arguments")
+                                   : nullptr;
+      if (!arguments || !arguments->is(Value::Kind::string)) {
+        calls.push_back(call);
+        continue;
+      }
+      Dict new_function = function->as_dict(), new_call = call.as_dict();
+      new_function.set(Value::string("arguments"),
+                       jinja::from_json(arguments->as_string(), "a tool call's arguments"));
+      new_call.set(Value::string("function"), Value::dict(std::move(new_function)));
+      calls.push_back(Value::dict(std::move(new_call)));
+    }
+    put("tool_calls", Value::list(std::move(calls)));
+  }
+  put_text("tool_call_id", message.tool_call_id);
+  put_text("name", message.name);
+  return Value::dict(std::move(out));
+}
+
+std::tm local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm out{};
+#ifdef _WIN32
+  localtime_s(&out, &now);
+#else
+  localtime_r(&now, &out);
+#endif
+  return out;
+}
+
+}  // namespace
+
+struct ChatTemplate::State {
+  jinja::Block body;
+};
+
+ChatTemplate::ChatTemplate(std::string_view text)
+    : state_(std::make_shared<const State>(State{jinja::parse(text)})) {}
+
+std::string ChatTemplate::render(std::span<const ChatMessage> messages,
+                                 const ChatOptions& options) const {
+  Dict variables;
+  const auto put = [&](const char* name, Value value) {
+    variables.set(Value::string(name), std::move(value));
+  };
+  List list;
+  for (const ChatMessage& message : messages) list.push_back(message_value(message));
+  put("messages", Value::list(std::move(list)));
+  put("add_generation_prompt", Value::boolean(options.add_generation_prompt));
+  put("bos_token", Value::string(options.bos_token));
+  put("eos_token", Value::string(options.eos_token));
+  // Without tools the name is there and none, as where the templates were written.
+  put("tools", options.tools.empty() ? Value::none() : jinja::from_json(options.tools, "tools"));
+  if (!options.extra.empty()) {
+    const Value extra = jinja::from_json(options.extra, "extra variables");
+    if (!extra.is(Value::Kind::dict)) jinja::fail("extra variables: no JSON object");
+    for (const auto& [key, value] : extra.as_dict().items) variables.set(key, value);
+  }
+  const std::tm now = options.now ? *options.now : local_time();
+  return jinja::Runtime(options.limits, variables, &now).render(state_->body);
+}
+
+std::string ChatTemplate::render_json(std::string_view variables,
+                                      const ChatOptions& options) const {
+  const Value given = jinja::from_json(variables, "variables");
+  if (!given.is(Value::Kind::dict)) jinja::fail("variables: no JSON object");
+  const std::tm now = options.now ? *options.now : local_time();
+  return jinja::Runtime(options.limits, given.as_dict(), &now).render(state_->body);
+}
+
+std::string render_chat(std::string_view template_text, std::span<const ChatMessage> messages,
+                        const ChatOptions& options) {
+  return ChatTemplate(template_text).render(messages, options);
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,99 @@
+// Running a parsed template: scopes, limits, and what filters, tests and methods may ask for.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "llm/template/template_ast.h"
+#include "prism/llm/chat_template.h"
+
+namespace prism::llm::jinja {
+
+class Runtime {
+ public:
+  Runtime(const TemplateLimits& limits, const Dict& variables, const std::tm* now);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  std::string render(const Block& template_body);
+
+  // --- what filters, tests and methods use
+  // Counts bytes made or steps done against the limit of work; throws beyond it.
+  void charge(size_t amount);
+  Value attribute(const Value& of, const std::string& name);  // of.name
+  Value item(const Value& of, const Value& key);              // of[key]
+  Value path(const Value& of, const Value& dotted);           // "a.b.0" or a number
+  Value filter(const std::string& name, const Value& input, const Arguments& arguments);
+  bool test(const std::string& name, const Value& of, const Arguments& arguments);
+  List iterate(const Value& value);  // throws for what has no items
+  Value string(std::string text);    // charged
+  Value list(List items);
+  const std::tm& now() const { return now_; }
+
+ private:
+  struct Scope {
+    Scope* parent = nullptr;
+    std::vector<std::pair<std::string, Value>> names;
+    void set(const std::string& name, Value value);
+  };
+  enum class Flow { onward, leave, next };
+  // One level further into the template while it lives.
+  class Deeper {
+   public:
+    explicit Deeper(Runtime* runtime);
+    Deeper(const Deeper&) = delete;
+    ~Deeper() { --runtime_->depth_; }
+
+   private:
+    Runtime* runtime_;
+  };
+
+  // --- statements
+  Flow run(const Block& block);
+  Flow run(const Statement& statement);
+  Flow run_loop(const Statement& statement);
+  void run_set(const Statement& statement);
+  std::string capture(const Block& block);
+  std::string through_filters(const Expression* filters, std::string text);
+  Value make_macro(const Statement& statement, std::string name);
+  Value make_namespace(const Arguments& arguments);
+  void assign(const std::vector<std::string>& targets, const Value& value);
+  Scope* new_scope(Scope* parent);
+  void write(std::string_view text);
+
+  // --- expressions
+  Value eval(const Expression& expression);
+  Value eval_name(const std::string& name);
+  Value eval_binary(const Expression& expression);
+  Value eval_compare(const Expression& expression);
+  Value eval_slice(const Expression& expression);
+  Value eval_call(const Expression& expression);
+  Arguments eval_arguments(const Expression& expression);
+  Value arithmetic(const std::string& sign, const Value& left, const Value& right);
+  bool contains(const Value& container, const Value& value);
+
+  const TemplateLimits limits_;
+  std::tm now_;
+  uint64_t work_ = 0;
+  int depth_ = 0;
+  std::deque<Scope> scopes_;   // kept to the end: macros refer to the scope they were made in
+  std::vector<Value> spaces_;  // every namespace, emptied at the end: they may hold each other
+  Scope* scope_;
+  std::string output_;
+  std::string* out_ = &output_;
+};
+
+// template_filters.cpp, template_tests.cpp, template_methods.cpp. Each throws for an unknown name.
+Value apply_filter(Runtime& runtime, const std::string& name, const Value& input,
+                   const Arguments& arguments);
+bool apply_test(Runtime& runtime, const std::string& name, const Value& of,
+                const Arguments& arguments);
+bool has_method(const Value& of, std::string_view name);
+Value call_method(Runtime& runtime, const Value& of, const std::string& name,
+                  const Arguments& arguments);
+
+// Characters of text, as places in bytes: the i-th starts at [i], the last entry is the end.
+std::vector<size_t> character_starts(std::string_view text);
+std::string strip(std::string_view text, const Value& characters, bool left, bool right);
+
+}  // namespace prism::llm::jinja

@@ -1,0 +1,173 @@
+// Byte-level BPE (`gpt2`): text is split into words by the model's own rule, then the bytes of each
+// word merge in the order of the merge list.
+#include <array>
+
+#include "llm/tokenizer/merge_queue.h"
+#include "llm/tokenizer/pre_tokenizer.h"
+#include "llm/tokenizer/text_encoder.h"
+#include "llm/tokenizer/utf8.h"
+#include "llm/tokenizer/word_cache.h"
+
+namespace prism::llm {
+namespace {
+
+// GPT-2 writes each byte as a printable character: itself, or the next of those from U+0100 on.
+struct ByteAlphabet {
+  std::array<std::string, 256> characters;
+  std::array<int16_t, 512> bytes;  // by code point; -1: no byte
+
+  ByteAlphabet() {
+    bytes.fill(-1);
+    uint32_t next = 0x100;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const bool printable = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte != 0xad);
+      const uint32_t code = printable ? byte : next++;
+      append_utf8(code, &characters[byte]);
+      bytes[code] = static_cast<int16_t>(byte);
+    }
+  }
+};
+
+const ByteAlphabet& byte_alphabet() {
+  static const ByteAlphabet alphabet;
+  return alphabet;
+}
+
+// The rank of each pair, found by both halves where they lie in the text.
+class MergeRanks {
+ public:
+  explicit MergeRanks(std::vector<std::string_view> merges)
+      : merges_(std::move(merges)), slots_(merges_.size()) {
+    for (size_t i = 0; i < merges_.size(); ++i) {
+      // A space is never part of the alphabet, except that raw vocabularies may start with one.
+      const size_t space = merges_[i].find(' ', 1);
+      if (space == std::string_view::npos) continue;
+      slots_.insert(hash(merges_[i].substr(0, space), merges_[i].substr(space + 1)),
+                    static_cast<int32_t>(i));
+    }
+  }
+  int32_t find(std::string_view left, std::string_view right) const {
+    return slots_.find(hash(left, right), [&](int32_t i) {
+      const std::string_view merge = merges_[static_cast<size_t>(i)];
+      return merge.size() == left.size() + 1 + right.size() && merge.starts_with(left) &&
+             merge[left.size()] == ' ' && merge.ends_with(right);
+    });
+  }
+
+ private:
+  static uint64_t hash(std::string_view left, std::string_view right) {
+    return mix_hash(hash_text(left) * 3 + hash_text(right));
+  }
+  std::vector<std::string_view> merges_;
+  HashSlots slots_;
+};
+
+struct Scratch {
+  WordCache cache;
+  MergeQueue<int32_t> queue;
+  std::vector<std::string_view> words;
+  std::string marked, spelled;
+};
+
+class BpeEncoder final : public TextEncoder {
+ public:
+  BpeEncoder(const Vocabulary& vocabulary, const TokenizerTables& tables)
+      : vocabulary_(vocabulary), splitter_(tables.pre), ranks_(tables.merges) {
+    for (int byte = 0; byte < 256; ++byte) {
+      const std::string& character = byte_alphabet().characters[static_cast<size_t>(byte)];
+      byte_tokens_[byte] = splitter_.traits().raw_text
+                               ? vocabulary.byte_token(static_cast<unsigned char>(byte))
+                               : vocabulary.texts.find(character);
+    }
+  }
+
+  void encode(std::string_view text, bool, std::vector<int32_t>* ids) const override {
+    const Pool<Scratch>::Lease scratch(&pool_);
+    if (splitter_.traits().raw_text) {
+      scratch->marked = replace_all(text, " ", kSpaceMark);
+      text = scratch->marked;
+    }
+    scratch->words.clear();
+    splitter_.split(text, &scratch->words);
+    for (const std::string_view word : scratch->words) {
+      const uint64_t hash = hash_text(word);
+      if (scratch->cache.find(word, hash, ids)) continue;
+      const size_t before = ids->size();
+      encode_word(word, *scratch, ids);
+      scratch->cache.keep(word, hash, std::span(*ids).subspan(before));
+    }
+  }
+
+  std::string bytes_of(std::string_view token) const override {
+    if (splitter_.traits().raw_text) return replace_all(token, kSpaceMark, " ");
+    std::string out;
+    for (size_t at = 0; at < token.size();) {
+      const Utf8Character next = utf8_at(token, at);
+      const int16_t byte = next.code < 512 ? byte_alphabet().bytes[next.code] : int16_t{-1};
+      if (byte >= 0)
+        out += static_cast<char>(byte);
+      else  // no letter of the alphabet: a token that someone added as plain text
+        out += token.substr(at, next.bytes);
+      at += next.bytes;
+    }
+    return out;
+  }
+
+ private:
+  void encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>* ids) const {
+    std::string_view text = word;
+    const bool raw = splitter_.traits().raw_text;
+    if (!raw) {
+      scratch.spelled.clear();
+      for (const char c : word)
+        scratch.spelled += byte_alphabet().characters[static_cast<unsigned char>(c)];
+      text = scratch.spelled;
+    }
+    // Raw vocabularies have tokens for runs of newlines that no merge leads to.
+    const bool whole = splitter_.traits().ignore_merges || (raw && word.front() == '\n');
+    if (whole) {
+      if (const int32_t id = vocabulary_.texts.find(text); id >= 0) {
+        ids->push_back(id);
+        return;
+      }
+    }
+    scratch.queue.clear(text);
+    for (size_t at = 0; at < text.size();) {
+      const size_t bytes = utf8_at(text, at).bytes;
+      scratch.queue.add_symbol(bytes);
+      at += bytes;
+    }
+    scratch.queue.merge_all([&](std::string_view left, std::string_view right, int32_t* rank) {
+      *rank = ranks_.find(left, right);
+      return *rank >= 0;
+    });
+    scratch.queue.for_each([&](std::string_view symbol) {
+      if (const int32_t id = vocabulary_.texts.find(symbol); id >= 0)
+        ids->push_back(id);
+      else
+        for (const char byte : raw ? std::string(symbol) : bytes_of(symbol)) put_byte(byte, ids);
+    });
+  }
+  void put_byte(char byte, std::vector<int32_t>* ids) const {
+    const int32_t id = byte_tokens_[static_cast<unsigned char>(byte)];
+    if (id >= 0)
+      ids->push_back(id);
+    else if (vocabulary_.unknown >= 0)
+      ids->push_back(vocabulary_.unknown);
+  }
+
+  const Vocabulary& vocabulary_;
+  PreTokenizer splitter_;
+  MergeRanks ranks_;
+  int32_t byte_tokens_[256];
+  mutable Pool<Scratch> pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<TextEncoder> make_bpe_encoder(const Vocabulary& vocabulary,
+                                              const TokenizerTables& tables) {
+  return std::make_unique<BpeEncoder>(vocabulary, tables);
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,94 @@
+// What encoders remember between words: tokens of recent words, and buffers that are used again.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "llm/tokenizer/text_table.h"
+
+namespace prism::llm {
+
+// A fixed number of places, two a hash: a new word takes the first, what was there the second.
+class WordCache {
+ public:
+  WordCache() : entries_(kEntries) {}
+
+  // Appends the word's tokens; false where they are not known.
+  bool find(std::string_view word, uint64_t hash, std::vector<int32_t>* ids) const {
+    const size_t place = hash % kEntries;
+    for (const Entry* entry : {&entries_[place], &entries_[place ^ 1]}) {
+      if (entry->length != word.size() || std::memcmp(entry->word, word.data(), word.size()) != 0)
+        continue;
+      ids->insert(ids->end(), entry->ids, entry->ids + entry->count);
+      return true;
+    }
+    return false;
+  }
+  // Words and token lists that are too long for an entry are left out.
+  void keep(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
+    if (word.empty() || word.size() > kMostBytes || ids.size() > kMostIds) return;
+    const size_t place = hash % kEntries;
+    entries_[place ^ 1] = entries_[place];
+    Entry& entry = entries_[place];
+    std::memcpy(entry.word, word.data(), word.size());
+    std::memcpy(entry.ids, ids.data(), ids.size() * sizeof(int32_t));
+    entry.length = static_cast<uint8_t>(word.size());
+    entry.count = static_cast<uint8_t>(ids.size());
+  }
+
+ private:
+  // An entry is one cache line; 8,192 of them (512 KiB) lie in a core's second cache.
+  static constexpr size_t kEntries = 8192, kMostBytes = 30, kMostIds = 8;
+  struct Entry {
+    int32_t ids[kMostIds];
+    char word[kMostBytes];
+    uint8_t length = 0, count = 0;
+  };
+  static_assert(sizeof(Entry) == 64);
+  std::vector<Entry> entries_;
+};
+
+// Objects lent out one a caller at a time, and made when all are out: a const encoder serves
+// several threads without sharing buffers.
+template <class T>
+class Pool {
+ public:
+  class Lease {
+   public:
+    explicit Lease(Pool* pool) : pool_(pool) {
+      {
+        const std::lock_guard lock(pool->mutex_);
+        if (!pool->idle_.empty()) {
+          object_ = std::move(pool->idle_.back());
+          pool->idle_.pop_back();
+        }
+      }
+      if (!object_) object_ = std::make_unique<T>();
+    }
+    Lease(const Lease&) = delete;
+    ~Lease() {
+      const std::lock_guard lock(pool_->mutex_);
+      if (pool_->idle_.size() < kMostIdle) pool_->idle_.push_back(std::move(object_));
+    }
+    T* operator->() const { return object_.get(); }
+    T& operator*() const { return *object_; }
+
+   private:
+    Pool* pool_;
+    std::unique_ptr<T> object_;
+  };
+  Pool() { idle_.reserve(kMostIdle); }  // giving back must not throw
+
+ private:
+  static constexpr size_t kMostIdle = 16;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<T>> idle_;
+};
+
+}  // namespace prism::llm

@@ -1,0 +1,207 @@
+// Attention as an op over a cache, and as a composition of others where gradients are wanted.
+#include "prism/ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "ops/attention/attention_kernels.h"
+#include "ops/attention/attention_op.h"
+#include "ops/products/product_kernels.h"
+#include "prism/error.h"
+#include "prism/ops/create.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/join.h"
+#include "prism/ops/matmul.h"
+#include "prism/ops/softmax.h"
+#include "tensor/chain/chain_op.h"
+
+namespace prism {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+bool is_type(const Tensor& x, DType type) { return x.type() == ElementType(type); }
+
+// By products and softmax, with the matrix of scores: for gradients, and for types and sizes that
+// kernels do not have.
+Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSettings& s,
+                double scale) {
+  const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2), keys = k.size(2);
+  const int64_t kv_heads = k.size(1), group = heads / kv_heads;
+  const auto grouped = [&](const Tensor& x) {  // one matrix for all heads that share it
+    return x.unsqueeze(2).expand({batch, kv_heads, group, keys, x.size(-1)});
+  };
+  const Tensor by_group = q.reshape({batch, kv_heads, group, queries, q.size(3)});
+  Tensor scores = matmul(by_group, grouped(k).transpose()) * scale;
+  if (s.soft_cap > 0) scores = tanh(scores / s.soft_cap) * s.soft_cap;
+  if (s.mask) scores = scores + cast(s.mask, scores.type());
+  const double never = -std::numeric_limits<double>::infinity();
+  if (s.causal || s.window > 0) {
+    const Tensor key = arange(0, static_cast<double>(keys), 1, DType::i32, q.device());
+    const Tensor place = arange(static_cast<double>(keys - queries), static_cast<double>(keys), 1,
+                                DType::i32, q.device())
+                             .unsqueeze(1);
+    Tensor seen = s.causal ? key <= place : key < static_cast<double>(keys);
+    if (s.window > 0) seen = logical_and(seen, key + static_cast<double>(s.window) > place);
+    scores = where(seen, scores, never);
+  }
+  Tensor weights;
+  if (s.sinks) {
+    const Tensor sink = cast(s.sinks, scores.type())
+                            .reshape({1, kv_heads, group, 1, 1})
+                            .expand({batch, kv_heads, group, queries, 1});
+    const Tensor both[] = {scores, sink};
+    weights = softmax(concat(both, -1), -1).slice(-1, 0, keys);
+  } else {
+    weights = softmax(scores, -1);
+  }
+  return matmul(weights, grouped(v)).reshape({batch, heads, queries, v.size(3)});
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSettings& s) {
+  if (!q || !k || !v) fail("attention: an empty Tensor as an operand");
+  const auto fits = [&] {
+    if (q.rank() != 4 || k.rank() != 4 || !(k.shape() == v.shape())) return false;
+    return q.size(0) == k.size(0) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 &&
+           q.size(3) == k.size(3) && q.size(2) <= k.size(2);
+  };
+  if (!fits()) {
+    fail(
+        fmt::format("attention: q {}, k {}, v {}; needs [batch, heads, queries, dim] and twice "
+                    "[batch, kv_heads, keys, dim] with as many keys as queries or more",
+                    q.shape().text(), k.shape().text(), v.shape().text()));
+  }
+  const int64_t batch = q.size(0), queries = q.size(2), dim = q.size(3);
+  const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(dim));
+  const bool learns = q.requires_grad() || k.requires_grad() || v.requires_grad() ||
+                      (s.mask && s.mask.requires_grad()) || (s.sinks && s.sinks.requires_grad());
+  // By the kernels of f32: composed, every score would be rounded to bf16.
+  if (!learns && is_type(q, DType::bf16))
+    return cast(attention(cast(q, DType::f32), k, v, s), DType::bf16);
+  const bool floats = is_type(k, DType::f32) || is_type(k, DType::f16) || is_type(k, DType::bf16);
+  const bool kernels = !learns && (is_type(q, DType::f32) || is_type(q, DType::f16)) && floats &&
+                       k.type() == v.type() && dim <= ops::kMaxHeadDim && k.elements() > 0 &&
+                       q.elements() > 0;
+  if (!kernels) return composed(q, k, v, s, scale);
+  std::vector<int32_t> spans;
+  for (int64_t b = 0; b < batch; ++b)
+    for (const int64_t word : {b * queries, queries, k.size(2), b})
+      spans.push_back(static_cast<int32_t>(word));
+  AttentionSettings settings = s;
+  settings.scale = scale;
+  if (s.mask && batch > 1)  // rows of all sequences, one after the other
+    settings.mask = s.mask.unsqueeze(0)
+                        .expand({batch, queries, k.size(2)})
+                        .reshape({batch * queries, k.size(2)});
+  const Tensor rows = q.permute({0, 2, 1, 3}).reshape({batch * queries, q.size(1), dim});
+  const Tensor result =
+      cached_attention(rows, k.permute({0, 2, 1, 3}), v.permute({0, 2, 1, 3}),
+                       from_vector(spans, {batch, 4}, q.device()), queries, settings);
+  return result.reshape({batch, queries, q.size(1), dim}).permute({0, 2, 1, 3});
+}
+
+Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
+                        int64_t most_queries, const AttentionSettings& s) {
+  if (!q || !k || !v || !spans) fail("cached_attention: an empty Tensor as an operand");
+  auto op = std::make_shared<AttentionOp>();
+  op->scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  op->causal = s.causal;
+  op->window = s.window;
+  op->soft_cap = s.soft_cap;
+  op->most_queries = most_queries;
+  op->has_mask = static_cast<bool>(s.mask);
+  op->has_sinks = static_cast<bool>(s.sinks);
+  const bool alike = k.rank() == v.rank() && k.layout().strides == v.layout().strides;
+  std::vector<Tensor> inputs = {q, alike ? k : k.contiguous(), alike ? v : v.contiguous(), spans};
+  if (s.mask) inputs.push_back(s.mask);
+  if (s.sinks) inputs.push_back(s.sinks);
+  return use_op(std::move(op), std::move(inputs));
+}
+
+std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
+  const Tensor &q = inputs[0], &k = inputs[1], &v = inputs[2], &spans = inputs[3];
+  const auto wrong = [&](const std::string& what) {
+    fail(fmt::format("cached_attention: {}; q is {}{}, k {}{}, v {}{}, spans {}{}", what,
+                     q.type().name(), q.shape().text(), k.type().name(), k.shape().text(),
+                     v.type().name(), v.shape().text(), spans.type().name(), spans.shape().text()));
+  };
+  if (q.rank() != 3 || k.rank() != 4 || !(k.shape() == v.shape()) || !(k.type() == v.type()))
+    wrong("q needs [rows, heads, dim], k and v the same [slots, positions, kv_heads, dim]");
+  if (k.size(2) == 0 || q.size(1) % k.size(2) != 0 || q.size(2) != k.size(3))
+    wrong("heads must be a multiple of kv_heads, and dims equal");
+  if (!is_type(q, DType::f32) && !is_type(q, DType::f16)) wrong("q must be f32 or f16");
+  if (!(k.type() == ElementType(DType::f32)) && !is_type(k, DType::f16) &&
+      !is_type(k, DType::bf16) && !(k.type() == ElementType(BlockType::q8_0)))
+    wrong("caches are f32, f16, bf16 or q8_0");
+  if (spans.rank() != 2 || spans.size(1) != 4 || !is_type(spans, DType::i32))
+    wrong("spans need [sequences, 4] of i32");
+  if (most_queries < 1) wrong(fmt::format("most_queries is {}", most_queries));
+  if (has_mask &&
+      (inputs[4].rank() != 2 || !is_type(inputs[4], DType::f32) || inputs[4].size(0) < q.size(0)))
+    wrong(fmt::format("a mask {} of {}; needs f32 [rows, keys]", inputs[4].shape().text(),
+                      inputs[4].type().name()));
+  const Tensor* sinks = has_sinks ? &inputs[has_mask ? 5u : 4u] : nullptr;
+  if (sinks && (sinks->elements() != q.size(1) || !is_type(*sinks, DType::f32)))
+    wrong(fmt::format("sinks {} of {}; needs f32 [heads]", sinks->shape().text(),
+                      sinks->type().name()));
+  if (rounded) {
+    const uint64_t bytes = ops::rounded_bytes(1, static_cast<uint64_t>(q.size(1) * q.size(2)));
+    return {{{q.size(0), static_cast<int64_t>(bytes / 4)}, DType::i32}};
+  }
+  return {{q.shape(), narrow ? ElementType(DType::f16) : q.type()}};
+}
+
+bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const {
+  const Layout& layout = tensor.layout();
+  if (input > 2 || tensor.type().is_block()) return Op::takes_layout(input, tensor, device);
+  if (layout.shape.rank() == 0 || (layout.stride(-1) != 1 && layout.shape[-1] != 1)) return false;
+  const auto bytes = static_cast<int64_t>(tensor.type().block_bytes()), dim = layout.shape[-1];
+  // Kernels read as much at once as a head of this size lets them.
+  const int64_t unit = input > 0      ? ops::load_bytes(tensor.type(), static_cast<uint32_t>(dim))
+                       : dim % 4 == 0 ? 4 * bytes
+                                      : bytes;
+  for (int axis = 0; axis + 1 < layout.shape.rank(); ++axis)
+    if (layout.stride(axis) < 0 || (!device.is_cpu && layout.stride(axis) * bytes % unit != 0))
+      return false;
+  return device.is_cpu || layout.offset * bytes % static_cast<int64_t>(kRangeAlignment) == 0;
+}
+
+std::optional<std::string> AttentionOp::cannot_run(const DeviceInfo&,
+                                                   std::span<const Tensor> inputs) const {
+  if (inputs[0].size(2) > ops::kMaxHeadDim)
+    return fmt::format("kernels attend over heads of up to {}", ops::kMaxHeadDim);
+  return std::nullopt;
+}
+
+// As if every query saw every key of its slot: how many it does see is device data.
+double AttentionOp::operations(std::span<const DeviceView> inputs,
+                               std::span<const DeviceView>) const {
+  const double seen = causal && most_queries > 1 ? 0.5 : 1.0;
+  return 4.0 * seen * static_cast<double>(inputs[0].elements()) *
+         static_cast<double>(inputs[1].layout.shape[1]);
+}
+
+std::shared_ptr<const Op> AttentionOp::with_epilogue(const Chain& chain, size_t) const {
+  if (narrow || rounded || chain.key() != cast_chain(DType::f32, DType::f16).key()) return nullptr;
+  auto both = std::make_shared<AttentionOp>(*this);
+  both->narrow = true;
+  return both;
+}
+
+std::string AttentionOp::attributes() const {
+  return fmt::format("scale {:.4g}{}{}{}{}", scale, causal ? ", causal" : "",
+                     window ? fmt::format(", window {}", window) : "",
+                     soft_cap > 0 ? fmt::format(", soft cap {:g}", soft_cap) : "",
+                     narrow    ? ", then f16"
+                     : rounded ? ", rounded to 8 bits"
+                               : "");
+}
+
+}  // namespace prism

@@ -1,0 +1,279 @@
+// Arguments, cache and scores of the attention kernels.
+#include "ops/attention/attention_parts.h"
+
+#include <fmt/format.h>
+
+#include "ops/products/rounded_rows.h"
+#include "prism/error.h"
+
+namespace prism::ops {
+
+using namespace dsl;
+
+namespace {
+
+bool is_q8(const AttentionOptions& options) {
+  return options.cache.is_block() && options.cache.block() == BlockType::q8_0;
+}
+
+DType cache_dtype(const AttentionOptions& options) {
+  return is_q8(options) ? i8 : options.cache.plain();
+}
+
+}  // namespace
+
+uint32_t load_bytes(ElementType cache, uint32_t head_dim) {
+  if (cache.is_block()) return 16;
+  const auto unit = static_cast<uint32_t>(dtype_bytes(cache.plain()));
+  for (const uint32_t bytes : {16u, 8u, 4u})
+    if (head_dim * unit % bytes == 0) return bytes;
+  return unit;
+}
+
+void check_options(const AttentionOptions& options, const char* kernel) {
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", kernel, why));
+  };
+  const bool block = options.cache.is_block();
+  const auto is_plain = [&](DType type) { return type == f16 || type == bf16 || type == f32; };
+  if (block ? !is_q8(options) : !is_plain(options.cache.plain()))
+    fail(fmt::format("a cache of {}; f16, bf16, f32 and q8_0 are possible", options.cache.name()));
+  const uint32_t multiple = block ? 32 : 1;
+  if (options.head_dim == 0 || options.head_dim % multiple != 0 || options.head_dim > kMaxHeadDim)
+    fail(fmt::format("heads of {} elements in a cache of {}; a multiple of {} up to {} is needed",
+                     options.head_dim, options.cache.name(), multiple, kMaxHeadDim));
+  if (options.group == 0) fail("no query head shares a key/value head; group is at least 1");
+  for (const DType type : {options.q_type, options.out_type})
+    if (type != f32 && type != f16)
+      fail(fmt::format("q or out of {}; f32 and f16 are possible", dtype_name(type)));
+  if (options.rounded && (options.head_dim % 32 != 0 || options.out_type != f32))
+    fail(fmt::format("heads of {} elements of {} rounded; needs f32 and a multiple of 32",
+                     options.head_dim, dtype_name(options.out_type)));
+  if (options.window && !options.causal) fail("a window without causal has no meaning");
+}
+
+std::string option_name(const AttentionOptions& options) {
+  std::string name =
+      fmt::format("d{}_g{}_{}_{}{}", options.head_dim, options.group, options.cache.name(),
+                  options.q_type == f16 ? "h" : "f", options.out_type == f16 ? "h" : "f");
+  if (options.causal) name += "_causal";
+  if (options.window) name += "_window";
+  if (options.soft_cap) name += "_cap";
+  if (options.mask) name += "_mask";
+  if (options.sinks) name += "_sinks";
+  if (options.rounded) name += "_rounded";
+  return name;
+}
+
+std::vector<ParamValue> AttentionParams::values(const AttentionOptions& options) const {
+  std::vector<ParamValue> all = {q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head};
+  if (is_q8(options)) {
+    all.emplace_back(factor_offset);
+    all.emplace_back(factor_head);
+  }
+  all.emplace_back(scale);
+  if (options.window) all.emplace_back(window);
+  if (options.soft_cap) all.emplace_back(soft_cap);
+  if (options.mask) all.emplace_back(mask_row);
+  return all;
+}
+
+Value fast_exp2(Value x) {
+  // The instructions of the chips; elsewhere it is computed.
+  return raw(
+      "cuda", "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"({r}) : \"f\"({0}));", {x}, {f32, 1},
+      [&] {
+        return raw("hip", "{r} = __builtin_exp2f({0});", {x}, {f32, 1}, [&] { return exp2(x); });
+      });
+}
+
+Value fast_max(Value a, Value b) {
+  return raw("cuda", "{r} = fmaxf({0}, {1});", {a, b}, {f32, 1}, [&] { return max(a, b); });
+}
+
+AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Result result)
+    : options(the_options) {
+  const bool merges = result == Result::merged;
+  if (merges) {
+    partial.emplace(in("partial", f32));
+  } else {
+    q = in("q", options.q_type);
+    k = in("k", cache_dtype(options));
+    v = in("v", cache_dtype(options));
+  }
+  spans = weights("spans", u32);
+  if (options.mask && !merges) mask = in("mask", f32);
+  if (options.sinks && result != Result::partial) sinks = in("sinks", f32);
+  if (result == Result::partial) partial = dsl::out("partial", f32);
+  if (result == Result::both) {
+    partial = inout("partial", f32);
+    counters = inout("counters", u32);
+  }
+  if (result != Result::partial) out = dsl::out("out", options.rounded ? u32 : options.out_type);
+  if (merges) splits = param("splits", u32);
+  q_row = param("q_row", u32);
+  q_head = param("q_head", u32);
+  out_row = param("out_row", u32);
+  out_head = param("out_head", u32);
+  kv_slot = param("kv_slot", u32);
+  kv_position = param("kv_position", u32);
+  kv_head = param("kv_head", u32);
+  if (is_q8(options)) {
+    factor_offset = param("factor_offset", u32);
+    factor_head = param("factor_head", u32);
+  }
+  scale = param("scale", f32);
+  if (options.window) window = param("window", u32);
+  if (options.soft_cap) soft_cap = param("soft_cap", f32);
+  if (options.mask) mask_row = param("mask_row", u32);
+}
+
+Value AttentionArguments::q_factor() const {
+  return options.soft_cap ? *scale / *soft_cap : *scale * kLog2E;
+}
+
+Value AttentionArguments::score(Value product, Value row, Value position) const {
+  Value result = options.soft_cap ? tanh(product) * (*soft_cap * kLog2E) : product;
+  if (options.mask) result = max(fma((*mask)[row * *mask_row + position], kLog2E, result), kHidden);
+  return result;
+}
+
+std::vector<Value> AttentionArguments::four_of_q(Value wanted, Value row, Value head,
+                                                 Value d) const {
+  const Value at = row * *q_row + head * *q_head + d;
+  // Chunks and fragments end where such a head ends: nothing beyond it is asked for.
+  const bool ends_whole = options.head_dim % 16 == 0;
+  std::vector<Value> four;
+  const auto widened = [](Value one) { return one.element() == f32 ? one : cast(f32, one); };
+  if (options.head_dim % 4 == 0) {
+    const Value loaded = q->load_if(ends_whole ? wanted : wanted && d < options.head_dim, at, 4);
+    for (uint32_t i = 0; i < 4; ++i) four.push_back(widened(loaded[i]));
+  } else {
+    for (uint32_t i = 0; i < 4; ++i)
+      four.push_back(widened(q->load_if(wanted && d + i < options.head_dim, at + i)));
+  }
+  return four;
+}
+
+void AttentionArguments::store(Value wanted, Value row, Value head, Value d, Value value) const {
+  if (options.rounded)
+    store_rounded_element(*out, wanted, rounded_start(row, *out_row), *out_row,
+                          head * *out_head + d, value);
+  else
+    out->store_if(wanted, row * *out_row + head * *out_head + d, value);
+}
+
+Value AttentionArguments::sees(Value query_position, Value key) const {
+  if (!options.causal) return constant(b1, 1);
+  const Value before = key <= query_position;
+  return options.window ? before && key + *window > query_position : before;
+}
+
+Span::Span(const In& spans, Value sequence) : Span(spans.load_words(sequence * 4u, 4, 4)) {}
+
+Span::Span(Value four) : first_row(four[0]), queries(four[1]), keys(four[2]), slot(four[3]) {}
+
+CacheHead::CacheHead(const AttentionArguments& arguments, const In& cache, Value slot, Value head)
+    : arguments_(arguments),
+      cache_(cache),
+      base_(slot * *arguments.kv_slot + head * *arguments.kv_head) {
+  if (is_q8(arguments.options))
+    factor_base_ =
+        slot * *arguments.kv_slot + *arguments.factor_offset + head * *arguments.factor_head;
+}
+
+uint32_t CacheHead::chunk_elements(const AttentionOptions& options) {
+  return static_cast<uint32_t>(16 / dtype_bytes(cache_dtype(options)));
+}
+
+uint32_t CacheHead::chunks(const AttentionOptions& options) {
+  const uint32_t each = chunk_elements(options);
+  return (options.head_dim + each - 1) / each;
+}
+
+bool CacheHead::whole_chunks(const AttentionOptions& options) {
+  return load_bytes(options.cache, options.head_dim) == 16;
+}
+
+Value CacheHead::element(Value position) const {
+  return base_ + position * *arguments_.kv_position;
+}
+
+CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) const {
+  const AttentionOptions& options = arguments_.options;
+  const uint32_t each = chunk_elements(options), in_a_word = each / 4;
+  const uint32_t unit = load_bytes(options.cache, options.head_dim);
+  // Whether the element of this chunk lies in the head; known where all chunks are full.
+  const auto inside = [&](uint32_t e) {
+    if (options.head_dim % each == 0) return wanted;
+    return wanted && chunk * each + e < options.head_dim;
+  };
+  Chunk result;
+  if (unit < 4) {
+    for (uint32_t e = 0; e < each; ++e) {
+      const Value one = cache_.load_if(inside(e), element(position) + chunk * each + e);
+      result.elements.push_back(one.element() == f32 ? one : cast(f32, one));
+    }
+    return result;
+  }
+  // Elements of 1, 2 or 4 bytes to words: strides are multiples of the words loaded at once.
+  const Value first = in_a_word == 1 ? element(position) : element(position) / in_a_word;
+  for (uint32_t w = 0; w < 4; w += unit / 4) {
+    const Value words =
+        cache_.load_words_if(inside(w * in_a_word), first + chunk * 4u + w, unit / 4, unit / 4);
+    for (uint32_t i = 0; i < unit / 4; ++i) result.words.push_back(unit == 4 ? words : words[i]);
+  }
+  if (is_q8(options)) {
+    const Value byte = *factor_base_ + position * *arguments_.kv_position + chunk / 2u * 2u;
+    const Value word = cache_.load_words_if(wanted, byte / 4u);
+    result.factor = unpack_f16(word >> ((byte & 2u) * 8u))[0];
+  }
+  return result;
+}
+
+std::vector<Value> CacheHead::unpack(const Chunk& chunk) const {
+  if (!chunk.elements.empty()) return chunk.elements;
+  std::vector<Value> elements;
+  for (uint32_t w = 0; w < 4; ++w) {
+    const Value word = chunk.words[w];
+    switch (cache_dtype(arguments_.options)) {
+      case DType::f32:
+        elements.push_back(bitcast(f32, word));
+        break;
+      case DType::f16: {
+        const Value pair = unpack_f16(word);
+        elements.push_back(pair[0]);
+        elements.push_back(pair[1]);
+        break;
+      }
+      case DType::bf16:
+        elements.push_back(bitcast(f32, word << 16u));
+        elements.push_back(bitcast(f32, word & 0xffff0000u));
+        break;
+      default: {
+        const Value four = unpack_i8(word);
+        for (uint32_t i = 0; i < 4; ++i) elements.push_back(cast(f32, four[i]));
+      }
+    }
+  }
+  return elements;
+}
+
+std::vector<Value> CacheHead::unpack_times_factor(const Chunk& chunk) const {
+  // A byte b + 128 in the middle of the fraction of 1.0 is 1 + (b + 128) / 2^15: two instructions
+  // an element instead of four, and no conversion.
+  const Value wide = *chunk.factor * 32768.0f, offset = *chunk.factor * -32896.0f;
+  std::vector<Value> elements;
+  for (const Value& word : chunk.words) {
+    const Value bytes = word ^ 0x80808080u;
+    for (uint32_t i = 0; i < 4; ++i) {
+      const Value bits =
+          raw("cuda", fmt::format("{{r}} = __byte_perm({{0}}, 0x3F800000u, 0x76{}4u);", i), {bytes},
+              {u32, 1}, [&] { return ((bytes >> (8 * i)) & 255u) << 8u | 0x3F800000u; });
+      elements.push_back(fma(bitcast(f32, bits), wide, offset));
+    }
+  }
+  return elements;
+}
+
+}  // namespace prism::ops

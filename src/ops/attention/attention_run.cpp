@@ -1,0 +1,285 @@
+// Attention at work: the CPU's own, and which kernels a device gets.
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "base/types/gpu_block_layout.h"
+#include "cpu/attention.h"
+#include "cpu/elementwise.h"
+#include "ops/attention/attention_kernels.h"
+#include "ops/attention/attention_op.h"
+#include "ops/products/product_kernels.h"
+#include "ops/products/round_rows_op.h"
+#include "prism/error.h"
+#include "prism/ops/attention.h"
+#include "tensor/plan/device_call.h"
+
+namespace prism {
+
+namespace {
+
+// Up to here the keys are read once for all queries of a head group, and splits fill the device: by
+// lanes, and by fragments (more have tiles of their own).
+constexpr int64_t kFewQueries = 2, kFewQueriesOfFragments = kMostSplitQueries;
+
+int64_t few_queries(const ops::DecodeTile& tile) {
+  return tile.stages > 0 ? kFewQueriesOfFragments : kFewQueries;
+}
+
+size_t size(int64_t value) { return static_cast<size_t>(value); }
+uint32_t word(int64_t value) { return static_cast<uint32_t>(value); }
+
+}  // namespace
+
+std::shared_ptr<const Op> AttentionOp::with_prepared(const Device& device,
+                                                     std::span<const Tensor> inputs,
+                                                     const Op& prepare, const Shape& seen,
+                                                     bool kept) const {
+  const Tensor& q = inputs[0];
+  const bool decodes = most_queries <= kFewQueries && ops::suits_decode(device.info().capabilities);
+  if (rounded || narrow || kept || !decodes || !dynamic_cast<const RoundRowsOp*>(&prepare) ||
+      q.type() != ElementType(DType::f32) || q.size(2) % 32 != 0 ||
+      seen[-1] != q.size(1) * q.size(2))
+    return nullptr;
+  auto op = std::make_shared<AttentionOp>(*this);
+  op->rounded = true;
+  return op;
+}
+
+void AttentionOp::run_cpu(const CpuCall& call) const {
+  if (rounded)
+    throw Error(ErrorCode::kNotSupported, "attention: rounded for a device with kernels only");
+  const HostView &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2];
+  const HostView &spans = call.inputs[3], &out = call.outputs[0];
+  const Shape& shape = q.layout.shape;
+  const int64_t rows = shape[0], heads = shape[1], dim = shape[2];
+  if (rows * heads * dim == 0) return;
+
+  cpu::Attention options;
+  options.heads = size(heads);
+  options.kv_heads = size(k.layout.shape[2]);
+  options.dim = size(dim);
+  options.scale = static_cast<float>(scale);
+  options.causal = causal;
+  options.window = size(window);
+  options.soft_cap = static_cast<float>(soft_cap);
+  options.out_row = size(heads * dim);
+  options.out_head = size(dim);
+  options.cache = k.type;
+  const auto byte_step = [&](int axis) {
+    return size(k.layout.stride(axis)) / k.type.block_elements() * k.type.block_bytes();
+  };
+  options.kv_slot = byte_step(0);
+  options.kv_position = byte_step(1);
+  options.kv_head = byte_step(2);
+  size_t next = 4;
+  if (has_mask) {
+    options.mask = call.inputs[next].first<float>();
+    options.mask_row = size(call.inputs[next++].layout.shape[1]);
+  }
+  if (has_sinks) options.sinks = call.inputs[next].first<float>();
+
+  // The kernel speaks f32.
+  std::vector<float> wide;
+  const float* from = nullptr;
+  if (q.type == ElementType(DType::f32)) {
+    from = q.first<float>();
+    options.q_row = size(q.layout.stride(0));
+    options.q_head = size(q.layout.stride(1));
+  } else {
+    wide.resize(size(rows * heads * dim));
+    for (int64_t i = 0; i < rows * heads; ++i) {
+      const int64_t place = i / heads * q.layout.stride(0) + i % heads * q.layout.stride(1);
+      cpu::load(q.type.plain(), q.first<uint16_t>() + place, 1, DType::f32, wide.data() + i * dim,
+                size(dim));
+    }
+    from = wide.data();
+    options.q_row = size(heads * dim);
+    options.q_head = size(dim);
+  }
+  const auto sequences = size(spans.layout.shape[0]);
+  const auto* words = spans.first<int32_t>();
+  std::vector<cpu::AttentionSpan> list(sequences);
+  for (size_t s = 0; s < sequences; ++s) {
+    const int32_t* w = words + 4 * s;
+    const bool inside = w[0] >= 0 && w[1] >= 0 && w[2] >= 0 && w[3] >= 0 && w[0] + w[1] <= rows &&
+                        w[1] <= w[2] && w[2] <= k.layout.shape[1] && w[3] < k.layout.shape[0];
+    if (!inside) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("cached_attention: span {} is row {}, {} queries, {} keys, slot {}; q "
+                      "has {} rows, the cache {} slots of {} positions",
+                      s, w[0], w[1], w[2], w[3], rows, k.layout.shape[0], k.layout.shape[1]));
+    }
+    list[s] = {word(w[0]), word(w[1]), word(w[2]), word(w[3])};
+  }
+  const auto cache_at = [](const HostView& view) {
+    return view.data + view.layout.offset / view.type.block_elements() * view.type.block_bytes();
+  };
+  std::vector<float> result;
+  float* to = out.first<float>();
+  if (out.type != ElementType(DType::f32)) {
+    result.resize(size(rows * heads * dim));
+    to = result.data();
+  }
+  cpu::attention(call.pool, options, from, cache_at(k), cache_at(v), list.data(), sequences, to);
+  if (!result.empty())
+    cpu::store(DType::f32, result.data(), out.type.plain(), out.first<uint16_t>(), result.size());
+}
+
+void AttentionOp::launch(DeviceCall& call) const {
+  const DeviceView &q = call.input(0), &k = call.input(1), &v = call.input(2);
+  const DeviceView &spans = call.input(3), &out = call.output();
+  const Shape& shape = q.layout.shape;
+  const int64_t rows = shape[0], heads = shape[1], dim = shape[2];
+  const uint32_t sequences = word(spans.layout.shape[0]), kv_heads = word(k.layout.shape[2]);
+  if (rows * heads * dim == 0 || sequences == 0) return;
+
+  ops::AttentionOptions options;
+  options.head_dim = word(dim);
+  options.group = word(heads) / kv_heads;
+  options.cache = k.type;
+  options.q_type = q.type.plain();
+  options.out_type = rounded ? DType::f32 : out.type.plain();
+  options.rounded = rounded;
+  options.causal = causal;
+  options.window = window > 0;
+  options.soft_cap = soft_cap > 0;
+  options.mask = has_mask;
+  options.sinks = has_sinks;
+  ops::AttentionParams params;
+  params.q_row = word(q.layout.stride(0));
+  params.q_head = word(q.layout.stride(1));
+  params.out_row = word(heads * dim);
+  params.out_head = word(dim);
+  params.kv_slot = word(k.layout.stride(0));
+  params.kv_position = word(k.layout.stride(1));
+  params.kv_head = word(k.layout.stride(2));
+  if (k.type.is_block()) {  // strides in bytes; a head's row of a position is one row of planes
+    const PlaneLayout row = plane_layout(k.type.block(), 1, static_cast<uint64_t>(dim));
+    const auto bytes = static_cast<int64_t>(row.row_bytes);
+    params.kv_slot = word(k.layout.stride(0) / dim * bytes);
+    params.kv_position = word(k.layout.stride(1) / dim * bytes);
+    params.kv_head = params.factor_head = word(bytes);
+    params.factor_offset = word(static_cast<int64_t>(row.factors.offset));
+  }
+  params.scale = static_cast<float>(scale);
+  params.window = word(window);
+  params.soft_cap = static_cast<float>(soft_cap);
+  size_t next = 4;
+  std::vector<DeviceView> inputs = {q, k, v, spans};
+  DeviceView sinks;
+  if (has_mask) {
+    params.mask_row = word(call.input(next).layout.shape[1]);
+    inputs.push_back(call.input(next++));
+  }
+  if (has_sinks) sinks = call.input(next);
+  const std::string key =
+      fmt::format("{} {} {} {} {} {}{}{}{}{}{}", options.head_dim, options.group,
+                  options.cache.name(), dtype_name(options.q_type), dtype_name(options.out_type),
+                  causal ? 'c' : '-', options.window ? 'w' : '-', options.soft_cap ? 's' : '-',
+                  has_mask ? 'm' : '-', has_sinks ? 'k' : '-', rounded ? 'r' : '-');
+
+  // Powers of two: prompts of every length would otherwise have kernels of their own.
+  ops::DecodeTile decode =
+      ops::decode_tile_for(options, std::bit_ceil(word(most_queries)), call.info().capabilities);
+  if (most_queries <= few_queries(decode) && ops::suits_decode(call.info().capabilities)) {
+    const uint32_t splits =
+        ops::decode_splits(options, decode, kv_heads, sequences, call.info().compute_units);
+    decode.direct = splits == 1;
+    std::optional<DeviceView> counters;
+    if (!decode.direct && ops::suits_merges(options, decode, splits, call.info().capabilities))
+      counters = call.zeros(
+          {static_cast<int64_t>(ops::decode_counters(options, decode, kv_heads, sequences))},
+          DType::u32);
+    decode.merges = counters.has_value();
+    // Devices of one process have different tiles.
+    const std::string tile =
+        fmt::format("{} {} {} {} {} {} {}", key, decode.queries, decode.rows, decode.lanes,
+                    decode.key_lanes, decode.unroll, decode.stages);
+    if (decode.direct) {
+      if (has_sinks) inputs.push_back(sinks);
+      inputs.push_back(out);
+      return call.launch(
+          fmt::format("attention_decode {} direct", tile),
+          [&] { return ops::attention_decode(options, decode); },
+          ops::decode_grid(options, decode, splits, kv_heads, sequences), inputs,
+          params.values(options));
+    }
+    const DeviceView partial = call.scratch(
+        {static_cast<int64_t>(ops::partial_elements(options, splits, kv_heads, word(rows)))},
+        DType::f32);
+    if (decode.merges && has_sinks) inputs.push_back(sinks);
+    inputs.push_back(partial);
+    if (decode.merges) {
+      inputs.push_back(*counters);
+      inputs.push_back(out);
+    }
+    call.launch(
+        fmt::format("attention_decode {}{}", tile, decode.merges ? " merges" : ""),
+        [&] { return ops::attention_decode(options, decode); },
+        ops::decode_grid(options, decode, splits, kv_heads, sequences), inputs,
+        params.values(options));
+    if (decode.merges) return;
+    std::vector<DeviceView> merged = {partial, spans};
+    if (has_sinks) merged.push_back(sinks);
+    merged.push_back(out);
+    std::vector<ParamValue> values = {splits};
+    for (const ParamValue& each : params.values(options)) values.push_back(each);
+    call.launch(
+        fmt::format("attention_merge {}", tile),
+        [&] { return ops::attention_merge(options, decode); },
+        ops::merge_grid(options, decode, kv_heads, sequences), merged, std::move(values));
+    return;
+  }
+  if (has_sinks) inputs.push_back(sinks);
+  inputs.push_back(out);
+  const auto grid = [&](uint32_t queries) -> std::array<uint32_t, 3> {
+    return {word(heads), word((most_queries + queries - 1) / queries), sequences};
+  };
+  // Fragments where the device has them and the tile its memory; else plain f32. Fragments round to
+  // f16: heads that would not fill them stay exact where the cache is.
+  const bool fragments = !call.info().capabilities.fragments.empty() &&
+                         (dim % 16 == 0 || k.type != ElementType(DType::f32));
+  for (ops::PromptTile tile : {ops::prompt_tile(options), ops::PromptTile{4, 1, 32, 1, true}}) {
+    if (!fragments || most_queries < 16) break;
+    tile.subgroup = ops::fragment_subgroup(call.info().capabilities);
+    try {
+      return call.launch(
+          fmt::format("attention_prompt {} {} {} {}", key, tile.blocks, tile.keys, tile.stages),
+          [&] { return ops::attention_prompt(options, tile); }, grid(tile.queries()), inputs,
+          params.values(options));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotSupported) throw;
+    }
+  }
+  const ops::PlainTile tile = ops::plain_tile(options, call.info().capabilities.shared_bytes);
+  call.launch(
+      fmt::format("attention_plain {} {} {}", key, tile.queries, tile.keys),
+      [&] { return ops::attention_plain(options, tile); }, grid(tile.queries), inputs,
+      params.values(options));
+}
+
+uint64_t cached_attention_work_bytes(const DeviceInfo& device, int64_t heads, int64_t kv_heads,
+                                     int64_t dim, ElementType cache, int64_t most_queries) {
+  if (device.is_cpu || !ops::suits_decode(device.capabilities)) return 0;
+  ops::AttentionOptions options;
+  options.head_dim = word(dim);
+  options.group = word(heads / kv_heads);
+  options.cache = cache;
+  uint64_t most = 0;
+  for (int64_t queries = 1; queries <= most_queries; ++queries) {
+    const ops::DecodeTile tile =
+        ops::decode_tile_for(options, std::bit_ceil(word(queries)), device.capabilities);
+    if (queries > few_queries(tile)) break;
+    const uint32_t splits =
+        ops::decode_splits(options, tile, word(kv_heads), 1, device.compute_units);
+    if (splits > 1)
+      most =
+          std::max(most, 4 * ops::partial_elements(options, splits, word(kv_heads), word(queries)));
+  }
+  return most;
+}
+
+}  // namespace prism

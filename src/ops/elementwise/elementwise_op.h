@@ -1,0 +1,14 @@
+// The chain that an elementwise op of a user makes: one function, with its gradient.
+#pragma once
+
+#include "tensor/chain/chain_op.h"
+
+namespace prism {
+
+class ElementwiseOp : public ChainOp {
+ public:
+  using ChainOp::ChainOp;
+  std::vector<Tensor> gradient(const GradientCall& call) const override;
+};
+
+}  // namespace prism

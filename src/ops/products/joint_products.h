@@ -1,0 +1,103 @@
+// Products of a few rows with several matrices in one launch: side by side (queries, keys, values),
+// or two of which a chain makes one result (gate and up).
+//
+// Each sum is added up in the order of the product alone, so the numbers are the same.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ops/joint_op.h"
+#include "ops/products/matmul_sides.h"
+#include "ops/products/product_kernels.h"
+#include "ops/tail.h"
+#include "tensor/plan/preparation.h"
+
+namespace prism {
+
+// Whether products of so many rows are joined for a device. Those whose kernels run on the CPU gain
+// little, since a launch costs them little, and their compilers take long for several products of
+// many rows; those of OpenCL and SYCL a minute even for one.
+bool joins_products(const DeviceInfo& device, int64_t rows);
+
+// The sides of a product that takes the kernel for few rows; nothing where it goes another way.
+std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
+                                    std::span<const Tensor> inputs, ElementType result,
+                                    std::optional<DType> rounded);
+
+// Inputs: x, the matrices, the others of each tail in order. Outputs: one a matrix.
+class SideBySideOp : public JointOp, public TakesUnscaled {
+ public:
+  SideBySideOp(std::vector<Tail> tails, std::optional<DType> rounded,
+               std::optional<float> scale_epsilon = {})
+      : tails_(std::move(tails)), rounded_(rounded), scale_epsilon_(scale_epsilon) {}
+  std::string_view name() const override { return "matmul side by side"; }
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
+  void launch(DeviceCall& call) const override;
+  double operations(std::span<const DeviceView> inputs,
+                    std::span<const DeviceView> outputs) const override;
+  std::string attributes() const override;
+  std::shared_ptr<const Op> of_unscaled(double epsilon) const override { return scaling(epsilon); }
+  std::shared_ptr<const SideBySideOp> scaling(double epsilon) const;  // null where it cannot
+
+  // What the launch is made of; a user of all results may add to it.
+  struct Parts {
+    std::vector<ops::VectorProduct> products;
+    std::vector<TailBinding> tails;
+    std::vector<DeviceView> buffers;  // the matrices, x
+    std::vector<uint32_t> columns;
+    uint32_t k, rows, x_stride;
+
+    ops::ProductLaunch launch() const {
+      return ops::vector_products_launch(products, columns, k, rows, x_stride);
+    }
+  };
+  Parts parts(const DeviceCall& call) const;
+  size_t products() const { return tails_.size(); }
+  // Whether a kernel for the device may have this many more buffers (results count) and params.
+  bool leaves(const DeviceInfo& device, std::span<const Tensor> inputs, size_t buffers,
+              size_t params) const;
+
+ private:
+  std::vector<Tail> tails_;
+  std::optional<DType> rounded_;
+  std::optional<float> scale_epsilon_;
+};
+
+// Inputs: x, two matrices of one shape and type, the tail's others without number `made`, which is
+// the product with the second matrix. The result may be rounded rows for the next product.
+class PairedProductOp : public JointOp, public MakesPrepared, public TakesUnscaled {
+ public:
+  PairedProductOp(Tail tail, size_t made, std::optional<DType> rounded, bool rounds = false,
+                  std::optional<float> scale_epsilon = {})
+      : tail_(std::move(tail)),
+        made_(made),
+        rounded_(rounded),
+        rounds_(rounds),
+        scale_epsilon_(scale_epsilon) {}
+  std::string_view name() const override { return "matmul of two"; }
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
+  void launch(DeviceCall& call) const override;
+  double operations(std::span<const DeviceView> inputs,
+                    std::span<const DeviceView> outputs) const override;
+  std::string attributes() const override {
+    return tail_.text() + (scale_epsilon_ ? ", normed" : "") +
+           (rounds_ ? ", rounded to 8 bits" : "");
+  }
+  std::shared_ptr<const Op> of_unscaled(double epsilon) const override;
+  std::shared_ptr<const Op> with_prepared(const Device& device, std::span<const Tensor> inputs,
+                                          const Op& prepare, const Shape& seen,
+                                          bool kept) const override;
+
+ private:
+  // The kernel, without its tail; nothing where it does not round its results for the device.
+  std::optional<ops::VectorProduct> product_of(const DeviceInfo& device, const Sides& sides) const;
+
+  Tail tail_;
+  size_t made_;
+  std::optional<DType> rounded_;
+  bool rounds_;
+  std::optional<float> scale_epsilon_;
+};
+
+}  // namespace prism

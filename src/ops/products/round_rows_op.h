@@ -1,0 +1,33 @@
+// Rows of activations rounded to 8 bits, as an op of its own: what the planner puts before several
+// products of one input with quantised weights.
+#pragma once
+
+#include "prism/element_type.h"
+#include "tensor/op.h"
+
+namespace prism {
+
+// x [..., k] gives [rows, memory of a row]. Of the CPU u8 as cpu::ActivationsView lays them out
+// (all rows of one part, then those of the next), of other devices i32 as
+// ops/products/rounded_rows.h says.
+class RoundRowsOp : public Op {
+ public:
+  // For products of x with weights of this type.
+  RoundRowsOp(const Device& device, BlockType type) : cpu_(device.info().is_cpu), type_(type) {}
+  std::string_view name() const override { return "round_rows"; }
+  std::string attributes() const override;
+  std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
+  bool has_gradient() const override { return false; }
+  void run_cpu(const CpuCall& call) const override;
+  void launch(DeviceCall& call) const override;
+  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
+
+  // Whether a device rounds rows of such an x for certain.
+  static bool runs_on(const Device& device, const Tensor& x);
+
+ private:
+  bool cpu_;
+  BlockType type_;
+};
+
+}  // namespace prism

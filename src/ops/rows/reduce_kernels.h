@@ -1,0 +1,22 @@
+// Kernels that reduce rows and columns.
+#pragma once
+
+#include <string>
+
+#include "ops/rows/row_source.h"
+#include "prism/kernel_ir.h"
+
+namespace prism {
+
+enum class Reduction : uint8_t { sum, mean, max, min, argmax, argmin };
+const char* reduction_name(Reduction kind);
+constexpr bool is_arg(Reduction kind) {
+  return kind == Reduction::argmax || kind == Reduction::argmin;
+}
+
+// The launches that reduce the rows of a source: in two steps where there are few rows.
+// output: as many elements as there are rows.
+void launch_reduction(DeviceCall& call, Reduction kind, const RowBinding& source, const Rows& rows,
+                      const DeviceView& output);
+
+}  // namespace prism

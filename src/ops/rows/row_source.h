@@ -1,0 +1,149 @@
+// The elements that row ops work along: of one tensor, or of a chain of element functions of
+// several that the planner put before the op.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prism/kernel.h"
+#include "tensor/chain/chain.h"
+#include "tensor/op.h"
+#include "tensor/plan/device_call.h"
+
+namespace prism {
+
+// A shape seen as three axes; the middle one is worked along.
+struct Rows {
+  int64_t outer = 1, length = 1, inner = 1;
+  int64_t count() const { return outer * inner; }
+};
+
+class RowSource {
+ public:
+  // Elements of a tensor of this shape along the axes [first, last), which are seen as one.
+  RowSource(DType stored, const Shape& shape, int first, int last);
+
+  // The elements that chain makes of its inputs instead; nothing where a kernel with other_buffers
+  // and other_params more would not fit.
+  std::optional<RowSource> after(const Chain& chain, size_t other_buffers,
+                                 size_t other_params) const;
+  // Whether a kernel over these elements has room for so many more.
+  bool fits(size_t other_buffers, size_t other_params) const;
+
+  const Rows& rows() const { return rows_; }
+  const Shape& shape() const { return shape_; }
+  const Chain& chain() const { return chain_; }
+  size_t inputs() const { return chain_.inputs.size(); }
+  DType stored() const { return chain_.output; }
+  DType type() const { return register_type(chain_.output); }  // that elements are read in
+
+  bool takes_layout(const Tensor& tensor, const DeviceInfo& device) const;
+  std::optional<std::string> cannot_run(const DeviceInfo& device) const;
+
+  // How the elements of an input lie on the three axes; nothing where those of one do not lie
+  // evenly.
+  struct Lie {
+    int64_t outer = 0, along = 0, inner = 0, offset = 0;  // strides, in elements
+  };
+  std::optional<Lie> lie_of(const Layout& layout) const;
+
+ private:
+  bool plain_ = true;
+  Shape shape_;
+  int first_, last_;
+  Rows rows_;
+  Chain chain_;
+};
+
+// --- on devices with kernels
+
+// How a kernel finds the elements of an input: full: where the row's own are; row: one element a
+// row; strided: by strides that are parameters.
+enum class RowAccess : char { full = 'f', row = 'r', strided = 's' };
+
+struct RowBinding {
+  Chain chain;
+  std::vector<RowAccess> access;
+  std::vector<DeviceView> buffers;
+  std::vector<ParamValue> params;
+  bool by_four = false;  // rows may be loaded four elements at a time
+
+  std::string key() const;
+};
+
+// The inputs of call from first_input on, as a kernel reads them. Computes the chain into scratch
+// memory first where its inputs do not lie evenly.
+RowBinding bind_rows(DeviceCall& call, const RowSource& source, size_t first_input = 0);
+// Memory that lies like the rows themselves, without a chain.
+RowBinding bind_plain(const DeviceView& view, const Rows& rows);
+
+// Inside a kernel: declares the buffers on construction, the parameters (in RowBinding's order)
+// when asked.
+class RowCode {
+ public:
+  explicit RowCode(const RowBinding& binding);
+  void declare_params(dsl::Value length, dsl::Value inner);
+  dsl::Value at(dsl::Value outer, dsl::Value along, dsl::Value inner) const;
+  // Of rows with inner 1.
+  dsl::Value at(dsl::Value row, dsl::Value along) const;
+  std::array<dsl::Value, 4> four_at(dsl::Value row, dsl::Value along) const;
+
+ private:
+  dsl::Value chained(std::vector<dsl::Value> loaded) const;
+
+  Chain chain_;
+  std::vector<RowAccess> access_;
+  std::vector<dsl::In> buffers_;
+  std::vector<std::array<std::optional<dsl::Value>, 4>> strides_;
+  std::vector<dsl::Value> constants_;
+  std::optional<dsl::Value> length_, inner_;
+};
+
+// --- on the CPU
+
+// Reads elements as registers: f32, f64, i32 or i64, as source.type() says. For one thread.
+class RowReader {
+ public:
+  RowReader(const RowSource& source, const CpuCall& call, size_t first_input = 0);
+  // n elements from `along` on of one row; or, with across, n of neighbouring rows (along inner).
+  // The result is the tensor's own memory or the buffer of this reader, until the next call.
+  template <class T>
+  const T* read(int64_t outer, int64_t along, int64_t inner, int64_t n, bool across = false) {
+    return static_cast<const T*>(read_bytes(outer, along, inner, n, across));
+  }
+
+ private:
+  const void* read_bytes(int64_t outer, int64_t along, int64_t inner, int64_t n, bool across);
+
+  const RowSource& source_;
+  Chain chain_;
+  ThreadPool& pool_;
+  std::vector<RowSource::Lie> lies_;
+  std::vector<HostView> even_;                   // the inputs on the three axes
+  std::vector<std::shared_ptr<std::byte>> own_;  // copies of those that did not lie evenly
+  std::vector<double> buffer_;
+};
+
+// Calls f with a value of the C++ type of a register: f32, f64, i32, i64.
+template <class Function>
+void with_register(DType type, Function&& f) {
+  switch (type) {
+    case DType::f64:
+      return f(double{});
+    case DType::i32:
+      return f(int32_t{});
+    case DType::i64:
+      return f(int64_t{});
+    default:
+      return f(float{});
+  }
+}
+
+// Rows a thread takes at once, so that a piece of work is some 16,000 elements.
+uint64_t rows_a_chunk(int64_t length);
+
+}  // namespace prism

@@ -1,0 +1,28 @@
+// The kernel of running sums along rows.
+#pragma once
+
+#include <string>
+
+#include "ops/rows/row_source.h"
+
+namespace prism::ops {
+
+// How a group walks through a row: in pieces of `turns` fours a lane.
+struct ScanCut {
+  uint32_t group = 256;  // lanes
+  uint32_t turns = 1;
+  uint32_t subgroup = 0;  // lanes of subgroups that sum up among themselves; 0: by shared memory
+  bool by_four = false;   // loads and stores of four neighbours
+
+  uint32_t piece() const { return group * 4 * turns; }
+  std::string key() const;
+};
+
+// stored: of the sums.
+ScanCut scan_cut(const Rows& rows, const RowBinding& source, DType stored,
+                 const DeviceInfo& device);
+
+// Buffers: the source's, y. Params: length, the source's. Grid: a group a row.
+ir::Kernel cumsum_kernel(const RowBinding& source, DType stored, bool reverse, const ScanCut& cut);
+
+}  // namespace prism::ops

@@ -1,0 +1,12 @@
+// Kernels that put rows in order.
+#pragma once
+
+#include "tensor/plan/device_call.h"
+
+namespace prism {
+
+// The first `kept` elements of each row of x [rows, length] in order, and their indices (i32).
+void launch_sort(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t length, int64_t kept,
+                 bool descending, const DeviceView& values, const DeviceView& indices);
+
+}  // namespace prism

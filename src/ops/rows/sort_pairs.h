@@ -1,0 +1,74 @@
+// What sorting kernels share: pairs of a key and an index, and the order they stand in.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "prism/kernel.h"
+#include "tensor/plan/device_call.h"
+
+namespace prism::ops {
+
+// What fills rows up has the largest key and an index with this bit, so that it comes behind every
+// element.
+inline constexpr uint32_t kNoElement = 0x80000000u;
+
+// Keys are as wide as elements need: u32, or u64.
+inline DType key_type(DType stored) { return dtype_bytes(stored) > 4 ? DType::u64 : DType::u32; }
+// The largest key.
+inline dsl::Value last_key(DType type) { return dsl::constant(type, int64_t{-1}); }
+// Pairs of a key and an index that fit into 16 KiB, what the least devices have of shared memory:
+// the most that are a power of two.
+inline uint32_t piece_of(DType key) { return key == DType::u64 ? 1024 : 2048; }
+
+// An unsigned key whose order is that of the elements; for the largest first, the other way round.
+dsl::Value sort_key(dsl::Value x, bool descending);
+
+// Whether one pair comes before another: by keys, equal ones by index. No two pairs are equal.
+inline dsl::Value comes_before(dsl::Value key, dsl::Value place, dsl::Value other_key,
+                               dsl::Value other_place) {
+  return key < other_key || (key == other_key && place < other_place);
+}
+
+// What one pass reads and writes. Elements come from x, or are pairs left by the pass before; they
+// go on as pairs, or are the result.
+struct SortPass {
+  dsl::In x;
+  std::optional<dsl::In> keys_in, places_in;
+  dsl::Array first_out, places_out;
+  bool is_last;
+
+  static SortPass declare(DType stored, bool from_pairs, bool is_last);
+  // The pair at `at`: as a result the element itself, of the row that starts there in x.
+  void write(dsl::Value at, dsl::Value row_start, dsl::Value key, dsl::Value place) const;
+};
+
+// Keys and indices in memory, so many to a row.
+struct Pairs {
+  DeviceView keys, places;
+};
+
+// What sorting kernels work on.
+struct SortInput {
+  DeviceCall& call;
+  const DeviceView& x;  // [rows, length]
+  int64_t rows, length;
+  bool descending;
+
+  DType stored() const { return x.type.plain(); }
+  DType key() const { return key_type(stored()); }
+  Pairs scratch_pairs(int64_t count) const;  // for `count` of each row
+  // Of a launch, in the order of SortPass. from: pairs of the pass before; none: the row itself.
+  std::vector<DeviceView> buffers(const Pairs* from, const Pairs& to) const;
+};
+
+// The first `kept` of each row, into values and indices. (select_kernels.cpp)
+bool can_select(const DeviceInfo& device, DType key, int64_t kept);
+void launch_select(const SortInput& input, int64_t kept, const DeviceView& values,
+                   const DeviceView& indices);
+// Runs of `run` sorted pairs, `count` a row, merged two by two until the row is one; the first
+// `kept` go into values and indices. (merge_kernels.cpp)
+void launch_merges(const SortInput& input, Pairs pairs, int64_t count, int64_t run, int64_t kept,
+                   const DeviceView& values, const DeviceView& indices);
+
+}  // namespace prism::ops

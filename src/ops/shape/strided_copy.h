@@ -1,0 +1,43 @@
+// Moving elements without looking at them: copies between layouts and fills, by the bytes of an
+// element. What ops over shapes and indices are made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "prism/element_type.h"
+#include "prism/kernel.h"
+#include "tensor/op.h"
+#include "tensor/plan/device_call.h"
+
+namespace prism::ops {
+
+// The element at from(c) goes to to(c), for all coordinates c; both layouts have one shape, and no
+// two elements the same place in `to`. Pointers are to element 0 of the storage.
+void move_cpu(const std::byte* from, const Layout& from_layout, std::byte* to,
+              const Layout& to_layout, size_t element_bytes, ThreadPool& pool);
+// Every element becomes the first element_bytes bytes of bits.
+void fill_cpu(std::byte* to, int64_t elements, size_t element_bytes, uint64_t bits,
+              ThreadPool& pool);
+
+// The same by launches; views of plain types that lie anyhow. Kernels for up to seven axes after
+// collapsing: movable_on_device() says whether that is so.
+void move_on_device(DeviceCall& call, const DeviceView& from, const DeviceView& to);
+void fill_on_device(DeviceCall& call, const DeviceView& to, uint64_t bits);
+bool movable_on_device(const Layout& from, const Layout& to);
+
+// The bits of a number as a stored element of a plain type.
+uint64_t stored_bits(double value, DType type);
+
+// --- for kernels that move elements: one unit of 1, 2, 4, 8 or 16 bytes as words
+DType unit_type(uint32_t unit_bytes);  // u8, u16, and u32 for the others
+dsl::Value load_unit(const dsl::Array& from, dsl::Value index, uint32_t unit_bytes);
+dsl::Value load_unit_if(dsl::Value predicate, const dsl::Array& from, dsl::Value index,
+                        uint32_t unit_bytes);
+void store_unit(const dsl::Array& to, dsl::Value index, dsl::Value unit, uint32_t unit_bytes);
+
+// The largest unit, to 16 bytes, in which runs of so many bytes can be moved where every run
+// begins at a multiple of each of these.
+uint32_t unit_for(std::initializer_list<uint64_t> byte_steps);
+
+}  // namespace prism::ops

@@ -1,0 +1,110 @@
+// Laying elements into zeros, or another value: the op behind place and pad.
+#include "ops/shape/view_gradient.h"
+
+#include <fmt/format.h>
+
+#include "ops/shape/strided_copy.h"
+#include "ops/shape/view_gradient_op.h"
+#include "prism/error.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/reduce.h"
+
+namespace prism {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+// The lowest and the highest element that a layout with elements names.
+std::pair<int64_t, int64_t> reach(const Layout& layout) {
+  int64_t low = layout.offset, high = layout.offset;
+  for (int axis = 0; axis < layout.shape.rank(); ++axis) {
+    const int64_t span = (layout.shape[axis] - 1) * layout.stride(axis);
+    (span < 0 ? low : high) += span;
+  }
+  return {low, high};
+}
+
+void check_inside(const char* op, const Layout& layout, const Shape& base) {
+  if (layout.shape.elements() == 0) return;
+  const auto [low, high] = reach(layout);
+  if (low < 0 || high >= base.elements()) {
+    fail(fmt::format("{}: a view {} that reaches from element {} to {} of {}, which has {}", op,
+                     layout.shape.text(), low, high, base.text(), base.elements()));
+  }
+}
+
+}  // namespace
+
+std::vector<Spec> PlaceOp::infer(std::span<const Tensor> inputs) const {
+  const Tensor& x = inputs[0];
+  if (!(x.shape() == layout_.shape)) {
+    fail(fmt::format("{}: elements {} for places {}; both must have one shape", name_,
+                     x.shape().text(), layout_.shape.text()));
+  }
+  if (x.type().is_block())
+    fail(fmt::format("{}: elements of type {}; dequantise() them first", name_, x.type().name()));
+  check_inside(name_, layout_, base_);
+  return {{base_, x.type()}};
+}
+
+std::vector<Tensor> PlaceOp::gradient(const GradientCall& call) const {
+  return {view(call.output_gradients[0], layout_)};
+}
+
+void PlaceOp::run_cpu(const CpuCall& call) const {
+  const HostView &x = call.inputs[0], &y = call.outputs[0];
+  const size_t bytes = y.type.block_bytes();
+  if (!covers())
+    ops::fill_cpu(y.data, base_.elements(), bytes, ops::stored_bits(value_, y.type.plain()),
+                  call.pool);
+  ops::move_cpu(x.data, x.layout, y.data, layout_, bytes, call.pool);
+}
+
+void PlaceOp::launch(DeviceCall& call) const {
+  DeviceView y = call.output();
+  if (!covers()) ops::fill_on_device(call, y, ops::stored_bits(value_, y.type.plain()));
+  y.layout = layout_;
+  ops::move_on_device(call, call.input(0), y);
+}
+
+std::optional<std::string> PlaceOp::cannot_run(const DeviceInfo&,
+                                               std::span<const Tensor> inputs) const {
+  if (ops::movable_on_device(inputs[0].layout(), layout_)) return std::nullopt;
+  return fmt::format("{} moves elements over more axes than kernels have parameters for", name_);
+}
+
+Tensor view(const Tensor& base, const Layout& layout) {
+  check_inside("view", layout, base.shape());
+  const Tensor whole = base.contiguous();
+  Layout within = layout;
+  within.offset += whole.layout().offset;
+  return Tensor(whole.node(), whole.output(), within);
+}
+
+Tensor place(const Tensor& x, const Shape& base_shape, const Layout& layout) {
+  if (!x) fail("place: an empty Tensor");
+  if (!(x.shape() == layout.shape)) {
+    fail(fmt::format("place: elements {} for places {}; both must have one shape", x.shape().text(),
+                     layout.shape.text()));
+  }
+  // What is summed over the axes that are there several times has its own places.
+  Axes repeated;
+  Layout once{{}, {}, layout.offset};
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (layout.stride(axis) == 0 && layout.shape[axis] != 1) {
+      repeated.push_back(axis);
+      continue;
+    }
+    once.strides[static_cast<size_t>(once.shape.rank())] = layout.stride(axis);
+    once.shape.append(layout.shape[axis]);
+  }
+  if (!repeated.empty()) return place(cast(sum(x, repeated), x.type()), base_shape, once);
+  if (layout.offset == 0 && layout.is_dense() && x.elements() == base_shape.elements())
+    return x.reshape(base_shape);
+  return use_op(std::make_shared<PlaceOp>("place", base_shape, layout), {x});
+}
+
+}  // namespace prism

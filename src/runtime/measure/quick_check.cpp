@@ -1,0 +1,81 @@
+// The quick self-check with its memory in the cache folder.
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/cache_folder.h"
+#include "runtime/capability_switches.h"
+#include "runtime/device_records.h"
+#include "runtime/measure/self_check.h"
+#include "sample_kernels/sample_library.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kKind = "self-check";
+constexpr const char* kQuickKernels[] = {"vector_add_f32", "bits",        "math",
+                                         "transpose",      "row_softmax", "matmul_f32"};
+
+// A verdict holds for the kernels it was reached with.
+const std::string& library_hash() {
+  static const std::string hash = [] {
+    std::string text;
+    for (const SampleKernel& entry : sample_kernels()) text += ir::to_text(entry.make());
+    return hash_text(text);
+  }();
+  return hash;
+}
+
+// Compiling takes a device's compiler a tenth of a second a kernel, so not all of them: a few plain
+// ones, and for each capability the first kernel whose code it changes.
+std::vector<std::string> telling_kernels(const ir::Capabilities& capabilities) {
+  std::set<std::string> chosen(std::begin(kQuickKernels), std::end(kQuickKernels));
+  std::set<std::string> open;
+  for (const std::string& name : switchable_capabilities(capabilities)) open.insert(name);
+  for (const SampleKernel& entry : sample_kernels()) {
+    const ir::Kernel kernel = entry.make();
+    std::erase_if(open, [&](const std::string& name) {
+      if (!capability_matters(kernel, capabilities, name)) return false;
+      chosen.insert(entry.name);
+      return true;
+    });
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+void switch_off(const Device& device, const std::string& names) {
+  if (names.empty()) return;
+  ir::Capabilities reduced = device.info().capabilities;
+  std::istringstream words(names);
+  for (std::string name; words >> name;) switch_off_capability(reduced, name);
+  device.use_capabilities(reduced);
+}
+
+}  // namespace
+
+void apply_known_self_check(const Device& device) {
+  // Keyed by what the driver says, not by what was already taken away.
+  const auto record = read_device_record(kKind, device.driver().info(), library_hash());
+  if (record && record->contains("off")) switch_off(device, record->at("off"));
+}
+
+std::string quick_self_check(const Device& device) {
+  const DeviceInfo& info = device.driver().info();
+  if (const auto record = read_device_record(kKind, info, library_hash())) {
+    if (record->contains("off")) switch_off(device, record->at("off"));
+    return record->contains("wrong") ? record->at("wrong") : "";
+  }
+  SelfCheckOptions options;
+  options.kernels = telling_kernels(info.capabilities);
+  const SelfCheck check = self_check(device, options);
+  DeviceRecord record;
+  if (!check.switched_off.empty())
+    record["off"] = fmt::format("{}", fmt::join(check.switched_off, " "));
+  if (!check.right()) record["wrong"] = check.complaint();
+  write_device_record(kKind, info, record, library_hash());
+  return check.complaint();
+}
+
+}  // namespace prism

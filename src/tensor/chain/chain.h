@@ -1,0 +1,63 @@
+// Chains: functions of single elements put together, as data. The CPU runs one over pieces of a
+// cache's size, other devices by a kernel made from it; the planner joins chains to longer ones.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/types/scalar_op.h"
+#include "prism/dtype.h"
+
+namespace prism {
+
+// The type a stored element computes in: f32 (f16, bf16, f32), f64, i32 (narrow integers), i64, b1.
+DType register_type(DType stored);
+
+struct Chain {
+  enum class Kind : uint8_t {
+    input,     // element of inputs[index]
+    constant,  // a number, a parameter of the kernel: other numbers, same kernel
+    apply,     // op of values a, b, c
+    cast,      // value a as the stored type: rounded or wrapped to it, then widened again
+  };
+  struct Step {
+    Kind kind = Kind::input;
+    ScalarOp op = ScalarOp::add;
+    DType type = DType::f32;       // of the result: a register type
+    DType stored = DType::f32;     // of a cast, and of an input
+    uint16_t a = 0, b = 0, c = 0;  // earlier steps
+    uint16_t index = 0;            // of an input
+    double number = 0;             // of a constant
+    bool operator==(const Step&) const = default;
+  };
+
+  std::vector<DType> inputs;  // as stored
+  std::vector<Step> steps;
+  uint16_t result = 0;        // the step that is the chain's value
+  DType output = DType::f32;  // as stored
+
+  size_t constants() const;
+  // Everything but the numbers, for finding a kernel again.
+  std::string key() const;
+  std::string text() const;  // "silu(x0) * x1", for people
+
+  // --- building
+  uint16_t add_input(DType stored);  // the step that loads it
+  uint16_t add_constant(double number, DType type);
+  uint16_t add_cast(uint16_t a, DType stored);
+  uint16_t add_apply(ScalarOp op, uint16_t a, uint16_t b = 0, uint16_t c = 0);
+};
+
+// The chain that puts producer's value in the place of consumer's input. Inputs: those of consumer
+// without it, then those of producer.
+Chain joined(const Chain& consumer, size_t input, const Chain& producer);
+
+// Constant operands worked out; steps that nobody uses dropped.
+Chain simplified(const Chain& chain);
+
+// What one element gives: values as doubles, integers exact to 2^53. The reference for folding.
+double evaluate(ScalarOp op, DType type, double a, double b = 0, double c = 0);
+
+}  // namespace prism

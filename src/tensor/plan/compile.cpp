@@ -1,0 +1,179 @@
+// Functions traced to plans: stand-ins for inputs, constants worked out once, outputs as values.
+#include "prism/compile.h"
+
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "prism/error.h"
+#include "runtime/fallback.h"
+#include "tensor/chain/chain_op.h"
+#include "tensor/plan/device_fallback.h"
+#include "tensor/plan/plan.h"
+
+namespace prism {
+
+namespace {
+
+Tensor stand_in(const Tensor& like) {
+  Tensor result = empty(like.shape(), like.type(), like.device());
+  result.node()->is_input = true;
+  result.node()->requires_grad = like.requires_grad();
+  return result;
+}
+
+// Work that no input takes part in is done once and not at each run. Large constants made of few
+// numbers are cheaper to make again than to keep.
+std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
+  std::unordered_map<const Node*, bool> varies;
+  std::vector<Tensor> constants;
+  std::vector<std::pair<std::shared_ptr<Node>, size_t>> open;
+  for (const Tensor& output : outputs) {
+    if (varies.try_emplace(output.node().get(), false).second) open.emplace_back(output.node(), 0);
+    while (!open.empty()) {
+      auto& [node, next] = open.back();
+      if (!node->is_evaluated() && next < node->inputs.size()) {
+        const std::shared_ptr<Node>& input = node->inputs[next++].node();
+        if (varies.try_emplace(input.get(), false).second) open.emplace_back(input, 0);
+        continue;
+      }
+      bool changes = node->is_input;
+      if (!node->is_evaluated())
+        for (const Tensor& input : node->inputs) changes = changes || varies[input.node().get()];
+      varies[node.get()] = changes;
+      if (changes && !node->is_evaluated()) {
+        for (const Tensor& input : node->inputs)
+          if (!varies[input.node().get()] && !input.node()->inputs.empty())
+            constants.emplace_back(input.node(), input.output());
+      }
+      open.pop_back();
+    }
+  }
+  return constants;
+}
+
+std::string key_of(std::span<const Tensor> inputs) {
+  std::string key;
+  for (const Tensor& each : inputs) {
+    if (!each)
+      throw Error(ErrorCode::kInvalidArgument, "compiled function: an empty Tensor as an input");
+    key += fmt::format("{}{}@{};", each.type().name(), each.shape().text(), each.device().id());
+  }
+  return key;
+}
+
+}  // namespace
+
+struct CompiledFunction::State {
+  struct Entry {
+    std::vector<Tensor> inputs;   // stand-ins for those of a call
+    std::vector<Tensor> outputs;  // as f gave them
+    std::unique_ptr<Plan> plan;
+  };
+  Entry& entry(std::span<const Tensor> inputs);
+  std::vector<Tensor> run_once(std::span<const Tensor> inputs);
+
+  TensorsFunction f_;
+  std::map<std::string, Entry> entries_;
+};
+
+CompiledFunction compile(TensorsFunction f) { return CompiledFunction(std::move(f)); }
+
+CompiledFunction::CompiledFunction(TensorsFunction f) : state_(std::make_unique<State>()) {
+  state_->f_ = std::move(f);
+}
+CompiledFunction::~CompiledFunction() = default;
+CompiledFunction::CompiledFunction(CompiledFunction&&) noexcept = default;
+CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = default;
+
+size_t CompiledFunction::plans() const { return state_->entries_.size(); }
+
+std::string CompiledFunction::explain(std::span<const Tensor> inputs) {
+  return plan(inputs).explain();
+}
+
+CompiledFunction::State::Entry& CompiledFunction::State::entry(std::span<const Tensor> inputs) {
+  const std::string key = key_of(inputs);
+  if (const auto known = entries_.find(key); known != entries_.end()) {
+    if (!known->second.plan->is_outdated()) return known->second;
+    entries_.erase(known);
+  }
+  Entry& entry = entries_[key];
+  try {
+    for (const Tensor& each : inputs) entry.inputs.push_back(stand_in(each));
+    entry.outputs = f_(entry.inputs);
+    for (Tensor& each : entry.outputs)  // an input given back is a value of its own
+      if (each && each.is_evaluated()) each = copied(each);
+    eval(constants_of(entry.outputs));
+    entry.plan = std::make_unique<Plan>(entry.outputs, entry.inputs);
+  } catch (...) {
+    entries_.erase(key);
+    throw;
+  }
+  if (const std::string now = key_of(inputs); now != key) {  // a device was given up on the way
+    auto moved = entries_.extract(key);
+    moved.key() = now;
+    entries_.erase(now);
+    return entries_.insert(std::move(moved)).position->second;
+  }
+  return entry;
+}
+
+Plan& CompiledFunction::plan(std::span<const Tensor> inputs) {
+  return *with_fallback([&] { return state_->entry(inputs).plan.get(); });
+}
+
+std::vector<PlanMemory> CompiledFunction::estimate_memory(std::span<const Tensor> inputs) {
+  if (const auto known = state_->entries_.find(key_of(inputs)); known != state_->entries_.end())
+    return known->second.plan->memory();
+  std::vector<Tensor> stand_ins;
+  for (const Tensor& each : inputs) {
+    stand_ins.push_back(without_values(each.shape(), each.type(), each.device()));
+    stand_ins.back().node()->is_input = true;
+  }
+  std::vector<Tensor> outputs = state_->f_(stand_ins);
+  for (Tensor& each : outputs)
+    if (each && each.is_evaluated()) each = copied(each);
+  // Constants are values that stay, like outputs.
+  const std::vector<Tensor> constants = constants_of(outputs);
+  outputs.insert(outputs.end(), constants.begin(), constants.end());
+  return Plan(outputs, stand_ins, {.allocate = false}).memory();
+}
+
+std::vector<Tensor> CompiledFunction::operator()(std::span<const Tensor> inputs) {
+  return with_fallback([&] { return state_->run_once(inputs); });
+}
+
+std::vector<Tensor> CompiledFunction::State::run_once(std::span<const Tensor> inputs) {
+  Entry& known = entry(inputs);
+  std::vector<Tensor> ready;
+  for (const Tensor& each : inputs) ready.push_back(each.contiguous());
+  eval(ready);
+  std::vector<std::shared_ptr<Storage>> storages;
+  for (const Tensor& each : ready) {
+    if (each.layout().offset != 0) {
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("compiled function: an input of type {} that is a slice; give whole "
+                              "tensors",
+                              each.type().name()));
+    }
+    storages.push_back(values_of(each));
+  }
+  // Getting the inputs may have cost a device.
+  if (known.plan->is_outdated()) return run_once(inputs);
+  for (size_t i = 0; i < known.outputs.size(); ++i) known.plan->release_output(i);
+  known.plan->run_surely(storages);
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < known.outputs.size(); ++i) {
+    const Tensor& traced = known.outputs[i];
+    auto node = std::make_shared<Node>();
+    node->outputs = {traced.node()->outputs[traced.output()]};
+    node->device = traced.device();
+    node->storage = {known.plan->output(i)};
+    results.emplace_back(std::move(node), 0, traced.layout());
+  }
+  return results;
+}
+
+}  // namespace prism

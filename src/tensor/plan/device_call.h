@@ -1,0 +1,83 @@
+// What an op sees when it writes its launches for a device: the memory of its inputs and outputs
+// as slots of the plan, scratch memory, and the launch itself.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prism/device.h"
+#include "prism/kernel_ir.h"
+#include "runtime/native_product.h"
+#include "tensor/op.h"
+
+namespace prism {
+
+// One launch of a plan. Slots become buffers when the plan is placed.
+struct PlannedLaunch {
+  Program program;
+  std::array<uint32_t, 3> groups = {1, 1, 1};
+  std::vector<uint32_t> slots;    // in the order of the kernel's buffers
+  std::vector<uint64_t> offsets;  // bytes into each slot, multiples of kRangeAlignment
+  std::vector<ParamValue> params;
+  std::optional<NativeProduct> product;  // by the device's vendor, instead of a program
+};
+
+class DeviceCall {
+ public:
+  DeviceCall(const Device& device, std::vector<DeviceView> inputs, std::vector<DeviceView> outputs,
+             std::function<uint32_t(uint64_t)> make_scratch,
+             std::function<uint32_t(uint64_t)> make_zeros = {})
+      : device_(device),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        make_scratch_(std::move(make_scratch)),
+        make_zeros_(std::move(make_zeros)) {}
+
+  const Device& device() const { return device_; }
+  const DeviceInfo& info() const { return device_.info(); }
+  const DeviceView& input(size_t i) const { return inputs_[i]; }
+  const DeviceView& output(size_t i = 0) const { return outputs_[i]; }
+  size_t input_count() const { return inputs_.size(); }
+
+  // Memory for this op alone.
+  DeviceView scratch(const Shape& shape, ElementType type);
+  // The same, zero before the plan's first run; launches leave it zero for the next. Not to be had
+  // where the op is a part of another's launches.
+  std::optional<DeviceView> zeros(const Shape& shape, ElementType type);
+
+  // key: names the kernel and everything it is specialised for; make is called when the process
+  // meets the key for the first time. A grid with no groups launches nothing. A view's offset is
+  // bound when it is a multiple of kRangeAlignment; else the kernel must take it as a parameter.
+  void launch(const std::string& key, const std::function<ir::Kernel()>& make,
+              std::array<uint32_t, 3> groups, std::initializer_list<DeviceView> buffers,
+              std::vector<ParamValue> params = {});
+  void launch(const std::string& key, const std::function<ir::Kernel()>& make,
+              std::array<uint32_t, 3> groups, std::span<const DeviceView> buffers,
+              std::vector<ParamValue> params = {});
+
+  // A dense product by the device's vendor, where device().supports() it.
+  void product(const NativeProduct& product, const DeviceView& a, const DeviceView& b,
+               const DeviceView& c);
+
+  std::vector<PlannedLaunch>& launches() { return launches_; }
+
+ private:
+  Device device_;
+  std::vector<DeviceView> inputs_, outputs_;
+  std::function<uint32_t(uint64_t)> make_scratch_, make_zeros_;
+  std::vector<PlannedLaunch> launches_;
+};
+
+// The kernel of a key, made once a process.
+const ir::Kernel& cached_kernel(const std::string& key, const std::function<ir::Kernel()>& make);
+
+// Elements a group of 256 lanes handles when each lane takes so many.
+constexpr uint32_t groups_for(int64_t elements, uint32_t per_group) {
+  return static_cast<uint32_t>((elements + per_group - 1) / per_group);
+}
+
+}  // namespace prism

@@ -1,0 +1,303 @@
+// The program from outside: exit statuses, what goes to which stream, the fields of the JSON.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "support/paths.h"
+#include "support/run_program.h"
+
+namespace prism::test {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Result {
+  int status;
+  std::string output, errors;
+};
+
+// words and settings go through a shell, quoted.
+Result prism_program(const std::vector<std::string>& words, const std::string& settings = "") {
+  const TemporaryFolder folder;
+  const auto out = folder.path() / "out", err = folder.path() / "err";
+  std::string command = settings + " '" + program().string() + "'";
+  for (const std::string& word : words) command += " '" + word + "'";
+  command += " > '" + out.string() + "' 2> '" + err.string() + "'";
+  const ProcessResult result = run_process({"sh", "-c", command});
+  return {result.status, read_file(out), read_file(err)};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Program, HelpAndVersionAreResults) {
+  for (const auto& words : std::vector<std::vector<std::string>>{{"--help"},
+                                                                 {"devices", "--help"},
+                                                                 {"check", "--help"},
+                                                                 {"kernel", "show", "--help"},
+                                                                 {"report", "--help"}}) {
+    const Result help = prism_program(words);
+    EXPECT_EQ(help.status, 0);
+    EXPECT_TRUE(has(help.output, "Example")) << help.output;
+    EXPECT_EQ(help.errors, "");
+  }
+  const Result version = prism_program({"--version"});
+  EXPECT_EQ(version.status, 0);
+  EXPECT_EQ(version.output.find("prism "), 0u);
+}
+
+TEST(Program, AWrongCallIsTwo) {
+  for (const auto& words : std::vector<std::vector<std::string>>{{},
+                                                                 {"devises"},
+                                                                 {"devices", "--nonsense"},
+                                                                 {"kernel"},
+                                                                 {"kernel", "show"},
+                                                                 {"check", "--seed", "x"}}) {
+    const Result result = prism_program(words);
+    EXPECT_EQ(result.status, 2) << (words.empty() ? "" : words[0]);
+    EXPECT_EQ(result.output, "");
+    EXPECT_NE(result.errors, "");
+  }
+  EXPECT_TRUE(has(prism_program({"devises"}).errors,
+                  "\"devises\" is no command of prism; did you mean \"devices\"?"));
+  EXPECT_TRUE(has(prism_program({"kernel", "shwo"}).errors, "they are list, show, run"));
+  EXPECT_TRUE(has(prism_program({}).errors, "prism needs a command: devices, check, kernel"));
+}
+
+TEST(Program, DevicesAsJson) {
+  const Result result = prism_program({"devices", "--json"});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const Json all = Json::parse(result.output);
+  ASSERT_TRUE(all.at("backends").is_array());
+  bool chosen_listed = false;
+  for (const Json& backend : all["backends"]) {
+    EXPECT_TRUE(backend.at("name").is_string());
+    EXPECT_EQ(backend.at("available").get<bool>(), !backend.at("devices").empty());
+    EXPECT_TRUE(backend["available"].get<bool>() ||
+                !backend.at("reason").get<std::string>().empty())
+        << backend["name"];
+    for (const Json& device : backend["devices"]) {
+      for (const char* field :
+           {"id", "name", "card", "total_bytes", "free_bytes", "unified", "capabilities"}) {
+        EXPECT_TRUE(device.contains(field)) << field;
+      }
+      EXPECT_TRUE(device["capabilities"].contains("subgroup_size"));
+      chosen_listed |= device["id"] == all.at("chosen");
+    }
+  }
+  EXPECT_TRUE(chosen_listed);
+  size_t devices = 0, ways = 0;
+  for (const Json& backend : all["backends"]) devices += backend["devices"].size();
+  for (const Json& card : all.at("cards")) {
+    EXPECT_FALSE(card.at("name").get<std::string>().empty());
+    ways += card.at("ways").size();
+    for (const Json& way : card["ways"]) EXPECT_TRUE(way.contains("measured")) << way;
+  }
+  EXPECT_EQ(ways, devices) << "every device is a way to one card";
+  EXPECT_TRUE(all["cards"].back().at("processor").get<bool>());
+  EXPECT_NE(all.at("why").get<std::string>(), "");
+}
+
+TEST(Program, DevicesAsText) {
+  const Result result = prism_program({"devices", "--verbose"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.errors, "");
+  for (const char* part :
+       {"✓ CPU", "cpu:0", ", the processor: ", "HIP", "Chosen: ", "Passed over:", "GB"})
+    EXPECT_TRUE(has(result.output, part)) << part;
+  EXPECT_FALSE(has(result.output, "\033[")) << "colour only on a terminal";
+}
+
+TEST(Program, AnAbsentDeviceInTheEnvironmentIsAnErrorEverywhere) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"devices"},
+           {"check", "--device", "cpu", "--quick", "--kernel", "fill"},
+           {"check", "--quick", "--kernel", "fill"},
+           {"calibrate"},
+           {"kernel", "run", "fill"}}) {
+    const Result result = prism_program(words, "PRISM_DEVICE=metal:7");
+    EXPECT_EQ(result.status, 2) << words[0];
+    EXPECT_TRUE(has(result.errors, "PRISM_DEVICE=metal:7: metal cannot be used: "))
+        << result.errors;
+  }
+  EXPECT_TRUE(
+      has(prism_program({"devices"}, "PRISM_DEVICE=vulcan").errors, "did you mean \"vulkan\"?"));
+  const Result backends = prism_program({"devices"}, "PRISM_BACKENDS=cpu,quantum");
+  EXPECT_EQ(backends.status, 2);
+  EXPECT_TRUE(has(backends.errors, "\"quantum\" is no backend; they are cuda, hip, metal, "))
+      << backends.errors;
+}
+
+TEST(Program, TheEnvironmentLimitsAndNames) {
+  const Json limited =
+      Json::parse(prism_program({"devices", "--json"}, "PRISM_BACKENDS=cpu").output);
+  EXPECT_EQ(limited["chosen"], "cpu:0");
+  for (const Json& backend : limited["backends"])
+    EXPECT_EQ(backend["available"].get<bool>(), backend["name"] == "cpu");
+  const Json named = Json::parse(
+      prism_program({"devices", "--json"}, "PRISM_BACKENDS=null PRISM_DEVICE=null:0").output);
+  EXPECT_EQ(named["chosen"], "null:0");
+  EXPECT_EQ(named["why"], "named by PRISM_DEVICE=null:0");
+}
+
+TEST(Program, KernelList) {
+  const Result text = prism_program({"kernel", "list"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_TRUE(has(text.output, "row_softmax"));
+  const Json all = Json::parse(prism_program({"kernel", "list", "--json"}).output);
+  ASSERT_GT(all.at("kernels").size(), 15u);
+  for (const char* field : {"name", "summary", "buffers", "params"})
+    EXPECT_TRUE(all["kernels"][0].contains(field));
+}
+
+TEST(Program, KernelShowInEveryLanguage) {
+  const std::vector<std::pair<std::string, std::string>> marks = {
+      {"cuda", "__global__"},  {"hip", "__attribute__((global"},
+      {"opencl", "__kernel"},  {"metal", "kernel void"},
+      {"sycl", "sycl"},        {"wgsl", "@compute"},
+      {"ir", "kernel row_sum"}};
+  for (const auto& [language, mark] : marks) {
+    const Result result = prism_program({"kernel", "show", "row_sum", "--lang", language});
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_TRUE(has(result.output, mark)) << language << ": " << result.output.substr(0, 400);
+  }
+  const Result listing = prism_program({"kernel", "show", "row_sum", "--lang", "spirv"});
+  EXPECT_EQ(listing.status, 0);
+  EXPECT_TRUE(has(listing.output, "OpEntryPoint") || has(listing.output, "07230203"))
+      << listing.output.substr(0, 200);
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "row_sum.spv";
+  EXPECT_EQ(
+      prism_program({"kernel", "show", "row_sum", "--lang", "spirv", "--output", file.string()})
+          .status,
+      0);
+  EXPECT_EQ(read_file(file).substr(0, 4), "\x03\x02\x23\x07");
+}
+
+TEST(Program, UnknownNamesListTheValidOnes) {
+  const Result kernel = prism_program({"kernel", "show", "row_sumx"});
+  EXPECT_EQ(kernel.status, 2);
+  EXPECT_EQ(kernel.output, "");
+  EXPECT_TRUE(has(kernel.errors, "did you mean \"row_sum\"? They are ")) << kernel.errors;
+  const Result language = prism_program({"kernel", "show", "row_sum", "--lang", "glsl"});
+  EXPECT_EQ(language.status, 2);
+  EXPECT_TRUE(has(language.errors, "cuda, hip, opencl, metal, sycl, wgsl, spirv, ir"))
+      << language.errors;
+  const Result device = prism_program({"kernel", "run", "row_sum", "--device", "cpux"});
+  EXPECT_EQ(device.status, 2);
+  EXPECT_TRUE(has(device.errors, "\"cpux\" is no device; did you mean \"cpu\"?")) << device.errors;
+  const Result number = prism_program({"check", "--device", "cpu:9"});
+  EXPECT_EQ(number.status, 2);
+  EXPECT_TRUE(has(number.errors, "there is no cpu:9; there is cpu:0")) << number.errors;
+  const Result backend = prism_program({"setup", "hipp"});
+  EXPECT_EQ(backend.status, 2);
+  EXPECT_TRUE(has(backend.errors, "hip")) << backend.errors;
+}
+
+TEST(Program, KernelRunComparesAndTimes) {
+  const Result result = prism_program({"kernel", "run", "row_sum", "--device", "cpu", "--json"});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const Json all = Json::parse(result.output);
+  EXPECT_EQ(all.at("device"), "cpu:0");
+  EXPECT_EQ(all.at("right"), true);
+  ASSERT_FALSE(all.at("cases").empty());
+  EXPECT_GT(all["cases"][0].at("microseconds").get<double>(), 0);
+}
+
+TEST(Program, CheckIsRightOnTheCpu) {
+  const Result result = prism_program({"check", "--device", "cpu", "--quick", "--json"});
+  ASSERT_EQ(result.status, 0) << result.output << result.errors;
+  const Json all = Json::parse(result.output);
+  EXPECT_EQ(all.at("right"), true);
+  EXPECT_EQ(all.at("devices")[0].at("id"), "cpu:0");
+  EXPECT_GT(all["devices"][0]["kernels"].size(), 15u);
+  const Result text = prism_program(
+      {"check", "--device", "cpu", "--quick", "--kernel", "fill", "--kernel", "iota"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_TRUE(has(text.output, "2 right, 0 wrong, 0 failed, 0 skipped")) << text.output;
+}
+
+// The null device computes nothing: a check that lets it pass checks nothing.
+TEST(Program, CheckOfADeviceThatComputesWronglyIsOne) {
+  const Result result =
+      prism_program({"check", "--quick", "--kernel", "fill"}, "PRISM_BACKENDS=null");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(has(result.output, "WRONG")) << result.output;
+  const Json all = Json::parse(
+      prism_program({"check", "--quick", "--kernel", "fill", "--json"}, "PRISM_BACKENDS=null")
+          .output);
+  EXPECT_EQ(all["right"], false);
+  EXPECT_EQ(all["devices"][0]["kernels"][0]["outcome"], "wrong");
+  EXPECT_EQ(
+      prism_program({"kernel", "run", "fill", "--device", "null"}, "PRISM_BACKENDS=null").status,
+      1);
+}
+
+TEST(Program, ReportIsMarkdownWithoutPersonalPaths) {
+  const Result result =
+      prism_program({"report", "--no-check"}, "HOME=/home/somebody PRISM_DUMP=/home/somebody/dump");
+  EXPECT_EQ(result.status, 0);
+  for (const char* part : {"# Prism report", "## System", "## Devices", "| cpu:0 |",
+                           "## Calibration", "PRISM_DUMP=~/dump"}) {
+    EXPECT_TRUE(has(result.output, part)) << part << " in " << result.output;
+  }
+  EXPECT_FALSE(has(result.output, "somebody"));
+}
+
+// The suite of ops: a sample of it, drawn the same again by its seed.
+TEST(Program, CheckOfOpsCountsAndNamesWhatItDrew) {
+  const std::vector<std::string> words = {"check", "--ops",  "--device", "cpu",   "--cases",
+                                          "40",    "--seed", "3",        "--json"};
+  const Result first = prism_program(words), second = prism_program(words);
+  ASSERT_EQ(first.status, 0) << first.output << first.errors;
+  const Json result = Json::parse(first.output), again = Json::parse(second.output);
+  EXPECT_EQ(result["seed"], 3);
+  const Json& device = result["devices"][0];
+  EXPECT_EQ(device["ran"], 40);
+  EXPECT_EQ(device["right"], 40);
+  EXPECT_EQ(device["drawn"].size(), 40u);
+  EXPECT_EQ(device["drawn"], again["devices"][0]["drawn"]);
+  EXPECT_GT(device["available"], 1000);
+  // As many ops as there are cases, before any op has a second one.
+  int ops_run = 0;
+  for (const Json& op : device["ops"]) ops_run += op["ran"] > 0;
+  EXPECT_EQ(ops_run, std::min<int>(40, static_cast<int>(device["ops"].size())));
+
+  const Result text =
+      prism_program({"check", "--op", "add", "--device", "cpu", "--cases", "5", "--seed", "9"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_TRUE(has(text.output, "5/5") && has(text.output, "seed 9")) << text.output;
+  const Result unknown = prism_program({"check", "--op", "sofmax", "--device", "cpu"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(has(unknown.errors, "\"sofmax\" is no op") && has(unknown.errors, "gather_rows"))
+      << unknown.errors;
+  // The null device computes nothing.
+  const Result null =
+      prism_program({"check", "--op", "add", "--cases", "8"}, "PRISM_BACKENDS=null,cpu");
+  EXPECT_EQ(null.status, 1) << null.output;
+  EXPECT_TRUE(has(null.output, "WRONG")) << null.output;
+}
+
+TEST(Program, BenchOfOpsGivesFiguresAndAChart) {
+  const TemporaryFolder folder;
+  const std::string chart = (folder.path() / "ops.svg").string();
+  const Result bench =
+      prism_program({"bench", "ops", "--device", "cpu", "--op", "cast", "--json", "--svg", chart});
+  ASSERT_EQ(bench.status, 0) << bench.errors;
+  const Json result = Json::parse(bench.output);
+  ASSERT_EQ(result["ops"].size(), 1u);
+  EXPECT_GT(result["ops"][0]["bytes_per_second"], 1e6);
+  EXPECT_GT(result["ops"][0]["share"], 0);
+  EXPECT_GT(result["peaks"]["f32_operations_per_second"], 1e6);
+  const std::string svg = read_file(chart);
+  EXPECT_TRUE(svg.starts_with("<svg ") && has(svg, "cast") && has(svg, "</svg>")) << svg;
+  const Result unknown = prism_program({"bench", "ops", "--device", "cpu", "--op", "cost"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(has(unknown.errors, "did you mean \"cast\"")) << unknown.errors;
+}
+
+}  // namespace
+}  // namespace prism::test

@@ -1,0 +1,200 @@
+// Decode loops on every device: the text they give, running ahead, sampling.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "llm/model/decode.h"
+#include "llm/model/decode_ops.h"
+#include "prism/error.h"
+#include "prism/ops/sort.h"
+#include "support/devices/devices.h"
+#include "support/models/expected_text.h"
+
+namespace prism::llm {
+namespace {
+
+class DecodeDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (test::shared_model("stories260K").empty())
+      GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
+  }
+  const GgufFile& small() {
+    static const GgufFile file = GgufFile::open(test::shared_model("stories260K"));
+    return file;
+  }
+  std::vector<int32_t> ids() {
+    return test::expected_text("stories260K.once", "stories260K.once.f32").ids;
+  }
+  Model load(const Device& device, int64_t slots = 1) {
+    return Model::load(small(),
+                       {.placement = place_on(small(), device, 80, DType::f32), .slots = slots});
+  }
+};
+
+TEST_F(DecodeDevice, GreedyTextRunningAhead) {
+  const std::vector<int32_t> expected = ids();
+  for (const Device& device : test::every_device()) {
+    Model model = load(device);
+    // All but the last token of the prompt, which the loop begins with.
+    model.prefill(0, 0, std::span(expected).first(4));
+    DecodeLoop loop(model);
+    loop.start({{.slot = 0, .position = 4, .token = expected[4]}});
+    std::vector<int32_t> text(expected.begin(), expected.begin() + 5);
+    EXPECT_EQ(loop.queue_step(), 0);
+    for (int64_t step = 1; step <= 60; ++step) {
+      EXPECT_EQ(loop.queue_step(), step);
+      text.push_back(loop.read(step - 1)[0]);
+    }
+    EXPECT_EQ(text, expected) << device.id();
+    EXPECT_EQ(loop.read(60).size(), 1u);
+    EXPECT_EQ(loop.steps_left(), 80 - 4 - 61);
+    while (loop.steps_left() > 0) loop.queue_step();
+    EXPECT_THROW(loop.queue_step(), Error);
+    EXPECT_THROW(loop.read(1), Error);  // overwritten
+    EXPECT_THROW(loop.read(loop.queued()), Error);
+    // Back to the middle of the text: what the loop put into the cache after it does not matter.
+    loop.start({{.slot = 0, .position = 30, .token = expected[30]}});
+    loop.queue_step();
+    EXPECT_EQ(loop.read(0)[0], expected[31]) << device.id();
+  }
+}
+
+TEST_F(DecodeDevice, SeveralSequencesAtOnce) {
+  const std::vector<int32_t> expected = ids();
+  for (const Device& device : test::every_device()) {
+    Model model = load(device, 4);
+    std::vector<DecodeLoop::Sequence> sequences;
+    const std::vector<int32_t> lengths = {4, 20, 11};  // fills up to four rows
+    for (int32_t i = 0; i < 3; ++i) {
+      const int32_t length = lengths[static_cast<size_t>(i)];
+      model.prefill(3 - i, 0, std::span(expected).first(static_cast<size_t>(length)));
+      sequences.push_back({3 - i, length, expected[static_cast<size_t>(length)], {}});
+    }
+    DecodeLoop loop(model);
+    loop.start(sequences);
+    for (int64_t step = 0; step < 20; ++step) {
+      loop.queue_step();
+      const std::vector<int32_t> tokens = loop.read(step);
+      ASSERT_EQ(tokens.size(), 3u);
+      for (size_t i = 0; i < 3; ++i)
+        EXPECT_EQ(tokens[i], expected[static_cast<size_t>(lengths[i] + 1 + step)])
+            << device.id() << " sequence " << i << " step " << step;
+    }
+  }
+}
+
+TEST_F(DecodeDevice, SplitOverDevices) {
+  const std::vector<Device> all = test::every_device();
+  if (all.size() < 2) GTEST_SKIP() << "needs a device beside the CPU";
+  const std::vector<int32_t> expected = ids();
+  Placement placement = place_on(small(), all[0], 80, DType::f32);
+  for (size_t i = 0; i < placement.layers.size(); ++i)
+    placement.layers[i] = all[i * all.size() / placement.layers.size()];
+  placement.output = all.back();
+  Model model = Model::load(small(), {.placement = placement});
+  DecodeLoop loop(model);
+  loop.start({{.slot = 0, .position = 0, .token = expected[0]}});
+  // Given tokens by steps of one, then free: the loop is started anew for each known token.
+  for (int32_t i = 0; i < 4; ++i) {
+    loop.start({{.slot = 0, .position = i, .token = expected[static_cast<size_t>(i)]}});
+    loop.queue_step();
+  }
+  loop.start({{.slot = 0, .position = 4, .token = expected[4]}});
+  for (int64_t step = 0; step < 30; ++step) {
+    loop.queue_step();
+    EXPECT_EQ(loop.read(step)[0], expected[static_cast<size_t>(5 + step)]);
+  }
+}
+
+TEST_F(DecodeDevice, TheSameSeedGivesTheSameText) {
+  const std::vector<int32_t> expected = ids();
+  for (const Device& device : test::every_device()) {
+    Model model = load(device);
+    DecodeLoop loop(model);
+    const auto text = [&](const Sampling& sampling) {
+      model.prefill(0, 0, std::span(expected).first(4));
+      loop.start({{0, 4, expected[4], sampling}});
+      std::vector<int32_t> tokens;
+      for (int64_t step = 0; step < 12; ++step) {
+        loop.queue_step();
+        tokens.push_back(loop.read(step)[0]);
+      }
+      return tokens;
+    };
+    const Sampling warm{.temperature = 1.5f, .top_k = 40, .top_p = 0.99f, .seed = 7};
+    Sampling other = warm;
+    other.seed = 8;
+    EXPECT_EQ(text(warm), text(warm)) << device.id();
+    EXPECT_NE(text(warm), text(other)) << device.id();
+    Sampling narrow = warm;  // one candidate is left
+    narrow.top_k = 1;
+    const std::vector<int32_t> greedy(expected.begin() + 5, expected.begin() + 17);
+    EXPECT_EQ(text(narrow), greedy) << device.id();
+    narrow.top_k = 0;
+    narrow.top_p = 1e-6f;
+    EXPECT_EQ(text(narrow), greedy) << device.id();
+    narrow.top_p = 1;
+    narrow.min_p = 1;
+    EXPECT_EQ(text(narrow), greedy) << device.id();
+  }
+}
+
+// Frequencies of many draws against the probabilities worked out in float64.
+TEST(SamplingDevice, FrequenciesFollowTheCuts) {
+  constexpr int64_t kDraws = 4096, kWords = 300;
+  std::vector<float> logits(kWords);
+  for (size_t i = 0; i < kWords; ++i)
+    logits[i * 7 % kWords] = static_cast<float>(3.0 * std::sin(static_cast<double>(i)));
+  const std::vector<Sampling> settings = {
+      {.temperature = 1.f, .seed = 1},
+      {.temperature = 0.7f, .top_k = 20, .seed = 2},
+      {.temperature = 1.3f, .top_p = 0.6f, .seed = 3},
+      {.temperature = 0.9f, .min_p = 0.3f, .seed = 4},
+      {.temperature = 2.f, .top_k = 50, .top_p = 0.8f, .min_p = 0.2f, .seed = 5}};
+  for (const Device& device : test::every_device()) {
+    for (const Sampling& each : settings) {
+      std::vector<float> rows;
+      std::vector<int32_t> positions;
+      for (int64_t i = 0; i < kDraws; ++i) {
+        rows.insert(rows.end(), logits.begin(), logits.end());
+        positions.push_back(static_cast<int32_t>(i));
+      }
+      const std::vector<Sampling> all(kDraws, each);
+      const std::vector<int32_t> drawn =
+          sample(from_vector(rows, {kDraws, kWords}, device), all, positions);
+
+      std::vector<int32_t> order(kWords);
+      for (size_t i = 0; i < kWords; ++i) order[i] = static_cast<int32_t>(i);
+      const auto logit = [&](int32_t i) {
+        return static_cast<double>(logits[static_cast<size_t>(i)]);
+      };
+      std::ranges::stable_sort(order, std::ranges::greater{}, logit);
+      if (each.top_k > 0) order.resize(static_cast<size_t>(each.top_k));
+      double sum = 0, reached = 0;
+      for (const int32_t i : order) sum += std::exp(logit(i));
+      std::map<int32_t, double> probability;
+      for (const int32_t i : order) {
+        if (reached >= static_cast<double>(each.top_p) * sum) break;
+        if (std::exp(logit(i) - logit(order[0])) < static_cast<double>(each.min_p)) break;
+        reached += std::exp(logit(i));
+        probability[i] = std::exp(logit(i) / static_cast<double>(each.temperature));
+      }
+      double whole = 0;
+      for (const auto& [token, weight] : probability) whole += weight;
+      std::map<int32_t, double> seen;
+      for (const int32_t token : drawn) seen[token] += 1.0 / kDraws;
+      for (const auto& [token, share] : seen)
+        ASSERT_TRUE(probability.contains(token)) << device.id() << " drew a token cut off";
+      for (const auto& [token, weight] : probability) {
+        const double p = weight / whole, deviation = std::sqrt(p * (1 - p) / kDraws);
+        EXPECT_NEAR(seen[token], p, 5 * deviation + 1e-9) << device.id() << " token " << token;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prism::llm

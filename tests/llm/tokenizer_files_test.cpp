@@ -1,0 +1,112 @@
+// Tokenizers on real vocabularies: the ids of ../shared/tokenizers, line by line.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "prism/llm/gguf.h"
+#include "prism/llm/tokenizer.h"
+#include "support/paths.h"
+
+namespace prism::llm {
+namespace {
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Texts stand between lines of their own that hold the mark.
+std::vector<std::string> read_texts(const std::filesystem::path& path) {
+  const std::string mark = "\n__ggml_vocab_test__\n";
+  const std::string all = read_text(path);
+  std::vector<std::string> texts;
+  for (size_t at = 0; at <= all.size();) {
+    const size_t end = std::min(all.find(mark, at), all.size());
+    texts.push_back(all.substr(at, end - at));
+    at = end + mark.size();
+  }
+  return texts;
+}
+
+std::vector<std::vector<int32_t>> read_ids(const std::filesystem::path& path) {
+  std::vector<std::vector<int32_t>> lines;
+  std::istringstream in(read_text(path));
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    lines.emplace_back(std::istream_iterator<int32_t>(words), std::istream_iterator<int32_t>());
+  }
+  return lines;
+}
+
+class TokenizerFiles : public testing::TestWithParam<const char*> {};
+
+TEST_P(TokenizerFiles, GivesTheExpectedIds) {
+  const std::filesystem::path folder = test::shared_dir() / "tokenizers";
+  const std::string name = GetParam();
+  if (!exists(folder / (name + ".gguf"))) GTEST_SKIP() << "no " << name << ".gguf in " << folder;
+  const Tokenizer tokenizer = Tokenizer::from(GgufFile::open(folder / (name + ".gguf")));
+  const auto texts = read_texts(folder / (name + ".inp"));
+  const auto expected = read_ids(folder / (name + ".out"));
+  ASSERT_GT(texts.size(), 40u);
+  ASSERT_GE(texts.size(), expected.size());
+  ASSERT_LE(texts.size(), expected.size() + 1);  // the last text may be the empty one
+  const EncodeOptions plain{.add_special = false, .parse_special = false};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(tokenizer.encode(texts[i], plain), expected[i]) << "text " << i << ": " << texts[i];
+    if (tokenizer.model() != "bert") {
+      EXPECT_EQ(tokenizer.decode(expected[i]), texts[i]);
+    }
+  }
+  // The same in one piece and twice over: what a cache remembers is what it was given.
+  const std::string all = read_text(folder / (name + ".inp"));
+  const auto first = tokenizer.encode(all, plain);
+  EXPECT_EQ(tokenizer.encode(all, plain), first);
+  EXPECT_EQ(Tokenizer::from(GgufFile::open(folder / (name + ".gguf"))).encode(all, plain), first);
+  if (tokenizer.model() != "bert") {
+    EXPECT_EQ(tokenizer.decode(first), all);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shared, TokenizerFiles,
+                         testing::Values("bert-bge", "deepseek-coder", "falcon", "gpt-2",
+                                         "llama-spm"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+Tokenizer open(const std::string& name) {
+  return Tokenizer::from(GgufFile::open(test::shared_dir() / "tokenizers" / (name + ".gguf")));
+}
+
+TEST(TokenizerFiles, AddWhatTheModelsWereTrainedWith) {
+  if (!exists(test::shared_dir() / "tokenizers")) GTEST_SKIP() << "no ../shared/tokenizers";
+  EXPECT_EQ(open("llama-spm").encode("Hello"), (std::vector<int32_t>{1, 15043}));
+  EXPECT_EQ(open("llama-spm").encode("<s>Hello</s>"), (std::vector<int32_t>{1, 15043, 2}));
+  EXPECT_EQ(open("llama-spm").encode(""), std::vector<int32_t>{1});
+  EXPECT_EQ(open("gpt-2").encode("Hello<|endoftext|>"), (std::vector<int32_t>{15496, 50256}));
+  EXPECT_EQ(open("bert-bge").encode("hello"), (std::vector<int32_t>{101, 7592, 102}));
+  EXPECT_EQ(open("deepseek-coder").encode("")[0], 32013);
+  EXPECT_TRUE(open("gpt-2").ends_text(50256));
+  EXPECT_TRUE(open("llama-spm").ends_text(2));
+  EXPECT_FALSE(open("llama-spm").ends_text(1));
+  EXPECT_EQ(open("llama-spm").piece(13), "\n");
+}
+
+TEST(TokenizerFiles, KeepBytesThatAreNoText) {
+  if (!exists(test::shared_dir() / "tokenizers")) GTEST_SKIP() << "no ../shared/tokenizers";
+  // Without ff and fe, which Falcon's vocabulary does not have.
+  const std::string bytes = "a\xc3 b\xe4\xbd c\xf0\x9f\xa6 \x80";
+  for (const char* name : {"gpt-2", "llama-spm", "falcon", "deepseek-coder"}) {
+    const Tokenizer tokenizer = open(name);
+    EXPECT_EQ(tokenizer.decode(tokenizer.encode(bytes)), bytes) << name;
+  }
+}
+
+}  // namespace
+}  // namespace prism::llm

@@ -1,0 +1,160 @@
+// What plans say they take before they run, against what the pools counted, on every device found.
+#include <algorithm>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "prism/compile.h"
+#include "prism/error.h"
+#include "prism/ops/create.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/index.h"
+#include "prism/ops/join.h"
+#include "prism/ops/reduce.h"
+#include "support/devices/devices.h"
+#include "tensor/plan/plan.h"
+#include "tensor/storage.h"
+
+namespace prism {
+namespace {
+
+// Reductions keep the chains between them apart, so that there are temporaries.
+Tensor work(const Tensor& x) {
+  const Tensor centred = x - mean(x, {-1}, true);
+  const Tensor squares = sum(centred * centred, {0}, true);
+  return centred * squares + sum(tanh(centred) * 2.0, {-1}, true);
+}
+
+PlanMemory of(const std::vector<PlanMemory>& all, const Device& device) {
+  for (const PlanMemory& each : all)
+    if (each.device == device) return each;
+  ADD_FAILURE() << "nothing about " << device.id();
+  return {};
+}
+
+TEST(PlanMemoryDevice, IsKnownBeforeItIsTaken) {
+  for (const Device& device : test::every_device()) {
+    const Tensor x = ones({301, 97}, DType::f32, device), y = work(x.eval());
+    const MemoryStats before = memory_stats(device);
+    const PlanMemory estimate = of(estimate_memory(std::span(&y, 1)), device);
+    EXPECT_EQ(memory_stats(device).in_use_bytes, before.in_use_bytes) << device.id();
+    EXPECT_EQ(memory_stats(device).allocations, before.allocations) << device.id();
+    EXPECT_GT(estimate.temporaries, 0u) << device.id();
+    EXPECT_GE(estimate.outputs, 301u * 97 * 4) << device.id();
+    EXPECT_EQ(estimate.present, 301u * 97 * 4) << device.id();
+    Plan plan(std::span(&y, 1));
+    plan.run();
+    EXPECT_EQ(of(plan.memory(), device).needed(), estimate.needed()) << device.id();
+    EXPECT_EQ(memory_stats(device).in_use_bytes - before.in_use_bytes, estimate.needed())
+        << device.id();
+  }
+}
+
+// The most bytes of temporaries that steps need at once, counted from what they read and write.
+uint64_t alive_at_once(const Plan& plan) {
+  std::vector<uint64_t> alive(plan.steps().size());
+  for (uint32_t s = 0; s < plan.slots().size(); ++s) {
+    if (!plan.slots()[s].is_temporary()) continue;
+    std::optional<size_t> first, last;
+    for (size_t i = 0; i < plan.steps().size(); ++i) {
+      const PlanStep& step = plan.steps()[i];
+      if (!std::ranges::count(step.reads, s) && !std::ranges::count(step.writes, s)) continue;
+      if (!first) first = i;
+      last = i;
+    }
+    for (size_t i = first.value_or(1); i <= last.value_or(0); ++i)
+      alive[i] += plan.slots()[s].bytes;
+  }
+  return std::ranges::max(alive);
+}
+
+std::vector<float> read_floats(const Storage& storage) {
+  std::vector<float> values(storage.bytes / sizeof(float));
+  read_storage(storage, 0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+// However many steps there are, only what lives at once takes memory.
+TEST(PlanMemoryDevice, IsThatOfValuesThatLiveAtOnce) {
+  for (const Device& device : test::every_device()) {
+    const Tensor x = ones({64, 256}, DType::f32, device).eval();
+    const auto turned = [&](int times) {
+      Tensor y = x;
+      for (int i = 0; i < times; ++i) y = roll(y, 1, 0);
+      return y;
+    };
+    const auto bytes = [&](int times) {
+      const Tensor y = turned(times);
+      return Plan(std::span(&y, 1), {}, {.allocate = false}).arena_bytes(device);
+    };
+    EXPECT_EQ(bytes(2), 64u * 256 * 4) << device.id();
+    EXPECT_EQ(bytes(3), 2u * 64 * 256 * 4) << device.id();
+    EXPECT_EQ(bytes(20), 2u * 64 * 256 * 4) << device.id();
+    Tensor deep = work(x);
+    for (int i = 0; i < 4; ++i) deep = work(deep);
+    const Plan plan(std::span(&deep, 1), {}, {.allocate = false});
+    EXPECT_LE(plan.arena_bytes(device), alive_at_once(plan) * 5 / 4 + 4096) << plan.explain();
+  }
+}
+
+TEST(PlanMemoryDevice, OfCompiledFunctions) {
+  for (const Device& device : test::every_device()) {
+    const Tensor weights = ones({97}, DType::f32, device);
+    weights.eval();
+    CompiledFunction f = compile([&](std::span<const Tensor> in) {
+      return std::vector<Tensor>{work(in[0]) * weights, sum(in[0], {0})};
+    });
+    const MemoryStats before = memory_stats(device);
+    const Tensor like = without_values({53, 97}, DType::f32, device);
+    const PlanMemory estimate = of(f.estimate_memory(std::span(&like, 1)), device);
+    EXPECT_EQ(memory_stats(device).in_use_bytes, before.in_use_bytes) << device.id();
+    EXPECT_EQ(f.plans(), 0u);
+    EXPECT_EQ(estimate.inputs, allocation_bytes(53 * 97 * 4)) << device.id();
+    EXPECT_EQ(estimate.present, 97u * 4) << device.id();
+
+    const Tensor x = ones({53, 97}, DType::f32, device);
+    x.eval();
+    const uint64_t held = memory_stats(device).in_use_bytes;
+    std::vector<Tensor> results = f({x});
+    EXPECT_EQ(memory_stats(device).in_use_bytes - held, estimate.needed()) << device.id();
+    EXPECT_EQ(of(f.estimate_memory({&x, 1}), device).needed(), estimate.needed()) << device.id();
+    for (int run = 0; run < 3; ++run) {  // replays take no more, once results are let go
+      results.clear();
+      results = f({x});
+      EXPECT_EQ(memory_stats(device).in_use_bytes - held, estimate.needed()) << device.id();
+    }
+  }
+}
+
+// Plans that share an arena hold one, whichever of them is the largest.
+TEST(PlanMemoryDevice, OldArenasAreLetGo) {
+  for (const Device& device : test::every_device()) {
+    const Tensor x = ones({64, 256}, DType::f32, device).eval();
+    const Tensor few = roll(roll(x.slice(0, 0, 8), 1, 0), 1, 0), all = roll(roll(x, 1, 0), 1, 0);
+    const uint64_t before = memory_stats(device).in_use_bytes;
+    const auto arenas = std::make_shared<SharedArenas>();
+    Plan small(std::span(&few, 1), {}, {.arenas = arenas});
+    for (int run = 0; run < 3; ++run) small.run();
+    Plan large(std::span(&all, 1), {}, {.arenas = arenas});
+    small.use_shared_arenas();
+    EXPECT_EQ(memory_stats(device).in_use_bytes - before,
+              of(large.memory(), device).needed() + of(small.memory(), device).outputs)
+        << device.id();
+    small.run();
+    EXPECT_EQ(read_floats(*small.output(0)), std::vector<float>(8 * 256, 1.0f)) << device.id();
+  }
+}
+
+TEST(PlanMemoryDevice, NothingIsComputedWithoutValues) {
+  for (const Device& device : test::every_device()) {
+    const Tensor none = without_values({5, 3}, DType::f32, device);
+    EXPECT_THROW((none * 2.0).eval(), Error) << device.id();
+    EXPECT_THROW(none.to_vector<float>(), Error) << device.id();
+    const Tensor y = none * 2.0;
+    Plan plan(std::span(&y, 1), {}, {.allocate = false});
+    EXPECT_THROW(plan.run(), Error) << device.id();
+  }
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,30 @@
+// Every device that was found, as tests over all of them use it.
+#pragma once
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "prism/device.h"
+
+namespace prism::test {
+
+inline std::vector<Device> every_device() {
+  std::vector<Device> all;
+  for (const BackendReport& report : discover_backends())
+    for (const auto& driver : report.devices) all.emplace_back(driver, "a test");
+  return all;
+}
+
+// The device whose compiler takes longest.
+inline bool is_intels_opencl(const DeviceInfo& info) {
+  return info.driver.starts_with("Intel(R) OpenCL");
+}
+
+// A part of a test that a device does not run, counted with the tests that are skipped
+// (scripts/count_skips.sh).
+inline void left_out(const std::string& device, const std::string& why) {
+  std::cout << device << ": Skipped\n" << why << std::endl;
+}
+
+}  // namespace prism::test

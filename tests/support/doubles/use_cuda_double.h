@@ -1,0 +1,14 @@
+// The double of NVIDIA's driver and of NVRTC in the place of the real ones.
+#pragma once
+
+#include "backends/cuda/cuda_backend.h"
+#include "support/doubles/driver_double.h"
+
+namespace prism::test {
+
+struct CudaDouble : DriverDouble {
+  CudaDouble()
+      : DriverDouble("cuda", {"PRISM_CUDA_LIBRARY", "PRISM_NVRTC_LIBRARY"}, make_cuda_backend) {}
+};
+
+}  // namespace prism::test

@@ -1,0 +1,14 @@
+// The double of ROCm's HIP runtime and of hiprtc in the place of the real ones.
+#pragma once
+
+#include "backends/hip/hip_backend.h"
+#include "support/doubles/driver_double.h"
+
+namespace prism::test {
+
+struct HipDouble : DriverDouble {
+  HipDouble()
+      : DriverDouble("hip", {"PRISM_HIP_LIBRARY", "PRISM_HIPRTC_LIBRARY"}, make_hip_backend) {}
+};
+
+}  // namespace prism::test

@@ -1,0 +1,21 @@
+// Small kernels that between them use every operation of the kernel language, for tests of printers
+// and devices.
+#pragma once
+
+#include <vector>
+
+#include "prism/kernel_ir.h"
+
+namespace prism::test {
+
+// Each is named after the operations it is about. They need no particular device: what is missing
+// is lowered, or, for f16, i64 and f64 values, for fences and for fragments, the kernel is one of
+// the optional lists below.
+std::vector<ir::Kernel> op_kernels();
+std::vector<ir::Kernel> f16_kernels();
+std::vector<ir::Kernel> i64_kernels();
+std::vector<ir::Kernel> f64_kernels();
+std::vector<ir::Kernel> fence_kernels();
+std::vector<ir::Kernel> fragment_kernels();  // f16 operands, f32 accumulators, 16 x 16 x 16
+
+}  // namespace prism::test

@@ -1,0 +1,64 @@
+// Tiny models of random weights, each as a GGUF file and as the plain float64 loops it is compared
+// with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "llm/gguf/gguf_writer.h"
+#include "prism/llm/gguf.h"
+#include "support/models/reference_model.h"
+#include "support/run_program.h"
+
+namespace prism::test {
+
+// What all random numbers of a run start from; failures print it.
+uint32_t model_seed();
+
+// A model as file and as reference, of the same random weights.
+class TinyModel {
+ public:
+  ReferenceModel reference;
+  llm::GgufWriter file;
+  ElementType expert_type = DType::f32;
+
+  explicit TinyModel(const std::string& architecture);
+
+  template <class T>
+  void set(const std::string& key, const T& value) {
+    file.set(architecture_ + "." + key, value);
+  }
+  void use_frequencies(double base);
+
+  struct Features {
+    bool bias = false, head_norms = false, joined = false, output = true, sinks = false;
+  };
+  // Metadata and weights, as the reference's numbers say.
+  void finish(const Features& features);
+  llm::GgufFile open();
+
+ private:
+  void tensor(const std::string& name, const Shape& shape, double size, double around = 0);
+  void norm(const std::string& name, int length) { tensor(name, {length}, 0.2, 1); }
+  void linear(const std::string& name, int out, int in, bool bias);
+  void layer(const std::string& prefix, const Features& features);
+  void feed_forward(const std::string& prefix, const Features& features);
+
+  std::string architecture_;
+  std::mt19937 random_;
+  std::list<std::vector<std::byte>> kept_;
+  TemporaryFolder folder_;
+};
+
+std::vector<int32_t> some_tokens(int count, int vocabulary);
+
+// Each value within `bound` of the wanted ones' root mean square.
+void expect_close(std::span<const float> values, std::span<const double> wanted, double bound,
+                  const std::string& what);
+
+}  // namespace prism::test

@@ -1,0 +1,25 @@
+// Tensors of fresh random numbers, with the seed printed.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "prism/device.h"
+#include "prism/element_type.h"
+#include "prism/tensor.h"
+
+namespace prism::test {
+
+class DrawnTensors : public testing::Test {
+ protected:
+  void SetUp() override;
+  // Uniform in [-1, 1), stored as the type.
+  Tensor draw(const Device& device, const Shape& shape, ElementType type = DType::f32);
+
+  const uint64_t seed = std::random_device()();
+  std::mt19937_64 engine{seed};
+};
+
+}  // namespace prism::test

@@ -1,0 +1,176 @@
+#include "support/ops/product_cases.h"
+
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/types/block_formats.h"
+#include "base/types/gpu_block_layout.h"
+
+namespace prism::testing_support {
+namespace {
+
+using kernels::CaseRandom;
+
+// A scale that keeps elements of a block near one.
+uint16_t scale_bits(CaseRandom& random, float size) {
+  return f16_from_f32(random.uniform(0.2f, 1.0f) * size * (random.next() % 8 == 0 ? -1.0f : 1.0f));
+}
+
+template <class Block>
+void set_scales(Block* blocks, size_t count, CaseRandom& random, float size) {
+  for (size_t i = 0; i < count; ++i) {
+    if constexpr (requires { blocks[i].e8m0; }) {
+      blocks[i].e8m0 = static_cast<uint8_t>(120 + random.next() % 8);
+    } else {
+      blocks[i].d = scale_bits(random, size);
+    }
+    if constexpr (requires { blocks[i].m; }) blocks[i].m = scale_bits(random, 1.0f);
+    if constexpr (requires { blocks[i].dmin; }) blocks[i].dmin = scale_bits(random, size * 4);
+  }
+}
+
+void set_scales(BlockType type, void* bytes, size_t count, CaseRandom& random) {
+  switch (type) {
+    case BlockType::q4_0:
+      return set_scales(static_cast<BlockQ4_0*>(bytes), count, random, 0.1f);
+    case BlockType::q4_1:
+      return set_scales(static_cast<BlockQ4_1*>(bytes), count, random, 0.1f);
+    case BlockType::q5_0:
+      return set_scales(static_cast<BlockQ5_0*>(bytes), count, random, 0.05f);
+    case BlockType::q5_1:
+      return set_scales(static_cast<BlockQ5_1*>(bytes), count, random, 0.05f);
+    case BlockType::q8_0:
+      return set_scales(static_cast<BlockQ8_0*>(bytes), count, random, 0.01f);
+    case BlockType::q2_k:
+      return set_scales(static_cast<BlockQ2_K*>(bytes), count, random, 0.02f);
+    case BlockType::q3_k:
+      return set_scales(static_cast<BlockQ3_K*>(bytes), count, random, 0.01f);
+    case BlockType::q4_k:
+      return set_scales(static_cast<BlockQ4_K*>(bytes), count, random, 0.002f);
+    case BlockType::q5_k:
+      return set_scales(static_cast<BlockQ5_K*>(bytes), count, random, 0.001f);
+    case BlockType::q6_k:
+      return set_scales(static_cast<BlockQ6_K*>(bytes), count, random, 0.0005f);
+    case BlockType::iq4_nl:
+      return set_scales(static_cast<BlockIQ4_NL*>(bytes), count, random, 0.01f);
+    case BlockType::iq4_xs:
+      return set_scales(static_cast<BlockIQ4_XS*>(bytes), count, random, 0.0005f);
+    case BlockType::mxfp4:
+      return set_scales(static_cast<BlockMXFP4*>(bytes), count, random, 1.0f);
+  }
+}
+
+}  // namespace
+
+Matrix random_matrix(CaseRandom& random, ElementType type, uint32_t rows, uint32_t k) {
+  Matrix matrix{type, rows, k, {}, {}};
+  if (!type.is_block()) {
+    const std::vector<float> values = random.floats(uint64_t(rows) * k);
+    matrix.bytes = kernels::stored(values, type.plain());
+    matrix.values = kernels::rounded(values, type.plain());
+    return matrix;
+  }
+  const size_t count = uint64_t(rows) * k / type.block_elements();
+  std::vector<uint8_t> blocks = random.octets(count * type.block_bytes());
+  set_scales(type.block(), blocks.data(), count, random);
+  const PlaneLayout layout = plane_layout(type.block(), rows, k);
+  matrix.bytes.resize(layout.bytes());
+  to_planes(layout, blocks.data(), matrix.bytes.data());
+  for (uint32_t r = 0; r < rows; ++r)
+    for (uint32_t c = 0; c < k; ++c)
+      matrix.values.push_back(
+          static_cast<double>(plane_element(layout, matrix.bytes.data(), r, c)));
+  return matrix;
+}
+
+Matrix rounded_to_bytes(const Matrix& x) {
+  Matrix result{DType::f32, x.rows, x.k, {}, x.values};
+  for (size_t start = 0; start < x.values.size(); start += 32) {
+    float top = 0;
+    for (size_t i = 0; i < 32; ++i)
+      top = std::fmax(top, std::fabs(static_cast<float>(x.values[start + i])));
+    const float inverse = top > 0x1p-100f ? 127.0f / top : 0.0f;
+    const float scale = top * (1.0f / 127.0f);
+    for (size_t i = 0; i < 32; ++i) {
+      const float scaled = static_cast<float>(x.values[start + i]) * inverse;
+      result.values[start + i] = static_cast<double>(scale) * std::nearbyint(scaled);
+    }
+  }
+  return result;
+}
+
+Expected product(const Matrix& w, const Matrix& x) {
+  Expected result;
+  for (uint32_t i = 0; i < x.rows; ++i)
+    for (uint32_t r = 0; r < w.rows; ++r) {
+      double sum = 0, size = 0;
+      for (uint32_t c = 0; c < w.k; ++c) {
+        const double term = w.values[uint64_t(r) * w.k + c] * x.values[uint64_t(i) * x.k + c];
+        sum += term;
+        size += std::fabs(term);
+      }
+      result.values.push_back(sum);
+      result.magnitudes.push_back(size);
+    }
+  return result;
+}
+
+std::string compare_product(const std::vector<std::byte>& got, DType type, const Expected& want,
+                            double bound, double nmse) {
+  double error = 0, power = 0;
+  const double rounding = type == DType::f16 ? 0x1p-11 : type == DType::bf16 ? 0x1p-8 : 0x1p-23;
+  for (size_t i = 0; i < want.values.size(); ++i) {
+    double value = 0;
+    if (type == DType::f32) {
+      float stored = 0;
+      std::memcpy(&stored, got.data() + i * 4, 4);
+      value = static_cast<double>(stored);
+    } else {
+      uint16_t stored = 0;
+      std::memcpy(&stored, got.data() + i * 2, 2);
+      value =
+          static_cast<double>(type == DType::f16 ? f32_from_f16(stored) : f32_from_bf16(stored));
+    }
+    const double off = std::fabs(value - want.values[i]);
+    const double allowed = bound * want.magnitudes[i] + rounding * std::fabs(want.values[i]) + 1e-7;
+    if (!(off <= allowed))
+      return fmt::format("result {} of {} is {}, expected {}: off by {:.3g}, allowed {:.3g}", i,
+                         want.values.size(), value, want.values[i], off, allowed);
+    error += off * off;
+    power += want.values[i] * want.values[i];
+  }
+  // A few results may all be small by chance, and then the mean says nothing.
+  if (want.values.size() >= 32 && !(error <= nmse * power))
+    return fmt::format("normalised mean square error {:.3g}, allowed {:.3g}", error / power, nmse);
+  return "";
+}
+
+std::vector<ElementType> all_weights() {
+  std::vector<ElementType> types = {DType::f32, DType::f16, DType::bf16};
+  for (int i = 0; i < kBlockTypeCount; ++i) types.emplace_back(static_cast<BlockType>(i));
+  return types;
+}
+
+std::shared_ptr<const TailSpec> tail_of(const Following& following) {
+  auto spec = std::make_shared<TailSpec>();
+  Chain& chain = spec->chain;
+  const auto other = [&](TailAccess access, DType stored = DType::f32) {
+    spec->access.push_back(access);
+    return chain.add_input(stored);
+  };
+  uint16_t value = chain.add_input(DType::f32);
+  if (following.bias) value = chain.add_apply(ScalarOp::add, value, other(TailAccess::column));
+  if (following.gate) {
+    uint16_t up = other(TailAccess::made);
+    if (following.bias) up = chain.add_apply(ScalarOp::add, up, other(TailAccess::column));
+    value = chain.add_apply(ScalarOp::mul, chain.add_apply(*following.gate, value), up);
+  }
+  if (following.residual)
+    chain.add_apply(ScalarOp::add, value, other(TailAccess::place, following.stored));
+  if (spec->access.empty()) return nullptr;
+  return spec;
+}
+
+}  // namespace prism::testing_support
