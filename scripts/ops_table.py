@@ -14,7 +14,7 @@ LABELS = {"cpu": "CPU", "cuda": "CUDA", "vulkan": "Vulkan", "opencl": "OpenCL", 
 # The rungs a device can stand on, best first; the CPU's native kernels are none of these. A double: HIP's calls on a card of
 # another maker.
 RUNGS = ["GPU", "double", "software", "native"]
-FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "place": "views and their gradients",
+FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "view_gradient": "views and their gradients",
             "index": "gather, scatter, take, one-hot", "create": "ranges, random numbers, dropout",
             "join": "concat, pad, repeat, roll", "rope": "rotary embedding", "gates": "SwiGLU, GeGLU",
             "reduce": "sum, mean, max, min, argmax, variance", "quantise": "to and from block types",

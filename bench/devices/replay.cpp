@@ -16,7 +16,7 @@ Line bench_replay(const Device& device) {
   const Program program = device.compile(kernels::increment());
   const Buffer y = device.upload(std::vector<uint32_t>(kLanes, 0));
   Queue& queue = device.queue();
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     for (uint32_t i = 0; i < kLaunches; ++i) queue.launch(program, 1, {y});
   });
   const double seconds = seconds_each(

@@ -59,12 +59,13 @@ void time_host(uint64_t rows, uint64_t columns) {
   std::normal_distribution<float> normal;
   for (float& v : x) v = normal(random);
   for (const BlockType type : all_types()) {
-    const PlaneLayout layout = plane_layout(type, rows, columns);
+    const GpuBlockLayout layout = gpu_block_layout(type, rows, columns);
     auto file = some_blocks(type, x.size());
     std::vector<uint8_t> planes(layout.bytes());
     const double bytes = static_cast<double>(rows * ElementType(type).row_bytes(columns));
     const double elements = static_cast<double>(x.size());
-    const double lay = best_seconds([&] { to_planes(layout, file.data(), planes.data(), pool); });
+    const double lay =
+        best_seconds([&] { to_gpu_layout(layout, file.data(), planes.data(), pool); });
     const double decode =
         best_seconds([&] { cpu::dequantise(type, file.data(), y.data(), y.size(), pool); });
     const uint64_t some = std::min<uint64_t>(rows, 64);
@@ -106,16 +107,16 @@ void time_device(const Device& device, uint64_t rows, uint64_t columns) {
              copied / 1e9);
   fmt::print("  type    result      ms    GB/s  of copy\n");
   for (const BlockType type : all_types()) {
-    const PlaneLayout layout = plane_layout(type, rows, columns);
+    const GpuBlockLayout layout = gpu_block_layout(type, rows, columns);
     const auto file = some_blocks(type, rows * columns);
     std::vector<uint8_t> bytes(layout.bytes());
-    to_planes(layout, file.data(), bytes.data());
+    to_gpu_layout(layout, file.data(), bytes.data());
     const Buffer planes = device.upload(bytes);
-    const ops::BlockLaunch launch = ops::dequantise_planes_launch(layout);
+    const ops::BlockLaunch launch = ops::dequantise_gpu_blocks_launch(layout);
     const std::vector<ParamValue> params(launch.params.begin(), launch.params.end());
     for (const DType to : {DType::f16, DType::f32}) {
       const Buffer y = device.allocate(rows * columns * dtype_bytes(to));
-      const Program program = device.compile(ops::dequantise_planes(type, to));
+      const Program program = device.compile(ops::dequantise_gpu_blocks(type, to));
       const std::vector<Buffer> buffers = {planes, y};
       const double seconds = seconds_each(queue, [&] {
         queue.launch(program, launch.groups, std::span<const Buffer>(buffers), params);

@@ -238,7 +238,7 @@ class Bench {
  private:
   uint32_t default_splits(const AttentionOptions& options, const DecodeTile& tile,
                           uint32_t kv_heads) const {
-    return decode_splits(options, tile, kv_heads, 1, device_.info().compute_units);
+    return decode_split_kv(options, tile, kv_heads, 1, device_.info().compute_units);
   }
 
   // One of the calls that are timed together, and its cache.
@@ -267,7 +267,7 @@ class Bench {
     Queue& queue = device_.queue();
     uint64_t at = 0;
     const auto next = [&] { return BufferRange(pool_, at++ % places * stride, cache_bytes); };
-    const Recording recording = queue.record([&] {
+    const CommandGraph recording = queue.record([&] {
       for (uint32_t i = 0; i < calls; ++i) {
         const BufferRange k = next();
         call({queue, i, k, next()});

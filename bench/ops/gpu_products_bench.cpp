@@ -83,7 +83,7 @@ class Bench {
     // has to wait for the one before where a backend knows that (WebGPU knows whole buffers only).
     while (results_.size() < launches) results_.push_back(device_.allocate(y_.bytes() / launches));
     uint64_t at = 0;
-    const Recording recording = queue.record([&] {
+    const CommandGraph recording = queue.record([&] {
       for (uint32_t i = 0; i < launches; ++i) {
         std::vector<BufferRange> buffers;
         for (uint32_t r = 0; r < rotating; ++r)
@@ -163,7 +163,7 @@ class Bench {
       own.rounded = false;
       cuts.push_back(ops::vector_product_for(own, n, k, device_.info().capabilities, units));
     }
-    const uint64_t bytes = type.is_block() ? plane_layout(type.block(), n, k).bytes()
+    const uint64_t bytes = type.is_block() ? gpu_block_layout(type.block(), n, k).bytes()
                                            : uint64_t(n) * k * type.block_bytes();
     const uint32_t matrices = pair ? 2 : 1;
     for (size_t i = 0; i < cuts.size(); ++i) {
@@ -228,7 +228,7 @@ class Bench {
         cuts.push_back(cut);
       }
     }
-    const uint64_t bytes = type.is_block() ? plane_layout(type.block(), n, k).bytes()
+    const uint64_t bytes = type.is_block() ? gpu_block_layout(type.block(), n, k).bytes()
                                            : uint64_t(n) * k * type.block_bytes();
     for (size_t i = 0; i < cuts.size(); ++i) {
       const ops::FragmentProduct& cut = cuts[i];
@@ -270,7 +270,7 @@ class Bench {
     const std::vector<ParamValue> params(launch.params.begin(), launch.params.end());
     const std::vector<BufferRange> buffers = {x_, BufferRange(pool_, 0, bytes), y_};
     const uint32_t launches = host_ ? 1 : 10;
-    const Recording recording = queue.record([&] {
+    const CommandGraph recording = queue.record([&] {
       for (uint32_t i = 0; i < launches; ++i) queue.launch(program, launch.groups, buffers, params);
     });
     return seconds_each(

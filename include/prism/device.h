@@ -1,4 +1,4 @@
-// Device, Buffer, Program, Queue, Event, Recording: the handles users hold.
+// Device, Buffer, Program, Queue, Event, CommandGraph: the handles users hold.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ namespace prism {
 class DeviceDriver;
 class MemoryDriver;
 class EventDriver;
-class RecordingDriver;
+class CommandGraphDriver;
 struct NativeProduct;
 struct DeviceState;  // what all handles of one device share
 struct CompiledKernel;
@@ -103,13 +103,13 @@ class Event {
 };
 
 // Launches and copies to be replayed. Keeps the programs and buffers it uses alive.
-class Recording {
+class CommandGraph {
  public:
   explicit operator bool() const { return driver_ != nullptr; }
 
  private:
   friend class Queue;
-  std::shared_ptr<RecordingDriver> driver_;  // its deleter holds what the recording uses
+  std::shared_ptr<CommandGraphDriver> driver_;  // its deleter holds what the recording uses
   std::shared_ptr<DeviceState> device_;
 };
 
@@ -143,8 +143,8 @@ class Queue {
   void wait();
   // What work launches and copies on this queue, kept for replay and not run. Reading, writing,
   // waiting and events are errors inside it.
-  Recording record(const std::function<void()>& work);
-  void replay(const Recording& recording);
+  CommandGraph record(const std::function<void()>& work);
+  void replay(const CommandGraph& recording);
 
  private:
   friend class Device;

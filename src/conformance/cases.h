@@ -11,7 +11,7 @@ void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_expert_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_place_cases(std::vector<OpCase>& cases, CaseRandom& random);
+void add_view_gradient_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_index_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_create_cases(std::vector<OpCase>& cases, CaseRandom& random);
 void add_join_cases(std::vector<OpCase>& cases, CaseRandom& random);

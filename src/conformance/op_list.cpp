@@ -10,7 +10,7 @@ const std::vector<OpFamily>& op_families() {
       {"matmul", add_matmul_cases},
       {"expert_matmul", add_expert_matmul_cases},
       {"attention", add_attention_cases},
-      {"place", add_place_cases},
+      {"view_gradient", add_view_gradient_cases},
       {"index", add_index_cases},
       {"create", add_create_cases},
       {"join", add_join_cases},

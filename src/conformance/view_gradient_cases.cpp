@@ -1,4 +1,4 @@
-// What place must compute: every kind of view put back, over all types.
+// What view_gradient must compute: every kind of view put back, over all types.
 #include <fmt/format.h>
 
 #include "conformance/case_tools.h"
@@ -74,7 +74,7 @@ const std::vector<ViewCase>& views() {
 
 }  // namespace
 
-void add_place_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+void add_view_gradient_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   for (const ViewCase& each : views()) {
     const Layout layout = layout_of(each.base, each.view);
     bool sums = false;
@@ -82,13 +82,13 @@ void add_place_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     for (const DType type : kAllTypes) {
       if (sums && type == DType::b1) continue;
       OpCase test;
-      test.op = "place";
+      test.op = "view_gradient";
       test.what = fmt::format("{} {} of {}", ElementType(type).name(), each.name, each.base.text());
       // Sums of a few stay within i8.
       test.inputs = {sums && !is_float(type) ? random.input(layout.shape, type, 0, 3)
                                              : draw(random, layout.shape, type)};
       test.compute = [=](std::span<const Tensor> in) -> std::vector<Tensor> {
-        return {place(in[0], each.base, layout)};
+        return {view_gradient(in[0], each.base, layout)};
       };
       test.reference = [=](std::span<const ReferenceInput> in) {
         Values y(static_cast<size_t>(each.base.elements()), 0.0);

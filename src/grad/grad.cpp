@@ -69,7 +69,7 @@ class BackwardWalk {
   void give(const Tensor& view, const Tensor& gradient) {
     const Shape& whole = view.node()->outputs[view.output()].shape;
     const bool same = view.layout() == Layout::dense(whole);
-    const Tensor placed = same ? gradient : place(gradient, whole, view.layout());
+    const Tensor placed = same ? gradient : view_gradient(gradient, whole, view.layout());
     Tensor& sum = gathered_[{view.node().get(), view.output()}];
     sum = sum ? sum + placed : placed;
   }

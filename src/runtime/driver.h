@@ -43,9 +43,9 @@ class EventDriver {  // a point of a queue
       EventDriver& earlier) = 0;  // device time between two points, both reached
 };
 
-class RecordingDriver {  // launches and copies recorded once, replayed many times
+class CommandGraphDriver {  // launches and copies recorded once, replayed many times
  public:
-  virtual ~RecordingDriver() = default;
+  virtual ~CommandGraphDriver() = default;
 };
 
 struct Binding {
@@ -89,8 +89,8 @@ class QueueDriver {
   // Between begin and end, launches and copies are recorded, not run. Memory must outlive the
   // recording.
   virtual void begin_recording() = 0;
-  virtual std::unique_ptr<RecordingDriver> end_recording() = 0;
-  virtual void replay(RecordingDriver& recording) = 0;
+  virtual std::unique_ptr<CommandGraphDriver> end_recording() = 0;
+  virtual void replay(CommandGraphDriver& recording) = 0;
 };
 
 class DeviceDriver {

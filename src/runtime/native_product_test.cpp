@@ -96,7 +96,7 @@ TEST_F(ProductQueue, PassesRangesOnAndRecords) {
   EXPECT_EQ(driver->log.products[0].a.offset, 512u);
   EXPECT_EQ(driver->log.products[0].c.memory, &a.driver());
   EXPECT_EQ(driver->log.products[0].product.b_stride, 8u);
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     queue.product(product, a, b, c);
     EXPECT_EQ(driver->log.products.size(), 1u) << "collected first, recorded after";
   });

@@ -346,7 +346,7 @@ void Queue::wait() {
   state_->in_flight.clear();
 }
 
-Recording Queue::record(const std::function<void()>& work) {
+CommandGraph Queue::record(const std::function<void()>& work) {
   const auto device = state_->device.lock();
   const std::scoped_lock lock(device->mutex);
   if (state_->recording) fail("record: already inside a recording of this queue");
@@ -362,7 +362,7 @@ Recording Queue::record(const std::function<void()>& work) {
   }
   state_->recording = nullptr;
 
-  Recording recording;
+  CommandGraph recording;
   recording.device_ = device;
   state_->driver->begin_recording();
   try {
@@ -376,15 +376,15 @@ Recording Queue::record(const std::function<void()>& work) {
   }
   std::unordered_set<std::shared_ptr<const void>> uses;
   for (const State::Step& step : steps) uses.insert(step.uses.begin(), step.uses.end());
-  recording.driver_ = std::shared_ptr<RecordingDriver>(
+  recording.driver_ = std::shared_ptr<CommandGraphDriver>(
       state_->driver->end_recording().release(),
-      LockedDelete<RecordingDriver>{device->locked, {uses.begin(), uses.end()}});
+      LockedDelete<CommandGraphDriver>{device->locked, {uses.begin(), uses.end()}});
   return recording;
 }
 
-void Queue::replay(const Recording& recording) {
+void Queue::replay(const CommandGraph& recording) {
   const auto device = state_->device.lock();
-  if (!recording) fail("replay: an empty Recording; get one from Queue::record()");
+  if (!recording) fail("replay: an empty CommandGraph; get one from Queue::record()");
   if (recording.device_ != device) {
     fail(fmt::format("replay: recorded on {}, the queue is on {}", recording.device_->info.id,
                      device->info.id));

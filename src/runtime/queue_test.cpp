@@ -229,7 +229,7 @@ TEST_F(QueueTest, KernelsAreCompiledOnce) {
 }
 
 TEST_F(QueueTest, RecordingKeepsWhatItUses) {
-  Recording recording;
+  CommandGraph recording;
   {
     const Program program = device.compile(add_kernel());
     const Buffer a = device.allocate(64), y = device.allocate(64);
@@ -242,7 +242,7 @@ TEST_F(QueueTest, RecordingKeepsWhatItUses) {
   EXPECT_EQ(driver->log.launches.size(), 1u);
   EXPECT_EQ(driver->log.copies, 1);
   device.queue().replay(recording);
-  recording = Recording();
+  recording = CommandGraph();
   EXPECT_EQ(driver->log.used, 128u) << "the replay may still run";
   device.queue().wait();
   EXPECT_EQ(driver->log.used, 0u);
@@ -314,7 +314,7 @@ TEST_F(QueueTest, WorkNobodyWaitedForKeepsNoDeviceAlive) {
     const Program program = lone.compile(add_kernel());
     const Buffer a = lone.upload(std::vector<float>(16)), y = lone.allocate(64);
     lone.queue().launch(program, 1, {a, a, y}, {1u});
-    const Recording recording = lone.queue().record([&] {
+    const CommandGraph recording = lone.queue().record([&] {
       lone.queue().launch(program, 1, {a, a, y}, {1u});
     });
     lone.queue().replay(recording);

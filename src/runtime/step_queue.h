@@ -11,19 +11,19 @@
 
 namespace prism {
 
-// Batch: what is run together, a RecordingDriver with a vector `steps`.
+// Batch: what is run together, a CommandGraphDriver with a vector `steps`.
 template <class Batch>
 class StepQueue : public QueueDriver {
  public:
   using Step = typename decltype(Batch::steps)::value_type;
   void begin_recording() final { recording_ = std::make_unique<Batch>(); }
-  std::unique_ptr<RecordingDriver> end_recording() final {
+  std::unique_ptr<CommandGraphDriver> end_recording() final {
     std::unique_ptr<Batch> recorded = std::move(recording_);
     prepare(*recorded);
     recorded_whole(*recorded);
     return recorded;
   }
-  void replay(RecordingDriver& recorded) final {
+  void replay(CommandGraphDriver& recorded) final {
     flush();
     run(static_cast<Batch&>(recorded));
     after_replay(static_cast<Batch&>(recorded));

@@ -17,7 +17,7 @@ void transfer(const Storage& from, uint64_t from_offset, const DeviceView& view,
   const auto row_bytes = [&](const Storage& storage) -> uint64_t {
     if (!view.type.is_block()) return view.type.block_bytes();
     return storage.is_host() ? view.type.row_bytes(columns)
-                             : plane_layout(view.type.block(), rows, columns).row_bytes;
+                             : gpu_block_layout(view.type.block(), rows, columns).row_bytes;
   };
   const uint64_t first_row = static_cast<uint64_t>(view.layout.offset) / columns;
   const uint64_t read_bytes = rows * row_bytes(from), write_bytes = rows * row_bytes(to);
@@ -33,11 +33,11 @@ void transfer(const Storage& from, uint64_t from_offset, const DeviceView& view,
   if (!view.type.is_block() || from.is_host() == to.is_host())
     return write_storage(to, to_offset, {source, read_bytes});
   std::vector<std::byte> other(write_bytes);
-  const PlaneLayout planes = plane_layout(view.type.block(), rows, columns);
+  const GpuBlockLayout planes = gpu_block_layout(view.type.block(), rows, columns);
   if (from.is_host())
-    to_planes(planes, source, other.data(), cpu_pool());
+    to_gpu_layout(planes, source, other.data(), cpu_pool());
   else
-    from_planes(planes, source, other.data(), cpu_pool());
+    from_gpu_layout(planes, source, other.data(), cpu_pool());
   write_storage(to, to_offset, other);
 }
 

@@ -87,7 +87,7 @@ uint64_t storage_bytes(const Shape& shape, ElementType type, const Device& devic
   if (!type.is_block() || device.info().is_cpu) return file_bytes(shape, type);
   if (shape.elements() == 0) return 0;
   const auto columns = static_cast<uint64_t>(shape[-1]);
-  return plane_layout(type.block(), static_cast<uint64_t>(shape.elements()) / columns, columns)
+  return gpu_block_layout(type.block(), static_cast<uint64_t>(shape.elements()) / columns, columns)
       .bytes();
 }
 

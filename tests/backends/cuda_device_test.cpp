@@ -111,7 +111,7 @@ TEST_F(CudaDevice, OverlappedLaunchesSeeWhatTheOneBeforeWrote) {
   const Program program = device_.compile(eager_add_one_kernel());
   const Buffer a = device_.upload(std::vector<float>(count, 0.0f)), b = device_.allocate(count * 4);
   Queue& queue = device_.queue();
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     for (int i = 0; i < 50; ++i) {
       queue.launch(program, groups, {a, b});
       queue.launch(program, groups, {b, a});
@@ -127,7 +127,7 @@ TEST_F(CudaDevice, CopiesInARecordingKeepTheirOrder) {
   const Program program = device_.compile(eager_add_one_kernel());
   const Buffer a = device_.upload(std::vector<float>(count, 0.0f)), b = device_.allocate(count * 4);
   Queue& queue = device_.queue();
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     for (int i = 0; i < 20; ++i) {
       queue.launch(program, count / 256, {a, b});
       queue.copy(a, b, count * 4);
@@ -142,7 +142,7 @@ TEST_F(CudaDevice, ReplaysAThousandTinyKernels) {
   const Program program = device_.compile(add_one_kernel());
   const Buffer a = device_.upload(std::vector<float>(32, 0.0f)), b = device_.allocate(32 * 4);
   Queue& queue = device_.queue();
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     for (int i = 0; i < 500; ++i) {
       queue.launch(program, 1, {a, b}, {32u});
       queue.launch(program, 1, {b, a}, {32u});

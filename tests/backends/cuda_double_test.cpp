@@ -197,7 +197,7 @@ TEST_F(CudaDoubleTest, RecordingOverlapsLaunchesButNotCopies) {
   const Program program = device.compile(add_one_kernel());
   const Buffer a = device.upload(counting(64)), b = device.allocate(64 * 4);
   Queue& queue = device.queue();
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     queue.launch(program, 1, {a}, {64u});
     queue.launch(program, 1, {a}, {64u});  // may start early
     queue.launch(program, 1, {a}, {64u});  // may start early
@@ -220,7 +220,7 @@ TEST_F(CudaDoubleTest, NoOverlapOnCardsWithoutIt) {
   const Program program = device.compile(add_one_kernel());
   const Buffer a = device.upload(counting(64));
   Queue& queue = device.queue();
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     queue.launch(program, 1, {a}, {64u});
     queue.launch(program, 1, {a}, {64u});
   });
@@ -295,7 +295,7 @@ TEST_F(CudaDoubleTest, DeviceLostInAReplayNamesTheRecording) {
   const Buffer buffer = device.upload(counting(64));
   Queue& queue = device.queue();
   double_.set("lose_launch=2");
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     queue.launch(program, 1, {buffer}, {64u});
     queue.launch(program, 1, {buffer}, {64u});
   });

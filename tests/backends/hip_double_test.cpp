@@ -199,7 +199,7 @@ TEST_F(HipDoubleTest, RunsAKernelAndItsRecording) {
   const Buffer from = device.upload(x), to = device.allocate(x.size() * 4);
   Queue& queue = device.queue();
   const Program scale = device.compile(scale_kernel()), add = device.compile(add_one_kernel());
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     queue.launch(scale, 16, {from, to}, {1000u, 2.0f});
     queue.launch(add, 16, {to}, {1000u});
   });
@@ -280,7 +280,7 @@ TEST_P(HipDoubleCall, FailureIsAnError) {
       const Buffer a = device.upload(counting(64)), b = device.allocate(64 * 4);
       Queue& queue = device.queue();
       const Program program = device.compile(add_one_kernel());
-      const Recording recording = queue.record([&] {
+      const CommandGraph recording = queue.record([&] {
         queue.launch(program, 1, {a}, {64u});
         queue.copy(b, a, 64 * 4);
       });

@@ -138,7 +138,7 @@ TEST_F(MetalDoubleTest, RunsAKernelAndItsRecording) {
   const Buffer from = device.upload(x), to = device.allocate(x.size() * 4);
   Queue& queue = device.queue();
   const Program scale = device.compile(scale_kernel()), add = device.compile(add_one_kernel());
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     queue.launch(scale, 16, {from, to}, {1000u, 2.0f});
     queue.launch(add, 16, {to}, {1000u});
   });
@@ -161,7 +161,7 @@ TEST_F(MetalDoubleTest, BytesAtOddPlacesAndInsideOfRecordings) {
     queue.write(b, std::vector<std::byte>(1021), 0);
     queue.write(a, std::span(bytes).first(3), 0);
     queue.write(a, std::span(bytes).subspan(3), 3);
-    const Recording recording = queue.record([&] {
+    const CommandGraph recording = queue.record([&] {
       queue.copy(b, a, 500, 1, 3);
       queue.copy(b, b, 100, 700, 1);
     });
@@ -311,7 +311,7 @@ TEST_P(MetalDoubleCall, FailureIsAnError) {
       const Buffer a = device.upload(counting(64)), b = device.allocate(64 * 4);
       Queue& queue = device.queue();
       const Program program = device.compile(add_one_kernel());
-      const Recording recording = queue.record([&] {
+      const CommandGraph recording = queue.record([&] {
         queue.launch(program, 1, {a}, {64u});
         queue.copy(b, a, 64 * 4);
       });

@@ -87,7 +87,7 @@ TEST_P(Ranges, AreKeptByARecording) {
   const Arena arena(1009, seed);
   const Buffer memory = device.upload(arena.host), other = device.upload(arena.host);
   Queue& queue = device.queue();
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     arena.launch(device, program, memory);
     queue.copy(other, memory, arena.part_bytes, 4 * arena.part_bytes, 3 * arena.part_bytes);
   });

@@ -104,7 +104,7 @@ TEST_P(EveryDevice, ReplaysARecording) {
   const Buffer y = device.upload(std::vector<uint32_t>(kernel.group_size, 5));
   const Buffer copy = device.upload(std::vector<uint32_t>(kernel.group_size, 0));
   Queue& queue = device.queue();
-  const Recording recording = queue.record([&] {
+  const CommandGraph recording = queue.record([&] {
     for (int i = 0; i < 100; ++i) queue.launch(program, 1, {y});
     queue.copy(copy, y, y.bytes());
   });

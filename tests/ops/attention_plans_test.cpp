@@ -73,8 +73,8 @@ class Altered final : public DeviceDriver {
     std::unique_ptr<EventDriver> record_event() override { return queue_->record_event(); }
     void wait() override { queue_->wait(); }
     void begin_recording() override { queue_->begin_recording(); }
-    std::unique_ptr<RecordingDriver> end_recording() override { return queue_->end_recording(); }
-    void replay(RecordingDriver& recording) override { queue_->replay(recording); }
+    std::unique_ptr<CommandGraphDriver> end_recording() override { return queue_->end_recording(); }
+    void replay(CommandGraphDriver& recording) override { queue_->replay(recording); }
 
    private:
     Altered& owner_;

@@ -52,16 +52,16 @@ std::vector<uint16_t> random_blocks(BlockType type, uint64_t elements, std::mt19
 }
 
 struct Made {
-  PlaneLayout layout;
+  GpuBlockLayout layout;
   std::vector<uint8_t> planes;
   std::vector<float> values;
 };
 
 Made make(BlockType type, uint64_t rows, uint64_t columns, std::mt19937& random) {
-  Made made{plane_layout(type, rows, columns), {}, {}};
+  Made made{gpu_block_layout(type, rows, columns), {}, {}};
   const auto file = random_blocks(type, rows * columns, random);
   made.planes.resize(made.layout.bytes());
-  to_planes(made.layout, file.data(), made.planes.data());
+  to_gpu_layout(made.layout, file.data(), made.planes.data());
   made.values.resize(rows * columns);
   cpu::dequantise(type, file.data(), made.values.data(), made.values.size());
   return made;
@@ -104,11 +104,11 @@ std::vector<uint64_t> block_counts(BlockType type) {
 using RunCase = std::function<Contents(const ir::Kernel&, const KernelCase&)>;
 
 void check_dequantise(BlockType type, DType to, const RunCase& run, std::mt19937& random) {
-  const ir::Kernel kernel = ops::dequantise_planes(type, to);
+  const ir::Kernel kernel = ops::dequantise_gpu_blocks(type, to);
   for (const uint64_t blocks : block_counts(type))
     for (const uint64_t rows : {1, 7}) {
       const Made made = make(type, rows, blocks * block_info(type).elements, random);
-      KernelCase one = case_of(ops::dequantise_planes_launch(made.layout));
+      KernelCase one = case_of(ops::dequantise_gpu_blocks_launch(made.layout));
       one.buffers = {bytes_of(made.planes), kernels::poison(made.values.size(), to)};
       EXPECT_EQ(compare_stored(made.values, to, run(kernel, one)[1]), "")
           << kernel.name << ", " << rows << " rows of " << made.layout.columns;
@@ -116,7 +116,7 @@ void check_dequantise(BlockType type, DType to, const RunCase& run, std::mt19937
 }
 
 void check_gather(BlockType type, DType to, const RunCase& run, std::mt19937& random) {
-  const ir::Kernel kernel = ops::gather_planes(type, to);
+  const ir::Kernel kernel = ops::gather_gpu_blocks(type, to);
   for (const uint64_t blocks : block_counts(type)) {
     const Made made = make(type, 5, blocks * block_info(type).elements, random);
     const uint64_t columns = made.layout.columns;
@@ -126,7 +126,7 @@ void check_gather(BlockType type, DType to, const RunCase& run, std::mt19937& ra
       for (uint64_t c = 0; c < columns; ++c)
         expected.push_back(
             index < 0 || index > 4 ? NAN : made.values[static_cast<uint64_t>(index) * columns + c]);
-    KernelCase one = case_of(ops::gather_planes_launch(made.layout, indices.size()));
+    KernelCase one = case_of(ops::gather_gpu_blocks_launch(made.layout, indices.size()));
     // Zeros where NaN is expected, lest the poison pass for it.
     auto y = kernels::poison(expected.size(), to);
     std::fill(y.begin(), y.end(), std::byte{0});
@@ -201,8 +201,8 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   std::vector<ir::Kernel> all;
   for (int t = 0; t < kBlockTypeCount; ++t) {
     const auto type = static_cast<BlockType>(t);
-    all.push_back(lower(ops::dequantise_planes(type, DType::f16), capabilities));
-    all.push_back(lower(ops::gather_planes(type, DType::f32), capabilities));
+    all.push_back(lower(ops::dequantise_gpu_blocks(type, DType::f16), capabilities));
+    all.push_back(lower(ops::gather_gpu_blocks(type, DType::f32), capabilities));
   }
   return all;
 }
@@ -231,10 +231,13 @@ TEST(BlockKernelTexts, CompileForWebGpu) {
 }
 
 TEST(BlockKernelLaunches, RefuseWhatOneLaunchCannotCount) {
-  EXPECT_THROW(ops::dequantise_planes_launch(plane_layout(BlockType::q4_k, 1 << 20, 8192)), Error);
-  EXPECT_THROW(ops::gather_planes_launch(plane_layout(BlockType::q8_0, 8, 4096), 1 << 24), Error);
-  EXPECT_THROW(ops::dequantise_planes(BlockType::q8_0, DType::i32), Error);
-  EXPECT_EQ(ops::dequantise_planes_launch(plane_layout(BlockType::q8_0, 0, 32)).groups[0], 0u);
+  EXPECT_THROW(ops::dequantise_gpu_blocks_launch(gpu_block_layout(BlockType::q4_k, 1 << 20, 8192)),
+               Error);
+  EXPECT_THROW(ops::gather_gpu_blocks_launch(gpu_block_layout(BlockType::q8_0, 8, 4096), 1 << 24),
+               Error);
+  EXPECT_THROW(ops::dequantise_gpu_blocks(BlockType::q8_0, DType::i32), Error);
+  EXPECT_EQ(ops::dequantise_gpu_blocks_launch(gpu_block_layout(BlockType::q8_0, 0, 32)).groups[0],
+            0u);
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ void reads_and_writes_ranges_of_one_buffer(const BackendUnderTest&, const Device
   work();
   model_work();
   expect_right(queue, "launched");
-  const Recording recording = queue.record(work);
+  const CommandGraph recording = queue.record(work);
   expect_right(queue, "recorded");
   for (int i = 0; i < 5; ++i) {
     queue.replay(recording);
@@ -172,7 +172,7 @@ void many_launches_keep_their_parameters(const BackendUnderTest&, const Device& 
     for (uint32_t i = 0; i < 700; ++i) queue.launch(program, 1, {y}, {i % 7, i});
   };
   work();
-  const Recording recording = queue.record(work);
+  const CommandGraph recording = queue.record(work);
   queue.replay(recording);
   queue.replay(recording);
   for (uint32_t i = 0; i < 700; ++i) model[i % 7] += 3 * i;

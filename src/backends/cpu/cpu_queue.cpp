@@ -112,18 +112,18 @@ void Queue::begin_recording() {
   if (recording_)
     throw Error(ErrorCode::kInvalidArgument,
                 "cpu:0: a recording is already under way; end it first");
-  recording_ = std::make_unique<Recording>();
+  recording_ = std::make_unique<CommandGraph>();
 }
 
-std::unique_ptr<RecordingDriver> Queue::end_recording() {
+std::unique_ptr<CommandGraphDriver> Queue::end_recording() {
   if (!recording_)
     throw Error(ErrorCode::kInvalidArgument, "cpu:0: no recording is under way; begin one first");
   return std::move(recording_);
 }
 
-void Queue::replay(RecordingDriver& recording) {
+void Queue::replay(CommandGraphDriver& recording) {
   forbid_while_recording("a replay");
-  for (const Work& work : static_cast<Recording&>(recording).work) run(work);
+  for (const Work& work : static_cast<CommandGraph&>(recording).work) run(work);
 }
 
 }  // namespace prism::cpu

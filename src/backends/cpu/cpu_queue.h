@@ -38,7 +38,7 @@ struct Copy {
 };
 using Work = std::variant<Launch, Copy>;
 
-class Recording final : public RecordingDriver {
+class CommandGraph final : public CommandGraphDriver {
  public:
   std::vector<Work> work;
 };
@@ -55,8 +55,8 @@ class Queue final : public QueueDriver {
   std::unique_ptr<EventDriver> record_event() override { return std::make_unique<Event>(); }
   void wait() override;
   void begin_recording() override;
-  std::unique_ptr<RecordingDriver> end_recording() override;
-  void replay(RecordingDriver& recording) override;
+  std::unique_ptr<CommandGraphDriver> end_recording() override;
+  void replay(CommandGraphDriver& recording) override;
 
  private:
   void enqueue(Work work);
@@ -68,7 +68,7 @@ class Queue final : public QueueDriver {
   std::shared_ptr<ThreadPool> pool_;
   std::exception_ptr
       failure_;  // of the first launch that failed since the last wait; what follows it is not run
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<CommandGraph> recording_;
 };
 
 }  // namespace prism::cpu

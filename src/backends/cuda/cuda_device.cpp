@@ -34,7 +34,7 @@ ir::Capabilities capabilities_of(const Api& api, Ordinal ordinal, int capability
   can.dot4 = capability >= 61;
   can.float_atomics = can.device_fence = true;
   can.async_copy = capability >= 80;
-  // Recording overlapped launches into a graph needs CUDA 12.3.
+  // CommandGraph overlapped launches into a graph needs CUDA 12.3.
   can.dependent_launch = capability >= 90 && api.version >= 12030 && api.launch_ex;
   can.subgroup_sizes = {can.subgroup_size = 32};
   if (capability >= 80)

@@ -50,7 +50,7 @@ class GpuEvent final : public EventDriver {
   std::shared_ptr<QueueHistory> history_;
 };
 
-class GpuRecording final : public RecordingDriver {
+class GpuRecording final : public CommandGraphDriver {
  public:
   GpuRecording(Handle<GraphExec> graph, std::shared_ptr<void> kept, std::string description)
       : kept_(std::move(kept)), graph_(std::move(graph)), description_(std::move(description)) {}
@@ -216,7 +216,7 @@ void GpuQueue::begin_recording() {
   recorded_launches_ = 0;
 }
 
-std::unique_ptr<RecordingDriver> GpuQueue::end_recording() {
+std::unique_ptr<CommandGraphDriver> GpuQueue::end_recording() {
   if (!recording_)
     throw Error(ErrorCode::kInvalidArgument,
                 context_->device() + ": ending a recording that was not begun");
@@ -245,7 +245,7 @@ std::unique_ptr<RecordingDriver> GpuQueue::end_recording() {
                                             recorded_launches_, history_->last_work));
 }
 
-void GpuQueue::replay(RecordingDriver& recording) {
+void GpuQueue::replay(CommandGraphDriver& recording) {
   refuse_while_recording("replaying");
   const auto& recorded = static_cast<const GpuRecording&>(recording);
   const Current current(*context_);

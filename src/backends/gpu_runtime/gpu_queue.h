@@ -74,8 +74,8 @@ class GpuQueue : public QueueDriver {
   std::unique_ptr<EventDriver> record_event() override;
   void wait() override;
   void begin_recording() override;
-  std::unique_ptr<RecordingDriver> end_recording() override;
-  void replay(RecordingDriver& recording) override;
+  std::unique_ptr<CommandGraphDriver> end_recording() override;
+  void replay(CommandGraphDriver& recording) override;
 
  protected:
   // Hands one launch to the driver. after_launch: it is recorded right behind another launch.

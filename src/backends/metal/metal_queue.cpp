@@ -29,7 +29,7 @@ struct Step {
   std::vector<uint32_t> params;
 };
 
-struct Recording final : RecordingDriver {
+struct CommandGraph final : CommandGraphDriver {
   std::vector<Step> steps;
 };
 
@@ -152,12 +152,12 @@ class QueueOfMetal final : public QueueDriver {
     throw failure;
   }
 
-  void begin_recording() override { recording_ = std::make_unique<Recording>(); }
-  std::unique_ptr<RecordingDriver> end_recording() override { return std::move(recording_); }
+  void begin_recording() override { recording_ = std::make_unique<CommandGraph>(); }
+  std::unique_ptr<CommandGraphDriver> end_recording() override { return std::move(recording_); }
 
-  void replay(RecordingDriver& recorded) override {
+  void replay(CommandGraphDriver& recorded) override {
     const auto pool = api_.pool();
-    for (const Step& step : static_cast<Recording&>(recorded).steps) encode(step);
+    for (const Step& step : static_cast<CommandGraph&>(recorded).steps) encode(step);
     flush();
   }
 
@@ -231,7 +231,7 @@ class QueueOfMetal final : public QueueDriver {
   const Api& api_;
   Handle<Id> queue_;
   std::unique_ptr<Memory> staging_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<CommandGraph> recording_;
   Handle<Id> commands_, encoder_;       // open, both or neither
   Handle<Id> last_;                     // submitted
   const Pipeline* pipeline_ = nullptr;  // set in the encoder

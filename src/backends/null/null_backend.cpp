@@ -27,10 +27,10 @@ class NullQueue final : public QueueDriver {
   std::unique_ptr<EventDriver> record_event() override { return std::make_unique<NullEvent>(); }
   void wait() override {}
   void begin_recording() override {}
-  std::unique_ptr<RecordingDriver> end_recording() override {
-    return std::make_unique<RecordingDriver>();
+  std::unique_ptr<CommandGraphDriver> end_recording() override {
+    return std::make_unique<CommandGraphDriver>();
   }
-  void replay(RecordingDriver&) override {}
+  void replay(CommandGraphDriver&) override {}
 };
 
 class NullDevice final : public DeviceDriver {

@@ -161,7 +161,7 @@ void Queue::read(MemoryDriver& from, uint64_t offset, std::span<std::byte> to) {
   wait();
 }
 
-void Queue::enqueue_copy(const Recording::Step& step) {
+void Queue::enqueue_copy(const CommandGraph::Step& step) {
   hand_over(step.name, [&](cl_event* event) {
     return context_->api->clEnqueueCopyBuffer(
         queue_.get(), step.copy_from, step.copy_to, static_cast<size_t>(step.from_offset),
@@ -174,12 +174,12 @@ void Queue::copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint6
   Memory &target = as_memory(to), &source = as_memory(from);
   target.check_range("copying to", to_offset, bytes);
   source.check_range("copying from", from_offset, bytes);
-  Recording::Step step{.name = "copying a buffer",
-                       .copy_to = target.buffer(),
-                       .copy_from = source.buffer(),
-                       .to_offset = to_offset,
-                       .from_offset = from_offset,
-                       .bytes = bytes};
+  CommandGraph::Step step{.name = "copying a buffer",
+                          .copy_to = target.buffer(),
+                          .copy_from = source.buffer(),
+                          .to_offset = to_offset,
+                          .from_offset = from_offset,
+                          .bytes = bytes};
   if (recording_)
     recording_->steps.push_back(std::move(step));
   else
@@ -212,7 +212,7 @@ void Queue::enqueue(const std::string& name, const RecordedLaunch& launch) {
 
 void Queue::launch(const LaunchCall& call) {
   auto& program = static_cast<Program&>(*call.program);
-  Recording::Step step;
+  CommandGraph::Step step;
   step.name = "kernel " + call.kernel->name;
   step.launch = sizes_of(call);
   if (recording_) {
@@ -240,16 +240,16 @@ std::unique_ptr<EventDriver> Queue::record_event() {
 
 void Queue::begin_recording() {
   not_while_recording("beginning to record");
-  recording_ = std::make_unique<Recording>();
+  recording_ = std::make_unique<CommandGraph>();
   recording_->context = context_;
   recording_->queue = queue_.get();
 }
 
-std::unique_ptr<RecordingDriver> Queue::end_recording() {
+std::unique_ptr<CommandGraphDriver> Queue::end_recording() {
   if (!recording_)
     throw Error(ErrorCode::kInvalidArgument,
                 context_->label() + ": ending a recording that was not begun");
-  std::unique_ptr<Recording> made = std::move(recording_);
+  std::unique_ptr<CommandGraph> made = std::move(recording_);
   // Runs of launches become command buffers; copies stay outside, because their function changed
   // its parameters between versions of the extension.
   const CommandBuffers* buffers = context_->command_buffers();
@@ -257,7 +257,7 @@ std::unique_ptr<RecordingDriver> Queue::end_recording() {
     size_t last = first + 1;
     while (last < made->steps.size() && made->steps[last].is_copy() == made->steps[first].is_copy())
       ++last;
-    Recording::Segment segment;
+    CommandGraph::Segment segment;
     segment.first = first;
     segment.last = last;
     if (buffers && !made->steps[first].is_copy()) {
@@ -273,7 +273,7 @@ std::unique_ptr<RecordingDriver> Queue::end_recording() {
 
 // False where the loop must do it: no command buffer, one of another queue, or one that still runs
 // and may not overlap.
-bool Queue::enqueue_segment(Recording& recording, Recording::Segment& segment) {
+bool Queue::enqueue_segment(CommandGraph& recording, CommandGraph::Segment& segment) {
   if (!segment.buffer || recording.queue != queue_.get()) return false;
   const CommandBuffers* buffers = context_->command_buffers();
   if (!buffers->overlap() && segment.running &&
@@ -290,13 +290,13 @@ bool Queue::enqueue_segment(Recording& recording, Recording::Segment& segment) {
   return true;
 }
 
-void Queue::replay(RecordingDriver& recorded) {
+void Queue::replay(CommandGraphDriver& recorded) {
   not_while_recording("replaying");
-  auto& recording = static_cast<Recording&>(recorded);
-  for (Recording::Segment& segment : recording.segments) {
+  auto& recording = static_cast<CommandGraph&>(recorded);
+  for (CommandGraph::Segment& segment : recording.segments) {
     if (enqueue_segment(recording, segment)) continue;
     for (size_t i = segment.first; i < segment.last; ++i) {
-      const Recording::Step& step = recording.steps[i];
+      const CommandGraph::Step& step = recording.steps[i];
       if (step.is_copy())
         enqueue_copy(step);
       else

@@ -31,7 +31,7 @@ class Event final : public TimedEvent {
 };
 
 // A launch with a kernel object of its own, or a copy; and command buffers for runs of launches.
-class Recording final : public RecordingDriver {
+class CommandGraph final : public CommandGraphDriver {
  public:
   struct Step {
     std::string name{};  // "kernel add"
@@ -64,8 +64,8 @@ class Queue final : public QueueDriver {
   std::unique_ptr<EventDriver> record_event() override;
   void wait() override;
   void begin_recording() override;
-  std::unique_ptr<RecordingDriver> end_recording() override;
-  void replay(RecordingDriver& recording) override;
+  std::unique_ptr<CommandGraphDriver> end_recording() override;
+  void replay(CommandGraphDriver& recording) override;
 
  private:
   // Work handed to the driver and not yet known to have ended: several commands, of which only the
@@ -79,8 +79,8 @@ class Queue final : public QueueDriver {
   void not_while_recording(const char* what) const;
   void set_arguments(cl_kernel kernel, const LaunchCall& call);
   void enqueue(const std::string& name, const RecordedLaunch& launch);
-  void enqueue_copy(const Recording::Step& step);
-  bool enqueue_segment(Recording& recording, Recording::Segment& segment);
+  void enqueue_copy(const CommandGraph::Step& step);
+  bool enqueue_segment(CommandGraph& recording, CommandGraph::Segment& segment);
   // Hands one command over by call(event), which makes the event unless it is null, and notes it or
   // its failure.
   template <class Call>
@@ -96,7 +96,7 @@ class Queue final : public QueueDriver {
   std::deque<Pending> pending_;
   Pending open_;                // what was handed over since the newest event
   std::exception_ptr failure_;  // the first since the last wait
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<CommandGraph> recording_;
 };
 
 }  // namespace prism::opencl

@@ -25,15 +25,15 @@ constexpr uint32_t kBatchWhenBusy = 64;
 constexpr uint64_t kLargestStagedWrite = 1 << 20;
 
 // A command buffer recorded once. It may live longer than the queue it was recorded on.
-class Recording final : public RecordingDriver {
+class CommandGraph final : public CommandGraphDriver {
  public:
-  Recording(std::shared_ptr<Submissions> queue, std::shared_ptr<CopyKernel> copies)
+  CommandGraph(std::shared_ptr<Submissions> queue, std::shared_ptr<CopyKernel> copies)
       : queue_(std::move(queue)),
         copies_(std::move(copies)),
         commands_(queue_->device(), queue_->pool()) {
     commands_.begin(false);
   }
-  ~Recording() override {
+  ~CommandGraph() override {
     try {
       if (commands_.is_open()) commands_.end();
       queue_->wait(last_replay);
@@ -156,20 +156,20 @@ class Queue final : public QueueDriver {
   void begin_recording() override {
     if (recording_)
       throw Error(ErrorCode::kInvalidArgument, "begin_recording: the queue is recording already");
-    recording_ = std::make_unique<Recording>(submissions_, copy_kernel_);
+    recording_ = std::make_unique<CommandGraph>(submissions_, copy_kernel_);
   }
 
-  std::unique_ptr<RecordingDriver> end_recording() override {
+  std::unique_ptr<CommandGraphDriver> end_recording() override {
     if (!recording_)
       throw Error(ErrorCode::kInvalidArgument, "end_recording: the queue is not recording");
-    std::unique_ptr<Recording> recording = std::move(recording_);
+    std::unique_ptr<CommandGraph> recording = std::move(recording_);
     recording->commands().end();
     throw_failure();  // what was recorded is not whole
     return recording;
   }
 
-  void replay(RecordingDriver& driver) override {
-    auto& recording = static_cast<Recording&>(driver);
+  void replay(CommandGraphDriver& driver) override {
+    auto& recording = static_cast<CommandGraph&>(driver);
     keep_error([&] { recording.last_replay = submissions_->submit(&recording.commands()); });
   }
 
@@ -216,7 +216,7 @@ class Queue final : public QueueDriver {
   std::shared_ptr<Timestamps> timestamps_;
   Staging upload_, download_;
   std::shared_ptr<CopyKernel> copy_kernel_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<CommandGraph> recording_;
   std::optional<Error> failure_;
 };
 

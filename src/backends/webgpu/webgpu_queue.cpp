@@ -33,7 +33,7 @@ struct Step {  // a launch, or a copy where there is no program
 };
 
 // What is submitted together, once or at each replay.
-struct Batch final : RecordingDriver {
+struct Batch final : CommandGraphDriver {
   std::vector<Step> steps;
   std::vector<std::byte> params;  // of all launches, until they are written
   Handle<Buffer> param_buffer;

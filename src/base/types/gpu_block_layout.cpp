@@ -28,7 +28,7 @@ uint64_t round_up(uint64_t value, uint64_t multiple) {
 template <class P>
 struct Row {
   P *quants, *high, *scales, *factors;
-  Row(const PlaneLayout& layout, P* row)
+  Row(const GpuBlockLayout& layout, P* row)
       : quants(row + layout.quants.offset),
         high(row + layout.high.offset),
         scales(row + layout.scales.offset),
@@ -286,7 +286,7 @@ void block_from_planes(const FromRow& row, uint64_t b, Block& block) {
 }
 
 // Rows in chunks that are worth handing to a thread.
-void for_rows(const PlaneLayout& layout, ThreadPool* pool,
+void for_rows(const GpuBlockLayout& layout, ThreadPool* pool,
               const std::function<void(uint64_t, uint64_t)>& work) {
   if (!pool) return work(0, layout.rows);
   constexpr uint64_t kChunkBytes = 1 << 18;
@@ -295,7 +295,8 @@ void for_rows(const PlaneLayout& layout, ThreadPool* pool,
                      work);
 }
 
-void to_planes_on(const PlaneLayout& layout, const void* blocks, void* planes, ThreadPool* pool) {
+void to_gpu_layout_on(const GpuBlockLayout& layout, const void* blocks, void* planes,
+                      ThreadPool* pool) {
   with_block(layout.type, [&]<class Block>(Block*) {
     const uint64_t per_row = layout.columns / Block::kElements;
     for_rows(layout, pool, [&](uint64_t first, uint64_t last) {
@@ -310,7 +311,8 @@ void to_planes_on(const PlaneLayout& layout, const void* blocks, void* planes, T
   });
 }
 
-void from_planes_on(const PlaneLayout& layout, const void* planes, void* blocks, ThreadPool* pool) {
+void from_gpu_layout_on(const GpuBlockLayout& layout, const void* planes, void* blocks,
+                        ThreadPool* pool) {
   with_block(layout.type, [&]<class Block>(Block*) {
     const uint64_t per_row = layout.columns / Block::kElements;
     for_rows(layout, pool, [&](uint64_t first, uint64_t last) {
@@ -325,14 +327,14 @@ void from_planes_on(const PlaneLayout& layout, const void* planes, void* blocks,
 
 }  // namespace
 
-PlaneLayout plane_layout(BlockType type, uint64_t rows, uint64_t columns) {
+GpuBlockLayout gpu_block_layout(BlockType type, uint64_t rows, uint64_t columns) {
   const BlockInfo& info = block_info(type);
   if (columns % info.elements != 0)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("planes of {}: rows have {} elements, which is not a multiple of its "
                             "block of {}; keep such a tensor in f16",
                             info.name, columns, info.elements));
-  PlaneLayout layout;
+  GpuBlockLayout layout;
   layout.type = type;
   layout.format = plane_format(type);
   layout.rows = rows;
@@ -355,20 +357,23 @@ PlaneLayout plane_layout(BlockType type, uint64_t rows, uint64_t columns) {
   return layout;
 }
 
-void to_planes(const PlaneLayout& layout, const void* blocks, void* planes) {
-  to_planes_on(layout, blocks, planes, nullptr);
+void to_gpu_layout(const GpuBlockLayout& layout, const void* blocks, void* planes) {
+  to_gpu_layout_on(layout, blocks, planes, nullptr);
 }
-void to_planes(const PlaneLayout& layout, const void* blocks, void* planes, ThreadPool& pool) {
-  to_planes_on(layout, blocks, planes, &pool);
+void to_gpu_layout(const GpuBlockLayout& layout, const void* blocks, void* planes,
+                   ThreadPool& pool) {
+  to_gpu_layout_on(layout, blocks, planes, &pool);
 }
-void from_planes(const PlaneLayout& layout, const void* planes, void* blocks) {
-  from_planes_on(layout, planes, blocks, nullptr);
+void from_gpu_layout(const GpuBlockLayout& layout, const void* planes, void* blocks) {
+  from_gpu_layout_on(layout, planes, blocks, nullptr);
 }
-void from_planes(const PlaneLayout& layout, const void* planes, void* blocks, ThreadPool& pool) {
-  from_planes_on(layout, planes, blocks, &pool);
+void from_gpu_layout(const GpuBlockLayout& layout, const void* planes, void* blocks,
+                     ThreadPool& pool) {
+  from_gpu_layout_on(layout, planes, blocks, &pool);
 }
 
-float plane_element(const PlaneLayout& layout, const void* planes, uint64_t row, uint64_t column) {
+float plane_element(const GpuBlockLayout& layout, const void* planes, uint64_t row,
+                    uint64_t column) {
   const PlaneFormat& f = layout.format;
   const uint64_t e = column;
   const FromRow at(layout, static_cast<const uint8_t*>(planes) + row * layout.row_bytes);

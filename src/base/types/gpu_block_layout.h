@@ -141,7 +141,7 @@ struct Plane {
   uint64_t bytes = 0;   // in use, without what pads; 0 for a plane the type does not have
 };
 
-struct PlaneLayout {
+struct GpuBlockLayout {
   BlockType type{};
   PlaneFormat format{};
   uint64_t rows = 0, columns = 0;
@@ -151,19 +151,22 @@ struct PlaneLayout {
 };
 
 // Throws an Error where columns are not a multiple of the type's block.
-PlaneLayout plane_layout(BlockType type, uint64_t rows, uint64_t columns);
+GpuBlockLayout gpu_block_layout(BlockType type, uint64_t rows, uint64_t columns);
 
 // blocks: layout.rows rows as files hold them, one after the other; planes: layout.bytes() bytes,
 // all of them written. A range of rows of a tensor is converted by the layout of as many rows and
 // pointers to the first.
-void to_planes(const PlaneLayout& layout, const void* blocks, void* planes);
-void to_planes(const PlaneLayout& layout, const void* blocks, void* planes, ThreadPool& pool);
+void to_gpu_layout(const GpuBlockLayout& layout, const void* blocks, void* planes);
+void to_gpu_layout(const GpuBlockLayout& layout, const void* blocks, void* planes,
+                   ThreadPool& pool);
 
-// The exact inverse: the bytes that to_planes was given.
-void from_planes(const PlaneLayout& layout, const void* planes, void* blocks);
-void from_planes(const PlaneLayout& layout, const void* planes, void* blocks, ThreadPool& pool);
+// The exact inverse: the bytes that to_gpu_layout was given.
+void from_gpu_layout(const GpuBlockLayout& layout, const void* planes, void* blocks);
+void from_gpu_layout(const GpuBlockLayout& layout, const void* planes, void* blocks,
+                     ThreadPool& pool);
 
 // One element, decoded as the comment above says: what kernels over planes are compared with.
-float plane_element(const PlaneLayout& layout, const void* planes, uint64_t row, uint64_t column);
+float plane_element(const GpuBlockLayout& layout, const void* planes, uint64_t row,
+                    uint64_t column);
 
 }  // namespace prism

@@ -32,32 +32,32 @@ TEST_P(Planes, GiveBackTheBytesTheyWereMadeFrom) {
   const uint64_t block = block_info(type()).elements;
   for (const uint64_t rows : {0, 1, 7})
     for (const uint64_t blocks : {0, 1, 3, 11}) {
-      const PlaneLayout layout = plane_layout(type(), rows, blocks * block);
+      const GpuBlockLayout layout = gpu_block_layout(type(), rows, blocks * block);
       const auto file = random_blocks(rows, layout.columns);
       std::vector<uint8_t> planes(layout.bytes() + 32, 0xcd), again(file.size() + 32, 0xcd);
-      to_planes(layout, file.data(), planes.data());
+      to_gpu_layout(layout, file.data(), planes.data());
       std::vector<uint8_t> pooled(layout.bytes() + 32, 0xcd);
-      to_planes(layout, file.data(), pooled.data(), pool);
+      to_gpu_layout(layout, file.data(), pooled.data(), pool);
       EXPECT_EQ(planes, pooled);
       for (size_t i = layout.bytes(); i < planes.size(); ++i) ASSERT_EQ(planes[i], 0xcd);
-      from_planes(layout, planes.data(), again.data());
+      from_gpu_layout(layout, planes.data(), again.data());
       for (size_t i = file.size(); i < again.size(); ++i) ASSERT_EQ(again[i], 0xcd);
       again.resize(file.size());
       EXPECT_EQ(file, again) << rows << " rows of " << layout.columns;
       std::fill(again.begin(), again.end(), uint8_t{0xcd});
-      from_planes(layout, planes.data(), again.data(), pool);
+      from_gpu_layout(layout, planes.data(), again.data(), pool);
       EXPECT_EQ(file, again);
     }
 }
 
 TEST_P(Planes, PadWithZerosAndAlign) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
-  const PlaneLayout layout = plane_layout(type(), 3, 5 * block_info(type()).elements);
+  const GpuBlockLayout layout = gpu_block_layout(type(), 3, 5 * block_info(type()).elements);
   EXPECT_EQ(layout.row_bytes % 32, 0u);
   auto file = random_blocks(layout.rows, layout.columns);
   std::fill(file.begin(), file.end(), uint8_t{0xff});
   std::vector<uint8_t> planes(layout.bytes(), 0xcd);
-  to_planes(layout, file.data(), planes.data());
+  to_gpu_layout(layout, file.data(), planes.data());
   std::vector<bool> used(layout.row_bytes, false);
   for (const Plane& plane : {layout.quants, layout.high, layout.scales, layout.factors}) {
     EXPECT_EQ(plane.offset % 16, 0u);
@@ -75,7 +75,7 @@ TEST_P(Planes, PadWithZerosAndAlign) {
 }
 
 TEST_P(Planes, GrowByNoMoreThanStated) {
-  const PlaneLayout layout = plane_layout(type(), 1, 1u << 20);
+  const GpuBlockLayout layout = gpu_block_layout(type(), 1, 1u << 20);
   const double file = static_cast<double>(ElementType(type()).row_bytes(layout.columns));
   const double grown = static_cast<double>(layout.row_bytes) / file - 1;
   const double stated =
@@ -88,9 +88,9 @@ INSTANTIATE_TEST_SUITE_P(Types, Planes, ::testing::Range(0, kBlockTypeCount), []
 });
 
 TEST(PlaneLayouts, RefuseRowsThatAreNoMultipleOfTheBlock) {
-  EXPECT_THROW(plane_layout(BlockType::q4_k, 2, 288), Error);
-  EXPECT_THROW(plane_layout(BlockType::q8_0, 2, 33), Error);
-  EXPECT_NO_THROW(plane_layout(BlockType::q8_0, 2, 288));
+  EXPECT_THROW(gpu_block_layout(BlockType::q4_k, 2, 288), Error);
+  EXPECT_THROW(gpu_block_layout(BlockType::q8_0, 2, 33), Error);
+  EXPECT_NO_THROW(gpu_block_layout(BlockType::q8_0, 2, 288));
 }
 
 }  // namespace

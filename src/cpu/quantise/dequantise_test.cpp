@@ -61,7 +61,7 @@ TEST_P(EveryBlockType, DecodesAlikeFromBlocksAndFromPlanes) {
   std::mt19937 random(seed);
   const auto type = static_cast<BlockType>(GetParam());
   for (const uint64_t blocks : {1, 5}) {
-    const PlaneLayout layout = plane_layout(type, 3, blocks * block_info(type).elements);
+    const GpuBlockLayout layout = gpu_block_layout(type, 3, blocks * block_info(type).elements);
     std::vector<uint16_t> file(layout.rows * blocks * block_info(type).bytes);
     for (uint16_t& half : file) half = static_cast<uint16_t>(random());
     const uint64_t elements = layout.rows * layout.columns;
@@ -70,7 +70,7 @@ TEST_P(EveryBlockType, DecodesAlikeFromBlocksAndFromPlanes) {
     ThreadPool pool(3);
     dequantise(type, file.data(), pooled.data(), elements, pool);
     std::vector<uint8_t> planes(layout.bytes());
-    to_planes(layout, file.data(), planes.data());
+    to_gpu_layout(layout, file.data(), planes.data());
     for (uint64_t i = 0; i < elements; ++i) {
       const float element =
           plane_element(layout, planes.data(), i / layout.columns, i % layout.columns);

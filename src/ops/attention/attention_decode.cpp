@@ -93,8 +93,8 @@ DecodeTile decode_tile_for(const AttentionOptions& options, uint32_t queries,
   return suits && has && fits() ? tile : decode_tile(options, queries);
 }
 
-uint32_t decode_splits(const AttentionOptions& options, const DecodeTile& tile, uint32_t kv_heads,
-                       uint32_t sequences, uint32_t compute_units) {
+uint32_t decode_split_kv(const AttentionOptions& options, const DecodeTile& tile, uint32_t kv_heads,
+                         uint32_t sequences, uint32_t compute_units) {
   const uint32_t units = std::max(1u, compute_units);
   const uint32_t others = std::max(1u, kv_heads * blocks_of_rows(options, tile) * sequences);
   // By fragments one group for each compute unit, which leaves room for the groups of the next

@@ -99,8 +99,8 @@ DecodeTile decode_tile_for(const AttentionOptions& options, uint32_t queries,
 
 // How many splits keep all compute units of a device busy; fixed when a plan is made, whatever the
 // lengths will be.
-uint32_t decode_splits(const AttentionOptions& options, const DecodeTile& tile, uint32_t kv_heads,
-                       uint32_t sequences, uint32_t compute_units);
+uint32_t decode_split_kv(const AttentionOptions& options, const DecodeTile& tile, uint32_t kv_heads,
+                         uint32_t sequences, uint32_t compute_units);
 
 // Grid: splits x (kv_heads * ceil(queries * group / rows)) x sequences. Partial results:
 // partial_elements() f32. With direct: one split, buffer sinks before out where the option is set.

@@ -157,7 +157,7 @@ void AttentionOp::launch(DeviceCall& call) const {
   params.kv_position = word(k.layout.stride(1));
   params.kv_head = word(k.layout.stride(2));
   if (k.type.is_block()) {  // strides in bytes; a head's row of a position is one row of planes
-    const PlaneLayout row = plane_layout(k.type.block(), 1, static_cast<uint64_t>(dim));
+    const GpuBlockLayout row = gpu_block_layout(k.type.block(), 1, static_cast<uint64_t>(dim));
     const auto bytes = static_cast<int64_t>(row.row_bytes);
     params.kv_slot = word(k.layout.stride(0) / dim * bytes);
     params.kv_position = word(k.layout.stride(1) / dim * bytes);
@@ -186,7 +186,7 @@ void AttentionOp::launch(DeviceCall& call) const {
       ops::decode_tile_for(options, std::bit_ceil(word(most_queries)), call.info().capabilities);
   if (most_queries <= few_queries(decode) && ops::suits_decode(call.info().capabilities)) {
     const uint32_t splits =
-        ops::decode_splits(options, decode, kv_heads, sequences, call.info().compute_units);
+        ops::decode_split_kv(options, decode, kv_heads, sequences, call.info().compute_units);
     decode.direct = splits == 1;
     std::optional<DeviceView> counters;
     if (!decode.direct && ops::suits_merges(options, decode, splits, call.info().capabilities))
@@ -274,7 +274,7 @@ uint64_t cached_attention_work_bytes(const DeviceInfo& device, int64_t heads, in
         ops::decode_tile_for(options, std::bit_ceil(word(queries)), device.capabilities);
     if (queries > few_queries(tile)) break;
     const uint32_t splits =
-        ops::decode_splits(options, tile, word(kv_heads), 1, device.compute_units);
+        ops::decode_split_kv(options, tile, word(kv_heads), 1, device.compute_units);
     if (splits > 1)
       most =
           std::max(most, 4 * ops::partial_elements(options, splits, word(kv_heads), word(queries)));

@@ -143,7 +143,7 @@ class RopeOp : public Op {
     const auto* frequencies = call.inputs[2].first<float>();
     const DType type = x.type.plain();
     if (y.layout.shape.elements() == 0) return;
-    ops::move_cpu(x.data, x.layout, y.data, y.layout, y.type.block_bytes(), call.pool);
+    ops::strided_copy_cpu(x.data, x.layout, y.data, y.layout, y.type.block_bytes(), call.pool);
     if (type == DType::f64)
       return rotate_f64(reinterpret_cast<double*>(y.data), y.layout.shape, positions, frequencies,
                         call.pool);

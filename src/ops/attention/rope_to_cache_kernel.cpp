@@ -190,7 +190,7 @@ void write_blocks(const CacheWriter& w) {
       return;
     }
     if_(place < w.cache_rows, [&] {
-      const PlaneLayout planes = plane_layout(p.cache.block(), 1, p.dim);
+      const GpuBlockLayout planes = gpu_block_layout(p.cache.block(), 1, p.dim);
       store_blocks(which == 1 ? w.k_cache : w.v_cache,
                    (place * w.kv_heads + own) * static_cast<uint32_t>(planes.row_bytes / 4),
                    static_cast<uint32_t>(planes.factors.offset), turned, p.dim);

@@ -142,8 +142,8 @@ class GatherRowsOp : public Op {
                   fmt::format("gather_rows: a table {} of type {}: kernels take rows of one axis",
                               shape.text(), table.type.name()));
     }
-    const PlaneLayout planes =
-        plane_layout(table.type.block(), static_cast<uint64_t>(shape[0]), columns);
+    const GpuBlockLayout planes =
+        gpu_block_layout(table.type.block(), static_cast<uint64_t>(shape[0]), columns);
     const uint64_t offset = static_cast<uint64_t>(table.layout.offset) / columns * planes.row_bytes;
     if (offset % kRangeAlignment != 0) {
       throw Error(ErrorCode::kNotSupported,
@@ -162,15 +162,15 @@ class GatherRowsOp : public Op {
         call.launch("narrow_indices", narrow_kernel, {groups_for(indices.elements(), 256), 1, 1},
                     {from, narrow}, {static_cast<uint32_t>(indices.elements()), index_offset});
       else
-        ops::move_on_device(call, indices, narrow);
+        ops::strided_copy_on_device(call, indices, narrow);
       indices = narrow;
     }
     const auto count = static_cast<uint64_t>(indices.elements());
-    const ops::BlockLaunch launch = ops::gather_planes_launch(planes, count);
+    const ops::BlockLaunch launch = ops::gather_gpu_blocks_launch(planes, count);
     std::vector<ParamValue> params(launch.params.begin(), launch.params.end());
     call.launch(
-        fmt::format("gather_planes {}", table.type.name()),
-        [&] { return ops::gather_planes(table.type.block(), DType::f32); }, launch.groups,
+        fmt::format("gather_gpu_blocks {}", table.type.name()),
+        [&] { return ops::gather_gpu_blocks(table.type.block(), DType::f32); }, launch.groups,
         {table, indices, call.output()}, std::move(params));
     call.launches().back().offsets[0] = offset;
   }

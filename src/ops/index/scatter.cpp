@@ -83,11 +83,12 @@ class ScatterOp : public Op {
   static void copy_base(const CpuCall& call) {
     const HostView &base = call.inputs[0], &y = call.outputs[0];
     if (base.data == y.data) return;
-    ops::move_cpu(base.data, base.layout, y.data, y.layout, y.type.block_bytes(), call.pool);
+    ops::strided_copy_cpu(base.data, base.layout, y.data, y.layout, y.type.block_bytes(),
+                          call.pool);
   }
   static void copy_base(DeviceCall& call) {
     if (call.input(0).slot != call.output().slot)
-      ops::move_on_device(call, call.input(0), call.output());
+      ops::strided_copy_on_device(call, call.input(0), call.output());
   }
 };
 

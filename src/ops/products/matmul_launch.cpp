@@ -125,14 +125,14 @@ DeviceView as_type(DeviceCall& call, const DeviceView& x, DType type) {
 
 // Quantised weights in scratch memory, row by row.
 DeviceView decoded(DeviceCall& call, const Sides& s, DType type) {
-  const PlaneLayout planes =
-      plane_layout(s.b.type.block(), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k));
+  const GpuBlockLayout planes =
+      gpu_block_layout(s.b.type.block(), static_cast<uint64_t>(s.n), static_cast<uint64_t>(s.k));
   const DeviceView rows = call.scratch({s.n, s.k}, type);
-  const auto launch = ops::dequantise_planes_launch(planes);
+  const auto launch = ops::dequantise_gpu_blocks_launch(planes);
   call.launch(
-      fmt::format("dequantise_planes {} {}", s.b.type.name(), dtype_name(type)),
-      [&] { return ops::dequantise_planes(s.b.type.block(), type); }, launch.groups, {s.b, rows},
-      param_values(launch.params));
+      fmt::format("dequantise_gpu_blocks {} {}", s.b.type.name(), dtype_name(type)),
+      [&] { return ops::dequantise_gpu_blocks(s.b.type.block(), type); }, launch.groups,
+      {s.b, rows}, param_values(launch.params));
   return rows;
 }
 

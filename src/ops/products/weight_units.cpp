@@ -43,7 +43,7 @@ WeightParams::WeightParams(ElementType type, const std::string& suffix) {
 
 std::vector<uint32_t> WeightParams::for_launch(ElementType type, uint64_t k) {
   if (!type.is_block()) return {};
-  const PlaneLayout layout = plane_layout(type.block(), 1, k);
+  const GpuBlockLayout layout = gpu_block_layout(type.block(), 1, k);
   const auto words = [](uint64_t bytes) { return static_cast<uint32_t>(bytes / 4); };
   return {words(layout.row_bytes), words(layout.high.offset), words(layout.scales.offset),
           words(layout.factors.offset)};

@@ -158,7 +158,7 @@ void check_result(const char* what, BlockType type, DType y) {
                             block_info(type).name, dtype_name(y)));
 }
 
-BlockLaunch launch_of(const char* what, const PlaneLayout& layout, uint64_t rows) {
+BlockLaunch launch_of(const char* what, const GpuBlockLayout& layout, uint64_t rows) {
   const uint64_t pieces = layout.columns / kPiece, count = rows * pieces;
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   if (count * kPiece > kMost || layout.bytes() / 4 > kMost)
@@ -173,14 +173,14 @@ BlockLaunch launch_of(const char* what, const PlaneLayout& layout, uint64_t rows
   return launch;
 }
 
-void add_plane_params(const PlaneLayout& layout, BlockLaunch& launch) {
+void add_plane_params(const GpuBlockLayout& layout, BlockLaunch& launch) {
   const auto planes = WeightParams::for_launch(layout.type, layout.columns);
   launch.params.insert(launch.params.end(), planes.begin(), planes.end());
 }
 
 }  // namespace
 
-ir::Kernel dequantise_planes(BlockType type, DType to) {
+ir::Kernel dequantise_gpu_blocks(BlockType type, DType to) {
   check_result("dequantise", type, to);
   const auto name = fmt::format("dequantise_{}_{}", block_info(type).name, dtype_name(to));
   return kernel(name, kGroup, [&] {
@@ -199,13 +199,13 @@ ir::Kernel dequantise_planes(BlockType type, DType to) {
   });
 }
 
-BlockLaunch dequantise_planes_launch(const PlaneLayout& layout) {
+BlockLaunch dequantise_gpu_blocks_launch(const GpuBlockLayout& layout) {
   BlockLaunch launch = launch_of("dequantise", layout, layout.rows);
   add_plane_params(layout, launch);
   return launch;
 }
 
-ir::Kernel gather_planes(BlockType type, DType to) {
+ir::Kernel gather_gpu_blocks(BlockType type, DType to) {
   check_result("gather", type, to);
   const auto name = fmt::format("gather_{}_{}", block_info(type).name, dtype_name(to));
   return kernel(name, kGroup, [&] {
@@ -233,7 +233,7 @@ ir::Kernel gather_planes(BlockType type, DType to) {
   });
 }
 
-BlockLaunch gather_planes_launch(const PlaneLayout& layout, uint64_t indices) {
+BlockLaunch gather_gpu_blocks_launch(const GpuBlockLayout& layout, uint64_t indices) {
   BlockLaunch launch = launch_of("gather", layout, indices);
   launch.params.push_back(static_cast<uint32_t>(layout.rows));
   add_plane_params(layout, launch);

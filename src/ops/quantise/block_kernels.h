@@ -25,14 +25,14 @@ struct BlockLaunch {
 // Buffers: planes (u32, layout.bytes()), y (f32, f16 or bf16; rows x columns).
 // Params: count (lanes in use), pieces (lanes a row), then row_words, high_at, scales_at,
 // factors_at (the words from a row to the next, and from a row's start to its planes).
-ir::Kernel dequantise_planes(BlockType type, DType y);
-BlockLaunch dequantise_planes_launch(const PlaneLayout& layout);
+ir::Kernel dequantise_gpu_blocks(BlockType type, DType y);
+BlockLaunch dequantise_gpu_blocks_launch(const GpuBlockLayout& layout);
 
 // y[i][c] = element (indices[i], c): an embedding. A row whose index is negative or not below the
 // number of rows becomes NaN, since a kernel cannot throw.
 // Buffers: planes (u32), indices (i32), y (f32, f16 or bf16; count x columns).
 // Params: count, pieces, rows, then as above.
-ir::Kernel gather_planes(BlockType type, DType y);
-BlockLaunch gather_planes_launch(const PlaneLayout& layout, uint64_t indices);
+ir::Kernel gather_gpu_blocks(BlockType type, DType y);
+BlockLaunch gather_gpu_blocks_launch(const GpuBlockLayout& layout, uint64_t indices);
 
 }  // namespace prism::ops

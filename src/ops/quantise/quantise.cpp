@@ -102,8 +102,8 @@ class DequantiseOp : public Op {
     const DeviceView& x = call.input(0);
     if (x.elements() == 0) return;
     const auto columns = static_cast<uint64_t>(x.layout.shape[-1]);
-    const PlaneLayout planes =
-        plane_layout(x.type.block(), static_cast<uint64_t>(x.elements()) / columns, columns);
+    const GpuBlockLayout planes =
+        gpu_block_layout(x.type.block(), static_cast<uint64_t>(x.elements()) / columns, columns);
     const uint64_t offset = static_cast<uint64_t>(x.layout.offset) / columns * planes.row_bytes;
     if (offset % kRangeAlignment != 0) {
       throw Error(ErrorCode::kNotSupported,
@@ -111,10 +111,10 @@ class DequantiseOp : public Op {
                               "multiples of {}",
                               x.type.name(), offset, kRangeAlignment));
     }
-    const ops::BlockLaunch launch = ops::dequantise_planes_launch(planes);
+    const ops::BlockLaunch launch = ops::dequantise_gpu_blocks_launch(planes);
     call.launch(
-        fmt::format("dequantise_planes {} {}", x.type.name(), dtype_name(type_)),
-        [&] { return ops::dequantise_planes(x.type.block(), type_); }, launch.groups,
+        fmt::format("dequantise_gpu_blocks {} {}", x.type.name(), dtype_name(type_)),
+        [&] { return ops::dequantise_gpu_blocks(x.type.block(), type_); }, launch.groups,
         {x, call.output()}, std::vector<ParamValue>(launch.params.begin(), launch.params.end()));
     call.launches().back().offsets[0] = offset;
   }

@@ -1,4 +1,4 @@
-// concat as an op of copies; everything else by it, by place and by views.
+// concat as an op of copies; everything else by it, by view_gradient and by views.
 #include "prism/ops/join.h"
 
 #include <fmt/format.h>
@@ -62,8 +62,9 @@ class ConcatOp : public Op {
     const HostView& y = call.outputs[0];
     int64_t start = 0;
     for (const HostView& each : call.inputs)
-      ops::move_cpu(each.data, each.layout, y.data, part(y.layout, each.layout.shape, start),
-                    y.type.block_bytes(), call.pool);
+      ops::strided_copy_cpu(each.data, each.layout, y.data,
+                            part(y.layout, each.layout.shape, start), y.type.block_bytes(),
+                            call.pool);
   }
 
   void launch(DeviceCall& call) const override {
@@ -71,7 +72,7 @@ class ConcatOp : public Op {
     for (size_t i = 0; i < call.input_count(); ++i) {
       DeviceView y = call.output();
       y.layout = part(y.layout, call.input(i).layout.shape, start);
-      ops::move_on_device(call, call.input(i), y);
+      ops::strided_copy_on_device(call, call.input(i), y);
     }
   }
 
@@ -175,7 +176,7 @@ Tensor pad(const Tensor& x, std::span<const Edges> edges, double value) {
   for (size_t i = 0; i < edges.size(); ++i)
     layout.offset += edges[i].before * layout.stride(first + static_cast<int>(i));
   layout.shape = x.shape();
-  return use_op(std::make_shared<PlaceOp>("pad", shape, layout, value), {x});
+  return use_op(std::make_shared<ViewGradientOp>("pad", shape, layout, value), {x});
 }
 
 Tensor pad(const Tensor& x, std::initializer_list<Edges> edges, double value) {

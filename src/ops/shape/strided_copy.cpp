@@ -59,8 +59,8 @@ uint32_t widen(Pair& pair, uint32_t element_bytes) {
   return unit;
 }
 
-ir::Kernel move_kernel(int rank, uint32_t unit) {
-  return kernel("move", 256, [&] {
+ir::Kernel strided_copy_kernel(int rank, uint32_t unit) {
+  return kernel("strided_copy", 256, [&] {
     auto x = in("x", unit_type(unit));
     auto y = out("y", unit_type(unit));
     const Value count = param("count", u32);
@@ -153,8 +153,8 @@ uint64_t stored_bits(double value, DType type) {
   }
 }
 
-void move_cpu(const std::byte* from, const Layout& from_layout, std::byte* to,
-              const Layout& to_layout, size_t element_bytes, ThreadPool& pool) {
+void strided_copy_cpu(const std::byte* from, const Layout& from_layout, std::byte* to,
+                      const Layout& to_layout, size_t element_bytes, ThreadPool& pool) {
   if (from_layout.shape.elements() == 0) return;
   const Pair pair = collapsed(from_layout, to_layout);
   const Shape& shape = pair.to.shape;
@@ -221,7 +221,7 @@ bool movable_on_device(const Layout& from, const Layout& to) {
   return collapsed(from, to).to.shape.rank() <= kMaxMoveRank;
 }
 
-void move_on_device(DeviceCall& call, const DeviceView& from, const DeviceView& to) {
+void strided_copy_on_device(DeviceCall& call, const DeviceView& from, const DeviceView& to) {
   if (to.elements() == 0) return;
   Pair pair = collapsed(from.layout, to.layout);
   const uint32_t unit = widen(pair, from.type.block_bytes());
@@ -239,8 +239,9 @@ void move_on_device(DeviceCall& call, const DeviceView& from, const DeviceView& 
   DeviceView source = from, target = to;
   source.layout.offset = target.layout.offset = 0;  // offsets are parameters here
   call.launch(
-      fmt::format("move {} {}", rank, unit), [&] { return move_kernel(rank, unit); },
-      {groups_for(shape.elements(), 256), 1, 1}, {source, target}, std::move(params));
+      fmt::format("strided_copy {} {}", rank, unit),
+      [&] { return strided_copy_kernel(rank, unit); }, {groups_for(shape.elements(), 256), 1, 1},
+      {source, target}, std::move(params));
 }
 
 void fill_on_device(DeviceCall& call, const DeviceView& to, uint64_t bits) {

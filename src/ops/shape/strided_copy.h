@@ -14,15 +14,15 @@ namespace prism::ops {
 
 // The element at from(c) goes to to(c), for all coordinates c; both layouts have one shape, and no
 // two elements the same place in `to`. Pointers are to element 0 of the storage.
-void move_cpu(const std::byte* from, const Layout& from_layout, std::byte* to,
-              const Layout& to_layout, size_t element_bytes, ThreadPool& pool);
+void strided_copy_cpu(const std::byte* from, const Layout& from_layout, std::byte* to,
+                      const Layout& to_layout, size_t element_bytes, ThreadPool& pool);
 // Every element becomes the first element_bytes bytes of bits.
 void fill_cpu(std::byte* to, int64_t elements, size_t element_bytes, uint64_t bits,
               ThreadPool& pool);
 
 // The same by launches; views of plain types that lie anyhow. Kernels for up to seven axes after
 // collapsing: movable_on_device() says whether that is so.
-void move_on_device(DeviceCall& call, const DeviceView& from, const DeviceView& to);
+void strided_copy_on_device(DeviceCall& call, const DeviceView& from, const DeviceView& to);
 void fill_on_device(DeviceCall& call, const DeviceView& to, uint64_t bits);
 bool movable_on_device(const Layout& from, const Layout& to);
 

@@ -1,4 +1,4 @@
-// Laying elements into zeros, or another value: the op behind place and pad.
+// Laying elements into zeros, or another value: the op behind view_gradient and pad.
 #include "ops/shape/view_gradient.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ void check_inside(const char* op, const Layout& layout, const Shape& base) {
 
 }  // namespace
 
-std::vector<Spec> PlaceOp::infer(std::span<const Tensor> inputs) const {
+std::vector<Spec> ViewGradientOp::infer(std::span<const Tensor> inputs) const {
   const Tensor& x = inputs[0];
   if (!(x.shape() == layout_.shape)) {
     fail(fmt::format("{}: elements {} for places {}; both must have one shape", name_,
@@ -50,28 +50,28 @@ std::vector<Spec> PlaceOp::infer(std::span<const Tensor> inputs) const {
   return {{base_, x.type()}};
 }
 
-std::vector<Tensor> PlaceOp::gradient(const GradientCall& call) const {
+std::vector<Tensor> ViewGradientOp::gradient(const GradientCall& call) const {
   return {view(call.output_gradients[0], layout_)};
 }
 
-void PlaceOp::run_cpu(const CpuCall& call) const {
+void ViewGradientOp::run_cpu(const CpuCall& call) const {
   const HostView &x = call.inputs[0], &y = call.outputs[0];
   const size_t bytes = y.type.block_bytes();
   if (!covers())
     ops::fill_cpu(y.data, base_.elements(), bytes, ops::stored_bits(value_, y.type.plain()),
                   call.pool);
-  ops::move_cpu(x.data, x.layout, y.data, layout_, bytes, call.pool);
+  ops::strided_copy_cpu(x.data, x.layout, y.data, layout_, bytes, call.pool);
 }
 
-void PlaceOp::launch(DeviceCall& call) const {
+void ViewGradientOp::launch(DeviceCall& call) const {
   DeviceView y = call.output();
   if (!covers()) ops::fill_on_device(call, y, ops::stored_bits(value_, y.type.plain()));
   y.layout = layout_;
-  ops::move_on_device(call, call.input(0), y);
+  ops::strided_copy_on_device(call, call.input(0), y);
 }
 
-std::optional<std::string> PlaceOp::cannot_run(const DeviceInfo&,
-                                               std::span<const Tensor> inputs) const {
+std::optional<std::string> ViewGradientOp::cannot_run(const DeviceInfo&,
+                                                      std::span<const Tensor> inputs) const {
   if (ops::movable_on_device(inputs[0].layout(), layout_)) return std::nullopt;
   return fmt::format("{} moves elements over more axes than kernels have parameters for", name_);
 }
@@ -84,11 +84,11 @@ Tensor view(const Tensor& base, const Layout& layout) {
   return Tensor(whole.node(), whole.output(), within);
 }
 
-Tensor place(const Tensor& x, const Shape& base_shape, const Layout& layout) {
-  if (!x) fail("place: an empty Tensor");
+Tensor view_gradient(const Tensor& x, const Shape& base_shape, const Layout& layout) {
+  if (!x) fail("view_gradient: an empty Tensor");
   if (!(x.shape() == layout.shape)) {
-    fail(fmt::format("place: elements {} for places {}; both must have one shape", x.shape().text(),
-                     layout.shape.text()));
+    fail(fmt::format("view_gradient: elements {} for places {}; both must have one shape",
+                     x.shape().text(), layout.shape.text()));
   }
   // What is summed over the axes that are there several times has its own places.
   Axes repeated;
@@ -101,10 +101,10 @@ Tensor place(const Tensor& x, const Shape& base_shape, const Layout& layout) {
     once.strides[static_cast<size_t>(once.shape.rank())] = layout.stride(axis);
     once.shape.append(layout.shape[axis]);
   }
-  if (!repeated.empty()) return place(cast(sum(x, repeated), x.type()), base_shape, once);
+  if (!repeated.empty()) return view_gradient(cast(sum(x, repeated), x.type()), base_shape, once);
   if (layout.offset == 0 && layout.is_dense() && x.elements() == base_shape.elements())
     return x.reshape(base_shape);
-  return use_op(std::make_shared<PlaceOp>("place", base_shape, layout), {x});
+  return use_op(std::make_shared<ViewGradientOp>("view_gradient", base_shape, layout), {x});
 }
 
 }  // namespace prism

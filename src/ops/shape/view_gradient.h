@@ -1,5 +1,5 @@
-// place: the gradient of views. A tensor of zeros in which the elements of another lie as a view
-// says.
+// view_gradient: the gradient of views. A tensor of zeros in which the elements of another lie as a
+// view says.
 #pragma once
 
 #include "prism/tensor.h"
@@ -9,9 +9,10 @@ namespace prism {
 // Zeros of base_shape, lying dense, but for the elements of x, which lie where layout says: x has
 // layout's shape. Elements that a stride of 0 puts in one place are summed. Throws
 // kInvalidArgument where the layout reaches outside base_shape.
-Tensor place(const Tensor& x, const Shape& base_shape, const Layout& layout);
+Tensor view_gradient(const Tensor& x, const Shape& base_shape, const Layout& layout);
 
-// The view of a tensor that layout describes over its elements row by row: what place undoes.
+// The view of a tensor that layout describes over its elements row by row: what view_gradient
+// undoes.
 Tensor view(const Tensor& base, const Layout& layout);
 
 }  // namespace prism

@@ -6,9 +6,9 @@
 namespace prism {
 
 // No two elements have the same place.
-class PlaceOp : public Op {
+class ViewGradientOp : public Op {
  public:
-  PlaceOp(const char* name, const Shape& base, const Layout& layout, double value = 0)
+  ViewGradientOp(const char* name, const Shape& base, const Layout& layout, double value = 0)
       : name_(name), base_(base), layout_(layout), value_(value) {}
 
   std::string_view name() const override { return name_; }

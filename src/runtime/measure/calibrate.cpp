@@ -102,7 +102,7 @@ double measure_launch(const Device& device) {
   const Program program = device.compile(kernels::increment());
   const Buffer y = device.allocate(4096 * 4);
   device.queue().write(y, std::vector<std::byte>(4096 * 4));
-  const Recording recording = device.queue().record([&] {
+  const CommandGraph recording = device.queue().record([&] {
     for (uint32_t i = 0; i < kLaunches; ++i) device.queue().launch(program, 1, {y});
   });
   return seconds_each(device.queue(), [&] { device.queue().replay(recording); }) / kLaunches;

@@ -163,7 +163,7 @@ std::vector<Tensor> CompiledFunction::State::run_once(std::span<const Tensor> in
   // Getting the inputs may have cost a device.
   if (known.plan->is_outdated()) return run_once(inputs);
   for (size_t i = 0; i < known.outputs.size(); ++i) known.plan->release_output(i);
-  known.plan->run_surely(storages);
+  known.plan->run_and_sync(storages);
   std::vector<Tensor> results;
   for (size_t i = 0; i < known.outputs.size(); ++i) {
     const Tensor& traced = known.outputs[i];

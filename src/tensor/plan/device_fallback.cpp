@@ -12,7 +12,7 @@ namespace prism {
 
 namespace {
 
-std::recursive_mutex& rescue_mutex() {
+std::recursive_mutex& fallback_mutex() {
   static auto& mutex = *new std::recursive_mutex;
   return mutex;
 }
@@ -43,7 +43,7 @@ std::shared_ptr<Storage> moved(const Storage& from, const Spec& spec, const Devi
 
 void settle(Node& node) {
   if (!node.device.is_given_up()) return;
-  const std::scoped_lock lock(rescue_mutex());
+  const std::scoped_lock lock(fallback_mutex());
   node.device = node.device.current();
 }
 
@@ -51,7 +51,7 @@ void bring_values(Node& node) {
   settle(node);
   for (size_t i = 0; i < node.storage.size(); ++i) {
     if (!node.storage[i] || node.storage[i]->device == node.device) continue;
-    const std::scoped_lock lock(rescue_mutex());
+    const std::scoped_lock lock(fallback_mutex());
     std::shared_ptr<Storage> storage = node.storage[i];
     // Other tensors of the same memory may have moved it already.
     while (storage->moved) storage = storage->moved;

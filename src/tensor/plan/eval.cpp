@@ -53,7 +53,7 @@ void eval_once(std::span<const Tensor> tensors) {
   const std::vector<Tensor> wanted = wanted_of(tensors);
   if (wanted.empty()) return;
   Plan plan(wanted);
-  plan.run_surely();
+  plan.run_and_sync();
   for (size_t i = 0; i < wanted.size(); i += wanted[i].node()->outputs.size()) {
     Node& node = *wanted[i].node();
     std::vector<std::shared_ptr<Storage>> storage;

@@ -49,7 +49,7 @@ std::string launches_of(const PlanStep& step) {
 // Consecutive launches on one device, recorded once.
 struct Plan::Segment {
   uint32_t first = 0, last = 0;  // steps, last not included
-  Recording recording;           // none for host steps and copies
+  CommandGraph recording;        // none for host steps and copies
 };
 
 uint64_t PlanStep::bytes() const {
@@ -76,7 +76,7 @@ bool Plan::is_outdated() const {
   return std::ranges::any_of(slots_, [](const PlanSlot& s) { return s.device.is_given_up(); });
 }
 
-void Plan::run_surely(std::span<const std::shared_ptr<Storage>> inputs) {
+void Plan::run_and_sync(std::span<const std::shared_ptr<Storage>> inputs) {
   if (changes_in_place()) {
     try {
       return run(inputs);

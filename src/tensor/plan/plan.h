@@ -92,7 +92,7 @@ class Plan {
   bool is_outdated() const;
   // Runs, and waits for devices that work may leave: they fail while it can still be done
   // elsewhere, as DeviceFailure. What changed memory in place is never begun again: a plain Error.
-  void run_surely(std::span<const std::shared_ptr<Storage>> inputs = {});
+  void run_and_sync(std::span<const std::shared_ptr<Storage>> inputs = {});
   // Runs step by step, waiting for each, and keeps the times for explain().
   void measure();
   // A line a step: op, device, shapes, bytes, the time it should take and the time it took; then

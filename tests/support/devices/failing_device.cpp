@@ -66,11 +66,11 @@ class FailingQueue final : public QueueDriver {
     inner_->begin_recording();
     is_recording_ = true;
   }
-  std::unique_ptr<RecordingDriver> end_recording() override {
+  std::unique_ptr<CommandGraphDriver> end_recording() override {
     is_recording_ = false;
     return inner_->end_recording();
   }
-  void replay(RecordingDriver& recording) override {
+  void replay(CommandGraphDriver& recording) override {
     if (submits()) inner_->replay(recording);
   }
 

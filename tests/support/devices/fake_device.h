@@ -85,10 +85,10 @@ class FakeQueue final : public QueueDriver {
     throw Error(ErrorCode::kDeviceLost, message);
   }
   void begin_recording() override { ++log_.recordings; }
-  std::unique_ptr<RecordingDriver> end_recording() override {
-    return std::make_unique<RecordingDriver>();
+  std::unique_ptr<CommandGraphDriver> end_recording() override {
+    return std::make_unique<CommandGraphDriver>();
   }
-  void replay(RecordingDriver&) override { ++log_.replays; }
+  void replay(CommandGraphDriver&) override { ++log_.replays; }
 
  private:
   FakeLog& log_;

@@ -75,9 +75,9 @@ Matrix random_matrix(CaseRandom& random, ElementType type, uint32_t rows, uint32
   const size_t count = uint64_t(rows) * k / type.block_elements();
   std::vector<uint8_t> blocks = random.octets(count * type.block_bytes());
   set_scales(type.block(), blocks.data(), count, random);
-  const PlaneLayout layout = plane_layout(type.block(), rows, k);
+  const GpuBlockLayout layout = gpu_block_layout(type.block(), rows, k);
   matrix.bytes.resize(layout.bytes());
-  to_planes(layout, blocks.data(), matrix.bytes.data());
+  to_gpu_layout(layout, blocks.data(), matrix.bytes.data());
   for (uint32_t r = 0; r < rows; ++r)
     for (uint32_t c = 0; c < k; ++c)
       matrix.values.push_back(

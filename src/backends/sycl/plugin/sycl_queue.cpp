@@ -54,7 +54,7 @@ struct Step {
   uint64_t copy_bytes = 0;
 };
 
-struct Batch final : RecordingDriver {
+struct Batch final : CommandGraphDriver {
   std::vector<Step> steps;
   std::optional<RunnableGraph> graph;
 };
