@@ -48,7 +48,8 @@ list(FILTER thread_test_sources INCLUDE REGEX "/(base/(cache_folder|system/threa
 set(thread_layer_sources ${library_sources})
 list(FILTER thread_layer_sources EXCLUDE REGEX "/src/(tensor|ops|grad|conformance|nn|llm|search)/")
 add_executable(thread_tests EXCLUDE_FROM_ALL ${thread_test_sources} ${thread_layer_sources})
-target_include_directories(thread_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/include)
+target_include_directories(thread_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/include
+                           ${CMAKE_CURRENT_SOURCE_DIR}/tests)
 target_link_libraries(thread_tests PRIVATE prism_warnings fmt::fmt hwy::hwy nlohmann_json::nlohmann_json GTest::gtest
                       GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 
