@@ -82,7 +82,7 @@ class CacheHead {
   Chunk load(dsl::Value wanted, dsl::Value position, dsl::Value chunk) const;
   // The elements; for q8_0 without the factor.
   std::vector<dsl::Value> unpack(const Chunk& chunk) const;
-  // The elements times the factor; for q8_0 exact on devices whose fma rounds once.
+  // q8_0: the elements times the factor, exact if the device rounds fma once.
   std::vector<dsl::Value> unpack_times_factor(const Chunk& chunk) const;
   // Index of the first element at a position, for async copies of f16 caches.
   dsl::Value element(dsl::Value position) const;

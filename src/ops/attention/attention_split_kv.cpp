@@ -46,9 +46,9 @@ struct Strand {
   std::vector<Var> four;
 };
 
-// Split s belongs to strand s % strands whichever lanes add it, so the sums do not depend on the
-// tile. As many strands run in parallel as there are lanes; the others run one after the other in
-// the same lane.
+// Split s belongs to strand s % strands whichever lanes add it, so that both kinds of merge give
+// the same bits. As many strands run in parallel as there are lanes; the others run one after the
+// other in the same lane.
 struct MergeShare {
   uint32_t strands, quads, items, beside, own;
   MergeShare(const AttentionOptions& options, const DecodeTile& tile)
