@@ -227,7 +227,7 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
     if (!slot.in_place || !slot.storage) continue;
     if (slot.storage->constant)
       throw Error(ErrorCode::kInvalidArgument,
-                  "run: a tensor to be changed in place is in read-only memory, such as a mapped "
+                  "run: a tensor to be changed in place is in constant memory, such as a mapped "
                   "file; change a copy of it");
     ++slot.storage->changes;
     slot.storage->origin.reset();
