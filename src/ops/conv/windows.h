@@ -25,8 +25,8 @@ struct Windows {
   std::vector<ParamValue> params() const;  // 12 words, in the order of WindowParams
 };
 
-// Fills out_y and out_x. Throws kInvalidArgument, naming op, for an invalid stride, dilation or
-// padding and for windows larger than the padded plane.
+// Fills out_y and out_x. Throws kInvalidArgument, naming op, for an invalid window, stride,
+// dilation or padding and for windows larger than the padded plane.
 Windows windows_of(const char* op, Windows windows);
 
 // The same parameters inside a kernel.

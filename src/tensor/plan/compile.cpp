@@ -24,7 +24,7 @@ Tensor stand_in(const Tensor& like) {
 }
 
 // Returns the inner nodes that depend on no input, so that they are computed once and not at each
-// run. Large constants made of few numbers stay in the plan: recomputing them is cheaper than
+// run. Nodes without inputs (zeros, arange) stay in the plan: recomputing them is cheaper than
 // storing them.
 std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
   std::unordered_map<const Node*, bool> varies;

@@ -21,7 +21,7 @@ struct Joint {
   std::vector<Tensor> inputs;
 };
 
-// Derived from by ops that can merge with a producer or with siblings. The planner calls it for
+// Implemented by ops that can merge with a producer or with siblings. The planner calls it for
 // devices with kernels. If the joint op's launches do not fit the device, the planner emits the ops
 // separately.
 class JoinsAlike {
@@ -35,7 +35,7 @@ class JoinsAlike {
   virtual std::optional<Joint> beside(const Device& device, std::span<const OpUse> uses) const = 0;
 };
 
-// Derived from by ops that can absorb a joint step whose outputs they all consume. The planner
+// Implemented by ops that can absorb a joint step and consume all of its outputs. The planner
 // calls it for devices with kernels.
 class JoinsJoint {
  public:

@@ -20,7 +20,7 @@ struct Preparation {
   bool apart = false;
 };
 
-// Derived from by ops that preprocess an input; called by the planner.
+// Implemented by ops that preprocess an input; called by the planner.
 class PreparesInput {
  public:
   virtual ~PreparesInput() = default;
@@ -28,7 +28,7 @@ class PreparesInput {
                                                  std::span<const Tensor> inputs) const = 0;
 };
 
-// Derived from by ops that can apply other ops' preprocessing to their only output. The planner
+// Implemented by ops that can apply other ops' preprocessing to their only output. The planner
 // calls it for devices with kernels.
 class MakesPrepared {
  public:

@@ -18,8 +18,8 @@ struct RowScale {
   double epsilon = 0;
 };
 
-// An op that may be a norm of its first input, rounded for products; returns its weight and
-// epsilon.
+// An op that may give normed and rounded rows of its first input; row_scale() returns the norm's
+// weight and epsilon.
 class ScalesRows {
  public:
   virtual ~ScalesRows() = default;
