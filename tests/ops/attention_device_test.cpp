@@ -204,7 +204,7 @@ class Attention : public ::testing::TestWithParam<Place> {
 // Lengths 0 and 1, around the maximum and around the keys of an iteration, in one launch.
 TEST_P(Attention, DecodeMatchesAReference) {
   if (slow_compiler() && GetParam().driver->info().backend == "opencl")
-    GTEST_SKIP() << "OpenCL on the CPU compiles exchanges between lanes for minutes";
+    GTEST_SKIP() << "OpenCL on the CPU takes minutes to compile subgroup shuffles";
   const AttentionOptions options = options_of(64, 3, DType::f16);
   DecodeTile tile = tile_for(options, 1);
   tile.lanes = std::min(tile.lanes, 64u);
@@ -218,7 +218,7 @@ TEST_P(Attention, DecodeMatchesAReference) {
     DecodeTile other = tile;
     other.key_lanes = key_lanes;
     EXPECT_EQ(decode_error(GetParam(), one, other, 3, kPlainBound), "")
-        << key_lanes << " lanes a key";
+        << key_lanes << " lanes per key";
   }
   tile.direct = true;
   EXPECT_EQ(decode_error(GetParam(), one, tile, 1, kPlainBound), "") << "direct";
@@ -227,7 +227,7 @@ TEST_P(Attention, DecodeMatchesAReference) {
 // Rounded rows equal those of a separate rounding launch bit for bit.
 TEST_P(Attention, DecodeRoundsItsRows) {
   if (slow_compiler() && GetParam().driver->info().backend == "opencl")
-    GTEST_SKIP() << "OpenCL on the CPU compiles exchanges between lanes for minutes";
+    GTEST_SKIP() << "OpenCL on the CPU takes minutes to compile subgroup shuffles";
   const std::vector<uint32_t> sizes =
       slow_compiler() ? std::vector<uint32_t>{32} : std::vector<uint32_t>{32, 64, 96, 160};
   for (const uint32_t dim : sizes) {
@@ -263,7 +263,7 @@ TEST_P(Attention, DecodeRoundsItsRows) {
 
 // A group that has all keys writes the result; with one key more, splits are merged.
 TEST_P(Attention, FewKeysAreNotSplit) {
-  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
   if (!GetParam().fences()) GTEST_SKIP() << "no fences: a second launch merges";
   const auto check = [&](bool window, uint32_t keys, bool alone) {
     AttentionOptions options = options_of(64, 1, DType::f16);
@@ -286,7 +286,7 @@ TEST_P(Attention, FewKeysAreNotSplit) {
 }
 
 TEST_P(Attention, DecodeReadsQuantisedCaches) {
-  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
   for (const bool by_head : {false, true}) {
     AttentionOptions options = options_of(96, 2, BlockType::q8_0);
     options.q_type = options.out_type = DType::f16;
@@ -295,13 +295,13 @@ TEST_P(Attention, DecodeReadsQuantisedCaches) {
     EXPECT_EQ(decode_error(GetParam(), one, tile, 2, kHalfBound), "");
     tile.key_lanes *= 2;
     EXPECT_EQ(decode_error(GetParam(), one, tile, 2, kHalfBound), "")
-        << tile.key_lanes << " lanes a key";
+        << tile.key_lanes << " lanes per key";
   }
 }
 
 // Several queries, more rows than a group holds, and every option that changes a score.
 TEST_P(Attention, DecodeKnowsEveryOption) {
-  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
   AttentionOptions options = options_of(80, 5, DType::f32);
   options.window = options.soft_cap = options.mask = options.sinks = true;
   DecodeTile tile = tile_for(options, 3);
@@ -313,7 +313,7 @@ TEST_P(Attention, DecodeKnowsEveryOption) {
 
 // Fragments: caches that are copied or unpacked, with one or several tiles in flight.
 TEST_P(Attention, FragmentDecodeMatchesAReference) {
-  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: lanes are for such devices";
+  if (!suits_fragments()) GTEST_SKIP() << "no fragments on this device: decode uses lanes";
   for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)})
     for (const uint32_t stages : {1u, 2u, 3u}) {
       const AttentionOptions options = options_of(64, stages + 2, cache);
@@ -335,7 +335,7 @@ TEST_P(Attention, FragmentDecodeMatchesAReference) {
 }
 
 TEST_P(Attention, FragmentDecodeKnowsEveryOption) {
-  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: lanes are for such devices";
+  if (!suits_fragments()) GTEST_SKIP() << "no fragments on this device: decode uses lanes";
   for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)})
     for (const uint32_t dim : {96u, 40u}) {
       if (cache.is_block() && dim == 40) continue;
@@ -355,7 +355,7 @@ TEST_P(Attention, FragmentDecodeKnowsEveryOption) {
 
 // More splits than the merge takes at once, with heads of every width.
 TEST_P(Attention, MergeTakesManySplits) {
-  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
   for (const uint32_t dim : {4u, 130u, 512u}) {
     const AttentionOptions options = options_of(dim, 1, DType::f32);
     DecodeTile tile = decode_tile(options, 1);
@@ -397,7 +397,7 @@ TEST_P(Attention, PlainPromptWithoutCausalSeesAllKeys) {
 TEST_P(Attention, FragmentPromptMatchesAReference) {
   const Place& place = GetParam();
   if (slow_compiler() && place.driver->info().backend == "opencl")
-    GTEST_SKIP() << "no fragments here: attention_plain is for such devices";
+    GTEST_SKIP() << "no fragments on this device: prompts use attention_plain";
   const bool whole = suits_fragments();
   // With little shared memory, test shorter heads with the op's fallback tile.
   const bool roomy = shared_bytes() >= 128u << 10;
@@ -414,7 +414,8 @@ TEST_P(Attention, FragmentPromptMatchesAReference) {
 
 TEST_P(Attention, FragmentPromptKnowsEveryOption) {
   const Place& place = GetParam();
-  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: attention_plain is for such devices";
+  if (!suits_fragments())
+    GTEST_SKIP() << "no fragments on this device: prompts use attention_plain";
   AttentionOptions options = options_of(64, 1, BlockType::q8_0);
   options.window = options.soft_cap = options.mask = options.sinks = true;
   options.out_type = DType::f16;

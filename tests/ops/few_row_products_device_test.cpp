@@ -266,7 +266,7 @@ TEST_P(FewRowProducts, FewRowsByExperts) {
       one.buffers.push_back(kernels::bytes_of(ids));
       one.buffers.push_back(kernels::poison(slots * n, DType::f32));
       EXPECT_EQ(compare_product(run(ops::vector_product(p), one), p.y, want, kBound, 1e-10), "")
-          << GetParam().name << " " << type.name() << ", " << share << " slots a row";
+          << GetParam().name << " " << type.name() << ", " << share << " slots per row";
     }
   }
 }

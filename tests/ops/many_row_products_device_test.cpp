@@ -16,7 +16,7 @@ class ManyRowProducts : public ProductsAnywhere {};
 // Intel's compiler gets one product with fragments and one in f32: emulated fragments become loops
 // that it unrolls for 20 s to 80 s per program.
 constexpr const char* kMinutesOnIntel =
-    "Intel's OpenCL compiles fragments for minutes; PoCL runs the same text";
+    "Intel's OpenCL takes minutes to compile fragments; PoCL runs the same text";
 
 // A batch of dense matrices as stored, and the product of each pair.
 struct Pair {
@@ -171,7 +171,7 @@ TEST_P(ManyRowProducts, ManyRowsByFragments) {
 
 TEST_P(ManyRowProducts, CutsThatDevicesGet) {
   // The tiling of fragment_product_for, for a small and a larger product.
-  if (!GetParam().driver) GTEST_SKIP() << "the cut is a device's";
+  if (!GetParam().driver) GTEST_SKIP() << "the tiling depends on a device";
   if (is_intel()) GTEST_SKIP() << kMinutesOnIntel;
   const bool least_block = random_.next() % 2;  // tested on every device
   for (const ElementType type : {ElementType(DType::f16), ElementType(BlockType::q4_k)}) {

@@ -312,9 +312,9 @@ TEST_F(RoundedMakers, OnlyNormsThatProductsCanDo) {
   EXPECT_EQ(folded(device, 1, 128, 0), 1u);
   EXPECT_EQ(folded(device, 2, 128, 0), 0u) << "rows";
   EXPECT_EQ(folded(device, 1, 96, 0), 0u) << "width";
-  EXPECT_EQ(folded(device, 1, 128, 1), 0u) << "weights as they are";
+  EXPECT_EQ(folded(device, 1, 128, 1), 0u) << "plain weights";
   EXPECT_EQ(folded(device, 1, 128, 2), 0u) << "centred";
-  EXPECT_EQ(folded(device, 1, 128, 3), 0u) << "normed rows are used";
+  EXPECT_EQ(folded(device, 1, 128, 3), 0u) << "the normed rows have another user";
   EXPECT_EQ(folded(device, 1, 128, 4), 0u) << "asked for";
   EXPECT_EQ(folded(test::interpreted_device(16, "_unscaled"), 1, 128, 0), 0u) << "refused";
   EXPECT_EQ(folded(test::interpreted_device(16, "_scales"), 1, 128, 0), 0u) << "refused";
@@ -370,9 +370,9 @@ TEST_F(RoundedMakers, OnlyWhereRowsAreRounded) {
     const Tensor normed = rms_norm(x, scale);
     EXPECT_TRUE(rounded({linear(normed, w)}));
     EXPECT_FALSE(rounded({linear(normed, w), normed})) << "asked for";
-    EXPECT_FALSE(rounded({linear(normed, plain)})) << "weights as they are";
+    EXPECT_FALSE(rounded({linear(normed, plain)})) << "plain weights";
     EXPECT_FALSE(rounded({linear(rms_norm(many, scale), w)})) << "many rows";
-    EXPECT_FALSE(rounded({linear(normed.slice(0, 0, 1), w)})) << "not all of them";
+    EXPECT_FALSE(rounded({linear(normed.slice(0, 0, 1), w)})) << "only some rows";
   }
 }
 
