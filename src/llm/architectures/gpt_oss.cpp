@@ -13,8 +13,7 @@ class GptOss : public Architecture {
     config.window = file.integer(config_key(file, "attention.sliding_window"));
     config.window_step = 2;
     config.rope_scaling.round_bounds = false;
-    if (config.experts == 0)
-      (void)file.integer(config_key(file, "expert_count"));  // throws naming the key
+    if (config.experts == 0) (void)file.integer(config_key(file, "expert_count"));  // throws
   }
 
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {

@@ -8,8 +8,7 @@ namespace {
 class Qwen3Moe : public PreNormArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    if (config.experts == 0)
-      (void)file.integer(config_key(file, "expert_count"));  // throws naming the key
+    if (config.experts == 0) (void)file.integer(config_key(file, "expert_count"));  // throws
   }
 };
 

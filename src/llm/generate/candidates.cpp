@@ -165,8 +165,7 @@ void keep_top_n_sigma(Candidates& candidates, double n) {
 }
 
 void drop_top_choices(Candidates& candidates, double threshold) {
-  if (threshold > 0.5 || candidates.list.size() < 2)
-    return;  // two candidates cannot both exceed one half
+  if (threshold > 0.5 || candidates.list.size() < 2) return;  // two cannot both exceed one half
   const double largest = largest_logit(candidates);
   double total = 0;
   for (const Candidate& each : candidates.list) total += std::exp(each.logit - largest);

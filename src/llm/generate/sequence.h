@@ -41,9 +41,8 @@ class Sequence {
   int32_t sample(std::span<const float> logits);  // on the host
   int64_t tokens_left() const;                    // that may still be generated
 
-  void begin(
-      int64_t reused);  // called when it gets a slot; the cache already holds `reused` tokens
-  // Called after a device failure: the tokens that were in the cache are computed again.
+  void begin(int64_t reused);  // when it gets a slot whose cache holds `reused` tokens
+  // After a device failure: the tokens that were in the cache are computed again.
   void lose_cache(int64_t cached) { result_.statistics.recomputed_tokens += cached; }
   // Appends the next token, emits its text and ends the sequence if a stop condition is met.
   void put(int32_t token);
