@@ -96,7 +96,7 @@ InferenceMemory estimate_inference_memory(int64_t hidden, int64_t intermediate, 
   if (hidden % heads != 0 || heads % kv_heads != 0)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("estimate_inference_memory: {} heads must divide hidden {}, and {} KV "
-                            "heads the heads",
+                            "heads must divide the heads",
                             heads, hidden, kv_heads));
   const int64_t kv_width = hidden / heads * kv_heads;
   const int64_t attention = 2 * hidden * hidden + 2 * hidden * kv_width;

@@ -59,8 +59,8 @@ std::vector<int32_t> sample(const Tensor& logits, std::span<const Sampling> samp
                             std::span<const int32_t> positions) {
   const auto rows = static_cast<size_t>(logits.size(0));
   if (sampling.size() != rows || positions.size() != rows)
-    fail(fmt::format("sample: {} rows of logits, {} settings and {} positions", rows,
-                     sampling.size(), positions.size()));
+    fail(fmt::format("sample: {} rows of logits, {} settings and {} positions; they must be equal",
+                     rows, sampling.size(), positions.size()));
   std::vector<int32_t> words(rows * kSamplingWords);
   for (size_t i = 0; i < rows; ++i) put_sampling(sampling[i], &words[i * kSamplingWords]);
   const int64_t candidates = candidates_for(sampling, logits.size(1));
