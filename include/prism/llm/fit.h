@@ -21,7 +21,7 @@ struct FitOptions {
   // As for Device::named. A named device gets the whole model, unless gpu_layers or cpu_experts
   // assign parts to the CPU.
   std::string device = "auto";
-  std::optional<int64_t> gpu_layers;  // on devices other than the CPU; clamped to all layers
+  std::optional<int64_t> gpu_layers;  // on devices other than the CPU; larger numbers mean all
   std::optional<int64_t> context;
   int64_t min_context = 0;  // lower limit for a chosen context; 0: 2048, or the model's if less
   std::optional<ElementType> kv_type;    // default: f16
@@ -38,7 +38,7 @@ struct FitDevice {
   double bandwidth = 0;       // measured bytes per second; 0: unknown
   double f16_rate = 0;        // matmul operations per second
   double quantised_rate = 0;  // the same with quantised weights, if different
-  // Devices with the same name share their memory: the CPU and devices with unified memory.
+  // Devices with equal names here share their memory: the CPU and devices unified with it.
   std::string memory;
 };
 

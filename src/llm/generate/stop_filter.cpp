@@ -15,7 +15,7 @@ std::string StopFilter::put(std::string_view text) {
   size_t first = held_.npos;
   for (const std::string& stop : stops_) {
     const size_t at = held_.find(stop);
-    // If two start at the same place, the shorter completes first and wins.
+    // If two start at the same place, the first in the list wins; the text before is the same.
     if (at < first) first = at, found_ = stop;
   }
   if (first != held_.npos) {
