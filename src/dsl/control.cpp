@@ -1,4 +1,4 @@
-// Kernels, places in the grid, control flow, copies that run ahead and matrix fragments.
+// Kernels, grid positions, control flow, asynchronous copies and matrix fragments.
 #include <fmt/format.h>
 
 #include "dsl/builder.h"

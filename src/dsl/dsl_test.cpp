@@ -1,4 +1,4 @@
-// The language builds what was written, and refuses what must not build with the place and the
+// Tests that the kernel language builds the written code and rejects invalid code with location and
 // rule.
 #include "prism/kernel.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace dsl;
 
-// Builds the body and returns the message it is refused with.
+// Builds the body and returns the message of the error it throws.
 std::string refusal(const std::function<void()>& body) {
   try {
     kernel("bad", 64, body);

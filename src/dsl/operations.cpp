@@ -1,4 +1,4 @@
-// Arithmetic, bits, comparison, conversion and operations across lanes.
+// Arithmetic, bits, comparison, conversion and cross-lane operations.
 #include <fmt/format.h>
 
 #include "dsl/builder.h"
@@ -20,8 +20,8 @@ bool any_type(DType) { return true; }
 bool transcendental(DType t) { return t == f32 || t == f64; }
 using Allowed = bool (*)(DType);
 
-// The common type of the operands: a literal follows the value beside it, a scalar widens to a
-// vector.
+// The common type of the operands: a literal takes the type of the value beside it, a scalar widens
+// to a vector.
 Type common_type(std::initializer_list<const Operand*> operands) {
   Type type{u32, 0};
   for (const Operand* operand : operands) {
@@ -99,7 +99,7 @@ Value operator^(Operand a, Operand b) { return binary(Op::bit_xor, a, b, integer
 Value operator~(Operand a) { return unary(Op::bit_not, a, integer); }
 
 namespace {
-// The count of a shift may be u32 whatever is shifted.
+// The shift count may be u32 for any operand type.
 Value shift(Op op, Operand& a, Operand& count) {
   const Type type = a.value().type();
   check_allowed(op, type, integer, a.where());

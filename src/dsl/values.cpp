@@ -1,4 +1,4 @@
-// Values, literals, variables and memories: the handles that name things of a kernel.
+// Values, literals, variables and memories: the handles of the kernel language.
 #include <bit>
 #include <cmath>
 
@@ -59,7 +59,7 @@ void check_lanes(uint32_t lanes, const ir::Location& where) {
     builder().fail(where, fmt::format("a vector has 2 or 4 lanes, not {}", lanes));
 }
 
-// A literal index beyond a shared or private array is known to be wrong already here.
+// A literal index beyond a shared or private array is an error at build time.
 void check_known_range(const ir::Memory& memory, Value index, uint32_t lanes,
                        const ir::Location& where) {
   if (memory.space == ir::Space::buffer) return;
