@@ -69,11 +69,11 @@ TEST(Dsl, OperatorsKnowTheirLine) {
 }
 
 TEST(Dsl, RefusesBarrierInVaryingFlow) {
-  EXPECT_REFUSED("barrier stands in varying control flow",
+  EXPECT_REFUSED("barrier is in varying control flow",
                  [] { if_(local_id() < 3u, [] { barrier(); }); });
-  EXPECT_REFUSED("barrier stands in varying control flow",
+  EXPECT_REFUSED("barrier is in varying control flow",
                  [] { for_(local_id(), [](Value) { barrier(); }); });
-  EXPECT_REFUSED("group_reduce stands in varying control flow",
+  EXPECT_REFUSED("group_reduce is in varying control flow",
                  [] { if_(local_id() < 3u, [] { group_sum(constant(f32, 1.0)); }); });
 }
 
@@ -141,7 +141,7 @@ TEST(Dsl, WaitsOnceBeforeTouchingPlanData) {
   ASSERT_GT(k.body.body.size(), 2u);
   EXPECT_EQ(k.body.body[0].op, ir::Op::launch_next);
   EXPECT_EQ(k.body.body[1].op, ir::Op::wait_previous);
-  EXPECT_REFUSED("stands before wait_previous", [] {
+  EXPECT_REFUSED("is before wait_previous", [] {
     auto x = in("x", f32);
     Value v = x[0u];
     wait_previous();
@@ -166,12 +166,12 @@ TEST(Dsl, WaitsOnceBeforeTouchingPlanData) {
     if_(
         param("a", u32) == 1u, [&] { branch(0); }, [&] { branch(1); });
   }));
-  EXPECT_REFUSED("stands twice", [] {
+  EXPECT_REFUSED("occurs twice", [] {
     if_(
         param("a", u32) == 1u, [] { wait_previous(); }, [] { wait_previous(); });
     wait_previous();
   });
-  EXPECT_REFUSED("stands before wait_previous", [] {
+  EXPECT_REFUSED("is before wait_previous", [] {
     auto y = out("y", f32);
     if_(
         param("a", u32) == 1u, [] { wait_previous(); },
