@@ -176,7 +176,7 @@ class Device {
   Device(std::shared_ptr<DeviceDriver> driver, std::string why);
 
   static Device cpu();
-  static Device gpu();             // throws kNotFound with the reasons where there is none
+  static Device gpu();             // throws kNotFound with the reasons if there is none
   static bool is_gpu_available();  // software devices do not count
   static Device named(
       const std::string& spelling);  // auto, cpu, gpu, cuda, cuda:0, rocm, mps, oneapi, wgpu ...

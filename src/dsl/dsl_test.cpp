@@ -113,7 +113,7 @@ TEST(Dsl, RefusesMixedTypes) {
 }
 
 TEST(Dsl, RefusesAKnownIndexOutOfRange) {
-  EXPECT_REFUSED("index 64 is beyond tile with 64 elements", [] {
+  EXPECT_REFUSED("index 64 is out of range: tile has 64 elements", [] {
     auto tile = shared(f32, 64);
     tile[64u] = 1.0f;
   });
@@ -123,7 +123,8 @@ TEST(Dsl, RefusesWrongAccess) {
   EXPECT_REFUSED("read-only", [] { Array(in("x", f32).memory()).store(0u, 1.0f); });
   EXPECT_REFUSED("write-only", [] { out("x", f32).load(0u); });
   EXPECT_REFUSED("must be inout", [] { out("x", u32).atomic_add(0u, 1u); });
-  EXPECT_REFUSED("i32 and u32 have all", [] { inout("x", f32).atomic(AtomicOp::max, 0u, 1.0f); });
+  EXPECT_REFUSED("i32 and u32 support all",
+                 [] { inout("x", f32).atomic(AtomicOp::max, 0u, 1.0f); });
 }
 
 TEST(Dsl, RefusesValuesThatLeaveTheirBlock) {

@@ -35,7 +35,8 @@ Type common_type(std::initializer_list<const Operand*> operands) {
 
 void check_allowed(Op op, Type type, Allowed allowed, const ir::Location& where) {
   if (!allowed(type.element))
-    builder().fail(where, fmt::format("{} does not take {}", ir::op_name(op), ir::type_name(type)));
+    builder().fail(where,
+                   fmt::format("{} does not support {}", ir::op_name(op), ir::type_name(type)));
 }
 
 Value unary(Op op, Operand& a, Allowed allowed) {
@@ -258,9 +259,9 @@ Value across(Op op, Operand& a, ReduceOp reduce, uint32_t object, const ir::Loca
   const Value x = a.value();
   const bool bits =
       reduce == ReduceOp::bit_and || reduce == ReduceOp::bit_or || reduce == ReduceOp::bit_xor;
-  if (x.type().lanes != 1) builder().fail(where, fmt::format("{} takes a scalar", ir::op_name(op)));
+  if (x.type().lanes != 1) builder().fail(where, fmt::format("{} needs a scalar", ir::op_name(op)));
   if (bits ? !integer_or_b1(x.element()) : !any_value(x.element()))
-    builder().fail(where, fmt::format("{} {} does not take {}", ir::op_name(op),
+    builder().fail(where, fmt::format("{} {} does not support {}", ir::op_name(op),
                                       ir::reduce_op_name(reduce), ir::type_name(x.type())));
   ir::Inst inst;
   inst.op = op;

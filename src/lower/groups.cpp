@@ -195,7 +195,7 @@ class LowerSubgroups : public Rewriter {
     return true;
   }
 
-  // Each round adds the value twice as many lanes below.
+  // Each round doubles the distance to the lane whose value is added.
   Value by_shuffles(const Inst& scan, Value total) {
     const auto op = static_cast<ReduceOp>(scan.bits);
     const Value lane = subgroup_lane();

@@ -9,27 +9,28 @@
 // plane's start in the row.
 //
 // Quants (element e of the row):
-//   8 bits  byte e, signed. 16 bytes are 16 elements in order.
-//   4 bits  word 4 * (e / 32) + e % 16 / 4, bits 8 * (e % 4) + 4 * (e / 16 % 2). 16 bytes are 32
-//           elements: of word k, 0..3, w & 0x0F0F0F0F is elements 4k..4k+3 and (w >> 4) &
-//           0x0F0F0F0F is elements 16+4k..16+4k+3, as bytes. Against 32 activation bytes in two
-//           16-byte loads a and b: dot4(low of word k, a[k]), dot4(high of word k, b[k]).
-//   2 bits  word e / 16, bits 8 * (e % 4) + 2 * (e % 16 / 4). 16 bytes are 64 elements: of word
-//           k, (w >> 2m) & 0x03030303, m 0..3, is elements 16k+4m..16k+4m+3: one word against
-//           one 16-byte load.
-// High bits (above the quants' own; one plane, absent for most types):
-//   1 bit   word e / 32, bit 8 * (e % 4) + e % 32 / 4. Of the word, (w >> m) & 0x01010101, m
-//           0..7, is elements 4m..4m+3. So beside word k of the 4-bit quants: (w << (4 - k)) &
-//           0x10101010 completes the low nibbles (m = k) and (w >> k) & 0x10101010 the high ones
-//           (m = 4 + k).
-//   2 bits  as the 2-bit quants: word e / 16. Beside word k of the 4-bit quants of 32 elements:
-//           of word 2 * (e / 32), ((w >> 2k) & 0x03030303) << 4 completes the low nibbles, and
-//           of word 2 * (e / 32) + 1 the high ones.
+//   8 bits  byte e, signed. 16 bytes hold 16 elements in order.
+//   4 bits  word 4 * (e / 32) + e % 16 / 4, bits 8 * (e % 4) + 4 * (e / 16 % 2). 16 bytes hold
+//           32 elements: in word k, 0..3, w & 0x0F0F0F0F gives elements 4k..4k+3 and (w >> 4) &
+//           0x0F0F0F0F gives elements 16+4k..16+4k+3, as bytes. To multiply by 32 activation
+//           bytes in two 16-byte loads a and b: dot4(low of word k, a[k]), dot4(high of word k,
+//           b[k]).
+//   2 bits  word e / 16, bits 8 * (e % 4) + 2 * (e % 16 / 4). 16 bytes hold 64 elements: in
+//           word k, (w >> 2m) & 0x03030303, m 0..3, gives elements 16k+4m..16k+4m+3: one word
+//           for each 16-byte load of activations.
+// High bits (above those in the quants plane; one plane, absent for most types):
+//   1 bit   word e / 32, bit 8 * (e % 4) + e % 32 / 4. (w >> m) & 0x01010101, m 0..7, gives
+//           elements 4m..4m+3. For word k of the 4-bit quants, (w << (4 - k)) & 0x10101010
+//           completes the low nibbles (m = k) and (w >> k) & 0x10101010 the high ones (m = 4 +
+//           k).
+//   2 bits  as the 2-bit quants: word e / 16. For word k of the 4-bit quants of 32 elements,
+//           ((w >> 2k) & 0x03030303) << 4 completes the low nibbles with w = word 2 * (e / 32)
+//           and the high ones with w = word 2 * (e / 32) + 1.
 // Scales (small integers, one for 16 or 32 elements):
-//   i8      byte e / scale_elements, signed, with the file's bias of 32 taken off.
+//   i8      byte e / scale_elements, signed, without the file's bias of 32.
 //   pair4   byte e / 16: bits 0..3 the scale, bits 4..7 the min (as in the file).
 //   header  16 bytes for 256 elements, word 4 * (e / 256) + ...: word 0 is the pair of f16 d
-//           (low half) and dmin (high half). For the 32 elements number i = e / 32 % 8: scale =
+//           (low half) and dmin (high half). For group i = e / 32 % 8 of 32 elements: scale =
 //           (word 1 >> 4i & 15) | (word 3 >> 4i & 3) << 4 and min = (word 2 >> 4i & 15) | (word
 //           3 >> 4i & 12) << 2. Four at once as bytes, i = 0, 2, 4, 6: (w1 & 0x0F0F0F0F) | (w3
 //           << 4 & 0x30303030), (w2 & 0x0F0F0F0F) | (w3 << 2 & 0x30303030); and i = 1, 3, 5, 7:
