@@ -8,8 +8,8 @@ namespace prism::spirv {
 
 using ir::Op;
 
-// Some drivers simplify x * 0 to 0, x + 0 to x, and select(0, -1) to a negated 0 or 1 if they know
-// the numbers, ignoring the sign of zero. They cannot know launch inputs and values computed from
+// Some drivers simplify x * 0 to 0, x + 0 to x and select(c, -1, 0) to -select(c, 1, 0) for known
+// numbers, ignoring the sign of zero. They cannot know launch inputs and values computed from
 // hidden operands; all others may be visible.
 void Emitter::note_opaque(const ir::Inst& inst) {
   if (inst.result == ir::kNone || !has(kHideConstants)) return;
