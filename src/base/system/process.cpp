@@ -1,4 +1,4 @@
-// popen with every word quoted.
+// popen with every argument quoted.
 #include "base/system/process.h"
 
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 
 std::string quoted(const std::string& word) {
 #ifdef _WIN32
-  return "\"" + word + "\"";  // no file name holds a quote there
+  return "\"" + word + "\"";  // file names contain no quotes on Windows
 #else
   std::string text = "'";
   for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -45,7 +45,8 @@ FILE* start_words(const std::vector<std::string>& words, const char* redirection
   for (const std::string& word : words) command += quoted(word) + " ";
   FILE* pipe = start(command + redirection);
   if (!pipe)
-    throw Error(ErrorCode::kIo, "starting " + words.front() + ": the system gives no process");
+    throw Error(ErrorCode::kIo,
+                "starting " + words.front() + ": the system cannot create a process");
   return pipe;
 }
 
