@@ -1,4 +1,4 @@
-// Checks of products before a backend sees them.
+// Validation of products before they reach a backend.
 #include "runtime/native_product.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ uint64_t checked_stride(const NativeProduct& product, const char* name, uint64_t
   return stride;
 }
 
-// Elements from the first of a matrix to behind its last.
+// Elements from the first to one past the last element of a matrix.
 uint64_t reach(uint64_t rows, uint64_t columns, uint64_t stride) {
   return rows == 0 || columns == 0 ? 0 : (rows - 1) * stride + columns;
 }

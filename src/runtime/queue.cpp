@@ -1,5 +1,4 @@
-// Queues, events and recordings: every launch is checked and prepared here, then handed to the
-// driver.
+// Queues, events and recordings: validates and prepares each launch, then passes it to the driver.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -23,8 +22,8 @@ void check_range(const char* doing, uint64_t offset, uint64_t bytes, uint64_t si
   }
 }
 
-// The bytes that are seen of a range: whole words, since kernels may load them. what: "launch of
-// add", "product".
+// The visible bytes of a range, rounded up to whole words because kernels may load those. what:
+// "launch of add", "product".
 uint64_t range_bytes(const BufferRange& range, const std::string& what, const std::string& name) {
   const uint64_t size = range.buffer.bytes(), whole = range.buffer.driver().bytes();
   if (range.offset % kRangeAlignment != 0) {
@@ -77,13 +76,12 @@ Queue& Queue::operator=(Queue&& other) noexcept {
 
 Queue::State::~State() {
   if (in_flight.empty() || !driver) return;
-  const auto alive =
-      device.lock();  // none while the device itself goes: nobody else can reach it then
+  const auto alive = device.lock();  // null during device destruction, which needs no lock
   const auto lock =
       alive ? std::unique_lock(alive->mutex) : std::unique_lock<std::recursive_mutex>();
   try {
     driver->wait();
-  } catch (const std::exception&) {  // nobody is left to tell
+  } catch (const std::exception&) {  // a destructor cannot report it
   }
   in_flight.clear();
 }
@@ -154,7 +152,7 @@ void Queue::read(const Buffer& from, std::span<std::byte> to, uint64_t offset) {
     read_bytes(from, to, offset);
   else
     state_->driver->read(from.driver(), offset, to);
-  state_->in_flight.clear();  // the queue is in order: all of it is done
+  state_->in_flight.clear();  // the queue is in order, so all earlier work is done
 }
 
 void Queue::copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
@@ -212,7 +210,7 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
   std::vector<uint64_t> sizes;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferRange& range = buffers[i];
-    // The name is put together only for the message.
+    // Build the name only when there is an error to report.
     if (range.buffer.device_ != device || (range.buffer.constant_ && writes(i)))
       mine(range.buffer,
            fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str(), writes(i));
@@ -350,8 +348,8 @@ CommandGraph Queue::record(const std::function<void()>& work) {
   const auto device = state_->device.lock();
   const std::scoped_lock lock(device->mutex);
   if (state_->recording) fail("record: already inside a recording of this queue");
-  // Collected first and recorded after: what work compiles or throws never meets a driver that is
-  // recording.
+  // Collect first, record afterwards: work may compile or throw, and must not do so while the
+  // driver is recording.
   std::vector<State::Step> steps;
   state_->recording = &steps;
   try {
@@ -370,7 +368,7 @@ CommandGraph Queue::record(const std::function<void()>& work) {
   } catch (...) {
     try {
       state_->driver->end_recording();
-    } catch (const Error&) {  // the first failure is the one to tell
+    } catch (const Error&) {  // report the first failure
     }
     throw;
   }

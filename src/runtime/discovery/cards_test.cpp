@@ -12,7 +12,7 @@ namespace {
 using test::FakeDevice;
 
 struct Made {
-  std::string id, name, card;  // card empty: unknown
+  std::string id, name, card;  // an empty card means unknown
   bool software = false;
 };
 

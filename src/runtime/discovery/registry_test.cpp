@@ -1,4 +1,4 @@
-// Backends look for their devices when they are wanted, once, and no others do.
+// Backends discover their devices on demand, once, and no others do.
 #include "runtime/discovery/registry.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using test::FakeDevice;
 using Names = std::set<std::string>;
 
 std::map<std::string, int> made, looked;
-std::mutex counting;  // backends look at the same time
+std::mutex counting;  // discovery is concurrent
 
 class AskingDevice final : public FakeDevice, public SharesCard {
  public:

@@ -64,7 +64,7 @@ std::string ids(const BackendReport& report) {
   return text;
 }
 
-// A device by backend and number, or the error that says why it cannot be had.
+// Finds a device by backend and index; throws with the reason if it is unavailable.
 DevicePointer find_named(const Candidates& candidates, const Spelling& spelling,
                          const std::string& source) {
   const auto& reports = candidates.reports;
@@ -90,7 +90,7 @@ bool is_hardware_gpu(const DeviceInfo& info) { return !info.software && !info.is
 struct Ranked {
   DevicePointer device;
   std::optional<double> seconds;
-  size_t card = 0;  // the number of the card it is a way to
+  size_t card = 0;  // index of the card it belongs to
 };
 
 bool all_measured(const std::vector<Ranked>& ranked) {
@@ -112,8 +112,8 @@ void number_cards(std::vector<Ranked>& ranked, const std::vector<BackendReport>&
         each.card = card;
 }
 
-// Where not every device was measured, cards keep the order of preference, but of the ways to one
-// card the fastest comes first if all of them were.
+// Unless every device was measured, cards keep the order of preference. The devices of one card are
+// sorted by speed if all of them were measured.
 void sort_ways(std::vector<Ranked>& ranked) {
   const std::vector<Ranked> before = ranked;
   for (const Ranked& first : before) {
@@ -150,7 +150,8 @@ std::string why_rejected(const Ranked& device, const Ranked& chosen, bool measur
   return fmt::format("{}after {} in the order of preference", card, winner.id);
 }
 
-// Takes the best that has the memory and passes its check; says of all others why not.
+// Takes the best device that has the memory and passes its self-check; records why the others were
+// passed over.
 bool take_first(const Candidates& candidates, std::vector<Ranked>& ranked, uint64_t bytes,
                 Choice& choice) {
   number_cards(ranked, candidates.reports);
@@ -167,12 +168,12 @@ bool take_first(const Candidates& candidates, std::vector<Ranked>& ranked, uint6
       choice.rejected.push_back({info.id, why_rejected(candidate, *chosen, measured)});
       continue;
     }
-    if (bytes > 0 && bytes > candidate.device->free_bytes()) {  // one that was lost cannot tell
+    if (bytes > 0 && bytes > candidate.device->free_bytes()) {  // a lost device throws here
       choice.rejected.push_back({info.id, free_text(*candidate.device)});
       continue;
     }
     const Device device(candidate.device, why_chosen(candidate, ranked, measured));
-    // The CPU runs the interpreter, which is the definition the others are checked against.
+    // The CPU runs the interpreter, the reference for the self-check.
     std::string wrong;
     if (!info.is_cpu && candidates.self_check) wrong = candidates.self_check(device);
     if (!wrong.empty()) {
@@ -209,8 +210,7 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
     }
   }
   if (take_first(candidates, ranked, bytes, choice)) return choice;
-  // PRISM_BACKENDS leaves out the CPU, and nothing else can be taken: then they are what was asked
-  // for.
+  // If PRISM_BACKENDS excludes the CPU and only software devices remain, they were asked for.
   const bool software_only = !gpus_only && std::ranges::none_of(ranked, [](const Ranked& r) {
     return r.device->info().is_cpu;
   });
@@ -249,7 +249,7 @@ Choice choose_named(const Candidates& candidates, const Spelling& spelling, uint
   if (bytes > 0 && bytes > device->free_bytes()) {
     std::string text = fmt::format("{}{}: {} bytes needed, {}", source, device->info().id, bytes,
                                    free_text(*device));
-    // Without a number any device of the backend will do.
+    // Without an index, any device of the backend qualifies.
     const auto report =
         std::ranges::find(candidates.reports, spelling.backend, &BackendReport::name);
     for (const DevicePointer& other : report->devices) {
@@ -318,8 +318,7 @@ std::optional<std::set<std::string>> named_backends(const std::string& spelling,
 }
 
 Choice choose_from(const Candidates& candidates, const std::string& text, uint64_t bytes) {
-  // A PRISM_DEVICE that names something absent is an error whatever was asked for: it would mislead
-  // later.
+  // A PRISM_DEVICE that names an absent device is always an error, since it would mislead later.
   std::optional<Spelling> preset;
   const std::string source = fmt::format("PRISM_DEVICE={}: ", candidates.prism_device);
   if (!candidates.prism_device.empty()) {

@@ -44,8 +44,8 @@ std::shared_ptr<FakeDevice> fake(const std::string& id, uint64_t gigabytes, bool
   return device;
 }
 
-// cuda absent, metal broken, vulkan a software device and two cards (one with cuda's address), the
-// CPU.
+// cuda is absent, metal broken, vulkan has a software device and two cards (one with cuda's
+// address), and there is the CPU.
 std::vector<std::unique_ptr<Backend>> backends() {
   std::vector<std::unique_ptr<Backend>> all;
   Discovery absent;
@@ -182,7 +182,8 @@ TEST_F(SelectionTest, OneCardIsKnownAsOne) {
 TEST_F(SelectionTest, OfTheWaysToOneCardTheFastestIsTaken) {
   static_cast<FakeDevice&>(*reports[3].devices[1]).edit().card = "0000:65:00.0";
   static_cast<FakeDevice&>(*reports[3].devices[2]).edit().card = "0000:65:00.0";
-  // The CPU was not measured: between cards the order decides, between ways the measurement.
+  // The CPU was not measured: preference orders the cards, measurements order the devices of a
+  // card.
   std::map<std::string, double> seconds = {{"vulkan:1", 0.5}, {"vulkan:2", 0.2}};
   candidates.measured_seconds = [&](const DeviceInfo& info) -> std::optional<double> {
     const auto found = seconds.find(info.id);
