@@ -244,7 +244,7 @@ TEST_F(MetalDoubleTest, AllocationBeyondMemoryNamesDeviceAskedAndFree) {
   const Buffer half = device.allocate(512ull << 20);
   const Error large = error_of([&] { device.allocate(3ull << 30); });
   EXPECT_EQ(large.code(), ErrorCode::kOutOfMemory);
-  EXPECT_TRUE(contains(large.what(), "the largest buffer of this device has 1073741824 bytes"))
+  EXPECT_TRUE(contains(large.what(), "this device allows at most 1073741824 bytes per buffer"))
       << large.what();
   const Error error = error_of([&] { device.allocate(768ull << 20); });
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);

@@ -49,7 +49,7 @@ class NullDevice final : public DeviceDriver {
   const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override { return info_.total_bytes - used_; }
 
-  // Counted, though there is nothing behind it, so that running out can be seen.
+  // Allocations are only counted, so that out-of-memory can be tested.
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override {
     if (bytes > free_bytes()) {
       throw Error(ErrorCode::kOutOfMemory,
