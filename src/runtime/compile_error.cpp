@@ -117,14 +117,14 @@ Error compile_error(const DeviceInfo& device, const ir::Kernel& lowered, const K
                     const std::string& log) {
   const auto path = keep_failed_text(kernel);
   const std::string shown =
-      log.size() <= kLongestLog ? log : log.substr(0, kLongestLog) + "\n... (the log goes on)\n";
+      log.size() <= kLongestLog ? log : log.substr(0, kLongestLog) + "\n... (log truncated)\n";
   std::string message = fmt::format(
-      "compiling kernel {} for {} ({}): its compiler refused the text\n{}\n", lowered.name,
+      "compiling kernel {} for {} ({}): its compiler rejected the text\n{}\n", lowered.name,
       device.id, device.name, shown.empty() ? "(the compiler gave no log)" : shown);
   message += numbered_source(kernel.text, log);
   if (!path.empty()) message += fmt::format("the whole text is in {}\n", path.string());
   message += fmt::format(
-      "driver: {}; if it is not your own raw text that is refused, please report this with `prism "
+      "driver: {}; unless the rejected text is your own, please report this with `prism "
       "report`",
       device.driver.empty() ? "unknown" : device.driver);
   return Error(ErrorCode::kCompile, message);

@@ -125,8 +125,9 @@ const Buffer& Queue::mine(const Buffer& buffer, const char* doing, bool changes)
                      buffer.device_->info.id, device->info.id));
   }
   if (changes && buffer.constant_)
-    fail(fmt::format("{}: the buffer is memory of the host that the device only reads; copy it",
-                     doing));
+    fail(fmt::format(
+        "{}: the buffer wraps host memory, which is read-only for the device; copy it first",
+        doing));
   return buffer;
 }
 
@@ -286,7 +287,7 @@ void Queue::product(const NativeProduct& asked, const BufferRange& a, const Buff
     mine(range.buffer, "product", &range == &c);
     const uint64_t given = range_bytes(range, "product", name);
     if (given < wanted) {
-      fail(fmt::format("product of {}: {} reaches over {} bytes, its buffer has {} from byte {} on",
+      fail(fmt::format("product of {}: {} spans {} bytes, its buffer has {} from byte {} on",
                        describe(asked), name, wanted, given, range.offset));
     }
     step.bindings.push_back({range.buffer.memory_.get(), range.offset, given});
@@ -300,7 +301,7 @@ void Queue::product(const NativeProduct& asked, const BufferRange& a, const Buff
            c.offset < x.offset + bytes;
   };
   if (overlap(a, needed.a) || overlap(b, needed.b))
-    fail(fmt::format("product of {}: c overlaps an operand; give it a place of its own",
+    fail(fmt::format("product of {}: c overlaps an operand; use a separate buffer for c",
                      describe(asked)));
   if (step.product->is_empty()) return;
   const std::scoped_lock lock(device->mutex);

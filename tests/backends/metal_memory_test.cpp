@@ -103,7 +103,7 @@ TEST_F(MetalMemoryTest, WrappedBufferIsOnlyRead) {
            [&] { device.queue().write(shared, bytes); },
            [&] { device.queue().copy(shared, device.allocate(16), 16); },
            [&] { device.queue().launch(device.compile(add_one_kernel()), 1, {shared}, {64u}); }})
-    EXPECT_TRUE(contains(error_of(change).what(), "only reads")) << error_of(change).what();
+    EXPECT_TRUE(contains(error_of(change).what(), "read-only")) << error_of(change).what();
 }
 
 TEST_F(MetalMemoryTest, WhatCannotBeWrappedIsNot) {

@@ -119,7 +119,7 @@ void unpack(const fs::path& wheel, const fs::path& into) {
     if (run_process(command, note) == 0) return;
   throw Error(
       ErrorCode::kIo,
-      fmt::format("setting up CUDA: {} cannot be unpacked:\n{}is it a whole wheel?", from, said));
+      fmt::format("setting up CUDA: {} cannot be unpacked:\n{}is the wheel complete?", from, said));
 }
 
 // Why some card has no compiler (empty if all have one), and the compilers found.

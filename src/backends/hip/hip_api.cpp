@@ -42,11 +42,13 @@ Absence no_library(const std::string& said) {
 
 // Without the kernel driver there is no card, and opening the library would start its compiler.
 Absence no_kernel_driver(const std::string& library) {
-  return {fmt::format("{} is here, but /dev/kfd is not: no AMD GPU, or its kernel driver amdgpu is "
-                      "not loaded",
-                      library),
-          "with an AMD card: sudo modprobe amdgpu; in a container: --device /dev/kfd --device "
-          "/dev/dri"};
+  return {
+      fmt::format(
+          "{} is installed, but /dev/kfd is missing: no AMD GPU, or its kernel driver amdgpu is "
+          "not loaded",
+          library),
+      "with an AMD card: sudo modprobe amdgpu; in a container: --device /dev/kfd --device "
+      "/dev/dri"};
 }
 
 Absence init_failed(const Api& api, Result result) {

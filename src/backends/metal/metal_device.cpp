@@ -178,7 +178,7 @@ std::unique_ptr<ProgramDriver> DeviceOfMetal::compile(const ir::Kernel& lowered)
   const UInteger threads = api->pipeline_threads(state), lanes = api->pipeline_width(state);
   if (threads < lowered.group_size || (lowered.subgroup_size && lanes != lowered.subgroup_size))
     throw compile_error(info_, lowered, text,
-                        fmt::format("its pipeline takes groups of {} threads at most, in "
+                        fmt::format("its pipeline supports groups of at most {} threads, in "
                                     "simdgroups of {}",
                                     threads, lanes));
   return program;

@@ -133,11 +133,11 @@ class OpenClBackend final : public Backend {
   static void explain(Discovery& found, bool no_platform, bool no_gpu) {
     if (no_platform) {
       append(found.reason,
-             fmt::format("{} found no driver (no .icd file in {} names one that opens)",
+             fmt::format("{} found no driver (no .icd file in {} names a library that opens)",
                          found.found, vendors_folder()));
       found.next_step = kInstallDriver;
     } else if (found.devices.empty()) {
-      append(found.reason, "the installed drivers show no device");
+      append(found.reason, "the installed drivers report no device");
       found.next_step = kInstallDriver;
     }
     if (!no_gpu) return;

@@ -30,7 +30,7 @@ std::vector<uint32_t> as_words(const ir::Kernel& kernel, const KernelText& text)
   if (text.text.size() % sizeof(uint32_t) != 0 || words.size() < 5 || words[0] != spirv::kMagic)
     throw Error(
         ErrorCode::kCompile,
-        fmt::format("kernel {}: the file in place of {} is not SPIR-V; make it with spirv-as",
+        fmt::format("kernel {}: the replacement for {} is not SPIR-V; create it with spirv-as",
                     kernel.name, text.file));
   return words;
 }

@@ -13,7 +13,7 @@ namespace {
 using namespace webgpu;
 
 constexpr const char* kGetOne =
-    "pip install wgpu brings libwgpu_native-release.so: name that file in PRISM_WEBGPU_LIBRARY";
+    "pip install wgpu, then set PRISM_WEBGPU_LIBRARY to its libwgpu_native-release.so";
 
 // `found` is set if the library itself works, even without an adapter.
 Discovery devices_of(const std::string& file) {

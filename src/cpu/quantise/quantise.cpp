@@ -66,7 +66,7 @@ void check_elements(BlockType type, const float* x, uint32_t count, float most, 
     if (!std::isfinite(x[i]))
       refuse(type, fmt::format("{} is {}; only finite numbers can be quantised", name(i), x[i]));
     if (std::abs(x[i]) > most)
-      refuse(type, fmt::format("{} is {}, and its scales reach {} at most; scale the tensor down",
+      refuse(type, fmt::format("{} is {}, and its scales reach at most {}; scale the tensor down",
                                name(i), x[i], most));
   }
 }

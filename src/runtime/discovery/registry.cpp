@@ -135,7 +135,7 @@ void Registry::look_for(const std::vector<Slot*>& wanted) {
     if (slot->looked) continue;
     if (slot->is_left_out) {
       slot->report.label = slot->backend->label();
-      slot->report.reason = fmt::format("left out by PRISM_BACKENDS={}", allowed_);
+      slot->report.reason = fmt::format("excluded by PRISM_BACKENDS={}", allowed_);
       slot->report.next_step = fmt::format("add {} to it", slot->name);
       slot->looked = true;
       continue;

@@ -98,7 +98,7 @@ TEST_F(RegistryTest, WhatIsLeftOutNeverLooks) {
   Registry registry(kMakers, "cpu,null");
   const auto reports = registry.only({"vulkan", "null"});
   ASSERT_EQ(reports.size(), 4u);
-  EXPECT_EQ(reports[0].reason, "left out by PRISM_BACKENDS=cpu,null");
+  EXPECT_EQ(reports[0].reason, "excluded by PRISM_BACKENDS=cpu,null");
   EXPECT_TRUE(reports[3].available);
   registry.all();
   EXPECT_EQ(looked, (std::map<std::string, int>{{"cpu", 1}, {"null", 1}}));

@@ -76,7 +76,7 @@ DevicePointer find_named(const Candidates& candidates, const Spelling& spelling,
   }
   if (spelling.index) {
     if (*spelling.index < report->devices.size()) return report->devices[*spelling.index];
-    throw Error(ErrorCode::kNotFound, fmt::format("{}there is no {}:{}; there is {}", source,
+    throw Error(ErrorCode::kNotFound, fmt::format("{}there is no {}:{}; available: {}", source,
                                                   spelling.backend, *spelling.index, ids(*report)));
   }
   // Drivers may list a software device before a card.
@@ -130,11 +130,12 @@ std::string why_chosen(const Ranked& chosen, const std::vector<Ranked>& ranked, 
   const auto gpus = std::ranges::count_if(
       ranked, [](const Ranked& r) { return is_hardware_gpu(r.device->info()); });
   if (chosen.device->info().is_cpu && gpus == 0) return "no GPU was found that Prism can use";
-  if (chosen.device->info().software) return "a software device; the CPU itself is left out";
+  if (chosen.device->info().software)
+    return "a software device, because the CPU itself is excluded";
   if (measured) return fmt::format("measured fastest of {} devices on this machine", ranked.size());
   if (const auto ways = ways_to(chosen.card, ranked); ways.size() > 1 && all_measured(ways))
     return fmt::format("measured fastest of {} ways to this card", ways.size());
-  if (chosen.device->info().is_cpu) return "no GPU could be taken (see why each was passed over)";
+  if (chosen.device->info().is_cpu) return "no GPU could be used (see why each was passed over)";
   return "first in the order of preference; `prism calibrate` lets measurements decide";
 }
 
@@ -201,7 +202,7 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
       const DeviceInfo& info = device->info();
       if (info.software) {
         choice.rejected.push_back(
-            {info.id, "a software device, no faster than the CPU itself; taken only by name"});
+            {info.id, "a software device, no faster than the CPU itself; used only by name"});
       } else if (gpus_only && info.is_cpu) {
         choice.rejected.push_back({info.id, "not a GPU"});
       } else {

@@ -105,7 +105,7 @@ TEST_F(SelectionTest, BackendsCanBeLimited) {
   ASSERT_EQ(limited.size(), 6u);
   EXPECT_TRUE(limited[3].available);
   EXPECT_FALSE(limited[4].available);
-  EXPECT_EQ(limited[4].reason, "left out by PRISM_BACKENDS= vulkan , null");
+  EXPECT_EQ(limited[4].reason, "excluded by PRISM_BACKENDS= vulkan , null");
   EXPECT_TRUE(limited[5].available);
   EXPECT_TRUE(find_devices(backends(), "ROCM,CPU")[4].available) << "aliases and capitals";
   EXPECT_EQ(message_of([] { find_devices(backends(), "vulcan"); }),
@@ -121,7 +121,7 @@ TEST_F(SelectionTest, UnmeasuredTheOrderDecides) {
             "first in the order of preference; `prism calibrate` lets measurements decide");
   EXPECT_EQ(reason(choice, "cuda"), "no driver; install it");
   EXPECT_EQ(reason(choice, "vulkan:0"),
-            "a software device, no faster than the CPU itself; taken only by name");
+            "a software device, no faster than the CPU itself; used only by name");
   EXPECT_EQ(reason(choice, "cpu:0"), "after vulkan:1 in the order of preference");
 }
 
@@ -131,11 +131,11 @@ TEST_F(SelectionTest, ASoftwareDeviceIsTakenWhereTheCpuIsLeftOut) {
     if (report.name != "cpu") continue;
     report.available = false;
     report.devices.clear();
-    report.reason = "left out by PRISM_BACKENDS=vulkan";
+    report.reason = "excluded by PRISM_BACKENDS=vulkan";
   }
   const Choice choice = choose_from(candidates, "auto");
   EXPECT_EQ(choice.device.id(), "vulkan:0");
-  EXPECT_EQ(choice.device.why(), "a software device; the CPU itself is left out");
+  EXPECT_EQ(choice.device.why(), "a software device, because the CPU itself is excluded");
   EXPECT_EQ(reason(choice, "vulkan:0"), "not rejected");
   EXPECT_NE(error("gpu").find("vulkan:0: a software device"), std::string::npos) << error("gpu");
   const std::string full = message_of([&] { choose_from(candidates, "auto", 100 * kGigabyte); });
@@ -246,7 +246,7 @@ TEST_F(SelectionTest, WhatCannotBeHadIsAnErrorWithItsReason) {
   EXPECT_EQ(error("cuda"), "cuda cannot be used: no driver; install it");
   EXPECT_EQ(error("mps"), "metal cannot be used: the framework said no");
   EXPECT_EQ(error("vulkan:7"),
-            "there is no vulkan:7; there is vulkan:0 (Fake vulkan:0), vulkan:1 (Fake vulkan:1), "
+            "there is no vulkan:7; available: vulkan:0 (Fake vulkan:0), vulkan:1 (Fake vulkan:1), "
             "vulkan:2 (Fake vulkan:2)");
   EXPECT_EQ(error("vulcan"),
             "\"vulcan\" is no device; did you mean \"vulkan\"? They are auto, gpu, cuda, hip, "
