@@ -1,3 +1,4 @@
+// The table of switchable capabilities and their descriptions.
 #include "runtime/capability_switches.h"
 
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ bool capability_matters(const ir::Kernel& kernel, const Capabilities& capabiliti
   switch_off_capability(without, name);
   try {
     return ir::to_text(lower(kernel, capabilities)) != ir::to_text(lower(kernel, without));
-  } catch (const Error&) {  // the kernel requires it
+  } catch (const Error&) {  // the kernel needs it, or cannot run at all
     return false;
   }
 }

@@ -1,3 +1,4 @@
+// Counts the compiled variants in a device's state.
 #include "runtime/compiled_programs.h"
 
 #include "runtime/device_state.h"

@@ -1,3 +1,4 @@
+// Reads and writes per-device records in the cache folder.
 #include "runtime/device_records.h"
 
 #include <sstream>

@@ -1,3 +1,4 @@
+// Workarounds for interfaces that copy only words or bind a buffer in one way.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Validation of products, and their way to the driver.
 #include "runtime/native_product.h"
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Queues over a fake device: validation, variants, recordings, failures, lifetimes.
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -1,3 +1,4 @@
+// The null device: counts allocations and ignores work.
 #include "backends/null/null_backend.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Loads a WebGPU library, detects its flavour and lists its adapters.
 #include "backends/webgpu/webgpu_api.h"
 
 #include <fmt/format.h>

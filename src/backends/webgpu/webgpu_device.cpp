@@ -1,3 +1,4 @@
+// Device capabilities, memory, error handling and compilation of WGSL.
 #include "backends/webgpu/webgpu_device.h"
 
 #include <algorithm>

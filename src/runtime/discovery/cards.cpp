@@ -1,3 +1,4 @@
+// Merges devices into cards by address, then by name.
 #include "runtime/discovery/cards.h"
 #include "runtime/driver.h"
 

@@ -1,3 +1,4 @@
+// Grouping of devices by card.
 #include "runtime/discovery/cards.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Collects the facts of the machine's fingerprint.
 #include "runtime/discovery/device_surroundings.h"
 
 #include <algorithm>

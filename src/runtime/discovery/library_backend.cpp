@@ -1,3 +1,4 @@
+// Locates and probes the library, then forwards to its discovery.
 #include "runtime/discovery/library_backend.h"
 
 #include <cstdlib>

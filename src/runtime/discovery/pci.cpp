@@ -1,3 +1,4 @@
+// Reads the PCI bus from sysfs.
 #include "runtime/discovery/pci.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Opens, probes and wraps plug-in libraries.
 #include "runtime/discovery/plugins.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs discovery, concurrently for several backends, and prints the summary.
 #include "runtime/discovery/registry.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Stores the choice and its validity in the cache folder.
 #include "runtime/discovery/remembered_choice.h"
 
 #include <cstdlib>

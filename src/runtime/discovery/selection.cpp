@@ -1,3 +1,4 @@
+// Parses device spellings and ranks the candidates.
 #include "runtime/discovery/selection.h"
 
 #include <algorithm>
@@ -169,7 +170,7 @@ bool take_first(const Candidates& candidates, std::vector<Ranked>& ranked, uint6
       choice.rejected.push_back({info.id, why_rejected(candidate, *chosen, measured)});
       continue;
     }
-    if (bytes > 0 && bytes > candidate.device->free_bytes()) {  // a lost device throws here
+    if (bytes > 0 && bytes > candidate.device->free_bytes()) {  // a lost device has no figure
       choice.rejected.push_back({info.id, free_text(*candidate.device)});
       continue;
     }

@@ -1,3 +1,4 @@
+// Selection of a device by name, preference, memory, self-check and measurement.
 #include "runtime/discovery/selection.h"
 
 #include <gtest/gtest.h>
