@@ -1,5 +1,5 @@
-# Builds examples/NAME.cpp as example_NAME and each folder bench/NAME as bench_NAME; there a file X_bench.cpp is a program
-# X_bench of its own.
+# Builds examples/NAME.cpp as example_NAME and each folder bench/NAME as bench_NAME; a file X_bench.cpp in it becomes a
+# separate program X_bench.
 set(example_targets "")
 if(PRISM_EXAMPLES)
   file(GLOB example_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/examples/*.cpp)
@@ -11,7 +11,7 @@ if(PRISM_EXAMPLES)
   endforeach()
 endif()
 
-add_custom_target(benches)  # all of them, without the tests
+add_custom_target(benches)  # all benches, without the tests
 if(PRISM_BENCHES)
   file(GLOB bench_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/bench/*/*.cpp)
   set(bench_folders "")

@@ -1,6 +1,6 @@
 # Owns the fuzzers: each fuzz/NAME_fuzz.cpp becomes fuzz_NAME, under libFuzzer, ASan and UBSan (clang only). Its corpus is
-# fuzz/corpus/NAME. They are linked with sanitised copies of the parsers alone, which build in a minute where the library takes ten:
-# what a parser needs of other folders is listed here.
+# fuzz/corpus/NAME. They are linked with sanitised copies of the parsers alone, which build in one minute instead of ten for the library.
+# The sources that parsers need from other folders are listed here.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "PRISM_FUZZ needs clang (CXX=clang++); this is ${CMAKE_CXX_COMPILER_ID}")
 endif()

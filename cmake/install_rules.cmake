@@ -1,4 +1,4 @@
-# Owns what `cmake --install` lays down: headers by layer, the library, the program, find_package(Prism).
+# Owns the files that `cmake --install` installs: headers, the library, the program, find_package(Prism).
 include(CMakePackageConfigHelpers)
 
 target_include_directories(prism INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

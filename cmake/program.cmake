@@ -1,4 +1,4 @@
-# Builds the program at the root of the build folder; all of it but main.cpp is a library, so that tests can link it.
+# Builds the program in the root of the build folder; everything but main.cpp is a library, so that tests can link it.
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
@@ -11,7 +11,7 @@ if(program_sources)
   target_link_libraries(prism_cli PUBLIC prism PRIVATE prism_warnings fmt::fmt CLI11::CLI11
                         nlohmann_json::nlohmann_json Threads::Threads)
   if(PRISM_SANITIZE)
-    # Under sanitizers the optimiser takes half of the time that templates need; nothing here is hot.
+    # Under sanitizers the optimiser takes half of the compile time of templates, and nothing here is hot.
     target_compile_options(prism_cli PRIVATE -O0)
   endif()
 endif()

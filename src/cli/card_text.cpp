@@ -73,7 +73,7 @@ std::string card_text(const Card& card, const std::string& chosen, bool verbose)
   else if (!card.address.empty())
     place = " at " + card.address;
   const std::string memory = info.total_bytes == kUnknownBytes
-                                 ? "its memory is not told"
+                                 ? "memory size not reported"
                                  : fmt::format("{} ({} free){}", gigabytes(info.total_bytes),
                                                gigabytes(first.free_bytes()),
                                                info.unified && !info.is_cpu ? ", unified" : "");

@@ -191,7 +191,7 @@ TEST(Program, UnknownNamesListTheValidOnes) {
   EXPECT_TRUE(has(device.errors, "\"cpux\" is no device; did you mean \"cpu\"?")) << device.errors;
   const Result number = prism_program({"check", "--device", "cpu:9"});
   EXPECT_EQ(number.status, 2);
-  EXPECT_TRUE(has(number.errors, "there is no cpu:9; there is cpu:0")) << number.errors;
+  EXPECT_TRUE(has(number.errors, "there is no cpu:9; available: cpu:0")) << number.errors;
   const Result backend = prism_program({"setup", "hipp"});
   EXPECT_EQ(backend.status, 2);
   EXPECT_TRUE(has(backend.errors, "hip")) << backend.errors;

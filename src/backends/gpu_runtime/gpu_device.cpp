@@ -1,4 +1,5 @@
-// Allocations with what was free in their failures, and binaries that are made anew when refused.
+// Allocation, with free memory in its errors, and program loading, which recompiles rejected
+// binaries.
 #include "backends/gpu_runtime/gpu_device.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ std::unique_ptr<MemoryDriver> GpuDevice::allocate(uint64_t bytes) {
   const Current current(*context());
   const Api& api = context()->api();
   DevicePointer pointer = 0;
-  // Whole 16-byte words, so that a load of words may touch the end of any buffer.
+  // Multiples of 16 bytes, so that vector loads may touch the end of any buffer.
   const uint64_t rounded = std::max<uint64_t>((bytes + 15) / 16 * 16, 16);
   const Result result = rounded < bytes
                             ? kOutOfMemoryResult
@@ -68,7 +69,7 @@ GpuDevice::Loaded GpuDevice::load(const ir::Kernel& lowered, const KernelText& k
   const Api& api = context()->api();
   const std::string key = options + "\n" + kernel.text;
   Module loaded = nullptr;
-  // A binary that the driver refuses (of another driver's making, or damaged) is made anew.
+  // Recompile a cached binary that the driver rejects (made by another driver, or damaged).
   const auto cached = read_cached(info_.backend, key);
   if (!cached || api.module_load(&loaded, cached->data()) != kSuccess) {
     const Compiled compiled = compile();
