@@ -77,6 +77,27 @@ write backends/hip/more_test.cpp 'int y;'
 write backends/hip/more.h '// a comment'
 expect_complaint count_lines.py 'backend hip: 601 lines of code, its limit is 600'
 
+# Subjects of commits: a sound one passes, and each rule finds what breaks it, in a full and in a shallow clone.
+repository=$place/repository
+git init -q "$repository"
+commit() {
+  git -C "$repository" -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m "$1"
+}
+commit 'an old subject that nobody checks.'
+base=$(git -C "$repository" rev-parse HEAD)
+commit 'Add paged KV cache'
+"$source/scripts/check_commits.sh" "$repository" "$base" 2000-01-01 >/dev/null || complain "a sound subject was refused"
+commit 'lower case at the start'
+commit 'A full stop at the end.'
+commit "Add $(printf 'x%.0s' {1..69})"
+for clone in "$repository" "$place/shallow"; do
+  [ -d "$clone" ] || git clone -q --depth 3 "file://$repository" "$clone"
+  if "$source/scripts/check_commits.sh" "$clone" "$base" 2000-01-01 >"$place/log"; then complain "bad subjects passed in $clone"; fi
+  for text in 'does not begin with a capital letter' 'ends with a full stop' 'has 73 characters' '3 complaints'; do
+    grep -qF "$text" "$place/log" || complain "check_commits.sh does not say: $text; it says: $(cat "$place/log")"
+  done
+done
+
 # A user without root and sudo on a machine that has nothing: one line that names the command to run.
 mkdir "$place/bin"
 for tool in bash env grep cat mktemp rm tail; do ln -s "$(command -v $tool)" "$place/bin/$tool"; done
