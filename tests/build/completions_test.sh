@@ -23,6 +23,10 @@ cmp -s "$place/bash" "$build/completions/prism" || complain "build/completions/p
 cmp -s "$place/zsh" "$build/completions/_prism" || complain "build/completions/_prism is stale"
 cmp -s "$place/fish" "$build/completions/prism.fish" || complain "build/completions/prism.fish is stale"
 
+for folder in bash-completion/completions zsh/site-functions fish/vendor_completions.d; do
+  grep -q "share/$folder" "$build/cmake_install.cmake" || complain "nothing is installed to share/$folder"
+done
+
 source "$place/bash"
 complete -p prism | grep -q -- '-F _prism' || complain "bash knows no function for prism"
 

@@ -31,7 +31,7 @@ fresh() {
 }
 
 # The sources themselves.
-for script in check_includes.py check_vendor_names.py check_environment.py; do
+for script in check_includes.py check_vendor_names.py check_environment.py check_pages.py; do
   "$source/scripts/$script" >"$place/log" || complain "$(cat "$place/log")"
 done
 
@@ -67,6 +67,13 @@ write ir/good.cpp 'const char* a = std::getenv("PRISM_KNOWN");'
 "$source/scripts/check_environment.py" "$place/tree" >/dev/null || complain "a documented variable was refused"
 write ir/bad.cpp 'const char* a = std::getenv("SECRET_KNOB");'
 expect_complaint check_environment.py 'src/ir/bad.cpp:1: SECRET_KNOB is not in docs/environment.md'
+printf '%s\n' 'See `src/ir/b.h` and [it](docs/environment.md).' >"$place/tree/README.md"
+"$source/scripts/check_pages.py" "$place/tree" >/dev/null || complain "a sound page was refused"
+echo 'See `src/ir/gone.h` and [it](docs/gone.md).' >>"$place/tree/README.md"
+expect_complaint check_pages.py 'README.md:2: names src/ir/gone.h, which does not exist'
+expect_complaint check_pages.py 'README.md:2: links to docs/gone.md, which does not exist'
+printf 'A sentence. %.0s' {1..12} >"$place/tree/README.md"
+expect_complaint check_pages.py 'at most 120, or one sentence on a line'
 mkdir "$place/tree/src/print"
 printf '<!-- begin lines: scripts/count_lines.py -->\n<!-- end lines -->\n' >"$place/tree/docs/layout.md"
 mv "$place/tree/src/backends/one" "$place/tree/src/backends/hip"
