@@ -18,7 +18,7 @@ OptionEntry entry_of(const CLI::Option& option) {
 }
 
 CommandEntry entry_of(const CLI::App& app) {
-  CommandEntry entry{.name = app.get_name(), .help = app.get_description()};
+  CommandEntry entry{app.get_name(), app.get_description(), {}, {}};
   for (const CLI::Option* option : app.get_options({})) entry.options.push_back(entry_of(*option));
   for (const CLI::App* command : app.get_subcommands({}))
     entry.subcommands.push_back(entry_of(*command));

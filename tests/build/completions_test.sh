@@ -43,8 +43,8 @@ completes() {
 completes prism '' run
 completes prism ch chat
 completes prism kernel '' show
-completes prism kernel show vector vector_add
-completes prism kernel show vector_add --lang sp spirv
+completes prism kernel show vector vector_add_f32
+completes prism kernel show vector_add_f32 --lang sp spirv
 completes prism run --tem --temperature
 completes prism run model.gguf --device vul vulkan
 completes prism completion z zsh
