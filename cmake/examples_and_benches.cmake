@@ -1,5 +1,5 @@
-# Builds examples/NAME.cpp as example_NAME and each folder bench/NAME as bench_NAME; a file X_bench.cpp in it becomes a
-# separate program X_bench.
+# Builds examples/NAME.cpp as example_NAME, the C++ blocks of pages of docs/ as docs_NAME, and each folder bench/NAME as
+# bench_NAME; a file X_bench.cpp in it becomes a separate program X_bench.
 set(example_targets "")
 if(PRISM_EXAMPLES)
   file(GLOB example_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/examples/*.cpp)
@@ -8,6 +8,21 @@ if(PRISM_EXAMPLES)
     add_executable(example_${name} ${file})
     target_link_libraries(example_${name} PRIVATE prism prism_warnings)
     list(APPEND example_targets example_${name})
+  endforeach()
+endif()
+
+# The C++ blocks of these pages as programs; tests/build/readme_test.sh compares what they print with the pages.
+find_program(PYTHON3_PROGRAM python3)
+if(PRISM_TESTS AND PRISM_EXAMPLES AND PYTHON3_PROGRAM)
+  foreach(name tensor-tutorial kernels)
+    set(page ${CMAKE_CURRENT_SOURCE_DIR}/docs/${name}.md)
+    set(script ${CMAKE_CURRENT_SOURCE_DIR}/scripts/docs_snippets.py)
+    set(source ${CMAKE_BINARY_DIR}/docs/${name}.cpp)
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/docs)
+    add_custom_command(OUTPUT ${source} COMMAND ${PYTHON3_PROGRAM} ${script} program ${page} > ${source}
+                       DEPENDS ${page} ${script})
+    add_executable(docs_${name} ${source})
+    target_link_libraries(docs_${name} PRIVATE prism)
   endforeach()
 endif()
 

@@ -7,6 +7,7 @@ install(DIRECTORY include/prism DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 install(TARGETS prism EXPORT PrismTargets)
 if(TARGET prism_program)
   install(TARGETS prism_program)
+  include(completions)
 endif()
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/Prism)
 install(EXPORT PrismTargets NAMESPACE Prism:: DESTINATION ${config_folder})

@@ -60,7 +60,7 @@ int run(int count, const char* const* given) {
        {add_devices_command, add_check_command, add_kernel_command, add_calibrate_command,
         add_bench_command, add_tokenize_command, add_setup_command, add_report_command,
         add_model_command, add_fit_command, add_run_command, add_chat_command, add_score_command,
-        add_perplexity_command, add_embed_command}) {
+        add_perplexity_command, add_embed_command, add_completion_command}) {
     add(program);
   }
   try {

@@ -16,6 +16,8 @@ class Option;
 
 namespace prism::cli {
 
+struct CommandEntry;  // cli/command_tree.h
+
 inline constexpr int kRight = 0, kFailed = 1, kWrongCall = 2;  // exit statuses
 
 // What else is to be said of an option: command.option(...).positive().shows_default().
@@ -62,6 +64,7 @@ class Command {
 
   Command subcommand(const std::string& name, const std::string& help) const;
   void needs_subcommand() const;
+  CommandEntry tree() const;  // this command and all below it, as they are now
   // action gives the exit status. It is not called where a subcommand is.
   void run(std::function<int()> action) const;
 

@@ -29,5 +29,6 @@ void add_chat_command(const Command& program);
 void add_score_command(const Command& program);
 void add_perplexity_command(const Command& program);
 void add_embed_command(const Command& program);
+void add_completion_command(const Command& program);
 
 }  // namespace prism::cli
