@@ -18,8 +18,6 @@ namespace prism::gpu {
 // some systems.
 std::string pci_address(std::string address);
 
-std::string bytes_text(uint64_t bytes);  // "3.00 GB"
-
 class GpuDevice : public DeviceDriver {
  public:
   explicit GpuDevice(DeviceInfo info) : info_(std::move(info)) {}

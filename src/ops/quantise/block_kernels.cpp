@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "ops/products/weight_units.h"
 #include "ops/quantise/code_tables.h"
 #include "prism/error.h"
@@ -163,10 +164,10 @@ BlockLaunch launch_of(const char* what, const GpuBlockLayout& layout, uint64_t r
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   if (count * kPiece > kMost || layout.bytes() / 4 > kMost)
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} of {}: {} rows of {} elements from {} MB; one launch counts to {} "
+                fmt::format("{} of {}: {} rows of {} elements from {}; one launch counts to {} "
                             "elements and words; take fewer rows at a time",
                             what, block_info(layout.type).name, rows, layout.columns,
-                            layout.bytes() >> 20, kMost));
+                            size_text(layout.bytes()), kMost));
   BlockLaunch launch;
   launch.groups = {static_cast<uint32_t>((count + kGroup - 1) / kGroup), 1, 1};
   launch.params = {static_cast<uint32_t>(count), static_cast<uint32_t>(pieces)};
