@@ -17,6 +17,8 @@ const SampleKernel& kernel_named(const std::string& name) {
     if (kernel.name == name) return kernel;
     names.push_back(kernel.name);
   }
+  for (const SampleKernel& kernel : sample_kernels())
+    if (kernel.name == name + "_f32") return kernel;
   throw Error(ErrorCode::kNotFound,
               fmt::format("\"{}\" is no kernel{}", name, valid_names(name, names)));
 }

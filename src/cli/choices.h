@@ -9,7 +9,8 @@
 
 namespace prism::cli {
 
-// Throws kNotFound with the nearest name and the list.
+// A name without a type is that of the f32 kernel: "vector_add". Throws kNotFound with the nearest
+// name and the list.
 const SampleKernel& kernel_named(const std::string& name);
 
 // The device of that spelling; for "all", every device found. Throws kNotFound when there is none.

@@ -7,33 +7,15 @@
 #include <chrono>
 
 #include "cli/terminal.h"
-#include "runtime/counted_device.h"
 
 namespace prism::cli {
-
-namespace {
-
-std::string three_digits(double value) {
-  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
-}
-
-}  // namespace
-
-std::string size_text(uint64_t bytes) {
-  if (bytes == kUnknownBytes) return "unknown";
-  const auto value = static_cast<double>(bytes);
-  if (bytes < 1 << 10) return fmt::format("{} bytes", bytes);
-  if (bytes < 1 << 20) return three_digits(value / (1 << 10)) + " KB";
-  if (bytes < 1 << 30) return three_digits(value / (1 << 20)) + " MB";
-  return three_digits(value / (1 << 30)) + " GB";
-}
 
 std::string count_text(uint64_t number) {
   const auto value = static_cast<double>(number);
   if (number < 1000) return std::to_string(number);
-  if (number < 1000000) return three_digits(value / 1e3) + " K";
-  if (number < 1000000000) return three_digits(value / 1e6) + " M";
-  return three_digits(value / 1e9) + " B";
+  if (number < 1000000) return number_text(value / 1e3) + " K";
+  if (number < 1000000000) return number_text(value / 1e6) + " M";
+  return number_text(value / 1e9) + " B";
 }
 
 void progress_bar(const std::string& label, uint64_t done, uint64_t all) {

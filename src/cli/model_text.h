@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include "base/units.h"
+
 namespace prism::cli {
 
-std::string size_text(uint64_t bytes);    // "98.4 MB" (2^20 bytes), "1.50 GB" (2^30)
 std::string count_text(uint64_t number);  // "135 M", "7.24 B"
 
 // A line with a bar on standard error, rewritten in place; on a terminal only.

@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/counted_device.h"
-
 namespace prism::cli {
 namespace {
 
@@ -86,11 +84,6 @@ std::string shown_text(const std::string& text) {
       result += c;
   }
   return result + "\"";
-}
-
-std::string gigabytes(uint64_t bytes) {
-  if (bytes == kUnknownBytes) return "unknown";
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / (1ull << 30));
 }
 
 }  // namespace prism::cli

@@ -29,7 +29,4 @@ std::string table(const std::vector<std::string>& heading,
 // A piece of text on one line, its ends visible: control characters escaped, in quotes.
 std::string shown_text(const std::string& text);
 
-// "1.50 GB" (2^30 bytes).
-std::string gigabytes(uint64_t bytes);
-
 }  // namespace prism::cli

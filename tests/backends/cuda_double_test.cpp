@@ -255,8 +255,8 @@ TEST_F(CudaDoubleTest, AllocationBeyondMemoryNamesDeviceAskedAndFree) {
   const Error error = error_of([&] { device.allocate(3ull << 30); });
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
   EXPECT_TRUE(contains(error.what(), "cuda:0 (Double of a GPU)")) << error.what();
-  EXPECT_TRUE(contains(error.what(), "allocating 3.00 GB")) << error.what();
-  EXPECT_TRUE(contains(error.what(), "0.50 GB of 1.00 GB are free")) << error.what();
+  EXPECT_TRUE(contains(error.what(), "allocating 3.00 GiB")) << error.what();
+  EXPECT_TRUE(contains(error.what(), "512 MiB of 1.00 GiB are free")) << error.what();
 }
 
 TEST_F(CudaDoubleTest, TheAllocationThatFailsIsTheOneReported) {

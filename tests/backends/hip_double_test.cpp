@@ -248,7 +248,7 @@ TEST_F(HipDoubleTest, AllocationBeyondMemoryNamesDeviceAskedAndFree) {
   const Error error = error_of([&] { device.allocate(3ull << 30); });
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
   EXPECT_TRUE(contains(error.what(), "hip:0 (Double of a GPU gfx1030)")) << error.what();
-  EXPECT_TRUE(contains(error.what(), "1.00 GB of 1.00 GB are free")) << error.what();
+  EXPECT_TRUE(contains(error.what(), "1.00 GiB of 1.00 GiB are free")) << error.what();
 }
 
 TEST_F(HipDoubleTest, LostDeviceIsToldAtTheWaitAndNamesTheKernel) {

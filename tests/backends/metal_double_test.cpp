@@ -247,9 +247,9 @@ TEST_F(MetalDoubleTest, AllocationBeyondMemoryNamesDeviceAskedAndFree) {
       << large.what();
   const Error error = error_of([&] { device.allocate(768ull << 20); });
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-  EXPECT_TRUE(contains(error.what(), "metal:0 (Apple double): allocating 0.75 GB: "))
+  EXPECT_TRUE(contains(error.what(), "metal:0 (Apple double): allocating 768 MiB: "))
       << error.what();
-  EXPECT_TRUE(contains(error.what(), "0.50 GB of 1.00 GB are free")) << error.what();
+  EXPECT_TRUE(contains(error.what(), "512 MiB of 1.00 GiB are free")) << error.what();
 }
 
 struct Failure {

@@ -1,5 +1,6 @@
 // The program from outside: exit statuses, what goes to which stream, the fields of the JSON.
 #include <algorithm>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@ namespace prism::test {
 namespace {
 
 using Json = nlohmann::json;
+namespace fs = std::filesystem;
 
 struct Result {
   int status;
@@ -106,7 +108,7 @@ TEST(Program, DevicesAsText) {
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.errors, "");
   for (const char* part :
-       {"✓ CPU", "cpu:0", ", the processor: ", "HIP", "Chosen: ", "Passed over:", "GB"})
+       {"✓ CPU", "cpu:0", ", the processor: ", "HIP", "Chosen: ", "Passed over:", "GiB"})
     EXPECT_TRUE(has(result.output, part)) << part;
   EXPECT_FALSE(has(result.output, "\033[")) << "colour only on a terminal";
 }
@@ -175,6 +177,65 @@ TEST(Program, KernelShowInEveryLanguage) {
           .status,
       0);
   EXPECT_EQ(read_file(file).substr(0, 4), "\x03\x02\x23\x07");
+}
+
+TEST(Program, KernelShowOfEveryKernelInEveryLanguage) {
+  EXPECT_EQ(prism_program({"kernel", "show", "vector_add", "--lang", "metal"}).status, 0);
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "text").string();
+  const Json all = Json::parse(prism_program({"kernel", "list", "--json"}).output);
+  for (const Json& kernel : all.at("kernels")) {
+    const auto name = kernel.at("name").get<std::string>();
+    for (const std::string language :
+         {"cuda", "hip", "opencl", "metal", "sycl", "wgsl", "spirv", "ir"}) {
+      SCOPED_TRACE(name + " in " + language);
+      fs::remove(file);
+      const Result result =
+          prism_program({"kernel", "show", name, "--lang", language, "--output", file});
+      EXPECT_EQ(result.status, 0) << result.errors;
+      EXPECT_GT(fs::file_size(file), 100u);
+    }
+  }
+  const Result large = prism_program({"kernel", "show", "matmul_f16_ahead", "--lang", "wgsl"});
+  EXPECT_TRUE(has(large.errors, "KiB of shared memory; a typical wgsl device has 32.0 KiB"))
+      << large.errors;
+}
+
+TEST(Program, KernelRunChecked) {
+  const Result result =
+      prism_program({"kernel", "run", "row_sum", "--checked", "--json"}, "PRISM_BACKENDS=cpu");
+  ASSERT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(Json::parse(result.output).at("device"), "cpu:0");
+  const Result other = prism_program({"kernel", "run", "fill", "--checked", "--device", "null"},
+                                     "PRISM_BACKENDS=null");
+  EXPECT_EQ(other.status, 2);
+  EXPECT_TRUE(has(other.errors, "null:0 cannot check kernels, only the CPU can")) << other.errors;
+  const Result wrong =
+      prism_program({"kernel", "run", "fill", "--device", "cpu"}, "PRISM_CHECKED=maybe");
+  EXPECT_NE(wrong.status, 0);
+  EXPECT_TRUE(has(wrong.errors, "PRISM_CHECKED is \"maybe\"; use 1")) << wrong.errors;
+}
+
+// The figures of a CPU are those of its native kernels, in every command.
+TEST(Program, CalibrateAndDevicesShowOneSpeedOfTheCpu) {
+  const TemporaryFolder folder;
+  const std::string where = "PRISM_BACKENDS=cpu PRISM_CACHE_DIR=" + folder.path().string();
+  const Result calibrate = prism_program({"calibrate", "--device", "cpu", "--json"}, where);
+  ASSERT_EQ(calibrate.status, 0) << calibrate.errors;
+  const Json measured = Json::parse(calibrate.output)["devices"][0];
+  const Json shown =
+      Json::parse(prism_program({"devices", "--json"}, where).output)["cards"][0]["ways"][0];
+  EXPECT_EQ(shown["id"], "cpu:0");
+  for (const char* figure : {"bandwidth_bytes_per_second", "f32_operations_per_second",
+                             "f16_operations_per_second", "launch_seconds", "reference_seconds"})
+    EXPECT_NEAR(shown["measured"][figure].get<double>() / measured[figure].get<double>(), 1, 1e-4)
+        << figure;
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"devices"}, {"report", "--no-check"}}) {
+    const std::string text = prism_program(words, where).output;
+    EXPECT_FALSE(has(text, "e+0")) << text;
+    EXPECT_FALSE(has(text, " MB ")) << text;
+  }
 }
 
 TEST(Program, UnknownNamesListTheValidOnes) {
@@ -291,6 +352,7 @@ TEST(Program, BenchOfOpsGivesFiguresAndAChart) {
   ASSERT_EQ(result["ops"].size(), 1u);
   EXPECT_GT(result["ops"][0]["bytes_per_second"], 1e6);
   EXPECT_GT(result["ops"][0]["share"], 0);
+  EXPECT_LE(result["ops"][0]["share"], 1);
   EXPECT_GT(result["peaks"]["f32_operations_per_second"], 1e6);
   const std::string svg = read_file(chart);
   EXPECT_TRUE(svg.starts_with("<svg ") && has(svg, "cast") && has(svg, "</svg>")) << svg;

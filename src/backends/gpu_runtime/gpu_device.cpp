@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/cache_folder.h"
+#include "base/units.h"
 
 namespace prism::gpu {
 
@@ -18,11 +19,6 @@ std::string pci_address(std::string address) {
   if (domain != std::string::npos && domain > 4 && address.find_first_not_of('0') >= domain - 4)
     address.erase(0, domain - 4);
   return address;
-}
-
-std::string bytes_text(uint64_t bytes) {
-  if (bytes < (1u << 20)) return fmt::format("{} bytes", bytes);
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / static_cast<double>(1u << 30));
 }
 
 uint64_t GpuDevice::free_bytes() {
@@ -51,11 +47,11 @@ std::unique_ptr<MemoryDriver> GpuDevice::allocate(uint64_t bytes) {
         ErrorCode::kOutOfMemory,
         fmt::format("{}: allocating {} failed; {} of {} are free; use a smaller model or batch, or "
                     "another device",
-                    context()->device(), bytes_text(bytes), bytes_text(free), bytes_text(total)));
+                    context()->device(), size_text(bytes), size_text(free), size_text(total)));
   }
   if (result != kSuccess)
     throw driver_error(api, result,
-                       fmt::format("{}: allocating {}", context()->device(), bytes_text(bytes)));
+                       fmt::format("{}: allocating {}", context()->device(), size_text(bytes)));
   return std::make_unique<GpuMemory>(context(), pointer, bytes);
 }
 

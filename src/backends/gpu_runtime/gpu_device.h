@@ -17,8 +17,6 @@ namespace prism::gpu {
 // "0000:65:00.0", lower case, as in every backend. Some systems pad the domain to eight digits.
 std::string pci_address(std::string address);
 
-std::string bytes_text(uint64_t bytes);  // "3.00 GB"
-
 class GpuDevice : public DeviceDriver {
  public:
   explicit GpuDevice(DeviceInfo info) : info_(std::move(info)) {}

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/system/host_memory.h"
+#include "base/units.h"
 #include "print/printer.h"
 #include "runtime/compile_error.h"
 
@@ -138,10 +139,9 @@ std::unique_ptr<MemoryDriver> DeviceOfMetal::allocate(uint64_t bytes) {
   const auto pool = api->pool();
   check();
   const auto fail = [&](const std::string& why) {
-    const auto gb = [](uint64_t n) { return static_cast<double>(n) / (1 << 30); };
     throw Error(ErrorCode::kOutOfMemory,
-                fmt::format("{}: allocating {:.2f} GB: {:.2f} GB of {:.2f} GB are free: {}",
-                            label(), gb(bytes), gb(free_bytes()), gb(info_.total_bytes), why));
+                fmt::format("{}: allocating {}: {} of {} are free: {}", label(), size_text(bytes),
+                            size_text(free_bytes()), size_text(info_.total_bytes), why));
   };
   if (const uint64_t most = info_.capabilities.max_binding_bytes; bytes > most)
     fail(fmt::format("this device allows at most {} bytes per buffer", most));

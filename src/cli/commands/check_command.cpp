@@ -111,14 +111,15 @@ int check(const Options& options) {
                   "check: --kernel and --ops name different suites; give one of them");
     return check_ops({options.device, options.op, options.seed, options.cases, options.json});
   }
-  for (const std::string& name : options.kernels) kernel_named(name);
+  std::vector<std::string> kernels;
+  for (const std::string& name : options.kernels) kernels.push_back(kernel_named(name).name);
   std::vector<DeviceCheck> checks;
   bool right = true;
   for (const Device& device : devices_named(options.device)) {
     SelfCheckOptions how;
     how.quick = options.quick;
     how.seed = options.seed.value_or(1);
-    how.kernels = options.kernels;
+    how.kernels = kernels;
     how.progress = [&](const std::string& kernel) {
       progress(fmt::format("checking {} on {} ({})", kernel, device.id(), device.name()));
     };

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/device_json.h"
 #include "cli/fit_options.h"
@@ -58,8 +59,9 @@ void print_text(const llm::GgufFile& file, const llm::Fit& fit) {
                      rows);
   std::cout << fmt::format("\nlargest context with these layers: {}\n", fit.largest_context);
   if (fit.tokens_per_second > 0)
-    std::cout << fmt::format("expected: about {:.3g} tokens/s of text, {:.3g} tokens/s of prompt\n",
-                             fit.tokens_per_second, fit.prompt_tokens_per_second);
+    std::cout << fmt::format("expected: about {} tokens/s of text, {} tokens/s of prompt\n",
+                             number_text(fit.tokens_per_second),
+                             number_text(fit.prompt_tokens_per_second));
   else
     std::cout << "expected speed: unknown; prism calibrate measures the devices\n";
 }

@@ -11,6 +11,7 @@
 
 #include "base/suggest.h"
 #include "base/system/probe_library.h"
+#include "base/units.h"
 #include "prism/error.h"
 #include "runtime/counted_device.h"
 #include "runtime/discovery/selection.h"
@@ -191,7 +192,6 @@ std::vector<BackendReport> find_devices(std::vector<std::unique_ptr<Backend>> ba
 }
 
 std::string summary_text(const std::vector<BackendReport>& reports, const Choice& choice) {
-  const auto gigabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / (1ull << 30); };
   std::string text = "=== Available Backends ===\n";
   std::string recommended = "none";
   for (const BackendReport& report : reports) {
@@ -202,11 +202,11 @@ std::string summary_text(const std::vector<BackendReport>& reports, const Choice
       const std::string memory =
           info.unified && !info.is_cpu
               ? "unified memory"
-              : fmt::format("{:.2f} GB free", gigabytes(report.devices[i]->free_bytes()));
+              : fmt::format("{} free", size_text(report.devices[i]->free_bytes()));
       text += info.total_bytes == kUnknownBytes
                   ? fmt::format("    [{}] {}: memory size not reported\n", i, info.name)
-                  : fmt::format("    [{}] {}: {:.2f} GB ({})\n", i, info.name,
-                                gigabytes(info.total_bytes), memory);
+                  : fmt::format("    [{}] {}: {} ({})\n", i, info.name, size_text(info.total_bytes),
+                                memory);
       if (choice.device && choice.device.id() == info.id) recommended = report.label;
     }
     if (report.reason.empty()) continue;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/units.h"
 #include "prism/error.h"
 #include "runtime/discovery/cards.h"
 #include "runtime/driver.h"
@@ -53,7 +54,7 @@ std::string joined(const std::string& reason, const std::string& next_step) {
 
 std::string free_text(DeviceDriver& device) {
   const uint64_t bytes = device.free_bytes();
-  return fmt::format("{} bytes ({:.2f} GB) free", bytes, static_cast<double>(bytes) / (1ull << 30));
+  return fmt::format("{} bytes ({}) free", bytes, size_text(bytes));
 }
 
 std::string ids(const BackendReport& report) {

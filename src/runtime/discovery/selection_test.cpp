@@ -221,13 +221,13 @@ TEST_F(SelectionTest, MemoryIsLookedAt) {
   const std::string text = error("auto", 100 * kGigabyte);
   EXPECT_NE(text.find("no device has 107374182400 bytes free"), std::string::npos) << text;
   for (const char* part :
-       {"vulkan:0: 4294967296 bytes (4.00 GB) free", "vulkan:1: 8589934592 bytes (8.00 GB) free",
+       {"vulkan:0: 4294967296 bytes (4.00 GiB) free", "vulkan:1: 8589934592 bytes (8.00 GiB) free",
         "vulkan:2: ", "cpu:0: 68719476736 bytes"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   }
   EXPECT_EQ(choose("vulkan", 10 * kGigabyte), "vulkan:2");
   EXPECT_EQ(error("vulkan:1", 10 * kGigabyte),
-            "vulkan:1: 10737418240 bytes needed, 8589934592 bytes (8.00 GB) free");
+            "vulkan:1: 10737418240 bytes needed, 8589934592 bytes (8.00 GiB) free");
 }
 
 TEST_F(SelectionTest, NamesAndAliases) {
@@ -300,11 +300,11 @@ TEST_F(SelectionTest, SummaryHasItsFormat) {
             "✗ Metal (Metal)\n"
             "    Error: the framework said no\n"
             "✓ Vulkan (Vulkan)\n"
-            "    [0] Fake vulkan:0: 4.00 GB (unified memory)\n"
-            "    [1] Fake vulkan:1: 8.00 GB (7.50 GB free)\n"
-            "    [2] Fake vulkan:2: 24.00 GB (24.00 GB free)\n"
+            "    [0] Fake vulkan:0: 4.00 GiB (unified memory)\n"
+            "    [1] Fake vulkan:1: 8.00 GiB (7.50 GiB free)\n"
+            "    [2] Fake vulkan:2: 24.0 GiB (24.0 GiB free)\n"
             "✓ CPU (CPU)\n"
-            "    [0] Fake cpu:0: 64.00 GB (64.00 GB free)\n"
+            "    [0] Fake cpu:0: 64.0 GiB (64.0 GiB free)\n"
             "\n"
             "Recommended backend: Vulkan\n"
             "    first in the order of preference; `prism calibrate` lets measurements decide\n");
