@@ -21,12 +21,12 @@ struct Range {
 Range range_of(ScalarOp op, DType type) {
   if (!is_float(type)) return {type == DType::u8 ? 0.0 : -60.0, 60.0};
   switch (op) {
-    case ScalarOp::log:
-    case ScalarOp::sqrt:
-    case ScalarOp::rsqrt:
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  case ScalarOp::name:                                                                         \
+    return {low, high};
+#include "base/types/float_functions.inc"
     case ScalarOp::pow:
       return {0.05, 4};
-    case ScalarOp::reciprocal:
     case ScalarOp::div:
       return {0.25, 4};
     default:

@@ -163,26 +163,14 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
   return elementwise(ScalarOp::logical_or, a, b);
 }
 
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  Tensor name(const Tensor& x) { return elementwise(ScalarOp::name, x); }
+#include "base/types/float_functions.inc"
+
 Tensor abs(const Tensor& x) { return elementwise(ScalarOp::abs, x); }
 Tensor sign(const Tensor& x) { return elementwise(ScalarOp::sign, x); }
-Tensor exp(const Tensor& x) { return elementwise(ScalarOp::exp, x); }
-Tensor log(const Tensor& x) { return elementwise(ScalarOp::log, x); }
-Tensor sqrt(const Tensor& x) { return elementwise(ScalarOp::sqrt, x); }
-Tensor rsqrt(const Tensor& x) { return elementwise(ScalarOp::rsqrt, x); }
-Tensor sin(const Tensor& x) { return elementwise(ScalarOp::sin, x); }
-Tensor cos(const Tensor& x) { return elementwise(ScalarOp::cos, x); }
-Tensor tanh(const Tensor& x) { return elementwise(ScalarOp::tanh, x); }
-Tensor erf(const Tensor& x) { return elementwise(ScalarOp::erf, x); }
-Tensor sigmoid(const Tensor& x) { return elementwise(ScalarOp::sigmoid, x); }
 Tensor relu(const Tensor& x) { return elementwise(ScalarOp::relu, x); }
-Tensor gelu(const Tensor& x) { return elementwise(ScalarOp::gelu, x); }
-Tensor gelu_tanh(const Tensor& x) { return elementwise(ScalarOp::gelu_tanh, x); }
-Tensor silu(const Tensor& x) { return elementwise(ScalarOp::silu, x); }
 Tensor square(const Tensor& x) { return elementwise(ScalarOp::square, x); }
-Tensor reciprocal(const Tensor& x) { return elementwise(ScalarOp::reciprocal, x); }
-Tensor floor(const Tensor& x) { return elementwise(ScalarOp::floor, x); }
-Tensor ceil(const Tensor& x) { return elementwise(ScalarOp::ceil, x); }
-Tensor round(const Tensor& x) { return elementwise(ScalarOp::round, x); }
 Tensor pow(const Tensor& x, const TensorOrNumber& e) { return elementwise(ScalarOp::pow, x, e); }
 Tensor minimum(const Tensor& a, const TensorOrNumber& b) {
   return elementwise(ScalarOp::min, a, b);
