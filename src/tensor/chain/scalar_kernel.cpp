@@ -82,6 +82,13 @@ Value one_of(Value like) {
 
 Value inverse_root(Value x) { return x.element() == f64 ? one_of(x) / sqrt(x) : rsqrt(x); }
 
+// The factor x / (u - 1) corrects the rounding of u = 1 + x; where u is 1 or x itself there is
+// nothing to correct.
+Value log1p(Value x) {
+  const Value one = one_of(x), u = x + one;
+  return select(u == one, x, select(u == x, log(u), log(u) * (x / (u - one))));
+}
+
 Value erf(Value x) { return x.element() == f64 ? erf_f64(x) : select(is_nan(x), x, erf_f32(x)); }
 
 Value gelu(Value x) {
