@@ -1,7 +1,7 @@
 // Chooses the placement of a model's layers and its context, and estimates the speed.
 //
-//   const Fit fit = fit_model(file, {});
-//   Model model = Model::load(file, {.placement = fit.placement});
+//   const Fit fit = fit_model(GgufFile::open("model.gguf"));
+//   LanguageModel model = LanguageModel::load("model.gguf", fit.placement, {});
 #pragma once
 
 #include <cstdint>
