@@ -1,13 +1,10 @@
-#include "cli/chat_session.h"
+#include "cli/message_files.h"
 
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "prism/error.h"
 
@@ -34,43 +31,13 @@ std::string with_files(const std::string& text) {
       result += fmt::format("{}:\n```\n{}\n```\n", path, read_file_or_input(path));
     } else if (path.find_first_of("/.") != path.npos) {
       throw Error(ErrorCode::kNotFound,
-                  fmt::format("@{}: there is no such file; write @@ for an @ as it stands", path));
+                  fmt::format("@{}: there is no such file; write @@ for a plain @", path));
     } else {
       result += text.substr(at, end - at);
     }
     at = end;
   }
   return result;
-}
-
-void save_messages(const std::vector<llm::ChatMessage>& messages, const std::string& path) {
-  Json list = Json::array();
-  for (const llm::ChatMessage& each : messages)
-    list.push_back({{"role", each.role}, {"content", each.content}});
-  std::ofstream file(path);
-  file << list.dump(2) << "\n";
-  if (!file.flush())
-    throw Error(
-        ErrorCode::kIo,
-        fmt::format("the conversation cannot be written to \"{}\"; does its folder exist?", path));
-}
-
-std::vector<llm::ChatMessage> load_messages(const std::string& path) {
-  const std::string text = read_file_or_input(path);
-  try {
-    std::vector<llm::ChatMessage> messages;
-    for (const nlohmann::ordered_json& each : nlohmann::ordered_json::parse(text)) {
-      llm::ChatMessage message;
-      message.role = each.at("role").get<std::string>();
-      message.content = each.at("content").get<std::string>();
-      messages.push_back(std::move(message));
-    }
-    return messages;
-  } catch (const nlohmann::ordered_json::exception& error) {
-    throw Error(
-        ErrorCode::kCorruptFile,
-        fmt::format("\"{}\" is no conversation ({}); /save writes one", path, error.what()));
-  }
 }
 
 }  // namespace prism::cli
