@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 std::optional<Clock::time_point> started;
 bool shown = false;
 
-// Letters a reader sees: bytes that continue a UTF-8 letter do not count.
+// Characters on the screen: the bytes that continue a UTF-8 character do not count.
 size_t width(const std::string& text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));

@@ -7,6 +7,7 @@
 #include "base/cache_folder.h"
 #include "lower/lower.h"
 #include "prism/error.h"
+#include "runtime/compile_watch.h"
 #include "runtime/device_state.h"
 
 namespace prism {
@@ -52,7 +53,11 @@ std::vector<Program> Device::compile_together(std::span<const ir::Kernel> kernel
     missing.push_back(&kernel);
     lowered.push_back(lower(kernel, state_->info.capabilities));
   }
-  std::vector<std::unique_ptr<ProgramDriver>> drivers = state_->driver->compile_together(lowered);
+  std::vector<std::unique_ptr<ProgramDriver>> drivers;
+  if (!lowered.empty()) {
+    const CompileReport report(state_->info.id);
+    drivers = state_->driver->compile_together(lowered);
+  }
   for (size_t i = 0; i < missing.size(); ++i) {
     auto fresh = std::make_shared<CompiledKernel>();
     fresh->locked = state_->locked;
@@ -72,6 +77,7 @@ const CompiledVariant& DeviceState::variant(CompiledKernel& of, const LaunchVari
   CompiledVariant fresh;
   fresh.variant = wanted;
   fresh.lowered = lower(of.kernel, info.capabilities, wanted);
+  const CompileReport report(info.id);
   fresh.program = driver->compile(fresh.lowered);
   return of.variants.emplace_back(std::move(fresh));
 }

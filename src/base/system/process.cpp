@@ -40,8 +40,16 @@ int finish(FILE* pipe) {
 #endif
 }
 
-FILE* start_words(const std::vector<std::string>& words, const char* redirection) {
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+FILE* start_words(const std::vector<std::string>& words, const char* redirection,
+                  const Variables& variables = {}) {
   std::string command;
+#ifndef _WIN32
+  for (const auto& [name, value] : variables) command += name + "=" + quoted(value) + " ";
+#else
+  (void)variables;
+#endif
   for (const std::string& word : words) command += quoted(word) + " ";
   FILE* pipe = start(command + redirection);
   if (!pipe)
@@ -53,8 +61,8 @@ FILE* start_words(const std::vector<std::string>& words, const char* redirection
 }  // namespace
 
 int run_process(const std::vector<std::string>& words,
-                const std::function<void(const std::string&)>& line) {
-  FILE* const pipe = start_words(words, "2>&1");
+                const std::function<void(const std::string&)>& line, const Variables& variables) {
+  FILE* const pipe = start_words(words, "2>&1", variables);
   std::string text;
   const auto hand_over = [&] {
     if (!text.empty() && text.back() == '\r') text.pop_back();

@@ -195,7 +195,7 @@ void add_bench_model_command(const Command& bench) {
       .option("-d,--device,--backend", o.devices,
               "devices to time, beside the CPU; all: every one (default: what auto chooses)")
       .separated_by(',');
-  bench.option("-p,--prompt", o.prompts, "tokens of the prompts")
+  bench.option("--prompt-tokens", o.prompts, "tokens of the prompts")
       .separated_by(',')
       .positive()
       .shows_default();
@@ -218,7 +218,8 @@ void add_bench_model_command(const Command& bench) {
   bench.footer(
       "Limits: decoding reads every weight once a token, so the memory's bandwidth bounds it; a "
       "prompt is bounded by the rate of products.\nExamples:\n  prism bench model.gguf\n  prism "
-      "bench model.gguf --device cuda:0,vulkan:0 -p 512,2048 --depth 0,4096 --svg model.svg\n  "
+      "bench model.gguf --device cuda:0,vulkan:0 --prompt-tokens 512,2048 --depth 0,4096 --svg "
+      "model.svg\n  "
       "prism "
       "bench ops --device cpu");
   bench.run([options] { return bench_model(*options); });

@@ -1,5 +1,6 @@
-// A user's program whose own headers come first on the include path, under names that Prism uses inside. It is
-// compiled with hidden visibility, as many are: an exception of Prism is caught by its type all the same.
+// A user's program whose own headers come first on the include path, under names that Prism uses
+// inside. It is compiled with hidden visibility, as many are: an exception of Prism is caught by
+// its type all the same.
 #include <base/error.h>
 #include <ops/index.h>
 #include <prism/prism.h>
