@@ -12,7 +12,7 @@ PRISM_BACKEND_PLUGIN(prism::make_@backend@_backend())
     add_library(prism_backend_${backend} MODULE EXCLUDE_FROM_ALL ${entry})
     set_target_properties(prism_backend_${backend} PROPERTIES PREFIX "" OUTPUT_NAME ${backend}
                           LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/plugins)
-    target_link_libraries(prism_backend_${backend} PRIVATE prism prism_warnings)
+    target_link_libraries(prism_backend_${backend} PRIVATE prism_internal prism_warnings)
     if(NOT APPLE AND NOT WIN32)
       # Its own copy of what it uses of Prism stays its own.
       target_link_options(prism_backend_${backend} PRIVATE -Wl,--exclude-libs,ALL)

@@ -14,7 +14,7 @@ file(GLOB sycl_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/backend
 add_library(prism_sycl MODULE ${sycl_sources})
 target_compile_definitions(prism_sycl PRIVATE SYCL_DISABLE_FSYCL_SYCLHPP_WARNING)
 target_include_directories(prism_sycl SYSTEM PRIVATE ${PRISM_SYCL_INCLUDE})
-target_link_libraries(prism_sycl PRIVATE prism prism_warnings fmt::fmt ${PRISM_SYCL_LIBRARY})
+target_link_libraries(prism_sycl PRIVATE prism_internal prism_warnings fmt::fmt ${PRISM_SYCL_LIBRARY})
 if(NOT APPLE AND NOT WIN32)
   target_link_options(prism_sycl PRIVATE -Wl,--exclude-libs,ALL)  # its own copy of what it uses of Prism stays its own
 endif()

@@ -8,7 +8,7 @@ file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/su
      ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/*/*.cpp)
 add_library(prism_test_support STATIC ${support_sources})
 target_include_directories(prism_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/tests)
-target_link_libraries(prism_test_support PUBLIC prism GTest::gtest nlohmann_json::nlohmann_json
+target_link_libraries(prism_test_support PUBLIC prism_internal GTest::gtest nlohmann_json::nlohmann_json
                       PRIVATE prism_warnings fmt::fmt ${CMAKE_DL_LIBS})
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/tests/support/paths.cpp PROPERTIES COMPILE_DEFINITIONS
   "PRISM_SOURCE_DIR=\"${CMAKE_CURRENT_SOURCE_DIR}\";PRISM_BINARY_DIR=\"${CMAKE_BINARY_DIR}\";PRISM_CXX_COMPILER=\"${CMAKE_CXX_COMPILER}\"")
@@ -23,7 +23,7 @@ add_dependencies(prism_test_support hiprtc_compile)
 # Tests keep out of the user's own cache folder.
 set(test_environment "PRISM_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
 
-set(test_libraries prism_test_support prism prism_warnings fmt::fmt GTest::gtest GTest::gtest_main
+set(test_libraries prism_test_support prism_internal prism_warnings fmt::fmt GTest::gtest GTest::gtest_main
     Threads::Threads ${CMAKE_DL_LIBS})
 list(APPEND unit_test_sources ${program_tests})
 # Without the optimiser, which takes 2 of 5 seconds of compiling a test (more under sanitizers) and saves little when it

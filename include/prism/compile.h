@@ -11,6 +11,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // What a plan takes of one device: bytes, as the pool gives them.
@@ -61,3 +63,5 @@ class CompiledFunction {
 CompiledFunction compile(TensorsFunction f);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -19,6 +19,8 @@
 #include "prism/device_info.h"
 #include "prism/kernel_ir.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Implemented by backends; handles own them.
@@ -284,3 +286,5 @@ Choice choose_device(const std::string& spelling = "auto", Work work = Work::bal
 Device next_best_device(const Device& failed);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

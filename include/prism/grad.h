@@ -11,6 +11,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Of output, which has one element unless seed gives the gradient to start from, by each input. An
@@ -36,3 +38,5 @@ Tensor gathered_gradient(const Tensor& leaf);  // empty before the first backwar
 void clear_gradient(const Tensor& leaf);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 #include "prism/element_type.h"
 #include "prism/shape.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 struct Node;
@@ -171,3 +173,5 @@ class NoGrad {
 };
 
 }  // namespace prism
+
+#pragma GCC visibility pop

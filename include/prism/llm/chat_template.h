@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 struct ChatMessage {
@@ -62,3 +64,5 @@ std::string render_chat(std::string_view template_text, std::span<const ChatMess
                         const ChatOptions& options = {});
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -14,6 +14,8 @@
 #include "prism/llm/memory.h"
 #include "prism/llm/placement.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 // What the user says; everything left out is chosen. What is said is kept, or it is an error.
@@ -70,3 +72,5 @@ Fit fit_model(const GgufFile& file, const std::vector<FitDevice>& devices,
               const FitOptions& options);
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

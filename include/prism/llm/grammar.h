@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 struct GrammarRules;   // a grammar as data
@@ -61,3 +63,5 @@ class GrammarMatcher {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include "prism/element_type.h"
 #include "prism/llm/gguf.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 // Rows of a prompt that are worked on at once: what activations are counted for.
@@ -77,3 +79,5 @@ struct ModelMemory {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

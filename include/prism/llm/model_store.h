@@ -16,6 +16,8 @@
 
 #include "prism/llm/gguf.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 inline constexpr const char* kDefaultModel = "smollm2";
@@ -62,3 +64,5 @@ uint64_t remove_model(const std::string& name);
 std::string recorded_sha256(const std::string& path);
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

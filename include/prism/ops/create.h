@@ -8,6 +8,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // start, start + step, ...: those before stop.
@@ -32,3 +34,5 @@ Tensor normal(const Shape& shape, uint64_t key, double mean = 0, double deviatio
 Tensor dropout(const Tensor& x, double p, uint64_t key);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

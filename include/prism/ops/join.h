@@ -6,6 +6,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // One after the other along an axis; all other axes must be equal, and the types.
@@ -37,3 +39,5 @@ Tensor flip(const Tensor& x, int axis);  // a view
 Tensor roll(const Tensor& x, int64_t places, int axis);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

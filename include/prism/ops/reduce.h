@@ -10,6 +10,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 using Axes = std::vector<int>;
@@ -33,3 +35,5 @@ Tensor any(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);  // 
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -51,7 +51,8 @@ std::string system_section() {
       "available\n",
       version(), compiler, system_description(), std::thread::hardware_concurrency(),
       size_text(memory.total_bytes), size_text(memory.available_bytes));
-  for (const char* name : {"PRISM_DEVICE", "PRISM_BACKENDS", "PRISM_DUMP", "PRISM_CACHE_DIR"}) {
+  for (const char* name :
+       {"PRISM_DEVICE", "PRISM_BACKENDS", "PRISM_DUMP", "PRISM_CHECKED", "PRISM_CACHE_DIR"}) {
     if (const char* value = std::getenv(name)) text += fmt::format("- {}={}\n", name, value);
   }
   return text + "\n";
