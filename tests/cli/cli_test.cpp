@@ -64,7 +64,8 @@ TEST(Program, AWrongCallIsTwo) {
   }
   EXPECT_TRUE(has(prism_program({"devises"}).errors,
                   "\"devises\" is not a command of prism; did you mean \"devices\"?"));
-  EXPECT_TRUE(has(prism_program({"kernel", "shwo"}).errors, "they are list, show, run"));
+  EXPECT_TRUE(has(prism_program({"kernel", "shwo"}).errors,
+                  "did you mean \"show\"? They are list, show, run"));
   EXPECT_TRUE(
       has(prism_program({"kernel"}).errors, "prism kernel needs a command: list, show, run"));
   EXPECT_TRUE(has(prism_program({"run", "--temprature", "0"}).errors,
