@@ -22,8 +22,8 @@ struct TokenScore {
   std::vector<RankedToken> top;   // the likeliest at that place, likeliest first
 };
 
-// Of each token, given those before it; `top` alternatives each. Uses slot 0. Throws
-// kInvalidArgument for more tokens than the context holds.
+// Returns the score of each token given those before it, with `top` alternatives each. Uses slot 0.
+// Throws kInvalidArgument for more tokens than the context holds.
 std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top);
 
 struct Perplexity {
@@ -31,10 +31,10 @@ struct Perplexity {
   int64_t tokens = 0;           // that were scored
 };
 
-// Over windows of `window` tokens, each beginning anew (with the token `bos`, where it is not -1);
-// in each the second half is scored, so that every token scored has context. progress is told the
-// result so far and the windows done and to do; it returns false to stop there. Throws
-// kInvalidArgument for a text shorter than a window.
+// Computes the perplexity over windows of `window` tokens. Each window starts with an empty context
+// (and with the token `bos` unless it is -1), and its second half is scored, so that every scored
+// token has context. progress receives the result so far and the number of windows done and to do;
+// it returns false to stop. Throws kInvalidArgument for a text shorter than a window.
 Perplexity perplexity(
     Model& model, std::span<const int32_t> tokens, int64_t window, int32_t bos,
     const std::function<bool(const Perplexity&, int64_t done, int64_t windows)>& progress = {});
