@@ -33,7 +33,7 @@ struct Json::Writer {
     return nullptr;
   }
 
-  // A text and a value, as a member of an object is written in braces.
+  // Whether this is a text and a value: a member of an object.
   static bool is_pair(const Json& json) {
     const auto* items = std::get_if<std::vector<Json>>(&json.value_);
     return items && items->size() == 2 && std::get_if<std::string>(&items->front().value_);

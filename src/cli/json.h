@@ -1,5 +1,5 @@
-// What commands print with --json: values made of values, written in the order they were added. The
-// library that writes them (nlohmann) is behind it, in one file: it takes seconds to compile.
+// JSON values for the commands' --json output; members keep the order in which they were added. The
+// library that writes them (nlohmann) is hidden in one file because it takes seconds to compile.
 #pragma once
 
 #include <array>
@@ -18,10 +18,11 @@ class Json {
  public:
   Json(std::nullptr_t = nullptr);
   Json(bool value);
-  Json(double value);  // what is not finite is written as null
+  Json(double value);  // infinities and NaN are written as null
   Json(const char* text);
   Json(std::string text);
-  // Of pairs that begin with a text an object: {{"id", 1}, {"name", "a"}}; of all else an array.
+  // Pairs that begin with a text make an object: {{"id", 1}, {"name", "a"}}. Anything else makes an
+  // array.
   Json(std::initializer_list<Json> items);
   template <typename T>
   requires std::is_integral_v<T> Json(T value);
@@ -40,9 +41,9 @@ class Json {
   Json& operator=(Json&&) noexcept;
   ~Json();
 
-  void push_back(Json item);                 // null becomes an array
-  Json& operator[](const std::string& key);  // null becomes an object, a new key's value null
-  // indent: spaces a level; -1: one line. Bytes that are no whole character become U+FFFD.
+  void push_back(Json item);                 // turns null into an array
+  Json& operator[](const std::string& key);  // turns null into an object; a new value is null
+  // indent: spaces for each level; -1: one line. Invalid UTF-8 becomes U+FFFD.
   std::string dump(int indent = -1) const;
 
  private:

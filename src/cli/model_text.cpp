@@ -22,11 +22,12 @@ std::string duration_text(double seconds) {
   const auto whole = static_cast<int64_t>(seconds + 0.5);
   if (whole < 100) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min", (whole + 30) / 60);
+  if (whole >= 36000) return fmt::format("{} h", (whole + 1800) / 3600);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
 }
 
 std::string transfer_text(const std::string& label, const Transfer& at) {
-  constexpr size_t kLabel = 22, kBar = 14;
+  constexpr size_t kLabel = 22, kBar = 10;
   // The end of a file's name tells variants of one model apart, so the middle is left out.
   const std::string name = label.size() <= kLabel ? label
                                                   : label.substr(0, 10) + ".." +

@@ -10,7 +10,7 @@ namespace prism::cli {
 
 std::string count_text(uint64_t number);  // "135 M", "7.24 B"
 
-// "3 s", "4 min", "2 h 5 min".
+// "3 s", "4 min", "2 h 5 min", "30 h".
 std::string duration_text(double seconds);
 
 // Bytes so far, measured from the first call for a label.
@@ -19,7 +19,7 @@ struct Transfer {
   double seconds = 0;          // since the first bytes were seen
   uint64_t first = 0;          // bytes that were there at the beginning
 };
-// "label [####....]  45% of 93.8 MB, 12.3 MB/s, 4 s left", at most 79 columns wide.
+// "label [####......]  45% of 93.8 MB, 12.3 MB/s, 4 s left", at most 79 columns wide.
 std::string transfer_text(const std::string& label, const Transfer& transfer);
 
 // Shows transfer_text on standard error and rewrites it in place; only on a terminal.

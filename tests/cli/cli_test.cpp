@@ -66,7 +66,8 @@ TEST(Program, AWrongCallIsTwo) {
   }
   EXPECT_TRUE(has(prism_program({"devises"}).errors,
                   "\"devises\" is not a command of prism; did you mean \"devices\"?"));
-  EXPECT_TRUE(has(prism_program({"kernel", "shwo"}).errors, "alid names: list, show, run"));
+  EXPECT_TRUE(has(prism_program({"kernel", "shwo"}).errors,
+                  "did you mean \"show\"? Valid names: list, show, run"));
   EXPECT_TRUE(
       has(prism_program({"kernel"}).errors, "prism kernel needs a command: list, show, run"));
   EXPECT_TRUE(has(prism_program({"run", "--temprature", "0"}).errors,

@@ -1,5 +1,5 @@
-// How fast a model is: prompts and decoding, timed, and what the device's memory and products
-// allow.
+// The speed of a model: times of prompts and decoding, and the limits that the device's memory and
+// arithmetic set.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,20 @@
 
 namespace prism::llm {
 
-// Seconds for a prompt of so many tokens, from an empty context, the best of `repeats`; plans are
-// made before. Uses slot 0. Throws kInvalidArgument for more than the context holds.
+// Returns the seconds that a prompt of that many tokens takes from an empty context, the best of
+// `repeats`; planning is not counted. Uses slot 0. Throws kInvalidArgument if the context is too
+// small.
 double prompt_seconds(Model& model, int64_t tokens, int repeats = 3);
-// Seconds for so many tokens, each chosen on the device, after `depth` others.
+// Returns the seconds for decoding that many tokens after `depth` others. The device chooses them.
 double decode_seconds(Model& model, int64_t depth, int64_t tokens, int repeats = 3);
 
-// What one token costs at least.
+// The least work that one token needs.
 struct TokenCost {
-  double weight_bytes = 0;         // read once a step, whatever the batch
-  double cache_bytes_a_token = 0;  // read for each token that stands before
-  double operations = 0;           // of products
+  double weight_bytes = 0;         // read once in each step, whatever the batch
+  double cache_bytes_a_token = 0;  // read for each earlier token
+  double operations = 0;           // of matrix products
 };
-// Of a mixture the experts that a token uses; of the embedding one row.
+// Counts only the experts that a token uses, and one row of the embedding.
 TokenCost token_cost(const GgufFile& file, const Config& config, ElementType kv_type);
 
 }  // namespace prism::llm
