@@ -89,6 +89,11 @@ struct ParamValue {
   ParamValue(float value) : bits(std::bit_cast<uint32_t>(value)), type(DType::f32) {}
 };
 
+// The number of groups along each axis of a launch.
+struct Groups {
+  uint32_t x = 1, y = 1, z = 1;
+};
+
 // A point of a queue.
 class Event {
  public:
@@ -134,6 +139,9 @@ class Queue {
   void launch(const Program& program, std::array<uint32_t, 3> groups,
               std::span<const Buffer> buffers, std::span<const ParamValue> params = {});
   void launch(const Program& program, uint32_t groups, std::initializer_list<BufferRange> buffers,
+              std::initializer_list<ParamValue> params = {});
+  // In two or three dimensions: launch(program, {groups_x, groups_y}, {a, b, y}, {width, height}).
+  void launch(const Program& program, Groups groups, std::initializer_list<BufferRange> buffers,
               std::initializer_list<ParamValue> params = {});
   // A dense product by the device's vendor, where Device::supports() it; recorded like a launch.
   // Checks the matrices against the ranges.

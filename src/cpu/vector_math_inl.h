@@ -81,6 +81,17 @@ HWY_INLINE V log_f32(D d, V x) {
   return hn::IfThenElse(good, result, odd);
 }
 
+// log(1 + x). The factor x / (u - 1) corrects the rounding of u = 1 + x; where u is 1 or x itself
+// there is nothing to correct.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V log1p_f32(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V u = hn::Add(x, one);
+  const V log = log_f32(d, u);
+  const V corrected = hn::Mul(log, hn::Div(x, hn::Sub(u, one)));
+  return hn::IfThenElse(hn::Eq(u, one), x, hn::IfThenElse(hn::Eq(u, x), log, corrected));
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid_f32(D d, V x) {
   const V one = hn::Set(d, 1.0f);

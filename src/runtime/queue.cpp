@@ -274,7 +274,13 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
 void Queue::launch(const Program& program, uint32_t groups,
                    std::initializer_list<BufferRange> buffers,
                    std::initializer_list<ParamValue> params) {
-  launch(program, {groups, 1, 1}, std::span(buffers.begin(), buffers.size()),
+  launch(program, Groups{groups, 1, 1}, buffers, params);
+}
+
+void Queue::launch(const Program& program, Groups groups,
+                   std::initializer_list<BufferRange> buffers,
+                   std::initializer_list<ParamValue> params) {
+  launch(program, {groups.x, groups.y, groups.z}, std::span(buffers.begin(), buffers.size()),
          std::span(params.begin(), params.size()));
 }
 

@@ -71,6 +71,20 @@ TEST_F(QueueTest, LaunchPassesBuffersAndParameters) {
   EXPECT_FALSE(seen.folded);
 }
 
+TEST_F(QueueTest, LaunchTakesGroupsOfSeveralAxesInBraces) {
+  const Program program = device.compile(add_kernel());
+  const Buffer a = device.allocate(256), b = device.allocate(128), y = device.allocate(64);
+  const uint32_t width = 3, height = 5;
+  device.queue().launch(program, {width, height}, {a, b, y}, {16u});
+  device.queue().launch(program, {2, 3, 4}, {a, b, y}, {16u});
+  device.queue().launch(program, {width}, {a, b, y}, {16u});
+  ASSERT_EQ(driver->log.launches.size(), 3u);
+  EXPECT_EQ(driver->log.launches[0].groups, (std::array<uint32_t, 3>{3, 5, 1}));
+  EXPECT_EQ(driver->log.launches[0].params, (std::vector<uint32_t>{16}));
+  EXPECT_EQ(driver->log.launches[1].groups, (std::array<uint32_t, 3>{2, 3, 4}));
+  EXPECT_EQ(driver->log.launches[2].groups, (std::array<uint32_t, 3>{3, 1, 1}));
+}
+
 TEST_F(QueueTest, LaunchPassesRangesOfBuffers) {
   const Program program = device.compile(add_kernel());
   const Buffer arena = device.allocate(4099);

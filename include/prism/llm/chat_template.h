@@ -1,7 +1,7 @@
 // Chat templates: the small Jinja programs in model files that turn messages into a prompt.
 //
-//   const std::string prompt = render_chat(template_text, {{.role = "user", .content = "Hi"}},
-//                                          {.bos_token = "<s>", .eos_token = "</s>"});
+//   const std::vector<ChatMessage> messages = {{.role = "user", .content = "Hi"}};
+//   const std::string prompt = render_chat(template_text, messages, {.bos_token = "<s>"});
 #pragma once
 
 #include <cstdint>

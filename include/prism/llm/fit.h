@@ -1,7 +1,7 @@
 // Where the layers of a model go, what context fits, and how fast that will be.
 //
-//   const Fit fit = fit_model(file, {});
-//   Model model = Model::load(file, {.placement = fit.placement});
+//   const Fit fit = fit_model(GgufFile::open("model.gguf"));
+//   LanguageModel model = LanguageModel::load("model.gguf", fit.placement, {});
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Output that keeps to a grammar: which tokens may come next, and where the text may end.
 //
 //   const Grammar grammar = Grammar::parse(R"(root ::= "yes" | "no")");
-//   GrammarMatcher matcher(grammar, trie);
-//   token = sampler.sample(logits, matcher.allowed());
+//   GrammarMatcher matcher(grammar, vocabulary, {2});
+//   const int32_t token = sampler.sample(logits, matcher.allowed());
 //   matcher.accept(token);
 #pragma once
 

@@ -1,5 +1,5 @@
-// The functions of single elements that tensors know, whoever computes them: the CPU over pieces of
-// a cache's size, other devices by kernels made from chains of them.
+// The elementwise functions. The CPU applies them to pieces that fit its cache; other devices run
+// kernels made from chains of them.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,16 @@ namespace prism {
 // Floats compute in f32 (f64 for f64), integers in i32 or i64 with wrap-around; comparisons and
 // logic give 0 or 1.
 enum class ScalarOp : uint8_t {
-  // one operand
+  // one operand, of any type
   neg,
   abs,
   sign,
-  exp,
-  log,
-  sqrt,
-  rsqrt,
-  sin,
-  cos,
-  tanh,
-  erf,
-  sigmoid,
   relu,
-  gelu,
-  gelu_tanh,
-  silu,
   square,
-  reciprocal,
-  floor,
-  ceil,
-  round,
   logical_not,
+// one operand, a float
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) name,
+#include "base/types/float_functions.inc"
   // two operands; division of integers truncates, by zero gives 0
   add,
   sub,
@@ -50,7 +37,7 @@ enum class ScalarOp : uint8_t {
   ge,
   logical_and,
   logical_or,
-  // three operands: the first, if not 0, chooses the second
+  // three operands: the second if the first is not 0, else the third
   select,
 };
 inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::select) + 1;

@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "llm/gguf/gguf_types.h"
-#include "llm/store/output_file.h"
+#include "base/system/output_file.h"
 #include "prism/error.h"
 #include "prism/llm/gguf.h"
 
