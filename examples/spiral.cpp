@@ -7,7 +7,7 @@ using namespace prism;
 
 namespace {
 
-constexpr int kClasses = 3, kPoints = 100, kHidden = 64, kSteps = 600;
+constexpr int kClasses = 3, kPoints = 100, kHidden = 64, kSteps = 200;
 
 struct Data {
   Tensor points;   // [kClasses * kPoints, 2]
@@ -63,7 +63,7 @@ int main(int count, char** words) try {
       compile([&](std::span<const Tensor> inputs) { return descend(data, inputs); });
   for (int i = 1; i <= kSteps; ++i) {
     std::vector<Tensor> results = step(state);
-    if (i % 100 == 0) std::cout << "step " << i << ": loss " << results[0].item() << "\n";
+    if (i % 50 == 0) std::cout << "step " << i << ": loss " << results[0].item() << "\n";
     state.assign(results.begin() + 1, results.end());
   }
 
