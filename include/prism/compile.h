@@ -16,6 +16,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // The memory that a plan needs on one device: bytes, as the pool allocates them.
@@ -66,3 +68,5 @@ class CompiledFunction {
 CompiledFunction compile(TensorsFunction f);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

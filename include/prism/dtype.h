@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 enum class DType : uint8_t { b1, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 };
@@ -53,3 +55,5 @@ uint16_t bf16_from_f32(float value);
 float f32_from_bf16(uint16_t bits);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 
 #include "prism/dtype.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Quantised types store blocks of elements: packed integers with one or more scales.
@@ -65,3 +67,5 @@ class ElementType {
 };
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -24,6 +24,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // The gradients of output by each input. output has one element, unless seed gives the gradient to
@@ -63,3 +65,5 @@ DerivedFunction<ValueAndGrad> value_and_grad(TensorFunction f);
 void backward(const Tensor& loss);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -11,6 +11,7 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
 namespace prism {
 
 // The ending of the path chooses the format: .npy, or .safetensors with one tensor named "tensor".
@@ -26,3 +27,4 @@ void save_safetensors(const std::string& path, const std::map<std::string, Tenso
 std::map<std::string, Tensor> load_safetensors(const std::string& path, const Device& device = {});
 
 }  // namespace prism
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 inline constexpr int kMaxRank = 8;
@@ -64,3 +66,5 @@ struct Layout {
 void collapse(std::span<Layout> layouts);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

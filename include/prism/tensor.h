@@ -19,6 +19,8 @@
 #include "prism/element_type.h"
 #include "prism/shape.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 struct Node;
@@ -249,3 +251,5 @@ class NoGrad {
 };
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -1,3 +1,4 @@
+// Tests the nearest name and the text of a suggestion.
 #include "base/suggest.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@ TEST(Suggest, NearNamesAreFound) {
   EXPECT_EQ(nearest_name("vulcan", kNames), "vulkan");
   EXPECT_EQ(nearest_name("COPPY", kNames), "copy");
   EXPECT_EQ(nearest_name("row", kNames), "row_softmax");
+  EXPECT_EQ(nearest_name("cpoy", kNames), "copy") << "two letters swapped are one mistake";
 }
 
 TEST(Suggest, FarNamesAreNot) {
@@ -20,8 +22,8 @@ TEST(Suggest, FarNamesAreNot) {
 
 TEST(Suggest, TextListsEveryName) {
   EXPECT_EQ(valid_names("vulcan", kNames),
-            "; did you mean \"vulkan\"? They are copy, row_softmax, vulkan");
-  EXPECT_EQ(valid_names("xyzzy", kNames), "; they are copy, row_softmax, vulkan");
+            "; did you mean \"vulkan\"? Valid names: copy, row_softmax, vulkan");
+  EXPECT_EQ(valid_names("xyzzy", kNames), "; valid names: copy, row_softmax, vulkan");
 }
 
 }  // namespace

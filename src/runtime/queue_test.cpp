@@ -1,3 +1,4 @@
+// Queues over a fake device: validation, variants, recordings, failures, lifetimes.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -180,7 +181,7 @@ TEST_F(QueueTest, LaunchNamesWhatIsWrong) {
       },
       "compiled for fake:0, the queue is on fake:1");
   EXPECT_TRUE(driver->log.launches.empty());
-  queue.launch(program, 1, {a, a, y}, {1});  // read twice is fine, and so is an int for a u32
+  queue.launch(program, 1, {a, a, y}, {1});  // reading twice is allowed, and so is an int for a u32
   EXPECT_EQ(driver->log.launches.size(), 1u);
 }
 
@@ -270,7 +271,7 @@ TEST_F(QueueTest, RecordingRefusesWhatCannotBeReplayed) {
   expect_message([&] { queue.record([&] { queue.write(a, bytes); }); }, "not inside a recording");
   expect_message([&] { queue.record([&] { queue.record([] {}); }); }, "already inside a recording");
   EXPECT_EQ(driver->log.recordings, 0) << "the driver never saw them";
-  queue.write(a, bytes);  // and the queue is itself again
+  queue.write(a, bytes);  // the queue is usable again
 }
 
 TEST_F(QueueTest, BuffersOutliveTheLaunchesThatUseThem) {

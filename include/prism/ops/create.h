@@ -8,6 +8,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // start, start + step, ... up to but not including stop.
@@ -39,3 +41,5 @@ Tensor randn(const Shape& shape, DType type = DType::f32, const Device& device =
 Tensor dropout(const Tensor& x, double p, uint64_t key);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

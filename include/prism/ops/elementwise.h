@@ -9,6 +9,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 enum class ScalarOp : uint8_t;  // the elementwise functions
@@ -98,3 +100,5 @@ Tensor zeros(const Shape& shape, ElementType type = DType::f32, const Device& de
 Tensor ones(const Shape& shape, ElementType type = DType::f32, const Device& device = {});
 
 }  // namespace prism
+
+#pragma GCC visibility pop

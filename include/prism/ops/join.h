@@ -6,6 +6,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Along an existing axis; all other axes and the types must be equal.
@@ -43,3 +45,5 @@ Tensor flip(const Tensor& x, int axis);  // a view
 Tensor roll(const Tensor& x, int64_t places, int axis);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Quantises rows of floats to blocks of a type (all but iq4_nl and iq4_xs). Scales minimise the
@@ -16,3 +18,5 @@ Tensor quantise(const Tensor& x, BlockType type, const Tensor& importance = {});
 Tensor dequantise(const Tensor& x, DType type = DType::f32);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

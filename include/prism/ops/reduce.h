@@ -7,6 +7,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 Tensor sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);  // of no elements: 0
@@ -28,3 +30,5 @@ Tensor any(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);  // 
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

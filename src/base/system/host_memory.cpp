@@ -26,7 +26,7 @@ uint64_t number_in(const char* path) {
   return in >> number ? number : 0;
 }
 
-// A container sees the machine's memory in /proc/meminfo but is stopped at its own limit.
+// In a container /proc/meminfo shows the machine's memory, but the container's limit applies.
 void apply_limit(HostMemory& memory, uint64_t limit, uint64_t used) {
   if (limit == 0 || limit >= memory.total_bytes) return;
   memory.total_bytes = limit;

@@ -1,4 +1,4 @@
-// The host's memory is plausible: this test itself needs some of it.
+// Tests that the reported host memory is plausible.
 #include "base/system/host_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// popen with every word quoted.
+// popen with every argument quoted.
 #include "base/system/process.h"
 
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 
 std::string quoted(const std::string& word) {
 #ifdef _WIN32
-  return "\"" + word + "\"";  // no file name holds a quote there
+  return "\"" + word + "\"";  // file names contain no quotes on Windows
 #else
   std::string text = "'";
   for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -40,20 +40,29 @@ int finish(FILE* pipe) {
 #endif
 }
 
-FILE* start_words(const std::vector<std::string>& words, const char* redirection) {
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+FILE* start_words(const std::vector<std::string>& words, const char* redirection,
+                  const Variables& variables = {}) {
   std::string command;
+#ifndef _WIN32
+  for (const auto& [name, value] : variables) command += name + "=" + quoted(value) + " ";
+#else
+  (void)variables;
+#endif
   for (const std::string& word : words) command += quoted(word) + " ";
   FILE* pipe = start(command + redirection);
   if (!pipe)
-    throw Error(ErrorCode::kIo, "starting " + words.front() + ": the system gives no process");
+    throw Error(ErrorCode::kIo,
+                "starting " + words.front() + ": the system cannot create a process");
   return pipe;
 }
 
 }  // namespace
 
 int run_process(const std::vector<std::string>& words,
-                const std::function<void(const std::string&)>& line) {
-  FILE* const pipe = start_words(words, "2>&1");
+                const std::function<void(const std::string&)>& line, const Variables& variables) {
+  FILE* const pipe = start_words(words, "2>&1", variables);
   std::string text;
   const auto hand_over = [&] {
     if (!text.empty() && text.back() == '\r') text.pop_back();

@@ -1,5 +1,4 @@
-// Puts the double of a driver in the place of the real one for one test, in a cache folder of its
-// own.
+// DriverDouble: replaces a real driver by its double for one test, with its own cache folder.
 #pragma once
 
 #include <cstdlib>
@@ -15,7 +14,7 @@
 
 namespace prism::test {
 
-// An environment variable that holds while it lives.
+// Sets an environment variable for the lifetime of the object.
 class ScopedVariable {
  public:
   ScopedVariable(std::string name, const std::string& value);
@@ -28,8 +27,8 @@ class ScopedVariable {
   bool was_set_;
 };
 
-// Runs one disabled test of this program in a process of its own; returns its exit status, and
-// fails the running test with its output when that is not 0.
+// Runs one disabled test of this program in a new process; returns its exit status, and fails the
+// running test with its output if that is not 0.
 int run_self(const std::string& test);
 
 class DriverDouble {
@@ -41,14 +40,14 @@ class DriverDouble {
 
   static std::string library(const std::string& name);
   void set(const std::string& settings);     // see tests/doubles/NAME_double.h
-  long long count(const std::string& what);  // since this object was made
-  Discovery discover();                      // by a backend of its own
-  Device device();  // a fresh one, as a new process has; fails the test when there is none
+  long long count(const std::string& what);  // since this object was created
+  Discovery discover();                      // with a new backend
+  Device device();  // a new one, as in a new process; fails the test if there is none
   const std::filesystem::path& folder() const { return folder_.path(); }
   ScopedVariable variable(const std::string& name, const std::string& value) {
     return ScopedVariable(name, value);
   }
-  // Nothing is left allocated, nothing was written beside a buffer, no call was undefined.
+  // Expects no leaked allocations, no out-of-bounds writes and no undefined calls.
   void expect_clean();
 
  private:
