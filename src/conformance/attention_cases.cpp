@@ -1,5 +1,4 @@
-// What attention must compute: one query and many, grouped heads, every option, caches of each
-// type.
+// Cases of attention: one query and many, grouped heads, every option, caches of each type.
 #include <cmath>
 #include <limits>
 

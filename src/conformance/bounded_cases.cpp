@@ -1,5 +1,5 @@
-// What masks of bounded dimensions must compute: counts at both ends and beyond them, one for all
-// and one a row, alone and joined to reductions.
+// Cases of bounded dimensions: counts at both ends and beyond, for all rows and for each row, alone
+// and fused into reductions.
 #include <limits>
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
-// What the conformance cases of ops over shapes and indices share: types, shapes, and walking
-// through layouts.
+// Helpers of conformance cases: types, random inputs and iteration over layouts.
 #pragma once
 
 #include <functional>
@@ -15,7 +14,7 @@ inline constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16, DTy
 struct DrawRange {
   double low, high;
 };
-// Values that a type holds exactly.
+// A range of values that the type represents exactly.
 inline DrawRange draw_range(DType type) {
   if (type == DType::b1) return {0, 1};
   if (type == DType::u8) return {0, 60};
@@ -26,7 +25,7 @@ inline CaseInput draw(CaseRandom& random, const Shape& shape, DType type) {
   return random.input(shape, type, range.low, range.high);
 }
 
-// Calls visit(i, place) for element i, row by row, at its place in the storage.
+// Calls visit(i, place) for each element i in row-major order, with its place in the storage.
 inline void walk(const Layout& layout, const std::function<void(size_t, size_t)>& visit) {
   const int64_t count = layout.shape.elements();
   for (int64_t i = 0; i < count; ++i) {
@@ -39,12 +38,12 @@ inline void walk(const Layout& layout, const std::function<void(size_t, size_t)>
   }
 }
 
-// The layout that a view of a dense tensor of this shape has.
+// The layout of a view of a dense tensor with this shape.
 inline Layout layout_of(const Shape& shape, const std::function<Tensor(const Tensor&)>& view) {
   return view(empty(shape, DType::f32, Device::cpu())).layout();
 }
 
-// The product of the lengths of axes from first to last, last not included.
+// The product of the lengths of axes [first, last).
 inline int64_t span_of(const Shape& shape, int first, int last) {
   int64_t product = 1;
   for (int axis = first; axis < last; ++axis) product *= shape[axis];

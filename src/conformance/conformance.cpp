@@ -1,4 +1,4 @@
-// Running the cases of the conformance suite and comparing what came out.
+// Runs the cases of the conformance suite and compares the results.
 #include "conformance/conformance.h"
 
 #include <algorithm>

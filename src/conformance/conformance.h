@@ -1,7 +1,7 @@
-// The conformance suite: what every op must compute on every device, against float64.
+// The conformance suite: compares every op on every device with a float64 reference.
 //
-// Each family of ops writes its cases beside its code (<family>_cases.cpp) and has one line in
-// op_families(). The tests and `prism check --ops` run them.
+// Each family of ops has its cases in <family>_cases.cpp and one line in cases.h. The tests and
+// `prism check --ops` run them.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace prism {
 
 using Values = std::vector<double>;
 
-// How near a result must be: the normalised mean square error over all elements, and a bound for
-// each: |got - wanted| <= absolute + relative * |wanted|. NaN and infinities must be the same.
+// The allowed error: the normalised mean square error over all elements, and a bound for each one,
+// |got - wanted| <= absolute + relative * |wanted|. NaN and infinities must be equal.
 struct Tolerance {
   double nmse = 1e-10;
   double relative = 1e-5;
@@ -26,7 +26,7 @@ struct Tolerance {
   static Tolerance exact() { return {0, 0, 0}; }
   // Elementwise, in the precision of the result's type: f16 and bf16 round once more.
   static Tolerance elementwise(ElementType type);
-  // Sums of products: errors grow with the terms, whose size `scale` tells.
+  // Sums of products: errors grow with the size of the terms, `scale`.
   static Tolerance reduction(ElementType type, double scale = 1);
 };
 
@@ -34,12 +34,12 @@ struct CaseInput {
   Shape shape;
   ElementType type = DType::f32;
   Values values;  // rounded to the type when the tensor is made; of block types: what is quantised
-  // What the op sees of it: a view that lies otherwise. None: all of it.
+  // The view of it that the op gets; null: the whole.
   std::function<Tensor(const Tensor&)> view = nullptr;
   bool differentiable = true;  // false: indices, masks
 };
 
-// Inputs as the reference sees them: after rounding, after the view, row by row.
+// An input for the reference: after rounding and after the view, in row-major order.
 struct ReferenceInput {
   Shape shape;
   Values values;
@@ -52,12 +52,12 @@ struct OpCase {
   std::function<std::vector<Tensor>(std::span<const Tensor>)> compute;
   std::function<std::vector<Values>(std::span<const ReferenceInput>)> reference;
   Tolerance tolerance;
-  // Compare gradients too: with finite differences in f64 on the CPU, and those with the device's.
+  // Compare gradients too: f64 on the CPU with finite differences, then the device's with those.
   bool gradient = false;
   std::string family = {};  // set by all_cases()
 };
 
-// Draws for the cases of one run. The seed is printed by whoever runs the suite.
+// The random numbers of one run. The runner of the suite prints the seed.
 class CaseRandom {
  public:
   explicit CaseRandom(uint64_t seed) : engine_(seed) {}
@@ -65,7 +65,7 @@ class CaseRandom {
   Values normal(int64_t count, double scale = 1);
   Values integers(int64_t count, int64_t low, int64_t high);  // both ends included
   int64_t between(int64_t low, int64_t high);
-  // Two tensors in three lie as they are; others transposed, sliced with a step, offset by one.
+  // Two of three inputs are dense; others are transposed, sliced with a step or offset by one.
   CaseInput input(const Shape& shape, ElementType type, double low = -2, double high = 2);
 
  private:
@@ -86,7 +86,7 @@ struct CaseResult {
   bool fell_back = false;  // part of it ran on the CPU; reason says why
   double nmse = 0;
 };
-// One case on one device. Never throws for what the op does: that is a failure.
+// Runs one case on one device. An exception of the op is a failure of the case, not thrown.
 CaseResult run_case(const OpCase& test, const Device& device);
 
 std::vector<OpCase> all_cases(uint64_t seed, const std::string& op = "");

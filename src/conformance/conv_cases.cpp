@@ -1,5 +1,5 @@
-// What convolutions and pooling must compute: strides, padding, dilation and groups that do not
-// come out even.
+// Cases of convolutions and pooling: strides, padding, dilation and groups that do not divide the
+// input evenly.
 #include <algorithm>
 
 #include <fmt/format.h>

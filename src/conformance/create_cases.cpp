@@ -1,5 +1,5 @@
-// What ranges and random numbers must be: on every device those of the float64 formulas, and of
-// uniform the very bits.
+// Cases of ranges and random numbers: every device must give the numbers of the float64 formulas,
+// for uniform bit by bit.
 #include <cmath>
 #include <numbers>
 
@@ -14,7 +14,7 @@ namespace prism {
 
 namespace {
 
-// Without inputs an op does not know the device: a case gives it by one that it does not use.
+// Ops without inputs do not know the device, so the case has an unused input that tells it.
 OpCase made(const char* op, const std::string& what,
             const std::function<Tensor(const Device&)>& compute, const Values& wanted,
             const Tolerance& tolerance) {

@@ -1,4 +1,4 @@
-// What elementwise ops must compute: every function, every type it has, awkward shapes and views.
+// Cases of elementwise ops: every function and type, awkward shapes and views.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -34,8 +34,8 @@ Range range_of(ScalarOp op, DType type) {
   }
 }
 
-// The reference: the function in float64 of operands broadcast to one shape, rounded as the type
-// of the result is when that is an integer.
+// The reference: the function in float64 over operands broadcast to one shape. Integer results wrap
+// to their type.
 Values reference_of(ScalarOp op, DType type, std::span<const ReferenceInput> inputs,
                     const Shape& shape) {
   std::vector<Layout> layouts;

@@ -1,5 +1,5 @@
-// What rows routed to experts must compute: plain and quantised weights, rows that experts share
-// and rows of their own, few and many.
+// Cases of expert_matmul: plain and quantised weights, shared rows and rows for each expert, few
+// and many.
 #include <cmath>
 
 #include <fmt/format.h>

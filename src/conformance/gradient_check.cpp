@@ -1,4 +1,4 @@
-// Gradients of conformance cases, by differences and by the graph.
+// Gradients of conformance cases, by finite differences and by the graph.
 #include "conformance/gradient_check.h"
 
 #include <algorithm>

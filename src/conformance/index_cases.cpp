@@ -1,4 +1,4 @@
-// What ops over indices must compute: rows taken, written and added, elements taken along axes.
+// Cases of ops over indices: rows read, written and added, elements taken along axes.
 #include <algorithm>
 #include <numeric>
 

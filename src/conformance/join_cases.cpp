@@ -1,4 +1,4 @@
-// What joining, padding and repeating must give: nothing is computed, so all of it exactly.
+// Cases of concatenation, padding and repetition. They compute nothing, so results are exact.
 #include <fmt/format.h>
 
 #include "conformance/case_tools.h"
@@ -19,7 +19,7 @@ double at(const ReferenceInput& input, const Coordinates& where) {
   return input.values[static_cast<size_t>(place)];
 }
 
-// What value gives for the coordinates of every element of a shape.
+// The values of a function at the coordinates of every element of a shape.
 Values made(const Shape& shape, const std::function<double(Coordinates)>& value) {
   Values values;
   for (int64_t i = 0; i < shape.elements(); ++i) {

@@ -1,4 +1,4 @@
-// What matrix products must compute: all types, few and many rows, batches, either side transposed.
+// Cases of matrix products: all types, few and many rows, batches, either side transposed.
 #include <cmath>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What norms must compute: types, lengths, with and without weight and bias, after a residual.
+// Cases of norms: types, lengths, with and without weight and bias, after a residual.
 #include <cmath>
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What quantised tensors must decode to, whole and by rows: the elements of the CPU's own blocks,
-// exactly.
+// Cases of quantised tensors: devices must decode blocks exactly as the CPU does, whole and by
+// rows.
 #include <vector>
 
 #include <fmt/format.h>

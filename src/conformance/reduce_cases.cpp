@@ -1,4 +1,4 @@
-// What reductions must compute: every kind and type, single, several and all axes, views.
+// Cases of reductions: every kind and type, single, several and all axes, views.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// What rotary embeddings and gates must compute.
+// Cases of rotary embeddings and gates.
 #include <cmath>
 #include <numbers>
 

@@ -1,4 +1,4 @@
-// What running sums must compute: types, axes, both directions, rows beyond a group's piece.
+// Cases of running sums: types, axes, both directions, rows longer than a group's piece.
 #include <fmt/format.h>
 
 #include "conformance/cases.h"

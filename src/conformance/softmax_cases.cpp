@@ -1,5 +1,5 @@
-// What softmax and cross entropy must compute: every float type, lengths from 1 to beyond what a
-// group holds, every axis, infinities, ignored rows.
+// Cases of softmax and cross entropy: every float type, lengths from 1 to more than a group holds,
+// every axis, infinities, ignored rows.
 #include <cmath>
 
 #include <fmt/format.h>

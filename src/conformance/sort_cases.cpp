@@ -1,4 +1,4 @@
-// What sorting and selecting must give: types, lengths to beyond two pieces, ties, NaN, every axis.
+// Cases of sort and top_k: types, lengths of more than two pieces, ties, NaN, every axis.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

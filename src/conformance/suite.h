@@ -1,4 +1,4 @@
-// The conformance suite on one device: which cases a run draws, and what came of them, op by op.
+// A run of the conformance suite on one device: the choice of cases, and results for each op.
 //
 // A device that compiles slowly runs a sample that rotates with the seed: every op in f32 first,
 // then gradients, more of f32 and other types by turns, as far as the limits allow.
@@ -23,11 +23,10 @@ struct SuiteProgress {
 struct SuiteOptions {
   uint64_t seed = 1;
   std::string op;  // empty: all
-  // Cases to run; 0: each one that there is, once. Where fewer than asked for can be had without
-  // more programs, the same cases are drawn again with other inputs. Unset: 0 on the CPU, which
-  // compiles nothing, and 3,000 elsewhere.
+  // Cases to run; 0: every case once. If the limit of programs allows fewer, cases are repeated
+  // with other inputs. Unset: 0 on the CPU, which compiles nothing, and 3,000 elsewhere.
   std::optional<size_t> cases;
-  // The most programs a sample may have compiled; the whole set takes as many as it needs.
+  // The limit of compiled programs of a sample; the whole set has none.
   size_t programs = 300;
   std::function<void(const SuiteProgress&)> progress;
 };
@@ -58,7 +57,7 @@ struct SuiteResult {
   size_t fell_back() const;
 };
 
-// Throws kNotFound for an op that is not in the suite, with the names that are.
+// Throws kNotFound for an op that is not in the suite, and lists the names.
 SuiteResult run_suite(const Device& device, const SuiteOptions& options);
 
 // Every op of the suite with its family, in the order of op_families().

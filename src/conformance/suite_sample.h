@@ -1,4 +1,4 @@
-// Which cases of the conformance suite a run takes, in which order.
+// The choice and order of the cases of a run.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ struct SampleItem {
   std::string fine;   // op, types, shapes and strides: the same kernels for certain
 };
 
-// Every case once: one of each op first, in f32 where it has that; then gradients, f32 and the
-// other types by turns. What the seed decides: the order of the cases.
+// Every case once: first one of each op, in f32 if possible; then gradients, f32 and other types in
+// turn. The seed decides the order.
 std::vector<SampleItem> sample_order(const std::vector<OpCase>& cases, uint64_t seed);
 
-// Keeps the programs of a run below a limit: cases run while there is room, then those whose
-// kernels are probably there, and in the end those for which that is certain.
+// Keeps the programs of a run below a limit: all cases run while there is room, then those whose
+// kernels probably exist, in the end those whose kernels certainly exist.
 class ProgramBudget {
  public:
   explicit ProgramBudget(size_t programs) : programs_(programs) {}  // 0: no limit
-  // Whether to run it, with so many programs compiled by now.
+  // Whether to run the case after so many programs were compiled.
   bool takes(const SampleItem& item, size_t compiled);
 
  private:

@@ -1,4 +1,4 @@
-// What view_gradient must compute: every kind of view put back, over all types.
+// Cases of view_gradient: every kind of view, over all types.
 #include <fmt/format.h>
 
 #include "conformance/case_tools.h"

@@ -1,5 +1,4 @@
-// Chooses the loop for an operation and a register type; logic and select, which know no
-// arithmetic.
+// Dispatch by function and register type; logic and select.
 #include "cpu/elementwise.h"
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 namespace prism::cpu {
 namespace {
 
-// Choosing is a copy of bits: i32 stands for f32, i64 for f64.
+// select copies bits, so i32 serves f32 and i64 serves f64.
 template <class Bits>
 void choose(const int32_t* condition, const void* yes, const void* no, void* out, size_t n) {
   const Bits* b = static_cast<const Bits*>(yes);

@@ -1,5 +1,5 @@
-// The functions of single elements over short arrays: the steps of a fused chain, whose registers
-// are pieces of a few thousand elements that stay in the cache.
+// The elementwise functions over short arrays: the steps of a fused chain, whose registers are
+// pieces of a few thousand elements in the cache.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace prism::cpu {
 void apply(ScalarOp op, DType type, const void* a, const void* b, const void* c, void* out,
            size_t n);
 
-// Stored elements to registers and back. Stored b1 is one byte, 0 or 1. Narrowing integers wraps,
+// Conversion between stored elements and registers. Stored b1 is one byte, 0 or 1. Integers wrap,
 // float to integer saturates (NaN gives 0), floats round to nearest even, anything to b1 is x != 0.
 // stride counts elements; 0 repeats the first, negative goes backwards.
 void load(DType stored, const void* from, ptrdiff_t stride, DType reg, void* to, size_t n);

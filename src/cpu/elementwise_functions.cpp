@@ -28,7 +28,7 @@ HWY_INLINE VH narrow(VD v) {
   const DH dh;
   const VH result = hn::DemoteTo(dh, v);
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-  // Highway's portable conversion stops at the largest f32.
+  // Highway's portable conversion saturates at the largest f32.
   const float infinity = std::numeric_limits<float>::infinity();
   const auto over = hn::Ge(hn::Abs(v), hn::Set(DD(), 0x1.ffffffp127));
   const VD signs = hn::CopySign(hn::Set(DD(), 1.0), v);
@@ -40,7 +40,7 @@ HWY_INLINE VH narrow(VD v) {
 #endif
 }
 
-// Lanes that a vector function does not cover, one by one.
+// Scalar fallback for lanes that the vector function does not cover.
 template <class F>
 HWY_NOINLINE VH one_by_one(VH x, VH y, F f) {
   const DH dh;

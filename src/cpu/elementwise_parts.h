@@ -1,5 +1,5 @@
-// What elementwise.cpp puts together: one function for each register type, in files of their own to
-// compile apart.
+// The parts of elementwise.cpp: a function for each register type. They are separate files so that
+// they compile in parallel.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ bool apply_f64(ScalarOp op, const double* a, const double* b, void* out, size_t 
 bool apply_i32(ScalarOp op, const int32_t* a, const int32_t* b, void* out, size_t n);
 bool apply_i64(ScalarOp op, const int64_t* a, const int64_t* b, void* out, size_t n);
 
-// Contiguous 16-bit floats, in vector code; bit for bit what prism/dtype.h does, except that a
-// signalling NaN may come out quiet.
+// Conversion of contiguous 16-bit floats in vector code. The bits are those of prism/dtype.h, but a
+// signalling NaN may become quiet.
 void f32_from_f16(const uint16_t* from, float* to, size_t n);
 void f16_from_f32(const float* from, uint16_t* to, size_t n);
 void f32_from_bf16(const uint16_t* from, float* to, size_t n);

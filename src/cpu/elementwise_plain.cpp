@@ -52,7 +52,7 @@ bool apply_any(ScalarOp op, const T* a, const T* b, void* out, size_t n) {
   }
 }
 
-// Arithmetic wraps, which only unsigned types promise.
+// Arithmetic wraps; in C++ only that of unsigned types does.
 template <class T>
 bool apply_int(ScalarOp op, const T* a, const T* b, void* out, size_t n) {
   using U = std::make_unsigned_t<T>;
@@ -73,7 +73,7 @@ bool apply_int(ScalarOp op, const T* a, const T* b, void* out, size_t n) {
     case ScalarOp::mul:
       return map(a, b, to, n, [](T x, T y) { return T(U(x) * U(y)); });
     case ScalarOp::div:
-      // The least value by -1 would trap; it wraps to itself.
+      // The lowest value divided by -1 would trap; it wraps to itself.
       return map(a, b, to, n, [](T x, T y) {
         return y == 0 ? T(0) : y == -1 ? T(U(0) - U(x)) : T(x / y);
       });

@@ -1,4 +1,4 @@
-// Making nodes of the graph, and what ops do unless they say otherwise.
+// Creation of graph nodes, and the defaults of the op interface.
 #include "tensor/op.h"
 
 #include <fmt/format.h>

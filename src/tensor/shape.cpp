@@ -1,4 +1,4 @@
-// Shapes, broadcasting, and layouts that move no data.
+// Shapes, broadcasting and layouts.
 #include "prism/shape.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Shape::Shape(std::initializer_list<int64_t> lengths)
 
 Shape::Shape(std::span<const int64_t> lengths) {
   for (const int64_t length : lengths) append(length);
-  // Elements are counted in 63 bits; lengths of 0 hide nothing.
+  // The count must fit 63 bits, also if another length is 0.
   int64_t product = 1;
   for (const int64_t length : lengths) {
     if (length > 0 && __builtin_mul_overflow(product, length, &product))
@@ -117,7 +117,7 @@ std::optional<Layout> Layout::reshaped(const Shape& to) const {
     result.strides = dense(to).strides;
     return result;
   }
-  // Each run of old axes that is stepped through evenly must hold whole new axes.
+  // Each run of old axes with one common stride must consist of whole new axes.
   Layout runs = *this;
   collapse(std::span(&runs, 1));
   int run = runs.shape.rank() - 1;

@@ -85,7 +85,7 @@ std::string number_text(double value, DType type) {
   return fmt::format("{:.5g}", value);
 }
 
-// One axis within brackets; of more than eight elements the first and last three.
+// One axis in brackets; with more than eight elements only the first and last three.
 void write_axis(std::string& text, const Shape& shape, int axis, size_t first,
                 const std::vector<double>& values, DType type, size_t width) {
   if (axis == shape.rank()) {

@@ -34,6 +34,20 @@ class Random {
   std::mt19937 engine_;
 };
 
+// A lower bound of the operands that the function is defined for.
+double lowest_operand(ScalarOp op) {
+  switch (op) {
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  case ScalarOp::name:                                                                         \
+    return low;
+#include "base/types/float_functions.inc"
+    case ScalarOp::pow:
+      return 0.1;
+    default:
+      return -3;
+  }
+}
+
 TEST(TensorDevice, EveryFunctionEverywhere) {
   Random random;
   for (const Device& device : all_devices()) {
@@ -41,9 +55,7 @@ TEST(TensorDevice, EveryFunctionEverywhere) {
       const auto op = static_cast<ScalarOp>(code);
       const int operands = scalar_op_operands(op);
       if (operands == 3) continue;
-      const bool positive = op == ScalarOp::log || op == ScalarOp::sqrt || op == ScalarOp::rsqrt ||
-                            op == ScalarOp::pow;
-      const auto x = random.values(1029, positive ? 0.1 : -3), y = random.values(1029, 0.2);
+      const auto x = random.values(1029, lowest_operand(op)), y = random.values(1029, 0.2);
       const Tensor a = from_doubles(x, {1029}, DType::f32, device);
       const Tensor b = from_doubles(y, {1029}, DType::f32, device);
       const auto got = (operands == 1 ? elementwise(op, a) : elementwise(op, a, b)).to_doubles();

@@ -1,4 +1,4 @@
-// Attention: softmax(q k^T) v, over whole tensors and over caches whose lengths are device data.
+// Attention: softmax(q k^T) v, over whole tensors and over caches with lengths in device memory.
 #pragma once
 
 #include "prism/tensor.h"
@@ -7,12 +7,12 @@
 
 namespace prism {
 
-// Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask. A query at position
-// p sees keys j <= p (causal; the queries are the last of the keys), of them those with
-// j + window > p. A sink is one more score of its head, in the denominator only. A query that sees
-// no key gives zeros.
+// Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask. With causal the
+// queries are at the last positions, and a query at position p sees keys j <= p. A window limits
+// them to j + window > p. A sink adds a score to the denominator of its head. A query without
+// visible keys gives zeros.
 struct AttentionSettings {
-  double scale = 0;  // 0: one over the root of the dimension
+  double scale = 0;  // 0: 1 / sqrt(dim)
   bool causal = true;
   int64_t window = 0;   // 0: none
   double soft_cap = 0;  // 0: none
@@ -21,24 +21,23 @@ struct AttentionSettings {
 };
 
 // q [batch, heads, queries, dim], k and v [batch, kv_heads, keys, dim], heads a multiple of
-// kv_heads: [batch, heads, queries, dim]. No matrix of scores is ever in memory, unless gradients
-// are asked for.
+// kv_heads. Result: [batch, heads, queries, dim]. The matrix of scores is not stored, unless
+// gradients are required.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionSettings& settings = {});
 
 // Over a cache. q [rows, heads, dim]; k and v [slots, positions, kv_heads, dim] (f32, f16, bf16 or
-// q8_0), of which only the keys of each sequence are read. spans (i32) [sequences, 4]:
-// the first row in q, the number of queries, the number of keys (with the queries' own), the slot.
-// most_queries: of any sequence, whatever the spans will hold. Result: [rows, heads, dim]; rows in
-// no span are unspecified.
+// q8_0), read only where a sequence has keys. spans (i32) [sequences, 4]: the first row in q, the
+// number of queries, the number of keys (with those of the queries), the slot. most_queries: the
+// largest number of queries that any span will have. Result: [rows, heads, dim]; rows outside of
+// all spans are unspecified.
 Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
                         int64_t most_queries, const AttentionSettings& settings = {});
 
-// Up to so many queries of a sequence some device reads the keys in splits and joins partial
-// results.
+// Up to this number of queries of a sequence, some devices read the keys in splits and combine
+// partial results.
 inline constexpr int64_t kMostSplitQueries = 15;
-// Memory that the work of cached_attention takes beside its result, at most: partial results of few
-// queries, for any number of them up to most_queries of one sequence.
+// The most scratch memory of cached_attention, for up to most_queries queries of a sequence.
 uint64_t cached_attention_work_bytes(const DeviceInfo& device, int64_t heads, int64_t kv_heads,
                                      int64_t dim, ElementType cache, int64_t most_queries);
 

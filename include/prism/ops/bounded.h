@@ -1,11 +1,11 @@
-// Bounded dimensions: a plan is made for the longest an axis can be, and how much of it counts is
-// device data that may differ in every run.
+// Bounded dimensions: a plan is made for the maximum length of an axis; the used length is device
+// data that may differ in every run.
 //
-// What lies beyond the count is unspecified, and ops that keep places of the axis apart
-// (elementwise ops, norms and products of rows) need not know. Where places meet (a reduction along
-// the axis, a softmax, the inner dimension of a product) mask_beyond() comes before and joins their
-// launch. Counts of caches are the spans of cached_attention(); rows that write_rows() is not to
-// write have the index -1: mask_beyond(indices, 0, count, -1).
+// Elements beyond the count are unspecified. Ops that treat places of the axis independently
+// (elementwise ops, norms and products of rows) need no care. Before ops that combine places (a
+// reduction along the axis, a softmax, the inner dimension of a product) use mask_beyond(), which
+// is fused into their launch. cached_attention() takes counts as spans. Rows that write_rows() must
+// skip have the index -1: mask_beyond(indices, 0, count, -1).
 #pragma once
 
 #include "prism/tensor.h"
@@ -14,9 +14,9 @@
 
 namespace prism {
 
-// x at places below count along the axis, value at all others, whatever x holds there, NaN too.
-// count: i32 or i64, one number, or a shape that broadcasts to that of x with a length of 1 along
-// the axis (a count for each row). Negative counts are 0, those beyond the axis all of it.
+// x at places below count along the axis, value at all others, even if x is NaN there. count: i32
+// or i64, one number, or a shape that broadcasts to that of x with length 1 along the axis (a count
+// for each row). Counts are clamped to the axis.
 Tensor mask_beyond(const Tensor& x, int axis, const Tensor& count, double value = 0);
 
 }  // namespace prism

@@ -14,7 +14,8 @@ struct Conv2dOptions {
   int64_t groups = 1;
 };
 // x [n, channels, height, width], weight [filters, channels / groups, height, width]: correlation,
-// as networks have it. bias [filters] may be left out. All of one float type; sums in f32 or wider.
+// as usual in networks. bias [filters] is optional. All have one float type; sums are in f32 or
+// wider.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options = {},
               const Tensor& bias = {});
 
@@ -30,10 +31,10 @@ struct Pool2dOptions {
   int64_t stride_y = 0, stride_x = 0;    // 0: the window's size
   int64_t padding_y = 0, padding_x = 0;  // at most half the window
 };
-// x [n, channels, height, width]. The largest of each window, NaN where there is one; its gradient
+// x [n, channels, height, width]. The maximum of each window, NaN if it contains one; the gradient
 // goes to the first of equals.
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
-// The mean of what lies inside x: padding does not count.
+// The mean over the elements of x in each window; padding does not count.
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 
 struct Pool1dOptions {

@@ -1,4 +1,4 @@
-// Gated activations: one half of a layer's output opens the other.
+// Gated activations: one half of a layer's output gates the other.
 #pragma once
 
 #include "prism/tensor.h"
@@ -9,9 +9,9 @@ namespace prism {
 
 // silu(gate) * up.
 Tensor swiglu(const Tensor& gate, const Tensor& up);
-// gelu(gate) * up; by tanh, as models are trained with, unless exact.
+// gelu(gate) * up, with the tanh approximation that models are trained with, unless exact.
 Tensor geglu(const Tensor& gate, const Tensor& up, bool exact = false);
-// The same of one tensor whose last axis holds the gates and then the ups.
+// The same for one tensor whose last axis holds the gates, then the ups.
 Tensor swiglu(const Tensor& both);
 Tensor geglu(const Tensor& both, bool exact = false);
 

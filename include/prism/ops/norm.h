@@ -7,9 +7,8 @@
 
 namespace prism {
 
-// (x - mean) / sqrt(variance + epsilon) * weight + bias. weight and bias have as many elements as
-// the last axis, or are empty tensors for none; floats. The result has x's type; sums are in f32 or
-// better.
+// (x - mean) / sqrt(variance + epsilon) * weight + bias. weight and bias are floats with the length
+// of the last axis, or empty tensors. The result has x's type; sums are in f32 or wider.
 Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
                   double epsilon = 1e-5);
 // x / sqrt(mean(x^2) + epsilon) * weight.

@@ -7,7 +7,7 @@
 
 namespace prism {
 
-// y[i] = x[0] + ... + x[i] along the axis; from the other end when reversed. Integers of up to 32
+// y[i] = x[0] + ... + x[i] along the axis; from the end if reversed. Integers of up to 32
 // bits and bool as i32, i64 as i64; both wrap.
 Tensor cumsum(const Tensor& x, int axis = -1, bool reverse = false);
 

@@ -9,19 +9,19 @@
 
 namespace prism {
 
-// exp(x - max) / sum along an axis; NaN along the whole of it where x has NaN or +infinity, or
-// nothing but -infinity. Floats.
+// exp(x - max) / sum along an axis, of floats. A row with NaN or +infinity, or with nothing but
+// -infinity, becomes NaN.
 Tensor softmax(const Tensor& x, int axis = -1);
 Tensor log_softmax(const Tensor& x, int axis = -1);
 
 inline constexpr int32_t kNoIgnoredIndex = INT32_MIN;
 
-// -log_softmax(logits)[target] of each row: logits [rows, classes], target i32 [rows]; f32 (f64 for
-// f64 logits) [rows]. Rows whose target is ignore_index give 0; other targets outside the classes
+// -log_softmax(logits)[target] for each row: logits [rows, classes], target i32 [rows]. Result: f32
+// (f64 for f64 logits) [rows]. Rows with the target ignore_index give 0; other targets out of range
 // give NaN.
 Tensor cross_entropy_rows(const Tensor& logits, const Tensor& target,
                           int32_t ignore_index = kNoIgnoredIndex);
-// Their mean over the rows that are not ignored, of shape [].
+// The mean over the rows that are not ignored, with shape [].
 Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                      int32_t ignore_index = kNoIgnoredIndex);
 

@@ -1,4 +1,4 @@
-// Rows in order, and their first few.
+// Sorting and selection along an axis.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,10 @@ namespace prism {
 
 struct Ordered {
   Tensor values;   // of the input's type
-  Tensor indices;  // i32: where each was along the axis
+  Tensor indices;  // i32: their places along the axis before
 };
 
-// Equal elements keep their order: the lower index first, in both directions. NaN counts as larger
-// than everything.
+// Stable in both directions: equal elements keep their order. NaN is larger than all numbers.
 Ordered sort(const Tensor& x, int axis = -1, bool descending = false);
 Tensor argsort(const Tensor& x, int axis = -1, bool descending = false);
 // The k largest (or smallest) along the axis, the largest (smallest) first.

@@ -1,4 +1,4 @@
-// Reading indices, and saying which of them is wrong.
+// Checks of indices; errors name the wrong one.
 #include "ops/index/index_reading.h"
 
 #include <fmt/format.h>

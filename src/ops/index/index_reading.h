@@ -1,4 +1,4 @@
-// Indices as ops over them read them: checked on the CPU, clamped to "nothing" in kernels.
+// Access to indices: checked on the CPU, out-of-range indices ignored in kernels.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace prism::ops {
 
-// Throws kInvalidArgument naming op where indices are no i32 or i64.
+// Throws kInvalidArgument naming op unless indices are i32 or i64.
 void check_index_type(const char* op, const Tensor& indices);
 
-// Throws kInvalidArgument naming op where base cannot be changed in place: it must be a whole
-// tensor that has its values and is no input of a compiled function.
+// Throws kInvalidArgument naming op if base cannot be changed in place: it must be an evaluated
+// whole tensor and no input of a compiled function.
 void check_changeable(const char* op, const Tensor& base);
 
 // Dense indices in host memory.
 class HostIndices {
  public:
-  // rows: what an index must be below.
+  // rows: the bound of valid indices.
   HostIndices(const char* op, const HostView& view, int64_t rows);
   int64_t count() const { return count_; }
   int64_t operator[](int64_t i) const;  // throws kInvalidArgument for one outside
@@ -36,9 +36,9 @@ class HostIndices {
   int64_t count_, rows_;
 };
 
-// The buffer of indices is bound as words, whatever their type: devices without 64-bit integers
-// read i64 too. Gives u32; an index that is negative or beyond 32 bits is the largest number, so
-// that one comparison tells whether it is inside.
+// Reads an index as u32. The buffer is bound as words for both types, so that devices without
+// 64-bit integers read i64 too. A negative index or one beyond 32 bits becomes the largest u32, so
+// that one comparison tests the range.
 dsl::Value load_index(const dsl::In& words, dsl::Value i, bool wide);
 
 inline bool is_wide(ElementType type) { return type == ElementType(DType::i64); }

@@ -1,4 +1,4 @@
-// Ops over indices and shapes as their callers meet them: messages, and rows outside the table.
+// Ops over indices and shapes: error messages, and indices outside the table.
 #include "prism/ops/index.h"
 
 #include <cmath>

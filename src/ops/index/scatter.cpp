@@ -1,4 +1,4 @@
-// scatter_rows and scatter_add_rows: rows written over, or added to, those that indices name.
+// scatter_rows and scatter_add_rows: write rows to, or add them to, the rows that indices name.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -79,7 +79,7 @@ class ScatterOp : public Op {
     for (int axis = 1; axis < base.rank(); ++axis) product *= base[axis];
     return product;
   }
-  // The first part of both ops; nothing where the result has taken base's memory over.
+  // Copies base to the result, unless the result took over base's memory.
   static void copy_base(const CpuCall& call) {
     const HostView &base = call.inputs[0], &y = call.outputs[0];
     if (base.data == y.data) return;

@@ -1,5 +1,5 @@
-// A few rows find each other by comparing all indices; many have their indices sorted first, and
-// equal ones are then neighbours.
+// With few rows, kernels compare all pairs of indices. With many, they sort the indices first,
+// which makes equal ones neighbours.
 #include "ops/index/scatter_add.h"
 
 #include <fmt/format.h>

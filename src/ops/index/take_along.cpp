@@ -1,4 +1,4 @@
-// take_along and its gradient: one index an element along an axis.
+// take_along and its gradient: an index for each element along an axis.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Layer norm and rms norm: one op that differs in whether the mean is taken off, and may round its
-// rows for products with quantised weights.
+// Layer norm and rms norm. One op serves both: rms norm subtracts no mean. It can round its rows
+// for products with quantised weights.
 #include "prism/ops/norm.h"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ class NormOp : public RowOp, public MakesPrepared, public ScalesRows {
   std::shared_ptr<const Op> with_prepared(const Device& device, std::span<const Tensor>,
                                           const Op& prepare, const Shape& seen,
                                           bool kept) const override {
-    // Subgroups of fewer than eight lanes do not hold a block.
+    // A subgroup of fewer than eight lanes cannot hold a block.
     const uint32_t lanes = device.info().capabilities.subgroup_size;
     if (!dynamic_cast<const RoundRowsOp*>(&prepare) || kind_.rounds() || !tail_.empty() ||
         source_.stored() != DType::f32 || !(seen[-1] == source_.rows().length) ||
@@ -78,7 +78,7 @@ class NormOp : public RowOp, public MakesPrepared, public ScalesRows {
     std::vector<DeviceView> results = {call.output(0)};
     if (kind_.keeps()) results.push_back(call.output(1));
     if (walk.held) return launch_rows(call, binding, walk, DType::f32, {}, results);
-    // Rows that do not fit the registers are rounded by a launch of their own.
+    // Rows that do not fit the registers are rounded by a separate launch.
     const DeviceView y = kind_.keeps() ? call.output(0) : call.scratch(source_.shape(), DType::f32);
     std::vector<DeviceView> inputs;
     for (size_t i = 0; i < call.input_count(); ++i) inputs.push_back(call.input(i));
@@ -201,7 +201,7 @@ Tensor norm(bool centred, const Tensor& x, const Tensor& weight, const Tensor& b
           fmt::format("{}: {} has shape {}, x has rows of {}; was this model converted for "
                       "another size?",
                       kind.name(), what, vector.shape().text(), x.shape()[-1]));
-    // Kernels compute in x's precision: a vector of f64 beside f32 comes down to it.
+    // Kernels compute in x's precision, so f64 weights beside f32 rows are rounded to f32.
     const bool wide =
         vector.type() == ElementType(DType::f64) && x.type() != ElementType(DType::f64);
     inputs.push_back(wide ? cast(vector, DType::f32) : vector);

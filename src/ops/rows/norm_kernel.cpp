@@ -1,4 +1,4 @@
-// Sums over a row in registers where it fits, and what is made of its elements.
+// The kernel of norms: sums over a row, which stays in registers if it fits.
 #include "ops/rows/norm_kernel.h"
 
 #include "ops/float_param.h"
@@ -25,7 +25,7 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
     const Value epsilon = ops::float_param("epsilon", walk.type);
     tail.declare_params();
     launch_next();
-    // Weights of few rows come from afar: they are on their way while the launch before ends.
+    // With few rows, prefetch the weights while the previous launch ends.
     const auto ahead = [&](const std::optional<In>& from, const std::optional<DType>& type) {
       return from ? loop.shared_ahead(*from, *type) : std::vector<Value>{};
     };
@@ -57,8 +57,8 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
       add_squares(mean);
       spread = loop.join(ReduceOp::add, squares) / count;
     } else {
-      // One reading less: both sums of differences from the row's first element, which keeps the
-      // digits that sums of plain squares lose where the mean is large.
+      // Read the row once: sum differences from its first element and their squares. Plain squares
+      // would lose digits if the mean is large.
       Var sum(walk.type, zero, "sum"), shift(walk.type, zero, "shift");
       loop.each([&](const std::vector<Value>& four, Value) {
         shift = x.at(loop.row(), constant(u32, 0));

@@ -1,4 +1,4 @@
-// Reductions: which axes, the op, and native loops for the CPU.
+// Reductions: axes, the op, and the CPU kernels.
 #include "prism/ops/reduce.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Columns a thread reduces at once: their f64 sums take 8 KiB; fewer where threads would lie idle,
-// down to some lines of memory.
+// Columns that a thread reduces at once: their f64 sums take 8 KiB. Fewer if threads would be idle,
+// but at least a few cache lines.
 constexpr int64_t kColumns = 1024, kFewestColumns = 64;
 // Longer rows are reduced by several threads.
 constexpr int64_t kPart = 65536;
@@ -45,7 +45,7 @@ bool is_nan_value(T x) {
   return false;
 }
 
-// Whether x takes the place of the best so far: NaN before all, the first of equals.
+// Whether x replaces the best so far: NaN wins, then the first of equals.
 template <class T>
 bool beats(T x, T best, bool largest) {
   if (is_nan_value(best)) return false;
@@ -112,7 +112,7 @@ class ReductionOp : public Op {
     if (kind_ == Reduction::sum) return {g.expand(x.shape())};
     if (kind_ == Reduction::mean)
       return {(g * (1.0 / static_cast<double>(source_.rows().length))).expand(x.shape())};
-    // Equal extremes share it.
+    // Equal extremes share the gradient.
     Axes axes;
     for (int axis = first_; axis < last_; ++axis) axes.push_back(axis);
     const Tensor hits = cast(equal(x, call.outputs[0].reshape(kept)), x.type());
@@ -152,7 +152,7 @@ class ReductionOp : public Op {
  private:
   bool largest() const { return kind_ == Reduction::max || kind_ == Reduction::argmax; }
 
-  // A result (in f64 where floats are summed) as the output holds it.
+  // Stores a result (f64 for sums of floats) in the output's type.
   template <class T>
   static void put(const HostView& output, int64_t place, T value) {
     const DType stored = output.type.plain();
@@ -169,7 +169,7 @@ class ReductionOp : public Op {
     }
   }
 
-  // What a part of a row gives.
+  // Reduces a part of a row.
   template <class T>
   struct Part {
     std::conditional_t<std::is_same_v<T, float>, double, T> total = 0;
@@ -324,7 +324,7 @@ Tensor checked(Reduction kind, const Tensor& x) {
   return x;
 }
 
-// The axes, each once, in order.
+// The axes in order, without duplicates.
 Axes sorted_axes(const char* op, const Tensor& x, const Axes& axes) {
   Axes result;
   if (axes.empty())
@@ -358,7 +358,7 @@ Tensor reduce(Reduction kind, const Tensor& input, const Axes& wanted, bool keep
   const auto length = static_cast<int>(axes.size());
   if (axes.back() - axes.front() + 1 == length)
     return reduce_run(kind, x, axes.front(), axes.back() + 1, keep_dims);
-  // Axes apart from each other go to the end, where they are one run.
+  // Move axes that are not adjacent to the end, where they form one run.
   std::vector<int> order;
   Shape kept;
   for (int axis = 0; axis < x.rank(); ++axis) {

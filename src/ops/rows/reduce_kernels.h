@@ -14,8 +14,8 @@ constexpr bool is_arg(Reduction kind) {
   return kind == Reduction::argmax || kind == Reduction::argmin;
 }
 
-// The launches that reduce the rows of a source: in two steps where there are few rows.
-// output: as many elements as there are rows.
+// Adds the launches that reduce the rows of a source, in two steps if there are few rows. output
+// has an element for each row.
 void launch_reduction(DeviceCall& call, Reduction kind, const RowBinding& source, const Rows& rows,
                       const DeviceView& output);
 

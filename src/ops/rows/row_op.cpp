@@ -1,4 +1,4 @@
-// Ops over rows: what they take, and their launch.
+// The base of row ops: inputs, fusion and launch.
 #include "ops/rows/row_op.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What ops over rows of the last axis share: the elements they read, chains of element functions
-// before and after them, the launch, and the loop over rows on the CPU.
+// The base of ops over rows of the last axis: the elements they read, fused chains before and
+// after them, the launch, and the loop over rows on the CPU.
 #pragma once
 
 #include <algorithm>
@@ -28,26 +28,26 @@ class RowOp : public TailedOp {
   RowOp(RowSource source, size_t own_inputs, Tail tail)
       : TailedOp(std::move(tail)), source_(std::move(source)), own_inputs_(own_inputs) {}
 
-  // The same op over other rows, with another tail.
+  // The same op with another source and another tail.
   virtual std::shared_ptr<const Op> with(RowSource source, Tail tail) const = 0;
-  // Whether it gives an element for each that it reads; else nothing follows in the same launch.
+  // Whether it writes an element for each that it reads; otherwise no tail can be fused.
   virtual bool gives_rows() const { return true; }
 
-  // The kernel for one kind of rows, and what it is specialised by besides them. Its buffers: the
-  // rows', the op's own, the tail's, y; its params: those of RowLoop, number(), the tail's.
+  // The kernel for one kind of rows, and the key of its other specialisations. Buffers: the rows',
+  // the op's own, the tail's, y. Params: those of RowLoop, number(), the tail's.
   virtual ir::Kernel make_kernel(const RowBinding& rows, const RowWalk& walk, DType stored,
                                  const std::shared_ptr<const TailSpec>& tail) const = 0;
   virtual std::string kernel_key() const { return {}; }
-  // The op's own parameters, two words at most.
+  // The op's own parameters: at most two words.
   virtual std::vector<ParamValue> number() const { return {}; }
 
   std::shared_ptr<const Op> with_tail(Tail tail) const override;
-  // The kernel over bound rows into these outputs.
+  // Adds the launch over bound rows into these outputs.
   void launch_rows(DeviceCall& call, const RowBinding& rows, const RowWalk& walk, DType stored,
                    const TailBinding& tail, std::span<const DeviceView> results) const;
 
-  // Calls f(x, y, row) for every row on all threads, y being the place for what it makes of the n
-  // elements x, and stores it with what follows. T: float or double, the type of the rows.
+  // Calls f(x, y, row) for every row, on all threads. f writes its result for the n elements of x
+  // to y; the tail is applied and the result stored. T: float or double, the type of the rows.
   template <class T, class Function>
   void for_rows(const CpuCall& call, const Function& f) const;
 

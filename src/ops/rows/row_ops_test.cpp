@@ -1,4 +1,4 @@
-// What ops over rows refuse, and what the planner puts into them.
+// Errors of row ops, and the fusion of chains into them.
 #include <string>
 #include <vector>
 

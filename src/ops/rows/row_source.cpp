@@ -1,4 +1,4 @@
-// Where the elements of rows lie, read by kernels and by native code.
+// Addresses of the elements of rows, in kernels and on the CPU.
 #include "ops/rows/row_source.h"
 
 #include <algorithm>

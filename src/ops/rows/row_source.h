@@ -1,5 +1,5 @@
-// The elements that row ops work along: of one tensor, or of a chain of element functions of
-// several that the planner put before the op.
+// The input elements of row ops: those of one tensor, or of a chain over several tensors that the
+// planner fused into the op.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace prism {
 
-// A shape seen as three axes; the middle one is worked along.
+// A shape as three axes; the op works along the middle one.
 struct Rows {
   int64_t outer = 1, length = 1, inner = 1;
   int64_t count() const { return outer * inner; }
@@ -24,14 +24,14 @@ struct Rows {
 
 class RowSource {
  public:
-  // Elements of a tensor of this shape along the axes [first, last), which are seen as one.
+  // The elements of a tensor along the axes [first, last), which count as one.
   RowSource(DType stored, const Shape& shape, int first, int last);
 
-  // The elements that chain makes of its inputs instead; nothing where a kernel with other_buffers
-  // and other_params more would not fit.
+  // The same with the elements computed by a chain; nullopt if a kernel with other_buffers and
+  // other_params more would not fit.
   std::optional<RowSource> after(const Chain& chain, size_t other_buffers,
                                  size_t other_params) const;
-  // Whether a kernel over these elements has room for so many more.
+  // Whether a kernel over these elements has room for so many more buffers and parameters.
   bool fits(size_t other_buffers, size_t other_params) const;
 
   const Rows& rows() const { return rows_; }
@@ -44,8 +44,7 @@ class RowSource {
   bool takes_layout(const Tensor& tensor, const DeviceInfo& device) const;
   std::optional<std::string> cannot_run(const DeviceInfo& device) const;
 
-  // How the elements of an input lie on the three axes; nothing where those of one do not lie
-  // evenly.
+  // The strides of an input on the three axes; nullopt if one axis has no single stride.
   struct Lie {
     int64_t outer = 0, along = 0, inner = 0, offset = 0;  // strides, in elements
   };
@@ -61,8 +60,8 @@ class RowSource {
 
 // --- on devices with kernels
 
-// How a kernel finds the elements of an input: full: where the row's own are; row: one element a
-// row; strided: by strides that are parameters.
+// How a kernel addresses an input. full: like the row itself; row: one element for each row;
+// strided: by strides that are parameters.
 enum class RowAccess : char { full = 'f', row = 'r', strided = 's' };
 
 struct RowBinding {
@@ -75,20 +74,20 @@ struct RowBinding {
   std::string key() const;
 };
 
-// The inputs of call from first_input on, as a kernel reads them. Computes the chain into scratch
-// memory first where its inputs do not lie evenly.
+// Binds the inputs of call from first_input on. Computes the chain into scratch memory first if its
+// inputs have no regular strides.
 RowBinding bind_rows(DeviceCall& call, const RowSource& source, size_t first_input = 0);
-// Memory that lies like the rows themselves, without a chain.
+// Binds dense rows without a chain.
 RowBinding bind_plain(const DeviceView& view, const Rows& rows);
 
-// Inside a kernel: declares the buffers on construction, the parameters (in RowBinding's order)
-// when asked.
+// Used inside a kernel. The constructor declares the buffers; params() declares the parameters in
+// RowBinding's order.
 class RowCode {
  public:
   explicit RowCode(const RowBinding& binding);
   void declare_params(dsl::Value length, dsl::Value inner);
   dsl::Value at(dsl::Value outer, dsl::Value along, dsl::Value inner) const;
-  // Of rows with inner 1.
+  // For rows with inner 1.
   dsl::Value at(dsl::Value row, dsl::Value along) const;
   std::array<dsl::Value, 4> four_at(dsl::Value row, dsl::Value along) const;
 
@@ -105,12 +104,12 @@ class RowCode {
 
 // --- on the CPU
 
-// Reads elements as registers: f32, f64, i32 or i64, as source.type() says. For one thread.
+// Reads elements into registers of source.type(): f32, f64, i32 or i64. For one thread.
 class RowReader {
  public:
   RowReader(const RowSource& source, const CpuCall& call, size_t first_input = 0);
-  // n elements from `along` on of one row; or, with across, n of neighbouring rows (along inner).
-  // The result is the tensor's own memory or the buffer of this reader, until the next call.
+  // n elements of one row, starting at `along`; with across, n of neighbouring rows (along inner).
+  // The result is the tensor's memory or this reader's buffer, valid until the next call.
   template <class T>
   const T* read(int64_t outer, int64_t along, int64_t inner, int64_t n, bool across = false) {
     return static_cast<const T*>(read_bytes(outer, along, inner, n, across));
@@ -143,7 +142,7 @@ void with_register(DType type, Function&& f) {
   }
 }
 
-// Rows a thread takes at once, so that a piece of work is some 16,000 elements.
+// Rows of a work item of a thread: about 16,000 elements.
 uint64_t rows_a_chunk(int64_t length);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Rows in registers where they fit, so that memory is read once; else read again from the cache.
+// Rows stay in registers if they fit, so that memory is read once; else they are read again.
 #include "ops/rows/row_walk.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// How a kernel walks through rows: which lanes take which elements, whether the row stays in
-// registers, and how lanes of one row join what they have. For rows with inner 1, in f32 or f64.
+// How a kernel traverses rows: the elements of each lane, whether the row stays in registers, and
+// the reduction over the lanes of a row. For rows with inner 1, in f32 or f64.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct RowWalk {
   uint32_t held = 0;        // fours of a row that a lane keeps; 0: the row is read again
   bool by_four = false;     // loads and stores of four neighbours
   bool subgroup = false;    // a row's lanes are a subgroup
-  // Lanes of the device's own subgroups, where the group is made of whole ones that hold what eight
-  // lanes exchange; 0: none.
+  // The subgroup size, if groups consist of whole subgroups of at least eight lanes; 0: no
+  // subgroups.
   uint32_t subgroup_lanes = 0;
 
   std::string key() const;
@@ -30,7 +30,7 @@ struct RowWalk {
 
 RowWalk walk_for(const Rows& rows, const RowBinding& binding, const DeviceInfo& device);
 
-// Inside a kernel, after the buffers are declared: declares "rows", "length" and the source's
+// Used inside a kernel after the buffers are declared. Declares "rows", "length" and the source's
 // parameters.
 class RowLoop {
  public:
@@ -41,31 +41,31 @@ class RowLoop {
   dsl::Value number(double value) const { return dsl::constant(walk_.type, value); }
   dsl::Value lowest() const;  // -infinity
   bool holds() const { return walk_.held > 0; }
-  // Reads the row into registers where the walk holds it; elements beyond it read as `fill`.
+  // Loads the row into registers if the walk holds it; elements beyond the row are `fill`.
   void load(double fill);
-  // Of a vector that all rows share: the elements that go with those this lane holds, four a turn
-  // of each(), to be asked for before the row itself. Nothing where the lane holds none, or so many
-  // that both would not fit its registers.
+  // Prefetches the elements of a vector that all rows share: those that belong to the elements of
+  // this lane, four for each turn of each(). Call it before the row is loaded. Empty if the row is
+  // not held, or if both would not fit the registers.
   std::vector<dsl::Value> shared_ahead(const dsl::In& from, DType stored) const;
   size_t turn() const { return turn_; }  // of the each(), map() or store() under way
-  // f for this lane's elements in turn: values and the index of the first. One or four values.
+  // Calls f for this lane's elements: one or four values, and the index of the first.
   using Visit = std::function<void(const std::vector<dsl::Value>&, dsl::Value)>;
   void each(const Visit& f);
-  // Puts f of each element in its place among the registers; where nothing is held, does nothing.
+  // Replaces each held element by f of it; does nothing if the row is not held.
   void replace(const std::function<dsl::Value(dsl::Value)>& f);
-  // Stores f of each element in y, rows one after another, with what tail makes of it.
+  // Applies f and the tail to each element and stores it in y, whose rows are contiguous.
   using Map = std::function<std::vector<dsl::Value>(const std::vector<dsl::Value>&, dsl::Value)>;
   void store(const dsl::Array& y, DType stored, const Map& f,
              const TailCode& tail = TailCode(nullptr));
-  // Where the row is in registers: puts f of its elements in their place.
+  // For a held row: replaces its elements by f of them.
   void map(const Map& f);
-  // Where the row is in registers: f(wanted, quad, four) for each four of this lane, and for those
-  // beyond the row, which are not wanted: all lanes of the group arrive.
+  // For a held row: calls f(wanted, quad, four) for each four elements of this lane. Those beyond
+  // the row are not wanted but visited, so that all lanes of the group arrive.
   void every_four(
       const std::function<void(dsl::Value wanted, dsl::Value quad, dsl::Value four)>& f);
-  // What the lanes of a row have together; every lane gets it. All lanes of the group arrive.
+  // Reduces over the lanes of a row; every lane gets the result. All lanes of the group must call.
   dsl::Value join(dsl::ReduceOp op, dsl::Value value);
-  // For one lane of each row that there is.
+  // Runs on one lane of each existing row.
   void once(const std::function<void()>& f);
 
  private:
@@ -79,7 +79,7 @@ class RowLoop {
   std::optional<dsl::Array> tile_;
 };
 
-// The elements i, i + 1, ... of a vector that all rows share, in `type`: as many as `count`.
+// Loads `count` elements, starting at i, of a vector that all rows share, as `type`.
 std::vector<dsl::Value> shared_elements(const dsl::In& from, DType stored, DType type, dsl::Value i,
                                         size_t count);
 

@@ -1,5 +1,5 @@
-// Running sums: a lane sums fours of neighbours, several at once so that many loads are under way,
-// and the lanes' sums are summed up by subgroups, or in shared memory by doubling distances.
+// The kernel of running sums. A lane sums several groups of four neighbours, so that many loads are
+// in flight. Subgroups, or shared memory with doubling distances, scan the lanes' sums.
 #include "ops/rows/scan_kernel.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 namespace prism::ops {
 
-// How a group walks through a row: in pieces of `turns` fours a lane.
+// How a group traverses a row: in pieces of `turns` times four elements a lane.
 struct ScanCut {
   uint32_t group = 256;  // lanes
   uint32_t turns = 1;
@@ -22,7 +22,7 @@ struct ScanCut {
 ScanCut scan_cut(const Rows& rows, const RowBinding& source, DType stored,
                  const DeviceInfo& device);
 
-// Buffers: the source's, y. Params: length, the source's. Grid: a group a row.
+// Buffers: the source's, y. Params: length, the source's. Grid: one group for each row.
 ir::Kernel cumsum_kernel(const RowBinding& source, DType stored, bool reverse, const ScanCut& cut);
 
 }  // namespace prism::ops

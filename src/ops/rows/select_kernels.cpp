@@ -1,4 +1,4 @@
-// The first few of a row: the first few of each piece, and of what these leave, until it is one.
+// The first few of a row: selects from each piece, then from the results, until one piece is left.
 //
 // A lane has some elements of the piece. The k-th of the lanes' first ones is a bound that the
 // piece's first k keep to, and little else does: at most k lanes have elements within it. Those are

@@ -1,4 +1,4 @@
-// sort, argsort and top_k: one op that keeps the first few of each row in order.
+// sort, argsort and top_k: one op that gives the first elements of each sorted row.
 #include "prism/ops/sort.h"
 
 #include <limits>

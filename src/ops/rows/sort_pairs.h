@@ -1,4 +1,4 @@
-// What sorting kernels share: pairs of a key and an index, and the order they stand in.
+// Shared by the sorting kernels: pairs of a key and an index, and their order.
 #pragma once
 
 #include <optional>
@@ -9,29 +9,28 @@
 
 namespace prism::ops {
 
-// What fills rows up has the largest key and an index with this bit, so that it comes behind every
-// element.
+// Padding has the largest key and an index with this bit, so that it sorts behind every element.
 inline constexpr uint32_t kNoElement = 0x80000000u;
 
 // Keys are as wide as elements need: u32, or u64.
 inline DType key_type(DType stored) { return dtype_bytes(stored) > 4 ? DType::u64 : DType::u32; }
 // The largest key.
 inline dsl::Value last_key(DType type) { return dsl::constant(type, int64_t{-1}); }
-// Pairs of a key and an index that fit into 16 KiB, what the least devices have of shared memory:
-// the most that are a power of two.
+// The largest power of two of pairs that fit into 16 KiB, the shared memory of the smallest
+// devices.
 inline uint32_t piece_of(DType key) { return key == DType::u64 ? 1024 : 2048; }
 
-// An unsigned key whose order is that of the elements; for the largest first, the other way round.
+// An unsigned key in the order of the elements; reversed for a descending sort.
 dsl::Value sort_key(dsl::Value x, bool descending);
 
-// Whether one pair comes before another: by keys, equal ones by index. No two pairs are equal.
+// Whether one pair sorts before another: by key, then by index. No two pairs are equal.
 inline dsl::Value comes_before(dsl::Value key, dsl::Value place, dsl::Value other_key,
                                dsl::Value other_place) {
   return key < other_key || (key == other_key && place < other_place);
 }
 
-// What one pass reads and writes. Elements come from x, or are pairs left by the pass before; they
-// go on as pairs, or are the result.
+// The input and output of one pass. It reads elements of x or pairs of the previous pass, and
+// writes pairs or the result.
 struct SortPass {
   dsl::In x;
   std::optional<dsl::In> keys_in, places_in;
@@ -43,12 +42,12 @@ struct SortPass {
   void write(dsl::Value at, dsl::Value row_start, dsl::Value key, dsl::Value place) const;
 };
 
-// Keys and indices in memory, so many to a row.
+// Keys and indices in memory, with a number of pairs for each row.
 struct Pairs {
   DeviceView keys, places;
 };
 
-// What sorting kernels work on.
+// The task of the sorting kernels.
 struct SortInput {
   DeviceCall& call;
   const DeviceView& x;  // [rows, length]

@@ -1,5 +1,5 @@
-// Moving elements without looking at them: copies between layouts and fills, by the bytes of an
-// element. What ops over shapes and indices are made of.
+// Copies between layouts and fills, by the size of an element. Ops over shapes and indices are
+// built from them.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace prism::ops {
 
-// The element at from(c) goes to to(c), for all coordinates c; both layouts have one shape, and no
-// two elements the same place in `to`. Pointers are to element 0 of the storage.
+// Copies the element at from(c) to to(c) for all coordinates c. Both layouts have the same shape,
+// and no two elements of `to` share a place. Pointers are to element 0 of the storage.
 void strided_copy_cpu(const std::byte* from, const Layout& from_layout, std::byte* to,
                       const Layout& to_layout, size_t element_bytes, ThreadPool& pool);
-// Every element becomes the first element_bytes bytes of bits.
+// Sets every element to the first element_bytes bytes of bits.
 void fill_cpu(std::byte* to, int64_t elements, size_t element_bytes, uint64_t bits,
               ThreadPool& pool);
 
-// The same by launches; views of plain types that lie anyhow. Kernels for up to seven axes after
-// collapsing: movable_on_device() says whether that is so.
+// The same by launches, for views of plain types with any strides. Kernels have up to seven axes
+// after collapse(); movable_on_device() tests it.
 void strided_copy_on_device(DeviceCall& call, const DeviceView& from, const DeviceView& to);
 void fill_on_device(DeviceCall& call, const DeviceView& to, uint64_t bits);
 bool movable_on_device(const Layout& from, const Layout& to);
@@ -36,8 +36,8 @@ dsl::Value load_unit_if(dsl::Value predicate, const dsl::Array& from, dsl::Value
                         uint32_t unit_bytes);
 void store_unit(const dsl::Array& to, dsl::Value index, dsl::Value unit, uint32_t unit_bytes);
 
-// The largest unit, to 16 bytes, in which runs of so many bytes can be moved where every run
-// begins at a multiple of each of these.
+// The largest unit of up to 16 bytes for copying runs of this many bytes that begin at multiples of
+// each of these.
 uint32_t unit_for(std::initializer_list<uint64_t> byte_steps);
 
 }  // namespace prism::ops

@@ -1,5 +1,5 @@
-// view_gradient: the gradient of views. A tensor of zeros in which the elements of another lie as a
-// view says.
+// view_gradient: the gradient of views. Places the elements of a tensor into zeros, by the layout
+// of the view.
 #pragma once
 
 #include "prism/tensor.h"

@@ -1,4 +1,4 @@
-// Building, joining and naming chains of element functions.
+// Construction, fusion and names of chains.
 #include "tensor/chain/chain.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Chains: functions of single elements put together, as data. The CPU runs one over pieces of a
-// cache's size, other devices by a kernel made from it; the planner joins chains to longer ones.
+// Chains: compositions of elementwise functions as data. The CPU runs a chain over pieces that fit
+// its cache, other devices run a kernel made from it. The planner fuses chains.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace prism {
 
-// The type a stored element computes in: f32 (f16, bf16, f32), f64, i32 (narrow integers), i64, b1.
+// The type in which a stored element is computed: f32 (f16, bf16, f32), f64, i32 (narrow integers),
+// i64, b1.
 DType register_type(DType stored);
 
 struct Chain {
@@ -39,25 +40,25 @@ struct Chain {
   DType output = DType::f32;  // as stored
 
   size_t constants() const;
-  // Everything but the numbers, for finding a kernel again.
+  // Identifies the kernel: everything but the constants' values.
   std::string key() const;
   std::string text() const;  // "silu(x0) * x1", for people
 
-  // --- building
+  // --- construction
   uint16_t add_input(DType stored);  // the step that loads it
   uint16_t add_constant(double number, DType type);
   uint16_t add_cast(uint16_t a, DType stored);
   uint16_t add_apply(ScalarOp op, uint16_t a, uint16_t b = 0, uint16_t c = 0);
 };
 
-// The chain that puts producer's value in the place of consumer's input. Inputs: those of consumer
-// without it, then those of producer.
+// The consumer with one input computed by the producer. Inputs: the consumer's others, then the
+// producer's.
 Chain joined(const Chain& consumer, size_t input, const Chain& producer);
 
-// Constant operands worked out; steps that nobody uses dropped.
+// The chain after constant folding and removal of unused steps.
 Chain simplified(const Chain& chain);
 
-// What one element gives: values as doubles, integers exact to 2^53. The reference for folding.
+// Applies op to one element: values as doubles, integers exact up to 2^53. Used to fold constants.
 double evaluate(ScalarOp op, DType type, double a, double b = 0, double c = 0);
 
 }  // namespace prism

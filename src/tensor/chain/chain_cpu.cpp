@@ -1,4 +1,4 @@
-// Chains on the CPU: native kernels over pieces that stay in a core's first cache.
+// Chains on the CPU: native kernels over pieces that fit the first-level cache.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -11,7 +11,7 @@ namespace prism {
 
 namespace {
 
-// Values of one step: 1,024 f64 are 8 KiB, so that a chain of a few steps stays in 32 KiB.
+// Elements of a piece: 1,024 f64 are 8 KiB, so that a chain of a few steps fits 32 KiB.
 constexpr int64_t kPiece = 1024;
 
 // Truth values are kept as i32.

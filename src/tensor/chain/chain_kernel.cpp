@@ -1,4 +1,4 @@
-// One kernel a chain: a lane loads its elements, applies the steps, stores the result.
+// The kernel of a chain: a lane loads its elements, applies the steps and stores the result.
 #include "tensor/chain/chain_kernel.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Elementwise chains: the rule, the launch, and when two of them can be one.
+// The op of chains: shape rule, launch, and whether a fused chain fits a kernel.
 #include "tensor/chain/chain_op.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxBuffers = 8, kMaxParams = 24;
 
-// Axes of length 1 put before the others.
+// Adds axes of length 1 in front.
 Layout padded(const Layout& layout, int rank) {
   Layout result;
   result.offset = layout.offset;
@@ -27,9 +27,8 @@ Layout padded(const Layout& layout, int rank) {
   return result;
 }
 
-// The walk of a kernel over inputs broadcast to the output's shape, and their layouts on it. There
-// are few kinds of walks, so that few programs are compiled: straight on, or by the strides of all
-// inputs over 2, 4 or 8 axes.
+// How a kernel addresses inputs that are broadcast to the output's shape, and their layouts for it.
+// Few variants exist, so that few programs are compiled: linear, or strided over 2, 4 or 8 axes.
 ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const Shape& output,
                       std::vector<Layout>& walk) {
   walk.clear();
@@ -44,7 +43,7 @@ ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const 
   });
   ChainAccess access;
   if (straight) {
-    // Four at a time; 64-bit types are wide enough by themselves.
+    // Four elements at a time; 64-bit types are wide enough already.
     const auto narrow = [](DType type) { return dtype_bytes(kernel_type(type)) <= 4; };
     access.by_four = narrow(chain.output) && std::ranges::all_of(chain.inputs, narrow);
     return access;
@@ -84,7 +83,7 @@ void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceVi
   std::vector<ParamValue> params = {word(count)};
   for (int axis = 1; axis < access.rank; ++axis) params.push_back(word(walk.back().shape[axis]));
   for (size_t i = 0; access.rank > 0 && i < layouts.size(); ++i) {
-    // Steps backwards wrap round in 32 bits, as the kernel's sums do.
+    // Negative strides wrap in 32 bits, as the kernel's sums do.
     for (int axis = 0; axis < access.rank; ++axis) params.push_back(word(walk[i].stride(axis)));
     params.push_back(word(walk[i].offset));
   }
@@ -185,7 +184,7 @@ void ChainOp::launch(DeviceCall& call) const {
     layouts.push_back(call.input(i).layout);
   }
   const DeviceView& output = call.output();
-  // Too many strides for one launch: inputs are laid out like the output first, one by one.
+  // Too many strides for one launch: copy inputs to the output's layout first, one by one.
   for (size_t i = 0; !chain_fits(chain_, layouts, output.layout.shape); ++i) {
     const DeviceView even = call.scratch(output.layout.shape, inputs[i].type);
     launch_chain(call, copy_chain(inputs[i].type.plain()), std::span(&inputs[i], 1), even);

@@ -1,4 +1,4 @@
-// The op that computes a chain of element functions: the only elementwise op there is.
+// The op that computes a chain: the only elementwise op.
 #pragma once
 
 #include "tensor/chain/chain.h"
@@ -8,7 +8,7 @@ namespace prism {
 
 class ChainOp : public Op {
  public:
-  // shape: of the result when the chain has no inputs, and a floor to broadcast to otherwise.
+  // shape: of the result if the chain has no inputs; else the inputs also broadcast to it.
   explicit ChainOp(Chain chain, Shape shape = {}) : chain_(std::move(chain)), shape_(shape) {}
 
   const Chain& chain() const { return chain_; }
@@ -16,7 +16,7 @@ class ChainOp : public Op {
 
   std::string_view name() const override;
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
-  // Of copies; prism/ops/elementwise.h makes chains that know the rest.
+  // For copies only; ElementwiseOp has the gradients of all functions.
   std::vector<Tensor> gradient(const GradientCall& call) const override;
   void run_cpu(const CpuCall& call) const override;
   void launch(DeviceCall& call) const override;
@@ -32,22 +32,22 @@ class ChainOp : public Op {
   Shape shape_;
 };
 
-// Whether a chain is one input as it is.
+// Whether a chain is the identity.
 bool is_copy(const Chain& chain);
-// The chain that gives each element back.
+// The identity.
 Chain copy_chain(DType type);
 
-// The chain that gives each element in another type.
+// A conversion to another type.
 Chain cast_chain(DType from, DType to);
 
-// The elements of x, lying row by row.
+// A copy of x in row-major order.
 Tensor copied(const Tensor& x);
 
-// A launch of a chain over these views, for ops that need one on their way.
+// Adds a launch of a chain over these views to the launches of another op.
 void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceView> inputs,
                   const DeviceView& output);
 
-// A kernel has at most eight buffers and 24 parameters: whether a chain of these inputs fits.
+// Whether a chain of these inputs fits into a kernel: eight buffers and 24 parameters.
 bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape& output);
 
 }  // namespace prism

@@ -32,7 +32,7 @@ constexpr std::array<float, 11> kErfFar = {
     -0.0006141879712231457f, 5.786748806713149e-05f,  -3.6236820051271934e-06f,
     1.3475307980570506e-07f, -2.2453148229573117e-09f};
 
-// 1 + erf(x), right to the last digits also where it is nearly 0.
+// 1 + erf(x) with full relative accuracy, also where it is nearly 0.
 Value one_plus_erf(Value x) {
   const Value t = min(abs(x), kErfEnd);
   const Value tail = exp(-polynomial(t, kErfFar));
@@ -203,7 +203,7 @@ Value emit_cast(Value value, DType stored) {
       const Value rounded = (bits + 0x7fffu + ((bits >> 16u) & 1u)) & 0xffff0000u;
       return select(is_nan(wide), wide, bitcast(f32, rounded));
     }
-    // By sign bit and not by two shifts, which one driver's compiler gets wrong.
+    // Not by two shifts, which one driver's compiler miscompiles.
     case i8:
       return ((wide & 0xff) ^ 0x80) - 0x80;
     case i16:

@@ -1,11 +1,11 @@
-// The functions of single f64 elements that the kernel language does not have by itself.
+// Elementwise functions of f64 that the kernel language lacks.
 #pragma once
 
 #include "prism/kernel.h"
 
 namespace prism {
 
-// 1 + erf(x), right to the last digits also where it is nearly 0.
+// 1 + erf(x) with full relative accuracy, also where it is nearly 0.
 dsl::Value one_plus_erf_f64(dsl::Value x);
 dsl::Value erf_f64(dsl::Value x);
 // With the sign and the special cases of C's pow.
