@@ -30,8 +30,8 @@ LineReader::LineReader(const std::string& history) : state_(std::make_unique<Sta
   s.add_history = s.library.function<void (*)(const char*)>("add_history");
   s.read_history = s.library.function<int (*)(const char*)>("read_history");
   s.write_history = s.library.function<int (*)(const char*)>("write_history");
-  s.history = (cache_folder() / history).string();
-  if (s.read_history) s.read_history(s.history.c_str());
+  s.history = cache_subfolder(history).string();
+  if (s.read_history && !s.history.empty()) s.read_history(s.history.c_str());
 }
 
 LineReader::~LineReader() {

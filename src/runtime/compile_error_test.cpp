@@ -1,6 +1,7 @@
 // The message of a refused kernel must hold log, lines and file; dumps must be named the same every
 // time.
 #include "runtime/compile_error.h"
+#include "support/scoped_variable.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -15,23 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ScopedVariable {
- public:
-  ScopedVariable(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value.c_str(), 1);
-  }
-  ~ScopedVariable() {
-    if (old_.empty())
-      unsetenv(name_);
-    else
-      setenv(name_, old_.c_str(), 1);
-  }
-
- private:
-  const char* name_;
-  std::string old_;
-};
+using test::ScopedVariable;
 
 std::string content(const fs::path& path) {
   std::ifstream in(path);

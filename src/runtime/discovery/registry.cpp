@@ -140,8 +140,9 @@ void Registry::look_for(const std::vector<Slot*>& wanted) {
       slot->looked = true;
       continue;
     }
-    // A single one needs no thread of its own.
-    const auto how = wanted.size() == 1 ? std::launch::deferred : std::launch::async;
+    // A single one needs no thread of its own, and others do without where none can be started.
+    const auto how =
+        wanted.size() == 1 ? std::launch::deferred : std::launch::async | std::launch::deferred;
     pending.emplace_back(slot, std::async(how, [slot] { return look(*slot->backend); }));
   }
   for (auto& [slot, result] : pending) {

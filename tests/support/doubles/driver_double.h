@@ -12,21 +12,9 @@
 #include "prism/device.h"
 #include "runtime/driver.h"
 #include "support/run_program.h"
+#include "support/scoped_variable.h"
 
 namespace prism::test {
-
-// An environment variable that holds while it lives.
-class ScopedVariable {
- public:
-  ScopedVariable(std::string name, const std::string& value);
-  ~ScopedVariable();
-  ScopedVariable(ScopedVariable&&) = delete;
-
- private:
-  std::string name_;
-  std::string before_;
-  bool was_set_;
-};
 
 // Runs one disabled test of this program in a process of its own; returns its exit status, and
 // fails the running test with its output when that is not 0.

@@ -98,8 +98,9 @@ std::vector<std::unique_ptr<ProgramDriver>> Device::compile_together(
   const KernelText text = kernel_text(info_, lowered[0], printed, "sycl.cpp");
   // The compiler overlooks the pragma against contraction. SYCL's header, which it would read anew
   // for every text, is kept in its compiled form: 1.35 s for a kernel where it was 2.
-  std::vector<std::string> options = {
-      "-ffp-contract=off", "--persistent-auto-pch=" + (cache_folder() / "sycl").string()};
+  std::vector<std::string> options = {"-ffp-contract=off"};
+  if (const auto cached = cache_subfolder("sycl"); !cached.empty())
+    options.push_back("--persistent-auto-pch=" + cached.string());
   // The CPU's pass over values that live across barriers loses a float's negation and an integer's
   // complement (seen in 2026.22).
   if (info_.software) options.emplace_back("-DPRISM_HIDE_NEGATIONS");
