@@ -1,4 +1,4 @@
-// Any bytes as a GGUF header: read or refused, never a crash or a large allocation.
+// Fuzzes the GGUF header parser: arbitrary bytes must never cause a crash or a large allocation.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@ using namespace prism::llm;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
-  // Beside the bytes alone: as the start of a larger file, which reaches what is said of its end.
+  // The bytes alone, and as the start of a larger file, which reaches the checks of the file's end.
   for (const uint64_t file_bytes : {uint64_t{0}, uint64_t{size}, uint64_t{1} << 40}) {
     try {
       const GgufFile file = GgufFile::parse(bytes, file_bytes);

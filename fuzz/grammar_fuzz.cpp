@@ -1,4 +1,4 @@
-// Any bytes as a grammar, then as a text: refused, or masks and acceptance that agree.
+// Fuzzes the grammar parser and matcher: token masks and acceptance must agree.
 #include <cstddef>
 #include <cstdint>
 #include <string>

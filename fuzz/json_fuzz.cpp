@@ -1,4 +1,4 @@
-// Any bytes as a JSON schema: refused, or a grammar that is sound.
+// Fuzzes the JSON schema converter: an accepted schema must give a valid grammar.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -20,8 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     Grammar::parse(grammar).matches("{\"a\": [1, \"b\"]}");
   } catch (const Error& error) {
-    // A schema that contains itself without anything between, or is too ambiguous; any other
-    // complaint means that a grammar was written wrongly.
+    // A schema that directly contains itself, or is too ambiguous; any other error means that the
+    // converter wrote an invalid grammar.
     const std::string_view what = error.what();
     if (what.find("begins with itself") == what.npos && error.code() != ErrorCode::kNotSupported)
       __builtin_trap();

@@ -1,4 +1,4 @@
-// Any bytes as a chat template: refused, stopped at a limit, or a text.
+// Fuzzes the chat template engine: a template renders, is rejected, or stops at a limit.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

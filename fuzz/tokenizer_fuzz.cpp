@@ -1,7 +1,7 @@
-// Any bytes as a vocabulary and a text: refused, or tokens that give the text back as far as the
-// vocabulary can.
+// Fuzzes the tokenizer: decoding the tokens of a text must restore it as far as the vocabulary
+// allows.
 //
-// The first byte chooses the kind, the second the pre-type, the third the switches; then lines:
+// The first byte selects the kind, the second the pre-type, the third the switches; then lines:
 // tokens, an empty line, merges, an empty line, the text.
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// One line of the bench: what was measured, the peer beside it, and the share that must be reached.
+// One result of the device bench: the figure, its peer, and the required share of the peer.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,10 @@ struct Line {
   std::string what;
   std::string unit;
   double figure = 0;
-  std::string peer;  // "the queue's own copy", "cuBLAS", "limit"; empty: none here
+  std::string peer;  // "the queue's own copy", "cuBLAS", "limit"; empty: none
   double peer_figure = 0;
   bool less_is_better = false;
-  std::optional<double>
-      floor;  // share of the peer that must be reached; for limits the limit itself
+  std::optional<double> floor;  // required share of the peer; for limits the limit itself
   std::string note;
 
   double share() const { return peer_figure > 0 ? figure / peer_figure : 0; }
@@ -30,8 +29,7 @@ std::vector<Line> bench_products(const Device& device);
 Line bench_replay(const Device& device);
 Line bench_load(const Device& device);
 
-// Values in [-1, 1) without a pattern, as real data has them: zeros or repeated rows let a card
-// clock higher.
+// Random values in [-1, 1), as in real data: zeros or repeated rows let a card clock higher.
 std::vector<float> random_values(uint64_t count);
 
 }  // namespace prism::bench

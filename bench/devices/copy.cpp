@@ -1,4 +1,4 @@
-// A copy kernel beside the queue's own device-to-device copy.
+// Benchmarks a copy kernel against the queue's device-to-device copy.
 #include <algorithm>
 
 #include "bench.h"
@@ -9,7 +9,7 @@ namespace prism::bench {
 
 Line bench_copy(const Device& device) {
   const DeviceInfo& info = device.info();
-  // Far beyond any cache on a card; on the host's cores that would only take long.
+  // Far larger than any cache on a card; on the host's cores that would only take long.
   const bool host = info.software || info.is_cpu;
   const uint64_t bytes =
       std::min<uint64_t>(host ? 64ull << 20 : 1ull << 30, device.free_bytes() / 4);

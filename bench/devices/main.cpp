@@ -1,8 +1,8 @@
-// What devices reach: copy, products, replay, kernel load; the peer of each measured in the same
+// Device bench: copy, products, replay and kernel load, each with its peer measured in the same
 // run.
 //
 // usage: bench_devices [--device D] [--json] [--enforce]
-// Without --device: every device found. --enforce: exit status 1 when a floor is missed.
+// Without --device: every device found. --enforce: exit status 1 if a floor is missed.
 #include <cstring>
 #include <iostream>
 

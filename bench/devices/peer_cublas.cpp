@@ -1,3 +1,4 @@
+// Times cuBLAS through its C interface, loaded at run time.
 #include "peer_cublas.h"
 
 #include "bench.h"
@@ -14,7 +15,7 @@
 namespace prism::bench {
 namespace {
 
-// The few entry points used, with the types of cuda.h and cublas_api.h.
+// The few entry points in use, with the types of cuda.h and cublas_api.h.
 using Pointer = unsigned long long;
 using Status = int;
 struct Driver {
@@ -59,7 +60,7 @@ DynamicLibrary open_cublas() {
 double seconds_of(const Driver& driver, const std::vector<void*>& events, const auto& work) {
   work();
   double best = 1e9;
-  // Rounds as long as those of our own kernels: a card clocks lower under load that lasts.
+  // Rounds as long as those of our kernels: a card clocks lower under sustained load.
   int calls = 1;
   for (int run = 0; run < 3;) {
     driver.event_record(events[0], nullptr);
@@ -126,7 +127,7 @@ std::optional<CublasRates> cublas_rates(uint32_t n, std::string* note) {
   const auto as_pointer = [](Pointer p) { return reinterpret_cast<void*>(p); };
   Status status = 0;
   const auto gemm = [&](int type) {
-    // CUBLAS_COMPUTE_32F: plain f32 arithmetic, tf32 only with another compute type.
+    // CUBLAS_COMPUTE_32F: plain f32 arithmetic; tf32 needs another compute type.
     status |= cublas.gemm(handle, kNoTranspose, kNoTranspose, size, size, size, &one, as_pointer(a),
                           type, size, as_pointer(b), type, size, &zero, as_pointer(c), type, size,
                           kCompute32, kDefaultAlgorithm);

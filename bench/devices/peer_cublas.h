@@ -1,4 +1,4 @@
-// NVIDIA's own matrix products as the peer: opened at run time, in the bench only.
+// cuBLAS as the peer of matrix products, loaded at run time in the bench only.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct CublasRates {
   double f16 = 0;  // f16 operands, f32 accumulation and result
 };
 
-// Square products of that size; nothing, with the reason in *note, where the library or a card is
+// Square products of size n; nullopt, with the reason in *note, if the library or a card is
 // missing.
 std::optional<CublasRates> cublas_rates(uint32_t n, std::string* note);
 

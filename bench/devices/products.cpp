@@ -1,5 +1,5 @@
-// Matrix products: f32 tiles and f16 fragments, beside cuBLAS where that library is found and the
-// card is its own.
+// Matrix products with f32 tiles and f16 fragments, against cuBLAS on NVIDIA cards if it is
+// installed.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +79,7 @@ std::vector<Line> bench_products(const Device& device) {
   lines.push_back(line_of(device, fmt::format("f32 product, {0} x {0} x {0}", n), f32,
                           peer ? std::optional(peer->f32) : std::nullopt, 0.6));
 
-  // The best of a few tiles: which one depends on the card's registers and shared memory.
+  // The best of a few tiles: the choice depends on the card's registers and shared memory.
   double f16 = 0;
   std::string best;
   std::vector<kernels::MatmulTile> tiles(1);
@@ -87,7 +87,7 @@ std::vector<Line> bench_products(const Device& device) {
     tiles.push_back({64, 64, 32, 2, 2, 2});
     tiles.push_back({128, 128, 64, 2, 2, 2, true});
     tiles.push_back(
-        {128, 256, 64, 2, 4, 3, true});  // the fastest on an H200: 96 KiB of operands a group
+        {128, 256, 64, 2, 4, 3, true});  // the fastest on an H200: 96 KiB of operands per group
   }
   for (kernels::MatmulTile& tile : tiles) {
     if (n % tile.m != 0 || n % tile.n != 0) continue;
@@ -100,7 +100,7 @@ std::vector<Line> bench_products(const Device& device) {
       f16 = rate;
       best = fmt::format("tile {}x{}x{}, {}x{} subgroups, {} stages{}", tile.m, tile.n, tile.k,
                          tile.warps_m, tile.warps_n, tile.stages,
-                         tile.run_ahead ? ", operands ahead" : "");
+                         tile.run_ahead ? ", operands prefetched" : "");
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kNotSupported && error.code() != ErrorCode::kCompile) throw;
     }

@@ -1,5 +1,5 @@
-// A recording of 1,000 dependent tiny kernels, and how fast a kernel loads when the disk cache has
-// it.
+// Replay of 1,000 recorded dependent tiny kernels, and the load time of a kernel from the disk
+// cache.
 #include <chrono>
 
 #include "bench.h"
@@ -37,11 +37,11 @@ Line bench_replay(const Device& device) {
 }
 
 Line bench_load(const Device& device) {
-  // Once to fill the disk cache; then as another process would, with nothing in memory.
+  // Once to fill the disk cache; then as in a new process, with an empty memory cache.
   double total_ms = 0;
   uint32_t kernels = 0;
   for (const bool warm : {false, true}) {
-    device.use_capabilities(device.info().capabilities);  // forgets the programs in memory
+    device.use_capabilities(device.info().capabilities);  // clears the programs in memory
     for (const SampleKernel& entry : sample_kernels()) {
       const ir::Kernel kernel = entry.make();
       const auto start = std::chrono::steady_clock::now();

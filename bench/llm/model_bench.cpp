@@ -1,12 +1,12 @@
-// Prompt and decode speed of a model on a device, without tokenizer and sampling on the host.
+// Prompt and decode speed of a model on a device, without tokenization and sampling on the host.
 //
 // usage: model_bench MODEL [--device NAME] [--prompt N[,N...]] [--decode N] [--depth D[,D...]]
 //        [--batch ROWS] [--sequences N] [--kv f16|f32|q8_0] [--json] [--explain] [--explain-prompt]
 //        [--steps]
 // --prompt: tokens in one batch (default 512,2048; 0: none); --decode: tokens generated greedily
 // (default 128; 0: none), from each depth (default 0); --sequences: decoded at once; --explain: the
-// plan of a decode step, --explain-prompt: those of the prompts, --steps: with the time of each
-// step (of a decode step where neither is asked for).
+// plan of a decode step, --explain-prompt: the plans of the prompts, --steps: adds the time of each
+// step (of a decode step if neither is given).
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -175,7 +175,7 @@ int run(const Options& options) {
     lines.push_back({"decode", tokens, depth, best});
     if (!options.json)
       fmt::print(
-          "decode {:5} from {:5}: {:9.1f} tokens/s ({:.3f} ms a step; three first {:.1f} ms)\n",
+          "decode {:5} from {:5}: {:9.1f} tokens/s ({:.3f} ms per step; first three {:.1f} ms)\n",
           tokens, depth, static_cast<double>(tokens) / best,
           best * 1e3 / static_cast<double>(options.decode), first_seconds * 1e3);
   }

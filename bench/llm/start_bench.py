@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""From the start of `prism run` to its end after one token: seconds, processor time and peak memory of the whole process.
+"""Wall time, processor time and peak memory of `prism run` for one token, start-up included.
 
     bench/llm/start_bench.py build/prism                            # SmolLM2 on the CPU
     bench/llm/start_bench.py build/prism --model big.gguf --device auto
     bench/llm/start_bench.py build/prism --peer 'llama-completion -m SmolLM2.gguf -p Hello -n 1 -no-cnv'
 
-Runs alternate with those of the peer, after one of each that warms the page cache and is not counted.
+Runs alternate with those of the peer, after one warm-up run of each.
 """
 import argparse
 import os
@@ -34,7 +34,7 @@ def main():
     parser.add_argument("--model", default="", help="a GGUF file; none: SmolLM2-135M from the cache folder")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--prompt", default="Hello")
-    parser.add_argument("--peer", default="", help="another program's command line for the same")
+    parser.add_argument("--peer", default="", help="the command line of another program for the same task")
     parser.add_argument("--runs", type=int, default=10)
     options = parser.parse_args()
     words = [options.prism, "run", "--device", options.device, "-q", "-p", options.prompt, "-n", "1"]

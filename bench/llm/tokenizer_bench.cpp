@@ -1,4 +1,4 @@
-// How fast tokenizers load, encode and decode, on one core.
+// Load, encode and decode speed of tokenizers on one core.
 //
 // usage: tokenizer_bench TEXT VOCABULARY.gguf...
 #include <algorithm>
@@ -34,7 +34,7 @@ void time_one(const std::string& path, const std::string& text) {
   const llm::Tokenizer tokenizer = llm::Tokenizer::from(file);
   std::vector<int32_t> ids;
   const double encode = best_seconds(9, [&] { ids = tokenizer.encode(text); });
-  // A prompt is short: nothing is remembered yet.
+  // A prompt is short: the word cache is still empty.
   const std::string prompt = text.substr(0, 4096);
   const double first = best_seconds(5, [&] { llm::Tokenizer(tokenizer).encode(prompt); });
   std::string back;
@@ -42,7 +42,8 @@ void time_one(const std::string& path, const std::string& text) {
   const double megabytes = static_cast<double>(text.size()) / 1e6;
   fmt::print("{:<40} {:>7} {:>8.1f} {:>10.1f} {:>10.3f} {:>10.1f} {:>9}{}\n",
              path.substr(path.rfind('/') + 1), tokenizer.size(), load * 1e3, megabytes / encode,
-             first * 1e3, megabytes / decode, ids.size(), back == text ? "" : "  (not the text)");
+             first * 1e3, megabytes / decode, ids.size(),
+             back == text ? "" : "  (text not restored)");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Decoding block-quantised tensors on one device, beside the device's own copy in the same run; and
-// what the host does with them: re-laying into planes, decoding, quantising.
+// Decoding of block-quantised tensors on one device, against the device's copy in the same run, and
+// on the host: conversion to the GPU layout, decoding, quantising.
 //
-// usage: block_decode_bench [--device D] [--quick] [--host]   (--host: the host's part only)
+// usage: block_decode_bench [--device D] [--quick] [--host]   (--host: the host part only)
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -31,7 +31,7 @@ std::vector<BlockType> all_types() {
   return types;
 }
 
-// Blocks of bytes whose halves are finite.
+// Random blocks whose f16 fields are finite.
 std::vector<uint16_t> some_blocks(BlockType type, uint64_t elements) {
   std::vector<uint16_t> file(ElementType(type).row_bytes(elements) / 2 + 1);
   std::mt19937 random(1);
@@ -80,7 +80,7 @@ void time_host(uint64_t rows, uint64_t columns) {
   }
 }
 
-// Whether row r on the device is what the host decodes.
+// Whether row r from the device equals the host's result.
 bool right(BlockType type, const std::vector<uint16_t>& file, uint64_t columns, uint64_t r,
            const std::vector<float>& found) {
   std::vector<float> row(columns);
@@ -146,10 +146,11 @@ int run(int count, char** arguments) {
     else if (word == "--host")
       host_only = true;
     else
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("block_decode_bench: {} is no option; there are --device D, --quick, "
-                              "--host",
-                              word));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("block_decode_bench: unknown option {}; valid options: --device D, --quick, "
+                      "--host",
+                      word));
   }
   if (!host_only) time_device(Device::named(device), quick ? 256 : 8192, quick ? 1024 : 8192);
   time_host(quick ? 64 : 2048, quick ? 1024 : 4096);

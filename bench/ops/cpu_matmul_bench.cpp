@@ -1,4 +1,4 @@
-// Times f32 matrix products on the CPU beside OpenBLAS's, if the system has it, in the same run.
+// f32 matrix products on the CPU, against OpenBLAS in the same run if it is installed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
     for (int round = 0; round <= rounds; ++round) {
       const double t = seconds_of(run_ours);
       const double p = gemm ? seconds_of(run_peer) : 0;
-      if (round == 0) continue;  // warm
+      if (round == 0) continue;  // warm-up
       best = std::min(best, t);
       peer = std::min(peer, p);
     }

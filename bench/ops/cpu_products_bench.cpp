@@ -1,10 +1,10 @@
-// What products with block-quantised weights reach on the CPU: one activation row against the read
-// bandwidth of the same threads, measured in the same rounds, and many rows in GFLOP/s.
+// Products with block-quantised weights on the CPU: one activation row relative to the read
+// bandwidth of the same threads in the same rounds, and many rows in GFLOP/s.
 //
 // usage: cpu_products_bench [--threads N] [--type NAME] [--set NAME] [--rows N] [--seconds S]
 // [--json]
 // --type: one block type, or all (default q4_k and q8_0); --set: an instruction set as listed
-// (default the best); --rows: activation rows of the second part (default 128); --seconds: per
+// (default: the best); --rows: activation rows of the second part (default 128); --seconds: per
 // line.
 #include <algorithm>
 #include <chrono>
@@ -41,7 +41,7 @@ struct Options {
 struct Shape {
   uint64_t rows, k;
 };
-// The products of a model of 7 billion parameters.
+// The products of a 7B model.
 constexpr Shape kShapes[] = {{4096, 4096}, {11008, 4096}, {4096, 11008}, {32000, 4096}};
 
 struct Times {
@@ -61,8 +61,8 @@ double time_of(const Function& function) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Random bytes whose halves are made small, so that no result overflows: larger than the caches,
-// and read piece by piece, so that weights come from memory as they do in a model.
+// Random bytes with small f16 fields, so that no result overflows; larger than the caches and read
+// in pieces, so that weights come from memory as they do in a model.
 struct Weights {
   explicit Weights(BlockType type, Shape shape)
       : bytes(ElementType(type).row_bytes(shape.k) * shape.rows),
@@ -80,7 +80,7 @@ struct Weights {
   std::unique_ptr<uint64_t[]> memory;
 };
 
-// The plain sum loop: all threads add up the words of their shares.
+// The plain sum loop: each thread adds up the words of its share.
 uint64_t read_all(ThreadPool& pool, const uint8_t* from, uint64_t bytes) {
   typedef uint64_t Words __attribute__((vector_size(64)));
   std::atomic<uint64_t> total{0};
@@ -115,7 +115,7 @@ void measure(ThreadPool& pool, const Options& options, BlockType type, Shape sha
   const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
   while (Clock::now() < end || product.all.size() < 3) {
     ThreadPool::Busy busy(pool);
-    // Each reads what the other has just pushed out of the caches.
+    // Each reads what the other has just evicted from the caches.
     if (x_rows == 1) {
       const uint8_t* from = weights.next();
       reading.add(time_of([&] { sums += read_all(pool, from, weights.bytes); }));

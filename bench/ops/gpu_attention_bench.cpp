@@ -1,11 +1,11 @@
-// The attention kernels on one device: time, bytes a second against what the device reads at best
-// in the same run, operations a second.
+// Attention kernels on one device: time, bandwidth relative to the peak read bandwidth of the same
+// run, operations per second.
 //
 // usage: gpu_attention_bench [--device D] [--json] [--tune] [--quick] [--chain] [--only WORD]
-// --tune: try many tiles and splits, and mark the one that is chosen by default; --only: lines
-// whose name has the word. Caches rotate over more than a gigabyte, so that L2 holds none of them;
-// launches are recorded and replayed. Each call has results of its own, so that none has to wait
-// for the one before where a backend knows that; --chain: all have them in one place.
+// --tune: try many tiles and splits, and mark the default; --only: lines whose name contains the
+// word. Caches rotate over more than a gigabyte, so that none of them stays in L2; launches are
+// recorded and replayed. Each call writes its own results, so that none depends on the previous one
+// if the backend tracks that; --chain: all share one result buffer.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace ops;
 
-// How a cache of one sequence lies, and how many bytes it has.
+// The layout of one sequence's cache, and its size.
 struct CacheShape {
   AttentionParams params;
   uint64_t bytes = 0;
@@ -55,11 +55,11 @@ class Bench {
     const DeviceInfo& info = device.info();
     host_ = info.software || info.is_cpu;
     const uint64_t megabytes = host_ || options.quick ? 64 : 1536;
-    // Halves below 2: what caches hold is finite.
+    // f16 values below 2: cache contents are finite.
     std::vector<uint16_t> halves(megabytes << 19);
     uint64_t state = 1;
     for (size_t i = 0; i < halves.size(); i += 4) {
-      state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's
+      state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth
       for (size_t j = 0; j < 4; ++j)
         halves[i + j] = static_cast<uint16_t>(state >> (16 * j)) & 0xBBFF;
     }
@@ -122,7 +122,7 @@ class Bench {
           const uint64_t shared = attention_decode(options, tile).shared_bytes() + 1024;
           if (!device_.info().capabilities.fragment_layout || splits == 0 ||
               (keys > 64 && splits * tile.keys() > 2 * keys) ||
-              groups * shared > 228 << 10)  // what a compute unit of an H100 or H200 has
+              groups * shared > 228 << 10)  // shared memory of a compute unit of an H100 or H200
             continue;
           tries.push_back({tile, splits});
         }
@@ -133,9 +133,9 @@ class Bench {
       Line line;
       line.what = fmt::format("decode {} {} kv heads x{}, {} keys{}", cache.name(), kv_heads, group,
                               keys, by_head ? "" : ", by position");
-      line.note = tile.stages > 0 ? fmt::format("{} rows, {} lanes, {} keys a turn, {} stages",
+      line.note = tile.stages > 0 ? fmt::format("{} rows, {} lanes, {} keys per step, {} stages",
                                                 tile.rows, tile.lanes, tile.keys(), tile.stages)
-                                  : fmt::format("{} rows, {} lanes, {} a key, {} keys each",
+                                  : fmt::format("{} rows, {} lanes, {} lanes per key, {} keys each",
                                                 tile.rows, tile.lanes, tile.key_lanes, tile.unroll);
       line.note += fmt::format(", {} splits{}{}", splits, tile.merges ? " in one launch" : "",
                                i == 0 ? "" : " (tried)");
@@ -210,7 +210,7 @@ class Bench {
         });
       } catch (const Error& error) {
         if (i == 0) throw;
-        std::cerr << line.note << ": " << error.what() << "\n";  // beyond the device's registers
+        std::cerr << line.note << ": " << error.what() << "\n";  // exceeds the device's registers
         continue;
       }
       line.bytes = 2.0 * static_cast<double>(shape.bytes);
@@ -251,13 +251,13 @@ class Bench {
   static uint64_t ranged(uint64_t bytes) {
     return (bytes + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
   }
-  // The part of a buffer that a call has for itself.
+  // A call's own range of a buffer.
   BufferRange share(const Buffer& of, const Call& call, uint32_t calls) const {
     const uint64_t bytes = of.bytes() / calls / kRangeAlignment * kRangeAlignment;
     return {of, (options_.chain ? 0 : call.number) * bytes, bytes};
   }
 
-  // Seconds of one call, each over another part of the pool.
+  // Seconds per call; each call uses another part of the pool.
   double time(uint64_t cache_bytes, uint32_t calls, const std::function<void(const Call&)>& call) {
     const uint64_t stride = ranged(cache_bytes);
     const uint64_t places = pool_.bytes() / stride;

@@ -1,11 +1,11 @@
-// The products for GPUs on one device: time, bytes a second against what the device reads at best
-// in the same run, operations a second.
+// GPU matrix products on one device: time, bandwidth relative to the peak read bandwidth of the
+// same run, operations per second.
 //
 // usage: gpu_products_bench [--device D] [--json] [--tune] [--quick] [--chain] [--only WORD]
-// --tune: also try other cuts than the one chosen by default; --only: lines whose name has the
-// word; --chain: all launches have their results in one place, so that each comes after the one
-// before. Weights rotate over copies of more than a gigabyte, so that no cache holds them; launches
-// are recorded and replayed.
+// --tune: also try other tilings than the default; --only: lines whose name contains the word;
+// --chain: all launches share one result buffer, so that each waits for the previous one. Weights
+// rotate over copies of more than a gigabyte, so that no cache holds them; launches are recorded
+// and replayed.
 #include <algorithm>
 #include <cstring>
 #include <iostream>
@@ -41,11 +41,11 @@ class Bench {
     const DeviceInfo& info = device.info();
     host_ = info.software || info.is_cpu;
     const uint64_t megabytes = host_ || options.quick ? 128 : 1280;
-    // Bytes whose halves are finite as f16 and bf16: infinities and NaN are no weights.
+    // Bytes that are finite as f16 and bf16: weights contain no infinities or NaN.
     std::vector<uint16_t> halves(megabytes << 19);
     uint64_t state = 1;
     for (size_t i = 0; i < halves.size(); i += 4) {
-      state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth's
+      state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth
       for (size_t j = 0; j < 4; ++j)
         halves[i + j] = static_cast<uint16_t>(state >> (16 * j)) & 0xBBFF;
     }
@@ -68,8 +68,8 @@ class Bench {
     return read_;
   }
 
-  // Seconds of one launch whose first `rotating` buffers are weights of so many bytes, the others
-  // as given.
+  // Seconds per launch; the first `rotating` buffers are weights of this many bytes, the others as
+  // given.
   double time(const Program& program, const ops::ProductLaunch& launch, uint32_t rotating,
               uint64_t weight_bytes, const std::vector<Buffer>& others) {
     const uint64_t stride =
@@ -79,8 +79,8 @@ class Bench {
     const uint32_t launches = host_ ? 2 : 100;
     Queue& queue = device_.queue();
     std::vector<ParamValue> params(launch.params.begin(), launch.params.end());
-    // Each launch has a buffer of its own for its results: what is measured is reading, and none
-    // has to wait for the one before where a backend knows that (WebGPU knows whole buffers only).
+    // Each launch has its own result buffer: this measures reading, and no launch waits for the
+    // previous one if the backend tracks dependencies (WebGPU tracks only whole buffers).
     while (results_.size() < launches) results_.push_back(device_.allocate(y_.bytes() / launches));
     uint64_t at = 0;
     const CommandGraph recording = queue.record([&] {
@@ -98,7 +98,7 @@ class Bench {
            launches;
   }
 
-  // Rows read at once, by every number of lanes that a row is shared between.
+  // Rows read at once, for every number of lanes per row.
   static void add_cuts_at_once(ElementType type, uint32_t k, const ops::VectorProduct& chosen,
                                std::vector<ops::VectorProduct>& cuts) {
     const uint32_t words = ops::WeightReader::unit_words(type);
@@ -121,7 +121,7 @@ class Bench {
     }
   }
 
-  // Every cut whose units under way fit into registers and whose lanes all have work.
+  // Every tiling whose prefetched units fit into registers and whose lanes all have work.
   static void add_cuts(ElementType type, uint32_t k, const ops::VectorProduct& chosen,
                        std::vector<ops::VectorProduct>& cuts) {
     const uint32_t words = ops::WeightReader::unit_words(type);
@@ -157,7 +157,7 @@ class Bench {
     std::vector<ops::VectorProduct> cuts = {chosen};
     if (options_.tune) add_cuts_at_once(type, k, chosen, cuts);
     if (options_.tune) add_cuts(type, k, chosen, cuts);
-    // As a plan uses them: block types by rounded rows, once by rounding in the product itself.
+    // As in a plan: block types with rounded rows, and once with rounding in the product itself.
     if (type.is_block() && !options_.tune && rows == 1 && !pair) {
       ops::VectorProduct own = p;
       own.rounded = false;
@@ -196,7 +196,7 @@ class Bench {
     add(line);
   }
 
-  // m rows of x by weights of n rows: the cut chosen, and with --tune others.
+  // m rows of x times weights of n rows: the default tiling and, with --tune, others.
   void many_rows(DType a, ElementType type, uint32_t m, uint32_t n, uint32_t k) {
     ops::FragmentProduct p;
     p.a = a;
@@ -234,16 +234,17 @@ class Bench {
       const ops::FragmentProduct& cut = cuts[i];
       Line line;
       line.what = fmt::format("{} {}x{}, {} rows of {}", type.name(), k, n, m, dtype_name(a));
-      line.note = fmt::format("tile {}x{}x{}, {}x{} subgroups, {} stages{}{}", cut.tile_m,
-                              cut.tile_n, cut.tile_k, cut.warps_m, cut.warps_n, cut.stages,
-                              cut.run_ahead ? ", operands ahead" : "", i == 0 ? "" : " (tried)");
+      line.note =
+          fmt::format("tile {}x{}x{}, {}x{} subgroups, {} stages{}{}", cut.tile_m, cut.tile_n,
+                      cut.tile_k, cut.warps_m, cut.warps_n, cut.stages,
+                      cut.run_ahead ? ", operands prefetched" : "", i == 0 ? "" : " (tried)");
       if (!wanted(line)) continue;
       try {
         line.seconds = time_product(device_.compile(ops::fragment_product(cut)),
                                     ops::fragment_product_launch(cut, shape), bytes);
       } catch (const Error& error) {
         if (i == 0 || error.code() != ErrorCode::kCompile) throw;
-        continue;  // a cut beyond the device's registers
+        continue;  // the tiling exceeds the device's registers
       }
       line.bytes = static_cast<double>(bytes);
       line.operations = 2.0 * m * n * k;
@@ -264,7 +265,7 @@ class Bench {
     add(line);
   }
 
-  // Few launches: they are long, and the operands are used many times each.
+  // Few launches: they are long, and use each operand many times.
   double time_product(const Program& program, const ops::ProductLaunch& launch, uint64_t bytes) {
     Queue& queue = device_.queue();
     const std::vector<ParamValue> params(launch.params.begin(), launch.params.end());

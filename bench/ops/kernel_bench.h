@@ -1,5 +1,4 @@
-// What the benches of kernels share: their options, a line of results, and the kernel that measures
-// reading.
+// Shared parts of the kernel benches: options, a line of results, and the read bandwidth kernel.
 #pragma once
 
 #include <string>
@@ -18,7 +17,7 @@ struct Line {
   double seconds = 0, bytes = 0, operations = 0;
 };
 
-// Reads everything once, 64 bytes a lane and turn; the sum keeps the compiler honest.
+// Reads everything once, 64 bytes per lane and iteration; the sum prevents dead-code elimination.
 inline ir::Kernel read_all() {
   using namespace dsl;
   return kernel("read_all", 256, [] {

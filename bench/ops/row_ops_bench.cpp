@@ -1,4 +1,4 @@
-// Ops over rows on one device: time and bandwidth beside the device's own copy in the same run.
+// Row ops on one device: time and bandwidth, against the device's copy in the same run.
 //
 // usage: row_ops_bench [--device D] [--quick]
 #include <functional>
@@ -36,7 +36,7 @@ double copy_rate(const Device& device, uint64_t bytes) {
 struct Row {
   const char* name;
   std::function<Tensor(const Tensor&)> make;
-  bool writes;  // as many elements as it reads
+  bool writes;  // writes as many elements as it reads
 };
 
 void time_rows(const Device& device, double copied, int64_t rows, int64_t length, DType type) {
@@ -79,7 +79,8 @@ int run(int count, char** arguments) {
     else
       throw Error(
           ErrorCode::kInvalidArgument,
-          fmt::format("row_ops_bench: {} is no option; there are --device D, --quick", word));
+          fmt::format("row_ops_bench: unknown option {}; valid options: --device D, --quick",
+                      word));
   }
   const Device device = Device::named(name);
   if (quick) {

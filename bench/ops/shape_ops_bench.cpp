@@ -1,5 +1,4 @@
-// Ops over shapes and indices on one device: time and bytes a second, beside a plain copy in the
-// same run.
+// Shape and index ops on one device: time and bandwidth, against a plain copy in the same run.
 //
 // usage: shape_ops_bench [DEVICE] [MEGABYTES]   (auto; 256 of each operand)
 #include <algorithm>
@@ -22,7 +21,7 @@
 namespace prism::bench {
 namespace {
 
-// Seconds of one run of the plan that computes y, replayed.
+// Seconds per run of the plan that computes y, replayed.
 double seconds_of(const Tensor& y) {
   const Tensor outputs[] = {y};
   Plan plan(outputs);
@@ -77,9 +76,8 @@ int run(int count, char** arguments) {
     line(name + " concat of two", concat({x, x}, 1), 4 * bytes);
     line(name + " pad by 8 columns", pad(x, {{8, 8}}), 2 * bytes);
     line(name + " roll by 1 row", roll(x, 1, 0), 2 * bytes);
-    line(name + " gather_rows, all in disorder", gather_rows(x, numbers(rows, rows, device)),
-         2 * bytes);
-    line(name + " scatter_rows, all in disorder", scatter_rows(x, numbers(rows, rows, device), x),
+    line(name + " gather_rows, shuffled", gather_rows(x, numbers(rows, rows, device)), 2 * bytes);
+    line(name + " scatter_rows, shuffled", scatter_rows(x, numbers(rows, rows, device), x),
          4 * bytes);
     const int64_t few = std::min<int64_t>(rows, 2048);
     const Tensor part = x.slice(0, 0, few);

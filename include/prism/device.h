@@ -1,4 +1,4 @@
-// Device, Buffer, Program, Queue, Event, CommandGraph: the handles users hold.
+// Device, Buffer, Program, Queue, Event, CommandGraph: the user-facing handles.
 #pragma once
 
 #include <array>
@@ -21,13 +21,13 @@
 
 namespace prism {
 
-// Implemented by backends; handles own them.
+// Implemented by backends and owned by the handles.
 class DeviceDriver;
 class MemoryDriver;
 class EventDriver;
 class CommandGraphDriver;
 struct NativeProduct;
-struct DeviceState;  // what all handles of one device share
+struct DeviceState;  // shared by all handles of one device
 struct CompiledKernel;
 class DeviceFailure;
 
@@ -45,15 +45,15 @@ class Buffer {
   std::shared_ptr<MemoryDriver>
       memory_;  // a multiple of 4 bytes, since kernels may load whole words
   std::shared_ptr<DeviceState> device_;
-  uint64_t bytes_ = 0;     // as asked for
-  bool constant_ = false;  // wrapped, so only read
+  uint64_t bytes_ = 0;     // as requested
+  bool constant_ = false;  // wraps host memory: read-only
 };
 
-// Where a part of a buffer may begin: a multiple of the strictest alignment met (NVIDIA's OpenCL;
-// Vulkan and WebGPU promise to ask for no more than 256).
+// Alignment of buffer ranges: the strictest any interface requires (NVIDIA's OpenCL; Vulkan and
+// WebGPU require at most 256).
 inline constexpr uint64_t kRangeAlignment = 512;
 
-// A part of a buffer for a launch: offset is a multiple of kRangeAlignment; bytes 0 means up to the
+// A range of a buffer for a launch: offset is a multiple of kRangeAlignment; bytes 0 extends to the
 // end.
 struct BufferRange {
   Buffer buffer;
@@ -64,7 +64,7 @@ struct BufferRange {
       : buffer(std::move(of)), offset(from), bytes(length) {}
 };
 
-// A kernel ready for one device. Variants for large grids and buffers are compiled when a launch
+// A kernel compiled for one device. Variants for large grids and buffers are compiled when a launch
 // needs them.
 class Program {
  public:
@@ -79,8 +79,7 @@ class Program {
   std::shared_ptr<CompiledKernel> compiled_;
 };
 
-// 32 bits of a launch's parameter. A non-negative int32_t is taken for a u32 and the other way
-// round.
+// A 32-bit launch parameter. A non-negative int32_t is accepted as u32, and a u32 that fits as i32.
 struct ParamValue {
   uint32_t bits = 0;
   DType type = DType::u32;
@@ -89,7 +88,7 @@ struct ParamValue {
   ParamValue(float value) : bits(std::bit_cast<uint32_t>(value)), type(DType::f32) {}
 };
 
-// A point of a queue.
+// A point in a queue's work.
 class Event {
  public:
   void wait() const;
@@ -102,7 +101,7 @@ class Event {
   std::shared_ptr<DeviceState> device_;
 };
 
-// Launches and copies to be replayed. Keeps the programs and buffers it uses alive.
+// Recorded launches and copies for replay. Keeps the programs and buffers it uses alive.
 class CommandGraph {
  public:
   explicit operator bool() const { return driver_ != nullptr; }
@@ -113,8 +112,8 @@ class CommandGraph {
   std::shared_ptr<DeviceState> device_;
 };
 
-// Work in order. Failures of launches are kept and thrown by wait(), naming the kernel. Safe to use
-// from several threads, which then take turns.
+// Executes work in order. A launch failure is kept and thrown by wait(), which names the kernel.
+// Safe to use from several threads; calls are serialised.
 class Queue {
  public:
   Queue(const Queue& other);
@@ -126,23 +125,23 @@ class Queue {
   void read(const Buffer& from, std::span<std::byte> to, uint64_t offset = 0);
   void copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset = 0,
             uint64_t from_offset = 0);
-  // Buffers in the order of the kernel's arguments, then its parameters. Checks count and types. A
-  // grid with no groups does nothing. Parts of one buffer may be passed several times where none
-  // that is written overlaps another.
+  // Buffers in the order of the kernel's arguments, then its parameters; counts and types are
+  // checked. An empty grid does nothing. Ranges of one buffer may be passed several times if no
+  // written range overlaps another.
   void launch(const Program& program, std::array<uint32_t, 3> groups,
               std::span<const BufferRange> buffers, std::span<const ParamValue> params = {});
   void launch(const Program& program, std::array<uint32_t, 3> groups,
               std::span<const Buffer> buffers, std::span<const ParamValue> params = {});
   void launch(const Program& program, uint32_t groups, std::initializer_list<BufferRange> buffers,
               std::initializer_list<ParamValue> params = {});
-  // A dense product by the device's vendor, where Device::supports() it; recorded like a launch.
-  // Checks the matrices against the ranges.
+  // A dense matrix product by the vendor's library, if Device::supports() it; recorded like a
+  // launch. Checks the matrices against the ranges.
   void product(const NativeProduct& product, const BufferRange& a, const BufferRange& b,
                const BufferRange& c);
   Event record_event();
   void wait();
-  // What work launches and copies on this queue, kept for replay and not run. Reading, writing,
-  // waiting and events are errors inside it.
+  // Records the launches and copies that work submits to this queue, without running them. Reading,
+  // writing, waiting and events are errors while recording.
   CommandGraph record(const std::function<void()>& work);
   void replay(const CommandGraph& recording);
 
@@ -154,19 +153,19 @@ class Queue {
   const Buffer& mine(const Buffer& buffer, const char* doing, bool changes = false) const;
   void add_copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
                 uint64_t from_offset);
-  // For devices that move whole words only (limit_workarounds.cpp).
+  // For devices that can copy only whole words (limit_workarounds.cpp).
   void write_bytes(const Buffer& to, std::span<const std::byte> from, uint64_t offset);
   void read_bytes(const Buffer& from, std::span<std::byte> to, uint64_t offset);
   void copy_bytes(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
                   uint64_t from_offset);
-  // For devices that bind a buffer in one way: which buffers are declared as written for the sake
-  // of another range of theirs. Those ranges must not overlap, so one that is read twice is read
-  // from a copy the second time. sizes: of the ranges.
+  // For devices that bind a buffer with one access mode: returns which buffers must be declared as
+  // written because another of their ranges is. These ranges must not overlap, so a range that is
+  // read twice is read from a copy the second time. sizes: the sizes of the ranges.
   uint32_t bind_apart(const ir::Kernel& kernel, std::span<const uint64_t> sizes,
                       std::vector<BufferRange>& ranges);
 
-  // The device's own default queue holds no device, lest the two keep each other alive; every copy
-  // of it does.
+  // Null in the device's own default queue, which would otherwise form a reference cycle; set in
+  // every copy of it.
   std::shared_ptr<DeviceState> device_;
   std::shared_ptr<State> state_;
 };
@@ -177,7 +176,7 @@ class Device {
   Device(std::shared_ptr<DeviceDriver> driver, std::string why);
 
   static Device cpu();
-  static Device gpu();             // throws kNotFound with the reasons where there is none
+  static Device gpu();             // throws kNotFound with the reasons if there is none
   static bool is_gpu_available();  // software devices do not count
   static Device named(
       const std::string& spelling);  // auto, cpu, gpu, cuda, cuda:0, rocm, mps, oneapi, wgpu ...
@@ -186,32 +185,32 @@ class Device {
   const std::string& id() const { return info().id; }
   const std::string& backend() const { return info().backend; }
   const std::string& why() const { return why_; }  // why this device was chosen
-  // As the driver says, less the capabilities that failed their self-check.
+  // As reported by the driver, minus the capabilities that failed their self-check.
   const DeviceInfo& info() const;
   uint64_t free_bytes() const;
   friend bool operator==(const Device& a, const Device& b) { return a.state_ == b.state_; }
 
-  // Not cleared. kOutOfMemory names device, asked and free.
+  // Uninitialised memory. kOutOfMemory names the device and the requested and free bytes.
   Buffer allocate(uint64_t bytes) const;
-  // A buffer over the host's memory, which it keeps alive, to be read only: no copy. An empty
-  // handle where the device cannot read that memory in place.
+  // A read-only buffer over host memory, which it keeps alive, without a copy. Returns an empty
+  // handle if the device cannot read that memory in place.
   Buffer wrap(std::shared_ptr<std::byte> host, uint64_t bytes) const;
-  Program compile(const ir::Kernel& kernel) const;  // kept in memory by kernel text
-  // Many kernels of different names, in order: quicker than one by one where the device's compiler
-  // takes them as one text.
+  Program compile(const ir::Kernel& kernel) const;  // cached in memory by kernel text
+  // Compiles kernels with distinct names, in order; faster than one by one if the device's compiler
+  // accepts them as one source.
   std::vector<Program> compile_together(std::span<const ir::Kernel> kernels) const;
   Queue make_queue() const;
-  // Whether Queue::product() can do it here. *why says why not.
+  // Whether Queue::product() supports it on this device. *why receives the reason if not.
   bool supports(const NativeProduct& product, std::string* why = nullptr) const;
   Queue& queue() const;  // the device's default queue
 
-  // --- when it fails (runtime/fallback.h)
-  bool is_automatic() const { return automatic_; }  // chosen by Auto: work goes on elsewhere
+  // --- device failure (runtime/fallback.h)
+  bool is_automatic() const { return automatic_; }  // chosen by Auto: another device may take over
   Device as_automatic() const;
-  bool is_given_up() const;  // it failed, and this handle means another device by now:
-  Device current() const;    // this device, or the one in its place
+  bool is_given_up() const;  // it failed, and this handle now refers to another device
+  Device current() const;    // this device or its replacement
 
-  // Whole vectors at once, on the default queue.
+  // Copies of whole vectors, on the default queue.
   template <class T>
   Buffer upload(const std::vector<T>& values) const {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -226,8 +225,8 @@ class Device {
     return values;
   }
   DeviceDriver& driver() const;
-  // For self_check.h: kernels are from now on lowered for these, which must be part of what the
-  // driver has. For every handle of the device; not while other threads use it.
+  // For self_check.h: from now on kernels are lowered for these capabilities, a subset of the
+  // driver's. Affects every handle of the device; not thread-safe.
   void use_capabilities(const ir::Capabilities& capabilities) const;
   explicit operator bool() const { return state_ != nullptr; }
 
@@ -238,7 +237,7 @@ class Device {
   bool automatic_ = false;
 };
 
-// --- finding every device of the machine and choosing one, with the reasons
+// --- discovery and selection of devices
 enum class BackendPreference { Auto, Cuda, Rocm, Metal, Vulkan, Sycl, OpenCL, WebGpu, Cpu };
 
 struct BackendReport {
@@ -251,9 +250,9 @@ struct BackendReport {
   std::vector<std::shared_ptr<DeviceDriver>> devices;
 };
 
-// Every backend of this build in preference order, each found once per process. PRISM_BACKENDS
-// limits it. Starts every driver there is: a device that is named, and the choice of an earlier
-// run, are found without it.
+// Every backend of this build in preference order, discovered once per process. PRISM_BACKENDS
+// limits the list. Starts every installed driver; a device chosen by name or remembered from an
+// earlier run is found without it.
 const std::vector<BackendReport>& discover_backends();
 
 std::string backend_summary();
@@ -264,23 +263,24 @@ Device init_backend(BackendPreference preference = BackendPreference::Auto);
 Device best_available_backend();
 Device init_backend_with_memory_check(BackendPreference preference, uint64_t bytes);
 
-// Why each device that was not chosen was not: id and reason.
+// A device that was not chosen: its id and the reason.
 struct Rejection {
   std::string id;
   std::string reason;
-  bool failed = false;  // its self-check: it would have been taken
+  bool failed = false;  // its self-check failed; it would have been chosen otherwise
 };
 struct Choice {
   Device device;
   std::vector<Rejection> rejected;
 };
-// What a device is wanted for: the measurement that decides between devices.
+// The intended workload: the measurement that decides between devices.
 enum class Work { balanced, bandwidth, f32, f16, latency };
-// Honours PRISM_DEVICE when spelling is auto. Opens the backend of a device that is named and no
-// other; auto opens that of the choice an earlier run made (runtime/discovery/remembered_choice.h)
-// and rejects nothing then, unless every backend has been looked at already.
+// Uses PRISM_DEVICE when spelling is auto. A named device opens only its own backend. auto opens
+// only the backend of the choice remembered from an earlier run
+// (runtime/discovery/remembered_choice.h) and then has no rejections, unless every backend has
+// already been discovered.
 Choice choose_device(const std::string& spelling = "auto", Work work = Work::balanced);
-// What Auto chooses when nothing on the card of this device may be used. Throws kNotFound.
+// The next choice of Auto, excluding every device on the failed device's card. Throws kNotFound.
 Device next_best_device(const Device& failed);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// DeviceInfo: what is known about a device, whichever backend reaches it.
+// DeviceInfo: the properties of a device, independent of the backend.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@ namespace prism {
 struct DeviceInfo {
   std::string id;       // "vulkan:0"
   std::string backend;  // "vulkan"
-  std::string name;     // as the driver calls it
+  std::string name;     // the driver's name for it
   std::string vendor;
-  std::string card;    // PCI address "0000:65:00.0", else "uuid:...", else the id: the same for one
-                       // card in all backends
+  std::string card;    // PCI address "0000:65:00.0", else "uuid:...", else the id: identical in all
+                       // backends for one card
   std::string driver;  // driver and version
-  uint64_t total_bytes = 0;    // kUnknownBytes (counted_device.h): the interface does not tell
+  uint64_t total_bytes = 0;    // kUnknownBytes (counted_device.h): not reported by the interface
   bool unified = false;        // shares memory with the host
   bool software = false;       // runs on the host's cores (llvmpipe, PoCL)
   bool is_cpu = false;         // the native CPU device
-  uint32_t compute_units = 0;  // 0: not told; a Device's own info has a middling number then
-  // What the interface cannot do, and the handles do in another way (limit_workarounds.cpp):
+  uint32_t compute_units = 0;  // 0: not reported; a Device's own info then has a typical number
+  // Limits of the interface that the handles work around (limit_workarounds.cpp):
   bool copies_words = false;  // offsets and sizes of writes, reads and copies: multiples of 4
-  bool one_access = false;    // a launch binds all ranges of a buffer to be read, or to be written
+  bool one_access = false;  // a launch binds all ranges of a buffer for reading, or all for writing
   ir::Capabilities capabilities;
 };
 

@@ -1,4 +1,4 @@
-// The one exception type of Prism: a code a program can act on and a message a person can act on.
+// Error, Prism's only exception type: a code for the program and a message for the user.
 #pragma once
 
 #include <stdexcept>
@@ -7,15 +7,15 @@
 namespace prism {
 
 enum class ErrorCode {
-  kInvalidArgument,  // the caller's mistake: bad shape, bad name, bad option
-  kInvalidKernel,    // a kernel that breaks a rule of the kernel language
-  kNotSupported,     // the device cannot do it and it cannot be lowered
+  kInvalidArgument,  // caller error: bad shape, name or option
+  kInvalidKernel,    // a kernel violates a rule of the kernel language
+  kNotSupported,     // the device lacks a feature that cannot be lowered
   kNotFound,         // no such device, kernel, file
   kOutOfMemory,      // an allocation failed
   kDeviceLost,       // the device stopped answering
   kDriver,           // a driver call failed
-  kCompile,          // a device compiler refused a kernel
-  kCorruptFile,      // a file is not what it should be
+  kCompile,          // a device compiler rejected a kernel
+  kCorruptFile,      // a file's contents are invalid
   kIo,               // reading or writing failed
 };
 

@@ -8,8 +8,8 @@
 //     if_(i < count, [&] { y[i] = a[i] + b[i]; });
 //   });
 //
-// Host if and for specialise a kernel; if_ and for_ are the kernel's own. Mixed types are an error
-// where the expression stands; a literal takes the type of the other side.
+// Host if and for specialise a kernel; if_ and for_ become part of it. Mixed types are an error at
+// the expression; a literal takes the type of the other operand.
 #pragma once
 
 #include <functional>
@@ -36,13 +36,13 @@ inline constexpr DType b1 = DType::b1, i8 = DType::i8, u8 = DType::u8, i16 = DTy
                        u64 = DType::u64, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32,
                        f64 = DType::f64;
 
-// Default arguments of this type record the line of the caller.
+// Default arguments of this type record the caller's source line.
 struct Where : ir::Location {
   Where(const char* in_file = __builtin_FILE(), uint32_t at_line = __builtin_LINE())
       : ir::Location{in_file, at_line} {}
 };
 
-// A value of the kernel: never changes.
+// A value of the kernel; immutable.
 class Value {
  public:
   explicit Value(ir::Value id) : id_(id) {}
@@ -95,7 +95,7 @@ inline Value constant(DType type, uint32_t value) {
 }
 Value constant_bits(DType type, uint64_t bits);
 
-// A variable: changes by assignment; using it in an expression reads it there and then.
+// A variable: assignment changes it; an expression reads its value at that point.
 class Var {
  public:
   Var(DType type, Operand initial, const std::string& name = "v");
@@ -117,7 +117,7 @@ class Var {
   Type type_;
 };
 
-// One place of a writable memory. Assigning stores; using it as a value loads there and then.
+// One element of a writable memory. Assigning stores; using it as a value loads at that point.
 class Element {
  public:
   Element(uint32_t memory, Value index, ir::Location where)
@@ -136,28 +136,28 @@ class Element {
 
 enum class Layout { row_major, column_major };
 
-// A buffer, or an array shared by the group, or one of a lane's own.
+// A buffer, a shared array of the group, or a private array of a lane.
 class Array {
  public:
   explicit Array(uint32_t memory) : memory_(memory) {}
   uint32_t memory() const { return memory_; }
   DType element() const;
   Element operator[](Operand index) const;
-  // lanes consecutive elements; index a multiple of lanes. Where the predicate is false: zeros,
-  // nothing read.
+  // Loads `lanes` consecutive elements; index must be a multiple of lanes. If the predicate is
+  // false, gives zeros and reads nothing.
   Value load(Operand index, uint32_t lanes = 1, Where where = {}) const;
   Value load_if(Operand predicate, Operand index, uint32_t lanes = 1, Where where = {}) const;
   void store(Operand index, Operand value, Where where = {}) const;
   void store_if(Operand predicate, Operand index, Operand value, Where where = {}) const;
-  // Buffers only: 1, 2 or 4 words of 32 bits at a word index, whatever the element type. alignment
-  // in words.
+  // Buffers only: 1, 2 or 4 words of 32 bits at a word index, regardless of the element type.
+  // alignment is in words.
   Value load_words(Operand word_index, uint32_t lanes = 1, uint32_t alignment = 1,
                    Where where = {}) const;
   Value load_words_if(Operand predicate, Operand word_index, uint32_t lanes = 1,
                       uint32_t alignment = 1, Where where = {}) const;
   void store_words(Operand word_index, Operand value, uint32_t alignment = 1,
                    Where where = {}) const;
-  // Return the old value. f32: add and exchange only.
+  // Return the old value. f32 supports add and exchange only.
   Value atomic(AtomicOp op, Operand index, Operand value, Where where = {}) const;
   Value atomic_add(Operand index, Operand value, Where where = {}) const;
   Value compare_exchange(Operand index, Operand expected, Operand desired, Where where = {}) const;
@@ -184,11 +184,11 @@ Array out(const std::string& name, DType type, Where where = {});
 Array inout(const std::string& name, DType type, Where where = {});
 Value param(const std::string& name, DType type, Where where = {});
 void require_subgroup_size(
-    uint32_t size, Where where = {});  // the kernel is written for this size: 8, 16, 32 or 64
+    uint32_t size, Where where = {});  // the subgroup size the kernel requires: 8, 16, 32 or 64
 Array shared(DType type, uint64_t length, const std::string& name = "tile", Where where = {});
 Array local(DType type, uint64_t length, const std::string& name = "own", Where where = {});
 
-// --- where am I
+// --- position in the grid
 Value group_id(uint32_t axis = 0);
 Value group_count(uint32_t axis = 0);
 Value local_id();
@@ -198,7 +198,7 @@ Value subgroup_size();
 Value subgroup_id();
 Value subgroup_lane();
 
-// --- control
+// --- control flow
 void if_(Operand condition, const std::function<void()>& then, Where where = {});
 void if_(Operand condition, const std::function<void()>& then,
          const std::function<void()>& otherwise, Where where = {});
@@ -214,8 +214,8 @@ void device_fence(Where where = {});
 void wait_previous(Where where = {});
 void launch_next(Where where = {});
 void comment(const std::string& text, Where where = {});
-// text for one dialect with {0}, {1} for the arguments and {r} for the result; meaning for all
-// others.
+// text: code for one dialect, with {0}, {1} for the arguments and {r} for the result; meaning: the
+// kernel code for all others.
 Value raw(const std::string& dialect, const std::string& text,
           std::initializer_list<Value> arguments, Type type, const std::function<Value()>& meaning,
           Where where = {});
@@ -240,7 +240,7 @@ Value operator<(Operand a, Operand b);
 Value operator<=(Operand a, Operand b);
 Value operator>(Operand a, Operand b);
 Value operator>=(Operand a, Operand b);
-Value operator&&(Operand a, Operand b);  // both sides are computed
+Value operator&&(Operand a, Operand b);  // both sides are evaluated
 Value operator||(Operand a, Operand b);
 Value operator!(Operand a);
 Value div_trunc(Operand a, Operand b);
@@ -286,7 +286,7 @@ Value vec(Operand a, Operand b);
 Value vec(Operand a, Operand b, Operand c, Operand d);
 Value splat(Operand a, uint32_t lanes);
 
-// --- across lanes; only where the whole group arrives together
+// --- across lanes; only in group-uniform control flow
 Value subgroup_reduce(ReduceOp op, Operand a, Where where = {});
 Value subgroup_sum(Operand a, Where where = {});
 Value subgroup_max(Operand a, Where where = {});
@@ -297,7 +297,7 @@ Value group_reduce(ReduceOp op, Operand a, Where where = {});
 Value group_sum(Operand a, Where where = {});
 Value group_max(Operand a, Where where = {});
 
-// --- copies that run ahead
+// --- asynchronous copies
 void async_copy(const Array& to_shared, Operand to_index, const Array& from_buffer,
                 Operand from_index, uint32_t elements, Where where = {});
 void async_copy_if(Operand predicate, const Array& to_shared, Operand to_index,

@@ -1,8 +1,8 @@
 // The kernel IR: a kernel is data made of typed instructions in structured blocks.
 //
-// Every instruction may have one result, a value that is never changed. What changes lives in
-// variables, memories (buffers, shared and private arrays) and fragments, which instructions name
-// by index.
+// An instruction has at most one result, an immutable value. Mutable state lives in variables,
+// memories (buffers, shared and private arrays) and fragments, which instructions refer to by
+// index.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace prism::ir {
 
-// A scalar or a vector of 2 or 4. lanes == 0: no value.
+// A scalar or a vector of 2 or 4 lanes. lanes == 0: no value.
 struct Type {
   DType element = DType::u32;
   uint8_t lanes = 1;
@@ -23,7 +23,7 @@ struct Type {
 inline constexpr Type kVoid{DType::u32, 0};
 std::string type_name(Type type);  // "f32", "u32x4", "void"
 
-// Where in the user's C++ an instruction was written.
+// The C++ source location an instruction was written at.
 struct Location {
   const char* file = "";
   uint32_t line = 0;
@@ -51,7 +51,7 @@ enum class Op : uint8_t {
   rem_trunc,  // integers; x/0 = 0, x rem 0 = x; MIN/-1 = MIN
   div_floor,
   mod_floor,  // integers, rounding towards minus infinity; same rule for 0
-  div_plain,  // lowered form: integers, divisor known to be neither 0 nor an overflowing -1
+  div_plain,  // lowered form: integers; the divisor is neither 0 nor an overflowing -1
   mul_high,   // u32, i32: upper half of the double-width product
   fma,        // a*b+c, floats, rounded once
   neg,
@@ -77,10 +77,9 @@ enum class Op : uint8_t {
   bit_xor,
   bit_not,  // integers, and b1
   shl,
-  shr,  // shift count masked to the width; shr of signed is arithmetic; count has the operand's
-        // type
+  shr,  // count masked to the width, same type as the operand; shr of signed is arithmetic
   shl_plain,
-  shr_plain,     // lowered form: the count is known to be in range
+  shr_plain,     // lowered form: the count is in range
   extract_bits,  // (value, offset, count) u32/i32; sign-extends i32; offset+count <= 32; count 0
                  // gives 0
   insert_bits,   // (base, insert, offset, count) u32
@@ -96,7 +95,7 @@ enum class Op : uint8_t {
   select,  // (b1 condition, if_true, if_false); scalar condition or one of the same lanes
   // --- conversion
   cast,  // value conversion; float to integer truncates, saturates, NaN gives 0; to b1: x != 0
-  cast_plain,  // lowered form: float to integer, value known to be in range
+  cast_plain,  // lowered form: float to integer, value in range
   bitcast,     // same total bits (f32<->u32<->i32, f64<->u64, u32x2<->u64 ...)
   pack_f16,    // f32x2 -> u32, lane 0 in the low half, round to nearest even
   unpack_f16,  // u32 -> f32x2
@@ -117,7 +116,7 @@ enum class Op : uint8_t {
                // false;
                // lanes > 1: consecutive elements, index a multiple of lanes
   store,       // (index, value[, predicate]); narrows; value is widened(element) x lanes
-  load_words,  // buffers: (word index[, predicate]); u32 x lanes whatever the element; alignment in
+  load_words,  // buffers: (word index[, predicate]); u32 x lanes for any element type; alignment in
                // words in bits
   store_words,  // buffers: (word index, value[, predicate]); alignment in words in bits
   atomic,  // (index, value[, expected]); attribute AtomicOp in bits; i32, u32, f32(add, exchange);
@@ -127,11 +126,11 @@ enum class Op : uint8_t {
   // bits: elements, 4, 8 or 16 bytes in all, both sides aligned to that. False predicate writes
   // zeros.
   async_commit,  // closes a batch of copies
-  async_wait,    // bits: how many of the newest batches may still be under way
+  async_wait,    // bits: how many of the newest batches may still be in flight
   barrier,       // group: orders shared and buffer memory
-  device_fence,  // orders buffer memory among the groups of a launch, about an atomic: what a lane
-                 // wrote before its fence is there for a lane whose fence stands after an atomic
-                 // that saw one made behind the first fence
+  device_fence,  // orders buffer memory among the groups of a launch, paired with an atomic:
+                 // writes before one lane's fence are visible after another lane's fence if the
+                 // latter's preceding atomic saw an atomic that followed the former's fence
   // --- across lanes; only in group-uniform control flow
   subgroup_reduce,       // bits: ReduceOp; result in every lane
   subgroup_scan,         // bits: ReduceOp, object 0 inclusive, 1 exclusive (identity first)
@@ -157,14 +156,14 @@ enum class Op : uint8_t {
   while_,  // blocks: condition (ends in yield of b1), body
   break_,  // leaves the innermost for_ or while_
   yield,   // (value) last instruction of a condition or map block
-  // --- overlap of launches
-  wait_previous,  // from here on, what the launch before wrote is needed
-  launch_next,    // the launch after this one may start
+  // --- overlapping launches
+  wait_previous,  // code after this needs the results of the previous launch
+  launch_next,    // the next launch may start
   // --- other
   comment,  // text
   raw,      // text for one dialect: text2 names it, {0} {1} are args, {r} the variable `object` it
             // assigns;
-            // block 0 is the meaning everywhere else
+            // block 0 is the meaning in every other dialect
 };
 inline constexpr int kOpCount = static_cast<int>(Op::raw) + 1;
 const char* op_name(Op op);
@@ -213,20 +212,20 @@ struct Param {  // 32 bits each
 
 enum class Space : uint8_t { buffer, shared, local };
 
-// A buffer of the caller, or an array of the group or of one lane. Elements may have storage-only
-// types.
+// A caller's buffer, a shared array of the group or a private array of a lane. Elements may have
+// storage-only types.
 struct Memory {
   std::string name;
   Space space = Space::buffer;
   DType element = DType::f32;
   uint64_t length = 0;           // elements; shared and local only
   Access access = Access::read;  // buffers only
-  bool constant = false;         // buffers only: nothing in the plan writes it (weights)
-  uint32_t binding = kNone;      // buffers: position among the launch's buffers
-  // A buffer beyond the device's binding limit is split by lowering into pieces: memories of the
-  // same binding.
+  bool constant = false;         // buffers only: never written within the plan (weights)
+  uint32_t binding = kNone;      // buffers: position in the launch's buffer list
+  // Lowering splits a buffer beyond the device's binding limit into pieces: memories of the same
+  // binding.
   uint32_t piece = 0;
-  bool atomic = false;  // some instruction uses it atomically (set by the builder and by lowering)
+  bool atomic = false;  // accessed atomically (set by the builder and by lowering)
 };
 
 struct Variable {
@@ -236,7 +235,8 @@ struct Variable {
 
 enum class FragmentRole : uint8_t { a, b, accumulator };
 
-// One operand of accumulator(m x n) += a(m x k) * b(k x n), spread over the lanes of a subgroup.
+// One operand of accumulator(m x n) += a(m x k) * b(k x n), distributed over the lanes of a
+// subgroup.
 struct Fragment {
   std::string name;
   FragmentRole role = FragmentRole::accumulator;
@@ -246,7 +246,7 @@ struct Fragment {
   uint32_t columns() const { return role == FragmentRole::a ? k : n; }
 };
 
-// Every device has bindings for 8; a kernel with more is one that some devices do without
+// Every device supports 8 bindings; a kernel with more does not run on some devices
 // (Capabilities::max_buffers).
 inline constexpr uint32_t kMaxBuffers = 16;
 inline constexpr uint32_t kMaxParams = 24;
@@ -262,12 +262,12 @@ struct Kernel {
   Block body;
   Location where;
 
-  // The kernel is written for subgroups of this size (0: any); lowering emulates them where they
-  // are not to be had.
+  // The subgroup size the kernel is written for (0: any); lowering emulates it where the device
+  // lacks it.
   uint32_t required_subgroup_size = 0;
   // Set by lowering: the subgroup size the kernel was specialised for (0: it uses none).
   uint32_t subgroup_size = 0;
-  // Set by lowering: the last three params are the true group counts and the grid arrives folded.
+  // Set by lowering: the last three params are the true group counts, and the grid is folded.
   bool folded = false;
 
   std::vector<uint32_t> buffers()
@@ -284,10 +284,10 @@ void walk(const Block& block, Visitor&& visit) {
   }
 }
 
-// The kernel as text a person can read; also what is hashed for caches (locations are left out).
+// The kernel as readable text, also hashed for cache keys (source locations are omitted).
 std::string to_text(const Kernel& kernel);
 
-// "file.cpp:12", with the folder left out.
+// "file.cpp:12", without the folder.
 std::string location_text(const Location& where);
 
 }  // namespace prism::ir

@@ -1,5 +1,5 @@
-// Warnings: what a program's user should know though the work goes on. The library prints none of
-// them; who wants them sets a handler.
+// Warnings: problems a user should know about that do not stop the work. The library never prints
+// them; a program sets a handler to receive them.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@ namespace prism {
 
 using WarningHandler = std::function<void(const std::string&)>;
 
-// Called with one sentence a warning, by whichever thread meets it; empty: nobody is told. Returns
-// the handler before.
+// The handler receives one sentence per warning, on the thread that raises it; an empty handler
+// discards warnings. Returns the previous handler.
 WarningHandler set_warning_handler(WarningHandler handler);
 
 void warn(const std::string& text);

@@ -36,14 +36,14 @@ std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::st
 // returns false.
 bool write_cached(std::string_view kind, std::string_view key, std::span<const std::byte> content);
 
-// PRISM_DUMP: where kernels are written for reading; empty when unset.
+// PRISM_DUMP: the folder that receives kernel sources for inspection; empty when unset.
 std::filesystem::path dump_folder();
-// Writes name into the dump folder; returns its path, empty when there is no folder or it cannot be
-// written.
+// Writes a file into the dump folder. Returns its path; empty when there is no dump folder or the
+// write fails.
 std::filesystem::path dump_file(std::string_view name, std::span<const std::byte> content);
 std::filesystem::path dump_file(std::string_view name, std::string_view text);
-// A file put into PRISM_DUMP/replace/ under that name stands in for the text; empty when there is
-// none.
+// The contents of PRISM_DUMP/replace/<name>, which replace a generated text; empty when there is no
+// such file.
 std::optional<std::string> replaced_text(std::string_view name);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// The cache folder under what harms it: torn and foreign files, and many threads at one entry.
+// Tests that the cache folder survives truncated files, foreign files and concurrent writers.
 #include "base/cache_folder.h"
 
 #include <atomic>
@@ -28,7 +28,7 @@ std::string text_of(const std::optional<std::vector<std::byte>>& found) {
                : "nothing";
 }
 
-// The only file of a kind, which the tests write once.
+// The only file of a kind; each test writes one.
 std::filesystem::path file_of(const std::string& kind) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache_folder()))
     if (entry.is_regular_file() && entry.path().string().find(kind) != std::string::npos)

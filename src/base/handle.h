@@ -1,4 +1,4 @@
-// A move-only owner of one driver handle, made from its type and the function that frees it.
+// Handle: a move-only owner of one driver handle, parameterised by its type and its free function.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace prism {
 
-// Free: void(T). Handles of which the zero value means none.
+// Free: void(T). A zero value means "no handle".
 template <class T>
 class Handle {
  public:

@@ -13,7 +13,7 @@ namespace prism {
 class Sha256 {
  public:
   void update(std::span<const std::byte> bytes);
-  std::string finish();  // 64 hexadecimal digits; once, at the end
+  std::string finish();  // 64 hexadecimal digits; call once, at the end
 
  private:
   void block(const std::byte* bytes);
@@ -24,7 +24,7 @@ class Sha256 {
   uint64_t bytes_ = 0;
 };
 
-// Of a whole file; progress: told the bytes read so far. Throws kNotFound and kIo.
+// Hashes a whole file; progress receives the bytes read so far. Throws kNotFound and kIo.
 std::string sha256_of_file(const std::string& path,
                            const std::function<void(uint64_t bytes)>& progress = {});
 

@@ -1,4 +1,4 @@
-// Known digests, and any cut of the bytes into pieces.
+// Tests SHA-256 against known digests and with input split into arbitrary pieces.
 #include "base/sha256.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::string digest(std::string_view text) {
   return hash.finish();
 }
 
-TEST(Sha256, KnownDigests) {  // of FIPS 180-4's examples
+TEST(Sha256, KnownDigests) {  // examples from FIPS 180-4
   EXPECT_EQ(digest(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(digest("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(digest("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),

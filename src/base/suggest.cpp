@@ -1,3 +1,4 @@
+// Edit distance and the text of a suggestion.
 #include "base/suggest.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Levenshtein's distance, one row of the table at a time.
+// Levenshtein distance, computed with one row of the table.
 size_t edits(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -37,7 +38,7 @@ std::string nearest_name(std::string_view typed, const std::vector<std::string>&
   size_t fewest = std::max<size_t>(1, wanted.size() / 3) + 1;
   for (const std::string& name : names) {
     const std::string candidate = lower(name);
-    // A beginning counts as near: "soft" for "softmax".
+    // A prefix counts as near: "soft" for "softmax".
     const bool begins = wanted.size() >= 3 && candidate.starts_with(wanted);
     const size_t distance = begins ? 1 : edits(wanted, candidate);
     if (distance >= fewest) continue;
@@ -50,9 +51,9 @@ std::string nearest_name(std::string_view typed, const std::vector<std::string>&
 std::string valid_names(std::string_view typed, const std::vector<std::string>& names) {
   std::string text = "; ";
   if (const std::string near = nearest_name(typed, names); !near.empty())
-    text += "did you mean \"" + near + "\"? They are ";
+    text += "did you mean \"" + near + "\"? Valid names: ";
   else
-    text += "they are ";
+    text += "valid names: ";
   for (size_t i = 0; i < names.size(); ++i) text += (i ? ", " : "") + names[i];
   return text;
 }

@@ -1,4 +1,4 @@
-// "Did you mean": the nearest of some names to one that was mistyped.
+// "Did you mean": finds the valid name nearest to a mistyped one.
 #pragma once
 
 #include <string>
@@ -7,10 +7,12 @@
 
 namespace prism {
 
-// The name fewest edits away, or empty when none is near (a third of the letters, at least one).
+// The name with the fewest edits, or empty when none is near (a third of the letters, at least
+// one).
 std::string nearest_name(std::string_view typed, const std::vector<std::string>& names);
 
-// "; did you mean \"softmax\"? They are a, b, c", with the question only where a name is near.
+// "; did you mean \"softmax\"? Valid names: a, b, c". The question appears only when a name is
+// near.
 std::string valid_names(std::string_view typed, const std::vector<std::string>& names);
 
 }  // namespace prism

@@ -1,3 +1,4 @@
+// Tests the nearest name and the text of a suggestion.
 #include "base/suggest.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +21,8 @@ TEST(Suggest, FarNamesAreNot) {
 
 TEST(Suggest, TextListsEveryName) {
   EXPECT_EQ(valid_names("vulcan", kNames),
-            "; did you mean \"vulkan\"? They are copy, row_softmax, vulkan");
-  EXPECT_EQ(valid_names("xyzzy", kNames), "; they are copy, row_softmax, vulkan");
+            "; did you mean \"vulkan\"? Valid names: copy, row_softmax, vulkan");
+  EXPECT_EQ(valid_names("xyzzy", kNames), "; valid names: copy, row_softmax, vulkan");
 }
 
 }  // namespace

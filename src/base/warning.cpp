@@ -1,3 +1,4 @@
+// The process-wide warning handler.
 #include "prism/warning.h"
 
 #include <mutex>

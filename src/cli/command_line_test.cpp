@@ -126,7 +126,9 @@ TEST_F(CommandLineTest, WrongWordsAreToldAndNothingRuns) {
                          {{"first", "below"}, "word is required"},
                          {{"first", "--quiet"}, "--quiet"},
                          {{}, "made needs a command: first, second; `made --help` explains them"},
-                         {{"frist"}, "\"frist\" is no command of made; they are first, second"}}) {
+                         {{"frist"},
+                          "\"frist\" is no command of made; valid names: "
+                          "first, second"}}) {
     const Outcome outcome = call(each.words);
     EXPECT_TRUE(has(outcome.errors, each.told)) << each.told << " is not in " << outcome.errors;
     EXPECT_NE(outcome.status, kRight) << each.told;

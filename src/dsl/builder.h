@@ -1,4 +1,4 @@
-// Builds IR: collects instructions into blocks, checking the types of each as it is made.
+// Builder: collects instructions into blocks and checks the types of each.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,7 @@
 
 namespace prism::dsl {
 
-// One kernel under construction. The handles of kernel.h write into the builder that is current on
-// this thread.
+// One kernel under construction. The handles of kernel.h append to this thread's current builder.
 class Builder {
  public:
   explicit Builder(ir::Kernel kernel);
@@ -26,13 +25,13 @@ class Builder {
   const ir::Type& type_of(ir::Value value) const { return kernel_.values.at(value); }
   ir::Value new_value(ir::Type type);
 
-  // Appends an instruction; gives it a result when its type is not void.
+  // Appends an instruction; assigns it a result if its type is not void.
   ir::Value append(ir::Inst inst);
   ir::Value append(ir::Op op, ir::Type type, std::vector<ir::Value> args, ir::Location where);
 
-  // Changes the instruction appended last.
+  // Modifies the last appended instruction.
   void amend_last(const std::function<void(ir::Inst&)>& change);
-  // The number behind an integer constant of this kernel.
+  // The value of an integer constant of this kernel.
   std::optional<uint64_t> known_constant(ir::Value value) const;
 
   void begin_block();
@@ -43,7 +42,7 @@ class Builder {
   // Throws kInvalidKernel: "kernel add (file.cpp:12): message".
   [[noreturn]] void fail(const ir::Location& where, const std::string& message) const;
 
-  // The innermost location given so far, for handles that cannot ask for their own.
+  // The most recent location, for handles that cannot record their own.
   ir::Location last_location;
 
  private:

@@ -1,4 +1,4 @@
-// Kernels, places in the grid, control flow, copies that run ahead and matrix fragments.
+// Kernels, grid positions, control flow, asynchronous copies and matrix fragments.
 #include <fmt/format.h>
 
 #include "dsl/builder.h"
@@ -63,11 +63,9 @@ Kernel kernel(const std::string& name, uint32_t group_size, const std::function<
 void require_subgroup_size(uint32_t size, Where where) {
   ir::Kernel& k = builder().kernel();
   if (size < 4 || size > 64 || (size & (size - 1)) != 0 || k.group_size % size != 0)
-    builder().fail(
-        where,
-        fmt::format(
-            "subgroups of {} in groups of {}: a power of two from 4 to 64 that divides the group",
-            size, k.group_size));
+    builder().fail(where, fmt::format("subgroup size {} in groups of {}: it must be a power of two "
+                                      "from 4 to 64 that divides the group",
+                                      size, k.group_size));
   k.required_subgroup_size = size;
 }
 
@@ -190,7 +188,7 @@ void copy_ahead(const Operand* predicate, const Array& to, Operand to_index, con
   const ir::Memory& target = b.kernel().memories[to.memory()];
   const ir::Memory& source = b.kernel().memories[from.memory()];
   if (target.space != ir::Space::shared || source.space != ir::Space::buffer)
-    b.fail(where, "async_copy goes from a buffer to a shared array");
+    b.fail(where, "async_copy copies from a buffer to a shared array");
   if (target.element != source.element)
     b.fail(where, fmt::format("async_copy from {} to {}: the element types must be the same",
                               dtype_name(source.element), dtype_name(target.element)));
@@ -249,7 +247,7 @@ ir::Inst fragment_inst(Op op, uint32_t object, const ir::Location& where) {
 
 void require_accumulator(uint32_t index, const char* what, const ir::Location& where) {
   if (fragment_of(index).role != ir::FragmentRole::accumulator)
-    builder().fail(where, fmt::format("{} works on accumulators", what));
+    builder().fail(where, fmt::format("{} needs accumulators", what));
 }
 
 void move(Op op, uint32_t fragment, const Array& memory, Operand& index, Operand& stride,
@@ -260,8 +258,8 @@ void move(Op op, uint32_t fragment, const Array& memory, Operand& index, Operand
   const bool loads = op == Op::fragment_load;
   const DType held = fragment_of(fragment).element;
   if (m.element != held && !(!loads && (held == f32 || held == i32) && widened(m.element) == held))
-    builder().fail(where, fmt::format("{} holds {}, the fragment {}", m.name, dtype_name(m.element),
-                                      dtype_name(held)));
+    builder().fail(where, fmt::format("{} has elements of {}, the fragment of {}", m.name,
+                                      dtype_name(m.element), dtype_name(held)));
   if (m.space == ir::Space::buffer && m.access == (loads ? ir::Access::write : ir::Access::read))
     builder().fail(where,
                    fmt::format("buffer {} cannot be {}", m.name, loads ? "read" : "written"));
@@ -360,7 +358,7 @@ void Fragment::row_reduce(ReduceOp op, const Fragment& source, Where where) cons
   if (from.m != to.m || from.n != to.n || from.element != to.element)
     builder().fail(where, "row_reduce: the fragments have different shapes or types");
   if (op != ReduceOp::add && op != ReduceOp::min && op != ReduceOp::max)
-    builder().fail(where, "row_reduce is add, min or max");
+    builder().fail(where, "row_reduce supports add, min and max");
   ir::Inst inst = fragment_inst(Op::fragment_row_reduce, index_, where);
   inst.objects = {source.index()};
   inst.bits = static_cast<uint64_t>(op);

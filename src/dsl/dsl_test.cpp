@@ -1,4 +1,4 @@
-// The language builds what was written, and refuses what must not build with the place and the
+// Tests that the kernel language builds the written code and rejects invalid code with location and
 // rule.
 #include "prism/kernel.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace dsl;
 
-// Builds the body and returns the message it is refused with.
+// Builds the body and returns the message of the error it throws.
 std::string refusal(const std::function<void()>& body) {
   try {
     kernel("bad", 64, body);
@@ -69,11 +69,11 @@ TEST(Dsl, OperatorsKnowTheirLine) {
 }
 
 TEST(Dsl, RefusesBarrierInVaryingFlow) {
-  EXPECT_REFUSED("barrier stands in varying control flow",
+  EXPECT_REFUSED("barrier is in varying control flow",
                  [] { if_(local_id() < 3u, [] { barrier(); }); });
-  EXPECT_REFUSED("barrier stands in varying control flow",
+  EXPECT_REFUSED("barrier is in varying control flow",
                  [] { for_(local_id(), [](Value) { barrier(); }); });
-  EXPECT_REFUSED("group_reduce stands in varying control flow",
+  EXPECT_REFUSED("group_reduce is in varying control flow",
                  [] { if_(local_id() < 3u, [] { group_sum(constant(f32, 1.0)); }); });
 }
 
@@ -113,7 +113,7 @@ TEST(Dsl, RefusesMixedTypes) {
 }
 
 TEST(Dsl, RefusesAKnownIndexOutOfRange) {
-  EXPECT_REFUSED("index 64 is beyond tile with 64 elements", [] {
+  EXPECT_REFUSED("index 64 is out of range: tile has 64 elements", [] {
     auto tile = shared(f32, 64);
     tile[64u] = 1.0f;
   });
@@ -123,7 +123,8 @@ TEST(Dsl, RefusesWrongAccess) {
   EXPECT_REFUSED("read-only", [] { Array(in("x", f32).memory()).store(0u, 1.0f); });
   EXPECT_REFUSED("write-only", [] { out("x", f32).load(0u); });
   EXPECT_REFUSED("must be inout", [] { out("x", u32).atomic_add(0u, 1u); });
-  EXPECT_REFUSED("i32 and u32 have all", [] { inout("x", f32).atomic(AtomicOp::max, 0u, 1.0f); });
+  EXPECT_REFUSED("i32 and u32 support all",
+                 [] { inout("x", f32).atomic(AtomicOp::max, 0u, 1.0f); });
 }
 
 TEST(Dsl, RefusesValuesThatLeaveTheirBlock) {
@@ -141,7 +142,7 @@ TEST(Dsl, WaitsOnceBeforeTouchingPlanData) {
   ASSERT_GT(k.body.body.size(), 2u);
   EXPECT_EQ(k.body.body[0].op, ir::Op::launch_next);
   EXPECT_EQ(k.body.body[1].op, ir::Op::wait_previous);
-  EXPECT_REFUSED("stands before wait_previous", [] {
+  EXPECT_REFUSED("is before wait_previous", [] {
     auto x = in("x", f32);
     Value v = x[0u];
     wait_previous();
@@ -166,12 +167,12 @@ TEST(Dsl, WaitsOnceBeforeTouchingPlanData) {
     if_(
         param("a", u32) == 1u, [&] { branch(0); }, [&] { branch(1); });
   }));
-  EXPECT_REFUSED("stands twice", [] {
+  EXPECT_REFUSED("occurs twice", [] {
     if_(
         param("a", u32) == 1u, [] { wait_previous(); }, [] { wait_previous(); });
     wait_previous();
   });
-  EXPECT_REFUSED("stands before wait_previous", [] {
+  EXPECT_REFUSED("is before wait_previous", [] {
     auto y = out("y", f32);
     if_(
         param("a", u32) == 1u, [] { wait_previous(); },

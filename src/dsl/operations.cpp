@@ -1,4 +1,4 @@
-// Arithmetic, bits, comparison, conversion and operations across lanes.
+// Arithmetic, bits, comparison, conversion and cross-lane operations.
 #include <fmt/format.h>
 
 #include "dsl/builder.h"
@@ -20,8 +20,8 @@ bool any_type(DType) { return true; }
 bool transcendental(DType t) { return t == f32 || t == f64; }
 using Allowed = bool (*)(DType);
 
-// The common type of the operands: a literal follows the value beside it, a scalar widens to a
-// vector.
+// The common type of the operands: a literal takes the type of the value beside it, a scalar widens
+// to a vector.
 Type common_type(std::initializer_list<const Operand*> operands) {
   Type type{u32, 0};
   for (const Operand* operand : operands) {
@@ -35,7 +35,8 @@ Type common_type(std::initializer_list<const Operand*> operands) {
 
 void check_allowed(Op op, Type type, Allowed allowed, const ir::Location& where) {
   if (!allowed(type.element))
-    builder().fail(where, fmt::format("{} does not take {}", ir::op_name(op), ir::type_name(type)));
+    builder().fail(where,
+                   fmt::format("{} does not support {}", ir::op_name(op), ir::type_name(type)));
 }
 
 Value unary(Op op, Operand& a, Allowed allowed) {
@@ -99,7 +100,7 @@ Value operator^(Operand a, Operand b) { return binary(Op::bit_xor, a, b, integer
 Value operator~(Operand a) { return unary(Op::bit_not, a, integer); }
 
 namespace {
-// The count of a shift may be u32 whatever is shifted.
+// The shift count may be u32 for any operand type.
 Value shift(Op op, Operand& a, Operand& count) {
   const Type type = a.value().type();
   check_allowed(op, type, integer, a.where());
@@ -258,9 +259,9 @@ Value across(Op op, Operand& a, ReduceOp reduce, uint32_t object, const ir::Loca
   const Value x = a.value();
   const bool bits =
       reduce == ReduceOp::bit_and || reduce == ReduceOp::bit_or || reduce == ReduceOp::bit_xor;
-  if (x.type().lanes != 1) builder().fail(where, fmt::format("{} takes a scalar", ir::op_name(op)));
+  if (x.type().lanes != 1) builder().fail(where, fmt::format("{} needs a scalar", ir::op_name(op)));
   if (bits ? !integer_or_b1(x.element()) : !any_value(x.element()))
-    builder().fail(where, fmt::format("{} {} does not take {}", ir::op_name(op),
+    builder().fail(where, fmt::format("{} {} does not support {}", ir::op_name(op),
                                       ir::reduce_op_name(reduce), ir::type_name(x.type())));
   ir::Inst inst;
   inst.op = op;

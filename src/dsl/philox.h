@@ -1,4 +1,4 @@
-// Philox 4x32-10 (Salmon et al., 2011): random numbers from a counter and a key, the same on every
+// Philox 4x32-10 (Salmon et al., 2011): random numbers from a counter and a key, identical on every
 // device.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Values, literals, variables and memories: the handles that name things of a kernel.
+// Values, literals, variables and memories: the handles of the kernel language.
 #include <bit>
 #include <cmath>
 
@@ -59,13 +59,13 @@ void check_lanes(uint32_t lanes, const ir::Location& where) {
     builder().fail(where, fmt::format("a vector has 2 or 4 lanes, not {}", lanes));
 }
 
-// A literal index beyond a shared or private array is known to be wrong already here.
+// A literal index beyond a shared or private array is an error at build time.
 void check_known_range(const ir::Memory& memory, Value index, uint32_t lanes,
                        const ir::Location& where) {
   if (memory.space == ir::Space::buffer) return;
   if (auto known = builder().known_constant(index.id()); known && *known + lanes > memory.length)
-    builder().fail(where, fmt::format("index {} is beyond {} with {} elements", *known, memory.name,
-                                      memory.length));
+    builder().fail(where, fmt::format("index {} is out of range: {} has {} elements", *known,
+                                      memory.name, memory.length));
 }
 
 uint32_t add_memory(ir::Memory memory, const ir::Location& where) {
@@ -74,7 +74,7 @@ uint32_t add_memory(ir::Memory memory, const ir::Location& where) {
   if (memory.space == ir::Space::buffer) {
     memory.binding = static_cast<uint32_t>(b.kernel().buffers().size());
     if (memory.binding >= ir::kMaxBuffers)
-      b.fail(where, fmt::format("buffer {} is one more than the {} a kernel may have", memory.name,
+      b.fail(where, fmt::format("buffer {} exceeds the limit of {} buffers per kernel", memory.name,
                                 ir::kMaxBuffers));
     if (memory.element == DType::b1) b.fail(where, "a buffer cannot hold b1; store u8 or u32");
   } else if (memory.length == 0) {
@@ -114,7 +114,8 @@ Type Value::type() const { return builder().type_of(id_); }
 Value Value::operator[](uint32_t lane) const {
   const Type t = type();
   if (lane >= t.lanes)
-    builder().fail(builder().last_location, fmt::format("lane {} of a {}", lane, ir::type_name(t)));
+    builder().fail(builder().last_location,
+                   fmt::format("lane {} is out of range for {}", lane, ir::type_name(t)));
   if (t.lanes == 1) return *this;
   ir::Inst inst;
   inst.op = ir::Op::extract;
@@ -314,9 +315,12 @@ Value Array::atomic(AtomicOp op, Operand index, Operand value, Where where) cons
   const bool known = type == i32 || type == u32 ||
                      (type == f32 && (op == AtomicOp::add || op == AtomicOp::exchange));
   if (!known)
-    b.fail(where, fmt::format("atomic {} on {}: i32 and u32 have all, f32 add and exchange",
-                              ir::atomic_op_name(op), dtype_name(type)));
-  if (memory.space == ir::Space::local) b.fail(where, "an array of one lane needs no atomics");
+    b.fail(where,
+           fmt::format(
+               "atomic {} on {}: i32 and u32 support all operations, f32 only add and exchange",
+               ir::atomic_op_name(op), dtype_name(type)));
+  if (memory.space == ir::Space::local)
+    b.fail(where, "atomics need a buffer or a shared array, not a private one");
   if (memory.space == ir::Space::buffer && memory.access != ir::Access::read_write)
     b.fail(where, fmt::format("buffer {} must be inout for atomics", memory.name));
   memory.atomic = true;
@@ -392,7 +396,7 @@ Value param(const std::string& name, DType type, Where where) {
     b.fail(where, fmt::format("parameter {} is {}; a parameter is u32, i32 or f32", name,
                               dtype_name(type)));
   if (b.kernel().params.size() >= ir::kMaxParams)
-    b.fail(where, fmt::format("parameter {} is one more than the {} a kernel may have", name,
+    b.fail(where, fmt::format("parameter {} exceeds the limit of {} parameters per kernel", name,
                               ir::kMaxParams));
   b.kernel().params.push_back({name, type});
   ir::Inst inst;

@@ -1,3 +1,4 @@
+// Sorts a kernel's buffers by binding and piece.
 #include "ir/bindings.h"
 
 #include <algorithm>

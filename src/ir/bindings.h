@@ -1,4 +1,4 @@
-// The buffers of a kernel in the order in which every dialect and driver takes them.
+// The buffers of a kernel in binding order, as every dialect and driver expects them.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace prism::ir {
 
-// Indices into kernel.memories, by binding, the pieces of a split buffer one after another.
+// Indices into kernel.memories in binding order; the pieces of a split buffer are consecutive.
 std::vector<uint32_t> bindings(const Kernel& kernel);
 
 inline bool is_written(const Memory& memory) {
   return memory.atomic || memory.access != Access::read;
 }
-// Which of the bindings the kernel writes.
+// Which bindings the kernel writes.
 std::vector<bool> written_bindings(const Kernel& kernel);
 
 }  // namespace prism::ir

@@ -1,4 +1,4 @@
-// Names of IR parts and the readable text form of a kernel.
+// Names of IR elements and the text form of a kernel.
 #include "prism/kernel_ir.h"
 
 #include <bit>

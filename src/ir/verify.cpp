@@ -1,5 +1,4 @@
-// Checks scopes, uniformity of control flow and the order of waits; throws at the first broken
-// rule.
+// Checks scopes, uniformity of control flow and the order of waits; throws at the first violation.
 #include "ir/verify.h"
 
 #include <algorithm>
@@ -39,8 +38,8 @@ bool needs_whole_group(Op op) {
   }
 }
 
-// Finds which values and variables are the same in every lane. Variables start as uniform and are
-// taken back until nothing changes, since a loop may feed a varying value to an earlier read.
+// Finds which values and variables are uniform. Variables start as uniform and are demoted until
+// nothing changes, because a loop may feed a varying value to an earlier read.
 class Uniformity {
  public:
   explicit Uniformity(const Kernel& kernel)
@@ -55,7 +54,7 @@ class Uniformity {
 
   const std::vector<bool>& values() const { return values_; }
 
-  // Throws when an instruction of the whole group stands where lanes may have parted.
+  // Throws if a group-wide instruction is in control flow where lanes may diverge.
   void check_flow() {
     checking_ = true;
     visit(kernel_.body, true);
@@ -78,7 +77,7 @@ class Uniformity {
     changed_ = true;
   }
 
-  // A break under a varying condition parts the lanes of the whole loop.
+  // A break under a varying condition makes the whole loop divergent.
   bool has_varying_break(const Block& block, bool varying) const {
     for (const Inst& inst : block.body) {
       if (inst.op == Op::break_ && varying) return true;
@@ -100,7 +99,7 @@ class Uniformity {
   void visit(const Inst& inst, bool uniform_flow) {
     if (checking_ && !uniform_flow && needs_whole_group(inst.op))
       fail(kernel_, inst.where,
-           fmt::format("{} stands in varying control flow: all lanes of the group must arrive "
+           fmt::format("{} is in varying control flow: all lanes of the group must arrive "
                        "together; move it out of "
                        "the if_ or loop, or make the condition uniform",
                        op_name(inst.op)));
@@ -134,8 +133,7 @@ class Uniformity {
         break;
       case Op::declare:
       case Op::assign:
-        // A declaration begins a variable's life, so lanes that are elsewhere do not see another
-        // value of it.
+        // A declaration starts a variable's life, so inactive lanes hold no other value of it.
         if (!values_[inst.args[0]] || (inst.op == Op::assign && !uniform_flow))
           set_variable_varying(inst.object);
         break;
@@ -163,7 +161,7 @@ class Uniformity {
         for (Value param : inst.blocks[0].params) set_varying(param);
         visit(inst.blocks[0], false);
         break;
-      case Op::raw:  // lowering has taken the block of a text for the device's own dialect
+      case Op::raw:  // lowering has already replaced raw text of other dialects by its block
         for (const Block& b : inst.blocks) visit(b, uniform_flow);
         set_variable_varying(inst.object);
         break;
@@ -181,8 +179,8 @@ class Uniformity {
   bool checking_ = false;
 };
 
-// Every value and variable is used only after, and inside the block of, its definition; breaks
-// stand in loops.
+// Checks that every value and variable is used after its definition and inside its block, and that
+// breaks are inside loops.
 class Scopes {
  public:
   explicit Scopes(const Kernel& kernel)
@@ -207,14 +205,14 @@ class Scopes {
       const bool uses_variable = inst.op == Op::read || inst.op == Op::assign || inst.op == Op::raw;
       if (uses_variable && !variables_[inst.object])
         fail(kernel_, inst.where,
-             fmt::format("variable {} is used outside of the block it was made in",
+             fmt::format("variable {} is used outside the block it was declared in",
                          kernel_.variables[inst.object].name));
       if (inst.op == Op::declare) {
         variables_[inst.object] = true;
         declared.push_back(inst.object);
       }
       if (inst.op == Op::break_) {
-        if (!in_loop) fail(kernel_, inst.where, "break_ stands outside of a loop");
+        if (!in_loop) fail(kernel_, inst.where, "break_ is outside of a loop");
         if (i + 1 != block.body.size())
           fail(kernel_, inst.where, "nothing may follow break_ in its block");
       }
@@ -258,12 +256,12 @@ bool touches_plan_data(const Kernel& kernel, const Inst& inst) {
   }
 }
 
-// Finds the wait of every path: in the flow itself, or in both branches of an if.
+// Checks that every path waits once: at the top level, or in both branches of an if.
 class Waits {
  public:
   explicit Waits(const Kernel& kernel) : kernel_(kernel) {}
 
-  // Whether the block waits, on all of its paths. waited: whether it was done before.
+  // Whether the block waits on all of its paths. waited: whether code before the block has waited.
   bool check(const Block& block, bool waited) const {
     for (const Inst& inst : block.body) {
       const Inst* inner = find(inst);
@@ -271,14 +269,14 @@ class Waits {
         if (!waited) check_early(inst);
         continue;
       }
-      if (waited) fail(kernel_, inner->where, "wait_previous stands twice; every path waits once");
+      if (waited)
+        fail(kernel_, inner->where, "wait_previous occurs twice; every path must wait once");
       if (inst.op != Op::wait_previous) {
         if (inst.op != Op::if_ || inst.blocks.size() != 2 || !check(inst.blocks[0], false) ||
             !check(inst.blocks[1], false))
-          fail(
-              kernel_, inner->where,
-              "wait_previous stands inside a block; every path must wait, so it stands outside, or "
-              "in both branches of an if");
+          fail(kernel_, inner->where,
+               "wait_previous is inside a block; every path must wait: move it outside, or put it "
+               "into both branches of an if");
       }
       waited = true;
     }
@@ -296,11 +294,10 @@ class Waits {
   void check_early(const Inst& inst) const {
     const auto check_one = [&](const Inst& each) {
       if (touches_plan_data(kernel_, each))
-        fail(
-            kernel_, each.where,
-            fmt::format("{} stands before wait_previous; only buffers declared with weights may be "
-                        "read before it",
-                        op_name(each.op)));
+        fail(kernel_, each.where,
+             fmt::format("{} is before wait_previous; only buffers declared with weights may be "
+                         "read before it",
+                         op_name(each.op)));
     };
     check_one(inst);
     for (const Block& block : inst.blocks) walk(block, check_one);
@@ -309,8 +306,8 @@ class Waits {
   const Kernel& kernel_;
 };
 
-// A kernel that says nothing waits at its start, and lets the launch after it start before that:
-// what comes after waits itself until this one has written all.
+// By default a kernel waits at its start and first lets the next launch start: that launch in turn
+// waits until this one has written everything.
 void place_wait(Kernel& kernel) {
   size_t waits = 0, nexts = 0;
   walk(kernel.body, [&](const Inst& inst) {

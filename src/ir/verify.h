@@ -1,4 +1,4 @@
-// The rules of the kernel language, checked when a kernel is built.
+// The verifier: checks the rules of the kernel language when a kernel is built.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace prism::ir {
 
-// Throws Error(kInvalidKernel) naming kernel, place and rule. Puts a missing wait_previous,
-// and before it a missing launch_next, at the start.
+// Throws Error(kInvalidKernel) naming kernel, location and rule. Inserts a missing wait_previous,
+// preceded by a missing launch_next, at the start.
 void verify(Kernel& kernel);
 
-// For each value: is it the same in every lane of a group?
+// For each value: whether it is uniform across the lanes of a group.
 std::vector<bool> uniform_values(const Kernel& kernel);
 
 }  // namespace prism::ir

@@ -1,4 +1,4 @@
-// Waits taken out, and put where verify() puts those that are missing.
+// Removes the waits and lets verify() insert one at the start.
 #include "ir/wait_first.h"
 
 #include "ir/verify.h"

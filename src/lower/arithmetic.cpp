@@ -1,5 +1,5 @@
-// Gives division, shifts and conversions their fixed meaning out of plain operations, and drops
-// dead code.
+// Lowers division, shifts and conversions to plain operations with their defined edge cases, and
+// removes dead code.
 #include <optional>
 #include <unordered_map>
 
@@ -124,7 +124,7 @@ class LowerArithmetic : public Rewriter {
     return true;
   }
 
-  // NaN compares false with everything, so it takes the way of zero.
+  // NaN compares false with everything, so it takes the path of zero.
   Value saturated(Value x, Type to) {
     const Type from = x.type();
     const double limit = (bit_width(to.element) == 64 ? 0x1p32 : 1.0) *

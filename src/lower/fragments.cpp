@@ -1,9 +1,8 @@
-// Matrix fragments where the device has none: operands in shared memory, accumulators spread over
-// the lanes.
+// Emulates matrix fragments: operands in shared memory, accumulators distributed over the lanes.
 //
 // Lane l of a subgroup of S owns elements l, l+S, ... of an accumulator, in row-major order. An
-// operand is a tile of shared memory of the subgroup's own. Whole groups arrive, so barriers order
-// the two.
+// operand is a shared-memory tile private to its subgroup. Fragment operations are group-uniform,
+// so barriers can order the accesses.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -22,14 +21,14 @@ using ir::Op;
 
 bool is_fragment_op(Op op) { return op >= Op::fragment_fill && op <= Op::fragment_convert; }
 
-// Operations that need to know which lane holds which element.
+// Operations that depend on the lane-to-element mapping.
 bool needs_layout(Op op) {
   return op == Op::fragment_map || op == Op::fragment_row_reduce || op == Op::fragment_convert;
 }
 
 bool device_has(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
   if (!has_subgroups(kernel, capabilities)) return false;
-  // A layout that is known is that of the device's own subgroups, whatever others it offers.
+  // A known layout applies to the device's default subgroup size only.
   if (capabilities.fragment_layout &&
       subgroup_size_for(kernel, capabilities) != capabilities.subgroup_size)
     return false;
@@ -76,7 +75,7 @@ class LowerFragments : public Rewriter {
   Value lane() { return local_id() % size_; }
   Value tile_start(const ir::Fragment& f) { return local_id() / size_ * (f.rows() * f.columns()); }
 
-  // body(slot, element) for each element of the fragment that this lane takes care of.
+  // Calls body(slot, element) for each element of the fragment that this lane owns.
   void for_owned(const ir::Fragment& f, const std::function<void(Value, Value)>& body) {
     const uint32_t elements = f.rows() * f.columns();
     const Value first = lane();
@@ -138,7 +137,7 @@ class LowerFragments : public Rewriter {
       for_owned(f, [&](Value slot, Value element) { mine.store(slot, content(element)); });
       return;
     }
-    barrier();  // whoever still reads the old content
+    barrier();  // wait for lanes still reading the old contents
     const Value start = tile_start(f);
     for_owned(f, [&](Value, Value element) { mine.store(start + element, content(element)); });
     barrier();
@@ -204,7 +203,7 @@ class LowerFragments : public Rewriter {
     barrier();
   }
 
-  // One array serves every reduction of its type that fits it: each ends in a barrier.
+  // Reductions of one type share a scratch array if it is large enough: each ends in a barrier.
   Array scratch(DType type, uint64_t length) {
     for (const Array& array : scratch_) {
       const ir::Memory& memory = target().memories[array.memory()];

@@ -1,4 +1,4 @@
-// Matrix fragments lowered to products by lanes, against the fragments of the language.
+// Tests lowered matrix fragments against the interpreter's native fragments.
 #include <gtest/gtest.h>
 
 #include "lower/lower.h"
@@ -13,7 +13,7 @@ using namespace dsl;
 using namespace test;
 using ir::Capabilities;
 
-// Small whole numbers: products and sums are exact in every order.
+// Small integers: products and sums are exact in any order.
 std::vector<std::byte> small_numbers(DType type, size_t count, uint32_t seed) {
   std::vector<std::byte> bytes;
   for (size_t i = 0; i < count; ++i) {
@@ -41,8 +41,8 @@ struct Shape {
 const Shape kShapes[] = {{f16, {16, 16, 16}}, {bf16, {16, 16, 16}}, {i8, {16, 16, 32}},
                          {f16, {8, 32, 16}},  {f16, {8, 8, 8}},     {i8, {5, 6, 7}}};
 
-// Every subgroup of the group multiplies its own rows; both layouts; the result goes out through
-// shared memory too.
+// Every subgroup of the group multiplies its own rows, in both layouts; the result is also written
+// through shared memory.
 Kernel product(const Shape& shape, uint32_t lanes, uint32_t subgroups) {
   return kernel("product", lanes, [&] {
     const uint32_t m = shape.size.m, n = shape.size.n, k = shape.size.k;

@@ -1,4 +1,4 @@
-// The operation and first value of each reduction.
+// The combining operation and identity of each reduction.
 #include "lower/group_reduce.h"
 
 #include <limits>

@@ -1,5 +1,5 @@
-// Grids beyond a device's limits, reductions over a group, and subgroup operations where there are
-// none.
+// Lowers grids beyond a device's limits, group reductions, and subgroup operations the device
+// lacks.
 #include <algorithm>
 
 #include "lower/group_reduce.h"
@@ -13,7 +13,7 @@ using namespace dsl;
 using ir::Inst;
 using ir::Op;
 
-// The true group counts arrive as three more params; groups beyond the last leave at once.
+// The true group counts arrive as three extra params; excess groups return at once.
 class FoldGrid : public Rewriter {
   void prepare(ir::Kernel& kernel) override { kernel.folded = true; }
 
@@ -74,7 +74,7 @@ class LowerGroupReduce : public Rewriter {
     return true;
   }
 
-  // Each subgroup reduces, then every subgroup reduces the partial results.
+  // Each subgroup reduces its values, then every subgroup reduces the partial results.
   Value by_subgroups(ReduceOp op, Value value) {
     const uint32_t size = subgroup_size_for(source(), capabilities_),
                    count = source().group_size / size;
@@ -112,7 +112,7 @@ class LowerGroupReduce : public Rewriter {
     return result;
   }
 
-  // One array a type serves every reduction of the kernel: each ends in a barrier.
+  // All reductions of one type share a scratch array: each ends in a barrier.
   Array scratch(DType type, uint32_t length) {
     for (auto& [known, array] : scratch_)
       if (known == type) return array;
@@ -124,7 +124,7 @@ class LowerGroupReduce : public Rewriter {
   std::vector<std::pair<DType, Array>> scratch_;
 };
 
-// Subgroup operations through shared memory: whole groups arrive, so barriers are allowed.
+// Subgroup operations through shared memory. They are group-uniform, so barriers are allowed.
 class LowerSubgroups : public Rewriter {
  public:
   explicit LowerSubgroups(const ir::Capabilities& capabilities) : capabilities_(capabilities) {}
@@ -171,7 +171,7 @@ class LowerSubgroups : public Rewriter {
     }
   }
 
-  // Few languages move b1 across lanes: it goes as 0 or 1.
+  // Few languages shuffle b1: convert it to 0 or 1.
   bool truth_as_words(const Inst& inst) {
     const bool across = inst.op >= Op::subgroup_reduce && inst.op <= Op::subgroup_shuffle_xor;
     if (!across || inst.type.element != b1) return false;
@@ -195,7 +195,7 @@ class LowerSubgroups : public Rewriter {
     return true;
   }
 
-  // Each round adds what stands twice as far below.
+  // Each round doubles the distance to the lane whose value is added.
   Value by_shuffles(const Inst& scan, Value total) {
     const auto op = static_cast<ReduceOp>(scan.bits);
     const Value lane = subgroup_lane();
@@ -208,7 +208,7 @@ class LowerSubgroups : public Rewriter {
     return select(lane == 0u, splat(identity(op, total.element()), total.type().lanes), below(1));
   }
 
-  // Every lane reads its neighbours one after another.
+  // Every lane reads the others' values one after another.
   Value gathered(const Inst& inst, bool scan) {
     const auto op = static_cast<ReduceOp>(inst.bits);
     const Value mine = to_stored(arg(inst, 0));

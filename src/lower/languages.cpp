@@ -1,4 +1,4 @@
-// What the languages of the printers offer, whatever the device behind them.
+// Features of the printers' languages, independent of the device.
 #include "lower/passes.h"
 
 namespace prism::lower_detail {

@@ -1,4 +1,4 @@
-// The order of the passes and the limits that no pass can help with.
+// The order of the passes, and the limits that no pass can work around.
 #include "lower/lower.h"
 
 #include <fmt/format.h>
@@ -20,9 +20,9 @@ using namespace lower_detail;
 void check_types(const ir::Kernel& kernel, const ir::Capabilities& caps) {
   const auto check = [&](DType type) {
     if ((type == DType::i64 || type == DType::u64) && !caps.math_i64)
-      cannot(kernel, caps, "it computes with 64-bit integers, which the device lacks");
+      cannot(kernel, caps, "it computes with 64-bit integers, which the device does not support");
     if (type == DType::f64 && !caps.math_f64)
-      cannot(kernel, caps, "it computes with f64, which the device lacks");
+      cannot(kernel, caps, "it computes with f64, which the device does not support");
   };
   for (const ir::Type& type : kernel.values) check(type.element);
   for (const ir::Memory& memory : kernel.memories) check(memory.element);
@@ -31,25 +31,24 @@ void check_types(const ir::Kernel& kernel, const ir::Capabilities& caps) {
 void check_fences(const ir::Kernel& kernel, const ir::Capabilities& caps) {
   ir::walk(kernel.body, [&](const ir::Inst& inst) {
     if (inst.op == ir::Op::device_fence && !caps.device_fence)
-      cannot(kernel, caps,
-             "its groups wait for what others wrote (device_fence), which the device lacks");
+      cannot(kernel, caps, "it uses device_fence across groups, which the device does not support");
   });
 }
 
 void check_limits(const ir::Kernel& kernel, const ir::Capabilities& caps) {
   if (kernel.group_size > caps.max_group_size)
     cannot(kernel, caps,
-           fmt::format("groups of {} lanes where the device allows {}", kernel.group_size,
+           fmt::format("groups of {} lanes; the device allows {}", kernel.group_size,
                        caps.max_group_size));
   if (kernel.shared_bytes() > caps.shared_bytes)
     cannot(kernel, caps,
-           fmt::format("{} bytes of shared memory where the device has {}", kernel.shared_bytes(),
+           fmt::format("{} bytes of shared memory; the device has {}", kernel.shared_bytes(),
                        caps.shared_bytes));
   uint32_t buffers = 0;
   for (const ir::Memory& memory : kernel.memories) buffers += memory.space == ir::Space::buffer;
   if (buffers > caps.max_buffers)
     cannot(kernel, caps,
-           fmt::format("{} bindings (split buffers included) where the device allows {}", buffers,
+           fmt::format("{} bindings (split buffers included); the device allows {}", buffers,
                        caps.max_buffers));
 }
 

@@ -1,8 +1,8 @@
-// Rewrites a kernel into the part of the language a device has, driven by its capabilities.
+// Lowers a kernel to the subset of the language that a device supports.
 //
-// After lowering, a printer never meets: group_reduce, div_trunc, rem_trunc, div_floor, mod_floor
+// After lowering, a printer never sees group_reduce, div_trunc, rem_trunc, div_floor, mod_floor
 // (only div_plain), shl, shr (only *_plain), casts from float to integer (only cast_plain), raw of
-// another dialect, subgroup_size, and whatever the capabilities say the device lacks.
+// another dialect, subgroup_size, or anything the capabilities exclude.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace prism {
 
-// What depends on one launch rather than on the device alone.
+// Properties of one launch, as opposed to the device.
 struct LaunchVariant {
   bool folded = false;  // the grid exceeds the device's limits: see Kernel::folded
   std::vector<uint32_t>
-      pieces;             // for each buffer, how many bindings it is split into; empty: one each
-  uint32_t writable = 0;  // bit i: the buffer of binding i is declared as written, though it is not
+      pieces;  // for each buffer, the number of bindings it is split into; empty: one each
+  uint32_t writable = 0;  // bit i: declare the buffer of binding i as written even if it is not
   friend bool operator==(const LaunchVariant&, const LaunchVariant&) = default;
 };
 
-// Throws kNotSupported naming what the device lacks and cannot be lowered.
+// Throws kNotSupported naming the missing feature if it cannot be lowered.
 ir::Kernel lower(const ir::Kernel& kernel, const ir::Capabilities& capabilities,
                  const LaunchVariant& variant = {});
 
-// Bytes of each piece of a split buffer but the last: a multiple of 256, at most the device's
+// The size of every piece of a split buffer but the last: a multiple of 256, at most the device's
 // binding limit.
 uint64_t piece_bytes(const ir::Capabilities& capabilities);
 

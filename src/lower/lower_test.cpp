@@ -1,5 +1,5 @@
-// Arithmetic, reductions, subgroups, dot products, atomics, grids and limits after lowering,
-// against what was written.
+// Tests that lowered arithmetic, reductions, subgroups, dot products, atomics and grids give the
+// results of the original kernels, and that limits are reported.
 #include "lower/lower.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Capabilities with_subgroups(uint32_t size) {
   return caps;
 }
 
-// The buffers a kernel writes to start out as this.
+// The initial contents of output buffers.
 std::vector<std::byte> poison(size_t bytes) {
   return std::vector<std::byte>(bytes, std::byte{0xa5});
 }
@@ -135,8 +135,7 @@ TEST(LowerArithmetic, ConversionsOfTruthAndIntegers) {
       full_capabilities());
 }
 
-// Every operation and type, twice in a row and in a uniform loop, so that scratch memory is used
-// again.
+// Every operation and type, twice in a row and in a uniform loop, so that scratch memory is reused.
 Kernel reduce_kernel(uint32_t group_size, bool whole_group) {
   return kernel(whole_group ? "group_reduce" : "subgroup_reduce", group_size, [&] {
     const auto a = in("a", u32);
@@ -154,7 +153,7 @@ Kernel reduce_kernel(uint32_t group_size, bool whole_group) {
     }
     for (ReduceOp op : {ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor})
       sum = sum * 2u + cast(u32, reduce(op, (word & 7u) != 0u));
-    // Whole numbers below 2^24 in all: every order of adding gives the same.
+    // Integers with sums below 2^24: every order of addition gives the same result.
     const Value small = cast(f32, word & 0xfffu);
     for (ReduceOp op : {ReduceOp::add, ReduceOp::min, ReduceOp::max}) {
       sum = sum + cast(u32, reduce(op, small));
@@ -310,7 +309,7 @@ TEST(LowerSimple, CopiesThatRunAhead) {
         for (uint32_t j = 0; j < elements; ++j) y[at + half + j] = tile.load(other + half + j);
       });
       std::vector<uint32_t> words = awkward_words(64 * 4);
-      for (uint32_t& word : words) word &= 0x3bff3bff;  // no infinities nor NaN in any of the types
+      for (uint32_t& word : words) word &= 0x3bff3bff;  // no infinities or NaN in any of the types
       for (bool async : {true, false}) {
         Capabilities caps = full_capabilities();
         caps.async_copy = async;
@@ -377,7 +376,7 @@ TEST(LowerSimple, WordsAcrossThePiecesOfASplitBuffer) {
         for (uint32_t j = 0; j < lanes; ++j) sum = sum * 31u + four[j];
         const Value guarded = a.load_words_if(i % 2u == 0u, i * alignment, lanes, alignment);
         z[i] = sum + guarded[lanes - 1];
-        // Off by `alignment`, so that words stand on both sides of a boundary.
+        // Offset by `alignment`, so that accesses straddle a boundary.
         y.store_words(i * lanes + alignment, four, alignment);
       });
       Capabilities caps = full_capabilities();
@@ -466,11 +465,11 @@ TEST(LowerLimits, NamesWhatTheDeviceLacks) {
   EXPECT_NE(refusal(wide, caps).find("f64"), std::string::npos);
   caps = full;
   caps.max_group_size = 32;
-  EXPECT_NE(refusal(wide, caps).find("groups of 64 lanes where the device allows 32"),
+  EXPECT_NE(refusal(wide, caps).find("groups of 64 lanes; the device allows 32"),
             std::string::npos);
   caps = full;
   caps.shared_bytes = 256;
-  EXPECT_NE(refusal(wide, caps).find("512 bytes of shared memory where the device has 256"),
+  EXPECT_NE(refusal(wide, caps).find("512 bytes of shared memory; the device has 256"),
             std::string::npos);
   caps = full;
   caps.max_buffers = 4;

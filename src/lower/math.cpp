@@ -1,8 +1,9 @@
-// Our own exp, log, sin, cos and tanh in f32, for devices whose own are too loose: within 4 ulp.
+// Software exp, log, sin, cos and tanh in f32, within 4 ulp, for devices with less precise
+// functions.
 //
-// Ranges are reduced with constants in several parts (Cody and Waite), all but the last short, so
-// that their products are exact even on devices that do not fuse fma; the polynomials are the
-// classic minimax ones for these intervals.
+// Arguments are reduced with constants in several parts (Cody and Waite), all but the last short,
+// so that their products are exact even without fused fma; the polynomials are the classic minimax
+// ones for these intervals.
 #include "lower/passes.h"
 #include "lower/rewriter.h"
 
@@ -22,7 +23,7 @@ Value power_of_two(Value n) { return floats((n + 127) << 23); }
 Value infinity(Value x) { return splat(constant_bits(f32, 0x7f800000u), x.type().lanes); }
 Value not_a_number(Value x) { return splat(constant_bits(f32, 0x7fc00000u), x.type().lanes); }
 
-// e^r * 2^n for |r| <= ln2/2. The scale goes in two steps: 2^n alone may not be a normal number.
+// e^r * 2^n for |r| <= ln2/2. Scales in two steps, because 2^n alone may not be a normal number.
 Value scaled_exponential(Value r, Value n) {
   Value p = fma(r, 1.9875691500e-4f, 1.3981999507e-3f);
   p = fma(p, r, 8.3334519073e-3f);
@@ -58,7 +59,7 @@ struct Logarithm {
 Logarithm logarithm(Value x) {
   const Value tiny = x < 1.17549435e-38f;
   const Value bits = words(select(tiny, x * 8388608.0f, x));
-  const Value e = (bits - 0x3f3504f3) >> 23;  // so that the mantissa lies around 1
+  const Value e = (bits - 0x3f3504f3) >> 23;  // puts the mantissa around 1
   const Value m = floats(bits - (e << 23));
   const Value f = m - 1.0f;
   const Value s = f / (f + 2.0f), z = s * s, w = z * z;
@@ -71,7 +72,7 @@ Logarithm logarithm(Value x) {
 }
 
 Value with_edges_of_log(Value x, Value result) {
-  const Value finite = select(x < infinity(x), result, x);  // infinity and NaN stay
+  const Value finite = select(x < infinity(x), result, x);  // infinity and NaN pass through
   return select(x > 0.0f, finite,
                 select(x == 0.0f, -infinity(x), select(is_nan(x), x, not_a_number(x))));
 }
@@ -87,10 +88,11 @@ Value own_log2(Value x) {
   return with_edges_of_log(x, fma(l.rest, kLog2E, l.exponent));
 }
 
-// quarter_turns: 0 for sin, 1 for cos. Good to |x| < 2^17; beyond that the reduction loses bits.
+// quarter_turns: 0 for sin, 1 for cos. Accurate for |x| < 2^17; beyond that the reduction loses
+// bits.
 Value own_sine(Value x, int quarter_turns) {
   const Value n = round_even(x * 0.636619747f);
-  Value r = fma(n, -1.5703125f, x);  // half of pi in four parts
+  Value r = fma(n, -1.5703125f, x);  // pi / 2 in four parts
   r = fma(n, -0x1.fb4p-12f, r);
   r = fma(n, -0x1.444p-24f, r);
   r = fma(n, -0x1.68c234p-39f, r);
@@ -150,8 +152,8 @@ class LowerMath : public Rewriter {
   }
 };
 
-// f16 values on a device that has none: f32 rounded to f16 after each operation. For +, -, *, / and
-// sqrt this gives the same bits as f16 arithmetic, because f32 carries more than twice its digits.
+// f16 values on a device without them: f32 rounded to f16 after each operation. For +, -, *, / and
+// sqrt this gives the same bits as f16 arithmetic, because f32 has more than twice its digits.
 class LowerHalfMath : public Rewriter {
   void prepare(ir::Kernel& kernel) override {
     for (ir::Variable& v : kernel.variables)

@@ -1,9 +1,9 @@
-// Our own exp, log, sin, cos and tanh in f64, for devices that have only + - * / and sqrt in it
-// (all that SPIR-V and HIP without its device library offer): within a few units of the last place.
+// Software exp, log, sin, cos and tanh in f64, within a few ulp, for devices that have only + - * /
+// and sqrt in f64 (SPIR-V, and HIP without its device library).
 //
-// Ranges are reduced with constants in parts, so that what is left keeps its digits; on that the
-// Taylor series end below 2^-56. Sums of products are not fused in polynomials: where fma is made
-// of other instructions it would cost ten times as much.
+// Arguments are reduced with constants in several parts, so that the remainder keeps its digits;
+// the Taylor series of the remainder is truncated below 2^-56. Polynomials do not use fma: where it
+// is emulated it would cost ten times as much.
 #include <array>
 
 #include "lower/passes.h"
@@ -23,8 +23,8 @@ Value number(double value) { return constant(f64, value); }
 Value infinity() { return constant_bits(f64, 0x7ff0000000000000u); }
 Value not_a_number() { return constant_bits(f64, 0x7ff8000000000000u); }
 
-// The word with sign, exponent and the first 20 digits. By pairs of words, so that a device needs
-// no 64-bit integers.
+// The word with sign, exponent and the first 20 mantissa bits. Uses pairs of words, so that a
+// device needs no 64-bit integers.
 Value high_word(Value x) { return bitcast(i32, bitcast(Type{u32, 2}, x)[1]); }
 Value with_high_word(Value x, Value word) {
   return bitcast(Type{f64, 1}, vec(bitcast(Type{u32, 2}, x)[0], bitcast(u32, word)));
@@ -38,7 +38,7 @@ Value polynomial(Value x, const std::array<double, N>& coefficients) {  // lowes
   return sum;
 }
 
-// 1/first!, 1/(first+step)!, ... with signs in turn where step is 2.
+// 1/first!, 1/(first+step)!, ... with alternating signs if step is 2.
 template <size_t N>
 std::array<double, N> inverse_factorials(int first, int step) {
   std::array<double, N> result{};
@@ -57,7 +57,7 @@ Value near_exponential(Value r) {
   return r + r * r * polynomial(r, kTerms);
 }
 
-// The scale goes in two steps: 2^n alone may not be a normal number.
+// Scales in two steps, because 2^n alone may not be a normal number.
 Value scaled(Value x, Value n) {
   const Value half = n >> 1;
   return x * power_of_two(half) * power_of_two(n - half);
@@ -92,7 +92,7 @@ Value own_exp2(Value x) {
 
 struct Logarithm {
   Value exponent;          // as f64
-  Value mantissa, square;  // of the mantissa f = m - 1, and f^2 / 2
+  Value mantissa, square;  // f = m - 1, and f^2 / 2
   Value rest;              // ln m = f - square + rest
 };
 
@@ -105,7 +105,7 @@ Logarithm logarithm(Value x) {
   const Value tiny = x < number(0x1p-1022);
   const Value normal = select(tiny, x * number(0x1p54), x);
   const Value high = high_word(normal);
-  const Value e = (high - 0x3fe6a09e) >> 20;  // so that the mantissa lies around 1
+  const Value e = (high - 0x3fe6a09e) >> 20;  // puts the mantissa around 1
   const Value f = with_high_word(normal, high - (e << 20)) - number(1);
   const Value s = f / (f + number(2)), z = s * s;
   const Value square = number(0.5) * f * f;
@@ -114,7 +114,7 @@ Logarithm logarithm(Value x) {
 }
 
 Value with_edges_of_log(Value x, Value result) {
-  const Value finite = select(x < infinity(), result, x);  // infinity and NaN stay
+  const Value finite = select(x < infinity(), result, x);  // infinity and NaN pass through
   return select(x > number(0), finite,
                 select(x == number(0), -infinity(), select(x != x, x, not_a_number())));
 }
@@ -130,13 +130,13 @@ Value own_log2(Value x) {
   return with_edges_of_log(x, l.exponent + (l.mantissa - (l.square - l.rest)) * number(kLog2E));
 }
 
-// quarter_turns: 0 for sin, 1 for cos. Good to |x| < 2^50; a larger x is itself coarser than a
-// quarter turn's digits, and gives a number between -1 and 1.
+// quarter_turns: 0 for sin, 1 for cos. Accurate for |x| < 2^50; a larger x is itself coarser than a
+// quarter turn and gives some number between -1 and 1.
 Value own_sine(Value x, int quarter_turns) {
   static const auto kSine = inverse_factorials<8>(3, 2);
   static const auto kCosine = inverse_factorials<7>(4, 2);
   const Value n = round_even(x * number(0.6366197723675814));
-  // Half of pi in three parts. Fused here: what is left of x is far smaller than either side.
+  // pi / 2 in three parts. Fused: the difference is far smaller than either operand.
   Value r = fma(n, number(-0x1.921fb54442d18p+0), x);
   r = fma(n, number(-0x1.1a62633145c07p-54), r);
   r = fma(n, number(0x1.f1976b7ed8fbcp-110), r);
@@ -152,7 +152,7 @@ Value own_sine(Value x, int quarter_turns) {
   return select(abs(x) < infinity(), result, not_a_number());
 }
 
-// t / (t + 2) for t = e^2|x| - 1, whose digits near zero stay.
+// t / (t + 2) for t = e^2|x| - 1, which keeps its digits near zero.
 Value own_tanh(Value x) {
   const Value a = abs(x);
   const Reduced to = reduced(min(a, number(22)) * number(2));

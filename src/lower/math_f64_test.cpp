@@ -1,4 +1,4 @@
-// How far our own f64 functions are from the truth, in units of the last place.
+// Tests the error of the software f64 functions, in ulp.
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -53,7 +53,7 @@ std::vector<double> evenly(double from, double to, size_t count) {
   return values;
 }
 
-// absolute: in units of the last place of 1.
+// absolute: in ulp of 1.
 void expect_within(double ulps, const char* name, Unary function, Truth truth,
                    const std::vector<std::vector<double>>& sweeps, bool absolute = false) {
   double most = 0, at = 0;

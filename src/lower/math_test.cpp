@@ -1,4 +1,4 @@
-// How far our own exp, log, sin, cos and tanh are from the truth, in units of the last place.
+// Tests the error of the software exp, log, sin, cos and tanh, in ulp.
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -20,7 +20,7 @@ using namespace test;
 using Unary = Value (*)(Operand);
 using Truth = double (*)(double);
 
-// The lowered function over all inputs, four to a lane.
+// The lowered function over all inputs, four per lane.
 std::vector<float> computed(Unary function, std::vector<float> inputs) {
   inputs.resize((inputs.size() + 255) / 256 * 256);
   const Kernel k = kernel("math", 64, [&] {
@@ -41,8 +41,8 @@ double ulp_at(double magnitude) {
   return std::ldexp(1.0, std::ilogb(magnitude) - 23);
 }
 
-// `count` numbers evenly spaced between the two in the order of floats, so that every magnitude has
-// its share.
+// `count` numbers between the two, evenly spaced in the order of floats, so that every magnitude is
+// covered.
 std::vector<float> by_magnitude(float from, float to, size_t count) {
   const uint32_t first = std::bit_cast<uint32_t>(from), last = std::bit_cast<uint32_t>(to);
   std::vector<float> values;
@@ -65,7 +65,7 @@ struct Worst {
   float at = 0;
 };
 
-// absolute: in units of the last place of 1, for functions that pass through zero far from zero.
+// absolute: in ulp of 1, for functions with zeros far from the origin.
 Worst worst(Unary function, Truth truth, const std::vector<float>& inputs, bool absolute = false) {
   const std::vector<float> found = computed(function, inputs);
   Worst result;
@@ -127,7 +127,7 @@ TEST(LowerMath, SineAndCosineWithin4UlpOfOne) {
                   {evenly(0, 131072, kPoints), evenly(0, 10, kPoints),
                    by_magnitude(1e-20f, 131071.0f, kPoints)},
                   true);
-  // Where no multiple of a quarter turn has been taken away, small results keep all their digits.
+  // Without argument reduction, small results keep all their digits.
   expect_within_4("sine near zero", sin, std::sin, {by_magnitude(1e-30f, 0.78f, kPoints)});
 }
 

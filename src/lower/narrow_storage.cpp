@@ -1,5 +1,5 @@
-// Narrow elements where the device cannot store them: 16-bit floats as bits, 8- and 16-bit elements
-// inside words.
+// Lowers narrow elements that the device cannot store: 16-bit floats as bits, 8- and 16-bit
+// elements packed into words.
 #include <optional>
 
 #include "lower/passes.h"
@@ -17,7 +17,7 @@ Value joined(const std::vector<Value>& parts) {
   return parts.size() == 2 ? vec(parts[0], parts[1]) : vec(parts[0], parts[1], parts[2], parts[3]);
 }
 
-// The bits of an f32 as f16, rounded to nearest even. Below 2^-14 adding 0.5 lets the adder do the
+// The f16 bits of an f32, rounded to nearest even. Below 2^-14, adding 0.5 lets the adder do the
 // rounding.
 Value half_bits(Value x) {
   const Value bits = bitcast(u32, x);
@@ -45,7 +45,7 @@ Value bfloat_bits(Value x) {
   return select(is_nan(x), (bits >> 16u) | 0x40u, rounded);
 }
 
-// Low bits of a word to the value a load gives.
+// Converts the low bits of a word to the value a load gives.
 Value decode(DType element, Value bits) {
   switch (element) {
     case DType::i8:
@@ -65,7 +65,7 @@ Value decode(DType element, Value bits) {
   }
 }
 
-// The value of a store to bits, nothing above the element's own.
+// Converts the value of a store to bits; the bits above the element are zero.
 Value encode(DType element, Value value) {
   switch (element) {
     case DType::i8:
@@ -86,10 +86,10 @@ Value encode(DType element, Value value) {
 }
 
 enum class Form {
-  own,       // the device stores the element itself
-  bits16,    // a 16-bit float kept as u16
-  packed,    // two or four elements to a word of a buffer
-  unpacked,  // one element to a word of a shared or private array
+  own,       // the device stores the element natively
+  bits16,    // a 16-bit float stored as u16
+  packed,    // two or four elements per word of a buffer
+  unpacked,  // one element per word of a shared or private array
 };
 
 Form form_of(const ir::Memory& memory, const ir::Capabilities& caps) {
@@ -122,14 +122,14 @@ class LowerStorage : public Rewriter {
     ir::walk(source().body, [&](const Inst& inst) {
       if (inst.op != Op::store || forms_[inst.object] != Form::packed) return;
       ir::Memory& memory = kernel.memories[inst.object];
-      memory.access = ir::Access::read_write;  // a part of a word is put in by atomics
+      memory.access = ir::Access::read_write;  // atomics merge partial words
       if (!whole_words(inst)) memory.atomic = true;
     });
   }
 
-  // Buffers of halves that a kernel only reads, and by words: where a buffer is of one kind as a
-  // whole and no pointer of another type leads into it, a word of them would be two loads, and four
-  // words no load of four.
+  // Buffers of f16 that a kernel only reads, by words. If a buffer has a single element type and
+  // cannot be reinterpreted (WGSL), an f16 buffer needs two loads per word and cannot load four
+  // words at once.
   std::vector<bool> read_as_words() const {
     std::vector<bool> found(source().memories.size());
     if (!caps_.raw_atomic_buffers) return found;

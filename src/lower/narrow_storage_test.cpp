@@ -1,5 +1,4 @@
-// Narrow elements and f16 arithmetic on devices without them: the same bits as where they are
-// native.
+// Tests that narrow elements and f16 arithmetic give the same bits on devices without them.
 #include <gtest/gtest.h>
 
 #include "lower/lower.h"
@@ -15,7 +14,7 @@ using ir::Capabilities;
 
 constexpr DType kNarrow[] = {DType::i8, DType::u8, DType::i16, DType::u16, DType::f16, DType::bf16};
 
-// Every set of storage a device may have, as the bits of `which`.
+// Every combination of storage features, as the bits of `which`.
 Capabilities storage(uint32_t which) {
   Capabilities caps = full_capabilities();
   caps.storage_8 = which & 1;
@@ -27,7 +26,7 @@ Capabilities storage(uint32_t which) {
 }
 constexpr uint32_t kStorages = 32;
 
-// What a store of `element` is given: integers of any size, floats with infinities and NaN.
+// Inputs for stores of `element`: integers of any size, floats with infinities and NaN.
 std::vector<std::byte> wide_values(DType element, size_t count) {
   return is_float(element) ? bytes_of(awkward_floats(count)) : bytes_of(awkward_words(count));
 }
@@ -57,8 +56,8 @@ TEST(LowerStorage, BuffersOfNarrowElements) {
     }
 }
 
-// Where memory has one type, halves that are read by words are words, and single ones parts of
-// them.
+// If a buffer has a single element type, f16 read by words is stored as words, and single elements
+// are extracted from them.
 TEST(LowerStorage, HalvesReadByWordsAreWords) {
   const auto make = [](bool by_words) {
     return kernel("halves", 32, [&] {
@@ -75,7 +74,7 @@ TEST(LowerStorage, HalvesReadByWordsAreWords) {
   };
   Capabilities of_one_kind = full_capabilities();
   of_one_kind.raw_atomic_buffers = true;
-  // Without infinities and NaN: sums of them differ.
+  // No infinities or NaN: their sums differ.
   std::vector<uint32_t> words(64 * 4);
   for (size_t i = 0; i < words.size(); ++i)
     words[i] = f16_from_f32(static_cast<float>(i) - 99.5f) |
@@ -149,7 +148,7 @@ TEST(LowerStorage, EveryHalfBothWays) {
     y[i * 4u + 1u] = bitcast(u32, b[i]);
     const Value pair = unpack_f16(words[i]);
     y[i * 4u + 2u] = bitcast(u32, pair[0]) * 3u + bitcast(u32, pair[1]);
-    // One step above and below each number, and the middle between neighbours, where rounding
+    // One step above and below each number, and the midpoint between neighbours, where rounding
     // decides.
     const Value wide = bitcast(f32, bitcast(u32, a[i]) + ((words[i] & 0x3fffu) - 0x1fffu));
     y[i * 4u + 3u] = pack_f16(vec(wide, bitcast(f32, bitcast(u32, a[i]) + 0x1000u)));
@@ -160,7 +159,7 @@ TEST(LowerStorage, EveryHalfBothWays) {
   for (size_t i = 0; i < all.size(); ++i) {
     all[i] = static_cast<uint16_t>(i);
     if ((i & 0x7c00) == 0x7c00 && (i & 0x3ff) != 0)
-      all[i] |= 0x200;  // a signalling NaN may come back quiet
+      all[i] |= 0x200;  // a signalling NaN may become quiet
   }
   std::vector<uint16_t> brain(65536);
   for (size_t i = 0; i < brain.size(); ++i) {

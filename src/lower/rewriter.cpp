@@ -1,4 +1,4 @@
-// The walk that all passes share.
+// The traversal shared by all passes.
 #include "lower/rewriter.h"
 
 namespace prism::lower_detail {

@@ -1,5 +1,5 @@
-// Copies a kernel instruction by instruction, letting a pass write something else in the language
-// itself.
+// Rewriter: copies a kernel instruction by instruction and lets a pass emit replacements in the
+// kernel language.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 namespace prism::lower_detail {
 
 // A pass overrides rewrite(): it either emits a replacement with dsl functions, binds the result
-// and returns true, or returns false and the instruction is copied.
+// and returns true, or returns false to have the instruction copied.
 class Rewriter {
  public:
   virtual ~Rewriter() = default;
@@ -19,9 +19,9 @@ class Rewriter {
 
  protected:
   virtual bool rewrite(const ir::Inst& inst) = 0;
-  // Changes memories, variables and so on of the copy before any instruction is written.
+  // Modifies memories, variables and so on of the copy before any instruction is emitted.
   virtual void prepare(ir::Kernel&) {}
-  // Writes the whole body; a pass may wrap it.
+  // Emits the whole body; a pass may wrap it.
   virtual void emit_body(const ir::Block& body) { emit(body); }
 
   void emit(const ir::Block& block);              // in place

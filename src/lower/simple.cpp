@@ -1,4 +1,4 @@
-// Passes of one idea each: copies that run ahead, dot products, float atomics, split buffers.
+// Small passes: async copies, dot products, float atomics, split buffers.
 #include <algorithm>
 #include <optional>
 
@@ -15,8 +15,7 @@ using namespace dsl;
 using ir::Inst;
 using ir::Op;
 
-// A copy that runs ahead becomes a copy: waiting for it costs nothing, barriers stay where they
-// are.
+// Makes an async copy synchronous: its wait becomes a no-op, barriers stay in place.
 class LowerAsync : public Rewriter {
  public:
   LowerAsync(const ir::Capabilities& capabilities, const std::vector<uint32_t>& pieces)
@@ -70,7 +69,7 @@ class LowerDot : public Rewriter {
   }
 };
 
-// Memories with f32 atomics become u32; an addition is a loop of compare-and-exchange.
+// Memories with f32 atomics become u32; an addition is a compare-exchange loop.
 class LowerFloatAtomics : public Rewriter {
   void prepare(ir::Kernel& kernel) override {
     for (ir::Memory& memory : kernel.memories) {
@@ -121,7 +120,7 @@ class LowerFloatAtomics : public Rewriter {
   std::vector<bool> chosen_;
 };
 
-// A buffer beyond the binding limit is bound in pieces; an access picks its piece by the index.
+// Binds a buffer beyond the binding limit in pieces; an access selects its piece by the index.
 class SplitBuffers : public Rewriter {
  public:
   SplitBuffers(uint64_t bytes, const std::vector<uint32_t>& pieces)
@@ -157,10 +156,10 @@ class SplitBuffers : public Rewriter {
       case Op::fragment_load:
       case Op::fragment_store:
         if (own_[inst.object2].size() > 1)
-          throw Error(
-              ErrorCode::kNotSupported,
-              fmt::format("kernel {}: a fragment of buffer {} beyond the device's binding limit",
-                          source().name, source().memories[inst.object2].name));
+          throw Error(ErrorCode::kNotSupported,
+                      fmt::format("kernel {}: a fragment accesses buffer {}, which exceeds the "
+                                  "device's binding limit",
+                                  source().name, source().memories[inst.object2].name));
         return false;
       default:
         return false;
@@ -187,8 +186,8 @@ class SplitBuffers : public Rewriter {
                              : vec(parts[0], parts[1], parts[2], parts[3]);
   }
 
-  // Words aligned to less than their number may stand on both sides of a boundary: as many at a
-  // time as are aligned. Gives the words loaded.
+  // An access aligned to less than its size may straddle a boundary: split it into aligned parts.
+  // Returns the words loaded.
   std::vector<Value> in_aligned_parts(const Inst& whole, uint32_t lanes) {
     const uint32_t width = static_cast<uint32_t>(whole.bits);
     std::vector<Value> words;
@@ -208,8 +207,7 @@ class SplitBuffers : public Rewriter {
     return words;
   }
 
-  // An access that lies in one piece; its arguments are those of the new kernel. Gives its result,
-  // if it has one.
+  // An access within one piece; its arguments belong to the new kernel. Returns its result, if any.
   std::vector<Value> in_pieces(const Inst& access) {
     const std::vector<uint32_t>& own = own_[access.object];
     const size_t width =

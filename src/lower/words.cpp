@@ -1,5 +1,4 @@
-// Bytes of a word and the high half of a product out of shifts and sums, for languages without
-// them.
+// Lowers byte packing and high halves of products to shifts and sums, for languages without them.
 #include "lower/passes.h"
 #include "lower/rewriter.h"
 
@@ -36,7 +35,7 @@ class LowerWords : public Rewriter {
     return (x[0] & 255u) | ((x[1] & 255u) << 8u) | ((x[2] & 255u) << 16u) | (x[3] << 24u);
   }
 
-  // By halves of 16 bits, none of whose sums exceeds a word.
+  // By 16-bit halves, none of whose sums exceeds a word.
   static Value unsigned_high_half(Value a, Value b) {
     const Value a_low = a & 0xffffu, a_high = a >> 16u, b_low = b & 0xffffu, b_high = b >> 16u;
     const Value middle = a_high * b_low + (a_low * b_low >> 16u);
@@ -44,7 +43,7 @@ class LowerWords : public Rewriter {
     return a_high * b_high + (middle >> 16u) + (other >> 16u);
   }
 
-  // A negative number is its word less 2^32, which takes the other factor from the high half.
+  // A negative number is its word minus 2^32, which subtracts the other factor from the high half.
   static Value high_half(Value a, Value b) {
     const Type type = a.type(), words{u32, type.lanes};
     if (type.element == u32) return unsigned_high_half(a, b);

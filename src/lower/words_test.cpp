@@ -1,4 +1,4 @@
-// Bytes of words and high halves of products after lowering, against what was written.
+// Tests lowered byte packing and high halves of products against the original kernels.
 #include <gtest/gtest.h>
 
 #include "lower/lower.h"

@@ -1,5 +1,4 @@
-// Numbers as parameters of kernels in the precision they compute with: parameters have 32 bits, an
-// f64 comes as two.
+// Floating-point kernel parameters in f32 or f64; an f64 is passed as two 32-bit parameters.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// What a joint op says on the CPU.
+// A merged op rejects the CPU.
 #include "ops/joint_op.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@ namespace prism {
 
 void JointOp::run_cpu(const CpuCall&) const {
   throw Error(ErrorCode::kNotSupported,
-              fmt::format("{}: joined for a device with kernels only", name()));
+              fmt::format("{}: this merged op has device kernels only", name()));
 }
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// The base of ops that the planner makes of several: they are launches and nothing else.
+// Base class of ops that the planner merges from several; they exist only as device launches.
 #pragma once
 
 #include "tensor/op.h"
@@ -7,8 +7,8 @@ namespace prism {
 
 class JointOp : public Op {
  public:
-  void run_cpu(const CpuCall& call) const override;  // an error: the CPU does the parts
-  // The parts were asked before they were joined.
+  void run_cpu(const CpuCall& call) const override;  // throws: the CPU runs the parts
+  // The planner checked the parts before it merged them.
   bool takes_layout(size_t, const Tensor&, const DeviceInfo&) const override { return true; }
 };
 

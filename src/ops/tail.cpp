@@ -1,4 +1,5 @@
-// Tails: put together, bound to the inputs of a launch, written into kernels, run on the CPU.
+// Tails: composing chains, binding them to a launch, emitting them in kernels, and running them on
+// the CPU.
 #include "ops/tail.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ using namespace dsl;
 
 namespace {
 
-// The chain with its inputs in another order: input i of the result is order[i] of the old.
+// Reorders the inputs of a chain: input i of the result is order[i] of the old one.
 Chain reordered(Chain chain, const std::vector<size_t>& order) {
   std::vector<DType> inputs;
   std::vector<uint16_t> place(order.size());
@@ -39,7 +40,7 @@ bool is_narrow_float(DType type) {
   return type == DType::f32 || type == DType::f16 || type == DType::bf16;
 }
 
-// Whether a layout steps by these strides wherever there is a step to take.
+// Whether a layout has these strides on every axis longer than 1.
 bool steps_by(const prism::Layout& layout, int first, int last, int64_t innermost, bool dense) {
   int64_t step = innermost;
   for (int axis = last - 1; axis >= first; --axis) {
@@ -82,7 +83,7 @@ std::optional<Tail> Tail::then(const Chain& next, size_t input) const {
       if (i != input) order.push_back(i);
     result.chain_ = reordered(next, order);
   } else {
-    // joined() puts next's others first and this one's inputs behind them.
+    // joined() puts the other inputs of `next` first, then those of this chain.
     const size_t fresh = next.inputs.size() - 1;
     for (size_t i = 0; i < chain_.inputs.size(); ++i) order.push_back(fresh + i);
     for (size_t i = 0; i < fresh; ++i) order.push_back(i);
@@ -169,7 +170,7 @@ Value TailCode::apply(Value result, Value row, Value column, Value place,
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const TailAccess access = spec_->access[i];
     const DType stored = spec_->chain.inputs[i + 1];
-    if (access == TailAccess::made) {  // as it would come back from memory
+    if (access == TailAccess::made) {  // rounded as if it had been stored
       loaded.push_back(stored == f32 ? *made : cast(f32, cast(f16, *made)));
       continue;
     }
@@ -188,7 +189,7 @@ std::vector<Value> TailCode::apply_four(const std::vector<Value>& results, Value
   const auto by_four = [&](size_t i) {
     return spec_->access[i] == TailAccess::place || spec_->access[i] == TailAccess::column;
   };
-  std::vector<Value> loaded;  // four of each, or one
+  std::vector<Value> loaded;  // four elements each, or one
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (by_four(i))
       loaded.push_back(

@@ -1,4 +1,4 @@
-// Multiples by data flow: starts from the best case and lowers it until nothing changes.
+// Alignment by data-flow analysis: starts from the best case and lowers it until nothing changes.
 #include "print/alignment.h"
 
 #include <algorithm>

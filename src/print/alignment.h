@@ -1,4 +1,4 @@
-// Which power of two every value of a kernel is known to be a multiple of.
+// Alignment analysis: the powers of two that divide each value of a kernel.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 
 namespace prism {
 
-// For each value, the largest power of two up to 256 that it is proven to be a multiple of; 1 where
-// nothing is known.
+// For each value, the largest power of two up to 256 that provably divides it; 1 if unknown.
 std::vector<uint32_t> known_multiples(const ir::Kernel& kernel);
 
 }  // namespace prism

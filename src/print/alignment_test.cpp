@@ -1,3 +1,4 @@
+// Tests the proven alignment of indices.
 #include "print/alignment.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace {
 
 using namespace dsl;
 
-// The multiple known of each index that the kernel stores at, in order.
+// The proven alignment of each store index, in order.
 std::vector<uint32_t> store_multiples(const std::function<void(const Array&, Value)>& body) {
   const Kernel built = kernel("k", 32, [&] {
     auto y = out("y", u32);

@@ -1,8 +1,7 @@
-// Statements of printed text: the function around a kernel, its blocks, and which values are
-// written down.
+// Statements of printed text: the function around a kernel, its blocks, and the naming of values.
 //
-// A value used once in its own block stands where it is used; others get a name. A pending value
-// that reads memory or a variable is written down before anything that could change what it reads.
+// A value used once in its own block is inlined; others get a name. A pending value that reads
+// memory or a variable is emitted before anything that could change what it reads.
 #include "print/c_family.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ using ir::Op;
 
 namespace {
 
-constexpr size_t kLongestInline = 90;  // characters of an expression that is not given a name
+constexpr size_t kLongestInline = 90;  // characters of an expression without a name
 
 size_t leaf_slot(Op op, uint32_t axis) {
   switch (op) {
@@ -169,7 +168,7 @@ void CFamily::count_uses() {
     }
   };
   visit(kernel_.body);
-  // What only unused values need is unused as well.
+  // An operand used only by unused values is unused as well.
   for (auto inst = order.rbegin(); inst != order.rend(); ++inst) {
     const bool pure =
         (*inst)->result != kNone && (*inst)->op != Op::atomic && (*inst)->op != Op::raw;
@@ -290,7 +289,7 @@ void CFamily::instruction(const Inst& inst) {
       return;
     case Op::read:
       reads_ = true;
-      // A vector read in place is its variable's own name, which may stand several times.
+      // A vector read is inlined as its variable's name, which may be repeated.
       define(inst.result, variable_names_[inst.object], kernel_.variables[inst.object].name);
       return;
     case Op::load:
@@ -370,7 +369,7 @@ void CFamily::statement(const Inst& inst) {
       raw_statement(inst);
       return;
     default:
-      // Where launches are ordered there is nothing to say about overlap.
+      // wait_previous and launch_next have no effect if launches do not overlap.
       if (!special(inst) && inst.op != Op::wait_previous && inst.op != Op::launch_next)
         cannot(inst);
       return;
@@ -392,7 +391,7 @@ void CFamily::if_statement(const Inst& inst) {
 
 void CFamily::for_statement(const Inst& inst) {
   const std::string start = bare(decision(inst.args[0], inst));
-  // The bounds are values: what they read is read once, before the loop.
+  // Evaluates the bounds once, before the loop.
   const auto bound = [&](Value value) {
     if (slots_[value].pending && slots_[value].reads) write_down(value, "t");
     return decision(value, inst);

@@ -1,5 +1,5 @@
-// The base of the printers of text: names, expressions, statements and memory; a dialect adds a
-// table of names and a dozen hooks. What it says by itself is C; WGSL replaces more of it.
+// CFamily, the base of the text printers: names, expressions, statements and memory. A dialect adds
+// a table of names and a dozen hooks. The defaults are C; WGSL overrides more of them.
 #pragma once
 
 #include <array>
@@ -16,21 +16,21 @@
 
 namespace prism {
 
-// What a dialect calls things. Types are in the order of DType.
+// A dialect's names. Types are in the order of DType.
 struct CTable {
   std::array<const char*, kDTypeCount> values;  // types of values
   std::array<const char*, kDTypeCount> stored;  // types of elements in memory
-  const char* math_f32 = "{}";  // how a math function is called, {} for its C name: "{}f"
+  const char* math_f32 = "{}";  // a call of a math function, {} for its C name: "{}f"
   const char* math_f64 = "{}";
   const char* math_f16 = "{}";
   const char* global_space =
-      "";  // address space of pointers to buffers, with a space after it: "__global "
+      "";  // address space of buffer pointers, with a trailing space: "__global "
   const char* shared_space = "";
   const char* local_space = "";
   const char* word =
-      nullptr;  // a 32-bit word that may lie in memory of any type; null: the plain u32
-  const char* restrict_word = "";  // of pointers to what nobody writes, with a space before it
-  // The number of groups, for dialects with a compiler that loses negations (hidden_negations).
+      nullptr;  // a 32-bit word that may alias memory of any type; null: the plain u32
+  const char* restrict_word = "";  // for pointers to unwritten memory, with a leading space
+  // The group count, for dialects whose compiler loses negations (hidden_negations).
   const char* group_count = nullptr;
 };
 
@@ -44,7 +44,7 @@ class CFamily {
   const std::string& entry() const { return entry_; }
   // The kernel's function, without the prelude.
   std::string function();
-  // Everything this dialect may print before kernels; what is used of it is found by name.
+  // Every item this dialect may print before kernels; used items are found by name.
   virtual std::vector<PreludeItem> prelude() const = 0;
   virtual bool params_as_block() const { return false; }
 
@@ -54,7 +54,7 @@ class CFamily {
   using Inst = ir::Inst;
   using Value = ir::Value;
 
-  // --- hooks every dialect fills
+  // --- hooks every dialect implements
   virtual std::string signature() = 0;  // everything up to the opening brace
   virtual std::string barrier() = 0;    // a statement
   virtual std::string bitcast(Type to, Type from, const std::string& text) = 0;  // one expression
@@ -87,32 +87,31 @@ class CFamily {
                              const std::string& value);  // narrowed
   virtual std::string word(uint32_t memory, const std::string& index);
   virtual void store_word(uint32_t memory, const std::string& index, const std::string& value);
-  // Whether an access goes element by element; elsewhere pointers of other types take it at once.
+  // Whether an access is split into elements; otherwise a pointer cast covers it at once.
   virtual bool apart(const Inst& inst) const;
-  // What is loaded where the predicate holds, zero elsewhere.
+  // The loaded value if the predicate holds, else zero.
   virtual std::string guarded(const Inst& inst, const std::string& predicate,
                               std::vector<std::string> parts);
   virtual std::string constant(Type type, const std::string& name, const std::string& text) const;
   virtual std::string variable(Type type, const std::string& name, const std::string& text) const;
   virtual std::string array(const ir::Memory& memory, const std::string& name) const;
   virtual std::string literal(DType type, uint64_t bits);
-  // A value with a name of its own, or where it is used.
+  // Prints a value under its own name, or inlines it.
   virtual void expression(const Inst& inst);
-  // The text of a value that decides the way an if_, for_ or while_ takes.
+  // The text of a value that controls an if_, for_ or while_.
   virtual std::string decision(Value value, const Inst&) { return use(value); }
   virtual std::string load_vector_of_words(const ir::Memory& memory, uint32_t width,
                                            const std::string& address);
   virtual std::string param(uint32_t index) const { return param_names_[index]; }
-  // Whether the compiler may take it that nobody writes the buffer while the kernel runs.
+  // Whether the compiler may assume that nothing writes the buffer while the kernel runs.
   virtual bool restricted(const ir::Memory& memory) const {
     return memory.access == ir::Access::read;
   }
   virtual std::string unroll() const { return "#pragma unroll"; }
-  // async_*, fragment_*, wait_previous, launch_next. Returns false when the dialect has no such
-  // thing.
+  // async_*, fragment_*, wait_previous, launch_next. Returns false if the dialect has none.
   virtual bool special(const Inst&) { return false; }
 
-  // --- what hooks use
+  // --- helpers for hooks
   std::string value_type(Type type) const;
   const char* stored_type(const ir::Memory& memory) const {
     return table_.stored[static_cast<size_t>(memory.element)];
@@ -120,12 +119,12 @@ class CFamily {
   std::string buffer_argument(uint32_t memory) const;
   std::string param_argument(size_t param) const;
   std::string arguments() const;  // all buffers in binding order, then all params
-  // A call of a function made for each element type and space, where the dialect has no templates.
+  // A call of a function that exists per element type and space, for dialects without templates.
   std::string typed_atomic(const Inst& inst, const char* space, const std::string& pointer,
                            const std::vector<std::string>& args) const;
   std::string unsigned_type(DType type) const;
-  std::string use(Value value);   // the value's text, once
-  std::string atom(Value value);  // the value's text, fit to stand several times
+  std::string use(Value value);   // the value's text, for a single use
+  std::string atom(Value value);  // the value's text, safe to repeat
   const Type& type_of(Value value) const { return kernel_.values[value]; }
   std::string space(const ir::Memory& memory) const;
   std::string pointer(uint32_t memory, const std::string& type, const std::string& index,
@@ -134,9 +133,9 @@ class CFamily {
   void line(const std::string& text);
   void open(const std::string& text);  // "text {"
   void close(const std::string& end = "}");
-  void flush();  // pending values that read memory are written down
+  void flush();  // emits pending values that read memory
   void block(const ir::Block& block);
-  // Prints a block and returns the text of what it yields, which may decide for `owner`.
+  // Prints a block and returns the text of its yielded value, which may control `owner`.
   std::string yielded(const ir::Block& block, const Inst* owner = nullptr);
   void define(Value value, const std::string& text, const std::string& hint,
               bool inline_allowed = true);
@@ -150,14 +149,14 @@ class CFamily {
   Names names_;
   std::string entry_;
   std::vector<std::string> param_names_, memory_names_, variable_names_, fragment_names_;
-  // By memory: buffers that the dialect declares as vectors of four (quads.h), because a type is
-  // all its memory has and no compiler makes one wide load of four narrow ones. Empty: none.
+  // By memory: buffers declared as vectors of four (quads.h), because the dialect has no pointer
+  // casts and compilers do not merge four narrow loads. Empty: none.
   std::vector<bool> quads_;
 
  private:
   struct Slot {
     std::string text;
-    bool pending = false;  // not yet written down
+    bool pending = false;  // not yet emitted
     bool reads = false;    // depends on memory or a variable
   };
 
@@ -169,7 +168,7 @@ class CFamily {
   std::string lane(Value value, uint32_t index);
   std::string scalar(const Inst& inst);
   void load(const Inst& inst);
-  // The place of all four lanes of an access to such a buffer; empty for other accesses.
+  // The index of all four lanes of an access to such a buffer; empty for other accesses.
   std::string quad(const Inst& inst, const std::string& index) const;
   void load_apart(const Inst& inst);
   void load_vector(const Inst& inst);
@@ -185,7 +184,7 @@ class CFamily {
 
   std::string out_;
   int depth_ = 0;
-  bool reads_ = false;  // what has been used since the instruction began reads memory
+  bool reads_ = false;  // a value used since the instruction began reads memory
   std::vector<Slot> slots_;
   std::vector<Value> pending_reads_;
   std::vector<uint32_t> uses_;
@@ -193,15 +192,15 @@ class CFamily {
   std::array<std::string, 16> leaves_;
 };
 
-// "+" and its like, and C's name of a function of numbers; null for all other operations.
+// The C operator ("+") or the C name of a math function; null for all other operations.
 const char* operator_text(ir::Op op);
 const char* math_name(ir::Op op);
 bool is_subgroup(ir::Op op);
 
-// Text without its outer pair of parentheses, where it has one.
+// Removes the outer pair of parentheses, if any.
 std::string bare(const std::string& text);
 
-// The printers by dialect, for many kernels in one text.
+// The printers by dialect, to print many kernels into one source.
 std::unique_ptr<CFamily> make_cuda_printer(const ir::Kernel&, const ir::Capabilities&);
 std::unique_ptr<CFamily> make_hip_printer(const ir::Kernel&, const ir::Capabilities&);
 std::unique_ptr<CFamily> make_opencl_printer(const ir::Kernel&, const ir::Capabilities&);

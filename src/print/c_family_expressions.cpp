@@ -1,4 +1,4 @@
-// Expressions of the C family: literals, arithmetic of one lane, vectors lane by lane.
+// Expressions of the C family: literals, scalar arithmetic, and vectors lane by lane.
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kLanes[] = {".x", ".y", ".z", ".w"};
 
-// The text stands for exactly this value even where a compiler reads decimals carelessly: short
-// decimals only when they are the value itself, hexadecimal otherwise.
+// Text that denotes exactly this value even if a compiler parses decimals inexactly: a short
+// decimal only if it is exact, hexadecimal otherwise.
 std::string float_text(double value) {
   std::string text = fmt::format("{}", value);
   const bool exact = text.size() <= 9 && text.find('e') == std::string::npos &&
@@ -27,10 +27,10 @@ std::string float_text(double value) {
   return text;
 }
 
-// The form printed for this operation names an argument more than once.
+// Whether the printed form of this operation repeats an argument.
 bool repeats(Op op) { return op == Op::min || op == Op::max || op == Op::abs; }
 
-// What leaves every value as it is.
+// The identity of a reduction.
 uint64_t identity_bits(ReduceOp op, DType type) {
   const bool wide = dtype_bytes(type) == 8;
   switch (op) {
@@ -295,7 +295,7 @@ std::string CFamily::lane(Value value, uint32_t index) {
 std::string CFamily::scalar(const Inst& inst) {
   std::vector<std::string> args;
   for (Value arg : inst.args) args.push_back(repeats(inst.op) ? atom(arg) : use(arg));
-  // A choice's own type is that of what it chooses between.
+  // The operand type of a select is the type of its alternatives.
   const Value typed = inst.op == Op::select ? inst.args[1] : inst.args[0];
   return operation(inst, inst.type.element, type_of(typed).element, args);
 }
@@ -313,7 +313,7 @@ void CFamily::expression(const Inst& inst) {
       line(constant({inst.type.element, 1}, name, lanes.back()));
       lanes.back() = name;
     }
-    // Every lane takes part, so it may not stand in an expression that is evaluated only sometimes.
+    // Every lane takes part, so it must not be inlined into a conditionally evaluated expression.
     define(inst.result, inst.type.lanes == 1 ? lanes[0] : make_vector(inst.type, lanes), "t",
            false);
     return;

@@ -20,7 +20,7 @@ std::string plus(const std::string& index, uint32_t offset) {
   return offset == 0 ? index : fmt::format("{} + {}u", index, offset);
 }
 
-// The type whose bits a stored element has: 16-bit floats are kept as patterns.
+// The integer type with the bits of a stored element: 16-bit floats are stored as bit patterns.
 DType pattern(DType stored) {
   if (stored == DType::f16 || stored == DType::bf16) return DType::u16;
   return stored == DType::b1 ? DType::u32 : stored;
@@ -99,7 +99,7 @@ void CFamily::store_word(uint32_t memory, const std::string& index, const std::s
                    suffix(index), value));
 }
 
-// One lane's own array stays in registers only when nothing takes its address.
+// A private array stays in registers only if its address is never taken.
 bool CFamily::apart(const Inst& inst) const {
   const Memory& memory = kernel_.memories[inst.object];
   const bool loads = inst.op == Op::load || inst.op == Op::load_words;
@@ -195,7 +195,7 @@ std::string CFamily::load_vector_of_words(const Memory& memory, uint32_t width,
 void CFamily::load_words(const Inst& inst) {
   const Memory& memory = kernel_.memories[inst.object];
   const uint32_t lanes = inst.type.lanes;
-  // Alignment is a power of two; less of it means more, narrower loads.
+  // Alignment is a power of two; lower alignment means more, narrower loads.
   const uint32_t width =
       std::min<uint32_t>(lanes, std::max<uint32_t>(1, static_cast<uint32_t>(inst.bits)));
   const std::string predicate = inst.args.size() > 1 ? atom(inst.args[1]) : "";

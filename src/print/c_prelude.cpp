@@ -33,8 +33,7 @@ std::vector<PreludeItem> vector_structs(const CTable& table, const std::string& 
     for (uint8_t lanes : {uint8_t{2}, uint8_t{4}}) {
       const std::string name = "prism_" + ir::type_name({type, lanes});
       const size_t bytes = type == DType::b1 ? lanes : dtype_bytes(type) * lanes;
-      // Wider alignment than 16 bytes would ask more of shared arrays than any load instruction
-      // does.
+      // At most 16 bytes: no load instruction needs more, and shared arrays would have to match.
       items.push_back(
           {name,
            fmt::format("struct {} {} {{ {} x, y{}; }};",

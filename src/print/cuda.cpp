@@ -1,9 +1,7 @@
-// Prints CUDA C++ that includes nothing: what NVRTC has built in, and inline PTX behind prelude
-// functions.
+// Prints CUDA C++ without includes: NVRTC builtins, and inline PTX in prelude functions.
 //
-// The text must be compiled with --fmad=false (no contraction); divisions and square roots with
-// NVRTC's default, which rounds correctly. capabilities.dialect_level is the compute capability
-// times ten.
+// The text must be compiled with --fmad=false (no contraction) and NVRTC's default, correctly
+// rounded division and square root. capabilities.dialect_level is ten times the compute capability.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -34,10 +32,10 @@ constexpr CTable kTable = {
     " __restrict__"};
 
 constexpr const char* kFunction = "__device__ __forceinline__ ";
-constexpr uint64_t kStaticSharedBytes =
-    48 << 10;  // beyond this CUDA wants shared memory sized at launch
+constexpr uint64_t kStaticSharedBytes = 48 << 10;  // beyond this CUDA needs dynamic shared memory
 
-// For every path the same: the level decides which instruction stands inside a prelude function.
+// The kernel text is the same for every level; the level selects the instruction in each prelude
+// function.
 std::vector<PreludeItem> instructions(uint32_t level) {
   const std::string f = kFunction, t = "template <class T> " + f;
   std::vector<PreludeItem> items = {
@@ -90,7 +88,8 @@ std::vector<PreludeItem> instructions(uint32_t level) {
            f + R"(void prism_launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); })",
            true},
           {"prism_device_fence",
-           // Only what happened before: __threadfence() also takes part in one order of all fences.
+           // Acquire-release suffices: __threadfence() also takes part in one total order of
+           // fences.
            f + (level >= 70
                     ? R"(void prism_device_fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); })"
                     : "void prism_device_fence() { __threadfence(); }"),
@@ -102,7 +101,7 @@ std::vector<PreludeItem> instructions(uint32_t level) {
 })",
            true},
           {"prism_shared_address",
-           // The index is added in 32 bits: from 64-bit addresses NVRTC makes a tenth more code.
+           // Adds the index in 32 bits: with 64-bit addresses NVRTC generates a tenth more code.
            t + R"(unsigned prism_shared_address(const T* array, unsigned index) {
   return (unsigned)__cvta_generic_to_shared(array) + index * (unsigned)sizeof(T);
 })",
@@ -194,8 +193,8 @@ std::vector<PreludeItem> CudaPrinter::prelude() const {
   return items;
 }
 
-// A restricted const pointer lets the compiler load early and past the coherent cache, which is
-// wrong for what a launch that still runs is writing.
+// A restricted const pointer lets the compiler load early and through the non-coherent cache, which
+// is wrong for data that a running launch is still writing.
 bool CudaPrinter::restricted(const Memory& memory) const {
   return CFamily::restricted(memory) && (memory.constant || !overlaps_);
 }
@@ -246,14 +245,14 @@ std::string CudaPrinter::bitcast(Type to, Type, const std::string& text) {
 
 std::string CudaPrinter::load_scalar(const Memory& memory, const std::string& name,
                                      const std::string& index) {
-  // The read-only path, asked for by name where the buffer is constant for the whole plan.
+  // The explicit read-only path, if the buffer is constant for the whole plan.
   if (memory.space == Space::buffer && memory.constant && memory.element != DType::b1)
     return widen(memory.element, fmt::format("__ldg(&{}[{}])", name, index));
   return CFamily::load_scalar(memory, name, index);
 }
 
-// Weights are read once: they pass by the first cache, which keeps what is read often. Not by the
-// read-only path: such loads the compiler moves past the wait, to save their registers.
+// Weights are read once, so they bypass the L1 cache. They do not use the read-only path: the
+// compiler moves such loads past the wait to save registers.
 std::string CudaPrinter::load_vector_of_words(const Memory& memory, uint32_t width,
                                               const std::string& address) {
   if (memory.space == Space::buffer && memory.constant && width == 4 && overlaps_)
@@ -289,7 +288,7 @@ bool CudaPrinter::special(const Inst& inst) {
       line(fmt::format("prism_async_wait<{}>();", inst.bits));
       return true;
     case Op::async_commit:
-    case Op::wait_previous:  // left by lowering where launches overlap
+    case Op::wait_previous:  // kept by lowering if launches overlap
     case Op::launch_next:
       flush();
       line(fmt::format("prism_{}();", ir::op_name(inst.op)));

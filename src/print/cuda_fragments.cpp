@@ -1,11 +1,11 @@
-// Matrix fragments in CUDA: 16 x 16 tiles in registers, multiplied by mma.sync, whose register
-// layout PTX fixes.
+// Matrix fragments in CUDA: 16 x 16 tiles in registers, multiplied by mma.sync with PTX's register
+// layout.
 //
-// Of an accumulator, lane 4g+t holds 8 elements: e has row g + 8*(e bit 1) and column 2t + (e bit
-// 0) + 8*(e bit 2). Of an operand it holds 4 words of 2 (16-bit) or 4 (8-bit) elements along k.
-// Word r of an a operand has row g + 8*(r bit 0) and the upper half of k for r bit 1; of a b
-// operand column g + 8*(r bit 1) and the upper half of k for r bit 0. So an accumulator's pairs
-// are, rounded, the words of an a operand.
+// Lane 4g+t holds 8 elements of an accumulator: e has row g + 8*(e bit 1) and column 2t + (e bit 0)
+// + 8*(e bit 2). It holds 4 words of an operand, each with 2 (16-bit) or 4 (8-bit) elements along
+// k. Word r of an a operand has row g + 8*(r bit 0) and the upper half of k if r bit 1 is set; word
+// r of a b operand has column g + 8*(r bit 1) and the upper half of k if r bit 0 is set. So an
+// accumulator's pairs, rounded, are the words of an a operand.
 #include <fmt/format.h>
 
 #include "print/cuda_printer.h"
@@ -122,8 +122,7 @@ std::vector<PreludeItem> cuda_fragment_prelude(uint32_t level, const std::string
   return items;
 }
 
-// One ldmatrix gives all four words where rows of 16 bytes are known to be aligned in shared
-// memory.
+// One ldmatrix loads all four words if 16-byte rows are provably aligned in shared memory.
 bool CudaPrinter::load_at_once(const Inst& inst, const std::string& index,
                                const std::string& stride) {
   const Fragment& f = kernel_.fragments[inst.object];
@@ -132,14 +131,13 @@ bool CudaPrinter::load_at_once(const Inst& inst, const std::string& index,
   if (memory.space != Space::shared || memory.element != f.element || !is_aligned(inst, row))
     return false;
   const bool is_a = f.role == FragmentRole::a;
-  const bool along_k = is_a == (inst.bits == 0);  // k runs along memory: the words are as they lie
+  const bool along_k = is_a == (inst.bits == 0);  // k is contiguous: no transposition
   if (!along_k && f.element == DType::i8) return false;
-  // Lane l names row l%8 of matrix l/8; the matrices are the words in their order.
+  // Lane l addresses row l%8 of matrix l/8; the matrices are the words in order.
   const std::string low = "(threadIdx.x & 15u)", high = "((threadIdx.x >> 4) & 1u)";
   const std::string low8 = "((threadIdx.x & 7u) + ((threadIdx.x >> 4) & 1u) * 8u)",
                     middle = "((threadIdx.x >> 3) & 1u)";
-  const bool plain =
-      is_a == along_k;  // rows: lanes 0-15 one after another, then the other half of the line
+  const bool plain = is_a == along_k;  // rows: lanes 0-15 in order, then the other half of each row
   line(fmt::format("prism_load_matrix{}({}, {}, {} + {} * {} + {} * {}u);",
                    along_k ? "" : "_transposed", fragment_names_[inst.object],
                    memory_names_[inst.object2], index, plain ? low : low8, stride,

@@ -1,4 +1,4 @@
-// The CUDA printer's class, shared by its two files: the language, and matrix fragments.
+// CudaPrinter, shared by its two files: the language, and matrix fragments.
 #pragma once
 
 #include <string>
@@ -33,10 +33,10 @@ class CudaPrinter final : public FragmentPrinter {
  private:
   void async_copy(const Inst& inst);
 
-  bool overlaps_ = false;  // the kernel may start before the launch ahead of it has ended
+  bool overlaps_ = false;  // the kernel may start before the previous launch ends
 };
 
-// Prelude items for fragments; needs the f16 and bf16 items before it.
+// Prelude items for fragments; requires the f16 and bf16 items before it.
 std::vector<PreludeItem> cuda_fragment_prelude(uint32_t level, const std::string& qualifier);
 
 }  // namespace prism

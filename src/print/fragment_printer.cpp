@@ -1,4 +1,4 @@
-// Fragment instructions as loops over a lane's registers.
+// Prints fragment instructions as loops over a lane's registers.
 #include "print/fragment_printer.h"
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ bool FragmentPrinter::is_aligned(const Inst& inst, uint32_t elements) const {
   return multiples_[inst.args[0]] >= elements && multiples_[inst.args[1]] >= elements;
 }
 
-// The index of an element; bits of the instruction say how rows and columns lie.
+// The index of an element; the instruction's bits select row-major or column-major.
 std::string FragmentPrinter::place(const Inst& inst, const std::string& row,
                                    const std::string& column, const std::string& index,
                                    const std::string& stride) const {
@@ -141,7 +141,7 @@ void FragmentPrinter::store_accumulator(const Inst& inst) {
   const bool pairs = registers_.pairs && inst.bits == 0 && is_aligned(inst, 2);
   const std::string at =
       place(inst, "prism_fragment_row(prism_e)", "prism_fragment_column(prism_e)", index, stride);
-  // Two neighbouring columns lie in one lane: half as many, wider stores.
+  // One lane holds two adjacent columns: half as many, wider stores.
   if (pairs && (memory.element == DType::f32 || memory.element == DType::i32)) {
     const std::string type = vector_type({memory.element, 2});
     line(over_sums(2));
@@ -165,7 +165,7 @@ void FragmentPrinter::load_operand(const Inst& inst) {
   const Fragment& f = kernel_.fragments[inst.object];
   const Memory& memory = kernel_.memories[inst.object2];
   const uint32_t count = per_word(f);
-  // Whether a word's elements are neighbours in memory too.
+  // Whether a word's elements are also adjacent in memory.
   const bool along_row = f.role == FragmentRole::a || registers_.b_along_n;
   const bool together = along_row == (inst.bits == 0);
   line(kUnroll);

@@ -1,11 +1,11 @@
-// Matrix fragments in registers, where the printer knows which lane holds which element: the part
-// of a printer that CUDA, HIP and Metal share.
+// FragmentPrinter: matrix fragments in registers with a known lane-to-element mapping, shared by
+// CUDA, HIP and Metal.
 //
-// A fragment is an array of each lane: accumulators of elements, operands of 32-bit words with
-// neighbours along k inside (those of b: along n where the registers say so). The dialect's prelude
-// says where they lie: prism_fragment_row(e) and prism_fragment_column(e) of accumulator element e;
-// prism_a_row(r) and prism_a_k<k>(r) of the first element of word r, prism_b_column(r) and
-// prism_b_k<k>(r) likewise.
+// A fragment is a per-lane array: elements of accumulators, and 32-bit words of operands that hold
+// neighbours along k (for b: along n if b_along_n). The dialect's prelude defines the mapping:
+// prism_fragment_row(e) and prism_fragment_column(e) for accumulator element e; prism_a_row(r) and
+// prism_a_k<k>(r) for the first element of word r, and likewise prism_b_column(r) and
+// prism_b_k<k>(r).
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@
 namespace prism {
 
 struct FragmentRegisters {
-  uint32_t sums = 0;       // accumulator elements of a lane
-  uint32_t words = 0;      // operand words of a lane
-  bool pairs = false;      // elements 2i and 2i+1 of an accumulator are neighbours along a row
+  uint32_t sums = 0;       // accumulator elements per lane
+  uint32_t words = 0;      // operand words per lane
+  bool pairs = false;      // elements 2i and 2i+1 of an accumulator are adjacent in a row
   bool b_along_n = false;  // a word of a b operand holds neighbours along n
 };
 
@@ -30,13 +30,13 @@ class FragmentPrinter : public CFamily {
   std::string prologue() override;  // declares the fragments
   bool fragment(const Inst& inst);  // prints a fragment_* instruction; false for all others
 
-  // Loads a whole operand by an instruction of the device's own; false where none fits.
+  // Loads a whole operand with a dedicated instruction; false if none fits.
   virtual bool load_at_once(const Inst&, const std::string&, const std::string&) { return false; }
 
-  // How the first k of word prism_r is asked for; name: prism_a_k or prism_b_k.
+  // The expression for the first k of word prism_r; name: prism_a_k or prism_b_k.
   virtual std::string first_k(const char* name, uint32_t k) const;
 
-  // Whether index and stride are known to be multiples of so many elements.
+  // Whether index and stride are provably multiples of this many elements.
   bool is_aligned(const Inst& inst, uint32_t elements) const;
   const FragmentRegisters& registers() const { return registers_; }
 
@@ -56,7 +56,7 @@ class FragmentPrinter : public CFamily {
                     const std::string& index, const std::string& stride) const;
 
   FragmentRegisters registers_;
-  std::vector<uint32_t> multiples_;  // of each value, when fragments need it
+  std::vector<uint32_t> multiples_;  // of each value, computed if there are fragments
 };
 
 }  // namespace prism

@@ -1,9 +1,9 @@
-// Prints HIP: clang's own builtins and attributes only, so that one text passes hiprtc and a plain
-// clang.
+// Prints HIP with clang's builtins and attributes only, so that hiprtc and plain clang both compile
+// it.
 //
-// Waves are 64 lanes on GCN and CDNA, 32 on RDNA; kernel.subgroup_size says which. A subgroup
-// narrower than the wave works too: lanes are counted inside it. capabilities.dialect_level is the
-// chip's gfx number read as hexadecimal digits: 0x90a.
+// Waves have 64 lanes on GCN and CDNA, 32 on RDNA; kernel.subgroup_size selects. A subgroup may be
+// narrower than the wave: lane numbers are relative to it. capabilities.dialect_level is the chip's
+// gfx number as hexadecimal digits: 0x90a.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ constexpr const char* kFunction = "static inline __attribute__((device, always_i
 
 std::vector<PreludeItem> instructions(uint32_t level) {
   const std::string f = kFunction;
-  // RDNA 3 replaced the signed product by one that takes either sign of each side.
+  // RDNA 3 replaced the signed dot product by one with a sign flag per operand.
   const char* dot = level >= 0x1100
                         ? "__builtin_amdgcn_sudot4(true, (int)a, true, (int)b, c, false)"
                         : "__builtin_amdgcn_sdot4((int)a, (int)b, c, false)";
@@ -67,7 +67,7 @@ std::vector<PreludeItem> instructions(uint32_t level) {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 })"},
-      // Read once: the caches keep what is read often.
+      // Weights are read once: a non-temporal load leaves the caches to reused data.
       {"prism_load_weights", f + R"(prism_u32x4 prism_load_weights(const unsigned* from) {
   typedef unsigned Four __attribute__((ext_vector_type(4)));
   return __builtin_bit_cast(prism_u32x4, __builtin_nontemporal_load((const Four*)from));
@@ -82,7 +82,7 @@ std::vector<PreludeItem> shuffles() {
       {"prism_lane", "template <unsigned size> " + f + R"(unsigned prism_lane() {
   return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u)) & (size - 1);
 })"},
-      // Moves whole words: the source lane is named in bytes of a wave-wide line.
+      // Moves whole words; the source lane is a byte offset into the wave.
       {"prism_shuffle", "template <unsigned size, class T> " + f +
                             R"(T prism_shuffle(T x, unsigned lane) {
   struct Words { int word[(sizeof(T) + 3) / 4]; };
@@ -151,7 +151,7 @@ class HipPrinter final : public FragmentPrinter {
       case Op::group_id:
         return fmt::format("__builtin_amdgcn_workgroup_id_{}()", kAxes[axis]);
       case Op::group_count:
-        // The grid is given in lanes; groups extend along x only.
+        // The grid size is in lanes; groups extend along x only.
         return fmt::format("__builtin_amdgcn_grid_size_{}(){}", kAxes[axis],
                            axis == 0 ? fmt::format(" / {}u", kernel_.group_size) : "");
       case Op::local_id:
@@ -185,12 +185,12 @@ class HipPrinter final : public FragmentPrinter {
 
   bool special(const Inst& inst) override { return fragment(inst); }
 
-  // A lane's words are neighbours in memory where k runs along it.
+  // A lane's words are contiguous if k is the contiguous dimension.
   bool load_at_once(const Inst& inst, const std::string& index,
                     const std::string& stride) override {
     const ir::Fragment& f = kernel_.fragments[inst.object];
     const bool is_a = f.role == ir::FragmentRole::a;
-    const uint32_t each = std::min(registers().words, 4u);  // words of one load
+    const uint32_t each = std::min(registers().words, 4u);  // words per load
     const uint32_t elements = each * 4 / static_cast<uint32_t>(dtype_bytes(f.element));
     if (is_a != (inst.bits == 0) || kernel_.memories[inst.object2].element != f.element ||
         !is_aligned(inst, elements))
@@ -217,7 +217,7 @@ class HipPrinter final : public FragmentPrinter {
       case Op::sin:
       case Op::cos:
       case Op::tanh:
-        // Without ROCm's device library the compiler has no code for these.
+        // Without ROCm's device library the compiler cannot generate these.
         if (argument == DType::f64) cannot(inst);
         break;
       default:

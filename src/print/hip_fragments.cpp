@@ -1,10 +1,10 @@
-// Matrix fragments in HIP: MFMA on CDNA's waves of 64 lanes, WMMA on RDNA 3 and 4's of 32.
+// Matrix fragments in HIP: MFMA on CDNA (waves of 64), WMMA on RDNA 3 and 4 (waves of 32).
 //
-// With g the lane's number / 16, all three hold column lane % 16 of an accumulator in one lane:
-// MFMA rows 4g + e, WMMA of gfx11 rows 2e + g, of gfx12 rows 8g + e. Of an operand a lane holds row
-// (a) or column (b) lane % 16, with a run of neighbours along k: a quarter of k for each g (MFMA),
-// all of it twice (gfx11), half of it (gfx12). The order along k is ours where an operand takes two
-// instructions: any will do that is the same for a and b.
+// With g = lane / 16, a lane holds column lane % 16 of an accumulator: rows 4g + e (MFMA), 2e + g
+// (WMMA on gfx11) or 8g + e (gfx12). Of an operand, a lane holds row (a) or column (b) lane % 16
+// and a contiguous range of k: a quarter per g (MFMA), all of it, duplicated (gfx11), or half
+// (gfx12). If an operand takes two instructions, the order along k is arbitrary as long as a and b
+// agree.
 #include "print/hip_fragments.h"
 
 #include <fmt/format.h>
@@ -14,12 +14,12 @@ namespace {
 
 struct Layout {
   uint32_t wave;
-  uint32_t sums;        // accumulator elements of a lane
-  uint32_t words;       // operand words of a lane
-  uint32_t parts;       // of k, one for each g
-  const char* row;      // of element e in group g
-  const char* lane;     // that holds (row, column)
-  const char* element;  // which element that is there
+  uint32_t sums;        // accumulator elements per lane
+  uint32_t words;       // operand words per lane
+  uint32_t parts;       // parts of k, one for each g
+  const char* row;      // row of element e in group g
+  const char* lane;     // the lane that holds (row, column)
+  const char* element;  // its element index in that lane
 };
 
 const Layout& layout_of(HipMatrix matrix) {
@@ -32,7 +32,7 @@ const Layout& layout_of(HipMatrix matrix) {
   return matrix == HipMatrix::mfma ? kMfma : matrix == HipMatrix::wmma_gfx11 ? kGfx11 : kGfx12;
 }
 
-// The vectors that the builtins take, of clang's own kind.
+// The vector types of the builtins, which are clang's own.
 std::vector<PreludeItem> vectors() {
   std::vector<PreludeItem> items;
   const auto add = [&](const char* element, const char* name, std::initializer_list<int> sizes) {
@@ -50,9 +50,9 @@ std::vector<PreludeItem> vectors() {
 }
 
 struct Multiply {
-  const char* type;    // of operands: "f16"
+  const char* type;    // operand type: "f16"
   const char* call;    // the builtin with {a}, {b} and {c} for its vectors
-  const char* vector;  // of one side
+  const char* vector;  // vector type of one operand
   uint32_t turns;      // instructions for the whole of k
 };
 
@@ -116,8 +116,9 @@ PreludeItem multiply_function(const std::string& f, const Layout& layout, const 
   return {fmt::format("prism_multiply_{}", m.type), text};
 }
 
-// An accumulator's elements, rounded, as an operand. Of 16 bits two travel in one word. Element i
-// of the operand is at (row, column) of the accumulator; b's are in this very lane except on gfx11.
+// Converts an accumulator's elements, rounded, to an operand. 16-bit elements are shuffled two per
+// word. Element i of the operand is at (row, column) of the accumulator; b's elements are already
+// in this lane except on gfx11.
 PreludeItem convert_function(const std::string& f, const Layout& layout, const char* side,
                              const char* type) {
   const bool is_a = side == std::string("a");

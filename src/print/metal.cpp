@@ -1,7 +1,7 @@
-// Prints Metal Shading Language. The params travel as one block, the last buffer.
+// Prints Metal Shading Language. The params are one block, bound as the last buffer.
 //
 // The text must be compiled with fast math off (MTLCompileOptions.fastMathEnabled = NO, or mathMode
-// safe): it is on by default and would reorder and contract.
+// safe): the default would reorder and contract.
 #include <fmt/format.h>
 
 #include "ir/bindings.h"
@@ -49,7 +49,7 @@ std::vector<PreludeItem> instructions() {
        f + "float prism_f32_from_f16(ushort x) { return float(as_type<half>(x)); }"},
       {"prism_f16_from_f32",
        f + "ushort prism_f16_from_f32(float x) { return as_type<ushort>(half(x)); }"},
-      // 64-bit values have no shuffle of their own: they travel as two words.
+      // 64-bit values have no shuffle: they are moved as two words.
       {"prism_shuffle", "template <uint size, class T> " + f + R"(T prism_shuffle(T x, uint lane) {
   return simd_shuffle(x, (ushort)lane);
 }
@@ -76,7 +76,7 @@ template <uint size> )" + f + R"(long prism_shuffle_xor(long x, uint mask) {
   };
 }
 
-// Reductions up to 32 bits are instructions.
+// Reductions of up to 32 bits are native instructions.
 std::vector<PreludeItem> subgroup_functions() {
   std::vector<PreludeItem> items;
   const std::pair<const char*, const char*> kOps[] = {
@@ -124,7 +124,7 @@ std::vector<PreludeItem> atomics() {
             fmt::format("return atomic_fetch_{}_explicit({}, x, {});", op, pointer, relaxed));
       add("exchange", "",
           fmt::format("return atomic_exchange_explicit({}, x, {});", pointer, relaxed));
-      // Metal has only the weak form, which may fail although the value is as expected.
+      // Metal has only the weak form, which may fail spuriously.
       add("compare_exchange", fmt::format(", {} expected", c_type),
           fmt::format("{0} found = expected;\n  while (!atomic_compare_exchange_weak_explicit({1}, "
                       "&found, x, {2}, {2}) && found == expected) {{}}\n"

@@ -1,10 +1,9 @@
-// Matrix fragments in Metal: a 16 x 16 tile is four simdgroup matrices of 8 x 8, of each of which a
-// lane holds two neighbours of a row.
+// Matrix fragments in Metal: a 16 x 16 tile is four 8 x 8 simdgroup matrices; a lane holds two
+// adjacent elements of a row of each.
 //
-// Which two is the same on all of Apple's GPUs: with the lane's number in bits l4 to l0, row l4 l2
-// l1 and column l3 l0 0 and the next. (Apple does not write it down; its own MLX relies on it.)
-// Matrices are numbered by rows of tiles, so an accumulator's pairs are, rounded, the words of
-// either operand.
+// The layout is the same on all Apple GPUs: the lane with bits l4 to l0 holds row l4 l2 l1, columns
+// l3 l0 0 and the next. (Apple does not document it; Apple's MLX relies on it.) Matrices are
+// numbered by rows of tiles, so an accumulator's pairs, rounded, are the words of either operand.
 #include "print/metal_fragments.h"
 
 #include <fmt/format.h>
@@ -46,7 +45,7 @@ std::vector<PreludeItem> metal_fragment_prelude(const std::string& f) {
        "template <class T, int count> " + f + R"(void prism_fill(thread T (&x)[count], T value) {
   for (int i = 0; i < count; ++i) x[i] = value;
 })"},
-      // Only the kernel's own arguments tell the lane.
+      // The lane number is available only as a kernel argument.
       {"prism_fragment_row prism_fragment_column prism_a_row prism_a_k prism_b_column prism_b_k",
        R"(#define prism_matrix_row (((prism_lane >> 2) & 4u) | ((prism_lane >> 1) & 3u))
 #define prism_matrix_column (((prism_lane >> 1) & 4u) | ((prism_lane << 1) & 2u))

@@ -1,4 +1,4 @@
-// How simdgroup matrices hold 16 x 16 fragments in the registers of a simdgroup.
+// The register layout of 16 x 16 fragments in simdgroup matrices.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace prism {
 
 inline constexpr FragmentRegisters kMetalFragments{8, 4, true, true};
-// Prelude items for fragments; needs those of f16, bf16, shuffles and combinations before it.
+// Prelude items for fragments; requires those of f16, bf16, shuffles and combinations before it.
 std::vector<PreludeItem> metal_fragment_prelude(const std::string& qualifier);
 
 }  // namespace prism

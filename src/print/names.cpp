@@ -1,4 +1,4 @@
-// Identifiers: what a language or a printed prelude has taken is passed over.
+// Identifiers that avoid the reserved words of every language and the names of printed preludes.
 #include "print/names.h"
 
 #include <cctype>
@@ -72,7 +72,7 @@ std::string legal_identifier(const std::string& text) {
   for (char c : text) {
     const bool fits =
         std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 128;
-    // Two underscores in a row are reserved in C++.
+    // Consecutive underscores are reserved in C++.
     if (fits)
       result += c;
     else if (!result.empty() && result.back() != '_')

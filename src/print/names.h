@@ -1,4 +1,4 @@
-// Makes identifiers that are legal and unique in every language of the C family.
+// Creates identifiers that are legal and unique in every language of the C family.
 #pragma once
 
 #include <set>
@@ -8,14 +8,14 @@ namespace prism {
 
 class Names {
  public:
-  // An identifier close to `wanted` that was not given out before.
+  // An unused identifier similar to `wanted`.
   std::string unique(const std::string& wanted);
 
  private:
   std::set<std::string> taken_;
 };
 
-// `text` made of letters, digits and single underscores, starting with a letter.
+// `text` reduced to letters, digits and single underscores, starting with a letter.
 std::string legal_identifier(const std::string& text);
 
 }  // namespace prism

@@ -1,3 +1,4 @@
+// Tests that identifiers are legal and unique.
 #include "print/names.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-// Prints OpenCL C 1.2; what newer versions add is used only where the capabilities say so.
+// Prints OpenCL C 1.2; features of newer versions are used only if the capabilities allow it.
 //
-// capabilities.dialect_level is the version of OpenCL C times 100 (120, 200, 300) that the text is
-// compiled as. Subgroup operations need 200 or more with cl_khr_subgroups and a shuffle extension,
-// float atomics need 300 with cl_ext_float_atomics, dot4 needs cl_khr_integer_dot_product; NVIDIA
-// has PTX for subgroups and dot4.
+// capabilities.dialect_level is 100 times the OpenCL C version (120, 200, 300) the text is compiled
+// as. Subgroup operations need 200 or more with cl_khr_subgroups and a shuffle extension, float
+// atomics need 300 with cl_ext_float_atomics, dot4 needs cl_khr_integer_dot_product; NVIDIA uses
+// PTX for subgroups and dot4.
 #include <fmt/format.h>
 
 #include "print/c_family.h"
@@ -34,7 +34,7 @@ constexpr CTable kTable = {{"bool", "int", "uint", "int", "uint", "int", "uint",
 constexpr const char* kFunction = "static inline ";
 
 std::string vector_name(ir::Type type) {
-  // Vectors of bool do not exist; int holds 0 or 1.
+  // There are no vectors of bool; int holds 0 or 1.
   const char* element = type.element == DType::b1 ? "int"
                         : is_float(type.element)  ? kTable.values[static_cast<size_t>(type.element)]
                                                  : kTable.stored[static_cast<size_t>(type.element)];
@@ -91,11 +91,11 @@ std::vector<PreludeItem> atomics(bool float_add) {
   return items;
 }
 
-// What OpenCL C has no templates for: one type as the printer and as the language name it.
+// A type by its printer and language names, since OpenCL C has no templates.
 struct SubgroupType {
   const char *name, *c_name;
-  const char* sum;      // of a and b
-  const char* by_word;  // x from another lane where PTX does it, a word at a time by {op}
+  const char* sum;      // expression of a and b
+  const char* by_word;  // x from another lane, if PTX moves it one word at a time with {op}
 };
 constexpr const char* kTwoWords =
     "as_{c}(prism_make_uint2(prism_ptx_{op}(as_uint2(x).x, lane), prism_ptx_{op}(as_uint2(x).y, "
@@ -174,7 +174,8 @@ std::vector<PreludeItem> subgroup_functions(const SubgroupType& type) {
   return items;
 }
 
-// NVIDIA's compiler has no subgroups, and takes PTX: its backend says so. A warp has 32 lanes.
+// NVIDIA's compiler has no subgroups but accepts PTX; its backend defines the macro. A warp has 32
+// lanes.
 constexpr const char* kLanes = R"(#ifdef PRISM_SUBGROUPS_BY_PTX
 #define prism_lanes() 32u
 #define prism_lane() ((uint)get_local_id(0) & 31u)
@@ -232,7 +233,8 @@ class OpenClPrinter final : public CFamily {
             {"prism_popcount", f + "uint prism_popcount(uint x) { return popcount(x); }"},
             {"prism_count_leading_zeros",
              f + "uint prism_count_leading_zeros(uint x) { return clz(x); }"},
-            // NVIDIA's compiler has the instruction and not the extension; its backend says so.
+            // NVIDIA's compiler has the instruction but not the extension; its backend defines the
+            // macro.
             {"prism_dot4_i8", "#ifdef PRISM_DOT4_BY_PTX\n" + f +
                                   R"(int prism_dot4_i8(uint a, uint b, int c) {
   int y;
@@ -256,8 +258,8 @@ class OpenClPrinter final : public CFamily {
 )" + f +
                  R"(uint prism_dot4_u8(uint a, uint b, uint c) { return dot_4x8packed_uu_uint(a, b) + c; }
 #endif)"},
-            // Core OpenCL converts half only between memory and float, so the pattern goes through
-            // a private word.
+            // Core OpenCL converts half only between memory and float, so the bits go through a
+            // private word.
             {"prism_f32_from_f16", f + "float prism_f32_from_f16(ushort x) { return vload_half(0, "
                                        "(const __private half*)&x); }"},
             {"prism_f16_from_f32", f + "ushort prism_f16_from_f32(float x) { ushort y; "
@@ -304,7 +306,7 @@ class OpenClPrinter final : public CFamily {
   std::string device_fence() override { return "prism_device_fence();"; }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
-    // Vectors of four 8-byte elements want 32 bytes.
+    // Vectors of four 8-byte elements need 32 bytes.
     return fmt::format("__local {} __attribute__((aligned({})));", array(memory, name),
                        dtype_bytes(memory.element) == 8 ? 32 : 16);
   }

@@ -1,4 +1,4 @@
-// Chooses the prelude items a text uses by the identifiers that occur in it.
+// Selects the prelude items of a text by the identifiers in it.
 #include "print/prelude.h"
 
 #include <cctype>

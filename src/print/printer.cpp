@@ -1,4 +1,4 @@
-// Finds the printer of a dialect; what a typical device of each dialect can do.
+// Finds the printer of a dialect, and defines typical capabilities for each dialect.
 #include "print/printer.h"
 
 #include <memory>
@@ -21,7 +21,7 @@ struct Dialect {
   const char* name;
   PrintedKernel (*print)(const Kernel&, const Capabilities&);
   std::unique_ptr<CFamily> (*make)(const Kernel&,
-                                   const Capabilities&);  // null: one kernel a text
+                                   const Capabilities&);  // null: one kernel per source
 };
 
 constexpr Dialect kDialects[] = {
@@ -37,7 +37,7 @@ constexpr Dialect kDialects[] = {
 const Dialect& find_dialect(const std::string& name) {
   for (const Dialect& dialect : kDialects)
     if (name == dialect.name) return dialect;
-  throw Error(ErrorCode::kNotFound, fmt::format("no printer is called \"{}\"; there are {}", name,
+  throw Error(ErrorCode::kNotFound, fmt::format("there is no printer \"{}\"; valid names: {}", name,
                                                 fmt::join(dialects(), ", ")));
 }
 
@@ -106,7 +106,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
   c.dialect = find_dialect(dialect).name;
   c.storage_bf16 = true;
   c.math_i64 = true;
-  c.max_buffers = 30;  // of Metal; the others have more
+  c.max_buffers = 30;  // Metal's limit; the others allow more
   c.max_binding_bytes = uint64_t{1} << 40;
   c.max_groups = {0x7fffffffu, 65535, 65535};
   c.max_group_size = 1024;
@@ -135,7 +135,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
     subgroups({8, 16, 32}, 16);
     c.shared_bytes = 64 << 10;
   } else if (dialect == "metal") {
-    c.math_f16 = true;  // float atomics reach buffers only, so they are lowered
+    c.math_f16 = true;  // float atomics work on buffers only, so they are lowered
     subgroups({32}, 32);
     c.fragments = {{DType::f16, DType::f32, 16, 16, 16}, {DType::bf16, DType::f32, 16, 16, 16}};
     c.fragment_layout = true;
@@ -157,9 +157,9 @@ Capabilities typical_capabilities(const std::string& dialect) {
     c.raw_atomic_buffers = true;
     c.max_groups = {65535, 65535, 65535};
     c.max_group_size = 256;
-    c.max_buffers = 8;  // what the interface promises
+    c.max_buffers = 8;  // guaranteed by the interface
     c.max_binding_bytes = 128u << 20;
-    c.shared_bytes = 32 << 10;  // the interface promises 16, nearly every adapter offers 32
+    c.shared_bytes = 32 << 10;  // the interface guarantees 16 KiB, nearly every adapter has 32
   }
   return c;
 }

@@ -1,3 +1,4 @@
+// Tests properties of the printed text of each dialect.
 #include "print/printer.h"
 
 #include <gtest/gtest.h>
@@ -73,8 +74,8 @@ TEST(Printer, OneTextHoldsManyKernels) {
   EXPECT_THROW(print_together({}, typical_capabilities("spirv")), Error);
 }
 
-// A restricted const pointer may be read early and past the coherent cache: wrong while the launch
-// before still runs.
+// A restricted const pointer may be read early and through the non-coherent cache, which is wrong
+// while the previous launch still runs.
 TEST(CudaPrinter, RestrictsOnlyWhatNoRunningLaunchWrites) {
   ir::Capabilities capabilities = typical_capabilities("cuda");
   const std::string overlapped = text_of(add(), capabilities);

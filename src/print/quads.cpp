@@ -1,3 +1,4 @@
+// Finds the buffers that can be declared as vectors of four.
 #include "print/quads.h"
 
 namespace prism {

@@ -1,7 +1,7 @@
-// Prints SYCL as a free-function kernel, the form that Intel's run-time compiler takes.
+// Prints SYCL as a free-function kernel, the form that Intel's run-time compiler accepts.
 //
-// x is SYCL's dimension 2. The text must be compiled with -ffp-contract=off: that compiler
-// overlooks the pragma.
+// x is SYCL's dimension 2. The text must be compiled with -ffp-contract=off: that compiler ignores
+// the pragma.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -143,7 +143,7 @@ class SyclPrinter final : public CFamily {
   }
 
   std::string shared_array(const Memory& memory, const std::string& name) override {
-    // An object of the group: group_local_memory_for_overwrite crashes the run-time compiler (DPC++
+    // A group-local object: group_local_memory_for_overwrite crashes the run-time compiler (DPC++
     // 2026.2).
     const std::string object = names_.unique(name + "_memory");
     return fmt::format(

@@ -1,5 +1,6 @@
-// Prints WGSL: types follow names, nothing converts by itself, operations take whole vectors,
-// memory has no pointers, and the language checks for itself that barriers stand in uniform flow.
+// Prints WGSL: types follow names, there are no implicit conversions, operations take whole
+// vectors, memory has no pointers, and the language verifies that barriers are in uniform control
+// flow.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -24,8 +25,8 @@ constexpr CTable kTable = {
     {"bool", "i32", "u32", "i32", "u32", "i32", "u32", "i64", "u64", "f16", "f32", "f32", "f64"},
     {"", "", "", "", "", "i32", "u32", "", "", "f16", "", "f32", ""}};  // empty: no such arrays
 
-// What an operation is written as where that is neither a sign nor a function of C's name; {0} and
-// so on are its arguments, {t} its type.
+// The form of operations that are neither an operator nor a function with C's name; {0} etc. are
+// the arguments, {t} the type.
 constexpr std::pair<Op, const char*> kForms[] = {
     {Op::abs, "abs({0})"},
     {Op::round_even, "round({0})"},
@@ -44,7 +45,7 @@ constexpr std::pair<Op, const char*> kForms[] = {
     {Op::subgroup_shuffle, "subgroupShuffle({0}, {1})"},
     {Op::subgroup_shuffle_xor, "subgroupShuffleXor({0}, {bits}u)"}};
 
-// What atomics and operations across lanes end in, by AtomicOp and ReduceOp.
+// Name suffixes of atomics and cross-lane operations, by AtomicOp and ReduceOp.
 constexpr const char* kAcross[] = {"Add", "Min", "Max", "And", "Or", "Xor", "Exchange"};
 
 uint32_t f32_bits(uint64_t f16_bits) {
@@ -75,9 +76,9 @@ class WgslPrinter final : public CFamily {
                                                    asked ? "enable subgroups;\n" : "")},
             {"dot4I8Packed dot4U8Packed", "requires packed_4x8_integer_dot_product;"},
             {"prism_agreed", "var<workgroup> prism_agreed: u32;"},
-            // Zero in every lane, and no compiler can know it: no buffer has 2^31 elements. What is
-            // made with it is no constant to WGSL, so it is not computed, and refused, when the
-            // text is compiled: infinities, and literals that overflow.
+            // Zero in every lane, but unknown to the compiler: no buffer has 2^31 elements. An
+            // expression that uses it is not constant, so WGSL does not evaluate it at compile time
+            // and reject infinities and overflowing literals.
             {"prism_zero", fmt::format("fn prism_zero() -> u32 {{ return {} >> 31u; }}", length)}};
   }
 
@@ -119,7 +120,7 @@ class WgslPrinter final : public CFamily {
     return memory.atomic ? fmt::format("atomic<{}>", type) : type;
   }
 
-  std::string shared_memory() override { return {}; }  // stands before the function
+  std::string shared_memory() override { return {}; }  // declared before the function
   std::string array(const Memory& memory, const std::string& name) const override {
     return fmt::format("var{} {}: array<{}, {}>",
                        memory.space == Space::shared ? "<workgroup>" : "", name,
@@ -147,9 +148,8 @@ class WgslPrinter final : public CFamily {
     return writes ? "workgroupBarrier(); storageBarrier();" : "workgroupBarrier();";
   }
 
-  // Where the group must stay together, every lane has the same value; but it may have come through
-  // memory that lanes share, which WGSL takes for varying: one lane hands it to all in the way WGSL
-  // knows.
+  // In group-uniform control flow every lane has the same value, but if it comes from shared
+  // memory, WGSL considers it varying: one lane broadcasts it in a way WGSL recognises as uniform.
   std::string decision(Value value, const Inst& inst) override {
     bool together = false;
     for (const ir::Block& block : inst.blocks)
@@ -205,7 +205,7 @@ class WgslPrinter final : public CFamily {
   std::string guarded(const Inst& inst, const std::string& predicate,
                       std::vector<std::string> parts) override {
     const std::string name = names_.unique("loaded"), type = value_type(inst.type);
-    // Said outright: not every compiler clears a variable each time a loop comes by.
+    // Explicit: not every compiler clears a variable in each iteration of a loop.
     line(fmt::format("var {} = {}();", name, type));
     line(fmt::format("if ({}) {{ {} = {}({}); }}", bare(predicate), name, type,
                      fmt::join(parts, ", ")));
@@ -216,8 +216,7 @@ class WgslPrinter final : public CFamily {
                      const std::vector<std::string>& args) override {
     if (static_cast<ir::AtomicOp>(inst.bits) != ir::AtomicOp::compare_exchange)
       return fmt::format("atomic{}({}, {})", kAcross[inst.bits], pointer, args[0]);
-    // WGSL's exchange may fail for no reason; ours fails only where the value differs, so it is
-    // tried again.
+    // WGSL's exchange may fail spuriously; ours fails only if the value differs, so it retries.
     const std::string old = names_.unique("old"), tried = names_.unique("tried");
     line(variable(inst.type, old, literal(inst.type.element, 0)) + ";");
     open("loop");
@@ -232,7 +231,8 @@ class WgslPrinter final : public CFamily {
   // --- values
   std::string bitcast(Type to, Type from, const std::string& text) override {
     if (to == from) return text;
-    // Through f32, which holds every f16: not every compiler casts between a word and two halves.
+    // Through f32, which represents every f16: not every compiler casts between a word and two
+    // halves.
     if (from == Type{DType::f16, 2} && to == Type{DType::u32, 1})
       return fmt::format("pack2x16float(vec2<f32>({}))", text);
     if (from == Type{DType::u32, 1} && to == Type{DType::f16, 2})
@@ -245,14 +245,14 @@ class WgslPrinter final : public CFamily {
     const float value = std::bit_cast<float>(word);
     switch (type) {
       case DType::i32:
-        // The smallest number is no literal: it would be minus a number that is too large.
+        // The smallest integer has no literal: it would be a negated number that is too large.
         return word == 0x80000000u ? hidden(type, bits)
                                    : fmt::format("{}i", static_cast<int32_t>(word));
       case DType::f16:
         return fmt::format("f16({})", literal(DType::f32, f32_bits(bits)));
       case DType::f32:
-        // Infinities are none either; a compiler may merge the constants of both zeros; and numbers
-        // below the normal ones and the very largest do not survive everywhere as decimals.
+        // Infinities have no literal either; a compiler may merge the constants of both zeros; and
+        // subnormal and very large numbers do not survive everywhere as decimals.
         return word == 0 || (std::isnormal(value) && std::fabs(value) <= 3.4e38f)
                    ? fmt::format("{}f", value)
                    : hidden(type, bits);
@@ -261,8 +261,8 @@ class WgslPrinter final : public CFamily {
     }
   }
 
-  // A literal that WGSL's compiler does not know: operations on literals alone would be computed,
-  // and perhaps refused, when the text is compiled.
+  // A literal hidden from the compiler: operations on literals alone would be evaluated, and
+  // perhaps rejected, at compile time.
   std::string hidden(DType type, uint64_t bits) {
     if (type == DType::f16) return fmt::format("f16({})", hidden(DType::f32, f32_bits(bits)));
     const std::string word = fmt::format("(0x{:08x}u ^ prism_zero())", static_cast<uint32_t>(bits));
@@ -281,7 +281,8 @@ class WgslPrinter final : public CFamily {
                      : repeats ? atom(arg)
                                : use(arg));
     const DType argument = type_of(inst.args[0]).element;
-    // Every lane takes part across lanes, so that may not stand where not every lane comes by.
+    // All lanes take part in cross-lane operations, so they must not be inlined into conditional
+    // code.
     define(inst.result, operation(inst, inst.type.element, argument, args), "t",
            !is_subgroup(inst.op));
   }
@@ -301,14 +302,14 @@ class WgslPrinter final : public CFamily {
         return form(of == DType::b1 ? "(!{0})" : "(~{0})");
       case Op::neg:
         return form(is_unsigned_int(of) ? "({t}(0u) - {0})" : "(-{0})");
-      // WGSL's own min and max leave open what a NaN gives.
+      // WGSL's min and max leave the result for NaN undefined.
       case Op::min:
         return form(is_float(of) ? "select({0}, {1}, {1} < {0})" : "min({0}, {1})");
       case Op::max:
         return form(is_float(of) ? "select({0}, {1}, {0} < {1})" : "max({0}, {1})");
       case Op::shl_plain:
       case Op::shr_plain:
-        if (of == DType::u32) break;  // a count is unsigned, whatever is shifted
+        if (of == DType::u32) break;  // a shift count is always unsigned
         return fmt::format("({} {} {}({}))", args[0], operator_text(inst.op),
                            value_type({DType::u32, inst.type.lanes}), args[1]);
       case Op::bitcast:
@@ -328,9 +329,9 @@ class WgslPrinter final : public CFamily {
     cannot(inst);
   }
 
-  // Drivers may take n*a + (n*b + x) for n*(a+b) + x, which undoes a reduction by a constant in
-  // several parts; WGSL has no word against it, so the inner sum passes through bits they cannot
-  // see through.
+  // Drivers may rewrite n*a + (n*b + x) as n*(a+b) + x, which undoes an argument reduction with a
+  // constant in several parts. WGSL cannot forbid it, so the inner sum passes through bits that are
+  // opaque to them.
   std::string fused(const Inst& inst, std::vector<std::string> args) {
     const Inst* inner = makers_[inst.args[2]];
     const auto shares = [&](Value value) {
@@ -346,8 +347,8 @@ class WgslPrinter final : public CFamily {
     return fmt::format("fma({})", fmt::join(args, ", "));
   }
 
-  const std::vector<bool> uniform_;  // as WGSL's own analysis sees it
-  std::vector<const Inst*> makers_;  // the instruction each value comes from
+  const std::vector<bool> uniform_;  // according to WGSL's own analysis
+  std::vector<const Inst*> makers_;  // the instruction that defines each value
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the WGSL printer must say beyond compiling: uniform flow that WGSL can see, no infinities,
-// no reserved words.
+// Tests properties of compilable WGSL: recognisable uniform control flow, no infinities, no
+// reserved words.
 #include <gtest/gtest.h>
 
 #include "lower/lower.h"
@@ -39,7 +39,7 @@ TEST(WgslPrinter, BindsBuffersInOrderAndParamsLast) {
   EXPECT_TRUE(has(split, "@binding(4) var<uniform> prism_params")) << split;
 }
 
-// One wide load each: no compiler makes it of four narrow ones.
+// One wide load each: compilers do not merge four narrow ones.
 TEST(WgslPrinter, DeclaresWhatIsReadByFoursAsVectors) {
   const std::string text = printed(kernel("k", 64, [] {
     auto a = in("a", f32);
@@ -57,7 +57,7 @@ TEST(WgslPrinter, DeclaresWhatIsReadByFoursAsVectors) {
   EXPECT_TRUE(has(text, "][(")) << text;  // one element of a vector in memory
 }
 
-// A store of one element of a vector may write all four.
+// A store to one element of a vector may write all four.
 TEST(WgslPrinter, DeclaresWhatIsStoredOneByOneAsElements) {
   const std::string text = printed(kernel("k", 64, [] {
     auto y = inout("y", u32);

@@ -1,4 +1,4 @@
-// Small tools for writing the cases of library kernels: random inputs, bytes, expected values.
+// Helpers to write the cases of sample kernels: random inputs, bytes, expected values.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace prism::kernels {
 
-// splitmix64: small, and good enough for test inputs.
+// splitmix64: small, and sufficient for test inputs.
 class CaseRandom {
  public:
   explicit CaseRandom(uint64_t seed) : state_(seed) {}
@@ -38,16 +38,16 @@ std::vector<double> doubles(const std::vector<T>& values) {
   return std::vector<double>(values.begin(), values.end());
 }
 
-// What an output holds before the launch: NaN as float, all ones as integer.
+// The initial contents of an output: NaN for floats, all ones for integers.
 std::vector<std::byte> poison(size_t elements, DType type);
 
-// Values rounded to a stored type, and the bytes that hold them.
+// Values rounded to a stored type, and their bytes.
 std::vector<std::byte> stored(const std::vector<float>& values, DType type);
 std::vector<double> rounded(const std::vector<float>& values, DType type);
 
 uint32_t groups_for(uint64_t count, uint32_t each);
 
-// The entries of each file, in the order of the library.
+// The entries of each file, in library order.
 void add_elementwise(std::vector<SampleKernel>& list);
 void add_rows(std::vector<SampleKernel>& list);
 void add_atomics(std::vector<SampleKernel>& list);

@@ -1,5 +1,5 @@
-// Kernels of one element a lane: add, copy, fill, iota, conversions, and one each for math, bits
-// and f16 values.
+// Elementwise kernels, one element per lane: add, copy, fill, iota, conversions, math, bits and f16
+// values.
 #include <bit>
 #include <cmath>
 
@@ -36,8 +36,8 @@ ir::Kernel copy_words() {
     auto x = in("x", u32);
     auto y = out("y", u32);
     auto count = param("count", u32);
-    // One load a lane: on an H200 this gives 4,270 GB/s, the driver's own copy; two or more a lane
-    // give less.
+    // One load per lane: 4,270 GB/s on an H200, the same as the driver's copy; more loads per lane
+    // are slower.
     guarded(count, [&](Value i) { y.store_words(i * 4u, x.load_words(i * 4u, 4, 4), 4); });
   });
 }
@@ -205,8 +205,7 @@ std::vector<KernelCase> convert_cases(DType from, DType to, uint64_t seed, bool 
   for (uint64_t n : counts(quick)) {
     KernelCase c = sized(n);
     std::vector<float> x = random.floats(n, -100, 100);
-    // Ties, the smallest numbers and the largest of the 16-bit floats; integers stay in the range
-    // of i8.
+    // Ties, and the smallest and largest 16-bit floats; integers stay in the range of i8.
     const std::vector<float> edges = {0.0f,        -0.0f,    1.00048828f, 1.00146484f, 1.00390625f,
                                       1.01171875f, 6.0e-8f,  3.0e-8f,     65504.0f,    65519.9f,
                                       65520.0f,    70000.0f, -1e-30f};
@@ -230,7 +229,8 @@ std::vector<KernelCase> math_cases(uint64_t seed, bool quick) {
     std::vector<float> x = random.floats(n, -20, 20);
     for (float& v : x)
       if (std::fabs(v) < 1e-3f) v = 0.5f;
-    // Each function by its own relative error: a large exp would hide all others in a mean.
+    // Compares each function by its own relative error: in a mean, a large exp would hide the
+    // others.
     c.buffers = {bytes_of(x), poison(n * 8, DType::f32)};
     c.verify = [x](std::span<const std::vector<std::byte>> contents) -> std::string {
       static constexpr const char* kNames[] = {"exp", "exp2", "log",  "log2",
@@ -256,7 +256,7 @@ std::vector<KernelCase> math_cases(uint64_t seed, bool quick) {
   return cases;
 }
 
-// The language's own rules for integers, said once more on the host.
+// The language's integer rules, restated on the host.
 int64_t floor_division(int64_t a, int64_t b) {
   return b == 0 ? 0 : a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
@@ -305,7 +305,7 @@ std::vector<KernelCase> half_cases(uint64_t seed, bool quick) {
   const auto half = [](float v) { return f32_from_f16(f16_from_f32(v)); };
   for (uint64_t n : counts(quick)) {
     KernelCase c = sized(n);
-    // Products are exact and sums are rounded: some languages may fuse the two, to the same bits.
+    // Products are exact and sums are rounded: a fused multiply-add gives the same bits.
     auto a = random.floats(n, -512, 512), b = random.floats(n, -4, 4);
     std::vector<double> y(n);
     for (uint64_t i = 0; i < n; ++i) {
@@ -333,15 +333,14 @@ std::vector<KernelCase> increment_cases(uint64_t seed, bool) {
 
 void add_elementwise(std::vector<SampleKernel>& list) {
   for (DType type : {DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32}) {
-    if (type == DType::u8)
-      continue;  // random inputs are signed; u8 storage stands in the conversions
+    if (type == DType::u8) continue;  // random inputs are signed; the conversions cover u8 storage
     list.push_back({fmt::format("vector_add_{}", dtype_name(type)),
                     fmt::format("y = a + b in {} storage", dtype_name(type)),
                     [type] { return vector_add(type); },
                     [type](uint64_t seed, bool quick) { return add_cases(type, seed, quick); }});
   }
-  list.push_back({"copy", "y = x, 16 bytes a lane", copy_words, copy_cases});
-  list.push_back({"fill", "every element one value", fill, fill_cases});
+  list.push_back({"copy", "y = x, 16 bytes per lane", copy_words, copy_cases});
+  list.push_back({"fill", "sets every element to one value", fill, fill_cases});
   list.push_back({"iota", "0, 1, 2, ...", iota, iota_cases});
   for (auto [from, to] : {std::pair{DType::f32, DType::f16},
                           {DType::f32, DType::bf16},

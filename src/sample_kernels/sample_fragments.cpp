@@ -1,5 +1,4 @@
-// Products by matrix fragments: f16 with copies that run ahead, int8, and a small attention in
-// registers.
+// Matrix products with fragments: f16 with async copies, int8, and a small attention in registers.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -17,15 +16,13 @@ namespace {
 
 constexpr uint32_t kWarp = 32;
 
-// Shared rows are longer than the tile by 16 bytes, so that eight rows read together lie in
-// different banks.
+// Shared rows are padded by 16 bytes, so that eight rows read together are in different banks.
 uint32_t padded(uint32_t elements, DType type) {
   return elements + static_cast<uint32_t>(16 / dtype_bytes(type));
 }
 
-// Copies rows x columns elements at (row, column) of x into the tile, 16 bytes a lane and turn;
-// only the turns of this part of several, so that the copies can be spread over the
-// multiplications.
+// Copies rows x columns elements at (row, column) of x into the tile, 16 bytes per lane and round;
+// only the rounds of one of several parts, so that copies can be interleaved with multiplications.
 struct TileCopy {
   const Array& tile;
   const In& x;
@@ -59,8 +56,8 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
   const DType type = tile.operand;
   if (tile.stages < 2 || (tile.run_ahead && tile.k % (type == i8 ? 64 : 32) != 0))
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("matmul_fragments: {} stages, k {}; at least two stages, and two "
-                            "fragments along k to run ahead",
+                fmt::format("matmul_fragments: {} stages, k {}; needs at least two stages, and two "
+                            "fragments along k to prefetch",
                             tile.stages, tile.k));
   const uint32_t fragment_k = type == i8 ? 32 : 16;
   const DType sum_type = type == i8 ? i32 : f32;
@@ -78,8 +75,8 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
     auto a_tile = shared(type, a_size * tile.stages, "a_tile");
     auto b_tile = shared(type, b_size * tile.stages, "b_tile");
 
-    // Groups take tiles in blocks of eight rows of tiles, so that those running together share b in
-    // the cache.
+    // Groups are ordered in blocks of eight rows of tiles, so that concurrent groups share b in the
+    // cache.
     constexpr uint32_t kBlock = 8;
     const Value tiles_m = m / tile.m, tiles_n = n / tile.n;
     const Value block = group_id() / (tiles_n * kBlock), within = group_id() % (tiles_n * kBlock);
@@ -92,7 +89,7 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
     const TileCopy copy_a{a_tile, a, tile.m, tile.k, lanes, type},
         copy_b{b_tile, b, tile.k, tile.n, lanes, type};
     const uint32_t turns = copy_a.turns() + copy_b.turns();
-    // The turns [first, last) of fetching the tiles of one step; beyond the last step nothing is
+    // The rounds [first, last) of fetching the tiles of one step; beyond the last step nothing is
     // read.
     const auto fetch = [&](Value step, Value slot, uint32_t first, uint32_t last) {
       const Value wanted = step < k;
@@ -140,7 +137,7 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
       async_wait(tile.stages - 2);
       barrier();
     };
-    // One of `parts` equal parts of the fetch for the step that comes stages - 1 later.
+    // One of `parts` equal parts of the prefetch for the step stages - 1 ahead.
     const auto fetch_ahead = [&](Value step, uint32_t part, uint32_t parts) {
       fetch((step + (tile.stages - 1)) * tile.k, fetch_slot, turns * part / parts,
             turns * (part + 1) / parts);
@@ -157,8 +154,8 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
             load_set(slot, inner + 1);
             fetch_ahead(step, inner, inners - 1);
           } else {
-            // The next tile's first operands come while this one's last are multiplied. After the
-            // last step there is no next tile: the current one is read again, and not used.
+            // Loads the next tile's first operands while this tile's last are multiplied. After the
+            // last step the current tile is loaded again, and not used.
             arrive();
             slot = select(step + 1u < steps, following(slot), slot);
             load_set(slot, inners);
@@ -185,8 +182,8 @@ ir::Kernel matmul_fragments(const MatmulTile& tile) {
 }
 
 namespace {
-// Small enough that one element a word, where a device has no narrow arrays, still fits 32 KiB of
-// shared memory.
+// Small enough to fit 32 KiB of shared memory even with one element per word, on devices without
+// narrow arrays.
 MatmulTile int8_tile() {
   MatmulTile tile;
   tile.n = 16;
@@ -204,7 +201,7 @@ ir::Kernel fragment_attention() {
     auto q = in("q", f16), keys = in("k", f16), v = in("v", f16);
     auto o = out("o", f32);
     auto tiles = param("tiles", u32);
-    // One tile a subgroup; how many subgroups a group has is the device's business.
+    // One tile per subgroup; the device decides how many subgroups a group has.
     const Value subgroups = group_size() / subgroup_size(), first = group_id() * subgroups;
     if_(first < tiles, [&] {
       const Value start = min(first + subgroup_id(), tiles - 1u) * 256u;
@@ -316,7 +313,7 @@ std::vector<KernelCase> attention_cases(uint64_t seed, bool) {
     }
   c.buffers.push_back(poison(o.size(), DType::f32));
   c.expected = {{}, {}, {}, o};
-  c.tolerance = 1e-6;  // the weights are rounded to f16 on the way to the second product
+  c.tolerance = 1e-6;  // the weights are rounded to f16 for the second product
   return {c};
 }
 
@@ -325,15 +322,14 @@ std::vector<KernelCase> attention_cases(uint64_t seed, bool) {
 void add_fragments(std::vector<SampleKernel>& list) {
   for (DType type : {DType::f16, DType::bf16})
     list.push_back({fmt::format("matmul_{}", dtype_name(type)),
-                    fmt::format("c = a b by fragments of {}, copies run ahead", dtype_name(type)),
+                    fmt::format("c = a b by fragments of {}, with async copies", dtype_name(type)),
                     [type] {
                       MatmulTile tile;
                       tile.operand = type;
                       return matmul_fragments(tile);
                     },
                     [type](uint64_t seed, bool quick) { return half_cases(type, seed, quick); }});
-  list.push_back({"matmul_f16_ahead",
-                  "the same with the next operands loaded while these are multiplied",
+  list.push_back({"matmul_f16_ahead", "the same with operands prefetched during the multiplication",
                   [] {
                     MatmulTile tile;
                     tile.run_ahead = true;

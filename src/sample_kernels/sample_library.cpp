@@ -1,4 +1,4 @@
-// The list of shipped kernels, and how contents are compared.
+// The list of sample kernels, and the comparison of results.
 #include "sample_kernels/sample_library.h"
 
 #include <cmath>
@@ -139,7 +139,7 @@ const SampleKernel& find_sample_kernel(const std::string& name) {
     names += (names.empty() ? "" : ", ") + kernel.name;
   }
   throw Error(ErrorCode::kNotFound,
-              fmt::format("kernel {}: there is none of that name; known are {}", name, names));
+              fmt::format("kernel {}: there is no such kernel; valid names: {}", name, names));
 }
 
 std::string compare(const KernelCase& expected, const ir::Kernel& kernel,

@@ -1,5 +1,5 @@
-// Every shipped kernel builds, and computes what its cases expect, by the checked interpreter at
-// every subgroup size.
+// Tests that every sample kernel builds and gives its expected results in the checked interpreter
+// at every subgroup size.
 #include "sample_kernels/sample_library.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Kernels beyond the limits of weak devices: more than 65,535 groups, a buffer larger than a
+// Kernels that exceed the limits of weak devices: more than 65,535 groups, a buffer larger than a
 // binding.
 #include <fmt/format.h>
 
@@ -56,7 +56,7 @@ std::vector<KernelCase> group_cases(uint64_t, bool quick) {
 
 std::vector<KernelCase> stride_cases(uint64_t seed, bool quick) {
   std::vector<KernelCase> cases;
-  // 300 MB spans three bindings of 128 MiB, the least a device may allow.
+  // 300 MB spans three bindings of 128 MiB, the smallest limit a device may have.
   const uint64_t elements = quick ? 70000 : 75'000'000;
   const uint32_t count = 7001, stride = static_cast<uint32_t>(elements / count);
   KernelCase c;

@@ -1,4 +1,4 @@
-// The f32 matrix product in tiles, and int8 dot products of rows.
+// A tiled f32 matrix product, and int8 dot products of rows.
 #include <fmt/format.h>
 
 #include "prism/kernel.h"
@@ -11,9 +11,9 @@ using namespace dsl;
 
 namespace {
 
-// A group computes 128 x 128 of c, a lane 8 x 8 of that, in steps of 8 along k. Two tiles of each
-// operand are 16 KiB of shared memory, the least any device has; the next step's elements travel
-// through registers meanwhile.
+// A group computes 128 x 128 of c and a lane 8 x 8 of that, in steps of 8 along k. Two tiles of
+// each operand take 16 KiB of shared memory, the smallest size of any device; the next step's
+// elements are prefetched into registers.
 constexpr uint32_t kTile = 128, kStep = 8, kLanes = 256;
 
 // Four consecutive elements of a row of x (rows x columns), zeros beyond its edges.
@@ -42,7 +42,7 @@ ir::Kernel matmul_f32() {
     auto c = out("c", f32);
     auto m = param("m", u32), n = param("n", u32), k = param("k", u32);
     auto a_tile = shared(f32, 2 * kStep * kTile,
-                         "a_tile");  // [step][row]: a lane reads its rows side by side
+                         "a_tile");  // [step][row]: a lane reads adjacent rows
     auto b_tile = shared(f32, 2 * kStep * kTile, "b_tile");  // [step][column]
     const Value lane = local_id(), across = lane % 16u, down = lane / 16u;
     const Value first_row = group_id(1) * kTile, first_column = group_id(0) * kTile;

@@ -1,4 +1,4 @@
-// Kernels that write the words and numbers of Philox.
+// Kernels that write Philox words and uniform numbers.
 #include <fmt/format.h>
 
 #include "dsl/philox.h"

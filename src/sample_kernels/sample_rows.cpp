@@ -20,8 +20,7 @@ ir::Kernel transpose() {
     auto x = in("x", f32);
     auto y = out("y", f32);
     auto rows = param("rows", u32), columns = param("columns", u32);
-    auto tile =
-        shared(f32, kTile * (kTile + 1));  // one column more, so that a column lies in 32 banks
+    auto tile = shared(f32, kTile * (kTile + 1));  // padded by one column to avoid bank conflicts
     const Value across = local_id() % kTile, down = local_id() / kTile;
     const Value column = group_id(0) * kTile + across;
     for (uint32_t i = 0; i < kTile; i += 8) {
@@ -235,7 +234,7 @@ std::vector<KernelCase> mix_cases(uint64_t seed, bool) {
 }  // namespace
 
 void add_rows(std::vector<SampleKernel>& list) {
-  list.push_back({"transpose", "through shared memory", transpose, transpose_cases});
+  list.push_back({"transpose", "transpose through shared memory", transpose, transpose_cases});
   list.push_back({"row_sum", "the sum of each row", row_sum, sum_cases});
   list.push_back({"row_softmax", "the softmax of each row", row_softmax, softmax_cases});
   list.push_back({"row_scan", "inclusive sums along each row", row_scan, scan_cases});

@@ -1,4 +1,4 @@
-// The one pool of native CPU kernels, made on first use.
+// The thread pool of native CPU kernels, created on first use.
 #include "tensor/cpu_pool.h"
 
 #include <cstdlib>
@@ -30,7 +30,7 @@ uint32_t wanted_threads() {
 }  // namespace
 
 ThreadPool& cpu_pool() {
-  // Never destroyed: plans of static objects may run late.
+  // Never destroyed: plans in static objects may run late.
   static auto& pool = *new ThreadPool(wanted_threads());
   return pool;
 }

@@ -1,4 +1,4 @@
-// Copies between storages of different devices.
+// Copies between storages on different devices.
 #include "tensor/relayout.h"
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Moving tensors between devices: through the host, and for block-quantised types between the
-// blocks of files and the CPU and the planes of all other devices.
+// Copies tensors between devices through the host. Block-quantised types are converted between the
+// block layout of files and the CPU and the plane layout of all other devices.
 #pragma once
 
 #include "tensor/op.h"
@@ -7,7 +7,8 @@
 
 namespace prism {
 
-// All of view's elements, which lie dense, from one storage to the other; offsets in bytes. Waits.
+// Copies all elements of `view`, which must be contiguous, between storages; offsets in bytes.
+// Waits for the copy.
 void transfer(const Storage& from, uint64_t from_offset, const DeviceView& view, const Storage& to,
               uint64_t to_offset);
 

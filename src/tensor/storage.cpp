@@ -1,4 +1,4 @@
-// Pools of memory by device: what tensors let go is used again before the driver is asked for more.
+// Memory pools, one per device: freed tensor memory is reused before the driver is asked for more.
 #include "tensor/storage.h"
 
 #include <algorithm>
@@ -16,15 +16,15 @@ namespace prism {
 
 namespace {
 
-constexpr size_t kHostAlignment = 256;  // whole cache lines, and what recorded launches ask for
+constexpr size_t kHostAlignment = 256;  // whole cache lines; recorded launches require it
 
-struct Piece {  // memory of a pool's own size
+struct Piece {  // an allocation, of a size rounded by the pool
   uint64_t bytes = 0;
   std::shared_ptr<std::byte> host;
   Buffer buffer;
 };
 
-// One device's pool. Never destroyed: tensors in static objects may come back to it late.
+// Never destroyed: tensors in static objects may return memory late.
 struct Pool {
   std::mutex mutex;
   std::multimap<uint64_t, Piece> free;
@@ -44,8 +44,9 @@ std::shared_ptr<std::byte> host_memory_of(const Device& device, uint64_t bytes) 
   auto* memory = static_cast<std::byte*>(
       ::operator new (bytes, std::align_val_t{kHostAlignment}, std::nothrow));
   if (!memory) {
-    throw Error(ErrorCode::kOutOfMemory, fmt::format("allocation on {}: {} bytes asked, {} free",
-                                                     device.id(), bytes, device.free_bytes()));
+    throw Error(ErrorCode::kOutOfMemory,
+                fmt::format("allocation on {}: {} bytes requested, {} free", device.id(), bytes,
+                            device.free_bytes()));
   }
   return {memory, [](std::byte* p) { ::operator delete (p, std::align_val_t{kHostAlignment}); }};
 }
@@ -65,8 +66,8 @@ Piece take(Pool& pool, const Device& device, uint64_t bytes) {
   if (stats.limit_bytes && stats.in_use_bytes + bytes > stats.limit_bytes) {
     throw Error(
         ErrorCode::kOutOfMemory,
-        fmt::format("allocation on {}: {} bytes asked, {} of the limit of {} left; raise it "
-                    "with set_memory_limit() or let tensors go",
+        fmt::format("allocation on {}: {} bytes requested, {} of the limit of {} left; raise it "
+                    "with set_memory_limit() or release tensors",
                     device.id(), bytes,
                     stats.limit_bytes - std::min(stats.limit_bytes, stats.in_use_bytes),
                     stats.limit_bytes));
@@ -104,8 +105,8 @@ void give_back(Pool& pool, Piece piece) {
 
 }  // namespace
 
-// Sizes are rounded so that tensors of nearly one size share pieces: by a 32nd at most, since a
-// model's weights are hundreds of them and must fit into what a device has.
+// Rounds sizes up so that tensors of similar size can share pieces: by at most 1/32, because a
+// model has hundreds of weights that must fit into device memory.
 uint64_t allocation_bytes(uint64_t bytes) {
   uint64_t step = 256;
   while (step * 64 < bytes) step *= 2;

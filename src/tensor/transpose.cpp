@@ -1,3 +1,4 @@
+// Transposing copies on the CPU and on devices.
 #include "tensor/transpose.h"
 
 #include <algorithm>
@@ -12,10 +13,10 @@ namespace prism {
 
 namespace {
 
-// Below this a tile is mostly edge, and walking by strides is as good.
+// Below this a tile is mostly edge, and a strided copy is as fast.
 constexpr int64_t kLeast = 8;
 
-// Elements of 16 rows of 64 bytes on either side: 2 KiB, in the first cache whatever the strides.
+// Tiles of 16 rows of 64 bytes on either side: 2 KiB, which stays in the L1 cache at any stride.
 template <class T>
 void transpose_block(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t a,
                      int64_t b) {
@@ -30,16 +31,16 @@ void transpose_block(const T* from, int64_t from_step, T* to, int64_t to_step, i
   }
 }
 
-// Elements as words, 8- and 16-bit ones by themselves; 64-bit ones are two words.
+// The type that a kernel copies elements as; 64-bit elements are two words.
 DType unit_of(uint32_t bytes) {
   return bytes == 1 ? DType::u8 : bytes == 2 ? DType::u16 : DType::u32;
 }
 
-// Tiles of at most 16 KiB, what the least devices have of shared memory: rows of 256 bytes of words
-// on either side, and 16 loads of a lane under way together.
+// Tiles of at most 16 KiB, the smallest shared memory of supported devices: rows of 256 bytes on
+// either side, and 16 loads in flight per lane.
 constexpr uint32_t tile_of(uint32_t bytes) { return bytes <= 4 ? 64 : 32; }
 
-constexpr uint32_t kAbreast = 8;  // tiles of the input that groups beside each other take
+constexpr uint32_t kAbreast = 8;  // input tiles that neighbouring groups take
 
 ir::Kernel transpose_kernel(uint32_t bytes) {
   using namespace dsl;
@@ -58,8 +59,7 @@ ir::Kernel transpose_kernel(uint32_t bytes) {
     for (int i = 0; i < TransposedCopy::kOuter; ++i)
       to_outer.push_back(param(fmt::format("to_outer{}", i), u32));
     auto kept = shared(u32, uint64_t{tile} * tile * words);
-    // Columns are exchanged by the number of the row: lanes that read a column then meet different
-    // banks.
+    // XOR the column with the row, so that lanes reading a column hit different banks.
     const auto place_of = [&](Value row, Value column) {
       return row * tile + (column ^ (row % 32u));
     };
@@ -75,8 +75,8 @@ ir::Kernel transpose_kernel(uint32_t bytes) {
       source = source + place * from_outer[static_cast<size_t>(i)];
       target = target + place * to_outer[static_cast<size_t>(i)];
     }
-    // Groups that run together share eight tiles' width of the input and neighbouring tiles of the
-    // output, so that both sides meet the same pages of memory.
+    // Concurrent groups cover a strip of eight input tiles and neighbouring output tiles, so that
+    // both sides touch the same memory pages.
     const Value a_tiles = (a_length + (tile - 1)) / tile;
     const Value strip = group_id(0) / (b_tiles * kAbreast),
                 in_strip = group_id(0) % (b_tiles * kAbreast);
@@ -119,7 +119,7 @@ std::optional<TransposedCopy> as_transposed(const Layout& from) {
   const Layout &source = both[0], &target = both[1];
   const int rank = source.shape.rank();
   if (rank < 2 || rank > TransposedCopy::kOuter + 2 || source.stride(-1) <= 1) return std::nullopt;
-  int along = -1;  // the axis that lies in order in the input
+  int along = -1;  // the axis that is contiguous in the input
   for (int axis = 0; axis + 1 < rank; ++axis)
     if (source.stride(axis) == 1 && source.shape[axis] >= kLeast) along = axis;
   if (along < 0 || source.shape[-1] < kLeast) return std::nullopt;
@@ -142,7 +142,7 @@ std::optional<TransposedCopy> as_transposed(const Layout& from) {
 
 void transpose_cpu(const TransposedCopy& copy, const std::byte* from, std::byte* to,
                    uint32_t element_bytes, ThreadPool& pool) {
-  // A strip of rows of the output at a time: as many as fill a second-level cache's worth of pages.
+  // Process the output in strips of rows, sized so that their pages fit a second-level cache.
   constexpr int64_t kStrip = 64;
   const int64_t strips = (copy.a + kStrip - 1) / kStrip;
   const int64_t matrices = copy.outer[0] * copy.outer[1] * copy.outer[2];
@@ -180,7 +180,7 @@ void transpose_cpu(const TransposedCopy& copy, const std::byte* from, std::byte*
 void launch_transpose(DeviceCall& call, const TransposedCopy& copy, const DeviceView& from,
                       const DeviceView& to) {
   const uint32_t bytes = from.type.block_bytes(), tile = tile_of(bytes);
-  // Steps backwards wrap round in 32 bits, as the kernel's sums do.
+  // Negative steps wrap around in 32 bits, like the kernel's sums.
   const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
   const uint32_t a_tiles = groups_for(copy.a, tile), b_tiles = groups_for(copy.b, tile);
   std::vector<ParamValue> params = {word(copy.a),       word(copy.b), word(copy.from_step),
@@ -189,7 +189,7 @@ void launch_transpose(DeviceCall& call, const TransposedCopy& copy, const Device
   for (const int64_t each : copy.from_outer) params.push_back(word(each));
   for (const int64_t each : copy.to_outer) params.push_back(word(each));
   DeviceView source = from;
-  source.layout.offset = 0;  // a parameter here
+  source.layout.offset = 0;  // passed as a parameter
   const int64_t matrices = copy.outer[0] * copy.outer[1] * copy.outer[2];
   call.launch(
       fmt::format("transpose {}", bytes), [&] { return transpose_kernel(bytes); },

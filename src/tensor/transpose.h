@@ -1,5 +1,4 @@
-// Copies whose input runs along another axis than the output: by square tiles, so that reading and
-// writing both go along memory.
+// Tiled copies of transposed inputs, so that both reads and writes are contiguous.
 #pragma once
 
 #include <optional>
@@ -10,8 +9,8 @@
 
 namespace prism {
 
-// A copy to a dense tensor as a batch of transposed matrices: element (a, b) is read at a + b *
-// from_step and written at a * to_step + b. What is left are up to three axes of matrices.
+// A copy to a dense tensor as a batch of matrix transposes: element (a, b) is read at a + b *
+// from_step and written at a * to_step + b. Up to three outer axes index the matrices.
 struct TransposedCopy {
   static constexpr int kOuter = 3;
   int64_t a = 1, b = 1;
@@ -20,8 +19,8 @@ struct TransposedCopy {
   int64_t from_offset = 0;
 };
 
-// Nothing where the input lies along the innermost axis, or along none, or the matrices are too
-// thin for tiles.
+// Returns nullopt if the input is contiguous along the innermost axis or along no axis, or if the
+// matrices are too thin for tiles.
 std::optional<TransposedCopy> as_transposed(const Layout& from);
 
 void transpose_cpu(const TransposedCopy& copy, const std::byte* from, std::byte* to,

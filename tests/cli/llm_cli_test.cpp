@@ -123,7 +123,7 @@ TEST_F(LlmProgram, WrongOptionsAreTold) {
   };
   EXPECT_TRUE(has(error({"--top-p", "2"}), "top-p is 2"));
   EXPECT_TRUE(has(error({"--grammar", "root ::= \"a"}), "line 1 column 10"));
-  EXPECT_TRUE(has(error({"--json-schema", "{"}), "it is no JSON"));
+  EXPECT_TRUE(has(error({"--json-schema", "{"}), "not valid JSON"));
   EXPECT_TRUE(has(error({"--samplers", "top_q"}), "did you mean"));
   EXPECT_TRUE(has(error({"--logit-bias", "x=1"}), "TOKEN=NUMBER"));
   EXPECT_TRUE(has(error({"--kv-type", "q9"}), "q8_0"));

@@ -1,34 +1,34 @@
-// A double of NVIDIA's driver, of NVRTC and of cuBLASLt for tests of the host side: memory is host
-// memory, kernels are the printed text compiled by the host compiler, and every failure a real
-// device can have may be asked for.
+// A double of NVIDIA's driver, NVRTC and cuBLASLt for tests of the host side: memory is host
+// memory, kernels are the printed text compiled by the host compiler, and tests can inject every
+// failure of a real device.
 //
-// Work is done late, as on a device: copies and launches wait in their stream until something waits
-// for them, so that host memory reused too early is seen by the test. Handles, ranges and contexts
-// are checked.
+// Work is deferred, as on a device: copies and launches stay in their stream until something waits
+// for them, so that host memory reused too early is detected. Handles, ranges and contexts are
+// checked.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-// Settings are "name=value,name=value"; a call first puts all back to their defaults. The same text
-// in the variable PRISM_CUDA_DOUBLE holds from the start of a process.
-//   init=803            cuInit gives this result
+// Settings are "name=value,name=value"; a call first resets all to their defaults. The variable
+// PRISM_CUDA_DOUBLE sets them at process start.
+//   init=803            cuInit returns this result
 //   driver=12040        the CUDA version of the driver
 //   devices=1  capability=90  memory=1073741824  prohibited=0
-//   fail_allocation=3   the third allocation from now finds no memory
+//   fail_allocation=3   the third allocation from now fails
 //   lose_launch=2       the second launch from now is an illegal access (a graph counts as one);
-//                       from then on nothing works
-//   refuse_launch=1     the first launch from now is refused with "invalid value"
-//   refuse_module=1     the first binary loaded from now is refused
+//                       afterwards every call fails
+//   refuse_launch=1     the first launch from now fails with "invalid value"
+//   refuse_module=1     the first binary loaded from now is rejected
 //   wrong_results=1     after each launch a bit of every buffer it changed is flipped
-//   fail_compile=1      NVRTC refuses every text
-//   nvrtc=12090         the version of NVRTC;  oldest=50 newest=120: the architectures it knows
+//   fail_compile=1      NVRTC rejects every text
+//   nvrtc=12090         the version of NVRTC;  oldest=50 newest=120: its supported architectures
 extern "C" void prism_cuda_double_set(const char* settings);
 
-// What was done since the start: allocations, live_allocations, live_bytes, contexts (now
-// retained), live_modules, live_streams, live_events, live_graphs, launches, overlapped_launches,
-// graph_launches, compiles, module_loads, products (of cuBLASLt), overruns (writes beside an
-// allocation), misuses (calls a real driver would call undefined).
+// Counters since the start: allocations, live_allocations, live_bytes, contexts (now retained),
+// live_modules, live_streams, live_events, live_graphs, launches, overlapped_launches,
+// graph_launches, compiles, module_loads, products (of cuBLASLt), overruns (writes outside an
+// allocation), misuses (calls with undefined behaviour in a real driver).
 extern "C" long long prism_cuda_double_count(const char* what);
 
 namespace prism::test::cuda_double {

@@ -1,5 +1,5 @@
-// The double's cuBLASLt: products of f32, f16 and bf16 matrices by plain loops, in the order of the
-// stream that they are given to, recorded where it records.
+// The double's cuBLASLt: f32, f16 and bf16 matrix products by plain loops, in stream order,
+// recorded while the stream records.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ struct Description {
   int transpose_a = 0, transpose_b = 0;
 };
 
-struct Matrix {  // columns lie side by side
+struct Matrix {  // column-major
   int type = kR32F;
   uint64_t rows = 0, columns = 0;
   int64_t stride = 0, batch_stride = 0;
@@ -59,7 +59,7 @@ uint16_t half_of(float value) {
   if (size >= 65520) return static_cast<uint16_t>(sign | 0x7c00);
   const int exponent = size < std::ldexp(1, -14) ? -14 : std::ilogb(size);
   const int units = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));
-  // A carry goes into the exponent by itself.
+  // A carry propagates into the exponent.
   return static_cast<uint16_t>(sign | (units < 1024 ? units : (exponent + 14) * 1024 + units));
 }
 

@@ -182,7 +182,7 @@ int cuMemFree_v2(uint64_t pointer) {
   const Lock lock(mutex());
   if (const int result = enter(); result && !state().lost) return result;
   for (Stream* stream : state().streams)
-    drain(*stream);  // as the driver, which waits for the device
+    drain(*stream);  // like the driver, which waits for the device
   const auto found = state().allocations.find(pointer);
   if (found == state().allocations.end()) {
     ++counter("misuses");

@@ -1,4 +1,4 @@
-// The double's NVRTC: its binary is the text itself behind a magic line.
+// The double's NVRTC: its binary is the text itself after a magic line.
 #include <cstring>
 #include <string>
 

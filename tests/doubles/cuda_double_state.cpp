@@ -1,4 +1,4 @@
-// The state of the double: what a test has asked for and what the driver has handed out.
+// The state of the double: settings requested by tests, and objects created by the driver.
 #include "doubles/cuda_double_state.h"
 
 #include <cstdlib>
@@ -32,7 +32,7 @@ void apply(Settings* settings, const std::string& text) {
     else if (numbers.count(name))
       *numbers.at(name) = static_cast<int>(value);
     else
-      std::abort();  // a test that asks for what the double cannot do
+      std::abort();  // the test requests an unknown setting
   }
 }
 
@@ -40,7 +40,7 @@ void apply(Settings* settings, const std::string& text) {
 
 State& state() {
   static State& the_state = *[] {
-    auto* fresh = new State;  // lives as long as the process: handles are let go late
+    auto* fresh = new State;  // never destroyed: handles are released late
     if (const char* text = std::getenv("PRISM_CUDA_DOUBLE")) apply(&fresh->settings, text);
     return fresh;
   }();

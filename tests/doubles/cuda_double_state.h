@@ -1,5 +1,5 @@
-// What the parts of the double's driver share: its handles, what it has handed out, and the checks
-// that every call begins with.
+// The shared state of the double's driver: handles, live objects, and the checks at the start of
+// every call.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ using doubles::HostModule;
 inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidImage = 200,
                      kInvalidContext = 201, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600,
                      kIllegalAddress = 700, kCaptureUnsupported = 900;
-inline constexpr size_t kFence = 64;  // bytes beside an allocation that nobody may write
+inline constexpr size_t kFence = 64;  // guard bytes around an allocation, which must stay unchanged
 inline constexpr unsigned char kFenceByte = 0xfd, kFreshByte = 0xcd;
 
 struct Allocation {
@@ -70,24 +70,24 @@ struct State {
   std::set<Event*> events;
   std::set<Module*> modules;
   bool initialized = false;
-  int lost = 0;  // the sticky result
+  int lost = 0;  // the sticky error
   std::vector<int> retained = std::vector<int>(8, 0);
 };
 
 State& state();
-std::recursive_mutex& mutex();  // of all of it
+std::recursive_mutex& mutex();  // guards all state
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-extern thread_local std::vector<int> current;  // ordinals + 1 of the contexts pushed in this thread
+extern thread_local std::vector<int> current;  // ordinals + 1 of this thread's context stack
 
-// What every call that needs a context begins with.
+// The first step of every call that needs a context.
 int enter();
 
-// The allocation that holds these bytes; null when none does.
+// The allocation that contains these bytes; null if none does.
 Allocation* allocation_of(uint64_t pointer, size_t bytes);
 
-void drain(Stream& stream);  // does all the stream has to do
-// Into the graph while the stream records, else behind what the stream has to do.
+void drain(Stream& stream);  // runs all pending work of the stream
+// Appends to the graph while the stream records, else to the stream's pending work.
 void give(Stream& stream, std::function<void()> step, bool is_kernel);
 
 }  // namespace prism::test::cuda_double

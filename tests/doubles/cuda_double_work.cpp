@@ -1,15 +1,15 @@
-// The double's work: modules and their kernels, launches, streams that work late, graphs, events.
+// The double's work: modules and their kernels, launches, deferred streams, graphs, events.
 #include <cstring>
 
 #include "doubles/cuda_double_state.h"
 
-// Of cuda_double_driver.cpp.
+// Defined in cuda_double_driver.cpp.
 extern "C" int cuDeviceGetAttribute(int* value, int which, int device);
 
 namespace prism::test::cuda_double {
 namespace {
 
-// Changed buffers get one wrong bit, in the last byte that changed: of a float, sign and exponent.
+// Flips one bit in each changed buffer, in the last changed byte: sign and exponent of a float.
 void run_wrongly(const std::function<void()>& run_kernel, const std::vector<uint64_t>& pointers) {
   std::vector<std::pair<Allocation*, std::vector<unsigned char>>> before;
   for (const uint64_t pointer : pointers)
@@ -39,7 +39,7 @@ int launch(Function* function, const unsigned (&grid)[3], const unsigned (&block
   const bool lose = told.lose_launch && --told.lose_launch == 0;
 
   if (!doubles::prepare(*function->kernel)) return kInvalidImage;
-  // Arguments are copied now, as a driver does; they may be gone when the kernel runs.
+  // Arguments are copied now, as in a driver; the originals may be gone when the kernel runs.
   const std::string& kinds = doubles::arguments_of(*function->kernel);
   std::vector<uint64_t> values(kinds.size());
   std::vector<uint64_t> pointers;
@@ -62,7 +62,7 @@ int launch(Function* function, const unsigned (&grid)[3], const unsigned (&block
         for (uint64_t& value : values) arguments.push_back(&value);
         const auto run_kernel = [&] {
           if (doubles::run(*kernel, grid_now, threads, arguments.data()))
-            state().lost = kIllegalAddress;  // threads that wait for others which have ended
+            state().lost = kIllegalAddress;  // divergent barrier
         };
         if (settings().wrong_results)
           run_wrongly(run_kernel, pointers);
@@ -129,7 +129,7 @@ int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, un
   return launch(function, {gx, gy, gz}, {bx, by, bz}, shared_bytes, stream, params, false);
 }
 
-// CUlaunchConfig and CUlaunchAttribute, as the driver's header lays them out.
+// CUlaunchConfig and CUlaunchAttribute, with the layout of the driver's header.
 struct DoubleAttribute {
   int id;
   int pad;
@@ -266,7 +266,7 @@ int cuEventQuery(Event* event) {
   const Lock lock(mutex());
   if (const int result = enter()) return result;
   if (!event->recorded || event->reached) return 0;
-  // Asking lets one step of the stream happen, so that a loop of questions ends.
+  // Each query runs one step of the stream, so that a polling loop terminates.
   if (event->stream && !event->stream->work.empty()) {
     const auto step = std::move(event->stream->work.front());
     event->stream->work.pop_front();

@@ -1,5 +1,5 @@
-// Printed HIP text as CUDA for NVRTC: clang's builtins for AMD's chips under their own names, in
-// terms of NVIDIA's. A wave of 32 lanes is a warp.
+// Converts printed HIP text to CUDA for NVRTC: defines clang's AMD builtins in terms of NVIDIA's. A
+// wave of 32 lanes is a warp.
 #include <regex>
 
 #include "doubles/hip_double.h"

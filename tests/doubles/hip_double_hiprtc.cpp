@@ -1,4 +1,4 @@
-// The double's hiprtc: NVRTC's calls, with the chip put in the place of an architecture.
+// The double's hiprtc: NVRTC's calls, with the chip instead of an architecture.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ using prism::test::hip_double::told_to_fail;
 
 struct Program {
   void* twin = nullptr;
-  std::string log;  // of a refusal that the twin does not see
+  std::string log;  // of a rejection that does not reach the counterpart
 };
 
 }  // namespace

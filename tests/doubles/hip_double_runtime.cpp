@@ -1,4 +1,5 @@
-// The double's HIP runtime: each call as its CUDA twin, in the context of the thread's device.
+// The double's HIP runtime: each call goes to its CUDA counterpart, in the context of the thread's
+// device.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +19,8 @@ using prism::test::hip_double::twins;
 constexpr int kMostDevices = 8;
 thread_local int current_device = 0;
 
-// HIP makes a device's context by itself; CUDA's is retained once and current during a call.
+// HIP creates a device's context implicitly; CUDA's is retained once and made current during a
+// call.
 class Context {
  public:
   Context() {
@@ -64,7 +66,7 @@ extern "C" {
 int hipInit(unsigned flags) {
   const int result = plain(__func__, &Twins::init, flags);
   int major = 0, minor = 0;
-  // Asked now: the compiler is tried in a child process, where the driver no longer answers.
+  // Queried now: the compiler is probed in a child process, where the driver no longer works.
   if (result == 0 && settings().forward && twins()->device_attribute(&major, 75, 0) == 0 &&
       twins()->device_attribute(&minor, 76, 0) == 0)
     settings().architecture = "sm_" + std::to_string(major) + std::to_string(minor);
@@ -154,7 +156,7 @@ int hipDeviceGetPCIBusId(char* text, int bytes, int device) {
   return plain(__func__, &Twins::device_pci, text, bytes, device);
 }
 
-// As ROCm 5 lays it out: the card's name, and the chip's behind the numbers.
+// With ROCm 5's layout: the card's name, and the chip's name after the numbers.
 int hipGetDeviceProperties(void* properties, int device) {
   if (const int told = told_to_fail(__func__)) return told;
   auto* bytes = static_cast<char*>(properties);
@@ -195,7 +197,7 @@ int hipModuleGetFunction(void** function, void* module, const char* name) {
 int hipModuleLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                           unsigned by, unsigned bz, unsigned shared_bytes, void* stream,
                           void** params, void** extra) {
-  // AMD's chips count a grid in lanes.
+  // AMD's chips measure a grid in lanes.
   if (uint64_t{gx} * bx > 0xffffffffu || shared_bytes != 0) return 1;
   return in_context(__func__, &Twins::launch, function, gx, gy, gz, bx, by, bz, shared_bytes,
                     stream, params, extra);
@@ -213,7 +215,7 @@ int hipStreamBeginCapture(void* stream, int mode) {
 int hipStreamEndCapture(void* stream, void** graph) {
   const int told = told_to_fail(__func__);
   const int result = in_context("", &Twins::stream_end_capture, stream, graph);
-  if (told && result == 0) {  // a capture that fails has ended too
+  if (told && result == 0) {  // a failed capture has ended too
     in_context("", &Twins::graph_destroy, *graph);
     *graph = nullptr;
   }

@@ -1,4 +1,4 @@
-// What a test has asked of the HIP double, and its counters.
+// The settings of the HIP double, and its counters.
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -20,7 +20,7 @@ std::mutex& mutex() {
   return the_mutex;
 }
 
-// Takes its own settings; returns the others, which are the CUDA double's.
+// Applies its own settings; returns the others, which belong to the CUDA double.
 std::string apply(Settings* to, const std::string& text) {
   std::stringstream stream(text);
   std::string others;

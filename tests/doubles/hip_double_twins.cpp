@@ -1,4 +1,4 @@
-// The choice between the CUDA double linked into this library and NVIDIA's libraries.
+// Selects the CUDA double linked into this library or NVIDIA's libraries.
 #include "doubles/hip_double_twins.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 namespace prism::test::hip_double {
 namespace {
 
-// A library's functions by name. The double's own are looked for in this very library.
+// Resolves a library's functions by name. The double's are in this library.
 class Source {
  public:
   explicit Source(void* handle) : handle_(handle) {}

@@ -1,4 +1,4 @@
-// CUDA's functions behind the HIP double: those of the CUDA double, or NVIDIA's own.
+// The CUDA functions behind the HIP double: those of the CUDA double or NVIDIA's.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ struct CompilerTwins {
   int (*log)(void*, char*);
 };
 
-// Null when forwarding and NVIDIA's library is not there or lacks a function.
+// Null when forwarding if NVIDIA's library is missing or lacks a function.
 const Twins* twins();
 const CompilerTwins* compiler_twins();
 

@@ -1,4 +1,4 @@
-// Makes printed text runnable: the host compiler builds it against the shim of the printer tests.
+// Compiles printed text with the host compiler against the shim of the printer tests.
 #include "doubles/host_kernels.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 
 namespace prism::test::doubles {
 
-// As the generated text declares it.
+// Matches the declaration in the generated text.
 struct Entry {
   const char* name;
   const char* arguments;
@@ -50,7 +50,7 @@ std::vector<std::string> entries_of(const std::string& text) {
   return names;
 }
 
-// Memory of the group becomes static where it is declared, and a kernel's own assembler C++.
+// Makes group memory static, and replaces a kernel's inline assembly by C++.
 std::string for_host(std::string text) {
   const auto replace = [&](const char* what, const char* with) {
     text = std::regex_replace(text, std::regex(what, std::regex::multiline), with);
@@ -65,7 +65,7 @@ std::string for_host(std::string text) {
 }
 
 std::string host_source(const std::string& text) {
-  // Metal's text includes its library itself, which ends in words that become nothing.
+  // Metal's text includes its library, which ends in macros that must be undefined again.
   const bool metal = dialect_of(text) == "metal";
   std::string source = (metal ? "" : "#include \"" + dialect_of(text) + ".h\"\n") +
                        "#line 1 \"kernel\"\n" + for_host(text) +
@@ -86,8 +86,8 @@ constexpr const char* kOptions =
     " -std=c++20 -O1 -w -fPIC -ffp-contract=off -fvisibility=hidden -fno-strict-aliasing"
     " -DPRISM_SHIM -I" PRISM_SOURCE_DIR "/tests ";
 
-// The folder of one process, with the shim's headers compiled in advance: most of the time of a
-// small kernel goes into them.
+// A process's build folder, with the shim's headers precompiled: they take most of the compile time
+// of a small kernel.
 class Workshop {
  public:
   Workshop() {
@@ -99,7 +99,7 @@ class Workshop {
     std::filesystem::remove_all(folder_, ignored);
   }
 
-  // The opened library of a source; null when the compiler refuses it, after its words on stderr.
+  // The loaded library of a source; null if the compiler rejects it, after its output on stderr.
   void* build(const std::string& dialect, const std::string& source_text) {
     if (folder_.empty()) return nullptr;
     prepare_headers(dialect);
@@ -116,7 +116,7 @@ class Workshop {
 
  private:
   bool compile(const std::string& rest, const std::string& log) const {
-    // The folder comes first: the compiled header stands in for the one beside the sources.
+    // The folder comes first: the precompiled header replaces the one beside the sources.
     const std::string command = std::string(PRISM_CXX_COMPILER) + " -I" + folder_ +
                                 " -I" PRISM_SOURCE_DIR "/tests/shim -I" PRISM_SOURCE_DIR
                                 "/tests/shim/metal" +
@@ -144,7 +144,7 @@ class Workshop {
   int count_ = 0;
 };
 
-// The library of a text, built once a process; it stays open.
+// The library of a text, built once per process; it stays open.
 void* build(const std::string& text) {
   static std::map<std::string, void*> built;
   static Workshop workshop;

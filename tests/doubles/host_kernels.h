@@ -1,4 +1,4 @@
-// Printed CUDA, HIP and Metal text made runnable on the host, for the doubles of their drivers.
+// HostKernel: printed CUDA, HIP and Metal text compiled for the host, for the driver doubles.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ struct HostKernel;
 HostModule* load_text(const std::string& text);
 void unload(HostModule* module);
 HostKernel* find_sample_kernel(HostModule* module, const std::string& entry);  // null when absent
-// Compiles the text, at the first launch: most kernels of most tests are never launched. False when
-// the host compiler refuses it. The two below need it.
+// Compiles the text at the first launch: most kernels in most tests are never launched. Returns
+// false if the host compiler rejects it. The two functions below require it.
 bool prepare(HostKernel& kernel);
-// One character an argument: 'p' a pointer, '4' a word of 32 bits; of Metal 'b' the block of params
-// and '.' what the hardware fills in.
+// One character per argument: 'p' a pointer, '4' a 32-bit word; for Metal 'b' the params block and
+// '.' a value filled in by the hardware.
 const std::string& arguments_of(const HostKernel& kernel);
-// Null, or what went wrong: threads that wait at a barrier while others have ended.
+// Returns null, or the error: threads that wait at a barrier while others have ended.
 const char* run(const HostKernel& kernel, const unsigned (&grid)[3], unsigned block,
                 void** arguments);
 

@@ -1,11 +1,11 @@
-// How the doubles call a kernel that was compiled against tests/shim: included behind its text.
+// The doubles' entry to a kernel compiled against tests/shim; included after its text.
 #pragma once
 
 #include <type_traits>
 
 namespace prism_double {
 
-// As host_kernels.cpp declares it.
+// Matches the declaration in host_kernels.cpp.
 struct Entry {
   const char* name;
   const char* arguments;

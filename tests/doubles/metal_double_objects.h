@@ -1,4 +1,4 @@
-// The double's objects and how classes answer messages.
+// The double's objects and their message dispatch.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace prism::test::metal_double {
 
 using UInteger = unsigned long;
-using Selector = const char*;  // one pointer a name
+using Selector = const char*;  // one pointer per name
 
 struct Size {
   UInteger width, height, depth;
@@ -29,7 +29,7 @@ struct Object {
 
 struct Class {
   std::string name;
-  const char* counted;  // the counter of its living objects
+  const char* counted;  // the counter of its live objects
   std::map<std::string, void*> methods;
 };
 
@@ -42,7 +42,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 std::recursive_mutex& mutex();
 
 void retain(Object* object);
-void release(Object* object);  // nil is fine
+void release(Object* object);  // nil is allowed
 template <class T>
 T* autorelease(T* object);
 Object* autorelease_object(Object* object);
@@ -63,9 +63,9 @@ struct Error : Object {
   std::string text;
 };
 
-// Sets *error, where the caller wants one, to an error that lives as long as the pool.
+// Sets *error, if the caller passed one, to an error that lives as long as the pool.
 void tell(Object** error, long code, const std::string& text);
 
-void misuse(const char* what);  // counted, and said on stderr
+void misuse(const char* what);  // counted, and reported on stderr
 
 }  // namespace prism::test::metal_double

@@ -33,7 +33,7 @@ void apply(Settings* to, const std::string& text) {
     const size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
     const std::string value = equals == std::string::npos ? "1" : part.substr(equals + 1);
-    const size_t last = value.rfind('/');  // a message's name has colons of its own
+    const size_t last = value.rfind('/');  // message names contain colons
     if (name == "memory")
       to->memory = to->max_buffer = std::atoll(value.c_str());
     else if (name == "max_buffer")
@@ -48,13 +48,13 @@ void apply(Settings* to, const std::string& text) {
     else if (numbers.count(name))
       *numbers.at(name) = std::atoi(value.c_str());
     else
-      std::abort();  // a test that asks for what the double cannot do
+      std::abort();  // the test requests an unknown setting
   }
 }
 
 State& state() {
   static State& the_state = *[] {
-    auto* fresh = new State;  // lives as long as the process: handles are let go late
+    auto* fresh = new State;  // never destroyed: handles are released late
     if (const char* text = std::getenv("PRISM_METAL_DOUBLE")) apply(&fresh->settings, text);
     return fresh;
   }();
@@ -77,7 +77,7 @@ bool has_method(const Object& object, const std::string& name) {
   return object.isa.methods.count(name) != 0;
 }
 
-// What every object answers.
+// Messages that every object supports.
 Object* do_retain(Object* self, Selector) {
   retain(self);
   return self;
@@ -129,11 +129,11 @@ Object* system_version(Object*, Selector) {
 
 }  // namespace
 
-Object* make_compile_options(Object*, Selector);  // of metal_double_device.cpp
+Object* make_compile_options(Object*, Selector);  // defined in metal_double_device.cpp
 
 namespace {
 
-// Classes that are asked for by name, as objects that answer messages themselves.
+// Classes looked up by name, as objects that receive messages.
 Object* find_class(const std::string& name) {
   static auto& classes = *new std::map<std::string, Object*>;
   static auto& isas = *new std::map<std::string, Class>{
@@ -207,7 +207,7 @@ using namespace prism::test::metal_double;
 
 extern "C" {
 
-// The function that answers; called by the two below with nothing of the message touched.
+// Finds the method; called by the two functions below with the message's registers preserved.
 __attribute__((visibility("hidden"))) void* prism_metal_double_find(Object* self, Selector name) {
   if (!self) return reinterpret_cast<void*>(&answer_nil);
   const Lock lock(mutex());
@@ -267,9 +267,9 @@ long long prism_metal_double_count(const char* what) {
 
 }  // extern "C"
 
-// As Apple's: all registers of arguments are put aside while the answering function is found, which
-// then gets the call as it was made, whatever its type. The second is for results in memory, whose
-// address comes before the receiver.
+// Like Apple's: saves all argument registers while the method is looked up, then tail-calls it with
+// the original arguments, whatever its type. The second is for results in memory, whose address
+// precedes the receiver.
 asm(R"(
 .macro prism_send symbol, receiver, selector
 .globl \symbol

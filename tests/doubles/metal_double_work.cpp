@@ -13,14 +13,14 @@ namespace {
 
 constexpr UInteger kCommitted = 2, kCompleted = 4, kFailed = 5;
 constexpr int kDeviceRemoved = 11;
-constexpr int kAskedOften = 3;  // questions for a status until the work is done meanwhile
+constexpr int kAskedOften = 3;  // status queries after which the work is done
 constexpr UInteger kArguments = 31, kMostBytes = 4096;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Keeps an object as long as it lives.
+// Retains an object for its lifetime.
 template <class T>
 class Kept {
  public:
@@ -55,7 +55,7 @@ struct CommandBuffer : Object {
   std::vector<std::function<void(CommandBuffer&)>> steps;
   UInteger status = 0;
   int asked = 0;
-  int told_code = 0;  // to fail with
+  int told_code = 0;  // the requested failure
   bool encoding = false;
   Kept<Error> error;
   double start = 0, end = 0;
@@ -109,7 +109,7 @@ void perform_until(CommandBuffer* last) {
   }
 }
 
-// Changed buffers get one wrong bit, in the last byte that changed: of a float, sign and exponent.
+// Flips one bit in each changed buffer, in the last changed byte: sign and exponent of a float.
 void run_wrongly(const std::function<void()>& run, const std::vector<Argument>& arguments) {
   std::vector<std::pair<Buffer*, std::vector<unsigned char>>> before;
   for (const Argument& argument : arguments)

@@ -1,4 +1,4 @@
-// What the double's devices and its queues share.
+// Types shared by the double's devices and queues.
 #pragma once
 
 #include "doubles/host_kernels.h"
@@ -6,11 +6,11 @@
 
 namespace prism::test::metal_double {
 
-inline constexpr size_t kFence = 256;  // bytes beside a buffer that nobody may write
+inline constexpr size_t kFence = 256;  // guard bytes around a buffer, which must stay unchanged
 
 struct Buffer : Object {
   Buffer(size_t bytes, UInteger storage);
-  Buffer(void* outside, size_t bytes);  // over memory of another, which stays that one's
+  Buffer(void* outside, size_t bytes);  // over borrowed memory
   ~Buffer() override;
   unsigned char* data() const { return borrowed ? borrowed : memory + kFence; }
   void check_fences();

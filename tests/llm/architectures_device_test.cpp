@@ -1,4 +1,4 @@
-// Every architecture with a tiny random model on every device, against plain float64 loops.
+// Tests every architecture with a tiny random model on every device, against plain float64 loops.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -20,7 +20,7 @@ using test::some_tokens;
 using test::TinyModel;
 using Style = ReferenceModel::Style;
 
-// The whole of a text in one batch, and its end token by token after a first part.
+// Checks a text in one batch, and its end token by token after a prefill.
 void check(TinyModel& tiny, double bound = 2e-4) {
   const GgufFile file = tiny.open();
   const std::vector<int32_t> tokens = some_tokens(23, tiny.reference.vocabulary);
@@ -44,7 +44,7 @@ void check(TinyModel& tiny, double bound = 2e-4) {
 TEST(Architectures, Llama) {
   TinyModel tiny("llama");
   tiny.reference.adjacent = true;
-  // Divisors of frequencies, as files of long contexts have them.
+  // Divisors of the rotary frequencies, as in files for long contexts.
   std::vector<float> divisors;
   for (size_t i = 0; i < 16; ++i) {
     divisors.push_back(1 + static_cast<float>(i) / 4);
@@ -161,7 +161,7 @@ TEST(Architectures, Gemma2) {
   ReferenceModel& r = tiny.reference;
   r.style = Style::gemma;
   r.layers = 4;
-  r.embedding_factor = 8;  // the root of 64
+  r.embedding_factor = 8;  // sqrt(64)
   r.score_cap = 5, r.logit_cap = 3;
   r.window = 6, r.window_step = 2;
   tiny.set("attn_logit_softcapping", 5.f);
@@ -202,7 +202,7 @@ TEST(Architectures, Phi3) {
     r.frequencies[i] /= static_cast<double>(longer[i]);
   }
   tiny.set("rope.scaling.type", "longrope");
-  tiny.set("rope.scaling.original_context_length", 16);  // the test's context is longer
+  tiny.set("rope.scaling.original_context_length", 16);  // shorter than the test's context
   tiny.set("rope.scaling.attn_factor", 1.25f);
   tiny.set("attention.sliding_window", 9);
   r.magnitude = 1.25;
@@ -214,7 +214,7 @@ TEST(Architectures, Phi3) {
   check(tiny);
 }
 
-// YaRN as its authors write it, with bounds that are not rounded.
+// YaRN as published, with unrounded bounds.
 void use_yarn(ReferenceModel& r, double base, double factor, double context) {
   const auto bound = [&](double turns) {
     return r.rope_dims * std::log(context / (turns * 2 * std::numbers::pi)) / (2 * std::log(base));

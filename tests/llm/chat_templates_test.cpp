@@ -1,4 +1,4 @@
-// The chat templates of real models against what Python's jinja2 makes of them
+// Tests the chat templates of real models against the output of Python's jinja2
 // (tests/data/templates/make_expected.py).
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Decode loops on every device: the text they give, running ahead, sampling.
+// Tests decode loops on every device: text, steps queued ahead, sampling.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -38,7 +38,7 @@ TEST_F(DecodeDevice, GreedyTextRunningAhead) {
   const std::vector<int32_t> expected = ids();
   for (const Device& device : test::every_device()) {
     Model model = load(device);
-    // All but the last token of the prompt, which the loop begins with.
+    // All but the last token of the prompt, which the loop starts with.
     model.prefill(0, 0, std::span(expected).first(4));
     DecodeLoop loop(model);
     loop.start({{.slot = 0, .position = 4, .token = expected[4]}});
@@ -55,7 +55,7 @@ TEST_F(DecodeDevice, GreedyTextRunningAhead) {
     EXPECT_THROW(loop.queue_step(), Error);
     EXPECT_THROW(loop.read(1), Error);  // overwritten
     EXPECT_THROW(loop.read(loop.queued()), Error);
-    // Back to the middle of the text: what the loop put into the cache after it does not matter.
+    // Restart in the middle of the text: later entries in the cache must not matter.
     loop.start({{.slot = 0, .position = 30, .token = expected[30]}});
     loop.queue_step();
     EXPECT_EQ(loop.read(0)[0], expected[31]) << device.id();
@@ -67,7 +67,7 @@ TEST_F(DecodeDevice, SeveralSequencesAtOnce) {
   for (const Device& device : test::every_device()) {
     Model model = load(device, 4);
     std::vector<DecodeLoop::Sequence> sequences;
-    const std::vector<int32_t> lengths = {4, 20, 11};  // fills up to four rows
+    const std::vector<int32_t> lengths = {4, 20, 11};  // padded to four rows
     for (int32_t i = 0; i < 3; ++i) {
       const int32_t length = lengths[static_cast<size_t>(i)];
       model.prefill(3 - i, 0, std::span(expected).first(static_cast<size_t>(length)));
@@ -97,7 +97,7 @@ TEST_F(DecodeDevice, SplitOverDevices) {
   Model model = Model::load(small(), {.placement = placement});
   DecodeLoop loop(model);
   loop.start({{.slot = 0, .position = 0, .token = expected[0]}});
-  // Given tokens by steps of one, then free: the loop is started anew for each known token.
+  // Feed the prompt one token at a time by restarting the loop, then decode freely.
   for (int32_t i = 0; i < 4; ++i) {
     loop.start({{.slot = 0, .position = i, .token = expected[static_cast<size_t>(i)]}});
     loop.queue_step();
@@ -129,7 +129,7 @@ TEST_F(DecodeDevice, TheSameSeedGivesTheSameText) {
     other.seed = 8;
     EXPECT_EQ(text(warm), text(warm)) << device.id();
     EXPECT_NE(text(warm), text(other)) << device.id();
-    Sampling narrow = warm;  // one candidate is left
+    Sampling narrow = warm;  // leaves one candidate
     narrow.top_k = 1;
     const std::vector<int32_t> greedy(expected.begin() + 5, expected.begin() + 17);
     EXPECT_EQ(text(narrow), greedy) << device.id();
@@ -142,7 +142,7 @@ TEST_F(DecodeDevice, TheSameSeedGivesTheSameText) {
   }
 }
 
-// Frequencies of many draws against the probabilities worked out in float64.
+// Frequencies of many draws against probabilities computed in float64.
 TEST(SamplingDevice, FrequenciesFollowTheCuts) {
   constexpr int64_t kDraws = 4096, kWords = 300;
   std::vector<float> logits(kWords);
@@ -187,7 +187,7 @@ TEST(SamplingDevice, FrequenciesFollowTheCuts) {
       std::map<int32_t, double> seen;
       for (const int32_t token : drawn) seen[token] += 1.0 / kDraws;
       for (const auto& [token, share] : seen)
-        ASSERT_TRUE(probability.contains(token)) << device.id() << " drew a token cut off";
+        ASSERT_TRUE(probability.contains(token)) << device.id() << " drew a filtered token";
       for (const auto& [token, weight] : probability) {
         const double p = weight / whole, deviation = std::sqrt(p * (1 - p) / kDraws);
         EXPECT_NEAR(seen[token], p, 5 * deviation + 1e-9) << device.id() << " token " << token;

@@ -1,4 +1,4 @@
-// Text from models on every device: equal to an independent engine's, alone and in company.
+// Tests generated text on every device against an independent engine, alone and in batches.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -45,7 +45,7 @@ class GenerationDevice : public testing::Test {
     static LanguageModel model = load(Device::cpu(), 3);
     return model;
   }
-  // The text after "Once upon a time", by the independent engine.
+  // The text after "Once upon a time" from the independent engine.
   static std::string expected_tail() {
     std::ifstream file(std::string(path()).replace(path().rfind("models/"), std::string::npos,
                                                    "expected/stories260K.once.txt"));
@@ -79,7 +79,7 @@ TEST_F(GenerationDevice, HostSamplersGiveTheSameGreedyText) {
   for (const Device& device : test::every_device()) {
     LanguageModel model = load(device);
     GenerationOptions options = greedy(30);
-    options.sampler.logit_bias = {{0, -1.0f}};  // of a token that never comes: the host must sample
+    options.sampler.logit_bias = {{0, -1.0f}};  // an unused token: forces host sampling
     EXPECT_EQ(model.generate("Once upon a time", options).text,
               model.generate("Once upon a time", greedy(30)).text)
         << device.id();
@@ -120,7 +120,7 @@ TEST_F(GenerationDevice, AReusedPrefixGivesTheSameText) {
     const Generation second = model.generate(longer, greedy(20));
     EXPECT_GT(second.statistics.reused_tokens, 15) << device.id();
     EXPECT_EQ(second.text, fresh.generate(longer, greedy(20)).text) << device.id();
-    // The same prompt again: all but its last token is there.
+    // The same prompt again: all but its last token is in the cache.
     const Generation again = model.generate(longer, greedy(20));
     EXPECT_EQ(again.statistics.reused_tokens, again.statistics.prompt_tokens - 1);
     EXPECT_EQ(again.text, second.text);
@@ -130,7 +130,7 @@ TEST_F(GenerationDevice, AReusedPrefixGivesTheSameText) {
 TEST_F(GenerationDevice, ALateStopRollsBack) {
   for (const Device& device : test::every_device()) {
     LanguageModel model = load(device), fresh = load(device);
-    // Ends in the middle of what was queued; the next text must not see the steps after it.
+    // Ends while steps are queued; the next text must not be affected by them.
     GenerationOptions options = greedy(60);
     options.stop = {"little"};
     const Generation stopped = model.generate("Once upon a time", options);
@@ -159,7 +159,7 @@ TEST_F(GenerationDevice, TheSameSeedGivesTheSameText) {
 
 TEST_F(GenerationDevice, StopStringsAreNeverShown) {
   const std::string all = expected_tail();
-  // Whatever the tokens are: every stop string of the text ends it right before.
+  // Every stop string in the text ends it right before its occurrence, however it is tokenized.
   for (const std::string stop : {"there", "a little girl", "Lily.", ". She", "to play", ", "}) {
     GenerationOptions options = greedy(60);
     options.stop = {"nowhere", stop};
@@ -195,7 +195,7 @@ TEST_F(GenerationDevice, CallbacksAndOtherThreadsCancel) {
   other.join();
   EXPECT_EQ(cancelled.reason, StopReason::cancelled);
   EXPECT_GT(cancelled.tokens.size(), 0u);
-  // And the model goes on working.
+  // The model still works afterwards.
   EXPECT_EQ(cpu().generate("Once upon a time", greedy(60)).text, expected_tail());
 }
 
@@ -204,7 +204,7 @@ TEST_F(GenerationDevice, AFullContextStopsOrShifts) {
   GenerationOptions options = greedy(100);
   const Generation full = model.generate("Once upon a time", options);
   EXPECT_EQ(full.reason, StopReason::context);
-  EXPECT_EQ(full.tokens.size(), 28u);  // 5 of the prompt, 27 more places, and one that needs none
+  EXPECT_EQ(full.tokens.size(), 28u);  // 27 fit after a prompt of 5; the last is not cached
   EXPECT_EQ(expected_tail().find(full.text), 0u);
   options.shift_context = true;
   options.keep = 1;
@@ -258,7 +258,7 @@ TEST_F(GenerationDevice, ScoresAreLogProbabilities) {
 
 TEST_F(GenerationDevice, PerplexityIsThatOfTheScores) {
   const std::vector<int32_t> ids = expected_ids();
-  // One window with a token in front: the second half of it, by hand.
+  // One window with a leading token: its second half, computed by hand.
   const std::vector<int32_t> text(ids.begin() + 1, ids.begin() + 40);
   const Perplexity result = perplexity(cpu().model(), text, 40, ids[0]);
   const std::vector<TokenScore> scores = score_tokens(cpu().model(), std::span(ids).first(40), 0);

@@ -1,4 +1,4 @@
-// Models from files on every device, against what an independent engine computed.
+// Tests models from files on every device against the results of an independent engine.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -25,7 +25,7 @@ int32_t best(std::span<const float> logits) {
   return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
 }
 
-// The best token and by how much it is better than the next.
+// The difference between the largest and the second largest logit.
 double lead(std::span<const float> logits) {
   std::vector<float> sorted(logits.begin(), logits.end());
   std::ranges::partial_sort(sorted, sorted.begin() + 2, std::ranges::greater{});
@@ -99,7 +99,7 @@ TEST_F(ModelDevice, LogitsOfEveryPositionAndGreedyText) {
   }
 }
 
-// Heads of eight elements, one query and many.
+// Heads of eight elements, with one query and with many.
 TEST_F(ModelDevice, NothingIsLeftToTheCpu) {
   for (const Device& device : test::every_device()) {
     if (device.info().is_cpu) continue;
@@ -109,9 +109,8 @@ TEST_F(ModelDevice, NothingIsLeftToTheCpu) {
       const std::string steps = model.explain(shape, false);
       EXPECT_EQ(steps.find("copy to cpu"), std::string::npos) << device.id() << "\n" << steps;
       if (!shape.each_one_row || !joins_products(device.info(), 1)) continue;
-      // Tokens, seven steps a layer (norm, q k v with their rotation, attention, out, norm, gate
-      // and up, down; the rotation apart where it needs more bindings than there are), norm,
-      // output.
+      // Embedding, seven steps per layer (norm; q, k, v with rotation; attention; out; norm; gate
+      // and up; down; the rotation is separate if the bindings are too few), norm, output.
       const int64_t each = device.info().capabilities.max_buffers < 9 ? 8 : 7;
       const auto lines = std::ranges::count(steps.substr(0, steps.find(" of temporaries")), '\n');
       EXPECT_EQ(lines, 3 + each * model.config().layers) << steps;
@@ -121,7 +120,7 @@ TEST_F(ModelDevice, NothingIsLeftToTheCpu) {
 
 TEST_F(ModelDevice, PromptInPiecesGivesTheSame) {
   for (const Device& device : test::every_device()) {
-    Model model = load(device, DType::f32, 1, 7);  // 65 tokens in ten batches, the last one short
+    Model model = load(device, DType::f32, 1, 7);  // 65 tokens in ten batches, the last one partial
     const std::vector<float> last = model.prefill(0, 0, expected().ids).to_vector<float>();
     const auto wanted = std::span(expected().logits).last(last.size());
     for (size_t i = 0; i < last.size(); ++i) ASSERT_NEAR(last[i], wanted[i], 1e-3) << device.id();
@@ -137,11 +136,11 @@ TEST_F(ModelDevice, ABatchOfSequencesGivesWhatEachGivesAlone) {
   for (const Device& device : test::every_device()) {
     Model together = load(device, DType::f32, 5), alone = load(device);
     std::vector<SequencePart> parts;
-    for (size_t i = 0; i < texts.size(); ++i)  // slots in another order than the batch
+    for (size_t i = 0; i < texts.size(); ++i)  // slots in a different order than the batch
       parts.push_back({static_cast<int32_t>(4 - i), 0, texts[i], Wanted::last});
     std::vector<float> logits = together.forward(parts).to_vector<float>();
     const size_t width = logits.size() / texts.size();
-    // Then one token more for each.
+    // Then one more token for each.
     const int32_t next = 77;
     std::vector<SequencePart> steps;
     for (size_t i = 0; i < texts.size(); ++i)
@@ -205,14 +204,14 @@ TEST_F(ModelDevice, QuantisedWeights) {
       EXPECT_EQ(best(row), best(std::span(text.logits).subspan(i * width, width)))
           << device.id() << " position " << i;
     }
-    // The text may part from the expected one only where two choices are about as good.
+    // The text may diverge from the expected one only where two tokens are about equally likely.
     const std::vector<int32_t> ids =
         greedy(model, {text.ids.begin(), text.ids.begin() + kRows}, text.ids.size() - kRows);
     const auto parts = std::ranges::mismatch(ids, text.ids).in1;
     if (parts == ids.end()) continue;
     const std::vector<float> there =
         model.prefill(0, 0, std::span(ids.begin(), parts)).to_vector<float>();
-    EXPECT_LT(lead(there), 0.2) << device.id() << " parts at token " << parts - ids.begin();
+    EXPECT_LT(lead(there), 0.2) << device.id() << " diverges at token " << parts - ids.begin();
   }
 }
 
@@ -233,7 +232,7 @@ TEST_F(ModelDevice, PlansOfAllSizesShareTheirWorkMemory) {
     all_logits(model, expected().ids);
     const uint64_t large_work = work();
     EXPECT_GT(large_work, small_work) << device.id();
-    for (const int32_t position : {40, 41, 42}) {  // recorded anew, over the larger memory
+    for (const int32_t position : {40, 41, 42}) {  // recorded again, over the larger memory
       const std::vector<float> logits = next(position);
       for (size_t i = 0; i < logits.size(); ++i)
         ASSERT_NEAR(logits[i], row(static_cast<size_t>(position))[i], 1e-3) << device.id();
@@ -243,10 +242,10 @@ TEST_F(ModelDevice, PlansOfAllSizesShareTheirWorkMemory) {
   }
 }
 
-// What `prism fit` counts with is what a prompt then takes.
+// The estimate that `prism fit` uses must match the memory a prompt takes.
 TEST_F(ModelDevice, WorkMemoryIsKnownFromTheFile) {
   std::vector<Device> devices = test::every_device();
-  devices.push_back(test::interpreted_device(132));  // whose attention has many partial results
+  devices.push_back(test::interpreted_device(132));  // its attention has many partial results
   for (const Device& device : devices) {
     if (takes_minutes_for(device, "f16 attention")) continue;
     for (const int64_t rows : {16, 64}) {
@@ -256,7 +255,7 @@ TEST_F(ModelDevice, WorkMemoryIsKnownFromTheFile) {
       model.prefill(0, 0, expected().ids);
       const uint64_t work = model.memory().at(0).work_bytes;
       EXPECT_LE(work, need.activation_bytes + 4096) << device.id() << ", " << rows;
-      // Two queries at a time, which this prompt has not, would have taken more for attention.
+      // Allow for split attention with two queries at a time, which this prompt does not use.
       const uint64_t partial = cached_attention_work_bytes(device.info(), 8, 4, 8, DType::f16, 15);
       EXPECT_GE(work * 3 / 2 + partial, need.activation_bytes) << device.id() << ", " << rows;
     }

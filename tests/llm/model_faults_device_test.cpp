@@ -1,5 +1,4 @@
-// Every device fails in the middle of a language model's work: the text stays the same, and the
-// user is told once.
+// Tests that a device failure during generation keeps the text and gives one warning.
 #include <algorithm>
 #include <iostream>
 #include <random>
@@ -43,8 +42,8 @@ class ModelFaults : public testing::Test {
     static const GgufFile opened = GgufFile::open(path());
     return opened;
   }
-  // The devices beside the CPU, each as one that fails when told to. Intel's compilers would take
-  // minutes for every test, so their devices are in one of their own.
+  // The devices other than the CPU, wrapped so that they fail on demand. Intel's compilers would
+  // take minutes for every test, so their devices have a separate one.
   static std::vector<std::shared_ptr<DeviceDriver>> drivers(bool slow_compilers = false) {
     std::vector<std::shared_ptr<DeviceDriver>> all;
     for (const BackendReport& report : discover_backends())
@@ -70,7 +69,7 @@ class ModelFaults : public testing::Test {
     static LanguageModel model = load(Device::cpu(), 3);
     return model;
   }
-  // Loses the device once so many tokens have been shown.
+  // Loses the device after this many tokens.
   TextCallback lose_after(int tokens, std::string* shown, int submits = 1) {
     return [=, this](std::string_view text) mutable {
       *shown += text;
@@ -114,7 +113,7 @@ TEST_F(ModelFaults, LostInTheMiddleOfAText) {
     EXPECT_NE(model.device(), device);
     EXPECT_FALSE(model.why().empty());
     for (const ModelMemory& each : model.memory()) EXPECT_NE(each.device, device);
-    // And the model stays where it is.
+    // The model stays where it is.
     EXPECT_EQ(model.generate(kPrompt, greedy(60)).text, wanted.text);
     EXPECT_TRUE(warnings_.empty());
   }
@@ -141,13 +140,13 @@ TEST_F(ModelFaults, LostInThePromptOrWhileScoring) {
   }
 }
 
-// SYCL's devices are in sycl_device_test.
+// SYCL devices are tested in sycl_device_test.
 TEST_F(ModelFaults, SlowCompilersLoseTheirDevicesToo) {
   if (drivers(true).empty()) GTEST_SKIP() << "needs Intel's OpenCL runtime";
   for (const auto& driver : drivers(true)) test::expect_short_text_survives(driver, engine_);
 }
 
-// Each way of choosing tokens keeps its state: seeds and places, penalties, a grammar, a stop text.
+// Every kind of sampling state survives: seeds and positions, penalties, a grammar, a stop text.
 TEST_F(ModelFaults, SeveralTextsKeepTheirSamplers) {
   std::vector<TextRequest> requests(4);
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -219,7 +218,7 @@ TEST_F(ModelFaults, ADeviceOfSeveralIsLost) {
   }
 }
 
-// Given up by other work: the model goes along, its cache and all, with nothing more said.
+// Other work abandons the device: the model moves with its cached tokens, without another warning.
 TEST_F(ModelFaults, GivenUpByOtherWork) {
   const Generation wanted = reference().generate(kPrompt, greedy(20));
   for (const auto& driver : drivers()) {
@@ -254,7 +253,7 @@ TEST_F(ModelFaults, DevicesByNameRaise) {
   }
 }
 
-// What a callback's own work throws is the caller's, and no reason to move the model.
+// An exception from a callback reaches the caller and does not move the model.
 TEST_F(ModelFaults, ACallbacksOwnFailureComesOut) {
   const Error error(ErrorCode::kDeviceLost, "mine");
   EXPECT_THROW(reference().generate(

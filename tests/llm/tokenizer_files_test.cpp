@@ -1,4 +1,4 @@
-// Tokenizers on real vocabularies: the ids of ../shared/tokenizers, line by line.
+// Tests tokenizers with real vocabularies against the ids in ../shared/tokenizers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::string read_text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Texts stand between lines of their own that hold the mark.
+// Texts are separated by lines that contain only the mark.
 std::vector<std::string> read_texts(const std::filesystem::path& path) {
   const std::string mark = "\n__ggml_vocab_test__\n";
   const std::string all = read_text(path);
@@ -61,7 +61,7 @@ TEST_P(TokenizerFiles, GivesTheExpectedIds) {
       EXPECT_EQ(tokenizer.decode(expected[i]), texts[i]);
     }
   }
-  // The same in one piece and twice over: what a cache remembers is what it was given.
+  // The whole file at once, twice: the word cache must not change the result.
   const std::string all = read_text(folder / (name + ".inp"));
   const auto first = tokenizer.encode(all, plain);
   EXPECT_EQ(tokenizer.encode(all, plain), first);
@@ -100,7 +100,7 @@ TEST(TokenizerFiles, AddWhatTheModelsWereTrainedWith) {
 
 TEST(TokenizerFiles, KeepBytesThatAreNoText) {
   if (!exists(test::shared_dir() / "tokenizers")) GTEST_SKIP() << "no ../shared/tokenizers";
-  // Without ff and fe, which Falcon's vocabulary does not have.
+  // Without ff and fe, which Falcon's vocabulary lacks.
   const std::string bytes = "a\xc3 b\xe4\xbd c\xf0\x9f\xa6 \x80";
   for (const char* name : {"gpt-2", "llama-spm", "falcon", "deepseek-coder"}) {
     const Tokenizer tokenizer = open(name);

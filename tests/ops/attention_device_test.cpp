@@ -1,5 +1,5 @@
-// The attention kernels by the checked interpreter and on every device found, against a float64
-// reference.
+// Tests the attention kernels on the checked interpreter and on every device found, against a
+// float64 reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ using test::AttentionCase;
 using test::AttentionSequence;
 using Bytes = std::vector<std::byte>;
 
-// Rounding of q, of the weights and of the products' inputs to f16, of values up to 2.
+// Error bounds for values up to 2; with fragments q, the weights and the products' inputs are
+// rounded to f16.
 constexpr double kFragmentBound = 6e-3, kPlainBound = 5e-5, kHalfBound = 2e-3;
 
 // A place to run kernels: the checked interpreter, or a device.
@@ -32,7 +33,7 @@ struct Place {
   std::string name() const { return driver ? driver->info().id : "interpreter"; }
   bool fences() const { return !driver || driver->info().capabilities.device_fence; }
 
-  // All buffers' contents after some launches, of which each finds the last buffer as it was.
+  // Returns all buffers after several launches; the last buffer is reset before each.
   std::vector<Bytes> run_all(const ir::Kernel& kernel, std::array<uint32_t, 3> groups,
                              std::vector<Bytes> buffers, const std::vector<ParamValue>& params,
                              int times = 1) const {
@@ -60,7 +61,7 @@ struct Place {
       buffers[i] = device.download<std::byte>(uploaded[i]);
     return buffers;
   }
-  // The last buffer's contents after the launch.
+  // Returns the last buffer after the launch.
   Bytes run(const ir::Kernel& kernel, std::array<uint32_t, 3> groups,
             const std::vector<Bytes>& buffers, const std::vector<ParamValue>& params) const {
     return run_all(kernel, groups, buffers, params).back();
@@ -72,8 +73,8 @@ Bytes poisoned_partial(const AttentionCase& one, uint32_t splits) {
   return Bytes(std::max<uint64_t>(elements, 1) * 4, std::byte{0xFF});
 }
 
-// One launch whose last groups merge, again and again with the counters that it left. partial: what
-// is left of the partial results, where it is asked for.
+// Runs a launch whose last groups merge, repeatedly with the counters that it left. partial: if
+// given, receives the partial results.
 Bytes run_merging(const Place& place, const AttentionCase& one, const DecodeTile& tile,
                   uint32_t splits, Bytes* partial = nullptr) {
   const uint32_t sequences = static_cast<uint32_t>(one.sequences.size());
@@ -113,16 +114,17 @@ Bytes run_decode(const Place& place, const AttentionCase& one, const DecodeTile&
                    merge_grid(one.options, tile, one.kv_heads, sequences), merged, all);
 }
 
-// The ways in which a place merges splits: by a second launch, and by the last group.
+// The ways to merge splits on this place: a second launch, and the last group.
 std::vector<DecodeTile> ways_of(const Place& place, const AttentionCase& one, DecodeTile tile) {
   std::vector<DecodeTile> ways = {tile};
   tile.merges = true;
-  const bool fits = !one.options.mask || !one.options.sinks;  // the buffers that every device has
+  const bool fits = !one.options.mask || !one.options.sinks;  // within the buffers that every
+                                                              // device has
   if (!tile.direct && place.fences() && fits) ways.push_back(tile);
   return ways;
 }
 
-// Rows of which no group has all keys alone are the same bits in both ways.
+// Rows whose keys are split must have the same bits both ways.
 bool same_where_shared(const AttentionCase& one, const DecodeTile& tile, const Bytes& a,
                        const Bytes& b) {
   const size_t row_bytes = a.size() / (one.rows + 1);
@@ -137,7 +139,7 @@ bool same_where_shared(const AttentionCase& one, const DecodeTile& tile, const B
   return true;
 }
 
-// Empty where every way is within the bound of the reference.
+// Returns an empty string if every way is within the bound of the reference.
 std::string decode_error(const Place& place, const AttentionCase& one, const DecodeTile& tile,
                          uint32_t splits, double bound) {
   std::vector<Bytes> found;
@@ -173,7 +175,7 @@ class Attention : public ::testing::TestWithParam<Place> {
  protected:
   uint64_t seed = std::random_device{}();
   void SetUp() override { std::cout << GetParam().name() << ", seed " << seed << "\n"; }
-  // Software devices compile the kernels of many rows and keys at once for minutes.
+  // Software devices take minutes to compile kernels with many rows and keys.
   bool slow_compiler() const {
     return GetParam().driver && GetParam().driver->info().software &&
            !GetParam().driver->info().is_cpu;
@@ -199,10 +201,10 @@ class Attention : public ::testing::TestWithParam<Place> {
   }
 };
 
-// Lengths 0 and 1, around the maximum and around the keys of a turn, in one launch.
+// Lengths 0 and 1, around the maximum and around the keys of an iteration, in one launch.
 TEST_P(Attention, DecodeMatchesAReference) {
   if (slow_compiler() && GetParam().driver->info().backend == "opencl")
-    GTEST_SKIP() << "OpenCL on the CPU compiles exchanges between lanes for minutes";
+    GTEST_SKIP() << "OpenCL on the CPU takes minutes to compile subgroup shuffles";
   const AttentionOptions options = options_of(64, 3, DType::f16);
   DecodeTile tile = tile_for(options, 1);
   tile.lanes = std::min(tile.lanes, 64u);
@@ -216,16 +218,16 @@ TEST_P(Attention, DecodeMatchesAReference) {
     DecodeTile other = tile;
     other.key_lanes = key_lanes;
     EXPECT_EQ(decode_error(GetParam(), one, other, 3, kPlainBound), "")
-        << key_lanes << " lanes a key";
+        << key_lanes << " lanes per key";
   }
   tile.direct = true;
   EXPECT_EQ(decode_error(GetParam(), one, tile, 1, kPlainBound), "") << "direct";
 }
 
-// Bit for bit what the rows are when a launch of its own rounds them.
+// Rounded rows equal those of a separate rounding launch bit for bit.
 TEST_P(Attention, DecodeRoundsItsRows) {
   if (slow_compiler() && GetParam().driver->info().backend == "opencl")
-    GTEST_SKIP() << "OpenCL on the CPU compiles exchanges between lanes for minutes";
+    GTEST_SKIP() << "OpenCL on the CPU takes minutes to compile subgroup shuffles";
   const std::vector<uint32_t> sizes =
       slow_compiler() ? std::vector<uint32_t>{32} : std::vector<uint32_t>{32, 64, 96, 160};
   for (const uint32_t dim : sizes) {
@@ -259,9 +261,9 @@ TEST_P(Attention, DecodeRoundsItsRows) {
   }
 }
 
-// A group that has all keys writes the result; one key more, and splits are merged.
+// A group that has all keys writes the result; with one key more, splits are merged.
 TEST_P(Attention, FewKeysAreNotSplit) {
-  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
   if (!GetParam().fences()) GTEST_SKIP() << "no fences: a second launch merges";
   const auto check = [&](bool window, uint32_t keys, bool alone) {
     AttentionOptions options = options_of(64, 1, DType::f16);
@@ -280,11 +282,11 @@ TEST_P(Attention, FewKeysAreNotSplit) {
   check(false, 1, true);
   check(false, few, true);
   check(false, few + 1, false);
-  check(true, few + 1, true);  // of which it sees five
+  check(true, few + 1, true);  // of which the query sees five
 }
 
 TEST_P(Attention, DecodeReadsQuantisedCaches) {
-  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
   for (const bool by_head : {false, true}) {
     AttentionOptions options = options_of(96, 2, BlockType::q8_0);
     options.q_type = options.out_type = DType::f16;
@@ -293,13 +295,13 @@ TEST_P(Attention, DecodeReadsQuantisedCaches) {
     EXPECT_EQ(decode_error(GetParam(), one, tile, 2, kHalfBound), "");
     tile.key_lanes *= 2;
     EXPECT_EQ(decode_error(GetParam(), one, tile, 2, kHalfBound), "")
-        << tile.key_lanes << " lanes a key";
+        << tile.key_lanes << " lanes per key";
   }
 }
 
-// Several queries, more rows than a group holds, and everything that can change a score.
+// Several queries, more rows than a group holds, and every option that changes a score.
 TEST_P(Attention, DecodeKnowsEveryOption) {
-  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
   AttentionOptions options = options_of(80, 5, DType::f32);
   options.window = options.soft_cap = options.mask = options.sinks = true;
   DecodeTile tile = tile_for(options, 3);
@@ -309,9 +311,9 @@ TEST_P(Attention, DecodeKnowsEveryOption) {
   EXPECT_EQ(decode_error(GetParam(), one, tile, 1, kPlainBound), "") << "direct";
 }
 
-// Fragments: caches that are copied and such that are unpacked, one turn and several under way.
+// Fragments: caches that are copied or unpacked, with one or several tiles in flight.
 TEST_P(Attention, FragmentDecodeMatchesAReference) {
-  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: lanes are for such devices";
+  if (!suits_fragments()) GTEST_SKIP() << "no fragments on this device: decode uses lanes";
   for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)})
     for (const uint32_t stages : {1u, 2u, 3u}) {
       const AttentionOptions options = options_of(64, stages + 2, cache);
@@ -333,7 +335,7 @@ TEST_P(Attention, FragmentDecodeMatchesAReference) {
 }
 
 TEST_P(Attention, FragmentDecodeKnowsEveryOption) {
-  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: lanes are for such devices";
+  if (!suits_fragments()) GTEST_SKIP() << "no fragments on this device: decode uses lanes";
   for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)})
     for (const uint32_t dim : {96u, 40u}) {
       if (cache.is_block() && dim == 40) continue;
@@ -351,9 +353,9 @@ TEST_P(Attention, FragmentDecodeKnowsEveryOption) {
     }
 }
 
-// Many splits, more than the slots of the merge take at once, of heads of every width.
+// More splits than the merge takes at once, with heads of every width.
 TEST_P(Attention, MergeTakesManySplits) {
-  if (slow_compiler()) GTEST_SKIP() << "software: one decode is enough to compile";
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
   for (const uint32_t dim : {4u, 130u, 512u}) {
     const AttentionOptions options = options_of(dim, 1, DType::f32);
     DecodeTile tile = decode_tile(options, 1);
@@ -391,13 +393,13 @@ TEST_P(Attention, PlainPromptWithoutCausalSeesAllKeys) {
             "");
 }
 
-// Fragments without the hardware are lowered to shared memory, so the tiles there are small.
+// Without hardware, fragments are lowered to shared memory, so the tiles are small.
 TEST_P(Attention, FragmentPromptMatchesAReference) {
   const Place& place = GetParam();
   if (slow_compiler() && place.driver->info().backend == "opencl")
-    GTEST_SKIP() << "no fragments here: attention_plain is for such devices";
+    GTEST_SKIP() << "no fragments on this device: prompts use attention_plain";
   const bool whole = suits_fragments();
-  // Shorter heads by the tile that the op falls back to, where a group has little memory.
+  // With little shared memory, test shorter heads with the op's fallback tile.
   const bool roomy = shared_bytes() >= 128u << 10;
   const AttentionOptions options = options_of(!whole ? 32 : roomy ? 128 : 64, 2, DType::f16);
   const PromptTile large = roomy ? prompt_tile(options) : PromptTile{4, 1, 32, 1, true};
@@ -412,7 +414,8 @@ TEST_P(Attention, FragmentPromptMatchesAReference) {
 
 TEST_P(Attention, FragmentPromptKnowsEveryOption) {
   const Place& place = GetParam();
-  if (!suits_fragments()) GTEST_SKIP() << "no fragments here: attention_plain is for such devices";
+  if (!suits_fragments())
+    GTEST_SKIP() << "no fragments on this device: prompts use attention_plain";
   AttentionOptions options = options_of(64, 1, BlockType::q8_0);
   options.window = options.soft_cap = options.mask = options.sinks = true;
   options.out_type = DType::f16;
@@ -430,7 +433,7 @@ TEST_P(Attention, FragmentPromptKnowsEveryOption) {
             "");
 }
 
-// Heads that end inside a chunk of 16 bytes, inside a word, inside a fragment.
+// Heads that end inside a 16-byte chunk, inside a word and inside a fragment.
 TEST_P(Attention, HeadsHaveAnySize) {
   const Place& place = GetParam();
   // A slow compiler gets one of each kind: elements, words, half and whole chunks.

@@ -1,5 +1,5 @@
-// Decode attention in plans: the splits of the keys are merged in the launch that makes them, run
-// after run, and in a launch of its own where groups cannot see what others wrote.
+// Tests decode attention in plans: splits are merged in the decode launch over many runs, and in a
+// second launch if groups cannot see each other's writes.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -19,8 +19,7 @@ namespace {
 
 constexpr int64_t kHeads = 6, kKvHeads = 2, kDim = 32, kPositions = 300, kSlots = 3;
 
-// The interpreter as a device whose groups do not see what others wrote, or whose next launch
-// fails when asked to.
+// The interpreter as a device without device fences, or one whose next launch fails on request.
 class Altered final : public DeviceDriver {
  public:
   explicit Altered(std::shared_ptr<DeviceDriver> driver, bool fences)
@@ -28,7 +27,7 @@ class Altered final : public DeviceDriver {
     info_.id += fences ? "-failing" : "-unfenced";
     info_.capabilities.device_fence = fences;
   }
-  bool fail_next = false;  // of the launches: some groups have counted by then
+  bool fail_next = false;  // the next launch; some groups have counted by then
 
   const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override { return driver_->free_bytes(); }
@@ -63,7 +62,7 @@ class Altered final : public DeviceDriver {
         if (call.kernel->memories[buffers[i]].name != "counters") continue;
         if (!std::exchange(owner_.fail_next, false)) break;
         const std::vector<uint32_t> counted(call.bindings[i].bytes / 4,
-                                            1000);  // no group is the last
+                                            1000);  // so that no group is the last
         queue_->write(*call.bindings[i].memory, call.bindings[i].offset,
                       std::as_bytes(std::span(counted)));
         throw Error(ErrorCode::kInvalidArgument, "a test stopped a launch half-way");
@@ -121,7 +120,7 @@ class AttentionPlans : public test::DrawnTensors {
     for (const PlanStep& step : plan.steps()) sum += step.launches.size();
     return sum;
   }
-  // Against float64, element by element.
+  // Compares with float64, element by element.
   static void expect_right(const Tensor& q, const Cache& cache, const std::vector<int32_t>& keys,
                            int64_t window, const Tensor& found) {
     const std::vector<double> qs = q.to_doubles(), ks = cache.k.to_doubles(),
@@ -156,8 +155,8 @@ class AttentionPlans : public test::DrawnTensors {
   }
 };
 
-// Lengths change from run to run, some splits have no keys, and every run finds the counters as the
-// one before left them. The device without fences merges in a second launch.
+// Lengths change between runs, some splits have no keys, and every run starts with the counters of
+// the previous one. The device without fences merges in a second launch.
 TEST_F(AttentionPlans, ManyRunsOfOneLaunchAreRight) {
   const auto driver = interpreter();
   const Device fenced(driver, "a test"),
@@ -184,7 +183,7 @@ TEST_F(AttentionPlans, ManyRunsOfOneLaunchAreRight) {
   }
 }
 
-// A launch that stopped half-way has left counters that are not zero: the next run begins anew.
+// A launch that stopped half-way leaves nonzero counters: the next run resets them.
 TEST_F(AttentionPlans, ARunAfterAFailureIsRight) {
   const auto driver = std::make_shared<Altered>(interpreter(), true);
   const Device device(driver, "a test");

@@ -1,5 +1,5 @@
-// Decoding from planes by kernels, on the interpreter and on every device found, against the CPU's
-// decoding from blocks.
+// Tests decoding from planes in kernels, on the interpreter and on every device found, against the
+// CPU's decoding from blocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace {
 
 using kernels::bytes_of;
 
-// Random blocks whose halves are finite and of ordinary size, so that sums are not all NaN.
+// Random blocks with finite factors of moderate size, so that not all sums are NaN.
 std::vector<uint16_t> random_blocks(BlockType type, uint64_t elements, std::mt19937& random) {
   const BlockInfo& info = block_info(type);
   const uint64_t count = elements / info.elements;
@@ -43,7 +43,7 @@ std::vector<uint16_t> random_blocks(BlockType type, uint64_t elements, std::mt19
       if constexpr (requires { blocks[b].d; }) blocks[b].d = f16_from_f32(normal(random));
       if constexpr (requires { blocks[b].m; }) blocks[b].m = f16_from_f32(normal(random));
       if constexpr (requires { blocks[b].dmin; }) blocks[b].dmin = f16_from_f32(normal(random));
-      // Devices may flush numbers below 2^-126 to zero.
+      // Devices may flush denormals to zero.
       if constexpr (requires { blocks[b].e8m0; })
         blocks[b].e8m0 = static_cast<uint8_t>(100 + random() % 40);
     }
@@ -67,7 +67,7 @@ Made make(BlockType type, uint64_t rows, uint64_t columns, std::mt19937& random)
   return made;
 }
 
-// The output of a case, bit for bit: a float64 reference would hide the rounding to f16.
+// Compares the output bit for bit: a float64 reference would hide the rounding to f16.
 std::string compare_stored(const std::vector<float>& expected, DType type,
                            const std::vector<std::byte>& found) {
   const auto right = kernels::stored(expected, type);
@@ -127,7 +127,7 @@ void check_gather(BlockType type, DType to, const RunCase& run, std::mt19937& ra
         expected.push_back(
             index < 0 || index > 4 ? NAN : made.values[static_cast<uint64_t>(index) * columns + c]);
     KernelCase one = case_of(ops::gather_gpu_blocks_launch(made.layout, indices.size()));
-    // Zeros where NaN is expected, lest the poison pass for it.
+    // Fill with zeros where NaN is expected, because poison could pass for NaN.
     auto y = kernels::poison(expected.size(), to);
     std::fill(y.begin(), y.end(), std::byte{0});
     one.buffers = {bytes_of(made.planes), bytes_of(indices), y};
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, BlockKernels,
                            return name;
                          });
 
-// All types, lowered for a dialect: whole tensors to f16, rows to f32.
+// All types lowered for a dialect: whole tensors to f16, rows to f32.
 std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   std::vector<ir::Kernel> all;
   for (int t = 0; t < kBlockTypeCount; ++t) {

@@ -1,5 +1,5 @@
-// Bounded dimensions on every device found: one plan, replayed for counts of 0, 1, all but one and
-// all, against float64.
+// Tests bounded dimensions on every device found: one plan, replayed for counts of 0, 1, all but
+// one and all, against float64.
 #include <cmath>
 #include <iostream>
 #include <limits>
@@ -74,7 +74,7 @@ TEST_F(BoundedDevice, ReductionsSoftmaxAndProductsOfAPrefix) {
       const auto y = values(3 * kMost);
       const auto n = static_cast<size_t>(count), columns = static_cast<size_t>(kColumns),
                  most = static_cast<size_t>(kMost);
-      // What lies beyond must not matter, whatever it is.
+      // Elements beyond the count must not matter.
       for (size_t i = n * columns; i < x.size(); ++i) x[i] = std::nanf("");
       const auto got = f({from_vector(x, {kMost, kColumns}, device),
                           from_vector<int32_t>({static_cast<int32_t>(count)}, {1}, device),
@@ -94,7 +94,7 @@ TEST_F(BoundedDevice, ReductionsSoftmaxAndProductsOfAPrefix) {
           total += std::exp(static_cast<double>(x[r * columns + c]) - most_of[c]);
         for (size_t r = 0; r < most; ++r)
           weights[c * most + r] =
-              n == 0  ? std::nan("")  // of nothing at all
+              n == 0  ? std::nan("")  // of an empty range
               : r < n ? std::exp(static_cast<double>(x[r * columns + c]) - most_of[c]) / total
                       : 0;
       }
@@ -150,7 +150,7 @@ TEST_F(BoundedDevice, AttentionOverAsManyKeysAsThereAre) {
              from_vector(v, {1, kMost, kHeads, kDim}, device),
              from_vector<int32_t>({0, count > 0 ? 1 : 0, static_cast<int32_t>(count), 0}, {1, 4},
                                   device)});
-      // A sequence without keys has no query either: nothing is written, and nothing goes wrong.
+      // A sequence without keys has no query either: nothing is written.
       const std::vector<double> result = got[0].to_doubles();
       if (count == 0) continue;
       std::vector<double> wanted(static_cast<size_t>(kHeads * kDim), 0);

@@ -1,4 +1,4 @@
-// Keys and values written into caches, and what is refused, on every device found.
+// Tests writing keys and values to caches, and rejected inputs, on every device found.
 #include "ops/attention/rope_to_cache.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ struct Case {
   bool joined = false;  // q, k and v are views of one tensor
 };
 
-// What a head becomes, in f64.
+// A head after rotation, in f64.
 std::vector<double> turned(const std::vector<double>& x, int position,
                            const std::vector<float>& frequencies, const Case& c) {
   std::vector<double> y = x;
@@ -38,7 +38,7 @@ std::vector<double> turned(const std::vector<double>& x, int position,
   return y;
 }
 
-// The largest error that a stored element may have: of the rotation, then of rounding.
+// The error bound of a stored element: rotation, then rounding.
 double bound(double value, double largest_of_block, ElementType type) {
   const double rotation = 4e-6 * (1 + std::fabs(value));
   if (type.is_block()) return rotation + largest_of_block * (0.5 / 127 + 1e-3);
@@ -95,7 +95,7 @@ void CacheDevice::check(const Case& c, const Device& device) {
                       part(c.heads + c.kv_heads, all), in[1], turns, options, caches[0], caches[1]);
     return std::vector<Tensor>{done.q, done.k_cache, done.v_cache};
   });
-  // What the caches hold: by cache, row, head and element.
+  // The expected caches: by cache, row, head and element.
   std::vector<double> wanted[2];
   for (auto& each : wanted) each.assign(static_cast<size_t>(shape.elements()), 7.0);
   for (int run = 0; run < 3; ++run) {
@@ -166,7 +166,7 @@ TEST_F(CacheDevice, RotatesConvertsAndWrites) {
       {4, 2, 1, 256, 0, halves, f32, bf16},
       {1, 1, 1, 32, 0, adjacent, bf16, q8},
       {6, 6, 3, 6, 4, adjacent, f32, f32, true},
-      // Rows enough for several heads in a group.
+      // Enough rows for several heads per group.
       {67, 13, 3, 64, 64, halves, f32, f16},
       {131, 9, 2, 40, 20, adjacent, f32, f32, true},
   };

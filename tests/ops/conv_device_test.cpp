@@ -1,5 +1,5 @@
-// Convolutions of more images than their columns have room for at once: each image comes out as it
-// does alone, and so do gradients.
+// Tests convolutions of more images than fit one batch of columns: results and gradients equal
+// those of each image alone.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -26,9 +26,9 @@ void expect_near(const Tensor& found, const Tensor& wanted) {
 }
 
 TEST_F(ConvDevice, PartsOfABatch) {
-  const int64_t images = 30;  // of 2.4 MB of columns each: some 28 at once
+  const int64_t images = 30;  // 2.4 MB of columns each: about 28 per batch
   for (const Device& device : test::every_device()) {
-    // Those that take no products have no parts.
+    // Devices that do not use products have no batches.
     if (device.info().software && device.info().capabilities.dialect != "spirv") continue;
     SCOPED_TRACE(device.id());
     const Tensor w = draw(device, {32, 64, 3, 3});

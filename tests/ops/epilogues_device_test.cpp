@@ -1,5 +1,5 @@
-// What the planner joins: chains after products and row ops in the same step, and rounding that
-// products share. What comes out is what separate steps give.
+// Tests fusion in the planner: chains after products and row ops in the same step, and shared
+// rounding, give the results of separate steps.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -126,7 +126,7 @@ std::vector<NamedOp> operations() {
                    return [x = draw({3, 0}), w = draw({5, 0})] { return linear(x, w); };
                  }});
   for (const int64_t n : {12, 37, 600}) {
-    const int64_t rows = n < 100 ? 5 : 61;  // threads share the many
+    const int64_t rows = n < 100 ? 5 : 61;  // many rows are shared by threads
     all.push_back({"rms_norm of " + std::to_string(n), [=](const Drawn& draw) -> Made {
                      return [x = draw({rows, n}), w = draw({n})] { return rms_norm(x, w); };
                    }});
@@ -164,7 +164,7 @@ void compare(const Device& device, const NamedOp& op, const NamedChain& chain, u
   ASSERT_EQ(together.type().name(), apart.type().name());
   const std::vector<double> got = together.to_doubles(), wanted = apart.to_doubles();
   ASSERT_EQ(got.size(), wanted.size());
-  // Between the two steps half a precision is lost, which one step keeps.
+  // Separate steps round to half precision in between, which one step avoids.
   const double bound = half ? (first.type() == ElementType(DType::bf16) ? 2e-2 : 3e-3)
                        : is_half(together)    ? 1e-3
                        : device.info().is_cpu ? 0
@@ -173,7 +173,7 @@ void compare(const Device& device, const NamedOp& op, const NamedChain& chain, u
     ASSERT_NEAR(got[i], wanted[i], bound * (4 + std::abs(wanted[i]))) << "element " << i;
 }
 
-// Software devices compile for seconds: they get half of the ops with one chain each, drawn anew.
+// Software devices compile slowly: they get a random half of the ops with one chain each.
 TEST(Epilogues, OneStepGivesWhatTwoGive) {
   const uint64_t seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
@@ -195,7 +195,7 @@ TEST(Epilogues, ChainsThatFollowEachOther) {
   std::mt19937_64 engine(3);
   const Drawn draw{Device::cpu(), engine};
   const Tensor x = draw({2, 32}), w = draw({16, 32}), b = draw({16}), r = draw({2, 16});
-  // The sum is used twice, so it is made; what it is made of is not.
+  // The sum is used twice, so it is stored; its inputs are not.
   const Tensor h = r + (linear(x, w) + b), y = rms_norm(h, b) * 2.0 + h;
   const Tensor outputs[] = {y};
   const Plan plan(outputs);
@@ -210,8 +210,8 @@ TEST(Epilogues, ResultsThatOthersUseAreMade) {
   EXPECT_EQ(Plan(outputs).steps().size(), 2u);
 }
 
-// Products of one input with quantised weights: its rows are rounded once, and the results are
-// those of products by themselves.
+// Products of one input with quantised weights: the rows are rounded once, and the results equal
+// those of separate products.
 TEST(SharedRows, AreRoundedOnce) {
   const uint64_t seed = std::random_device()();
   std::cout << "seed " << seed << "\n";
@@ -260,8 +260,8 @@ TEST(SharedRows, OnlyWhatIsTheSame) {
     return Plan(std::span(outputs.begin(), outputs.size())).steps().size();
   };
   EXPECT_EQ(steps({linear(x, w)}), 1u);
-  EXPECT_EQ(steps({linear(x, w), linear(x.slice(0, 0, 1), w)}), 2u);  // other rows
-  EXPECT_EQ(steps({linear(x, w), linear(x, wide)}), 2u);              // other blocks
+  EXPECT_EQ(steps({linear(x, w), linear(x.slice(0, 0, 1), w)}), 2u);  // different rows
+  EXPECT_EQ(steps({linear(x, w), linear(x, wide)}), 2u);              // different blocks
   EXPECT_EQ(steps({linear(x, w), linear(x, w), linear(x, wide)}), 4u);
 }
 

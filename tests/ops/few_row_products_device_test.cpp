@@ -1,4 +1,4 @@
-// Matrix products of few rows for GPUs on the checked interpreter and on every device found: all
+// Tests matrix products of few rows on the checked interpreter and on every device found: all
 // weight types, awkward shapes, poisoned results.
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@ namespace {
 
 class FewRowProducts : public ProductsAnywhere {};
 
-// What a product of few rows adds to the plain one.
+// The parameters of a few-row product.
 struct FewRows {
   ops::VectorProduct product;
   uint32_t n = 1, k = 256, rows = 1;
   Following after = {};
 };
 
-// The product with what follows it.
+// The product with its epilogue.
 ops::VectorProduct with(ops::VectorProduct p, const Following& after) {
   p.pair = after.gate.has_value();
   p.tail = tail_of(after);
@@ -41,7 +41,7 @@ void apply(const Following& after, uint32_t n, Expected& want, const Expected& u
     if (after.gate) {
       const double factor = up.values[i] + (after.bias ? bias_up.values[i % n] : 0.0);
       const double gated = gate_of(*after.gate, value);
-      // Both gates grow at most by 1.2 for each unit of their argument.
+      // Both gates grow by at most 1.2 per unit of their argument.
       size = 1.2 * (size + 1) * std::fabs(factor) + std::fabs(gated) * (up.magnitudes[i] + 1);
       value = gated * factor;
     }
@@ -76,7 +76,7 @@ TEST_P(FewRowProducts, FewRowsOfEveryType) {
       const Matrix rounded = exact && p.weight.is_block() ? rounded_to_bytes(x) : x;
       Expected want = product(w, rounded);
       apply(c.after, c.n, want, product(w_up, rounded), bias, bias_up, residual);
-      // Rounding x to bytes moves each term by at most 1/254 of the block's largest.
+      // Rounding x to bytes changes each term by at most 1/254 of the block's largest.
       const std::string wrong = compare_product(got, p.y, want, exact ? kBound : 0.02,
                                                 p.y == DType::f16 ? 1e-6
                                                 : exact           ? 1e-10
@@ -88,7 +88,7 @@ TEST_P(FewRowProducts, FewRowsOfEveryType) {
   for (const ElementType type : drawn(all_weights(), 3)) {
     ops::VectorProduct p;
     p.weight = type;
-    p.x_rows = 1u << random_.next() % (is_intel() ? 2 : 4);  // more take it half a minute
+    p.x_rows = 1u << random_.next() % (is_intel() ? 2 : 4);  // more take its compiler half a minute
     p.x = random_.next() % 2 ? DType::f16 : DType::f32;
     const uint32_t units = static_cast<uint32_t>(random_.next() % (slow ? 3 : 12));
     const uint32_t k = type.is_block() ? type.block_elements() * (1 + units) : 8 * (1 + units * 5);
@@ -97,8 +97,8 @@ TEST_P(FewRowProducts, FewRowsOfEveryType) {
     p = ops::vector_product_for(p, n, k, capabilities(), 1 + random_.next() % 16);
     if (slow) p.shuffles = random_.next() % 2;
     check({p, n, k, 1 + static_cast<uint32_t>(random_.next() % p.x_rows)});
-    // The same program for another shape: shorter rows where they are read at once, else more than
-    // one tile of x.
+    // The same program for another shape: shorter rows if they are read at once, else more than one
+    // tile of x.
     const uint32_t longer = type.is_block() ? std::max(p.k_tile + 256, 512u) : 1000;
     check({p, 17, p.at_once ? type.block_elements() : longer, p.x_rows});
     if (!p.at_once) continue;
@@ -124,7 +124,7 @@ TEST_P(FewRowProducts, FewRowsOfEveryType) {
     check({p, 5, 2048, 2, after});
   }
   const std::vector<ElementType> plain = {DType::f32, DType::f16, DType::bf16};
-  const uint64_t least = random_.next() % plain.size();  // runs anywhere
+  const uint64_t least = random_.next() % plain.size();  // tested on every device
   for (const ElementType type : plain) {
     if (type != plain[least] && !takes(3)) continue;
     ops::VectorProduct p;
@@ -135,7 +135,7 @@ TEST_P(FewRowProducts, FewRowsOfEveryType) {
   }
 }
 
-// Results that the product rounds are those that round_rows makes of them, bit by bit.
+// Results that the product rounds equal those of round_rows bit for bit.
 TEST_P(FewRowProducts, FewRowsThatAreRounded) {
   for (const ElementType type :
        drawn({DType::f16, BlockType::q4_k, BlockType::q6_k, BlockType::q8_0}, 1)) {
@@ -180,7 +180,7 @@ TEST_P(FewRowProducts, FewRowsThatAreRounded) {
   }
 }
 
-// A norm between two products of one row, done by them.
+// A norm between two one-row products, folded into them.
 TEST_P(FewRowProducts, NormsBetweenFewRows) {
   for (const ElementType type : drawn({BlockType::q4_k, BlockType::q8_0}, 1)) {
     const uint32_t k = type.block_elements() * 2, width = 256, n = 33;
@@ -222,7 +222,7 @@ TEST_P(FewRowProducts, NormsBetweenFewRows) {
     }
     for (size_t i = 0; i < width; ++i)
       normed.values[i] *= scale.values[i] / std::sqrt(squares / width + epsilon);
-    // The row is rounded before it has its scale, which moves no element by more than one step.
+    // The row is rounded before scaling, which changes no element by more than one step.
     EXPECT_EQ(compare_product(got, DType::f32, product(next, rounded_to_bytes(normed)), 0.02, 1e-5),
               "")
         << GetParam().name << " " << ops::vector_product(before).name << ", "
@@ -266,7 +266,7 @@ TEST_P(FewRowProducts, FewRowsByExperts) {
       one.buffers.push_back(kernels::bytes_of(ids));
       one.buffers.push_back(kernels::poison(slots * n, DType::f32));
       EXPECT_EQ(compare_product(run(ops::vector_product(p), one), p.y, want, kBound, 1e-10), "")
-          << GetParam().name << " " << type.name() << ", " << share << " slots a row";
+          << GetParam().name << " " << type.name() << ", " << share << " slots per row";
     }
   }
 }

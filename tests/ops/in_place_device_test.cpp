@@ -1,4 +1,4 @@
-// Rows written into a cache by plans that run again and again, on every device found.
+// Tests plans that repeatedly write rows into a cache, on every device found.
 #include <iostream>
 #include <random>
 

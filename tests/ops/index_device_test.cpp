@@ -1,4 +1,4 @@
-// Indices outside a table: an error on the CPU, on every other device zeros and nothing written.
+// Tests indices out of range: an error on the CPU; on other devices zeros, and nothing written.
 #include <cmath>
 #include <functional>
 
@@ -17,14 +17,14 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// Calls test(device, indices, is_cpu) with the indices of both types.
+// Calls test(device, indices, is_cpu) with indices of both types.
 void on_every_device(const std::function<void(const Device&, const Tensor&, bool)>& test) {
   for (const BackendReport& report : discover_backends()) {
     for (const auto& driver : report.devices) {
       const Device device(driver, "a test");
       const bool is_cpu = device.info().is_cpu;
       test(device, from_vector<int32_t>({1, 3, -1, INT32_MIN, 2}, {5}, device), is_cpu);
-      // The low words of the third and fourth are inside.
+      // The low words of the third and fourth are in range.
       test(device, from_vector<int64_t>({1, 3, -1, (int64_t{1} << 32) + 1, 2}, {5}, device),
            is_cpu);
     }
@@ -47,14 +47,14 @@ TEST(IndexDevice, RowsOutsideAreZeros) {
   });
 }
 
-// Not by tiles of f16 on Intel's OpenCL, whose compiler takes a minute for them: PoCL runs the same
+// Without f16 tiles on Intel's OpenCL, whose compiler takes a minute for them: PoCL runs the same
 // text.
 TEST(IndexDevice, RowsOfNoExpertAreNaN) {
   for (const int64_t rows : {1, 6}) {  // by slot, and by tiles
     on_every_device([&](const Device& device, const Tensor& indices, bool is_cpu) {
       for (const DType type : {DType::f16, DType::f32}) {
         if (test::is_intels_opencl(device.info()) && type == DType::f16 && rows > 1) {
-          test::left_out(device.id(), "Intel's OpenCL compiles f16 by tiles for a minute");
+          test::left_out(device.id(), "Intel's OpenCL takes a minute to compile f16 tiles");
           continue;
         }
         const Tensor x = ones({rows, 8}, type, device), weights = ones({3, 2, 8}, type, device);
@@ -101,7 +101,7 @@ TEST(IndexDevice, RowsOutsideAreNotWritten) {
   });
 }
 
-// As many as are sorted before they are added up.
+// As many rows as are sorted before they are added.
 TEST(IndexDevice, ManyRowsOutsideAreNotAdded) {
   on_every_device([](const Device& device, const Tensor& indices, bool is_cpu) {
     const Tensor base = zeros({3, 2}, DType::f32, device),

@@ -1,5 +1,5 @@
-// Products of a few rows with several matrices become one step, whose numbers are those of the
-// products alone.
+// Tests that products of a few rows with several matrices become one step with the results of
+// separate products.
 #include <array>
 #include <iostream>
 #include <random>
@@ -20,7 +20,7 @@
 namespace prism {
 namespace {
 
-// Weights of any type, and plans of them.
+// Draws weights of any type and plans with them.
 class JointProducts : public test::DrawnTensors {
  protected:
   static size_t steps_named(const Plan& plan, std::string_view name) {
@@ -30,7 +30,7 @@ class JointProducts : public test::DrawnTensors {
   }
 };
 
-// Twice, so that results have a user that joins no product.
+// A consumer that does not merge with products.
 Tensor used(const Tensor& x) {
   return x.unsqueeze(0).expand({2, x.size(0), x.size(1)}).contiguous();
 }
@@ -69,7 +69,7 @@ TEST_F(JointProducts, QueriesKeysAndValuesAreOneStep) {
   }
 }
 
-// Biases are more buffers than every device has: as many products join as fit.
+// Biases need more buffers than some devices have: as many products are merged as fit.
 TEST_F(JointProducts, BiasesComeAlong) {
   for (const Device& device : test::every_device()) {
     if (!joins_products(device.info(), 2)) continue;
@@ -114,7 +114,7 @@ TEST_F(JointProducts, GateAndUpAreOneStep) {
   }
 }
 
-// Of rows routed to experts too, with biases as well, of which each is two more inputs of the
+// The same for rows routed to experts, also with biases, each of which adds two inputs to the
 // chain.
 TEST_F(JointProducts, GateAndUpOfExpertsAreOneStep) {
   struct Pair {
@@ -159,8 +159,8 @@ TEST_F(JointProducts, GateAndUpOfExpertsAreOneStep) {
   }
 }
 
-// What a product needs must be there when the first of its like runs; rows beyond a few and results
-// that somebody asked for stay apart.
+// Products stay separate if an operand is not available when the first of them runs, if there are
+// too many rows, or if a result is an output of the plan.
 TEST_F(JointProducts, OnlyWhatCanBeJoined) {
   for (const Device& device : test::every_device()) {
     if (!joins_products(device.info(), 2)) continue;

@@ -1,5 +1,5 @@
-// Weights that a plan makes itself are not read before the launch that makes them has ended,
-// however early the product may start.
+// Tests that weights computed by the plan are not read before the launch that computes them has
+// ended, even with prefetch.
 #include <iostream>
 #include <random>
 
@@ -16,7 +16,7 @@
 namespace prism {
 namespace {
 
-// Whether the last launch of a step reads a buffer before it waits for the launch before it.
+// Whether the last launch of a step reads a buffer before it waits for the previous launch.
 bool reads_early(const PlanStep& step) {
   const ir::Kernel& kernel = step.launches.back().program.kernel();
   bool waits = false, reads = false;
@@ -53,7 +53,7 @@ TEST(MadeWeights, AreWaitedFor) {
     }
 }
 
-// What is written after it was read is for the next run of the plan: it is there when that starts.
+// A write after the read is for the next run of the plan, which starts after it.
 TEST(MadeWeights, OfTheNextRunAreThere) {
   const Device device = test::interpreted_device(8, {}, 64, true);
   const Tensor x = ones({1, 48}, DType::f32, device).eval();
@@ -71,7 +71,7 @@ TEST(MadeWeights, OfTheNextRunAreThere) {
   EXPECT_EQ(w.to_doubles()[48], 1.0);
 }
 
-// Attention asks for its spans early, unless the plan makes them.
+// Attention prefetches its spans, unless the plan computes them.
 TEST(MadeWeights, SpansOfAttention) {
   const Device device = test::interpreted_device(8, {}, 64, true);
   const auto draw = [&](const Shape& shape, uint64_t seed) {

@@ -1,5 +1,5 @@
-// Matrix products of many rows for GPUs on the checked interpreter and on every device found: both
-// orders of both sides, weights decoded on the way, awkward shapes, poisoned results.
+// Tests matrix products of many rows on the checked interpreter and on every device found: both
+// layouts of both operands, decoded weights, awkward shapes, poisoned results.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,12 +13,12 @@ namespace {
 
 class ManyRowProducts : public ProductsAnywhere {};
 
-// Intel's compiler gets one product by fragments and one in f32: the fragments that its processors
-// lack become loops that it unrolls for 20 s to 80 s a program.
+// Intel's compiler gets one product with fragments and one in f32: emulated fragments become loops
+// that it unrolls for 20 s to 80 s per program.
 constexpr const char* kMinutesOnIntel =
-    "Intel's OpenCL compiles fragments for minutes; PoCL runs the same text";
+    "Intel's OpenCL takes minutes to compile fragments; PoCL runs the same text";
 
-// A batch of dense matrices as they lie, and the product of each pair.
+// A batch of dense matrices as stored, and the product of each pair.
 struct Pair {
   Matrix a, b;  // all matrices of the batch; rows as stored
   Expected want;
@@ -40,7 +40,7 @@ Matrix rows_of(const Matrix& x, uint32_t first, uint32_t count) {
   return result;
 }
 
-// What a kernel with operands of this type sees of x.
+// x as seen by a kernel with operands of this type.
 Matrix rounded_to(const Matrix& x, DType type) {
   Matrix result = x;
   for (double& value : result.values) {
@@ -110,7 +110,8 @@ TEST_P(ManyRowProducts, ManyRowsByFragments) {
     p.warps_m = 1;
     return p;
   };
-  // Both orders of both sides; several shapes and a shared batch by one program. One runs anywhere.
+  // Both layouts of both operands; several shapes and a shared batch with one program. One of them
+  // runs on every device.
   const uint64_t least = random_.next() % 4;
   for (const bool a_transposed : {false, true})
     for (const bool b_transposed : {false, true}) {
@@ -133,7 +134,7 @@ TEST_P(ManyRowProducts, ManyRowsByFragments) {
         check(p, s);
       }
     }
-  // Rows of any length, types converted on the way, bias and residual.
+  // Rows of any length, converted types, bias and residual.
   for (const bool transposed : {false, true}) {
     if (!takes(2)) continue;
     ops::FragmentProduct p;
@@ -149,7 +150,7 @@ TEST_P(ManyRowProducts, ManyRowsByFragments) {
          {std::array{1u, 1u, 1u}, std::array{37u, 41u, 67u}, std::array{5u, 33u, 31u}})
       check(p, ops::dense_shape(p, m, n, k), {!transposed, transposed});
   }
-  // Weights decoded on the way; a minute and more of Intel's compiler for a type.
+  // Decoded weights; Intel's compiler takes more than a minute per type.
   if (is_intel()) {
     test::left_out(GetParam().name, kMinutesOnIntel);
     return;
@@ -169,10 +170,10 @@ TEST_P(ManyRowProducts, ManyRowsByFragments) {
 }
 
 TEST_P(ManyRowProducts, CutsThatDevicesGet) {
-  // What fragment_product_for gives here, for a small and for a larger product.
-  if (!GetParam().driver) GTEST_SKIP() << "the cut is a device's";
+  // The tiling of fragment_product_for, for a small and a larger product.
+  if (!GetParam().driver) GTEST_SKIP() << "the tiling depends on a device";
   if (is_intel()) GTEST_SKIP() << kMinutesOnIntel;
-  const bool least_block = random_.next() % 2;  // runs anywhere
+  const bool least_block = random_.next() % 2;  // tested on every device
   for (const ElementType type : {ElementType(DType::f16), ElementType(BlockType::q4_k)}) {
     if (type.is_block() != least_block && !takes(2)) continue;
     ops::FragmentProduct p;
@@ -188,7 +189,7 @@ TEST_P(ManyRowProducts, CutsThatDevicesGet) {
 }
 
 TEST_P(ManyRowProducts, ManyRowsInF32) {
-  const uint64_t least = random_.next() % 4;  // runs anywhere
+  const uint64_t least = random_.next() % 4;  // tested on every device
   for (const bool a_transposed : {false, true})
     for (const bool b_transposed : {false, true}) {
       if (least != 2u * a_transposed + b_transposed && !takes(4)) continue;
@@ -221,7 +222,7 @@ TEST_P(ManyRowProducts, ManyRowsInF32) {
 
 TEST_P(ManyRowProducts, ManyRowsByExperts) {
   if (is_intel()) GTEST_SKIP() << kMinutesOnIntel;
-  const bool least_block = random_.next() % 2;  // runs anywhere
+  const bool least_block = random_.next() % 2;  // tested on every device
   for (const ElementType type : {ElementType(DType::f16), ElementType(BlockType::q4_k)}) {
     if (type.is_block() != least_block && !takes(2)) continue;
     const uint32_t experts = 7, n = 24, k = 256, slots = 90, share = 2;
@@ -233,7 +234,8 @@ TEST_P(ManyRowProducts, ManyRowsByExperts) {
     p.warps_m = 1;
     std::vector<uint32_t> ids;
     for (uint32_t i = 0; i < slots; ++i)
-      ids.push_back(static_cast<uint32_t>(random_.next() % experts % 5));  // two have none
+      ids.push_back(
+          static_cast<uint32_t>(random_.next() % experts % 5));  // two experts have no rows
     const uint32_t most = ops::expert_tiles_at_most(slots, experts, p.tile_m);
     KernelCase tables;
     tables.params = {slots, p.tile_m, experts};

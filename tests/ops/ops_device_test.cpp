@@ -1,8 +1,8 @@
-// The conformance suite on every device found: each op, type and shape against float64.
+// Runs the conformance suite on every device found: each op, type and shape against float64.
 //
-// PRISM_OPS_SEED draws other inputs, PRISM_OPS_CASES sets the cases a device (0: all of them),
-// PRISM_OPS_PROGRAMS the most programs a device, PRISM_OPS_DEVICE names one device, PRISM_OPS_OP
-// one op.
+// PRISM_OPS_SEED draws other inputs, PRISM_OPS_CASES sets the cases per device (0: all),
+// PRISM_OPS_PROGRAMS the maximum programs per device, PRISM_OPS_DEVICE selects one device,
+// PRISM_OPS_OP one op.
 #include <cstdlib>
 #include <iostream>
 #include <random>

@@ -1,4 +1,5 @@
-// What plans say they take before they run, against what the pools counted, on every device found.
+// Tests the memory that plans report before they run against the pools' counters, on every device
+// found.
 #include <algorithm>
 #include <optional>
 
@@ -18,7 +19,7 @@
 namespace prism {
 namespace {
 
-// Reductions keep the chains between them apart, so that there are temporaries.
+// Reductions separate the chains, so that there are temporaries.
 Tensor work(const Tensor& x) {
   const Tensor centred = x - mean(x, {-1}, true);
   const Tensor squares = sum(centred * centred, {0}, true);
@@ -50,7 +51,7 @@ TEST(PlanMemoryDevice, IsKnownBeforeItIsTaken) {
   }
 }
 
-// The most bytes of temporaries that steps need at once, counted from what they read and write.
+// The maximum bytes of live temporaries, counted from what steps read and write.
 uint64_t alive_at_once(const Plan& plan) {
   std::vector<uint64_t> alive(plan.steps().size());
   for (uint32_t s = 0; s < plan.slots().size(); ++s) {
@@ -74,7 +75,7 @@ std::vector<float> read_floats(const Storage& storage) {
   return values;
 }
 
-// However many steps there are, only what lives at once takes memory.
+// Memory is proportional to live values, not to the number of steps.
 TEST(PlanMemoryDevice, IsThatOfValuesThatLiveAtOnce) {
   for (const Device& device : test::every_device()) {
     const Tensor x = ones({64, 256}, DType::f32, device).eval();
@@ -118,7 +119,7 @@ TEST(PlanMemoryDevice, OfCompiledFunctions) {
     std::vector<Tensor> results = f({x});
     EXPECT_EQ(memory_stats(device).in_use_bytes - held, estimate.needed()) << device.id();
     EXPECT_EQ(of(f.estimate_memory({&x, 1}), device).needed(), estimate.needed()) << device.id();
-    for (int run = 0; run < 3; ++run) {  // replays take no more, once results are let go
+    for (int run = 0; run < 3; ++run) {  // replays allocate nothing once results are released
       results.clear();
       results = f({x});
       EXPECT_EQ(memory_stats(device).in_use_bytes - held, estimate.needed()) << device.id();
@@ -126,7 +127,7 @@ TEST(PlanMemoryDevice, OfCompiledFunctions) {
   }
 }
 
-// Plans that share an arena hold one, whichever of them is the largest.
+// Plans that share an arena hold only the largest one.
 TEST(PlanMemoryDevice, OldArenasAreLetGo) {
   for (const Device& device : test::every_device()) {
     const Tensor x = ones({64, 256}, DType::f32, device).eval();

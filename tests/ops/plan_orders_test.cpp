@@ -1,5 +1,5 @@
-// Plans in random orders: whatever order the recorded dependencies allow gives the same results,
-// with memory poisoned as soon as nothing needs it.
+// Tests plans in random orders: every order that the dependencies allow gives the same results,
+// with memory poisoned as soon as it is dead.
 //
 // PRISM_RANDOM_SEED repeats a run.
 #include <algorithm>
@@ -26,7 +26,7 @@ std::vector<Tensor> random_inputs(Engine& engine) {
   return test::random_inputs(engine, Device::cpu());
 }
 
-// An order that the dependencies allow, each such order possible.
+// A random order that respects the dependencies; every such order is possible.
 std::vector<uint32_t> random_order(Engine& engine, const Plan& plan) {
   const auto before = plan.dependencies();
   std::vector<uint32_t> order, ready;
@@ -64,13 +64,13 @@ void poison_outputs(const Plan& plan, size_t outputs) {
   }
 }
 
-// What the orders of some plans showed.
+// What the orders of several plans showed.
 struct Seen {
-  size_t other_orders = 0;  // than the plan's own
+  size_t other_orders = 0;  // orders that differ from the plan's
   size_t noticed = 0;       // wrong orders that gave wrong results
 };
 
-// A plan whose inputs are bound.
+// Requires a plan whose inputs are bound.
 void check_orders(Engine& engine, Plan& plan, Seen& seen) {
   poison_outputs(plan, kOutputs);
   plan.run();
@@ -85,7 +85,7 @@ void check_orders(Engine& engine, Plan& plan, Seen& seen) {
     plan.run_in_order(order, true);
     ASSERT_EQ(results_of(plan, kOutputs), wanted) << "run " << run << "\n" << plan.explain();
   }
-  // An order against the dependencies must show, or this test sees nothing.
+  // An order that violates the dependencies must be noticed; otherwise this test checks nothing.
   poison_outputs(plan, kOutputs);
   std::ranges::reverse(in_order);
   plan.run_in_order(in_order, true);

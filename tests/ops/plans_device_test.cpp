@@ -1,6 +1,6 @@
-// Plans on every device found: memory shared by temporaries, ops that write over a dead input, and
-// recorded replays all give what a plan gives whose tensors lie apart, to the bit. Run under
-// Vulkan's synchronisation validation by `make test-devices`.
+// Tests plans on every device found: shared memory of temporaries, ops that overwrite a dead input
+// and recorded replays give the same bits as a plan without sharing. `make test-devices` runs it
+// under Vulkan's synchronisation validation.
 //
 // PRISM_RANDOM_SEED repeats a run.
 #include <cmath>
@@ -36,7 +36,7 @@ std::vector<std::vector<std::byte>> results_of(Plan& plan) {
   return results;
 }
 
-// Steps whose output lies where an input lay.
+// Counts steps whose output takes the memory of an input.
 size_t taken_over(const Plan& plan) {
   size_t count = 0;
   for (const PlanStep& step : plan.steps())
@@ -50,7 +50,7 @@ TEST(PlansDevice, SharedMemoryChangesNothing) {
   for (const Device& device : test::every_device()) {
     Engine engine(seed);
     size_t over = 0;
-    // Every graph has kernels of its own, which software devices compile slowly.
+    // Every graph has its own kernels, which software devices compile slowly.
     const int graphs = device.info().is_cpu ? 40 : 8;
     for (int graph = 0; graph < graphs; ++graph) {
       SCOPED_TRACE(device.id() + ", graph " + std::to_string(graph));
@@ -61,14 +61,14 @@ TEST(PlansDevice, SharedMemoryChangesNothing) {
       over += taken_over(plan);
       EXPECT_EQ(taken_over(reference), 0u);
       const auto wanted = results_of(reference);
-      for (int run = 0; run < 3; ++run)  // the third replays what the second recorded
+      for (int run = 0; run < 3; ++run)  // the third replays the recording of the second
         ASSERT_EQ(results_of(plan), wanted) << "run " << run << "\n" << plan.explain();
     }
     std::cout << device.id() << ": " << over << " steps wrote over an input" << std::endl;
   }
 }
 
-// A chain between reductions, of types and layouts that can and cannot be taken over.
+// A chain between reductions, with types and layouts that can and cannot be overwritten.
 TEST(PlansDevice, ChainsWriteOverWhatNobodyNeeds) {
   for (const Device& device : test::every_device()) {
     constexpr int64_t kRows = 37, kColumns = 53;
@@ -81,7 +81,7 @@ TEST(PlansDevice, ChainsWriteOverWhatNobodyNeeds) {
       plan.run();
       return count;
     };
-    // What was rolled first is nobody's but the chain's.
+    // Only the chain uses the rolled tensor.
     const auto turned = [&] { return roll(x, 1, 0); };
     const Tensor chained = roll(tanh(turned()) * 2.0, 1, 0);
     EXPECT_EQ(steps_over(chained), 1u) << device.id();

@@ -1,5 +1,5 @@
-// Products of queries, keys and values, their rotation and the rows into the caches become one
-// step, whose numbers are those of separate launches.
+// Tests that the q, k and v products, their rotation and the cache writes become one step with the
+// results of separate launches.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -32,10 +32,10 @@ struct Case {
   RopePairing pairing;
   ElementType cache;
   bool bias = false;
-  bool slow = false;  // left out of software devices, whose compilers take a second for each
+  bool slow = false;  // skipped on software devices, which take a second to compile each
 };
 
-// What a layer's attention begins with.
+// The start of a layer's attention.
 struct Layer {
   Tensor x, places, frequencies;
   std::vector<Tensor> w, b;
@@ -84,7 +84,7 @@ class ProductsToCache : public test::DrawnTensors {
         c.cache.is_block() ? quantise(seven, c.cache.block()) : cast(seven, c.cache.plain());
     return stored.to(device).eval();
   }
-  // apart: the products are there before.
+  // apart: the products are evaluated first.
   static std::vector<Tensor> outputs(const Case& c, const Layer& l, bool apart) {
     const Device device = l.x.device();
     std::vector<Tensor> made;
@@ -102,7 +102,7 @@ class ProductsToCache : public test::DrawnTensors {
 const ElementType kF32 = DType::f32, kF16 = DType::f16, kBf16 = DType::bf16, kQ8 = BlockType::q8_0,
                   kQ4 = BlockType::q4_k, kQ6 = BlockType::q6_k;
 
-// Both pairings, some dims and all, grouped heads, one row and several, biases, every cache.
+// Both pairings, some or all dims, grouped heads, one or several rows, biases, every cache type.
 const std::vector<Case> kCases = {
     {"f32, halves", {kF32, kF32, kF32}, 1, 64, 4, 2, 16, 16, kHalves, kF32},
     {"f32, adjacent", {kF32, kF32, kF32}, 2, 40, 3, 1, 10, 10, kAdjacent, kF16, false, true},
@@ -132,7 +132,7 @@ TEST_F(ProductsToCache, OneStepAndTheSameNumbers) {
       for (size_t i = 0; i < 3; ++i) {
         const std::vector<double> got = together[i].to_doubles(), wanted = apart[i].to_doubles();
         ASSERT_EQ(got.size(), wanted.size());
-        // WGSL lets compilers fuse a product and a sum in one kernel and not in the other.
+        // WGSL compilers may contract a multiply and an add in one kernel and not in the other.
         const bool exact = device.info().capabilities.dialect != "wgsl";
         for (size_t e = 0; e < got.size(); ++e) {
           const double most = exact ? 0 : 2e-5 + 0x1p-7 * std::fabs(wanted[e]);
@@ -143,7 +143,7 @@ TEST_F(ProductsToCache, OneStepAndTheSameNumbers) {
   }
 }
 
-// Weights as they are, all in double.
+// Compares with a computation in double, with unrounded weights.
 TEST_F(ProductsToCache, AsComputedInDouble) {
   for (const Device& device : devices()) {
     for (const Case& c : kCases) {
@@ -201,7 +201,7 @@ TEST_F(ProductsToCache, AsComputedInDouble) {
   }
 }
 
-// A device that does not take the kernel gets the launches that there were.
+// A device that rejects the merged kernel gets separate launches.
 TEST_F(ProductsToCache, FallsApart) {
   const Case c = {"", {kQ8, kQ8, kQ8}, 2, 64, 2, 1, 32, 32, kHalves, kF16};
   for (const auto& [refused, launches] :
@@ -213,14 +213,15 @@ TEST_F(ProductsToCache, FallsApart) {
     const Plan plan(together);
     size_t found = 0;
     for (const PlanStep& step : plan.steps()) found += step.launches.size();
-    EXPECT_EQ(found, static_cast<size_t>(launches) + 1) << plan.explain();  // rows are rounded
+    EXPECT_EQ(found, static_cast<size_t>(launches) + 1)
+        << plan.explain();  // plus the rounding of rows
     eval(together);
     eval(apart);
     for (size_t i = 0; i < 3; ++i) EXPECT_EQ(together[i].to_doubles(), apart[i].to_doubles());
   }
 }
 
-// Caches of blocks, norms between, results that others use, devices of few bindings.
+// Block caches, norms in between, results with other users, devices with few bindings.
 TEST_F(ProductsToCache, OnlyWhatCanBeJoined) {
   const Case plain = {"", {kF32, kF32, kF32}, 1, 32, 2, 1, 32, 32, kHalves, kF32};
   const auto joined = [&](const std::vector<Tensor>& wanted) {

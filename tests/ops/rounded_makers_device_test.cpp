@@ -1,5 +1,5 @@
-// What makes the rows of a product with quantised weights rounds them too, and the numbers are
-// those of separate launches.
+// Tests that the producer of a quantised product's rows also rounds them, with the results of
+// separate launches.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -30,11 +30,11 @@ class RoundedMakers : public test::DrawnTensors {
   static std::vector<Device> devices() {
     std::vector<Device> all = test::every_device();
     all.push_back(test::interpreted_device(16));
-    all.push_back(test::interpreted_device(16, {}, 64, true));  // launches overlap
+    all.push_back(test::interpreted_device(16, {}, 64, true));  // with overlapping launches
     return all;
   }
 
-  // Software devices other than Vulkan's: many seconds for each product.
+  // Software devices other than Vulkan's take many seconds to compile each product.
   static bool compiles_slowly(const Device& device) {
     return device.info().software && device.info().capabilities.dialect != "spirv";
   }
@@ -43,9 +43,9 @@ class RoundedMakers : public test::DrawnTensors {
     return static_cast<size_t>(std::ranges::count(plan.steps(), name, &PlanStep::name));
   }
 
-  // Where a norm's scale comes last, an element between two bytes may become the other one, which
-  // all results feel: 1/127 of the largest of its block, by a weight, beside the root of the row's
-  // length. Of a dozen results or fewer the size is a matter of luck.
+  // If the scale of a norm is applied last, an element may round to the neighbouring byte, which
+  // changes all results by 1/127 of its block's largest times a weight, relative to the root of the
+  // row's length. With a dozen results or fewer this estimate is too noisy.
   static void expect_close(const std::vector<double>& got, const std::vector<double>& want) {
     ASSERT_GT(want.size(), 12u);
     ASSERT_EQ(got.size(), want.size());
@@ -62,7 +62,7 @@ struct Normed {
 };
 
 TEST_F(RoundedMakers, Norms) {
-  // A block, lanes that have nothing, several fours a lane, more than registers hold.
+  // One block, idle lanes, several fours per lane, more than registers hold.
   const std::vector<Normed> all = {{false, 1, 32},  {true, 3, 96},     {false, 8, 544},
                                    {true, 1, 4128}, {false, 2, 12320}, {false, 1, 33024}};
   for (const Device& device : devices()) {
@@ -86,7 +86,7 @@ TEST_F(RoundedMakers, Norms) {
       EXPECT_EQ(plan.steps().size(), 2u) << plan.explain();
       EXPECT_EQ(alone.to_doubles(), wanted.to_doubles());
 
-      // Somebody else needs the rows as they are.
+      // Another op needs the unrounded rows.
       const Tensor both = normed(), product = linear(both, w), other = softmax(both);
       Tensor outputs[] = {product, other};
       const Plan kept(outputs);
@@ -131,10 +131,10 @@ struct Gated {
   int64_t rows, width, inner;
 };
 
-// x is far from rounded, so what is compared is what gate and up make.
+// The merged gate and up round their results like a separate launch.
 TEST_F(RoundedMakers, GateAndUp) {
-  // Turns of one row and of several, rows of x up to the most, several groups, rows that make no
-  // blocks.
+  // One or several rows per turn, up to the maximum rows of x, several groups, rows that are not
+  // multiples of a block.
   const std::vector<Gated> all = {{BlockType::q4_k, 1, 512, 64},  {BlockType::q8_0, 2, 96, 32},
                                   {BlockType::q6_k, 8, 256, 96},  {DType::f16, 1, 40, 64},
                                   {BlockType::q4_k, 5, 256, 160}, {BlockType::q4_k, 1, 2048, 32},
@@ -164,8 +164,8 @@ TEST_F(RoundedMakers, GateAndUp) {
       const std::vector<double> apart = linear(gated().eval(), down).to_doubles();
       EXPECT_EQ(together.to_doubles(), apart);
 
-      // And in f64, but for x and the products between, which are rounded to 1 in 254 of the
-      // largest of their block.
+      // Also compare with f64, except that x and the products in between are rounded to 1/254 of
+      // their block's largest.
       const auto doubles = [](const Tensor& w) {
         return (w.type().is_block() ? dequantise(w) : w).to_doubles();
       };
@@ -194,10 +194,10 @@ TEST_F(RoundedMakers, GateAndUp) {
   }
 }
 
-// A device that does not take the kernel that does all gets those that do less.
+// A device that rejects the fully merged kernel gets less merged ones.
 TEST_F(RoundedMakers, GateAndUpFallApart) {
-  // Each refused one of what was taken with the one before; steps: the pair or two products, down,
-  // and rows rounded for each.
+  // Each refuses one more merge than the entry before; steps: the pair or two products, down, and
+  // the rounding of rows for each.
   for (const auto& [refused, steps] : {std::pair("", 3), {"_rounds", 4}, {"_pair", 5}}) {
     SCOPED_TRACE(refused);
     const Device device = test::interpreted_device(16, refused);
@@ -217,11 +217,11 @@ struct Between {
   int64_t k, width;
 };
 
-// A norm between products of one row is done by them.
+// A norm between one-row products is folded into them.
 TEST_F(RoundedMakers, NormsBetweenProducts) {
   const ElementType q8 = BlockType::q8_0, q4 = BlockType::q4_k, q6 = BlockType::q6_k,
                     f16 = DType::f16;
-  // The last: rows that more than one four of sums of squares a lane belong to.
+  // In the last, a lane has more than one group of four sums of squares.
   const std::vector<Between> all = {
       {q8, q8, 64, 128}, {q4, q6, 512, 256}, {f16, q4, 72, 768}, {q8, q8, 32, 8448}};
   for (const Device& device : devices()) {
@@ -242,7 +242,7 @@ TEST_F(RoundedMakers, NormsBetweenProducts) {
         std::vector<Tensor> results;
         if (how == 0)  // side by side
           for (size_t i = 0; i < 3; ++i) results.push_back(twice(linear(normed, after[i])));
-        else if (how == 1)  // of two
+        else if (how == 1)  // paired
           results.push_back(twice(swiglu(linear(normed, after[3]), linear(normed, after[4]))));
         else
           results.push_back(linear(normed, after[5]));
@@ -269,8 +269,8 @@ TEST_F(RoundedMakers, NormsBetweenProducts) {
         }
         EXPECT_EQ(together.back().to_doubles(), apart.back().to_doubles());
         if (how != 2) continue;
-        // And in f64, but for the norm's rows, each element of which is off by up to half a step of
-        // its block of 32: a variance of a twelfth of the step's square.
+        // Also compare with f64, except for the rounding of the norm's rows, up to half a step of a
+        // block of 32 per element: a variance of step^2 / 12.
         const std::vector<double> weights = dequantise(after[5]).to_doubles(),
                                   results = together[0].to_doubles();
         std::vector<double> row(hs.size()), steps(hs.size() / 32);
@@ -312,15 +312,15 @@ TEST_F(RoundedMakers, OnlyNormsThatProductsCanDo) {
   EXPECT_EQ(folded(device, 1, 128, 0), 1u);
   EXPECT_EQ(folded(device, 2, 128, 0), 0u) << "rows";
   EXPECT_EQ(folded(device, 1, 96, 0), 0u) << "width";
-  EXPECT_EQ(folded(device, 1, 128, 1), 0u) << "weights as they are";
+  EXPECT_EQ(folded(device, 1, 128, 1), 0u) << "plain weights";
   EXPECT_EQ(folded(device, 1, 128, 2), 0u) << "centred";
-  EXPECT_EQ(folded(device, 1, 128, 3), 0u) << "normed rows are used";
+  EXPECT_EQ(folded(device, 1, 128, 3), 0u) << "the normed rows have another user";
   EXPECT_EQ(folded(device, 1, 128, 4), 0u) << "asked for";
   EXPECT_EQ(folded(test::interpreted_device(16, "_unscaled"), 1, 128, 0), 0u) << "refused";
   EXPECT_EQ(folded(test::interpreted_device(16, "_scales"), 1, 128, 0), 0u) << "refused";
 }
 
-// Norm, queries to values with rope and cache, attention, output; gate and up, down.
+// Norm; q, k and v with rope and cache; attention; output; gate and up; down.
 TEST_F(RoundedMakers, ALayerOfADecodeStepIsSixLaunches) {
   for (const bool overlaps : {false, true}) {
     const Device device = test::interpreted_device(32, {}, 64, overlaps);
@@ -335,7 +335,7 @@ TEST_F(RoundedMakers, ALayerOfADecodeStepIsSixLaunches) {
     const std::vector<int32_t> place = {17, 17}, span = {0, 1, 18, 0};
     const Tensor places = from_vector(place, {1, 2}, device),
                  spans = from_vector(span, {1, 4}, device), frequencies = draw(device, {dim / 2});
-    // apart: every product's rows are there before it.
+    // apart: every product's rows are evaluated first.
     const auto layer = [&](bool apart) {
       const auto rows = [&](const Tensor& y) { return apart ? y.eval() : y; };
       const auto by_head = [&](const Tensor& y) { return y.reshape({1, heads, dim}); };
@@ -370,9 +370,9 @@ TEST_F(RoundedMakers, OnlyWhereRowsAreRounded) {
     const Tensor normed = rms_norm(x, scale);
     EXPECT_TRUE(rounded({linear(normed, w)}));
     EXPECT_FALSE(rounded({linear(normed, w), normed})) << "asked for";
-    EXPECT_FALSE(rounded({linear(normed, plain)})) << "weights as they are";
+    EXPECT_FALSE(rounded({linear(normed, plain)})) << "plain weights";
     EXPECT_FALSE(rounded({linear(rms_norm(many, scale), w)})) << "many rows";
-    EXPECT_FALSE(rounded({linear(normed.slice(0, 0, 1), w)})) << "not all of them";
+    EXPECT_FALSE(rounded({linear(normed.slice(0, 0, 1), w)})) << "only some rows";
   }
 }
 

@@ -1,4 +1,5 @@
-// Chains of element functions on every device found, against float64, with views of all kinds.
+// Tests chains of element functions on every device found, against float64, with views of all
+// kinds.
 #include <cmath>
 #include <random>
 

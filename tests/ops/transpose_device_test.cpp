@@ -1,5 +1,5 @@
-// Copies of transposed and permuted views on every device found: exact, for elements of all sizes,
-// matrices that are no multiple of a tile, batches of them and views into larger ones.
+// Tests copies of transposed and permuted views on every device found: exact, for all element
+// sizes, matrices that are not multiples of a tile, batches and views into larger tensors.
 #include <iostream>
 #include <random>
 
@@ -59,7 +59,7 @@ TEST(TransposeDevice, IsExact) {
   }
 }
 
-// One kernel for all shapes, and only where tiles help.
+// One kernel for all shapes, used only if tiles help.
 TEST(TransposeDevice, TakesTheKernelOfTiles) {
   for (const BackendReport& report : discover_backends()) {
     for (const auto& driver : report.devices) {

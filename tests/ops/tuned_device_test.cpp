@@ -1,4 +1,5 @@
-// Ways of products chosen by measurement: what is kept is used, on every device with kernels.
+// Tests product implementations chosen by measurement: the stored choice is used on every device
+// with kernels.
 #include <cmath>
 #include <random>
 
@@ -20,7 +21,7 @@ TEST(TunedDevice, AProductTakesTheWayThatWasKept) {
   for (const BackendReport& report : discover_backends()) {
     for (const auto& driver : report.devices) {
       const Device device(driver, "a test");
-      if (device.info().is_cpu) continue;  // its kernels choose by themselves
+      if (device.info().is_cpu) continue;  // its kernels do not depend on tuning
       constexpr int64_t kInner = 64, kColumns = 48;
       const Tensor x = full({1, kInner}, 0.5, DType::f32, device),
                    w = full({kColumns, kInner}, 0.25, DType::f32, device);

@@ -1,5 +1,5 @@
-// CUDA for the host compiler: what printed CUDA text uses of the language and of its own prelude's
-// PTX.
+// CUDA for the host compiler: the language features and PTX prelude functions that printed CUDA
+// uses.
 #pragma once
 
 #include "fibers.h"
@@ -109,7 +109,7 @@ inline void prism_wait_previous() {}
 inline void prism_launch_next() {}
 inline void prism_device_fence() {}
 
-// A copy happens when it is waited for, so that a missing wait shows.
+// A copy is done when it is waited for, so that a missing wait is detected.
 inline void prism_async_copy_bytes(void* to, const void* from, unsigned bytes, bool copies) {
   if (reinterpret_cast<uintptr_t>(to) % bytes ||
       (copies && reinterpret_cast<uintptr_t>(from) % bytes))
@@ -142,7 +142,7 @@ void prism_async_wait() {
   }
 }
 
-// --- matrix instructions, from PTX's tables of which lane holds what
+// --- matrix instructions, following PTX's lane-to-element tables
 inline void prism_load_matrices(unsigned (&x)[4], const void* row, bool transposed) {
   if (reinterpret_cast<uintptr_t>(row) % 16)
     shim::machine.failure = "a row of ldmatrix is not aligned to 16 bytes";

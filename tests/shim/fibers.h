@@ -1,8 +1,8 @@
-// Runs the threads of a group as fibers on one host thread, so that printed kernels can be executed
-// by a test.
+// Runs the threads of a group as fibers on one host thread, so that tests can execute printed
+// kernels.
 //
-// A barrier switches to the next fiber; when all have arrived, the first goes on. Threads that wait
-// while others have ended are a divergent barrier, which no kernel may have.
+// A barrier switches to the next fiber; when all have arrived, the first continues. Threads that
+// wait after others have ended are a divergent barrier, which is an error.
 #pragma once
 
 #include <sys/mman.h>
@@ -50,8 +50,8 @@ struct Fiber {
 #endif
   char* stack = nullptr;
   bool done = false;
-  std::vector<Copy> open;                  // copies of the batch not yet closed
-  std::vector<std::vector<Copy>> batches;  // closed, not yet waited for
+  std::vector<Copy> open;                  // copies of the open batch
+  std::vector<std::vector<Copy>> batches;  // committed, not yet waited for
 };
 
 struct Machine {
@@ -65,7 +65,7 @@ struct Machine {
 #else
   ucontext_t scheduler;
 #endif
-  unsigned char slots[1024][64];  // what a thread shows to the others
+  unsigned char slots[1024][64];  // values that threads exchange
 };
 
 inline Machine machine;
@@ -126,8 +126,7 @@ inline void start(Fiber& fiber) {
   fiber.open.clear();
   fiber.batches.clear();
 #ifdef __x86_64__
-  // As if prism_shim_switch had been called: six registers, and the address to return to at a
-  // multiple of 16.
+  // Mimics a call of prism_shim_switch: six registers, and the return address at a multiple of 16.
   void** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - 16);
   *top = reinterpret_cast<void*>(&fiber_main);
   fiber.stack_pointer = top - 6;
@@ -163,8 +162,8 @@ inline void run_group() {
   }
 }
 
-// Arguments of a kernel in their order: pointers are buffers and words are params. Where the params
-// are one block it is a reference, and what follows is filled in by the hardware: the group, the
+// The arguments of a kernel in order: pointers are buffers and words are params. If the params are
+// one block it is a reference, and the remaining arguments are filled in by the hardware: group,
 // number of groups, thread, lane, subgroup.
 struct Arguments {
   const Launch& launch;
@@ -195,7 +194,7 @@ struct Arguments {
 template <class... Args>
 void call(void (*kernel)(Args...), const Launch& launch) {
   Arguments arguments{launch};
-  // Braces: arguments are taken from left to right.
+  // Braces: arguments are evaluated from left to right.
   std::tuple<Args...> all{arguments.next<Args>()...};
   std::apply(kernel, all);
 }
@@ -215,7 +214,7 @@ const char* run(const Launch& launch) {
   return machine.failure;
 }
 
-// Every thread of the group shows a value and takes that of another.
+// Every thread of the group publishes a value and reads another thread's.
 template <class T>
 T exchange(T value, unsigned thread) {
   static_assert(sizeof(T) <= sizeof(machine.slots[0]));

@@ -7,7 +7,7 @@
 
 #define _Float16 shim::half
 #define __HIP_MEMORY_SCOPE_AGENT 0
-#define amdgpu_flat_work_group_size(least, most) unused  // clang wants it on GPU kernels only
+#define amdgpu_flat_work_group_size(least, most) unused  // clang accepts it on GPU kernels only
 
 inline unsigned __builtin_amdgcn_workitem_id_x() { return shim::machine.thread.x; }
 inline unsigned __builtin_amdgcn_workgroup_id_x() { return shim::machine.block.x; }
@@ -20,7 +20,7 @@ inline unsigned __builtin_amdgcn_grid_size_y() { return shim::machine.grid.y; }
 inline unsigned __builtin_amdgcn_grid_size_z() { return shim::machine.grid.z; }
 inline void __builtin_amdgcn_fence(int, const char*) {}
 inline void __builtin_amdgcn_s_barrier() { shim::barrier(); }
-// A wave of 64: the low half counts up to 32, the high half goes on from there.
+// A wave of 64: the low half counts up to 32, the high half continues from there.
 inline unsigned __builtin_amdgcn_mbcnt_lo(unsigned, unsigned from) {
   const unsigned lane = shim::machine.thread.x % 64;
   return from + (lane < 32 ? lane : 32);
@@ -44,7 +44,7 @@ inline unsigned __builtin_amdgcn_udot4(unsigned a, unsigned b, unsigned c, bool)
   return static_cast<unsigned>(shim::dot4(a, b, false)) + c;
 }
 
-// clang knows these names on every target and lets nobody else define them.
+// clang predefines these names on every target and rejects other definitions.
 #define __hip_atomic_fetch_add shim_atomic_fetch_add
 #define __hip_atomic_fetch_min shim_atomic_fetch_min
 #define __hip_atomic_fetch_max shim_atomic_fetch_max
@@ -90,7 +90,7 @@ bool __hip_atomic_compare_exchange_strong(T* p, T* expected, T x, int, int, int)
   return same;
 }
 
-// --- matrix instructions, from AMD's tables of which lane holds what
+// --- matrix instructions, following AMD's lane-to-element tables
 
 template <class T, int n>
 struct shim_vector {
@@ -116,8 +116,8 @@ inline double shim_element(short x) {
 inline double shim_element(int8_t x) { return x; }
 
 // c += a b for one wave. `wave` lanes hold `each` elements of a and of b: lane l has row (a) or
-// column (b) l % 16; k is part * each + i with part = l / 16 % parts. row(e, l / 16) tells the rows
-// of the sums, column l % 16.
+// column (b) l % 16; k is part * each + i with part = l / 16 % parts. row(e, l / 16) gives the rows
+// of the sums; the column is l % 16.
 template <class Element, unsigned wave, unsigned parts, class Sum, int sums, class Operand,
           class Row>
 shim_vector<Sum, sums> shim_multiply(const Operand& a, const Operand& b, shim_vector<Sum, sums> c,

@@ -1,4 +1,4 @@
-// Overloaded math functions for dialects whose functions have C's names without a suffix.
+// Overloaded math functions for dialects that use C's names without a suffix.
 #pragma once
 
 #include "numbers.h"
@@ -17,7 +17,7 @@ PRISM_SHIM_MATH(cos)
 PRISM_SHIM_MATH(tanh)
 PRISM_SHIM_MATH(fabs)
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }
-// In f64 the product is exact and the sum loses nothing that f16 would keep.
+// In f64 the product is exact and the sum keeps every bit that matters to f16.
 inline shim::half fma(shim::half a, shim::half b, shim::half c) {
   return shim::half(static_cast<double>(float(a)) * float(b) + float(c));
 }

@@ -1,4 +1,4 @@
-// Numbers for the shims: 16-bit floats, and functions under the names the dialects use.
+// Numbers for the shims: 16-bit floats and the dialects' math functions.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@ inline uint16_t f16_bits(double value) {
   if (std::isnan(value)) return static_cast<uint16_t>(sign | 0x7e00u);
   const double magnitude = std::fabs(value);
   if (magnitude >= 65520.0) return static_cast<uint16_t>(sign | 0x7c00u);
-  // Rounds in steps of the smallest subnormal where the exponent is below the normal range.
+  // Below the normal range, rounds to multiples of the smallest subnormal.
   const double step = magnitude < 0x1p-14 ? 0x1p-24 : std::ldexp(1.0, std::ilogb(magnitude) - 10);
   const double rounded = std::nearbyint(magnitude / step) * step;
   if (rounded < 0x1p-14)
@@ -36,7 +36,7 @@ inline uint16_t bf16_bits(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// Arithmetic in f16: each operation in f32 and then rounded, which gives the correctly rounded + -
+// f16 arithmetic: each operation is computed in f32 and rounded, which gives correctly rounded + -
 // * / and sqrt.
 struct half {
   uint16_t bits;
@@ -80,7 +80,7 @@ T wrapping_add(T a, T b) {
   return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
 }
 
-// Memory is shared by fibers of one thread only, so that plain reads and writes are atomic.
+// Only fibers of one thread share memory, so plain reads and writes are atomic.
 template <class T>
 T replace(volatile T* p, T value) {
   const T old = *p;

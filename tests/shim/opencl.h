@@ -1,4 +1,4 @@
-// OpenCL C for the host compiler, which reads it as C++.
+// OpenCL C for the host compiler, compiled as C++.
 #pragma once
 
 #include "fibers.h"
@@ -7,10 +7,10 @@
 
 #define __kernel
 #define __global
-#define __local  // a declaration of an array in local memory has been made static before
+#define __local  // local arrays are already declared static
 #define __private
 #define restrict __restrict__
-#define reqd_work_group_size(x, y, z) unused  // clang wants it on OpenCL kernels only
+#define reqd_work_group_size(x, y, z) unused  // clang accepts it on OpenCL kernels only
 #define CLK_LOCAL_MEM_FENCE 1
 #define CLK_GLOBAL_MEM_FENCE 2
 #define cl_khr_subgroup_shuffle 1

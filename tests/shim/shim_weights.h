@@ -1,4 +1,4 @@
-// Loads of weights, whose own text only the vendor's compiler takes.
+// Loads of weights, whose printed text only the vendor's compiler accepts.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "fibers.h"
 
-// Becomes the vector type, which the printed text declares after this header.
+// Converts to the vector type, which the printed text declares after this header.
 struct prism_loaded_weights {
   const unsigned* from;
   template <class Vector>

@@ -1,4 +1,4 @@
-// Vectors under the names that OpenCL C and Metal give them.
+// Vectors with the type names of OpenCL C and Metal.
 #pragma once
 
 #include "numbers.h"
@@ -9,7 +9,7 @@ using uint = unsigned int;
 using ulong = unsigned long;
 using half = shim::half;
 
-// Aligned as in the languages: to their whole size.
+// Aligned to their whole size, as in the languages.
 #define PRISM_SHIM_VECTORS(type)                                        \
   struct alignas(2 * sizeof(type)) type##2 {                            \
     type x, y;                                                          \

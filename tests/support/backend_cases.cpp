@@ -1,4 +1,4 @@
-// The cases, and the kernels and numbers they use.
+// The backend cases and their kernels and inputs.
 #include "support/backend_cases.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ void moves_bytes_from_any_place_to_any(const BackendUnderTest&, const Device& de
     ASSERT_TRUE(std::equal(got.begin(), got.end(), model[a].begin() + static_cast<long>(to)))
         << "round " << round << ", " << bytes << " bytes at " << to;
   }
-  // To the very end, and nothing.
+  // Up to the end of the buffer, and an empty write.
   queue.write(buffers[0], std::span(model[1]).first(3), kBytes - 3);
   std::copy_n(model[1].begin(), 3, model[0].end() - 3);
   queue.write(buffers[0], {}, kBytes);
@@ -81,7 +81,7 @@ void moves_bytes_from_any_place_to_any(const BackendUnderTest&, const Device& de
             ErrorCode::kInvalidArgument);
 }
 
-// More than is staged at once; and what was sent may be overwritten at once.
+// More than one staging buffer holds; the source may be overwritten as soon as write returns.
 void moves_large_buffers(const BackendUnderTest&, const Device& device) {
   Queue queue = device.make_queue();
   for (const size_t words : {size_t{1000}, size_t{(70u << 20) / 4 + 1}}) {
@@ -112,8 +112,8 @@ void launches_of_awkward_sizes(const BackendUnderTest&, const Device& device) {
   }
 }
 
-// One buffer read and written by a launch at different ranges, the same range read twice, and all
-// of it again from a recording.
+// One launch reads and writes different ranges of one buffer and reads one range twice; then a
+// recording of it is replayed.
 void reads_and_writes_ranges_of_one_buffer(const BackendUnderTest&, const Device& device) {
   constexpr uint32_t kCount = 100, kRange = kRangeAlignment;
   const Program program = device.compile(weighted_sum());
@@ -239,7 +239,7 @@ void compiles_several_kernels_together(const BackendUnderTest&, const Device& de
   const Buffer x = device.upload(std::vector<uint32_t>(32, 7)), y = device.allocate(12);
   device.queue().launch(programs[0], 1, {x, x, y}, {3u});
   device.queue().launch(programs[1], 1, {x}, {100u});
-  programs.erase(programs.begin());  // the text stays while one of its kernels is there
+  programs.erase(programs.begin());  // the source lives as long as one of its kernels
   EXPECT_EQ(device.download<uint32_t>(y), std::vector<uint32_t>(3, 28));
   EXPECT_EQ(device.download<uint32_t>(x), std::vector<uint32_t>(32, 701));
 }
@@ -265,8 +265,8 @@ void queues_of_two_threads_share_a_program(const BackendUnderTest&, const Device
   EXPECT_EQ(wrong, (std::vector<int>{0, 0}));
 }
 
-// Intel's compiler for CPUs gives lanes the value of another subgroup unless it is printed in
-// another way.
+// Tests a workaround for Intel's CPU compiler, which otherwise gives lanes the value of another
+// subgroup.
 void negations_live_across_a_barrier(const BackendUnderTest&, const Device& device) {
   const Program negated = device.compile(kernel("negated", 64, [] {
     auto x = in("x", f32);
@@ -307,7 +307,7 @@ void negations_live_across_a_barrier(const BackendUnderTest&, const Device& devi
   EXPECT_EQ(device.download<uint32_t>(sums), std::vector<uint32_t>(192, ~number * 11 + number * 5));
 }
 
-// A device found anew, as by a program started again, takes its program from the cache folder.
+// A newly discovered device, as in a restarted program, loads its program from the cache folder.
 void a_second_start_compiles_nothing(const BackendUnderTest& backend, const Device&) {
   const OwnCache cache;
   const auto compile = [&] {
@@ -325,9 +325,9 @@ void a_second_start_compiles_nothing(const BackendUnderTest& backend, const Devi
   EXPECT_EQ(cache.contents(), kept) << "the second start wrote the cache again";
 }
 
-// Everything after the loss is kDeviceLost, and nothing hangs or crashes.
+// Every call after the loss throws kDeviceLost; nothing hangs or crashes.
 void a_lost_device_is_an_error(const BackendUnderTest& backend, const Device&) {
-  const Discovery own = backend.discover();  // it does not come back
+  const Discovery own = backend.discover();  // a separate device, because it cannot recover
   DeviceDriver& driver = *own.devices.at(backend.number);
   const auto memory = driver.allocate(64);
   const auto queue = driver.make_queue();

@@ -1,5 +1,5 @@
-// What every backend must do, as one list of cases that the test of each backend runs over its
-// devices; a backend names those it cannot do, with the reason.
+// The cases that every backend must pass, run by each backend's test on its devices. A backend
+// lists the unsupported cases with reasons.
 #pragma once
 
 #include <filesystem>
@@ -18,12 +18,11 @@
 namespace prism::test {
 
 struct BackendUnderTest {
-  std::string dialect;                        // of its texts: "wgsl"
-  std::function<Discovery()> discover;        // anew: a device of a case's own
-  size_t number = 0;                          // which of its devices
-  std::map<std::string, std::string> cannot;  // cases, and why; each is a skip in the results
-  std::function<void(DeviceDriver&)> lose =
-      {};  // loses the device for good, where it can be told to
+  std::string dialect;                  // of the printed text: "wgsl"
+  std::function<Discovery()> discover;  // a new discovery, for cases that need their own device
+  size_t number = 0;                    // index of the device to test
+  std::map<std::string, std::string> cannot;     // unsupported cases and why; each is a skip
+  std::function<void(DeviceDriver&)> lose = {};  // loses the device permanently, if supported
 };
 
 struct BackendCase {
@@ -31,27 +30,28 @@ struct BackendCase {
   std::function<void(const BackendUnderTest&, const Device&)> run;
 };
 const std::vector<BackendCase>& backend_cases();
-// Runs one on the device, or skips what the backend cannot do.
+// Runs a case on the device, or skips it if the backend does not support it.
 void run_backend_case(const BackendCase& which, const BackendUnderTest& backend,
                       const Device& device);
 inline std::string backend_case_name(const testing::TestParamInfo<BackendCase>& info) {
   return info.param.name;
 }
 
-// --- what tests of one backend use besides
+// --- shared by the tests of single backends
 ir::Kernel weighted_sum();  // y = a + 3 b, over count words
 std::vector<std::byte> random_bytes(uint64_t seed, size_t count);
 uint64_t printed_seed();
-// One case of every `step`-th kernel of the library, others at each run: at most one is refused.
+// One case of every `step`-th library kernel, starting elsewhere in each run. At most one may be
+// unsupported.
 void check_library_kernels(const Device& device, size_t step);
-// The suite of tensor ops, over so many cases and programs.
+// The suite of tensor ops, limited to this many cases and programs.
 void check_tensor_ops(const Device& device, size_t cases, size_t programs);
 
-// The cache folder of one test.
+// A cache folder for one test.
 class OwnCache {
  public:
   const std::filesystem::path& folder() const { return folder_.path(); }
-  std::map<std::string, std::string> contents() const;  // of its files, by path
+  std::map<std::string, std::string> contents() const;  // file contents by path
 
  private:
   TemporaryFolder folder_;

@@ -1,4 +1,4 @@
-// One connection at a time over a socket of the loopback device.
+// Serves one connection at a time on the loopback interface.
 #include "support/http_server.h"
 
 #include <arpa/inet.h>
@@ -106,7 +106,7 @@ void HttpServer::answer(int connection) {
                  "\r\nContent-Length: 2\r\nConnection: close\r\n\r\ngo");
     return;
   }
-  size_t first = 0, last = file.content.size();  // last: one behind
+  size_t first = 0, last = file.content.size();  // last: exclusive
   bool is_partial = false;
   const bool is_same = seen.if_range.empty() || seen.if_range == file.etag;
   if (file.has_ranges && is_same && seen.range.starts_with("bytes=")) {

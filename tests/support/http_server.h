@@ -1,4 +1,4 @@
-// A small HTTP server of one test: files with ranges, and every trouble a server can make.
+// A small HTTP server for one test: files with ranges, redirects and injected failures.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ struct ServedFile {
   std::string content = {};
   std::string etag = {};         // as sent, quotes included; empty: none
   std::string linked_etag = {};  // x-linked-etag of the redirect
-  std::string redirect = {};     // to another path of this server; empty: none
-  int status = 0;                // an error to answer with; 0: none
+  std::string redirect = {};     // path on this server; empty: none
+  int status = 0;                // an error status to return; 0: none
   bool has_ranges = true;
-  std::vector<size_t> cut_after = {};  // bytes after which the first answers are cut off
+  std::vector<size_t> cut_after = {};  // bytes after which the first responses are cut off
 };
 
 class HttpServer {
@@ -35,7 +35,7 @@ class HttpServer {
     std::string path, range, if_range, authorization;
   };
   std::vector<Request> requests() const;
-  uint64_t sent_bytes() const { return sent_; }  // of contents
+  uint64_t sent_bytes() const { return sent_; }  // bytes of file contents
 
  private:
   void run();

@@ -1,4 +1,4 @@
-// The only file of the tests that knows absolute paths; CMake passes them in.
+// The only test file with absolute paths; CMake passes them in.
 #include "support/paths.h"
 
 namespace prism::test {

@@ -1,4 +1,4 @@
-// Where the tests find the sources, the build folder, the program and the host compiler.
+// The paths of the sources, the build folder, the program and the host compiler.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ std::filesystem::path program();
 // The compiler that built the tests, for tests that compile printed text.
 std::string host_compiler();
 
-// ../shared beside the project's root; tests that use it say so when it is absent and skip.
+// ../shared beside the project's root; tests that need it skip with a message if it does not exist.
 std::filesystem::path shared_dir();
 
 }  // namespace prism::test

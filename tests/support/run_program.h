@@ -1,4 +1,4 @@
-// Runs another program and keeps what it printed; and a folder that is gone afterwards.
+// Runs another program and captures its output; and a temporary folder.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +8,11 @@
 namespace prism::test {
 
 struct ProcessResult {
-  int status = 0;      // exit status; 128 + the signal's number for a program killed by one
+  int status = 0;      // exit status; 128 + the signal number if a signal killed it
   std::string output;  // standard output and standard error together
 };
 
-// Runs arguments[0], looked for on PATH. Throws std::runtime_error when it cannot be started at
-// all.
+// Runs arguments[0], searched on PATH. Throws std::runtime_error if it cannot be started.
 ProcessResult run_process(const std::vector<std::string>& arguments);
 
 // A new empty folder, removed with its contents by the destructor.

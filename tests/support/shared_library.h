@@ -1,4 +1,4 @@
-// A shared library opened at run time, as the tests reach every vendor's compiler.
+// SharedLibrary: a vendor's compiler library loaded at run time.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 namespace prism::test {
 
 // Stays open for the life of the process: these libraries start threads and register exit handlers,
-// and closing them under those crashes.
+// and crash if closed.
 class SharedLibrary {
  public:
   // Throws std::runtime_error with the loader's reason.
   explicit SharedLibrary(std::string path);
 
-  // The function named `name`; throws std::runtime_error when the library lacks it.
+  // The function `name`; throws std::runtime_error if the library does not have it.
   template <typename Function>
   Function* function(const char* name) const {
     return reinterpret_cast<Function*>(symbol(name));

@@ -18,39 +18,39 @@ namespace prism::llm {
 struct ChatMessage {
   std::string role;  // system, user, assistant, tool
   std::string content;
-  // Optional, empty: absent.
-  std::string reasoning_content = {};  // what an assistant thought before it answered
+  // Optional; empty means absent.
+  std::string reasoning_content = {};  // the assistant's reasoning before its answer
   std::string tool_calls = {};    // JSON: [{"type": "function", "function": {"name": ..., ...}}]
-  std::string tool_call_id = {};  // of the call that a tool's message answers
-  std::string name = {};          // of the tool
-  std::string parts = {};         // JSON that stands for content: [{"type": "text", ...}]
+  std::string tool_call_id = {};  // the call that a tool message answers
+  std::string name = {};          // name of the tool
+  std::string parts = {};         // JSON instead of content: [{"type": "text", ...}]
 };
 
-// A template is foreign code: it may loop and grow, and is stopped where it does.
+// Limits for a template, which is untrusted code.
 struct TemplateLimits {
-  uint64_t work = uint64_t{1} << 28;  // steps and bytes made, together: a second at most
-  int depth = 400;                    // of calls and expressions within each other
+  uint64_t work = uint64_t{1} << 28;  // steps and bytes produced in total: a second at most
+  int depth = 400;                    // nesting of calls and expressions
   size_t output_bytes = size_t{1} << 25;
 };
 
 struct ChatOptions {
-  bool add_generation_prompt = true;  // end with what opens the assistant's answer
+  bool add_generation_prompt = true;  // end with the opening of the assistant's answer
   std::string bos_token = {}, eos_token = {};
   std::string tools = {};           // JSON: an array of tools; empty: none
   std::string extra = {};           // JSON: an object with further variables
-  std::optional<std::tm> now = {};  // for templates that write the date; none: local time
+  std::optional<std::tm> now = {};  // for templates that print the date; none: local time
   TemplateLimits limits = {};
 };
 
-// A parsed template; copies share it, and several threads may use one.
+// A parsed template. Copies share it. Thread-safe.
 class ChatTemplate {
  public:
-  // Throws kInvalidArgument with the line for text that is no template.
+  // Throws kInvalidArgument with the line if the text is not a valid template.
   explicit ChatTemplate(std::string_view text);
-  // Throws kInvalidArgument with the line where it fails, where it refuses the messages with its
-  // own words (raise_exception), and where it exceeds a limit.
+  // Throws kInvalidArgument with the line if the template fails, rejects the messages
+  // (raise_exception) or exceeds a limit.
   std::string render(std::span<const ChatMessage> messages, const ChatOptions& options = {}) const;
-  // With these variables alone, a JSON object.
+  // Renders with only these variables, a JSON object.
   std::string render_json(std::string_view variables, const ChatOptions& options = {}) const;
 
  private:

@@ -1,4 +1,4 @@
-// Where the layers of a model go, what context fits, and how fast that will be.
+// Chooses the placement of a model's layers and its context, and estimates the speed.
 //
 //   const Fit fit = fit_model(file, {});
 //   Model model = Model::load(file, {.placement = fit.placement});
@@ -16,35 +16,35 @@
 
 namespace prism::llm {
 
-// What the user says; everything left out is chosen. What is said is kept, or it is an error.
+// The caller's choices. Unset values are chosen; set values are honoured or cause an error.
 struct FitOptions {
-  // A spelling as of Device::named. All of the model goes to a device that is named, unless
-  // gpu_layers or cpu_experts say what the CPU gets.
+  // As for Device::named. A named device gets the whole model, unless gpu_layers or cpu_experts
+  // assign parts to the CPU.
   std::string device = "auto";
-  std::optional<int64_t> gpu_layers;  // on devices other than the CPU; more than there are: all
+  std::optional<int64_t> gpu_layers;  // on devices other than the CPU; larger numbers mean all
   std::optional<int64_t> context;
-  int64_t min_context = 0;               // less is not chosen; 0: 2048, or what the model has
-  std::optional<ElementType> kv_type;    // else f16
-  std::optional<uint64_t> margin_bytes;  // left free on each device; else 1/16 of it, 1 GB at most
-  bool cpu_experts = false;              // a mixture's experts stay on the CPU
-  int64_t batch_rows = kPromptBatch;     // of a prompt, worked on at once
+  int64_t min_context = 0;  // lower limit for a chosen context; 0: 2048, or the model's if less
+  std::optional<ElementType> kv_type;    // default: f16
+  std::optional<uint64_t> margin_bytes;  // left free per device; default: 1/16 of it, at most 1 GB
+  bool cpu_experts = false;              // keep a mixture's experts on the CPU
+  int64_t batch_rows = kPromptBatch;     // prompt tokens per batch
 };
 
-// A device to put layers on. The CPU is the last of a list.
+// A device to place layers on. The CPU must be the last of a list.
 struct FitDevice {
   Device device;
-  uint64_t free_bytes = 0;  // now
+  uint64_t free_bytes = 0;  // at the moment
   uint64_t total_bytes = 0;
-  double bandwidth = 0;       // bytes a second, as measured; 0: unknown
-  double f16_rate = 0;        // operations a second of products
-  double quantised_rate = 0;  // of those with quantised weights, where that is another
-  // Devices with the same one share their memory: the CPU, and what is unified with it.
+  double bandwidth = 0;       // measured bytes per second; 0: unknown
+  double f16_rate = 0;        // matmul operations per second
+  double quantised_rate = 0;  // the same with quantised weights, if different
+  // Devices with equal names here share their memory: the CPU and devices unified with it.
   std::string memory;
 };
 
 struct DeviceShare {
   Device device;
-  int64_t layers = 0, expert_layers = 0;  // expert_layers: whose experts lie here
+  int64_t layers = 0, expert_layers = 0;  // expert_layers: layers whose experts are here
   uint64_t weight_bytes = 0, kv_bytes = 0, work_bytes = 0;
   uint64_t free_bytes = 0, margin_bytes = 0;
   uint64_t bytes() const { return weight_bytes + kv_bytes + work_bytes; }
@@ -52,19 +52,19 @@ struct DeviceShare {
 
 struct Fit {
   Placement placement;
-  std::vector<DeviceShare> shares;  // of the devices that are used
-  int64_t largest_context = 0;      // that fits with as many layers where they are
-  double tokens_per_second = 0;     // of decoding, expected; 0: some device was never calibrated
+  std::vector<DeviceShare> shares;  // only devices that are used
+  int64_t largest_context = 0;      // that fits with the same placement of layers
+  double tokens_per_second = 0;     // expected decode speed; 0: some device is not calibrated
   double prompt_tokens_per_second = 0;
-  std::string why;  // one sentence
+  std::string why;  // the reason, in one sentence
 };
 
-// The devices of the machine for these options, fastest first, each card once; or the first alone,
-// which spares the drivers of the others.
+// The devices of the machine for these options, fastest first, each card once. is_first_enough:
+// only the first, which avoids starting the drivers of the others.
 std::vector<FitDevice> fit_devices(const FitOptions& options, bool is_first_enough = false);
 
-// Throws kOutOfMemory where it does not fit, saying by how much, and the settings that would;
-// kInvalidArgument for options that cannot be.
+// Throws kOutOfMemory if the model does not fit, with the shortfall and settings that would fit;
+// kInvalidArgument for invalid options.
 Fit fit_model(const GgufFile& file, const FitOptions& options = {});
 Fit fit_model(const GgufFile& file, const std::vector<FitDevice>& devices,
               const FitOptions& options);

@@ -1,4 +1,4 @@
-// One metadata value of a GGUF file, seen where it lies in the file: strings and arrays are views.
+// One metadata value of a GGUF file; strings and arrays are views into the file.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +29,10 @@ enum class GgufType : uint32_t {
 inline constexpr uint32_t kGgufTypeCount = 13;
 
 const char* gguf_type_name(GgufType type);
-// Bytes of a value in a file; 0 for strings and arrays, whose length stands before them.
+// The size of a value in a file; 0 for strings and arrays, which are preceded by their length.
 uint32_t gguf_type_bytes(GgufType type);
 
-// Points into the file it was read from, whose lengths were checked when it was opened.
+// Points into its file, whose lengths were checked when it was opened.
 class GgufValue {
  public:
   GgufValue() = default;
@@ -50,15 +50,15 @@ class GgufValue {
   uint64_t count() const { return count_; }           // elements of an array
   std::string type_text() const;                      // "u32", "array of string"
 
-  // None where the value is of another kind, or too large for the result.
+  // None if the value has another type or does not fit the result.
   std::optional<int64_t> integer() const;  // of any width
   std::optional<double> number() const;    // floats and integers
   std::optional<std::string_view> string() const;
   std::optional<bool> boolean() const;
 
-  // Calls use for each element of an array in order; nothing for other values.
+  // Calls use for each element of an array in order; does nothing for other values.
   void for_each(const std::function<void(const GgufValue&)>& use) const;
-  // As a person reads it; of arrays the first few elements.
+  // A readable form; arrays show the first few elements.
   std::string text(uint64_t most_elements = 8) const;
 
  private:
@@ -73,8 +73,8 @@ class GgufValue {
   friend const std::byte* gguf_value_end(const GgufValue& value);
 };
 
-// The value's first byte (of strings and arrays what follows the length), and the first one after
-// it, found by walking through strings and nested arrays.
+// The first byte of the value (after the length of strings and arrays) and one past its last, found
+// by walking nested strings and arrays.
 const std::byte* gguf_value_begin(const GgufValue& value);
 const std::byte* gguf_value_end(const GgufValue& value);
 

@@ -1,4 +1,4 @@
-// Output that keeps to a grammar: which tokens may come next, and where the text may end.
+// Grammars that constrain output: which tokens may come next, and where the text may end.
 //
 //   const Grammar grammar = Grammar::parse(R"(root ::= "yes" | "no")");
 //   GrammarMatcher matcher(grammar, trie);
@@ -16,26 +16,26 @@
 namespace prism::llm {
 
 struct GrammarRules;   // a grammar as data
-class VocabularyTrie;  // the texts of a vocabulary as a tree
+class VocabularyTrie;  // the vocabulary as a prefix tree
 
 // Copies share the rules.
 class Grammar {
  public:
-  // GBNF (docs/llm.md has its forms). Throws kInvalidArgument with line and column.
+  // GBNF (see docs/llm.md). Throws kInvalidArgument with line and column.
   static Grammar parse(std::string_view text, std::string_view root = "root");
-  // What a JSON schema describes. Throws kInvalidArgument and kNotSupported naming the place.
+  // A grammar for a JSON schema. Throws kInvalidArgument and kNotSupported naming the location.
   static Grammar from_json_schema(std::string_view schema);
   const GrammarRules& rules() const { return *rules_; }
   const std::shared_ptr<const GrammarRules>& shared_rules() const { return rules_; }
 
-  // Whether the whole text is one of the grammar's.
+  // Whether the grammar accepts the whole text.
   bool matches(std::string_view text) const;
 
  private:
   std::shared_ptr<const GrammarRules> rules_;
 };
 
-// One text on its way through a grammar. Not for several threads at once.
+// The state of one text within a grammar. Not thread-safe.
 class GrammarMatcher {
  public:
   // end_tokens are allowed where the text may end.
@@ -45,14 +45,14 @@ class GrammarMatcher {
   GrammarMatcher(GrammarMatcher&&) noexcept;
   GrammarMatcher& operator=(GrammarMatcher&&) noexcept;
 
-  // A bit a token; valid until the next call. Throws kNotSupported for a grammar with so many ways
-  // to read one text that the work has no sensible bound.
+  // One bit per token; valid until the next call. Throws kNotSupported if the grammar is so
+  // ambiguous that the work has no reasonable bound.
   std::span<const uint64_t> allowed();
-  // Whether the token may come next; the matcher goes on only then. An end token changes nothing.
+  // Advances and returns true if the token may come next. An end token changes nothing.
   bool accept(int32_t token);
   bool accept_text(std::string_view bytes);
-  bool may_end() const;   // the text so far is one of the grammar's
-  bool must_end() const;  // and nothing can follow it
+  bool may_end() const;   // the grammar accepts the text so far
+  bool must_end() const;  // the same, and nothing can follow it
   void reset();
 
  private:

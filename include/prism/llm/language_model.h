@@ -1,4 +1,4 @@
-// LanguageModel: text from a model file, in a few lines.
+// LanguageModel: loads a model file and generates text in a few lines.
 //
 //   LanguageModel model = LanguageModel::load("model.gguf");
 //   model.generate("Once upon a time", {.max_tokens = 60}, [](std::string_view text) {
@@ -30,9 +30,9 @@ class Model;    // the weights and their plans
 struct Config;  // the hyperparameters
 
 struct LoadOptions {
-  FitOptions fit = {};       // device, context, type of the cache; what is left out is chosen
-  int64_t slots = 1;         // texts that are generated at once, each with that context
-  int64_t batch_rows = 512;  // tokens of a prompt that are worked on at once
+  FitOptions fit = {};       // device, context, KV cache type; unset values are chosen
+  int64_t slots = 1;         // texts generated at once, each with the full context
+  int64_t batch_rows = 512;  // prompt tokens per batch
   LoadCallback progress = {};
 };
 
@@ -42,32 +42,32 @@ struct TextRequest {
   TextCallback on_text = {};
 };
 
-// One thread uses it, but for cancel(). Where a device that was chosen automatically fails (lost,
-// or out of memory), it is given up with a warning, the model is loaded onto those that are left,
-// and texts go on where they were; a device chosen by name raises (runtime/fallback.h).
+// Not thread-safe, except for cancel(). If an automatically chosen device fails (lost or out of
+// memory), it is abandoned with a warning, the model moves to the remaining devices, and generation
+// continues. A device chosen by name throws instead (runtime/fallback.h).
 class LanguageModel {
  public:
-  // name: a path, or what resolve_model() knows (model_store.h); empty: the default model. Where
-  // the layers go is chosen by what memory is free now (fit.h). Throws kNotFound, kCorruptFile,
-  // kNotSupported, kOutOfMemory with what to do about it.
+  // name: a path, or a name known to resolve_model() (model_store.h); empty: the default model.
+  // Layers are placed according to the memory free now (fit.h). Throws kNotFound, kCorruptFile,
+  // kNotSupported or kOutOfMemory with advice.
   static LanguageModel load(const std::string& name, const LoadOptions& options = {});
-  // With every layer where the placement says; of the options' fit nothing counts.
+  // Places every layer as given; options.fit is ignored.
   static LanguageModel load(const std::string& path, const Placement& placement,
                             const LoadOptions& options);
   ~LanguageModel();
   LanguageModel(LanguageModel&&) noexcept;
   LanguageModel& operator=(LanguageModel&&) noexcept;
 
-  // Continues the text as it stands.
+  // Continues the prompt without a chat template.
   Generation generate(std::string_view prompt, const GenerationOptions& options = {},
                       const TextCallback& on_text = {});
   Generation generate(std::span<const int32_t> prompt, const GenerationOptions& options = {},
                       const TextCallback& on_text = {});
-  // Several at once, as many as there are slots; results in the order of the requests.
+  // Generates several texts at once, one per slot. Results are in the order of the requests.
   std::vector<Generation> generate_all(std::vector<TextRequest> requests);
 
-  // The model's next message, after the file's chat template: with the messages so far, its own
-  // ones among them. Throws kNotFound where the file has no template.
+  // Generates the assistant's next message with the file's chat template. messages: the whole
+  // conversation so far. Throws kNotFound if the file has no template.
   Generation chat(std::span<const ChatMessage> messages, const GenerationOptions& options = {},
                   const TextCallback& on_text = {}, const ChatOptions& chat_options = {});
   bool has_chat_template() const;
@@ -75,12 +75,12 @@ class LanguageModel {
   std::string chat_prompt(std::span<const ChatMessage> messages,
                           const ChatOptions& chat_options = {}) const;
 
-  // One vector a text, of length 1 unless asked otherwise.
+  // One embedding per text, normalised to length 1 by default.
   std::vector<std::vector<float>> embed(std::span<const std::string> texts, bool normalise = true);
-  // Each token with its log-probability and the `top` likeliest at its place.
+  // The log-probability of each token, and the `top` most likely tokens at its position.
   std::vector<TokenScore> score(std::string_view text, int64_t top = 0);
 
-  // Ends what is being generated, at the next token. For other threads and signal handlers.
+  // Stops generation at the next token. Safe to call from other threads and signal handlers.
   void cancel();
 
   const Tokenizer& tokenizer() const;
@@ -88,13 +88,13 @@ class LanguageModel {
   Model& model();
   const Config& config() const;
   int64_t context() const;
-  std::vector<ModelMemory> memory() const;  // by device
+  std::vector<ModelMemory> memory() const;  // per device
   double load_seconds() const;
-  // Why the layers are where they are: one sentence; empty where the caller placed them.
+  // The reason for the placement in one sentence; empty if the caller placed the layers.
   const std::string& why() const;
-  // The device that most of the layers are on.
+  // The device with the most layers.
   const Device& device() const;
-  // The cache was used by others: nothing of it is reused.
+  // Call this when others changed the KV cache: nothing in it is reused.
   void forget_cache();
 
  private:

@@ -1,4 +1,4 @@
-// How far the loading of a model has come.
+// The progress of loading a model.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace prism::llm {
 struct LoadProgress {
   uint64_t bytes_done = 0, bytes_total = 0;  // of the file's tensors
 };
-// Called after each tensor; returning false ends the load with kInvalidArgument.
+// Called after each tensor; returning false cancels the load with kInvalidArgument.
 using LoadCallback = std::function<bool(const LoadProgress&)>;
 
 }  // namespace prism::llm

@@ -1,4 +1,4 @@
-// Where the parts of a model go: a device for each layer, the cache's type and length.
+// The placement of a model: the device of each part, and the type and length of the KV cache.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace prism::llm {
 
 struct Placement {
-  std::vector<Device> layers;   // one a layer, first to last
-  Device embedding, output;     // the token table; the last norm and the product to logits
-  std::vector<Device> experts;  // of each layer of a mixture; empty: as layers
+  std::vector<Device> layers;   // one per layer, first to last
+  Device embedding, output;     // token embedding; final norm and output matrix
+  std::vector<Device> experts;  // experts of each layer of a mixture; empty: same as layers
   ElementType kv_type = DType::f16;
-  int64_t context = 0;  // tokens that the cache holds
+  int64_t context = 0;  // tokens that the KV cache holds
 };
 
 }  // namespace prism::llm

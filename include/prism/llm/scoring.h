@@ -1,4 +1,4 @@
-// How likely a model finds a text: log-probabilities of its tokens, and perplexity.
+// Scores a text with a model: log-probabilities of its tokens, and perplexity.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ struct RankedToken {
 
 struct TokenScore {
   int32_t id = 0;
-  std::optional<double> logprob;  // of the token at its place; none for the first one
-  std::vector<RankedToken> top;   // the likeliest at that place, likeliest first
+  std::optional<double> logprob;  // none for the first token
+  std::vector<RankedToken> top;   // the most likely tokens at this position, in descending order
 };
 
-// Of each token, given those before it; `top` alternatives each. Uses slot 0. Throws
-// kInvalidArgument for more tokens than the context holds.
+// Scores each token given those before it, with `top` alternatives. Uses slot 0. Throws
+// kInvalidArgument if the tokens exceed the context.
 std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top);
 
 struct Perplexity {
   double value = 0, error = 0;  // error: one standard deviation
-  int64_t tokens = 0;           // that were scored
+  int64_t tokens = 0;           // number of scored tokens
 };
 
-// Over windows of `window` tokens, each beginning anew (with the token `bos`, where it is not -1);
-// in each the second half is scored, so that every token scored has context. progress is told the
-// result so far and the windows done and to do; it returns false to stop there. Throws
-// kInvalidArgument for a text shorter than a window.
+// Computes perplexity over independent windows of `window` tokens, each preceded by `bos` unless it
+// is -1. Only the second half of a window is scored, so that every scored token has context.
+// progress receives the result so far, the windows done and their total; returning false stops.
+// Throws kInvalidArgument for a text shorter than a window.
 Perplexity perplexity(
     Model& model, std::span<const int32_t> tokens, int64_t window, int32_t bos,
     const std::function<bool(const Perplexity&, int64_t done, int64_t windows)>& progress = {});

@@ -1,4 +1,4 @@
-// A shared library opened at run time, as every driver is.
+// DynamicLibrary: a shared library opened at run time. Every driver is loaded this way.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace prism {
 
-// What this system calls the library of that name: "libOpenCL.so", "libOpenCL.dylib", "OpenCL.dll".
+// This system's file name for a library: "libOpenCL.so", "libOpenCL.dylib", "OpenCL.dll".
 inline std::string library_file(const std::string& name) {
 #if defined(_WIN32)
   return name + ".dll";
@@ -25,8 +25,8 @@ class DynamicLibrary {
   DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
   ~DynamicLibrary();
 
-  // Tries the names in order (bare names by the system's search, else paths); empty when none
-  // opens. *reason collects what the system said of each.
+  // Tries the names in order (bare names use the system's search path); empty when none opens.
+  // *reason collects the system's error for each.
   static DynamicLibrary open_first(const std::vector<std::string>& names,
                                    std::string* reason = nullptr);
 
@@ -37,7 +37,7 @@ class DynamicLibrary {
     return reinterpret_cast<Function>(symbol(name));
   }
   const std::string& name() const { return name_; }
-  // Leaves the library loaded for the life of the process (drivers that do not like to be closed).
+  // Keeps the library loaded for the life of the process; some drivers crash when unloaded.
   void keep_open();
 
  private:
@@ -46,7 +46,7 @@ class DynamicLibrary {
   bool keep_ = false;
 };
 
-// Takes functions out of a library and remembers the first that is needed and not there.
+// Resolves functions of a library and remembers the first required one that is missing.
 class FunctionTable {
  public:
   explicit FunctionTable(const DynamicLibrary& library) : library_(library) {}
@@ -55,7 +55,7 @@ class FunctionTable {
     function = library_.function<Function>(name.c_str());
     if (!function && needed && missing_.empty()) missing_ = name;
   }
-  const std::string& missing() const { return missing_; }  // empty: all is there
+  const std::string& missing() const { return missing_; }  // empty: nothing is missing
 
  private:
   const DynamicLibrary& library_;

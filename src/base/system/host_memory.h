@@ -1,4 +1,4 @@
-// How much memory the host has and could still give, and its pages.
+// Total and available host memory, and the page size.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,6 @@ HostMemory host_memory();
 // The same on Linux, from /proc and /sys below another root, for tests.
 HostMemory linux_memory(const std::filesystem::path& root);
 
-uint64_t page_bytes();  // of one page of the system's memory
+uint64_t page_bytes();  // size of one page of system memory
 
 }  // namespace prism

@@ -1,3 +1,4 @@
+// isatty on POSIX systems, _isatty on Windows.
 #include "base/system/is_terminal.h"
 
 #include <cstdio>

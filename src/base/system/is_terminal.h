@@ -1,4 +1,4 @@
-// Whether a stream of this program is a terminal that a person sits at.
+// Reports whether a standard stream is an interactive terminal.
 #pragma once
 
 namespace prism {

@@ -1,4 +1,4 @@
-// Files seen as memory: nothing is read before it is looked at.
+// Memory-mapped files: pages are read on first access.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 namespace prism {
 
 enum class MapAccess {
-  read,   // writing ends the process; pages are the system's own, which devices may read in place
-  write,  // private to the process: writing changes no file
+  read,   // writing faults; pages stay shared with the page cache, and devices may read them in
+          // place
+  write,  // private to the process: writes do not change the file
 };
 
 struct MappedFile {
-  std::shared_ptr<std::byte> data;  // unmapped when the last holder lets go
+  std::shared_ptr<std::byte> data;  // unmapped when the last owner releases it
   uint64_t bytes = 0;
 };
 
-// Throws kNotFound or kIo with the system's reason. An empty file has no data.
+// Throws kNotFound or kIo with the system's reason. An empty file has null data.
 MappedFile map_file(const std::string& path, MapAccess access);
 
 }  // namespace prism

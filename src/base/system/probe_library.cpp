@@ -1,3 +1,4 @@
+// Library search paths, and trial loads in a forked child.
 #include "base/system/probe_library.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 #include "base/cache_folder.h"
 
-// Frameworks of macOS end a child that was forked and not started anew, so it is not tried there.
+// Linux only: macOS frameworks abort in a child that is forked without exec.
 #ifdef __linux__
 #include <fcntl.h>
 #include <poll.h>
@@ -40,7 +41,7 @@ void add_folders(std::vector<fs::path>& folders, const char* list) {
   }
 }
 
-// Changes whenever the file does; empty for what is no file.
+// Changes whenever the file does; empty if there is no such file.
 std::string identity(const std::string& file) {
   std::error_code failed;
   const fs::path real = fs::canonical(file, failed);
@@ -51,7 +52,7 @@ std::string identity(const std::string& file) {
   return fmt::format("{}|{}|{}", real.string(), bytes, changed);
 }
 
-// How many threads load libraries, and whether a child is made.
+// How many threads are loading libraries, and whether a fork is in progress.
 struct Loading {
   std::mutex mutex;
   std::condition_variable changed;
@@ -64,11 +65,11 @@ Loading& loading() {
   return state;
 }
 
-thread_local int loads_here = 0;  // LoadingLibraries of this thread
+thread_local int loads_here = 0;  // LoadingLibraries objects held by this thread
 
 #ifdef __linux__
 
-// Between two loads of libraries. A thread that waits for this loads none itself.
+// Forks while no thread is loading a library. A waiting thread does not count as loading.
 pid_t fork_between_loads() {
   Loading& all = loading();
   std::unique_lock lock(all.mutex);
@@ -76,10 +77,10 @@ pid_t fork_between_loads() {
   all.changed.notify_all();
   all.changed.wait(lock, [&] { return all.threads == 0 && !all.forking; });
   all.forking = true;
-  lock.unlock();  // the child gets it free
+  lock.unlock();  // the child must find the mutex unlocked
   const pid_t child = fork();
   if (child == 0) {
-    all.threads = 0;  // of the child there is only this one
+    all.threads = 0;  // only this thread exists in the child
     all.forking = false;
     return child;
   }
@@ -102,13 +103,13 @@ pid_t fork_between_loads() {
   } catch (const std::exception& error) {
     said = error.what();
   }
-  said.insert(said.begin(), '!');  // tells an empty answer from none
+  said.insert(said.begin(), '!');  // distinguishes an empty answer from no answer
   for (size_t sent = 0; sent < said.size();) {
     const ssize_t now = write(out, said.data() + sent, said.size() - sent);
     if (now <= 0) break;
     sent += static_cast<size_t>(now);
   }
-  _exit(0);  // no destructors: they belong to the parent, and the library's may crash
+  _exit(0);  // skip destructors: they belong to the parent, and the library's may crash
 }
 
 std::string in_child(const std::string& file, const LibraryTrial& trial,
@@ -133,8 +134,8 @@ std::string in_child(const std::string& file, const LibraryTrial& trial,
     said.append(buffer, static_cast<size_t>(now));
   }
   close(pipe_ends[0]);
-  if (child < 0) return "";  // no process to spare for the trial: taken as it is
-  kill(child, SIGKILL);      // it has nothing left to say, or will not say it
+  if (child < 0) return "";  // fork failed: accept the library untested
+  kill(child, SIGKILL);      // it has answered, or timed out
   int status = 0;
   waitpid(child, &status, 0);
   if (late)
@@ -201,7 +202,7 @@ ProbeResult probe_library(const std::string& file, const std::string& what,
 #ifdef __linux__
   const std::string known = identity(file);
   if (known.empty()) {
-    result.reason = file + " is no file that can be read";
+    result.reason = file + " is not a readable file";
     return result;
   }
   const std::string key = hash_text(what + "|" + known);

@@ -1,4 +1,4 @@
-// Libraries that crash, hang, leave or refuse, tried in a child.
+// Tests probing of libraries that crash, hang, exit or refuse.
 #include "base/system/probe_library.h"
 
 #include <atomic>
@@ -36,7 +36,7 @@ class ProbeLibrary : public testing::Test {
   std::string old_;
 };
 
-int calls = 0;  // in this process: the child counts its own copy
+int calls = 0;  // counts calls in this process; the child increments its own copy
 
 std::string fine(const std::string&) {
   ++calls;
@@ -78,13 +78,13 @@ TEST_F(ProbeLibrary, NoChildIsMadeWhileAnotherThreadLoads) {
     loaded = true;
   });
   while (!begun) std::this_thread::yield();
-  const LoadingLibraries own;  // is given up for the time
+  const LoadingLibraries own;  // released while the probe waits
   const auto sees = [&](const std::string&) { return loaded ? "" : "made too early"; };
   EXPECT_EQ(probe_library(file(), "between", sees).reason, "");
   other.join();
 }
 
-// Each waits for the others, and for none for ever.
+// No thread waits forever.
 TEST_F(ProbeLibrary, ThreadsThatLoadAndTryTakeTurns) {
   std::vector<std::thread> threads;
   std::atomic<int> usable = 0;

@@ -1,3 +1,4 @@
+// uname and /etc/os-release on POSIX systems, GetNativeSystemInfo on Windows.
 #include "base/system/system.h"
 
 #include <fstream>

@@ -38,11 +38,11 @@ uint32_t affinity_threads() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 0;
 }
 
-// Whole processors of a quota, rounded up; 0 for none.
+// A container's CPU quota in whole processors, rounded up; 0 for none.
 uint32_t quota_threads() {
   double quota = 0, period = 0;
   std::ifstream unified("/sys/fs/cgroup/cpu.max");
-  if (!(unified >> quota >> period)) {  // "max 100000" does not read as a number
+  if (!(unified >> quota >> period)) {  // "max 100000" does not parse as a number
     std::ifstream quota_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
         period_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
     if (!(quota_file >> quota) || !(period_file >> period)) return 0;

@@ -1,4 +1,4 @@
-// What processor this machine has and how much of it this process may use.
+// The host processor, and how much of it this process may use.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace prism {
 
 struct ProcessorInfo {
-  std::string name;      // as the system calls it; "CPU" where it does not say
+  std::string name;      // the system's name for it; "CPU" if unknown
   std::string vendor;    // may be empty
-  uint32_t threads = 1;  // that may run at once: affinity and a container's quota included
+  uint32_t threads = 1;  // usable at once: affinity and a container's quota included
 };
 ProcessorInfo processor_info();
 

@@ -1,5 +1,5 @@
-// Workers watch for a new job for a moment (or as long as the pool is busy), then sleep: launches
-// that follow each other find them awake.
+// Workers poll briefly for a new job (or as long as the pool is busy) before they sleep, so that
+// consecutive launches find them awake.
 #include "base/system/thread_pool.h"
 
 #include <algorithm>
@@ -17,11 +17,11 @@
 namespace prism {
 namespace {
 
-// Looks at the flag before a worker sleeps or a caller blocks: about 20 microseconds, twice what
-// waking a sleeper takes, and short enough not to disturb a busy machine.
+// Polls before a worker sleeps or a caller blocks: about 20 microseconds, twice the cost of waking
+// a sleeper, and short enough not to disturb a busy machine.
 constexpr int kLooks = 1000;
-// Looks in a busy pool before each further one gives the processor to whoever else wants it: some
-// 100 microseconds, longer than the pauses between the loops of one plan.
+// Polls in a busy pool before each further poll yields the processor: about 100 microseconds,
+// longer than the gaps between the loops of one plan.
 constexpr int kLooksBeforeYielding = 5000;
 
 thread_local bool inside_loop = false;
@@ -34,7 +34,7 @@ void relax() {
 #endif
 }
 
-// Looks until done() or, unless the pool is busy, until it has looked long enough.
+// Polls until done() or, unless the pool is busy, until the poll limit.
 template <class Done>
 bool watch(const std::atomic<uint32_t>& busy, Done done) {
   for (int look = 0; !done(); ++look) {
@@ -53,7 +53,7 @@ class SlotLock {
  public:
   explicit SlotLock(std::atomic<bool>& locked) : locked_(locked) {
     for (int look = 0; locked_.exchange(true, std::memory_order_acquire); ++look)
-      look < 100 ? relax() : std::this_thread::yield();  // its holder may have lost the processor
+      look < 100 ? relax() : std::this_thread::yield();  // the holder may have been descheduled
   }
   ~SlotLock() { locked_.store(false, std::memory_order_release); }
   SlotLock(const SlotLock&) = delete;
@@ -75,7 +75,7 @@ struct ThreadPool::Job {
   std::mutex mutex;
   std::exception_ptr error;  // guarded by mutex
   alignas(64) std::atomic<uint64_t> next{0};
-  alignas(64) std::atomic<uint32_t> workers{0};  // inside; the job outlives them
+  alignas(64) std::atomic<uint32_t> workers{0};  // currently inside; the job outlives them
 };
 
 ThreadPool::ThreadPool(uint32_t threads) {
@@ -122,9 +122,9 @@ ThreadPool::Job* ThreadPool::enter() {
 
 void ThreadPool::leave(Job& job) {
   if (job.workers.fetch_sub(1) != 1) return;
-  // From here on the job may be gone.
+  // From here on the job may be destroyed.
   if (sleeping_callers_.load() == 0) return;
-  { std::lock_guard lock(mutex_); }  // a caller is before its look, or waits
+  { std::lock_guard lock(mutex_); }  // every caller is now before its check or waiting
   left_.notify_all();
 }
 
@@ -173,7 +173,7 @@ void ThreadPool::parallel_for(uint64_t count, uint64_t chunk, const Work& work) 
   }
   ++generation_;
   if (sleeping_workers_.load() > 0) {
-    { std::lock_guard lock(mutex_); }  // a worker is before its look, or waits
+    { std::lock_guard lock(mutex_); }  // every worker is now before its check or waiting
     wake_.notify_all();
   }
   inside_loop = true;

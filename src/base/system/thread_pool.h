@@ -1,5 +1,4 @@
-// Threads that share loops: each loop is cut into chunks that the caller and the workers take in
-// turn.
+// ThreadPool: parallel loops, split into chunks that the caller and the workers take in turn.
 #pragma once
 
 #include <atomic>
@@ -15,7 +14,7 @@ namespace prism {
 
 class ThreadPool {
  public:
-  // threads counts the caller: a pool of one starts none.
+  // threads includes the caller: a pool of one starts none.
   explicit ThreadPool(uint32_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -23,8 +22,8 @@ class ThreadPool {
 
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
 
-  // The body of a loop, void(uint64_t first, uint64_t last): a view of any callable, which must
-  // live as long as the loop runs.
+  // The body of a loop, void(uint64_t first, uint64_t last): a non-owning view of a callable that
+  // must outlive the loop.
   class Work {
    public:
     template <class Function>
@@ -40,13 +39,13 @@ class ThreadPool {
     void (*call_)(void* object, uint64_t first, uint64_t last);
   };
 
-  // Calls work(first, last) for ranges of at most `chunk` that together are [0, count), and returns
-  // when all are done. The first exception stops what has not begun and is thrown here. May be
-  // called from any thread; called from inside a loop of a pool, it runs where it stands.
+  // Calls work(first, last) for ranges of at most `chunk` that cover [0, count), and returns when
+  // all are done. The first exception cancels the remaining ranges and is rethrown here. Callable
+  // from any thread; inside a loop of a pool it runs serially on the calling thread.
   void parallel_for(uint64_t count, uint64_t chunk, const Work& work);
 
-  // While one of these lives, idle workers stay awake, so that loops which follow each other start
-  // within a microsecond; without one they sleep some 20 microseconds after the last loop.
+  // While a Busy object exists, idle workers stay awake, so that consecutive loops start within a
+  // microsecond; otherwise they sleep about 20 microseconds after the last loop.
   class Busy {
    public:
     explicit Busy(ThreadPool& pool);
@@ -63,20 +62,20 @@ class ThreadPool {
   void worker();
   void take_part(Job& job);
   void wait_for_workers(Job& job);
-  // The newest job, entered: the caller must call leave. Null when it is over.
+  // Enters the newest job; the caller must call leave. Null when the job is over.
   Job* enter();
   void leave(Job& job);
 
-  // What workers watch, apart from what they and callers write.
+  // Polled by workers: on its own cache line, apart from what workers and callers write.
   alignas(64) std::atomic<uint64_t> generation_{0};  // counts jobs
   std::atomic<uint32_t> busy_{0};
   std::atomic<bool> stop_{false};
 
-  alignas(64) std::atomic<bool> slot_locked_{false};  // guards job_ and entering it
+  alignas(64) std::atomic<bool> slot_locked_{false};  // guards job_ and entry into it
   Job* job_ = nullptr;                                // lives on its caller's stack
 
-  // Sleepers count themselves before they look a last time; who changes what they look at reads the
-  // count after the change. Both in one order (seq_cst), so that one of them sees the other.
+  // A sleeper increments its count before its last check; a waker changes the state before it reads
+  // the count. Both are seq_cst, so that one of them sees the other.
   std::atomic<uint32_t> sleeping_workers_{0}, sleeping_callers_{0};
   std::mutex mutex_;
   std::condition_variable wake_, left_;

@@ -1,4 +1,4 @@
-// Every index once, exceptions carried out, loops inside loops and callers on several threads.
+// Tests that loops run every index once, rethrow exceptions, nest, and accept several callers.
 #include "base/system/thread_pool.h"
 
 #include <chrono>
@@ -60,7 +60,8 @@ TEST(ThreadPool, TheFirstExceptionComesOutAndStopsTheRest) {
       pool.parallel_for(100000, 1, [&](uint64_t first, uint64_t) {
         ++ran;
         if (first == 5) throw std::runtime_error("five");
-        // All of the rest would take a second, far longer than an exception does under a sanitizer.
+        // Running all remaining ranges would take a second, far longer than an exception under a
+        // sanitizer.
         if (first > 100) std::this_thread::sleep_for(std::chrono::microseconds(10));
       });
       FAIL() << "nothing was thrown";
@@ -84,7 +85,7 @@ TEST(ThreadPool, ABusyPoolStaysAwakeAndSleepsAfterwards) {
         pool.parallel_for(2, 1, [&](uint64_t first, uint64_t last) { sum += last - first; });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    // Both threads must take part: each waits for the other, so the worker has to be awake or be
+    // Both threads must take part: each waits for the other, so the worker must be awake or be
     // woken.
     std::atomic<int> arrived{0};
     pool.parallel_for(2, 1, [&](uint64_t, uint64_t) {

@@ -1,9 +1,8 @@
-// The file layouts of the block-quantised types of GGUF: what every byte of a block means.
+// The file layouts of GGUF's block-quantised types: the meaning of every byte of a block.
 //
-// Element e of a block, counted from 0 along the row, is given by the formula above each struct.
-// Fields are little-endian; f16 fields hold the bits of a half. No struct has padding, so an array
-// of them is the row as files hold it; a pointer to blocks must be aligned to 2 bytes (mxfp4: to
-// 1).
+// The formula above each struct gives element e of a block, counted from 0 along the row. Fields
+// are little-endian; f16 fields hold the bits of a half. No struct has padding, so an array of them
+// is a row as stored in the file; a pointer to blocks must be aligned to 2 bytes (mxfp4: 1).
 #pragma once
 
 #include <bit>
@@ -15,7 +14,7 @@ namespace prism {
 
 static_assert(std::endian::native == std::endian::little, "block layouts are read in place");
 
-// x[e] = d * (q - 8), q of 4 bits: qs[e] bits 0..3 for e < 16, qs[e - 16] bits 4..7 for e >= 16.
+// x[e] = d * (q - 8), 4-bit q: qs[e] bits 0..3 for e < 16, qs[e - 16] bits 4..7 for e >= 16.
 struct BlockQ4_0 {
   static constexpr BlockType kType = BlockType::q4_0;
   static constexpr uint32_t kElements = 32;
@@ -34,8 +33,7 @@ struct BlockQ4_1 {
 };
 static_assert(sizeof(BlockQ4_1) == 20);
 
-// x[e] = d * (q - 16), q of 5 bits: bits 0..3 as in q4_0, bit 4 is bit e of qh read as one 32-bit
-// word.
+// x[e] = d * (q - 16), 5-bit q: bits 0..3 as in q4_0, bit 4 is bit e of qh read as one 32-bit word.
 struct BlockQ5_0 {
   static constexpr BlockType kType = BlockType::q5_0;
   static constexpr uint32_t kElements = 32;
@@ -65,8 +63,8 @@ struct BlockQ8_0 {
 };
 static_assert(sizeof(BlockQ8_0) == 34);
 
-// x[e] = (d * scale) * q - (dmin * min), scale and min of the 16 elements around e (number e / 16).
-// q of 2 bits: qs[32 * (e / 128) + e % 32] >> (2 * (e / 32 % 4)) & 3.
+// x[e] = (d * scale) * q - (dmin * min); each 16 elements share a scale and min (index e / 16).
+// 2-bit q: qs[32 * (e / 128) + e % 32] >> (2 * (e / 32 % 4)) & 3.
 struct BlockQ2_K {
   static constexpr BlockType kType = BlockType::q2_k;
   static constexpr uint32_t kElements = 256;
@@ -77,8 +75,8 @@ struct BlockQ2_K {
 };
 static_assert(sizeof(BlockQ2_K) == 84);
 
-// x[e] = (d * (scale - 32)) * (q - 4), q of 3 bits: bits 0..1 as in q2_k, bit 2 is hmask[e % 32] >>
-// (e / 32) & 1. The 16 scales of 6 bits, number i = e / 16, are packed: q3_k_scale below.
+// x[e] = (d * (scale - 32)) * (q - 4), 3-bit q: bits 0..1 as in q2_k, bit 2 is hmask[e % 32] >> (e
+// / 32) & 1. The 16 6-bit scales, index i = e / 16, are packed: see q3_k_scale.
 struct BlockQ3_K {
   static constexpr BlockType kType = BlockType::q3_k;
   static constexpr uint32_t kElements = 256;
@@ -91,9 +89,9 @@ struct BlockQ3_K {
 };
 static_assert(sizeof(BlockQ3_K) == 110);
 
-// x[e] = (d * scale) * q - (dmin * min), scale and min of the 32 elements around e (number e / 32).
-// q of 4 bits: qs[32 * (e / 64) + e % 32] >> (4 * (e / 32 % 2)) & 15.
-// The 8 scales and 8 mins of 6 bits are packed: k_scale_min below.
+// x[e] = (d * scale) * q - (dmin * min); each 32 elements share a scale and min (index e / 32).
+// 4-bit q: qs[32 * (e / 64) + e % 32] >> (4 * (e / 32 % 2)) & 15.
+// The eight 6-bit scales and mins are packed: see k_scale_min.
 struct BlockQ4_K {
   static constexpr BlockType kType = BlockType::q4_k;
   static constexpr uint32_t kElements = 256;
@@ -107,7 +105,7 @@ struct BlockQ4_K {
 };
 static_assert(sizeof(BlockQ4_K) == 144);
 
-// As q4_k with q of 5 bits: bit 4 is qh[e % 32] >> (e / 32) & 1.
+// As q4_k with 5-bit q: bit 4 is qh[e % 32] >> (e / 32) & 1.
 struct BlockQ5_K {
   static constexpr BlockType kType = BlockType::q5_k;
   static constexpr uint32_t kElements = 256;
@@ -119,9 +117,9 @@ struct BlockQ5_K {
 };
 static_assert(sizeof(BlockQ5_K) == 176);
 
-// x[e] = (d * scales[e / 16]) * (q - 32), q of 6 bits. With h = e / 128, j = e / 32 % 4 and l = e %
-// 32: bits 0..3 are ql[64 * h + 32 * (j % 2) + l] >> (4 * (j / 2)) & 15, bits 4..5 are qh[32 * h +
-// l] >> (2 * j) & 3.
+// x[e] = (d * scales[e / 16]) * (q - 32), 6-bit q. With h = e / 128, j = e / 32 % 4 and l = e % 32:
+// bits 0..3 are ql[64 * h + 32 * (j % 2) + l] >> (4 * (j / 2)) & 15, bits 4..5 are qh[32 * h + l]
+// >> (2 * j) & 3.
 struct BlockQ6_K {
   static constexpr BlockType kType = BlockType::q6_k;
   static constexpr uint32_t kElements = 256;
@@ -141,8 +139,8 @@ struct BlockIQ4_NL {
 };
 static_assert(sizeof(BlockIQ4_NL) == 18);
 
-// x[e] = (d * (scale - 32)) * kIq4Values[q], scale of the 32 elements around e (number i = e / 32).
-// q of 4 bits: qs[16 * (e / 32) + e % 16] >> (4 * (e / 16 % 2)) & 15.
+// x[e] = (d * (scale - 32)) * kIq4Values[q]; each 32 elements share a scale (index i = e / 32).
+// 4-bit q: qs[16 * (e / 32) + e % 16] >> (4 * (e / 16 % 2)) & 15.
 struct BlockIQ4_XS {
   static constexpr BlockType kType = BlockType::iq4_xs;
   static constexpr uint32_t kElements = 256;
@@ -153,8 +151,8 @@ struct BlockIQ4_XS {
 };
 static_assert(sizeof(BlockIQ4_XS) == 136);
 
-// x[e] = 2^(e8m0 - 128) * kMxfp4Values[q], q as in q4_0. (The values are twice those of the FP4
-// format, so that they are whole numbers; the power is half as large.)
+// x[e] = 2^(e8m0 - 128) * kMxfp4Values[q], q as in q4_0. (The table holds twice the FP4 values, so
+// that they are integers; the exponent is one lower to compensate.)
 struct BlockMXFP4 {
   static constexpr BlockType kType = BlockType::mxfp4;
   static constexpr uint32_t kElements = 32;
@@ -163,7 +161,7 @@ struct BlockMXFP4 {
 };
 static_assert(sizeof(BlockMXFP4) == 17);
 
-// The values of the 4-bit codes of iq4_nl and iq4_xs.
+// The values of the 4-bit codes in iq4_nl and iq4_xs.
 inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                           1,    13,   25,  38,  53,  69,  89,  113};
 
@@ -177,7 +175,7 @@ struct ScaleMin {
   uint8_t min;    // 0..63
 };
 
-// Pair i, 0..7, of the 12 bytes of scales of q4_k and q5_k.
+// Pair i, 0..7, from the 12 packed scale bytes of q4_k and q5_k.
 constexpr ScaleMin k_scale_min(const uint8_t* scales, uint32_t i) {
   if (i < 4)
     return {static_cast<uint8_t>(scales[i] & 63), static_cast<uint8_t>(scales[i + 4] & 63)};
@@ -195,7 +193,7 @@ constexpr void pack_k_scale_min(const ScaleMin* pairs, uint8_t* scales) {
   }
 }
 
-// Scale i, 0..15, of the 12 bytes of scales of q3_k: 0..63, to be used less 32.
+// Scale i, 0..15, from the 12 packed scale bytes of q3_k: 0..63, biased by 32.
 constexpr uint8_t q3_k_scale(const uint8_t* scales, uint32_t i) {
   return static_cast<uint8_t>(((scales[i % 8] >> (4 * (i / 8))) & 15) |
                               (((scales[8 + i % 4] >> (2 * (i / 4))) & 3) << 4));
@@ -210,7 +208,7 @@ constexpr void pack_q3_k_scales(const uint8_t* from, uint8_t* scales) {
                                          (from[i + 8] >> 4 << 4) | (from[i + 12] >> 4 << 6));
 }
 
-// Scale i, 0..7, of iq4_xs: 0..63, to be used less 32.
+// Scale i, 0..7, of iq4_xs: 0..63, biased by 32.
 constexpr uint8_t iq4_xs_scale(const BlockIQ4_XS& block, uint32_t i) {
   return static_cast<uint8_t>(((block.scales_l[i / 2] >> (4 * (i % 2))) & 15) |
                               (((block.scales_h >> (2 * i)) & 3) << 4));
@@ -223,8 +221,8 @@ inline float mxfp4_scale(uint8_t e8m0) {
   return std::bit_cast<float>(bits);
 }
 
-// Calls work with a null pointer of the struct of a type: with_block(type, []<class Block>(Block*)
-// { ... });
+// Calls work with a null pointer to the block struct of a type: with_block(type, []<class
+// Block>(Block*) { ... });
 template <class Work>
 decltype(auto) with_block(BlockType type, Work&& work) {
   switch (type) {

@@ -1,4 +1,4 @@
-// Names and sizes of the element types of tensors.
+// Names and sizes of tensor element types.
 #include "prism/element_type.h"
 
 #include <array>

@@ -1,8 +1,8 @@
-// Re-lays rows of blocks into planes and back, and decodes single elements of planes.
+// Converts rows of blocks to planes and back, and decodes single elements of planes.
 //
-// K-quants pack bits of one place of several sub-blocks into one byte; planes pack bits of one
-// sub-block into one word. The step between the two is the transposition of a small square of bit
-// fields, so that the same function goes both ways.
+// A byte of a K-quant packs the bits of one position in several sub-blocks; a word of a plane packs
+// bits of one sub-block. The conversion transposes a small square of bit fields, so one function
+// serves both directions.
 #include "base/types/gpu_block_layout.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ uint64_t round_up(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Where the planes of one row lie; P is uint8_t or const uint8_t.
+// The addresses of a row's planes; P is uint8_t or const uint8_t.
 template <class P>
 struct Row {
   P *quants, *high, *scales, *factors;
@@ -45,9 +45,9 @@ uint32_t load_word(const uint8_t* from) {
 
 void store_word(uint8_t* to, uint32_t word) { std::memcpy(to, &word, 4); }
 
-// Two 16-byte units: the low nibbles of both to the first, the high nibbles to the second.
+// Two 16-byte units: the low nibbles of both go to the first, the high nibbles to the second.
 void transpose_nibbles(const uint8_t* from0, const uint8_t* from1, uint8_t* to0, uint8_t* to1) {
-  // Whole words instead of bytes: compilers make poor vectors of the byte loop.
+  // Words, not bytes: compilers vectorise the byte loop badly.
   uint64_t a[2], b[2], low[2], high[2];
   std::memcpy(a, from0, 16);
   std::memcpy(b, from1, 16);
@@ -60,8 +60,8 @@ void transpose_nibbles(const uint8_t* from0, const uint8_t* from1, uint8_t* to0,
   std::memcpy(to1, high, 16);
 }
 
-// Fields of 2 bits: field j of word m, in each byte, becomes field m of word j. Words lie from_step
-// and to_step bytes apart.
+// 2-bit fields: field j of word m, in each byte, becomes field m of word j. from_step and to_step
+// are the distances between words in bytes.
 void transpose_pairs(const uint8_t* from, size_t from_step, uint8_t* to, size_t to_step) {
   uint32_t words[4];
   for (uint32_t m = 0; m < 4; ++m) words[m] = load_word(from + m * from_step);
@@ -72,7 +72,7 @@ void transpose_pairs(const uint8_t* from, size_t from_step, uint8_t* to, size_t 
   }
 }
 
-// Bit j of word m, in each byte, becomes bit m of word j; eight words in a row.
+// Bit j of word m, in each byte, becomes bit m of word j; eight consecutive words.
 void transpose_bits(const uint8_t* from, uint8_t* to) {
   uint32_t words[8];
   std::memcpy(words, from, 32);
@@ -83,8 +83,8 @@ void transpose_bits(const uint8_t* from, uint8_t* to) {
   }
 }
 
-// Between bit e (files) and bit 8 * (e % 4) + e / 4 (planes). The products spread four bits over
-// four bytes and gather them: no two partial products meet in one bit.
+// Converts between bit e (files) and bit 8 * (e % 4) + e / 4 (planes). The multiplications spread
+// four bits over four bytes and gather them: no two partial products share a bit.
 uint32_t bits_to_plane(uint32_t bits) {
   uint32_t word = 0;
   for (uint32_t m = 0; m < 8; ++m)
@@ -99,8 +99,8 @@ uint32_t bits_from_plane(uint32_t word) {
   return bits;
 }
 
-// The 64 bytes of 2-bit quants of q2_k and q3_k, and of 2-bit high bits of q6_k: of each half (128
-// elements) and each 16 places, the fields of four sub-blocks.
+// The 64 bytes of 2-bit quants in q2_k and q3_k, and of 2-bit high bits in q6_k: the fields of four
+// sub-blocks for each half (128 elements) and each 16 positions.
 void pairs_to_plane(const uint8_t* block, uint8_t* plane) {
   for (uint32_t half = 0; half < 2; ++half)
     for (uint32_t part = 0; part < 2; ++part)
@@ -113,13 +113,13 @@ void pairs_from_plane(const uint8_t* plane, uint8_t* block) {
       transpose_pairs(plane + 32 * half + 4 * part, 8, block + 32 * half + 16 * part, 4);
 }
 
-// 128 bytes of nibbles of q4_k and q5_k: sub-blocks 2c and 2c + 1 share the bytes 32c..32c + 31.
+// 128 bytes of nibbles in q4_k and q5_k: sub-blocks 2c and 2c + 1 share the bytes 32c..32c + 31.
 void k_nibbles(const uint8_t* from, uint8_t* to) {
   for (uint32_t c = 0; c < 4; ++c)
     transpose_nibbles(from + 32 * c, from + 32 * c + 16, to + 32 * c, to + 32 * c + 16);
 }
 
-// Of q6_k, with h the half and o 0 or 1: sub-blocks 4h + o and 4h + o + 2 share 32 bytes.
+// q6_k, with h the half and o 0 or 1: sub-blocks 4h + o and 4h + o + 2 share 32 bytes.
 void q6_k_nibbles_to_plane(const uint8_t* block, uint8_t* plane) {
   for (uint32_t h = 0; h < 2; ++h)
     for (uint32_t o = 0; o < 2; ++o) {
@@ -138,7 +138,7 @@ void q6_k_nibbles_from_plane(const uint8_t* plane, uint8_t* block) {
     }
 }
 
-// Between four bytes below 16 and four nibbles in the low half of a word.
+// Converts between four bytes below 16 and four nibbles in the low half of a word.
 uint32_t bytes_to_nibbles(uint32_t bytes) {
   const uint32_t pairs = (bytes | bytes >> 4) & 0x00ff00ffu;
   return (pairs | pairs >> 8) & 0xffffu;
@@ -151,7 +151,7 @@ uint32_t nibbles_to_bytes(uint32_t nibbles) {
 
 // The header of q4_k and q5_k: the pair of factors, then low and high bits of scales and mins. The
 // file's 12 bytes are three words a, b, c of four bytes: a holds scales 0..3 and, above them, the
-// high bits of scales 4..7; b the same of the mins; c the low bits of scales and mins 4..7.
+// high bits of scales 4..7; b holds the same for the mins; c the low bits of scales and mins 4..7.
 void header_to_plane(uint16_t d, uint16_t dmin, const uint8_t* scales, uint8_t* header) {
   const uint32_t a = load_word(scales), b = load_word(scales + 4), c = load_word(scales + 8);
   const auto join = [](uint32_t first, uint32_t second) {
@@ -188,7 +188,7 @@ void header_from_plane(const uint8_t* header, Block& block) {
   store_word(block.scales + 8, nibbles_to_bytes(scale >> 16) | nibbles_to_bytes(min >> 16) << 4);
 }
 
-// Block b of a row to its places in the planes.
+// Converts block b of a row to its positions in the planes.
 template <class Block>
 void block_to_planes(const Block& block, const ToRow& row, uint64_t b) {
   if constexpr (std::is_same_v<Block, BlockQ8_0>) {
@@ -285,7 +285,7 @@ void block_from_planes(const FromRow& row, uint64_t b, Block& block) {
   }
 }
 
-// Rows in chunks that are worth handing to a thread.
+// Splits the rows into chunks large enough for one thread each.
 void for_rows(const GpuBlockLayout& layout, ThreadPool* pool,
               const std::function<void(uint64_t, uint64_t)>& work) {
   if (!pool) return work(0, layout.rows);
@@ -330,10 +330,11 @@ void from_gpu_layout_on(const GpuBlockLayout& layout, const void* planes, void* 
 GpuBlockLayout gpu_block_layout(BlockType type, uint64_t rows, uint64_t columns) {
   const BlockInfo& info = block_info(type);
   if (columns % info.elements != 0)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("planes of {}: rows have {} elements, which is not a multiple of its "
-                            "block of {}; keep such a tensor in f16",
-                            info.name, columns, info.elements));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("GPU layout of {}: rows have {} elements, which is not a multiple of its "
+                    "block of {}; keep such a tensor in f16",
+                    info.name, columns, info.elements));
   GpuBlockLayout layout;
   layout.type = type;
   layout.format = plane_format(type);

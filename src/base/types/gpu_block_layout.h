@@ -1,35 +1,36 @@
-// The layout of block-quantised tensors on GPUs: each row re-laid into planes that are read in
+// The layout of block-quantised tensors on GPUs: each row is split into planes that are read in
 // 16-byte words.
 //
-// A row is stored as its planes one after the other: quants, high bits, scales, factors. Every
-// plane begins at a multiple of 16 bytes and every row at a multiple of 32 (a sector, the least
-// a GPU reads from memory); what pads is zero. Rows are whole, so a slice of rows is a slice of
-// the bytes, and address(row, plane) = row * row_bytes + plane.offset. `e` below is the column
-// of an element, counted from 0; words are 32 bits, little-endian; "word w" of a plane counts
-// from the plane's start in the row.
+// A row stores its planes one after the other: quants, high bits, scales, factors. Every plane
+// begins at a multiple of 16 bytes and every row at a multiple of 32 (a sector, the smallest GPU
+// memory transaction); padding is zero. Rows are independent, so a slice of rows is a slice of the
+// bytes, and address(row, plane) = row * row_bytes + plane.offset. Below, `e` is the column of an
+// element, counted from 0; words are 32 bits, little-endian; "word w" of a plane counts from the
+// plane's start in the row.
 //
 // Quants (element e of the row):
-//   8 bits  byte e, signed. 16 bytes are 16 elements in order.
-//   4 bits  word 4 * (e / 32) + e % 16 / 4, bits 8 * (e % 4) + 4 * (e / 16 % 2). 16 bytes are 32
-//           elements: of word k, 0..3, w & 0x0F0F0F0F is elements 4k..4k+3 and (w >> 4) &
-//           0x0F0F0F0F is elements 16+4k..16+4k+3, as bytes. Against 32 activation bytes in two
-//           16-byte loads a and b: dot4(low of word k, a[k]), dot4(high of word k, b[k]).
-//   2 bits  word e / 16, bits 8 * (e % 4) + 2 * (e % 16 / 4). 16 bytes are 64 elements: of word
-//           k, (w >> 2m) & 0x03030303, m 0..3, is elements 16k+4m..16k+4m+3: one word against
-//           one 16-byte load.
-// High bits (above the quants' own; one plane, absent for most types):
-//   1 bit   word e / 32, bit 8 * (e % 4) + e % 32 / 4. Of the word, (w >> m) & 0x01010101, m
-//           0..7, is elements 4m..4m+3. So beside word k of the 4-bit quants: (w << (4 - k)) &
-//           0x10101010 completes the low nibbles (m = k) and (w >> k) & 0x10101010 the high ones
-//           (m = 4 + k).
-//   2 bits  as the 2-bit quants: word e / 16. Beside word k of the 4-bit quants of 32 elements:
-//           of word 2 * (e / 32), ((w >> 2k) & 0x03030303) << 4 completes the low nibbles, and
-//           of word 2 * (e / 32) + 1 the high ones.
+//   8 bits  byte e, signed. 16 bytes hold 16 elements in order.
+//   4 bits  word 4 * (e / 32) + e % 16 / 4, bits 8 * (e % 4) + 4 * (e / 16 % 2). 16 bytes hold
+//           32 elements: in word k, 0..3, w & 0x0F0F0F0F gives elements 4k..4k+3 and (w >> 4) &
+//           0x0F0F0F0F gives elements 16+4k..16+4k+3, as bytes. To multiply by 32 activation
+//           bytes in two 16-byte loads a and b: dot4(low of word k, a[k]), dot4(high of word k,
+//           b[k]).
+//   2 bits  word e / 16, bits 8 * (e % 4) + 2 * (e % 16 / 4). 16 bytes hold 64 elements: in
+//           word k, (w >> 2m) & 0x03030303, m 0..3, gives elements 16k+4m..16k+4m+3: one word
+//           for each 16-byte load of activations.
+// High bits (above those in the quants plane; one plane, absent for most types):
+//   1 bit   word e / 32, bit 8 * (e % 4) + e % 32 / 4. (w >> m) & 0x01010101, m 0..7, gives
+//           elements 4m..4m+3. For word k of the 4-bit quants, (w << (4 - k)) & 0x10101010
+//           completes the low nibbles (m = k) and (w >> k) & 0x10101010 the high ones (m = 4 +
+//           k).
+//   2 bits  as the 2-bit quants: word e / 16. For word k of the 4-bit quants of 32 elements,
+//           ((w >> 2k) & 0x03030303) << 4 completes the low nibbles with w = word 2 * (e / 32)
+//           and the high ones with w = word 2 * (e / 32) + 1.
 // Scales (small integers, one for 16 or 32 elements):
-//   i8      byte e / scale_elements, signed, with the file's bias of 32 taken off.
+//   i8      byte e / scale_elements, signed, without the file's bias of 32.
 //   pair4   byte e / 16: bits 0..3 the scale, bits 4..7 the min (as in the file).
 //   header  16 bytes for 256 elements, word 4 * (e / 256) + ...: word 0 is the pair of f16 d
-//           (low half) and dmin (high half). For the 32 elements number i = e / 32 % 8: scale =
+//           (low half) and dmin (high half). For group i = e / 32 % 8 of 32 elements: scale =
 //           (word 1 >> 4i & 15) | (word 3 >> 4i & 3) << 4 and min = (word 2 >> 4i & 15) | (word
 //           3 >> 4i & 12) << 2. Four at once as bytes, i = 0, 2, 4, 6: (w1 & 0x0F0F0F0F) | (w3
 //           << 4 & 0x30303030), (w2 & 0x0F0F0F0F) | (w3 << 2 & 0x30303030); and i = 1, 3, 5, 7:
@@ -42,7 +43,7 @@
 //   e8m0    byte e / 32: an exponent; d = 2^(byte - 128) (mxfp4_scale of
 //   base/types/block_formats.h).
 //
-// An element, with v = q - zero (or table[q]), scale = 1 where there are no scales:
+// An element, with v = q - zero (or table[q]) and scale = 1 for types without scales:
 //   x = (d * scale) * v                          without mins
 //   x = (d * scale) * v + m                      q4_1, q5_1
 //   x = (d * scale) * v - (dmin * min)           q2_k, q4_k, q5_k
@@ -61,8 +62,8 @@
 //   iq4_nl  4      -    -           f16 /32   kIq4Values   144 (144)
 //   iq4_xs  4      -    i8 /32      f16 /256  kIq4Values   138 (136), 1.5% more
 //   mxfp4   4      -    -           e8m0 /32  kMxfp4Values 136 (136)
-// The growth of q3_k and iq4_xs is their 6-bit scales kept as bytes. Besides, a row grows by its
-// padding: less than 16 bytes for each plane and less than 32 for the row.
+// q3_k and iq4_xs grow because their 6-bit scales are stored as bytes. Padding adds less than 16
+// bytes per plane and less than 32 per row.
 #pragma once
 
 #include <cstdint>
@@ -81,16 +82,16 @@ enum class QuantValues : uint8_t {
   mxfp4
 };  // q - zero, kIq4Values[q], kMxfp4Values[q]
 
-// What the planes of a type hold: everything a kernel is specialised by.
+// The plane contents of a type: everything a kernel is specialised for.
 struct PlaneFormat {
   uint8_t quant_bits;  // 2, 4 or 8 (8: signed)
   uint8_t high_bits;   // 0, 1 or 2
   ScaleFormat scales;
-  uint8_t scale_elements;  // that share one scale: 16 or 32; 0 where there are no scales
+  uint8_t scale_elements;  // elements per scale: 16 or 32; 0 for types without scales
   FactorFormat factors;
-  uint16_t factor_elements;  // that share one factor: 32 or 256
+  uint16_t factor_elements;  // elements per factor: 32 or 256
   QuantValues values;
-  uint8_t zero;  // taken off q where values are linear
+  uint8_t zero;  // subtracted from q when values are linear
 
   constexpr bool has_min() const {
     return scales == ScaleFormat::pair4 || scales == ScaleFormat::header;
@@ -137,35 +138,35 @@ constexpr PlaneFormat plane_format(BlockType type) {
 
 // One plane inside a row.
 struct Plane {
-  uint64_t offset = 0;  // of its first byte from the row's first, a multiple of 16
-  uint64_t bytes = 0;   // in use, without what pads; 0 for a plane the type does not have
+  uint64_t offset = 0;  // from the start of the row, a multiple of 16
+  uint64_t bytes = 0;   // without padding; 0 if the type has no such plane
 };
 
 struct GpuBlockLayout {
   BlockType type{};
   PlaneFormat format{};
   uint64_t rows = 0, columns = 0;
-  uint64_t row_bytes = 0;  // from a row to the next, a multiple of 32
+  uint64_t row_bytes = 0;  // distance between rows, a multiple of 32
   Plane quants, high, scales, factors;
   uint64_t bytes() const { return rows * row_bytes; }
 };
 
-// Throws an Error where columns are not a multiple of the type's block.
+// Throws an Error if columns is not a multiple of the type's block.
 GpuBlockLayout gpu_block_layout(BlockType type, uint64_t rows, uint64_t columns);
 
-// blocks: layout.rows rows as files hold them, one after the other; planes: layout.bytes() bytes,
-// all of them written. A range of rows of a tensor is converted by the layout of as many rows and
-// pointers to the first.
+// blocks: layout.rows consecutive rows as stored in the file; planes: layout.bytes() bytes, all of
+// which are written. To convert a range of rows, pass a layout with that many rows and pointers to
+// the first.
 void to_gpu_layout(const GpuBlockLayout& layout, const void* blocks, void* planes);
 void to_gpu_layout(const GpuBlockLayout& layout, const void* blocks, void* planes,
                    ThreadPool& pool);
 
-// The exact inverse: the bytes that to_gpu_layout was given.
+// The exact inverse: restores the bytes that to_gpu_layout received.
 void from_gpu_layout(const GpuBlockLayout& layout, const void* planes, void* blocks);
 void from_gpu_layout(const GpuBlockLayout& layout, const void* planes, void* blocks,
                      ThreadPool& pool);
 
-// One element, decoded as the comment above says: what kernels over planes are compared with.
+// Decodes one element as described above: the reference for kernels that read planes.
 float plane_element(const GpuBlockLayout& layout, const void* planes, uint64_t row,
                     uint64_t column);
 

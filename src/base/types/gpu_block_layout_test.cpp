@@ -1,4 +1,5 @@
-// Tests that planes hold what blocks hold: bytes in are bytes out, and the layout is as documented.
+// Tests that converting to planes and back restores every byte, and that the layout is as
+// documented.
 #include "base/types/gpu_block_layout.h"
 
 #include <gtest/gtest.h>

@@ -22,7 +22,8 @@ void check(uint32_t dims, double base, const RopeScaling& scaling, size_t diviso
     refuse(std::to_string(dims) + " rotated elements; an even number above 0 is needed");
   if (!(base > 1)) refuse("base " + std::to_string(base) + "; it must be above 1");
   if (divisors != 0 && divisors != dims / 2)
-    refuse(std::to_string(divisors) + " divisors for " + std::to_string(dims / 2) + " pairs");
+    refuse(std::to_string(divisors) + " divisors for " + std::to_string(dims / 2) +
+           " pairs; one per pair is needed");
   if (scaling.kind == RopeScaling::Kind::none) return;
   if (!(scaling.factor > 0))
     refuse("factor " + std::to_string(scaling.factor) + "; it must be above 0");
@@ -33,7 +34,7 @@ void check(uint32_t dims, double base, const RopeScaling& scaling, size_t diviso
     refuse("the high frequency factor must be above the low one");
 }
 
-// The pair, as a fraction of a number, that turns so many times over the original context.
+// The (fractional) index of the pair that turns this many times over the original context.
 double pair_of_turns(double turns, uint32_t dims, double base, double context) {
   return dims * std::log(context / (turns * kTurn)) / (2 * std::log(base));
 }

@@ -1,4 +1,4 @@
-// Scaled rotary frequencies against the published rules, worked out by hand.
+// Tests scaled rotary frequencies against the published rules, computed by hand.
 #include "prism/rope_scaling.h"
 
 #include <cmath>

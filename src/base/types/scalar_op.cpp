@@ -1,4 +1,4 @@
-// Names and arities of the functions of single elements.
+// Names and arities of the element functions.
 #include "base/types/scalar_op.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Frames and the run over groups.
+// The public interface of the interpreter: frames and the loop over groups.
 #include "ir/interpreter/interpreter.h"
 
 #include <algorithm>
@@ -44,12 +44,12 @@ void fail_bounds(const Frame& frame, const Step& step, uint32_t memory, const ui
 
 namespace {
 
-// A frame with its memory. Frames are kept between runs: constants and lane numbers are written
+// A frame with its memory. Frames are reused between runs: constants and lane numbers are written
 // once.
 struct OwnedFrame {
   Frame frame;
   AlignedBytes data;
-  AlignedBytes arrays;  // shared memory and lanes' own arrays
+  AlignedBytes arrays;  // shared memory and the lanes' private arrays
   std::unique_ptr<Checks> checks;
 
   explicit OwnedFrame(const Program& program) {
@@ -138,12 +138,12 @@ void check_arguments(const Program& program, std::span<const HostBuffer> buffers
   const Kernel& kernel = program.kernel;
   if (buffers.size() != program.buffer_order.size())
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("kernel {}: {} buffers were given, it has {}", kernel.name,
-                            buffers.size(), program.buffer_order.size()));
+                fmt::format("kernel {}: got {} buffers, needs {}", kernel.name, buffers.size(),
+                            program.buffer_order.size()));
   if (params.size() != kernel.params.size())
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("kernel {}: {} parameters were given, it has {}", kernel.name,
-                            params.size(), kernel.params.size()));
+                fmt::format("kernel {}: got {} parameters, needs {}", kernel.name, params.size(),
+                            kernel.params.size()));
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Memory& memory = kernel.memories[program.buffer_order[i]];
     const size_t alignment = std::max<size_t>(4, dtype_bytes(memory.element));
@@ -160,7 +160,7 @@ void check_arguments(const Program& program, std::span<const HostBuffer> buffers
 struct Interpreter::Impl {
   std::unique_ptr<vm::Program> program;
   std::mutex mutex;
-  std::vector<std::unique_ptr<vm::OwnedFrame>> idle;  // frames no thread is using
+  std::vector<std::unique_ptr<vm::OwnedFrame>> idle;  // frames not in use by any thread
 
   std::unique_ptr<vm::OwnedFrame> take() {
     {
@@ -190,7 +190,7 @@ void Interpreter::run_groups(std::array<uint32_t, 3> groups, uint64_t first, uin
                              std::span<const HostBuffer> buffers,
                              std::span<const uint32_t> params) const {
   vm::check_arguments(*impl_->program, buffers, params);
-  // After a throw the frame is simply dropped.
+  // If a group throws, the frame is dropped.
   std::unique_ptr<vm::OwnedFrame> frame = impl_->take();
   frame->bind(groups, buffers, params);
   for (uint64_t i = first; i < last; ++i) {

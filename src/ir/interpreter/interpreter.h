@@ -1,4 +1,4 @@
-// Runs IR on the host: the definition of the language, and the way kernels run on the CPU.
+// Interpreter: runs IR on the host. It defines the language and executes kernels on the CPU.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ struct HostBuffer {
 };
 
 struct InterpretOptions {
-  uint32_t subgroup_size = 32;  // 1 to 64, a power of two; a kernel that requires one has that
-  // Checks bounds, reads of uninitialised memory, races on shared memory, aligned vector access,
-  // barrier uniformity, reads of an async copy before its wait. Throws kInvalidKernel naming place,
-  // lane and index.
+  uint32_t subgroup_size = 32;  // 1 to 64, a power of two; ignored if the kernel requires a size
+  // Checks bounds, reads of uninitialised memory, races on shared memory, alignment of vector
+  // accesses, barrier uniformity, and reads of an async copy before its wait. Throws kInvalidKernel
+  // naming location, lane and index.
   bool checked = true;
 };
 
-// A kernel made ready to run many times, from any thread.
+// A kernel prepared to run many times, from any thread.
 class Interpreter {
  public:
   Interpreter(const Kernel& kernel, const InterpretOptions& options);

@@ -1,5 +1,4 @@
-// Steps across lanes: reductions, scans and shuffles of subgroups, and the reduction of a whole
-// group.
+// Cross-lane steps: subgroup reductions, scans and shuffles, and group reductions.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -56,8 +55,7 @@ T identity(ReduceOp op) {
   }
 }
 
-// Pairs of lanes half the range apart, then a quarter, as devices do: all lanes end with the same
-// bits.
+// A butterfly reduction, as on devices: every lane ends with the same bits.
 template <class T, bool half>
 T reduce_tree(ReduceOp op, T* values, uint32_t count) {
   while (count > 1) {
@@ -105,8 +103,8 @@ const Step* subgroup_scan(const Step* s, Frame& f) {
   return s + 1;
 }
 
-// The lane number wraps within the subgroup; a lane that a partial last subgroup lacks gives the
-// own value.
+// The lane number wraps within the subgroup; a lane missing from a partial last subgroup gives the
+// reader's own value.
 template <class T, bool half>
 const Step* subgroup_shuffle(const Step* s, Frame& f) {
   T* out = f.at<T>(s->args[0]);
@@ -120,7 +118,7 @@ const Step* subgroup_shuffle(const Step* s, Frame& f) {
   return s + 1;
 }
 
-// Sixteen running results, then a tree: the same order whatever the subgroup size.
+// Sixteen partial results, then a tree: the order does not depend on the subgroup size.
 template <class T, bool half>
 const Step* group_reduce(const Step* s, Frame& f) {
   const T* a = f.at<T>(s->args[1]);

@@ -1,4 +1,4 @@
-// Uniformity by fixed point, and the places values may share, by positions in program order.
+// Uniformity by fixed-point iteration, and slot sharing by live ranges in program order.
 #include "ir/interpreter/interpreter_analysis.h"
 
 #include <algorithm>
@@ -8,9 +8,9 @@ namespace {
 
 bool is_loop(Op op) { return op == Op::for_ || op == Op::while_; }
 
-// Optimistic: all variables and loops are uniform until something shows otherwise. Control flow is
-// named by the mask it runs under; a variable stays uniform while it is assigned under the mask it
-// was declared under.
+// Optimistic: all variables and loops are uniform until shown otherwise. A mask identifies each
+// control flow; a variable stays uniform while it is only assigned under the mask of its
+// declaration.
 class Uniformity {
  public:
   Uniformity(const Kernel& kernel, Analysis& result) : kernel_(kernel), result_(result) {
@@ -144,18 +144,17 @@ class Uniformity {
   bool changed_ = false;
 };
 
-// Operations whose result is only another name for their operands.
+// Operations whose result is an alias of their operands.
 bool renames(Op op) { return op == Op::extract || op == Op::make_vector || op == Op::bitcast; }
 
-// May be computed in a place that one of its operands also uses, lane by lane and element by
-// element.
+// Operations that may compute in place, lane by lane and element by element.
 bool is_elementwise(Op op) {
   return (op >= Op::add && op <= Op::shr_plain) || (op >= Op::eq && op <= Op::cast_plain) ||
          op == Op::load || op == Op::load_words;
 }
 
-// Positions count instructions in program order, doubled, so that the end of a loop fits after its
-// last one.
+// Positions count instructions in program order, doubled, so that the end of a loop comes after its
+// last instruction.
 class Places {
  public:
   Places(const Kernel& kernel, Analysis& result)
@@ -170,8 +169,7 @@ class Places {
     number(kernel.body);
     position_ = 0;
     collect(kernel.body);
-    // A name for a value lives as long as the value's own uses; names are made after what they
-    // name.
+    // An alias extends the life of its value. Aliases are made after the values they name.
     for (auto it = renaming_.rbegin(); it != renaming_.rend(); ++it)
       for (Value arg : (*it)->args)
         last_use_[arg] = std::max(last_use_[arg], last_use_[(*it)->result]);
@@ -209,7 +207,7 @@ class Places {
   void collect(const Block& block) {
     for (const Inst& inst : block.body) {
       const uint32_t position = 2 * position_++;
-      // Conditions and bounds are looked at again while the blocks run.
+      // Conditions and bounds are read again while the blocks run.
       for (Value arg : inst.args) use(arg, inst.blocks.empty() ? position : ends_[&inst]);
       if (inst.result != kNone) {
         defined_[inst.result] = position;

@@ -1,4 +1,4 @@
-// What the interpreter wants to know of a kernel before it translates it.
+// Analysis of a kernel before translation: uniformity and storage sharing.
 #pragma once
 
 #include <unordered_map>
@@ -9,26 +9,26 @@
 namespace prism::ir::vm {
 
 struct Analysis {
-  // The same in every lane that computes it: kept once. Lanes run in lockstep, so this holds for
-  // more than the language promises (any load at one index, the index of a loop whose end varies).
+  // The same in every lane that computes it: stored once. Lanes run in lockstep, so more values are
+  // uniform than the language guarantees (any load at one index, the index of a loop whose end
+  // varies).
   std::vector<bool> uniform;
   std::vector<bool> uniform_variable;
-  // Lanes may leave the loop one by one: it needs a mask of its own.
+  // Lanes may leave the loop at different times: it needs its own mask.
   std::unordered_map<const Inst*, bool> varying_loop;
   // The value in lane i is the value in lane 0 plus i.
   std::vector<bool> contiguous;
-  // The result of a read may share the variable's place: nothing is assigned to it before the last
-  // use.
+  // The result of a read may share the variable's storage: nothing is assigned before the last use.
   std::vector<bool> shares_variable;
-  // The value's only use is to be assigned to this variable, and it may be computed in the
-  // variable's place.
+  // The value is only used to be assigned to this variable and may be computed directly in the
+  // variable's storage.
   std::vector<uint32_t> computed_in;
 };
 
 Analysis analyse(const Kernel& kernel);
 
-// Tests switch this off: nothing is found out, every value gets a plane and every loop a mask, and
-// results must agree.
+// Tests switch this off: without analysis every value gets a plane and every loop a mask, and the
+// results must be the same.
 bool& use_shortcuts();
 
 // Whether a break inside the instruction leaves the loop around it.

@@ -1,4 +1,4 @@
-// Arithmetic, bitwise, comparison and choice steps.
+// Arithmetic, bitwise, comparison and select steps.
 #include <cmath>
 #include <limits>
 #include <type_traits>

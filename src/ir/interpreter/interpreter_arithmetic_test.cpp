@@ -1,5 +1,4 @@
-// Every arithmetic operation on edge values, against expectations written down or computed another
-// way.
+// Tests every arithmetic operation on edge values, against literals or an independent computation.
 #include <cmath>
 #include <limits>
 
@@ -91,8 +90,7 @@ TEST(InterpreterArithmetic, HighHalves) {
 }
 
 TEST(InterpreterArithmetic, FloatsRoundOnce) {
-  // 1 + 2^-12 squared is 1 + 2^-11 + 2^-24: rounded alone it loses the last term, in fma it keeps
-  // it.
+  // (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24: a separate product rounds the last term away, fma keeps it.
   const float x = 1 + 0x1p-12f;
   const F c{-(1 + 0x1p-11f)};
   EXPECT_EQ(each<float>([](Value a, Value b, Value d) { return a * b + d; }, F{x}, F{x}, c),
@@ -217,8 +215,7 @@ TEST(InterpreterArithmetic, Vectors) {
             (F{2 + 40 + 600 + 6000, 1111}));
 }
 
-// The lowered forms are met after lowering; their operands are in range, but lanes that do not take
-// part must not trap.
+// Lowered forms require operands in range, but inactive lanes must not trap.
 TEST(InterpreterArithmetic, LoweredForms) {
   Kernel kernel = dsl::kernel("plain", 32, [] {
     using namespace dsl;

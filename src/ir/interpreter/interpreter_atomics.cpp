@@ -1,5 +1,5 @@
-// Atomic steps and async copies. Buffers are shared by the threads that run other groups; shared
-// memory is not.
+// Atomic steps and async copies. Threads that run other groups share the buffers, but not shared
+// memory.
 #include <atomic>
 #include <cstring>
 
@@ -38,13 +38,13 @@ T combined(AtomicOp op, T old, T value) {
   }
 }
 
-// True when target was old and is now value; else old becomes what it is. Bits are compared, as
-// devices do.
+// Returns true if target was old and is now value; otherwise sets old to target's value. Compares
+// bits, as devices do.
 template <class T>
 bool exchange_if(T& target, T& old, T value) {
 #if defined(__cpp_lib_atomic_ref)
   return std::atomic_ref<T>(target).compare_exchange_strong(old, value);
-#else  // standard libraries that came later to C++20 belong to compilers with this
+#else  // standard libraries without atomic_ref belong to compilers with this builtin
   return __atomic_compare_exchange(&target, &old, &value, false, __ATOMIC_SEQ_CST,
                                    __ATOMIC_SEQ_CST);
 #endif
@@ -91,7 +91,7 @@ const Step* atomic_step(const Step* s, Frame& f) {
   return s + 1;
 }
 
-// A copy of a size the compiler knows is one instruction or two.
+// With a size known at compile time a copy is one or two instructions.
 void copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
   switch (bytes) {
     case 4:

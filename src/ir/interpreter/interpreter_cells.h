@@ -1,4 +1,4 @@
-// How elements are stored in memory and held in planes.
+// Element representations in memory and in planes.
 #pragma once
 
 #include "ir/interpreter/interpreter_half.h"
@@ -6,7 +6,7 @@
 
 namespace prism::ir::vm {
 
-// How an element is stored, what it widens to, and both ways between them.
+// The stored type of an element, the type it widens to, and the conversions between them.
 template <class T, class Wide = T>
 struct Cell {
   using Raw = T;
@@ -29,7 +29,7 @@ struct BrainCell {
   static PRISM_INLINE Plane widen(Raw raw) { return brain_value(raw); }
   static PRISM_INLINE Raw narrow(Plane value) { return static_cast<Raw>(brain_bits(value)); }
 };
-// A buffer of any element seen as words.
+// A buffer of any element type, accessed as words.
 struct WordCell : Cell<uint32_t> {
   static constexpr bool kWords = true;
 };

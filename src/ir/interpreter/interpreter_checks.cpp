@@ -1,4 +1,4 @@
-// The checking steps. Each stands before the step it checks, so that the fast paths know nothing of
+// The checking steps. Each runs before the step it checks, so that the fast paths contain no
 // checks.
 #include "ir/interpreter/interpreter_checks.h"
 
@@ -9,7 +9,7 @@
 namespace prism::ir::vm {
 namespace {
 
-constexpr uint32_t kMany = 0xfffffffeu;  // several lanes have read it
+constexpr uint32_t kMany = 0xfffffffeu;  // read by several lanes
 
 }  // namespace
 
@@ -173,7 +173,7 @@ const Step* group_check(const Step* s, Frame& f) {
 void need_filled(const Frame& f, const Step& s, uint32_t fragment) {
   if (!f.checks->filled[fragment])
     fail(f, s,
-         fmt::format("{} uses fragment {}, which holds nothing yet", op_name(s.inst->op),
+         fmt::format("{} uses fragment {}, which has not been filled", op_name(s.inst->op),
                      f.program->kernel.fragments[fragment].name));
 }
 
@@ -186,7 +186,7 @@ void check_fragment_access(const Step* s, Frame& f) {
     const uint32_t first = lane / f.subgroup * f.subgroup;
     if (index[lane] != index[first] || stride[lane] != stride[first])
       fail(f, *s,
-           fmt::format("{}: lanes {} and {} of one subgroup give different places (index {} and "
+           fmt::format("{}: lanes {} and {} of one subgroup give different addresses (index {} and "
                        "{}, stride {} and {})",
                        op_name(s->inst->op), first, lane, index[first], index[lane], stride[first],
                        stride[lane]));

@@ -1,5 +1,5 @@
-// What checked mode knows of a group's memory: what is initialised, who touched it since the last
-// barrier, and which copies are still under way.
+// The shadow state of checked mode: initialised memory, accesses since the last barrier, and async
+// copies in flight.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace prism::ir::vm {
 
 enum AccessKind : uint64_t { kReads, kWrites, kReadsWords, kWritesWords, kAtomic, kCopiesAhead };
 
-Run find_access_check();  // (index); object: memory, object2: elements, bits: AccessKind
-Run find_group_check();   // the whole group must be here; barrier, async_commit and async_wait take
-                          // effect
+Run find_access_check();    // (index); object: memory, object2: elements, bits: AccessKind
+Run find_group_check();     // the whole group must be here; updates the state for barrier,
+                            // async_commit and async_wait
 Run find_fragment_check();  // operands as in the IR
 
-// Null where any operand will do. Scalars only; operands as in the IR.
+// Null if every operand is valid. Scalars only; operands as in the IR.
 Run find_operand_check(const Inst& inst);
 
 class Checks {
@@ -24,20 +24,21 @@ class Checks {
   explicit Checks(const Program& program);
   void begin_group();
 
-  // One element touched by an agent: a lane, or, above the lanes, a subgroup's fragment.
+  // Records that an agent touched one element. Agents are lanes and, numbered above them, the
+  // fragments of subgroups.
   void touch(const Frame& frame, const Step& step, uint32_t memory, uint64_t element,
              uint32_t agent, AccessKind kind);
   void barrier() { ++epoch_; }
   void commit() { ++committed_; }
   void wait(uint64_t still_under_way);
-  std::vector<bool> filled;  // fragments that hold something
+  std::vector<bool> filled;  // fragments that have been filled
 
  private:
   struct Cell {
-    uint64_t initialised = 0;                     // the group in which it was
-    uint64_t written = 0, read = 0, changed = 0;  // the epochs of the last write, read and atomic
+    uint64_t initialised = 0;                     // the group that initialised it
+    uint64_t written = 0, read = 0, changed = 0;  // epochs of the last write, read and atomic
     uint32_t writer = 0, reader = 0, changer = 0;
-    uint64_t batch = 0;  // of the copy under way into it; 0: none
+    uint64_t batch = 0;  // the async copy in flight into it; 0: none
   };
   struct Copy {
     Cell* cell;
@@ -49,9 +50,9 @@ class Checks {
   std::string agent_name(uint32_t agent) const;
 
   const Program& program_;
-  std::vector<std::vector<Cell>> cells_;  // of shared memories
+  std::vector<std::vector<Cell>> cells_;  // one per shared memory
   std::vector<std::vector<uint64_t>>
-      own_;  // of lanes' arrays: the group in which each was initialised
+      own_;  // private arrays: the group that initialised each element
   std::vector<Copy> under_way_;
   uint64_t epoch_ = 0;
   uint64_t group_ = 0;

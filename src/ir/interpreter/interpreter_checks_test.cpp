@@ -1,4 +1,4 @@
-// Each mistake that checked mode finds, with what it says.
+// Tests each error that checked mode reports, and its message.
 #include "support/kernels/interpreter_testing.h"
 
 namespace prism::interpreter_testing {
@@ -16,7 +16,7 @@ std::string said(const std::function<void(const Array&, Value)>& body) {
   return failure(kernel, U(64));
 }
 
-// The same without the verifier's rules on control flow, which would refuse these earlier.
+// The same without the verifier, which would reject these kernels earlier.
 std::string said_unverified(const std::function<void(const Array&, Value)>& body,
                             const std::function<void(ir::Kernel&)>& change) {
   ir::Kernel kernel = dsl::kernel("wrong", 32, [&] {
@@ -27,8 +27,7 @@ std::string said_unverified(const std::function<void(const Array&, Value)>& body
   return failure(kernel, U(64));
 }
 
-// Makes the condition of the first if_ the lane's own: the builder was shown one that is the same
-// for all.
+// Makes the condition of the first if_ depend on the lane; the builder saw a uniform one.
 void part_the_lanes(ir::Kernel& kernel) {
   ir::Value varying = ir::kNone;
   for (ir::Inst& inst : kernel.body.body) {
@@ -242,7 +241,7 @@ TEST(InterpreterChecks, Fragments) {
                 const Fragment sum = accumulator(f32), a = fragment_a(f16), b = fragment_b(f16);
                 sum.multiply(a, b);
               }),
-              "fragment_multiply uses fragment a1, which holds nothing yet");
+              "fragment_multiply uses fragment a1, which has not been filled");
   const auto stores = [](const std::function<Value(Value)>& index) {
     const Kernel kernel = dsl::kernel("stores", 32, [&] {
       const Array y = out("y", f32);
@@ -256,7 +255,7 @@ TEST(InterpreterChecks, Fragments) {
   EXPECT_SAYS(stores([](Value) { return constant(u32, 1u); }),
               "fragment_store in lane 0: index 256, but y has 256 elements");
   EXPECT_SAYS(stores([](Value i) { return i; }),
-              "lanes 0 and 1 of one subgroup give different places (index 0 and 1");
+              "lanes 0 and 1 of one subgroup give different addresses (index 0 and 1");
 }
 
 TEST(InterpreterChecks, OperandsInRange) {

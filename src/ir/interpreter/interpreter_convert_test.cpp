@@ -1,5 +1,5 @@
-// Conversions, packing, 16-bit floats and functions, against prism/dtype.h, the C library and
-// values written down.
+// Tests conversions, packing, 16-bit floats and math functions against prism/dtype.h, the C library
+// and literals.
 #include <cmath>
 #include <limits>
 
@@ -75,8 +75,8 @@ TEST(InterpreterConvert, Bitcasts) {
             (U{0x40003c00}));
 }
 
-// The branch-free conversions agree with prism/dtype.h everywhere, and half_bits_of_double rounds
-// once.
+// The branch-free conversions agree with prism/dtype.h for every kind of value, and
+// half_bits_of_double rounds once.
 TEST(InterpreterConvert, SixteenBitFloatsOfEveryKind) {
   for (uint32_t b = 0; b < 0x10000; ++b) {
     EXPECT_EQ(std::bit_cast<uint32_t>(ir::vm::half_value(b)),
@@ -90,7 +90,7 @@ TEST(InterpreterConvert, SixteenBitFloatsOfEveryKind) {
     ASSERT_EQ(ir::vm::brain_bits(x), bf16_from_f32(x)) << x;
     ASSERT_EQ(ir::vm::half_bits_of_double(static_cast<double>(x)), f16_from_f32(x)) << x;
   }
-  // Just above the middle of 1 and the next f16, but the middle itself as f32.
+  // Just above the midpoint of 1 and the next f16; as f32 it is the midpoint itself.
   EXPECT_EQ(ir::vm::half_bits_of_double(1 + 0x1p-11 + 0x1p-40), 0x3c01u);
   EXPECT_EQ(ir::vm::half_bits_of_double(1 + 0x1p-11 - 0x1p-40), 0x3c00u);
   EXPECT_EQ(ir::vm::half_bits_of_double(-(1 + 0x1p-11 + 0x1p-40)), 0xbc01u);

@@ -1,4 +1,4 @@
-// All forms of control flow, uniform and varying, against the same loops written in C++.
+// Tests all forms of control flow, uniform and varying, against the same loops in C++.
 #include "support/kernels/interpreter_testing.h"
 
 namespace prism::interpreter_testing {
@@ -8,7 +8,7 @@ using namespace dsl;
 using U = std::vector<uint32_t>;
 constexpr uint32_t kLanes = 40;  // not a multiple of the padding
 
-// What each lane computes, by a function of the lane in the kernel and in C++.
+// Compares a function of the lane in the kernel with the same function in C++.
 void expect_lanes(const std::function<dsl::Value(dsl::Value)>& kernel_of,
                   const std::function<uint32_t(uint32_t)>& wanted) {
   const Kernel kernel = dsl::kernel("flow", kLanes, [&] {
@@ -126,7 +126,7 @@ TEST(InterpreterFlow, BreakOfSomeLanes) {
               x += 1000u;
               break_();
             });
-            x += 10u;  // only lanes that are still in the loop
+            x += 10u;  // only lanes still in the loop
           });
           x += 1u;
         });
@@ -189,7 +189,7 @@ TEST(InterpreterFlow, LoopsInsideBranchesOfSomeLanes) {
         Var x(u32, 0u);
         if_(i % 2u == 0u, [&] {
           for_(4u, [&](Value k) {
-            Var inside(u32, k);  // the same in the lanes that are here
+            Var inside(u32, k);  // uniform among the active lanes
             if_(k == 2u, [&] { inside = 50u; });
             x += inside + i;
           });
@@ -216,7 +216,7 @@ TEST(InterpreterFlow, VariablesKeepWhatWasRead) {
         v = vec(Value(v)[1], Value(v)[0]);
         const Value before = a;
         for_(2u, [&](Value k) {
-          a += before + k;  // read outside of the loop, assigned inside
+          a += before + k;  // read outside the loop, assigned inside
         });
         return Value(v)[0] * 10000u + Value(v)[1] * 100u + Value(a);
       },
@@ -262,7 +262,7 @@ TEST(InterpreterFlow, WrongArgumentsAreRefused) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_SAYS(std::string(error.what()), "kernel one: 0 parameters were given, it has 1");
+    EXPECT_SAYS(std::string(error.what()), "kernel one: got 0 parameters, needs 1");
   }
   EXPECT_THROW(ir::interpret(kernel, {1, 1, 1}, {}, U{1}), Error);
   EXPECT_THROW(ir::interpret(kernel, {1, 1, 1}, buffers, U{1}, options(48)), Error);

@@ -1,5 +1,4 @@
-// Matrix fragment steps: each subgroup's matrix is an array of 32-bit words in the frame, row after
-// row.
+// Matrix fragment steps: each subgroup's matrix is a row-major array of 32-bit words in the frame.
 //
 // f16 and bf16 elements are kept as the f32 of the same value, 8-bit integers as i32.
 #include <algorithm>
@@ -27,7 +26,7 @@ uint32_t* matrix(Frame& f, uint32_t fragment, uint32_t subgroup) {
   return f.fragments[fragment].data() + size_t{subgroup} * shape.rows() * shape.columns();
 }
 
-// Rounded to what an operand of that type can hold.
+// Rounds a word to a value the operand type can represent.
 uint32_t rounded(DType element, uint32_t word) {
   const float value = std::bit_cast<float>(word);
   switch (element) {
@@ -53,7 +52,7 @@ const Step* fill_step(const Step* s, Frame& f) {
   return s + 1;
 }
 
-// args: index, stride; both of the subgroup's first lane. bits: 1 if column-major.
+// args: index, stride; both from the subgroup's first lane. bits: 1 if column-major.
 const Step* move_step(const Step* s, Frame& f) {
   const bool loads = s->inst->op == Op::fragment_load;
   const Fragment& shape = fragment_of(f, s->object);
@@ -123,7 +122,7 @@ const Step* row_reduce_step(const Step* s, Frame& f) {
     if (shape.element == DType::f32)
       reduce_rows(op, reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from),
                   shape.rows(), shape.columns());
-    else if (op == ReduceOp::add)  // unsigned, so that it wraps
+    else if (op == ReduceOp::add)  // unsigned, so that overflow wraps
       reduce_rows(op, to, from, shape.rows(), shape.columns());
     else
       reduce_rows(op, reinterpret_cast<int32_t*>(to), reinterpret_cast<const int32_t*>(from),
@@ -140,9 +139,9 @@ const Step* convert_step(const Step* s, Frame& f) {
   return s + 1;
 }
 
-// A map runs its block once for each set of `subgroup` elements, one a lane. args: round (uniform),
-// mask, row, column, sources...; sets the mask to the lanes that have an element, goes to `jump`
-// when there are none left.
+// A map runs its block in rounds; each lane takes one element per round. args: round (uniform),
+// mask, row, column, sources...; sets the mask to the lanes that have an element, jumps to `jump`
+// when no element is left.
 const Step* map_begin_step(const Step* s, Frame& f) {
   const Fragment& shape = fragment_of(f, s->object);
   const uint32_t columns = shape.columns(), size = shape.rows() * columns;
@@ -169,7 +168,7 @@ const Step* map_begin_step(const Step* s, Frame& f) {
   return s + 1;
 }
 
-// args: round, value. Keeps the results and goes back to `jump`. The target may be one of the
+// args: round, value. Stores the results and jumps back to `jump`. The target may be one of the
 // sources: each element is read and written in the same round.
 const Step* map_end_step(const Step* s, Frame& f) {
   const Fragment& shape = fragment_of(f, s->object);

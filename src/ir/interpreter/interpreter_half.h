@@ -1,4 +1,4 @@
-// 16-bit float conversions without branches, so that loops over lanes vectorise; same results as
+// Branch-free 16-bit float conversions, so that loops over lanes vectorise; same results as
 // prism/dtype.h.
 #pragma once
 
@@ -37,7 +37,8 @@ PRISM_INLINE float half_value(uint32_t bits) {
   return std::bit_cast<float>(sign | result);
 }
 
-// Rounds once: to odd in f32 first, which keeps what a second rounding needs to know.
+// Rounds once: the intermediate f32 is rounded to odd, which preserves the information for the
+// second step.
 PRISM_INLINE uint32_t half_bits_of_double(double value) {
   const float near = static_cast<float>(value);
   const double back = static_cast<double>(near);

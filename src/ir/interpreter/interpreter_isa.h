@@ -1,7 +1,8 @@
-// Compiles the file named by PRISM_OPS once for every instruction set that is worth its own code.
+// Compiles the file named by PRISM_OPS once for every instruction set that benefits from its own
+// code.
 //
 // The file puts its functions into `namespace PRISM_ISA`. No include guard: each op family includes
-// this once, after all other headers, since what is included under the target pragma would be
+// this once, after all other headers, because headers included under the target pragma would be
 // compiled for that target too.
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"

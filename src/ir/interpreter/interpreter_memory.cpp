@@ -1,5 +1,4 @@
-// Load and store steps. Bounds are always checked: a kernel must not be able to take the process
-// down.
+// Load and store steps. Bounds are always checked: a kernel must not be able to crash the process.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Loads, stores, words, atomics, async copies, operations across lanes and fragments.
+// Tests loads, stores, words, atomics, async copies, cross-lane operations and fragments.
 #include <cmath>
 #include <numeric>
 
@@ -82,7 +82,7 @@ TEST(InterpreterMemory, PredicatesReadAndWriteNothingWhereFalse) {
     const In x = in("x", u32);
     const Array y = out("y", u32);
     const Value i = local_id();
-    // Beyond the buffer where the predicate is false.
+    // Out of bounds where the predicate is false.
     const Value odd = x.load_if(
         i % 2u == 1u,
         i * 1000u % 31u + select(i % 2u == 1u, constant(u32, 0u), constant(u32, 1u << 30)));

@@ -1,4 +1,4 @@
-// Checks of operands that an operation's meaning asks to be in range, in checked mode.
+// Range checks of operands in checked mode.
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -10,7 +10,7 @@
 namespace prism::ir::vm {
 namespace {
 
-// One lane's operands as wide numbers: integers by sign, floats as they are.
+// One lane's operands as wide numbers: integers with their sign, floats unchanged.
 struct Operands {
   const Step& step;
   const Frame& frame;

@@ -1,9 +1,9 @@
-// The interpreter's own form of a kernel: a flat list of steps over planes, and the frame one group
-// runs in.
+// The interpreter's form of a kernel: a flat list of steps over planes, and the frame a group runs
+// in.
 //
-// A plane holds one scalar for each lane, padded to a multiple of kLanePad so that loops need no
-// remainder. A value that is the same in every lane is kept once. Planes live at byte offsets of a
-// frame, so that one program serves many threads, each with a frame of its own.
+// A plane holds one scalar per lane, padded to a multiple of kLanePad so that loops need no
+// remainder. A uniform value is stored once. Planes are byte offsets into a frame, so that many
+// threads can share a program, each with its own frame.
 #pragma once
 
 #include <array>
@@ -27,18 +27,18 @@ struct Frame;
 // Executes one step and returns the next.
 using Run = const Step* (*)(const Step*, Frame&);
 
-// Arguments and mask are slot numbers while a program is made, byte offsets of the frame once it is
-// finished.
+// Arguments and mask are slot numbers during translation, and byte offsets into the frame
+// afterwards.
 struct Step {
   Run run = nullptr;
   std::array<uint32_t, kMaxArgs> args{};
   uint8_t arg_count = 0;
   uint8_t lanes = 1;           // elements of a vector
   bool contiguous = false;     // the index of lane i is the index of lane 0 plus i
-  bool zero_inactive = false;  // a load gives 0 where its predicate was false
-  uint16_t uniform_args = 0;   // bit i: args[i] is kept once, not in a plane
+  bool zero_inactive = false;  // a load gives 0 where its predicate is false
+  uint16_t uniform_args = 0;   // bit i: args[i] is stored once, not in a plane
   uint32_t mask = kNone;       // kNone: all lanes
-  uint32_t jump = 0;           // index of the step to go to
+  uint32_t jump = 0;           // index of the target step
   uint32_t object = kNone;
   uint32_t object2 = kNone;
   uint64_t bits = 0;
@@ -47,11 +47,11 @@ struct Step {
   bool is_uniform(uint32_t arg) const { return (uniform_args >> arg) & 1u; }
 };
 
-// What a slot is before it has a place.
+// The kind of a slot, independent of its offset.
 struct SlotKind {
-  uint8_t bytes = 4;  // of an element
+  uint8_t bytes = 4;  // per element
   bool uniform = false;
-  bool mask = false;  // a plane of 0 and 1, followed by its count and its end
+  bool mask = false;  // a plane of 0 and 1, followed by its count and end
 };
 
 struct Constant {
@@ -71,7 +71,7 @@ struct Inputs {
 };
 
 struct Program {
-  Kernel kernel;  // kept: steps point to its instructions
+  Kernel kernel;  // owned: steps point to its instructions
   uint32_t lanes = 0;
   uint32_t padded = 0;
   uint32_t subgroup = 32;
@@ -80,7 +80,7 @@ struct Program {
   std::vector<Constant> constants;
   Inputs inputs;
   uint64_t frame_bytes = 0;
-  std::vector<uint32_t> buffer_order;  // memory index of each buffer the caller passes
+  std::vector<uint32_t> buffer_order;  // memory index of each buffer of the caller
 };
 
 struct MemoryView {
@@ -106,7 +106,7 @@ struct Frame {
   uint32_t subgroup = 32;
   std::vector<MemoryView> memories;
   std::vector<std::vector<uint32_t>>
-      fragments;  // elements as 32-bit words, one matrix after another by subgroup
+      fragments;  // elements as 32-bit words, one matrix per subgroup
   std::array<uint32_t, 3> group = {0, 0, 0};
   Checks* checks = nullptr;
 
@@ -116,11 +116,11 @@ struct Frame {
   }
 };
 
-// Which lanes of a step take part. A prefix needs no test of the mask.
+// The active lanes of a step. A prefix needs no test of the mask.
 struct Active {
   const uint32_t* mask = nullptr;
   uint32_t count = 0;
-  uint32_t end = 0;  // one past the last lane that takes part
+  uint32_t end = 0;  // one past the last active lane
   bool prefix() const { return count == end; }
   bool has(uint32_t lane) const { return mask ? mask[lane] != 0 : lane < end; }
 };

@@ -1,5 +1,5 @@
-// Where values live in a frame: slots are made while steps are, and get places when the last use of
-// each is known.
+// Slot allocation: slots are created with the steps, and get frame offsets once their live ranges
+// are known.
 #include <algorithm>
 #include <map>
 
@@ -38,7 +38,7 @@ uint32_t Translator::as_plane(uint32_t slot) {
   if (!is_uniform(slot)) return slot;
   const Slot from = slots_[slot];
   if (from.constant) return constant_slot(*from.constant, from.kind.bytes, true);
-  // A variable's plane would be out of date after the next assignment.
+  // A variable's plane would be stale after the next assignment.
   const bool changes = std::any_of(variables_.begin(), variables_.end(), [&](const Slots& v) {
     return std::find(v.begin(), v.end(), slot) != v.end();
   });
@@ -75,7 +75,7 @@ void Translator::place_slots() {
     Slot& s = slots_[slot];
     if (s.first == kNone) s.first = step;
     s.last = std::max(s.last, step);
-    // What was made before a loop and is used in it must last until the loop is over.
+    // A slot written before a loop and used in it must live until the loop ends.
     for (const LoopRange& loop : loops_)
       if (loop.begin <= step && step < loop.end && s.first < loop.begin)
         s.last = std::max(s.last, loop.end);

@@ -1,4 +1,4 @@
-// Values, variables and arithmetic become steps; slots get their places when all steps are known.
+// Translates values, variables and arithmetic into steps.
 #include "ir/interpreter/interpreter_translate.h"
 
 #include <algorithm>
@@ -38,9 +38,8 @@ Translator::Translator(Program& program, const InterpretOptions& options)
   if (!std::has_single_bit(subgroup) || subgroup > 64)
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format(
-            "kernel {}: a subgroup size of {} was asked; it must be a power of two up to 64",
-            kernel_.name, subgroup));
+        fmt::format("kernel {}: the subgroup size is {}; it must be a power of two up to 64",
+                    kernel_.name, subgroup));
   if (kernel_.group_size == 0)
     throw Error(ErrorCode::kInvalidKernel,
                 fmt::format("kernel {}: its groups have no lanes", kernel_.name));
@@ -216,7 +215,7 @@ void Translator::instruction(const Inst& inst) {
     case Op::yield:
     case Op::wait_previous:
     case Op::launch_next:
-    case Op::device_fence:  // atomics on buffers order all that threads do
+    case Op::device_fence:  // atomics on buffers already order all accesses of the threads
     case Op::comment:
       return;
     default:
@@ -265,7 +264,7 @@ void Translator::unary(const Inst& inst, Run (*find)(Op, DType, bool)) {
   }
 }
 
-// Processors divide slowly, and most divisors of kernels are constant powers of two.
+// Division is slow, and most divisors in kernels are constant powers of two.
 Op Translator::without_division(Op op, DType type, uint32_t& divisor) {
   const std::optional<uint64_t> known = slots_[divisor].constant;
   if (type != DType::u32 || !known || !std::has_single_bit(*known)) return op;
@@ -333,7 +332,7 @@ void Translator::select(const Inst& inst) {
       a = as_plane(a);
       b = as_plane(b);
     }
-    // One condition for a whole vector is looked at again for the next element.
+    // A scalar condition of a vector select is read again for the next element.
     const uint32_t out = result_slot(inst, e, uniform, inst.type.lanes == 1);
     emit(inst, find_select(value_bytes(inst.type.element), uniform), {out, condition, a, b});
     values_[inst.result][e] = out;
@@ -350,7 +349,7 @@ void Translator::cast(const Inst& inst) {
   }
 }
 
-// Operations that mix the elements of a vector, or work on each of an integer vector alike.
+// Operations that mix the elements of a vector, or apply to each element of an integer vector.
 void Translator::bits(const Inst& inst) {
   const bool mixes = inst.op >= Op::pack_f16 && inst.op <= Op::unpack_u8;
   const uint32_t rounds = mixes ? 1 : inst.type.lanes;
@@ -377,7 +376,7 @@ void Translator::bits(const Inst& inst) {
   }
 }
 
-// Elements of one size only change their name. Others go by way of 32-bit words.
+// Elements of equal size are only renamed. Others are converted through 32-bit words.
 void Translator::bitcast(const Inst& inst) {
   const Type from = kernel_.values[inst.args[0]], to = inst.type;
   const Slots& source = values_[inst.args[0]];

@@ -1,4 +1,4 @@
-// Turns a kernel into the interpreter's steps.
+// Translator: turns a kernel into the interpreter's steps.
 #pragma once
 
 #include <map>
@@ -25,12 +25,12 @@ class Translator {
 
   struct Slot {
     SlotKind kind;
-    uint32_t first = kNone, last = 0;  // steps that use it
-    bool kept = false;                 // filled before the group starts: has its place to itself
+    uint32_t first = kNone, last = 0;  // first and last step that use it
+    bool kept = false;                 // filled before the group starts: its storage is not shared
     std::optional<uint64_t> constant;
     uint32_t offset = 0;
   };
-  // A piece of control flow under one mask.
+  // A section of control flow under one mask.
   struct Region {
     uint32_t mask = kNone;
     std::vector<uint32_t> leaves;  // steps that jump to its end
@@ -53,7 +53,7 @@ class Translator {
   uint32_t input_slot(uint32_t& place, bool plane);
   bool is_uniform(uint32_t slot) const { return slots_[slot].kind.uniform; }
   uint32_t as_plane(uint32_t slot);
-  // Where the result's element goes: the variable it is computed in, or a new slot.
+  // The slot of the result's element: the variable it is computed in, or a new slot.
   uint32_t result_slot(const Inst& inst, uint32_t element, bool uniform, bool elementwise);
   void place_slots();
 
@@ -89,7 +89,7 @@ class Translator {
   void for_loop(const Inst& inst);
   void while_loop(const Inst& inst);
   void leave_loop(const Inst& inst);
-  // After an instruction that may have sent lanes out of the loop: go on with those that stayed.
+  // After an instruction in which lanes may leave the loop: continue with the remaining lanes.
   void drop_those_who_left(const Inst& inst);
   void inner(const Block& body, uint32_t mask);
   uint32_t predicate_mask(const Inst& inst, Value predicate);

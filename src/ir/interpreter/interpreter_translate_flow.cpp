@@ -1,4 +1,4 @@
-// Control flow becomes jumps where all lanes agree and masks where they may not.
+// Translates control flow into jumps where it is uniform, and into masks elsewhere.
 #include "ir/interpreter/interpreter_flow.h"
 #include "ir/interpreter/interpreter_translate.h"
 
@@ -95,7 +95,7 @@ void Translator::while_loop(const Inst& inst) {
 }
 
 void Translator::leave_loop(const Inst& inst) {
-  if (region_->mask == loop_->mask) {  // all who are here leave
+  if (region_->mask == loop_->mask) {  // all active lanes leave
     emit(inst, find_flow(Flow::jump), {});
     loop_->leaves.push_back(here() - 1);
     return;

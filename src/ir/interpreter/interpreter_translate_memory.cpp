@@ -1,4 +1,4 @@
-// Memory and fragment instructions become steps, each after the steps that check it.
+// Translates memory and fragment instructions into steps, each preceded by its checks.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
-// The list of architectures, and what most of them have in common before the first layer and after
-// the last.
+// The list of architectures and the default embedding, final norm and logits.
 #include "llm/architectures/architecture.h"
 
 #include <array>
@@ -42,7 +41,7 @@ std::unique_ptr<Architecture> make_architecture(const std::string& name) {
   for (const Known& each : kKnown)
     if (each.name == name) return each.make();
   throw Error(ErrorCode::kNotSupported,
-              fmt::format("model: the file is of architecture \"{}\"; known are {}", name,
+              fmt::format("model: architecture \"{}\" is not supported; supported are {}", name,
                           fmt::join(known_architectures(), ", ")));
 }
 

@@ -1,5 +1,5 @@
-// What an architecture is: which weights its layers have, and how a layer is put together from
-// blocks. One file each: llama.cpp, qwen2.cpp ...
+// The interface of an architecture: which weights its layers have, and how a layer is built from
+// blocks. Each architecture has its own file: llama.cpp, qwen2.cpp ...
 #pragma once
 
 #include <memory>
@@ -18,35 +18,34 @@ class Architecture {
  public:
   virtual ~Architecture() = default;
 
-  // Hyperparameters beyond those of read_config.
+  // Sets hyperparameters beyond those of read_config.
   virtual void configure(const GgufFile& file, Config& config) const = 0;
   virtual void load_layer(WeightLoader& from, LayerWeights& layer) const = 0;
-  // What is before the first layer (the table of tokens is there already) and after the last: the
-  // last norm, and the product to logits, which may share the table.
+  // Loads the weights outside the layers: the final norm and the output matrix, which may share the
+  // token embedding (already loaded).
   virtual void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const;
 
-  // --- the graph of a forward; x is [rows, width]
+  // --- the graph of a forward pass; x is [rows, width]
   virtual Tensor embed(Blocks& blocks) const;
   virtual Tensor layer(Blocks& blocks, const LayerWeights& weights, const Tensor& x) const = 0;
-  // The last norm, of the rows that are wanted.
+  // Applies the final norm to the wanted rows.
   virtual Tensor hidden(Blocks& blocks, const Tensor& x) const;
   virtual Tensor logits(Blocks& blocks, const Tensor& hidden) const;
 };
 
-// Layers of most: what comes in, plus attention of its norm; and that, plus a feed-forward layer
-// (or experts) of its norm.
+// The layer structure most models share: x + attention(norm(x)), then x + feed_forward(norm(x)) or
+// experts.
 class PreNormArchitecture : public Architecture {
  public:
   void load_layer(WeightLoader& from, LayerWeights& layer) const override;
   Tensor layer(Blocks& blocks, const LayerWeights& weights, const Tensor& x) const override;
 };
 
-// By the name in general.architecture. Throws kNotSupported for one that is not known, with a list
-// of those that are.
+// Looks up the name in general.architecture. Throws kNotSupported listing the known names.
 std::unique_ptr<Architecture> make_architecture(const std::string& name);
 std::vector<std::string_view> known_architectures();
 
-// --- one file each
+// --- one file per architecture
 std::unique_ptr<Architecture> make_llama();
 std::unique_ptr<Architecture> make_qwen2();
 std::unique_ptr<Architecture> make_qwen3();

@@ -1,4 +1,4 @@
-// bert: an encoder whose vectors are the result; learned positions, norms after each block.
+// bert: an encoder that produces embeddings; learned positions, norms after each block.
 #include "llm/architectures/architecture.h"
 #include "llm/architectures/blocks.h"
 #include "prism/error.h"
@@ -53,7 +53,7 @@ class Bert : public Architecture {
     const Device& device = w.embedding.device();
     Tensor x = Architecture::embed(blocks) +
                cast(gather_rows(w.position_embedding, blocks.positions(device)), DType::f32);
-    // All tokens are of the first sentence.
+    // All tokens have token type 0.
     if (w.type_embedding) x = x + dense(w.type_embedding.slice(0, 0, 1));
     return blocks.layer_norm(x, w.embedding_norm);
   }
@@ -68,7 +68,7 @@ class Bert : public Architecture {
 
   Tensor logits(Blocks&, const Tensor&) const override {
     throw Error(ErrorCode::kNotSupported,
-                "model: bert gives vectors and no next token; use it for embeddings");
+                "model: bert produces embeddings, not logits; use it for embeddings");
   }
 
  private:

@@ -1,4 +1,4 @@
-// Norms, attention over the cache, feed-forward layers.
+// Implements norms, attention over the KV cache and feed-forward layers.
 #include "llm/architectures/blocks.h"
 
 #include <algorithm>
@@ -111,7 +111,7 @@ Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
 Tensor Blocks::gated(const Tensor& gate, const Tensor& up, Gating gating) {
   if (gating == Gating::silu) return swiglu(gate, up);
   if (gating == Gating::gelu) return geglu(gate, up);
-  // silu_clamped: a steeper silu, both sides held within bounds, and up shifted by one.
+  // silu_clamped: a steeper silu, both operands clamped, and up shifted by one.
   constexpr double kLimit = 7, kSteepness = 1.702;
   const Tensor held = minimum(gate, kLimit);
   return held * sigmoid(held * kSteepness) * (clamp(up, -kLimit, kLimit) + 1.0);

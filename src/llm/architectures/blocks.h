@@ -1,4 +1,4 @@
-// The blocks that architectures are put together from, over the graph of one forward.
+// The building blocks of architectures, which construct the graph of one forward pass.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace prism::llm {
 
-// Frequencies of the rotary embedding on one device, for every plan of a model.
+// Rotary embedding frequencies on one device, shared by all plans of a model.
 struct RopeTable {
   Tensor frequencies;  // [rope_dims / 2]
   double magnitude = 1;
 };
 struct RopeTables {
   Device device;
-  RopeTable all, local;  // local: of windowed layers
+  RopeTable all, local;  // local: for windowed layers
 };
 std::vector<RopeTables> make_rope_tables(const Config& config, const Weights& weights,
                                          const std::vector<Device>& devices);
 
-// The words of a batch on one device.
+// The packed input of a batch on one device.
 struct DeviceBatch {
   Device device;
   Tensor words;
@@ -32,9 +32,9 @@ struct DeviceBatch {
 
 enum class Gating : uint8_t {
   silu,
-  gelu,          // by tanh
-  silu_clamped,  // of gpt-oss
-  gelu_alone,    // no gate: an activation alone, by the error function
+  gelu,          // tanh approximation
+  silu_clamped,  // gpt-oss
+  gelu_alone,    // no gate: exact (erf) gelu
 };
 
 class Blocks {
@@ -54,20 +54,20 @@ class Blocks {
   void enter_layer(int64_t layer) { layer_ = layer; }
   int64_t layer() const { return layer_; }
 
-  // Of the batch, on a device.
+  // Inputs of the batch on a device.
   Tensor tokens(const Device& device) const { return layout_.tokens(words(device)); }
   Tensor positions(const Device& device) const { return layout_.positions(words(device)); }
-  // The rows of x that are wanted.
+  // Selects the rows of x whose results are wanted.
   Tensor wanted_rows(const Tensor& x) const;
 
-  Tensor norm(const Tensor& x, const Norm& norm) const;        // by the root of the mean square
-  Tensor layer_norm(const Tensor& x, const Norm& norm) const;  // mean taken off
+  Tensor norm(const Tensor& x, const Norm& norm) const;        // RMS norm
+  Tensor layer_norm(const Tensor& x, const Norm& norm) const;  // layer norm
   Tensor project(const Tensor& x, const Linear& linear) const;
-  // Attention of the layer at hand, from its input to its output product: q, k and v with biases,
-  // norms, rotation; k and v go into the cache; window, soft cap and sinks as the model has them.
+  // Attention of the current layer, including the output projection: q, k and v with biases, norms
+  // and rotation; writes k and v to the KV cache; applies the model's window, soft cap and sinks.
   Tensor attention(const LayerWeights& w, const Tensor& x) const;
   Tensor feed_forward(const LayerWeights& w, const Tensor& x, Gating gating) const;
-  // Each row through the experts that its router likes best, summed by how much it likes them.
+  // Routes each row to its top experts and sums their results, weighted by the router.
   Tensor experts(const LayerWeights& w, const Tensor& x, Gating gating) const;
 
  private:

@@ -1,4 +1,4 @@
-// The block of mixtures: a router, and rows that go through the experts it chose.
+// The mixture-of-experts block: a router and the experts it selects.
 #include "llm/architectures/blocks.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/matmul.h"
@@ -16,7 +16,7 @@ Tensor Blocks::experts(const LayerWeights& w, const Tensor& x, Gating gating) co
     return expert_matmul(rows, linear.weight, chosen, linear.bias);
   };
   const Tensor inner = gated(by(there, w.expert_gate), by(there, w.expert_up), gating);
-  // The softmax of the chosen alone: that of all, brought to a sum of 1.
+  // A softmax over the selected experts equals the full softmax renormalised to a sum of 1.
   const Tensor shares = softmax(best.values, -1).unsqueeze(-1).to(where);
   return sum(by(inner, w.expert_down) * shares, {1}).to(x.device());
 }

@@ -1,4 +1,4 @@
-// The layers of gemma2 and gemma3: norms before and after each block.
+// The layer structure of gemma2 and gemma3: norms before and after each block.
 #include "llm/architectures/gemma.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What gemma2 and gemma3 have in common.
+// Code shared by gemma2 and gemma3.
 #pragma once
 
 #include "llm/architectures/architecture.h"
@@ -11,8 +11,8 @@ class GemmaArchitecture : public Architecture {
   Tensor layer(Blocks& blocks, const LayerWeights& weights, const Tensor& x) const override;
 
  protected:
-  // The model of 27 billion parameters, told by its layers, scales scores by the width a head has
-  // of the embedding and not by the head's own.
+  // The 27B model, identified by its number of layers, scales attention scores by width / heads
+  // instead of head_dim.
   static void configure_gemma(Config& config, int64_t layers_of_27b);
 };
 

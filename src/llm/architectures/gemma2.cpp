@@ -1,4 +1,4 @@
-// gemma2: windowed layers in turn with others, soft caps, norms after blocks as well as before.
+// gemma2: alternating windowed layers, soft caps, norms before and after each block.
 #include "llm/architectures/gemma.h"
 
 namespace prism::llm {

@@ -1,5 +1,5 @@
-// gemma3: gemma2 with norms of q and k in the place of caps; five windowed layers of six, which
-// rotate by a base of their own.
+// gemma3: gemma2 with norms of q and k instead of soft caps; five of six layers are windowed and
+// use their own rotary base.
 #include "llm/architectures/gemma.h"
 
 namespace prism::llm {

@@ -1,4 +1,4 @@
-// gpt-oss: windowed layers in turn with others, sinks in the softmax, experts with biases.
+// gpt-oss: alternating windowed layers, attention sinks, experts with biases.
 #include "llm/architectures/architecture.h"
 #include "llm/architectures/blocks.h"
 #include "prism/ops/elementwise.h"
@@ -13,7 +13,7 @@ class GptOss : public Architecture {
     config.window = file.integer(config_key(file, "attention.sliding_window"));
     config.window_step = 2;
     config.rope_scaling.round_bounds = false;
-    if (config.experts == 0) (void)file.integer(config_key(file, "expert_count"));  // names the key
+    if (config.experts == 0) (void)file.integer(config_key(file, "expert_count"));  // throws
   }
 
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {

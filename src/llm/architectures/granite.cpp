@@ -1,4 +1,4 @@
-// granite: llama with factors on embeddings, scores, what layers add, and logits.
+// granite: llama with scale factors for embeddings, attention scores, residuals and logits.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {

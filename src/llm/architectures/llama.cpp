@@ -1,4 +1,4 @@
-// llama, with Mistral, Mixtral and SmolLM2, whose files say so too.
+// llama; also Mistral, Mixtral and SmolLM2, whose files use the same name.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {

@@ -1,5 +1,4 @@
-// phi3: q, k and v in one matrix, gate and up in another, frequencies of their own for long
-// contexts.
+// phi3: fused q, k and v, fused gate and up, separate rotary frequencies for long contexts.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {

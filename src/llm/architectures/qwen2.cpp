@@ -1,4 +1,4 @@
-// qwen2: biases on q, k and v, which the file brings along.
+// qwen2: biases on q, k and v, loaded because the file has them.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {

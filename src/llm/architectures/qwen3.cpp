@@ -1,4 +1,4 @@
-// qwen3: norms of each head's q and k, which the file brings along.
+// qwen3: norms of each head's q and k, loaded because the file has them.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {

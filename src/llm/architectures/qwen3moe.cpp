@@ -1,4 +1,4 @@
-// qwen3moe: qwen3 with experts in the place of each feed-forward layer.
+// qwen3moe: qwen3 with experts instead of feed-forward layers.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
@@ -8,7 +8,7 @@ namespace {
 class Qwen3Moe : public PreNormArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    if (config.experts == 0) (void)file.integer(config_key(file, "expert_count"));  // names the key
+    if (config.experts == 0) (void)file.integer(config_key(file, "expert_count"));  // throws
   }
 };
 

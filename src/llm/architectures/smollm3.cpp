@@ -1,4 +1,4 @@
-// smollm3: llama, but every fourth layer knows no positions.
+// smollm3: llama without rotary embedding in every fourth layer.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {

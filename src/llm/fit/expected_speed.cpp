@@ -1,4 +1,4 @@
-// Bytes over bandwidth, operations over rate.
+// Estimates speed as bytes over bandwidth and operations over throughput.
 #include "llm/fit/expected_speed.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace prism::llm {
 
 namespace {
 
-// The share of a copy's bandwidth that decoding is taken to reach, and of a product's rate that a
-// prompt is. Assumed, not fitted: 0.4 and 0.8 of an H200's copy are the 450 and 850 tokens/s of a
-// 7B model in Q4_K_M that are its floor and its aim.
+// The fraction of copy bandwidth that decoding is assumed to reach, and of matmul throughput that
+// prefill is. Assumed, not fitted: on an H200, 0.4 and 0.8 of copy bandwidth give 450 and 850
+// tokens/s for a 7B model in Q4_K_M, the minimum and the goal.
 constexpr double kDecodeShare = 0.7, kPromptShare = 0.4;
 
 uint64_t row_bytes(BlockType type, uint64_t k) {
@@ -31,7 +31,7 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-// Products with weights of a byte each: with one row they read memory as fast as anything here.
+// Matmuls with one-byte weights: with a single row they are limited by memory bandwidth.
 double quantised_seconds(uint64_t weight_rows, uint64_t k, uint64_t rows) {
   const std::vector<uint8_t> weights(weight_rows * row_bytes(BlockType::q8_0, k));
   const std::vector<float> x(rows * k, 1.0f);
@@ -48,7 +48,7 @@ double quantised_seconds(uint64_t weight_rows, uint64_t k, uint64_t rows) {
 }
 
 double measure_bandwidth() {
-  constexpr uint64_t kRows = 32 << 10, kLength = 4096;  // 143 MB: beyond most caches
+  constexpr uint64_t kRows = 32 << 10, kLength = 4096;  // 143 MB: larger than most caches
   const auto bytes = static_cast<double>(kRows * row_bytes(BlockType::q8_0, kLength));
   return bytes / quantised_seconds(kRows, kLength, 1);
 }
@@ -79,7 +79,7 @@ ExpectedSpeed expected_speed(const std::vector<SpeedPart>& parts, const ModelSiz
                                         : 1.0;
   uint64_t bytes = 0;
   for (const SpeedPart& part : parts) bytes += part.read_bytes + part.expert_bytes;
-  double decode = 0, prompt = 0;  // seconds a token
+  double decode = 0, prompt = 0;  // seconds per token
   for (const SpeedPart& part : parts) {
     const double active =
         static_cast<double>(part.read_bytes) + used * static_cast<double>(part.expert_bytes);

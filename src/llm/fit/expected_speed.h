@@ -1,4 +1,4 @@
-// How fast a model will be on devices that were measured.
+// Estimates how fast a model will run on calibrated devices.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,27 @@
 
 namespace prism::llm {
 
-// What a device holds of a model.
+// The part of a model that one device holds.
 struct SpeedPart {
   const FitDevice* device = nullptr;
-  uint64_t read_bytes = 0;    // by every token
-  uint64_t expert_bytes = 0;  // of which a token reads the experts it uses
+  uint64_t read_bytes = 0;    // read for every token
+  uint64_t expert_bytes = 0;  // of these, experts: a token reads only those it uses
 };
 
 struct ExpectedSpeed {
-  double tokens_per_second = 0, prompt_tokens_per_second = 0;  // 0: some device was not measured
+  double tokens_per_second = 0, prompt_tokens_per_second = 0;  // 0: some device is not calibrated
 };
 ExpectedSpeed expected_speed(const std::vector<SpeedPart>& parts, const ModelSizes& sizes);
 
-// What the native CPU kernels reach (the calibration of the CPU device is that of its interpreter).
+// Throughput of the native CPU kernels (the CPU device's calibration is for its interpreter).
 struct HostSpeed {
-  double bandwidth = 0;       // bytes a second that all threads together read from memory
-  double f16_rate = 0;        // operations a second of a product
-  double quantised_rate = 0;  // of one with quantised weights
+  double bandwidth = 0;       // bytes per second, all threads reading memory
+  double f16_rate = 0;        // matmul operations per second
+  double quantised_rate = 0;  // the same with quantised weights
 };
-std::optional<HostSpeed> known_host_speed(const Device& cpu);  // kept by an earlier measurement
-// A third of a second. Kept, and returned, is the best of this and earlier measurements: what a
-// machine that was busy reached is not what it allows.
+std::optional<HostSpeed> known_host_speed(const Device& cpu);  // from an earlier measurement
+// Takes a third of a second. Stores and returns the best of this and earlier measurements, because
+// a busy machine measures too low.
 HostSpeed measure_host_speed(const Device& cpu);
 
 }  // namespace prism::llm

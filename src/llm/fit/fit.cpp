@@ -1,4 +1,4 @@
-// Filling devices with layers, fastest first; the CPU takes the rest.
+// Assigns layers to devices, fastest first; the CPU takes the rest.
 #include "prism/llm/fit.h"
 
 #include <fmt/format.h>
@@ -17,14 +17,14 @@ namespace prism::llm {
 
 namespace {
 
-constexpr int64_t kLeastContext = 2048;  // below it a default shrinks no further
+constexpr int64_t kLeastContext = 2048;  // the default context is not reduced below this
 
 std::string gigabytes(uint64_t bytes) {
   return bytes >= 100 << 20 ? fmt::format("{:.2f} GB", static_cast<double>(bytes) / (1 << 30))
                             : fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// One way to lay a model out: indices into the list of devices.
+// One assignment of a model's parts: indices into the list of devices.
 struct Arrangement {
   std::vector<size_t> layers, experts;
   size_t embedding = 0, output = 0;
@@ -34,7 +34,9 @@ class Fitter {
  public:
   Fitter(const GgufFile& file, const std::vector<FitDevice>& devices, const FitOptions& options)
       : file_(file), devices_(devices), options_(options), sizes_(model_sizes(file)) {
-    if (devices.empty()) throw Error(ErrorCode::kInvalidArgument, "fit: no devices");
+    if (devices.empty())
+      throw Error(ErrorCode::kInvalidArgument,
+                  "fit: the list of devices is empty; give at least one");
     for (const FitDevice& device : devices) {
       const uint64_t margin = options.margin_bytes.value_or(
           std::min<uint64_t>(uint64_t{1} << 30, device.total_bytes / 16));
@@ -54,7 +56,7 @@ class Fitter {
   size_t cpu() const { return has_cpu_ ? devices_.size() - 1 : 0; }
   size_t layers() const { return static_cast<size_t>(sizes_.layers); }
 
-  // What the parts take on each device, for a cache of that size.
+  // The memory each part needs on each device, for a KV cache of this size and type.
   std::vector<MemoryNeed> needs(int64_t context, ElementType kv_type) const {
     std::vector<MemoryNeed> all;
     for (const FitDevice& device : devices_)
@@ -64,7 +66,7 @@ class Fitter {
   }
 
   std::vector<DeviceShare> shares(const Arrangement& at, const std::vector<MemoryNeed>& need) const;
-  // Bytes beyond what there is, summed over the memories; 0: it fits.
+  // Bytes beyond the budgets, summed over all memories; 0: it fits.
   uint64_t excess(const std::vector<DeviceShare>& shares) const;
   uint64_t excess(const Arrangement& at, const std::vector<MemoryNeed>& need) const {
     return excess(shares(at, need));
@@ -74,12 +76,13 @@ class Fitter {
     return {std::vector<size_t>(layers(), device), std::vector<size_t>(layers(), device), device,
             device};
   }
-  // The last layers on devices other than the CPU as far as they fit (gpu_layers of them, where
-  // that is said), the first ones on the CPU.
+  // Puts the last layers on devices other than the CPU, as many as fit (or gpu_layers if given),
+  // and the first layers on the CPU.
   Arrangement spread(const std::vector<MemoryNeed>& need, std::optional<int64_t> gpu_layers) const;
-  // A mixture whose layers all fit without experts: those of the first layers go to the CPU.
+  // For a mixture whose layers all fit without experts: moves experts of the first layers to the
+  // CPU.
   std::optional<Arrangement> spread_experts(const std::vector<MemoryNeed>& need) const;
-  // The best arrangement for a cache, and whether it fits.
+  // The best arrangement for a KV cache, and whether it fits.
   std::pair<Arrangement, bool> arrange(int64_t context, ElementType kv_type) const;
 
   size_t layers_on_cpu(const Arrangement& at) const {
@@ -89,7 +92,7 @@ class Fitter {
     return has_cpu_ && last_gpu_ > 0 ? count : 0;
   }
   int64_t largest_context(const Arrangement& at, int64_t context, ElementType kv_type) const;
-  // How many layers could stay off the CPU if it took the rest; -1: not even none.
+  // The number of layers that could stay off the CPU if it took the rest; -1: even 0 does not fit.
   int64_t layers_that_fit(int64_t context, ElementType kv_type) const;
   [[noreturn]] void fail(int64_t context, ElementType kv_type) const;
   Fit result(const Arrangement& at, int64_t context, ElementType kv_type) const;
@@ -99,8 +102,8 @@ class Fitter {
   const FitOptions& options_;
   const ModelSizes sizes_;
   std::vector<uint64_t> margins_;
-  std::map<std::string, uint64_t> budgets_;  // by memory
-  size_t last_gpu_ = 0;                      // one behind the last that is not the CPU
+  std::map<std::string, uint64_t> budgets_;  // by memory name
+  size_t last_gpu_ = 0;                      // one past the last device that is not the CPU
   bool has_cpu_ = false;
 };
 
@@ -151,13 +154,13 @@ Arrangement Fitter::spread(const std::vector<MemoryNeed>& need,
     at.output = 0;
     if (excess(at, need) > 0 && !gpu_layers) at.output = cpu();
   }
-  // From the last layer on, so that a token crosses from the CPU to the others once.
+  // Start at the last layer, so that a token crosses from the CPU to the others once.
   for (size_t i = layers(); i-- > 0 && placed < wanted;) {
     Arrangement next = at;
     for (;; ++device) {
       if (device == last_gpu_) {
         if (!gpu_layers) return at;
-        device = last_gpu_ - 1;  // said, so kept: the caller sees that it does not fit
+        device = last_gpu_ - 1;  // requested by the caller, who gets an error if it does not fit
         next.layers[i] = next.experts[i] = device;
         break;
       }
@@ -170,7 +173,7 @@ Arrangement Fitter::spread(const std::vector<MemoryNeed>& need,
     ++placed;
   }
   if (placed < layers()) return at;
-  Arrangement whole = at;  // nothing is left on the CPU but the token table: it may go too
+  Arrangement whole = at;  // only the token embedding is left on the CPU: try to move it too
   whole.embedding = at.layers.front();
   return excess(whole, need) == 0 || gpu_layers ? whole : at;
 }
@@ -268,12 +271,12 @@ void Fitter::fail(int64_t context, ElementType kv_type) const {
   bare.margin_bytes = 0;
   if (Fitter(file_, devices_, bare).arrange(context, kv_type).second)
     would.push_back("a smaller --memory-margin");
-  const std::string next = would.empty()
-                               ? "take a smaller model, or one of fewer bits (prism model quantize)"
-                               : fmt::format("what would fit: {}", fmt::join(would, ", or "));
+  const std::string next =
+      would.empty() ? "use a smaller model, or quantize it to fewer bits (prism model quantize)"
+                    : fmt::format("what would fit: {}", fmt::join(would, ", or "));
   throw Error(ErrorCode::kOutOfMemory,
-              fmt::format("{}: needs {} for a context of {} ({} cache), {} more than there is "
-                          "(free less the margin: {}); {}",
+              fmt::format("{}: needs {} for a context of {} ({} cache), {} more than available "
+                          "(free minus the margin: {}); {}",
                           file_.path(), gigabytes(wanted), context, kv_type.name(),
                           gigabytes(excess(at, need)), fmt::join(there, ", "), next));
 }
@@ -302,7 +305,7 @@ Fit Fitter::result(const Arrangement& at, int64_t context, ElementType kv_type) 
     uint64_t experts = 0;
     for (size_t i = 0; i < layers(); ++i)
       if (at.experts[i] == d) experts += need[d].layers[i].expert_bytes;
-    // A token looks up one row of the embedding, and reads all of the output.
+    // A token looks up one row of the embedding and reads the whole output matrix.
     const bool is_table_read = need[d].is_output_tied && at.output == d && at.embedding == d;
     const uint64_t unread =
         at.embedding == d && !is_table_read ? need[d].embedding_bytes : uint64_t{0};
@@ -332,7 +335,7 @@ Fit Fitter::run() {
     if (!fits) fail(*options_.context, kv_type);
     return result(at, *options_.context, kv_type);
   }
-  // A shorter context before layers on the CPU, but not below the least.
+  // Prefer a shorter context to layers on the CPU, but not below the minimum.
   const int64_t wanted = std::max(least, std::min(sizes_.context, kDefaultContext));
   std::optional<std::pair<Arrangement, int64_t>> best;
   for (int64_t context = wanted;; context = std::max(least, context / 2)) {
@@ -357,7 +360,7 @@ Fit fit_model(const GgufFile& file, const std::vector<FitDevice>& devices,
 }
 
 Fit fit_model(const GgufFile& file, const FitOptions& options) {
-  // What the fastest device can hold needs no look at the others.
+  // If the model fits on the fastest device, the others need not be examined.
   if (!options.gpu_layers && !options.cpu_experts) {
     FitOptions alone = options;
     if (!alone.context) alone.min_context = std::max(alone.min_context, kDefaultContext);

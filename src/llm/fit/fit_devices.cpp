@@ -1,4 +1,4 @@
-// The devices that a model may be spread over.
+// Selects the devices that a model may be spread over.
 #include "llm/fit/fit_devices.h"
 
 #include <algorithm>
@@ -41,9 +41,9 @@ std::vector<FitDevice> fit_devices(const FitOptions& options, bool is_first_enou
     std::vector<std::string> cards = {chosen.info().card};
     for (const BackendReport& report : discover_backends())
       for (const auto& driver : report.devices) {
-        others.push_back(
-            Device(driver, "one of several for a model too large for one").as_automatic());
-        // What failed is on no way to its card to be trusted.
+        others.push_back(Device(driver, "one of several, because the model is too large for one")
+                             .as_automatic());
+        // A card with a failed device is not trusted through any backend.
         if (others.back().is_given_up()) cards.push_back(others.back().info().card);
       }
     for (const Device& device : others) {

@@ -1,4 +1,4 @@
-// A device with what is free on it and how fast it is, as far as that was measured.
+// Describes a device for fitting: its free memory and, if calibrated, its speed.
 #pragma once
 
 #include "prism/llm/fit.h"

@@ -1,5 +1,4 @@
-// Models spread over devices of any size: what fits stays whole, the CPU takes the rest, and what
-// cannot be says so.
+// Tests fitting models to devices of any size: whole models, spill to the CPU, and errors.
 #include "prism/llm/fit.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +15,7 @@
 namespace prism::llm {
 namespace {
 
-// A device that holds nothing and has a name, a card and so much free.
+// A device without storage that has a name, a card and this much free memory.
 FitDevice gpu(const std::string& id, uint64_t free_bytes, double bandwidth = 1e12) {
   const auto driver = std::make_shared<test::FakeDevice>(id, free_bytes);
   FitDevice device;
@@ -41,8 +40,8 @@ FitDevice cpu(uint64_t free_bytes) {
 constexpr int kLayers = 10;
 constexpr uint64_t kMb = 1 << 20;
 
-// Ten layers of 8 MB (of which 6 MB are experts in a mixture), a table of 4 MB, an output of 4 MB;
-// 2 KB of cache a layer and token.
+// Ten layers of 8 MB (in a mixture, 6 MB are experts), an embedding and an output of 4 MB each; the
+// KV cache takes 2 KB per layer and token.
 GgufFile write_model(bool is_mixture) {
   const test::TemporaryFolder folder;
   static const std::vector<std::byte> zeros(8 * kMb);
@@ -74,7 +73,7 @@ GgufFile write_model(bool is_mixture) {
   return GgufFile::open(folder / "m.gguf");
 }
 
-// Written once; a mapped file outlives its name.
+// Written once; the memory-mapped file stays valid after deletion.
 const GgufFile& model(bool is_mixture = false) {
   static const GgufFile plain = write_model(false), mixture = write_model(true);
   return is_mixture ? mixture : plain;
@@ -108,7 +107,7 @@ TEST(Fit, AllOnTheFastestWhereItFits) {
   EXPECT_GT(fit.tokens_per_second, 1000);
 }
 
-// WebGPU tells no memory size: what does not fit is found by trying.
+// WebGPU does not report its memory size: whether a model fits is found by trying.
 TEST(Fit, AllOnADeviceThatDoesNotTellItsMemory) {
   const Fit fit = fit_model(model(), {gpu("gpu:0", kUnknownBytes), cpu(kMb)}, {});
   EXPECT_EQ(layers_on(fit, "gpu:0"), kLayers);
@@ -118,13 +117,13 @@ TEST(Fit, AllOnADeviceThatDoesNotTellItsMemory) {
 
 TEST(Fit, AShorterContextBeforeTheCpu) {
   const GgufFile& file = model();
-  // 4096 tokens take 80 MB, 2048 take 40; the work less than 16.
+  // 4096 tokens take 80 MB, 2048 take 40 MB; work memory takes less than 16 MB.
   const Fit fit = fit_model(file, {gpu("gpu:0", 150 * kMb), cpu(1000 * kMb)}, with_margin());
   EXPECT_EQ(layers_on(fit, "gpu:0"), kLayers);
   EXPECT_EQ(fit.placement.context, 2048);
   EXPECT_GE(fit.largest_context, 2048);
   EXPECT_LT(fit.largest_context, 4096);
-  // What is said is kept: then layers go to the CPU.
+  // An explicit context is kept: layers go to the CPU instead.
   FitOptions said = with_margin();
   said.context = 4096;
   const Fit kept = fit_model(file, {gpu("gpu:0", 150 * kMb), cpu(1000 * kMb)}, said);
@@ -225,7 +224,7 @@ TEST(Fit, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
   options.context = 4096;
   const std::string context = said({cpu(150 * kMb)}, options);
   EXPECT_NE(context.find("needs 0.1"), std::string::npos) << context;
-  EXPECT_NE(context.find("more than there is"), std::string::npos) << context;
+  EXPECT_NE(context.find("more than available"), std::string::npos) << context;
   EXPECT_NE(context.find("--context 2048"), std::string::npos) << context;
   EXPECT_NE(context.find("--kv-type q8_0"), std::string::npos) << context;
   options.margin_bytes = 400 * kMb;
@@ -233,7 +232,7 @@ TEST(Fit, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
   options.margin_bytes = 0;
   const std::string smaller = said({cpu(50 * kMb)}, with_margin());
   EXPECT_NE(smaller.find("a smaller model"), std::string::npos) << smaller;
-  // A device by name, alone: the CPU could take the rest, if it were said.
+  // A device named explicitly is used alone; --gpu-layers would add the CPU.
   const std::string layers = said({gpu("gpu:0", 80 * kMb)}, with_margin());
   EXPECT_NE(layers.find("--gpu-layers"), std::string::npos) << layers;
   options.gpu_layers = 100;

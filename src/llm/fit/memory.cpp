@@ -1,4 +1,4 @@
-// Counting the bytes of weights, caches and activations.
+// Computes the memory of weights, KV caches and activations.
 #include "prism/llm/memory.h"
 
 #include <fmt/format.h>
@@ -15,10 +15,9 @@ namespace prism::llm {
 
 namespace {
 
-// Floats of a batch's rows that are alive at once. The stream and its norm are, and beside them in
-// the one half of a layer queries, keys, values and the queries turned, in the other both sides of
-// the gate (`sides`: and what they become, where a product cannot write that itself); then the
-// logits of the last row.
+// Floats that are live at once for a batch: the residual stream and its norm; then either queries,
+// keys, values and rotated queries, or `sides` feed-forward buffers (gate, up and, if a matmul
+// cannot write it directly, their product); and the logits of the last row.
 uint64_t activation_elements(int64_t rows, int64_t hidden, int64_t queries, int64_t attention,
                              int64_t feed_forward, int64_t sides, int64_t vocabulary) {
   const int64_t beside = std::max(attention + queries, sides * feed_forward);
@@ -29,9 +28,8 @@ bool is_product_type(DType type) {
   return type == DType::f32 || type == DType::f16 || type == DType::bf16;
 }
 
-// What the vendor of a device multiplies by itself takes memory more: weights unpacked for one
-// product at a time (as they are too where there are no matrix instructions), results that are
-// worked on after it.
+// Vendor matmuls need extra memory: weights unpacked for one matmul at a time (also on devices
+// without matrix instructions), and results that need a separate epilogue.
 struct VendorProducts {
   bool any = false;
   uint64_t unpacked_bytes = 0;
@@ -63,16 +61,17 @@ VendorProducts vendor_products(const GgufFile& file, const Device& device, int64
   return found;
 }
 
-// A count that sizes are computed from: no file has more.
+// Checks a count that sizes are computed from.
 int64_t positive(const GgufFile& file, const std::string& key, int64_t value) {
   constexpr int64_t kMost = int64_t{1} << 31;
   if (value < 1 || value > kMost)
-    throw Error(ErrorCode::kCorruptFile, fmt::format("{}: metadata {} is {}; 1 to 2^31 is possible",
-                                                     file.path(), key, value));
+    throw Error(
+        ErrorCode::kCorruptFile,
+        fmt::format("{}: metadata {} is {}; it must be from 1 to 2^31", file.path(), key, value));
   return value;
 }
 
-// The number after "blk."; -1 for a tensor of no layer.
+// The number after "blk.", or -1 for a tensor outside the layers.
 int64_t layer_of(std::string_view name) {
   if (!name.starts_with("blk.")) return -1;
   int64_t layer = -1;
@@ -97,7 +96,7 @@ InferenceMemory estimate_inference_memory(int64_t hidden, int64_t intermediate, 
   if (hidden % heads != 0 || heads % kv_heads != 0)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("estimate_inference_memory: {} heads must divide hidden {}, and {} KV "
-                            "heads the heads",
+                            "heads must divide the heads",
                             heads, hidden, kv_heads));
   const int64_t kv_width = hidden / heads * kv_heads;
   const int64_t attention = 2 * hidden * hidden + 2 * hidden * kv_width;
@@ -191,14 +190,15 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   const bool is_known = kv_type == DType::f32 || kv_type == DType::f16 || kv_type == DType::bf16 ||
                         kv_type == BlockType::q8_0;
   if (!is_known)
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("KV cache of {}: f16, f32, bf16 and q8_0 are possible", kv_type.name()));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("KV cache type {} is not supported; use f16, f32, bf16 or q8_0",
+                            kv_type.name()));
   const int64_t block = kv_type.block_elements();
   if (sizes.key_length % block != 0 || sizes.value_length % block != 0)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("KV cache of {}: heads of {} elements are no multiple of {}; use f16",
-                            kv_type.name(), sizes.key_length, block));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("KV cache type {}: heads of {} elements are not a multiple of {}; use f16",
+                    kv_type.name(), sizes.key_length, block));
   MemoryNeed memory;
   memory.layers.resize(static_cast<size_t>(sizes.layers));
   for (const GgufTensor& tensor : file.tensors()) {
@@ -216,12 +216,12 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   if (const GgufTensor* const table = file.find_tensor("token_embd.weight");
       table && !file.find_tensor("output.weight")) {
     memory.is_output_tied = true;
-    memory.embedding_bytes += memory.output_bytes;  // the norm, counted where all else is
+    memory.embedding_bytes += memory.output_bytes;  // a tied output has only the norm, counted here
     memory.output_bytes += stored_bytes(*table, device);
   }
   int64_t widest = 0;
   for (size_t i = 0; i < memory.layers.size(); ++i) {
-    const int64_t kv_heads = sizes.kv_heads[i];  // one position more: the spare of kv_cache.h
+    const int64_t kv_heads = sizes.kv_heads[i];  // one extra position for padding, see kv_cache.h
     const Shape keys({context + 1, kv_heads, sizes.key_length});
     const Shape values({context + 1, kv_heads, sizes.value_length});
     memory.layers[i].kv_bytes =
@@ -237,7 +237,7 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
            vendor.unpacked_bytes;
   };
   memory.activation_bytes = work(rows);
-  // A few rows, of decoding or the end of a prompt, have partial results of attention as well.
+  // Small batches (decode, or the end of a prompt) also hold partial attention results.
   const int64_t few = std::min(rows, kMostSplitQueries);
   for (const int64_t kv_heads : sizes.kv_heads)
     memory.activation_bytes =

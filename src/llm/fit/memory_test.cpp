@@ -1,4 +1,4 @@
-// The numbers of a Mistral 7B, and files counted against what their tensors take.
+// Tests memory estimates for Mistral 7B, and computed sizes against the tensors of small files.
 #include "prism/llm/memory.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST(Memory, OfMistral7BInF32) {
   EXPECT_THROW(estimate_inference_memory(4096, 14336, 32, 32000, 32, 7, 4096, 4), Error);
 }
 
-// A model of two layers whose bytes can be counted by hand: 4 heads of 32, 2 of them for KV.
+// A model with two layers whose bytes can be counted by hand: 4 heads of 32, 2 of them KV heads.
 GgufFile small_model(const std::string& path, bool is_tied) {
   static const std::vector<std::byte> zeros(1 << 20);
   GgufWriter writer;

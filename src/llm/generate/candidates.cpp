@@ -1,4 +1,4 @@
-// Narrowing candidates: each function touches no more of a large vocabulary than its rule needs.
+// Implements the filters; each touches no more of a large vocabulary than its rule needs.
 #include "llm/generate/candidates.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ float largest_logit(const Candidates& candidates) {
   return largest;
 }
 
-// Keeps those with at least that logit; what stood in order stays in order.
+// Keeps candidates with at least this logit; preserves their order.
 void keep_from(Candidates& candidates, float least) {
   const auto too_small = [&](const Candidate& each) { return each.logit < least; };
   if (candidates.sorted == candidates.list.size()) {
@@ -46,8 +46,8 @@ void take_top_k(std::span<const float> logits, size_t k, Candidates* to) {
     sort_front(*to, k);
     return;
   }
-  // Gathers whatever beats the k-th best known so far; when 4 k have come, the best k of them stay
-  // and raise the bar. On logits in no particular order nearly all fail the one comparison.
+  // Collects logits above the k-th best so far. At 4 k entries it keeps the best k and raises the
+  // threshold, so on unordered logits nearly every element costs one comparison.
   std::vector<Candidate>& list = to->list;
   list.clear();
   const size_t room = 4 * k;
@@ -59,7 +59,7 @@ void take_top_k(std::span<const float> logits, size_t k, Candidates* to) {
     if (list.size() < room) continue;
     std::nth_element(list.begin(), list.begin() + static_cast<ptrdiff_t>(k - 1), list.end());
     list.resize(k);
-    bar = list[k - 1].logit;  // an equal one later has a higher id and stays out rightly
+    bar = list[k - 1].logit;  // a later equal logit has a higher id, so it is excluded
   }
   to->sorted = 0;
   keep_top_k(*to, k);
@@ -100,7 +100,7 @@ void keep_top_p(Candidates& candidates, double p) {
   double total = 0, sum = 0;
   for (const Candidate& each : candidates.list) total += std::exp(each.logit - largest);
   for (size_t i = 0; i < candidates.list.size(); ++i) {
-    // As much of the front is sorted as the sum needs, in growing steps.
+    // Sort only as much of the front as the sum needs, in growing steps.
     if (i == candidates.sorted) sort_front(candidates, std::max<size_t>(64, i * 4));
     sum += std::exp(candidates.list[i].logit - largest);
     if (sum >= p * total) {
@@ -114,7 +114,7 @@ void keep_top_p(Candidates& candidates, double p) {
 void keep_min_p(Candidates& candidates, double p) {
   if (p <= 0 || candidates.list.empty()) return;
   const float largest = largest_logit(candidates);
-  // min: a p above 1 still leaves the likeliest.
+  // min: a p above 1 still keeps the most likely candidate.
   keep_from(candidates, std::min(largest, static_cast<float>(largest + std::log(p))));
 }
 
@@ -165,7 +165,7 @@ void keep_top_n_sigma(Candidates& candidates, double n) {
 }
 
 void drop_top_choices(Candidates& candidates, double threshold) {
-  if (threshold > 0.5 || candidates.list.size() < 2) return;  // two cannot both reach it
+  if (threshold > 0.5 || candidates.list.size() < 2) return;  // two cannot both exceed one half
   const double largest = largest_logit(candidates);
   double total = 0;
   for (const Candidate& each : candidates.list) total += std::exp(each.logit - largest);

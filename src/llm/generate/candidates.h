@@ -1,4 +1,4 @@
-// The tokens a sampler still considers, and the functions that narrow them down.
+// The candidate tokens of a sampler and the filters that narrow them down.
 #pragma once
 
 #include <cstddef>
@@ -10,37 +10,38 @@
 
 namespace prism::llm {
 
-// Every token whose logit is a number above minus infinity.
+// Takes every token whose logit is neither NaN nor minus infinity.
 void take_all(std::span<const float> logits, Candidates* to);
-// The k likeliest of them, sorted: one pass over the logits, with no sort of the rest.
+// Takes the k most likely tokens, sorted, in one pass over the logits.
 void take_top_k(std::span<const float> logits, size_t k, Candidates* to);
 
-void sort_front(Candidates& candidates, size_t count);  // at least so many, where there are
+void sort_front(Candidates& candidates, size_t count);  // sorts at least the first count
 
-// Each leaves at least one candidate where there was one.
+// Each filter leaves at least one candidate if there was one.
 void keep_top_k(Candidates& candidates, size_t k);
-// The fewest of the likeliest whose probabilities add up to p.
+// Keeps the smallest set of most likely candidates whose probabilities add up to p.
 void keep_top_p(Candidates& candidates, double p);
-// Those with at least p times the probability of the likeliest.
+// Keeps candidates with at least p times the highest probability.
 void keep_min_p(Candidates& candidates, double p);
-// Those whose surprise is nearest to the expected one, until their probabilities add up to p
-// (Meister et al., 2022).
+// Locally typical sampling: keeps the candidates whose surprise is closest to the entropy, until
+// their probabilities add up to p (Meister et al., 2022).
 void keep_typical(Candidates& candidates, double p);
-// Those within n standard deviations of the largest logit (Tang et al., 2024).
+// Keeps candidates within n standard deviations of the largest logit (Tang et al., 2024).
 void keep_top_n_sigma(Candidates& candidates, double n);
-// "Exclude top choices": of those with at least that probability only the least likely stays.
+// "Exclude top choices": of the candidates with at least this probability, keeps only the least
+// likely.
 void drop_top_choices(Candidates& candidates, double threshold);
 
-// Logits over t; t <= 0 keeps the likeliest only.
+// Divides logits by t; t <= 0 keeps only the most likely candidate.
 void apply_temperature(Candidates& candidates, double t);
-// A temperature between low and high, by the share of the largest possible entropy to the power
-// of the exponent.
+// Uses a temperature between low and high: the entropy's share of its maximum, raised to the
+// exponent, interpolates.
 void apply_dynamic_temperature(Candidates& candidates, double low, double high, double exponent);
 
-// e^(logit - the largest), and their sum. The order of the candidates.
+// Computes e^(logit - largest) in the order of the candidates and returns the sum.
 double weights_of(const Candidates& candidates, std::vector<double>* weights);
 
-// log(sum(e^logit)): what a logit is less than its log-probability by.
+// log(sum(e^logit)); a log-probability is its logit minus this.
 double log_sum_exp(std::span<const float> logits);
 
 }  // namespace prism::llm

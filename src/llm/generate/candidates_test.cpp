@@ -1,5 +1,4 @@
-// Tests that each rule keeps the candidates it should, against plain double arithmetic on a full
-// sort.
+// Tests each filter against double arithmetic on a full sort.
 #include "llm/generate/candidates.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +19,7 @@ struct Reference {
 
 class CandidatesTest : public ::testing::Test {
  protected:
-  // Normal logits of different spreads; some equal, some minus infinity, some no number.
+  // Normally distributed logits; some are equal, some minus infinity, some NaN.
   std::vector<float> logits(size_t count, double spread) {
     std::normal_distribution<float> normal(0, static_cast<float>(spread));
     std::vector<float> all(count);
@@ -32,7 +31,7 @@ class CandidatesTest : public ::testing::Test {
     }
     return all;
   }
-  // Likeliest first.
+  // Most likely first.
   static std::vector<Reference> reference(const std::vector<float>& logits) {
     std::vector<Reference> all;
     for (size_t i = 0; i < logits.size(); ++i)
@@ -72,7 +71,7 @@ TEST_F(CandidatesTest, TopKIsTheFrontOfTheFullSort) {
       const auto values = logits(count, 3);
       const auto expected = first(reference(values), k);
       Candidates taken;
-      taken.list.assign(7, {-5, 1e9f});  // what a call before left must not matter
+      taken.list.assign(7, {-5, 1e9f});  // leftovers of an earlier call must not matter
       take_top_k(values, k, &taken);
       EXPECT_EQ(ids(taken), expected) << count << " " << k;
       EXPECT_EQ(taken.sorted, taken.list.size());
@@ -188,7 +187,7 @@ TEST_F(CandidatesTest, TopNSigmaKeepsAFewStandardDeviations) {
 }
 
 TEST_F(CandidatesTest, ExcludingTopChoicesLeavesTheLeastOfThem) {
-  // Probabilities 0.4, 0.3, 0.2 and 0.1 in shuffled places.
+  // Probabilities 0.4, 0.3, 0.2 and 0.1 in shuffled order.
   const std::vector<float> values = {std::log(0.2f), std::log(0.4f), std::log(0.1f),
                                      std::log(0.3f)};
   for (const auto& [threshold, expected] :

@@ -1,3 +1,4 @@
+// Names of stop reasons and the rates of generation statistics.
 #include "prism/llm/generation.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Implements LanguageModel: loading, generation, chat and embeddings over a placed model.
 #include "prism/llm/language_model.h"
 
 #include <chrono>
@@ -26,12 +27,12 @@ struct LanguageModel::State {
         scheduler(placed.model(), tokenizer,
                   [this](const DeviceFailure& failure) { return placed.place_anew(failure); }) {}
 
-  // Throws where the model is on no device any more.
+  // Throws if the model is no longer on any device.
   Scheduler& ready() {
     placed.model();
     return scheduler;
   }
-  // Does the work, again from its beginning where a device failed; it finds nothing in the cache.
+  // Runs work with an empty KV cache, and restarts it if a device fails and the model could move.
   template <class Work>
   auto on_devices(Work&& work) {
     scheduler.forget_cache();
@@ -50,7 +51,7 @@ struct LanguageModel::State {
   PlacedModel placed;
   Tokenizer tokenizer;
   Scheduler scheduler;
-  std::optional<ChatTemplate> chat_template;  // parsed when it is first used
+  std::optional<ChatTemplate> chat_template;  // parsed on first use
   double load_seconds = 0;
 };
 
@@ -106,7 +107,7 @@ std::string LanguageModel::chat_prompt(std::span<const ChatMessage> messages,
                                        const ChatOptions& chat_options) const {
   if (!has_chat_template())
     throw Error(ErrorCode::kNotFound,
-                "chat: the model's file has no chat template; generate() continues a text as it "
+                "chat: the model file has no chat template; generate() continues a text as it "
                 "stands");
   if (!state_->chat_template) state_->chat_template.emplace(file().string(kTemplateKey));
   ChatOptions options = chat_options;

@@ -1,3 +1,4 @@
+// Implements repetition, presence, frequency and DRY penalties on logits.
 #include "prism/llm/penalties.h"
 
 #include <algorithm>
@@ -41,8 +42,8 @@ void apply_dry(std::span<float> logits, std::span<const int32_t> history, const 
   while (limit < n && !breakers.contains(back(limit))) ++limit;
   if (limit < static_cast<size_t>(std::max(options.allowed_length, 1))) return;
 
-  // matches[i]: how many tokens up to the i-th newest equal the newest ones (the Z algorithm on the
-  // reversed history, linear in its length).
+  // matches[i]: the number of tokens ending at the i-th newest that equal the newest tokens (Z
+  // algorithm on the reversed history, linear time).
   std::vector<size_t> matches(n, 0);
   for (size_t i = 1, left = 0, right = 0; i < n; ++i) {
     size_t length = i < right ? std::min(right - i, matches[i - left]) : 0;
@@ -50,7 +51,7 @@ void apply_dry(std::span<float> logits, std::span<const int32_t> history, const 
     matches[i] = length;
     if (i + length > right) left = i, right = i + length;
   }
-  std::unordered_map<int32_t, size_t> longest;  // by the token that would prolong it
+  std::unordered_map<int32_t, size_t> longest;  // by the token that would extend the repetition
   for (size_t i = 1; i < n; ++i) {
     const size_t length = std::min(matches[i], limit);
     if (length < static_cast<size_t>(std::max(options.allowed_length, 1))) continue;
@@ -61,7 +62,7 @@ void apply_dry(std::span<float> logits, std::span<const int32_t> history, const 
     if (!in_range(token, logits)) continue;
     const double power = static_cast<double>(length) - options.allowed_length;
     const double penalty = options.multiplier * std::pow(static_cast<double>(options.base), power);
-    // Beyond 1e30 the token is out of the question anyway, and the logit stays a number.
+    // Beyond 1e30 the token cannot be sampled anyway; the limit keeps the logit finite.
     logits[static_cast<size_t>(token)] -= static_cast<float>(std::min(penalty, 1e30));
   }
 }

@@ -1,4 +1,4 @@
-// Tests of the penalties against rules written out the slow way.
+// Tests the penalties against straightforward quadratic implementations.
 #include "prism/llm/penalties.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class PenaltiesTest : public ::testing::Test {
 TEST_F(PenaltiesTest, RepeatPresenceAndFrequency) {
   for (const int32_t window : {0, 1, 5, 100, -1}) {
     const auto before = logits(20);
-    const auto history = tokens(37, 25);  // some beyond the vocabulary: ignored
+    const auto history = tokens(37, 25);  // some are outside the vocabulary and ignored
     auto after = before;
     apply_penalties(after, history, {window, 1.3f, 0.4f, 0.25f});
     const size_t from = window < 0 || size_t(window) > history.size()
@@ -50,7 +50,7 @@ TEST_F(PenaltiesTest, RepeatPresenceAndFrequency) {
   }
 }
 
-// The longest repetition each token would prolong, by comparing everything with everything.
+// The longest repetition that each token would extend, by comparing all pairs of positions.
 std::vector<float> slow_dry(std::vector<float> logits, std::vector<int32_t> history,
                             const DryOptions& options, const std::unordered_set<int32_t>& stop) {
   if (options.window >= 0 && size_t(options.window) < history.size())
@@ -75,7 +75,7 @@ std::vector<float> slow_dry(std::vector<float> logits, std::vector<int32_t> hist
 TEST_F(PenaltiesTest, DryFindsTheLongestRepetition) {
   for (int round = 0; round < 200; ++round) {
     const auto before = logits(6);
-    const auto history = tokens(random_() % 60, 3);  // few tokens repeat much
+    const auto history = tokens(random_() % 60, 3);  // few distinct tokens repeat often
     const DryOptions options = {0.8f, 1.3f, int32_t(1 + random_() % 3),
                                 int32_t(random_() % 2 ? -1 : 20)};
     const std::unordered_set<int32_t> stop =

@@ -1,3 +1,4 @@
+// Implements the sampler chain: penalties, filters, temperature and the final draw.
 #include "prism/llm/sampler.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ std::vector<SamplerStage> parse_sampler_stages(std::string_view text) {
     const auto found = std::ranges::find(names, name);
     if (found == names.end())
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("\"{}\" is no sampler{}", name, valid_names(name, names)));
+                  fmt::format("\"{}\" is not a sampler{}", name, valid_names(name, names)));
     stages.push_back(kStageNames[found - names.begin()].stage);
   }
   return stages;
@@ -64,7 +65,7 @@ void check_sampler_options(const SamplerOptions& o) {
                   fmt::format("sampler: {} is {}; it must be {}", name, value, needed));
   };
   check(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", o.temperature,
-        "0 or more (0: always the likeliest token)");
+        "0 or more (0: always the most likely token)");
   check(o.dynamic_range >= 0 && std::isfinite(o.dynamic_range), "the dynamic range",
         o.dynamic_range, "0 or more");
   check(o.top_k >= 0, "top-k", o.top_k, "0 (off) or more");
@@ -91,7 +92,7 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
 bool Sampler::is_plain_greedy() const {
   return options_.temperature == 0 && options_.dynamic_range == 0 && !keeps_history_ &&
          options_.logit_bias.empty() && options_.mirostat == 0 &&
-         // The likeliest survives every stage but these two.
+         // Every stage but these two keeps the most likely token.
          options_.typical_p == 1 && options_.xtc_probability == 0;
 }
 
@@ -106,7 +107,7 @@ bool Sampler::is_simple() const {
 double Sampler::uniform() {
   const auto words = dsl::philox_block(step_, static_cast<uint32_t>(options_.seed),
                                        static_cast<uint32_t>(options_.seed >> 32));
-  // 24 bits: what a device that samples in f32 takes too. A token needs two numbers at most.
+  // 24 bits, as on devices that sample in f32. A token needs at most two numbers.
   return static_cast<double>(words[draws_++ % words.size()] >> 8) * 0x1p-24;
 }
 
@@ -149,7 +150,7 @@ void Sampler::run_stage(SamplerStage stage) {
 }
 
 void Sampler::narrow(std::span<const float> logits, std::span<const uint64_t> allowed) {
-  // Edits need a copy; a chain with none reads the model's logits where they are.
+  // Edits need a copy; otherwise read the model's logits in place.
   if (keeps_history_ || !options_.logit_bias.empty() || !allowed.empty()) {
     logits_.assign(logits.begin(), logits.end());
     for (const auto& [token, bias] : options_.logit_bias)
@@ -164,7 +165,7 @@ void Sampler::narrow(std::span<const float> logits, std::span<const uint64_t> al
   }
   std::vector<SamplerStage> stages = options_.stages;
   if (options_.mirostat != 0) stages = {SamplerStage::temperature};
-  std::erase_if(stages, [&](SamplerStage each) {  // those that are off would hide a top-k in front
+  std::erase_if(stages, [&](SamplerStage each) {  // a disabled stage would hide a leading top-k
     return (each == SamplerStage::top_n_sigma && options_.top_n_sigma == 0) ||
            (each == SamplerStage::top_k && options_.top_k == 0);
   });
@@ -180,15 +181,14 @@ void Sampler::narrow(std::span<const float> logits, std::span<const uint64_t> al
   }
   if (candidates_.list.empty())
     throw Error(ErrorCode::kInvalidArgument,
-                allowed.empty()
-                    ? "sampler: no token has a logit that is a number; is the model's file sound?"
-                    : "sampler: the grammar allows none of the model's tokens here");
+                allowed.empty() ? "sampler: no token has a finite logit; is the model file corrupt?"
+                                : "sampler: the grammar allows none of the model's tokens here");
   for (size_t i = first; i < stages.size(); ++i) run_stage(stages[i]);
 }
 
 int32_t Sampler::draw() {
   if (candidates_.list.size() == 1) return candidates_.list.front().id;
-  // In the order of likelihood, so that the same number means the same token whatever was sorted.
+  // Draw in order of likelihood, so that a number selects the same token however much was sorted.
   if (candidates_.list.size() <= 4096) sort_front(candidates_, candidates_.list.size());
   const double target = weights_of(candidates_, &weights_) * uniform();
   double sum = 0;
@@ -199,11 +199,11 @@ int32_t Sampler::draw() {
   return candidates_.list.back().id;
 }
 
-// Mirostat (Basu et al., 2021): keeps the surprise of the text near tau bits a token.
+// Mirostat (Basu et al., 2021): keeps the surprise of the text near tau bits per token.
 int32_t Sampler::draw_mirostat(size_t vocabulary) {
   const double total = weights_of(candidates_, &weights_);
   if (options_.mirostat == 1) {
-    // The exponent of Zipf's law from the 100 likeliest, and from it the k that gives the surprise.
+    // Estimates the exponent of Zipf's law from the 100 most likely tokens and derives k from it.
     sort_front(candidates_, 100);
     const size_t known = std::min<size_t>(100, candidates_.list.size());
     double products = 0, squares = 0;
@@ -216,10 +216,10 @@ int32_t Sampler::draw_mirostat(size_t vocabulary) {
     const double k = std::pow(
         over * std::exp2(surprise_) / (1 - std::pow(static_cast<double>(vocabulary), -over)),
         1 / exponent);
-    // An exponent near 0 or 1 makes this no number: then nothing is cut.
+    // An exponent near 0 or 1 gives a non-finite k: then nothing is cut.
     if (std::isfinite(k)) keep_top_k(candidates_, static_cast<size_t>(std::clamp(k, 1.0, 1e9)));
   } else {
-    // weights are e^(logit - largest): a surprise of at most mu bits.
+    // weights are e^(logit - largest): keep tokens with a surprise of at most mu bits.
     const double largest =
         std::min_element(candidates_.list.begin(), candidates_.list.end())->logit;
     const double least = largest + std::log(total) - surprise_ * std::log(2.0);

@@ -1,4 +1,4 @@
-// Tests of whole chains: what they may choose, how often, and that a seed decides it.
+// Tests whole sampler chains: allowed tokens, frequencies, and reproducibility by seed.
 #include "prism/llm/sampler.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ std::vector<float> logs(const std::vector<double>& probabilities) {
   return logits;
 }
 
-// Shares of 40,000 draws lie within five standard deviations of what they should be: one run in a
-// million fails by chance, and the seed is fixed.
+// Checks that the frequencies of 40,000 draws are within five standard deviations of the expected
+// ones. By chance one run in a million would fail; the seed is fixed.
 void expect_shares(SamplerOptions options, const std::vector<float>& logits,
                    const std::vector<double>& expected) {
   options.seed = 20;
@@ -65,7 +65,7 @@ TEST(Sampler, TruncationsRenormalise) {
 TEST(Sampler, XtcActsAsOftenAsItSays) {
   SamplerOptions options = plain();
   options.xtc_probability = 0.25f, options.xtc_threshold = 0.2f;
-  // Always: 0.5 0.3 0.2. In a quarter of the draws token 0 is out: 0.6 0.4.
+  // Always: 0.5 0.3 0.2. A quarter of the draws exclude token 0: 0.6 0.4.
   expect_shares(options, logs({0.5, 0.305, 0.195}),
                 {0.75 * 0.5, 0.75 * 0.305 + 0.25 * 0.61, 0.75 * 0.195 + 0.25 * 0.39});
 }
@@ -79,7 +79,7 @@ TEST(Sampler, BiasAddsToTheLogit) {
 }
 
 TEST(Sampler, MirostatKeepsTheSurpriseNearTau) {
-  // A Zipf vocabulary of 5,000: plain draws have a surprise of about 8.4 bits.
+  // A Zipf vocabulary of 5,000 tokens: unfiltered draws have a surprise of about 8.4 bits.
   std::vector<float> logits(5000);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = -std::log(static_cast<float>(i + 1));
   for (const int version : {1, 2}) {
@@ -88,7 +88,7 @@ TEST(Sampler, MirostatKeepsTheSurpriseNearTau) {
     Sampler sampler(options);
     double surprise = 0;
     constexpr int kDraws = 4000;
-    // The surprise of what was drawn among what was kept: mu settles where its mean is tau.
+    // The surprise of drawn tokens among the kept ones: mu settles where its mean is tau.
     std::map<int32_t, int> counts;
     for (int i = 0; i < kDraws; ++i) ++counts[sampler.sample(logits)];
     for (const auto& [token, count] : counts) {
@@ -205,7 +205,7 @@ TEST(Sampler, LargeVocabulariesAreQuick) {
   options.top_p = 0.9f;
   Sampler top_p_alone(options);
   const auto ms = [&](Sampler& sampler) {
-    double best = 1e9;  // of several: the machine may be busy
+    double best = 1e9;  // best of several runs: the machine may be busy
     for (int i = 0; i < 7; ++i) {
       const std::clock_t start = std::clock();
       sampler.sample(logits);

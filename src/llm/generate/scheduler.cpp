@@ -1,3 +1,5 @@
+// Implements continuous batching: slot assignment, prefill and decode steps, recovery from
+// failures.
 #include "llm/generate/scheduler.h"
 
 #include <algorithm>
@@ -21,7 +23,7 @@ std::shared_ptr<const VocabularyTrie> vocabulary_of(const Tokenizer& tokenizer) 
   return std::make_shared<const VocabularyTrie>(std::move(texts));
 }
 
-// A failure of the model's devices; one that comes out of a callback is the caller's.
+// A failure of the model's devices, as opposed to one thrown by a caller's callback.
 struct ModelFailure {
   DeviceFailure failure;
 };
@@ -48,10 +50,11 @@ Scheduler::~Scheduler() = default;
 int64_t Scheduler::add(GenerationRequest request) {
   const auto length = static_cast<int64_t>(request.prompt.size());
   if (length > model_.context())
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("generate: the prompt has {} tokens and the context {}; shorten it, or "
-                            "load the model with a larger context",
-                            length, model_.context()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("generate: the prompt has {} tokens and the context only {}; shorten it, or "
+                    "load the model with a larger context",
+                    length, model_.context()));
   if (request.options.grammar && !vocabulary_) vocabulary_ = vocabulary_of(tokenizer_);
   const int64_t id = next_id_++;
   waiting_.push_back(std::make_unique<Sequence>(id, std::move(request), tokenizer_, vocabulary_));
@@ -62,8 +65,9 @@ int64_t Scheduler::add(GenerationRequest request) {
 Generation Scheduler::take(int64_t id) {
   const auto found = results_.find(id);
   if (found == results_.end())
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("generate: the text {} has not ended, or was taken before", id));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("generate: text {} has not finished, or its result was already taken", id));
   Generation result = std::move(found->second);
   results_.erase(found);
   return result;
@@ -92,12 +96,12 @@ void Scheduler::place_waiting() {
     for (Slot& slot : slots_) {
       if (!slot.is_free) continue;
       const size_t same = common_prefix(slot.tokens, tokens);
-      // Of equals the one that loses least.
+      // On a tie, reuse the slot that loses the fewest cached tokens.
       if (!best || same > reused || (same == reused && slot.tokens.size() < best->tokens.size()))
         best = &slot, reused = same;
     }
     if (!best) return;
-    // The last token is computed anyway: its logits are wanted.
+    // The last token is always computed: its logits are needed.
     reused = std::min(reused, tokens.size() - 1);
     best->tokens.resize(reused);
     best->is_free = false;
@@ -155,13 +159,14 @@ bool Scheduler::step() {
       else
         forward();
     } catch (const ModelFailure& failed) {
-      // Each text owns its tokens and how the next is chosen: the step that failed is taken again
-      // once they have been computed where the model is then.
+      // Sequences own their tokens and samplers, so the failed step is repeated once their tokens
+      // are recomputed on the new devices.
       leave_devices();
       if (!recover_ || !recover_(failed.failure)) throw failed.failure;
     }
   } catch (...) {
-    // What the devices did is unknown: the texts end here, and nothing of the cache is trusted.
+    // The state of the devices is unknown: end the active sequences and discard their cached
+    // tokens.
     for (Active& active : active_) {
       slot_of(active).tokens.clear();
       slot_of(active).is_free = true;
@@ -174,7 +179,7 @@ bool Scheduler::step() {
 }
 
 void Scheduler::forward() {
-  // One token of each text that goes on, then as much of the prompts as the batch has room for.
+  // One token of each decoding sequence, then as much of the prompts as the batch has room for.
   std::vector<SequencePart> parts;
   std::vector<Active*> in_batch;
   int64_t room = model_.batch_rows();
@@ -204,8 +209,8 @@ void Scheduler::forward() {
     positions.push_back(static_cast<int32_t>(cached.size() - 1));
   }
   if (wanted.empty()) return;
-  // Where a device can choose, it does, by the same rule as while decoding: a text is the same
-  // whatever else is in its batch.
+  // Sample on the device if possible, by the same rule as the decode loop, so that a text does not
+  // depend on the rest of its batch.
   std::vector<int32_t> chosen;
   std::vector<float> rows;
   const bool on_device = std::ranges::all_of(
@@ -246,20 +251,20 @@ void Scheduler::decode() {
   }
   on_devices([&] { loop_->start(sequences); });
   steps = std::min(steps, loop_->steps_left());
-  // A device works on the next step while the host looks at this one's token; on the CPU both are
-  // the same threads, and a step too many would only be in the way.
+  // A device runs the next step while the host handles this token. On the CPU both use the same
+  // threads, so running ahead would only delay.
   const int64_t ahead = model_.placement().output.backend() == "cpu" ? 1 : 2;
   bool changed = false;
   for (int64_t done = 0; done < steps; ++done) {
     if (cancelled_.load(std::memory_order_relaxed)) return;
-    // Once something has changed, what is queued is still right for the others, and is read.
+    // After a change, stop queueing; steps already queued are still valid for the other sequences.
     while (!changed && loop_->queued() < std::min(steps, done + ahead))
       on_devices([&] { loop_->queue_step(); });
     if (done == loop_->queued()) return;
     const std::vector<int32_t> tokens = on_devices([&] { return loop_->read(done); });
     for (size_t i = 0; i < active_.size(); ++i) {
       Active& active = active_[i];
-      // A text that ended, or that was shifted, has no use for steps queued before it did.
+      // Ignore queued steps of a sequence that ended or was shifted.
       if (active.sequence->finished() || missing(active) != 1) continue;
       slot_of(active).tokens.push_back(active.sequence->tokens().back());
       active.sequence->put(tokens[i]);

@@ -1,5 +1,5 @@
-// Several texts at once through one model: they share its batches, and those that end make room for
-// those that wait.
+// Runs several sequences through one model with continuous batching: they share batches, and
+// finished sequences free their slots for waiting ones.
 //
 //   Scheduler scheduler(model, tokenizer);
 //   const int64_t id = scheduler.add({.prompt = tokenizer.encode("Once upon a time")});
@@ -26,43 +26,44 @@ class DeviceFailure;
 
 namespace prism::llm {
 
-// Told that a device of the model failed. True: the model is on others now, its cache empty, and
-// texts go on. False: the failure ends them.
+// Called when a device of the model has failed. True: the model was moved, its KV cache is empty,
+// and sequences continue. False: the failure ends them.
 using RecoverCallback = std::function<bool(const DeviceFailure&)>;
 
-// One thread uses it, but for cancel().
+// Not thread-safe, except for cancel().
 class Scheduler {
  public:
-  // Both must live longer.
+  // Both must outlive the scheduler.
   Scheduler(Model& model, const Tokenizer& tokenizer, RecoverCallback recover = {});
   ~Scheduler();
 
-  // Throws kInvalidArgument for a prompt that the context cannot hold.
+  // Throws kInvalidArgument for a prompt longer than the context.
   int64_t add(GenerationRequest request);
-  // One step of every text that has a place: a batch of prompts, or tokens until something changes.
-  // False when nothing is left to do. What a callback throws ends the texts that have a place.
+  // One step of every active sequence: a prefill batch, or decode steps until something changes.
+  // Returns false when nothing is left to do. An exception from a callback ends the active
+  // sequences.
   bool step();
   void run() {
     while (step()) {
     }
   }
-  // The result of a text that has ended; it is forgotten here. Throws kInvalidArgument otherwise.
+  // Returns the result of a finished sequence and forgets it. Throws kInvalidArgument otherwise.
   Generation take(int64_t id);
   bool is_finished(int64_t id) const { return results_.contains(id); }
   size_t unfinished() const { return waiting_.size() + active_.size(); }
 
-  // Ends every text that is under way or waiting, at the next token. For other threads and signal
-  // handlers.
+  // Ends every active and waiting sequence at the next token. Safe to call from other threads and
+  // signal handlers.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  // What the cache holds is no longer what this put there.
+  // Call this when the KV cache was changed by others.
   void forget_cache();
-  // Before the model is placed anew: nothing here refers to its devices any more; texts keep what
-  // they have.
+  // Call this before the model moves: drops all references to its devices; sequences keep their
+  // tokens.
   void leave_devices();
 
  private:
   struct Slot {
-    std::vector<int32_t> tokens;  // whose keys and values are in the cache, from position 0
+    std::vector<int32_t> tokens;  // tokens whose keys and values are in the cache, from position 0
     bool is_free = true;
   };
   struct Active {
@@ -71,11 +72,11 @@ class Scheduler {
   };
 
   Slot& slot_of(const Active& active) { return slots_[static_cast<size_t>(active.slot)]; }
-  size_t missing(const Active& active);  // tokens that are not in the cache yet
+  size_t missing(const Active& active);  // number of tokens not yet in the cache
   void place_waiting();
   void forward();
   void decode();
-  // After a token was taken: makes room where the context is full.
+  // Called after each token: makes room if the context is full.
   void settle(Active& active);
   void release_finished();
   void release(Active& active);

@@ -1,3 +1,4 @@
+// Implements the token, text and statistics bookkeeping of one generation.
 #include "llm/generate/sequence.h"
 
 #include <algorithm>
@@ -58,8 +59,8 @@ Sampling Sequence::device_sampling() const {
 }
 
 int32_t Sequence::sample(std::span<const float> logits) {
-  // The random numbers of a token are those of its place, as on a device: a text does not depend on
-  // what was forgotten or reused before.
+  // Random numbers depend on the token's position, as on a device, so that the text does not depend
+  // on earlier shifts or cache reuse.
   sampler_.set_step(static_cast<uint32_t>(tokens_.size() - 1));
   if (!grammar_) return sampler_.sample(logits);
   return sampler_.sample(logits, grammar_->allowed());
@@ -109,7 +110,7 @@ void Sequence::finish(StopReason reason) {
   result_.reason = reason;
   if (result_.statistics.generated_tokens > 0)
     result_.statistics.generation_seconds = seconds(Clock::now() - first_);
-  // What was held back: half a character, the beginning of a stop string that never came.
+  // Flush what was held back: a partial character, or the start of an incomplete stop string.
   if (reason == StopReason::stop_text) return;
   std::string rest = stops_.put(stream_.finish());
   if (!stops_.stopped()) rest += stops_.finish();
@@ -120,7 +121,7 @@ void Sequence::finish(StopReason reason) {
 
 void Sequence::shift(int64_t context) {
   const auto size = static_cast<int64_t>(tokens_.size());
-  // At least one token must go and one stay, whatever was asked to be kept.
+  // At least one token must be dropped and one kept, whatever options().keep says.
   const int64_t keep = std::clamp<int64_t>(options().keep, 0, std::max<int64_t>(context - 2, 0));
   const int64_t dropped = std::max<int64_t>((size - keep) / 2, 1);
   tokens_.erase(tokens_.begin() + keep, tokens_.begin() + keep + dropped);

@@ -1,4 +1,4 @@
-// One text in the making: its tokens, how the next is chosen, and what of it is shown.
+// The state of one generation: its tokens, sampler, grammar and the text emitted so far.
 #pragma once
 
 #include <chrono>
@@ -23,31 +23,31 @@ struct GenerationRequest {
 
 class Sequence {
  public:
-  // vocabulary: for the grammar, if there is one.
+  // vocabulary: used by the grammar, if there is one.
   Sequence(int64_t id, GenerationRequest request, const Tokenizer& tokenizer,
            std::shared_ptr<const VocabularyTrie> vocabulary);
 
   int64_t id() const { return id_; }
   const GenerationOptions& options() const { return request_.options; }
-  // The prompt and what was chosen since; the last may not be in the cache yet.
+  // The prompt and the tokens generated since; the last one may not be in the KV cache yet.
   const std::vector<int32_t>& tokens() const { return tokens_; }
   size_t prompt_tokens() const { return request_.prompt.size(); }
   bool finished() const { return finished_; }
   const Generation& result() const { return result_; }
 
-  // Whether a device can choose its tokens without the host.
+  // Whether the device can sample its tokens without the host.
   bool samples_on_device() const { return !grammar_ && sampler_.is_simple(); }
   Sampling device_sampling() const;
   int32_t sample(std::span<const float> logits);  // on the host
-  int64_t tokens_left() const;                    // that it may still choose
+  int64_t tokens_left() const;                    // that may still be generated
 
-  void begin(int64_t reused);  // has a place now; so many tokens are in the cache already
-  // A device failed: so many tokens that were in the cache are computed again.
+  void begin(int64_t reused);  // when it gets a slot whose cache holds `reused` tokens
+  // After a device failure: the tokens that were in the cache are computed again.
   void lose_cache(int64_t cached) { result_.statistics.recomputed_tokens += cached; }
-  // Takes the next token: shows its text, and ends the sequence where that says so.
+  // Appends the next token, emits its text and ends the sequence if a stop condition is met.
   void put(int32_t token);
   void finish(StopReason reason);
-  // Forgets the middle of its tokens, so that there is room again.
+  // Drops tokens from the middle to make room in the context.
   void shift(int64_t context);
 
  private:

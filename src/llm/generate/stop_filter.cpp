@@ -1,3 +1,4 @@
+// Searches streamed text for stop strings.
 #include "llm/generate/stop_filter.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ std::string StopFilter::put(std::string_view text) {
   size_t first = held_.npos;
   for (const std::string& stop : stops_) {
     const size_t at = held_.find(stop);
-    // Of two that begin at one place the longer would have come whole only later: the first wins.
+    // If two start at the same place, the first in the list wins; the text before is the same.
     if (at < first) first = at, found_ = stop;
   }
   if (first != held_.npos) {
@@ -22,7 +23,7 @@ std::string StopFilter::put(std::string_view text) {
     held_.clear();
     return shown;
   }
-  // The longest end of the text that a stop string begins with stays back.
+  // Hold back the longest suffix of the text that is a prefix of a stop string.
   size_t keep = 0;
   for (const std::string& stop : stops_) {
     for (size_t n = std::min(stop.size() - 1, held_.size()); n > keep; --n) {

@@ -1,4 +1,4 @@
-// Text on its way out, held back while it may still be the beginning of a stop string.
+// Holds back streamed text while it may still be the start of a stop string.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ class StopFilter {
  public:
   explicit StopFilter(std::vector<std::string> stops);
 
-  // What of the text so far can be shown. Once a stop string is complete nothing more comes: it and
-  // what follows are dropped.
+  // Returns the text that can be shown now. After a complete stop string, returns nothing more: the
+  // stop string and everything after it are dropped.
   std::string put(std::string_view text);
-  // The rest, where no stop string came.
+  // Returns the remaining text if no stop string was found.
   std::string finish();
   bool stopped() const { return !found_.empty(); }
-  const std::string& found() const { return found_; }  // the stop string that came; else empty
+  const std::string& found() const { return found_; }  // the stop string found, or empty
 
  private:
   std::vector<std::string> stops_;

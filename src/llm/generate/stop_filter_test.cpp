@@ -1,4 +1,4 @@
-// Tests that a stop string is found however the text is cut, and that nothing of it is shown.
+// Tests that stop strings are found however the text is split, and that no part of one is shown.
 #include "llm/generate/stop_filter.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(StopFilter, EveryCutGivesTheSame) {
     };
     const std::string text = word(30);
     const std::vector<std::string> stops = {word(6), word(6)};
-    // One letter at a time: the first stop string that is complete, and what stands before it.
+    // One character at a time: find the first complete stop string and the text before it.
     size_t length = text.size();
     std::string before = text;
     for (size_t end = 1; end <= text.size() && length == text.size(); ++end)

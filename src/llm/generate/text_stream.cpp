@@ -1,4 +1,4 @@
-// Tokens to text while they are generated.
+// Converts tokens to text while they are generated.
 #include <utility>
 
 #include "llm/tokenizer/utf8.h"

@@ -1,4 +1,4 @@
-// A GGUF file with all its parts: lookups by name, the bytes of its tensors.
+// Opens GGUF files with all their parts and gives access to metadata and tensors.
 #include "prism/llm/gguf.h"
 
 #include <fmt/format.h>
@@ -13,12 +13,12 @@
 namespace prism::llm {
 
 struct GgufFile::State {
-  GgufHeader header;                 // of the first part, with the tensors of all
-  std::vector<std::string> paths;    // of the parts
-  std::vector<MappedFile> mappings;  // of the parts; none when only parsed
+  GgufHeader header;                 // first part's header, with the tensors of all parts
+  std::vector<std::string> paths;    // one per part
+  std::vector<MappedFile> mappings;  // one per part; none if only parsed
   uint64_t file_bytes = 0;
   std::unordered_map<std::string_view, const GgufValue*> values;
-  std::unordered_map<std::string_view, const GgufTensor*> tensors;  // views of the tensors' names
+  std::unordered_map<std::string_view, const GgufTensor*> tensors;  // keys are views of the names
 
   void add_part(uint32_t number, GgufHeader part) {
     for (GgufTensor& tensor : part.tensors) {
@@ -32,7 +32,7 @@ struct GgufFile::State {
     for (const GgufTensor& tensor : header.tensors)
       if (!tensors.emplace(tensor.name, &tensor).second)
         throw Error(ErrorCode::kCorruptFile,
-                    fmt::format("{}: tensor {} stands in more than one part of the file",
+                    fmt::format("{}: tensor {} occurs in more than one part of the file",
                                 paths.front(), tensor.name));
   }
 };
@@ -60,7 +60,7 @@ GgufFile GgufFile::open(const std::string& path) {
   state->header = open_part(path);
   const GgufSplit split = gguf_split(path, state->header);
   if (split.count > 1) {
-    if (split.number != 0) {  // begin again from the first part
+    if (split.number != 0) {  // restart from the first part
       *state = {};
       state->header = open_part(gguf_part_path(path, 0, split.count));
       check_gguf_part(state->paths.back(), state->header, {0, split.count});
@@ -123,7 +123,7 @@ const GgufValue* GgufFile::find(std::string_view key) const {
 
 const GgufValue& GgufFile::value(std::string_view key) const {
   if (const GgufValue* const found = find(key)) return *found;
-  throw Error(ErrorCode::kNotFound, fmt::format("{}: has no metadata {}", path(), key));
+  throw Error(ErrorCode::kNotFound, fmt::format("{}: metadata {} is missing", path(), key));
 }
 
 namespace {
@@ -137,7 +137,7 @@ T wanted(const GgufFile& file, std::string_view key, const GgufValue& value, con
                           value.is_array() ? "a value" : value.text(), value.type_text(), type));
 }
 
-// The elements of an array, each read by get; empty when absent.
+// Reads the elements of an array with get; empty if absent.
 template <class T, class Get>
 std::vector<T> elements(const GgufFile& file, std::string_view key, const char* type,
                         const Get& get) {
@@ -217,9 +217,9 @@ std::shared_ptr<const std::byte> GgufFile::memory(const GgufTensor& tensor) cons
 
 std::span<const std::byte> GgufFile::data(const GgufTensor& tensor) const {
   if (tensor.part >= state_->mappings.size())
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: only the header was read; tensor {} is not at hand", path(), tensor.name));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: only the header was read, not the data of tensor {}; use open()",
+                            path(), tensor.name));
   const MappedFile& mapping = state_->mappings[tensor.part];
   if (tensor.offset > mapping.bytes || tensor.bytes > mapping.bytes - tensor.offset) {
     if (tensor.bytes == 0) return {};

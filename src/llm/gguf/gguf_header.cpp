@@ -1,4 +1,4 @@
-// Parsing the header of a GGUF file; nothing in it is believed before it is checked.
+// Parses and checks the header of a GGUF file, which is untrusted input.
 #include "llm/gguf/gguf_header.h"
 
 #include <fmt/format.h>
@@ -14,13 +14,13 @@ namespace prism::llm {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "GGUF values are used as they lie");
+static_assert(std::endian::native == std::endian::little, "GGUF values are read in place");
 
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr uint32_t kMostDimensions = 4;
-constexpr int kMostNesting = 8;           // of arrays; files in use have none
-constexpr uint64_t kMostReserved = 4096;  // entries made room for before they are read
-// The least bytes an entry takes in a file: what bounds the counts that a header may claim.
+constexpr int kMostNesting = 8;           // of arrays; real files do not nest them
+constexpr uint64_t kMostReserved = 4096;  // entries reserved before they are read
+// The minimum size of an entry in a file, which bounds the counts that a header may claim.
 constexpr uint64_t kLeastEntry = 8 + 4 + 1, kLeastTensor = 8 + 4 + 4 + 8;
 
 class HeaderReader {
@@ -32,18 +32,18 @@ class HeaderReader {
     throw Error(ErrorCode::kCorruptFile, fmt::format("{}: {}", name_, what));
   }
 
-  // Makes sure that there are so many bytes from here on.
+  // Checks that this many bytes are left.
   void need(uint64_t bytes, std::string_view field) const {
     if (bytes <= bytes_.size() - at_) return;
     if (bytes > file_bytes_ - at_)
       fail(
           fmt::format("{} at byte {} takes {} bytes, the file has {} left; it is damaged or was "
-                      "not downloaded whole",
+                      "not downloaded completely",
                       field, at_, bytes, file_bytes_ - at_));
-    throw GgufIncomplete(fmt::format("{}: the header goes on beyond the {} bytes at hand ({})",
-                                     name_, bytes_.size(), field));
+    throw GgufIncomplete(fmt::format("{}: the header extends beyond the {} bytes given ({})", name_,
+                                     bytes_.size(), field));
   }
-  // So many entries of at least so many bytes: an absurd count is found before it is believed.
+  // Rejects an impossible entry count before anything is allocated for it.
   void need_entries(uint64_t count, uint64_t least_bytes, std::string_view field) const {
     if (count > (file_bytes_ - at_) / least_bytes)
       fail(fmt::format("{} is {}, more than the {} bytes left in the file can hold", field, count,
@@ -70,7 +70,7 @@ class HeaderReader {
   GgufType read_type(std::string_view field) {
     const auto number = read<uint32_t>(field);
     if (number >= kGgufTypeCount)
-      fail(fmt::format("{} has type number {}; {} is the largest", field, number,
+      fail(fmt::format("{} has type number {}; the largest is {}", field, number,
                        kGgufTypeCount - 1));
     return static_cast<GgufType>(number);
   }
@@ -121,13 +121,13 @@ class HeaderReader {
 void read_start(HeaderReader& in, GgufHeader& header) {
   const auto magic = in.read<uint32_t>("the magic number");
   if (magic != kMagic)
-    in.fail(fmt::format("starts with {:08x} and not with \"GGUF\": it is no GGUF file", magic));
+    in.fail(fmt::format("starts with {:08x} instead of \"GGUF\"; it is not a GGUF file", magic));
   header.version = in.read<uint32_t>("the version");
   if (header.version == 2 || header.version == 3) return;
   if ((header.version & 0xffff) == 0)
     in.fail("is a big-endian GGUF file; convert it to little-endian");
   in.fail(fmt::format("is GGUF version {}; Prism reads 2 and 3{}", header.version,
-                      header.version == 1 ? " (convert the model anew)" : ""));
+                      header.version == 1 ? " (convert the model again)" : ""));
 }
 
 void read_metadata(HeaderReader& in, GgufHeader& header, uint64_t count) {
@@ -136,7 +136,7 @@ void read_metadata(HeaderReader& in, GgufHeader& header, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
     const std::string_view key = in.read_string(fmt::format("metadata key {} of {}", i + 1, count));
     const std::string field = fmt::format("metadata {}", key.substr(0, 200));
-    if (!seen.insert(key).second) in.fail(field + " stands in the file twice");
+    if (!seen.insert(key).second) in.fail(field + " occurs twice in the file");
     const GgufType type = in.read_type(field);
     header.metadata.emplace_back(key, in.read_value(type, field));
     if (key != "general.alignment") continue;
@@ -149,27 +149,28 @@ void read_metadata(HeaderReader& in, GgufHeader& header, uint64_t count) {
   }
 }
 
-// Lengths to a shape and bytes; files count axes from the innermost.
+// Sets shape and size from the lengths; files list the innermost axis first.
 void set_shape(HeaderReader& in, GgufTensor& tensor, std::span<const uint64_t> lengths,
                const GgufTensorType& type) {
   uint64_t blocks = 1;
   bool is_empty = false;
   for (size_t i = lengths.size(); i-- > 0;) {
     if (lengths[i] > INT64_MAX)
-      in.fail(fmt::format("tensor {}: length {} of axis {}", tensor.name, lengths[i], i));
+      in.fail(
+          fmt::format("tensor {}: length {} of axis {} is too large", tensor.name, lengths[i], i));
     tensor.shape.append(static_cast<int64_t>(lengths[i]));
     is_empty |= lengths[i] == 0;
   }
   const uint64_t row = lengths.empty() ? 1 : lengths[0];
   if (row % type.elements != 0)
-    in.fail(fmt::format("tensor {}: rows of {} elements, but {} comes in blocks of {}", tensor.name,
+    in.fail(fmt::format("tensor {}: rows have {} elements, but {} uses blocks of {}", tensor.name,
                         row, type.name, type.elements));
-  // Zero lengths first: they would hide an overflow of the others.
+  // Check for zero lengths first: they would hide an overflow of the others.
   if (is_empty) return;
   for (size_t i = 0; i < lengths.size(); ++i) {
     const uint64_t factor = i == 0 ? lengths[0] / type.elements : lengths[i];
     if (blocks > (uint64_t{1} << 62) / type.bytes / type.elements / factor)
-      in.fail(fmt::format("tensor {}: shape {} has more elements than any file", tensor.name,
+      in.fail(fmt::format("tensor {}: shape {} has more elements than a file can hold", tensor.name,
                           tensor.shape.text()));
     blocks *= factor;
   }
@@ -182,36 +183,37 @@ GgufTensor read_tensor(HeaderReader& in, std::string_view name) {
   const std::string field = fmt::format("tensor {}", name.substr(0, 200));
   const auto rank = in.read<uint32_t>(field);
   if (rank > kMostDimensions)
-    in.fail(fmt::format("{} has {} dimensions; {} is the most", field, rank, kMostDimensions));
+    in.fail(fmt::format("{} has {} dimensions; the maximum is {}", field, rank, kMostDimensions));
   uint64_t lengths[kMostDimensions];
   for (uint32_t i = 0; i < rank; ++i) lengths[i] = in.read<uint64_t>(field);
   tensor.gguf_type = in.read<uint32_t>(field);
   const GgufTensorType* const type = gguf_tensor_type(tensor.gguf_type);
   if (!type)
-    in.fail(
-        fmt::format("{} has type number {}, which Prism does not know", field, tensor.gguf_type));
+    in.fail(fmt::format("{} has type number {}, which is unknown; a newer Prism may support it",
+                        field, tensor.gguf_type));
   if (type->element_type) tensor.type = *type->element_type;
   tensor.offset = in.read<uint64_t>(field);
   set_shape(in, tensor, std::span(lengths, rank), *type);
   return tensor;
 }
 
-// Offsets from the start of the data to those from the start of the file.
+// Converts offsets relative to the data into offsets relative to the file.
 void place_tensors(HeaderReader& in, GgufHeader& header, bool is_size_known) {
   const uint64_t mask = header.alignment - 1;
   header.data_offset = (in.at() + mask) & ~mask;
   for (GgufTensor& tensor : header.tensors) {
     if ((tensor.offset & mask) != 0)
-      in.fail(fmt::format("tensor {}: offset {} is no multiple of the alignment {}", tensor.name,
+      in.fail(fmt::format("tensor {}: offset {} is not a multiple of the alignment {}", tensor.name,
                           tensor.offset, header.alignment));
     const uint64_t most = (uint64_t{1} << 63) - header.data_offset;
     if (tensor.offset > most || tensor.bytes > most - tensor.offset)
-      in.fail(fmt::format("tensor {}: offset {} is beyond any file", tensor.name, tensor.offset));
+      in.fail(
+          fmt::format("tensor {}: offset {} exceeds any file size", tensor.name, tensor.offset));
     tensor.offset += header.data_offset;
     if (is_size_known && tensor.bytes > 0 && tensor.offset + tensor.bytes > in.file_bytes())
       in.fail(
           fmt::format("tensor {} ends at byte {}, the file at {}; it is damaged or was not "
-                      "downloaded whole",
+                      "downloaded completely",
                       tensor.name, tensor.offset + tensor.bytes, in.file_bytes()));
   }
 }
@@ -246,7 +248,7 @@ GgufHeader parse_gguf_header(const std::string& name, std::span<const std::byte>
     const std::string_view tensor =
         in.read_string(fmt::format("the name of tensor {} of {}", i + 1, tensors));
     if (!seen.insert(tensor).second)
-      in.fail(fmt::format("tensor {} stands in the file twice", tensor.substr(0, 200)));
+      in.fail(fmt::format("tensor {} occurs twice in the file", tensor.substr(0, 200)));
     header.tensors.push_back(read_tensor(in, tensor));
   }
   place_tensors(in, header, file_bytes != 0);

@@ -1,4 +1,4 @@
-// The header of one GGUF file (or one part of a split one): parsed and checked, not yet joined.
+// The parsed and checked header of one GGUF file, or of one part of a split file.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ namespace prism::llm {
 struct GgufHeader {
   uint32_t version = 0;
   uint64_t alignment = 32;
-  uint64_t data_offset = 0;  // where the tensors' data begins
+  uint64_t data_offset = 0;  // start of the tensor data
   std::vector<std::pair<std::string_view, GgufValue>> metadata;
   std::vector<GgufTensor> tensors;  // offsets from the start of the file
 };
 
-// name stands in the messages. file_bytes: the size of the whole file, of which bytes are the
-// first; 0: unknown, and where tensors end is not checked. Throws kCorruptFile and GgufIncomplete.
+// name is used in messages. bytes: the start of a file of file_bytes; 0: size unknown, tensor ends
+// are not checked. Throws kCorruptFile and GgufIncomplete.
 GgufHeader parse_gguf_header(const std::string& name, std::span<const std::byte> bytes,
                              uint64_t file_bytes);
 

@@ -1,4 +1,4 @@
-// Finding and checking the parts of a split GGUF file.
+// Finds and checks the parts of a split GGUF file.
 #include "llm/gguf/gguf_split.h"
 
 #include <fmt/format.h>
@@ -26,14 +26,18 @@ GgufSplit gguf_split(const std::string& path, const GgufHeader& header) {
   if (count <= 1) return {};
   const int64_t number = integer(header, "split.no").value_or(-1);
   if (count > 99999 || number < 0 || number >= count)
-    throw Error(ErrorCode::kCorruptFile,
-                fmt::format("{}: metadata split.no is {} of split.count {}", path, number, count));
+    throw Error(
+        ErrorCode::kCorruptFile,
+        fmt::format(
+            "{}: metadata split.no is {} and split.count {}; expected 0 <= no < count <= 99999",
+            path, number, count));
   const GgufSplit split{static_cast<uint32_t>(number), static_cast<uint32_t>(count)};
   if (!path.ends_with(ending(split.number, split.count)))
-    throw Error(ErrorCode::kCorruptFile,
-                fmt::format("{}: is part {} of {}, so its name must end in {} for the others to be "
-                            "found beside it; rename it",
-                            path, number + 1, count, ending(split.number, split.count)));
+    throw Error(
+        ErrorCode::kCorruptFile,
+        fmt::format("{}: is part {} of {}, so its name must end in {} for the other parts to be "
+                    "found beside it; rename it",
+                    path, number + 1, count, ending(split.number, split.count)));
   return split;
 }
 
@@ -45,7 +49,7 @@ void check_gguf_part(const std::string& path, const GgufHeader& header, const Gg
   const GgufSplit found = gguf_split(path, header);
   if (found.number != wanted.number || found.count != wanted.count)
     throw Error(ErrorCode::kCorruptFile,
-                fmt::format("{}: says it is part {} of {}, its name part {} of {}", path,
+                fmt::format("{}: the metadata says part {} of {}, the name part {} of {}", path,
                             found.number + 1, found.count, wanted.number + 1, wanted.count));
 }
 

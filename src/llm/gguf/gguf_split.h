@@ -1,4 +1,4 @@
-// Split GGUF files: NAME-00001-of-00003.gguf and its fellows.
+// Split GGUF files: NAME-00001-of-00003.gguf and the other parts.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ struct GgufSplit {
   uint32_t count = 1;   // 1: a file that is not split
 };
 
-// What the metadata of a part says; throws kCorruptFile where that cannot be, or where the file's
-// name does not follow the rule.
+// Reads the split metadata of a part. Throws kCorruptFile if it is invalid or the file name does
+// not follow the pattern.
 GgufSplit gguf_split(const std::string& path, const GgufHeader& header);
 
-// The path of another part (from 0) beside one part's.
+// The path of another part (counted from 0) in the same folder.
 std::string gguf_part_path(const std::string& path, uint32_t number, uint32_t count);
 
-// Throw kCorruptFile where a part is not the one its name says, or tensors are missing.
+// Throw kCorruptFile if a part does not match its name, or tensors are missing.
 void check_gguf_part(const std::string& path, const GgufHeader& header, const GgufSplit& wanted);
 void check_gguf_split_tensors(const std::string& path, const GgufHeader& joined);
 

@@ -1,4 +1,4 @@
-// GGUF files written and read again, and what is said of corrupt ones.
+// Tests reading and writing GGUF files, and the errors for corrupt ones.
 #include "prism/llm/gguf.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ void write_all(const std::string& path, const Bytes& bytes) {
              static_cast<std::streamsize>(bytes.size()));
 }
 
-// A small file with every metadata type, and its tensors' floats.
+// A small file with every metadata type, and the values of its tensors.
 struct Sample {
   GgufWriter writer;
   std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = std::vector<float>(7, 0.5f);
@@ -161,8 +161,8 @@ TEST(Gguf, TruncatedAnywhereIsAnError) {
       write_all(cut, head);
       EXPECT_NE(what_of([&] { GgufFile::open(cut); }), "nothing thrown") << bytes;
     }
-    // From memory of just that size, so that a sanitizer sees a read beyond it. The whole file's
-    // size is known: more bytes would help until the header is there, but for what pads it.
+    // The buffer has exactly this size, so that a sanitizer detects reads beyond it. The file size
+    // is known, so GgufIncomplete is expected until the header is complete, except for its padding.
     try {
       GgufFile::parse(head, whole.size());
       EXPECT_GT(bytes + 32, sample.writer.header_bytes());
@@ -196,7 +196,7 @@ TEST(Gguf, AnyByteChangedIsReadOrRefused) {
     }
 }
 
-// A header written by hand: what GgufWriter refuses to write.
+// A header written by hand, for contents that GgufWriter rejects.
 struct RawFile {
   std::string out = "GGUF";
   template <class T>
@@ -239,7 +239,7 @@ TEST(Gguf, LyingHeadersAreErrorsThatNameTheField) {
               "metadata k has type number 13");
   EXPECT_SAYS(RawFile().start(0, 1).string("k").put<uint32_t>(8).put<uint64_t>(kHuge).parse(),
               "metadata k");
-  // 2^61 numbers of 8 bytes: their bytes overflow to 0.
+  // 2^61 numbers of 8 bytes: the total overflows to 0.
   EXPECT_SAYS(RawFile()
                   .start(0, 1)
                   .string("k")
@@ -251,7 +251,7 @@ TEST(Gguf, LyingHeadersAreErrorsThatNameTheField) {
   RawFile twice;
   twice.start(0, 2);
   for (int i = 0; i < 2; ++i) twice.string("k").put<uint32_t>(0).put<uint8_t>(1);
-  EXPECT_SAYS(twice.parse(), "metadata k stands in the file twice");
+  EXPECT_SAYS(twice.parse(), "metadata k occurs twice in the file");
   for (const uint32_t alignment : {0u, 4u, 24u})
     EXPECT_SAYS(
         RawFile().start(0, 1).string("general.alignment").put<uint32_t>(4).put(alignment).parse(),
@@ -285,7 +285,7 @@ TEST(Gguf, LyingTensorsAreErrorsThatNameThem) {
   EXPECT_SAYS(RawFile().start(1, 0).tensor("t", {33}, 8, 0).parse(64), "blocks of 32");
   EXPECT_SAYS(RawFile().start(1, 0).tensor("t", {32}, 4, 0).parse(64), "type number 4");
   EXPECT_SAYS(RawFile().start(2, 0).tensor("t", {8}, 0, 0).tensor("t", {8}, 0, 32).parse(64),
-              "tensor t stands in the file twice");
+              "tensor t occurs twice in the file");
   EXPECT_SAYS(RawFile().start(2, 0).tensor("t", {16}, 0, 0).tensor("u", {8}, 0, 32).parse(64),
               "tensors t and u overlap");
 }
@@ -314,7 +314,7 @@ TEST(Gguf, TypesWithoutValuesHaveSizes) {
     }
 }
 
-// Three parts, written as splitters do: metadata in the first, split.* in all.
+// Writes three parts: metadata in the first, split.* in all.
 void write_parts(const test::TemporaryFolder& folder, int64_t claimed_tensors,
                  const std::string& second_name = "t1") {
   const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};

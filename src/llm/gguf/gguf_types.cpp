@@ -1,4 +1,4 @@
-// The table of GGUF's tensor types.
+// The table of GGUF tensor types.
 #include "llm/gguf/gguf_types.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// The tensor types of GGUF files: every number in use, also those that Prism cannot compute with.
+// The tensor types of GGUF files, including those that Prism cannot compute with.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 namespace prism::llm {
 
 struct GgufTensorType {
-  uint32_t number;                          // in files
+  uint32_t number;                          // type number in files
   const char* name;                         // "q4_k", "iq2_xxs"
-  uint32_t elements;                        // of a block
-  uint32_t bytes;                           // of a block
-  std::optional<ElementType> element_type;  // none: sizes are known, values are not
+  uint32_t elements;                        // per block
+  uint32_t bytes;                           // per block
+  std::optional<ElementType> element_type;  // none: only the sizes are known
 };
 
-// Null for a number that no file should have (also numbers that were used once and taken back).
+// The table entry of a type number; null for unknown and retired numbers.
 const GgufTensorType* gguf_tensor_type(uint32_t number);
 // The number of a type in files; none for u16, u32, u64 and bool, which files cannot hold.
 std::optional<uint32_t> gguf_number(ElementType type);

@@ -1,4 +1,4 @@
-// Reading metadata values out of a GGUF file's bytes.
+// Reads metadata values from the bytes of a GGUF file.
 #include "prism/llm/gguf_value.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ constexpr std::array<TypeFacts, kGgufTypeCount> kFacts = {{{"u8", 1},
                                                            {"i64", 8},
                                                            {"f64", 8}}};
 
-// Files are little-endian and packed: values lie at any address.
+// Files are little-endian and packed, so values are unaligned.
 template <class T>
 T load(const std::byte* from) {
   T value;
@@ -39,7 +39,7 @@ T load(const std::byte* from) {
 
 constexpr uint64_t kStringHeader = 8, kArrayHeader = 12;
 
-// The element of an array whose first byte is at data, headers included.
+// The array element at data, including its length prefix if it has one.
 GgufValue element_at(GgufType type, const std::byte* data) {
   if (type == GgufType::string)
     return GgufValue::string(data + kStringHeader, load<uint64_t>(data));
@@ -49,7 +49,7 @@ GgufValue element_at(GgufType type, const std::byte* data) {
   return GgufValue::scalar(type, data);
 }
 
-// Control characters of foreign text must not reach a terminal.
+// Escapes control characters: untrusted text must not control a terminal.
 std::string printable(std::string_view text) {
   std::string out;
   for (const char c : text) {

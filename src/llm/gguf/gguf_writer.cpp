@@ -1,4 +1,4 @@
-// Laying out and writing GGUF files.
+// Lays out and writes GGUF files.
 #include "llm/gguf/gguf_writer.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace prism::llm {
 
 namespace {
 
-constexpr uint64_t kAlignment = 32;  // of tensors, where general.alignment says nothing
+constexpr uint64_t kAlignment = 32;  // tensor alignment, unless general.alignment is set
 
 template <class T>
 void append(std::string& to, T value) {
@@ -30,7 +30,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 uint64_t rounded_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-// A value as a file has it, lengths before strings and arrays.
+// Appends a value in file format: strings and arrays are preceded by their length.
 void append_value(std::string& to, const GgufValue& value) {
   if (const auto text = value.string()) {
     append_string(to, *text);
@@ -113,10 +113,10 @@ void GgufWriter::add(std::string_view name, const Shape& shape, uint32_t gguf_ty
   if (shape.rank() > 4) fail(fmt::format("shape {} has more than 4 axes", shape.text()));
   const uint64_t row = shape.rank() == 0 ? 1 : static_cast<uint64_t>(shape[-1]);
   if (row % type.elements != 0)
-    fail(fmt::format("rows of {} elements, but {} comes in blocks of {}", row, type.name,
+    fail(fmt::format("rows have {} elements, but {} uses blocks of {}", row, type.name,
                      type.elements));
   for (const Planned& tensor : tensors_)
-    if (tensor.name == name) fail("is there already");
+    if (tensor.name == name) fail("was already added");
   const auto elements = static_cast<uint64_t>(shape.elements());
   tensors_.push_back({std::string(name), shape, gguf_type, elements / type.elements * type.bytes,
                       std::move(producer)});
@@ -126,8 +126,9 @@ void GgufWriter::add_tensor(std::string_view name, const Shape& shape, ElementTy
                             Producer producer) {
   const auto number = gguf_number(type);
   if (!number)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("GGUF tensor {}: files hold no {}", name, type.name()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("GGUF tensor {}: type {} cannot be stored in GGUF files", name, type.name()));
   add(name, shape, *number, std::move(producer));
 }
 

@@ -1,4 +1,4 @@
-// Writes GGUF files, version 3; tensors pass through one after the other, never all in memory.
+// Writes GGUF files of version 3; tensors are streamed, never all in memory.
 //
 //   GgufWriter out;
 //   out.set("general.architecture", "llama");
@@ -24,7 +24,7 @@ namespace prism::llm {
 
 struct GgufTensor;
 
-// The type that a C++ value has in files.
+// The GGUF type of a C++ type.
 template <class T>
 constexpr GgufType gguf_type_of() {
   if constexpr (std::same_as<T, bool>)
@@ -42,17 +42,17 @@ constexpr GgufType gguf_type_of() {
   else if constexpr (std::integral<T> && sizeof(T) == 8)
     return std::signed_integral<T> ? GgufType::i64 : GgufType::u64;
   else
-    static_assert(sizeof(T) == 0, "GGUF files hold no values of this type");
+    static_assert(sizeof(T) == 0, "GGUF files cannot hold values of this type");
 }
 
 class GgufWriter {
  public:
-  // Takes the bytes of a tensor in order, in pieces of any size.
+  // Receives the bytes of a tensor in order, in pieces of any size.
   using Sink = std::function<void(std::span<const std::byte>)>;
   using Producer = std::function<void(const Sink&)>;
   using Progress = std::function<void(uint64_t written_bytes, uint64_t all_bytes)>;
 
-  // --- metadata, written in the order of the first set; a key set again changes its value.
+  // --- metadata, in the order of the first set; setting a key again replaces its value.
   template <class T>
   requires std::is_arithmetic_v<T>
   void set(std::string_view key, T value) {
@@ -60,7 +60,7 @@ class GgufWriter {
   }
   void set(std::string_view key, std::string_view value);
   void set(std::string_view key, const char* value) { set(key, std::string_view(value)); }
-  void set(std::string_view key, const GgufValue& value);  // as another file has it
+  void set(std::string_view key, const GgufValue& value);  // copied from another file
   template <class T>
   requires(std::is_arithmetic_v<T> &&
            !std::same_as<T, bool>) void set(std::string_view key, const std::vector<T>& values) {
@@ -71,27 +71,28 @@ class GgufWriter {
   void set_array(std::string_view key, const std::vector<std::vector<int32_t>>& values);  // nested
   void remove(std::string_view key);
 
-  // --- tensors, in the order of the file. Throws kInvalidArgument for a name that is there
-  // already, a type that files cannot hold, and rows that are not whole blocks.
+  // --- tensors, in file order. Throws kInvalidArgument for a duplicate name, a type that files
+  // cannot hold, and rows that are not whole blocks.
   void add_tensor(std::string_view name, const Shape& shape, ElementType type, Producer producer);
-  // The bytes are read by write() and must live until then.
+  // The bytes are read by write() and must stay valid until then.
   void add_tensor(std::string_view name, const Shape& shape, ElementType type,
                   std::span<const std::byte> bytes);
-  // Name, shape and type of another file's tensor, also of a type Prism cannot compute with.
+  // Copies name, shape and type of another file's tensor, even if Prism cannot compute with the
+  // type.
   void add_tensor(const GgufTensor& like, std::span<const std::byte> bytes);
 
-  uint64_t header_bytes() const;  // up to the first tensor's data
+  uint64_t header_bytes() const;  // offset of the first tensor's data
   uint64_t file_bytes() const;
-  // Under a temporary name, then renamed: a failure (kIo: full disk) leaves what was there before.
-  // Throws kInvalidArgument where a producer gives more or fewer bytes than its tensor has, and
-  // what a producer throws.
+  // Writes under a temporary name and renames: a failure (kIo: disk full) leaves an existing file
+  // intact. Throws kInvalidArgument if a producer delivers the wrong number of bytes, and anything
+  // a producer throws.
   void write(const std::string& path, const Progress& progress = {}) const;
 
  private:
   struct Entry {
     std::string key;
     GgufType type;
-    std::string bytes;  // as the file has them
+    std::string bytes;  // in file format
   };
   struct Planned {
     std::string name;

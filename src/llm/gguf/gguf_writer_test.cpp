@@ -1,4 +1,4 @@
-// Writing GGUF files: tensors that stream, mistakes, and disks that are full.
+// Tests writing GGUF files: streamed tensors, invalid arguments and full disks.
 #include "llm/gguf/gguf_writer.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(GgufWriter, RefusesWhatNoFileCanHold) {
   EXPECT_EQ(files_in(folder), 0u);
 }
 
-// A limit on the size of files stands for the full disk: both fail a write in the middle.
+// A file size limit simulates a full disk: both fail a write midway.
 TEST(GgufWriterDeathTest, AFullDiskLeavesNothingUnderTheName) {
   const test::TemporaryFolder folder;
   GgufWriter old;

@@ -1,4 +1,4 @@
-// From one file's tensors to another's, piece by piece.
+// Quantises the tensors of one file into another, piece by piece.
 #include "llm/gguf/quantise_file.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace prism::llm {
 
 namespace {
 
-// Types that hold a weight well enough to quantise it from them.
+// Whether a type is precise enough to quantise from.
 bool is_fine(ElementType type) { return !type.is_block() || type == BlockType::q8_0; }
 
 void encode(ElementType type, std::span<const float> values, uint64_t rows, std::span<std::byte> to,
@@ -82,9 +82,10 @@ QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const 
             try {
               encode(type, values, rows, encoded, pool);
             } catch (const Error& error) {
-              throw Error(error.code(),
-                          fmt::format("{}: tensor {} to {}, rows from {}: {}", file.path(),
-                                      tensor.name, type.name(), first_row, error.what()));
+              throw Error(
+                  error.code(),
+                  fmt::format("{}: quantising tensor {} to {}, rows from {}: {}", file.path(),
+                              tensor.name, type.name(), first_row, error.what()));
             }
             sink(encoded);
           };

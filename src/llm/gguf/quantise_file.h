@@ -1,4 +1,4 @@
-// Writes a model anew with other types of its tensors, a few megabytes in memory at a time.
+// Rewrites a model file with other tensor types, using a few megabytes of memory at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ class ThreadPool;
 namespace prism::llm {
 
 struct QuantiseOptions {
-  bool requantise = false;     // also from types of fewer than 8 bits, whose errors then add up
-  ThreadPool* pool = nullptr;  // null: that of the CPU's kernels
-  // Told before each tensor and after each piece.
+  bool requantise = false;     // allow input types below 8 bits, whose errors add up
+  ThreadPool* pool = nullptr;  // null: the pool of the CPU kernels
+  // Called before each tensor and after each piece.
   std::function<void(const std::string& tensor, uint64_t written_bytes, uint64_t all_bytes)>
       progress;
 };
 
 struct QuantiseResult {
-  uint64_t input_bytes = 0, output_bytes = 0;  // of the tensors
+  uint64_t input_bytes = 0, output_bytes = 0;  // tensors only
   uint64_t tensors = 0, changed = 0;
 };
 
-// Metadata is copied, with the file's type set anew; a split file becomes one. Throws
-// kInvalidArgument for quantised input without requantise and for weights that are not finite
-// (naming tensor and element), kIo where the file cannot be written; then nothing is left.
+// Copies the metadata with a new general.file_type; a split file becomes one file. Throws
+// kInvalidArgument for quantised input without requantise and for non-finite weights (naming tensor
+// and element), kIo if the file cannot be written. On failure no file is left.
 QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const QuantiseMix& mix,
                              const QuantiseOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Models written anew in other types: which tensors get which, how near they stay, what is refused.
+// Tests quantising files: the type chosen per tensor, the precision kept, and rejected input.
 #include "llm/gguf/quantise_file.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace prism::llm {
 namespace {
 
-// A llama of eight layers with odd ones out: rows of 96 and of 50, a router, norms.
+// A llama with eight layers and special cases: rows of 96 and of 50, a router, norms.
 struct Model {
   std::map<std::string, std::vector<float>> values;
   GgufWriter writer;
@@ -83,7 +83,7 @@ TEST(QuantiseFile, MixesGiveTheCustomaryTypes) {
   EXPECT_EQ(type_of(m, "blk.0.attn_norm.weight"), "f32");
   EXPECT_EQ(type_of(m, "blk.0.ffn_gate_inp.weight"), "f32");
   EXPECT_EQ(type_of(m, "blk.3.attn_q.weight"), "q4_k");
-  // Of eight layers: the first, the last, and the third, sixth between.
+  // Of eight layers: the first, the last, and every third between.
   const std::string expected[8] = {"q6_k", "q4_k", "q4_k", "q6_k", "q4_k", "q4_k", "q6_k", "q6_k"};
   for (int i = 0; i < 8; ++i)
     for (const char* name : {".attn_v.weight", ".ffn_down.weight"})
@@ -103,8 +103,8 @@ TEST(QuantiseFile, MixesGiveTheCustomaryTypes) {
 }
 
 TEST(QuantiseFile, EveryMixKeepsTheValuesNear) {
-  // The root of the mean square error of normal weights, of their size; and the worst of one
-  // element: about three times what a block's search leaves.
+  // Relative RMS error of normally distributed weights, and the largest error of one element: about
+  // three times what the block search leaves.
   const std::map<std::string, std::pair<double, double>> bounds = {
       {"F32", {0, 0}},         {"F16", {5e-4, 4e-3}},  {"BF16", {4e-3, 2e-2}},
       {"Q8_0", {1e-2, 0.05}},  {"Q6_K", {0.03, 0.2}},  {"Q5_K_M", {0.05, 0.4}},

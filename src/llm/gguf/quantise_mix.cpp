@@ -1,4 +1,4 @@
-// Choosing a type for each tensor of a model.
+// Chooses a type for each tensor of a model.
 #include "llm/gguf/quantise_mix.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ constexpr std::array kMixes = {
     QuantiseMix{"Q3_K_S", B::q3_k, 11},   QuantiseMix{"Q2_K", B::q2_k, 10},
 };
 
-// What the choice of a type looks at, besides the tensor's name.
+// The properties of a model that determine the types, besides tensor names.
 struct Model {
   int64_t layers = 0;
   int64_t heads_per_kv = 1;
@@ -36,7 +36,7 @@ struct Model {
   bool is_output_tied = false;
 };
 
-// The first and the last eighth of the layers, and every third between: where errors cost most.
+// The first and last eighth of the layers, and every third between: errors cost most there.
 bool is_sensitive(int64_t layer, int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
@@ -63,7 +63,7 @@ ElementType value_type(std::string_view mix, ElementType base, int64_t layer, co
   if (mix == "Q4_K_S") return layer < 4 ? B::q5_k : B::q4_k;
   if (mix == "Q4_K_M" || mix == "Q5_K_M") {
     if (is_sensitive(layer, model.layers)) return B::q6_k;
-    // Eight query heads share one of values in the largest models: its tensor is small.
+    // In the largest models eight query heads share one value head, so its tensor is small.
     if (mix == "Q4_K_M" && model.heads_per_kv >= 8 && model.layers >= 80) return B::q5_k;
   }
   return base;
@@ -87,7 +87,7 @@ ElementType mixed_type(std::string_view name, const QuantiseMix& mix, const Mode
   if (is_output) return wanted == "Q8_0" ? B::q8_0 : B::q6_k;
   const int64_t layer = layer_of(name);
   if (has("attn_v.")) {
-    if (model.experts >= 8 && mix.base != B::q8_0) return B::q8_0;  // small beside the experts
+    if (model.experts >= 8 && mix.base != B::q8_0) return B::q8_0;  // small compared to the experts
     return value_type(wanted, mix.base, layer, model);
   }
   if (has("attn_k.") && model.experts >= 8) return B::q8_0;
@@ -105,7 +105,7 @@ ElementType mixed_type(std::string_view name, const QuantiseMix& mix, const Mode
   return mix.base;
 }
 
-// The next type up whose blocks divide the rows.
+// The next larger type whose blocks divide the rows.
 ElementType fitting(ElementType type, int64_t row) {
   if (row % type.block_elements() == 0) return type;
   if (row % 32 != 0) return DType::f16;
@@ -143,7 +143,7 @@ const QuantiseMix& quantise_mix(std::string_view name) {
   for (const QuantiseMix& mix : kMixes)
     if (wanted == mix.name) return mix;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("quantise: no type \"{}\"; there are {}", name,
+              fmt::format("quantise: unknown type \"{}\"; supported are {}", name,
                           fmt::join(quantise_mix_names(), ", ")));
 }
 

@@ -1,4 +1,4 @@
-// Decoding tensors of files piece by piece.
+// Decodes the tensors of files piece by piece.
 #include "llm/gguf/tensor_floats.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The values of a file's tensors as floats, a piece at a time.
+// Decodes the tensors of a file to floats, a piece at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ class ThreadPool;
 
 namespace prism::llm {
 
-// Whole rows, some four million elements at a time, in order. Integers are converted too. Throws
-// kNotSupported for a type that Prism cannot compute with.
+// Calls use with whole rows in order, about four million elements at a time. Converts integers too.
+// Throws kNotSupported for a type that Prism cannot compute with.
 void for_each_piece(
     const GgufFile& file, const GgufTensor& tensor, ThreadPool& pool,
     const std::function<void(uint64_t first_row, uint64_t rows, std::span<const float>)>& use);

@@ -1,4 +1,4 @@
-// Decodes every block of a model and looks for what no trained model has.
+// Decodes every block of a model and looks for invalid values and missing tensors.
 #include "llm/gguf/verify_file.h"
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@ namespace prism::llm {
 
 namespace {
 
-// The first value that is not finite; size() when there is none. A scale that is not finite makes
-// every element of its block so.
+// The index of the first non-finite value, or size(). A non-finite scale makes its whole block
+// non-finite.
 size_t first_bad(std::span<const float> values, ThreadPool& pool) {
   std::atomic<size_t> first{values.size()};
   pool.parallel_for(values.size(), 1 << 16, [&](uint64_t begin, uint64_t end) {
@@ -98,7 +98,7 @@ VerifyResult verify_file(const GgufFile& file,
     if (tensor.is_supported())
       check_values(file, tensor, result);
     else
-      result.notes.push_back(fmt::format("tensor {}: values of type {} were not looked at",
+      result.notes.push_back(fmt::format("tensor {}: values of type {} were not checked",
                                          tensor.name, tensor.type_name()));
     if (progress) progress(done += tensor.bytes, all);
   }

@@ -1,4 +1,4 @@
-// Looks through a whole model file: structure, vocabulary, and every value of every tensor.
+// Verifies a whole model file: structure, vocabulary, and every value of every tensor.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 namespace prism::llm {
 
 struct VerifyResult {
-  std::vector<std::string> problems;  // sentences; empty: nothing wrong was found
-  std::vector<std::string> notes;     // what could not be looked at
+  std::vector<std::string> problems;  // sentences; empty: no problem found
+  std::vector<std::string> notes;     // parts that could not be checked
   uint64_t tensors = 0, elements = 0;
 };
 
-// The file is open, so counts, offsets and sizes are right already. progress: told the bytes of
-// tensors seen so far, of all.
+// The file is open, so its counts, offsets and sizes are already valid. progress: bytes of tensors
+// checked so far, and their total.
 VerifyResult verify_file(const GgufFile& file,
                          const std::function<void(uint64_t done, uint64_t all)>& progress = {});
 

@@ -1,4 +1,5 @@
-// Tokens through a grammar: a walk over the vocabulary's tree, remembered by state.
+// Implements Grammar and GrammarMatcher: token masks from a walk over the vocabulary trie, cached
+// by state.
 #include "prism/llm/grammar.h"
 
 #include <algorithm>
@@ -15,21 +16,22 @@
 namespace prism::llm {
 namespace {
 
-// Work of the automaton for one mask. A mask of 150,000 tokens in a JSON string takes some
-// hundreds, since its states repeat; a grammar that needs this many has no bound worth waiting for.
+// The work limit of the automaton for one mask. A mask of 150,000 tokens inside a JSON string takes
+// some hundreds, since its states repeat; a grammar that needs this many is too ambiguous to be
+// useful.
 constexpr uint64_t kMaximumWork = 5'000'000;
-constexpr size_t kMaximumStates = 30000;  // 0.6 KiB and more each
+constexpr size_t kMaximumStates = 30000;  // at least 0.6 KiB each
 constexpr size_t kMaximumMasks = 256;     // 19 KiB each for 150,000 tokens
 
-// Where a text is: a state, and maybe some bytes into a character.
+// The position of a text: a state, and possibly the first bytes of a character.
 struct Place {
   GrammarAutomaton::StateId state = GrammarAutomaton::kDead;
   PartialCharacter partial;
 };
 
-// Whether the byte may come next. Where not, the place is of no more use.
+// Advances and returns true if the byte may come next. Otherwise the place must not be used again.
 bool put(GrammarAutomaton& automaton, Place& place, uint8_t byte) {
-  if (byte < 0x80 && place.partial.missing == 0) {  // by far the most
+  if (byte < 0x80 && place.partial.missing == 0) {  // the common case
     place.state = automaton.step(place.state, byte);
     return place.state != GrammarAutomaton::kDead;
   }
@@ -99,7 +101,7 @@ struct GrammarMatcher::State {
       ++i;
       if (automaton.work() - work_before > kMaximumWork)
         throw Error(ErrorCode::kNotSupported,
-                    fmt::format("grammar: working out which tokens may come next took more than {} "
+                    fmt::format("grammar: computing the allowed tokens took more than {} "
                                 "steps; make its rules less ambiguous",
                                 kMaximumWork));
     }
@@ -127,7 +129,7 @@ struct GrammarMatcher::State {
   std::vector<int32_t> end_tokens;
   Place place;
   std::unordered_map<GrammarAutomaton::StateId, std::vector<uint64_t>> masks;
-  std::vector<uint64_t> partial_mask;  // in the middle of a character: rare, and not kept
+  std::vector<uint64_t> partial_mask;  // inside a character: rare, so not cached
 };
 
 GrammarMatcher::GrammarMatcher(const Grammar& grammar,

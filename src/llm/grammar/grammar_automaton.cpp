@@ -1,3 +1,4 @@
+// Implements the lazily built automaton of a grammar.
 #include "llm/grammar/grammar_automaton.h"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace {
 
 using Kind = GrammarSymbol::Kind;
 
-// Ways to read one text at once. Real grammars have a few dozen; each costs memory in every state.
+// The limit of parallel parses of one text. Real grammars have a few dozen; each costs memory per
+// state.
 constexpr size_t kMaximumStacks = 20000;
 
 size_t mix(size_t hash, uint32_t value) {
@@ -58,7 +60,7 @@ uint32_t GrammarAutomaton::frame(const Frame& value) {
   return entry->second;
 }
 
-// A frame with nothing left to do is not pushed: a rule that ends in itself needs no deeper stack.
+// Does not push a completed frame: tail recursion needs no deeper stack.
 uint32_t GrammarAutomaton::after(uint32_t symbol, uint32_t below) {
   return rules_->symbols[symbol].kind == Kind::end ? below : frame({symbol, 0, below});
 }
@@ -94,7 +96,7 @@ GrammarAutomaton::StateId GrammarAutomaton::close(std::vector<uint32_t> open) {
     seen_[id] = closing_;
     if (++visited > kMaximumStacks)
       throw Error(ErrorCode::kNotSupported,
-                  fmt::format("grammar: one text can be read in more than {} ways at once; make "
+                  fmt::format("grammar: one text can be parsed in more than {} ways at once; make "
                               "its rules less ambiguous",
                               kMaximumStacks));
     const Frame top = frames_[id];
@@ -115,7 +117,7 @@ GrammarAutomaton::StateId GrammarAutomaton::close(std::vector<uint32_t> open) {
       case Kind::repeat: {
         if (top.count >= symbol.minimum) open.push_back(after(top.symbol + 1, top.below));
         if (top.count >= symbol.maximum) break;
-        // Without a maximum the count matters up to the minimum only: the loop closes.
+        // Without a maximum the count saturates at the minimum, which closes the loop.
         const uint32_t count =
             symbol.maximum == kNoMaximum ? std::min(top.count + 1, symbol.minimum) : top.count + 1;
         const uint32_t again = frame({top.symbol, count, top.below});
@@ -161,7 +163,7 @@ GrammarAutomaton::StateId GrammarAutomaton::step_slowly(StateId from, uint32_t c
       next.push_back(after(at.symbol + 1, at.below));
   }
   const StateId result = next.empty() ? kDead : close(std::move(next));
-  State& state = states_[from];  // interning may have moved them
+  State& state = states_[from];  // interning may have moved the states
   state.others.emplace(interval, result);
   for (uint32_t c = interval; c < std::min(end, 128u); ++c) state.ascii[c] = result;
   return result;
@@ -184,7 +186,7 @@ GrammarAutomaton::StateId GrammarAutomaton::forget_but(StateId state) {
   std::vector<uint32_t> moved(old.size(), UINT32_MAX);
   moved[kBottom] = kBottom;
   const auto move = [&](uint32_t top) {
-    std::vector<uint32_t> path;  // a stack may be deep: no recursion
+    std::vector<uint32_t> path;  // iterative, because a stack may be deep
     for (uint32_t at = top; moved[at] == UINT32_MAX; at = old[at].below) path.push_back(at);
     for (; !path.empty(); path.pop_back()) {
       const Frame& f = old[path.back()];

@@ -1,4 +1,4 @@
-// A grammar as an automaton made while it runs: sets of stacks, interned, with their transitions.
+// A grammar as a lazily built automaton: interned sets of stacks with their transitions.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace prism::llm {
 
-// A state is a set of stacks: every way in which the text so far can be read. Two texts that can go
-// on in the same ways share a state, so loops come back to states whose transitions are known, and
-// a walk over a vocabulary is mostly table look-ups.
+// A state is a set of stacks: every parse of the text so far. Texts with the same continuations
+// share a state, so loops return to states with known transitions, and a walk over a vocabulary is
+// mostly table lookups.
 class GrammarAutomaton {
  public:
   using StateId = uint32_t;
-  static constexpr StateId kDead = 0;  // no way to read the text
+  static constexpr StateId kDead = 0;  // the text cannot be parsed
 
   explicit GrammarAutomaton(std::shared_ptr<const GrammarRules> rules);
 
@@ -36,15 +36,15 @@ class GrammarAutomaton {
   bool has_next(StateId state) const { return !states_[state].tops.empty(); }
 
   size_t states() const { return states_.size(); }
-  uint64_t work() const { return work_; }  // stacks and intervals looked at so far
-  // Forgets every state but one, which gets a new id; for when there are too many.
+  uint64_t work() const { return work_; }  // stacks and intervals visited so far
+  // Drops every state but one, which gets a new id; called when there are too many.
   StateId forget_but(StateId state);
 
  private:
   static constexpr StateId kUnknown = UINT32_MAX;
   static constexpr uint32_t kBottom = 0;  // the stack below the first frame
 
-  // A frame of a stack: the next symbol to match, how often it was repeated, and what follows.
+  // A stack frame: the next symbol to match, its repetition count, and the frame below.
   struct Frame {
     uint32_t symbol = 0, count = 0, below = kBottom;
     friend bool operator==(const Frame&, const Frame&) = default;
@@ -56,18 +56,18 @@ class GrammarAutomaton {
     size_t operator()(const std::vector<uint32_t>& list) const;
   };
   struct State {
-    std::vector<uint32_t> tops;  // frames at sets of characters, ascending
+    std::vector<uint32_t> tops;  // frames waiting for a character set, ascending
     bool may_end = false;
     std::array<StateId, 128> ascii;
-    std::unordered_map<uint32_t, StateId> others;  // by the first code point of a like interval
-    std::vector<uint32_t> borders;                 // where intervals of like characters begin
+    std::unordered_map<uint32_t, StateId> others;  // by the first code point of an interval
+    std::vector<uint32_t> borders;                 // starts of intervals of equivalent characters
   };
 
   void clear();
   uint32_t frame(const Frame& frame);
-  uint32_t after(uint32_t symbol, uint32_t below);  // the frame at the symbol, or what is below
+  uint32_t after(uint32_t symbol, uint32_t below);  // the frame at the symbol, or the one below
   StateId intern(std::vector<uint32_t> tops, bool may_end);
-  // The state of all ways to go on from those frames without a character.
+  // The state of all continuations of these frames that consume no character.
   StateId close(std::vector<uint32_t> frames);
   StateId step_slowly(StateId from, uint32_t code);
   void find_borders(State& state);
@@ -77,7 +77,7 @@ class GrammarAutomaton {
   std::unordered_map<Frame, uint32_t, FrameHash> frame_ids_;
   std::vector<State> states_;
   std::unordered_map<std::vector<uint32_t>, StateId, ListHash> state_ids_;
-  std::vector<uint32_t> seen_;  // by frame: the closing it was last met in
+  std::vector<uint32_t> seen_;  // by frame: the last closure that visited it
   uint32_t closing_ = 0;
   uint64_t work_ = 0;
   StateId start_ = kDead;

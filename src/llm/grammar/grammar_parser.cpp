@@ -1,4 +1,4 @@
-// GBNF text to rules: names, literals, classes, groups, alternatives and repetitions.
+// Parses GBNF text into rules: names, literals, classes, groups, alternatives and repetitions.
 #include <algorithm>
 #include <map>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Kind = GrammarSymbol::Kind;
 constexpr size_t kMaximumText = size_t{4} << 20;
-constexpr int kMaximumDepth = 200;  // of groups: each is a level of recursion here
+constexpr int kMaximumDepth = 200;  // of groups: each is a level of recursion
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -26,20 +26,20 @@ class Parser {
 
   GrammarRules parse(std::string_view root) {
     if (text_.size() > kMaximumText)
-      throw Error(
-          ErrorCode::kInvalidArgument,
-          fmt::format("grammar: it has {} bytes; at most {} are read", text_.size(), kMaximumText));
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("grammar: the text has {} bytes, the limit is {}", text_.size(),
+                              kMaximumText));
     skip_space(true);
     while (at_ < text_.size()) parse_rule();
     for (uint32_t i = 0; i < rules_.rules.size(); ++i)
       if (rules_.rules[i].alternatives.empty())
         fail_at(first_use_[i],
-                fmt::format("the rule \"{}\" is used and nowhere defined", rules_.rules[i].name));
+                fmt::format("the rule \"{}\" is used but not defined", rules_.rules[i].name));
     const auto found = names_.find(std::string(root));
     if (found == names_.end())
       throw Error(
           ErrorCode::kInvalidArgument,
-          fmt::format("grammar: it has no rule \"{0}\", where it begins; write {0} ::= ...", root));
+          fmt::format("grammar: there is no rule \"{0}\" to start with; add {0} ::= ...", root));
     rules_.root = found->second;
     reject_left_recursion(rules_);
     return std::move(rules_);
@@ -129,12 +129,12 @@ class Parser {
     skip_space(true);
   }
 
-  // After the last alternative the end of its line is not taken.
+  // Does not consume the end of the line after the last alternative.
   void parse_alternatives(uint32_t rule, int depth) {
     for (;;) {
       skip_space(true);
       add_alternative(rule, parse_sequence(depth));
-      // A line may begin with the bar of the next alternative.
+      // A line may start with the bar of the next alternative.
       const size_t end = at_;
       skip_space(true);
       if (take("|")) continue;
@@ -145,7 +145,7 @@ class Parser {
 
   Sequence parse_sequence(int depth) {
     Sequence sequence;
-    size_t last = 0;  // where the item that a repetition stands behind begins
+    size_t last = 0;  // start of the item that a repetition applies to
     for (;;) {
       skip_space(depth > 0);
       const char c = peek();
@@ -170,7 +170,7 @@ class Parser {
         sequence.push_back({Kind::rule, group});
       } else if (c == '*' || c == '+' || c == '?' || c == '{') {
         parse_repetition(sequence, last);
-        last = sequence.size();  // nothing more to repeat
+        last = sequence.size();  // a repetition cannot be repeated
       } else if (is_name_character(c)) {
         const size_t where = at_;
         const std::string name = parse_name();
@@ -203,7 +203,7 @@ class Parser {
       }
       if (!take("}")) fail(fmt::format("expected }} to end a repetition, found {}", found()));
       if (minimum > maximum)
-        fail(fmt::format("a repetition of at least {} and at most {} times", minimum, maximum));
+        fail(fmt::format("a repetition has a minimum of {} and a maximum of {}", minimum, maximum));
     }
     uint32_t item;
     if (sequence.size() - last == 1 && sequence[last].kind == Kind::rule) {
@@ -222,17 +222,17 @@ class Parser {
     const size_t start = at_;
     for (; peek() >= '0' && peek() <= '9'; ++at_) {
       count = count * 10 + static_cast<uint64_t>(peek() - '0');
-      if (count > 1000000000) fail("a repetition of more than 1000000000 times");
+      if (count > 1000000000) fail("a repetition exceeds 1000000000 times");
     }
     if (at_ == start) fail(fmt::format("expected a number of repetitions, found {}", found()));
     return static_cast<uint32_t>(count);
   }
 
-  // Each character of a literal is a symbol; a repetition behind it repeats the whole.
+  // Each character of a literal is a symbol; a repetition applies to the whole literal.
   void parse_literal(Sequence& sequence) {
     const size_t start = at_++;
     while (peek() != '"') {
-      if (at_ >= text_.size() || peek() == '\n') fail_at(start, "a text in quotes has no end");
+      if (at_ >= text_.size() || peek() == '\n') fail_at(start, "a quoted text is not closed");
       const uint32_t code = parse_character();
       sequence.push_back({Kind::characters, set_index(make_code_set({{code, code}}, false))});
     }
@@ -244,15 +244,15 @@ class Parser {
     const bool inverted = take("^");
     CodeSet ranges;
     while (peek() != ']') {
-      if (at_ >= text_.size() || peek() == '\n') fail_at(start, "a class of characters has no end");
+      if (at_ >= text_.size() || peek() == '\n') fail_at(start, "a character class is not closed");
       const size_t where = at_;
       const uint32_t first = parse_character();
       uint32_t last = first;
       if (peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
         ++at_;
-        if (peek() == '\n') fail_at(start, "a class of characters has no end");
+        if (peek() == '\n') fail_at(start, "a character class is not closed");
         last = parse_character();
-        if (last < first) fail_at(where, "a range of characters runs backwards");
+        if (last < first) fail_at(where, "a character range is reversed");
       }
       ranges.push_back({first, last});
     }
@@ -267,7 +267,7 @@ class Parser {
     const size_t start = at_;
     do {
       if (at_ >= text_.size() || !partial.put(static_cast<uint8_t>(text_[at_])))
-        fail_at(start, "a character that is no UTF-8");
+        fail_at(start, "a character is not valid UTF-8");
       ++at_;
     } while (partial.missing > 0);
     return partial.first;
@@ -314,7 +314,7 @@ class Parser {
       if (digit < 0) fail(fmt::format("expected {} hexadecimal digits, found {}", digits, found()));
       code = code << 4 | static_cast<uint32_t>(digit);
     }
-    if (code > kLastCodePoint) fail(fmt::format("U+{:X} is no character", code));
+    if (code > kLastCodePoint) fail(fmt::format("U+{:X} is not a Unicode character", code));
     return code;
   }
 
@@ -323,7 +323,7 @@ class Parser {
   GrammarRules rules_;
   std::map<std::string, uint32_t> names_;
   std::vector<size_t> first_use_;  // by rule
-  std::string current_;            // the rule being read
+  std::string current_;            // the rule being parsed
 };
 
 }  // namespace

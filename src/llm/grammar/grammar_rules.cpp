@@ -1,4 +1,4 @@
-// Sets of code points, and the check that no rule begins with itself.
+// Implements code point sets and the check for left recursion.
 #include "llm/grammar/grammar_rules.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ CodeSet others(const CodeSet& ranges) {
 
 using Kind = GrammarSymbol::Kind;
 
-// The rules that can match nothing at all. Each alternative counts its symbols that cannot; a rule
-// found empty counts down where it is used, so the work is the grammar's length.
+// The rules that match the empty text. Each alternative counts its non-nullable symbols; a rule
+// found nullable decrements the counts of its uses, so the work is linear in the grammar.
 std::vector<bool> nullable_rules(const GrammarRules& rules) {
   struct Use {
     uint32_t rule, alternative;

@@ -15,22 +15,22 @@ struct CodeRange {
   uint32_t first = 0, last = 0;
   friend bool operator==(const CodeRange&, const CodeRange&) = default;
 };
-using CodeSet = std::vector<CodeRange>;  // sorted, apart from each other, without surrogates
+using CodeSet = std::vector<CodeRange>;  // sorted, disjoint, without surrogates
 
-// Sorted and joined; the code points of no character (surrogates) taken out. inverted: all others.
+// Sorts and joins ranges and removes surrogates. inverted: returns the complement.
 CodeSet make_code_set(CodeSet ranges, bool inverted);
 bool contains(const CodeSet& set, uint32_t code);
 
 struct GrammarSymbol {
   enum class Kind : uint8_t { end, characters, rule, repeat };
   Kind kind = Kind::end;
-  uint32_t index = 0;                 // of the set, or of the rule referred to or repeated
-  uint32_t minimum = 0, maximum = 0;  // of a repetition; kNoMaximum: any number
+  uint32_t index = 0;                 // of the set, or of the referenced or repeated rule
+  uint32_t minimum = 0, maximum = 0;  // of a repetition; kNoMaximum: unlimited
 };
 
 struct GrammarRule {
   std::string name;
-  std::vector<uint32_t> alternatives;  // where each begins in symbols; it goes up to an `end`
+  std::vector<uint32_t> alternatives;  // start of each in symbols; each ends with `end`
 };
 
 struct GrammarRules {
@@ -40,11 +40,11 @@ struct GrammarRules {
   uint32_t root = 0;
 };
 
-// The rules of a grammar in GBNF. Throws kInvalidArgument with line and column: wrong syntax, rules
-// that are missing, defined twice or begin with themselves.
+// Parses GBNF. Throws kInvalidArgument with line and column for wrong syntax and for rules that are
+// missing, defined twice or left-recursive.
 GrammarRules parse_grammar(std::string_view text, std::string_view root = "root");
 
-// Throws kInvalidArgument naming the rules when one of them begins with itself.
+// Throws kInvalidArgument naming the rules if one of them begins with itself.
 void reject_left_recursion(const GrammarRules& rules);
 
 }  // namespace prism::llm

@@ -1,4 +1,4 @@
-// Tests of grammars: what they accept, the masks of tokens, errors with their place, hostile ones.
+// Tests grammars: accepted texts, token masks, errors with their location, hostile grammars.
 #include "prism/llm/grammar.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(Grammar, Repetitions) {
   expect(R"(root ::= "a"{0} "b")", {"b"}, {"ab"});
   expect(R"(root ::= ("a"?)* "b")", {"b", "aaab"}, {"a"});
   expect(R"(root ::= ("a"?){2,3} "b")", {"b", "ab", "aab", "aaab"}, {"aaaab"});
-  // Nothing is unrolled: a thousand million are as cheap as two.
+  // Nothing is unrolled: a billion repetitions cost as much as two.
   expect(R"(root ::= [a-z]{0,1000000000})", {"", "abcdefg"}, {"A"});
 }
 
@@ -83,7 +83,7 @@ TEST(Grammar, ErrorsNameThePlace) {
   EXPECT_NE(error_of("root ::= \"a\n").find("line 1 column 10"), std::string::npos);
   EXPECT_NE(error_of("root ::= a\n\na = \"b\"").find("line 3 column 3"), std::string::npos);
   EXPECT_NE(error_of("root ::= é").find("line 1 column 10"), std::string::npos);
-  EXPECT_NE(error_of("root ::= \"x\" thing").find("\"thing\" is used and nowhere defined"),
+  EXPECT_NE(error_of("root ::= \"x\" thing").find("\"thing\" is used but not defined"),
             std::string::npos);
   EXPECT_NE(error_of("root ::= \"x\" thing").find("line 1 column 14"), std::string::npos);
   EXPECT_NE(error_of("other ::= \"x\"").find("no rule \"root\""), std::string::npos);
@@ -107,14 +107,14 @@ TEST(Grammar, RulesThatBeginWithThemselvesAreFound) {
   EXPECT_EQ(error_of("root ::= \"a\" root | \"\""), "");
 }
 
-// --- random grammars against a matcher that knows nothing of stacks
+// --- random grammars against a matcher without stacks
 
 using Places = std::set<size_t>;
 
 struct RandomGrammar {
   std::string gbnf;
-  // Where a text may go on behind it, from any of these places. (Matchers of regular expressions
-  // that go back and try again take minutes for some of these.)
+  // The positions after the grammar, from any of these positions. (Backtracking regular-expression
+  // matchers take minutes for some of these.)
   std::function<Places(const std::string&, const Places&)> behind;
 };
 
@@ -130,7 +130,7 @@ RandomGrammar one_of(std::string gbnf, std::function<bool(char)> takes) {
 RandomGrammar repeated(const RandomGrammar& a, const std::string& op, size_t least, size_t most) {
   return {"(" + a.gbnf + ")" + op, [=](const std::string& text, Places now) {
             Places places;
-            // More often than the text is long brings nothing new.
+            // More repetitions than the text is long add nothing.
             for (size_t count = 0; count <= std::min(most, least + text.size()); ++count) {
               if (count >= least) places.insert(now.begin(), now.end());
               now = a.behind(text, now);
@@ -194,7 +194,7 @@ TEST(Grammar, AgreesWithSetsOfPlaces) {
       ASSERT_EQ(grammar.matches(text), expected) << made.gbnf << " on " << text;
     }
   }
-  EXPECT_GT(accepted, 500);  // it was a test of something
+  EXPECT_GT(accepted, 500);  // the test covered something
 }
 
 // --- masks
@@ -207,7 +207,8 @@ TEST(GrammarMatcher, MasksAreWhatAcceptingOneByOneGives) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  // Tokens of bytes that matter, whole and broken characters among them; some twice, some empty.
+  // Tokens with the bytes that matter, including partial characters; some are duplicates, some
+  // empty.
   const std::vector<std::string> bits = {"\"",   "{",        "}",    ":",  ",",    " ",
                                          "a",    "1",        "\\",   "n",  "é",    "\xC3",
                                          "\xA9", "\xE6\x97", "\xA5", "\n", "true", "["};
@@ -283,21 +284,21 @@ TEST(GrammarMatcher, LargeVocabulariesAreQuick) {
   GrammarMatcher matcher(Grammar::parse(json_grammar()), trie, {});
   double worst = 0;
   for (const char* next : {"{", "\"", "name", "\"", ":", " \"", "a long text", "\"", ", \"", "b"}) {
-    const std::clock_t start = std::clock();  // of this process: the machine may be busy
+    const std::clock_t start = std::clock();  // CPU time: the machine may be busy
     matcher.allowed();
     worst = std::max(worst, double(std::clock() - start) * 1e3 / CLOCKS_PER_SEC);
     ASSERT_TRUE(matcher.accept_text(next));
   }
   RecordProperty("worst_ms", std::to_string(worst));
-  // About 3 ms when optimised (random texts share little: real vocabularies have half the nodes);
-  // none when a state comes back.
+  // About 3 ms when optimised (random texts share little: real vocabularies have half the nodes),
+  // and almost nothing when a state recurs.
   EXPECT_LT(worst, 50);
 }
 
 TEST(GrammarMatcher, HostileGrammarsEndWithAnError) {
   const auto trie = std::make_shared<const VocabularyTrie>(
       std::vector<std::string>{"a", "aa", "aaa", std::string(200, 'a')});
-  // Each level offers every way of the next: 30,000 ways to read one letter.
+  // Each level offers every alternative of the next: 30,000 parses of one letter.
   std::string wide = "root ::= ";
   for (int i = 0; i < 30000; ++i) wide += (i ? " | \"a\"" : "\"a\"");
   wide += " \"b\"";

@@ -1,3 +1,4 @@
+// The table of shared JSON grammar rules.
 #include "llm/grammar/json_rules.h"
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 namespace prism::llm {
 namespace {
 
-// Rules that others refer to by name. Space is at most one blank, or a line end and an indent: a
-// model that may write any number of blanks sometimes writes nothing else.
+// The rules by name. Space is at most one blank, or a line end and an indent: a model that may
+// write any number of blanks sometimes writes nothing else.
 const std::map<std::string, std::string>& all_rules() {
   static const std::map<std::string, std::string> rules = {
       {"space", R"(| " " | "\n" [ \t]{0,20})"},
@@ -53,7 +54,7 @@ std::vector<std::string> json_rules_in(const std::string& name) {
   const std::string& body = json_rule(name);
   std::vector<std::string> found;
   for (size_t at = 0; at < body.size();) {
-    if (body[at] == '"' || body[at] == '[') {  // literals and classes hold no names
+    if (body[at] == '"' || body[at] == '[') {  // skip literals and classes, which contain no names
       const char close = body[at] == '"' ? '"' : ']';
       for (++at; at < body.size() && body[at] != close; ++at)
         if (body[at] == '\\') ++at;

@@ -1,4 +1,4 @@
-// The rules of JSON that grammars made from schemas share: values, spaces, the formats of strings.
+// The JSON rules shared by grammars made from schemas: values, spaces, string formats.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace prism::llm {
 
-// The right side of a shared rule: value, object, array, string, char, number, integer, boolean,
-// null, space, and the formats.
+// The right-hand side of a shared rule: value, object, array, string, char, number, integer,
+// boolean, null, space, and the formats.
 const std::string& json_rule(const std::string& name);
-// The shared rules that one refers to.
+// The shared rules that a rule refers to.
 std::vector<std::string> json_rules_in(const std::string& name);
-// Whether a format of strings (date, uuid ...) has a rule; others are remarks that bind nobody.
+// Whether a string format (date, uuid ...) has a rule; other formats are annotations only.
 bool is_json_format(const std::string& name);
 
-// A text as a literal of a grammar.
+// A text as a grammar literal.
 std::string grammar_literal(std::string_view text);
 
 }  // namespace prism::llm

@@ -1,3 +1,4 @@
+// Translates JSON schemas to GBNF.
 #include "llm/grammar/json_schema.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ constexpr size_t kMaximumRules = 20000;
 constexpr int kMaximumMerges =
     10000;  // parts of allOf that refer to each other can double at each step
 
-// What says something of values that no grammar of moderate size can hold to.
+// Keywords whose constraints a grammar of moderate size cannot express.
 constexpr std::array kUnsupported = {"not",
                                      "if",
                                      "patternProperties",
@@ -62,13 +63,13 @@ class Converter {
 
   std::string add(const std::string& name, const std::string& body) {
     if (rules_.size() >= kMaximumRules)
-      fail("#", fmt::format("it needs more than {} rules", kMaximumRules),
+      fail("#", fmt::format("the schema needs more than {} rules", kMaximumRules),
            ErrorCode::kNotSupported);
     rules_[name] = body;
     return name;
   }
 
-  // The name of a shared rule, which joins the grammar with all that it refers to.
+  // Returns the name of a shared rule after adding it and its dependencies to the grammar.
   std::string shared(const std::string& name) {
     if (rules_.contains(name)) return name;
     add(name, json_rule(name));
@@ -97,7 +98,7 @@ class Converter {
     return fmt::format("{{{},{}}}", minimum, maximum);
   }
 
-  // The name of the rule for a schema. name: of the rule if one is made for it.
+  // The name of the rule for a schema. name: for a rule created for it.
   std::string rule_for(const Json& schema, const std::string& place, const std::string& name,
                        int depth) {
     if (depth > kMaximumDepth)
@@ -105,16 +106,16 @@ class Converter {
            ErrorCode::kNotSupported);
     if (schema.is_boolean()) {
       if (!schema.get<bool>())
-        fail(place, "false allows no value at all", ErrorCode::kNotSupported);
+        fail(place, "a schema of false allows no value", ErrorCode::kNotSupported);
       return shared("value");
     }
     if (!schema.is_object())
       fail(place,
-           fmt::format("a schema is an object, true or false; found {}", schema.type_name()));
+           fmt::format("a schema must be an object, true or false; found {}", schema.type_name()));
     for (const char* key : kUnsupported)
       if (const Json* value = find(schema, key); value && *value != Json(false))
         fail(place,
-             fmt::format("\"{}\" cannot be held to by a grammar; leave it out and check the "
+             fmt::format("a grammar cannot express \"{}\"; leave it out and check the "
                          "answer for it",
                          key),
              ErrorCode::kNotSupported);
@@ -147,7 +148,7 @@ class Converter {
     return of_type(schema, type_of(schema, place), place, name, depth);
   }
 
-  // Where no type is said, what else is said tells it.
+  // The type, or if there is none the type that other keywords imply.
   static std::string type_of(const Json& schema, const std::string& place) {
     if (const Json* type = find(schema, "type")) {
       if (!type->is_string()) fail(place, "type must be a name or a list of names");
@@ -172,33 +173,35 @@ class Converter {
     if (type == "string") return string(schema, place, name);
     if (type == "integer" || type == "number") return number(schema, type, place, name);
     if (type == "boolean" || type == "null") return shared(type);
-    fail(place, fmt::format("\"{}\" is no type; they are object, array, string, number, integer, "
-                            "boolean and null",
-                            type));
+    fail(place,
+         fmt::format("\"{}\" is not a type; supported are object, array, string, number, integer, "
+                     "boolean and null",
+                     type));
   }
 
-  // What "#/a/b" leads to; nullptr for nothing.
+  // The target of a reference like "#/a/b", or null.
   const Json* target_of(const std::string& reference) const {
     if (!reference.starts_with("#")) return nullptr;
     try {
       const Json::json_pointer pointer(reference.substr(1));
       return document_.contains(pointer) ? &document_.at(pointer) : nullptr;
     } catch (const Json::exception&) {
-      return nullptr;  // not even a pointer
+      return nullptr;  // not a valid pointer
     }
   }
 
   std::string reference(const Json& target, const std::string& place, int depth) {
-    if (!target.is_string()) fail(place, "$ref must be a text");
+    if (!target.is_string()) fail(place, "$ref must be a string");
     const std::string to = target.get<std::string>();
     const auto known = references_.find(to);
     if (known != references_.end()) return known->second;
     if (!to.starts_with("#"))
-      fail(place, fmt::format("$ref \"{}\" leads out of the document; only #/... is followed", to),
+      fail(place,
+           fmt::format("$ref \"{}\" points outside the document; only #/... is supported", to),
            ErrorCode::kNotSupported);
     const Json* found = target_of(to);
-    if (!found) fail(place, fmt::format("$ref \"{}\" leads to nothing in the document", to));
-    // The name is known before the rule is made, so a schema may contain itself.
+    if (!found) fail(place, fmt::format("$ref \"{}\" has no target in the document", to));
+    // The name is registered before the rule is made, so a schema may contain itself.
     const std::string name = fmt::format("ref{}", references_.size());
     references_[to] = name;
     add(name, "");
@@ -214,7 +217,7 @@ class Converter {
     rest.erase(key);
     std::vector<std::string> ways;
     for (size_t i = 0; i < several.size(); ++i) {
-      // What stands beside it holds for each of them.
+      // The sibling keywords apply to each alternative.
       const std::string here = fmt::format("{}/{}/{}", place, key, i);
       const bool alone = type_of(rest, place) == "any" && !rest.contains("allOf");
       const Json one = alone ? several[i] : merged(rest, Json::array({several[i]}), here, depth);
@@ -223,8 +226,8 @@ class Converter {
     return add(name, fmt::format("{}", fmt::join(ways, " | ")));
   }
 
-  // One schema that says what all of them say: properties and requirements together; of everything
-  // else the first to say it, which must agree with the others.
+  // Merges schemas into one: combines properties and requirements; other keywords must not
+  // conflict.
   Json merged(const Json& schema, const Json& several, const std::string& place, int depth) {
     if (!several.is_array()) fail(place, "allOf must be a list of schemas");
     if (depth > kMaximumDepth)
@@ -234,16 +237,16 @@ class Converter {
     all.erase("allOf");
     for (Json part : several) {
       if (++merges_ > kMaximumMerges)
-        fail(place, "its parts refer to each other too often", ErrorCode::kNotSupported);
+        fail(place, "the combined schemas refer to each other too often", ErrorCode::kNotSupported);
       for (int followed = 0; part.is_object() && part.contains("$ref"); ++followed) {
         const Json to = part["$ref"];
         const Json* found = to.is_string() ? target_of(to.get<std::string>()) : nullptr;
         if (!found || followed == kMaximumDepth)
-          fail(place, fmt::format("$ref {} leads to nothing in the document", to.dump()));
+          fail(place, fmt::format("$ref {} has no target in the document", to.dump()));
         part = Json(*found);
       }
       if (part == Json(true)) continue;
-      if (!part.is_object()) fail(place, "allOf holds something that is no schema");
+      if (!part.is_object()) fail(place, "the list contains an entry that is not a schema");
       if (part.contains("allOf")) part = merged(part, part["allOf"], place, depth + 1);
       for (const auto& [key, value] : part.items()) {
         const bool both = all.contains(key);
@@ -256,7 +259,7 @@ class Converter {
           for (const Json& each : value) all[key].push_back(each);
         } else if (both && all[key] != value && key != "title" && key != "description" &&
                    key != "$defs" && key != "definitions") {
-          fail(place, fmt::format("\"{}\" is said twice and differently", key),
+          fail(place, fmt::format("the combined schemas give \"{}\" two different values", key),
                ErrorCode::kNotSupported);
         } else if (!both) {
           all[key] = value;
@@ -269,10 +272,10 @@ class Converter {
   std::string string(const Json& schema, const std::string& place, const std::string& name) {
     const Json* pattern = find(schema, "pattern");
     if (pattern) {
-      if (!pattern->is_string()) fail(place, "pattern must be a text");
+      if (!pattern->is_string()) fail(place, "pattern must be a string");
       if (schema.contains("minLength") || schema.contains("maxLength"))
         fail(place,
-             "a pattern and a length together cannot be held to; put the length into the "
+             "a grammar cannot express a pattern and a length together; put the length into the "
              "pattern",
              ErrorCode::kNotSupported);
       try {
@@ -288,7 +291,7 @@ class Converter {
         return add(name, fmt::format(R"("\"" {} "\"")", shared(format->get<std::string>())));
     const uint32_t least = count(schema, "minLength", 0, place);
     const uint32_t most = count(schema, "maxLength", UINT32_MAX, place);
-    if (least > most) fail(place, "minLength is more than maxLength");
+    if (least > most) fail(place, "minLength exceeds maxLength");
     if (least == 0 && most == UINT32_MAX) return shared("string");
     return add(name, fmt::format(R"("\"" {}{} "\"")", shared("char"), repetition(least, most)));
   }
@@ -304,15 +307,15 @@ class Converter {
       const bool whole = number == std::floor(number);
       if (!(std::abs(number) < 9e15))
         fail(place,
-             fmt::format("{} is {}; limits beyond 9e15 cannot be held to", each, value->dump()),
+             fmt::format("{} is {}; limits beyond 9e15 are not supported", each, value->dump()),
              ErrorCode::kNotSupported);
       if (!integers && (!whole || each == exclusive))
         fail(place,
-             fmt::format("{} of a number that need not be whole must itself be whole and "
+             fmt::format("{} of a non-integer number must be an integer and "
                          "not exclusive",
                          each),
              ErrorCode::kNotSupported);
-      // Inwards to the next whole number.
+      // Round inwards to an integer.
       int64_t bound = static_cast<int64_t>(step > 0 ? std::ceil(number) : std::floor(number));
       if (each == exclusive && whole) bound += step;
       if (!result || (step > 0 ? bound > *result : bound < *result)) result = bound;
@@ -327,7 +330,7 @@ class Converter {
     const auto most = limit(schema, "maximum", "exclusiveMaximum", -1, integers, place);
     if (!least && !most) return shared(type);
     if (least && most && *least > *most)
-      fail(place, fmt::format("no number lies between {} and {}", *least, *most));
+      fail(place, fmt::format("there is no number between {} and {}", *least, *most));
     return add(name, integers ? integer_grammar(least, most) : decimal_grammar(least, most));
   }
 
@@ -335,15 +338,15 @@ class Converter {
                     int depth) {
     const Json* items = find(schema, "items");
     const Json* first = find(schema, "prefixItems");
-    if (items && items->is_array()) first = items, items = nullptr;  // the older spelling
+    if (items && items->is_array()) first = items, items = nullptr;  // older spelling
     if (first && !first->is_array()) fail(place, "prefixItems must be a list of schemas");
     const uint32_t least = count(schema, "minItems", 0, place);
     uint32_t most = count(schema, "maxItems", UINT32_MAX, place);
-    if (least > most) fail(place, "minItems is more than maxItems");
+    if (least > most) fail(place, "minItems exceeds maxItems");
     shared("space");
     const std::string comma = R"(space "," space )";
     if (first) {
-      // A tuple: its items, then the others where they are wanted.
+      // A tuple: its items, then additional ones if allowed.
       std::string body;
       for (size_t i = 0; i < first->size(); ++i)
         body += (i ? comma : "") +
@@ -369,10 +372,10 @@ class Converter {
                                 : fmt::format(R"("[" space {} space "]")", list));
   }
 
-  // Names that are none of those listed: what leaves their tree of characters at some point.
+  // Matches names other than those listed: texts that leave the trie of the names at some point.
   std::string other_name(const std::string& name, const std::vector<std::string>& names) {
     shared("char");
-    std::map<std::string, std::set<std::string>> children;  // of a beginning: the next characters
+    std::map<std::string, std::set<std::string>> children;  // the next characters after a prefix
     std::set<std::string> whole;
     for (const std::string& full : names) {
       const std::string text = Json(full).dump();
@@ -380,7 +383,7 @@ class Converter {
       whole.insert(inside);
       children[""];
       for (size_t at = 0; at < inside.size();) {
-        size_t next = at + 1;  // a whole character; an escape in one piece
+        size_t next = at + 1;  // one character, or one escape sequence
         if (inside[at] == '\\')
           next = std::min(inside.size(), at + (inside[at + 1] == 'u' ? 6 : 2));
         while (next < inside.size() && (static_cast<uint8_t>(inside[next]) & 0xC0) == 0x80) ++next;
@@ -397,7 +400,7 @@ class Converter {
       std::string taken;
       for (const std::string& each : next) {
         ways.push_back(grammar_literal(each) + " " + rule_names.at(start + each));
-        if (each[0] == '\\') continue;  // no way but these begins with a backslash
+        if (each[0] == '\\') continue;  // only listed names contain a backslash
         for (const char c : each)
           taken += c == ']' || c == '^' || c == '-' || c == '[' ? std::string("\\") + c
                                                                 : std::string(1, c);
@@ -440,7 +443,7 @@ class Converter {
                  fmt::format(R"({} space ":" space {})", grammar_literal(Json(key).dump()), value)),
              must});
       }
-    // Required, but nothing is said of them.
+    // Required properties without a schema.
     for (const std::string& key : required)
       list.push_back({key,
                       add(fmt::format("{}-{}-pair", name, list.size()),
@@ -460,8 +463,8 @@ class Converter {
               : shared("value");
       other = add(name + "-other", fmt::format(R"({} space ":" space {})", key, value));
     }
-    // From the last to the first: what may follow once something stands there (after) and while
-    // nothing does (first). Linear in the number of properties, whichever of them are optional.
+    // Builds the rules from last to first: the continuation after a property (after) and without
+    // one so far (none). Linear in the number of properties, whichever are optional.
     std::string after = other.empty() ? "\"\"" : fmt::format(R"((space "," space {})*)", other);
     std::string none = other.empty() ? "\"\"" : fmt::format("({} {})?", other, after);
     for (size_t i = list.size(); i-- > 0;) {
@@ -490,7 +493,7 @@ std::string json_schema_to_grammar(std::string_view schema) {
     document = Json::parse(schema);
   } catch (const Json::exception& error) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("JSON schema: it is no JSON: {}", error.what()));
+                fmt::format("JSON schema: the text is not valid JSON: {}", error.what()));
   }
   return Converter(document).convert();
 }

@@ -1,4 +1,4 @@
-// JSON schema to grammar: the texts a schema allows, as GBNF.
+// Translates JSON schemas to GBNF grammars.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace prism::llm {
 
-// type, properties, required, additionalProperties, items, prefixItems, minItems, maxItems, enum,
-// const, anyOf, oneOf, allOf, $ref within the document, minLength, maxLength, pattern, format,
-// minimum, maximum, exclusiveMinimum, exclusiveMaximum. Properties come in the order of the schema;
-// ones it does not name only where additionalProperties says so, or where it names none. Throws
-// kInvalidArgument for what is no schema, and kNotSupported naming keyword and place for one that a
-// grammar cannot hold to.
+// Supports type, properties, required, additionalProperties, items, prefixItems, minItems,
+// maxItems, enum, const, anyOf, oneOf, allOf, $ref within the document, minLength, maxLength,
+// pattern, format, minimum, maximum, exclusiveMinimum, exclusiveMaximum. Properties come in the
+// order of the schema; others are allowed only by additionalProperties, or if the schema names
+// none. Throws kInvalidArgument for an invalid schema, and kNotSupported naming keyword and
+// location for one that a grammar cannot express.
 std::string json_schema_to_grammar(std::string_view schema);
 
-// Any JSON value: a grammar of its own.
+// A grammar for any JSON value.
 std::string json_grammar();
 
 }  // namespace prism::llm

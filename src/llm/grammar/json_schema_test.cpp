@@ -1,4 +1,4 @@
-// Tests of grammars made from JSON schemas: texts that they must and must not accept.
+// Tests grammars made from JSON schemas: texts they must accept and reject.
 #include "llm/grammar/json_schema.h"
 
 #include <gtest/gtest.h>
@@ -176,7 +176,7 @@ TEST(JsonSchema, ErrorsNameThePlace) {
   const std::string error = error_of(R"({"properties": {"a": {"items": {"type": "strin"}}}})",
                                      ErrorCode::kInvalidArgument);
   EXPECT_NE(error.find("#/properties/a/items"), std::string::npos) << error;
-  EXPECT_NE(error.find("\"strin\" is no type"), std::string::npos) << error;
+  EXPECT_NE(error.find("\"strin\" is not a type"), std::string::npos) << error;
   EXPECT_NE(error_of(R"({"not": {}})", ErrorCode::kNotSupported).find("\"not\""),
             std::string::npos);
   error_of("{", ErrorCode::kInvalidArgument);
@@ -191,7 +191,7 @@ TEST(JsonSchema, HostileSchemasEndWithAnError) {
   std::string deep = "{}";
   for (int i = 0; i < 3000; ++i) deep = "{\"items\":" + deep + "}";
   error_of(deep, ErrorCode::kNotSupported);
-  // Each definition refers twice to the next: doubled forty times.
+  // Each definition refers to the next twice: forty doublings.
   std::string doubling = "{\"allOf\":[{\"$ref\":\"#/$defs/0\"}],\"$defs\":{";
   for (int i = 0; i < 40; ++i)
     doubling += "\"" + std::to_string(i) + "\":{\"allOf\":[{\"$ref\":\"#/$defs/" +

@@ -1,3 +1,4 @@
+// Translates number ranges to grammar rules, digit by digit.
 #include "llm/grammar/number_grammar.h"
 
 #include <algorithm>
@@ -9,14 +10,14 @@
 namespace prism::llm {
 namespace {
 
-constexpr size_t kOpenDigits = 16;  // a number without a limit still ends
+constexpr size_t kOpenDigits = 16;  // an unlimited number still ends
 
 std::string any_digits(size_t count) {
   if (count == 0) return "";
   return count == 1 ? "[0-9]" : fmt::format("[0-9]{{{}}}", count);
 }
 
-// Digit strings of one length from low to high.
+// Digit strings of equal length from low to high.
 std::string between(const std::string& low, const std::string& high) {
   if (low.empty()) return "";
   const size_t rest = low.size() - 1;
@@ -42,7 +43,7 @@ std::string between(const std::string& low, const std::string& high) {
   return fmt::format("({})", fmt::join(ways, " | "));
 }
 
-// Natural numbers from low to high, without leading zeros; high open: up to kOpenDigits digits.
+// Natural numbers from low to high without leading zeros; without high: up to kOpenDigits digits.
 std::string natural(uint64_t low, std::optional<uint64_t> high) {
   const std::string first = std::to_string(low);
   const std::string last =
@@ -52,7 +53,7 @@ std::string natural(uint64_t low, std::optional<uint64_t> high) {
     const std::string least = digits == 1 ? "0" : "1" + std::string(digits - 1, '0');
     const std::string from = digits == first.size() ? first : least;
     const std::string to = digits == last.size() ? last : std::string(digits, '9');
-    if (digits > first.size() && digits < last.size()) {  // all of these lengths at once
+    if (digits > first.size() && digits < last.size()) {  // all intermediate lengths at once
       ways.push_back(fmt::format("[1-9] [0-9]{{{},{}}}", digits - 1, last.size() - 2));
       digits = last.size() - 1;
       continue;
@@ -68,7 +69,7 @@ uint64_t magnitude(int64_t value) {
 
 constexpr const char* kDecimals = "(\".\" [0-9]{1,16})?";
 
-// Decimals whose size is from low to high.
+// Decimals with an absolute value from low to high.
 std::string natural_decimal(uint64_t low, std::optional<uint64_t> high) {
   if (!high) return fmt::format("({} {})", natural(low, high), kDecimals);
   const std::string top = fmt::format("\"{}\" (\".\" \"0\"{{1,16}})?", *high);

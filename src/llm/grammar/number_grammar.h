@@ -1,4 +1,4 @@
-// Ranges of numbers as parts of a grammar.
+// Translates number ranges to parts of a grammar.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace prism::llm {
 
-// Decimal integers from minimum to maximum (either may be open, then up to 16 digits), as the right
-// side of a GBNF rule.
+// The right-hand side of a GBNF rule for decimal integers from minimum to maximum; an open end
+// allows up to 16 digits.
 std::string integer_grammar(std::optional<int64_t> minimum, std::optional<int64_t> maximum);
-// Numbers with up to 16 decimals in that range, without an exponent.
+// The same for numbers with up to 16 decimals, without an exponent.
 std::string decimal_grammar(std::optional<int64_t> minimum, std::optional<int64_t> maximum);
 
 }  // namespace prism::llm

@@ -1,3 +1,4 @@
+// Parses regular expressions and translates them to grammar rules.
 #include "llm/grammar/regex_grammar.h"
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace {
 
 constexpr int kMaximumDepth = 100;
 
-// A set as it may stand in a JSON string: what JSON escapes is written escaped, and control
-// characters without a short escape are left out.
+// A set as it appears in a JSON string: escaped where JSON requires it, without control characters
+// that have no short escape.
 std::string json_characters(const CodeSet& set) {
   struct Escaped {
     uint32_t code;
@@ -26,7 +27,7 @@ std::string json_characters(const CodeSet& set) {
                                   {'\n', "\"\\\\n\""},   {'\t', "\"\\\\t\""},
                                   {'\r', "\"\\\\r\""},   {'\f', "\"\\\\f\""}};
   std::vector<std::string> ways;
-  // The complement of what is wanted, then inverted: plain characters only.
+  // Build the complement and invert it, so that only unescaped characters remain.
   CodeSet unwanted = {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x7F}};
   for (const CodeRange& each : make_code_set(set, true)) unwanted.push_back(each);
   std::string plain;
@@ -54,7 +55,8 @@ class Parser {
       ways.push_back(fmt::format("{}{}{}", from_start ? "" : fmt::format("{}* ", any), body,
                                  to_end_ ? "" : fmt::format(" {}*", any)));
     } while (take('|'));
-    if (at_ < text_.size()) fail(fmt::format("found \"{}\" without its opening", text_[at_]));
+    if (at_ < text_.size())
+      fail(fmt::format("found \"{}\" without an opening bracket", text_[at_]));
     return fmt::format("({})", fmt::join(ways, " | "));
   }
 
@@ -64,7 +66,7 @@ class Parser {
     throw Error(code, fmt::format("pattern \"{}\", character {}: {}", text_, at_ + 1, what));
   }
   [[noreturn]] void cannot(const char* what) const {
-    fail(fmt::format("{} cannot be part of a grammar; write the pattern without it", what),
+    fail(fmt::format("a grammar cannot express {}; write the pattern without it", what),
          ErrorCode::kNotSupported);
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -75,7 +77,8 @@ class Parser {
   }
 
   std::string parse_alternatives(int depth) {
-    if (depth > kMaximumDepth) fail(fmt::format("groups nested more than {} deep", kMaximumDepth));
+    if (depth > kMaximumDepth)
+      fail(fmt::format("groups are nested more than {} deep", kMaximumDepth));
     std::vector<std::string> ways;
     do ways.push_back(parse_sequence(depth));
     while (take('|'));
@@ -106,7 +109,7 @@ class Parser {
         if (!take(':')) cannot("look-around or a named group");
       }
       const std::string body = parse_alternatives(depth + 1);
-      if (!take(')')) fail("a group has no end");
+      if (!take(')')) fail("a group is not closed");
       return "(" + body + ")";
     }
     if (c == '*' || c == '+' || c == '?') fail(fmt::format("\"{}\" has nothing to repeat", c));
@@ -130,7 +133,7 @@ class Parser {
       ++at_;
     } else if (c == '{') {
       const size_t end = text_.find('}', at_);
-      if (end == text_.npos) fail("a repetition has no end");
+      if (end == text_.npos) fail("a repetition is not closed");
       result = std::string(text_.substr(at_, end + 1 - at_));
       const std::string_view inside = std::string_view(result).substr(1, result.size() - 2);
       if (inside.empty() || inside.front() == ',' ||
@@ -141,7 +144,7 @@ class Parser {
     }
     if (!result.empty()) {
       if (take('+')) cannot("a possessive repetition");
-      take('?');  // lazy: the same texts
+      take('?');  // lazy: matches the same texts
     }
     return result;
   }
@@ -151,13 +154,14 @@ class Parser {
     const bool inverted = take('^');
     CodeSet set;
     while (peek() != ']') {
-      if (at_ >= text_.size()) fail("a class has no end");
+      if (at_ >= text_.size()) fail("a character class is not closed");
       CodeSet first = peek() == '\\' ? parse_escape(true) : one(character());
       const bool is_one = first.size() == 1 && first[0].first == first[0].last;
       if (is_one && peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
         ++at_;
         const CodeSet last = peek() == '\\' ? parse_escape(true) : one(character());
-        if (last.size() != 1 || last[0].first < first[0].first) fail("a range runs backwards");
+        if (last.size() != 1 || last[0].first < first[0].first)
+          fail("a character range is reversed");
         first[0].last = last[0].first;
       }
       set.insert(set.end(), first.begin(), first.end());
@@ -170,7 +174,7 @@ class Parser {
     PartialCharacter partial;
     do {
       if (at_ >= text_.size() || !partial.put(static_cast<uint8_t>(text_[at_])))
-        fail("a character that is no UTF-8");
+        fail("a character is not valid UTF-8");
       ++at_;
     } while (partial.missing > 0);
     return partial.first;
@@ -178,11 +182,11 @@ class Parser {
 
   CodeSet parse_escape(bool in_class) {
     ++at_;
-    if (at_ >= text_.size()) fail("a backslash at the end");
+    if (at_ >= text_.size()) fail("the pattern ends with a backslash");
     const char c = peek();
     const CodeSet digits = {{'0', '9'}}, spaces = {{'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}},
                   words = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-    if (!in_class && (c == 'b' || c == 'B')) cannot("a word border");
+    if (!in_class && (c == 'b' || c == 'B')) cannot("a word boundary");
     if (c >= '1' && c <= '9') cannot("a back reference");
     if (c == 'p' || c == 'P') cannot("a Unicode property");
     if (c == 'u' || c == 'x') {

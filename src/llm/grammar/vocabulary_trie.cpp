@@ -1,3 +1,4 @@
+// Builds the prefix tree of a vocabulary from its sorted texts.
 #include "llm/grammar/vocabulary_trie.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 namespace prism::llm {
 namespace {
 
-// Longer texts than any real token's are left out: depths stay small, and nobody misses them.
+// Texts longer than any real token are omitted, which limits the depth.
 constexpr size_t kLongestText = 4096;
 
 }  // namespace
@@ -19,7 +20,7 @@ VocabularyTrie::VocabularyTrie(std::vector<std::string> texts)
                 [&](int32_t id) { return text(id).empty() || text(id).size() > kLongestText; });
   std::ranges::sort(
       order, [&](int32_t a, int32_t b) { return text(a) != text(b) ? text(a) < text(b) : a < b; });
-  std::vector<uint32_t> open;  // nodes from the root to the text before
+  std::vector<uint32_t> open;  // nodes from the root to the previous text
   std::string_view before;
   for (const int32_t id : order) {
     const std::string& now = text(id);

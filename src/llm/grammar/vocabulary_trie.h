@@ -1,4 +1,4 @@
-// The texts of a vocabulary as a tree of bytes, laid out for walks from the root.
+// The vocabulary as a prefix tree of bytes, laid out in traversal order.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace prism::llm {
 
 class VocabularyTrie {
  public:
-  // In the order of a walk: a node's children follow it, and what follows them is at `end`.
+  // In preorder: a node's children follow it, and `end` is one past its subtree.
   struct Node {
     uint32_t end = 0;
-    int32_t token = -1;  // that ends here; more of the same text by next_same()
-    uint16_t depth = 0;  // of the root's children: 1
+    int32_t token = -1;  // the token that ends here; duplicates by next_same()
+    uint16_t depth = 0;  // 1 for children of the root
     uint8_t byte = 0;
   };
 
-  // By id; tokens without a text (control tokens) are left out.
+  // Texts by id; tokens without a text (control tokens) are omitted.
   explicit VocabularyTrie(std::vector<std::string> texts);
 
   size_t tokens() const { return texts_.size(); }

@@ -1,4 +1,4 @@
-// Packing batches into words.
+// Packs batches into the words of a plan's input.
 #include "llm/model/batch.h"
 
 #include "prism/device.h"

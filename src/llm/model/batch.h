@@ -1,5 +1,5 @@
-// What changes between runs of a model's plan, as device data: tokens, positions, places in the
-// cache, spans of sequences, rows whose results are wanted.
+// The inputs of a model's plan that change with every run, packed as device data: tokens,
+// positions, KV cache rows, sequence spans and the rows to return.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +13,42 @@ namespace prism::llm {
 
 enum class Wanted : uint8_t { none, last, all };
 
-// Tokens that follow each other in one sequence. Those before first_position are in the cache.
+// Consecutive tokens of one sequence. The tokens before first_position are in the KV cache.
 struct SequencePart {
   int32_t slot = 0;
   int32_t first_position = 0;
   std::span<const int32_t> tokens;
-  Wanted wanted = Wanted::last;  // rows whose logits come back
+  Wanted wanted = Wanted::last;  // rows whose logits are returned
 };
 
-// What a plan is made for. Batches that are smaller fill up.
+// The batch shape that a plan is compiled for. Smaller batches are padded.
 struct BatchShape {
   int64_t rows = 1;
   int64_t sequences = 1;
-  int64_t wanted = 1;         // rows that come back
-  bool each_one_row = false;  // one row a sequence, and each of them comes back, in order
+  int64_t wanted = 1;         // number of returned rows
+  bool each_one_row = false;  // one row per sequence, all returned in order
   auto operator<=>(const BatchShape&) const = default;
 };
 
-// Where each part lies in one i32 tensor, so that a batch is one upload. Parts begin at multiples
-// of kRangeAlignment, as views for launches must.
+// The offsets of each part in one i32 tensor, so that a batch needs one upload. Parts start at
+// multiples of kRangeAlignment, which views bound to launches require.
 class BatchLayout {
  public:
   explicit BatchLayout(const BatchShape& shape);
   int64_t words() const { return words_; }
   const BatchShape& shape() const { return shape_; }
 
-  // Views of a tensor of words().
+  // Views of a tensor with words() elements.
   Tensor tokens(const Tensor& words) const { return part(words, tokens_, shape_.rows); }
   Tensor positions(const Tensor& words) const { return part(words, positions_, shape_.rows); }
-  Tensor places(const Tensor& words) const;  // [rows, 2]: position and row of the cache
+  Tensor places(const Tensor& words) const;  // [rows, 2]: position and KV cache row
   Tensor wanted(const Tensor& words) const { return part(words, wanted_, shape_.wanted); }
   Tensor spans(const Tensor& words) const;  // [sequences, 4]: see cached_attention
 
-  // The words of a batch, which must fit.
+  // Packs a batch, which must fit into shape().
   std::vector<int32_t> pack(std::span<const SequencePart> parts, const KvCache& cache) const;
 
-  // Where they begin, for ops that change them.
+  // Offsets of the parts, for ops that modify them in place.
   int64_t tokens_at() const { return tokens_; }
   int64_t positions_at() const { return positions_; }
   int64_t places_at() const { return places_; }

@@ -1,4 +1,4 @@
-// Metadata of GGUF files to hyperparameters, each checked against sizes that models have.
+// Reads hyperparameters from GGUF metadata and checks each against plausible limits.
 #include "llm/model/config.h"
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace {
   throw Error(ErrorCode::kCorruptFile, message);
 }
 
-// A count that is at least 1 and small enough that products of a few stay in 64 bits.
+// Checks a count: at least 1, and small enough that products of a few fit in 64 bits.
 int64_t checked(const std::string& key, int64_t value, int64_t most) {
   if (value < 1 || value > most)
     fail(fmt::format("model: {} is {}; it must be from 1 to {}", key, value, most));
   return value;
 }
 
-// A number, or an array with one for each layer, all of them equal.
+// A number, or an array with one equal number per layer.
 int64_t uniform_integer(const GgufFile& file, const std::string& key) {
   const GgufValue* value = file.find(key);
   if (!value || !value->is_array()) return file.integer(key);
@@ -31,7 +31,8 @@ int64_t uniform_integer(const GgufFile& file, const std::string& key) {
   if (!std::ranges::all_of(values, [&](int64_t each) { return each == values[0]; }))
     throw Error(
         ErrorCode::kNotSupported,
-        fmt::format("model: {} differs from layer to layer, which no architecture here does", key));
+        fmt::format("model: {} differs between layers, which no supported architecture allows",
+                    key));
   return values[0];
 }
 
@@ -51,7 +52,7 @@ RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_
     scaling.kind = RopeScaling::Kind::yarn;
   else if (type != "none" && type != "longrope" && type != "su")
     throw Error(ErrorCode::kNotSupported,
-                fmt::format("model: {} is \"{}\"; known are none, linear, yarn and longrope",
+                fmt::format("model: {} is \"{}\"; supported are none, linear, yarn and longrope",
                             type_key, type));
   if (scaling.kind == RopeScaling::Kind::yarn) {
     scaling.beta_fast = file.number_or(prefix + "rope.scaling.yarn_beta_fast", 32);
@@ -85,20 +86,21 @@ Config read_config(const GgufFile& file) {
   config.kv_heads =
       file.has(kv_key) ? checked(kv_key, uniform_integer(file, kv_key), 1 << 16) : config.heads;
   if (config.heads % config.kv_heads != 0)
-    fail(fmt::format("model: {} is {}, which {} heads cannot share evenly", kv_key, config.kv_heads,
+    fail(fmt::format("model: {} is {}, which does not divide {} heads", kv_key, config.kv_heads,
                      config.heads));
   const std::string dim_key = prefix + "attention.key_length";
   if (!file.has(dim_key) && config.width % config.heads != 0)
-    fail(fmt::format("model: {} is {}, no multiple of {} heads, and there is no {}",
+    fail(fmt::format("model: {} is {}, not a multiple of {} heads, and {} is missing",
                      prefix + "embedding_length", config.width, config.heads, dim_key));
   config.head_dim =
       checked(dim_key, file.integer_or(dim_key, config.width / config.heads), 1 << 14);
   const std::string value_key = prefix + "attention.value_length";
   if (const int64_t value_dim = file.integer_or(value_key, config.head_dim);
       value_dim != config.head_dim)
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("model: {} is {} and {} is {}; keys and values must be of one length",
-                            value_key, value_dim, dim_key, config.head_dim));
+    throw Error(
+        ErrorCode::kNotSupported,
+        fmt::format("model: {} is {} and {} is {}; keys and values must have the same length",
+                    value_key, value_dim, dim_key, config.head_dim));
 
   for (const char* name : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
     if (file.has(prefix + name)) config.norm_epsilon = file.number(prefix + name);
@@ -127,7 +129,7 @@ Config read_config(const GgufFile& file) {
   if (table->shape.rank() != 2 || table->shape[1] != config.width)
     fail(fmt::format("model: token_embd.weight is {}; it must be [vocabulary, {}]",
                      table->shape.text(), config.width));
-  config.vocabulary = checked("the first length of token_embd.weight", table->shape[0], 1 << 24);
+  config.vocabulary = checked("the first dimension of token_embd.weight", table->shape[0], 1 << 24);
   return config;
 }
 

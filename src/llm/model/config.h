@@ -1,4 +1,4 @@
-// The hyperparameters of a model, as its file's metadata gives them.
+// The hyperparameters of a model, read from the metadata of its file.
 #pragma once
 
 #include <cstdint>
@@ -11,39 +11,39 @@
 
 namespace prism::llm {
 
-enum class Pooling : uint8_t { none, mean, first, last };  // of rows to one embedding
+enum class Pooling : uint8_t { none, mean, first, last };  // how rows become one embedding
 
 struct Config {
   std::string architecture;  // "llama"
-  std::string name;          // as people call it; may be empty
+  std::string name;          // display name; may be empty
   int64_t layers = 0;
-  int64_t width = 0;  // of a token's vector between layers
+  int64_t width = 0;  // size of the hidden state
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   int64_t feed_forward = 0;
   int64_t vocabulary = 0;
-  int64_t context = 0;  // that the model was trained for
+  int64_t context = 0;  // context length the model was trained for
   double norm_epsilon = 1e-5;
 
   // --- positions
   RopePairing pairing = RopePairing::halves;
-  int64_t rope_dims = 0;  // rotated elements of a head; 0: no rotation at all
+  int64_t rope_dims = 0;  // rotated elements per head; 0: no rotation
   double rope_base = 10000;
-  double local_rope_base = 0;  // of windowed layers, unscaled; 0: as all others
+  double local_rope_base = 0;  // for windowed layers, unscaled; 0: rope_base
   RopeScaling rope_scaling;
-  double rope_magnitude = 0;   // 0: what the scaling says
-  int64_t unrotated_step = 0;  // every n-th layer goes without; 0: none
+  double rope_magnitude = 0;   // 0: determined by the scaling
+  int64_t unrotated_step = 0;  // every n-th layer is not rotated; 0: all are
 
   // --- attention
   bool causal = true;
-  double attention_scale = 0;  // 0: one over the root of head_dim
+  double attention_scale = 0;  // 0: 1 / sqrt(head_dim)
   double attention_soft_cap = 0, logit_soft_cap = 0;
-  int64_t window = 0;       // keys that windowed layers see; 0: there are none
-  int64_t window_step = 0;  // every n-th layer sees everything; 0: none does
+  int64_t window = 0;       // keys visible to windowed layers; 0: no windowed layers
+  int64_t window_step = 0;  // every n-th layer has full attention; 0: none has
 
-  // --- factors
+  // --- scale factors
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
 
-  // --- mixtures of experts
+  // --- mixture of experts
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
 
   Pooling pooling = Pooling::none;
@@ -56,11 +56,11 @@ struct Config {
   }
 };
 
-// What all architectures have in common. Throws kNotFound or kCorruptFile naming the key for what
-// is missing or makes no sense.
+// Reads the hyperparameters common to all architectures. Throws kNotFound or kCorruptFile naming
+// the key if a value is missing or invalid.
 Config read_config(const GgufFile& file);
 
-// "llama.block_count" of "block_count".
+// The key with the architecture's prefix: "llama.block_count" for "block_count".
 std::string config_key(const GgufFile& file, const char* name);
 
 }  // namespace prism::llm

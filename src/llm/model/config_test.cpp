@@ -1,4 +1,4 @@
-// Hyperparameters from metadata: what is read, and errors that name the key.
+// Tests reading hyperparameters from metadata and the errors that name the key.
 #include "llm/model/config.h"
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace prism::llm {
 namespace {
 
-// The config of a file with these changes to a small valid one.
+// The config of a small valid file with these changes applied.
 Config config_with(const std::function<void(GgufWriter&)>& change) {
   GgufWriter file;
   file.set("general.architecture", "llama");
@@ -34,7 +34,7 @@ Config config_with(const std::function<void(GgufWriter&)>& change) {
 void expect_error(const std::function<void(GgufWriter&)>& change, const std::string& words) {
   try {
     config_with(change);
-    ADD_FAILURE() << "no error that says " << words;
+    ADD_FAILURE() << "no error that contains " << words;
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
   }

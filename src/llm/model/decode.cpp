@@ -1,4 +1,4 @@
-// Decode loops: a plan that advances its own device data.
+// Implements decode loops: plans that advance their own device data.
 #include "llm/model/decode.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Candidates that a plan sorts out for these settings: 0 where the likeliest is all that is asked
-// for, else the least of a few sizes that holds every top_k.
+// The number of candidates to sort for these settings: 0 if all are greedy, otherwise the smallest
+// bucket that holds every top_k.
 int64_t candidates_for(std::span<const Sampling> sampling, int64_t vocabulary) {
   int64_t most = 0;
   for (const Sampling& each : sampling) {
@@ -59,8 +59,8 @@ std::vector<int32_t> sample(const Tensor& logits, std::span<const Sampling> samp
                             std::span<const int32_t> positions) {
   const auto rows = static_cast<size_t>(logits.size(0));
   if (sampling.size() != rows || positions.size() != rows)
-    fail(fmt::format("sample: {} rows of logits, {} settings and {} positions", rows,
-                     sampling.size(), positions.size()));
+    fail(fmt::format("sample: {} rows of logits, {} settings and {} positions; they must be equal",
+                     rows, sampling.size(), positions.size()));
   std::vector<int32_t> words(rows * kSamplingWords);
   for (size_t i = 0; i < rows; ++i) put_sampling(sampling[i], &words[i * kSamplingWords]);
   const int64_t candidates = candidates_for(sampling, logits.size(1));
@@ -72,7 +72,7 @@ std::vector<int32_t> sample(const Tensor& logits, std::span<const Sampling> samp
 }
 
 struct DecodeLoop::State {
-  // A plan for so many rows and candidates.
+  // The plan for one number of rows and candidates.
   struct Entry {
     explicit Entry(const BatchShape& shape) : plan(shape) {}
     BatchPlan plan;
@@ -85,7 +85,7 @@ struct DecodeLoop::State {
   Entry* now = nullptr;
   size_t sequences = 0;
   int64_t queued = 0, left = 0;
-  std::deque<Event> done;  // of the last steps, on devices that run behind
+  std::deque<Event> done;  // completion of the last steps, on asynchronous devices
   std::unique_ptr<Queue> reader;
 
   explicit State(Model::State& of) : model(of) {}
@@ -139,7 +139,7 @@ DecodeLoop::DecodeLoop(DecodeLoop&&) noexcept = default;
 
 void DecodeLoop::start(std::span<const Sequence> sequences) {
   State& s = *state_;
-  if (sequences.empty()) fail("decode: no sequences");
+  if (sequences.empty()) fail("decode: start() got no sequences; give it at least one");
   std::vector<SequencePart> parts;
   std::vector<Sampling> sampling;
   s.left = s.model.cache.positions();
@@ -150,7 +150,7 @@ void DecodeLoop::start(std::span<const Sequence> sequences) {
   }
   s.model.check(parts);
   s.model.check_devices();
-  const FallbackHeld held;  // all of a model moves, or nothing
+  const FallbackHeld held;  // the model moves as a whole, so single tensors must not
   const int64_t rows = s.model.shape_for(parts).rows;
   State::Entry& entry = s.entry(rows, candidates_for(sampling, s.model.config.vocabulary));
   std::vector<int32_t> words = entry.plan.layout.pack(parts, s.model.cache);
@@ -166,12 +166,12 @@ void DecodeLoop::start(std::span<const Sequence> sequences) {
 
 int64_t DecodeLoop::queue_step() {
   State& s = *state_;
-  if (!s.now) fail("decode: a step before start()");
+  if (!s.now) fail("decode: queue_step() before start(); call start() first");
   if (s.left <= 0)
-    fail(
-        fmt::format("decode: the context of {} tokens is full; load the model with a longer one, "
-                    "or drop the first part of the text",
-                    s.model.cache.positions()));
+    fail(fmt::format(
+        "decode: the context of {} tokens is full; load the model with a longer context, "
+        "or drop the first part of the text",
+        s.model.cache.positions()));
   s.now->plan.plan->run();
   const Device& output = s.model.options.placement.output;
   if (!output.info().is_cpu) {
@@ -188,7 +188,7 @@ int64_t DecodeLoop::steps_left() const { return state_->left; }
 std::vector<int32_t> DecodeLoop::read(int64_t step) {
   State& s = *state_;
   if (step < 0 || step >= s.queued || step + kHistory < s.queued)
-    fail(fmt::format("decode: step {} asked for, {} are queued, of which the last {} can be read",
+    fail(fmt::format("decode: step {} was requested, {} are queued and the last {} can be read",
                      step, s.queued, kHistory));
   std::vector<int32_t> tokens(s.sequences);
   const AdvancePlaces& places = s.now->places;
@@ -200,7 +200,7 @@ std::vector<int32_t> DecodeLoop::read(int64_t step) {
     read_storage(storage, offset, bytes);
     return tokens;
   }
-  // On a queue of its own, so that it does not wait for steps queued after.
+  // Uses a separate queue so that the read does not wait for later steps.
   watching(storage.device, [&] {
     s.done[s.done.size() - static_cast<size_t>(s.queued - step)].wait();
     if (!s.reader) s.reader = std::make_unique<Queue>(storage.device.make_queue());

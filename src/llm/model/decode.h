@@ -1,13 +1,13 @@
-// Decoding without the host in the way: each step chooses its token on the device and feeds it to
-// the next, which may be queued before anyone has read the first.
+// Decoding without host round trips: each step samples its token on the device and feeds it to the
+// next step, which can be queued before the host has read the first.
 //
 //   DecodeLoop loop(model);
-//   loop.start({{.slot = 0, .position = 5, .token = first}});  // positions 0 to 4 are in the cache
+//   loop.start({{.slot = 0, .position = 5, .token = first}});  // the cache holds positions 0 to 4
 //   loop.queue_step();
 //   for (;;) {
 //     loop.queue_step();                               // runs ahead by one
 //     const int32_t token = loop.read(loop.queued() - 2)[0];
-//     if (ends(token)) break;                          // the step ahead is simply not read
+//     if (ends(token)) break;                          // the step ahead is never read
 //   }
 #pragma once
 
@@ -20,10 +20,10 @@
 
 namespace prism::llm {
 
-// Which token follows. The cuts are made in this order, at temperature 1: the top_k likeliest (0:
-// all), the likeliest that make up top_p, those with at least min_p of the likeliest one's
-// probability. Then one of them by chance, at the temperature; temperature 0: the likeliest. The
-// same seed gives the same token at the same position.
+// How the next token is sampled. Filters apply in this order, at temperature 1: the top_k most
+// likely tokens (0: all), the most likely tokens that together reach top_p, tokens with at least
+// min_p of the highest probability. One of the rest is drawn at the given temperature; temperature
+// 0 is greedy. The same seed gives the same token at the same position.
 struct Sampling {
   float temperature = 0;
   int32_t top_k = 0;
@@ -32,8 +32,9 @@ struct Sampling {
   uint64_t seed = 0;
 };
 
-// Tokens for rows of logits [rows, vocabulary], by the same choice as a loop makes: for the first
-// token after a prompt. positions: of the tokens whose logits these are.
+// Samples one token per row of logits [rows, vocabulary] by the same rule as a decode loop; used
+// for the first token after a prompt. positions: the positions of the tokens that produced the
+// logits.
 std::vector<int32_t> sample(const Tensor& logits, std::span<const Sampling> sampling,
                             std::span<const int32_t> positions);
 
@@ -41,30 +42,30 @@ class DecodeLoop {
  public:
   struct Sequence {
     int32_t slot = 0;
-    int32_t position = 0;  // of token; what is before is in the cache
-    int32_t token = 0;     // the last one known: the first step gives the one after it
+    int32_t position = 0;  // position of token; earlier positions are in the cache
+    int32_t token = 0;     // the last known token; the first step gives its successor
     Sampling sampling = {};
   };
 
-  explicit DecodeLoop(Model& model);  // which must live longer
+  explicit DecodeLoop(Model& model);  // model must outlive the loop
   ~DecodeLoop();
   DecodeLoop(DecodeLoop&&) noexcept;
 
-  // Begins anew with these sequences, no two in one slot. Plans are kept from one start to the
-  // next. Throws kInvalidArgument for what is not there.
+  // Restarts with these sequences, each in its own slot. Plans are reused across calls. Throws
+  // kInvalidArgument for a slot, position or token out of range.
   void start(std::span<const Sequence> sequences);
   void start(std::initializer_list<Sequence> sequences) {
     start(std::span<const Sequence>(sequences.begin(), sequences.size()));
   }
-  // Queues one step of all sequences and gives its number, from 0; the step writes keys and values
-  // of position + number. Does not wait where devices do not. Throws kInvalidArgument where a
-  // sequence is at the end of the context.
+  // Queues one step of all sequences and returns its number, counted from 0. The step writes the
+  // keys and values at position + number. Asynchronous on devices with asynchronous queues. Throws
+  // kInvalidArgument if a sequence has reached the end of the context.
   int64_t queue_step();
   int64_t queued() const;
-  // Steps that all sequences can still take.
+  // The number of steps that every sequence has room for.
   int64_t steps_left() const;
-  // The tokens that a step chose, one a sequence. Waits for that step and for none after it. Steps
-  // can be read while no more than kHistory are queued after them.
+  // The tokens sampled by a step, one per sequence. Waits for that step only, not for later ones. A
+  // step can be read until more than kHistory steps are queued after it.
   std::vector<int32_t> read(int64_t step);
   static constexpr int64_t kHistory = 64;
 

@@ -1,4 +1,4 @@
-// Choosing tokens and advancing sequences, on the CPU and as kernels.
+// Implements token sampling and sequence advance, on the CPU and as kernels.
 #include "llm/model/decode_ops.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using namespace dsl;
 
 constexpr uint32_t kLanes = 256;
 
-// A group a row. Lanes own neighbouring candidates, so that sums over lanes are running sums.
+// One group per row. Lanes own adjacent candidates, so a scan over lanes is a cumulative sum.
 ir::Kernel choose_kernel() {
   return kernel("choose_tokens", kLanes, [] {
     const In values = in("values", f32), indices = in("indices", u32),
@@ -41,7 +41,7 @@ ir::Kernel choose_kernel() {
     const Value begin = min(local_id() * each, most), end = min(begin + each, most);
     const Value largest = values[first];
 
-    // The sum of the lanes before, and of all.
+    // Returns the exclusive prefix sum over lanes and the total.
     const auto running = [&](Value own) {
       Var sum(f32, own, "sum");
       for (uint32_t step = 1; step < kLanes; step *= 2) {
@@ -92,7 +92,7 @@ ir::Kernel choose_kernel() {
   });
 }
 
-// The same for one row on the host.
+// The host version of choose_kernel, for one row.
 int64_t chosen_of(const float* values, int64_t n, const int32_t* sampling, int32_t position) {
   const auto temperature = std::bit_cast<float>(sampling[0]);
   if (!(temperature > 0)) return 0;
@@ -138,7 +138,7 @@ class ChooseOp : public Op {
     if (!fits)
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("choose_tokens: values {}, indices {}, sampling {}, positions {}; "
-                              "needs twice [rows, n], [rows, {}] and [rows]",
+                              "must be [rows, n], [rows, n], [rows, {}] and [rows]",
                               values.shape().text(), indices.shape().text(),
                               inputs[2].shape().text(), inputs[3].shape().text(), kSamplingWords));
     return {{{values.size(0)}, DType::i32}};
@@ -201,9 +201,10 @@ class AdvanceOp : public Op {
   uint32_t changed_inputs() const override { return 1; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
     if (!inputs[0].is_evaluated() || !(inputs[1].shape() == Shape{at_.rows}))
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("advance: {} tokens for {} rows, and words that must be there",
-                              inputs[1].shape().text(), at_.rows));
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("advance: tokens have shape {}, {} rows expected; words must be evaluated",
+                      inputs[1].shape().text(), at_.rows));
     return {{inputs[0].shape(), inputs[0].type()}};
   }
 

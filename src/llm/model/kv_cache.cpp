@@ -1,4 +1,4 @@
-// Allocating the cache of keys and values, layer by layer, where the layers are.
+// Allocates the KV cache of each layer on that layer's device.
 #include "llm/model/kv_cache.h"
 
 #include <fmt/format.h>
@@ -12,19 +12,24 @@ KvCache::KvCache(const Config& config, const Placement& placement, int64_t slots
   if (!(type_ == ElementType(DType::f32)) && !(type_ == ElementType(DType::f16)) &&
       !(type_ == ElementType(BlockType::q8_0)))
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("model: a cache of {}; it may be f32, f16 or q8_0", type_.name()));
+                fmt::format("model: KV cache type {} is not supported; use f32, f16 or q8_0",
+                            type_.name()));
   if (config.head_dim % type_.block_elements() != 0)
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("model: a cache of {} needs heads of a multiple of {}, this model's "
-                            "have {}; use f16",
-                            type_.name(), type_.block_elements(), config.head_dim));
+    throw Error(
+        ErrorCode::kNotSupported,
+        fmt::format(
+            "model: a {} KV cache needs a head size that is a multiple of {}, this model has "
+            "{}; use f16",
+            type_.name(), type_.block_elements(), config.head_dim));
   const Shape shape = {slots, positions + 1, config.kv_heads, config.head_dim};
-  // Kernels count elements in 32 bits.
+  // Kernels index elements with 32 bits.
   if (shape.elements() >= int64_t{1} << 32)
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("model: a cache of {} elements a layer; at most 2^32. Use a shorter "
-                            "context, or fewer sequences at once",
-                            shape.elements()));
+    throw Error(
+        ErrorCode::kNotSupported,
+        fmt::format(
+            "model: the KV cache has {} elements per layer, the limit is 2^32; use a shorter "
+            "context or fewer slots",
+            shape.elements()));
   for (const Device& device : placement.layers) {
     keys_.push_back(empty(shape, type_, device));
     values_.push_back(empty(shape, type_, device));

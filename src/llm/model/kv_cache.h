@@ -1,4 +1,4 @@
-// The cache of keys and values: for each layer, all positions of all sequences, allocated once.
+// The KV cache: keys and values of all positions of all sequences for each layer, allocated once.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,20 @@ namespace prism::llm {
 class KvCache {
  public:
   KvCache() = default;
-  // slots: sequences that are kept at once, each of up to `positions` tokens. Types: f32, f16,
-  // q8_0.
+  // slots: sequences held at once, each with up to `positions` tokens. Types: f32, f16, q8_0.
   KvCache(const Config& config, const Placement& placement, int64_t slots, int64_t positions);
 
   int64_t slots() const { return slots_; }
   int64_t positions() const { return positions_; }
   ElementType type() const { return type_; }
-  uint64_t bytes() const;  // of all layers
+  uint64_t bytes() const;  // over all layers
 
-  // [slots, positions + 1, kv_heads, head_dim]: the last position of a slot is nobody's; rows that
-  // only fill up a batch are written there.
+  // [slots, positions + 1, kv_heads, head_dim]. The last position of a slot is unused by sequences:
+  // the padding rows of a batch are written there.
   const Tensor& keys(int64_t layer) const { return keys_[static_cast<size_t>(layer)]; }
   const Tensor& values(int64_t layer) const { return values_[static_cast<size_t>(layer)]; }
 
-  // The row of a position among all of [slots * (positions + 1)], and the one that is nobody's.
+  // The row of a position among slots * (positions + 1) rows, and the row that padding writes to.
   int64_t row(int64_t slot, int64_t position) const { return slot * (positions_ + 1) + position; }
   int64_t spare_row() const { return row(0, positions_); }
 

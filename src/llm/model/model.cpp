@@ -1,4 +1,4 @@
-// Loading models, and running batches through their plans.
+// Loads models and runs batches through their plans.
 #include "llm/model/model.h"
 
 #include <algorithm>
@@ -23,12 +23,14 @@ void check_placement(const Placement& placement, const Config& config) {
   const auto layers = static_cast<size_t>(config.layers);
   if (placement.layers.size() != layers ||
       (!placement.experts.empty() && placement.experts.size() != layers))
-    fail(fmt::format("model: a placement of {} layers and {} layers' experts, the model has {}",
-                     placement.layers.size(), placement.experts.size(), layers));
+    fail(fmt::format(
+        "model: the placement covers {} layers and the experts of {}, the model has {} layers",
+        placement.layers.size(), placement.experts.size(), layers));
   const bool all = placement.embedding && placement.output &&
                    std::ranges::all_of(placement.layers, [](const Device& d) { return bool(d); });
-  if (!all) fail("model: a placement with parts on no device");
-  if (placement.context < 1) fail("model: a placement with a context of 0 tokens");
+  if (!all) fail("model: the placement leaves parts without a device");
+  if (placement.context < 1)
+    fail("model: the placement has a context of 0 tokens; at least 1 is needed");
 }
 
 std::vector<Device> devices_of(const Placement& placement) {
@@ -70,7 +72,7 @@ Model Model::load(const GgufFile& file, const ModelOptions& options) {
   check_placement(placement, state->config);
   const FallbackHeld held;
   if (options.slots < 1 || options.batch_rows < 1)
-    fail(fmt::format("model: {} slots and batches of {} rows; both must be at least 1",
+    fail(fmt::format("model: slots is {} and batch_rows is {}; both must be at least 1",
                      options.slots, options.batch_rows));
   state->weights =
       load_weights(file, state->config, *state->architecture, placement, options.progress);
@@ -94,33 +96,35 @@ void Model::State::check(std::span<const SequencePart> parts) const {
   for (const SequencePart& part : parts) {
     rows += part.tokens.size();
     if (part.slot < 0 || part.slot >= cache.slots())
-      fail(fmt::format("model: sequence slot {}; there are {}", part.slot, cache.slots()));
+      fail(fmt::format("model: slot {} does not exist, there are {}", part.slot, cache.slots()));
     if (taken[static_cast<size_t>(part.slot)])
-      fail(fmt::format("model: slot {} twice in one batch", part.slot));
+      fail(fmt::format("model: slot {} occurs twice in one batch", part.slot));
     taken[static_cast<size_t>(part.slot)] = true;
     if (part.tokens.empty()) fail(fmt::format("model: no tokens for slot {}", part.slot));
     const int64_t end = part.first_position + static_cast<int64_t>(part.tokens.size());
     if (part.first_position < 0 || end > cache.positions())
       fail(
-          fmt::format("model: tokens of positions {} to {}, the context has {}; load the model "
-                      "with a longer one, or shorten the text",
+          fmt::format("model: positions {} to {} exceed the context of {}; load the model "
+                      "with a longer context, or shorten the text",
                       part.first_position, end - 1, cache.positions()));
     for (const int32_t token : part.tokens)
       if (token < 0 || token >= config.vocabulary)
-        fail(fmt::format("model: token {}; the vocabulary has {}", token, config.vocabulary));
+        fail(fmt::format("model: token {} is out of range, the vocabulary has {}", token,
+                         config.vocabulary));
   }
   if (rows > static_cast<size_t>(options.batch_rows))
-    fail(fmt::format("model: a batch of {} tokens; at most {}", rows, options.batch_rows));
+    fail(fmt::format("model: the batch has {} tokens, at most {} are allowed", rows,
+                     options.batch_rows));
 }
 
 void Model::State::check_devices() const {
   for (const Device& device : devices)
     if (device.is_given_up())
-      throw DeviceFailure(
-          Error(ErrorCode::kDeviceLost, fmt::format("model: {} was given up for {}, and this model "
-                                                    "is still there; load it anew",
-                                                    device.id(), device.current().id())),
-          device);
+      throw DeviceFailure(Error(ErrorCode::kDeviceLost,
+                                fmt::format("model: {} was abandoned for {} while this model "
+                                            "still uses it; load the model again",
+                                            device.id(), device.current().id())),
+                          device);
 }
 
 Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
@@ -151,7 +155,7 @@ Tensor Model::hidden(std::span<const SequencePart> parts) {
 }
 
 Tensor Model::prefill(int32_t slot, int32_t first_position, std::span<const int32_t> tokens) {
-  if (tokens.empty()) fail("model: a prompt without tokens");
+  if (tokens.empty()) fail("model: the prompt has no tokens");
   const auto most = static_cast<size_t>(batch_rows());
   while (true) {
     const size_t count = std::min(tokens.size(), most);
@@ -205,7 +209,7 @@ std::vector<ModelMemory> Model::memory() const {
   const auto bytes = [](const Tensor& tensor) {
     return tensor ? storage_bytes(tensor.shape(), tensor.type(), tensor.device()) : 0;
   };
-  std::vector<Device> devices = state.devices;  // experts may be elsewhere
+  std::vector<Device> devices = state.devices;  // experts may be on other devices
   for (const Device& each : placement().experts)
     if (!std::ranges::count(devices, each)) devices.push_back(each);
   for (const Device& device : devices) {

@@ -1,5 +1,4 @@
-// A language model ready to run: weights on their devices, a cache for its sequences, and a plan
-// for each size of batch.
+// A loaded language model: weights on their devices, a KV cache, and one plan per batch size.
 //
 //   const GgufFile file = GgufFile::open("model.gguf");
 //   Model model = Model::load(file, {.placement = place_on(file, Device::cpu(), 2048)});
@@ -25,21 +24,21 @@
 namespace prism::llm {
 
 struct ModelOptions {
-  Placement placement;       // its context is what each sequence may hold
-  int64_t slots = 1;         // sequences that the cache keeps at once
-  int64_t batch_rows = 512;  // tokens of one forward at most
+  Placement placement;       // its context is the limit for each sequence
+  int64_t slots = 1;         // sequences in the KV cache at once
+  int64_t batch_rows = 512;  // maximum tokens per forward
   LoadCallback progress = {};
 };
 
-// All of a model on one device. context 0: what the model was trained for.
+// Places the whole model on one device. context 0: the context the model was trained for.
 Placement place_on(const GgufFile& file, const Device& device, int64_t context = 0,
                    ElementType kv_type = DType::f16);
 
-// Not for several threads at once.
+// Not thread-safe.
 class Model {
  public:
-  // Throws kNotSupported for an unknown architecture, kNotFound and kCorruptFile for files that
-  // are not whole, kOutOfMemory naming the device. The file may be let go afterwards.
+  // Throws kNotSupported for an unknown architecture, kNotFound or kCorruptFile for an incomplete
+  // file, kOutOfMemory naming the device. The file may be destroyed afterwards.
   static Model load(const GgufFile& file, const ModelOptions& options);
   ~Model();
   Model(Model&&) noexcept;
@@ -52,29 +51,28 @@ class Model {
   int64_t slots() const { return cache().slots(); }
   int64_t batch_rows() const;
 
-  // Runs the tokens of all parts at once (no two of one slot; at most batch_rows() in all) and puts
-  // their keys and values into the cache, over what was there. Gives the logits of the rows that
-  // are wanted, in order: f32 [wanted, vocabulary] on placement().output; an empty Tensor where
-  // none are. Does not wait for devices. A result that is still held at the next forward costs a
-  // copy. Throws kInvalidArgument, before anything is run, for a slot, position or token that is
-  // not there.
+  // Runs the tokens of all parts in one batch (one part per slot; at most batch_rows() tokens in
+  // total) and writes their keys and values to the KV cache. Returns the logits of the wanted rows
+  // in order: f32 [wanted, vocabulary] on placement().output, or an empty Tensor if no row is
+  // wanted. Does not wait for devices. Holding a result across the next forward costs a copy.
+  // Throws kInvalidArgument for a slot, position or token out of range, before anything runs.
   Tensor forward(std::span<const SequencePart> parts);
-  // Tokens of one sequence, in as many batches as they need: logits of the last one, [1,
-  // vocabulary]. All but the last batch give none.
+  // Runs the tokens of one sequence in as many batches as they need. Returns the logits of the last
+  // token, [1, vocabulary].
   Tensor prefill(int32_t slot, int32_t first_position, std::span<const int32_t> tokens);
-  // The vectors before the output product, as forward: [wanted, width].
+  // Same as forward, but returns the final hidden states: [wanted, width].
   Tensor hidden(std::span<const SequencePart> parts);
-  // One vector for each text (tokens of positions from 0, in slots from 0), pooled as the file says
-  // or, where it says nothing, by the mean; not normalised.
+  // One embedding per text (positions and slots start at 0), pooled as the file specifies, or by
+  // the mean if it does not. Not normalised.
   std::vector<std::vector<float>> embed(std::span<const std::vector<int32_t>> texts);
 
-  std::vector<ModelMemory> memory() const;  // by device
-  size_t plans() const;                     // made so far
-  // The steps of the plan for such a batch, which is made if there is none yet; measured: run once,
-  // step by step, with the time of each. (Runs on what the cache and the last batch hold.)
+  std::vector<ModelMemory> memory() const;  // per device
+  size_t plans() const;                     // created so far
+  // Describes the steps of the plan for this batch shape, which is created if needed. measured:
+  // runs the plan once, step by step, and reports the time of each; this overwrites the KV cache.
   std::string explain(const BatchShape& shape, bool measured = false);
 
-  // For decode loops (decode.h): what plans are made from.
+  // For decode loops (decode.h).
   struct State;
   State& state() { return *state_; }
 

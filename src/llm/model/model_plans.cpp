@@ -1,4 +1,4 @@
-// The plans of a model: one for each size of batch, made on first use.
+// Creates the plans of a model on first use, one per batch size.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,8 +10,8 @@ namespace prism::llm {
 
 namespace {
 
-// Sizes of batches that have plans where launches are recorded; in between, rows fill up, by a
-// third at most.
+// Batch sizes that have plans on devices that record launches. Other sizes are padded, by a third
+// at most.
 constexpr std::array<int64_t, 17> kRowBuckets = {1,   2,   4,   8,   16,  32,   64,   96,  128,
                                                  192, 256, 384, 512, 768, 1024, 1536, 2048};
 
@@ -25,8 +25,8 @@ int64_t power_of_two(int64_t count) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
 }
 
-// On the CPU a plan is made for the very number of rows; of the many that prompts can have, so many
-// are kept.
+// On the CPU a plan has the exact number of rows of its batch. Prompts have many lengths, so only
+// this many plans are kept.
 constexpr size_t kMostPlans = 24;
 
 }  // namespace
@@ -109,7 +109,7 @@ BatchPlan& Model::State::plan_for(const BatchShape& shape, Result result) {
   made.plan = std::make_unique<Plan>(std::span<const Tensor>(&x, 1), std::span<const Tensor>(),
                                      plan_options);
   made.last_used = ++runs;
-  // Others let go of memory that has become too small now, not when they run next.
+  // Release outgrown arenas in the other plans now rather than at their next run.
   for (auto& [shape_and_result, other] : plans) other.plan->use_shared_arenas();
   return plans.emplace(key, std::move(made)).first->second;
 }

@@ -1,4 +1,4 @@
-// The inside of a model: what its plans are made from and share.
+// The private state of a model that its plans share.
 #pragma once
 
 #include <functional>
@@ -20,13 +20,13 @@ enum class Result : uint8_t { logits, hidden, nothing };
 struct BatchPlan {
   explicit BatchPlan(const BatchShape& shape) : layout(shape) {}
   BatchLayout layout;
-  std::vector<DeviceBatch> batches;  // one a device of the model
+  std::vector<DeviceBatch> batches;  // one per device of the model
   std::unique_ptr<Plan> plan;
-  Spec output;  // of the plan's first output; without rows where there is none
+  Spec output;  // the plan's first output; zero rows if there is none
   Device output_device;
   uint64_t last_used = 0;
 
-  // Puts the words of a batch onto every device.
+  // Uploads the words of a batch to every device.
   void write(std::span<const int32_t> words) const;
 };
 
@@ -36,7 +36,7 @@ struct Model::State {
   std::unique_ptr<Architecture> architecture;
   Weights weights;
   KvCache cache;
-  std::vector<Device> devices;  // each once
+  std::vector<Device> devices;  // without duplicates
   std::vector<RopeTables> ropes;
   std::map<std::pair<BatchShape, Result>, BatchPlan> plans;
   std::shared_ptr<SharedArenas> arenas = std::make_shared<SharedArenas>();
@@ -45,19 +45,19 @@ struct Model::State {
 
   // The graph from tokens to the last layer's output, on the last layer's device.
   Tensor through_layers(Blocks& blocks) const;
-  // Device data for a plan; words: of the layout, or more.
+  // Device data for a plan. words: at least those of the layout.
   std::vector<DeviceBatch> make_batches(int64_t words) const;
   BatchPlan& plan_for(const BatchShape& shape, Result result);
-  // The shape of the plan that a batch gets.
+  // The shape of the plan that runs this batch.
   BatchShape shape_for(std::span<const SequencePart> parts) const;
   void check(std::span<const SequencePart> parts) const;
-  // Throws DeviceFailure where other work has given one of its devices up: tensors of that device
-  // would move one by one, and a cache in two places is none.
+  // Throws DeviceFailure if one of the model's devices was abandoned by other work. Tensors would
+  // then move to the fallback one by one and split the KV cache across devices.
   void check_devices() const;
   Tensor run(std::span<const SequencePart> parts, Result result);
 };
 
-// A value over memory that is there.
+// A tensor that wraps existing storage.
 Tensor tensor_over(const std::shared_ptr<Storage>& storage, const Spec& spec);
 
 }  // namespace prism::llm

@@ -1,4 +1,4 @@
-// Placing a model, and placing it anew.
+// Places a model and moves it after a device failure.
 #include "llm/model/placed_model.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace prism::llm {
 namespace {
 
-// All texts share the cache: what fits is what they hold together.
+// All slots share the KV cache, so the fit must cover their total context.
 Fit fit_for(const GgufFile& file, const FitOptions& fit_options, const LoadOptions& load) {
   const int64_t slots = load.slots;
   FitOptions wanted = fit_options;
@@ -45,8 +45,9 @@ PlacedModel::PlacedModel(const GgufFile& file, const LoadOptions& options,
 
 Model& PlacedModel::model() {
   if (!is_there_)
-    throw Error(ErrorCode::kDeviceLost,
-                "model: a device of it failed and no other could take its place; load it anew");
+    throw Error(
+        ErrorCode::kDeviceLost,
+        "model: one of its devices failed and no other could replace it; load the model again");
   return *model_;
 }
 
@@ -56,14 +57,14 @@ void PlacedModel::load(Fit fit, const LoadCallback& progress) {
                                      .slots = options_.slots,
                                      .batch_rows = options_.batch_rows,
                                      .progress = progress});
-  // Assigned, not made anew: others refer to it.
+  // Assign in place: callers hold references to the model.
   if (model_)
     *model_ = std::move(loaded);
   else
     model_.emplace(std::move(loaded));
   is_there_ = true;
   why_ = std::move(fit.why);
-  // Of equals the later: the device that is not the CPU takes the last layers.
+  // Ties go to the later device: accelerators get the last layers.
   ptrdiff_t most = 0;
   for (const Device& each : placement_.layers) {
     const auto count = std::ranges::count(placement_.layers, each);
@@ -74,7 +75,7 @@ void PlacedModel::load(Fit fit, const LoadCallback& progress) {
 void PlacedModel::let_go() {
   if (model_) const Model gone = std::move(*model_);
   is_there_ = false;
-  // What it had must count as free when the next placement is chosen.
+  // Pooled memory must count as free when the next placement is chosen.
   for (const Device& each : placement_.layers) release_pooled_memory(each);
   release_pooled_memory(placement_.embedding);
   release_pooled_memory(placement_.output);
@@ -82,7 +83,7 @@ void PlacedModel::let_go() {
 
 bool PlacedModel::place_anew(const DeviceFailure& first) {
   DeviceFailure failure = first;
-  // Texts under way keep the context they have; while nothing was loaded yet, what fits is chosen.
+  // Running sequences keep their context; before the first load, the fit chooses it.
   FitOptions wanted = options_.fit;
   wanted.device = "auto";
   if (is_there_) {
@@ -97,7 +98,7 @@ bool PlacedModel::place_anew(const DeviceFailure& first) {
       fit = fit_for(file_, wanted, options_);
     } catch (const Error& error) {
       throw Error(error.code(),
-                  fmt::format("{}. On what is left: {}", failure.what(), error.what()));
+                  fmt::format("{}. On the remaining devices: {}", failure.what(), error.what()));
     }
     try {
       load(std::move(fit), progress);

@@ -1,4 +1,4 @@
-// A model on the devices it was given, placed anew on others where one of them fails.
+// A model placed on devices, which moves to others if one of them fails.
 #pragma once
 
 #include <optional>
@@ -13,22 +13,23 @@ namespace prism::llm {
 
 class PlacedModel {
  public:
-  // The file must live longer. placement: where the caller wants the layers, else by the options.
-  // Out of memory while loading: the next best placement, by the rule of runtime/fallback.h.
+  // file must outlive the model. placement: where the caller wants the layers; by default chosen
+  // from the options. If loading runs out of memory, tries the next best placement (see
+  // runtime/fallback.h).
   PlacedModel(const GgufFile& file, const LoadOptions& options,
               const std::optional<Placement>& placement);
   PlacedModel(const PlacedModel&) = delete;
   PlacedModel& operator=(const PlacedModel&) = delete;
 
-  // The same object for good. Throws kDeviceLost where a device failed and no other could take it.
+  // Always the same object. Throws kDeviceLost if a device failed and no other could replace it.
   Model& model();
-  const Device& device() const { return device_; }  // with most of the layers
+  const Device& device() const { return device_; }  // the device with the most layers
   const std::string& why() const { return why_; }
 
-  // Gives the failed device up and loads the model where it fits now, with the same context and
-  // nothing in its cache: whatever refers to the model's inside must be gone. False where the
-  // failure stands and the model is where it was. Throws where it is nowhere any more: the last
-  // failure, or kOutOfMemory of a model that does not fit on what is left.
+  // Abandons the failed device and reloads the model where it fits now, with the same context and
+  // an empty KV cache; the caller must first drop all references into the model. Returns false if
+  // no fallback is allowed and the model stays where it was. If the model cannot be placed again,
+  // throws the last failure, or kOutOfMemory if it does not fit on the remaining devices.
   bool place_anew(const DeviceFailure& failure);
 
  private:
@@ -36,10 +37,10 @@ class PlacedModel {
   void let_go();
 
   const GgufFile& file_;
-  LoadOptions options_;  // as asked for; its context: of one text
+  LoadOptions options_;  // as requested; fit.context is per sequence
   std::optional<Model> model_;
   bool is_there_ = false;
-  Placement placement_;  // of the last load
+  Placement placement_;  // from the last load
   Device device_;
   std::string why_;
 };

@@ -1,4 +1,4 @@
-// Loading weights: names, shapes, devices.
+// Loads weights: checks names and shapes and places tensors on devices.
 #include "llm/model/weights.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
     // A vector may be stored as a matrix of one row.
     if (tensor.elements() != shape.elements() || shape.rank() != 1)
       throw Error(ErrorCode::kCorruptFile,
-                  fmt::format("model: tensor {} is {}, and {} by the file's metadata", name,
+                  fmt::format("model: tensor {} has shape {}, the metadata requires {}", name,
                               tensor.shape().text(), shape.text()));
     tensor = tensor.reshape(shape);
   }
@@ -39,7 +39,7 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
   bytes_ += storage_bytes(shape, tensor.type(), device);
   done_.bytes_done += found->bytes;
   if (progress_ && !progress_(done_))
-    throw Error(ErrorCode::kInvalidArgument, "model: loading was called off");
+    throw Error(ErrorCode::kInvalidArgument, "model: loading was cancelled");
   return tensor;
 }
 
@@ -135,7 +135,7 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
 
 namespace {
 
-// Divisors of rotary frequencies: one list, or one for short and one for long contexts.
+// Divisors of the rotary frequencies: one list, or separate lists for short and long contexts.
 std::vector<float> rope_divisors(const GgufFile& file, const Config& config, int64_t context) {
   const bool is_long = context > static_cast<int64_t>(config.rope_scaling.original_context);
   for (const char* name :

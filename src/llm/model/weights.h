@@ -1,4 +1,4 @@
-// The weights of a model: tensors of the file by name, checked, each on its device.
+// The weights of a model: tensors looked up by name, checked and placed on their devices.
 #pragma once
 
 #include <cstdint>
@@ -14,43 +14,43 @@
 
 namespace prism::llm {
 
-// A matrix [out, in] and what is added to its product; bias may be empty.
+// A matrix [out, in] with an optional bias.
 struct Linear {
   Tensor weight, bias;
   explicit operator bool() const { return static_cast<bool>(weight); }
 };
 struct Norm {
-  Tensor weight, bias;  // bias: of layer norms only
+  Tensor weight, bias;  // only layer norms have a bias
 };
 
-// Of one layer. What an architecture does not have stays empty.
+// The weights of one layer. Members that an architecture does not have stay empty.
 struct LayerWeights {
   Norm attention_norm, attention_post_norm;
-  Linear q, k, v, qkv, out;  // q, k and v, or one matrix of all three
+  Linear q, k, v, qkv, out;  // separate q, k and v, or one fused matrix
   Tensor q_norm, k_norm;     // [head_dim]
   Tensor sinks;              // [heads]
   Norm feed_forward_norm, feed_forward_post_norm;
-  Linear gate, up, down;  // without a gate: up alone (or both in one, gate first)
+  Linear gate, up, down;  // without a gate: up alone (or both fused, gate first)
   Linear router;
   Linear expert_gate, expert_up, expert_down;  // [experts, out, in], biases [experts, out]
 };
 
 struct Weights {
   Tensor embedding;                           // [vocabulary, width]
-  Tensor position_embedding, type_embedding;  // learned ones
+  Tensor position_embedding, type_embedding;  // learned embeddings
   Norm embedding_norm, output_norm;
   Tensor output;  // [vocabulary, width]
   std::vector<LayerWeights> layers;
-  std::vector<float> rope_divisors;  // that the file has for its rotary embedding; may be empty
-  uint64_t bytes = 0;                // of all, as the devices store them
+  std::vector<float> rope_divisors;  // rotary frequency divisors from the file; may be empty
+  uint64_t bytes = 0;                // total, as stored on the devices
 };
 
-// Calls use for every tensor that there is, shared ones once.
+// Calls use once for every tensor present.
 void for_each_weight(const Weights& weights, const std::function<void(const Tensor&)>& use);
 
-// Takes tensors out of a file. On the CPU they are the mapped file itself, and so are those of
-// plain types on devices that read the host's memory in place; else they are uploaded, in the
-// device's layout.
+// Loads tensors from a file. On the CPU, and for plain types on devices that read host memory in
+// place, they are views of the memory-mapped file; otherwise they are uploaded in the device's
+// layout.
 class WeightLoader {
  public:
   WeightLoader(const GgufFile& file, const Config& config, const Placement& placement,
@@ -60,11 +60,11 @@ class WeightLoader {
   const GgufFile& file() const { return file_; }
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
-  // Throws kNotFound for a tensor the file does not have, kCorruptFile for another shape.
+  // Throws kNotFound if the file has no such tensor, kCorruptFile if its shape differs.
   Tensor take(const std::string& name, const Shape& shape, const Device& device);
   Tensor take_if_there(const std::string& name, const Shape& shape, const Device& device);
 
-  // --- of the layer at hand: "attn_q" is blk.N.attn_q.weight, with attn_q.bias where there is one
+  // --- the current layer: "attn_q" is blk.N.attn_q.weight, plus attn_q.bias if present
   void begin_layer(int64_t layer);
   int64_t layer() const { return layer_; }
   bool has_in_layer(const std::string& name) const;
@@ -72,7 +72,7 @@ class WeightLoader {
   Norm norm_if_there(const std::string& name);
   Linear linear(const std::string& name, int64_t out, int64_t in);
   Tensor vector_if_there(const std::string& name, int64_t length);  // full name after "blk.N."
-  // q, k, v (or qkv), output, and the norms of q and k and the sinks where the file has them.
+  // q, k, v (or qkv), output; the norms of q and k and the sinks if the file has them.
   void attention(LayerWeights& layer);
   void feed_forward(LayerWeights& layer);  // gate, up, down
   void experts(LayerWeights& layer);       // router and expert_...

@@ -1,3 +1,4 @@
+// Implements ChatTemplate: turns messages and options into template variables and renders them.
 #include "prism/llm/chat_template.h"
 
 #include "llm/template/template_ast.h"
@@ -23,10 +24,10 @@ Value message_value(const ChatMessage& message) {
                                        : jinja::from_json(message.parts, "a message's parts"));
   put_text("reasoning_content", message.reasoning_content);
   if (!message.tool_calls.empty()) {
-    // Templates walk through arguments as a mapping; servers hand them on as a text of JSON.
+    // Templates iterate over arguments as a mapping, but servers pass them as JSON text.
     List calls;
     const Value given = jinja::from_json(message.tool_calls, "a message's tool_calls");
-    if (!given.is(Value::Kind::list)) jinja::fail("a message's tool_calls: no JSON array");
+    if (!given.is(Value::Kind::list)) jinja::fail("a message's tool_calls: not a JSON array");
     for (const Value& call : given.as_list()) {
       const Value* function =
           call.is(Value::Kind::dict) ? call.as_dict().find("function") : nullptr;
@@ -82,11 +83,11 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages,
   put("add_generation_prompt", Value::boolean(options.add_generation_prompt));
   put("bos_token", Value::string(options.bos_token));
   put("eos_token", Value::string(options.eos_token));
-  // Without tools the name is there and none, as where the templates were written.
+  // Without tools the variable is defined as none, as in the original runtime.
   put("tools", options.tools.empty() ? Value::none() : jinja::from_json(options.tools, "tools"));
   if (!options.extra.empty()) {
     const Value extra = jinja::from_json(options.extra, "extra variables");
-    if (!extra.is(Value::Kind::dict)) jinja::fail("extra variables: no JSON object");
+    if (!extra.is(Value::Kind::dict)) jinja::fail("extra variables: not a JSON object");
     for (const auto& [key, value] : extra.as_dict().items) variables.set(key, value);
   }
   const std::tm now = options.now ? *options.now : local_time();
@@ -96,7 +97,7 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages,
 std::string ChatTemplate::render_json(std::string_view variables,
                                       const ChatOptions& options) const {
   const Value given = jinja::from_json(variables, "variables");
-  if (!given.is(Value::Kind::dict)) jinja::fail("variables: no JSON object");
+  if (!given.is(Value::Kind::dict)) jinja::fail("variables: not a JSON object");
   const std::tm now = options.now ? *options.now : local_time();
   return jinja::Runtime(options.limits, given.as_dict(), &now).render(state_->body);
 }

@@ -1,4 +1,4 @@
-// Templates piece by piece, as Jinja runs them; and the ways in which hostile ones are stopped.
+// Tests templates piece by piece against Jinja, and the limits that stop hostile ones.
 #include "prism/llm/chat_template.h"
 
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@ std::string render(const std::string& text, const std::string& variables = "{}")
   return ChatTemplate(text).render_json(variables);
 }
 
-// What an error says; empty where there is none.
+// The message of the error, or an empty text.
 std::string complaint(const std::string& text, const std::string& variables = "{}") {
-  // A sixteenth of the usual limit, so that the test ends soon under sanitizers too.
+  // A sixteenth of the usual limit, so that the test is fast under sanitizers.
   ChatOptions options;
   options.limits.work = uint64_t{1} << 24;
   try {
@@ -230,7 +230,7 @@ TEST(Template, TellsWhatIsWrongAndWhere) {
       {"{{ x() }}", "cannot be called"},
       {"{{ 1 // 0 }}", "division by zero"},
       {"{{ 9223372036854775807 + 1 }}", "too large"},
-      {"{% set x = {} %}{% set x.y = 1 %}", "no namespace"},
+      {"{% set x = {} %}{% set x.y = 1 %}", "not a namespace"},
       {"{{ [1] < 2 }}", "no order"},
       {"{% break %}", "outside of a loop"},
       {"{{ namespace() | tojson }}", "JSON"},
@@ -238,7 +238,7 @@ TEST(Template, TellsWhatIsWrongAndWhere) {
   };
   for (const auto& [text, part] : cases)
     EXPECT_NE(complaint(text).find(part), std::string::npos) << text << ": " << complaint(text);
-  EXPECT_NE(complaint("x", "[1]").find("no JSON object"), std::string::npos);
+  EXPECT_NE(complaint("x", "[1]").find("not a JSON object"), std::string::npos);
   EXPECT_NE(complaint("x", "{").find("variables"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// A parsed template.
+// The syntax tree of a template.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,13 @@ struct Expression {
     dict,         // parts: key, value, key, value
     attribute,    // parts[0].text
     subscript,    // parts[0][parts[1]]
-    slice,        // parts[0][parts[1]:parts[2]:parts[3]], the last three maybe null
+    slice,        // parts[0][parts[1]:parts[2]:parts[3]], the last three may be null
     call,         // parts[0](parts[1], ..., named)
-    filter,       // parts[0] | text(parts[1], ..., named); parts[0] null: of a block
+    filter,       // parts[0] | text(parts[1], ..., named); parts[0] null: filters a block
     test,         // parts[0] is text(parts[1], ...)
     unary,        // text: "-", "+", "not"
     binary,       // text: an operator, "and", "or", "in", "not in"
-    compare,      // parts[0] text parts[1]; several: words, a < b < c
+    compare,      // parts[0] text parts[1]; chained in words: a < b < c
     conditional,  // parts[1] ? parts[0] : parts[2], which may be null
   };
   Kind kind = Kind::literal;
@@ -38,7 +38,7 @@ struct Expression {
   std::vector<std::pair<std::string, ExpressionPtr>> named;
   std::vector<std::string> words;
 
-  // Trees are walked by recursion, so their height is bounded.
+  // Trees are walked recursively, so their height is limited.
   static constexpr int kHighest = 200;
   int height = 1;
   void adopt(ExpressionPtr part);
@@ -60,7 +60,7 @@ struct Statement {
     call,       // {% call(targets) value %} body
     filter,     // body through filters
     scope,      // {% with targets = values %}: body
-    plain,      // body as it stands: {% generation %}
+    plain,      // body unchanged: {% generation %}
     leave,      // break
     next,       // continue
   };
@@ -70,7 +70,7 @@ struct Statement {
   std::vector<std::string> targets;
   ExpressionPtr value, condition;
   std::vector<ExpressionPtr>
-      values;  // defaults of a macro, from the last target; values of a scope
+      values;  // defaults of a macro, aligned to the last target; values of a scope
   std::vector<std::pair<ExpressionPtr, Block>> branches;
   Block body, otherwise;
 };

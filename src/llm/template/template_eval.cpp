@@ -1,4 +1,4 @@
-// Expressions of templates, evaluated.
+// Evaluates the expressions of templates.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 
 using Kind = Value::Kind;
 
-constexpr size_t kStep = 16;  // what an evaluation costs beside the bytes it makes
+constexpr size_t kStep = 16;  // cost of an evaluation besides the bytes it creates
 
-// Of a message that says what and where; what has a line already keeps it.
+// Adds the line to a message that has none.
 [[noreturn]] void fail_at(int line, const Error& error) {
   const std::string message = error.what();
   const std::string_view start = "chat template: ";
@@ -28,7 +28,7 @@ constexpr size_t kStep = 16;  // what an evaluation costs beside the bytes it ma
 Runtime::Deeper::Deeper(Runtime* runtime) : runtime_(runtime) {
   runtime->charge(kStep);
   if (runtime->depth_ >= runtime->limits_.depth)
-    fail(fmt::format("calls within each other deeper than {}", runtime->limits_.depth));
+    fail(fmt::format("calls and expressions are nested deeper than {}", runtime->limits_.depth));
   ++runtime->depth_;
 }
 
@@ -137,7 +137,9 @@ Value Runtime::eval_compare(const Expression& expression) {
 bool Runtime::contains(const Value& container, const Value& value) {
   switch (container.kind()) {
     case Kind::string:
-      if (!value.is(Kind::string)) fail(fmt::format("{} in a string", value.kind_name()));
+      if (!value.is(Kind::string))
+        fail(fmt::format("\"in\" needs a string to search in a string, found {}",
+                         value.kind_name()));
       charge(container.as_string().size());
       return container.as_string().find(value.as_string()) != std::string::npos;
     case Kind::list:
@@ -151,7 +153,7 @@ bool Runtime::contains(const Value& container, const Value& value) {
     case Kind::undefined:
       return false;
     default:
-      fail(fmt::format("something in {}", container.kind_name()));
+      fail(fmt::format("\"in\" does not apply to {}", container.kind_name()));
   }
 }
 
@@ -171,7 +173,7 @@ Value Runtime::arithmetic(const std::string& sign, const Value& left, const Valu
   if (sign == "*" && left.is(Kind::string) && right.is_integral()) {
     const auto times = static_cast<uint64_t>(std::max<int64_t>(right.as_integer(), 0));
     if (times > limits_.output_bytes || times * left.as_string().size() > limits_.output_bytes)
-      fail(fmt::format("a string of more than {} bytes", limits_.output_bytes));
+      fail(fmt::format("a string exceeds {} bytes", limits_.output_bytes));
     std::string text;
     for (uint64_t i = 0; i < times; ++i) text += left.as_string();
     return string(std::move(text));
@@ -190,10 +192,10 @@ Value Runtime::arithmetic(const std::string& sign, const Value& left, const Valu
       overflow = __builtin_mul_overflow(a, b, &out);
     } else if (sign == "//" || sign == "%") {
       if (b == 0) fail("division by zero");
-      if (b == -1) {  // the least integer has no negative
+      if (b == -1) {  // the smallest integer has no negation
         overflow = sign == "//" && __builtin_sub_overflow(int64_t{0}, a, &out);
       } else {
-        // Rounded down, as in Python.
+        // Rounds down, as in Python.
         const bool down = a % b != 0 && (a < 0) != (b < 0);
         out = sign == "//" ? a / b - (down ? 1 : 0) : a % b + (down ? b : 0);
       }
@@ -280,7 +282,7 @@ Value Runtime::path(const Value& of, const Value& dotted) {
 Value Runtime::eval_slice(const Expression& expression) {
   const Value of = eval(*expression.parts[0]);
   if (!of.is(Kind::string) && !of.is(Kind::list))
-    fail(fmt::format("a slice of {}", of.kind_name()));
+    fail(fmt::format("{} cannot be sliced", of.kind_name()));
   std::vector<size_t> starts;
   if (of.is(Kind::string)) starts = character_starts(of.as_string());
   const auto size =
@@ -288,12 +290,13 @@ Value Runtime::eval_slice(const Expression& expression) {
   const auto bound = [&](size_t i, int64_t otherwise) {
     const Value value = expression.parts[i] ? eval(*expression.parts[i]) : Value::none();
     if (value.is(Kind::none)) return otherwise;
-    if (!value.is_integral()) fail(fmt::format("a slice by {}", value.kind_name()));
+    if (!value.is_integral())
+      fail(fmt::format("a slice bound must be an integer, found {}", value.kind_name()));
     return value.as_integer();
   };
   const int64_t step = bound(3, 1);
-  if (step == 0) fail("a slice with a step of 0");
-  // Python's rules: counted from the end where negative, then cut to what is there.
+  if (step == 0) fail("the step of a slice is 0");
+  // Python's rules: negative indices count from the end; then clamp to the range.
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
   const auto place = [&](size_t i, int64_t otherwise) {
     int64_t at = bound(i, INT64_MIN);
@@ -360,7 +363,7 @@ List Runtime::iterate(const Value& value) {
     case Kind::undefined:
       break;
     default:
-      fail(fmt::format("a walk through {}", value.kind_name()));
+      fail(fmt::format("{} cannot be iterated", value.kind_name()));
   }
   charge(items.size() * sizeof(Value));
   return items;

@@ -1,4 +1,4 @@
-// Expressions of templates, from words to trees.
+// Parses the expressions of templates.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ ExpressionPtr Parser::node(Kind kind, std::string text) const {
 
 void Expression::adopt(ExpressionPtr part) {
   if (part && (height = std::max(height, part->height + 1)) > kHighest)
-    fail(fmt::format("line {}: an expression nested deeper than {} levels", line, kHighest));
+    fail(fmt::format("line {}: an expression is nested deeper than {} levels", line, kHighest));
   parts.push_back(std::move(part));
 }
 
@@ -232,7 +232,7 @@ ExpressionPtr Parser::primary() {
     items(")", false);
     return out;
   }
-  wrong(fmt::format("{} instead of a value", describe()));
+  wrong(fmt::format("found {} instead of a value", describe()));
 }
 
 ExpressionPtr Parser::postfix(ExpressionPtr of) {
@@ -269,7 +269,7 @@ ExpressionPtr Parser::subscript(ExpressionPtr of) {
     if (take(Token::Kind::sign, ":")) {
       if (++colons > 2) wrong("a slice has at most two colons");
     } else if (parts[colons]) {
-      wrong(fmt::format("{} instead of ]", describe()));
+      wrong(fmt::format("found {} instead of ]", describe()));
     } else {
       parts[colons] = expression();
     }
@@ -310,7 +310,7 @@ ExpressionPtr Parser::filters(ExpressionPtr input) {
     } else if (take(Token::Kind::name, "is")) {
       input = test(std::move(input));
     } else if (at_sign("(") || at_sign(".") || at_sign("[")) {
-      if (!input) wrong(fmt::format("{} instead of a filter", describe()));
+      if (!input) wrong(fmt::format("found {} instead of a filter", describe()));
       input = postfix(std::move(input));
     } else {
       return input;
@@ -326,7 +326,7 @@ ExpressionPtr Parser::test(ExpressionPtr of) {
   if (at_sign("(")) {
     read_arguments(out.get());
   } else {
-    // One argument may follow without brackets: x is divisibleby 3.
+    // One argument may follow without parentheses: x is divisibleby 3.
     const bool word = at(Token::Kind::name) && !at_word("else") && !at_word("or") &&
                       !at_word("and") && !at_word("is") && !at_word("if") && !at_word("not") &&
                       !at_word("in") && !at_word("recursive");

@@ -1,4 +1,4 @@
-// Filters of templates.
+// Implements the filters of templates.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-// One use of a filter: the input, and the arguments by place and name.
+// One application of a filter: its input, and positional and named arguments.
 struct Use {
   Runtime& runtime;
   const std::string& name;
@@ -119,7 +119,7 @@ Value reverse(const Use& use) {
   return use.string(std::move(out));
 }
 
-// The rest of the arguments, from `place` on.
+// The arguments from `place` on.
 Arguments rest(const Arguments& arguments, size_t place) {
   Arguments out = arguments;
   out.given.erase(out.given.begin(),
@@ -130,7 +130,7 @@ Arguments rest(const Arguments& arguments, size_t place) {
 Value map(const Use& use) {
   const Value attribute = use.get(SIZE_MAX, "attribute"), otherwise = use.get(SIZE_MAX, "default");
   List out;
-  if (!use.input.truthy()) return Value::list({});  // none too
+  if (!use.input.truthy()) return Value::list({});  // also for none
   for (const Value& item : use.runtime.iterate(use.input)) {
     if (attribute.is(Kind::undefined)) {
       if (use.arguments.given.empty()) fail("map needs a filter or an attribute");
@@ -151,7 +151,7 @@ Value select(const Use& use) {
   const size_t place = by_attribute ? 1 : 0;
   if (by_attribute && use.arguments.given.empty()) fail(use.name + " needs an attribute");
   List out;
-  if (!use.input.truthy()) return Value::list({});  // none too
+  if (!use.input.truthy()) return Value::list({});  // also for none
   for (Value& item : use.runtime.iterate(use.input)) {
     const Value value = by_attribute ? use.runtime.path(item, use.arguments.given[0]) : item;
     const bool holds = place < use.arguments.given.size()
@@ -164,7 +164,7 @@ Value select(const Use& use) {
 }
 
 void stable_sort(std::vector<std::pair<Value, Value>>* items, bool reversed, Runtime* runtime) {
-  // Charged for each comparison; less() may throw, which a merge sort allows.
+  // Charge each comparison; less() may throw, which a merge sort allows.
   std::stable_sort(items->begin(), items->end(), [&](const auto& a, const auto& b) {
     runtime->charge(16);
     return reversed ? less(b.first, a.first) : less(a.first, b.first);
@@ -229,11 +229,11 @@ Value sum(const Use& use) {
   bool integral = true;
   for (const Value& item : use.runtime.iterate(use.input)) {
     const Value value = attribute.is(Kind::undefined) ? item : use.runtime.path(item, attribute);
-    if (!value.is_number()) fail(fmt::format("sum of {}", value.kind_name()));
+    if (!value.is_number()) fail(fmt::format("sum: {} is not a number", value.kind_name()));
     total += value.as_number();
     integral = integral && value.is_integral();
     if (integral && __builtin_add_overflow(whole, value.as_integer(), &whole))
-      fail("sum: too large");
+      fail("sum: the result is too large");
   }
   return integral ? Value::integer(whole) : Value::number(total);
 }
@@ -278,7 +278,7 @@ Value to_float(const Use& use) {
 Value absolute(const Use& use) {
   if (!use.input.is_number()) use.refuse();
   if (use.input.is(Kind::number)) return Value::number(std::abs(use.input.as_number()));
-  if (use.input.as_integer() == INT64_MIN) fail("abs: too large");
+  if (use.input.as_integer() == INT64_MIN) fail("abs: the result is too large");
   return Value::integer(std::abs(use.input.as_integer()));
 }
 
@@ -320,7 +320,7 @@ Value replace(const Use& use) {
   const std::string text = use.text(), from = to_text(use.get(0, "old")),
                     to = to_text(use.get(1, "new"));
   int64_t most = use.integer(2, "count", -1);
-  if (from.empty()) fail("replace of an empty string");
+  if (from.empty()) fail("replace: the text to replace is empty");
   std::string out;
   size_t at = 0;
   for (; most != 0; --most) {
@@ -380,7 +380,7 @@ Value escape(const Use& use) {
   return use.string(std::move(out));
 }
 
-// Python's %: %s and %d, %i, %f with a precision, %x.
+// Python's % operator: %s and %d, %i, %f with a precision, %x.
 Value format(const Use& use) {
   const std::string text = use.text();
   std::string out;
@@ -408,7 +408,7 @@ Value format(const Use& use) {
     if (text[end] == 's')
       out += to_text(value);
     else if (!value.is_number())
-      fail(fmt::format("format: %{} of {}", text[end], value.kind_name()));
+      fail(fmt::format("format: %{} does not apply to {}", text[end], value.kind_name()));
     else if (text[end] == 'd' || text[end] == 'i')
       out += to_text(to_integer({use.runtime, use.name, value, {}}));
     else if (text[end] == 'f')
@@ -416,7 +416,7 @@ Value format(const Use& use) {
     else if (text[end] == 'x')
       out += fmt::format("{:x}", value.as_integer());
     else
-      fail(fmt::format("format: the conversion %{} is not known", text[end]));
+      fail(fmt::format("format: the conversion %{} is not supported", text[end]));
     at = end;
   }
   return use.string(std::move(out));
@@ -480,7 +480,7 @@ const std::map<std::string_view, Filter>& filters() {
 Value apply_filter(Runtime& runtime, const std::string& name, const Value& input,
                    const Arguments& arguments) {
   const auto found = filters().find(name);
-  if (found == filters().end()) fail(fmt::format("the filter \"{}\" is not known", name));
+  if (found == filters().end()) fail(fmt::format("the filter \"{}\" is not supported", name));
   runtime.charge(16);
   return found->second({runtime, name, input, arguments});
 }

@@ -1,4 +1,4 @@
-// Template values from and to JSON text.
+// Converts template values from and to JSON text.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -106,7 +106,7 @@ class JsonWriter {
         put_dict(value.as_dict(), depth);
         return;
       default:
-        fail(fmt::format("tojson: JSON has nothing for {}", value.kind_name()));
+        fail(fmt::format("tojson: JSON cannot represent {}", value.kind_name()));
     }
   }
 

@@ -1,3 +1,4 @@
+// Splits templates into tokens and trims white space around tags.
 #include "llm/template/template_lexer.h"
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ class Lexer {
                                          text_.begin() + static_cast<ptrdiff_t>(place), '\n'));
     at_ = place;
   }
-  // The next {{, {% or {#, or the end.
+  // The position of the next {{, {% or {#, or the end.
   size_t find_open(size_t from) const {
     for (size_t at = text_.find('{', from); at != text_.npos; at = text_.find('{', at + 1)) {
       if (at + 1 < text_.size() && std::string_view("{%#").find(text_[at + 1]) != text_.npos)
@@ -62,7 +63,7 @@ class Lexer {
     }
     return text_.size();
   }
-  // Plain text up to the tag that opens at `open`.
+  // Adds plain text up to the tag that opens at `open`.
   void put_text(std::string_view text, size_t open) {
     if (trim_next_)
       text.remove_prefix(std::min(text.find_first_not_of(" \t\n\v\f\r"), text.size()));
@@ -72,7 +73,7 @@ class Lexer {
     if (kind && sign == '-') {
       while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
     } else if (kind && kind != '{' && sign != '+') {
-      // Blanks that stand alone before the tag on its line.
+      // Drop blanks between the start of the line and the tag.
       const size_t line = text.rfind('\n') + 1;
       const bool starts_line =
           line > 0 || open == text.size() || text_[open - text.size() - 1] == '\n';
@@ -81,7 +82,7 @@ class Lexer {
     }
     if (!text.empty()) put(Token::Kind::text, std::string(text));
   }
-  // Behind the end of a tag: -: all white space goes; +: none; else a newline behind blocks.
+  // After a tag: - drops all white space, + none; otherwise blocks drop one newline.
   void after_tag(char sign, bool block) {
     if (sign == '-') {
       trim_next_ = true;
@@ -97,7 +98,7 @@ class Lexer {
     move_to(end + 2);
     after_tag(sign, true);
   }
-  // {% raw %} ... {% endraw %}: text without tags in it.
+  // {% raw %} ... {% endraw %}: text whose tags are not parsed.
   bool raw_block() {
     size_t at = at_;
     if (!tag_named(&at, "raw")) return false;
@@ -114,7 +115,7 @@ class Lexer {
     after_tag(text_[after - 3], true);
     return true;
   }
-  // Whether a tag of one word stands at *at; moves behind it.
+  // Whether a tag with this one word is at *at; moves past it if so.
   bool tag_named(size_t* at, std::string_view name) const {
     size_t i = *at + 2;
     const auto blanks = [&] {
@@ -140,7 +141,7 @@ class Lexer {
       while (at_ < text_.size() && is_space(text_[at_])) move_to(at_ + 1);
       if (at_ >= text_.size()) wrong(fmt::format("a tag is not closed with {}", end));
       const char sign = text_[at_];
-      // Within brackets }} closes two of them.
+      // Inside brackets, }} closes two of them.
       if (brackets == 0 || open == Token::Kind::open_tag) {
         const size_t shift = sign == '-' || sign == '+' ? 1 : 0;
         if (text_.substr(at_ + shift).starts_with(end)) {
@@ -184,7 +185,7 @@ class Lexer {
         if (text_[end++] != '_') digits += text_[end - 1];
     };
     take();
-    // A point and a digit: 1.5, but not x[1].name.
+    // A dot followed by a digit: 1.5, but not x[1].name.
     if (end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1])) {
       real = true;
       digits += text_[end++];
@@ -217,7 +218,7 @@ class Lexer {
     put(Token::Kind::string, std::move(out));
     move_to(at + 1);
   }
-  // Python's escapes; the place of the last character that belongs to it.
+  // Decodes Python's escapes; returns the position of the last character consumed.
   size_t escape(size_t at, std::string* out) const {
     static constexpr std::string_view kFrom = "nrtbfva0", kTo{"\n\r\t\b\f\v\a\0", 8};
     const char c = text_[at];
@@ -226,7 +227,7 @@ class Lexer {
     } else if (c == '\\' || c == '\'' || c == '"') {
       *out += c;
     } else if (c == '\n') {
-      // A line continued.
+      // A line continuation.
     } else if (c == 'x' || c == 'u' || c == 'U') {
       const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : 8;
       uint32_t code = 0;
@@ -236,7 +237,7 @@ class Lexer {
         const int value = is_digit(d)                    ? d - '0'
                           : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
                                                          : -1;
-        if (value < 0) wrong("a \\x or \\u escape without enough digits");
+        if (value < 0) wrong("a \\x or \\u escape has too few digits");
         code = code << 4 | static_cast<uint32_t>(value);
       }
       append_utf8(code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0xfffd : code, out);

@@ -1,4 +1,4 @@
-// The text of a template as pieces of plain text and the words of its tags.
+// Splits the text of a template into plain text and the tokens of its tags.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace prism::llm::jinja {
 
 struct Token {
   enum class Kind {
-    text,       // between tags, white space already cut as the tags ask for
+    text,       // between tags, white space already trimmed
     open_tag,   // {%
     close_tag,  // %}
     open_value,
     close_value,
     name,
-    string,  // without quotes, escapes resolved
+    string,  // without quotes, escapes decoded
     integer,
     number,
     sign,  // an operator or bracket
@@ -26,8 +26,8 @@ struct Token {
   int line = 1;
 };
 
-// White space as chat templates expect it: the newline behind a tag and the blanks before it on its
-// line are dropped, and a newline at the very end. Throws kInvalidArgument with the line.
+// Trims white space as chat templates expect: the newline after a tag, the blanks before it on its
+// line, and a final newline. Throws kInvalidArgument with the line.
 std::vector<Token> lex(std::string_view text);
 
 }  // namespace prism::llm::jinja

@@ -1,4 +1,4 @@
-// Methods of strings, lists and mappings that templates call.
+// Implements the methods of strings, lists and mappings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,13 +24,13 @@ constexpr std::array kListMethods = {"index", "count", "copy"};
 
 const std::string& need_string(const Value& value, const char* what) {
   if (!value.is(Kind::string))
-    fail(fmt::format("{} needs a string, given {}", what, value.kind_name()));
+    fail(fmt::format("{} needs a string, found {}", what, value.kind_name()));
   return value.as_string();
 }
 
 bool is_blank(uint32_t code) { return is_white_space(code) || (code >= 0x1c && code <= 0x1f); }
 
-// As many cuts as `most` allows, -1: all. Without a separator: at runs of white space.
+// Splits at most `most` times (-1: no limit). Without a separator: at runs of white space.
 std::vector<std::string_view> split(std::string_view text, const std::string* separator,
                                     int64_t most, bool from_right) {
   std::vector<std::string_view> parts;
@@ -59,7 +59,7 @@ std::vector<std::string_view> split(std::string_view text, const std::string* se
       text = from_right ? text.substr(0, cut) : text.substr(cut);
       --most;
     }
-    // What is left of a split by white space keeps no white space at its end.
+    // The remainder of a white-space split has no trailing white space.
     if (!parts.empty() && !from_right && most != 0) {
       const size_t last = parts.back().find_last_not_of(blanks);
       parts.back() = parts.back().substr(0, last + 1);
@@ -94,10 +94,10 @@ std::string format_braces(const std::string& text, const Arguments& arguments) {
       const bool digits = !name.empty() && name.size() < 6 &&
                           std::ranges::all_of(name, [](char d) { return d >= '0' && d <= '9'; });
       if (name.find_first_of(":!.[") != name.npos)
-        fail("format(): only {}, {0} and {name} are known");
+        fail("format(): only {}, {0} and {name} are supported");
       const size_t place = name.empty() ? next++ : digits ? std::stoul(name) : SIZE_MAX;
       const Value value = arguments.get(place, name);
-      if (value.is(Kind::undefined)) fail(fmt::format("format(): nothing for {{{}}}", name));
+      if (value.is(Kind::undefined)) fail(fmt::format("format(): no argument for {{{}}}", name));
       out += to_text(value);
       at = end;
     } else {
@@ -132,7 +132,7 @@ Value string_method(Runtime& runtime, const std::string& text, const std::string
   if (name == "split" || name == "rsplit") {
     const Value by = arguments.get(0, "sep"), most = arguments.get(1, "maxsplit");
     const bool blank = by.is(Kind::undefined) || by.is(Kind::none);
-    if (!blank && need_string(by, "split").empty()) fail("split() by an empty string");
+    if (!blank && need_string(by, "split").empty()) fail("split(): the separator is empty");
     List parts;
     for (const std::string_view part :
          split(text, blank ? nullptr : &by.as_string(), most.is_integral() ? most.as_integer() : -1,
@@ -233,7 +233,7 @@ Value call_method(Runtime& runtime, const Value& of, const std::string& name,
       if (name == "index") return Value::integer(static_cast<int64_t>(i));
       ++count;
     }
-    if (name == "index") fail("index(): not in the list");
+    if (name == "index") fail("index(): the value is not in the list");
     return Value::integer(count);
   }
   const Dict& dict = of.as_dict();

@@ -1,4 +1,4 @@
-// Templates from words to trees: statements here, expressions in template_expressions.cpp.
+// Parses the statements of templates; expressions are in template_expressions.cpp.
 #include "llm/template/template_parser.h"
 
 #include <fmt/format.h>
@@ -35,17 +35,19 @@ bool Parser::take(Token::Kind kind, std::string_view text) {
 
 void Parser::need(Token::Kind kind, std::string_view text) {
   if (!take(kind, text))
-    wrong(fmt::format("{} instead of {}", describe(), text.empty() ? "the end of the tag" : text));
+    wrong(fmt::format("found {} instead of {}", describe(),
+                      text.empty() ? "the end of the tag" : text));
 }
 
 std::string Parser::need_name() {
-  if (peek().kind != Token::Kind::name) wrong(fmt::format("{} instead of a name", describe()));
+  if (peek().kind != Token::Kind::name)
+    wrong(fmt::format("found {} instead of a name", describe()));
   return tokens_[next_++].text;
 }
 
 Parser::Nested::Nested(Parser* parser, int levels) : parser_(parser), levels_(levels) {
   if ((parser->depth_ += levels) > kDeepest)
-    parser->wrong(fmt::format("nested deeper than {} levels", kDeepest));
+    parser->wrong(fmt::format("blocks are nested deeper than {} levels", kDeepest));
 }
 
 Block Parser::block(std::initializer_list<std::string_view> ends) {
@@ -76,7 +78,7 @@ Block Parser::block(std::initializer_list<std::string_view> ends) {
   }
 }
 
-// A block and the word that ended it, with the end of that tag still to come.
+// Parses a block and returns the word that ended it; the end of that tag is not consumed.
 std::string Parser::block_and_end(Block* body, std::initializer_list<std::string_view> ends) {
   *body = block(ends);
   return need_name();
@@ -97,13 +99,13 @@ void Parser::read_tag(Statement* out) {
     read_parameters(out);
     close_tag();
     block_and_end(&out->body, {"endmacro"});
-    take(Token::Kind::name);  // its name may stand there again
+    take(Token::Kind::name);  // its name may be repeated
     close_tag();
   } else if (word == "call") {
     out->kind = Kind::call;
     if (at(Token::Kind::sign, "(")) read_parameters(out);
     out->value = expression();
-    if (out->value->kind != Expression::Kind::call) wrong("{% call %} of what is no call");
+    if (out->value->kind != Expression::Kind::call) wrong("{% call %} needs a call");
     read_body(out, "endcall");
   } else if (word == "filter") {
     out->kind = Kind::filter;
@@ -133,10 +135,10 @@ void Parser::read_tag(Statement* out) {
     out->value = expression();
     close_tag();
   } else {
-    wrong(
-        fmt::format("the tag {{% {} %}} is not known here; known are if, for, set, macro, call, "
-                    "filter, with, raw, generation, do, break, continue",
-                    word));
+    wrong(fmt::format(
+        "the tag {{% {} %}} is not supported here; supported are if, for, set, macro, call, "
+        "filter, with, raw, generation, do, break, continue",
+        word));
   }
 }
 
@@ -168,7 +170,7 @@ void Parser::read_loop(Statement* out) {
   while (take(Token::Kind::sign, ",") && peek().text != "in");
   if (bracket) need(Token::Kind::sign, ")");
   need(Token::Kind::name, "in");
-  out->value = disjunction();  // without "if", which is the loop's own
+  out->value = disjunction();  // without "if", which belongs to the loop
   if (take(Token::Kind::name, "if")) out->condition = expression();
   if (at(Token::Kind::name, "recursive")) wrong("recursive loops are not supported");
   close_tag();
@@ -195,7 +197,8 @@ void Parser::read_set(Statement* out) {
     return;
   }
   out->kind = Statement::Kind::set_block;
-  if (out->targets.size() != 1 || !out->text.empty()) wrong("{% set %} of a block needs one name");
+  if (out->targets.size() != 1 || !out->text.empty())
+    wrong("a block {% set %} needs exactly one name");
   if (at(Token::Kind::sign, "|")) out->value = filters(nullptr);
   read_body(out, "endset");
 }
@@ -207,7 +210,7 @@ void Parser::read_parameters(Statement* out) {
     if (take(Token::Kind::sign, "="))
       out->values.push_back(expression());
     else if (!out->values.empty())
-      wrong("a parameter without a default behind one that has it");
+      wrong("a parameter without a default follows one with a default");
     if (!at(Token::Kind::sign, ")")) need(Token::Kind::sign, ",");
   }
 }

@@ -1,4 +1,4 @@
-// Reads the words of a template one after the other.
+// A recursive-descent parser for templates.
 #pragma once
 
 #include <initializer_list>
@@ -14,11 +14,12 @@ namespace prism::llm::jinja {
 class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
-  // Statements up to one of the ends, whose word is next; no ends: to the end of the template.
+  // Parses statements up to one of the ends, whose word is next; no ends: to the end of the
+  // template.
   Block block(std::initializer_list<std::string_view> ends);
 
  private:
-  // Trees are walked by recursion, so their height is bounded: 200 levels of the largest frame fit
+  // Trees are walked recursively, so their height is limited: 200 levels of the largest frame fit
   // into a thread's stack many times over.
   static constexpr int kDeepest = 200;
   class Nested {
@@ -54,7 +55,7 @@ class Parser {
   [[noreturn]] void wrong(const std::string& message) const;
   std::string describe() const;
 
-  // --- template_expressions.cpp, the loosest binding first
+  // --- template_expressions.cpp, lowest precedence first
   ExpressionPtr expression();  // with "if ... else ..."
   ExpressionPtr expression_or_tuple();
   ExpressionPtr disjunction();

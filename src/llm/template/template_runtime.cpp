@@ -1,4 +1,4 @@
-// Statements of templates, run.
+// Runs the statements of templates.
 #include "llm/template/template_runtime.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace prism::llm::jinja {
 namespace {
 
-// What a scope costs beside the bytes it makes.
+// The cost of a scope besides the bytes it creates.
 constexpr size_t kScope = 512;
 
 constexpr int64_t kLongestRange = 100000;
@@ -19,18 +19,19 @@ constexpr int64_t kLongestRange = 100000;
 Value range(Runtime& runtime, const Arguments& arguments) {
   std::vector<int64_t> bounds;
   for (const Value& value : arguments.given) {
-    if (!value.is_integral()) fail(fmt::format("range() of {}", value.kind_name()));
+    if (!value.is_integral())
+      fail(fmt::format("range() needs integers, found {}", value.kind_name()));
     bounds.push_back(value.as_integer());
   }
   if (bounds.empty() || bounds.size() > 3) fail("range() takes one to three integers");
   const int64_t start = bounds.size() > 1 ? bounds[0] : 0;
   const int64_t stop = bounds.size() > 1 ? bounds[1] : bounds[0];
   const int64_t step = bounds.size() > 2 ? bounds[2] : 1;
-  if (step == 0) fail("range() with a step of 0");
+  if (step == 0) fail("the step of range() is 0");
   List items;
   for (int64_t at = start; step > 0 ? at < stop : at > stop;) {
     if (items.size() >= kLongestRange)
-      fail(fmt::format("range() of more than {} integers", kLongestRange));
+      fail(fmt::format("range() exceeds {} integers", kLongestRange));
     items.push_back(Value::integer(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }
@@ -39,7 +40,7 @@ Value range(Runtime& runtime, const Arguments& arguments) {
 
 Value time_text(Runtime& runtime, const Arguments& arguments) {
   const Value format = arguments.get(0, "format");
-  if (!format.is(Value::Kind::string)) fail("strftime_now() needs a format");
+  if (!format.is(Value::Kind::string)) fail("strftime_now() needs a format string");
   std::string out;
   const std::string& text = format.as_string();
   for (size_t at = 0; at < text.size(); ++at) {
@@ -47,7 +48,7 @@ Value time_text(Runtime& runtime, const Arguments& arguments) {
       out += text[at];
       continue;
     }
-    // One conversion at a time, and only those that C knows: others have no defined meaning.
+    // One conversion at a time, and only those that C defines.
     std::string one = "%";
     if (at + 1 < text.size() && text[at + 1] == '-') one += text[++at];
     if (++at >= text.size() ||
@@ -102,7 +103,7 @@ std::string Runtime::render(const Block& template_body) {
 
 void Runtime::charge(size_t amount) {
   if ((work_ += amount) > limits_.work)
-    fail(fmt::format("more than {} steps and bytes of work", limits_.work));
+    fail(fmt::format("the work exceeds {} steps and bytes", limits_.work));
 }
 
 Value Runtime::string(std::string text) {
@@ -125,7 +126,7 @@ Runtime::Scope* Runtime::new_scope(Scope* parent) {
 void Runtime::write(std::string_view text) {
   charge(text.size());
   if (out_->size() + text.size() > limits_.output_bytes)
-    fail(fmt::format("a text of more than {} bytes", limits_.output_bytes));
+    fail(fmt::format("the output exceeds {} bytes", limits_.output_bytes));
   *out_ += text;
 }
 
@@ -222,7 +223,7 @@ Runtime::Flow Runtime::run_loop(const Statement& statement) {
     if (i > 0) put("previtem", items[at - 1]);
     if (i + 1 < count) put("nextitem", items[at + 1]);
     put("cycle", Value::function("cycle", [i](const Arguments& arguments) {
-          if (arguments.given.empty()) fail("loop.cycle() of nothing");
+          if (arguments.given.empty()) fail("loop.cycle() needs arguments");
           return arguments.given[static_cast<size_t>(i) % arguments.given.size()];
         }));
     charge(loop.items.size() * 2 * sizeof(Value));
@@ -241,7 +242,7 @@ void Runtime::run_set(const Statement& statement) {
   if (statement.text.empty()) return assign(statement.targets, value);
   const Value space = eval_name(statement.targets[0]);
   if (!space.is(Value::Kind::space)) {
-    fail(fmt::format("line {}: set {}.{}, where {} is {} and no namespace", statement.line,
+    fail(fmt::format("line {}: set {}.{}: {} is {}, not a namespace", statement.line,
                      statement.targets[0], statement.text, statement.targets[0],
                      space.kind_name()));
   }
@@ -253,7 +254,7 @@ void Runtime::assign(const std::vector<std::string>& targets, const Value& value
   if (targets.size() == 1) return scope_->set(targets[0], value);
   const List items = iterate(value);
   if (items.size() != targets.size())
-    fail(fmt::format("{} values for {} names", items.size(), targets.size()));
+    fail(fmt::format("{} values cannot be assigned to {} names", items.size(), targets.size()));
   for (size_t i = 0; i < targets.size(); ++i) scope_->set(targets[i], items[i]);
 }
 
@@ -272,10 +273,10 @@ std::string Runtime::capture(const Block& block) {
 
 std::string Runtime::through_filters(const Expression* filters, std::string text) {
   if (!filters) return text;
-  // The innermost filter has no input of its own: the text is.
+  // The innermost filter has no input expression: it gets the text.
   std::vector<const Expression*> chain;
   for (const Expression* each = filters; each; each = each->parts[0].get()) {
-    if (each->kind != Expression::Kind::filter) fail("a block goes through filters only");
+    if (each->kind != Expression::Kind::filter) fail("only filters apply to a block");
     chain.push_back(each);
   }
   Value value = string(std::move(text));
@@ -290,11 +291,11 @@ Value Runtime::make_macro(const Statement& statement, std::string name) {
     const Deeper deeper(this);
     const std::vector<std::string>& targets = statement.targets;
     if (arguments.given.size() > targets.size())
-      fail(fmt::format("macro {} takes {} arguments, given {}", name, targets.size(),
+      fail(fmt::format("macro {} takes {} arguments, found {}", name, targets.size(),
                        arguments.given.size()));
     Scope* scope = new_scope(made_in);
     Scope* outer = std::exchange(scope_, scope);
-    // A macro may be called from a {% call %} block of the caller's.
+    // A macro may be called from a {% call %} block of its caller.
     for (const Scope* each = outer; each; each = each->parent) {
       const auto caller =
           std::ranges::find(each->names, "caller", &std::pair<std::string, Value>::first);

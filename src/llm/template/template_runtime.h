@@ -1,4 +1,4 @@
-// Running a parsed template: scopes, limits, and what filters, tests and methods may ask for.
+// Runs a parsed template: scopes, limits, and the services for filters, tests and methods.
 #pragma once
 
 #include <deque>
@@ -17,16 +17,16 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   std::string render(const Block& template_body);
 
-  // --- what filters, tests and methods use
-  // Counts bytes made or steps done against the limit of work; throws beyond it.
+  // --- used by filters, tests and methods
+  // Counts steps or created bytes against the work limit; throws beyond it.
   void charge(size_t amount);
   Value attribute(const Value& of, const std::string& name);  // of.name
   Value item(const Value& of, const Value& key);              // of[key]
   Value path(const Value& of, const Value& dotted);           // "a.b.0" or a number
   Value filter(const std::string& name, const Value& input, const Arguments& arguments);
   bool test(const std::string& name, const Value& of, const Arguments& arguments);
-  List iterate(const Value& value);  // throws for what has no items
-  Value string(std::string text);    // charged
+  List iterate(const Value& value);  // throws if the value is not iterable
+  Value string(std::string text);    // charged against the limit
   Value list(List items);
   const std::tm& now() const { return now_; }
 
@@ -37,7 +37,7 @@ class Runtime {
     void set(const std::string& name, Value value);
   };
   enum class Flow { onward, leave, next };
-  // One level further into the template while it lives.
+  // Enters one more level of nesting for its lifetime.
   class Deeper {
    public:
     explicit Deeper(Runtime* runtime);
@@ -76,8 +76,8 @@ class Runtime {
   std::tm now_;
   uint64_t work_ = 0;
   int depth_ = 0;
-  std::deque<Scope> scopes_;   // kept to the end: macros refer to the scope they were made in
-  std::vector<Value> spaces_;  // every namespace, emptied at the end: they may hold each other
+  std::deque<Scope> scopes_;   // kept to the end: macros refer to the scope they were defined in
+  std::vector<Value> spaces_;  // all namespaces, cleared at the end because they may form cycles
   Scope* scope_;
   std::string output_;
   std::string* out_ = &output_;
@@ -92,7 +92,7 @@ bool has_method(const Value& of, std::string_view name);
 Value call_method(Runtime& runtime, const Value& of, const std::string& name,
                   const Arguments& arguments);
 
-// Characters of text, as places in bytes: the i-th starts at [i], the last entry is the end.
+// Byte offsets of the characters of a text; the last entry is the end.
 std::vector<size_t> character_starts(std::string_view text);
 std::string strip(std::string_view text, const Value& characters, bool left, bool right);
 

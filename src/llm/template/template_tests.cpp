@@ -1,4 +1,4 @@
-// Tests of templates: what stands behind "is".
+// Implements the tests of templates, which follow "is".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool apply_test(Runtime& runtime, const std::string& name, const Value& of,
   if (name == "string") return of.is(Kind::string);
   if (name == "mapping") return of.is(Kind::dict);
   if (name == "sequence" || name == "iterable") {
-    // An undefined value can be walked through: it has nothing.
+    // An undefined value is iterable and empty.
     return of.is(Kind::string) || of.is(Kind::list) || of.is(Kind::dict) || of.is(Kind::undefined);
   }
   if (name == "callable") return of.is(Kind::function);
@@ -42,7 +42,8 @@ bool apply_test(Runtime& runtime, const std::string& name, const Value& of,
            other.as_string().find(of.as_string()) != std::string::npos;
   }
   if (name == "odd" || name == "even" || name == "divisibleby") {
-    if (!of.is_integral()) fail(fmt::format("is {} of {}", name, of.kind_name()));
+    if (!of.is_integral())
+      fail(fmt::format("is {} needs an integer, found {}", name, of.kind_name()));
     const int64_t by = name == "divisibleby" && other.is_integral() ? other.as_integer() : 2;
     if (by == 0) fail("is divisibleby 0");
     return (by == -1 || of.as_integer() % by == 0) != (name == "odd");
@@ -54,7 +55,7 @@ bool apply_test(Runtime& runtime, const std::string& name, const Value& of,
     };
     return std::ranges::none_of(text, is_other);
   }
-  fail(fmt::format("the test \"is {}\" is not known", name));
+  fail(fmt::format("the test \"is {}\" is not supported", name));
 }
 
 }  // namespace prism::llm::jinja

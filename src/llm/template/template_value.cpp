@@ -1,3 +1,4 @@
+// Implements template values: comparison, printing and conversion as in Python.
 #include "llm/template/template_value.h"
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ void fail(const std::string& message) {
 namespace {
 
 void check_depth(int depth) {
-  if (depth > kDeepestValue) fail(fmt::format("values nested deeper than {}", kDeepestValue));
+  if (depth > kDeepestValue) fail(fmt::format("values are nested deeper than {}", kDeepestValue));
 }
 
 std::string number_text(double value) {

@@ -1,4 +1,4 @@
-// What chat templates compute with: Python's values as far as templates see them.
+// The values that chat templates compute with, modelled on Python's.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Arguments;
 
 using List = std::vector<Value>;
 
-// Keys in the order in which they came.
+// Keeps keys in insertion order.
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
   const Value* find(std::string_view key) const;
@@ -26,10 +26,10 @@ struct Dict {
 
 using Callable = std::function<Value(const Arguments&)>;
 
-// Copies are cheap and share what is behind them; only namespaces ever change.
+// Copies are cheap and share their contents; only namespaces are mutable.
 class Value {
  public:
-  // space: what namespace() gives. undefined: a name or key that is not there.
+  // space: the result of namespace(). undefined: a missing name or key.
   enum class Kind {
     undefined,
     none,
@@ -60,14 +60,14 @@ class Value {
   bool is_number() const;  // booleans too, as in Python
   bool is_integral() const { return is(Kind::integer) || is(Kind::boolean); }
   const char* kind_name() const;
-  std::string description() const;  // for messages: its kind; of what is undefined its name too
+  std::string description() const;  // for messages: its kind, and for undefined values the name
 
-  // Each only for its kind, integer and number also for what converts.
+  // Each valid only for its kind; integer and number also for values that convert.
   int64_t as_integer() const { return integer_; }
   double as_number() const;
-  const std::string& as_string() const { return *string_; }  // the name, of what is undefined
+  const std::string& as_string() const { return *string_; }  // for undefined values the name
   const List& as_list() const { return *list_; }
-  const Dict& as_dict() const { return *dict_; }  // also of a namespace
+  const Dict& as_dict() const { return *dict_; }  // also for a namespace
   Dict& as_space() const { return *dict_; }
   const Callable& as_function() const { return *function_; }
 
@@ -87,16 +87,16 @@ class Value {
 struct Arguments {
   std::vector<Value> given;
   std::vector<std::pair<std::string, Value>> named;
-  // The argument at a place or of a name; undefined where it was not given.
+  // The argument by position or name; undefined if it was not given.
   Value get(size_t place, std::string_view name) const;
 };
 
-// Nesting deeper than this is refused wherever values are walked.
+// Deeper nesting is an error wherever values are walked.
 inline constexpr int kDeepestValue = 100;
 
-// Python's ==. Throws kInvalidArgument for values nested too deep, as all below.
+// Python's ==. Throws kInvalidArgument for values nested too deeply, as all functions below.
 bool equal(const Value& a, const Value& b, int depth = 0);
-// Python's <; throws for kinds that have no order.
+// Python's <; throws for kinds without an order.
 bool less(const Value& a, const Value& b, int depth = 0);
 
 std::string to_text(const Value& value);  // Python's str()
@@ -106,11 +106,11 @@ struct JsonStyle {
   int indent = -1;  // -1: one line
   bool sort_keys = false;
   bool ensure_ascii = false;
-  std::string item_separator, key_separator;  // empty: as Python's
+  std::string item_separator, key_separator;  // empty: Python's defaults
 };
-// Python's json.dumps(); throws for what JSON has not.
+// Python's json.dumps(); throws for values that JSON cannot represent.
 std::string to_json(const Value& value, const JsonStyle& style = {});
-// Throws kInvalidArgument naming the place; `what` is whose text it is.
+// Throws kInvalidArgument with the location; `what` names the text in the message.
 Value from_json(std::string_view text, const std::string& what);
 
 // Throws kInvalidArgument: "chat template: ...".

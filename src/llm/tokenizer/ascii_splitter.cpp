@@ -1,3 +1,4 @@
+// Implements the ASCII fast paths of the GPT-2, Llama 3 and Qwen 2 expressions.
 #include "llm/tokenizer/ascii_splitter.h"
 
 #include <array>
@@ -25,14 +26,14 @@ constexpr std::array<uint8_t, 256> make_classes() {
 }
 constexpr std::array<uint8_t, 256> kClasses = make_classes();
 
-// A text with the classes of its characters; the end counts as kEnd.
+// A text with the classes of its characters; the end has class kEnd.
 constexpr uint8_t kEnd = 255;
 struct Reader {
   std::string_view text;
   uint8_t operator()(size_t at) const {
     return at < text.size() ? kClasses[static_cast<unsigned char>(text[at])] : kEnd;
   }
-  // The first place from `at` on that is not of this class.
+  // The first position from `at` on with another class.
   size_t skip(size_t at, uint8_t kind) const {
     while ((*this)(at) == kind) ++at;
     return at;
@@ -41,7 +42,7 @@ struct Reader {
     while ((*this)(at) == kSpace || (*this)(at) == kNewline) ++at;
     return at;
   }
-  // Bytes of the contraction at an apostrophe: 's, 't, 're, 've, 'm, 'll, 'd; 0: none.
+  // The length of the contraction at an apostrophe: 's, 't, 're, 've, 'm, 'll, 'd; 0: none.
   size_t contraction(size_t at, bool any_case) const {
     const auto letter = [&](size_t i) -> char {
       if (at + i >= text.size()) return 0;
@@ -55,7 +56,7 @@ struct Reader {
       return 3;
     return 0;
   }
-  // A run of spaces from `at` to `end` leaves its last one to the word behind it.
+  // A run of spaces leaves its last one to the following word.
   size_t end_of_spaces(size_t at, size_t end) const {
     return end < text.size() && end - at > 1 ? end - 1 : end;
   }
@@ -84,7 +85,7 @@ class Gpt2Splitter final : public AsciiSplitter {
           return at;
         default:
           end = kind.skip_spaces(at);
-          if (kind(end) == kBeyond) return at;  // may be one more space
+          if (kind(end) == kBeyond) return at;  // may be another space
           end = kind.end_of_spaces(at, end);
       }
       if (kind(end) == kBeyond) return at;
@@ -95,7 +96,7 @@ class Gpt2Splitter final : public AsciiSplitter {
   }
 };
 
-// Llama 3 and Qwen 2, which differ in how many digits stay together.
+// Llama 3 and Qwen 2, which differ in the number of digits per word.
 class Llama3Splitter final : public AsciiSplitter {
  public:
   explicit Llama3Splitter(size_t most_digits) : most_digits_(most_digits) {}
@@ -104,7 +105,7 @@ class Llama3Splitter final : public AsciiSplitter {
     const Reader kind{text};
     while (at < text.size()) {
       const size_t end = end_of_word(kind, at);
-      // What stands behind a word decides where it ends: if that is beyond ASCII, nothing is known.
+      // The character after a word decides where it ends, so stop if that is not ASCII.
       if (end == at || kind(end) == kBeyond) return at;
       words->push_back(text.substr(at, end - at));
       at = end;
@@ -117,7 +118,7 @@ class Llama3Splitter final : public AsciiSplitter {
     const uint8_t first = kind(at), second = kind(at + 1);
     if (first == kBeyond) return at;
     if (kind.text[at] == '\'') {
-      // The long s folds to an s: 'ſ is a contraction too.
+      // The long s folds to s, so 'ſ is a contraction too.
       if (second == kBeyond) return at;
       if (const size_t bytes = kind.contraction(at, true)) return at + bytes;
     }
@@ -127,7 +128,7 @@ class Llama3Splitter final : public AsciiSplitter {
       while (end - at < most_digits_ && kind(end) == kDigit) ++end;
       return end;
     }
-    // Anything but a newline may lead a word of letters.
+    // Any character but a newline may precede the letters of a word.
     if (first != kNewline && second == kLetter) return kind.skip(at + 1, kLetter);
     if (first != kNewline && second == kBeyond) return at;
     const size_t body = kind.text[at] == ' ' ? at + 1 : at;
@@ -137,7 +138,7 @@ class Llama3Splitter final : public AsciiSplitter {
     }
     const size_t end = kind.skip_spaces(at);
     if (kind(end) == kBeyond) return at;
-    // With a newline in it: all up to the last one.
+    // White space with a newline ends after its last newline.
     for (size_t last = end; last > at; --last)
       if (kind(last - 1) == kNewline) return last;
     return kind.end_of_spaces(at, end);

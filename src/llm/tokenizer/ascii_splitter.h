@@ -1,4 +1,4 @@
-// Short ways through the commonest expressions of pre_tokenizer_types.h, for plain ASCII.
+// ASCII fast paths for the most common expressions of pre_tokenizer_types.h.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@
 
 namespace prism::llm {
 
-// Cuts as its expression does, and stops before the first word that it cannot cut alone: one that a
-// character beyond ASCII is part of, or stands next to.
+// Splits like its expression, and stops before the first word that contains or borders on a
+// non-ASCII character.
 class AsciiSplitter {
  public:
   virtual ~AsciiSplitter() = default;
-  // Appends the words of text[at..]; the place where it stopped.
+  // Appends the words of text[at..] and returns where it stopped.
   virtual size_t split(std::string_view text, size_t at,
                        std::vector<std::string_view>* words) const = 0;
 };
 
-// Null where an expression has no short way.
+// Null if the expression has no fast path.
 const AsciiSplitter* ascii_splitter(std::string_view expression);
 
 }  // namespace prism::llm

@@ -1,5 +1,5 @@
-// Symbols of a text that merge pairwise, the best pair first: what SentencePiece and byte-level BPE
-// share. Nothing is allocated once the buffers have grown.
+// Merges adjacent symbols, best pair first; shared by SentencePiece and byte-level BPE. Allocates
+// nothing once its buffers have grown.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace prism::llm {
 
-// Order is a number: the pair with the least is merged first, of equals the leftmost.
+// Order is a number: the pair with the smallest is merged first; ties go to the leftmost.
 template <class Order>
 class MergeQueue {
  public:
@@ -18,14 +18,15 @@ class MergeQueue {
     symbols_.clear();
     pairs_.clear();
   }
-  // The next symbol takes this many bytes of the text.
+  // Adds the next symbol, which covers this many bytes of the text.
   void add_symbol(size_t bytes) {
     const auto at = static_cast<int32_t>(symbols_.size());
     const uint32_t start = symbols_.empty() ? 0 : symbols_.back().start + symbols_.back().bytes;
     symbols_.push_back({start, static_cast<uint32_t>(bytes), at - 1, -1});
     if (at > 0) symbols_[static_cast<size_t>(at) - 1].next = at;
   }
-  // `order_of(left, right, &order)` says whether two neighbours may merge, and when.
+  // `order_of(left, right, &order)` returns whether two adjacent symbols may merge, and their
+  // order.
   template <class OrderOf>
   void merge_all(const OrderOf& order_of) {
     for (size_t i = 1; i < symbols_.size(); ++i)
@@ -36,8 +37,8 @@ class MergeQueue {
       pairs_.pop_back();
       Symbol& left = symbols_[static_cast<size_t>(pair.left)];
       Symbol& right = symbols_[static_cast<size_t>(pair.right)];
-      // A symbol only ever grows to the right or vanishes, so an equal sum means that neither of
-      // the two has changed since the pair was queued.
+      // A symbol only grows to the right or vanishes, so an equal sum means that neither has
+      // changed since the pair was queued.
       if (left.bytes == 0 || right.bytes == 0 || left.bytes + right.bytes != pair.bytes) continue;
       left.bytes += right.bytes;
       right.bytes = 0;
@@ -47,7 +48,7 @@ class MergeQueue {
       try_pair(pair.left, left.next, order_of);
     }
   }
-  // The symbols that are left, in the order of the text.
+  // Calls use for each remaining symbol in text order.
   template <class Use>
   void for_each(const Use& use) const {
     for (const Symbol& symbol : symbols_)

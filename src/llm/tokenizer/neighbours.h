@@ -1,4 +1,4 @@
-// Where a text can be cut before it is merged, without changing the tokens.
+// Finds where a text can be split before merging without changing the tokens.
 #pragma once
 
 #include <bitset>
@@ -8,8 +8,8 @@
 
 namespace prism::llm {
 
-// Which two bytes stand side by side in any token. Between two that never do no merge can happen,
-// so a text can be cut there and encoded piece by piece, with the same result.
+// The byte pairs that occur in any token. No merge spans a pair that never occurs, so a text can be
+// split there and encoded piece by piece.
 class Neighbours {
  public:
   explicit Neighbours(const TextTable& texts) {
@@ -20,7 +20,7 @@ class Neighbours {
         add(replace_all(texts[i], kSpaceMark, " "));
     }
   }
-  // The end of the shortest piece that text starts with; text is not empty, spaces are spaces.
+  // The end of the shortest leading piece. text must not be empty; spaces are not marked.
   size_t end_of_piece(std::string_view text) const {
     size_t end = 1;
     while (end < text.size() && (pairs_[place(text[end - 1], text[end])] ||

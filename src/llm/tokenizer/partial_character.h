@@ -1,19 +1,19 @@
-// A character of UTF-8 whose bytes come one by one, as tokens may cut it anywhere.
+// Incremental decoding of one UTF-8 character, because tokens may split characters.
 #pragma once
 
 #include <cstdint>
 
 namespace prism::llm {
 
-// What is known of a character after some of its bytes: it lies between first and last, and
-// `missing` bytes are to come. Never overlong, never beyond Unicode; surrogates are left to others.
+// A character after some of its bytes: it is between first and last, and `missing` bytes follow.
+// Rejects overlong forms and code points beyond Unicode, but not surrogates.
 struct PartialCharacter {
   uint32_t first = 0, last = 0;
   uint32_t missing = 0;
   friend bool operator==(const PartialCharacter&, const PartialCharacter&) = default;
 
-  // Whether that byte may come next; *this is changed only then. missing == 0 before: a new
-  // character begins; after: it is complete and is `first`.
+  // Returns whether this byte may come next, and advances if so. missing == 0 before: starts a new
+  // character; after: the character is complete and equals `first`.
   bool put(uint8_t byte) {
     if (missing == 0) {
       if (byte < 0x80) return *this = {byte, byte, 0}, true;

@@ -1,4 +1,4 @@
-// Splitting by regular expressions, with PCRE2.
+// Splits text by regular expressions with PCRE2.
 #include "llm/tokenizer/pre_tokenizer.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -39,8 +39,8 @@ const PreType& find_type(std::string_view name) {
   for (const PreType& type : pre_types())
     if (std::ranges::find(type.names, name) != type.names.end()) return type;
   throw Error(ErrorCode::kNotSupported,
-              fmt::format("tokenizer: pre-type \"{}\" is unknown; known are {}", name,
-                          fmt::join(pre_tokenizer_types(), ", ")));
+              fmt::format("tokenizer: pre-tokenizer type \"{}\" is not supported; supported are {}",
+                          name, fmt::join(pre_tokenizer_types(), ", ")));
 }
 
 }  // namespace
@@ -53,16 +53,17 @@ class PreTokenizer::Pattern {
     code_ = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
                           PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr);
     if (!code_) {
-      throw Error(ErrorCode::kNotSupported, fmt::format("tokenizer: expression {}: at {}: {}",
-                                                        expression, at, pcre2_message(error)));
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("tokenizer: compiling expression {} failed at {}: {}", expression, at,
+                              pcre2_message(error)));
     }
-    // Where the processor has no JIT, matching falls back to PCRE2's interpreter by itself.
+    // Without JIT support, PCRE2 falls back to its interpreter.
     pcre2_jit_compile(code_, PCRE2_JIT_COMPLETE);
   }
   Pattern(const Pattern&) = delete;
   ~Pattern() { pcre2_code_free(code_); }
 
-  // Appends matches and what lies between them, of each text by itself. They are valid UTF-8.
+  // Appends the matches and the text between them for each text. Texts must be valid UTF-8.
   void split(std::span<const std::string_view> texts, bool short_way,
              std::vector<std::string_view>* words) const {
     Matcher matcher(code_);
@@ -84,22 +85,23 @@ class PreTokenizer::Pattern {
       if (start > done) words->push_back(text.substr(done, start - done));
       if (end > start) words->push_back(text.substr(start, end - start));
       done = end;
-      // An empty match cuts where it stands, and the search goes on behind the next character.
+      // An empty match splits in place; the search continues after the next character.
       at = end > start ? end : end + (end < text.size() ? utf8_at(text, end).bytes : 1);
     }
     if (done < text.size()) words->push_back(text.substr(done));
   }
 
-  // What searches need, one after the other.
+  // The buffers that searches reuse.
   class Matcher {
    public:
     explicit Matcher(pcre2_code* code) : code_(code), match_(pcre2_match_data_create(1, nullptr)) {
-      if (!match_) throw Error(ErrorCode::kOutOfMemory, "tokenizer: no memory for a match");
+      if (!match_)
+        throw Error(ErrorCode::kOutOfMemory, "tokenizer: allocating PCRE2 match data failed");
     }
     bool find(std::string_view text, size_t at, size_t* start, size_t* end) {
       int found = call(text, at, 0);
       if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
-        // Only the stack of compiled code is small; a long word gets a larger one.
+        // The default JIT stack is small; long words need a larger one.
         if (!stack_) {
           stack_.reset(pcre2_jit_stack_create(1 << 16, 1 << 26, nullptr));
           context_.reset(pcre2_match_context_create(nullptr));

@@ -1,4 +1,4 @@
-// Every pre-type's splits against those of another regular-expression engine, and the short ways
+// Tests every pre-tokenizer type against another regular-expression engine, and the fast paths
 // against PCRE2.
 #include "llm/tokenizer/pre_tokenizer.h"
 
@@ -16,7 +16,7 @@ namespace prism::llm {
 namespace {
 
 struct ExpectedSplits {
-  const char* type;      // one a set of expressions
+  const char* type;      // one per set of expressions
   const char* words[3];  // of kTexts, with ¦ between words
 };
 
@@ -231,7 +231,7 @@ TEST(PreTokenizer, ShortWaysSplitAsTheExpressionsDo) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
-  // What rules turn on, dense, and any other character now and then.
+  // Mostly the characters that the rules distinguish, and occasionally any other.
   const std::vector<std::string> parts = {
       "a", "B", "s", "'", "'s", "'LL", "'re", "1",      "23",     " ", " ",    "\n", "\r",  "\t",
       ".", "!", "_", "é", "中", "²",   "½",   "\u00a0", "\u0085", "ſ", "\x1c", "K",  "the", " of"};
@@ -280,7 +280,7 @@ TEST(PreTokenizer, LongWordsAndLongSpaces) {
     const PreTokenizer splitter(expected.type);
     for (const std::string part : {"a", "中", " ", "\n", "1", "-", "é "}) {
       std::string text, all;
-      // Two types look ahead to the end of a number at each digit: their time is quadratic.
+      // Two types look ahead to the end of a number at each digit: quadratic time.
       const bool quadratic = part == "1" && (expected.type == std::string("superbpe") ||
                                              expected.type == std::string("tiny_aya"));
       for (int i = 0; i < (quadratic ? 1000 : 50000); ++i) text += part;

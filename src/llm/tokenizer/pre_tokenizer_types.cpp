@@ -1,4 +1,4 @@
-// The pre-types in use and the regular expressions that their models publish in tokenizer.json.
+// The known pre-tokenizer types and the expressions that their models publish in tokenizer.json.
 #include "llm/tokenizer/pre_tokenizer_types.h"
 
 namespace prism::llm {
@@ -7,7 +7,7 @@ namespace prism::llm {
 #define PRISM_SPACES R"(|\s*[\r\n]+|\s+(?!\S)|\s+)"
 #define PRISM_UPPER R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
 #define PRISM_LOWER R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])"
-// A word that changes case at most once, from upper to lower, with what may stand before and after.
+// A word that changes case at most once, from upper to lower, with an optional prefix and suffix.
 #define PRISM_CASED_WORD(after)                                 \
   R"([^\r\n\p{L}\p{N}]?)" PRISM_UPPER "*" PRISM_LOWER "+" after \
   R"(|[^\r\n\p{L}\p{N}]?)" PRISM_UPPER "+" PRISM_LOWER "*" after
@@ -38,7 +38,7 @@ constexpr std::string_view kKimiPattern =
     R"(|[^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+)"
     R"((?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])*)" PRISM_CONTRACTIONS R"(?)"
     R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)" PRISM_SPACES;
-// Letters that deepseek-llm keeps together: its own list, which leaves scripts without case out.
+// The letters that deepseek-llm keeps together: its own list, which omits scripts without case.
 constexpr std::string_view kDeepseekLetters =
     R"(\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-)"
     R"(ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ)"

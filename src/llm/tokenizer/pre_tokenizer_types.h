@@ -1,4 +1,4 @@
-// The table of pre-types: their names, regular expressions and traits.
+// The table of pre-tokenizer types: names, regular expressions and traits.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@ namespace prism::llm {
 
 struct PreType {
   std::vector<std::string_view> names;
-  // Applied in order, each to the words that the one before has made; what lies between two matches
-  // is a word as well.
+  // Applied in order, each to the words of the previous one. Text between two matches is a word as
+  // well.
   std::vector<std::string_view> patterns;
   PreTokenizerTraits traits;
 };
 
 const std::vector<PreType>& pre_types();
 
-// The expressions that are by far the commonest: they have a short way for plain ASCII.
+// The most common expressions, which have ASCII fast paths.
 extern const std::string_view kGpt2Pattern, kLlama3Pattern, kQwen2Pattern;
 
 }  // namespace prism::llm

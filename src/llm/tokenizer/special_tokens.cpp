@@ -1,3 +1,4 @@
+// Implements the search for special tokens and the lists of well-known ones.
 #include "llm/tokenizer/special_tokens.h"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ std::optional<SpecialMatch> SpecialTokens::find(std::string_view text, size_t at
   const Set& set = with_control ? all_ : user_defined_;
   if (set.ids.empty()) return std::nullopt;
   for (; at < text.size(); ++at) {
-    // Most places are no start of any.
+    // Most positions cannot start a special token.
     if (at + 1 < text.size() && !set.starts.test(start_of(text[at], text[at + 1]))) continue;
     for (const uint32_t bytes : set.lengths[static_cast<unsigned char>(text[at])]) {
       if (bytes > text.size() - at) continue;
@@ -116,7 +117,7 @@ std::vector<int32_t> find_generation_ends(const Vocabulary& vocabulary) {
                               {"<end_of_utterance>"},
                               {"<|tool_response>"},
                               {"<｜end▁of▁sentence｜>"},
-                              // Code models go on with another file behind these.
+                              // After these, code models continue with another file.
                               {"<|fim_pad|>"},
                               {"<fim-pad>"},
                               {"<fim_pad>"},
@@ -125,7 +126,7 @@ std::vector<int32_t> find_generation_ends(const Vocabulary& vocabulary) {
                               {"<fim-repo>"},
                               {"<reponame>"},
                               {"<|file_sep|>"}});
-  // In harmony's format <|end|> closes a message, and more of the same turn may follow.
+  // In the harmony format <|end|> closes a message, and the same turn may continue.
   const auto has = [&](std::string_view text) { return vocabulary.texts.find(text) >= 0; };
   if (has("<|call|>") || has("<|calls|>"))
     if (has("<|return|>") || has("<|flush|>")) std::erase(ids, vocabulary.texts.find("<|end|>"));

@@ -1,4 +1,4 @@
-// What the kinds of tokenizer have in common: the vocabulary, and how plain text becomes tokens.
+// The interface that all tokenizer models implement, and the vocabulary they share.
 #pragma once
 
 #include <memory>
@@ -11,31 +11,31 @@
 
 namespace prism::llm {
 
-// U+2581, which stands for a space in SentencePiece's vocabularies.
+// U+2581, which marks a space in SentencePiece vocabularies.
 inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
 
 struct Vocabulary {
   TextTable texts;
-  std::vector<float> scores;     // as many as texts, or none
-  std::vector<TokenType> types;  // as many as texts
+  std::vector<float> scores;     // one per text, or empty
+  std::vector<TokenType> types;  // one per text
   int32_t unknown = -1;
 
-  // The token of a byte: <0x0A>; -1: none.
+  // The token of a byte, such as <0x0A>; -1: none.
   int32_t byte_token(unsigned char byte) const;
 };
 
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
-  // Appends the tokens of text that holds no special ones. after_special: it opens the whole text
-  // or follows a special token.
+  // Appends the tokens of a text without special tokens. after_special: the text is at the start or
+  // follows a special token.
   virtual void encode(std::string_view text, bool after_special,
                       std::vector<int32_t>* ids) const = 0;
-  // The bytes that a normal token stands for, given its text.
+  // The bytes of a normal token, given its text.
   virtual std::string bytes_of(std::string_view token) const = 0;
 };
 
-// Each keeps a reference to the vocabulary, one file a kind.
+// Each keeps a reference to the vocabulary and has its own file.
 std::unique_ptr<TextEncoder> make_spm_encoder(const Vocabulary& vocabulary, bool space_prefix);
 std::unique_ptr<TextEncoder> make_bpe_encoder(const Vocabulary& vocabulary,
                                               const TokenizerTables& tables);
@@ -44,7 +44,7 @@ std::unique_ptr<TextEncoder> make_wordpiece_encoder(const Vocabulary& vocabulary
 std::unique_ptr<TextEncoder> make_unigram_encoder(const Vocabulary& vocabulary,
                                                   const TokenizerTables& tables, bool space_prefix);
 
-// The text with `from` replaced by `to` everywhere.
+// Replaces every occurrence of `from` by `to`.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
 }  // namespace prism::llm

@@ -1,5 +1,4 @@
-// Hash tables over texts that lie elsewhere: a vocabulary of 150,000 is found in without copying
-// it.
+// Hash tables over texts stored elsewhere: looks up 150,000 tokens without copying them.
 #pragma once
 
 #include <bit>
@@ -12,7 +11,7 @@ namespace prism::llm {
 
 inline uint64_t mix_hash(uint64_t value) {
   value ^= value >> 32;
-  value *= 0xd6e8feb86659fd93u;  // an odd constant with well spread bits
+  value *= 0xd6e8feb86659fd93u;  // an odd constant with well distributed bits
   value ^= value >> 29;
   return value;
 }
@@ -31,7 +30,7 @@ inline uint64_t hash_text(std::string_view text) {
   return mix_hash(hash ^ tail);
 }
 
-// Numbers found by hash; which of those with equal hashes is meant, the caller says.
+// Finds numbers by hash; the caller resolves collisions.
 class HashSlots {
  public:
   explicit HashSlots(size_t count) : slots_(std::bit_ceil(count * 2 + 2)) {}
@@ -41,7 +40,7 @@ class HashSlots {
     while (slots_[at].number >= 0) at = (at + 1) & (slots_.size() - 1);
     slots_[at] = {static_cast<uint32_t>(hash >> 32), number};
   }
-  // The first number with this hash that `is` accepts; -1 where there is none.
+  // The first number with this hash that `is` accepts, or -1.
   template <class Is>
   int32_t find(uint64_t hash, const Is& is) const {
     const auto tag = static_cast<uint32_t>(hash >> 32);
@@ -60,7 +59,7 @@ class HashSlots {
   std::vector<Slot> slots_;
 };
 
-// Texts and their places in a list. Of equal texts the first is found; empty ones are not.
+// Maps texts to their indices in a list. Finds the first of equal texts; never finds empty ones.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string_view> texts)

@@ -1,3 +1,4 @@
+// Implements Tokenizer: checks the tables, selects the encoder and handles special tokens.
 #include "prism/llm/tokenizer.h"
 
 #include <fmt/format.h>
@@ -14,10 +15,10 @@
 namespace prism::llm {
 namespace {
 
-// Places in a text are 32-bit numbers while it is merged, a space taking three bytes.
+// Merging uses 32-bit positions, and a space takes three bytes.
 constexpr size_t kMostBytes = size_t{1} << 29;
 
-// What a kind of tokenizer does where the file does not say.
+// The defaults of a tokenizer model, used if the file does not say.
 struct KindDefaults {
   int32_t bos, eos, unknown, separator;
   bool add_bos, add_eos, add_separator, space_prefix;
@@ -26,7 +27,7 @@ struct KindDefaults {
 KindDefaults defaults_of(const TokenizerTables& tables) {
   if (tables.model == "llama") return {1, 2, 0, -1, true, false, false, true};
   if (tables.model == "gpt2" || tables.model == "gemma4") {
-    // Falcon's first files named neither; every other model names its own.
+    // Falcon's first files named neither; all other models name theirs.
     const bool falcon = tables.pre == "falcon";
     return {falcon ? 11 : -1, falcon ? 11 : -1, -1, -1, false, false, false, false};
   }
@@ -34,11 +35,12 @@ KindDefaults defaults_of(const TokenizerTables& tables) {
   if (tables.model == "t5") return {-1, 1, 2, -1, false, true, false, true};
   throw Error(
       ErrorCode::kNotSupported,
-      fmt::format("tokenizer: kind \"{}\" is unknown; known are llama, gpt2, gemma4, bert, t5",
-                  tables.model));
+      fmt::format(
+          "tokenizer: model \"{}\" is not supported; supported are llama, gpt2, gemma4, bert, t5",
+          tables.model));
 }
 
-// The byte that <0x0A> names; other texts as they are.
+// The byte that a text like <0x0A> names; other texts are returned unchanged.
 std::string byte_text(std::string_view text) {
   const auto digit = [&](size_t at) -> int {
     const char c = text[at];
@@ -54,8 +56,9 @@ Vocabulary make_vocabulary(TokenizerTables* tables) {
   if (count == 0)
     throw Error(ErrorCode::kCorruptFile, "tokenizer: tokenizer.ggml.tokens is empty or absent");
   if (count > size_t{1} << 28) {
-    throw Error(ErrorCode::kCorruptFile,
-                fmt::format("tokenizer: tokenizer.ggml.tokens has {} entries", count));
+    throw Error(
+        ErrorCode::kCorruptFile,
+        fmt::format("tokenizer: tokenizer.ggml.tokens has {} entries, the limit is 2^28", count));
   }
   const auto check = [&](const char* name, size_t found) {
     if (found == 0 || found >= count) return;
@@ -139,12 +142,12 @@ struct Tokenizer::State {
     const std::vector<int32_t> turn_ends = find_turn_ends(vocabulary);
     if (eot < 0 && !turn_ends.empty()) eot = turn_ends[0];
     ends = find_generation_ends(vocabulary);
-    // Some files mark the tokens that end a turn as ordinary text, which they never are.
+    // Some files mark tokens that end a turn as ordinary text.
     for (const int32_t id : ends) {
       TokenType& type = vocabulary.types[static_cast<size_t>(id)];
       if (type == TokenType::normal) type = TokenType::control;
     }
-    // Harmony's <|end|> is a turn's end by name, and yet ends no text.
+    // Harmony's <|end|> ends a turn by name but not the text.
     if (!tables.eot && std::ranges::find(ends, eot) == ends.end()) eot = -1;
     for (const int32_t id : {eos, eot, id_of(tables.eom, -1)})
       if (id >= 0) ends.push_back(id);
@@ -155,9 +158,9 @@ struct Tokenizer::State {
   size_t check(int32_t id) const {
     if (id >= 0 && static_cast<size_t>(id) < vocabulary.texts.size())
       return static_cast<size_t>(id);
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("tokenizer: token {} of a vocabulary of {}", id, vocabulary.texts.size()));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("tokenizer: token {} is out of range, the vocabulary has {}", id,
+                            vocabulary.texts.size()));
   }
 };
 
@@ -169,8 +172,8 @@ Tokenizer Tokenizer::from(const GgufFile& file) { return Tokenizer(TokenizerTabl
 std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   if (text.size() > kMostBytes) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("tokenizer: a text of {} bytes; at most {} at a time", text.size(),
-                            kMostBytes));
+                fmt::format("tokenizer: the text has {} bytes, at most {} can be encoded at once",
+                            text.size(), kMostBytes));
   }
   const State& state = *state_;
   std::vector<int32_t> ids;

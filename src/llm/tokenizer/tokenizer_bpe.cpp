@@ -1,5 +1,5 @@
-// Byte-level BPE (`gpt2`): text is split into words by the model's own rule, then the bytes of each
-// word merge in the order of the merge list.
+// Byte-level BPE (`gpt2`): splits text into words by the model's rule, then merges the bytes of
+// each word in the order of their merge ranks.
 #include <array>
 
 #include "llm/tokenizer/merge_queue.h"
@@ -11,10 +11,10 @@
 namespace prism::llm {
 namespace {
 
-// GPT-2 writes each byte as a printable character: itself, or the next of those from U+0100 on.
+// GPT-2 writes each byte as a printable character: itself, or the next one from U+0100 on.
 struct ByteAlphabet {
   std::array<std::string, 256> characters;
-  std::array<int16_t, 512> bytes;  // by code point; -1: no byte
+  std::array<int16_t, 512> bytes;  // by code point; -1: not a byte
 
   ByteAlphabet() {
     bytes.fill(-1);
@@ -33,13 +33,13 @@ const ByteAlphabet& byte_alphabet() {
   return alphabet;
 }
 
-// The rank of each pair, found by both halves where they lie in the text.
+// Merge ranks by pair, looked up without copying the halves.
 class MergeRanks {
  public:
   explicit MergeRanks(std::vector<std::string_view> merges)
       : merges_(std::move(merges)), slots_(merges_.size()) {
     for (size_t i = 0; i < merges_.size(); ++i) {
-      // A space is never part of the alphabet, except that raw vocabularies may start with one.
+      // The alphabet contains no space, but raw vocabularies may start with one.
       const size_t space = merges_[i].find(' ', 1);
       if (space == std::string_view::npos) continue;
       slots_.insert(hash(merges_[i].substr(0, space), merges_[i].substr(space + 1)),
@@ -106,7 +106,7 @@ class BpeEncoder final : public TextEncoder {
       const int16_t byte = next.code < 512 ? byte_alphabet().bytes[next.code] : int16_t{-1};
       if (byte >= 0)
         out += static_cast<char>(byte);
-      else  // no letter of the alphabet: a token that someone added as plain text
+      else  // outside the alphabet: a token added as plain text
         out += token.substr(at, next.bytes);
       at += next.bytes;
     }
@@ -123,7 +123,7 @@ class BpeEncoder final : public TextEncoder {
         scratch.spelled += byte_alphabet().characters[static_cast<unsigned char>(c)];
       text = scratch.spelled;
     }
-    // Raw vocabularies have tokens for runs of newlines that no merge leads to.
+    // Raw vocabularies have tokens for runs of newlines that no merge produces.
     const bool whole = splitter_.traits().ignore_merges || (raw && word.front() == '\n');
     if (whole) {
       if (const int32_t id = vocabulary_.texts.find(text); id >= 0) {

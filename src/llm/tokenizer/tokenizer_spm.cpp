@@ -1,5 +1,5 @@
-// SentencePiece's BPE (`llama`): characters merge to the neighbouring pair whose token has the best
-// score; what has no token is written as bytes.
+// SentencePiece BPE (`llama`): merges the adjacent pair whose token has the best score; characters
+// without a token become bytes.
 #include "llm/tokenizer/merge_queue.h"
 #include "llm/tokenizer/neighbours.h"
 #include "llm/tokenizer/text_encoder.h"
@@ -30,7 +30,7 @@ class SpmEncoder final : public TextEncoder {
       scratch->prefixed.assign(1, ' ').append(text);
       text = scratch->prefixed;
     }
-    // The mark itself and a space are one and the same to the vocabulary.
+    // The vocabulary does not distinguish the mark from a space.
     if (text.find(kSpaceMark) != text.npos)
       text = scratch->prefixed = replace_all(text, kSpaceMark, " ");
     while (!text.empty()) {
@@ -80,7 +80,7 @@ class SpmEncoder final : public TextEncoder {
       for (const char c : symbol) {
         const int32_t id = byte_tokens_[static_cast<unsigned char>(c)];
         if (id >= 0) ids->push_back(id);
-        // One unknown token for a character, not one a byte.
+        // One unknown token per character, not per byte.
         if (id < 0 && vocabulary_.unknown >= 0) {
           ids->push_back(vocabulary_.unknown);
           break;

@@ -1,4 +1,4 @@
-// The tokenizer's tables out of a GGUF file.
+// Reads the tokenizer's tables from a GGUF file.
 #include <algorithm>
 #include <cctype>
 
@@ -39,7 +39,7 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   tables.eot = integer(file, "tokenizer.ggml.eot_token_id");
   tables.eom = integer(file, "tokenizer.ggml.eom_token_id");
   tables.unknown = integer(file, "tokenizer.ggml.unknown_token_id");
-  tables.separator = integer(file, "tokenizer.ggml.seperator_token_id");  // as files spell it
+  tables.separator = integer(file, "tokenizer.ggml.seperator_token_id");  // sic
   if (!tables.separator) tables.separator = integer(file, "tokenizer.ggml.separator_token_id");
   tables.add_bos = boolean(file, "tokenizer.ggml.add_bos_token");
   tables.add_eos = boolean(file, "tokenizer.ggml.add_eos_token");
@@ -48,7 +48,7 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   tables.remove_extra_spaces = boolean(file, "tokenizer.ggml.remove_extra_whitespaces");
   tables.lowercase = boolean(file, "tokenizer.ggml.normalizer.lowercase");
   tables.strip_accents = boolean(file, "tokenizer.ggml.normalizer.strip_accents");
-  // Phi-3's special tokens swallow the space behind them; nothing but its name tells.
+  // Phi-3's special tokens absorb the following space; only the model's name identifies it.
   std::string name(file.string_or("general.name", ""));
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   tables.strip_after_special = tables.model == "llama" &&

@@ -1,4 +1,4 @@
-// Tokenizers of each kind, over small vocabularies made here.
+// Tests every tokenizer model with small vocabularies.
 #include "prism/llm/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(TokenizerSpm, MergesByScoreAndFallsBackToBytes) {
   const Tokenizer tokenizer(spm_tables());
   const auto id = [&](std::string_view text) { return tokenizer.find(text); };
   EXPECT_EQ(tokenizer.encode("abc"), (Ids{1, id("▁ab"), id("c")}));
-  // "ab" has a better score than "bc" and than "▁a".
+  // "ab" has a better score than "bc" and "▁a".
   EXPECT_EQ(tokenizer.encode("bc"), (Ids{1, id("▁"), id("bc")}));
   EXPECT_EQ(tokenizer.encode("a  b"), (Ids{1, id("▁a"), id("▁▁"), id("b")}));
   EXPECT_EQ(tokenizer.encode("é"), (Ids{1, id("▁"), 3 + 0xc3, 3 + 0xa9}));
@@ -75,7 +75,7 @@ TEST(TokenizerSpm, PutsASpaceBehindSpecialTokens) {
   EXPECT_EQ(Tokenizer(without).encode("a a"), (Ids{1, id("a"), id("▁a")}));
 }
 
-// Merging as it is defined, over the whole text: the best score first, of equals the leftmost.
+// A direct implementation of merging: the best score first, ties to the leftmost.
 Ids merge_plainly(const Tokenizer& tokenizer, const std::vector<float>& scores,
                   const std::string& text) {
   std::vector<std::string> symbols = {"▁"};
@@ -113,7 +113,7 @@ TEST(TokenizerSpm, MergesAsDefinedWhereverItCuts) {
   std::mt19937 random(seed);
   const std::vector<std::string> characters = {"a", "b", "c", " ", " ", "é", "\n", "▁", "\xff"};
   for (int vocabulary = 0; vocabulary < 20; ++vocabulary) {
-    // Random tokens of two to four characters, some with a space inside.
+    // Random tokens of two to four characters, some with spaces.
     TokenizerTables tables = spm_tables();
     auto texts = std::make_shared<std::vector<std::string>>(40);
     for (std::string& text : *texts)
@@ -178,7 +178,7 @@ TEST(TokenizerBpe, MergesInTheOrderOfTheList) {
   EXPECT_EQ(tokenizer.encode("é"), Ids{id("Ã©")});
   EXPECT_EQ(tokenizer.encode("\xff"), Ids{0xff});
   EXPECT_EQ(tokenizer.encode(" world"), (Ids{id("Ġw"), 'o', 'r', 'l', 'd'}));
-  // A word that is a token is taken whole where the merges may be ignored.
+  // With ignore_merges, a word that is a token is not merged.
   const Tokenizer ignoring(bpe_tables("llama-bpe"));
   EXPECT_EQ(ignoring.encode(" world"), Ids{id("Ġworld")});
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("hello é\n 12 \xe4\xbd")), "hello é\n 12 \xe4\xbd");
@@ -213,7 +213,8 @@ TEST(TokenizerBpe, BosByPreTypeAndFile) {
   EXPECT_EQ(Tokenizer(tables).encode("a", {.add_special = false}), Ids{'a'});
   tables.bos = 4294967295;
   tables.add_bos = true;
-  EXPECT_EQ(Tokenizer(tables).encode("a"), (Ids{'a', 'E'})) << "an id out of range is none";
+  EXPECT_EQ(Tokenizer(tables).encode("a"), (Ids{'a', 'E'}))
+      << "an id out of range counts as absent";
 }
 
 TEST(TokenizerBpe, HarmonysEndIsNoEnd) {
@@ -298,7 +299,7 @@ TEST(TokenizerUnigram, TakesTheTokensWithTheBestSum) {
   const auto id = [&](std::string_view text) { return tokenizer.find(text); };
   EXPECT_EQ(tokenizer.encode("ab"), (Ids{id("▁ab"), 1}));
   EXPECT_EQ(tokenizer.encode("bc", {.add_special = false}), (Ids{id("▁"), id("bc")}));
-  // Unknown characters side by side are one token.
+  // Adjacent unknown characters become one token.
   EXPECT_EQ(tokenizer.encode("aéüa", {.add_special = false}), (Ids{id("▁"), id("a"), 2, id("a")}));
   EXPECT_EQ(tokenizer.encode("a  b", {.add_special = false}),
             (Ids{id("▁"), id("a"), id("▁"), id("▁"), id("b")}));
@@ -306,7 +307,7 @@ TEST(TokenizerUnigram, TakesTheTokensWithTheBestSum) {
   EXPECT_EQ(Tokenizer(tables).encode("  a  b  ", {.add_special = false}),
             (Ids{id("▁"), id("a"), id("▁"), id("b")}));
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("ab cab")), "ab cab");
-  // The sum is the best of all ways to cut, found by trying them.
+  // The sum must be the best over all segmentations, found by exhaustive search.
   const auto best_sum = [&](const auto& self, std::string_view text) -> float {
     if (text.empty()) return 0;
     float best = -1e9f;
@@ -332,7 +333,7 @@ TEST(TokenizerUnigram, TakesTheTokensWithTheBestSum) {
 }
 
 TEST(TokenizerUnigram, NormalisesByTheMapOfTheFile) {
-  // A double array by hand: A becomes "ab", and so does the A in AB, which becomes "c".
+  // A handmade double array: "A" maps to "ab", "AB" to "c".
   std::vector<uint32_t> units(1200, 0);
   units[0] = 256u << 10;
   units[256 ^ 'A'] = 'A' | 1u << 8 | 512u << 10;
@@ -351,7 +352,7 @@ TEST(TokenizerUnigram, NormalisesByTheMapOfTheFile) {
     tables.character_map.push_back(static_cast<uint8_t>(c));
   const Tokenizer tokenizer(tables);
   EXPECT_EQ(tokenizer.encode("AcABA"), tokenizer.encode("abccab"));
-  // Maps that are cut off or point beyond themselves change nothing, and nothing breaks.
+  // Truncated or out-of-range maps are ignored safely.
   tables.character_map.resize(4900);
   tables.character_map[4807] = 0xff;
   EXPECT_NO_THROW(Tokenizer(tables).encode("AcABA"));
@@ -403,7 +404,7 @@ TEST(TextStream, GivesWholeCharactersOnly) {
     out += part;
   }
   EXPECT_EQ(out + stream.finish(), text);
-  // What can no longer become a character does not hold back what follows.
+  // Invalid bytes do not hold back the text that follows.
   EXPECT_EQ(stream.put(0xe4), "");
   EXPECT_EQ(stream.put('a'), "\ufffda");
   EXPECT_EQ(stream.put(0xf0), "");

@@ -1,5 +1,5 @@
-// SentencePiece's unigram model (`t5`): text is normalised by the map in the file, then cut into
-// the tokens whose scores, log probabilities, have the largest sum.
+// SentencePiece unigram (`t5`): normalises text with the file's character map, then finds the
+// segmentation with the largest sum of scores (log-probabilities).
 #include <algorithm>
 #include <limits>
 
@@ -11,11 +11,11 @@
 namespace prism::llm {
 namespace {
 
-// What a character that no token has costs beyond the rarest token.
+// The penalty for an unknown character, relative to the rarest token.
 constexpr double kUnknownPenalty = 10;
 
-// SentencePiece's precompiled map: texts and what they become. 4 bytes: how long the trie is; the
-// trie, a double array of 32-bit units; the replacements, each ended by a zero.
+// SentencePiece's precompiled map of replacements: 4 bytes with the size of the trie; the trie, a
+// double array of 32-bit units; the replacements, zero-terminated.
 class CharacterMap {
  public:
   explicit CharacterMap(std::vector<uint8_t> bytes) : bytes_(std::move(bytes)) {
@@ -25,8 +25,7 @@ class CharacterMap {
     units_ = trie / 4;
     replacements_ = 4 + trie;
   }
-  // The longest entry that text[at..] starts with: how many bytes, 0 for none, and what they
-  // become.
+  // The length of the longest entry that text[at..] starts with (0: none), and its replacement.
   size_t find(std::string_view text, size_t at, std::string_view* becomes) const {
     size_t longest = 0;
     if (units_ == 0) return 0;
@@ -35,7 +34,7 @@ class CharacterMap {
       const auto byte = static_cast<unsigned char>(text[i]);
       node ^= byte;
       const uint32_t value = unit(node);
-      // A unit says which byte leads to it; the highest bit marks one that holds a value.
+      // A unit stores the byte that leads to it; the highest bit marks a value.
       if (byte == 0 || (value & 0x800000ffu) != byte) break;
       node ^= offset(value);
       if ((value >> 8 & 1) == 0) continue;
@@ -57,7 +56,7 @@ class CharacterMap {
     const uint8_t* at = bytes_.data() + start + i * 4;
     return at[0] | at[1] << 8 | at[2] << 16 | static_cast<uint32_t>(at[3]) << 24;
   }
-  // Beyond the trie: a unit that nothing leads to.
+  // Beyond the trie: a unit that cannot be reached.
   uint32_t unit(uint32_t i) const { return i < units_ ? unit_at(4, i) : 0; }
   static uint32_t offset(uint32_t value) { return (value >> 10) << ((value & 0x200u) >> 6); }
 
@@ -69,7 +68,7 @@ struct Scratch {
   WordCache cache;
   struct Best {
     double score;
-    size_t start;  // of the token that ends here
+    size_t start;  // start of the token that ends here
     int32_t id;
   };
   std::vector<Best> best;
@@ -107,7 +106,7 @@ class UnigramEncoder final : public TextEncoder {
         encode_word(replace_all(word, " ", kSpaceMark), *scratch, ids);
         scratch->cache.keep(word, hash, std::span(*ids).subspan(before));
       }
-      // Unknown characters side by side are one unknown token.
+      // Adjacent unknown characters become one unknown token.
       if (before > begin && before < ids->size() && (*ids)[before] == vocabulary_.unknown &&
           (*ids)[before - 1] == vocabulary_.unknown)
         ids->erase(ids->begin() + static_cast<ptrdiff_t>(before));
@@ -133,7 +132,7 @@ class UnigramEncoder final : public TextEncoder {
           if (!merge_spaces_) *out += ' ';
           continue;
         }
-        // A space before the first word, and, where runs of them are merged, before every word.
+        // A space before the first word and, if runs of spaces are merged, before every word.
         if (!in_word && ((space_prefix_ && !prefixed) || merge_spaces_)) {
           *out += ' ';
           prefixed = true;

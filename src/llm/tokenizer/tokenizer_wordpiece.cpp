@@ -1,5 +1,5 @@
-// WordPiece (`bert`): text is normalised and cut at spaces and punctuation, then each word is the
-// longest tokens that spell it, from left to right.
+// WordPiece (`bert`): normalises text, splits it at spaces and punctuation, then covers each word
+// greedily with the longest tokens.
 #include <algorithm>
 
 #include "llm/tokenizer/text_encoder.h"
@@ -9,7 +9,7 @@
 namespace prism::llm {
 namespace {
 
-// Longer words are unknown, as in training.
+// Longer words become unknown tokens, as in training.
 constexpr size_t kMostCharacters = 100;
 
 class WordPieceEncoder final : public TextEncoder {
@@ -39,7 +39,7 @@ class WordPieceEncoder final : public TextEncoder {
       else
         codes.push_back(next.code);
       for (const uint32_t code : codes) {
-        // Ideographs are told by what was written, punctuation by what became of it.
+        // Ideographs are classified before accent removal, punctuation after it.
         const bool alone = is_chinese(next.code) || stands_alone(code);
         if (alone) end_word(&word, ids);
         append_utf8(lowercase_ ? lower_case(code) : code, &word.text);
@@ -56,7 +56,7 @@ class WordPieceEncoder final : public TextEncoder {
 
  private:
   struct Word {
-    std::string text{kSpaceMark};  // the mark of a word's first token
+    std::string text{kSpaceMark};  // marks the first token of a word
     size_t characters = 0;
   };
 

@@ -1,3 +1,4 @@
+// Looks up character properties in the generated Unicode tables.
 #include "llm/tokenizer/unicode.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ struct Base {
 
 #include "llm/tokenizer/unicode_tables.inc"
 
-// The entry of a sorted table whose range may hold the code; null where none starts before it.
+// The last entry of a sorted table that starts at or before the code; null if there is none.
 template <class Entry>
 const Entry* last_from(std::span<const Entry> table, uint32_t code, uint32_t Entry::*first) {
   const auto after = std::ranges::upper_bound(table, code, {}, first);
@@ -51,8 +52,8 @@ bool is_chinese(uint32_t code) {
                                           {0x20000, 0x2a6df},
                                           {0x2a700, 0x2b73f},
                                           {0x2b740, 0x2b81f},
-                                          // From here in the tokenizer that models were trained
-                                          // with, though the block starts at 2b820.
+                                          // The tokenizers used in training start here, not at
+                                          // the block start 2b820.
                                           {0x2b920, 0x2ceaf},
                                           {0x2f800, 0x2fa1f}};
   return is_in(kBlocks, code);

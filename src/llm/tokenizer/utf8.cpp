@@ -1,3 +1,4 @@
+// Implements UTF-8 decoding, validation and repair.
 #include "llm/tokenizer/utf8.h"
 
 #include <cstring>
@@ -23,7 +24,7 @@ Utf8Character utf8_at(std::string_view text, size_t at) {
 
 size_t utf8_valid_end(std::string_view text, size_t from) {
   while (from < text.size()) {
-    // Eight plain characters at a time.
+    // Skip eight ASCII characters at a time.
     uint64_t word;
     if (text.size() - from >= 8 &&
         (std::memcpy(&word, text.data() + from, 8), (word & 0x8080808080808080u) == 0)) {
@@ -43,7 +44,7 @@ size_t utf8_open_bytes(std::string_view text) {
     const auto lead = static_cast<unsigned char>(text[at]);
     if ((lead & 0xc0) == 0x80) continue;
     if (utf8_length(lead) <= back) return 0;
-    // What is there must be able to become a character: filled up, it is one.
+    // The bytes must be completable: filled up, they form a valid character.
     for (const char fill : {'\x80', '\xbf'}) {
       std::string whole(text.substr(at));
       whole.resize(utf8_length(lead), fill);

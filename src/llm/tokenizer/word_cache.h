@@ -1,4 +1,4 @@
-// What encoders remember between words: tokens of recent words, and buffers that are used again.
+// The state encoders keep between words: a cache of recent words, and reusable buffers.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@
 
 namespace prism::llm {
 
-// A fixed number of places, two a hash: a new word takes the first, what was there the second.
+// A fixed-size cache, two entries per hash: a new word takes the first and moves the old to the
+// second.
 class WordCache {
  public:
   WordCache() : entries_(kEntries) {}
 
-  // Appends the word's tokens; false where they are not known.
+  // Appends the word's tokens and returns true if they are cached.
   bool find(std::string_view word, uint64_t hash, std::vector<int32_t>* ids) const {
     const size_t place = hash % kEntries;
     for (const Entry* entry : {&entries_[place], &entries_[place ^ 1]}) {
@@ -30,7 +31,7 @@ class WordCache {
     }
     return false;
   }
-  // Words and token lists that are too long for an entry are left out.
+  // Ignores words and token lists that are too long for an entry.
   void keep(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
     if (word.empty() || word.size() > kMostBytes || ids.size() > kMostIds) return;
     const size_t place = hash % kEntries;
@@ -43,7 +44,7 @@ class WordCache {
   }
 
  private:
-  // An entry is one cache line; 8,192 of them (512 KiB) lie in a core's second cache.
+  // An entry is one cache line; 8,192 of them (512 KiB) fit in a core's L2 cache.
   static constexpr size_t kEntries = 8192, kMostBytes = 30, kMostIds = 8;
   struct Entry {
     int32_t ids[kMostIds];
@@ -54,8 +55,8 @@ class WordCache {
   std::vector<Entry> entries_;
 };
 
-// Objects lent out one a caller at a time, and made when all are out: a const encoder serves
-// several threads without sharing buffers.
+// Lends objects to one caller each and creates more when all are in use, so that a const encoder
+// serves several threads without shared buffers.
 template <class T>
 class Pool {
  public:
@@ -83,7 +84,7 @@ class Pool {
     Pool* pool_;
     std::unique_ptr<T> object_;
   };
-  Pool() { idle_.reserve(kMostIdle); }  // giving back must not throw
+  Pool() { idle_.reserve(kMostIdle); }  // returning an object must not throw
 
  private:
   static constexpr size_t kMostIdle = 16;

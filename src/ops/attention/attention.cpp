@@ -1,4 +1,4 @@
-// Attention as an op over a cache, and as a composition of others where gradients are wanted.
+// Attention: the op over a KV cache, and a composition of other ops for gradients.
 #include "prism/ops/attention.h"
 
 #include <cmath>
@@ -27,13 +27,13 @@ namespace {
 
 bool is_type(const Tensor& x, DType type) { return x.type() == ElementType(type); }
 
-// By products and softmax, with the matrix of scores: for gradients, and for types and sizes that
-// kernels do not have.
+// Attention from matmul and softmax with the full score matrix: for gradients, and for types and
+// sizes without a kernel.
 Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSettings& s,
                 double scale) {
   const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2), keys = k.size(2);
   const int64_t kv_heads = k.size(1), group = heads / kv_heads;
-  const auto grouped = [&](const Tensor& x) {  // one matrix for all heads that share it
+  const auto grouped = [&](const Tensor& x) {  // broadcasts to all heads that share it
     return x.unsqueeze(2).expand({batch, kv_heads, group, keys, x.size(-1)});
   };
   const Tensor by_group = q.reshape({batch, kv_heads, group, queries, q.size(3)});
@@ -66,7 +66,7 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSettings& s) {
-  if (!q || !k || !v) fail("attention: an empty Tensor as an operand");
+  if (!q || !k || !v) fail("attention: q, k or v is an empty Tensor");
   const auto fits = [&] {
     if (q.rank() != 4 || k.rank() != 4 || !(k.shape() == v.shape())) return false;
     return q.size(0) == k.size(0) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 &&
@@ -74,15 +74,15 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   };
   if (!fits()) {
     fail(
-        fmt::format("attention: q {}, k {}, v {}; needs [batch, heads, queries, dim] and twice "
-                    "[batch, kv_heads, keys, dim] with as many keys as queries or more",
+        fmt::format("attention: q {}, k {}, v {}; q must be [batch, heads, queries, dim], k and v "
+                    "[batch, kv_heads, keys, dim] with at least as many keys as queries",
                     q.shape().text(), k.shape().text(), v.shape().text()));
   }
   const int64_t batch = q.size(0), queries = q.size(2), dim = q.size(3);
   const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(dim));
   const bool learns = q.requires_grad() || k.requires_grad() || v.requires_grad() ||
                       (s.mask && s.mask.requires_grad()) || (s.sinks && s.sinks.requires_grad());
-  // By the kernels of f32: composed, every score would be rounded to bf16.
+  // Use the f32 kernels: the composition would round every score to bf16.
   if (!learns && is_type(q, DType::bf16))
     return cast(attention(cast(q, DType::f32), k, v, s), DType::bf16);
   const bool floats = is_type(k, DType::f32) || is_type(k, DType::f16) || is_type(k, DType::bf16);
@@ -96,7 +96,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       spans.push_back(static_cast<int32_t>(word));
   AttentionSettings settings = s;
   settings.scale = scale;
-  if (s.mask && batch > 1)  // rows of all sequences, one after the other
+  if (s.mask && batch > 1)  // repeat the mask for each sequence
     settings.mask = s.mask.unsqueeze(0)
                         .expand({batch, queries, k.size(2)})
                         .reshape({batch * queries, k.size(2)});
@@ -109,7 +109,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
 
 Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
                         int64_t most_queries, const AttentionSettings& s) {
-  if (!q || !k || !v || !spans) fail("cached_attention: an empty Tensor as an operand");
+  if (!q || !k || !v || !spans) fail("cached_attention: q, k, v or spans is an empty Tensor");
   auto op = std::make_shared<AttentionOp>();
   op->scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
   op->causal = s.causal;
@@ -133,23 +133,24 @@ std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
                      v.type().name(), v.shape().text(), spans.type().name(), spans.shape().text()));
   };
   if (q.rank() != 3 || k.rank() != 4 || !(k.shape() == v.shape()) || !(k.type() == v.type()))
-    wrong("q needs [rows, heads, dim], k and v the same [slots, positions, kv_heads, dim]");
+    wrong("q must be [rows, heads, dim], k and v [slots, positions, kv_heads, dim] of one type");
   if (k.size(2) == 0 || q.size(1) % k.size(2) != 0 || q.size(2) != k.size(3))
-    wrong("heads must be a multiple of kv_heads, and dims equal");
+    wrong("heads must be a multiple of kv_heads, and q and k must have the same dim");
   if (!is_type(q, DType::f32) && !is_type(q, DType::f16)) wrong("q must be f32 or f16");
   if (!(k.type() == ElementType(DType::f32)) && !is_type(k, DType::f16) &&
       !is_type(k, DType::bf16) && !(k.type() == ElementType(BlockType::q8_0)))
-    wrong("caches are f32, f16, bf16 or q8_0");
+    wrong("k and v must be f32, f16, bf16 or q8_0");
   if (spans.rank() != 2 || spans.size(1) != 4 || !is_type(spans, DType::i32))
-    wrong("spans need [sequences, 4] of i32");
-  if (most_queries < 1) wrong(fmt::format("most_queries is {}", most_queries));
+    wrong("spans must be i32 [sequences, 4]");
+  if (most_queries < 1)
+    wrong(fmt::format("most_queries is {} and must be at least 1", most_queries));
   if (has_mask &&
       (inputs[4].rank() != 2 || !is_type(inputs[4], DType::f32) || inputs[4].size(0) < q.size(0)))
-    wrong(fmt::format("a mask {} of {}; needs f32 [rows, keys]", inputs[4].shape().text(),
+    wrong(fmt::format("the mask is {} of {} and must be f32 [rows, keys]", inputs[4].shape().text(),
                       inputs[4].type().name()));
   const Tensor* sinks = has_sinks ? &inputs[has_mask ? 5u : 4u] : nullptr;
   if (sinks && (sinks->elements() != q.size(1) || !is_type(*sinks, DType::f32)))
-    wrong(fmt::format("sinks {} of {}; needs f32 [heads]", sinks->shape().text(),
+    wrong(fmt::format("sinks are {} of {} and must be f32 [heads]", sinks->shape().text(),
                       sinks->type().name()));
   if (rounded) {
     const uint64_t bytes = ops::rounded_bytes(1, static_cast<uint64_t>(q.size(1) * q.size(2)));
@@ -163,7 +164,7 @@ bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceI
   if (input > 2 || tensor.type().is_block()) return Op::takes_layout(input, tensor, device);
   if (layout.shape.rank() == 0 || (layout.stride(-1) != 1 && layout.shape[-1] != 1)) return false;
   const auto bytes = static_cast<int64_t>(tensor.type().block_bytes()), dim = layout.shape[-1];
-  // Kernels read as much at once as a head of this size lets them.
+  // Kernels use the widest loads that the head size allows.
   const int64_t unit = input > 0      ? ops::load_bytes(tensor.type(), static_cast<uint32_t>(dim))
                        : dim % 4 == 0 ? 4 * bytes
                                       : bytes;
@@ -176,11 +177,11 @@ bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceI
 std::optional<std::string> AttentionOp::cannot_run(const DeviceInfo&,
                                                    std::span<const Tensor> inputs) const {
   if (inputs[0].size(2) > ops::kMaxHeadDim)
-    return fmt::format("kernels attend over heads of up to {}", ops::kMaxHeadDim);
+    return fmt::format("the attention kernels support head sizes up to {}", ops::kMaxHeadDim);
   return std::nullopt;
 }
 
-// As if every query saw every key of its slot: how many it does see is device data.
+// Assumes that every query sees every key of its slot: the real number is device data.
 double AttentionOp::operations(std::span<const DeviceView> inputs,
                                std::span<const DeviceView>) const {
   const double seen = causal && most_queries > 1 ? 0.5 : 1.0;

@@ -1,5 +1,5 @@
-// Attention of a few queries over a long cache: keys in splits, each read once for all the heads
-// that share it, and the merge of the splits where a launch of its own does it.
+// Decode attention: a few queries over a long cache. Each split of the keys is read once for all
+// heads that share it; attention_merge combines the splits in a second launch.
 #include <algorithm>
 #include <bit>
 
@@ -17,7 +17,8 @@ namespace {
 
 constexpr uint32_t kWarp = kDecodeSubgroup;
 
-// What one lane holds of a row: part of q, part of the sums, the running maximum and sum.
+// The state of a row in one lane: its part of q and of the sums, the running maximum and sum of
+// weights.
 struct Row {
   std::vector<Value> q;
   std::vector<Var> sums;
@@ -33,8 +34,8 @@ void check_tile(const AttentionOptions& options, const DecodeTile& tile) {
                     tile.rows <= tile.queries * options.group;
   if (!fits)
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("attention_decode: {} lanes, {} for a key, {} rows of {}, {} keys at "
-                            "once; see DecodeTile",
+                fmt::format("attention_decode: {} lanes, {} per key, {} rows of {}, unroll {} "
+                            "is not a valid tile; see DecodeTile",
                             tile.lanes, tile.key_lanes, tile.rows, tile.queries * options.group,
                             tile.unroll));
 }
@@ -52,14 +53,14 @@ DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries) {
   const uint32_t chunk = CacheHead::chunk_elements(options);
   const uint32_t chunks = CacheHead::chunks(options);
   tile.rows = std::min(queries * options.group, chunk == 16 ? 4u : 8u);
-  // A lane keeps q and sums of its elements for all rows: 32 of each leave registers for the loads
-  // under way. Fewer lanes a key mean fewer exchanges: on an H200 four a key of 128 f16 give 68% of
-  // the read bandwidth, eight 56%.
+  // A lane keeps q and the sums of its elements for all rows; 32 of each leave registers for loads
+  // in flight. Fewer lanes per key need fewer shuffles: on an H200 with heads of 128 f16, 4 lanes
+  // per key reach 68% of the read bandwidth, 8 reach 56%.
   const uint32_t elements = std::max(chunk, 32 / tile.rows);
   tile.key_lanes = std::min(std::bit_ceil((chunks * chunk + elements - 1) / elements), kWarp);
   const uint32_t chunks_of_lane = (chunks + tile.key_lanes - 1) / tile.key_lanes;
-  // 64 of each leave room for fewer loads (nvcc: 254 registers with four keys under way). One row
-  // has more groups beside each other instead.
+  // 64 of each leave room for fewer loads (nvcc: 254 registers with four keys in flight). With one
+  // row, occupancy hides the latency instead.
   const uint32_t held = tile.rows * chunks_of_lane * chunk;
   tile.unroll = std::max(1u, (held > 32 ? 2u : tile.rows == 2 ? 8u : 4u) / chunks_of_lane);
   return tile;
@@ -69,7 +70,7 @@ DecodeTile fragment_decode_tile(const AttentionOptions& options, uint32_t querie
   DecodeTile tile;
   tile.queries = queries;
   tile.rows = std::min(queries * options.group, 16u);
-  // Turns of 64 keys; long heads have half as many, so that the sums' registers and the tiles fit.
+  // 64 keys per iteration; half as many for long heads, so that accumulators and tiles fit.
   tile.lanes = options.head_dim > 128 ? 64 : 128;
   tile.unroll = 1;
   tile.stages = options.cache.is_block() ? 1 : 4;
@@ -78,8 +79,8 @@ DecodeTile fragment_decode_tile(const AttentionOptions& options, uint32_t querie
 
 DecodeTile decode_tile_for(const AttentionOptions& options, uint32_t queries,
                            const ir::Capabilities& capabilities) {
-  // Heads beyond 256 have more sums than registers; f32 and bf16 caches would be rounded. One row
-  // would be one of the 16 of a fragment (H200, 4,096 keys: 20.9 us, by lanes 20.0).
+  // Heads beyond 256 need too many accumulators; f32 and bf16 caches would be rounded. One row
+  // would use 1 of the 16 rows of a fragment (H200, 4,096 keys: 20.9 us, with lanes 20.0).
   const bool suits = options.head_dim <= 256 && CacheHead::whole_chunks(options) &&
                      queries * options.group > 1 &&
                      (options.cache == ElementType(f16) || options.cache.is_block());
@@ -89,7 +90,7 @@ DecodeTile decode_tile_for(const AttentionOptions& options, uint32_t queries,
   const auto fits = [&] {
     return fragment_shared_bytes(options, tile) <= capabilities.shared_bytes;
   };
-  while (!fits() && tile.stages > 2) --tile.stages;  // consumer cards have 100 KB
+  while (!fits() && tile.stages > 2) --tile.stages;  // consumer GPUs have 100 KB
   return suits && has && fits() ? tile : decode_tile(options, queries);
 }
 
@@ -97,13 +98,12 @@ uint32_t decode_split_kv(const AttentionOptions& options, const DecodeTile& tile
                          uint32_t sequences, uint32_t compute_units) {
   const uint32_t units = std::max(1u, compute_units);
   const uint32_t others = std::max(1u, kv_heads * blocks_of_rows(options, tile) * sequences);
-  // By fragments one group for each compute unit, which leaves room for the groups of the next
-  // launch (H200: 9.5 us, with two 10.2); two where a turn has to be unpacked before it is used.
+  // With fragments one group per compute unit, which leaves room for the next launch (H200: 9.5 us,
+  // with two 10.2); two if the keys have to be unpacked first.
   if (tile.stages > 0)
     return std::clamp(units * (options.cache.is_block() ? 2 : 1) / others, 1u, 128u);
-  // Groups of 128 lanes that a compute unit works on at once, as an H200 showed: one row with 4 in
-  // 20.0 us (22.4 with 3), more rows of q8_0 with 2 in 10.5 (14.9 with 4), of f16 with 4 in 12.1
-  // (14.9 with 2).
+  // Groups of 128 lanes per compute unit, measured on an H200: one row with 4 in 20.0 us (22.4 with
+  // 3), several rows of q8_0 with 2 in 10.5 (14.9 with 4), of f16 with 4 in 12.1 (14.9 with 2).
   const uint32_t at_once = tile.rows > 1 && options.cache.is_block() ? 2 : 4;
   const uint32_t wanted = units * std::max(1u, at_once * 128 / tile.lanes);
   return std::clamp(wanted / others, 1u, 128u);
@@ -115,9 +115,9 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
   check_tile(options, tile);
   const uint32_t group = options.group;
   const uint32_t chunk = CacheHead::chunk_elements(options), chunks = CacheHead::chunks(options);
-  const uint32_t width = chunks * chunk;  // of a head, filled up
+  const uint32_t width = chunks * chunk;  // of a head, padded
   const uint32_t key_lanes = tile.key_lanes, slots = tile.lanes / key_lanes;
-  const uint32_t own = (chunks + key_lanes - 1) / key_lanes;  // chunks of a lane
+  const uint32_t own = (chunks + key_lanes - 1) / key_lanes;  // chunks per lane
   const std::string name =
       fmt::format("attention_decode_{}_r{}x{}_{}_{}_{}", option_name(options), tile.queries,
                   tile.rows, tile.lanes, key_lanes, tile.unroll) +
@@ -243,7 +243,7 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
           }
       });
 
-      // Over the slots of a subgroup by exchange, over the subgroups through shared memory.
+      // Reduce within a subgroup by shuffles, across subgroups through shared memory.
       for (uint32_t r = 0; r < tile.rows; ++r) {
         Row& row = rows[r];
         Value top = row.maximum;

@@ -1,5 +1,5 @@
-// Decode attention by matrix fragments: the rows that share a key/value head are one block of 16,
-// each subgroup has keys of its own, which run ahead through shared memory.
+// Decode attention with matrix fragments: the rows that share a key/value head form a block of 16,
+// and each subgroup prefetches its own keys through shared memory.
 #include <fmt/format.h>
 
 #include "ops/attention/attention_split_kv.h"
@@ -12,7 +12,7 @@ using namespace dsl;
 namespace {
 
 constexpr uint32_t kSide = 16;
-constexpr uint32_t kPadding = 8;  // f16: eight rows read together lie in different banks
+constexpr uint32_t kPadding = 8;  // f16 elements: avoids bank conflicts among eight rows
 
 void check_tile(const AttentionOptions& options, const DecodeTile& tile) {
   const bool fits = tile.lanes % kDecodeSubgroup == 0 && tile.lanes > 0 && tile.rows > 0 &&
@@ -20,14 +20,15 @@ void check_tile(const AttentionOptions& options, const DecodeTile& tile) {
                     tile.rows <= tile.queries * options.group && CacheHead::whole_chunks(options) &&
                     (options.cache == ElementType(f16) || options.cache.is_block());
   if (!fits)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("attention_decode by fragments: {} lanes, {} rows of {}, {} blocks of "
-                            "keys, heads of {} in {}; see DecodeTile",
-                            tile.lanes, tile.rows, tile.queries * options.group, tile.unroll,
-                            options.head_dim, options.cache.name()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("attention_decode with fragments: {} lanes, {} rows of {}, {} blocks of "
+                    "keys, heads of {} in {} is not a valid tile; see DecodeTile",
+                    tile.lanes, tile.rows, tile.queries * options.group, tile.unroll,
+                    options.head_dim, options.cache.name()));
 }
 
-// A chunk of a q8_0 cache in variables: asked for in one turn of a loop, used in the next.
+// A chunk of a q8_0 cache in variables: loaded in one iteration, used in the next.
 class HeldChunk {
  public:
   HeldChunk() {
@@ -44,8 +45,8 @@ class HeldChunk {
   Var factor_{f32, 0.0f, "factor"};
 };
 
-// Keys or values on their way to a shared tile of f16: copied as they lie, or through registers
-// where they must be unpacked.
+// Prefetches keys or values into a shared f16 tile: by async copies, or through registers if they
+// must be unpacked.
 class Stream {
  public:
   Stream(const AttentionArguments& arguments, const In& cache, Value slot, Value kv_head,
@@ -63,7 +64,7 @@ class Stream {
     if (!copies_) held_ = std::vector<HeldChunk>((keys_ * chunks_ + lanes_ - 1) / lanes_);
   }
 
-  // Asks for positions [first, first + keys); zeros from end on. Copies go to a slot of the tile.
+  // Starts loading positions [first, first + keys) into a slot of the tile; zeros from end on.
   void ask(Value slot, Value first, Value end) {
     each_chunk([&](uint32_t turn, Value row, Value chunk) {
       const Value position = first + row;
@@ -77,7 +78,7 @@ class Stream {
     });
   }
 
-  // What was asked for last, to a slot of the tile.
+  // Writes the chunks loaded last to a slot of the tile.
   void unpack(Value slot) {
     each_chunk([&](uint32_t turn, Value row, Value chunk) {
       const std::vector<Value> elements = head_.unpack_times_factor(held_[turn].chunk());
@@ -110,7 +111,7 @@ class Stream {
   std::vector<HeldChunk> held_;
 };
 
-// Of a row of a tile: a head, filled up with zeros to whole fragments.
+// Row length of a tile: a head, zero-padded to whole fragments.
 uint32_t tile_width(const AttentionOptions& options) {
   return (options.head_dim + kSide - 1) / kSide * kSide;
 }
@@ -120,8 +121,8 @@ uint32_t tile_width(const AttentionOptions& options) {
 uint64_t fragment_shared_bytes(const AttentionOptions& options, const DecodeTile& tile) {
   const uint64_t width = tile_width(options), warps = tile.lanes / kDecodeSubgroup;
   const uint64_t rows_of_f16 = kSide + 2 * uint64_t{tile.stages} * tile.keys();
-  const uint64_t numbers = (warps * tile.rows * 4 + 15) / 16 * 16;  // a maximum, a weight
-  const uint64_t counted = (warps * 4 + 15) / 16 * 16;              // whether the group is the last
+  const uint64_t numbers = (warps * tile.rows * 4 + 15) / 16 * 16;  // maximum and weight per row
+  const uint64_t counted = (warps * 4 + 15) / 16 * 16;  // whether this group is the last
   return rows_of_f16 * (width + kPadding) * 2 + warps * tile.rows * width * 4 + 2 * numbers +
          counted;
 }
@@ -133,7 +134,7 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
   const uint32_t row_length = width + kPadding, keys = tile.keys(), columns = tile.unroll;
   const bool copies = options.cache == ElementType(f16);
   const uint32_t stages = tile.stages;
-  // Where registers hold what is on its way, or the sums of long heads, q stays in shared memory.
+  // Keep q in shared memory if registers hold prefetched chunks or the sums of long heads.
   const bool q_in_registers = copies && steps <= 8;
   const std::string name =
       fmt::format("attention_decode_{}_r{}x{}_{}_fragments_{}_{}{}", option_name(options),
@@ -160,8 +161,8 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
           key_stream.ask(slot, first, end);
           value_stream.ask(slot, first, end);
         };
-        // Loads into registers stand where the compiler can move them: a branch would hold them
-        // back (H200, 32,768 keys of q8_0: 48 us, without one 38).
+        // Keep the register loads out of branches, so that the compiler can move them (H200, 32,768
+        // keys of q8_0: 48 us with a branch, 38 without).
         if (!copies) return both();
         if_(first < end, both);
         async_commit();
@@ -169,7 +170,7 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
       for (uint32_t s = 0; s + 1 < (copies ? stages : 2); ++s)
         ask(constant(u32, s), begin + s * keys);
 
-      // q to shared memory: multiplied, rounded, zeros beyond the last row.
+      // Write q to shared memory: scaled, rounded, zeros beyond the last row.
       const Value factor = arguments.q_factor();
       for_(local_id(), kSide * (width / 4), tile.lanes, [&](Value index) {
         const Value r = index / (width / 4), d = index % (width / 4) * 4u;
@@ -207,7 +208,7 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
           barrier();
           ask(select(slot == 0u, stages - 1, slot - 1u), first + (stages - 1) * keys);
         } else if (copies) {
-          barrier();  // the turn before has read its tiles
+          barrier();  // the previous iteration has read its tiles
           ask(slot, first);
           async_wait(0);
           barrier();
@@ -256,7 +257,7 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
               return select(sees(query, key), score, kHidden);
             });
           };
-          // One query sees all keys of its split: only the last turn may have others.
+          // A single query sees all keys of its split: only the last tile can contain others.
           if (tile.queries > 1)
             hide();
           else

@@ -1,4 +1,4 @@
-// The op of attention over a cache.
+// The op for attention over a KV cache.
 #pragma once
 
 #include "tensor/op.h"
@@ -6,27 +6,27 @@
 
 namespace prism {
 
-// Inputs: q, k, v, spans, then mask and sinks where there are any (see prism/ops/attention.h).
+// Inputs: q, k, v, spans, then the optional mask and sinks (see prism/ops/attention.h).
 class AttentionOp : public Op, public MakesPrepared {
  public:
   double scale = 1, soft_cap = 0;
   bool causal = true, has_mask = false, has_sinks = false;
   int64_t window = 0, most_queries = 1;
-  bool narrow = false;  // results of f32 queries are stored as f16
+  bool narrow = false;  // stores the result of f32 queries as f16
   bool rounded =
-      false;  // gives rows rounded to 8 bits (ops/products/rounded_rows.h), by kernels of decode
+      false;  // rounds output rows to 8 bits (ops/products/rounded_rows.h); decode kernels only
 
   std::string_view name() const override { return "attention"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   bool has_gradient() const override {
     return false;
-  }  // attention() composes it where one is asked
+  }  // attention() composes other ops for gradients
   void run_cpu(const CpuCall& call) const override;
   void launch(DeviceCall& call) const override;
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   std::optional<std::string> cannot_run(const DeviceInfo& device,
                                         std::span<const Tensor> inputs) const override;
-  // Only a cast to f16.
+  // Accepts only a cast to f16.
   std::shared_ptr<const Op> with_epilogue(const Chain& chain, size_t chain_input) const override;
   std::shared_ptr<const Op> with_prepared(const Device& device, std::span<const Tensor> inputs,
                                           const Op& prepare, const Shape& seen,

@@ -1,4 +1,4 @@
-// Arguments, cache and scores of the attention kernels.
+// Arguments, cache reads and scores of the attention kernels.
 #include "ops/attention/attention_parts.h"
 
 #include <fmt/format.h>
@@ -37,19 +37,19 @@ void check_options(const AttentionOptions& options, const char* kernel) {
   const bool block = options.cache.is_block();
   const auto is_plain = [&](DType type) { return type == f16 || type == bf16 || type == f32; };
   if (block ? !is_q8(options) : !is_plain(options.cache.plain()))
-    fail(fmt::format("a cache of {}; f16, bf16, f32 and q8_0 are possible", options.cache.name()));
+    fail(fmt::format("the cache is {}; it must be f16, bf16, f32 or q8_0", options.cache.name()));
   const uint32_t multiple = block ? 32 : 1;
   if (options.head_dim == 0 || options.head_dim % multiple != 0 || options.head_dim > kMaxHeadDim)
-    fail(fmt::format("heads of {} elements in a cache of {}; a multiple of {} up to {} is needed",
+    fail(fmt::format("the head size is {} in a cache of {}; it must be a multiple of {} up to {}",
                      options.head_dim, options.cache.name(), multiple, kMaxHeadDim));
-  if (options.group == 0) fail("no query head shares a key/value head; group is at least 1");
+  if (options.group == 0) fail("group is 0; it must be at least 1");
   for (const DType type : {options.q_type, options.out_type})
     if (type != f32 && type != f16)
-      fail(fmt::format("q or out of {}; f32 and f16 are possible", dtype_name(type)));
+      fail(fmt::format("q or out is {}; it must be f32 or f16", dtype_name(type)));
   if (options.rounded && (options.head_dim % 32 != 0 || options.out_type != f32))
-    fail(fmt::format("heads of {} elements of {} rounded; needs f32 and a multiple of 32",
+    fail(fmt::format("rounded output with head size {} and type {}; needs a multiple of 32 and f32",
                      options.head_dim, dtype_name(options.out_type)));
-  if (options.window && !options.causal) fail("a window without causal has no meaning");
+  if (options.window && !options.causal) fail("window needs causal");
 }
 
 std::string option_name(const AttentionOptions& options) {
@@ -79,7 +79,7 @@ std::vector<ParamValue> AttentionParams::values(const AttentionOptions& options)
 }
 
 Value fast_exp2(Value x) {
-  // The instructions of the chips; elsewhere it is computed.
+  // Uses the hardware instruction if the dialect has one.
   return raw(
       "cuda", "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"({r}) : \"f\"({0}));", {x}, {f32, 1},
       [&] {
@@ -141,7 +141,7 @@ Value AttentionArguments::score(Value product, Value row, Value position) const 
 std::vector<Value> AttentionArguments::four_of_q(Value wanted, Value row, Value head,
                                                  Value d) const {
   const Value at = row * *q_row + head * *q_head + d;
-  // Chunks and fragments end where such a head ends: nothing beyond it is asked for.
+  // Chunks and fragments end with such a head: no check is needed.
   const bool ends_whole = options.head_dim % 16 == 0;
   std::vector<Value> four;
   const auto widened = [](Value one) { return one.element() == f32 ? one : cast(f32, one); };
@@ -203,7 +203,7 @@ CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) cons
   const AttentionOptions& options = arguments_.options;
   const uint32_t each = chunk_elements(options), in_a_word = each / 4;
   const uint32_t unit = load_bytes(options.cache, options.head_dim);
-  // Whether the element of this chunk lies in the head; known where all chunks are full.
+  // Whether the element is within the head; constant if all chunks are full.
   const auto inside = [&](uint32_t e) {
     if (options.head_dim % each == 0) return wanted;
     return wanted && chunk * each + e < options.head_dim;
@@ -216,7 +216,7 @@ CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) cons
     }
     return result;
   }
-  // Elements of 1, 2 or 4 bytes to words: strides are multiples of the words loaded at once.
+  // Convert element to word indices: strides are multiples of the load width.
   const Value first = in_a_word == 1 ? element(position) : element(position) / in_a_word;
   for (uint32_t w = 0; w < 4; w += unit / 4) {
     const Value words =
@@ -260,8 +260,8 @@ std::vector<Value> CacheHead::unpack(const Chunk& chunk) const {
 }
 
 std::vector<Value> CacheHead::unpack_times_factor(const Chunk& chunk) const {
-  // A byte b + 128 in the middle of the fraction of 1.0 is 1 + (b + 128) / 2^15: two instructions
-  // an element instead of four, and no conversion.
+  // A byte b + 128 placed in the mantissa of 1.0 gives 1 + (b + 128) / 2^15: two instructions per
+  // element instead of four, and no conversion.
   const Value wide = *chunk.factor * 32768.0f, offset = *chunk.factor * -32896.0f;
   std::vector<Value> elements;
   for (const Value& word : chunk.words) {

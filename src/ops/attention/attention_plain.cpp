@@ -1,5 +1,5 @@
-// Attention of many queries in plain f32: tiles of queries and keys in shared memory, four lanes a
-// query.
+// Attention for many queries in plain f32: tiles of queries and keys in shared memory, four lanes
+// per query.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,12 +13,12 @@ using namespace dsl;
 
 namespace {
 
-// Shared rows are longer by one element, so that lanes of different rows read different banks.
+// Shared rows are padded by one element to avoid bank conflicts.
 uint64_t shared_floats(uint32_t width, const PlainTile& tile) {
   return uint64_t{tile.queries + tile.keys} * (width + 1) + tile.queries * (tile.keys + 1);
 }
 
-// Of a row of a tile: a head, filled up with zeros to whole chunks.
+// Row length of a tile: a head, zero-padded to whole chunks.
 uint32_t tile_width(const AttentionOptions& options) {
   return CacheHead::chunks(options) * CacheHead::chunk_elements(options);
 }
@@ -38,7 +38,7 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
   if (tile.queries == 0 || tile.keys == 0 || tile.keys % kShare != 0)
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("attention_plain: a tile of {} queries and {} keys; keys are a multiple "
+        fmt::format("attention_plain: a tile of {} queries and {} keys; keys must be a multiple "
                     "of {}",
                     tile.queries, tile.keys, kShare));
   const uint32_t dim = options.head_dim, width = tile_width(options), row_length = width + 1;
@@ -86,8 +86,8 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
         });
       };
 
-      // A lane has a quarter of a query's scores in each turn, and a quarter of its result. The
-      // maximum and the sum of weights are the same in its four lanes.
+      // Each lane computes a quarter of a query's scores and of its result. All four lanes hold the
+      // same maximum and sum of weights.
       const Value row = local_id() / kShare, part = local_id() % kShare;
       const Value query = first_query + row, position = span.position(query);
       std::vector<Var> sums;

@@ -1,5 +1,5 @@
-// Attention of many queries by matrix fragments: scores stay in registers, keys and values run
-// ahead through shared memory.
+// Prompt attention with matrix fragments: scores stay in registers; keys and values are prefetched
+// through shared memory.
 #include <fmt/format.h>
 
 #include "ops/attention/attention_parts.h"
@@ -12,28 +12,28 @@ using namespace dsl;
 namespace {
 
 constexpr uint32_t kSide = 16;
-constexpr uint32_t kPadding = 8;  // f16: eight rows read together lie in different banks
+constexpr uint32_t kPadding = 8;  // f16 elements: avoids bank conflicts among eight rows
 
 void check_tile(const AttentionOptions& options, const PromptTile& tile) {
   if (tile.warps == 0 || tile.blocks == 0 || tile.keys == 0 || tile.keys % kSide != 0 ||
       tile.stages == 0)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("attention_prompt for heads of {}: {} warps of {} blocks, {} keys, {} "
-                            "stages; see PromptTile",
+                            "stages is not a valid tile; see PromptTile",
                             options.head_dim, tile.warps, tile.blocks, tile.keys, tile.stages));
 }
 
-// Of a row of a tile: a head, filled up with zeros to whole fragments.
+// Row length of a tile: a head, zero-padded to whole fragments.
 uint32_t tile_width(const AttentionOptions& options) {
   return (options.head_dim + kSide - 1) / kSide * kSide;
 }
 
-// Whether keys and values go to shared memory as they lie.
+// Whether keys and values can be copied to shared memory without conversion.
 bool is_copied(const AttentionOptions& options) {
   return options.cache == ElementType(f16) && CacheHead::whole_chunks(options);
 }
 
-// Rows of the cache on their way to a shared tile of f16.
+// Fetches rows of the cache into a shared f16 tile.
 class TileFetch {
  public:
   TileFetch(const AttentionArguments& arguments, const CacheHead& head, const In& cache,
@@ -45,7 +45,7 @@ class TileFetch {
         keys_(keys),
         lanes_(lanes) {}
 
-  // Positions [first, first + keys) to the rows of a slot; zeros from end on.
+  // Fetches positions [first, first + keys) into a slot; zeros from end on.
   void fetch(Value slot, Value first, Value end) const {
     const AttentionOptions& options = arguments_.options;
     const uint32_t width = tile_width(options), row_length = width + kPadding;
@@ -87,7 +87,7 @@ class TileFetch {
   uint32_t keys_, lanes_;
 };
 
-// The state of 16 queries of one subgroup.
+// The state of 16 queries in one subgroup.
 struct Block {
   std::vector<Fragment> q, scores, sums;
   Fragment maximum, previous, weight;
@@ -97,7 +97,7 @@ struct Block {
 
 PromptTile prompt_tile(const AttentionOptions& options) {
   PromptTile tile;
-  if (options.head_dim > 128) {  // sums of 32 queries would not fit the registers
+  if (options.head_dim > 128) {  // accumulators of 32 queries would not fit the registers
     tile.blocks = 1;
     tile.warps = 8;
     tile.keys = 32;
@@ -126,8 +126,7 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
 
     const Span span(*arguments.spans, group_id(2));
     const Value head = group_id(0), kv_head = head / options.group;
-    // The last queries see the most keys: they come first, so that no long group is left at the
-    // end.
+    // Start with the last queries: they see the most keys, and no long group should run last.
     const Value first_query = (group_count(1) - 1u - group_id(1)) * tile.queries();
     if_(first_query < span.queries, [&] {
       const CacheHead key_head(arguments, *arguments.k, span.slot, kv_head),
@@ -135,7 +134,7 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
       const TileFetch key_fetch(arguments, key_head, *arguments.k, k_tile, keys, lanes),
           value_fetch(arguments, value_head, *arguments.v, v_tile, keys, lanes);
 
-      // Keys that some query of the group sees.
+      // The keys that at least one query of the group sees.
       const Value last_query = min(first_query + tile.queries(), span.queries) - 1u;
       const Value end = options.causal ? min(span.position(last_query) + 1u, span.keys) : span.keys;
       Value begin = constant(u32, 0);
@@ -152,7 +151,7 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
           async_commit();
         }
 
-      // q to shared memory: multiplied, rounded, zeros beyond the last query.
+      // Write q to shared memory: scaled, rounded, zeros beyond the last query.
       const Value factor = arguments.q_factor();
       for_(local_id(), tile.queries() * (width / 4), lanes, [&](Value index) {
         const Value row = index / (width / 4), d = index % (width / 4) * 4u;
@@ -197,7 +196,7 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
           value_fetch.fetch(to, ahead, end);
           async_commit();
         } else {
-          barrier();  // the turn before has read its tiles
+          barrier();  // the previous iteration has read its tiles
           key_fetch.fetch(constant(u32, 0), first_key, end);
           value_fetch.fetch(constant(u32, 0), first_key, end);
           if (copies) {
@@ -242,7 +241,7 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
               each_score([&](Value score, Value query, Value key) {
                 return arguments.score(score, query, key);
               });
-            // Only where a key of the turn is hidden from a query of the group.
+            // Mask only tiles in which a key is hidden from a query of the group.
             Value hidden = first_key + keys > end;
             if (options.causal)
               hidden = hidden || first_key + keys > span.position(first_query) + 1u;
@@ -308,7 +307,7 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
         block.weight.row_reduce(ReduceOp::add, block.weight);
         if (options.sinks) {
           const Value sink = (*arguments.sinks)[head] * kLog2E;
-          // The share of the keys in all weights is put into the sums.
+          // Include the sink in the normalisation of the sums.
           block.weight.map(
               {block.weight, block.maximum}, [&](const std::vector<Value>& e, Value, Value) {
                 const Value top = fast_max(e[1], sink);
@@ -324,8 +323,6 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
         for (const Fragment& sum : block.sums)
           sum.map({sum, block.weight},
                   [](const std::vector<Value>& e, Value, Value) { return e[0] * e[1]; });
-        // Through shared memory where rows end inside the block; the tile of q is the
-        // subgroup's own by now.
         const Value block_query = first_query + own_rows + b * kSide;
         for (uint32_t s = 0; s < steps; ++s)
           block.sums[s].map([&](Value value, Value row, Value column) {

@@ -1,4 +1,4 @@
-// Attention at work: the CPU's own, and which kernels a device gets.
+// Runs attention: the native CPU kernel, and the choice of kernels on a device.
 #include <algorithm>
 #include <bit>
 
@@ -19,8 +19,8 @@ namespace prism {
 
 namespace {
 
-// Up to here the keys are read once for all queries of a head group, and splits fill the device: by
-// lanes, and by fragments (more have tiles of their own).
+// Up to this many queries, decode reads the keys once for all queries of a head group and splits
+// fill the device: for lanes and for fragments. More queries use the prompt kernels.
 constexpr int64_t kFewQueries = 2, kFewQueriesOfFragments = kMostSplitQueries;
 
 int64_t few_queries(const ops::DecodeTile& tile) {
@@ -49,7 +49,8 @@ std::shared_ptr<const Op> AttentionOp::with_prepared(const Device& device,
 
 void AttentionOp::run_cpu(const CpuCall& call) const {
   if (rounded)
-    throw Error(ErrorCode::kNotSupported, "attention: rounded for a device with kernels only");
+    throw Error(ErrorCode::kNotSupported,
+                "attention: rounded output exists only in device kernels");
   const HostView &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2];
   const HostView &spans = call.inputs[3], &out = call.outputs[0];
   const Shape& shape = q.layout.shape;
@@ -80,7 +81,7 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   }
   if (has_sinks) options.sinks = call.inputs[next].first<float>();
 
-  // The kernel speaks f32.
+  // The CPU kernel takes f32.
   std::vector<float> wide;
   const float* from = nullptr;
   if (q.type == ElementType(DType::f32)) {
@@ -156,7 +157,7 @@ void AttentionOp::launch(DeviceCall& call) const {
   params.kv_slot = word(k.layout.stride(0));
   params.kv_position = word(k.layout.stride(1));
   params.kv_head = word(k.layout.stride(2));
-  if (k.type.is_block()) {  // strides in bytes; a head's row of a position is one row of planes
+  if (k.type.is_block()) {  // strides in bytes; a head at one position is one row of planes
     const GpuBlockLayout row = gpu_block_layout(k.type.block(), 1, static_cast<uint64_t>(dim));
     const auto bytes = static_cast<int64_t>(row.row_bytes);
     params.kv_slot = word(k.layout.stride(0) / dim * bytes);
@@ -181,7 +182,7 @@ void AttentionOp::launch(DeviceCall& call) const {
                   causal ? 'c' : '-', options.window ? 'w' : '-', options.soft_cap ? 's' : '-',
                   has_mask ? 'm' : '-', has_sinks ? 'k' : '-', rounded ? 'r' : '-');
 
-  // Powers of two: prompts of every length would otherwise have kernels of their own.
+  // Round up to powers of two, so that prompts of similar length share kernels.
   ops::DecodeTile decode =
       ops::decode_tile_for(options, std::bit_ceil(word(most_queries)), call.info().capabilities);
   if (most_queries <= few_queries(decode) && ops::suits_decode(call.info().capabilities)) {
@@ -194,7 +195,7 @@ void AttentionOp::launch(DeviceCall& call) const {
           {static_cast<int64_t>(ops::decode_counters(options, decode, kv_heads, sequences))},
           DType::u32);
     decode.merges = counters.has_value();
-    // Devices of one process have different tiles.
+    // Tiles differ between devices of one process.
     const std::string tile =
         fmt::format("{} {} {} {} {} {} {}", key, decode.queries, decode.rows, decode.lanes,
                     decode.key_lanes, decode.unroll, decode.stages);
@@ -238,8 +239,8 @@ void AttentionOp::launch(DeviceCall& call) const {
   const auto grid = [&](uint32_t queries) -> std::array<uint32_t, 3> {
     return {word(heads), word((most_queries + queries - 1) / queries), sequences};
   };
-  // Fragments where the device has them and the tile its memory; else plain f32. Fragments round to
-  // f16: heads that would not fill them stay exact where the cache is.
+  // Use fragments if the device has them and the tile fits its shared memory; otherwise plain f32.
+  // Fragments round to f16, so f32 caches with heads that do not fill them use plain f32.
   const bool fragments = !call.info().capabilities.fragments.empty() &&
                          (dim % 16 == 0 || k.type != ElementType(DType::f32));
   for (ops::PromptTile tile : {ops::prompt_tile(options), ops::PromptTile{4, 1, 32, 1, true}}) {

@@ -1,4 +1,4 @@
-// Splits of decode attention: their cut, and what a group writes of one.
+// Split-KV decode attention: how keys are split, and writing and merging the partial results.
 #include "ops/attention/attention_split_kv.h"
 
 #include <algorithm>
@@ -10,20 +10,20 @@ using namespace dsl;
 
 namespace {
 
-// Turns that one group takes for all keys sooner than its splits are merged (H200, a 7B model that
-// sees up to 128 keys: 706 tokens/s through CUDA with 2, 700 with 4, 697 with none; through
+// Up to this many iterations one group takes all keys, which is faster than merging splits (H200, a
+// 7B model with up to 128 keys: 706 tokens/s through CUDA with 2, 700 with 4, 697 with 0; through
 // forwarded HIP 636, 635 and 624).
 constexpr uint32_t kTurnsAlone = 2;
 
-// Splits that are added together, after their largest maximum is known.
+// Splits that are added together once their maximum is known.
 constexpr uint32_t kMergedAtOnce = 4;
 
-// A split's part of a row, four elements of it.
+// The partial result of a split for four elements of a row.
 struct Part {
   Value sums, maximum, weight;
 };
 
-// What one lane adds up of a row's splits.
+// The running sum of one lane over splits of a row.
 struct Strand {
   explicit Strand(Value number) : index(number) {
     for (uint32_t i = 0; i < 4; ++i) four.emplace_back(f32, 0.0f, "sum");
@@ -46,8 +46,9 @@ struct Strand {
   std::vector<Var> four;
 };
 
-// Split s goes to the sums of subgroup s % strands, whichever lanes add it: as many strands beside
-// each other as there are lanes for, the others one after the other in the same lane.
+// Split s belongs to strand s % strands whichever lanes add it, so that both kinds of merge give
+// the same bits. As many strands run in parallel as there are lanes; the others run one after the
+// other in the same lane.
 struct MergeShare {
   uint32_t strands, quads, items, beside, own;
   MergeShare(const AttentionOptions& options, const DecodeTile& tile)
@@ -83,15 +84,15 @@ uint64_t decode_counters(const AttentionOptions& options, const DecodeTile& tile
 bool suits_merges(const AttentionOptions& options, const DecodeTile& tile, uint32_t splits,
                   const ir::Capabilities& capabilities) {
   const uint32_t buffers = 7 + options.mask + options.sinks;
-  // Where launches overlap a second one costs less than the fences (H200, 4,096 keys, 8 key heads
-  // by 4: 9.1 us for 10.4; one row of q8_0: 16.3 for 17.2), but for one row of f16: 20.0 either
-  // way.
+  // With overlapping launches a second launch costs less than the fences (H200, 4,096 keys, 8 kv
+  // heads, group 4: 9.1 against 10.4 us; one row of q8_0: 16.3 against 17.2), except for one row of
+  // f16: 20.0 either way.
   const bool costs_less = tile.rows > 1 || options.cache.is_block();
   if ((capabilities.dependent_launch && costs_less) || !capabilities.device_fence ||
       buffers > std::min(ir::kMaxBuffers, capabilities.max_buffers))
     return false;
-  // Turns of loads, each as long as the device's memory takes to answer. By estimate, not yet by
-  // measure: five of half a microsecond are what a launch costs with the wait before it.
+  // Merge here only if it takes at most five dependent loads, about 0.5 us each, which is what a
+  // launch and its wait cost. Estimated, not measured.
   const MergeShare lanes(options, tile);
   const uint32_t turns_of_splits = (splits - 1) / (lanes.strands * kMergedAtOnce) + 1;
   return turns_of_splits * ((lanes.beside * lanes.items - 1) / tile.lanes + 1) <= 5;
@@ -251,8 +252,7 @@ void SubgroupSums::read_partial(const RowBlock& rows, const Cut& cut, uint32_t f
           for (uint32_t a = 0; a < at_once; ++a) {
             const Value split = first + strand.index + a * strands;
             const Value wanted = split < cut.splits && split * cut.each < cut.end - cut.begin;
-            // The first instead of one that is not there: loads without a condition go out
-            // together.
+            // Load split 0 in place of a missing one: unconditional loads are issued together.
             const Value from = rows.partial(row, cut.splits, select(wanted, split, 0u));
             const Value four = partial.load(from + quad * 4u, 4);
             const Value pair = partial.load(from + (partial_stride(options) - 4), 2);
@@ -290,7 +290,7 @@ void with_split(const RowBlock& rows, const SubgroupSums& sums,
     attend(begin, end);
     barrier();
   };
-  if (tile.direct) {  // zeros where nothing is seen
+  if (tile.direct) {  // zeros if no key is seen
     if_(rows.used, [&] {
       attend_all();
       sums.write_result(rows);
@@ -305,7 +305,7 @@ void with_split(const RowBlock& rows, const SubgroupSums& sums,
     return;
   }
   if_(rows.used, [&] {
-    Var last(b1, cut.alone && split == 0u, "last");  // zeros where nothing is seen
+    Var last(b1, cut.alone && split == 0u, "last");  // zeros if no key is seen
     if_(Value(last) || begin < end, attend_all);
     if_(!cut.alone, [&] {
       if_(begin < end, [&] {
@@ -313,8 +313,7 @@ void with_split(const RowBlock& rows, const SubgroupSums& sums,
         device_fence();
       });
       barrier();
-      // Every group of the block counts, also one that has no keys; the last finds all of them
-      // done.
+      // Every group of the block counts itself, even without keys; the last one to arrive merges.
       const Array& counters = *rows.arguments.counters;
       const Value counter = group_id(2) * group_count(1) + group_id(1);
       Var arrived(u32, 0u, "arrived");
@@ -324,7 +323,7 @@ void with_split(const RowBlock& rows, const SubgroupSums& sums,
         device_fence();
         sums.read_partial(rows, cut, 1);
         barrier();
-        // For the next launch.
+        // Reset for the next launch.
         if_(local_id() == 0u, [&] { counters.atomic(AtomicOp::exchange, counter, 0u); });
       });
     });

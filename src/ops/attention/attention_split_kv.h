@@ -1,5 +1,5 @@
-// What the kernels of decode attention share: how the keys are cut into splits, where a split's
-// result lies, and how the subgroups of a group make it. For .cpp files of attention only.
+// Parts shared by the decode kernels: splitting the keys, the layout of partial results, and
+// reducing them over the subgroups of a group. Private to attention.
 #pragma once
 
 #include <functional>
@@ -10,55 +10,54 @@ namespace prism::ops {
 
 inline constexpr uint32_t kDecodeSubgroup = 32;
 
-// A partial result in whole 16 bytes: the sums of a row, then its maximum and its sum of weights in
-// the last.
+// Elements of a partial result, in multiples of 16 bytes: the sums of a row, then its maximum and
+// sum of weights in the last 16 bytes.
 uint32_t partial_stride(const AttentionOptions& options);
 uint32_t blocks_of_rows(const AttentionOptions& options, const DecodeTile& tile);
 
-// Up to so many keys one group of a block takes them all, where groups merge.
+// Up to this many keys, a single group of a block processes all of them, if groups merge.
 uint32_t keys_alone(const DecodeTile& tile);
 
-// Which keys the rows of a block see, and how they are cut; the same for decode and merge.
+// The range of keys that the rows of a block see and its splits; the same in decode and merge.
 struct Cut {
   dsl::Value splits, begin, end, each;
-  dsl::Value alone;  // all keys are the first split's
+  dsl::Value alone;  // the first split has all keys
   Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span& span,
       dsl::Value block, dsl::Value splits);
 };
 
-// The rows that a group of decode or merge has: a block of a kv head's, of the sequence
-// group_id(2). Its span is asked for before the launch waits for the one before it: what else is
-// loaded depends on it.
+// The rows of a decode or merge group: a block of one kv head, in sequence group_id(2). Its span is
+// loaded before the wait for the previous launch, because the other loads depend on it.
 struct RowBlock {
   const AttentionArguments& arguments;
   const DecodeTile& tile;
   Span span;
   dsl::Value kv_head, block, kv_heads;
-  dsl::Value used;  // whether the sequence has such queries
+  dsl::Value used;  // whether the sequence has queries in this block
 
   RowBlock(const AttentionArguments& arguments, const DecodeTile& tile);
-  // Row r of the block, where it stands and whether it is there.
+  // Row r of the block: its query, head and row of q, and whether it exists.
   struct Row {
     dsl::Value query, head, row, wanted;
   };
   Row at(dsl::Value r) const;
-  // Where a row's partial result of a split lies.
+  // Index of a row's partial result for a split.
   dsl::Value partial(const Row& row, dsl::Value splits, dsl::Value split) const;
 };
 
-// Shared arrays in which each subgroup of a group leaves what it has summed.
+// Shared arrays with the sums of each subgroup.
 struct SubgroupSums {
   uint32_t width;  // elements of a row: a multiple of four
   dsl::Array sums, maxima, weights;
 
   SubgroupSums(const DecodeTile& tile, uint32_t width);
-  // Of the subgroup at hand: index of a row's maximum and weight; its sums are from row * width on.
+  // Index of a row's maximum and weight for this subgroup; its sums start at row * width.
   dsl::Value row(const DecodeTile& tile, dsl::Value r) const;
-  // After a barrier: the whole group's rows, as a split's partial results or as the result.
+  // After a barrier: writes the group's rows as partial results of a split, or as the result.
   void write_partial(const RowBlock& rows, dsl::Value splits, dsl::Value split) const;
   void write_result(const RowBlock& rows) const;
-  // Every subgroup's share of the partial results, in place of what it has summed; the whole group
-  // does it. fours: how many times four splits a lane asks for at once; the sums are the same.
+  // Replaces each subgroup's sums by its share of the partial results; called by the whole group.
+  // fours: batches of four splits that a lane loads at once; it does not change the sums.
   void read_partial(const RowBlock& rows, const Cut& cut, uint32_t fours) const;
 
  private:
@@ -68,18 +67,18 @@ struct SubgroupSums {
   Whole over_subgroups(const DecodeTile& tile, dsl::Value r, dsl::Value at) const;
 };
 
-// A group of the merge has one row: all compute units take part.
+// A merge group has one row, so that all compute units are used.
 DecodeTile merge_tile(const DecodeTile& decode);
 
-// The arguments of a decode launch.
+// Selects the arguments of a decode launch.
 AttentionArguments::Result result_of(const DecodeTile& tile);
 
-// Attends with a split of the keys, in a group of a decode launch, and writes what comes of it.
-// attend (begin, end) leaves every subgroup's sums.
+// Calls attend(begin, end), which leaves the sums of every subgroup, for this group's split, and
+// writes the result.
 void with_split(const RowBlock& rows, const SubgroupSums& sums,
                 const std::function<void(dsl::Value, dsl::Value)>& attend);
 
-// Decode by fragments: of attention_decode, for tiles with stages.
+// attention_decode for tiles with stages.
 ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const DecodeTile& tile);
 uint64_t fragment_shared_bytes(const AttentionOptions& options, const DecodeTile& tile);
 

@@ -1,4 +1,4 @@
-// Which tiles of decode attention suit a device, and where its splits are merged.
+// Tests which decode tiles are chosen for a device, and where splits are merged.
 #include "ops/attention/attention_split_kv.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace prism::ops {
 namespace {
 
-// In one launch where there are fences; where launches overlap too, one row of plain numbers only.
+// Merging in one launch needs fences; with overlapping launches it only pays for one row of f16.
 TEST(DecodeTiles, MergeWhereItPays) {
   ir::Capabilities device;
   for (const bool fences : {false, true})
@@ -23,7 +23,7 @@ TEST(DecodeTiles, MergeWhereItPays) {
         }
 }
 
-// Fragments where a device has all they need, in tiles that fit its shared memory.
+// Fragments are used if the device supports them, in tiles that fit its shared memory.
 TEST(DecodeTiles, FitTheDevice) {
   ir::Capabilities device;
   device.async_copy = device.fragment_layout = true;

@@ -1,4 +1,4 @@
-// Rotary embedding as an op; its gradient is the rotation the other way.
+// Rotary embedding; its gradient is the inverse rotation.
 #include "prism/ops/rope.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using prism::Layout;
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// A lane for two elements: a pair, or two of those that stay.
+// Each lane handles two elements: a rotated pair, or two that are copied.
 ir::Kernel rope_kernel(DType type, RopePairing pairing) {
   return kernel("rope", 256, [&] {
     auto x = in("x", type);
@@ -72,7 +72,7 @@ ir::Kernel rope_kernel(DType type, RopePairing pairing) {
   });
 }
 
-// [rows, heads, elements]: what a layout must come down to.
+// A layout collapsed to [rows, heads, elements].
 struct Rows {
   int64_t rows = 1, row_stride = 0;
 };
@@ -101,7 +101,7 @@ class RopeOp : public Op {
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
     const Tensor &x = inputs[0], &positions = inputs[1], &frequencies = inputs[2];
     if (x.type().is_block() || !is_float(x.type().plain()))
-      fail(fmt::format("rope: elements of type {}; they must be floats", x.type().name()));
+      fail(fmt::format("rope: x is {}; it must be a float type", x.type().name()));
     if (x.rank() < 2)
       fail(fmt::format("rope: x {}; it must be [rows..., heads, head_dims]", x.shape().text()));
     const int64_t head = x.shape()[-1];
@@ -173,7 +173,7 @@ class RopeOp : public Op {
     const int64_t count = shape.elements() / 2;
     const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
     DeviceView from = x;
-    from.layout.offset = 0;  // a parameter here
+    from.layout.offset = 0;  // passed as a parameter
     std::vector<ParamValue> params = {word(count),           word(shape[-1] / 2),
                                       word(shape[-2]),       word(options_.dims / 2),
                                       word(rows.row_stride), word(x.layout.stride(-2)),
@@ -233,7 +233,7 @@ std::string rope_text(const RopeOptions& options, bool rotates) {
 Tensor rope(const Tensor& x, const Tensor& positions, const Tensor& frequencies,
             const RopeOptions& options) {
   RopeOptions whole = options;
-  if (!x) fail("rope: an empty Tensor");
+  if (!x) fail("rope: x is an empty Tensor");
   if (whole.dims == 0 && x.rank() > 0) whole.dims = x.shape()[-1];
   return use_op(std::make_shared<RopeOp>(whole, false), {x, positions, frequencies});
 }

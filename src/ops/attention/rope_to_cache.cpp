@@ -1,4 +1,4 @@
-// The op behind rope_to_cache: rotates, converts and writes keys and values, and rotates queries.
+// rope_to_cache: rotates q and k and writes k and v to the caches in their type.
 #include "ops/attention/rope_to_cache.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// A block as caches hold it: the scale from the largest element.
+// Quantises one q8_0 block; the scale comes from the largest element.
 void store_block(const float* x, BlockQ8_0& block) {
   float largest = 0;
   for (int i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(x[i]));
@@ -63,7 +63,7 @@ class RopeToCacheOp : public Op, public JoinsJoint {
                       k.shape()[1] == k_cache.shape()[-2] && k.shape()[2] == k_cache.shape()[-1];
     if (!fits)
       fail(
-          fmt::format("rope_to_cache: {}; they must be [rows, heads, dim], twice [rows, kv_heads, "
+          fmt::format("rope_to_cache: {}; q must be [rows, heads, dim], k and v [rows, kv_heads, "
                       "dim] and caches [slots..., kv_heads, dim]",
                       shapes()));
     const auto narrow = [](ElementType type) {
@@ -74,7 +74,7 @@ class RopeToCacheOp : public Op, public JoinsJoint {
     if (!narrow(q.type()) || q.type() != k.type() || k.type() != v.type() ||
         cache != v_cache.type() || !(narrow(cache) || cache == ElementType(BlockType::q8_0)))
       fail(
-          fmt::format("rope_to_cache: {}; q, k and v have one type of f32, f16, bf16, both caches "
+          fmt::format("rope_to_cache: {}; q, k and v must be all f32, f16 or bf16, and both caches "
                       "one of these or q8_0",
                       shapes()));
     if (!(places.shape() == Shape{q.shape()[0], 2}) || !(places.type() == ElementType(DType::i32)))
@@ -98,8 +98,8 @@ class RopeToCacheOp : public Op, public JoinsJoint {
     return Op::takes_layout(input, tensor, device);
   }
 
-  // The launch of the three products, where its lanes have both elements of a pair: caches of
-  // blocks need 32 elements together.
+  // Merges with the joint launch of the q, k and v products, whose lanes hold both elements of a
+  // pair. Block-quantised caches need 32 elements at once and are excluded.
   std::optional<Joint> with_joint(const Device& device, std::span<const Tensor> inputs,
                                   std::span<const size_t> made, const OpUse& maker) const override {
     const auto* products = dynamic_cast<const SideBySideOp*>(&maker.op);
@@ -129,8 +129,8 @@ class RopeToCacheOp : public Op, public JoinsJoint {
     const int64_t cache_rows = cache.elements() / std::max<int64_t>(1, kv_heads * dim);
     for (int64_t i = 0; i < rows; ++i) {
       if (pairs[2 * i + 1] < 0 || pairs[2 * i + 1] >= cache_rows)
-        fail(fmt::format("rope_to_cache: row {} goes to row {} of caches with {}", i,
-                         pairs[2 * i + 1], cache_rows));
+        fail(fmt::format("rope_to_cache: row {} is placed at cache row {}; the caches have {} rows",
+                         i, pairs[2 * i + 1], cache_rows));
     }
     cpu::Rope rope;
     rope.dims = rotates_ ? static_cast<size_t>(options_.dims) : 0;
@@ -139,7 +139,7 @@ class RopeToCacheOp : public Op, public JoinsJoint {
     const float* const frequencies = rotates_ ? call.inputs[6].first<float>() : nullptr;
     const auto heads = static_cast<size_t>(shape[1]), cached = static_cast<size_t>(kv_heads);
     const auto length = static_cast<size_t>(dim);
-    // Rows enough for some 10 microseconds.
+    // About 10 microseconds of rows per task.
     const size_t row_work = std::max<size_t>(1, (heads + 2 * cached) * length);
     const size_t chunk = std::max<size_t>(1, 16384 / row_work);
     call.pool.parallel_for(static_cast<uint64_t>(rows), chunk, [&](uint64_t first, uint64_t last) {
@@ -180,7 +180,7 @@ class RopeToCacheOp : public Op, public JoinsJoint {
       DeviceView x = call.input(i);
       for (const int64_t each : {x.layout.stride(0), x.layout.stride(1), x.layout.offset})
         params.push_back(word(each));
-      x.layout.offset = 0;  // a parameter here
+      x.layout.offset = 0;  // passed as a parameter
       buffers.push_back(x);
     }
     buffers.push_back(call.input(5));
@@ -199,7 +199,7 @@ class RopeToCacheOp : public Op, public JoinsJoint {
   }
 
  private:
-  // All heads of a row as f32, one after the other.
+  // Loads all heads of a row as contiguous f32.
   static void load_row(const HostView& x, int64_t row, float* to) {
     const int64_t heads = x.layout.shape[1], dim = x.layout.shape[2];
     const bool together = x.layout.stride(1) == dim || heads == 1;
@@ -230,7 +230,7 @@ CachedRows rope_to_cache(const Tensor& q, const Tensor& k, const Tensor& v, cons
                          const Tensor& frequencies, const RopeOptions& options,
                          const Tensor& k_cache, const Tensor& v_cache) {
   for (const Tensor* each : {&q, &k, &v, &places, &k_cache, &v_cache})
-    if (!*each) fail("rope_to_cache: an empty Tensor");
+    if (!*each) fail("rope_to_cache: an operand is an empty Tensor");
   RopeOptions whole = options;
   if (whole.dims == 0 && q.rank() > 0) whole.dims = q.shape()[-1];
   const auto rotates = static_cast<bool>(frequencies);

@@ -1,4 +1,4 @@
-// Rotates queries and keys and writes keys and values where the caches hold them.
+// The kernel that rotates q and k and writes k and v in the layout of the caches.
 #include "ops/attention/rope_to_cache_kernel.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kLanes = 64;
 
-// Blocks of 32 as planes. Two blocks a lane, because their factors share a word.
+// Stores blocks of 32 as planes. Each lane stores two blocks, because their factors share a word.
 void store_blocks(const Array& cache, Value row_word, uint32_t factors_at, const Array& turned,
                   uint32_t dim) {
   const uint32_t blocks = dim / 32;
@@ -54,7 +54,7 @@ void store_blocks(const Array& cache, Value row_word, uint32_t factors_at, const
   });
 }
 
-// What the kernels work on. The heads of a row are counted through: those of q, of k, of v.
+// The state of the kernel. Heads of a row are numbered through q, then k, then v.
 struct CacheWriter {
   const CacheKernel& p;
   Array k_cache, v_cache;
@@ -88,7 +88,7 @@ struct CacheWriter {
   Value place() const { return load_index(places, row() * 2u + 1u, false); }
   static Value row() { return group_id(1); }
 
-  // use(which of q, k, v; its own head): one of them, the same for the whole group.
+  // Calls use(0, 1 or 2 for q, k or v; head within it). The choice is uniform in the group.
   void each_kind(Value head, const std::function<void(uint32_t, Value)>& use) const {
     if_(
         head < heads, [&] { use(0, head); },
@@ -112,8 +112,8 @@ struct CacheWriter {
   }
 };
 
-// Caches of floats: a group takes some heads of a row, a lane the same pair of each, whose angle it
-// computes once.
+// Float caches: a group handles several heads of a row; a lane handles the same pair in each and
+// computes its angle once.
 void write_floats(const CacheWriter& w) {
   const CacheKernel& p = w.p;
   const Value each = p.one_head ? constant(u32, 1) : param("heads_each", u32), lane = local_id();
@@ -130,7 +130,7 @@ void write_floats(const CacheWriter& w) {
       cache[(place * w.kv_heads + own) * p.dim + i] = to_stored(value, p.cache.plain());
     });
   };
-  // Loads before the angle: it takes as long as they do.
+  // Issue the loads before computing the angle, to hide their latency.
   const auto turn = [&](uint32_t which, Value own, Value pair,
                         const std::function<std::pair<Value, Value>()>& angle) {
     const auto [i, j] = w.places_of(pair);
@@ -153,7 +153,7 @@ void write_floats(const CacheWriter& w) {
       for_(max(first, w.heads), min(last, w.heads + w.kv_heads), 1u,
            [&](Value head) { turn(1, head - w.heads, pair, known); });
     });
-  // What is not rotated: v, and the last elements of q and k.
+  // Copy the elements that are not rotated: v, and the tail of q and k.
   const bool all_turn = 2 * p.pairs == p.dim;
   for_(all_turn ? max(first, w.heads + w.kv_heads) : first, last, 1u, [&](Value head) {
     w.each_kind(head, [&](uint32_t which, Value own) {
@@ -163,8 +163,8 @@ void write_floats(const CacheWriter& w) {
   });
 }
 
-// Caches of blocks: a group for each head. Its elements meet in shared memory, because pairs may
-// lie in different blocks.
+// Block caches: one group per head. The elements go through shared memory, because the two elements
+// of a pair may be in different blocks.
 void write_blocks(const CacheWriter& w) {
   const CacheKernel& p = w.p;
   const Array turned = shared(f32, p.dim, "turned");

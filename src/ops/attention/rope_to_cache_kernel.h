@@ -10,22 +10,22 @@
 
 namespace prism::ops {
 
-// What a kernel is made for.
+// The specialisation of a kernel.
 struct CacheKernel {
   DType x;            // of q, k and v
-  ElementType cache;  // q8_0, or a plain float
+  ElementType cache;  // q8_0 or a float type
   uint32_t dim, pairs;
   RopePairing pairing;
-  bool one_head = true;  // caches of floats: a group takes one head, else heads_each
+  bool one_head = true;  // float caches: one head per group, else heads_each
 
   std::string key() const;
 };
 
 // Buffers: k_cache, v_cache, q, k, v, places, [frequencies], rotated. Params: heads, kv_heads,
-// cache_rows, magnitude, then row step, head step and offset of q, of k and of v, and where a group
-// takes several heads heads_each. Grid: (heads of q, k and v, by heads_each; rows).
+// cache_rows, magnitude; row step, head step and offset for each of q, k and v; heads_each if a
+// group takes several heads. Grid: (heads of q, k and v / heads_each, rows).
 ir::Kernel cache_kernel(const CacheKernel& p);
-// heads_each: all of the device has work, and as few angles are computed as that allows.
+// heads_each: the largest number of heads per group that still occupies the whole device.
 uint32_t heads_of_group(int64_t heads, int64_t rows, uint32_t compute_units);
 
 }  // namespace prism::ops

@@ -1,5 +1,4 @@
-// Convolutions: rules, gradients, and kernels of few channels with a lane (or a group) for each
-// result.
+// Convolutions: shape rules, gradients, and direct kernels for few channels.
 #include "prism/ops/conv.h"
 
 #include <fmt/format.h>
@@ -95,7 +94,7 @@ ir::Kernel input_gradient_kernel(DType type) {
   });
 }
 
-// A group for each weight, since there are few of them and many terms of each.
+// One group per weight, because there are few weights and each sums many terms.
 ir::Kernel weight_gradient_kernel(DType type) {
   return kernel("conv_weight_gradient", 256, [&] {
     auto x = in("x", type), g = in("g", type);
@@ -198,13 +197,13 @@ void ConvOp::launch(DeviceCall& call) const {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options,
               const Tensor& bias) {
-  if (!x || !weight) fail("conv2d: an empty Tensor");
+  if (!x || !weight) fail("conv2d: x or weight is an empty Tensor");
   if (x.rank() != 4 || weight.rank() != 4) {
-    fail(fmt::format("conv2d: x {} and weight {}; both have four axes", x.shape().text(),
+    fail(fmt::format("conv2d: x {} and weight {}; both must have four axes", x.shape().text(),
                      weight.shape().text()));
   }
   if (x.type().is_block() || !is_float(x.type().plain()) || !(x.type() == weight.type())) {
-    fail(fmt::format("conv2d: x of type {} and weight of type {}; both must be of one float type",
+    fail(fmt::format("conv2d: x is {} and weight is {}; both must have the same float type",
                      x.type().name(), weight.type().name()));
   }
   ConvOp::Sizes sizes;
@@ -214,7 +213,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& option
       sizes.filters % options.groups != 0 || weight.shape()[1] * options.groups != sizes.channels) {
     fail(
         fmt::format("conv2d: x {} and weight {} in {} groups; weight's second axis must be the "
-                    "channels of a group, and filters divide into groups",
+                    "channels per group, and the number of filters a multiple of the groups",
                     x.shape().text(), weight.shape().text(), options.groups));
   }
   ops::Windows windows;
@@ -227,7 +226,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& option
   const Tensor y = use(Kind::forward, sizes, x, weight);
   if (!bias) return y;
   if (!(bias.shape() == Shape{sizes.filters})) {
-    fail(fmt::format("conv2d: bias {} for {} filters", bias.shape().text(), sizes.filters));
+    fail(fmt::format("conv2d: bias {} for {} filters; it must have one element per filter",
+                     bias.shape().text(), sizes.filters));
   }
   return y + bias.reshape({sizes.filters, 1, 1});
 }
@@ -235,7 +235,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& option
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Conv1dOptions& options,
               const Tensor& bias) {
   if (!x || !weight || x.rank() != 3 || weight.rank() != 3) {
-    fail(fmt::format("conv1d: x {} and weight {}; both have three axes", x.shape().text(),
+    fail(fmt::format("conv1d: x {} and weight {}; both must have three axes", x.shape().text(),
                      weight.shape().text()));
   }
   Conv2dOptions wide;

@@ -1,4 +1,4 @@
-// Convolutions on the CPU: windows laid out as columns, then a matrix product, image by image.
+// Convolutions on the CPU: im2col followed by a matrix product, one image at a time.
 #include <algorithm>
 #include <type_traits>
 #include <vector>
@@ -13,8 +13,8 @@ namespace {
 
 using Sizes = ConvOp::Sizes;
 
-// Calls visit(tap_row, window, place) for the elements of all windows inside a plane, those of one
-// tap together.
+// Calls visit(tap_row, window, place) for the elements of one tap in all windows, where they are
+// inside the plane.
 template <class Visit>
 void for_tap(const ops::Windows& w, int64_t tap, const Visit& visit) {
   const int64_t v = tap / w.window_x, u = tap % w.window_x;
@@ -44,7 +44,7 @@ void to_columns(const Sizes& sizes, const T* x, T* columns, ThreadPool& pool) {
       });
 }
 
-// The other way: x[channel][place] is the sum of what columns hold of it.
+// The reverse (col2im): x[channel][place] sums the columns' elements for it.
 template <class T>
 void from_columns(const Sizes& sizes, const T* columns, T* x, ThreadPool& pool) {
   const ops::Windows& w = sizes.windows;
@@ -115,7 +115,7 @@ void ConvOp::run_cpu(const CpuCall& call) const {
   const DType type = y.type.plain();
   const auto count = static_cast<size_t>(y.layout.shape.elements());
   if (count == 0) return;
-  if (a.layout.shape.elements() == 0 || b.layout.shape.elements() == 0) {  // sums of no terms
+  if (a.layout.shape.elements() == 0 || b.layout.shape.elements() == 0) {  // empty sums
     std::fill(y.data, y.data + count * y.type.block_bytes(), std::byte{0});
     return;
   }

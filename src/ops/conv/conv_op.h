@@ -1,4 +1,4 @@
-// The three ops of a convolution: each the gradient of the others.
+// The three ops of a convolution, each the gradient of the others.
 #pragma once
 
 #include "ops/conv/windows.h"
@@ -10,8 +10,8 @@ class ConvOp : public Op {
  public:
   enum class Kind {
     forward,          // x, weight -> y
-    input_gradient,   // gradient of y, weight -> that of x
-    weight_gradient,  // x, gradient of y -> that of weight
+    input_gradient,   // gradient of y, weight -> gradient of x
+    weight_gradient,  // x, gradient of y -> gradient of weight
   };
   struct Sizes {
     int64_t batch = 0, channels = 0, filters = 0, groups = 1;
@@ -35,7 +35,7 @@ class ConvOp : public Op {
                                         std::span<const Tensor> inputs) const override;
 
  private:
-  // Many channels: as matrix products (conv_product.cpp).
+  // Many channels: runs as a matrix product (conv_product.cpp).
   bool is_product(const DeviceInfo& device, DType type) const;
   void launch_product(DeviceCall& call) const;
 

@@ -1,5 +1,4 @@
-// Convolutions of many channels as matrix products: windows are unfolded into the columns of a
-// matrix, of some images at a time, or gradients of such columns are folded back.
+// Convolutions with many channels as matrix products: im2col and col2im over batches of images.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -19,10 +18,11 @@ using Kind = ConvOp::Kind;
 using Sizes = ConvOp::Sizes;
 using prism::Layout;
 
-// Of the columns of some images: not much more than a large GPU's cache holds.
+// Size of the columns of one batch: about what the cache of a large GPU holds.
 constexpr int64_t kMostBytes = 64 << 20;
 
-// A lane for a window of channel (group y) of image (group z): its taps go into rows of columns.
+// One lane per window of a channel (group y) of an image (group z): writes its taps to rows of
+// columns.
 ir::Kernel unfold_kernel(DType type) {
   return kernel("unfold", 256, [&] {
     const In x = in("x", type);
@@ -38,7 +38,8 @@ ir::Kernel unfold_kernel(DType type) {
         for_(w.window_x, [&](Value u) {
           const Value row = y * w.stride_y + v * w.dilation_y - w.padding_y;
           const Value column = (i - y * w.out_x) * w.stride_x + u * w.dilation_x - w.padding_x;
-          const Value inside = row < w.height && column < w.width;  // before the plane: wraps
+          const Value inside = row < w.height && column < w.width;  // unsigned: places before the
+                                                                    // plane wrap
           columns[to + (v * w.window_x + u) * row_step] =
               x.load_if(inside, first + row * w.width + column);
         });
@@ -47,7 +48,7 @@ ir::Kernel unfold_kernel(DType type) {
   });
 }
 
-// A lane for an element of x: the sum of what stands for it in the columns.
+// One lane per element of x: sums the elements of the columns that came from it.
 ir::Kernel fold_kernel(DType type) {
   const DType wide = register_type(type);
   return kernel("fold", 256, [&] {
@@ -77,14 +78,14 @@ std::vector<ParamValue> with_windows(std::vector<ParamValue> params, const Sizes
 
 int64_t rows_of(const Sizes& s) { return s.channels * s.windows.taps(); }
 
-// Every window is one element, and there is one for each: columns are x as it lies.
+// 1 x 1 windows without stride or padding: the columns are x itself.
 bool is_plain(const Sizes& s) {
   const ops::Windows& w = s.windows;
   return w.taps() == 1 && w.stride_y == 1 && w.stride_x == 1 && w.padding_y == 0 &&
          w.padding_x == 0;
 }
 
-// Memory of a view as another shape, from `first` elements on.
+// Views the memory from element `first` on as another shape.
 DeviceView seen_as(DeviceView view, const Shape& shape, int64_t first = 0) {
   const int64_t offset = view.layout.offset + first;
   view.layout = Layout::dense(shape);
@@ -101,7 +102,7 @@ DeviceView transposed(DeviceView view) {
   return view;
 }
 
-// One matrix for each of so many.
+// Broadcasts one matrix to `count` matrices.
 DeviceView repeated(DeviceView view, int64_t count) {
   const int64_t offset = view.layout.offset;
   view.layout = view.layout.broadcast_to({count, view.layout.shape[0], view.layout.shape[1]});
@@ -128,14 +129,14 @@ void unfold(DeviceCall& call, const Sizes& s, const DeviceView& x, int64_t image
       {x, columns}, with_windows({word(s.channels), word(image_step), word(row_step)}, s));
 }
 
-// Images whose columns are made at once, in parts that start where a buffer can be bound; nothing
-// where that is too much memory.
+// Images whose columns are computed at once, in batches that start at an offset a buffer can be
+// bound at; nullopt if that needs too much memory.
 std::optional<int64_t> images_at_once(const Sizes& s, Kind kind, DType type) {
   const auto bytes = static_cast<int64_t>(dtype_bytes(type));
   const auto wide = static_cast<int64_t>(dtype_bytes(register_type(type)));
   const int64_t each =
       rows_of(s) * s.windows.outputs() * (kind == Kind::input_gradient ? wide : bytes);
-  int64_t step = kind == Kind::weight_gradient ? s.batch : 1;  // summed up over all
+  int64_t step = kind == Kind::weight_gradient ? s.batch : 1;  // a sum over all images
   const auto starts = [&](int64_t elements) {
     return step * elements * bytes % static_cast<int64_t>(kRangeAlignment) == 0;
   };
@@ -149,7 +150,7 @@ std::optional<int64_t> images_at_once(const Sizes& s, Kind kind, DType type) {
 }  // namespace
 
 bool ConvOp::is_product(const DeviceInfo& device, DType type) const {
-  // Compilers of OpenCL and SYCL for CPUs take long for products of many rows.
+  // OpenCL and SYCL compilers for CPUs are slow on product kernels for many rows.
   if (device.software && device.capabilities.dialect != "spirv") return false;
   const int64_t windows = sizes_.batch * sizes_.windows.outputs();
   return sizes_.groups == 1 && sizes_.filters >= 32 && rows_of(sizes_) >= 32 && windows >= 64 &&
@@ -164,7 +165,7 @@ void ConvOp::launch_product(DeviceCall& call) const {
                 at_once = *images_at_once(s, kind_, type);
   const bool plain = is_plain(s);
   if (kind_ == Kind::weight_gradient) {
-    // Windows of all images side by side, so that one product sums them up.
+    // Concatenate the windows of all images, so that one product sums over them.
     const int64_t all = s.batch * outputs;
     DeviceView g = seen_as(call.input(1), {s.filters, all});
     if (s.batch > 1) {

@@ -1,4 +1,4 @@
-// Pooling: the largest or the mean of each window, and the gradients of both.
+// Pooling: the maximum or mean of each window, and their gradients.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -26,9 +26,9 @@ using ops::Windows;
 }
 
 enum class Kind {
-  largest,         // x -> y: the largest of each window
-  select_largest,  // x, v -> y: v at the place of the largest of x
-  spread_largest,  // x, g -> gradient of v above, and of x in `largest`
+  largest,         // x -> y: the maximum of each window
+  select_largest,  // x, v -> y: v at the place of the maximum of x
+  spread_largest,  // x, g -> gradient of v in `select_largest`, and of x in `largest`
   mean,            // x -> y
   spread_mean,     // g -> gradient of x in `mean`
 };
@@ -49,11 +49,11 @@ const char* kind_name(Kind kind) {
   return "pool";
 }
 
-// --- kernels: a lane for each element of y
+// --- kernels: one lane per element of y
 
 Value is_number(Value x) { return x.element() == f32 ? !is_nan(x) : x == x; }
 
-// The place of the first largest element of a window, in x from `first` on.
+// The place of the first maximum of a window, in x from `first` on.
 void find_largest(const WindowParams& w, const In& x, DType type, Value first, Value row,
                   Value column, Var& best, Var& best_place) {
   best = constant(register_type(type), -std::numeric_limits<double>::infinity());
@@ -119,7 +119,7 @@ ir::Kernel pool_kernel(Kind kind, DType type) {
   });
 }
 
-// --- the CPU: planes one by one
+// --- the CPU, plane by plane
 
 template <class Visit>
 void for_taps(const Windows& w, int64_t window, const Visit& visit) {
@@ -257,11 +257,12 @@ class PoolOp : public Op {
 };
 
 Tensor pool(const char* op, Kind kind, const Tensor& x, const Pool2dOptions& options) {
-  if (!x || x.rank() != 4) fail(fmt::format("{}: x {}; it has four axes", op, x.shape().text()));
+  if (!x || x.rank() != 4)
+    fail(fmt::format("{}: x {}; it must have four axes", op, x.shape().text()));
   if (x.type().is_block() || !is_float(x.type().plain()))
-    fail(fmt::format("{}: elements of type {}; they must be floats", op, x.type().name()));
+    fail(fmt::format("{}: x is {}; it must be a float type", op, x.type().name()));
   if (x.shape()[2] == 0 || x.shape()[3] == 0)
-    fail(fmt::format("{}: x {}, whose planes have no elements", op, x.shape().text()));
+    fail(fmt::format("{}: x {}; the last two axes must not be empty", op, x.shape().text()));
   Windows windows;
   windows.height = x.shape()[2], windows.width = x.shape()[3];
   windows.window_y = options.height, windows.window_x = options.width;
@@ -269,14 +270,16 @@ Tensor pool(const char* op, Kind kind, const Tensor& x, const Pool2dOptions& opt
   windows.stride_x = options.stride_x ? options.stride_x : options.width;
   windows.padding_y = options.padding_y, windows.padding_x = options.padding_x;
   if (2 * options.padding_y > options.height || 2 * options.padding_x > options.width) {
-    fail(fmt::format("{}: padding {} x {} of windows {} x {}; at most half, or some would be empty",
-                     op, options.padding_y, options.padding_x, options.height, options.width));
+    fail(fmt::format(
+        "{}: padding {} x {} for windows {} x {}; it must be at most half of the window", op,
+        options.padding_y, options.padding_x, options.height, options.width));
   }
   return use_op(std::make_shared<PoolOp>(kind, ops::windows_of(op, windows)), {x});
 }
 
 Tensor pool(const char* op, Kind kind, const Tensor& x, const Pool1dOptions& options) {
-  if (!x || x.rank() != 3) fail(fmt::format("{}: x {}; it has three axes", op, x.shape().text()));
+  if (!x || x.rank() != 3)
+    fail(fmt::format("{}: x {}; it must have three axes", op, x.shape().text()));
   Pool2dOptions wide;
   wide.height = 1, wide.width = options.length;
   wide.stride_x = options.stride, wide.padding_x = options.padding;

@@ -1,4 +1,4 @@
-// Windows over planes, on the host and in kernels.
+// Sliding windows over planes, on the host and in kernels.
 #include "ops/conv/windows.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ Windows windows_of(const char* op, Windows w) {
       w.padding_x < 0 || w.window_y < 1 || w.window_x < 1) {
     fail(
         fmt::format("window {} x {}, stride {} x {}, padding {} x {}, dilation {} x {}; padding "
-                    "may be 0, the others are 1 or more",
+                    "must be at least 0, the others at least 1",
                     w.window_y, w.window_x, w.stride_y, w.stride_x, w.padding_y, w.padding_x,
                     w.dilation_y, w.dilation_x));
   }
@@ -25,7 +25,7 @@ Windows windows_of(const char* op, Windows w) {
                          int64_t dilation) {
     const int64_t span = (window - 1) * dilation + 1, padded = length + 2 * padding;
     if (padded < span)
-      fail(fmt::format("a window that spans {} over a length of {} with padding", span, padded));
+      fail(fmt::format("the window spans {} elements; the padded input has only {}", span, padded));
     return (padded - span) / stride + 1;
   };
   w.out_y = count(w.height, w.window_y, w.stride_y, w.padding_y, w.dilation_y);
@@ -54,7 +54,8 @@ WindowParams WindowParams::declare() {
 
 void WindowParams::for_taps(Value y, Value x, const std::function<void(Value, Value)>& body) const {
   for_(window_y, [&](Value v) {
-    const Value row = y * stride_y + v * dilation_y - padding_y;  // before the plane: wraps
+    const Value row = y * stride_y + v * dilation_y - padding_y;  // unsigned: places before the
+                                                                  // plane wrap
     if_(row < height, [&] {
       for_(window_x, [&](Value u) {
         const Value column = x * stride_x + u * dilation_x - padding_x;

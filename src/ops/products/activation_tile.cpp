@@ -1,5 +1,5 @@
-// Rounding activations to bytes: the scale of 32 elements by shuffles or atomics, the bytes laid
-// out so that lanes side by side read different banks.
+// Rounds activations to bytes: scales of 32 elements by shuffles or atomics, in a layout without
+// bank conflicts.
 #include "ops/products/activation_tile.h"
 
 namespace prism::ops {

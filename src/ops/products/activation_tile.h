@@ -1,5 +1,5 @@
-// Activations rounded to 8-bit integers in shared memory: what block-quantised weights are
-// multiplied by.
+// Activations rounded to 8-bit integers in shared memory, for products with block-quantised
+// weights.
 #pragma once
 
 #include <optional>
@@ -10,25 +10,25 @@
 namespace prism::ops {
 
 inline constexpr float kRoundedUnit = 1.0f / 127.0f;  // scale = largest magnitude * this
-// An element rounded, of a block whose largest magnitude is given; four of them.
+// Rounds one element, or four, of a block whose largest magnitude is given.
 dsl::Value round_one(dsl::Value element, dsl::Value largest);
 std::vector<dsl::Value> round_four(dsl::Value four, dsl::Value largest);
-// The largest magnitude of the 32 elements that eight lanes side by side hold; NaN where one is.
+// The largest magnitude of the 32 elements in eight neighbouring lanes; NaN if one is NaN.
 dsl::Value largest_of_block(dsl::Value four);
 
-// `rows` rows of `elements` columns of x. Every lane of the group takes part in fill, four elements
-// at a time; then a barrier, then any lane reads any unit.
+// A tile of `rows` x `elements` columns of x. All lanes of the group call fill, four elements at a
+// time; after a barrier, any lane can read any unit.
 class ActivationTile {
  public:
-  // unit: 16 or 32 elements that one lane reads together; sum_elements: of one sum, 16 or 32; 0
-  // where no sums are wanted; shuffles: the scales by shuffles of subgroups, else by shared atomics
-  // (where subgroups are made of shared memory every shuffle would be two barriers).
+  // unit: the 16 or 32 elements that a lane reads together. sum_elements: elements per sum, 16 or
+  // 32; 0: no sums. shuffles: compute the scales with subgroup shuffles, else with shared atomics
+  // (where shuffles are emulated, each costs two barriers).
   ActivationTile(uint32_t rows, uint32_t elements, uint32_t unit, uint32_t sum_elements,
                  bool shuffles);
 
-  // Columns [start, min(start + elements, k)) of the rows; zeros for rows from `row_count` on.
-  // `row_start(i)` gives the index in x of row i. k is a multiple of 32. Every lane has passed a
-  // barrier since it last read the tile.
+  // Fills columns [start, min(start + elements, k)); zeros for rows from `row_count` on.
+  // `row_start(i)` gives the index in x of row i. k is a multiple of 32. The caller puts a barrier
+  // between the last read of the tile and fill.
   void fill(const dsl::In& x, uint32_t lanes, dsl::Value start, dsl::Value k, dsl::Value row_count,
             const std::function<dsl::Value(dsl::Value)>& row_start) const;
 

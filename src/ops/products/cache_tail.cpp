@@ -1,4 +1,4 @@
-// Rotating the results of products, and where they are stored.
+// Rotates the results of products and stores them in the caches.
 #include "ops/products/cache_tail.h"
 
 #include <fmt/format.h>

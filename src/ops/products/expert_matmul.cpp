@@ -1,4 +1,4 @@
-// Rows routed to experts: the rule, the gradient, what devices leave to the CPU.
+// Products of rows routed to experts: the shape rule, the gradient and the limits of devices.
 #include "ops/products/expert_matmul_op.h"
 
 #include <algorithm>

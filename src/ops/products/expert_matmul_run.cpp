@@ -1,4 +1,4 @@
-// Rows routed to experts: by the CPU, and which kernels a number of rows gets.
+// Runs products of rows routed to experts: on the CPU, and the choice of kernels on a device.
 #include <algorithm>
 #include <cstring>
 #include <vector>

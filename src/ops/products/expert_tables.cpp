@@ -1,4 +1,4 @@
-// Sorting slots by expert into tiles of rows, on the device: one group counts, adds up and places.
+// Sorts slots by expert into tiles of rows on the device: one group counts, scans and scatters.
 #include "ops/products/product_kernels.h"
 #include "prism/kernel.h"
 

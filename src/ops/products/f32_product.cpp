@@ -1,4 +1,4 @@
-// Products all in f32, in tiles: either side transposed, batched, any edge.
+// Tiled matrix products in f32: either operand transposed, batched, any shape.
 #include <fmt/format.h>
 
 #include "ops/products/product_kernels.h"

@@ -1,5 +1,5 @@
-// Products in f64, in tiles: plain operands of any float type, either side transposed, batched, any
-// edge; or rows routed to experts.
+// Tiled matrix products in f64: operands of any float type, either transposed, batched, any shape;
+// or rows routed to experts.
 #include <functional>
 #include <optional>
 #include <vector>

@@ -1,5 +1,5 @@
-// Products of many rows by matrix fragments: operand tiles in shared memory, several stages of
-// copies ahead, any edge, either side transposed, weights decoded on their way.
+// Matrix products of many rows with fragments: multi-stage prefetch of operand tiles into shared
+// memory, any shape, either operand transposed, weights decoded on the way.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Which products become one launch, and the launches.
+// Decides which products share a launch, and emits the launches.
 #include "ops/products/joint_products.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Products of a few rows with several matrices in one launch: side by side (queries, keys, values),
-// or two of which a chain makes one result (gate and up).
+// Products of a few rows with several matrices in one launch: side by side (q, k, v), or a pair
+// that a chain combines into one result (gate and up).
 //
-// Each sum is added up in the order of the product alone, so the numbers are the same.
+// Each sum is accumulated in the same order as in a separate product, so the results are identical.
 #pragma once
 
 #include <optional>
@@ -15,17 +15,17 @@
 
 namespace prism {
 
-// Whether products of so many rows are joined for a device. Those whose kernels run on the CPU gain
-// little, since a launch costs them little, and their compilers take long for several products of
-// many rows; those of OpenCL and SYCL a minute even for one.
+// Whether products of this many rows are merged on a device. Devices that run kernels on the CPU
+// gain little, because their launches are cheap, and their compilers are slow on several products
+// of many rows; OpenCL and SYCL take a minute even for one.
 bool joins_products(const DeviceInfo& device, int64_t rows);
 
-// The sides of a product that takes the kernel for few rows; nothing where it goes another way.
+// The sides of a product that uses the few-rows kernel, or nullopt if it uses another one.
 std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
                                     std::span<const Tensor> inputs, ElementType result,
                                     std::optional<DType> rounded);
 
-// Inputs: x, the matrices, the others of each tail in order. Outputs: one a matrix.
+// Inputs: x, the matrices, the others of each tail in order. Outputs: one per matrix.
 class SideBySideOp : public JointOp, public TakesUnscaled {
  public:
   SideBySideOp(std::vector<Tail> tails, std::optional<DType> rounded,
@@ -38,9 +38,9 @@ class SideBySideOp : public JointOp, public TakesUnscaled {
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override;
   std::shared_ptr<const Op> of_unscaled(double epsilon) const override { return scaling(epsilon); }
-  std::shared_ptr<const SideBySideOp> scaling(double epsilon) const;  // null where it cannot
+  std::shared_ptr<const SideBySideOp> scaling(double epsilon) const;  // null if it cannot
 
-  // What the launch is made of; a user of all results may add to it.
+  // The parts of the launch; an op that consumes all results may extend it.
   struct Parts {
     std::vector<ops::VectorProduct> products;
     std::vector<TailBinding> tails;
@@ -54,7 +54,7 @@ class SideBySideOp : public JointOp, public TakesUnscaled {
   };
   Parts parts(const DeviceCall& call) const;
   size_t products() const { return tails_.size(); }
-  // Whether a kernel for the device may have this many more buffers (results count) and params.
+  // Whether a kernel for the device has room for this many more buffers (results count) and params.
   bool leaves(const DeviceInfo& device, std::span<const Tensor> inputs, size_t buffers,
               size_t params) const;
 
@@ -64,8 +64,8 @@ class SideBySideOp : public JointOp, public TakesUnscaled {
   std::optional<float> scale_epsilon_;
 };
 
-// Inputs: x, two matrices of one shape and type, the tail's others without number `made`, which is
-// the product with the second matrix. The result may be rounded rows for the next product.
+// Inputs: x, two matrices of one shape and type, and the tail's others without number `made`, which
+// is the product with the second matrix. The result may be rounded rows for the next product.
 class PairedProductOp : public JointOp, public MakesPrepared, public TakesUnscaled {
  public:
   PairedProductOp(Tail tail, size_t made, std::optional<DType> rounded, bool rounds = false,
@@ -90,7 +90,7 @@ class PairedProductOp : public JointOp, public MakesPrepared, public TakesUnscal
                                           bool kept) const override;
 
  private:
-  // The kernel, without its tail; nothing where it does not round its results for the device.
+  // The kernel without its tail, or nullopt if it cannot round its results on the device.
   std::optional<ops::VectorProduct> product_of(const DeviceInfo& device, const Sides& sides) const;
 
   Tail tail_;

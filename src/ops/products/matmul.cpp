@@ -1,4 +1,4 @@
-// Matrix products as ops: shapes brought to one batch, the rule, the gradient.
+// matmul and linear: shapes reduced to one batch axis, the shape rule, the gradient.
 #include "prism/ops/matmul.h"
 
 #include <fmt/format.h>

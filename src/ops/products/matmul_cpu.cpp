@@ -1,4 +1,5 @@
-// Matrix products on the CPU: dense ones by packed panels, quantised ones on integer dot products.
+// Matrix products on the CPU: packed panels for dense ones, integer dot products for quantised
+// ones.
 #include <optional>
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-// Matrix products on devices with kernels: which of them a shape gets.
+// Chooses and launches the kernel of a matrix product on a device.
 #include <bit>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The op of matrix products: [m, k] times [k, n], or a batch [b, m, k] times [b, k, n].
+// The op for matrix products: [m, k] times [k, n], or a batch [b, m, k] times [b, k, n].
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 
 namespace prism {
 
-// How a matrix lies: rows `step` elements apart, or columns where transposed.
+// The layout of a matrix: rows `step` elements apart, or columns if transposed.
 struct MatrixLayout {
   bool transposed = false;
   int64_t step = 0;
   int64_t batch = 1, batch_step = 0;
 };
-// Nothing where neither rows nor columns are contiguous.
+// nullopt if neither rows nor columns are contiguous.
 std::optional<MatrixLayout> matrix_layout(const Layout& layout);
 
-// The ways a product may go on devices with kernels, in the order of preference; which of them one
-// product takes can be measured (ops/bench/tune.h).
+// The implementations of a product on devices with kernels, in order of preference;
+// ops/bench/tune.h can measure which is fastest for a product.
 inline constexpr std::array kProductWays = {"few_rows", "vendor", "kernel"};
 
-// What a product of x with weights comes out as.
+// The result type of a product of x with weights.
 ElementType product_type(ElementType x, ElementType weight);
 
 class MatmulOp : public TailedOp,
@@ -34,8 +34,8 @@ class MatmulOp : public TailedOp,
                  public MakesUnscaled,
                  public TakesUnscaled {
  public:
-  // rounded: x is what RoundRowsOp made of rows of this type; narrowed: what a cast made of them;
-  // scale_epsilon: it is a rounded row without the scale of a norm.
+  // rounded: x is the output of RoundRowsOp for rows of this type; narrowed: x was cast from this
+  // type; scale_epsilon: x is an unscaled rounded row of a norm.
   explicit MatmulOp(Tail tail = {}, std::optional<DType> rounded = {},
                     std::optional<DType> narrowed = {}, std::optional<float> scale_epsilon = {})
       : TailedOp(std::move(tail)),
@@ -52,16 +52,16 @@ class MatmulOp : public TailedOp,
                                         std::span<const Tensor> inputs) const override;
   double operations(std::span<const DeviceView> inputs,
                     std::span<const DeviceView> outputs) const override;
-  // What the vendor's product is added to, where that is all the tail does.
+  // The addend of the vendor's product, if adding is all that the tail does.
   int overwrites(std::span<const Tensor> inputs) const override;
   bool launches_overwrite() const override { return true; }
   std::optional<Preparation> preparation(const Device& device,
                                          std::span<const Tensor> inputs) const override;
-  // Few rows by several matrices (joint_products.cpp).
+  // Merging few-row products with several matrices (joint_products.cpp).
   std::optional<Joint> with_maker(const Device& device, std::span<const Tensor> inputs, size_t made,
                                   const OpUse& maker) const override;
   std::optional<Joint> beside(const Device& device, std::span<const OpUse> uses) const override;
-  // Norms before and after (normed_product.cpp).
+  // Folding norms before and after (normed_product.cpp).
   std::optional<Joint> with_unscaled(const Device& device, std::span<const Tensor> inputs,
                                      const Shape& seen, const RowScale& scale) const override;
   std::shared_ptr<const Op> of_unscaled(double epsilon) const override;

@@ -1,4 +1,4 @@
-// When a product does the work of the norm after it, and its launch.
+// Decides when a product absorbs the following norm, and emits its launch.
 #include "ops/products/normed_product.h"
 
 #include <fmt/format.h>

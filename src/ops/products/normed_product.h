@@ -1,4 +1,4 @@
-// A product of one row that leaves the row for the products after a norm beside its own result.
+// A one-row product that also writes the row for the products after the next norm.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 namespace prism {
 
 // Inputs: x, the matrix, the tail's others, the norm's weight. Outputs: the result in f32, and the
-// rounded row of the norm without its scale (ops/products/rounded_rows.h).
+// unscaled rounded row of the norm (ops/products/rounded_rows.h).
 class NormedProductOp : public JointOp {
  public:
-  // rounded: as of MatmulOp.
+  // rounded: as for MatmulOp.
   NormedProductOp(Tail tail, std::optional<DType> rounded)
       : tail_(std::move(tail)), rounded_(rounded) {}
   std::string_view name() const override { return "matmul and norm"; }
@@ -23,7 +23,7 @@ class NormedProductOp : public JointOp {
                     std::span<const DeviceView> outputs) const override;
   std::string attributes() const override { return tail_.text() + ", rounded to 8 bits"; }
 
-  // The kernel, without its tail; nothing where the shape or the device does not allow it.
+  // The kernel without its tail, or nullopt if the shape or the device does not allow it.
   static std::optional<ops::VectorProduct> product_of(const DeviceInfo& device, const Sides& sides);
 
  private:

@@ -1,4 +1,4 @@
-// Which pairs of routed products become one launch, and that launch.
+// Decides which pairs of routed products share a launch, and emits it.
 #include "ops/products/paired_experts.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// Rows routed to two experts' matrices of which a chain makes one result (gate and up), in one
-// launch: each slot reads its rows of both.
+// Routed products with two weight matrices that a chain combines into one result (gate and up), in
+// one launch: each slot reads its expert's rows of both.
 //
-// Each sum is added up in the order of the product alone, so the numbers are the same.
+// Each sum is accumulated in the same order as in a separate product, so the results are identical.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace prism {
 
-// Inputs: x, weights and weights of one shape and type, experts, the tail's others without number
+// Inputs: x, two weights of one shape and type, experts, and the tail's others without number
 // `made`, which is the product with the second weights.
 class PairedExpertsOp : public JointOp {
  public:
-  // alone: of the first weights, with the tail.
+  // alone: the product with the first weights, including the tail.
   PairedExpertsOp(ExpertMatmulOp alone, size_t made) : alone_(std::move(alone)), made_(made) {}
   std::string_view name() const override { return "expert_matmul of two"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;

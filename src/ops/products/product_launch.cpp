@@ -1,4 +1,4 @@
-// Keys of product kernels, and the launch that rounds activations.
+// Launches product kernels: their cache keys, and rounding of activations.
 #include "ops/products/product_launch.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Launches of product kernels from ops: their keys, and activations rounded before.
+// Launches of product kernels from ops.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace prism {
 
-// Up to so many rows each weight is used so seldom that reading it is the work.
+// Up to this many rows a product is bound by reading the weights.
 inline constexpr int64_t kFewRows = 8;
 
-// A kernel over its inputs in its order, the tail that it ends with (which becomes part of
-// product), and its output.
+// Launches a kernel with its inputs in order, its tail (which becomes part of product), and its
+// output.
 void launch_product(DeviceCall& call, ops::VectorProduct product, const ops::ProductLaunch& launch,
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output);
@@ -25,15 +25,15 @@ void launch_product(DeviceCall& call, ops::F32Product product, const ops::Produc
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output);
 
-// Several with the same x: weights in order, then x. cache: what makes rows of caches of them, with
-// its params; outputs are its buffers then.
+// Several products with the same x: weights in order, then x. cache: the epilogue that writes cache
+// rows, with its params; outputs are its buffers then.
 void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
                      const ops::ProductLaunch& launch, std::vector<DeviceView> inputs,
                      const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs,
                      const ops::CacheRows* cache = nullptr,
                      const std::vector<ParamValue>& cache_params = {});
 
-// Rows of x rounded to 8 bits once, for all groups of a product with quantised weights.
+// Rounds rows of x to 8 bits once for all groups of a product with quantised weights.
 DeviceView rounded_rows(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t k,
                         int64_t x_stride);
 
@@ -41,7 +41,7 @@ void launch_round_rows(DeviceCall& call, const DeviceView& x, int64_t rows, int6
                        int64_t x_stride, const DeviceView& rounded);
 std::string round_rows_key(DType x);
 
-// Zeros: what sums of nothing are.
+// Writes zeros: the result of empty sums.
 void launch_zeros(DeviceCall& call, const DeviceView& y);
 
 inline std::vector<ParamValue> param_values(const std::vector<uint32_t>& words) {

@@ -1,5 +1,4 @@
-// The params that products of matrices by tiles share, in the order of ops::ProductShape's
-// launches.
+// The params shared by tiled matrix products, in the order of the launches of ops::ProductShape.
 #pragma once
 
 #include "prism/kernel.h"

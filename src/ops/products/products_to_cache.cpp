@@ -1,4 +1,4 @@
-// The launch that multiplies, rotates and fills caches.
+// Emits the launch that multiplies, rotates and writes to the caches.
 #include "ops/products/products_to_cache.h"
 
 #include <algorithm>

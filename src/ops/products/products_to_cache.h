@@ -1,4 +1,4 @@
-// Products of queries, keys and values and what rope_to_cache does with them, in one launch.
+// The q, k and v products merged with rope_to_cache in one launch.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 namespace prism {
 
 // Inputs: k_cache, v_cache, places, [frequencies], then those of the products. Outputs: the caches,
-// rotated queries [rows, heads, dim].
+// and rotated queries [rows, heads, dim].
 class ProductsToCacheOp : public JointOp, public TakesUnscaled {
  public:
-  // options.dims: how many are rotated, if they are.
+  // options.dims: the number of rotated dims, if rotates.
   ProductsToCacheOp(SideBySideOp products, const RopeOptions& options, bool rotates)
       : products_(std::move(products)), options_(options), rotates_(rotates) {}
-  // Whether a kernel for the device has room for both. inputs: of the op.
+  // Whether a kernel for the device has room for both. inputs: those of this op.
   bool fits(const DeviceInfo& device, std::span<const Tensor> inputs) const;
 
   std::string_view name() const override { return "matmul side by side to cache"; }

@@ -1,4 +1,4 @@
-// Rounding rows once for several products.
+// Rounds rows once for several products.
 #include "ops/products/round_rows_op.h"
 
 #include <vector>

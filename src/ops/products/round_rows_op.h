@@ -1,5 +1,5 @@
-// Rows of activations rounded to 8 bits, as an op of its own: what the planner puts before several
-// products of one input with quantised weights.
+// The op that rounds rows of activations to 8 bits, which the planner puts before several products
+// of one input with quantised weights.
 #pragma once
 
 #include "prism/element_type.h"
@@ -7,9 +7,9 @@
 
 namespace prism {
 
-// x [..., k] gives [rows, memory of a row]. Of the CPU u8 as cpu::ActivationsView lays them out
-// (all rows of one part, then those of the next), of other devices i32 as
-// ops/products/rounded_rows.h says.
+// x [..., k] gives [rows, memory of a row]: on the CPU u8 in the layout of cpu::ActivationsView
+// (all rows of one part, then those of the next), on other devices i32 in the layout of
+// ops/products/rounded_rows.h.
 class RoundRowsOp : public Op {
  public:
   // For products of x with weights of this type.
@@ -22,7 +22,7 @@ class RoundRowsOp : public Op {
   void launch(DeviceCall& call) const override;
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
 
-  // Whether a device rounds rows of such an x for certain.
+  // Whether the device is certain to support rounding this x.
   static bool runs_on(const Device& device, const Tensor& x);
 
  private:

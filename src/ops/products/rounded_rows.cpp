@@ -1,4 +1,4 @@
-// The launch that rounds rows, and how products read them.
+// The kernel that rounds rows, and loads of rounded rows in products.
 #include "ops/products/rounded_rows.h"
 
 #include <fmt/format.h>

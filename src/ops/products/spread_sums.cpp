@@ -1,4 +1,4 @@
-// Sums over a subgroup: lanes exchange halves of what they have.
+// Subgroup sums by recursive halving: in each step lanes exchange half of their sums.
 #include "ops/products/spread_sums.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Sums that lanes share out among themselves.
+// Tests sums that are scattered over the lanes of a subgroup.
 #include "ops/products/spread_sums.h"
 
 #include <bit>

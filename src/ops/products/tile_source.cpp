@@ -1,4 +1,4 @@
-// The three ways into an operand tile.
+// The three ways to fill an operand tile: copied, converted, decoded.
 #include "ops/products/tile_source.h"
 
 namespace prism::ops {

@@ -1,5 +1,5 @@
-// Where the operand tiles of a product come from: copies that run ahead, or loads that are
-// converted or decoded on their way into shared memory.
+// Sources of a product's operand tiles: async copies, or loads that are converted or decoded on
+// their way into shared memory.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace prism::ops {
 
-// A stored matrix as tiles see it. `outer` counts stored rows, `inner` runs along them.
+// A stored matrix as seen by tiles. `outer` counts stored rows, `inner` is along a row.
 struct StoredMatrix {
   dsl::Value outer_limit, inner_limit;
-  dsl::Value stride, start;  // elements from a row to the next; of the first row
+  dsl::Value stride, start;  // elements between rows; index of the first row
 };
 
-// One tile of `outer` x `inner` elements, in shared memory with rows of `row_elements()`. Each turn
-// takes every lane to one chunk of a row.
+// A tile of `outer` x `inner` elements in shared memory, with rows of `row_elements()`. In each
+// turn every lane handles one chunk of a row.
 class TileSource {
  public:
   TileSource(const dsl::Array& tile, uint32_t outer, uint32_t inner, uint32_t chunk, uint32_t lanes)
@@ -26,9 +26,9 @@ class TileSource {
   virtual ~TileSource() = default;
 
   uint32_t turns() const { return (outer_ * inner_ / chunk_ + lanes_ - 1) / lanes_; }
-  virtual bool runs_ahead() const = 0;  // copies by itself; else load, then put
-  // Elements begin at (outer_start, inner_start) of the matrix; the slot is the tile's place among
-  // the stages. Beyond the matrix, or where not wanted, zeros.
+  virtual bool runs_ahead() const = 0;  // copies asynchronously; else load, then put
+  // Elements start at (outer_start, inner_start) of the matrix; the slot is the tile's stage. Zeros
+  // beyond the matrix and if not wanted.
   virtual void copy(uint32_t, dsl::Value, dsl::Value, dsl::Value, dsl::Value) const {}
   virtual std::vector<dsl::Value> load(uint32_t, dsl::Value, dsl::Value, dsl::Value) const {
     return {};
@@ -36,12 +36,11 @@ class TileSource {
   virtual void put(uint32_t, const std::vector<dsl::Value>&, dsl::Value) const {}
 
   struct Place {
-    dsl::Value row, column, inside;  // of the tile; whether this lane has a chunk in this turn
+    dsl::Value row, column, inside;  // within the tile; whether this lane has a chunk in this turn
   };
   Place place(uint32_t turn) const;
 
-  // Rows are longer than the tile by 16 bytes, so that eight rows read together lie in different
-  // banks.
+  // Rows are padded by 16 bytes to avoid bank conflicts among eight rows.
   static uint32_t row_elements(uint32_t inner) { return inner + 8; }
   uint32_t elements() const { return outer_ * row_elements(inner_); }
 
@@ -52,20 +51,20 @@ class TileSource {
   uint32_t outer_, inner_, chunk_, lanes_;
 };
 
-// The stored row of this lane's chunk in a turn, for routed rows; none: the row that the tile's
-// place says.
+// The stored row of this lane's chunk in a turn, for routed rows; empty: the row follows from the
+// tile's place.
 using RowMap = std::function<dsl::Value(uint32_t turn)>;
 
-// The tile's type as stored, 16 bytes at a time.
+// Copies the tile's type unchanged, 16 bytes at a time.
 std::unique_ptr<TileSource> copied_source(const dsl::Array& tile, uint32_t outer, uint32_t inner,
                                           uint32_t lanes, const dsl::In& x,
                                           const StoredMatrix& matrix, const RowMap& rows);
-// Any plain type; aligned: rows of multiples of 8 elements.
+// Converts any plain type; aligned: rows are multiples of 8 elements.
 std::unique_ptr<TileSource> converted_source(const dsl::Array& tile, uint32_t outer, uint32_t inner,
                                              uint32_t lanes, const dsl::In& x,
                                              const StoredMatrix& matrix, const RowMap& rows,
                                              bool aligned);
-// Block types; `first_row` of the weights is added to every row.
+// Decodes block types; adds `first_row` of the weights to every row.
 std::unique_ptr<TileSource> decoded_source(const dsl::Array& tile, uint32_t outer, uint32_t inner,
                                            uint32_t lanes, ElementType type,
                                            const WeightReader& reader, const StoredMatrix& matrix,

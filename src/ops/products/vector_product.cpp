@@ -1,5 +1,5 @@
-// Products of few rows with any weights, bound by reading the weights once: what becomes of the
-// sums that lanes added up (vector_sums.h), and the kernels.
+// Products of few rows with any weights, bound by reading the weights once: the kernels, and the
+// epilogue of the sums of vector_sums.h.
 #include <algorithm>
 
 #include <fmt/format.h>

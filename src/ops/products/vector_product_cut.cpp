@@ -1,4 +1,4 @@
-// How products of few rows are cut for a device, and their launches.
+// Chooses the tiling of few-row products for a device, and their launch sizes.
 #include <algorithm>
 
 #include <fmt/format.h>

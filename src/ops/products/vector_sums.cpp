@@ -1,8 +1,8 @@
-// The loop over the weights of products of few rows.
+// The loop over the weights of few-row products.
 //
-// A subgroup takes a few weight rows (several subgroups share them where there are few rows), its
-// lanes the units of each row in turn. While a batch of units is used the next is under way, and
-// the first is asked for before the launch waits for its activations.
+// A subgroup takes a few weight rows (several subgroups share them if there are few), and its lanes
+// take the units of each row in turn. The next batch of units is prefetched while one is used, and
+// the first is requested before the launch waits for its activations.
 #include "ops/products/vector_sums.h"
 
 #include "ops/products/activation_tile.h"

@@ -1,5 +1,4 @@
-// What lanes add up in products of few rows: what a product works on, and the loop over its
-// weights.
+// The accumulation of few-row products: their operands, and the loop over the weights.
 #pragma once
 
 #include <functional>
@@ -14,7 +13,7 @@
 
 namespace prism::ops {
 
-// What one product works on: its buffers and params.
+// The buffers and params of one product.
 struct Operands {
   std::vector<dsl::In> matrices;  // gate and up, or one
   dsl::In x;
@@ -25,20 +24,20 @@ struct Operands {
   std::optional<dsl::Value> experts;
   WeightParams layout;
   CacheTail* cache = nullptr;               // null: results go to y
-  size_t number = 0;                        // of the products that it has
-  std::optional<dsl::In> norm_weight = {};  // of rows without their scale, which go to
+  size_t number = 0;                        // index of this product in the launch
+  std::optional<dsl::In> norm_weight = {};  // norm weight of the unscaled rows written to `rows`
   std::optional<dsl::Array> rows = {};
 
   bool rotates() const { return cache && cache->rotates(number); }
 };
 
-// The scale of a norm that its rows came without.
+// The scale of a norm, for rows that are unscaled.
 class RowScales {
  public:
   explicit RowScales(const VectorProduct& p);
-  // The first sums of squares of this lane, asked for early.
+  // Prefetches the first sums of squares of this lane.
   void ask(const dsl::In& x, dsl::Value k);
-  // What all results are multiplied by, for the whole group.
+  // The factor for all results, uniform in the group.
   std::optional<dsl::Value> scale(const dsl::In& x, dsl::Value k);
 
  private:
@@ -46,18 +45,18 @@ class RowScales {
   std::vector<dsl::Var> squares_;
 };
 
-// How many sums a lane has.
+// The number of sums per lane.
 uint32_t sums_of(const VectorProduct& p);
 std::vector<dsl::Var> zero_sums(uint32_t count);
 
-// The first weight row of a subgroup; group: of those that this product has.
+// The first weight row of a subgroup; group: index among the groups of this product.
 dsl::Value first_row_of(const VectorProduct& p, dsl::Value group);
 
-// Whether the expert exists, where it is one.
+// Whether the expert exists, for routed products.
 std::optional<dsl::Value> expert_is_known(const Operands& o);
 
-// sums[stream * x_rows + i], the share of this lane; they are zero before. after_turn: called when
-// they are those of a turn, in each.
+// Adds this lane's share to sums[stream * x_rows + i], which must be zero. after_turn: called at
+// the end of each turn with the sums of that turn.
 void add_up(const VectorProduct& p, const Operands& o, dsl::Value group,
             std::vector<dsl::Var>& sums, RowScales& scales,
             const std::function<void(dsl::Value turn)>& after_turn = {});

@@ -1,4 +1,4 @@
-// Units of weights: which words of a row a lane loads, and what they mean.
+// Units of weights: which words of a row a lane loads, and their decoding.
 #include "ops/products/weight_units.h"
 
 #include "ops/quantise/code_tables.h"

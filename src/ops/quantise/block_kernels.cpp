@@ -1,5 +1,5 @@
-// Decoding from planes eight elements a lane: the fewest for which lanes side by side still write
-// whole sectors of 32 bytes.
+// Decodes quantised planes, eight elements per lane: the fewest with which neighbouring lanes still
+// write whole 32-byte sectors.
 #include "ops/quantise/block_kernels.h"
 
 #include <limits>
@@ -18,9 +18,9 @@ using namespace dsl;
 namespace {
 
 constexpr uint32_t kGroup = 256;
-constexpr uint32_t kPiece = 8;  // elements of a lane
+constexpr uint32_t kPiece = 8;  // elements per lane
 
-// Two runs of four elements of a row: where they begin, and their values as vectors of four.
+// Two runs of four elements of a row: their columns, and their values as vectors of four.
 struct Piece {
   Value first_column, second_column;
   Value first, second;
@@ -33,8 +33,8 @@ class PieceReader {
 
   Piece read(Value row, Value piece) const {
     const Value start = row * params_[0];
-    // Word k of the 4-bit quants of 32 elements holds 4k..4k+3 and 16+4k..16+4k+3; other quants
-    // lie in order.
+    // Word k of the 4-bit quants of 32 elements holds elements 4k..4k+3 and 16+4k..16+4k+3; other
+    // quants are in order.
     const bool nibbles = format_.quant_bits == 4;
     const Value column = nibbles ? piece / 4u * 32u + piece % 4u * 4u : piece * kPiece;
     const Two quads = codes(start, piece), factor = factors(start, column);
@@ -51,7 +51,7 @@ class PieceReader {
     Value first, second;
   };
 
-  // The codes of both runs as bytes; signed where the type has signed values.
+  // The codes of both runs as bytes, signed if the type has signed values.
   Two codes(Value start, Value piece) const {
     if (format_.quant_bits == 8) {
       const Value words = planes_.load_words(start + piece * 2u, 2, 2);
@@ -85,7 +85,7 @@ class PieceReader {
     return low;
   }
 
-  // d, and m or dmin (zero where there is none).
+  // d, and m or dmin (zero if the type has neither).
   Two factors(Value start, Value column) const {
     const Value index = column / static_cast<uint32_t>(format_.factor_elements);
     const Value none = constant(f32, 0.0);
@@ -110,7 +110,7 @@ class PieceReader {
     return {pair[0], pair[1]};
   }
 
-  // Four elements from their codes; each operation rounds as on the CPU.
+  // Decodes four elements; each operation rounds as on the CPU.
   Value elements(Value quad, Value start, Value scale_index, Value d, Value second) const {
     std::vector<Value> values;
     const Value bytes = unpack_i8(quad);
@@ -154,7 +154,7 @@ class PieceReader {
 void check_result(const char* what, BlockType type, DType y) {
   if (y != DType::f32 && y != DType::f16 && y != DType::bf16)
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} of {}: the result is {}; it can be f32, f16 or bf16", what,
+                fmt::format("{} of {}: the result is {}; it must be f32, f16 or bf16", what,
                             block_info(type).name, dtype_name(y)));
 }
 
@@ -162,11 +162,12 @@ BlockLaunch launch_of(const char* what, const GpuBlockLayout& layout, uint64_t r
   const uint64_t pieces = layout.columns / kPiece, count = rows * pieces;
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   if (count * kPiece > kMost || layout.bytes() / 4 > kMost)
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} of {}: {} rows of {} elements from {} MB; one launch counts to {} "
-                            "elements and words; take fewer rows at a time",
-                            what, block_info(layout.type).name, rows, layout.columns,
-                            layout.bytes() >> 20, kMost));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} of {}: {} rows of {} elements from {} MB; one launch handles up to {} "
+                    "elements and words; decode fewer rows at a time",
+                    what, block_info(layout.type).name, rows, layout.columns, layout.bytes() >> 20,
+                    kMost));
   BlockLaunch launch;
   launch.groups = {static_cast<uint32_t>((count + kGroup - 1) / kGroup), 1, 1};
   launch.params = {static_cast<uint32_t>(count), static_cast<uint32_t>(pieces)};

@@ -1,9 +1,9 @@
 // Kernels that decode block-quantised tensors from planes (base/types/gpu_block_layout.h) to plain
-// ones: all rows, or the rows that indices name.
+// ones: all rows, or rows selected by indices.
 //
-// Elements come out as cpu/quantise/dequantise.h gives them, then rounded to the type of y. A maker
-// takes what the kernel is specialised by; shapes are params. Beside each maker stands a function
-// that gives grid and params of a launch.
+// Elements equal those of cpu/quantise/dequantise.h, rounded to the type of y. Each kernel function
+// takes the specialisation; shapes are params. The _launch function beside it gives the grid and
+// params.
 #pragma once
 
 #include <array>
@@ -21,17 +21,17 @@ struct BlockLaunch {
   std::vector<uint32_t> params;
 };
 
-// y[r][c] = element (r, c). Eight elements a lane, groups of 256 lanes along axis 0.
+// y[r][c] = element (r, c). Eight elements per lane, groups of 256 lanes along axis 0.
 // Buffers: planes (u32, layout.bytes()), y (f32, f16 or bf16; rows x columns).
-// Params: count (lanes in use), pieces (lanes a row), then row_words, high_at, scales_at,
-// factors_at (the words from a row to the next, and from a row's start to its planes).
+// Params: count (lanes in use), pieces (lanes per row), then row_words, high_at, scales_at,
+// factors_at (words between rows, and from the start of a row to each plane).
 ir::Kernel dequantise_gpu_blocks(BlockType type, DType y);
 BlockLaunch dequantise_gpu_blocks_launch(const GpuBlockLayout& layout);
 
-// y[i][c] = element (indices[i], c): an embedding. A row whose index is negative or not below the
-// number of rows becomes NaN, since a kernel cannot throw.
+// y[i][c] = element (indices[i], c): an embedding. A row with an index out of range becomes NaN,
+// because a kernel cannot throw.
 // Buffers: planes (u32), indices (i32), y (f32, f16 or bf16; count x columns).
-// Params: count, pieces, rows, then as above.
+// Params: count, pieces, rows, then the same as above.
 ir::Kernel gather_gpu_blocks(BlockType type, DType y);
 BlockLaunch gather_gpu_blocks_launch(const GpuBlockLayout& layout, uint64_t indices);
 

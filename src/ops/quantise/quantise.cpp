@@ -1,4 +1,4 @@
-// quantise on the CPU, dequantise from blocks on the CPU and from planes elsewhere.
+// quantise on the CPU; dequantise from blocks on the CPU and from planes on other devices.
 #include "prism/ops/quantise.h"
 
 #include <algorithm>
@@ -35,11 +35,11 @@ class QuantiseOp : public Op {
     const Tensor& x = inputs[0];
     const ElementType type(type_);
     if (x.rank() == 0 || x.shape()[-1] % type.block_elements() != 0) {
-      fail(fmt::format("quantise: {} to {}, whose blocks take {} elements of the last axis",
+      fail(fmt::format("quantise: {} to {}; the last axis must be a multiple of {} elements",
                        x.shape().text(), type.name(), type.block_elements()));
     }
     if (inputs.size() == 2 && !(inputs[1].shape() == Shape{x.shape()[-1]})) {
-      fail(fmt::format("quantise: importance {} for x {}; it must be one number a column",
+      fail(fmt::format("quantise: importance {} for x {}; it must have one number per column",
                        inputs[1].shape().text(), x.shape().text()));
     }
     return {{x.shape(), type}};
@@ -54,10 +54,10 @@ class QuantiseOp : public Op {
     cpu::quantise(type_, x.first<float>(), call.outputs[0].data, elements / columns, columns,
                   importance, call.pool);
   }
-  void launch(DeviceCall&) const override {}  // never asked: no device but the CPU can
+  void launch(DeviceCall&) const override {}  // never called: only the CPU quantises
 
   std::optional<std::string> cannot_run(const DeviceInfo&, std::span<const Tensor>) const override {
-    return "scales are searched for on the CPU";
+    return "only the CPU can quantise";
   }
 
  private:
@@ -75,7 +75,7 @@ class DequantiseOp : public Op {
   std::vector<Tensor> gradient(const GradientCall&) const override { return {Tensor()}; }
 
   bool takes_layout(size_t, const Tensor& tensor, const DeviceInfo&) const override {
-    return tensor.layout().is_dense();  // whole rows, from any on
+    return tensor.layout().is_dense();  // whole rows, starting at any row
   }
 
   void run_cpu(const CpuCall& call) const override {
@@ -107,8 +107,8 @@ class DequantiseOp : public Op {
     const uint64_t offset = static_cast<uint64_t>(x.layout.offset) / columns * planes.row_bytes;
     if (offset % kRangeAlignment != 0) {
       throw Error(ErrorCode::kNotSupported,
-                  fmt::format("dequantise: rows of type {} that begin at byte {}; kernels begin at "
-                              "multiples of {}",
+                  fmt::format("dequantise: rows of type {} start at byte {}; kernels need "
+                              "a multiple of {}",
                               x.type.name(), offset, kRangeAlignment));
     }
     const ops::BlockLaunch launch = ops::dequantise_gpu_blocks_launch(planes);
@@ -132,17 +132,19 @@ Tensor quantise(const Tensor& x, BlockType type, const Tensor& importance) {
                      block_info(type).name));
   }
   if (!cpu::can_quantise(type))
-    fail(fmt::format("quantise: no way to write {}; take another type", block_info(type).name));
+    fail(fmt::format("quantise: encoding to {} is not implemented; use another type",
+                     block_info(type).name));
   std::vector<Tensor> inputs = {cast(x, DType::f32)};
   if (importance) inputs.push_back(cast(importance, DType::f32));
   return use_op(std::make_shared<QuantiseOp>(type), std::move(inputs));
 }
 
 Tensor dequantise(const Tensor& x, DType type) {
-  if (!x) fail("dequantise: an empty Tensor");
+  if (!x) fail("dequantise: x is an empty Tensor");
   if (!x.type().is_block()) return cast(x, type);
   if (type != DType::f32 && type != DType::f16 && type != DType::bf16)
-    fail(fmt::format("dequantise: to {}; take f32, f16 or bf16", ElementType(type).name()));
+    fail(fmt::format("dequantise: to {}; the result must be f32, f16 or bf16",
+                     ElementType(type).name()));
   return use_op(std::make_shared<DequantiseOp>(type), {x});
 }
 

@@ -1,4 +1,4 @@
-// The SPIR-V printer's entry: declares what a kernel needs, then walks its body.
+// The entry of the SPIR-V printer: declares what a kernel needs, then emits its body.
 #include "print/spirv/spirv.h"
 
 #include <algorithm>
@@ -127,7 +127,7 @@ Words Emitter::run() {
   declare_fragments();
   module_.label(module_.new_id());
   if (has(kHideConstants)) {
-    // No grid is 2^31 groups deep, so that the top bit is never set.
+    // No grid has 2^31 groups, so the top bit is never set.
     launch_zero_ =
         module_.emit(Code::BitwiseAnd, module_.int_type(32),
                      {builtin_axis(BuiltIn::WorkgroupId, 2), module_.constant_u32(0x80000000u)});

@@ -1,4 +1,4 @@
-// Structured control flow, barriers and operations across lanes in SPIR-V.
+// Structured control flow, barriers and cross-lane operations in SPIR-V.
 #include "print/spirv/spirv.h"
 #include "print/spirv/spirv_emitter.h"
 
@@ -14,7 +14,7 @@ void Emitter::block(const ir::Block& block) {
   ended_ = false;
   for (const ir::Inst& inst : block.body) {
     instruction(inst);
-    if (ended_) return;  // what follows a break is never reached
+    if (ended_) return;  // code after a break is unreachable
   }
 }
 
@@ -136,7 +136,7 @@ bool Emitter::control(const ir::Inst& inst) {
     case Op::assign:
       module_.emit_void(Code::Store, {variables_[inst.object], value(inst.args[0])});
       return true;
-    // Launches are ordered here: there is nothing to wait for and nothing to let go.
+    // Launches do not overlap here: no-ops.
     case Op::wait_previous:
     case Op::launch_next:
     case Op::comment:

@@ -51,7 +51,7 @@ Id Emitter::conversion(const ir::Inst& inst) {
     case Op::pack_f16:
       return pack_f16(a);
     case Op::unpack_f16: {
-      // UnpackHalf2x16 may take subnormal numbers for zero.
+      // UnpackHalf2x16 may flush subnormal numbers to zero.
       if (!capabilities_.math_f16)
         return module_.glsl(Glsl::UnpackHalf2x16, type_id(inst.type), {a});
       const Id halves = module_.emit(Code::Bitcast, type_id({DType::f16, 2}), {a});
@@ -72,9 +72,9 @@ Id Emitter::conversion(const ir::Inst& inst) {
   }
 }
 
-// In integers, to nearest even. PackHalf2x16 rounds as it likes; and a conversion to f16 whose
-// result is unpacked again, as f16 arithmetic in f32 does, was seen to be dropped by a driver (an
-// H200's, 580).
+// Integer arithmetic, rounding to nearest even. PackHalf2x16 has no defined rounding, and one
+// driver (580, on an H200) drops a conversion to f16 that is unpacked again, as f16 arithmetic in
+// f32 does.
 Id Emitter::pack_f16(Id value) {
   const ir::Type pair{DType::u32, 2};
   const Id words = type_id(pair), floats = type_id({DType::f32, 2});
@@ -87,7 +87,7 @@ Id Emitter::pack_f16(Id value) {
   const Id sign =
       apply(Code::BitwiseAnd, apply(Code::ShiftRightLogical, bits, number(16)), number(0x8000));
   const Id size = apply(Code::BitwiseAnd, bits, number(0x7fffffff));
-  // Below 2^-14 adding 0.5 moves the digits into place, and the adder rounds.
+  // Below 2^-14 adding 0.5 aligns the digits, and the adder rounds.
   const Id half = splat(module_.constant(module_.float_type(32), 0x3f000000, 32), {DType::f32, 2});
   const Id moved =
       uncontracted(Code::FAdd, floats, {module_.emit(Code::Bitcast, floats, {size}), half});
@@ -134,7 +134,7 @@ Id Emitter::dot4(const ir::Inst& inst, bool is_signed) {
   module_.require(Capability::DotProductInput4x8BitPacked);
   module_.require_extension("SPV_KHR_integer_dot_product");
   const Id u32 = module_.int_type(32);
-  // The accumulating instruction saturates; the language wraps.
+  // The accumulating instruction saturates; the kernel language wraps.
   const Id dot =
       module_.emit(is_signed ? Code::SDot : Code::UDot, u32,
                    {value(inst.args[0]), value(inst.args[1]), kPackedVectorFormat4x8Bit});

@@ -1,7 +1,7 @@
-// Turns one lowered kernel into a SPIR-V module, instruction by instruction.
+// Emitter: converts one lowered kernel to a SPIR-V module, instruction by instruction.
 //
-// Integers are SPIR-V integers without a sign: the instruction says how bits are read, as in the
-// machine. i32 and u32 are so one type, and a bitcast between them is nothing.
+// Integers are SPIR-V integers without a sign: the instruction determines signedness. i32 and u32
+// are therefore one type, and a bitcast between them is a no-op.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ class Emitter {
   void declare_params();
   void declare_variables();
 
-  // --- values (spirv_values.cpp): the id of the result, 0 when the op is not one of the group
+  // --- values (spirv_values.cpp): the id of the result, 0 if the op belongs to another group
   Id leaf(const ir::Inst& inst);
   Id arithmetic(const ir::Inst& inst);
   Id math(const ir::Inst& inst);
@@ -47,7 +47,7 @@ class Emitter {
   Id compare(ir::Op op, ir::Type operands, Id a, Id b);
   Id select(Id condition, ir::Type condition_type, ir::Type type, Id if_true, Id if_false);
 
-  // --- to the last bit (spirv_exact.cpp)
+  // --- bit-exact arithmetic (spirv_exact.cpp)
   struct Pair {
     Id high = 0, low = 0;
   };
@@ -68,8 +68,8 @@ class Emitter {
   Id dot4(const ir::Inst& inst, bool is_signed);
 
   // --- memory (spirv_memory.cpp)
-  // How elements of a memory lie there: the scalar type, its bytes, and whether a narrow type is
-  // kept in 32 bits.
+  // The representation of a memory's elements: the scalar type, its bytes, and whether a narrow
+  // type is stored in 32 bits.
   struct Storage {
     Id scalar = 0;
     uint32_t bytes = 4;
@@ -93,7 +93,7 @@ class Emitter {
   bool memory_op(const ir::Inst& inst);
   Id atomic(const ir::Inst& inst);
   Id offset_by(Id index, uint32_t offset);
-  // Loads where the predicate holds, zero elsewhere; nothing is read there.
+  // Loads if the predicate holds, else gives zero without reading.
   Id guarded_load(Id predicate, Id type, const std::function<Id()>& load);
   void guarded(Id predicate, const std::function<void()>& work);
 
@@ -120,13 +120,13 @@ class Emitter {
   const ir::Capabilities& capabilities_;
   Module module_;
   std::vector<Id> values_;
-  bool fences_ = false;       // groups see what others write
-  std::vector<bool> opaque_;  // values of which the driver cannot know anything
-  Id launch_zero_ = 0;        // a u32 that is zero, which the driver cannot know
+  bool fences_ = false;       // groups see each other's writes
+  std::vector<bool> opaque_;  // values the driver cannot analyse
+  Id launch_zero_ = 0;        // a u32 zero that the driver cannot know
   std::vector<Id> variables_;
   std::vector<Id> fragments_;
   std::vector<Id> arrays_;            // shared and private arrays by memory index
-  std::vector<bool> through_bits_;    // f32 memories that are declared as their bits
+  std::vector<bool> through_bits_;    // f32 memories declared as their bits
   std::vector<uint32_t> binding_of_;  // the Vulkan binding of each buffer
   std::map<std::tuple<uint32_t, Id, uint32_t>, Id> views_;  // (memory, scalar, lanes) to variable
   Id params_ = 0;

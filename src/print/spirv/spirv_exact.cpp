@@ -1,5 +1,4 @@
-// Float arithmetic to the last bit where a driver cuts corners: fma rounded once, and zeros that
-// keep their sign.
+// Bit-exact float arithmetic for drivers that are not: fma rounded once, and signed zeros.
 #include <algorithm>
 
 #include "print/spirv/spirv.h"
@@ -9,9 +8,9 @@ namespace prism::spirv {
 
 using ir::Op;
 
-// Some drivers take x * 0 for 0, x + 0 for x and the choice of 0 or -1 for a negated 0 or 1 when
-// they know the numbers, whatever becomes of the sign of zero. What they cannot know is what comes
-// with the launch and what was computed from hidden operands; they may see through the rest.
+// Some drivers simplify x * 0 to 0, x + 0 to x and select(c, -1, 0) to -select(c, 1, 0) for known
+// numbers, ignoring the sign of zero. They cannot know launch inputs and values computed from
+// hidden operands; all others may be visible.
 void Emitter::note_opaque(const ir::Inst& inst) {
   if (inst.result == ir::kNone || !has(kHideConstants)) return;
   const auto is_opaque = [&](ir::Value v) { return opaque_[v]; };
@@ -46,8 +45,7 @@ void Emitter::note_opaque(const ir::Inst& inst) {
   opaque_[inst.result] = opaque;
 }
 
-// The same value, but not to the driver's knowledge: its bits with those of a zero that comes with
-// the launch.
+// The same value, hidden from the driver: its bits combined with a zero that is a launch input.
 Id Emitter::hidden(ir::Value v) {
   const ir::Type type = type_of(v);
   if (!has(kHideConstants) || opaque_[v] || !is_float(type.element)) return value(v);
@@ -66,7 +64,7 @@ Id Emitter::with_launch_zero(Id id, ir::Type type) {
                       {module_.emit(Code::BitwiseOr, type_id(bits), {word, zero})});
 }
 
-// high + low is exactly a + b (Knuth).
+// high + low equals a + b exactly (Knuth).
 Emitter::Pair Emitter::two_sum(Id a, Id b, Id type) {
   const Id high = uncontracted(Code::FAdd, type, {a, b});
   const Id part = uncontracted(Code::FSub, type, {high, a});
@@ -77,7 +75,7 @@ Emitter::Pair Emitter::two_sum(Id a, Id b, Id type) {
   return {high, low};
 }
 
-// high + low is exactly a * b (Dekker): each factor in two halves whose products fit.
+// high + low equals a * b exactly (Dekker): each factor is split into halves whose products fit.
 Emitter::Pair Emitter::two_product(Id a, Id b, ir::Type type) {
   const Id id = type_id(type);
   const bool wide = type.element == DType::f64;
@@ -100,15 +98,15 @@ Emitter::Pair Emitter::two_product(Id a, Id b, ir::Type type) {
   return {high, uncontracted(Code::FSub, id, {times(x.low, y.low), left})};
 }
 
-// a + b rounded to odd: cut off, and its last bit set when anything was lost. Rounding that once
-// more to fewer digits gives what one rounding of the exact sum gives.
+// a + b rounded to odd: truncated, with the last bit set if it is inexact. Rounding the result to
+// fewer digits equals a single rounding of the exact sum.
 Id Emitter::odd_sum(Id a, Id b, ir::Type type) {
   const Id id = type_id(type), bool_id = type_id({DType::b1, type.lanes});
   const bool wide = type.element == DType::f64;
   const ir::Type bits{wide ? DType::u64 : DType::u32, type.lanes};
   const Id bits_id = type_id(bits);
   const Pair sum = two_sum(a, b, id);
-  // Ordered comparisons: of an infinity nothing was lost, though the difference is NaN.
+  // Ordered comparisons: an infinity is exact, though the difference is NaN.
   const Id zero = module_.zero(id);
   const Id above = compare(Op::gt, type, sum.low, zero),
            below = compare(Op::lt, type, sum.low, zero);
@@ -136,20 +134,20 @@ Id Emitter::fma(const ir::Inst& inst) {
   if (has(kFusedMultiplyAdd) || no_words) return module_.glsl(Glsl::Fma, id, {a, b, c});
   if (type.element == DType::f16 ||
       (type.element == DType::f32 && capabilities_.math_f64 && capabilities_.math_i64)) {
-    // In twice the width the product is exact.
+    // The product is exact in twice the width.
     const ir::Type wide{type.element == DType::f16 ? DType::f32 : DType::f64, type.lanes};
     const Id product =
         uncontracted(Code::FMul, type_id(wide), {convert(a, type, wide), convert(b, type, wide)});
     return convert(odd_sum(product, convert(c, type, wide), wide), wide, type);
   }
-  // Boldo and Melquiond's way with the numbers there are: product and sum in two parts each, the
-  // rest rounded to odd.
+  // Boldo and Melquiond's algorithm without a wider type: product and sum in two parts each, the
+  // remainder rounded to odd.
   const Pair product = two_product(a, b, type);
   const Pair low = two_sum(c, product.low, id);
   const Pair high = two_sum(product.high, low.high, id);
   const Id rest = odd_sum(low.low, high.low, type);
   const Id exact = uncontracted(Code::FAdd, id, {high.high, rest});
-  // Infinities, NaN and factors too large to split come out as NaN: there the plain way is right.
+  // Infinities, NaN and factors too large to split give NaN: use the plain result there.
   const Id plain = uncontracted(Code::FAdd, id, {product.high, c});
   return module_.emit(Code::Select, id, {compare(Op::eq, type, exact, exact), exact, plain});
 }

@@ -9,7 +9,7 @@ namespace prism::spirv {
 using ir::FragmentRole;
 using ir::Op;
 
-// Here alone integers carry a sign: the device lists its shapes by signed and unsigned components.
+// Only here are integers signed: the device lists its shapes by signed and unsigned components.
 Id Emitter::component_id(DType element) {
   switch (element) {
     case DType::i8:
@@ -73,7 +73,7 @@ bool Emitter::fragment_op(const ir::Inst& inst) {
     }
     case Op::fragment_load: {
       if (kernel_.memories[inst.object2].element != fragment.element)
-        fail(inst, "the memory's elements are not the fragment's");
+        fail(inst, "the element types of memory and fragment differ");
       const Id pointer = element_pointer(inst.object2, value(inst.args[0]), 1);
       const Id layout = module_.constant_u32(inst.bits & 1 ? kColumnMajor : kRowMajor);
       const Id matrix = module_.emit(Code::CooperativeMatrixLoadKHR, type,
@@ -86,7 +86,7 @@ bool Emitter::fragment_op(const ir::Inst& inst) {
       Id matrix = module_.emit(Code::Load, type, {variable});
       if (element != fragment.element) {
         if (!is_float(element) || !is_float(fragment.element))
-          fail(inst, "integers are stored as what they are");
+          fail(inst, "an integer fragment must be stored to memory of the same type");
         matrix = module_.emit(Code::FConvert, fragment_type(fragment, element), {matrix});
       }
       const Id pointer = element_pointer(inst.object2, value(inst.args[0]), 1);

@@ -1,7 +1,7 @@
 // Buffers, shared and private arrays, and atomics in SPIR-V.
 //
-// A buffer is one variable for each way it is looked at (its elements, vectors of them, words), all
-// with the same binding; where there are several they are decorated Aliased.
+// A buffer is one variable per view (its elements, vectors of them, words), all with the same
+// binding; if there are several they are decorated Aliased.
 #include <algorithm>
 #include <bit>
 
@@ -62,9 +62,9 @@ Emitter::Storage Emitter::storage_of(uint32_t memory) {
   }
 }
 
-// Atomics on floats other than add and exchange go through their bits, and so does everything where
-// the device has no float atomics. The kernel is asked too: it may have been lowered for less than
-// the device has.
+// Float atomics other than add and exchange work on the bits, and so do all if the device has no
+// float atomics. The kernel is checked too: it may have been lowered for fewer features than the
+// device has.
 void Emitter::find_atomics() {
   through_bits_.assign(kernel_.memories.size(), false);
   ir::walk(kernel_.body, [&](const ir::Inst& inst) {
@@ -152,7 +152,7 @@ Id Emitter::word_pointer(uint32_t memory, Id index, uint32_t lanes) {
                       {view, module_.constant_u32(0), index});
 }
 
-// In the Vulkan memory model only accesses marked so take part in what a barrier orders.
+// In the Vulkan memory model a barrier orders only accesses with this marker.
 Id Emitter::load_from(uint32_t memory, Id pointer, Id type) {
   Words operands = {pointer};
   if (module_.vulkan_memory_model() && kernel_.memories[memory].space != Space::local)
@@ -205,7 +205,7 @@ Id Emitter::to_storage(uint32_t memory, Id value, uint32_t lanes) {
     case DType::i16:
     case DType::u16: {
       if (!storage.wide) return module_.emit(Code::UConvert, stored, {value});
-      // Kept in 32 bits, but with the value a narrow element would give back.
+      // Stored in 32 bits, but rounded to the value a narrow element would give back.
       const uint32_t spare = 32 - static_cast<uint32_t>(8 * dtype_bytes(m.element));
       const Id count = splat(module_.constant_u32(spare), type);
       const Id raised = module_.emit(Code::ShiftLeftLogical, stored, {value, count});
@@ -273,7 +273,7 @@ void Emitter::store_elements(uint32_t memory, Id index, Id value, uint32_t lanes
   }
 }
 
-// Words are moved in pieces as wide as their alignment allows.
+// Words are moved in units as wide as their alignment allows.
 Id Emitter::load_words(uint32_t memory, Id index, uint32_t lanes, uint32_t alignment) {
   const Id u32 = module_.int_type(32);
   const uint32_t step = std::min(lanes, std::bit_floor(std::max(alignment, 1u)));

@@ -1,4 +1,4 @@
-// Encodes SPIR-V instructions and puts the sections of a module in their order.
+// Encodes SPIR-V instructions and puts the sections of a module in order.
 #include "print/spirv/spirv_module.h"
 
 namespace prism::spirv {
@@ -10,7 +10,7 @@ void append(Words& section, Code code, const Words& operands) {
   section.insert(section.end(), operands.begin(), operands.end());
 }
 
-// A string as words, the first byte lowest, ended by at least one zero byte.
+// A string as words, lowest byte first, terminated by at least one zero byte.
 Words text_words(std::string_view text) {
   Words words(text.size() / 4 + 1, 0);
   for (size_t i = 0; i < text.size(); ++i)
@@ -163,7 +163,7 @@ Words Module::finish(std::string_view entry) {
          {kAddressingLogical, vulkan_memory_model_ ? kMemoryModelVulkan : kMemoryModelGLSL450});
   Words interface = joined({kExecutionModelGLCompute, main_}, text_words(entry));
   interface = joined(std::move(interface), input_ids_);
-  // From SPIR-V 1.4 on the interface lists every variable.
+  // Since SPIR-V 1.4 the interface lists every variable.
   if (vulkan_memory_model_) interface = joined(std::move(interface), global_ids_);
   append(words, Code::EntryPoint, interface);
   for (const Words* section : {&modes_, &names_, &decorations_, &globals_})
@@ -171,7 +171,7 @@ Words Module::finish(std::string_view entry) {
   append(words, Code::Function, {nothing, main_, 0, signature});
   append(words, Code::Label, {first_label});
   words.insert(words.end(), function_variables_.begin(), function_variables_.end());
-  // The body opens with a label of its own, because its variables are known only now.
+  // The body has its own label, because its variables are known only now.
   append(words, Code::Branch, {body_.at(1)});
   words.insert(words.end(), body_.begin(), body_.end());
   append(words, Code::Return, {});

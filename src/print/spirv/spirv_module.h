@@ -1,4 +1,5 @@
-// A SPIR-V module under construction: its sections, and types and constants declared once each.
+// Module: a SPIR-V module under construction, with its sections and deduplicated types and
+// constants.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ class Module {
     return declare(Code::TypeArray, {element, constant_u32(length)});
   }
   Id pointer_type(StorageClass storage, Id to);
-  // A struct of its own, whose decorations no other shares.
+  // A distinct struct with its own decorations.
   Id new_struct(const Words& members);
   // struct { element array[]; }, laid out for a storage buffer.
   Id buffer_type(Id element, uint32_t stride);
@@ -44,14 +45,14 @@ class Module {
   Id constant_u32(uint32_t value) { return constant(int_type(32), value, 32); }
   Id constant_bool(bool value);
   Id zero(Id type) { return declare_typed(Code::ConstantNull, type, {}); }
-  // A type by its instruction; the same operands give the same id.
+  // A type by its instruction; equal operands give the same id.
   Id declare(Code code, Words operands);
 
-  // A variable outside of the function.
+  // A variable outside the function.
   Id global_variable(StorageClass storage, Id type);
-  // The whole group's inputs; lists it in the entry point's interface.
+  // A builtin input; adds it to the entry point's interface.
   Id input_variable(BuiltIn builtin, Id type);
-  // Variables of the function stand at its start, wherever they are asked for.
+  // A variable of the function, placed at its start wherever it is requested.
   Id function_variable(Id type);
 
   void name(Id id, std::string_view text);

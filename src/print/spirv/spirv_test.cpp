@@ -1,5 +1,5 @@
-// What the SPIR-V printer must say beyond being valid: no contraction, aliased views, the right
-// memory model.
+// Tests properties of valid SPIR-V that the validator does not check: no contraction, aliased
+// views, the memory model.
 #include "print/spirv/spirv.h"
 
 #include <map>
@@ -89,7 +89,7 @@ TEST(SpirvPrinter, FloatArithmeticIsNeverContracted) {
   EXPECT_EQ(fused.count(Code::ExtInst), 1u);
   EXPECT_EQ(fused.decorated(spirv::Decoration::NoContraction), 4u);
 
-  // Where the driver's own fma may round twice there is none.
+  // No native fma if the driver's may round twice.
   capabilities.dialect_level = 0;
   const Parsed apart = printed(arithmetic, capabilities);
   EXPECT_GT(operations(apart), 4u);

@@ -1,4 +1,4 @@
-// Leaves, arithmetic, bits and comparisons of the kernel language in SPIR-V.
+// Leaves, arithmetic, bits and comparisons in SPIR-V.
 #include "print/spirv/spirv_emitter.h"
 
 namespace prism::spirv {
@@ -69,7 +69,7 @@ Id Emitter::splat(Id scalar, ir::Type type) {
 }
 
 Id Emitter::select(Id condition, ir::Type condition_type, ir::Type type, Id if_true, Id if_false) {
-  // One condition for a whole vector is SPIR-V 1.4.
+  // A scalar condition for a vector needs SPIR-V 1.4.
   if (condition_type.lanes <= 1) condition = splat(condition, {DType::b1, type.lanes});
   return module_.emit(Code::Select, type_id(type), {condition, if_true, if_false});
 }
@@ -78,7 +78,7 @@ Id Emitter::arithmetic(const ir::Inst& inst) {
   const Id type = inst.type.lanes ? type_id(inst.type) : 0;
   const bool floating = is_float(inst.type.element);
   const bool is_signed = is_signed_int(inst.type.element);
-  // min and max too: a driver may take max(-x, 0) for -min(x, 0).
+  // min and max too: a driver may replace max(-x, 0) by -min(x, 0).
   const bool exact = inst.op == Op::add || inst.op == Op::sub || inst.op == Op::mul ||
                      inst.op == Op::div || inst.op == Op::min || inst.op == Op::max;
   const auto operand = [&](size_t i) {
@@ -113,7 +113,7 @@ Id Emitter::arithmetic(const ir::Inst& inst) {
     case Op::abs: {
       if (floating) return module_.glsl(Glsl::FAbs, type, {a});
       if (!is_signed) return a;
-      // Not SAbs, whose value for the smallest integer is not defined.
+      // Not SAbs, which is undefined for the smallest integer.
       const Id negative = compare(Op::lt, inst.type, a, module_.zero(type));
       return module_.emit(Code::Select, type,
                           {negative, module_.emit(Code::SNegate, type, {a}), a});
@@ -151,8 +151,8 @@ Id Emitter::math(const ir::Inst& inst) {
   return 0;
 }
 
-// Bit-field instructions take one offset and one count for a whole vector; the language takes one a
-// lane.
+// Bit-field instructions take one offset and count for a whole vector; the kernel language takes
+// one per lane.
 Id Emitter::lane_by_lane(const ir::Inst& inst, Code code) {
   Words lanes;
   const Id scalar = type_id({inst.type.element, 1});
@@ -197,7 +197,7 @@ Id Emitter::bits(const ir::Inst& inst) {
     case Op::popcount:
       return module_.emit(Code::BitCount, type, {a});
     case Op::count_leading_zeros: {
-      // FindUMsb(0) is all ones, and 31 - (-1) is the 32 that is asked for.
+      // FindUMsb(0) is all ones, so that 31 - (-1) gives the required 32.
       const Id top = module_.glsl(Glsl::FindUMsb, type, {a});
       const Id last = splat(module_.constant_u32(31), inst.type);
       return module_.emit(Code::ISub, type, {last, top});
@@ -223,8 +223,8 @@ Id Emitter::compare(Op op, ir::Type operands, Id a, Id b) {
   const Id type = type_id({DType::b1, operands.lanes});
   if (operands.element == DType::b1)
     return module_.emit(op == Op::eq ? Code::LogicalEqual : Code::LogicalNotEqual, type, {a, b});
-  // Mesa 22.3 gets signed order wrong between a widened i32 and an i64 it knows: 0 < 1 is false.
-  // With the sign bit flipped the order is that of unsigned numbers, which it gets right.
+  // Mesa 22.3 compares a widened i32 with a constant i64 wrongly: 0 < 1 is false. Flipping the sign
+  // bits gives an unsigned comparison, which it gets right.
   if (operands.element == DType::i64 && op != Op::eq && op != Op::ne) {
     const ir::Type bits{DType::u64, operands.lanes};
     const Id sign = splat(module_.constant(scalar_id(DType::u64), uint64_t{1} << 63, 64), bits);

@@ -1,4 +1,4 @@
-// The numbers of SPIR-V that the printer uses, under the names the specification gives them.
+// The SPIR-V opcodes and enumerants that the printer uses, with the specification's names.
 #pragma once
 
 #include <cstdint>

@@ -109,9 +109,8 @@ TEST_F(SelectionTest, BackendsCanBeLimited) {
   EXPECT_TRUE(limited[5].available);
   EXPECT_TRUE(find_devices(backends(), "ROCM,CPU")[4].available) << "aliases and capitals";
   EXPECT_EQ(message_of([] { find_devices(backends(), "vulcan"); }),
-            "PRISM_BACKENDS=vulcan: \"vulcan\" is no backend; did you mean \"vulkan\"? They are "
-            "cuda, hip, metal, "
-            "vulkan, cpu, null");
+            "PRISM_BACKENDS=vulcan: \"vulcan\" is no backend; did you mean \"vulkan\"? Valid "
+            "names: cuda, hip, metal, vulkan, cpu, null");
 }
 
 TEST_F(SelectionTest, UnmeasuredTheOrderDecides) {
@@ -248,7 +247,7 @@ TEST_F(SelectionTest, WhatCannotBeHadIsAnErrorWithItsReason) {
             "there is no vulkan:7; there is vulkan:0 (Fake vulkan:0), vulkan:1 (Fake vulkan:1), "
             "vulkan:2 (Fake vulkan:2)");
   EXPECT_EQ(error("vulcan"),
-            "\"vulcan\" is no device; did you mean \"vulkan\"? They are auto, gpu, cuda, hip, "
+            "\"vulcan\" is no device; did you mean \"vulkan\"? Valid names: auto, gpu, cuda, hip, "
             "metal, vulkan, cpu");
   EXPECT_EQ(error("vulkan:x"),
             "\"vulkan:x\" is no device; write a backend and a number, such as vulkan:0");

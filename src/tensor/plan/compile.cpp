@@ -1,4 +1,4 @@
-// Functions traced to plans: stand-ins for inputs, constants worked out once, outputs as values.
+// Compiled functions: tracing a function to a plan for each set of input shapes, and running it.
 #include "prism/compile.h"
 
 #include <map>
@@ -23,8 +23,9 @@ Tensor stand_in(const Tensor& like) {
   return result;
 }
 
-// Work that no input takes part in is done once and not at each run. Large constants made of few
-// numbers are cheaper to make again than to keep.
+// Returns the inner nodes that depend on no input, so that they are computed once and not at each
+// run. Nodes without inputs (zeros, arange) stay in the plan: recomputing them is cheaper than
+// storing them.
 std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
   std::unordered_map<const Node*, bool> varies;
   std::vector<Tensor> constants;
@@ -57,7 +58,7 @@ std::string key_of(std::span<const Tensor> inputs) {
   std::string key;
   for (const Tensor& each : inputs) {
     if (!each)
-      throw Error(ErrorCode::kInvalidArgument, "compiled function: an empty Tensor as an input");
+      throw Error(ErrorCode::kInvalidArgument, "compiled function: an input is an empty Tensor");
     key += fmt::format("{}{}@{};", each.type().name(), each.shape().text(), each.device().id());
   }
   return key;
@@ -67,8 +68,8 @@ std::string key_of(std::span<const Tensor> inputs) {
 
 struct CompiledFunction::State {
   struct Entry {
-    std::vector<Tensor> inputs;   // stand-ins for those of a call
-    std::vector<Tensor> outputs;  // as f gave them
+    std::vector<Tensor> inputs;   // stand-ins for the inputs of a call
+    std::vector<Tensor> outputs;  // as f returned them
     std::unique_ptr<Plan> plan;
   };
   Entry& entry(std::span<const Tensor> inputs);
@@ -103,7 +104,7 @@ CompiledFunction::State::Entry& CompiledFunction::State::entry(std::span<const T
   try {
     for (const Tensor& each : inputs) entry.inputs.push_back(stand_in(each));
     entry.outputs = f_(entry.inputs);
-    for (Tensor& each : entry.outputs)  // an input given back is a value of its own
+    for (Tensor& each : entry.outputs)  // an input returned as an output gets its own copy
       if (each && each.is_evaluated()) each = copied(each);
     eval(constants_of(entry.outputs));
     entry.plan = std::make_unique<Plan>(entry.outputs, entry.inputs);
@@ -111,7 +112,7 @@ CompiledFunction::State::Entry& CompiledFunction::State::entry(std::span<const T
     entries_.erase(key);
     throw;
   }
-  if (const std::string now = key_of(inputs); now != key) {  // a device was given up on the way
+  if (const std::string now = key_of(inputs); now != key) {  // tracing replaced a device
     auto moved = entries_.extract(key);
     moved.key() = now;
     entries_.erase(now);
@@ -135,7 +136,7 @@ std::vector<PlanMemory> CompiledFunction::estimate_memory(std::span<const Tensor
   std::vector<Tensor> outputs = state_->f_(stand_ins);
   for (Tensor& each : outputs)
     if (each && each.is_evaluated()) each = copied(each);
-  // Constants are values that stay, like outputs.
+  // Constants stay allocated, like outputs.
   const std::vector<Tensor> constants = constants_of(outputs);
   outputs.insert(outputs.end(), constants.begin(), constants.end());
   return Plan(outputs, stand_ins, {.allocate = false}).memory();
@@ -154,13 +155,13 @@ std::vector<Tensor> CompiledFunction::State::run_once(std::span<const Tensor> in
   for (const Tensor& each : ready) {
     if (each.layout().offset != 0) {
       throw Error(ErrorCode::kNotSupported,
-                  fmt::format("compiled function: an input of type {} that is a slice; give whole "
-                              "tensors",
+                  fmt::format("compiled function: an input of type {} is a slice; pass the whole "
+                              "tensor",
                               each.type().name()));
     }
     storages.push_back(values_of(each));
   }
-  // Getting the inputs may have cost a device.
+  // Evaluating the inputs may have replaced a failed device.
   if (known.plan->is_outdated()) return run_once(inputs);
   for (size_t i = 0; i < known.outputs.size(); ++i) known.plan->release_output(i);
   known.plan->run_and_sync(storages);

@@ -1,4 +1,4 @@
-// Launches of a plan: kernels made once a process, compiled once a device.
+// Launches of a plan; each kernel is built once per process and compiled once per device.
 #include "tensor/plan/device_call.h"
 
 #include <map>

@@ -1,5 +1,5 @@
-// What an op sees when it writes its launches for a device: the memory of its inputs and outputs
-// as slots of the plan, scratch memory, and the launch itself.
+// The interface through which an op emits its launches for a device: its inputs and outputs as
+// slots of the plan, scratch memory, and launch().
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace prism {
 
-// One launch of a plan. Slots become buffers when the plan is placed.
+// One launch of a plan. Slots are bound to buffers when the plan allocates memory.
 struct PlannedLaunch {
   Program program;
   std::array<uint32_t, 3> groups = {1, 1, 1};
   std::vector<uint32_t> slots;    // in the order of the kernel's buffers
   std::vector<uint64_t> offsets;  // bytes into each slot, multiples of kRangeAlignment
   std::vector<ParamValue> params;
-  std::optional<NativeProduct> product;  // by the device's vendor, instead of a program
+  std::optional<NativeProduct> product;  // a vendor library's matmul, instead of a program
 };
 
 class DeviceCall {
@@ -43,15 +43,15 @@ class DeviceCall {
   const DeviceView& output(size_t i = 0) const { return outputs_[i]; }
   size_t input_count() const { return inputs_.size(); }
 
-  // Memory for this op alone.
+  // Scratch memory, private to this op.
   DeviceView scratch(const Shape& shape, ElementType type);
-  // The same, zero before the plan's first run; launches leave it zero for the next. Not to be had
-  // where the op is a part of another's launches.
+  // Scratch memory that is zero before the plan's first run; launches must leave it zero. Returns
+  // nullopt if the op runs as part of another op's launches.
   std::optional<DeviceView> zeros(const Shape& shape, ElementType type);
 
-  // key: names the kernel and everything it is specialised for; make is called when the process
-  // meets the key for the first time. A grid with no groups launches nothing. A view's offset is
-  // bound when it is a multiple of kRangeAlignment; else the kernel must take it as a parameter.
+  // key names the kernel and everything it is specialised for; make is called only for a key that
+  // is new to the process. A grid without groups launches nothing. A view's offset is bound if it
+  // is a multiple of kRangeAlignment; otherwise the kernel must take it as a parameter.
   void launch(const std::string& key, const std::function<ir::Kernel()>& make,
               std::array<uint32_t, 3> groups, std::initializer_list<DeviceView> buffers,
               std::vector<ParamValue> params = {});
@@ -59,7 +59,7 @@ class DeviceCall {
               std::array<uint32_t, 3> groups, std::span<const DeviceView> buffers,
               std::vector<ParamValue> params = {});
 
-  // A dense product by the device's vendor, where device().supports() it.
+  // A dense product by the vendor's library. Requires device().supports(product).
   void product(const NativeProduct& product, const DeviceView& a, const DeviceView& b,
                const DeviceView& c);
 
@@ -72,10 +72,10 @@ class DeviceCall {
   std::vector<PlannedLaunch> launches_;
 };
 
-// The kernel of a key, made once a process.
+// Returns the kernel for a key; calls make once per process.
 const ir::Kernel& cached_kernel(const std::string& key, const std::function<ir::Kernel()>& make);
 
-// Elements a group of 256 lanes handles when each lane takes so many.
+// The number of groups that cover `elements`, each group handling per_group of them.
 constexpr uint32_t groups_for(int64_t elements, uint32_t per_group) {
   return static_cast<uint32_t>((elements + per_group - 1) / per_group);
 }

@@ -1,3 +1,4 @@
+// Moves the values of tensors from a failed device to its replacement.
 #include "tensor/plan/device_fallback.h"
 
 #include <mutex>
@@ -22,7 +23,7 @@ const HostOrigin* origin_of(const Storage& storage) {
   return &*storage.origin;
 }
 
-// The same values on the device; null where they cannot be had.
+// Copies the values to the device; returns null if they cannot be read.
 std::shared_ptr<Storage> moved(const Storage& from, const Spec& spec, const Device& to) {
   auto fresh = allocate_storage(to, storage_bytes(spec.shape, spec.type, to));
   if (const HostOrigin* origin = origin_of(from)) {
@@ -53,7 +54,7 @@ void bring_values(Node& node) {
     if (!node.storage[i] || node.storage[i]->device == node.device) continue;
     const std::scoped_lock lock(fallback_mutex());
     std::shared_ptr<Storage> storage = node.storage[i];
-    // Other tensors of the same memory may have moved it already.
+    // Another tensor over the same memory may have moved it already.
     while (storage->moved) storage = storage->moved;
     if (storage->device != node.device) {
       const Device failed = storage->device;
@@ -64,7 +65,7 @@ void bring_values(Node& node) {
         throw Error(
             ErrorCode::kDeviceLost,
             fmt::format("the values of a tensor {}{} were on {} alone, which was lost; "
-                        "make it anew, from data or from what it was computed from",
+                        "create it again from its data, or compute it again",
                         node.outputs[i].type.name(), node.outputs[i].shape.text(), failed.id()));
       }
     }

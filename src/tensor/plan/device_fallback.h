@@ -1,5 +1,5 @@
-// Tensors of a device that was given up (runtime/fallback.h): they and their values go to the one
-// in its place when they are next asked for.
+// Moves tensors away from a device that was given up (runtime/fallback.h): they and their values
+// move to the replacement device when next used.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace prism {
 
-// The node says where it belongs now. Its values may still lie on the device that failed.
+// Updates the node's device. Its values may still be on the device that failed.
 void settle(Node& node);
 
-// Values that the node had are where it belongs: copied from the device while that answers, else
-// from the host data they were made from. What can be computed again has none after this. Throws
-// kDeviceLost, with what is lost, where nothing is left of them.
+// Moves the node's values to the node's device: copied from the old device while it still answers,
+// otherwise from the host data they came from. Drops values that can be recomputed. Throws
+// kDeviceLost, naming the tensor, if they cannot be recovered.
 void bring_values(Node& node);
 
-// The values of a tensor that has some, where it belongs.
+// The values of an evaluated tensor, on the tensor's device.
 const std::shared_ptr<Storage>& values_of(const Tensor& tensor);
 
-// Keeps in mind that these values lie on the host as well, where that may ever be needed. Of data
-// and files only: what was computed on the host would be held in memory for this alone.
+// Records that the host holds the same values, if their device may be given up. Only for data and
+// files: a result computed on the host would be held in memory for this purpose alone.
 void keep_origin(Storage& values, const std::shared_ptr<Storage>& source, ElementType type,
                  const Layout& layout);
 

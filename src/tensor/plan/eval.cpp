@@ -1,4 +1,4 @@
-// Computing tensors: one plan for all that is asked, run once.
+// Evaluates tensors: builds one plan for all of them and runs it once.
 #include <algorithm>
 #include <mutex>
 #include <unordered_set>
@@ -16,13 +16,13 @@ std::recursive_mutex& eval_mutex() {
   return mutex;
 }
 
-// Once a node has its values, what was before it is needed for gradients only.
+// An evaluated node needs its op and inputs only for gradients.
 void keep_values(Node& node, std::vector<std::shared_ptr<Storage>> storage) {
   node.storage = std::move(storage);
   if (node.requires_grad) return;
   node.op = nullptr;
-  // A long chain of nodes is let go one by one: each would otherwise free the one before it from
-  // inside its own destructor, as deep as the chain is long.
+  // Free a long chain iteratively: recursive destructors would need stack as deep as the chain is
+  // long.
   std::vector<Tensor> open = std::move(node.inputs);
   node.inputs.clear();
   while (!open.empty()) {
@@ -37,7 +37,7 @@ void keep_values(Node& node, std::vector<std::shared_ptr<Storage>> storage) {
   }
 }
 
-// What is to be computed: all outputs of a node, so that none of them is computed twice.
+// Returns all outputs of each node to evaluate, so that no node is computed twice.
 std::vector<Tensor> wanted_of(std::span<const Tensor> tensors) {
   std::vector<Tensor> wanted;
   std::unordered_set<const Node*> seen;

@@ -1,3 +1,4 @@
+// The cost model of plan steps: memory traffic, arithmetic and launch cost.
 #include "tensor/plan/expected.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@ namespace prism {
 
 namespace {
 
-// Products of narrow or quantised operands run on what multiplies f16.
+// Products of narrow or quantised operands run at the f16 rate.
 bool multiplies_narrow(const PlanStep& step) {
   return std::ranges::any_of(step.inputs, [](const DeviceView& view) {
     return view.type.is_block() || view.type == ElementType(DType::f16) ||
@@ -21,7 +22,7 @@ bool multiplies_narrow(const PlanStep& step) {
 std::optional<double> expected_seconds(const PlanStep& step) {
   const auto bytes = static_cast<double>(step.bytes());
   if (step.kind == PlanStep::Kind::copy) {
-    // Both ends of a copy are in bytes(); one of them may be the host.
+    // bytes() counts both ends of a copy; either end may be the host.
     double seconds = 0;
     for (const Device& device : {step.device, step.from}) {
       if (!device || device.info().is_cpu) continue;

@@ -1,4 +1,4 @@
-// How long a step of a plan should take, by what was measured of its device.
+// Predicts how long a step of a plan takes, from the calibration of its device.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace prism {
 
-// Seconds: its bytes over the measured bandwidth or its operations over the measured rate,
-// whichever is longer, and the cost of its launches; of a copy its bytes over the way to the host.
-// Nothing where the device was not measured (`prism calibrate`).
+// Returns the larger of bytes / bandwidth and operations / rate, plus the launch cost, in seconds;
+// for a copy, bytes / host-copy bandwidth. Returns nullopt if the device is not calibrated (`prism
+// calibrate`).
 std::optional<double> expected_seconds(const PlanStep& step);
 
 }  // namespace prism

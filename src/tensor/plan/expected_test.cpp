@@ -1,3 +1,4 @@
+// Tests the predicted times of plan steps.
 #include "tensor/plan/expected.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Norms between products, done by those.
+// Folds norms between two products into these products.
 #include <algorithm>
 
 #include "prism/error.h"

@@ -1,4 +1,4 @@
-// Joining elementwise chains with each other and with the ops before and after them.
+// Fuses elementwise chains with each other and with the ops before and after them.
 #include <algorithm>
 
 #include "tensor/chain/chain_op.h"

@@ -1,5 +1,5 @@
-// Ops of a plan that become one step: an op and the maker of one of its inputs, ops of one kind
-// over one input, and what uses all that these make.
+// Merges ops into one step: an op with its producer, sibling ops over one input, and a consumer
+// with such a merged step.
 #include <map>
 #include <tuple>
 

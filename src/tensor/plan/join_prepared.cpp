@@ -1,4 +1,4 @@
-// Steps that make an input of several ops and what they all prepare of it.
+// Merges an op with the preprocessing that its consumers need.
 #include "tensor/plan/planner.h"
 #include "tensor/plan/preparation.h"
 

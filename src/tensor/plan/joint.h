@@ -1,5 +1,5 @@
-// Ops that do the work of several in one step: of what makes their inputs, or of others over the
-// same input.
+// Interfaces of ops that can do the work of several ops in one step: their producer's, or that of
+// siblings over the same input.
 #pragma once
 
 #include <memory>
@@ -21,27 +21,27 @@ struct Joint {
   std::vector<Tensor> inputs;
 };
 
-// An op that knows such others is derived from this too; the planner asks it, for devices with
-// kernels. Where launches of the joint op turn out not to fit the device, the ops are done apart.
+// Implemented by ops that can merge with a producer or with siblings. The planner calls it for
+// devices with kernels. If the joint op's launches do not fit the device, the planner emits the ops
+// separately.
 class JoinsAlike {
  public:
   virtual ~JoinsAlike() = default;
-  // This op with these inputs, and what makes the input of that number, in one step. Nobody else
-  // uses that input.
+  // Merges this op with `maker`, the producer of input `made`. No other op uses that input.
   virtual std::optional<Joint> with_maker(const Device& device, std::span<const Tensor> inputs,
                                           size_t made, const OpUse& maker) const = 0;
-  // uses[0] is this op; all have the same first input, and one output. Output i of the joint op is
-  // that of use i.
+  // Merges sibling ops. uses[0] is this op; all share the first input and have one output. Output i
+  // of the joint op is the output of uses[i].
   virtual std::optional<Joint> beside(const Device& device, std::span<const OpUse> uses) const = 0;
 };
 
-// An op that can do the work of a joint step too, where it uses all that the step makes, is derived
-// from this; the planner asks it, for devices with kernels.
+// Implemented by ops that can absorb a joint step and consume all of its outputs. The planner
+// calls it for devices with kernels.
 class JoinsJoint {
  public:
   virtual ~JoinsJoint() = default;
-  // Output i of the maker is the input of number made[i], as it was made but maybe of another
-  // shape. Nobody else uses any of them.
+  // Output i of `maker` is input made[i], contiguous but possibly reshaped. No other op uses these
+  // outputs.
   virtual std::optional<Joint> with_joint(const Device& device, std::span<const Tensor> inputs,
                                           std::span<const size_t> made,
                                           const OpUse& maker) const = 0;

@@ -1,5 +1,5 @@
-// Running plans: steps in order, on the CPU by native kernels and elsewhere by launches, recorded
-// from the second run on.
+// Runs plans: steps in order, as native kernels on the CPU and as launches elsewhere, recorded from
+// the second run on.
 #include "tensor/plan/plan.h"
 
 #include <algorithm>
@@ -33,13 +33,13 @@ std::string shapes_of(const PlanStep& step) {
   return text;
 }
 
-// Which launches a step is, where it is several or not a kernel of ours.
+// Names the launches of a step if it has several or calls a vendor library.
 std::string launches_of(const PlanStep& step) {
   if (step.launches.empty() || (step.launches.size() == 1 && !step.launches[0].product)) return "";
   std::string text;
   for (const PlannedLaunch& launch : step.launches) {
     text += text.empty() ? " by " : ", ";
-    text += launch.product ? "the vendor's product" : launch.program.kernel().name;
+    text += launch.product ? "the vendor library's matmul" : launch.program.kernel().name;
   }
   return text;
 }
@@ -48,7 +48,7 @@ std::string launches_of(const PlanStep& step) {
 
 // Consecutive launches on one device, recorded once.
 struct Plan::Segment {
-  uint32_t first = 0, last = 0;  // steps, last not included
+  uint32_t first = 0, last = 0;  // steps [first, last)
   CommandGraph recording;        // none for host steps and copies
 };
 
@@ -81,10 +81,11 @@ void Plan::run_and_sync(std::span<const std::shared_ptr<Storage>> inputs) {
     try {
       return run(inputs);
     } catch (const DeviceFailure& failure) {
-      throw Error(failure.code(),
-                  fmt::format("{}; tensors that this plan changes in place may be half done, so it "
-                              "is not begun again elsewhere",
-                              failure.what()));
+      throw Error(
+          failure.code(),
+          fmt::format("{}; tensors that this plan changes in place may be half updated, so it "
+                      "is not run again on another device; restore these tensors first",
+                      failure.what()));
     }
   }
   run(inputs);
@@ -109,7 +110,7 @@ void Plan::release_output(size_t i) {
   if (mine.use_count() == 1 || slots_[output_slots_[i]].in_place) return;
   auto fresh = allocate_storage(mine->device, mine->bytes);
   if (!mine->is_host()) {
-    // Recorded launches know the buffer, so that one stays the plan's, and the holder gets a copy.
+    // Recorded launches refer to this buffer, so the plan keeps it and the holder gets the copy.
     watching(mine->device,
              [&] { mine->device.queue().copy(fresh->buffer, mine->buffer, mine->bytes); });
     std::swap(fresh->buffer, mine->buffer);
@@ -120,8 +121,8 @@ void Plan::release_output(size_t i) {
 
 void Plan::back_to(const Mark& mark) {
   steps_.resize(mark.steps);
-  // Slots stay, since those of values that are there may be used again; temporaries that nothing
-  // writes any more take no memory.
+  // Keep the slots: those with storage may be used again. Temporaries that no step writes take no
+  // memory.
   for (size_t s = mark.slots; s < slots_.size(); ++s)
     if (!slots_[s].storage) slots_[s].bytes = slots_[s].kept = slots_[s].zero = 0;
 }
@@ -143,7 +144,7 @@ void Plan::use_shared_arenas() {
     if (now == arena.storage) continue;
     if (!segments_.empty() && !arena.device.info().is_cpu)
       watching(arena.device, [&] { arena.device.queue().wait(); });
-    segments_.clear();  // recorded launches know the old memory
+    segments_.clear();  // recorded launches refer to the old memory
     arena.storage = now;
   }
 }
@@ -191,7 +192,7 @@ void Plan::run_step(const PlanStep& step) {
       break;
     case PlanStep::Kind::copy: {
       const DeviceView &from = step.inputs[0], &to = step.outputs[0];
-      // Through the host, where either end may be already.
+      // Copies go through the host, where either end may be already.
       const auto part = [&](const PlanSlot& slot) -> std::pair<const Storage*, uint64_t> {
         if (slot.storage) return {slot.storage.get(), 0};
         return {arena_of(slot).storage.get(), slot.offset};
@@ -208,8 +209,9 @@ void Plan::run_step(const PlanStep& step) {
 
 void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
   if (!allocated_) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "run: this plan was made without memory, to ask for its needs");
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "run: this plan was made to estimate memory and has none; plan with allocate = true");
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     PlanSlot& slot = slots_[input_slots_[i]];
@@ -225,21 +227,21 @@ void Plan::run(std::span<const std::shared_ptr<Storage>> inputs) {
     if (!slot.in_place || !slot.storage) continue;
     if (slot.storage->constant)
       throw Error(ErrorCode::kInvalidArgument,
-                  "run: a tensor to be changed in place lies in constant memory, such as a file "
-                  "mapped to be read; change a copy of it");
+                  "run: a tensor to be changed in place is in constant memory, such as a mapped "
+                  "file; change a copy of it");
     ++slot.storage->changes;
     slot.storage->origin.reset();
   }
   ++runs_;
   use_shared_arenas();
-  // A run that fails may leave anything there.
+  // A failed run may leave these slots nonzero.
   if (!std::exchange(zeroed_, false)) zero_slots();
   run_steps();
   zeroed_ = true;
 }
 
 void Plan::run_steps() {
-  // Threads wait awake for the next host step of this plan, and sleep after it.
+  // Keep the pool's threads spinning between the host steps of this plan.
   std::optional<ThreadPool::Busy> awake;
   if (std::ranges::count(steps_, PlanStep::Kind::host, &PlanStep::kind) > 1)
     awake.emplace(cpu_pool());
@@ -251,7 +253,7 @@ void Plan::run_steps() {
     }
     return;
   }
-  if (runs_ == 1) {  // once is not worth a recording
+  if (runs_ == 1) {  // a single run is not worth recording
     for (const PlanStep& step : steps_) run_step(step);
     return;
   }
@@ -283,7 +285,7 @@ void Plan::run_steps() {
   }
 }
 
-// Runs one step and waits for it; device time where there is one.
+// Runs one step and waits for it; returns device time for launches, wall time otherwise, in ms.
 double Plan::timed(const PlanStep& step) {
   if (step.kind == PlanStep::Kind::launches) {
     return watching(step.device, [&] {
@@ -300,12 +302,12 @@ double Plan::timed(const PlanStep& step) {
 }
 
 void Plan::measure() {
-  run();  // warm
+  run();  // warm-up
   for (PlanStep& step : steps_) step.measured_ms = timed(step);
 }
 
 std::vector<std::vector<uint32_t>> Plan::dependencies() const {
-  // The memory a slot lies in, and the bytes of it that it takes.
+  // The bytes of an arena or storage that a slot occupies.
   struct Range {
     const void* memory;
     uint64_t begin, end;
@@ -347,7 +349,7 @@ void Plan::run_in_order(std::span<const uint32_t> order, bool poison_dead_ranges
     for (const uint32_t s : step.reads) {
       const PlanSlot& slot = slots_[s];
       if (--readers[s] != 0 || !slot.is_temporary()) continue;
-      // Memory taken over by an output of this step lives on.
+      // Skip memory that an output of this step has taken over.
       if (std::ranges::any_of(step.writes, [&](uint32_t w) {
             return slots_[w].is_temporary() && slots_[w].device == slot.device &&
                    slots_[w].offset < slot.offset + slot.bytes &&
@@ -381,7 +383,7 @@ std::string Plan::explain() const {
   }
   for (const PlanMemory& each : memory()) {
     text +=
-        fmt::format("{}: {} bytes of temporaries, {} of outputs, {} there before\n",
+        fmt::format("{}: {} bytes of temporaries, {} of outputs, {} allocated before\n",
                     each.device.id(), each.temporaries, each.outputs + each.inputs, each.present);
   }
   for (const PlanStep& step : steps_)

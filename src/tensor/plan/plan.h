@@ -1,5 +1,5 @@
-// A plan: the work that gives some tensors their values, made ready for devices: launches in order,
-// temporaries placed in one arena a device, copies between devices explicit. Run many times.
+// A plan: the launches, host kernels and copies that compute a set of tensors, with temporaries
+// placed in one arena per device. A plan can run many times.
 #pragma once
 
 #include <cstdint>
@@ -21,35 +21,36 @@ struct PlanSlot {
   Device device;
   uint64_t bytes = 0;
   std::shared_ptr<Storage>
-      storage;            // of values that are there before or stay after; else the arena's
-  bool in_place = false;  // changed by a step, for a holder outside: never replaced
-  bool kept = false;      // made by the plan, and stays after it
-  bool zero = false;      // zero between runs: memory of the plan's own
+      storage;            // preallocated or kept values; null for temporaries, which use the arena
+  bool in_place = false;  // written in place for an outside holder: never replaced
+  bool kept = false;      // output of the plan: outlives a run
+  bool zero = false;      // zero between runs; the plan owns the memory
   uint64_t offset = 0;    // in the arena
-  uint32_t first_step = UINT32_MAX, last_step = 0;  // written by, last read by: temporaries only
+  uint32_t first_step = UINT32_MAX, last_step = 0;  // first write, last read: temporaries only
   bool is_temporary() const { return !storage && !kept && !zero; }
 };
 
-// One op at work on one device, or a copy between devices.
+// One op on one device, or a copy between devices.
 struct PlanStep {
   enum class Kind { launches, host, copy } kind = Kind::host;
   Device device;
-  Device from;                   // of copies
+  Device from;                   // source of a copy
   std::shared_ptr<const Op> op;  // null for copies
   std::string name;              // of the op, or "copy to cuda:0"
   std::vector<DeviceView> inputs, outputs;
   std::vector<PlannedLaunch> launches;
-  std::vector<uint32_t> reads, writes;  // slots, scratch among the writes
-  std::string reason;                   // why it is not on the device that was asked for
+  std::vector<uint32_t> reads, writes;  // slots; scratch counts as written
+  std::string reason;                   // why it does not run on the requested device
   double measured_ms = -1;              // by measure()
-  uint64_t bytes() const;               // read and written, each operand once
+  uint64_t bytes() const;               // read and written, each operand counted once
 };
 
-// Memory for the temporaries of plans that never run at the same time: as much on each device as
-// the neediest of them takes.
+// Arenas shared by plans that never run at the same time: on each device as large as the largest
+// plan needs.
 class SharedArenas {
  public:
-  // Of at least so many bytes. Grown memory is new memory: plans take it up at their next run.
+  // Returns an arena of at least `bytes`. Growing allocates new memory; plans switch to it at their
+  // next run.
   const std::shared_ptr<Storage>& reserve(const Device& device, uint64_t bytes);
   const std::shared_ptr<Storage>& storage(const Device& device) { return reserve(device, 0); }
   uint64_t bytes(const Device& device) const;
@@ -61,44 +62,46 @@ class SharedArenas {
 struct PlanOptions {
   bool fuse = true;
   bool reuse_memory = true;  // false: no two temporaries share memory (for tests)
-  std::shared_ptr<SharedArenas> arenas = nullptr;  // null: an arena of the plan's own
-  bool allocate = true;  // false: a plan to ask for its needs, which cannot run
+  std::shared_ptr<SharedArenas> arenas = nullptr;  // null: the plan has its own arena
+  bool allocate = true;  // false: for estimates only; such a plan cannot run
 };
 
 class Plan {
  public:
-  // The work from values that are there to these tensors. Slots of inputs are bound by run().
+  // Plans the work from values already computed to `outputs`. run() binds the slots of `inputs`.
   Plan(std::span<const Tensor> outputs, std::span<const Tensor> inputs = {},
        const PlanOptions& options = {});
   ~Plan();
   Plan(Plan&&) noexcept;
 
-  // Runs on the storages given for the inputs (kept from the last time when empty). Does not wait
-  // for devices. Outputs are in output().
+  // Runs on the storages given for the inputs (empty: those of the last run). Does not wait for
+  // devices. Results are in output().
   void run(std::span<const std::shared_ptr<Storage>> inputs = {});
   const std::shared_ptr<Storage>& output(size_t i) const;
-  // Values that somebody still holds from the last run stay theirs: the next run writes elsewhere.
+  // Detaches output i if someone still holds it from the last run, so that the next run does not
+  // overwrite it.
   void release_output(size_t i);
 
   const std::vector<PlanStep>& steps() const { return steps_; }
   const std::vector<PlanSlot>& slots() const { return slots_; }
   uint64_t arena_bytes(const Device& device) const;
-  // Takes up arenas that another plan has made larger and lets the old ones go. run() does so too.
+  // Switches to arenas that another plan has grown and releases the old ones. run() calls this.
   void use_shared_arenas();
-  std::vector<PlanMemory> memory() const;  // one a device, known before it runs
-  // Whether it changes memory that was there before: it cannot be done again from the start.
+  std::vector<PlanMemory> memory() const;  // one entry per device, known before running
+  // Whether it writes memory that outlives the plan in place; such a plan cannot be restarted.
   bool changes_in_place() const;
-  // Whether a device of it was given up since: the work is to be planned anew.
+  // Whether one of its devices was given up, so that the work has to be planned again.
   bool is_outdated() const;
-  // Runs, and waits for devices that work may leave: they fail while it can still be done
-  // elsewhere, as DeviceFailure. What changed memory in place is never begun again: a plain Error.
+  // Runs, and waits for devices that have a fallback, so that a failure is raised as DeviceFailure
+  // while the work can still be redone elsewhere. A plan that changes memory in place cannot be
+  // redone: its failures are a plain Error.
   void run_and_sync(std::span<const std::shared_ptr<Storage>> inputs = {});
-  // Runs step by step, waiting for each, and keeps the times for explain().
+  // Runs step by step, waits for each and records the times for explain().
   void measure();
-  // A line a step: op, device, shapes, bytes, the time it should take and the time it took; then
-  // the memory, every op that went elsewhere and why, and which devices were never measured.
+  // One line per step: op, device, shapes, bytes, expected and measured time; then the memory,
+  // every op that runs on another device and why, and the devices without calibration.
   std::string explain() const;
-  // The steps that must have run before each: the order of memory uses. For tests.
+  // For each step, the earlier steps it must follow because they use the same memory. For tests.
   std::vector<std::vector<uint32_t>> dependencies() const;
   void run_in_order(std::span<const uint32_t> order, bool poison_dead_ranges);
 
@@ -109,9 +112,9 @@ class Plan {
     std::shared_ptr<Storage> storage;
     uint64_t bytes = 0;
   };
-  struct Segment;  // consecutive steps of one device, recorded
+  struct Segment;  // consecutive steps on one device, recorded
 
-  // For taking back what was planned since.
+  // A point to roll back to while planning.
   struct Mark {
     size_t slots = 0, steps = 0;
   };
@@ -135,7 +138,7 @@ class Plan {
   std::vector<Segment> segments_;
   std::shared_ptr<SharedArenas> shared_;
   bool reuse_memory_ = true, allocated_ = false;
-  bool zeroed_ = false;  // slots that are zero between runs are so now
+  bool zeroed_ = false;  // whether the zero slots are zero now
   uint64_t runs_ = 0;
 };
 

@@ -1,5 +1,4 @@
-// The memory of plans: temporaries placed in arenas by their lifetimes, what is kept, what it comes
-// to.
+// Memory of plans: placing temporaries in arenas by lifetime, allocating, and reporting sizes.
 #include <algorithm>
 
 #include "prism/error.h"
@@ -7,7 +6,7 @@
 
 namespace prism {
 
-// Temporaries get the lowest free place while they live, the largest first.
+// Places temporaries first-fit by lifetime, the largest first.
 void Plan::place() {
   std::vector<uint32_t> order;
   for (uint32_t s = 0; s < slots_.size(); ++s)
@@ -37,7 +36,7 @@ void Plan::place() {
     if (arena == arenas_.end()) arena = arenas_.insert(arenas_.end(), Arena{slot.device, {}, 0});
     arena->bytes = std::max(arena->bytes, offset + slot.bytes);
   }
-  // An empty tensor is still bound to launches, by a word that nothing else may lie in.
+  // Launches bind even an empty tensor, so it gets one word that nothing else overlaps.
   for (const PlanStep& step : steps_) {
     for (const uint32_t s : step.reads) {
       PlanSlot& slot = slots_[s];
@@ -54,9 +53,10 @@ void Plan::allocate() {
   for (PlanSlot& slot : slots_) {
     if (slot.kept || slot.zero) slot.storage = allocate_storage(slot.device, slot.bytes);
     if (slot.storage && !slot.storage->is_host() && !slot.storage->buffer) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "eval: a tensor made by without_values() is among the inputs; it is for asking "
-                  "what a plan would take");
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          "eval: an input was made by without_values() and has no values; such tensors are only "
+          "for estimate_memory()");
     }
   }
   for (Arena& arena : arenas_)

@@ -1,4 +1,4 @@
-// Collecting the nodes of a graph and writing the steps of its plan.
+// Collects the nodes of a graph and emits the steps of its plan.
 #include "tensor/plan/planner.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void Planner::make() {
     fold_norms();
   }
   for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
-  count_uses();  // of what is left
+  count_uses();  // recount after fusion
   hold_unkept();
   for (Item& item : items_) {
     if (item.dropped) continue;
@@ -41,9 +41,9 @@ void Planner::make() {
   wait_for_made_weights();
 }
 
-// Where launches overlap, a product asks for its weights before it waits for the launch before it;
-// weights that a step before it makes may not be there by then. What a step after it writes is for
-// the next run, which starts when this one has ended.
+// With overlapping launches a product prefetches its weights before it waits for the previous
+// launch; weights computed by an earlier step may not be written by then, so such launches wait
+// first. A later write to the weights is safe: runs do not overlap.
 void Planner::wait_for_made_weights() {
   std::vector<bool> made(plan_.slots_.size());
   for (PlanStep& step : plan_.steps_) {
@@ -61,7 +61,7 @@ void Planner::wait_for_made_weights() {
   }
 }
 
-// Depth first without recursion: graphs of training steps are deeper than stacks.
+// Depth first without recursion: training graphs are deeper than the stack.
 void Planner::collect() {
   std::vector<std::pair<Node*, size_t>> open;
   std::unordered_map<const Node*, bool> seen;
@@ -151,7 +151,7 @@ DeviceView Planner::on_device(DeviceView view, const Device& device) {
   const Device from = plan_.slots_[view.slot].device;
   if (from == device) return view;
   if (view.type.is_block() && view.layout.shape.rank() == 2 && view.layout.stride(0) == 1) {
-    // A quantised matrix seen from its other side: the rows move, and are seen so again.
+    // A transposed quantised matrix: copy the rows, then transpose the view again.
     const auto turn = [](Layout& layout) {
       std::swap(layout.shape[0], layout.shape[1]);
       std::swap(layout.strides[0], layout.strides[1]);
@@ -163,8 +163,8 @@ DeviceView Planner::on_device(DeviceView view, const Device& device) {
   }
   if (!view.layout.is_dense() && !view.type.is_block() && !from.info().is_cpu &&
       ChainOp(copy_chain(view.type.plain())).cannot_run(from.info(), {})) {
-    // A device that lacks the type cannot gather its elements either: all of the memory moves, and
-    // the CPU gathers.
+    // A device that lacks the type cannot gather its elements either: copy the whole memory and
+    // gather on the CPU.
     DeviceView whole = view;
     whole.layout = Layout::dense(
         Shape{static_cast<int64_t>(plan_.slots_[view.slot].bytes / view.type.block_bytes())});
@@ -193,7 +193,7 @@ DeviceView Planner::copy_of(const DeviceView& view) {
   const Device device = plan_.slots_[view.slot].device;
   if (view.type.is_block()) {
     throw Error(ErrorCode::kNotSupported,
-                fmt::format("a view of {} elements of type {} does not lie row by row; slice whole "
+                fmt::format("a view of {} elements of type {} is not row-major; slice whole "
                             "rows, or dequantise first",
                             view.layout.shape.text(), view.type.name()));
   }
@@ -225,7 +225,7 @@ void Planner::emit(Item& item) {
   const auto reason =
       device.info().is_cpu ? std::nullopt : item.op->cannot_run(device.info(), item.inputs);
   if (!reason) {
-    // What cannot be lowered for a device is known when its kernel is compiled.
+    // Compiling the kernel shows whether it can be lowered for the device.
     const Plan::Mark mark = plan_.mark();
     try {
       return watching(device, [&] { emit_on(device, item, ""); });
@@ -233,7 +233,7 @@ void Planner::emit(Item& item) {
       if (error.code() != ErrorCode::kNotSupported || device.info().is_cpu) throw;
       plan_.back_to(mark);
       if (!item.apart.empty()) {
-        // What several of them read is counted once: none of them may take it over.
+        // uses_ counts an input of the joint item once, so none of the parts may overwrite it.
         for (const Item& each : item.apart)
           for (const Tensor& input : each.inputs) uses_[input.node().get()] += kAlwaysUsed;
         for (Item& each : item.apart) emit(each);
@@ -246,8 +246,8 @@ void Planner::emit(Item& item) {
   emit_on(Device::cpu(), item, fmt::format("{}: {}", device.id(), *reason));
 }
 
-// The memory of an input that nobody needs after this op, where the op may write its result there.
-// A launch must not see one buffer as read and as written, so there the op must know of it.
+// Returns the slot of an input that is dead after this op and that the op may overwrite with its
+// result. A launch must not bind one buffer as both read and written, so the op must opt in.
 std::optional<uint32_t> Planner::dying_input(const Item& item, const PlanStep& step) {
   if (!options_.reuse_memory) return std::nullopt;
   if (step.kind != PlanStep::Kind::host && !item.op->launches_overwrite()) return std::nullopt;
@@ -257,9 +257,9 @@ std::optional<uint32_t> Planner::dying_input(const Item& item, const PlanStep& s
   const Tensor& taken = item.inputs[static_cast<size_t>(input)];
   const uint32_t slot = step.inputs[static_cast<size_t>(input)].slot;
   const Spec& spec = item.node->outputs[0];
-  // The last of those that use it.
+  // This op is the last user.
   const bool alone = uses_[taken.node().get()] == 1 && taken.node()->outputs.size() == 1;
-  // A slot that other tensors share (one written in place) is nobody's to take.
+  // A slot shared with other tensors (written in place) cannot be taken over.
   const bool own = slot_of_.contains({taken.node().get(), 0}) &&
                    slot_of_.at({taken.node().get(), 0}) == slot && !plan_.slots_[slot].in_place;
   if (!alone || !own || !plan_.slots_[slot].is_temporary() ||
@@ -287,7 +287,7 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
     if (i == 0 && where == device && device == node.device)
       if (const auto slot = dying_input(item, step)) return slot_of_[{&node, 0}] = *slot;
     if (i >= changed) return output_slot(node, i, where);
-    if (where != node.device) return step.inputs[i].slot;  // of a copy, which goes back
+    if (where != node.device) return step.inputs[i].slot;  // a copy's slot, copied back below
     const uint32_t slot = view_of(item.inputs[i]).slot;
     plan_.slots_[slot].in_place = true;
     return slot_of_[{&node, i}] = slot;
@@ -311,7 +311,7 @@ void Planner::emit_on(const Device& device, const Item& item, const std::string&
   for (size_t i = 0; i < item.stands_for.size(); ++i)
     slot_of_[{item.stands_for[i], 0}] = outputs[i].slot;
   if (device == node.device) return;
-  for (uint32_t i = 0; i < outputs.size(); ++i) {  // the results go back to where they belong
+  for (uint32_t i = 0; i < outputs.size(); ++i) {  // copy the results back to the node's device
     PlanStep back;
     back.kind = PlanStep::Kind::copy;
     back.device = node.device;
@@ -344,7 +344,7 @@ std::vector<Tensor> ToDeviceOp::gradient(const GradientCall& call) const {
   return {call.output_gradients[0].to(call.inputs[0].device())};
 }
 
-void ToDeviceOp::run_cpu(const CpuCall&) const {}  // never asked: the planner writes a copy
+void ToDeviceOp::run_cpu(const CpuCall&) const {}  // not called: the planner emits a copy
 void ToDeviceOp::launch(DeviceCall&) const {}
 
 }  // namespace prism

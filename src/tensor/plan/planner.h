@@ -1,4 +1,4 @@
-// From a graph to a plan: which nodes there are, which of them become one launch, what runs where.
+// The planner: turns a graph into a plan by collecting, fusing and emitting nodes.
 #pragma once
 
 #include <map>
@@ -19,23 +19,23 @@ class Planner {
   void make();
 
  private:
-  struct Item {  // an op to be done; fused ones keep the node of the last
+  struct Item {  // an op to emit; a fused item keeps the node of its last op
     Node* node = nullptr;
     std::shared_ptr<const Op> op;
     std::vector<Tensor> inputs;
     bool dropped = false;
-    bool prepares = false;                  // a step of its own that share() made
-    bool unkept = false;                    // does not keep what its first part alone would make
-    std::shared_ptr<Item> alone = nullptr;  // as it was before it shared something with others
-    std::vector<Item> apart = {};           // what it was joined of, where it was
-    std::vector<Node*> stands_for = {};     // whose only output each of its outputs is
+    bool prepares = false;                  // a separate step made by share()
+    bool unkept = false;                    // does not store the output of its first part
+    std::shared_ptr<Item> alone = nullptr;  // this item before it was merged with a preparation
+    std::vector<Item> apart = {};           // the items it was joined from, for a fallback
+    std::vector<Node*> stands_for = {};     // the nodes whose only output each of its outputs is
   };
 
-  static constexpr uint32_t kAlwaysUsed = 1u << 20;  // wanted by someone outside the plan
+  static constexpr uint32_t kAlwaysUsed = 1u << 20;  // used outside the plan
 
   void collect();
   void count_uses();
-  // --- fusing (fuse.cpp)
+  // --- elementwise fusion (fuse.cpp)
   void fuse();
   static bool lies_as_made(const Tensor& input);
   Item* sole_maker(const Tensor& input, uint32_t users = 1);
@@ -43,17 +43,17 @@ class Planner {
   bool join_chains(Item& item);
   bool join_epilogue(Item& item);
   bool join_prologue(Item& item);
-  // --- what several ops make of one input (share.cpp)
+  // --- preprocessing of an input shared by several ops (share.cpp)
   void share();
   std::shared_ptr<Node> made_prepared(const Tensor& input, const Op& prepare, uint32_t users);
-  // --- an input and what is prepared of it in one step (join_prepared.cpp)
+  // --- producers that also preprocess their output (join_prepared.cpp)
   void join_prepared();
   void hold_unkept();
   void emit_unkept(const Item& item);
-  // --- norms between products (fold_norms.cpp)
+  // --- norms folded into neighbouring products (fold_norms.cpp)
   void fold_norms();
   static bool surely_runs(const Item& item);
-  // --- one step for several ops (join_alike.cpp)
+  // --- several ops merged into one step (join_alike.cpp)
   void join_alike();
   void join_maker(Item& item);
   void join_siblings();
@@ -67,24 +67,24 @@ class Planner {
   uint32_t new_slot(const Device& device, uint64_t bytes);
   uint32_t output_slot(Node& node, uint32_t output, const Device& device);
   DeviceView view_of(const Tensor& tensor);
-  DeviceView on_device(DeviceView view, const Device& device);  // a copy where it is elsewhere
-  DeviceView dense(const DeviceView& view);    // a copy where it does not lie row by row
-  DeviceView copy_of(const DeviceView& view);  // lying row by row from the start of its memory
+  DeviceView on_device(DeviceView view, const Device& device);  // copies if it is elsewhere
+  DeviceView dense(const DeviceView& view);                     // copies if it is not row-major
+  DeviceView copy_of(const DeviceView& view);                   // a row-major copy
   void push(PlanStep step);
 
   Plan& plan_;
   std::span<const Tensor> outputs_, inputs_;
   PlanOptions options_;
   std::vector<Item> items_;
-  std::vector<std::shared_ptr<Node>> joint_nodes_;  // kept: of items that no tensor holds
+  std::vector<std::shared_ptr<Node>> joint_nodes_;  // keeps nodes alive that no tensor holds
   std::unordered_map<const Node*, size_t> item_of_;
-  std::unordered_map<const Node*, uint32_t> uses_;  // by ops yet to be emitted, and from outside
+  std::unordered_map<const Node*, uint32_t> uses_;  // by ops not yet emitted and from outside
   std::map<std::pair<const Node*, uint32_t>, uint32_t> slot_of_;
   std::unordered_map<const Storage*, uint32_t> slot_of_storage_;
   std::map<std::pair<const Node*, uint32_t>, bool> wanted_;  // outputs of the plan
 };
 
-// The op behind Tensor::to: the one whose input is on another device.
+// The op behind Tensor::to: a copy from another device.
 class ToDeviceOp : public Op {
  public:
   std::string_view name() const override { return "to"; }

@@ -1,5 +1,4 @@
-// What ops make of an input before all else: made once for all ops of a plan that need it, and by
-// what makes the input where that can do both.
+// Preprocessing of an input that several ops can share, or that the input's producer can do.
 #pragma once
 
 #include <memory>
@@ -10,18 +9,18 @@
 
 namespace prism {
 
-// `prepare`, whose only input that is, is done once for all ops whose prepare has the same name and
-// attributes, and `rest` takes what comes out in the input's place. Both run on the device for
-// certain. Where `prepare` is an element function, the maker of the input may do it, and `rest`
-// runs on the CPU too.
+// `prepare` has that input as its only one and runs once for all ops whose `prepare` has the same
+// name and attributes; `rest` takes its output in place of the input. Both must be able to run on
+// the device. If `prepare` is an element function, the producer of the input may apply it, and
+// `rest` must also run on the CPU.
 struct Preparation {
   size_t input = 0;
   std::shared_ptr<const Op> prepare, rest;
-  // Whether it is a step of its own where no other op needs it.
+  // Whether it becomes a separate step even if no other op shares it.
   bool apart = false;
 };
 
-// An op with such a part is derived from this too; the planner asks it.
+// Implemented by ops that preprocess an input; called by the planner.
 class PreparesInput {
  public:
   virtual ~PreparesInput() = default;
@@ -29,13 +28,13 @@ class PreparesInput {
                                                  std::span<const Tensor> inputs) const = 0;
 };
 
-// An op that can end with what others prepare of its only output is derived from this too; the
-// planner asks it, for devices with kernels.
+// Implemented by ops that can apply other ops' preprocessing to their only output. The planner
+// calls it for devices with kernels.
 class MakesPrepared {
  public:
   virtual ~MakesPrepared() = default;
-  // This op with these inputs, and then `prepare` of its output, seen in that shape; null where it
-  // cannot. Outputs: its own where it is kept, then what was prepared.
+  // Returns this op followed by `prepare` of its output, viewed in shape `seen`, or null if it
+  // cannot. Outputs: the op's own output if `kept`, then the prepared one.
   virtual std::shared_ptr<const Op> with_prepared(const Device& device,
                                                   std::span<const Tensor> inputs, const Op& prepare,
                                                   const Shape& seen, bool kept) const = 0;

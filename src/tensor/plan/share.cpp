@@ -1,5 +1,5 @@
-// What several ops of a plan make of one input before all else, made once for all of them: by what
-// makes the input where it can, else by a step of its own.
+// Shares preprocessing of an input among the ops that need it: the input's producer does it if it
+// can, otherwise a separate step.
 #include "tensor/chain/chain_op.h"
 #include "tensor/plan/planner.h"
 #include "tensor/plan/preparation.h"

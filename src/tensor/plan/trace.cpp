@@ -1,5 +1,5 @@
-// Writing the trace: an array of events, each on the disk as soon as it is known, so that a
-// program that dies leaves a trace that can be read.
+// Writes the trace as a JSON array, flushed after each event so that a crash leaves a readable
+// file.
 #include "tensor/plan/trace.h"
 
 #include <chrono>
@@ -33,8 +33,8 @@ class TraceFile {
     file_.open(path);
     if (!file_) {
       throw Error(ErrorCode::kIo,
-                  fmt::format("PRISM_TRACE: {} cannot be written; name a file in a folder that is "
-                              "there",
+                  fmt::format("PRISM_TRACE: cannot write {}; name a file in an existing "
+                              "folder",
                               path));
     }
     file_ << "[\n";
@@ -71,7 +71,7 @@ class TraceFile {
   std::ofstream file_;
   bool on_ = false;
   std::mutex mutex_;
-  std::map<std::string, size_t> lines_;  // of devices
+  std::map<std::string, size_t> lines_;  // device to line of the trace
 };
 
 TraceFile& trace_file() {

@@ -1,5 +1,5 @@
-// PRISM_TRACE=file.json: every launch, host kernel and copy of every plan as a Chrome trace
-// (chrome://tracing, Perfetto).
+// The trace requested by PRISM_TRACE=file.json: every launch, host kernel and copy of every plan in
+// Chrome trace format (chrome://tracing, Perfetto).
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace prism {
 
-// Whether a trace is asked for. Steps then run one by one, each waited for, so that times are their
-// own; the whole takes longer than without.
+// Whether a trace is requested. Steps then run one at a time, each waited for, so that each time is
+// the step's own; the whole run is slower.
 bool tracing();
 
 // Microseconds since the trace began.
 double trace_now();
 
-// One finished step on a line of its device. details: "f32[2, 3] -> f32[2]".
+// Writes one finished step to its device's line. details: "f32[2, 3] -> f32[2]".
 void trace_step(const std::string& device, const std::string& name, double start_us,
                 double duration_us, uint64_t bytes, const std::string& details);
 

@@ -1,7 +1,7 @@
-// A norm between two products, done by both of them: with s = 1 / sqrt(mean(x^2) + epsilon), one
-// number for each row, products of the rows x * weight * s are s times those of x * weight. What
-// makes x leaves the rows without s beside it, with what s is made of, and what takes the rows
-// multiplies its results. How such rows lie is between these ops (ops/products/rounded_rows.h).
+// Interfaces for folding a norm into the two products around it. With s = 1 / sqrt(mean(x^2) +
+// epsilon) per row, a product with rows x * weight * s is s times the product with x * weight. The
+// producer of x also writes the unscaled rows x * weight and the sums that give s; the consumer
+// scales its results by s. ops/products/rounded_rows.h defines the layout of these rows.
 #pragma once
 
 #include <memory>
@@ -18,23 +18,25 @@ struct RowScale {
   double epsilon = 0;
 };
 
-// An op that may make rows of its first input in this way, rounded for products.
+// An op that may give normed and rounded rows of its first input; row_scale() returns the norm's
+// weight and epsilon.
 class ScalesRows {
  public:
   virtual ~ScalesRows() = default;
   virtual std::optional<RowScale> row_scale(std::span<const Tensor> inputs) const = 0;
 };
 
-// An op that can leave such rows of its only output, seen in that shape, beside it.
+// An op that can write unscaled rows of its only output, viewed in shape `seen`, as a second
+// output.
 class MakesUnscaled {
  public:
   virtual ~MakesUnscaled() = default;
-  // Outputs: its own, then the rows. Nothing where it cannot, or should not.
+  // Outputs: the op's own, then the rows. Returns nullopt if it cannot or if it does not pay.
   virtual std::optional<Joint> with_unscaled(const Device& device, std::span<const Tensor> inputs,
                                              const Shape& seen, const RowScale& scale) const = 0;
 };
 
-// An op whose rows may be such ones, in place of scaled rows; null where they may not.
+// Returns the variant that accepts unscaled rows, or null if the op needs scaled ones.
 class TakesUnscaled {
  public:
   virtual ~TakesUnscaled() = default;

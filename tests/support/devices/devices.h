@@ -1,4 +1,4 @@
-// Every device that was found, as tests over all of them use it.
+// The list of all discovered devices, for tests that run on each of them.
 #pragma once
 
 #include <iostream>
@@ -16,12 +16,12 @@ inline std::vector<Device> every_device() {
   return all;
 }
 
-// The device whose compiler takes longest.
+// The device with the slowest compiler.
 inline bool is_intels_opencl(const DeviceInfo& info) {
   return info.driver.starts_with("Intel(R) OpenCL");
 }
 
-// A part of a test that a device does not run, counted with the tests that are skipped
+// Reports part of a test that a device does not run; counted with the skipped tests
 // (scripts/count_skips.sh).
 inline void left_out(const std::string& device, const std::string& why) {
   std::cout << device << ": Skipped\n" << why << std::endl;

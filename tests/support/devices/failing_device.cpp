@@ -1,4 +1,4 @@
-// Drivers that hand every call on until the fault that was asked for.
+// Drivers that forward every call until the requested fault.
 #include "support/devices/failing_device.h"
 
 #include <utility>
@@ -9,7 +9,8 @@ namespace {
 using SharedFaults = std::shared_ptr<Faults>;
 
 void check(const Faults& faults) {
-  if (faults.is_lost) throw Error(ErrorCode::kDeviceLost, "the device was lost, as the test asked");
+  if (faults.is_lost)
+    throw Error(ErrorCode::kDeviceLost, "the device was lost, as the test requested");
 }
 
 class FailingEvent final : public EventDriver {
@@ -101,7 +102,7 @@ class FailingDevice final : public DeviceDriver {
     if (faults_->full_at_allocation > 0 && --faults_->full_at_allocation == 0)
       faults_->is_full = true;
     if (faults_->is_full)
-      throw Error(ErrorCode::kOutOfMemory, info().id + ": no memory, as the test asked");
+      throw Error(ErrorCode::kOutOfMemory, info().id + ": no memory, as the test requested");
     return inner_->allocate(bytes);
   }
   std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override {

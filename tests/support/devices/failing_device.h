@@ -1,4 +1,4 @@
-// Any device, with a failure on order: how tests lose a device whose driver cannot be told to fail.
+// failing_device: wraps any driver and injects failures, to test the loss of a device.
 #pragma once
 
 #include <memory>
@@ -7,15 +7,15 @@
 
 namespace prism::test {
 
-// What is to go wrong. Numbers count down; 0: nothing.
+// The faults to inject. Counters count down; 0: no fault.
 struct Faults {
-  int lose_at_submit = 0;  // the n-th launch, replay or copy from now is not done, and the device
-                           // is lost: told at the next wait, and by every call after it
-  int full_at_allocation = 0;  // the n-th allocation from now and all after it find no memory
+  int lose_at_submit = 0;  // the n-th launch, replay or copy from now is dropped and the device is
+                           // lost: reported by the next wait and every call after it
+  int full_at_allocation = 0;  // the n-th allocation from now and all later ones fail
   bool is_lost = false, is_full = false;
 };
 
-// The driver behind another one, which fails as the faults say; they may be changed at any time.
+// Wraps a driver and injects the faults, which may be changed at any time.
 std::shared_ptr<DeviceDriver> failing_device(std::shared_ptr<DeviceDriver> driver,
                                              std::shared_ptr<Faults> faults);
 

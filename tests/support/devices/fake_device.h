@@ -1,5 +1,5 @@
-// A driver for tests of the handles: keeps memory on the host, notes every call, fails when told
-// to.
+// A driver for tests of the handles: keeps memory on the host, logs every call, and fails on
+// request.
 #pragma once
 
 #include <cstring>
@@ -24,7 +24,7 @@ class FakeMemory final : public MemoryDriver {
   uint64_t* used_;
 };
 
-// What the driver was asked to launch.
+// The arguments of a launch.
 struct SeenLaunch {
   std::array<uint32_t, 3> groups;
   std::vector<Binding> bindings;
@@ -36,11 +36,11 @@ struct FakeLog {
   std::vector<SeenLaunch> launches;
   std::vector<ProductCall> products;
   int compiles = 0, copies = 0, recordings = 0, replays = 0, waits = 0;
-  int odd = 0;  // writes, reads and copies that are no whole words
+  int odd = 0;  // writes, reads and copies that are not whole words
   void note_odd(uint64_t places) { odd += places % 4 != 0; }
   std::string fail_at_wait;  // thrown by the next wait
   std::function<void(const LaunchCall&)> on_launch;
-  std::function<void(const FakeLog&)> at_end;  // called as the device goes
+  std::function<void(const FakeLog&)> at_end;  // called when the device is destroyed
   uint64_t used = 0;
 };
 

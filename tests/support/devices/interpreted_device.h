@@ -1,6 +1,5 @@
-// The interpreter as a device with kernels only, of subgroups of 32, with as many compute units as
-// a test wants and, when asked, launches that overlap: what a GPU's plans look like, and what comes
-// out of them, on any machine.
+// The interpreter as a kernel-only device with subgroups of 32, any number of compute units and
+// optionally overlapping launches: tests the plans of GPUs and their results on any machine.
 #pragma once
 
 #include <memory>
@@ -15,7 +14,7 @@ namespace prism::test {
 
 class InterpretedDevice final : public DeviceDriver {
  public:
-  // refused: what the names of kernels contain that it does not take.
+  // refused: substrings of kernel names that the device rejects.
   InterpretedDevice(std::shared_ptr<DeviceDriver> cpu, uint32_t compute_units,
                     std::string refused = {}, uint32_t max_buffers = 64, bool overlaps = false)
       : cpu_(std::move(cpu)), info_(cpu_->info()), refused_(std::move(refused)) {

@@ -1,4 +1,4 @@
-// Kernels and checks that the tests of every driver double use.
+// Kernels and checks shared by the tests of the driver doubles.
 #pragma once
 
 #include <functional>

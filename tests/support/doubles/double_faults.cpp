@@ -1,4 +1,4 @@
-// Texts over doubles that fail.
+// Text generation on doubles that fail.
 #include "support/doubles/double_faults.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the double of every driver is told to do to a language model in the middle of its work.
+// Failures of a driver double while a language model runs on it.
 #pragma once
 
 #include <string>
@@ -7,13 +7,14 @@
 
 namespace prism::test {
 
-// Lost after a few tokens, and full while the model is loaded: the text is the reference's, and one
-// warning is given each time. The settings are those of the double; healthy: with memory enough.
+// Loses the device after a few tokens, then fails allocations while the model loads: each time the
+// text must equal the reference and there is one warning. The arguments are settings of the double;
+// healthy: with enough memory.
 void expect_text_survives(DriverDouble& the_double, const std::string& healthy,
                           const std::string& lose, const std::string& little_memory);
 
-// `prism run` with the double as the only GPU, which computes wrongly: its self-check tells, and
-// the text comes from the CPU. name: "hip".
+// Runs `prism run` with a double that computes wrong results as the only GPU: its self-check must
+// fail and the text come from the CPU. name: "hip".
 void expect_wrong_device_is_not_chosen(DriverDouble& the_double, const std::string& name,
                                        const std::string& settings = "wrong_results=1");
 

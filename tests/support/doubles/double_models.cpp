@@ -1,4 +1,4 @@
-// The tokens of the default model, on the CPU and over a double.
+// Compares the tokens of the default model on the CPU and on a double.
 #include "support/doubles/double_models.h"
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace prism::test {
 void expect_default_model_gives_the_cpus_tokens(DriverDouble& the_double) {
   std::string path;
   {
-    // make run put it into the user's cache folder, not into the test's.
+    // `make run` stores the model in the user's cache folder, not in the test's.
     const char* own = std::getenv("PRISM_CACHE_DIR");
     const std::string before = own ? own : "";
     unsetenv("PRISM_CACHE_DIR");
@@ -32,8 +32,8 @@ void expect_default_model_gives_the_cpus_tokens(DriverDouble& the_double) {
   for (const Device& each : {Device::cpu(), device}) {
     llm::LanguageModel model =
         llm::LanguageModel::load(path, llm::place_on(file, each, 32), {.batch_rows = 8});
-    // Each next token is e^3 times as likely as any other: the CPU rounds activations to 8 bits at
-    // other places than kernels do, which may turn closer choices around.
+    // Each next token is e^3 times as likely as any other: the CPU and the kernels round
+    // activations to 8 bits at different points, which may flip closer choices.
     tokens.push_back(model.generate("1, 2, 3,", greedy(4)).tokens);
   }
   ASSERT_EQ(tokens[0].size(), 4u);

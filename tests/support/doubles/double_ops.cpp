@@ -1,3 +1,4 @@
+// Runs the op conformance suite on a double.
 #include "support/doubles/double_ops.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Ops over the double of a driver.
+// Runs ops on a driver double.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace prism::test {
 
-// A sample of so many cases of every op is right, most of it without the CPU's help; nothing was
-// written beside a buffer, no call was undefined.
+// A sample of this many cases of every op must be correct, mostly without falling back to the CPU,
+// and without out-of-bounds writes or undefined calls.
 void expect_ops_sample_is_right(DriverDouble& the_double, size_t cases);
 
 }  // namespace prism::test

@@ -70,7 +70,7 @@ void DriverDouble::expect_clean() {
   for (const char* what : {"live_allocations", "live_modules", "live_streams", "live_events",
                            "live_graphs", "overruns", "misuses"})
     EXPECT_EQ(count(what), 0) << what;
-  // HIP's contexts are the runtime's own and stay.
+  // HIP's contexts belong to the runtime and stay alive.
   if (name_ == "cuda") {
     EXPECT_EQ(count("contexts"), 0);
   }

@@ -1,5 +1,4 @@
-// Puts the double of a driver in the place of the real one for one test, in a cache folder of its
-// own.
+// DriverDouble: replaces a real driver by its double for one test, with its own cache folder.
 #pragma once
 
 #include <cstdlib>
@@ -29,14 +28,14 @@ class DriverDouble {
 
   static std::string library(const std::string& name);
   void set(const std::string& settings);     // see tests/doubles/NAME_double.h
-  long long count(const std::string& what);  // since this object was made
-  Discovery discover();                      // by a backend of its own
-  Device device();  // a fresh one, as a new process has; fails the test when there is none
+  long long count(const std::string& what);  // since this object was created
+  Discovery discover();                      // with a new backend
+  Device device();  // a new one, as in a new process; fails the test if there is none
   const std::filesystem::path& folder() const { return folder_.path(); }
   ScopedVariable variable(const std::string& name, const std::string& value) {
     return ScopedVariable(name, value);
   }
-  // Nothing is left allocated, nothing was written beside a buffer, no call was undefined.
+  // Expects no leaked allocations, no out-of-bounds writes and no undefined calls.
   void expect_clean();
 
  private:

@@ -1,4 +1,4 @@
-// The double of NVIDIA's driver and of NVRTC in the place of the real ones.
+// Replaces NVIDIA's driver and NVRTC by their double.
 #pragma once
 
 #include "backends/cuda/cuda_backend.h"

@@ -1,4 +1,4 @@
-// The double of ROCm's HIP runtime and of hiprtc in the place of the real ones.
+// Replaces ROCm's HIP runtime and hiprtc by their double.
 #pragma once
 
 #include "backends/hip/hip_backend.h"

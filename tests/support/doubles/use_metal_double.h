@@ -1,4 +1,4 @@
-// The double of the Objective-C runtime and of Metal in the place of the real ones.
+// Replaces the Objective-C runtime and Metal by their double.
 #pragma once
 
 #include "backends/metal/metal_backend.h"

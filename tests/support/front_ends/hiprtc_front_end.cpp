@@ -1,4 +1,4 @@
-// Compiles HIP text in another process: hiprtc in a small program of ours, or clang.
+// Compiles HIP text in another process, with hiprtc or clang.
 #include "support/front_ends/hiprtc_front_end.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace prism::test {
 namespace {
 
-// Runs the command that `command` makes of the text's file and the file to write.
+// Runs the command that `command` builds from the source and output paths.
 CompileResult compile_by_process(
     const std::string& text,
     const std::function<std::vector<std::string>(const std::string& source,
@@ -23,7 +23,7 @@ CompileResult compile_by_process(
   write_file(source, text);
   const ProcessResult process = run_process(command(source, output));
   if (process.status == 2)
-    throw std::runtime_error("the HIP compiler cannot be had: " + process.output);
+    throw std::runtime_error("the HIP compiler is not available: " + process.output);
   CompileResult result{process.status == 0, process.output, {}};
   if (result.ok) result.code = read_file(output);
   if (process.status > 128)
@@ -34,7 +34,7 @@ CompileResult compile_by_process(
 }  // namespace
 
 const char* hip_front_end(const std::string& arch) {
-  // Debian's hiprtc (5.2) crashes on a chip it does not know instead of refusing it.
+  // Debian's hiprtc (5.2) crashes on an unknown chip instead of rejecting it.
   constexpr std::array kKnown{"gfx803", "gfx900",  "gfx906", "gfx908",
                               "gfx90a", "gfx1010", "gfx1030"};
   return std::find(kKnown.begin(), kKnown.end(), arch) != kKnown.end() ? kHiprtc : kClang19;
@@ -48,8 +48,7 @@ CompileResult compile_hip(const std::string& text, const std::string& arch,
     if (hip_front_end(arch) == kHiprtc) {
       command = {(binary_dir() / "hiprtc_compile").string(), front_end_path, source, output};
     } else {
-      // Stops at assembly: linking would need an lld built for AMD's chips and proves nothing about
-      // the text.
+      // Stops at assembly: linking would need an lld with AMD support and would not test the text.
       command = {front_end_path, "-x", "hip",  "-nogpulib", "-nogpuinc", "--cuda-device-only",
                  "-O3",          "-S", source, "-o",        output};
     }

@@ -1,4 +1,4 @@
-// Finds NVRTC and asks it for PTX or, for a real architecture, a cubin.
+// Loads NVRTC and compiles to PTX or, for a real architecture, to a cubin.
 #include "support/front_ends/nvrtc_front_end.h"
 
 #include "support/front_ends/rtc.h"

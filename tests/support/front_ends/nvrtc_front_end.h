@@ -1,4 +1,4 @@
-// NVIDIA's run-time compiler on CUDA text; it needs no GPU.
+// NVIDIA's run-time compiler for CUDA text; needs no GPU.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace prism::test {
 
-inline constexpr const char* kNvrtc12 = "PRISM_TEST_NVRTC_12";  // knows compute_50 to sm_121
-inline constexpr const char* kNvrtc13 = "PRISM_TEST_NVRTC_13";  // knows compute_75 and later
+inline constexpr const char* kNvrtc12 = "PRISM_TEST_NVRTC_12";  // supports compute_50 to sm_121
+inline constexpr const char* kNvrtc13 = "PRISM_TEST_NVRTC_13";  // supports compute_75 and later
 
-// arch: "compute_50" stops at PTX, "sm_90" goes through ptxas to a cubin. Throws std::runtime_error
-// when the library cannot be had; text that does not compile is a result.
+// arch: "compute_50" stops at PTX, "sm_90" continues through ptxas to a cubin. Throws
+// std::runtime_error if the library is not available; text that does not compile is a result.
 CompileResult compile_cuda(const std::string& text, const std::string& arch,
                            const std::vector<std::string>& options = {},
                            const char* library_variable = kNvrtc12);

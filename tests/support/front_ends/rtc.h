@@ -1,4 +1,4 @@
-// The one calling convention that NVIDIA's and AMD's run-time compilers share.
+// The calling convention shared by NVIDIA's and AMD's run-time compilers.
 #pragma once
 
 #include <string>
@@ -9,8 +9,7 @@
 
 namespace prism::test {
 
-// hiprtc copies NVRTC's interface function by function; only the prefix and the names of the
-// results differ.
+// hiprtc copies NVRTC's interface; only the prefix and the names of the results differ.
 struct RtcInterface {
   using Program = void*;
 

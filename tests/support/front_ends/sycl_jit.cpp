@@ -1,4 +1,4 @@
-// Builds the SYCL plug-in on first use, opens it, and hands kernels to it.
+// Builds the SYCL plug-in on first use, loads it, and passes kernels to it.
 #include "support/front_ends/sycl_jit.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 
 namespace prism::test {
 
-// Keyed by all that goes into it, so that an upgrade or an edit builds anew and an unchanged one is
-// found.
+// Keyed by all its inputs, so that an upgrade or an edit triggers a build and an unchanged plug-in
+// is reused.
 std::filesystem::path build_sycl_plugin(const std::filesystem::path& folder,
                                         const std::vector<std::filesystem::path>& linked) {
   namespace fs = std::filesystem;
@@ -99,7 +99,7 @@ std::string sycl_device_name() {
 }
 
 SyclProgram::SyclProgram(const std::string& text, const std::vector<std::string>& options) {
-  sycl_device_name();  // throws where there is none, so that what fails below is the text
+  sycl_device_name();  // throws if there is no device, so that errors below concern the text
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());
   const char* words = "";

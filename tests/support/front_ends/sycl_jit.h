@@ -1,4 +1,4 @@
-// SYCL text compiled by Intel's run-time compiler and run on Intel's CPU runtime.
+// Compiles SYCL text with Intel's run-time compiler and runs it on Intel's CPU runtime.
 #pragma once
 
 #include <array>
@@ -14,22 +14,21 @@ namespace prism::test {
 
 inline constexpr const char* kSyclRoot = "PRISM_TEST_SYCL_ROOT";
 
-// Builds a folder's sources against SYCL's headers, once, and gives the library's path: SYCL comes
-// with make test-devices, after the project was built. linked: libraries besides SYCL's. Throws
-// std::runtime_error when it cannot be had.
+// Builds a folder's sources against SYCL's headers, once, and returns the library's path: SYCL is
+// installed by make test-devices, after the project was built. linked: libraries besides SYCL's.
+// Throws std::runtime_error if SYCL is not available.
 std::filesystem::path build_sycl_plugin(const std::filesystem::path& folder,
                                         const std::vector<std::filesystem::path>& linked = {});
 
-// The name of the device that kernels run on. Throws std::runtime_error when SYCL cannot be had.
+// The name of the device that kernels run on. Throws std::runtime_error if SYCL is not available.
 std::string sycl_device_name();
 
-// One compiled text, of many kernels if it likes: a compile costs seconds, most of them before the
-// first kernel.
+// One compiled source, which may hold many kernels: a compile takes seconds, mostly startup.
 class SyclProgram {
  public:
-  // Unless told otherwise the compiler contracts a * b + c, and a pragma in the text does not stop
-  // it. Throws std::runtime_error when SYCL cannot be had; text that does not compile is a result
-  // (ok() false).
+  // By default the compiler contracts a * b + c, and ignores a pragma in the text. Throws
+  // std::runtime_error if SYCL is not available; text that does not compile is a result (ok()
+  // false).
   explicit SyclProgram(const std::string& text,
                        const std::vector<std::string>& options = {"-ffp-contract=off"});
   ~SyclProgram();
@@ -44,7 +43,7 @@ class SyclProgram {
     std::array<uint32_t, 3> group_counts{1, 1, 1};  // x, y, z
     std::array<uint32_t, 3> group_size{1, 1, 1};    // x, y, z
     int dimensions =
-        1;  // 1 or 3, as the text's nd_range_kernel<...> says; with 3, x is SYCL's dimension 2
+        1;  // 1 or 3, as in the text's nd_range_kernel<...>; with 3, x is SYCL's dimension 2
   };
 
   // Passes pointers to the buffers, then the params, 32 bits each. Every buffer is read back.

@@ -1,5 +1,4 @@
-// Calls WebGPU's C interface for one device: opening, errors, modules, pipelines, buffers, a
-// dispatch.
+// Calls WebGPU's C interface for one device: setup, errors, modules, pipelines, buffers, dispatch.
 #include "support/front_ends/webgpu_front_end.h"
 
 #include <chrono>
@@ -31,13 +30,12 @@ struct Feature {
 };
 constexpr Feature kShaderF16{0x0B, 8};
 constexpr Feature kSubgroups{0x12, 13};
-constexpr Feature kWgpuSubgroups{0x30021,
-                                 13};       // wgpu-native offers them as an extension of its own
-constexpr Feature kSubgroupsF16{0x12, 14};  // the standard folded it into subgroups
+constexpr Feature kWgpuSubgroups{0x30021, 13};  // wgpu-native offers them as its own extension
+constexpr Feature kSubgroupsF16{0x12, 14};      // the standard merged it into subgroups
 
 uint64_t whole_words(uint64_t bytes) { return bytes == 0 ? 4 : (bytes + 3) / 4 * 4; }
 
-// Filled by a callback that some ProcessEvents runs.
+// Filled by a callback during ProcessEvents.
 struct Answer {
   bool done = false;
   uint32_t status = 0;
@@ -82,7 +80,7 @@ std::vector<Entry> layout_entries(const std::vector<BindingType>& bindings, uint
 
 }  // namespace
 
-// Calls that take a callback are named ...2 in Dawn's flavour.
+// Calls that take a callback have the suffix 2 in Dawn's flavour.
 struct WebGpu::Functions {
   Functions(const SharedLibrary& library, Flavour flavour) {
     const auto load = [&](auto& member, const char* name) {
@@ -224,7 +222,7 @@ void WebGpu::open_device() {
   descriptor.feature_count = features_.size();
   descriptor.features = features_.data();
   descriptor.limits = &limits_;
-  // Without a callback of ours wgpu-native ends the process on an error outside a scope.
+  // Without our callback wgpu-native aborts on an error outside a scope.
   descriptor.uncaptured_error.callback = reinterpret_cast<void*>(on_uncaptured_error);
   descriptor.uncaptured_error.user1 = &uncaptured_;
   Answer answer;
@@ -238,7 +236,7 @@ void WebGpu::open_device() {
   queue_ = {call_->get_queue(device_.get()), call_->release_queue};
 }
 
-// Dawn's 2025 flavour has one more limit of the vertex stage before these.
+// Dawn's 2025 flavour has one more vertex-stage limit before these.
 uint32_t WebGpu::max_shared_bytes() const {
   return limits_.later[flavour_ == Flavour::kStandard ? 5 : 6];
 }
@@ -260,8 +258,8 @@ void WebGpu::wait_until(const bool& done, const char* what) {
 }
 
 std::string WebGpu::errors_of(const std::function<void()>& work) {
-  // Validation, out of memory, internal. wgpu-native ends the process on being asked for the last,
-  // and reports those errors as uncaptured.
+  // Validation, out of memory, internal. wgpu-native aborts on a scope for the last and reports
+  // those errors as uncaptured.
   const uint32_t filters = flavour_ == Flavour::kStandard ? 2 : 3;
   for (uint32_t filter = 1; filter <= filters; ++filter)
     call_->push_error_scope(device_.get(), filter);
@@ -281,7 +279,7 @@ std::string WebGpu::errors_of(const std::function<void()>& work) {
 WebGpu::ShaderModule WebGpu::make_module(const std::string& wgsl) {
   std::string text = wgsl;
   if (subgroups_need_no_enable_) {
-    // wgpu-native has the functions, but calls the directive that asks for them not yet supported.
+    // wgpu-native has the functions but rejects the enabling directive as not yet supported.
     const std::string directive = "enable subgroups;";
     const size_t at = text.find(directive);
     if (at != std::string::npos) text.replace(at, directive.size(), directive.size(), ' ');
@@ -301,7 +299,7 @@ WebGpu::BindGroupLayout WebGpu::make_layout(const std::vector<BindingType>& bind
     return {call_->create_bind_group_layout(device_.get(), &descriptor),
             call_->release_bind_group_layout};
   };
-  // The standard put "undefined" before the binding types.
+  // The standard inserted "undefined" before the binding types.
   if (flavour_ == Flavour::kStandard) return make(layout_entries<StandardLayoutEntry>(bindings, 2));
   return make(layout_entries<Dawn2025LayoutEntry>(bindings, 1));
 }
@@ -353,7 +351,7 @@ void WebGpu::dispatch(const ComputePipeline& pipeline, const BindGroupLayout& la
   for (uint32_t i = 0; i < entries.size(); ++i) {
     entries[i].binding = i;
     entries[i].buffer = buffers[i].get();
-    entries[i].bytes = UINT64_MAX;  // all of it
+    entries[i].bytes = UINT64_MAX;  // the whole buffer
   }
   BindGroupDescriptor descriptor;
   descriptor.layout = layout.get();

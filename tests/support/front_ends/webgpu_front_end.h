@@ -1,5 +1,5 @@
-// A WebGPU library opened at run time, with one device of it: modules, pipelines, buffers, one
-// dispatch at a time.
+// WebGpu: one device of a WebGPU library loaded at run time, with modules, pipelines, buffers and
+// synchronous dispatch.
 #pragma once
 
 #include <array>
@@ -43,9 +43,8 @@ class WebGpuHandle {
 
 class WebGpu {
  public:
-  // Opens the library and its first adapter, with every limit the adapter offers and, where it has
-  // them, f16 and subgroups. Throws std::runtime_error with the reason when there is no library or
-  // no device.
+  // Opens the library and its first adapter, with every limit the adapter offers and, if available,
+  // f16 and subgroups. Throws std::runtime_error with the reason if there is no library or device.
   explicit WebGpu(const std::string& library_path);
   ~WebGpu();
   WebGpu(const WebGpu&) = delete;
@@ -63,18 +62,16 @@ class WebGpu {
   using BindGroupLayout = WebGpuHandle<webgpu::BindGroupLayout>;
   using Buffer = WebGpuHandle<webgpu::Buffer>;
 
-  // Runs `work` and returns every error it raised, in the library's words; empty when there was
-  // none. Objects made during a failed call are invalid, and their use raises more errors, never a
-  // crash.
+  // Runs `work` and returns every error it raised, in the library's words; empty if there was none.
+  // Objects from a failed call are invalid; using them raises more errors, never a crash.
   std::string errors_of(const std::function<void()>& work);
 
   ShaderModule make_module(const std::string& wgsl);
   BindGroupLayout make_layout(const std::vector<webgpu::BindingType>& bindings);
-  // layout: null takes the one that follows from what the entry point uses.
+  // layout: null derives it from the entry point.
   ComputePipeline make_pipeline(const ShaderModule& module, const std::string& entry,
                                 const BindGroupLayout* layout);
-  // The size is rounded up to whole words, and one word at least: WebGPU copies and binds nothing
-  // smaller.
+  // The size is rounded up to whole words, at least one: WebGPU copies and binds nothing smaller.
   Buffer make_buffer(uint64_t bytes, uint64_t usage);
   void write(const Buffer& buffer, const std::vector<uint8_t>& bytes);
   // Binds the buffers in order, runs the groups, and waits.
@@ -87,7 +84,7 @@ class WebGpu {
 
   void open_adapter();
   void open_device();
-  // Lets callbacks run until `done`; throws std::runtime_error after a minute.
+  // Runs callbacks until `done`; throws std::runtime_error after a minute.
   void wait_until(const bool& done, const char* what);
   void submit(const std::function<void(webgpu::CommandEncoder)>& record);
 

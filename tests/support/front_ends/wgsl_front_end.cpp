@@ -1,4 +1,4 @@
-// Takes WGSL text through a WebGPU device: module, pipeline, buffers in, dispatch, buffers out.
+// Compiles and runs WGSL text on a WebGPU device.
 #include "support/front_ends/wgsl_front_end.h"
 
 #include <cstring>
@@ -8,7 +8,7 @@
 namespace prism::test {
 
 WebGpu& webgpu_device(const std::string& library_variable) {
-  // Never closed: the libraries' threads outlive main.
+  // Never destroyed: the libraries' threads outlive main.
   static auto* devices = new std::map<std::string, std::unique_ptr<WebGpu>>;
   std::unique_ptr<WebGpu>& device = (*devices)[library_variable];
   if (!device) device = std::make_unique<WebGpu>(require_front_end(library_variable));
@@ -50,7 +50,7 @@ CompileResult run_wgsl(const std::string& library_variable, const std::string& t
   std::vector<WebGpu::Buffer> bound;
   result.log = gpu.errors_of([&] {
     for (const WgslBuffer& buffer : buffers) {
-      // Whole fours of words, as Prism's devices allocate them.
+      // Multiples of four words, as Prism's devices allocate them.
       bound.push_back(gpu.make_buffer(
           (buffer.bytes.size() + 15) / 16 * 16,
           webgpu::kUsageStorage | webgpu::kUsageCopySource | webgpu::kUsageCopyTarget));

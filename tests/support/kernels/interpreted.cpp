@@ -1,4 +1,4 @@
-// Launches on the interpreter the way the runtime launches on a device.
+// Launches kernels on the interpreter as the runtime does on a device.
 #include "support/kernels/interpreted.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace prism::test {
 namespace {
 
-// Kernels may load whole words, so memory comes in whole words.
+// Kernels may load whole words, so buffers are padded to whole words.
 Contents padded(const Contents& buffers) {
   Contents result = buffers;
   for (auto& buffer : result) buffer.resize((buffer.size() + 3) / 4 * 4);
@@ -80,7 +80,7 @@ std::string first_difference(const ir::Kernel& kernel, const Contents& right,
     uint64_t wanted = 0, got = 0;
     std::memcpy(&wanted, right[b].data() + element * width, width);
     std::memcpy(&got, found[b].data() + element * width, width);
-    return fmt::format("buffer {} ({}), element {}: {:#x} where {:#x} is right", memory.name,
+    return fmt::format("buffer {} ({}), element {}: {:#x}, expected {:#x}", memory.name,
                        dtype_name(memory.element), element, got, wanted);
   }
   return "";

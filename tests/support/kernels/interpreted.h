@@ -1,5 +1,4 @@
-// Runs kernels on the interpreter, as they were written and as lowering leaves them, so that tests
-// can compare.
+// Runs kernels on the interpreter, as written and after lowering, for comparison.
 #pragma once
 
 #include <array>
@@ -14,7 +13,7 @@
 
 namespace prism::test {
 
-using Contents = std::vector<std::vector<std::byte>>;  // of each buffer, in binding order
+using Contents = std::vector<std::vector<std::byte>>;  // one per buffer, in binding order
 
 struct Launch {
   std::array<uint32_t, 3> groups = {1, 1, 1};
@@ -22,15 +21,14 @@ struct Launch {
   Contents buffers;  // before the launch
 };
 
-// What the buffers hold after the launch. Checked: a broken rule throws.
+// The buffers after the launch, in checked mode: a violation throws.
 Contents interpreted(const ir::Kernel& kernel, const Launch& launch, uint32_t subgroup_size);
 
-// The same through lowering, with the grid folded and buffers split where the capabilities ask for
-// it.
+// The same after lowering, with the grid folded and buffers split if the capabilities require it.
 Contents interpreted_lowered(const ir::Kernel& kernel, const Launch& launch,
                              const ir::Capabilities& capabilities);
 
-// "buffer y, element 3: 0x00000001 where 0x00000002 is right"; empty when all bytes are equal.
+// "buffer y, element 3: 0x00000001, expected 0x00000002"; empty if all bytes are equal.
 std::string first_difference(const ir::Kernel& kernel, const Contents& right,
                              const Contents& found);
 

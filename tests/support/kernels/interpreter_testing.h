@@ -1,5 +1,4 @@
-// Helpers of the interpreter's tests: run a kernel on vectors, and apply an expression to every
-// element of some.
+// Helpers of the interpreter's tests: run a kernel on vectors, and apply an expression elementwise.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +56,8 @@ inline InterpretOptions options(uint32_t subgroup, bool checked = true) {
   return result;
 }
 
-// Runs in checked and unchecked mode, with and without the processor's own instructions and the
-// translator's shortcuts; results must agree.
+// Runs in checked and unchecked mode, with and without SIMD instructions and the translator's
+// analysis; the results must agree.
 template <class T>
 std::vector<T> run(const Kernel& kernel, uint32_t groups, std::vector<T> out,
                    std::vector<HostBuffer> inputs = {}, std::vector<uint32_t> params = {},
@@ -81,7 +80,7 @@ std::vector<T> run(const Kernel& kernel, uint32_t groups, std::vector<T> out,
   return first;
 }
 
-// The message an interpretation in checked mode fails with; empty when it does not.
+// The error message of a run in checked mode; empty if it succeeds.
 template <class T>
 std::string failure(const Kernel& kernel, std::vector<T> out, std::vector<HostBuffer> inputs = {},
                     std::vector<uint32_t> params = {}) {
@@ -101,8 +100,8 @@ std::string failure(const Kernel& kernel, std::vector<T> out, std::vector<HostBu
     EXPECT_NE(text_said.find(part), std::string::npos) << "said: " << text_said; \
   } while (0)
 
-// f of the elements at each place. Every operand is tried as one value for all lanes and as one a
-// lane, since each has its own code: all must give the same bits.
+// Applies f elementwise. Every operand is tried both uniform and varying, since each has its own
+// code: all must give the same bits.
 template <class R, class F, class... A>
 std::vector<R> each(F f, std::vector<A>... inputs) {
   const size_t count = std::min({inputs.size()...});

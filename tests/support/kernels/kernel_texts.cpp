@@ -1,3 +1,4 @@
+// Compiles printed kernels with the vendors' compilers.
 #include "support/kernels/kernel_texts.h"
 
 #include <gtest/gtest.h>

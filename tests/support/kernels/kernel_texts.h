@@ -1,4 +1,4 @@
-// The texts of kernels in front of the makers' compilers.
+// Checks that the vendors' compilers accept the printed text of kernels.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace prism::test {
 
-// Kernels lowered for these capabilities, all in one text for gfx90a; needs
+// Kernels lowered for these capabilities, in one source for gfx90a; requires
 // hip_front_end("gfx90a").
 void expect_amd_takes(const std::vector<ir::Kernel>& lowered, const ir::Capabilities& capabilities);
-// Each in a text of its own, by Dawn; needs kDawn.
+// Each in its own source, compiled by Dawn; requires kDawn.
 void expect_webgpu_takes(const std::vector<ir::Kernel>& lowered,
                          const ir::Capabilities& capabilities);
 

@@ -1,4 +1,4 @@
-// The comparison of written and lowered kernels, and the inputs it is made with.
+// Compares written and lowered kernels, and provides their inputs.
 #include "support/kernels/lowering.h"
 
 #include <algorithm>

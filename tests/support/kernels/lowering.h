@@ -1,5 +1,4 @@
-// Compares kernels as written with what lowering makes of them, for a device that lacks one thing
-// or another.
+// Compares kernels before and after lowering, for devices with missing features.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +10,17 @@
 
 namespace prism::test {
 
-// A device that lacks nothing: tests take away what they are about.
+// A device with every feature: tests remove the ones they are about.
 ir::Capabilities full_capabilities();
 
-// Both ways of running must leave the same bytes, and no instruction may be left that a printer
-// never meets.
+// Both versions must give the same bytes, and the lowered one may contain no instruction that
+// printers do not support.
 void expect_same_when_lowered(const ir::Kernel& kernel, const Launch& launch,
                               const ir::Capabilities& capabilities);
 
 uint32_t count_ops(const ir::Kernel& kernel, ir::Op op);
 
-// Numbers that programs stumble over, then pseudo-random ones.
+// Edge-case numbers, then pseudo-random ones.
 std::vector<uint32_t> awkward_words(size_t count, uint64_t seed = 1);
 std::vector<float> awkward_floats(size_t count, uint64_t seed = 1);
 

@@ -1,3 +1,4 @@
+// Inputs of the operation kernels and comparison of their results.
 #include "support/kernels/op_cases.h"
 
 #include <bit>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr size_t kElements = 1024;
 
-// Halves of small whole numbers and their neighbours, zeros of both signs; exact in f16 and bf16.
+// Multiples of one half and nearby values, zeros of both signs; exact in f16 and bf16.
 float some_float(std::mt19937& random) {
   const int whole = static_cast<int>(random() % 33) - 16;
   return whole == 0 && random() % 2 ? -0.0f : static_cast<float>(whole) * 0.5f;
@@ -72,10 +73,10 @@ std::vector<OpCase> op_cases() {
   std::vector<ir::Kernel> kernels = op_kernels();
   for (ir::Kernel& kernel : f16_kernels()) kernels.push_back(std::move(kernel));
   for (ir::Kernel& kernel : kernels) {
-    if (kernel.name == "words") continue;  // which lane writes last is left open
+    if (kernel.name == "words") continue;  // the order of the lanes' writes is undefined
     std::mt19937 random(static_cast<uint32_t>(cases.size() + 1));
     OpCase one;
-    // Sums of these in any order are exact.
+    // Sums of these are exact in any order.
     const bool small = kernel.name == "atomics" || kernel.name == "control_flow";
     for (uint32_t memory : kernel.buffers())
       one.buffers.push_back(contents(kernel.memories[memory].element, random, small));
@@ -98,7 +99,7 @@ std::vector<std::vector<std::byte>> right_contents(const OpCase& one,
   const bool own =
       capabilities.subgroup_size > 0 && one.kernel.group_size % capabilities.subgroup_size == 0;
   options.subgroup_size =
-      own ? capabilities.subgroup_size : 32;  // what lowering counts in otherwise
+      own ? capabilities.subgroup_size : 32;  // lowering's subgroup size otherwise
   ir::interpret(one.kernel, {1, 1, 1}, buffers, one.params, options);
   return result;
 }
@@ -112,7 +113,7 @@ std::string difference(const OpCase& one, const std::vector<std::vector<std::byt
       const double want = value_at(right[b], i, memory.element),
                    got = value_at(found[b], i, memory.element);
       if (!close(want, got, is_float(memory.element) ? one.tolerance : 0))
-        return fmt::format("{}[{}] is {}, {} is right", memory.name, i, got, want);
+        return fmt::format("{}[{}] is {}, expected {}", memory.name, i, got, want);
     }
   }
   return "";

@@ -1,3 +1,4 @@
+// Kernels that use every operation of the kernel language.
 #include "support/kernels/op_kernels.h"
 
 #include <string>

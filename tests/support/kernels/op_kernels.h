@@ -1,5 +1,5 @@
-// Small kernels that between them use every operation of the kernel language, for tests of printers
-// and devices.
+// Small kernels that together use every operation of the kernel language, for tests of printers and
+// devices.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,8 @@
 
 namespace prism::test {
 
-// Each is named after the operations it is about. They need no particular device: what is missing
-// is lowered, or, for f16, i64 and f64 values, for fences and for fragments, the kernel is one of
-// the optional lists below.
+// Each is named after its operations. They run on any device: missing features are lowered. Kernels
+// with f16, i64 or f64 values, fences or fragments are in the optional lists below.
 std::vector<ir::Kernel> op_kernels();
 std::vector<ir::Kernel> f16_kernels();
 std::vector<ir::Kernel> i64_kernels();

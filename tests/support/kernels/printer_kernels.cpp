@@ -1,3 +1,4 @@
+// Kernels for corner cases of printers.
 #include "support/kernels/printer_kernels.h"
 
 #include <cmath>
@@ -127,8 +128,8 @@ Kernel across_small_types() {
   });
 }
 
-// a from `a`, b from `b`, each through shared memory or not; row_major or not; unaligned where the
-// tile has odd rows.
+// Multiplies `a` and `b`, optionally through shared memory, in either layout; unaligned if the tile
+// has odd rows.
 Kernel product(const std::string& name, DType type, bool through_shared, Layout a_layout,
                Layout b_layout, uint32_t extra) {
   const DType sum_type = type == i8 ? i32 : f32;

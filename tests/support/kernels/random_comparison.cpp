@@ -1,3 +1,4 @@
+// Runs, shrinks and reports random programs.
 #include "support/kernels/random_comparison.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Random statements: control flow, memories, barriers, atomics and operations across lanes.
+// Random statements: control flow, memories, barriers, atomics and cross-lane operations.
 #include "support/kernels/random_kernel.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace {
 using namespace dsl;
 
 constexpr uint32_t kOwnSlots = 8;       // elements of each output that one lane may write
-constexpr uint32_t kInputElements = 4;  // of each input, a lane
+constexpr uint32_t kInputElements = 4;  // of each input, per lane
 constexpr DType kNarrow[] = {DType::i8, DType::u8, DType::i16, DType::u16, DType::f16, DType::bf16};
 
-// Names that mean something in one of the languages printed.
+// Names with a meaning in one of the printed languages.
 const char* const kNames[] = {"x",      "half", "kernel", "in",     "out",  "global",
                               "float4", "main", "f",      "thread", "uint", "device",
                               "tile",   "_a",   "self",   "loop"};
@@ -48,7 +48,7 @@ class Generator {
  private:
   struct Flow {
     int depth = 0;
-    bool uniform = true;  // the whole group is here
+    bool uniform = true;  // in group-uniform control flow
     bool in_loop = false;
     bool loop_uniform = true;  // lanes leave the innermost loop together
   };
@@ -155,7 +155,7 @@ class Generator {
     for (uint32_t i = 0; i < count; ++i) statement(flow);
   }
 
-  // Statements of a block of their own: what they make is out of scope afterwards.
+  // A nested block of statements: its values go out of scope afterwards.
   void nested(
       Flow flow, const std::function<void()>& first = [] {}) {
     const auto mark = values_.mark();
@@ -233,8 +233,7 @@ class Generator {
       const uint32_t own_words = kOwnSlots * output.memory_bytes / 4,
                      lanes = random_.one_of({1u, 2u});
       const uint32_t at = random_.below(own_words / lanes) * lanes;
-      // Words of a float buffer could make any float: those are never read as floats by the
-      // program.
+      // Words of a float buffer could form any float, so the program never reads them as floats.
       if (!output.readable || !is_float(type))
         return output.array.store_words(Value(own_) * own_words + at,
                                         values_.any({u32, static_cast<uint8_t>(lanes)}),
@@ -244,7 +243,7 @@ class Generator {
       const uint32_t lanes = random_.one_of({1u, 2u, 4u});
       const Value value =
           output.array.load(first + random_.below(kOwnSlots / lanes) * lanes, lanes);
-      // What a store of f16 made of a large number is infinite.
+      // A large number stored as f16 becomes infinite.
       return values_.keep(
           is_float(type)
               ? RandomValues::tame(value, values_.any({type, static_cast<uint8_t>(lanes)}))
@@ -287,7 +286,7 @@ class Generator {
     }
   }
 
-  // Places of one operation each: whatever the order of lanes, the end is the same.
+  // Each element has a single operation: the result does not depend on the order of lanes.
   void atomics() {
     if (!float_sums_.empty() && random_.chance(30)) {
       const Value at = place(8);
@@ -364,12 +363,12 @@ class Generator {
   void leave(const Flow& flow) {
     if (!flow.in_loop) return values_.grow();
     const Value condition = flow.loop_uniform ? small_uniform() == 1u : values_.any(b1);
-    // Under a condition that varies, only loops whose lanes part anyway may be left.
+    // Under a varying condition, only loops that are already divergent may be left.
     if (flow.loop_uniform && !flow.uniform) return;
     if_(condition, [] { break_(); });
   }
 
-  // --- where the whole group is
+  // --- group-uniform statements
 
   void across(const Flow& flow) {
     switch (random_.below(6)) {
@@ -449,12 +448,12 @@ class Generator {
     barrier();
   }
 
-  // A value and an operation on many of them that gives the same in every order.
+  // A value and a reduction whose result does not depend on the order.
   std::pair<ReduceOp, Value> reducible() {
     switch (random_.below(5)) {
       case 0:
         return {ReduceOp::add, cast(f32, values_.any(u32) & 0xffu)};
-      case 1: {  // which of -0 and 0 is less depends on the order
+      case 1: {  // the minimum of -0 and 0 depends on the order
         const Value value = RandomValues::plain_zero(values_.any(f32));
         return {random_.one_of({ReduceOp::min, ReduceOp::max}), value};
       }
@@ -499,7 +498,7 @@ class Generator {
     values_.keep(subgroup_shuffle(value, values_.any(u32) % min(subgroup_size(), lanes_)));
   }
 
-  // The last values go out, so that nothing computed is in vain.
+  // Stores the last values, so that every computed value is used.
   void finish() {
     Var sum(u32, 1u, "sum");
     std::vector<ir::Type> types = {{u32, 1}, {i32, 1}, {f32, 1}, {b1, 1},  {u32, 2}, {i32, 4},

@@ -1,4 +1,4 @@
-// How each type of value is computed from others.
+// Random expressions for each type of value.
 #include "support/kernels/random_values.h"
 
 namespace prism::test {
@@ -48,8 +48,8 @@ ir::Type RandomValues::any_type() {
 Value RandomValues::scalar_constant(DType type) {
   if (type == b1) return constant(b1, static_cast<int>(random_.below(2)));
   if (is_float(type)) {
-    // Never -1: a product with it is a negation to compilers, which Intel's for CPUs loses across
-    // barriers (the printer keeps a negation that it sees away from it).
+    // Never -1: compilers turn a product with it into a negation, which Intel's CPU compiler loses
+    // across barriers (the printer works around explicit negations only).
     const double number = random_.one_of({0.0, 1.0, -3.0, 0.5, -2.5, 3.0, 0.1, 100.25, 7.0});
     const double any = (random_.below(2001) - 1000.0) / 16.0;
     return constant(type, random_.chance(50) || any == -1.0 ? number : any);
@@ -60,7 +60,7 @@ Value RandomValues::scalar_constant(DType type) {
   const uint64_t edge = edges[random_.below(std::size(edges))];
   const uint64_t low = random_.chance(70) ? edge : random_.word();
   if (!is_wide(type)) return constant_bits(type, low);
-  // All ones and the sign of 64 bits too.
+  // Includes all ones and the 64-bit sign.
   return constant_bits(
       type,
       random_.chance(50)
@@ -80,7 +80,7 @@ Value RandomValues::constant_of(ir::Type type) {
 Value RandomValues::any(ir::Type type) {
   const auto& known = pool_[key(type)];
   if (!known.empty() && !random_.chance(12)) {
-    // The newest are taken more often, so that results depend on long chains.
+    // Prefers recent values, so that results depend on long chains.
     const uint32_t count = static_cast<uint32_t>(known.size());
     return known[random_.chance(50) ? count - 1 - random_.below(std::min(count, 4u))
                                     : random_.below(count)];
@@ -103,7 +103,7 @@ Value RandomValues::wild_float() {
       return constant_bits(f32, random_.one_of({0x7fc00000u, 0x7f800000u, 0xff800000u, 0x80000000u,
                                                 0x4f000000u, 0xcf000000u, 0xcf000001u, 0x4effffffu,
                                                 0x4f800000u, 0x4f7fffffu, 0xbf7fffffu}));
-    // Any bits at all, but no subnormal number: devices may take those for zero.
+    // Arbitrary bits, except subnormal numbers: devices may flush those to zero.
     case 1: {
       const Value bits = any(u32);
       return bitcast(f32, select((bits & 0x7f800000u) == 0u, bits & 0x80000000u, bits));
@@ -221,7 +221,7 @@ Value RandomValues::floating(ir::Type type) {
     case 3:
     case 4:
       return tame(a * b, a);
-    // f16: rounding to f32 first is not the same as rounding once.
+    // f16: rounding to f32 first differs from rounding once.
     case 5:
       return type.element == f16 ? tame(a * b, b) : tame(fma(a, b, any(type)), b);
     case 6:
@@ -329,7 +329,7 @@ Value RandomValues::converted(ir::Type type) {
         return tame(bitcast(type, any(u32) & 0xbbffbbffu), otherwise);
       return tame(cast(f16, any({random_.one_of({u32, i32, f32, b1}), lanes})), otherwise);
     case DType::f32:
-      if (random_.chance(25)) {  // any mantissa and sign, an exponent that is tame
+      if (random_.chance(25)) {  // any mantissa and sign, a bounded exponent
         const Value bits = any({u32, lanes});
         const Value exponent = 110u + ((bits >> 20u) & 15u);
         return bitcast(type, (bits & 0x807fffffu) | (exponent << 23u));

@@ -1,4 +1,4 @@
-// Random expressions of the kernel language whose results every device must give to the last bit.
+// Random expressions of the kernel language with bit-exact results on every device.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// The values in scope, by type, and new ones made from them. Floats stay between 2^-20 and 2^20 (or
-// are zero): no device may differ on subnormal numbers, infinities or NaN that way.
+// The values in scope, by type, and new ones built from them. Floats stay between 2^-20 and 2^20
+// (or are zero), because devices may differ on subnormal numbers, infinities and NaN.
 class RandomValues {
  public:
   RandomValues(Random& random, bool wide, bool half) : random_(random), wide_(wide), half_(half) {}
@@ -36,18 +36,18 @@ class RandomValues {
     pool_[key(value.type())].push_back(value);
     log_.push_back(key(value.type()));
   }
-  // Values that are the same in all lanes of a group, u32.
+  // Group-uniform u32 values.
   void keep_uniform(dsl::Value value) { uniform_.push_back(value); }
 
   dsl::Value any(ir::Type type);  // one in scope, or a constant
   dsl::Value any(DType type) { return any(ir::Type{type, 1}); }
   dsl::Value uniform();     // u32
-  dsl::Value wild_float();  // f32 of any kind, NaN too: to be compared, converted or looked at only
-  void grow();              // computes one more value
+  dsl::Value wild_float();  // any f32, NaN included: only for comparison, conversion or inspection
+  void grow();              // computes another value
   ir::Type any_type();
   dsl::Value word_of(dsl::Value value);  // u32 that depends on every bit
   static dsl::Value tame(dsl::Value value, dsl::Value otherwise);
-  // f32 with -0 made 0, for what depends on the order of lanes otherwise.
+  // f32 with -0 replaced by 0, for results that would depend on the order of lanes.
   static dsl::Value plain_zero(dsl::Value value);
 
   struct Mark {

@@ -1,3 +1,4 @@
+// Compiles printed text with the host compiler and runs it as fibers.
 #include "support/kernels/shim.h"
 
 #include <cstdlib>
@@ -25,7 +26,7 @@ struct Launch {
 };
 using Run = const char* (*)(const Launch&);
 
-// What a macro cannot do: memory of the group becomes static where it is declared.
+// A textual replacement that macros cannot do: group memory becomes static.
 std::string for_host(const std::string& dialect, std::string text) {
   const auto replace = [&](const char* what, const char* with) {
     text = std::regex_replace(text, std::regex(what, std::regex::multiline), with);
@@ -40,12 +41,12 @@ std::string for_host(const std::string& dialect, std::string text) {
 }
 
 std::string shim_include(const std::string& dialect) {
-  // The text of these includes its library itself.
+  // These texts include their library themselves.
   return dialect == "metal" || dialect == "sycl" ? "" : fmt::format("#include \"{}.h\"\n", dialect);
 }
 
 std::vector<std::string> sanitizers(const std::string& compiler) {
-  // clang puts its run-time library into programs only; a trap needs none.
+  // clang links its run-time library into programs only; a trap needs none.
   if (compiler.find("clang") != std::string::npos)
     return {"-fsanitize=undefined", "-fsanitize-trap=undefined"};
   return {"-fsanitize=undefined", "-fno-sanitize-recover=undefined"};

@@ -1,5 +1,5 @@
-// Printed text of the C family compiled by the host compiler against tests/shim, and run: what was
-// printed is what was meant, with no device and no vendor's compiler.
+// Compiles printed C-family text with the host compiler against tests/shim and runs it: tests
+// printers without a device or vendor compiler.
 #pragma once
 
 #include <array>
@@ -15,20 +15,19 @@
 
 namespace prism::test {
 
-// Many kernels in one library; undefined behaviour in the printed text stops the process with its
-// line.
+// Many kernels in one library; undefined behaviour in the printed text aborts with its line.
 class ShimLibrary {
  public:
   ShimLibrary(ShimLibrary&&) noexcept;
   ~ShimLibrary();
 
-  // Runs every group of a launch of kernel `index`. Buffers in binding order, pieces of split ones
-  // apart; they are read and written. Throws std::runtime_error when a barrier was divergent or an
-  // access not aligned.
+  // Runs every group of a launch of kernel `index`. Buffers are in binding order, with the pieces
+  // of split buffers as separate entries; they are read and written. Throws std::runtime_error for
+  // a divergent barrier or an unaligned access.
   void run(size_t index, std::array<uint32_t, 3> groups,
            std::vector<std::vector<std::byte>>& buffers, std::span<const uint32_t> params) const;
 
-  const std::string& text() const;  // what was compiled, without the shim
+  const std::string& text() const;  // the compiled text, without the shim
 
  private:
   friend ShimLibrary compile_with_shim(const ir::Capabilities&, const std::vector<ir::Kernel>&,
@@ -39,8 +38,8 @@ class ShimLibrary {
 };
 
 // Prints the kernels (lowered with these capabilities; dialect cuda, hip, opencl, metal or sycl;
-// names all different) as one text and compiles it. Throws std::runtime_error with the compiler's
-// words when it does not compile. options: of the compiler, as a backend gives them
+// distinct names) as one source and compiles it. Throws std::runtime_error with the compiler's
+// output if it does not compile. options: compiler options, as a backend passes them
 // ("-DPRISM_...").
 ShimLibrary compile_with_shim(const ir::Capabilities& capabilities,
                               const std::vector<ir::Kernel>& lowered,

@@ -1,4 +1,4 @@
-// Statements in the order they are tried, whole blocks before what stands in them.
+// Removes statements in order, whole blocks before their contents.
 #include "support/kernels/shrink.h"
 
 #include <exception>
@@ -9,15 +9,15 @@
 namespace prism::test {
 namespace {
 
-// Statements, and what clean-up keeps though nobody reads its result. Yields stay: a block without
-// one is broken.
+// Statements, and instructions that dead-code elimination keeps. Yields stay: a block without one
+// is invalid.
 bool removable(const ir::Inst& inst) {
   if (inst.op == ir::Op::yield || inst.op == ir::Op::wait_previous) return false;
   return inst.result == ir::kNone || inst.op == ir::Op::atomic ||
          (inst.op >= ir::Op::subgroup_reduce && inst.op <= ir::Op::group_reduce);
 }
 
-// Takes away the statement that `countdown` reaches zero at.
+// Removes the statement at which `countdown` reaches zero.
 bool remove_at(ir::Block& block, int& countdown) {
   for (size_t i = 0; i < block.body.size(); ++i) {
     ir::Inst& inst = block.body[i];
@@ -31,7 +31,7 @@ bool remove_at(ir::Block& block, int& countdown) {
   return false;
 }
 
-// Puts the blocks of the if_ that `countdown` reaches zero at in its place.
+// Replaces the if_ at which `countdown` reaches zero by its blocks.
 bool flatten_at(ir::Block& block, int& countdown) {
   for (size_t i = 0; i < block.body.size(); ++i) {
     ir::Inst& inst = block.body[i];
@@ -77,7 +77,7 @@ ir::Kernel shrink(const ir::Kernel& kernel,
         wrong = false;
       }
       if (wrong)
-        best = std::move(candidate);  // the next statement has moved to this place
+        best = std::move(candidate);  // the next statement is now at this position
       else
         ++at;
     }

@@ -1,4 +1,4 @@
-// Reading the expected texts of the small models.
+// Reads the expected texts of the small models.
 #include "support/models/expected_text.h"
 
 #include <filesystem>

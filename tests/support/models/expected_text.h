@@ -1,4 +1,4 @@
-// What an independent engine made of the small models in ../shared: ids, text, logits.
+// Results of an independent engine for the small models in ../shared: ids, text, logits.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@ namespace prism::test {
 
 struct ExpectedText {
   std::vector<int32_t> ids;   // prompt and 60 tokens of greedy continuation
-  size_t prompt = 5;          // ids of the prompt
-  std::vector<float> logits;  // one row a position, for the first positions
+  size_t prompt = 5;          // number of ids in the prompt
+  std::vector<float> logits;  // one row per position, for the first positions
 };
 
-// Of shared/expected/NAME; ids are empty where there is no such file.
+// Reads shared/expected/NAME; ids are empty if there is no such file.
 ExpectedText expected_text(const std::string& name, const std::string& logits_file);
 
-// shared/models/NAME.gguf, or nothing where it is not there.
+// shared/models/NAME.gguf, or empty if it does not exist.
 std::string shared_model(const std::string& name);
 
 }  // namespace prism::test

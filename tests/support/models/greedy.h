@@ -1,4 +1,4 @@
-// Options of a text whose next token is always the likeliest.
+// Generation options for greedy decoding.
 #pragma once
 
 #include <cstdint>

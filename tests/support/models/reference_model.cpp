@@ -27,8 +27,8 @@ const ReferenceModel::Row* ReferenceModel::find(const std::string& name) const {
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-// name.weight (matrix number `matrix` of it) times x, plus name.bias. The rows are what is left of
-// the elements.
+// name.weight (its matrix number `matrix`) times x, plus name.bias. The number of rows follows from
+// the number of elements.
 ReferenceModel::Row ReferenceModel::product(const std::string& name, const Row& x,
                                             size_t matrix) const {
   const Row& weight = get(name + ".weight");

@@ -1,5 +1,5 @@
-// A transformer in plain float64 loops, token by token and number by number: what models of every
-// architecture are compared with. Shares no code with the ops.
+// ReferenceModel: a transformer in plain float64 loops, the reference for models of every
+// architecture. Shares no code with the ops.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct ReferenceModel {
   double magnitude = 1;
 
   double score_scale = 1, score_cap = 0, logit_cap = 0;
-  int window = 0, window_step = 0;  // every window_step-th layer is without; 0: none
+  int window = 0, window_step = 0;  // every window_step-th layer has no window; 0: none
   double embedding_factor = 1, residual_factor = 1, logit_factor = 1;
   int experts = 0, used = 0;
 
   std::map<std::string, std::vector<double>> tensors;  // by their names in files
 
-  // Rows of `vocabulary`, or of `width`, one a token.
+  // Rows of `vocabulary`, or of `width`, one per token.
   std::vector<double> logits(std::span<const int32_t> tokens) const;
   std::vector<double> hidden(std::span<const int32_t> tokens) const;
 

@@ -1,4 +1,4 @@
-// The text, written twice: with the device lost, and with the device full.
+// Generates the text twice: with a lost device, and with a full device.
 #include "support/models/short_text.h"
 
 #include <iostream>
@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kPrompt = "Once upon a time";
 constexpr int64_t kTokens = 6;
 
-// Warnings given while it lives.
+// Collects the warnings raised during its lifetime.
 class Warnings {
  public:
   Warnings()

@@ -1,5 +1,5 @@
-// A short text of a small model on a device that fails in the middle of it: for devices whose
-// compiler is too slow for the whole of the tests of faults.
+// A short text of a small model on a device that fails midway, for devices whose compiler is too
+// slow for the full fault tests.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace prism::test {
 
-// The device is lost after a few tokens, then found full while the model is loaded: the text is the
-// CPU's both times, and the user is told once each. Skips where the model is not at hand.
+// Loses the device after a few tokens, then fails allocations while the model loads: both times the
+// text must equal the CPU's and there is one warning. Skips if the model is not available.
 void expect_short_text_survives(const std::shared_ptr<DeviceDriver>& driver,
                                 std::mt19937_64& engine);
 

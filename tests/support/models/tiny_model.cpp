@@ -39,8 +39,8 @@ void TinyModel::tensor(const std::string& name, const Shape& shape, double size,
   std::normal_distribution<double> normal(around, size);
   std::vector<float> values(static_cast<size_t>(shape.elements()));
   for (float& each : values) each = static_cast<float>(normal(random_));
-  // Of experts that are rounded, the bias of the router decides which are used: a choice between
-  // two that it likes alike would change with the rounding.
+  // For quantised experts, the router's bias decides which are used: a near tie between two would
+  // change with the rounding.
   if (expert_type.is_block() && name.ends_with("ffn_gate_inp.bias"))
     for (int e = 0; e < reference.used; ++e)
       values[static_cast<size_t>((2 * e + 1) % reference.experts)] += 12;

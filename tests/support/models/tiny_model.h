@@ -1,5 +1,4 @@
-// Tiny models of random weights, each as a GGUF file and as the plain float64 loops it is compared
-// with.
+// Tiny models with random weights, each as a GGUF file and as a float64 reference.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +16,10 @@
 
 namespace prism::test {
 
-// What all random numbers of a run start from; failures print it.
+// The seed of all random numbers in a run; failures print it.
 uint32_t model_seed();
 
-// A model as file and as reference, of the same random weights.
+// A model as file and as reference, with the same random weights.
 class TinyModel {
  public:
   ReferenceModel reference;
@@ -38,7 +37,7 @@ class TinyModel {
   struct Features {
     bool bias = false, head_norms = false, joined = false, output = true, sinks = false;
   };
-  // Metadata and weights, as the reference's numbers say.
+  // Adds metadata and weights that match the reference's hyperparameters.
   void finish(const Features& features);
   llm::GgufFile open();
 
@@ -57,7 +56,7 @@ class TinyModel {
 
 std::vector<int32_t> some_tokens(int count, int vocabulary);
 
-// Each value within `bound` of the wanted ones' root mean square.
+// Expects each value within `bound` times the root mean square of the wanted values.
 void expect_close(std::span<const float> values, std::span<const double> wanted, double bound,
                   const std::string& what);
 

@@ -30,7 +30,8 @@ uint16_t half_bits(float value) {
   return bits;
 }
 
-// One cache: what it holds as bytes and as numbers, [slot][head][position][d]; unused is poison.
+// One cache: its contents as bytes and as numbers, [slot][head][position][d]; unused elements are
+// poison.
 struct Cache {
   std::vector<std::byte> bytes;
   std::vector<double> values;
@@ -74,7 +75,7 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
   p.factor_offset = quants;
   p.factor_head = by_head ? p.kv_head : dim / 32 * 2;
 
-  // The slots of the sequences in reverse; the first is nobody's.
+  // The sequences use the slots in reverse order; the first slot is unused.
   std::vector<uint32_t> spans;
   for (size_t s = 0; s < sequences.size(); ++s) {
     spans.insert(spans.end(), {one.rows, sequences[s].queries, sequences[s].keys,
@@ -204,7 +205,7 @@ std::string compare(const AttentionCase& one, const std::vector<std::byte>& out,
         const double wanted = one.expected[(size_t{row} * heads + head) * dim + d];
         const double off = std::fabs(got - wanted);
         if (!(off <= bound))
-          return fmt::format("row {} head {} element {}: {} instead of {}", row, head, d, got,
+          return fmt::format("row {} head {} element {}: {}, expected {}", row, head, d, got,
                              wanted);
         error += off * off;
         size += wanted * wanted;
@@ -212,7 +213,7 @@ std::string compare(const AttentionCase& one, const std::vector<std::byte>& out,
   if (error > size * bound * bound)
     return fmt::format("mean square error {:g} of {:g}", error, size);
   const size_t unit = half ? 2 : 4;
-  for (uint32_t row = 0; row < one.rows; ++row) {  // what lies between the rows is nobody's
+  for (uint32_t row = 0; row < one.rows; ++row) {  // the gaps between rows must stay untouched
     const size_t from = (size_t{row} * one.params.out_row + heads * dim) * unit;
     const size_t bytes = (one.params.out_row - heads * dim) * unit;
     if (std::memcmp(out.data() + from, one.out.data() + from, bytes) != 0)

@@ -1,4 +1,4 @@
-// Sequences with queries and a cache, random and partly poisoned, with what attention must give.
+// Random attention problems with partly poisoned caches and expected results.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +19,21 @@ struct AttentionCase {
   ops::AttentionParams params;
   uint32_t kv_heads = 2, rows = 0, most_queries = 1;
   std::vector<AttentionSequence> sequences;
-  std::vector<std::byte> q, k, v, spans, mask, sinks, out;  // out: poison, a row more than used
+  std::vector<std::byte> q, k, v, spans, mask, sinks, out;  // out: poison, one row more than used
   std::vector<double> expected;                             // of the rows in use, [row][head][d]
 
   uint32_t heads() const { return kv_heads * options.group; }
-  // In the order of the kernels' buffers, up to but without the result.
+  // In the order of the kernels' buffers, without the result.
   std::vector<std::vector<std::byte>> inputs(bool with_sinks) const;
 };
 
-// positions: how many a slot of the cache has. by_head: [slot][head][position][d], else
+// positions: the capacity of a cache slot. by_head: [slot][head][position][d], else
 // [slot][position][head][d].
 AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_heads,
                              uint32_t positions, bool by_head,
                              const std::vector<AttentionSequence>& sequences, uint64_t seed);
 
-// Empty when right within the bound, else one line.
+// Empty if correct within the bound, else one line.
 std::string compare(const AttentionCase& one, const std::vector<std::byte>& out, double bound);
 
 }  // namespace prism::test

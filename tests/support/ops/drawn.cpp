@@ -1,3 +1,4 @@
+// Random tensors and their seed.
 #include "support/ops/drawn.h"
 
 #include <iostream>

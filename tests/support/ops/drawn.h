@@ -1,4 +1,4 @@
-// Tensors of fresh random numbers, with the seed printed.
+// A fixture with random tensors that prints its seed.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Random matrices, reference products and their comparison.
 #include "support/ops/product_cases.h"
 
 #include <cmath>
@@ -13,7 +14,7 @@ namespace {
 
 using kernels::CaseRandom;
 
-// A scale that keeps elements of a block near one.
+// A scale that keeps the elements of a block near one.
 uint16_t scale_bits(CaseRandom& random, float size) {
   return f16_from_f32(random.uniform(0.2f, 1.0f) * size * (random.next() % 8 == 0 ? -1.0f : 1.0f));
 }
@@ -141,7 +142,7 @@ std::string compare_product(const std::vector<std::byte>& got, DType type, const
     error += off * off;
     power += want.values[i] * want.values[i];
   }
-  // A few results may all be small by chance, and then the mean says nothing.
+  // A few results may all be small by chance, which makes the mean meaningless.
   if (want.values.size() >= 32 && !(error <= nmse * power))
     return fmt::format("normalised mean square error {:.3g}, allowed {:.3g}", error / power, nmse);
   return "";

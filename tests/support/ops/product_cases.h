@@ -1,5 +1,4 @@
-// Random weights of any element type as devices hold them, activations, and float64 products to
-// compare kernels with.
+// Random weights of any element type in device layout, activations, and float64 reference products.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +13,10 @@
 
 namespace prism::testing_support {
 
-// Every type that weights of a product may have.
+// Every supported weight type of a product.
 std::vector<ElementType> all_weights();
 
-// rows x k, dense: the bytes that go into a buffer, and what they mean.
+// A dense rows x k matrix: the bytes of a buffer and their values.
 struct Matrix {
   ElementType type = DType::f32;
   uint32_t rows = 0, k = 0;
@@ -25,32 +24,32 @@ struct Matrix {
   std::vector<double> values;
 };
 
-// Block types: random codes and scales, in planes; plain types: values in [-1, 1).
+// Block types: random codes and scales, in the GPU layout; plain types: values in [-1, 1).
 Matrix random_matrix(kernels::CaseRandom& random, ElementType type, uint32_t rows, uint32_t k);
 
-// The rows as kernels round them for block weights: 32 elements to bytes with one scale.
+// The rows rounded as kernels do for block weights: 32 elements to bytes with one scale.
 Matrix rounded_to_bytes(const Matrix& x);
 
-// What follows a product in its launch: + bias, then the gate of it times the product beside it (+
-// its bias), then + residual.
+// The epilogue of a product: + bias, then gate(product) times the second product (+ its bias), then
+// + residual.
 struct Following {
   bool bias = false, residual = false;
   std::optional<ScalarOp> gate = {};  // silu or gelu_tanh
-  DType stored = DType::f32;          // of the residual
+  DType stored = DType::f32;          // type of the residual
 };
-// As a tail: its buffers are bias, that of the second product, residual. Null where nothing does.
+// As a tail with the buffers bias, second bias, residual. Null if the epilogue is empty.
 std::shared_ptr<const TailSpec> tail_of(const Following& following);
 
-// A product and, for each result, the sum of the magnitudes of its terms: what rounding errors are
-// measured against.
+// A product and, for each result, the sum of the magnitudes of its terms: the scale of rounding
+// errors.
 struct Expected {
   std::vector<double> values, magnitudes;
 };
 // y[i][r] = sum over c of w[r][c] x[i][c], for row i of x and every row of w
 Expected product(const Matrix& w, const Matrix& x);
 
-// Empty when each got[i] is within bound * magnitudes[i] (and rounding to the type) of the
-// reference and the normalised mean square error is at most nmse; else a line that says where.
+// Empty if each got[i] is within bound * magnitudes[i] (plus rounding to the type) of the reference
+// and the normalised mean square error is at most nmse; else one line that says where.
 std::string compare_product(const std::vector<std::byte>& got, DType type, const Expected& want,
                             double bound, double nmse);
 

@@ -1,3 +1,4 @@
+// The fixture of the matrix product tests.
 #include "support/ops/products_anywhere.h"
 
 #include <algorithm>

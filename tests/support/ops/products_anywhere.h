@@ -1,4 +1,4 @@
-// What the tests of matrix products share: where they run, how much of them, and with what numbers.
+// The fixture of the matrix product tests: where they run, how many cases, and their inputs.
 #pragma once
 
 #include <map>
@@ -17,9 +17,9 @@ namespace prism::testing_support {
 
 using kernels::CaseRandom;
 
-constexpr double kBound = 3e-6;  // of the terms' magnitudes: f32 sums of some thousand
+constexpr double kBound = 3e-6;  // relative to the terms' magnitudes: f32 sums of some thousand
 
-// Where a case runs: a device, or (none) the checked interpreter.
+// Where a case runs: a device or, if none, the checked interpreter.
 struct Place {
   std::string name;
   std::shared_ptr<DeviceDriver> driver;
@@ -29,32 +29,33 @@ std::string place_name(const testing::TestParamInfo<Place>& info);
 
 KernelCase case_of(const ops::ProductLaunch& launch);
 
-// The seed is printed, and so are the programs of each test that took more than a second: compiling
-// is what takes the time, on Intel's OpenCL most of all.
+// Prints the seed, and the programs of each test that took more than a second: compiling dominates,
+// especially on Intel's OpenCL.
 class ProductsAnywhere : public ::testing::TestWithParam<Place> {
  protected:
   void SetUp() override;
   void TearDown() override;
 
-  // What the last buffer holds afterwards; or, below, every buffer.
+  // The last buffer after the launch; run_all returns every buffer.
   std::vector<std::byte> run(const ir::Kernel& kernel, const KernelCase& one);
   Contents run_all(const ir::Kernel& kernel, const KernelCase& one);
-  // Where compiling takes seconds (software devices); on Intel's OpenCL it takes many.
+  // True if compiling takes seconds (software devices); Intel's OpenCL takes longest.
   bool compiles_slowly() const;
   bool is_intel() const;
-  // All of them; on software devices that many, drawn anew each run, and on Intel's one.
+  // All of the types; on software devices `count` of them, drawn anew in each run, and on Intel's
+  // one.
   std::vector<ElementType> drawn(std::vector<ElementType> types, size_t count);
-  // Whether to run a set of cases: always, but on software devices one of so many, and on Intel's
-  // none: it gets what a test runs anywhere.
+  // Whether to run a set of cases: always on GPUs, one in `one_of` on software devices, never on
+  // Intel's, which runs only the unconditional cases.
   bool takes(uint32_t one_of);
-  // x as round_rows leaves it.
+  // x after round_rows.
   std::vector<std::byte> rounded_buffer(const Matrix& x);
   ir::Capabilities capabilities() const;
 
   CaseRandom random_{0};
 
  private:
-  std::map<std::string, double> programs_;  // seconds of the first run of each
+  std::map<std::string, double> programs_;  // duration of each program's first run in seconds
   uint32_t not_drawn_ = 0;
 };
 

@@ -1,3 +1,4 @@
+// Draws the ops of random graphs.
 #include "support/ops/random_graph.h"
 
 #include <cstdlib>
@@ -31,7 +32,7 @@ Tensor random_input(Engine& engine, const Shape& shape, const Device& device) {
   return from_doubles(values, shape, DType::f32, device);
 }
 
-// One more tensor of the same shape out of some that are there, by an op drawn anew.
+// Another tensor of the same shape, computed from existing ones by a random op.
 Tensor grown(Engine& engine, const std::vector<Tensor>& have) {
   const Tensor &a = have[below(engine, have.size())], &b = have[below(engine, have.size())];
   const int64_t rows = a.size(0), columns = a.size(1);

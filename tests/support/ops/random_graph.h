@@ -1,5 +1,5 @@
-// Random graphs of tensors, for tests of plans: chains, reductions, gathers, joins and views of a
-// few matrices of one shape.
+// Random tensor graphs for tests of plans: chains, reductions, gathers, joins and views of a few
+// matrices of one shape.
 #pragma once
 
 #include <random>
@@ -12,7 +12,7 @@ namespace prism::test {
 
 using Engine = std::mt19937_64;
 
-inline constexpr size_t kGraphOutputs = 3;  // of every graph
+inline constexpr size_t kGraphOutputs = 3;  // outputs per graph
 
 // PRISM_RANDOM_SEED, or a new one; printed.
 uint64_t seed_of_run();

@@ -1,4 +1,4 @@
-// SYCL for the host compiler, as far as printed text uses it.
+// SYCL for the host compiler: the subset that printed text uses.
 #pragma once
 
 #include "../../fibers.h"

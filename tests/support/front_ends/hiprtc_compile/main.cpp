@@ -1,8 +1,7 @@
-// A program around hiprtc: its LLVM cannot share a process with the one in Intel's runtimes (both
-// register the same command line options and end the process), and it crashes on a chip that it
-// does not know.
+// hiprtc in its own process: its LLVM conflicts with the one in Intel's runtimes (both register the
+// same command line options and abort), and it crashes on unknown chips.
 //
-// usage: hiprtc_compile LIBRARY SOURCE OUTPUT [OPTION...]; prints the log; exit status 1: refused,
+// usage: hiprtc_compile LIBRARY SOURCE OUTPUT [OPTION...]; prints the log; exit status 1: rejected,
 // 2: no compiler.
 #include <cstdio>
 #include <exception>

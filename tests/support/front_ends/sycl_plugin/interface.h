@@ -1,18 +1,16 @@
-// What the SYCL plug-in offers to the tests: plain C functions, since it is built by itself against
-// SYCL's headers.
+// The C interface of the SYCL plug-in, which is built separately against SYCL's headers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// Every function returns null, or what went wrong as text that stays valid until the thread's next
-// call.
+// Every function returns null, or an error message that stays valid until the thread's next call.
 extern "C" {
 
 // The name of the device that programs run on: Intel's OpenCL CPU runtime.
 using PrismSyclDevice = const char*(const char** name);
 
-// Compiles SYCL text; *log points at the compiler's words (valid like an error), *program is to be
+// Compiles SYCL text; *log points at the compiler's output (valid like an error), *program must be
 // released.
 using PrismSyclCompile = const char*(const char* text, const char* const* options,
                                      size_t option_count, void** program, const char** log);

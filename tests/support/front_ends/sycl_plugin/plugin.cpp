@@ -1,6 +1,6 @@
-// Compiles SYCL text at run time and runs its kernels on Intel's CPU runtime. Built by g++ alone,
-// without a SYCL compiler, when a test first needs it: SYCL's headers come with make test-devices,
-// after the project was built.
+// Compiles SYCL text at run time and runs its kernels on Intel's CPU runtime. Built by plain g++
+// when a test first needs it: SYCL's headers are installed by make test-devices, after the project
+// was built.
 #include "interface.h"
 
 #include <memory>
@@ -15,8 +15,8 @@ namespace {
 namespace experimental = sycl::ext::oneapi::experimental;
 using Executable = sycl::kernel_bundle<sycl::bundle_state::executable>;
 
-// PoCL offers itself to SYCL too, but takes no binary that SYCL's compiler makes: choose by the
-// platform's name.
+// PoCL is visible to SYCL too but rejects the binaries of SYCL's compiler: select by the platform's
+// name.
 sycl::device intel_cpu() {
   std::string seen;
   for (const sycl::device& device : sycl::device::get_devices()) {
@@ -51,7 +51,7 @@ struct FreeDeviceMemory {
 using DeviceMemory = std::unique_ptr<void, FreeDeviceMemory>;
 
 DeviceMemory copy_in(const void* data, size_t bytes) {
-  // An empty buffer still needs a pointer that can be passed.
+  // An empty buffer still needs a valid pointer.
   void* memory = sycl::malloc_device(bytes == 0 ? 4 : bytes, queue());
   if (memory == nullptr)
     throw std::runtime_error("no " + std::to_string(bytes) + " bytes of device memory");
@@ -64,7 +64,7 @@ template <int Dimensions>
 sycl::nd_range<Dimensions> range_of(const PrismSyclLaunch& launch) {
   sycl::range<Dimensions> global, local;
   for (int axis = 0; axis < Dimensions; ++axis) {
-    // SYCL's last dimension is the one that runs fastest.
+    // SYCL's last dimension varies fastest.
     const int dimension = Dimensions - 1 - axis;
     local[dimension] = launch.group_size[axis];
     global[dimension] = size_t{launch.groups[axis]} * launch.group_size[axis];
