@@ -20,7 +20,7 @@ help:
 	@echo "make build-X        X and the CPU only; X: $(SINGLE)"
 	@echo "make test           set up, build, run all tests on what is installed"
 	@echo "make test-devices   install every further software device (500 MB), run the device tests on them"
-	@echo "make support-table  both, then write the README's support table from the results"
+	@echo "make support-table  both, then write the tables of docs/support.md from the results"
 	@echo "make show-backends  per backend: on or off and by what, what was found, what is missing"
 	@echo "make bench          build and run the benches"
 	@echo "make format         lay out the sources with clang-format"
@@ -75,7 +75,7 @@ test-devices: build-tests
 	  $(BUILD)/prism check --json >$(BUILD)/check.json && echo "prism check: every kernel is right on every device"
 	@scripts/check_webgpu.sh $(BUILD)
 
-# The table of the README, from the results of the tests on every device.
+# The support table of docs/support.md, from the results of the tests on every device.
 support-table: test test-devices
 	@scripts/update_readme.py table --build $(BUILD)
 

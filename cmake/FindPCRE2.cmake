@@ -1,4 +1,4 @@
-# Finds PCRE2's 8-bit library (Debian ships no CMake files for it): gives the target PCRE2::8BIT.
+# Finds PCRE2's 8-bit library (Debian ships no CMake files for it) and defines the target PCRE2::8BIT.
 find_path(PCRE2_INCLUDE_DIR pcre2.h)
 find_library(PCRE2_LIBRARY NAMES pcre2-8 pcre2-8-static)
 include(FindPackageHandleStandardArgs)

@@ -1,10 +1,10 @@
-# Decides which backends are switched on and says by what. Also run by `cmake -P` for `make show-backends`.
+# Decides which backends are on and records which setting decided. Also run by `cmake -P` for `make show-backends`.
 #
 # The first of these that is set decides: environment PRISM_X, environment GGML_X, CMake option PRISM_X, CMake
 # option GGML_X, the make target (PRISM_ONLY), the default (on).
 set(PRISM_SWITCHED_BACKENDS cuda hip metal vulkan sycl opencl webgpu)
 
-# Sets OUT to ON or OFF from what a person may write, or stops with the words that are understood.
+# Sets OUT to ON or OFF from a user's value, or stops with the accepted values.
 function(prism_read_switch out name value)
   string(TOUPPER "${value}" upper)
   if(upper MATCHES "^(1|ON|YES|TRUE|Y)$")

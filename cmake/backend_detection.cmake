@@ -1,7 +1,7 @@
-# Looks for the drivers of each backend on this machine. Only for people to read: nothing is linked against them,
-# the program looks again by itself when it starts.
+# Looks for the drivers of each backend on this machine, for display only: nothing is linked against them, and
+# the program searches again at run time.
 
-# Every folder in which vendors put their libraries, those named by the user's variables first.
+# All folders in which vendors install their libraries; those from the user's variables come first.
 function(prism_library_folders out)
   set(folders "")
   string(REPLACE ":" ";" listed "$ENV{LD_LIBRARY_PATH}")
@@ -26,7 +26,7 @@ function(prism_library_folders out)
   set(${out} ${folders} PARENT_SCOPE)
 endfunction()
 
-# Sets OUT to the first library that matches one of the glob patterns, or to nothing.
+# Sets OUT to the first library that matches one of the glob patterns, or to an empty string.
 function(prism_find_library out)
   set(${out} "" PARENT_SCOPE)
   prism_library_folders(folders)
@@ -43,7 +43,7 @@ function(prism_find_library out)
   endforeach()
 endfunction()
 
-# "libvulkan.so.1.3.239" and what links to it give "1.3.239"; a name without a version gives nothing.
+# "1.3.239" for "libvulkan.so.1.3.239" and links to it; empty for a name without a version.
 function(prism_library_version out library)
   get_filename_component(real "${library}" REALPATH)
   get_filename_component(name "${real}" NAME)
@@ -51,7 +51,8 @@ function(prism_library_version out library)
   set(${out} "${version}" PARENT_SCOPE)
 endfunction()
 
-# The description files by which the loaders of Vulkan and OpenCL find their drivers, without folder and ending.
+# The names of the manifest files through which the Vulkan and OpenCL loaders find drivers, without folder and
+# extension.
 function(prism_driver_files out)
   set(names "")
   foreach(pattern IN LISTS ARGN)
@@ -71,8 +72,8 @@ macro(prism_return_findings)
   set(MISSING "${MISSING}" PARENT_SCOPE)
 endmacro()
 
-# Adds a sentence to FOUND, or one with the next step to MISSING, in the caller. No sentence holds a semicolon:
-# they are elements of CMake lists.
+# Adds a sentence to FOUND, or one with the next step to MISSING, in the caller. Sentences contain no semicolon,
+# because they are elements of CMake lists.
 function(prism_describe what library advice)
   if(library)
     prism_library_version(version ${library})

@@ -1,4 +1,4 @@
-# Owns which backends are compiled in: sets PRISM_ENABLED_BACKENDS from the switches and prints them in short.
+# Selects the backends that are compiled in: sets PRISM_ENABLED_BACKENDS from the switches and prints a summary.
 include(backend_decision)
 include(backend_detection)
 
@@ -39,7 +39,7 @@ endforeach()
 message(STATUS "backend cpu: on (always)")
 file(WRITE ${CMAKE_BINARY_DIR}/backend_switches.cmake "${recorded}")
 
-# Only the list of backends sees the switches, so that changing one recompiles one file.
+# Only the backend list sees the switches, so that changing one recompiles a single file.
 function(prism_apply_switches)
   set(definitions "")
   foreach(backend IN LISTS PRISM_ENABLED_BACKENDS)

@@ -1,4 +1,4 @@
-# Owns the compiler settings every target shares: language, build type, warnings, sanitizers, ccache.
+# Owns the compiler settings shared by all targets: language, build type, warnings, sanitizers, ccache.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -17,7 +17,7 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
-# Warnings are linked privately, so that they never reach those who use the library.
+# Warnings are linked privately, so that they do not apply to users of the library.
 add_library(prism_warnings INTERFACE)
 option(PRISM_WARNINGS_AS_ERRORS "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 if(MSVC)

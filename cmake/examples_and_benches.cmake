@@ -1,5 +1,5 @@
-# Builds examples/NAME.cpp as example_NAME and each folder bench/NAME as bench_NAME; there a file X_bench.cpp is a program
-# X_bench of its own.
+# Builds examples/NAME.cpp as example_NAME, the C++ blocks of pages of docs/ as docs_NAME, and each folder bench/NAME as
+# bench_NAME; a file X_bench.cpp in it becomes a separate program X_bench.
 set(example_targets "")
 if(PRISM_EXAMPLES)
   file(GLOB example_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/examples/*.cpp)
@@ -11,7 +11,22 @@ if(PRISM_EXAMPLES)
   endforeach()
 endif()
 
-add_custom_target(benches)  # all of them, without the tests
+# The C++ blocks of these pages as programs; tests/build/readme_test.sh compares what they print with the pages.
+find_program(PYTHON3_PROGRAM python3)
+if(PRISM_TESTS AND PRISM_EXAMPLES AND PYTHON3_PROGRAM)
+  foreach(name tensor-tutorial kernels)
+    set(page ${CMAKE_CURRENT_SOURCE_DIR}/docs/${name}.md)
+    set(script ${CMAKE_CURRENT_SOURCE_DIR}/scripts/docs_snippets.py)
+    set(source ${CMAKE_BINARY_DIR}/docs/${name}.cpp)
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/docs)
+    add_custom_command(OUTPUT ${source} COMMAND ${PYTHON3_PROGRAM} ${script} program ${page} > ${source}
+                       DEPENDS ${page} ${script})
+    add_executable(docs_${name} ${source})
+    target_link_libraries(docs_${name} PRIVATE prism)
+  endforeach()
+endif()
+
+add_custom_target(benches)  # all benches, without the tests
 if(PRISM_BENCHES)
   file(GLOB bench_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/bench/*/*.cpp)
   set(bench_folders "")
@@ -37,7 +52,7 @@ if(PRISM_BENCHES)
       list(APPEND targets ${program})
     endforeach()
     foreach(target IN LISTS targets)
-      target_link_libraries(${target} PRIVATE prism prism_warnings fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
+      target_link_libraries(${target} PRIVATE prism_internal prism_warnings fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
       add_dependencies(benches ${target})
     endforeach()
   endforeach()

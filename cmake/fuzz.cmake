@@ -1,6 +1,6 @@
 # Owns the fuzzers: each fuzz/NAME_fuzz.cpp becomes fuzz_NAME, under libFuzzer, ASan and UBSan (clang only). Its corpus is
-# fuzz/corpus/NAME. They are linked with sanitised copies of the parsers alone, which build in a minute where the library takes ten:
-# what a parser needs of other folders is listed here.
+# fuzz/corpus/NAME. They are linked with sanitised copies of the parsers alone, which build in one minute instead of ten for the library.
+# The sources that parsers need from other folders are listed here.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "PRISM_FUZZ needs clang (CXX=clang++); this is ${CMAKE_CXX_COMPILER_ID}")
 endif()
@@ -14,8 +14,7 @@ set(fuzz_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -f
 add_library(prism_fuzzed STATIC EXCLUDE_FROM_ALL ${parser_sources})
 target_include_directories(prism_fuzzed PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/include)
 target_compile_options(prism_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
-get_target_property(fuzzed_libraries prism LINK_LIBRARIES)
-target_link_libraries(prism_fuzzed PUBLIC ${fuzzed_libraries})
+target_link_libraries(prism_fuzzed PUBLIC ${library_dependencies} nlohmann_json::nlohmann_json)
 
 file(GLOB fuzz_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/*_fuzz.cpp)
 add_custom_target(fuzzers)

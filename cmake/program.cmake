@@ -1,4 +1,4 @@
-# Builds the program at the root of the build folder; all of it but main.cpp is a library, so that tests can link it.
+# Builds the program in the root of the build folder; everything but main.cpp is a library, so that tests can link it.
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
@@ -8,10 +8,10 @@ set(main_source ${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.cpp)
 list(REMOVE_ITEM program_sources ${main_source})
 if(program_sources)
   add_library(prism_cli STATIC ${program_sources})
-  target_link_libraries(prism_cli PUBLIC prism PRIVATE prism_warnings fmt::fmt CLI11::CLI11
+  target_link_libraries(prism_cli PUBLIC prism_internal PRIVATE prism_warnings fmt::fmt CLI11::CLI11
                         nlohmann_json::nlohmann_json Threads::Threads)
   if(PRISM_SANITIZE)
-    # Under sanitizers the optimiser takes half of the time that templates need; nothing here is hot.
+    # Under sanitizers the optimiser takes half of the compile time of templates, and nothing here is hot.
     target_compile_options(prism_cli PRIVATE -O0)
   endif()
 endif()
@@ -19,6 +19,6 @@ if(EXISTS ${main_source})
   add_executable(prism_program ${main_source})
   set_target_properties(prism_program PROPERTIES OUTPUT_NAME prism
                         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-  target_link_libraries(prism_program PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> prism prism_warnings
+  target_link_libraries(prism_program PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> prism_internal prism_warnings
                         Threads::Threads)
 endif()

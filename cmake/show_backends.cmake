@@ -18,7 +18,7 @@ say("    found    processor: ${processor} (${cores} threads)")
 
 foreach(backend IN LISTS PRISM_SWITCHED_BACKENDS)
   string(TOUPPER ${backend} upper)
-  # The environment speaks for the next build; without it the build folder speaks for the last one.
+  # The environment decides for the next build; if it is unset, show the settings of the last build.
   prism_decide_backend(${backend})
   set(enabled ${PRISM_${upper}_ON})
   set(by "${PRISM_${upper}_BY}")
@@ -28,7 +28,7 @@ foreach(backend IN LISTS PRISM_SWITCHED_BACKENDS)
       set(enabled ${BUILT_${upper}_ON})
       set(by "${BUILT_${upper}_BY}")
     elseif(NOT enabled STREQUAL BUILT_${upper}_ON)
-      set(note ", and the build folder has it otherwise until the next build")
+      set(note ", but the build folder differs until the next build")
     endif()
   endif()
   if(enabled)

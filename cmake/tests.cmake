@@ -1,33 +1,33 @@
-# Owns the test programs: unit_tests (src/**/*_test.cpp) and one program for each file of tests/.
+# Owns the test programs: unit_tests (src/**/*_test.cpp) and one program per file of tests/.
 find_package(GTest REQUIRED)
 find_package(nlohmann_json REQUIRED)
 include(GoogleTest)
 
-# Where things are, compiled into one file only, so that no other object depends on the build folder.
+# Paths are compiled into one file only, so that no other object depends on the build folder.
 file(GLOB support_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/*.cpp
      ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/*/*.cpp)
 add_library(prism_test_support STATIC ${support_sources})
 target_include_directories(prism_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/tests)
-target_link_libraries(prism_test_support PUBLIC prism GTest::gtest nlohmann_json::nlohmann_json
+target_link_libraries(prism_test_support PUBLIC prism_internal GTest::gtest nlohmann_json::nlohmann_json
                       PRIVATE prism_warnings fmt::fmt ${CMAKE_DL_LIBS})
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/tests/support/paths.cpp PROPERTIES COMPILE_DEFINITIONS
   "PRISM_SOURCE_DIR=\"${CMAKE_CURRENT_SOURCE_DIR}\";PRISM_BINARY_DIR=\"${CMAKE_BINARY_DIR}\";PRISM_CXX_COMPILER=\"${CMAKE_CXX_COMPILER}\"")
 
-# hiprtc is called from a process of its own; main.cpp says why.
+# hiprtc is called from a separate process; see main.cpp.
 add_executable(hiprtc_compile EXCLUDE_FROM_ALL tests/support/front_ends/hiprtc_compile/main.cpp tests/support/front_ends/rtc.cpp
                tests/support/shared_library.cpp)
 target_include_directories(hiprtc_compile PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests)
 target_link_libraries(hiprtc_compile PRIVATE prism_warnings ${CMAKE_DL_LIBS})
 add_dependencies(prism_test_support hiprtc_compile)
 
-# Tests keep out of the user's own cache folder.
+# Tests do not use the user's cache folder.
 set(test_environment "PRISM_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
 
-set(test_libraries prism_test_support prism prism_warnings fmt::fmt GTest::gtest GTest::gtest_main
+set(test_libraries prism_test_support prism_internal prism_warnings fmt::fmt GTest::gtest GTest::gtest_main
     Threads::Threads ${CMAKE_DL_LIBS})
 list(APPEND unit_test_sources ${program_tests})
-# Without the optimiser, which takes 2 of 5 seconds of compiling a test (more under sanitizers) and saves little when it
-# runs. Not those of cpu/, which compute much themselves.
+# Without optimisation, which takes 2 of 5 seconds of compiling a test (more under sanitizers) and saves little at run
+# time. Except the tests of cpu/, which compute much themselves.
 if(NOT MSVC)
   set(plain_test_sources ${unit_test_sources})
   list(FILTER plain_test_sources EXCLUDE REGEX "/src/cpu/")
@@ -41,8 +41,8 @@ if(unit_test_sources)
     PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT "${test_environment}")
 endif()
 
-# The unit tests of what uses threads, a program of their own: it builds quickly under the thread sanitizer, since it
-# has only the layers that they use.
+# The unit tests of multi-threaded code, as a separate program: it builds quickly under the thread sanitizer, because it
+# contains only the layers they use.
 set(thread_test_sources ${unit_test_sources})
 list(FILTER thread_test_sources INCLUDE REGEX "/(base/(cache_folder|system/thread_pool)|runtime/queue|backends/cpu/[a-z_]*|cpu/(attention|products/matmul))_test\\.cpp$")
 set(thread_layer_sources ${library_sources})
@@ -55,7 +55,7 @@ target_link_libraries(thread_tests PRIVATE prism_warnings fmt::fmt hwy::hwy nloh
                       GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
 
 file(GLOB test_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/*/*_test.cpp)
-# Tests named after a backend are about that backend.
+# Tests named after a backend need that backend.
 foreach(backend IN LISTS PRISM_SWITCHED_BACKENDS)
   if(NOT backend IN_LIST PRISM_ENABLED_BACKENDS)
     list(FILTER test_files EXCLUDE REGEX "/${backend}_[^/]*$")
@@ -73,12 +73,12 @@ foreach(file IN LISTS test_files)
     add_dependencies(${name} prism_program)
   endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-  # The results by case: the support table is made from them.
+  # Results per case, for the support table.
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1500
     ENVIRONMENT "${test_environment};GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/results/${name}.xml")
 endforeach()
 
-# Long ones first, or one is left running alone at the end: seconds that they take on two cores, in the longer of
+# Start long tests first, so that none runs alone at the end. Costs are seconds on two cores, in the slower of
 # make test and make test-devices.
 foreach(cost ops_device_test=250 random_kernels_device_test=235 random_kernels_test=170 sycl_device_test=150
         printers_test=100 hip_double_test=95 front_end_printers_device_test=75 model_device_test=60
@@ -96,9 +96,9 @@ if(TARGET plugins_test)
   add_dependencies(plugins_test prism_backend_null)
 endif()
 
-# Doubles of drivers that this machine lacks: shared libraries with the driver's entry points, opened by the backend
-# in place of the real one.
-function(prism_add_double name)  # libNAME_double.so of the files that the words after it name
+# Doubles of drivers that this machine lacks: shared libraries with the driver's entry points, which the backend opens
+# instead of the real one.
+function(prism_add_double name)  # libNAME_double.so from the given file patterns
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/tests/doubles/)
   file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
   add_library(${name}_double MODULE ${sources})
@@ -134,7 +134,7 @@ if("metal" IN_LIST PRISM_ENABLED_BACKENDS AND NOT APPLE AND CMAKE_SYSTEM_PROCESS
   endforeach()
 endif()
 
-# Scripts that test the build itself: switches, checks, the installed copy. They get the two folders as words.
+# Scripts that test the build itself: switches, checks, the installed copy. Their arguments are the source and the build folder.
 find_program(BASH_PROGRAM bash)
 file(GLOB test_scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/build/*_test.sh)
 if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/examples)

@@ -5,7 +5,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Names given to getenv, and every PRISM_ name in a string: wrappers of getenv take those.
+# Names passed to getenv, and every PRISM_ name in a string, which may be passed to a wrapper of getenv.
 READ = re.compile(r'getenv\(\s*"([A-Z][A-Z0-9_]*)"|"(PRISM_[A-Z0-9_]*[A-Z0-9])"')
 
 

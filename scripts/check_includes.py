@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on an include against the order of the layers, on a public header that includes an internal one, and on a system
+"""Fails on an include that violates the layer order, on a public header that includes an internal one, and on a system
 header outside the files that may use it."""
 import pathlib
 import re
@@ -8,15 +8,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "ir", "dsl", "lower", "print", "sample_kernels", "runtime", "cpu", "tensor", "ops", "grad", "conformance",
           "nn", "llm", "search", "cli", "server"]
-# The layer of each public header of include/prism; those of ops/ and llm/ belong to the layers of these names.
+# The layer of each public header in include/prism; those in ops/ and llm/ belong to the layers of the same name.
 PUBLIC = {"error.h": "base", "warning.h": "base", "dtype.h": "base", "element_type.h": "base", "rope_scaling.h": "base",
           "kernel_ir.h": "ir", "capabilities.h": "ir", "kernel.h": "dsl", "device_info.h": "runtime", "device.h": "runtime",
-          "shape.h": "tensor", "tensor.h": "tensor", "compile.h": "tensor", "ops.h": "ops", "grad.h": "grad", "llm.h": "llm"}
+          "shape.h": "tensor", "tensor.h": "tensor", "compile.h": "tensor", "io.h": "tensor", "ops.h": "ops", "grad.h": "grad", "llm.h": "llm"}
 BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "sample_kernels", "runtime"}
-# Two drivers with the same calls under different names share what they do alike.
+# CUDA and HIP have the same calls under different names, and share this code.
 SHARED_BY_BACKENDS = "backends/gpu_runtime"
 SHARING_BACKENDS = {"backends/cuda", "backends/hip"}
-# Headers that exist on one kind of system only: in src/base, or inside an #if on the system.
+# Headers of one operating system: allowed in src/base, or inside an #if on the system.
 SYSTEM_ONLY = re.compile(
     r"(unistd|dlfcn|fcntl|poll|pwd|dirent|sched|pthread|spawn|ucontext|link|grp|syslog|termios|windows|io"
     r"|sys/\w+|mach/.*|linux/.*|objc/.*|CoreFoundation/.*)\.h$")
@@ -39,7 +39,7 @@ def allowed(source, target):
     layer = layer_of(target)
     if layer == source:
         return True
-    if source == "backends":  # the list of backends, and what they share
+    if source == "backends":  # the backend list, and code that backends share
         return layer in BACKENDS_MAY_USE or layer.startswith("backends/")
     if source.startswith("backends/"):
         return (layer in BACKENDS_MAY_USE or layer == "backends" or source == "backends/cpu" and layer == "ops"

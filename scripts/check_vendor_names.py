@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when code outside a backend or a printer names a vendor or its interface. Comments may: they state facts."""
+"""Fails if code outside a backend or a printer names a vendor or its interface. Comments may name them."""
 import pathlib
 import re
 import sys
@@ -11,20 +11,20 @@ WORDS = ["cuda", "nvidia", "nvrtc", "cublas", "hip", "hiprtc", "rocm", "amd", "m
 NAMES = re.compile("|".join(
     rf"(?<![A-Za-z]){word}(?![a-z])|{word.capitalize()}(?![a-z])|(?<![A-Za-z]){word.upper()}(?![A-Z])"
     for word in WORDS) + r"|WebGpu|OpenCL|OneApi|\b(?:vk|cl|cu)[A-Z][a-z]\w+\(|\b(?:VK|CL|CU)_[A-Z]")
-# Backends and printers own the names; the program offers them to people.
+# Backends and printers own the names; the program shows them to users.
 OWNERS = ("src/backends/", "src/print/", "src/cli/")
-# Each of these files is where one list of names lives.
+# Each of these files contains one list of names.
 LISTS = {
-    "src/lower/languages.cpp",    # what the printers' languages lack, whatever the device
+    "src/lower/languages.cpp",    # features that the printers' languages lack on every device
     "include/prism/device.h",    # BackendPreference
     "src/runtime/discovery/selection.cpp",  # the spellings of a device and their aliases
 }
-# The language's way to say something in one dialect, with a way for all others beside it.
+# Dialect-specific text in a kernel, next to a portable version.
 RAW = re.compile(r'\braw\(\s*"[a-z]+"')
 
 
 def without_comments(text):
-    """The text with comments blanked and every line in its place."""
+    """The text with comments blanked; line numbers stay the same."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
     def blank(match):

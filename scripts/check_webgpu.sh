@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every kernel of the library by each WebGPU library of BUILD/devices.env, side by side: BUILD/check-NAME.json and
-# BUILD/devices-NAME.json, from which the support table is made. usage: scripts/check_webgpu.sh BUILD
+# Runs every kernel with each WebGPU library of BUILD/devices.env, in parallel. Writes BUILD/check-NAME.json and
+# BUILD/devices-NAME.json for the support table. usage: scripts/check_webgpu.sh BUILD
 set -euo pipefail
 build=$1
 set -a
@@ -25,4 +25,4 @@ if [ $failed = 1 ]; then
   echo "check_webgpu: a kernel is wrong, or a library does not run: see $build/check-*.json" >&2
   exit 1
 fi
-echo "prism check: every kernel is right on WebGPU, by wgpu-native and by Dawn"
+echo "prism check: every kernel is right on WebGPU, with wgpu-native and with Dawn"

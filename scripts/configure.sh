@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs CMake when the build folder is new or when a switch, the compiler or a flag has changed since.
-# usage: scripts/configure.sh BUILD_FOLDER [BACKEND]   (BACKEND: the only one beside the CPU; none for all)
+# Runs CMake if the build folder is new, or if a switch, the compiler or a flag has changed.
+# usage: scripts/configure.sh BUILD_FOLDER [BACKEND]   (BACKEND: the only one besides the CPU; default: all)
 set -euo pipefail
 build=$1
 only=${2:-}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Counts the lines of code of every backend and printer, fails where one is over its limit, and keeps the table of docs/layout.md.
+"""Counts the lines of code of every backend and printer, fails if one exceeds its limit, and updates the table in docs/layout.md.
 
 usage: scripts/count_lines.py [--check] [FOLDER]
-A line of code is neither blank nor a comment; tests are not counted. --check changes nothing and fails where the table is stale.
+A line of code is neither blank nor a comment; tests are not counted. --check changes nothing and fails if the table is stale.
 """
 import pathlib
 import re
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- begin lines: scripts/count_lines.py -->", "<!-- end lines -->"
 
 BACKEND, PRINTER, SPIRV = 600, 300, 2000
-# What was there before the limits, or could not be brought below them, has its present number for a limit: it does not grow.
+# Older code above the limits has its present size as the limit, so that it does not grow.
 BACKENDS = {"cpu": BACKEND, "cuda": 1402, "gpu_runtime": 777, "hip": BACKEND, "metal": BACKEND, "null": BACKEND, "opencl": 1398,
             "sycl": BACKEND, "vulkan": 2320, "webgpu": BACKEND}
 PRINTERS = {"cuda": PRINTER, "cuda_fragments": PRINTER, "hip": PRINTER, "hip_fragments": PRINTER, "metal": PRINTER, "metal_fragments": PRINTER,
@@ -32,7 +32,7 @@ def sources(folder):
 
 
 def printer_of(path):
-    """The printer a file belongs to by its name, the longest that fits; none for what all share."""
+    """The printer with the longest name that prefixes the file's name; None for shared files."""
     fitting = [name for name in PRINTERS if path.stem == name or path.stem.startswith(name + "_")]
     return max(fitting, key=len, default=None)
 
@@ -69,7 +69,7 @@ def main():
     check = "--check" in sys.argv[1:]
     root = pathlib.Path(arguments[0]).resolve() if arguments else ROOT
     rows = count(root)
-    complaints = [f"{kind} {name}: {lines} lines of code, its limit is {limit}; move what others do alike to src/runtime"
+    complaints = [f"{kind} {name}: {lines} lines of code, its limit is {limit}; move shared code to src/runtime"
                   for kind, name, lines, _, limit in rows if lines > limit]
     folders = {path.name for path in (root / "src" / "backends").iterdir() if path.is_dir()}
     complaints += [f"backend {name}: no limit in scripts/count_lines.py" for name in sorted(folders - BACKENDS.keys())]

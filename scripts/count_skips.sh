@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the tests that the last run of ctest skipped, counted by their reason, also those inside a program that passed.
+# Counts the tests that the last ctest run skipped, by reason, including those inside a program that passed.
 # usage: scripts/count_skips.sh BUILD_FOLDER
 set -euo pipefail
 awk '/: Skipped$/ { if ((getline reason) > 0) { count[reason]++; all++ } }

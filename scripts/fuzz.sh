@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the fuzzers and runs each for a while over a copy of its corpus; a crash leaves its input in the build folder.
-# usage: scripts/fuzz.sh [SECONDS_EACH] [NAME...]     (NAME: gguf for fuzz/gguf_fuzz.cpp; none for all)
-# FUZZ_RUNS=N runs the same N inputs each time (a fixed seed), as far as the seconds reach; without it, new ones.
+# Builds the fuzzers and runs each for some time on a copy of its corpus; a crash saves its input in the build folder.
+# usage: scripts/fuzz.sh [SECONDS_EACH] [NAME...]     (NAME: gguf for fuzz/gguf_fuzz.cpp; default: all)
+# FUZZ_RUNS=N runs the same N inputs each time (a fixed seed) within the time limit; without it, inputs are new.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-25}
@@ -25,7 +25,7 @@ for name in "${names[@]}"; do
   rm -rf "$work"
   mkdir -p "$work" "fuzz/corpus/$name"
   echo "fuzz $name: $seconds s over $(find "fuzz/corpus/$name" -type f | wc -l) inputs"
-  # New inputs go to the first folder; the committed corpus is only read.
+  # New inputs are written to the first folder; the committed corpus is read-only.
   "$build/fuzz_$name" "${same[@]}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=65536 \
     -print_final_stats=1 -artifact_prefix="$build/crash-$name-" "$work" "fuzz/corpus/$name" 2>"$build/fuzz-$name.log" ||
     { tail -40 "$build/fuzz-$name.log"; exit 1; }

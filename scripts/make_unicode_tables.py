@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/llm/tokenizer/unicode_tables.inc from Python's own Unicode tables; run by hand when a newer Unicode is wanted."""
+"""Writes src/llm/tokenizer/unicode_tables.inc from Python's Unicode tables; run by hand to update to a newer Unicode version."""
 import pathlib
 import sys
 import unicodedata
@@ -23,11 +23,11 @@ def ranges(wanted):
 
 
 def lower_runs():
-    """Runs of characters with one distance to their lower case: first, last, step between them, distance."""
+    """Runs of characters with the same distance to their lower case: first, last, step, distance."""
     pairs = []
     for character in ALL:
         lower = character.lower()
-        # What becomes two characters (one does) loses its mark, as a reader without accents expects.
+        # The one character whose lower case is two characters loses its mark; accents are stripped anyway.
         if lower != character:
             pairs.append((ord(character), ord(lower[0]) - ord(character)))
     runs = []
@@ -42,7 +42,7 @@ def lower_runs():
 
 
 def bases():
-    """Characters that decompose, and what they become without non-spacing marks; Hangul is computed instead."""
+    """Characters that decompose, and their decomposition without non-spacing marks; Hangul is computed instead."""
     found = []
     for character in ALL:
         if 0xAC00 <= ord(character) <= 0xD7A3:

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Checks and measures the WebGPU backend on this machine's card, beside Vulkan's way to the same card, into a folder of
-# text and JSON files.
+# Checks and measures the WebGPU backend on this machine's card, compared with Vulkan on the same card, and writes text
+# and JSON files to a folder.
 #
 # usage: scripts/measure_webgpu.sh BUILD LIBRARY OUT [MODEL.gguf]
 #   LIBRARY  wgpu-native's file, from the wheel `wgpu` 0.32: wgpu/resources/libwgpu_native-release.so (9.3 MB; it needs libc and
 #            libm only), or Dawn's, from `dawn-python` 0.3: pydawn/lib/libwebgpu_dawn_x86_64.so (15.2 MB)
-#   MODEL    a model to time generation with; left out: no generation
-# The card's Vulkan driver must be known to the loader: on a headless machine with NVIDIA's driver and no ICD file,
-# write one that names libEGL_nvidia.so.0 and set VK_ICD_FILENAMES to it. Where no loader is installed, put libvulkan.so.1 (the
+#   MODEL    a model for timing generation; default: none
+# The loader must find the card's Vulkan driver: on a headless machine with NVIDIA's driver and no ICD file, write one
+# that names libEGL_nvidia.so.0 and set VK_ICD_FILENAMES to it. If no loader is installed, put libvulkan.so.1 (the
 # package libvulkan1, 0.5 MB) on LD_LIBRARY_PATH.
 set -uo pipefail
 build=${1:?usage: measure_webgpu.sh BUILD LIBRARY OUT [MODEL.gguf]} library=${2:?} out=${3:?} model=${4:-}
@@ -15,7 +15,7 @@ mkdir -p "$out"
 export PRISM_WEBGPU_LIBRARY=$library PRISM_BACKENDS=cuda,vulkan,webgpu,cpu
 failed=0
 
-step() { # file, command...: what it prints goes to the file and to the screen, and its failure is kept
+step() { # file, command...: prints the output and copies it to the file; remembers a failure
   local file=$out/$1
   shift
   echo "== $*"
@@ -38,5 +38,5 @@ step bench_ops_vulkan.txt "$build/prism" bench ops --device vulkan:0
 if [ -n "$model" ]; then
   step bench_model.txt "$build/prism" bench --model "$model" --device webgpu:0
 fi
-[ $failed = 0 ] && echo "measure_webgpu: all ran; results in $out" || echo "measure_webgpu: something failed; see $out/*.err"
+[ $failed = 0 ] && echo "measure_webgpu: all ran; results in $out" || echo "measure_webgpu: a step failed; see $out/*.err"
 exit $failed

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the README's table of ops from runs of the conformance suite, kept in docs/measured/ops-NAME.json.
+"""Makes the table of ops of docs/support.md from runs of the conformance suite, kept in docs/measured/ops-NAME.json.
 
 usage: prism check --ops --json | scripts/ops_table.py NAME     keeps what the table needs of a run in docs/measured/ops-NAME.json
 """

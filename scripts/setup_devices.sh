@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs every further software device and compiler front end that the device tests use, and writes
-# build/devices.env, which names them. Does nothing but write that file when all of it is there.
+# Installs the additional software devices and compiler front ends for the device tests, and writes their paths to
+# build/devices.env. If everything is installed, it only writes that file.
 #
 # Usage: scripts/setup_devices.sh [ENV_FILE]        (ENV_FILE defaults to build/devices.env)
-# PRISM_DEVICES_DIR: the folder for what comes from PyPI (default ~/.cache/prism/devices); clones share it.
+# PRISM_DEVICES_DIR: the folder for PyPI packages (default ~/.cache/prism/devices), shared by all clones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,15 +13,15 @@ readonly venv=$devices/python
 readonly stamp=$devices/installed.txt
 readonly log=$devices/setup.log
 
-# spirv-tools: spirv-val. The rest: llvmpipe, PoCL, AMD's hiprtc, and a clang that knows AMD's newer chips.
+# spirv-tools: spirv-val. The rest: llvmpipe, PoCL, AMD's hiprtc, and a clang that supports AMD's newer chips.
 readonly packages=(
   mesa-vulkan-drivers vulkan-validationlayers spirv-tools
   pocl-opencl-icd ocl-icd-libopencl1
   hipcc libamdhip64-dev clang-19
   python3-venv
 )
-# All dependencies are listed and nothing else is pulled: PyPI's wgpu would bring numpy, which no test needs.
-# NVRTC 12.9 is the last that knows compute_50, NVRTC 13 is what new machines have.
+# All dependencies are listed and pip adds none: PyPI's wgpu would install numpy, which no test needs.
+# NVRTC 12.9 is the last with compute_50; new machines have NVRTC 13.
 readonly wheels=(
   intel-opencl-rt==2026.2.0 intel-sycl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0
   intel-cmplr-lib-ur==2026.2.0 intel-cmplr-lic-rt==2026.2.0 tbb==2023.2.0 tcmlib==1.6.0 umf==1.2.0
@@ -58,8 +58,8 @@ install_packages() {
     fail "apt-get could not install ${missing[*]}; its output is in $log"
 }
 
-# A wheel holds no links, so each library comes three times (libx.so, libx.so.1, libx.so.1.2): 900 MB less as
-# hard links, and the loader then knows them for one library.
+# Wheels cannot contain links, so each library comes three times (libx.so, libx.so.1, libx.so.1.2). Hard links save
+# 900 MB, and the loader then treats them as one library.
 link_copies() {
   local size path last_size='' last_path=''
   find "$venv/lib" -maxdepth 1 -type f -name '*.so*' -size +100k -printf '%s %p\n' | sort -n |
@@ -78,7 +78,7 @@ install_wheels() {
   fi
   echo "setup_devices: installing ${wheels[*]} into $devices"
   rm -rf "$venv" "$stamp"
-  # Debian's own Python, since python3-venv belongs to it and PATH may hold another.
+  # Use Debian's Python: python3-venv belongs to it, and PATH may contain another one.
   /usr/bin/python3 -m venv "$venv" >>"$log" 2>&1 || fail "python3 -m venv failed; its output is in $log"
   "$venv/bin/pip" install --disable-pip-version-check --no-deps --no-compile "${wheels[@]}" >>"$log" 2>&1 ||
     fail "pip could not install into $venv (no network, or under 2 GB free?); its output is in $log"
@@ -86,8 +86,8 @@ install_wheels() {
   printf '%s\n' "${wheels[@]}" >"$stamp"
 }
 
-# The .icd file in Intel's wheel names a folder of its build machine; this one names the real library. What the
-# system has (PoCL, a GPU's driver) stays visible beside it.
+# The .icd file in Intel's wheel names a folder of its build machine; this one names the real library. The system's
+# drivers (PoCL, a GPU's driver) stay visible.
 write_icd_folder() {
   local folder=$devices/OpenCL/vendors
   mkdir -p "$folder"
@@ -96,7 +96,7 @@ write_icd_folder() {
   echo "$venv/lib/libintelocl.so" >"$folder/prism-intel-cpu.icd"
 }
 
-# Prints VARIABLE=path, and fails where the path is missing: a test must not skip for a moved file.
+# Prints VARIABLE=path, and fails if the path is missing: a moved file must not make a test skip.
 entry() {
   [ -e "$2" ] || fail "$1: $2 is missing; remove $devices and run this again"
   echo "$1=$2"
@@ -123,9 +123,9 @@ print_environment() {
 }
 
 command -v apt-get >/dev/null ||
-  fail "this installs Debian packages and found no apt-get; on another system run the device tests you have devices for with make test"
+  fail "this script installs Debian packages and found no apt-get; on another system run make test, which uses the devices present"
 [ "$(uname -m)" = x86_64 ] || fail "Intel's CPU runtimes exist for x86_64 only, this machine is $(uname -m)"
-mkdir -p "$devices" "$(dirname "$env_file")" || fail "cannot make $devices; set PRISM_DEVICES_DIR to a folder that can be written"
+mkdir -p "$devices" "$(dirname "$env_file")" || fail "cannot create $devices; set PRISM_DEVICES_DIR to a writable folder"
 case $devices in *[[:space:]]*) fail "the folder $devices has a space in its name; set PRISM_DEVICES_DIR to another" ;; esac
 exec 9>"$devices/lock"
 flock 9 # two clones may set up at once

@@ -123,6 +123,6 @@ def overclaims(written, fresh):
         """Parts of a cell; that all kernels are right counts, not how many there are."""
         return {re.sub(r"\b(\d+)/\1\b", "all", part.strip()) for part in cell.strip(" |").split(", ")} - {"-"}
     now = rows(fresh)
-    return [f"{name.strip('| ')}: the README says \"{cell.strip(' |')}\", this run shows \"{other.strip(' |')}\""
+    return [f"{name.strip('| ')}: docs/support.md says \"{cell.strip(' |')}\", this run shows \"{other.strip(' |')}\""
             for name, cells in rows(written).items() for cell, other in zip(cells[1:], now.get(name, [""] * 9)[1:])
             if not meaning(cell) <= meaning(other)]

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Fills the generated parts of README.md: the example with its output, the support table, the table of ops.
+"""Fills the generated parts of README.md and docs/support.md.
 
-usage: scripts/update_readme.py example|generate|table|ops [--check] [--build FOLDER]
---check changes nothing and fails where the example or the table of ops is stale, where the support table says more than the
-results bear out, or where an op was never measured. `table` needs the results of `make test-devices`, `ops` the kept runs
-of docs/measured.
+usage: scripts/update_readme.py examples|summary|table|ops [--check] [--build FOLDER]
+  examples   README.md: the sources of examples/, and what they print on the CPU
+  table      docs/support.md: the support table, from the results of `make test-devices`
+  ops        docs/support.md: the table of ops, from the runs kept in docs/measured
+  summary    README.md: the short table, from the two tables of docs/support.md; table and ops refresh it too
+--check changes nothing. It fails where a part is stale, where the support table says more than the results bear out, or
+where an op was never measured.
 """
 import argparse
 import os
@@ -17,66 +20,110 @@ import ops_table
 import support_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MARKERS = {"example": ("<!-- begin example: examples/vector_add.cpp -->", "<!-- end example -->"),
-           "generate": ("<!-- begin example: examples/generate.cpp -->", "<!-- end example: generate -->"),
-           "ops": ("<!-- begin ops table -->", "<!-- end ops table -->"),
-           "table": ("<!-- begin support table -->", "<!-- end support table -->")}
+README, SUPPORT = ROOT / "README.md", ROOT / "docs" / "support.md"
+PAGES = {"examples": README, "summary": README, "table": SUPPORT, "ops": SUPPORT}
+TABLE = ("<!-- begin support table -->", "<!-- end support table -->")
+OPS = ("<!-- begin ops table -->", "<!-- end ops table -->")
+SUMMARY = ("<!-- begin summary -->", "<!-- end summary -->")
+EXAMPLES = {"vector_add": True, "tensors": True, "generate": False}  # whether the README shows what it prints
 
 
-def between(text, begin, end, content):
-    """Text with what stands between the two markers replaced."""
+def between(page, text, markers, content):
+    """The text with everything between the two markers replaced."""
+    begin, end = markers
     pattern = re.compile(rf"({re.escape(begin)}\n).*?({re.escape(end)})", re.DOTALL)
     if not pattern.search(text):
-        sys.exit(f"README.md has no marker {begin}")
+        sys.exit(f"{page.name} has no marker {begin}")
     return pattern.sub(lambda match: match.group(1) + content + match.group(2), text)
 
 
-def code_of(name):
-    """An example's source below its opening comment."""
-    source = (ROOT / "examples" / name).read_text(encoding="utf-8")
-    return re.sub(r"\A(//[^\n]*\n)+", "", source).strip()
+def inside(text, markers):
+    """What stands between the two markers."""
+    return text.split(markers[0] + "\n")[1].split(markers[1])[0]
 
 
-def example(build):
-    """The example's source below its opening comment, and what it prints on the CPU."""
-    code = code_of("vector_add.cpp")
-    environment = {**os.environ, "PRISM_DEVICE": "cpu"}
-    output = subprocess.run([build / "example_vector_add"], check=True, capture_output=True, text=True,
-                            env=environment).stdout.strip()
-    return f"```cpp\n{code}\n```\nprints\n```\n{output}\n```\n"
+def example(name, build):
+    """An example's source below its opening comment and, if the README shows it, its output on the CPU."""
+    source = (ROOT / "examples" / f"{name}.cpp").read_text(encoding="utf-8")
+    block = "```cpp\n" + re.sub(r"\A(//[^\n]*\n)+", "", source).strip() + "\n```\n"
+    if not EXAMPLES[name]:
+        return block
+    output = subprocess.run([build / f"example_{name}"], check=True, capture_output=True, text=True,
+                            env={**os.environ, "PRISM_DEVICE": "cpu"}).stdout.strip()
+    return f"{block}prints\n```text\n{output}\n```\n"
+
+
+def rows(table):
+    """The cells of a Markdown table without its two heading lines."""
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table.strip().splitlines()[2:]]
+
+
+def ops_total(table, label):
+    """ "GPU 88/89": a backend's column of the table of ops, added up; a dash where it was not run."""
+    header = [cell.strip() for cell in table.strip().splitlines()[0].strip().strip("|").split("|")]
+    if label not in header:
+        return "-"
+    cells = [row[header.index(label)].split() for row in rows(table)]
+    counts = [cell[1].split("/") for cell in cells if len(cell) == 2]
+    rung = next((cell[0] for cell in cells if len(cell) == 2), "-")
+    total = sum(int(re.search(r"/(\d+)", row[1])[1]) for row in rows(table))
+    return f"{rung} {sum(int(right) for right, _ in counts)}/{total}" if counts else "-"
+
+
+def summary():
+    """The README's table, one row for each backend, from the tables of docs/support.md."""
+    text = SUPPORT.read_text(encoding="utf-8")
+    lines = ["| backend | kernels right on hardware | on software devices and driver doubles | tensor ops right |",
+             "|---|---|---|---|"]
+    for backend, _, _, _, double, software, processors in rows(inside(text, TABLE)):
+        stand_ins = [cell for cell in (software, "double of the driver" if double != "-" else "-") if cell != "-"]
+        total = ops_total(inside(text, OPS), backend)
+        lines.append(f"| {backend} | {processors} | {', '.join(stand_ins) or '-'} | {total} |")
+    return "\n".join(lines) + "\n"
+
+
+def fill(part, text, build):
+    """A page's text with this part made anew."""
+    page = PAGES[part]
+    if part == "examples":
+        for name in EXAMPLES:
+            markers = (f"<!-- begin example: examples/{name}.cpp -->", f"<!-- end example: {name} -->")
+            text = between(page, text, markers, example(name, build))
+        return text
+    if part == "table":
+        return between(page, text, TABLE, support_table.make_table(ROOT, build))
+    if part == "ops":
+        return between(page, text, OPS, ops_table.make_table())
+    return between(page, text, SUMMARY, summary())
+
+
+def stale(part, old, new):
+    """Lines for people about a part that differs from what it should be; none where that is allowed."""
+    if part == "table":
+        complaints = support_table.overclaims(inside(old, TABLE), inside(new, TABLE))
+        print(f"support table: {len(complaints)} cells say more than this run shows")
+        return complaints
+    page = PAGES[part].relative_to(ROOT)
+    return [f"{page}: {part} is stale; run scripts/update_readme.py {part}. It would be:", new]
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("part", choices=sorted(MARKERS))
+    parser.add_argument("part", choices=sorted(PAGES))
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     arguments = parser.parse_args()
-    build = arguments.build.resolve()
-    makers = {"example": lambda: example(build), "generate": lambda: f"```cpp\n{code_of('generate.cpp')}\n```\n",
-              "table": lambda: support_table.make_table(ROOT, build),
-              "ops": ops_table.make_table}
-    content = makers[arguments.part]()
-    missing = ops_table.missing_ops(build) if arguments.part == "ops" and arguments.check else []
-    if missing:
-        print("\n".join(missing))
-        return 1
-    readme = ROOT / "README.md"
-    old = readme.read_text(encoding="utf-8")
-    new = between(old, *MARKERS[arguments.part], content)
-    if old == new:
-        return 0
-    if arguments.check and arguments.part == "table":
-        begin, end = MARKERS["table"]
-        written = old.split(begin + "\n")[1].split(end)[0]
-        complaints = support_table.overclaims(written, content)
-        print("\n".join(complaints + [f"support table: {len(complaints)} cells say more than this run shows"]))
-        return 1 if complaints else 0
+    part, page, build = arguments.part, PAGES[arguments.part], arguments.build.resolve()
+    complaints = ops_table.missing_ops(build) if part == "ops" and arguments.check else []
+    old = page.read_text(encoding="utf-8")
+    new = fill(part, old, build)
     if arguments.check:
-        print(f"README.md: the {arguments.part} is stale; run scripts/update_readme.py {arguments.part}. It would be:")
-        print(content)
-        return 1
-    readme.write_text(new, encoding="utf-8")
+        complaints += stale(part, old, new) if old != new else []
+        print("\n".join(complaints))
+        return 1 if complaints else 0
+    page.write_text(new, encoding="utf-8")
+    if page == SUPPORT:
+        README.write_text(fill("summary", README.read_text(encoding="utf-8"), build), encoding="utf-8")
     return 0
 
 

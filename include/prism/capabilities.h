@@ -8,6 +8,8 @@
 
 #include "prism/dtype.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::ir {
 
 // A matrix fragment shape that the device multiplies in hardware.
@@ -52,3 +54,5 @@ struct Capabilities {
 };
 
 }  // namespace prism::ir
+
+#pragma GCC visibility pop

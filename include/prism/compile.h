@@ -1,4 +1,9 @@
-// compile(f): a function of tensors whose plan is made once for each set of shapes, then replayed.
+// compile(f): plans a function of tensors once for each set of shapes, then replays the plan.
+//
+//   CompiledFunction f = compile([](std::span<const Tensor> in) {
+//     return std::vector<Tensor>{softmax(matmul(in[0], in[1]))};
+//   });
+//   Tensor y = f({randn({2, 8}), randn({8, 8})})[0];
 #pragma once
 
 #include <cstddef>
@@ -11,28 +16,30 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
-// What a plan takes of one device: bytes, as the pool gives them.
+// The memory that a plan needs on one device: bytes, as the pool allocates them.
 struct PlanMemory {
   Device device;
   uint64_t temporaries = 0;  // one arena
-  uint64_t outputs = 0;      // values it makes that stay, and what stays zero
-  uint64_t inputs = 0;       // memory of its own for what run() is given
-  uint64_t present = 0;      // values that are there before: weights, caches
+  uint64_t outputs = 0;      // results and constants that stay
+  uint64_t inputs = 0;       // copies of the inputs of run()
+  uint64_t present = 0;      // values that exist already: weights, caches
   uint64_t needed() const { return temporaries + outputs + inputs; }
 };
 
-// What eval() of these would take, without taking it.
+// The memory that eval() of these tensors would take.
 std::vector<PlanMemory> estimate_memory(std::span<const Tensor> tensors);
 
-class Plan;  // the work, made ready for devices
+class Plan;  // the prepared work
 
 using TensorsFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
-// f is called once for each new set of shapes, types and devices of its inputs; after that only
-// the work it described is done again. So everything that changes between calls must be an input:
-// what f reads from elsewhere is a constant of the plan.
+// Calls f once for each new set of shapes, types and devices of the inputs; later calls replay the
+// recorded work. Everything that changes between calls must be an input: whatever else f reads
+// becomes a constant of the plan.
 class CompiledFunction {
  public:
   explicit CompiledFunction(TensorsFunction f);
@@ -44,12 +51,12 @@ class CompiledFunction {
   std::vector<Tensor> operator()(std::initializer_list<Tensor> inputs) {
     return (*this)(std::span<const Tensor>(inputs.begin(), inputs.size()));
   }
-  // The plan for inputs like these, made if there is none yet.
+  // The plan for such inputs; makes it if there is none yet.
   Plan& plan(std::span<const Tensor> inputs);
-  // Its steps as text: op, device, shapes, bytes, time; and what runs elsewhere, with the reason.
+  // The steps as text: op, device, shapes, bytes, time; fallbacks to the CPU with their reason.
   std::string explain(std::span<const Tensor> inputs);
-  // What calls with inputs like these take, weights and caches that f captured apart: without
-  // making the plan where there is none yet. The inputs need no values (see without_values).
+  // The memory that calls with such inputs take; weights and caches that f captured count as
+  // present. Makes no plan. The inputs need no values (without_values).
   std::vector<PlanMemory> estimate_memory(std::span<const Tensor> inputs);
   size_t plans() const;
 
@@ -61,3 +68,5 @@ class CompiledFunction {
 CompiledFunction compile(TensorsFunction f);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -19,6 +19,8 @@
 #include "prism/device_info.h"
 #include "prism/kernel_ir.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Implemented by backends and owned by the handles.
@@ -88,6 +90,11 @@ struct ParamValue {
   ParamValue(float value) : bits(std::bit_cast<uint32_t>(value)), type(DType::f32) {}
 };
 
+// The number of groups along each axis of a launch.
+struct Groups {
+  uint32_t x = 1, y = 1, z = 1;
+};
+
 // A point in a queue's work.
 class Event {
  public:
@@ -133,6 +140,9 @@ class Queue {
   void launch(const Program& program, std::array<uint32_t, 3> groups,
               std::span<const Buffer> buffers, std::span<const ParamValue> params = {});
   void launch(const Program& program, uint32_t groups, std::initializer_list<BufferRange> buffers,
+              std::initializer_list<ParamValue> params = {});
+  // In two or three dimensions: launch(program, {groups_x, groups_y}, {a, b, y}, {width, height}).
+  void launch(const Program& program, Groups groups, std::initializer_list<BufferRange> buffers,
               std::initializer_list<ParamValue> params = {});
   // A dense matrix product by the vendor's library, if Device::supports() it; recorded like a
   // launch. Checks the matrices against the ranges.
@@ -284,3 +294,5 @@ Choice choose_device(const std::string& spelling = "auto", Work work = Work::bal
 Device next_best_device(const Device& failed);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "prism/capabilities.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 struct DeviceInfo {
@@ -28,3 +30,5 @@ struct DeviceInfo {
 };
 
 }  // namespace prism
+
+#pragma GCC visibility pop

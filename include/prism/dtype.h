@@ -1,10 +1,12 @@
-// Element types: what a buffer stores and what a kernel computes with.
+// The element types of buffers and kernels.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+
+#pragma GCC visibility push(default)
 
 namespace prism {
 
@@ -14,7 +16,7 @@ inline constexpr int kDTypeCount = 13;
 const char* dtype_name(DType type);
 std::optional<DType> dtype_from_name(std::string_view name);
 
-// Bytes of one stored element. b1 is a value type only; it takes 4 bytes where it must be kept.
+// Bytes of one stored element. Kernels hold b1 in registers only; where one is stored it takes 4.
 size_t dtype_bytes(DType type);
 
 constexpr bool is_float(DType t) {
@@ -28,7 +30,7 @@ constexpr bool is_unsigned_int(DType t) {
 }
 constexpr bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); }
 
-// The type a stored element has once loaded: narrow integers widen to 32 bits, f16 and bf16 to f32.
+// The type of a loaded element: narrow integers widen to 32 bits, f16 and bf16 to f32.
 constexpr DType widened(DType t) {
   switch (t) {
     case DType::i8:
@@ -45,11 +47,13 @@ constexpr DType widened(DType t) {
   }
 }
 
-// Conversions of stored 16-bit floats, round to nearest even; the meaning every device must
-// reproduce.
+// Conversions of stored 16-bit floats, rounded to nearest even. Every device must give the same
+// bits.
 uint16_t f16_from_f32(float value);
 float f32_from_f16(uint16_t bits);
 uint16_t bf16_from_f32(float value);
 float f32_from_bf16(uint16_t bits);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

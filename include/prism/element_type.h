@@ -1,4 +1,4 @@
-// The element types of tensors: the plain ones of kernels, and the block-quantised ones of GGUF
+// The element types of tensors: the plain types of kernels and the block-quantised types of GGUF
 // files.
 #pragma once
 
@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "prism/dtype.h"
+
+#pragma GCC visibility push(default)
 
 namespace prism {
 
@@ -32,7 +34,7 @@ inline constexpr int kBlockTypeCount = 13;
 struct BlockInfo {
   const char* name;   // "q4_k"
   uint32_t elements;  // of one block, along the last dimension
-  uint32_t bytes;     // of one block as files hold it
+  uint32_t bytes;     // of one block in a file
   uint32_t gguf;      // the type's number in GGUF files
 };
 const BlockInfo& block_info(BlockType type);
@@ -54,7 +56,7 @@ class ElementType {
   uint32_t block_elements() const { return is_block() ? block_info(block()).elements : 1; }
   // Bytes of one block, or of one plain element; bool takes one byte in a tensor.
   uint32_t block_bytes() const;
-  // Bytes of a row as files hold it; elements must be a multiple of the block.
+  // Bytes of a row in a file; elements must be a multiple of the block.
   uint64_t row_bytes(uint64_t elements) const {
     return elements / block_elements() * block_bytes();
   }
@@ -65,3 +67,5 @@ class ElementType {
 };
 
 }  // namespace prism
+
+#pragma GCC visibility pop

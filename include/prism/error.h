@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 enum class ErrorCode {
@@ -31,3 +33,5 @@ class Error : public std::runtime_error {
 };
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -1,38 +1,69 @@
-// Automatic differentiation: gradients are further nodes of the same graph, planned and fused like
-// all others.
+// Automatic differentiation. Gradients are further nodes of the same graph, so they are planned and
+// fused like all others.
 //
-//   auto loss = [](std::span<const Tensor> in) { return mean(square(matmul(in[0], in[1]) - y)); };
-//   auto [value, gradients] = value_and_grad(loss)({w, x});
+//   Tensor w = randn({3, 4}), x = randn({4, 2}), y = zeros({3, 2});
+//   auto loss = [&](std::span<const Tensor> in) { return mean(square(matmul(in[0], x) - y)); };
+//   auto [value, gradients] = value_and_grad(loss)({w});
+//
+// or, as in PyTorch:
+//
+//   Tensor w = randn({3, 4}).set_requires_grad();
+//   Tensor loss = w.square().mean();
+//   loss.backward();
+//   {
+//     const NoGrad update;
+//     w -= 0.1 * w.grad();
+//   }
+//   w.zero_grad();
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
-// Of output, which has one element unless seed gives the gradient to start from, by each input. An
-// input that output does not depend on gets zeros. Throws kInvalidArgument for inputs that are not
-// floats, kNotSupported naming an op without a gradient on the way.
+// The gradients of output by each input. output has one element, unless seed gives the gradient to
+// start from. An input that output does not depend on gets zeros. Throws kInvalidArgument for
+// inputs that are not floats, and kNotSupported for an op without a gradient on the way.
 std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs,
+                              const Tensor& seed = {});
+std::vector<Tensor> gradients(const Tensor& output, std::initializer_list<Tensor> inputs,
                               const Tensor& seed = {});
 
 using TensorFunction = std::function<Tensor(std::span<const Tensor>)>;
 struct ValueAndGrad {
   Tensor value;
-  std::vector<Tensor> gradients;  // one an input
+  std::vector<Tensor> gradients;  // one for each input
 };
 
-// Functions that give the gradients of f by all its inputs. They can be differentiated again.
-std::function<std::vector<Tensor>(std::span<const Tensor>)> grad(TensorFunction f);
-std::function<ValueAndGrad(std::span<const Tensor>)> value_and_grad(TensorFunction f);
+// A function of tensors that is called with a span or with braces.
+template <class Result>
+class DerivedFunction {
+ public:
+  explicit DerivedFunction(std::function<Result(std::span<const Tensor>)> f) : f_(std::move(f)) {}
+  Result operator()(std::span<const Tensor> inputs) const { return f_(inputs); }
+  Result operator()(std::initializer_list<Tensor> inputs) const {
+    return f_(std::span<const Tensor>(inputs.begin(), inputs.size()));
+  }
 
-// Adds the gradients of a loss to those of every tensor it depends on that asked for them with
-// set_requires_grad().
+ private:
+  std::function<Result(std::span<const Tensor>)> f_;
+};
+
+// Functions that compute the gradients of f by all its inputs. They can be differentiated again.
+DerivedFunction<std::vector<Tensor>> grad(TensorFunction f);
+DerivedFunction<ValueAndGrad> value_and_grad(TensorFunction f);
+
+// Adds the gradients of a loss to grad() of every tensor that it depends on and that requires
+// gradients. loss.backward() does the same.
 void backward(const Tensor& loss);
-Tensor gathered_gradient(const Tensor& leaf);  // empty before the first backward()
-void clear_gradient(const Tensor& leaf);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -21,6 +21,8 @@
 
 #include "prism/kernel_ir.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 using Kernel = ir::Kernel;
@@ -341,3 +343,5 @@ Fragment accumulator(DType type, FragmentSize size = {}, Where where = {});
 
 }  // namespace dsl
 }  // namespace prism
+
+#pragma GCC visibility pop

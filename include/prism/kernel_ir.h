@@ -12,6 +12,8 @@
 
 #include "prism/dtype.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::ir {
 
 // A scalar or a vector of 2 or 4 lanes. lanes == 0: no value.
@@ -291,3 +293,5 @@ std::string to_text(const Kernel& kernel);
 std::string location_text(const Location& where);
 
 }  // namespace prism::ir
+
+#pragma GCC visibility pop

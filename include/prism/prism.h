@@ -5,6 +5,7 @@
 #include "prism/device.h"
 #include "prism/error.h"
 #include "prism/grad.h"
+#include "prism/io.h"
 #include "prism/kernel.h"
 #include "prism/llm.h"
 #include "prism/ops.h"

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Which elements of a head are rotated together.
@@ -38,3 +40,5 @@ RopeFrequencies rope_frequencies(uint32_t dims, double base, const RopeScaling& 
                                  std::span<const float> divisors = {});
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -1,4 +1,4 @@
-// Shapes and layouts: how many elements a tensor has along each axis, and where they lie.
+// Shapes and layouts: the length of each axis of a tensor, and the strides of its elements.
 #pragma once
 
 #include <array>
@@ -8,11 +8,13 @@
 #include <span>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 inline constexpr int kMaxRank = 8;
 
-// The lengths of a tensor's axes, outermost first. Axes count from the end when negative.
+// The lengths of a tensor's axes, outermost first. Negative axes count from the end.
 class Shape {
  public:
   Shape() = default;
@@ -38,13 +40,13 @@ class Shape {
   int rank_ = 0;
 };
 
-// The axis counted from the start; throws kInvalidArgument naming op when there is none such.
+// The axis counted from the start; throws kInvalidArgument naming op if there is no such axis.
 int checked_axis(const char* op, int axis, int rank);
 
 // The shape of two operands after NumPy's broadcasting; throws kInvalidArgument naming op and both.
 Shape broadcast(const char* op, const Shape& a, const Shape& b);
 
-// Where the elements of a tensor lie in the storage of a node: strides and offset in elements.
+// The places of a tensor's elements in the storage of a node: strides and offset in elements.
 struct Layout {
   Shape shape;
   std::array<int64_t, kMaxRank> strides = {};
@@ -53,14 +55,16 @@ struct Layout {
   static Layout dense(const Shape& shape);
   int64_t stride(int axis) const;
   bool is_dense() const;  // row-major without gaps; the offset may be anything
-  // The same elements under another shape, without moving them; nothing where that is impossible.
+  // The same elements with another shape, without a copy; nullopt if strides cannot express it.
   std::optional<Layout> reshaped(const Shape& to) const;
   Layout broadcast_to(const Shape& to) const;  // new and unit axes get stride 0; shapes must fit
   bool operator==(const Layout& other) const;
 };
 
-// Merges neighbouring axes that every layout steps through alike, and drops those of length 1, so
-// that loops have as few axes as possible. All layouts have one shape.
+// Merges neighbouring axes that are contiguous in every layout and drops axes of length 1, so that
+// loops have as few axes as possible. All layouts must have the same shape.
 void collapse(std::span<Layout> layouts);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

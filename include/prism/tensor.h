@@ -1,11 +1,13 @@
-// Tensor: a value with shape, element type and device, computed when it is needed.
+// Tensor: values with a shape, an element type and a device. They are computed when needed.
 //
 //   Tensor a = from_vector({1.0f, 2.0f, 3.0f}, {3}), b = full({3}, 2.0);
-//   Tensor c = a * b + 1.0;        // a graph; nothing ran
-//   std::vector<float> v = c.to_vector<float>();   // planned, run, read
+//   Tensor c = a * b + 1.0;                       // extends the graph; nothing runs
+//   std::vector<float> v = c.to_vector<float>();  // plans, runs and reads
+//   std::cout << c.sum() << c[0];
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,19 +19,44 @@
 #include "prism/element_type.h"
 #include "prism/shape.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 struct Node;
 struct Storage;
+class TensorOrNumber;  // prism/ops/elementwise.h
 
-// Every axis of a slice: from start to stop by step, as Python counts; a stop left out means the
-// end.
+using Axes = std::vector<int>;  // axes of a tensor; negative ones count from the end
+
+// A range of one axis, as Python writes start:stop:step. Without a stop it reaches to the end.
 struct Slice {
   int64_t start = 0;
   std::optional<int64_t> stop = std::nullopt;
   int64_t step = 1;
 };
 
+// The element type that stores a C++ number: f32, f64, integers by size and sign, b1 for bool.
+template <class T>
+constexpr DType dtype_of() {
+  static_assert(std::is_integral_v<T> || std::is_same_v<T, float> || std::is_same_v<T, double>,
+                "tensors hold float, double and integers of up to 64 bits");
+  if constexpr (std::is_same_v<T, bool>) return DType::b1;
+  if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::f32 : DType::f64;
+  switch (sizeof(T)) {
+    case 1:
+      return std::is_signed_v<T> ? DType::i8 : DType::u8;
+    case 2:
+      return std::is_signed_v<T> ? DType::i16 : DType::u16;
+    case 4:
+      return std::is_signed_v<T> ? DType::i32 : DType::u32;
+    default:
+      return std::is_signed_v<T> ? DType::i64 : DType::u64;
+  }
+}
+
+// A handle to a node of the graph. Copies are cheap and share the values. No operation changes a
+// value that another handle sees: after `b = a; a += 1` b has its old values.
 class Tensor {
  public:
   Tensor() = default;  // no tensor
@@ -39,16 +66,21 @@ class Tensor {
 
   explicit operator bool() const { return node_ != nullptr; }
   const Shape& shape() const { return layout_.shape; }
-  int64_t size(int axis) const;  // checked
-  int rank() const { return layout_.shape.rank(); }
-  int64_t elements() const { return layout_.shape.elements(); }
-  ElementType type() const;
+  int ndim() const { return layout_.shape.rank(); }
+  int64_t size() const { return layout_.shape.elements(); }  // of all elements, as numel()
+  int64_t size(int axis) const;  // the length of one axis; throws kInvalidArgument without it
+  int64_t numel() const { return size(); }
+  ElementType dtype() const;
   const Device& device() const;
   bool is_evaluated() const;
+  // Synonyms for internal code.
+  int rank() const { return ndim(); }
+  int64_t elements() const { return size(); }
+  ElementType type() const { return dtype(); }
 
-  // --- views: the same elements, seen differently; they move nothing. Reshaping a view whose
-  // elements do not lie evenly copies them.
-  Tensor reshape(std::span<const int64_t> lengths) const;  // one may be -1: what is left
+  // --- views: the same elements in another arrangement, without a copy. reshape() copies where
+  // the strides allow no view.
+  Tensor reshape(std::span<const int64_t> lengths) const;  // one may be -1: inferred
   Tensor reshape(std::initializer_list<int64_t> lengths) const;
   Tensor reshape(const Shape& shape) const;
   Tensor transpose(int axis_a = -2, int axis_b = -1) const;
@@ -56,34 +88,87 @@ class Tensor {
   Tensor permute(std::initializer_list<int> axes) const;
   Tensor slice(int axis, int64_t start, int64_t stop, int64_t step = 1) const;
   Tensor slice(std::span<const Slice> slices) const;  // of the first axes
-  Tensor select(int axis, int64_t index) const;       // one index; the axis goes
-  Tensor expand(const Shape& shape) const;            // broadcast to
+  Tensor select(int axis, int64_t index) const;       // one index; removes the axis
+  Tensor expand(const Shape& shape) const;            // broadcasts to the shape
   Tensor squeeze(int axis) const;
   Tensor unsqueeze(int axis) const;
   Tensor flatten() const { return reshape(std::initializer_list<int64_t>{-1}); }
 
+  // --- indexing of the first axis, as NumPy does it. Negative numbers count from the end.
+  Tensor operator[](int64_t index) const { return select(0, index); }
+  Tensor operator[](const Slice& range) const { return slice(std::span(&range, 1)); }
+  // Integers: the rows that they name (gather_rows). bool: the elements where the mask is true; its
+  // shape must be that of the first axes. A mask is computed at once, since it decides the shape.
+  // (A template, so that braces always mean a Slice.)
+  template <class T, class = std::enable_if_t<std::is_same_v<T, Tensor>>>
+  Tensor operator[](const T& indices_or_mask) const {
+    return rows_at(indices_or_mask);
+  }
+
   // --- data
-  const Tensor& eval() const;             // computes it now; returns itself
-  Tensor to(const Device& device) const;  // the same values there; itself when there already
-  Tensor contiguous() const;              // the same values, lying row by row
-  // Computes, waits and reads. T must be the element type, as stored (uint16_t for f16 and bf16,
-  // uint8_t for bool).
+  const Tensor& eval() const;             // computes the values now; returns itself
+  Tensor to(const Device& device) const;  // the same values there; itself if there already
+  Tensor astype(ElementType type) const;  // cast()
+  Tensor contiguous() const;              // the same values in row-major order
+  // Computes, waits and reads. T must be the type of the elements: kInvalidArgument names both.
+  // f16 and bf16 are read as the bits of a uint16_t, bool as uint8_t.
   template <class T>
   std::vector<T> to_vector() const {
-    static_assert(std::is_trivially_copyable_v<T>);
     std::vector<T> values(static_cast<size_t>(elements()));
-    read(std::as_writable_bytes(std::span(values)), sizeof(T));
+    read(std::as_writable_bytes(std::span(values)), dtype_of<T>());
     return values;
   }
-  std::vector<double> to_doubles() const;  // any plain type, converted
-  double item() const;                     // of a tensor with one element
-  std::string text() const;                // as a person reads it: values (the middle of long axes
-                                           // left out), shape, type, device
+  std::vector<double> to_doubles() const;   // any plain type, converted
+  std::vector<std::byte> to_bytes() const;  // any plain type, as stored, in row-major order
+  double item() const;                      // the value of a tensor with one element
+  std::string text() const;  // values (long axes abbreviated), shape, type and device for people
 
-  // --- gradients (see prism/grad.h)
-  Tensor detach() const;  // the same values, with nothing before them
+  // --- gradients (prism/grad.h)
+  Tensor detach() const;  // the same values without history
   bool requires_grad() const;
-  Tensor& set_requires_grad(bool wanted = true);  // of a leaf
+  // Makes backward() collect a gradient here. Allowed on floats without history that asks for
+  // gradients; a computed tensor or a view becomes a leaf with the same values. Returns itself.
+  Tensor& set_requires_grad(bool wanted = true);
+  Tensor grad() const;    // the sum of what backward() brought; an empty tensor before
+  void zero_grad();       // forgets it
+  void backward() const;  // adds to grad() of every leaf that requires gradients
+
+  // --- the functions of prism/ops.h as methods
+  Tensor sum(const Axes& axes = {}, bool keep_dims = false) const;
+  Tensor mean(const Axes& axes = {}, bool keep_dims = false) const;
+  Tensor variance(const Axes& axes = {}, double correction = 0, bool keep_dims = false) const;
+  Tensor max(const Axes& axes = {}, bool keep_dims = false) const;
+  Tensor min(const Axes& axes = {}, bool keep_dims = false) const;
+  Tensor all(const Axes& axes = {}, bool keep_dims = false) const;
+  Tensor any(const Axes& axes = {}, bool keep_dims = false) const;
+  Tensor argmax(int axis = -1, bool keep_dims = false) const;
+  Tensor argmin(int axis = -1, bool keep_dims = false) const;
+  Tensor cumsum(int axis = -1) const;
+  Tensor softmax(int axis = -1) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor pow(const TensorOrNumber& exponent) const;
+  Tensor clamp(double low, double high) const;
+  Tensor abs() const;
+  Tensor exp() const;
+  Tensor log() const;
+  Tensor sqrt() const;
+  Tensor rsqrt() const;
+  Tensor square() const;
+  Tensor sin() const;
+  Tensor cos() const;
+  Tensor tanh() const;
+  Tensor sigmoid() const;
+  Tensor relu() const;
+  Tensor floor() const;
+  Tensor ceil() const;
+  Tensor round() const;
+
+  // x += y is x = x + y: it makes a new tensor, and other handles keep the old one. Under NoGrad a
+  // leaf that requires gradients stays one and keeps its grad(), for the update step of training.
+  Tensor& operator+=(const TensorOrNumber& other);
+  Tensor& operator-=(const TensorOrNumber& other);
+  Tensor& operator*=(const TensorOrNumber& other);
+  Tensor& operator/=(const TensorOrNumber& other);
 
   const std::shared_ptr<Node>& node() const { return node_; }
   uint32_t output() const { return output_; }
@@ -91,15 +176,21 @@ class Tensor {
 
  private:
   Tensor with(const Layout& layout) const { return {node_, output_, layout}; }
-  void read(std::span<std::byte> to, size_t element_bytes) const;
+  void read(std::span<std::byte> to, DType as) const;
+  Tensor rows_at(const Tensor& indices_or_mask) const;
+  bool is_whole_leaf() const;
+  Tensor as_leaf() const;
+  Tensor& assign(const Tensor& updated);
 
   std::shared_ptr<Node> node_;
   uint32_t output_ = 0;
   Layout layout_;
 };
 
-// --- making tensors. device: empty means default_device().
-Device default_device();  // what init_backend() chose, once; set_default_device changes it
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);  // writes text()
+
+// --- creation. An empty device means default_device().
+Device default_device();  // init_backend() chooses it once; set_default_device changes it
 void set_default_device(const Device& device);
 
 Tensor from_bytes(std::span<const std::byte> values, const Shape& shape, ElementType type,
@@ -107,58 +198,47 @@ Tensor from_bytes(std::span<const std::byte> values, const Shape& shape, Element
 Tensor from_doubles(std::span<const double> values, const Shape& shape, ElementType type,
                     const Device& device = {});
 template <class T>
-constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, float>)
-    return DType::f32;
-  else if constexpr (std::is_same_v<T, double>)
-    return DType::f64;
-  else if constexpr (std::is_same_v<T, int8_t>)
-    return DType::i8;
-  else if constexpr (std::is_same_v<T, uint8_t>)
-    return DType::u8;
-  else if constexpr (std::is_same_v<T, int16_t>)
-    return DType::i16;
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return DType::i32;
-  else if constexpr (std::is_same_v<T, int64_t>)
-    return DType::i64;
-  else
-    static_assert(sizeof(T) == 0, "no tensor has elements of this type");
+Tensor from_span(std::span<const T> values, const Shape& shape, const Device& device = {}) {
+  return from_bytes(std::as_bytes(values), shape, dtype_of<T>(), device);
 }
 template <class T>
 Tensor from_vector(const std::vector<T>& values, const Shape& shape, const Device& device = {}) {
-  return from_bytes(std::as_bytes(std::span(values)), shape, dtype_of<T>(), device);
+  return from_span(std::span<const T>(values), shape, device);
 }
-// A tensor of the CPU over a part of a file, mapped: nothing is read before it is used. Throws
-// kCorruptFile when the file is shorter.
+template <class T>
+Tensor from_vector(std::initializer_list<T> values, const Shape& shape, const Device& device = {}) {
+  return from_span(std::span<const T>(values.begin(), values.size()), shape, device);
+}
+// A CPU tensor over a part of a mapped file: pages are read when they are used. Throws kCorruptFile
+// if the file is too short.
 Tensor from_file(const std::string& path, uint64_t offset, const Shape& shape, ElementType type);
-// Memory of another owner: a tensor of the CPU without a copy. One over constant memory cannot be
-// changed in place.
+// A CPU tensor over memory of another owner, without a copy. Constant memory cannot be changed in
+// place.
 Tensor from_host_memory(std::shared_ptr<std::byte> memory, const Shape& shape, ElementType type);
 Tensor from_host_memory(std::shared_ptr<const std::byte> memory, const Shape& shape,
                         ElementType type);
-// A tensor over constant memory of the CPU, on the device: over the same memory where the device
-// reads the host's in place and stores the type as files do (no block types), else a copy.
+// A CPU tensor over constant memory, on another device: without a copy if the device can read host
+// memory in place and the type is no block type, else copied.
 Tensor share(const Tensor& constant, const Device& device);
 
 Tensor empty(const Shape& shape, ElementType type,
              const Device& device = {});  // unspecified values
 
-// To plan with (see estimate_memory): shape, type and device, no memory and no values.
+// A placeholder for planning (estimate_memory): shape, type and device without memory or values.
 Tensor without_values(const Shape& shape, ElementType type, const Device& device = {});
 
 // Computes several tensors in one plan.
 void eval(std::span<const Tensor> tensors);
 void eval(std::initializer_list<Tensor> tensors);
 
-// Bytes that the values take as the device stores them (files and the CPU in blocks, other devices
-// in planes).
+// Bytes of the values as the device stores them. The CPU stores block types as files do, other
+// devices store the parts of all blocks apart.
 uint64_t storage_bytes(const Shape& shape, ElementType type, const Device& device);
 
-// The types that tensors may have: f32 f16 bf16 f64 i8 u8 i16 i32 i64 bool, and all block types.
+// Whether tensors may have this type: f32 f16 bf16 f64 i8 u8 i16 i32 i64 bool, and all block types.
 bool is_tensor_type(ElementType type);
 
-// While one lives, new nodes do not ask for gradients.
+// While an object lives, operations of this thread record no gradients.
 class NoGrad {
  public:
   NoGrad();
@@ -171,3 +251,5 @@ class NoGrad {
 };
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 using WarningHandler = std::function<void(const std::string&)>;
@@ -16,3 +18,5 @@ WarningHandler set_warning_handler(WarningHandler handler);
 void warn(const std::string& text);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

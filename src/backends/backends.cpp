@@ -1,7 +1,7 @@
-// The one list of backends, in the order of preference, and the only file that includes them.
+// The list of all backends in order of preference, and the only file that includes them.
 //
-// CMake defines PRISM_HAS_X for a backend that is switched on and PRISM_RUNS_X where it also has a
-// folder. One that is off stays in the list with its reason: an absence is never silent.
+// CMake defines PRISM_HAS_X for an enabled backend, and PRISM_RUNS_X if it also has a folder. A
+// disabled backend stays in the list with its reason.
 #include "backends/unavailable_backend.h"
 #include "prism/device.h"
 #include "runtime/discovery/backend_list.h"

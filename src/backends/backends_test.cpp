@@ -1,4 +1,4 @@
-// The list of backends: complete whatever the switches say, in the order of preference.
+// The backend list is complete for any build options, and in order of preference.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,3 +1,4 @@
+// The backend without devices.
 #include "backends/unavailable_backend.h"
 
 #include <utility>

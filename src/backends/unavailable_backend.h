@@ -1,5 +1,4 @@
-// A backend that has no devices and says why: switched off, or not able to run kernels in this
-// version.
+// A backend without devices that reports why: disabled, or not able to run kernels in this version.
 #pragma once
 
 #include <memory>

@@ -12,6 +12,7 @@ TEST(Suggest, NearNamesAreFound) {
   EXPECT_EQ(nearest_name("vulcan", kNames), "vulkan");
   EXPECT_EQ(nearest_name("COPPY", kNames), "copy");
   EXPECT_EQ(nearest_name("row", kNames), "row_softmax");
+  EXPECT_EQ(nearest_name("cpoy", kNames), "copy") << "two letters swapped are one mistake";
 }
 
 TEST(Suggest, FarNamesAreNot) {

@@ -1,4 +1,4 @@
-// The program as a function: reads the words, runs one command, gives the exit status.
+// The program as a function: it reads the words, runs one command and returns the exit status.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace prism::cli {
 
 std::string version();  // "0.1.0"
 
-// 0: right. 1: a check failed, or a device did. 2: a wrong call.
+// Returns 0 for success, 1 if a check or a device failed, 2 for a wrong call.
 int run(int count, const char* const* words);
 
 }  // namespace prism::cli

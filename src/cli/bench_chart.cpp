@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
+
 namespace prism::cli {
 namespace {
 
@@ -46,11 +48,9 @@ const char* colour_of(BenchLimit limit) {
   return "#888888";
 }
 
-std::string rate_text(const BenchResult& result) {
-  if (result.limit == BenchLimit::bandwidth)
-    return fmt::format("{:.4g} GB/s", result.bytes_rate * 1e-9);
-  return result.flops_rate < 1e12 ? fmt::format("{:.4g} GFLOP/s", result.flops_rate * 1e-9)
-                                  : fmt::format("{:.4g} TFLOP/s", result.flops_rate * 1e-12);
+std::string reached_text(const BenchResult& result) {
+  return result.limit == BenchLimit::bandwidth ? rate_text(result.bytes_rate, "B/s")
+                                               : rate_text(result.flops_rate, "FLOP/s");
 }
 
 }  // namespace
@@ -60,8 +60,10 @@ std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& r
   for (const BenchResult& each : results) {
     if (!each.problem.empty()) continue;
     const bool elsewhere = !each.elsewhere.empty();
-    bars.push_back({each.op, each.what, rate_text(each) + (elsewhere ? ", partly on the CPU" : ""),
-                    each.share, each.limit, elsewhere});
+    bars.push_back({each.op, each.what,
+                    reached_text(each) + (elsewhere ? ", partly on the CPU" : "") +
+                        (each.in_cache ? ", in cache" : ""),
+                    std::min(each.share, 1.0), each.limit, elsewhere});
   }
   return bar_chart(text, bars);
 }
@@ -73,7 +75,7 @@ std::string bar_chart(const ChartText& text, const std::vector<ChartBar>& bars) 
     longest = std::max(longest, each.label.size() + each.detail.size() + 2);
     most = std::max(most, each.share);
   }
-  // Whole quarters; a share above 1 is an op that beats the kernels of the calibration.
+  // Whole quarters; a share above 1 is a model whose weights come from caches.
   const double axis = std::ceil(most * 4) / 4,
                left = 24 + kLabelLetter * static_cast<double>(longest);
   const double height = kTop + kRow * static_cast<double>(bars.size()) + kBottom;

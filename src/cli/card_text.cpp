@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/units.h"
 #include "cli/terminal.h"
 #include "runtime/capability_switches.h"
 #include "runtime/counted_device.h"
@@ -14,17 +15,13 @@ namespace {
 
 constexpr const char* kIndent = "               ";  // below what is told of a way
 
-std::string rate(double per_second) {
-  return per_second < 1e12 ? fmt::format("{:.1f} G", per_second * 1e-9)
-                           : fmt::format("{:.1f} T", per_second * 1e-12);
-}
-
 std::string figures_text(const DeviceInfo& info) {
   const auto figures = measured_figures(info);
   if (!figures) return "not measured (`prism calibrate`)";
-  return fmt::format("{}B/s, {}FLOP/s in f32, {}FLOP/s in f16, {:.1f} us a launch",
-                     rate(figures->bandwidth), rate(figures->f32_rate), rate(figures->f16_rate),
-                     figures->launch_seconds * 1e6);
+  return fmt::format("{}, {} in f32, {} in f16, {} us a launch",
+                     rate_text(figures->bandwidth, "B/s"), rate_text(figures->f32_rate, "FLOP/s"),
+                     rate_text(figures->f16_rate, "FLOP/s"),
+                     number_text(figures->launch_seconds * 1e6));
 }
 
 std::string limits_text(DeviceDriver& driver, const DeviceInfo& info) {
@@ -73,9 +70,9 @@ std::string card_text(const Card& card, const std::string& chosen, bool verbose)
   else if (!card.address.empty())
     place = " at " + card.address;
   const std::string memory = info.total_bytes == kUnknownBytes
-                                 ? "its memory is not told"
-                                 : fmt::format("{} ({} free){}", gigabytes(info.total_bytes),
-                                               gigabytes(first.free_bytes()),
+                                 ? "memory size not reported"
+                                 : fmt::format("{} ({} free){}", size_text(info.total_bytes),
+                                               size_text(first.free_bytes()),
                                                info.unified && !info.is_cpu ? ", unified" : "");
   const std::string units =
       info.compute_units ? fmt::format(", {} compute units", info.compute_units) : "";

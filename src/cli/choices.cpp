@@ -17,14 +17,15 @@ const SampleKernel& kernel_named(const std::string& name) {
     if (kernel.name == name) return kernel;
     names.push_back(kernel.name);
   }
+  for (const SampleKernel& kernel : sample_kernels())
+    if (kernel.name == name + "_f32") return kernel;
   throw Error(ErrorCode::kNotFound,
-              fmt::format("\"{}\" is no kernel{}", name, valid_names(name, names)));
+              fmt::format("\"{}\" is not a kernel{}", name, valid_names(name, names)));
 }
 
 std::vector<Device> devices_named(const std::string& spelling) {
   if (spelling != "all") return {Device::named(spelling)};
-  // Every device, whatever PRISM_DEVICE says; but one that names something absent is an error here
-  // as everywhere.
+  // PRISM_DEVICE does not limit "all", but a value that names an absent device is still an error.
   if (const char* preset = std::getenv("PRISM_DEVICE"); preset && *preset) choose_device("auto");
   std::vector<Device> devices;
   for (const BackendReport& report : discover_backends()) {

@@ -1,4 +1,4 @@
-// What a user names on the command line, and the errors that list what could have been named.
+// Kernels and devices by the names that users type, with errors that list the valid names.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace prism::cli {
 
-// Throws kNotFound with the nearest name and the list.
+// A name without a type is that of the f32 kernel: "vector_add". Throws kNotFound with the nearest
+// name and the list.
 const SampleKernel& kernel_named(const std::string& name);
 
-// The device of that spelling; for "all", every device found. Throws kNotFound when there is none.
+// Returns the device of that name, or every device for "all". Throws kNotFound if there is none.
 std::vector<Device> devices_named(const std::string& spelling);
 
 }  // namespace prism::cli

@@ -9,44 +9,168 @@
 #include <CLI/CLI.hpp>
 
 #include "base/suggest.h"
+#include "cli/text_wrap.h"
 #include "prism/error.h"
 
 namespace prism::cli {
 namespace {
 
-// What is wrong with the command itself, with the valid ones; empty when the mistake is elsewhere.
-std::string wrong_command(CLI::App& app, const std::vector<const char*>& words) {
-  CLI::App* at = &app;
-  std::string so_far = app.get_name();
-  for (size_t i = 1; at; ++i) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : at->get_subcommands({})) names.push_back(command->get_name());
-    const bool takes_words = !at->get_options([](const CLI::Option* option) {
-                                  return option->get_positional();
-                                }).empty();
-    if (names.empty() || takes_words) return "";
-    if (i >= words.size()) {
-      return fmt::format("{0} needs a command: {1}; `{0} --help` explains them", so_far,
-                         fmt::join(names, ", "));
-    }
-    const std::string word = words[i];
-    if (word.starts_with("-")) return "";
-    if (std::ranges::find(names, word) == names.end())
-      return fmt::format("\"{}\" is no command of {}{}", word, so_far, valid_names(word, names));
-    at = at->get_subcommand(word);
-    so_far += " " + word;
+// The command that the words name, as far as they are right: {"prism", "run", ...}.
+struct NamedCommand {
+  CLI::App* app = nullptr;
+  std::string name;      // "prism run"
+  size_t next_word = 1;  // the first word after the command
+};
+
+NamedCommand named_command(CLI::App& app, const std::vector<const char*>& words) {
+  NamedCommand named{&app, app.get_name(), 1};
+  for (; named.next_word < words.size(); ++named.next_word) {
+    const std::string word = words[named.next_word];
+    const std::vector<CLI::App*> found = named.app->get_subcommands(
+        [&](const CLI::App* command) { return command->get_name() == word; });
+    if (found.empty()) break;
+    named.app = found.front();
+    named.name += " " + word;
   }
-  return "";
+  return named;
 }
 
-// The parser's own tells the limits of a double, all 300 digits of them.
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+// The error if the words name no command; empty if the mistake is elsewhere.
+std::string wrong_command(CLI::App& app, const std::vector<const char*>& words) {
+  const NamedCommand named = named_command(app, words);
+  const std::vector<std::string> names = command_names(*named.app);
+  const bool takes_words =
+      !named.app->get_options([](const CLI::Option* option) { return option->get_positional(); })
+           .empty();
+  if (names.empty() || takes_words) return "";
+  if (named.next_word >= words.size())
+    return fmt::format("{0} needs a command: {1}; `{0} --help` explains them", named.name,
+                       fmt::join(names, ", "));
+  const std::string word = words[named.next_word];
+  if (word.starts_with("-")) return "";
+  return fmt::format("\"{}\" is not a command of {}{}", word, named.name, valid_names(word, names));
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options({})) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+// Words that the command does not take.
+std::string unexpected_word(const NamedCommand& named, const std::vector<const char*>& words,
+                            const std::vector<std::string>& extras) {
+  const std::vector<std::string> names = option_names(*named.app);
+  for (size_t i = named.next_word; i < words.size(); ++i) {
+    std::string word = words[i];
+    word = word.substr(0, word.find('='));
+    if (!word.starts_with("-") || std::ranges::find(extras, words[i]) == extras.end()) continue;
+    const std::string near = word.size() > 2 ? nearest_name(word, names) : "";
+    return fmt::format("{} has no option {}{}", named.name, word,
+                       near.empty() ? "" : fmt::format("; did you mean {}?", near));
+  }
+  return fmt::format("{} does not take \"{}\"; put a text of several words in quotes", named.name,
+                     extras.empty() ? "" : extras.front());
+}
+
+// The parser's error in the words of this program.
+std::string parse_error(CLI::App& app, const std::vector<const char*>& words,
+                        const CLI::ParseError& error) {
+  const NamedCommand named = named_command(app, words);
+  std::string text = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    text = unexpected_word(named, words, app.remaining(true));
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
+    text = text.substr(0, text.find(':')) + " needs a value";
+  } else if (constexpr std::string_view start = "Could not convert: "; text.starts_with(start)) {
+    text = text.substr(start.size());
+    if (const size_t equals = text.find(" = "); equals != text.npos)
+      text = fmt::format("{}: \"{}\" is not a number", text.substr(0, equals),
+                         text.substr(equals + 3));
+  }
+  return fmt::format("{}{} `{} --help` lists what it takes", text, text.ends_with("?") ? "" : ";",
+                     named.name);
+}
+
+// Help within the columns of a terminal.
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat() {
+    label("Positionals", "Arguments");
+    label("SUBCOMMAND", "COMMAND");
+    label("OPTIONS", "options");
+  }
+
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string name = is_positional ? option->get_name(true, false) : names_of(*option);
+    if (!is_positional && option->get_expected_max() != 0) name += " " + value_name(*option);
+    std::string text = option->get_description();
+    if (!option->get_default_str().empty() && option->get_default_str() != "\"\"")
+      text += fmt::format(" (default: {})", option->get_default_str());
+    for (const CLI::Option* other : option->get_excludes())
+      text += fmt::format("; not with {}", other->get_name());
+    return line(name, text);
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    return line(command->get_name(), command->get_description());
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return wrapped(app->get_description()) + "\n\n";
+  }
+  // The parser's own format has two empty lines between groups.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, name, mode);
+    for (size_t at = text.find("\n\n\n"); at != text.npos; at = text.find("\n\n\n", at))
+      text.erase(at, 1);
+    return text;
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    return wrapped(app->get_footer()) + "\n";
+  }
+
+ private:
+  static constexpr size_t kColumn = 26;  // where the explanations begin
+
+  static std::string names_of(const CLI::Option& option) {
+    std::vector<std::string> names;
+    for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
+  static std::string value_name(const CLI::Option& option) {
+    const std::string type = option.get_type_name();
+    const bool is_number =
+        type.starts_with("INT") || type.starts_with("UINT") || type.starts_with("FLOAT");
+    return option.get_expected_min() == 0 ? "[NAME]" : is_number ? "N" : "TEXT";
+  }
+  static std::string line(const std::string& name, const std::string& text) {
+    std::string start = "  " + name;
+    if (start.size() + 2 > kColumn)
+      start += "\n" + std::string(kColumn, ' ');
+    else
+      start += std::string(kColumn - start.size(), ' ');
+    return start + wrapped(text, kTerminalColumns, kColumn) + "\n";
+  }
+};
+
+// The parser's own message prints the limits of a double with all 300 digits.
 CLI::Validator at_least_zero(const char* shown, const char* wanted, bool zero_too) {
   return CLI::Validator(
       [wanted, zero_too](std::string& word) {
         char* end = nullptr;
         const double value = std::strtod(word.c_str(), &end);
         const bool fits = *end == '\0' && (value > 0 || (zero_too && value == 0));
-        return fits ? std::string() : fmt::format("{} is no number {}", word, wanted);
+        return fits ? std::string() : fmt::format("{} is not a number {}", word, wanted);
       },
       shown);
 }
@@ -69,7 +193,7 @@ Option& Option::positive() {
 }
 
 Option& Option::not_negative() {
-  option_->check(at_least_zero("NONNEGATIVE", "from 0 on", true));
+  option_->check(at_least_zero("NONNEGATIVE", "of at least 0", true));
   return *this;
 }
 
@@ -80,6 +204,11 @@ Option& Option::between(int least, int most) {
 
 Option& Option::separated_by(char separator) {
   option_->delimiter(separator);
+  return *this;
+}
+
+Option& Option::optional_value(const std::string& otherwise) {
+  option_->expected(0, 1)->default_str(otherwise);
   return *this;
 }
 
@@ -95,7 +224,8 @@ Option& Option::excludes(const Option& other) {
 
 template <typename T>
 Option Command::add(const std::string& names, T& value, const std::string& help) const {
-  return Option(app_->add_option(names, value, help)->group(heading_));
+  return Option(
+      app_->add_option(names, value, help)->group(heading_.empty() ? "Options" : heading_));
 }
 
 Option Command::option(const std::string& names, std::string& value,
@@ -139,7 +269,7 @@ Option Command::option(const std::string& names, std::vector<int64_t>& value,
 }
 
 void Command::flag(const std::string& names, bool& value, const std::string& help) const {
-  app_->add_flag(names, value, help)->group(heading_);
+  app_->add_flag(names, value, help)->group(heading_.empty() ? "Options" : heading_);
 }
 
 Command Command::group(const std::string& heading) const {
@@ -151,7 +281,9 @@ Command Command::group(const std::string& heading) const {
 void Command::footer(const std::string& text) const { app_->footer(text); }
 
 Command Command::subcommand(const std::string& name, const std::string& help) const {
-  return {app_->add_subcommand(name, help), status_};
+  CLI::App* command = app_->add_subcommand(name, help);
+  command->group(heading_.empty() ? "Commands" : heading_);
+  return {command, status_};
 }
 
 void Command::needs_subcommand() const { app_->require_subcommand(1); }
@@ -165,12 +297,19 @@ void Command::run(std::function<int()> action) const {
 CommandLine::CommandLine(const std::string& name, const std::string& help,
                          const std::string& version)
     : app_(std::make_unique<CLI::App>(help, name)) {
+  app_->formatter(std::make_shared<HelpFormat>());
+  app_->set_help_flag("-h,--help", "print this help");
   app_->set_version_flag("--version", name + " " + version, "print the version");
 }
 
 CommandLine::~CommandLine() = default;
 
 Command CommandLine::program() { return {app_.get(), &status_}; }
+
+void CommandLine::check_command(const std::vector<const char*>& words) const {
+  const std::string wrong = wrong_command(*app_, words);
+  if (!wrong.empty()) throw Error(ErrorCode::kInvalidArgument, wrong);
+}
 
 int CommandLine::run(const std::vector<const char*>& words) {
   try {
@@ -179,8 +318,7 @@ int CommandLine::run(const std::vector<const char*>& words) {
     if (error.get_exit_code() == 0) return app_->exit(error, std::cout, std::cerr);
     const std::string command = wrong_command(*app_, words);
     if (!command.empty()) throw Error(ErrorCode::kInvalidArgument, command);
-    app_->exit(error, std::cerr, std::cerr);
-    return kWrongCall;
+    throw Error(ErrorCode::kInvalidArgument, parse_error(*app_, words, error));
   }
   return status_;
 }

@@ -1,5 +1,5 @@
-// The words after `prism`: commands with their options, help and errors. The parser (CLI11) is
-// behind it, in one file only: its templates take seconds to compile wherever it is included.
+// The command line: commands with their options, help and errors. It hides the parser (CLI11) in
+// one file, because the parser's templates take seconds to compile.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,21 @@ class Option;
 
 namespace prism::cli {
 
+struct CommandEntry;  // cli/command_tree.h
+
 inline constexpr int kRight = 0, kFailed = 1, kWrongCall = 2;  // exit statuses
 
-// What else is to be said of an option: command.option(...).positive().shows_default().
+// Further properties of an option: command.option(...).positive().shows_default().
 class Option {
  public:
   Option& required();
-  Option& shows_default();  // the variable's value of now, in the help
+  Option& shows_default();  // the help shows the variable's present value
   Option& positive();
   Option& not_negative();
   Option& between(int least, int most);
-  Option& separated_by(char separator);  // several values in one word: 512,2048
-  Option& sets(bool& given);             // to true when the option is given
+  Option& separated_by(char separator);                  // several values in one word: 512,2048
+  Option& optional_value(const std::string& otherwise);  // the value of --resume without one
+  Option& sets(bool& given);                             // sets it to true when the option is given
   Option& excludes(const Option& other);
 
  private:
@@ -36,11 +39,12 @@ class Option {
   CLI::Option* option_;
 };
 
-// One command; a handle, to be copied freely. Variables must live until the command has run: those
-// that the action of run() owns do.
+// A handle to one command; copies refer to the same command. Variables must live until the command
+// has run; the action of run() may own them.
 class Command {
  public:
-  // names: "-n,--tokens"; without dashes a positional one: "file"; both: "-m,--model,model".
+  // names: "-n,--tokens" for an option, "file" for an argument without a name, "-m,--model,model"
+  // for both.
   Option option(const std::string& names, std::string& value, const std::string& help) const;
   Option option(const std::string& names, int32_t& value, const std::string& help) const;
   Option option(const std::string& names, int64_t& value, const std::string& help) const;
@@ -49,20 +53,21 @@ class Command {
   Option option(const std::string& names, float& value, const std::string& help) const;
   Option option(const std::string& names, std::optional<uint64_t>& value,
                 const std::string& help) const;
-  // May be given several times, and takes several words.
+  // These may be given several times and take several words.
   Option option(const std::string& names, std::vector<std::string>& value,
                 const std::string& help) const;
   Option option(const std::string& names, std::vector<int64_t>& value,
                 const std::string& help) const;
   void flag(const std::string& names, bool& value, const std::string& help) const;
 
-  // The same command, whose options then added stand under this heading of the help.
+  // Returns a handle whose options and subcommands appear under this heading of the help.
   Command group(const std::string& heading) const;
-  void footer(const std::string& text) const;  // the end of the help
+  void footer(const std::string& text) const;  // the text at the end of the help
 
   Command subcommand(const std::string& name, const std::string& help) const;
   void needs_subcommand() const;
-  // action gives the exit status. It is not called where a subcommand is.
+  CommandEntry tree() const;  // this command and all below it, as they are now
+  // action returns the exit status. It is not called if a subcommand is.
   void run(std::function<int()> action) const;
 
  private:
@@ -72,7 +77,7 @@ class Command {
   Option add(const std::string& names, T& value, const std::string& help) const;
   CLI::App* app_;
   int* status_;
-  std::string heading_ = "Options";
+  std::string heading_;  // empty: the usual one
 };
 
 class CommandLine {
@@ -82,16 +87,17 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  Command program();  // what the commands are subcommands of
+  Command program();  // the parent of all commands
 
-  // Runs the command that the words name and gives its exit status; help and version are results.
-  // Throws kInvalidArgument for words that name no command; what else is wrong with them is told on
-  // standard error: kWrongCall.
+  // Runs the command that the words name and returns its exit status. Help and version go to
+  // standard output. Throws kInvalidArgument for words that are wrong, with the nearest right ones.
   int run(const std::vector<const char*>& words);
+  // Throws kInvalidArgument if the words do not name a command.
+  void check_command(const std::vector<const char*>& words) const;
 
  private:
   std::unique_ptr<CLI::App> app_;
-  int status_ = kRight;  // commands leave theirs here
+  int status_ = kRight;  // set by the command that ran
 };
 
 }  // namespace prism::cli

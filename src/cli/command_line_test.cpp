@@ -116,19 +116,22 @@ TEST_F(CommandLineTest, WrongWordsAreToldAndNothingRuns) {
     std::vector<const char*> words;
     const char* told;
   };
-  for (const Case& each :
-       std::vector<Case>{{{"first", "-s", "0"}, "--small: 0 is no number above 0"},
-                         {{"first", "-s", "x"}, "--small"},
-                         {{"first", "--count", "-1"}, "--count: -1 is no number from 0 on"},
-                         {{"first", "--threads", "9"}, "--threads: Value 9 not in range"},
-                         {{"first", "--seed", "1", "--cases", "1"}, "--seed excludes --cases"},
-                         {{"first", "--size", "1,0"}, "--size"},
-                         {{"first", "below"}, "word is required"},
-                         {{"first", "--quiet"}, "--quiet"},
-                         {{}, "made needs a command: first, second; `made --help` explains them"},
-                         {{"frist"},
-                          "\"frist\" is no command of made; valid names: "
-                          "first, second"}}) {
+  for (const Case& each : std::vector<Case>{
+           {{"first", "-s", "0"}, "--small: 0 is not a number above 0"},
+           {{"first", "-s", "x"}, "--small"},
+           {{"first", "--count", "-1"}, "--count: -1 is not a number of at least 0"},
+           {{"first", "--threads", "9"}, "--threads: Value 9 not in range"},
+           {{"first", "--seed", "1", "--cases", "1"}, "--seed excludes --cases"},
+           {{"first", "--size", "1,0"}, "--size"},
+           {{"first", "below"}, "word is required"},
+           {{"first", "--quiet"}, "made first has no option --quiet"},
+           {{"first", "--cout", "3"}, "has no option --cout; did you mean --count?"},
+           {{"first", "a", "b"}, "made first does not take \"b\""},
+           {{"first", "--laud"}, "`made first --help` lists what it takes"},
+           {{}, "made needs a command: first, second; `made --help` explains them"},
+           {{"frist"},
+            "\"frist\" is not a command of made; did you mean \"first\"? Valid names: "
+            "first, second"}}) {
     const Outcome outcome = call(each.words);
     EXPECT_TRUE(has(outcome.errors, each.told)) << each.told << " is not in " << outcome.errors;
     EXPECT_NE(outcome.status, kRight) << each.told;
@@ -141,11 +144,11 @@ TEST_F(CommandLineTest, HelpAndVersionAreResults) {
   const Outcome help = call({"first", "--help"});
   EXPECT_EQ(help.status, kRight);
   EXPECT_EQ(help.errors, "");
-  for (const char* part : {"takes everything", "text TEXT", "start", "-s,--small INT:POSITIVE",
-                           "--count INT:NONNEGATIVE", "0.5", "--size INT:POSITIVE", "[512]",
-                           "\nRare:\n", "--seed UINT", "Excludes: --cases", "That was all."})
+  for (const char* part : {"takes everything", "a word (default: start)", "-s, --small N",
+                           "--count N", "(default: 0.5)", "--size N", "[512]", "--name TEXT",
+                           "\nRare:\n", "--seed N", "not with --cases", "That was all."})
     EXPECT_TRUE(has(help.output, part)) << part << " is not in " << help.output;
-  EXPECT_LT(help.output.find("--seed UINT"), help.output.find("\nRare:\n"));
+  EXPECT_LT(help.output.find("--seed N"), help.output.find("\nRare:\n"));
   EXPECT_GT(help.output.find("--loud"), help.output.find("\nRare:\n"));
   EXPECT_EQ(call({"--version"}).output, "made 1.2\n");
   EXPECT_EQ(runs_, 0);

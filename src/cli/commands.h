@@ -1,12 +1,12 @@
-// The commands of the program, one file each. Results go to standard output, everything else to
-// standard error.
+// The commands of the program, one file each. Results go to standard output, everything else goes
+// to standard error.
 #pragma once
 
 #include "cli/command_line.h"
 
 namespace prism::cli {
 
-// Each adds its command to the program, or to the command that it belongs to.
+// Each function adds its command to the program, or to the command that it belongs to.
 void add_devices_command(const Command& program);
 void add_kernel_command(const Command& program);  // list, show, run
 void add_kernel_show_command(const Command& kernel);
@@ -29,5 +29,6 @@ void add_chat_command(const Command& program);
 void add_score_command(const Command& program);
 void add_perplexity_command(const Command& program);
 void add_embed_command(const Command& program);
+void add_completion_command(const Command& program);
 
 }  // namespace prism::cli

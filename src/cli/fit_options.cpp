@@ -1,4 +1,3 @@
-// Reading the options on where a model goes.
 #include "cli/fit_options.h"
 
 #include <fmt/format.h>
@@ -42,7 +41,7 @@ llm::FitOptions FitChoice::options() const {
     out.kv_type = ElementType::from_name(kv_type);
     if (!out.kv_type)
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("--kv-type {}: f16, f32 and q8_0 are possible", kv_type));
+                  fmt::format("--kv-type {}: the cache can be f16, f32 or q8_0", kv_type));
   }
   if (threads > 0) {
 #ifdef _WIN32
@@ -54,28 +53,29 @@ llm::FitOptions FitChoice::options() const {
   return out;
 }
 
-void add_fit_options(const Command& command, FitChoice& choice) {
-  command.option("-m,--model,model", choice.model,
-                 "a GGUF file, hf:user/repo:file.gguf, or an address; none: SmolLM2-135M");
-  command.option("--device,--backend", choice.device,
-                 "cpu, gpu, cuda, vulkan:0 ...; none: by measurement, over several if need be");
+void add_fit_options(const Command& command, FitChoice& choice, bool takes_model) {
+  command.option(takes_model ? "-m,--model,model" : "-m,--model", choice.model,
+                 "a GGUF file, hf:user/repo:file.gguf or an address (default: SmolLM2-135M)");
+  command.option("-d,--device,--backend", choice.device,
+                 "cpu, gpu, cuda, vulkan:0 and so on (default: the fastest; several if one is too "
+                 "small)");
   command
       .option("--gpu-layers,--n-gpu-layers", choice.gpu_layers,
-              "layers that are not on the CPU; more than there are means all (also -ngl)")
+              "the number of layers outside the CPU; 99 means all (also -ngl)")
       .not_negative();
-  command.option("--threads,-t", choice.threads, "threads of the CPU's kernels").between(1, 4096);
+  command.option("-t,--threads", choice.threads, "threads of the CPU's kernels").between(1, 4096);
   command
-      .option("--context,-c,--ctx-size", choice.context,
-              "tokens that fit into the cache; none: what fits, 8192 at most")
+      .option("-c,--context,--ctx-size", choice.context,
+              "the number of tokens that the cache holds (default: what fits, at most 8192)")
       .positive();
   command
       .option("--min-context", choice.min_context,
-              "a context below which layers go to the CPU instead")
+              "move layers to the CPU rather than go below this context")
       .positive();
   command.option("--memory-margin", choice.memory_margin,
-                 "memory left free on each device: 512M, 1.5G");
-  command.option("--kv-type", choice.kv_type, "of the cache: f16, f32 or q8_0");
-  command.flag("--cpu-experts", choice.cpu_experts, "a mixture's experts stay on the CPU");
+                 "memory to leave free on each device: 512M, 1.5G");
+  command.option("--kv-type", choice.kv_type, "the element type of the cache: f16, f32 or q8_0");
+  command.flag("--cpu-experts", choice.cpu_experts, "keep the experts of a mixture on the CPU");
 }
 
 }  // namespace prism::cli

@@ -1,22 +1,32 @@
-// Lines that a person types, with editing and history where the system has a library for it.
+// Reads lines that a person types, with editing and history if the system has a library for it.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace prism::cli {
 
+enum class LineEnd {
+  line,         // a whole line
+  interrupted,  // Ctrl-C: the line was thrown away
+  input,        // the end of the input (Ctrl-D)
+};
+
+struct TypedLine {
+  LineEnd end = LineEnd::line;
+  std::string text;  // without the newline; after Ctrl-C what was typed, if that is known
+};
+
 class LineReader {
  public:
-  // Lines typed before are remembered in the cache folder under that name.
+  // The lines typed are remembered in the cache folder under that name.
   explicit LineReader(const std::string& history);
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // A line without its end; nothing at the end of input. The prompt is shown on a terminal only.
-  std::optional<std::string> read(const std::string& prompt);
+  // Reads one line. The prompt is shown only on a terminal, and only there Ctrl-C is caught.
+  TypedLine read(const std::string& prompt);
 
  private:
   struct State;

@@ -1,40 +1,44 @@
 #include "cli/model_arguments.h"
 
-#include <atomic>
-#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
 #include <fmt/format.h>
 
+#include "cli/model_fetch.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
+#include "llm/generate/known_models.h"
 #include "llm/model/config.h"
 #include "prism/error.h"
-#include "prism/llm/model_store.h"
+#include "prism/warning.h"
 
 namespace prism::cli {
 namespace {
 
-std::atomic<llm::LanguageModel*> interrupted_model = nullptr;
-std::atomic<bool> was_interrupted = false;
-
-void on_interrupt(int) {
-  if (llm::LanguageModel* model = interrupted_model.load()) model->cancel();
-  was_interrupted = true;
-  std::signal(SIGINT, SIG_DFL);  // the next one ends the program
+void describe(const llm::LanguageModel& model, bool verbose) {
+  const Device& device = model.device();
+  std::cerr << fmt::format("{} on {} ({})\n", llm::model_title(model.file()), device.id(),
+                           device.name());
+  if (!verbose) return;
+  if (device.is_automatic()) std::cerr << fmt::format("device: {}\n", device.why());
+  std::cerr << fmt::format("placement: {}\n", model.why())
+            << fmt::format("file: {}; loaded in {:.2f} s; a context of {} tokens\n",
+                           model.file().path(), model.load_seconds(), model.context());
 }
 
 }  // namespace
 
-void add_model_arguments(const Command& command, ModelArguments& a) {
+void add_model_arguments(const Command& command, ModelArguments& a, bool takes_model) {
   const Command model = command.group("Model");
-  add_fit_options(model, a.choice);
-  model.option("--batch", a.batch, "tokens of a prompt that are worked on at once")
+  add_fit_options(model, a.choice, takes_model);
+  model.option("--batch", a.batch, "the number of prompt tokens to process at once")
       .shows_default()
       .positive();
-  command.flag("-q,--quiet", a.quiet, "nothing on standard error but errors");
+  command.flag("-q,--quiet", a.quiet, "print nothing but errors on standard error");
+  command.flag("-v,--verbose", a.verbose,
+               "also print why the device was chosen, the sampling, and the memory used");
 }
 
 llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
@@ -42,25 +46,24 @@ llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
   options.fit = a.choice.options();
   options.slots = slots;
   options.batch_rows = a.batch;
-  llm::FetchOptions fetch;
-  if (!a.quiet) {
+  if (!a.quiet)
     options.progress = [](const llm::LoadProgress& at) {
       progress_bar("loading", at.bytes_done, at.bytes_total);
       return true;
     };
-    fetch.note = [](const std::string& line) { std::cerr << line << "\n"; };
-    fetch.progress = progress_bar;
-  }
-  llm::LanguageModel model =
-      llm::LanguageModel::load(llm::resolve_model(a.choice.model, fetch), options);
+  const llm::FetchOptions fetch = a.quiet ? llm::FetchOptions{} : fetch_options();
+  const std::string path = llm::resolve_model(a.choice.model, fetch);
   end_progress();
-  if (!a.quiet) {
-    const llm::Config& config = model.config();
-    const Device& device = model.device();
-    std::cerr << fmt::format(
-        "{} on {} ({}): {}{}\n", config.name.empty() ? config.architecture : config.name,
-        device.id(), device.name(), device.is_automatic() ? device.why() + "; " : "", model.why());
-  }
+  llm::LanguageModel model = llm::LanguageModel::load(path, options);
+  end_progress();
+  if (a.quiet) return model;
+  describe(model, a.verbose);
+  const int64_t trained = model.config().context;
+  if (trained > 0 && model.context() > trained)
+    warn(
+        fmt::format("the context of {} tokens exceeds the {} that the model was trained for; text "
+                    "beyond that is likely to be poor",
+                    model.context(), trained));
   return model;
 }
 
@@ -76,11 +79,11 @@ std::string memory_text(const llm::LanguageModel& model) {
 
 std::string statistics_text(const llm::GenerationStatistics& s) {
   std::string reused;
-  if (s.reused_tokens > 0) reused = fmt::format(" ({} of them kept from before)", s.reused_tokens);
+  if (s.reused_tokens > 0) reused = fmt::format(" ({} from the cache)", s.reused_tokens);
   std::string recomputed;
   if (s.recomputed_tokens > 0)
-    recomputed = fmt::format(", with a device that failed and {} tokens computed again after it",
-                             s.recomputed_tokens);
+    recomputed =
+        fmt::format(", with {} tokens computed again after a device failed", s.recomputed_tokens);
   return fmt::format(
       "{} prompt tokens{} at {:.1f} tokens/s, first token after {:.3f} s; {} tokens at {:.1f} "
       "tokens/s{}",
@@ -90,7 +93,8 @@ std::string statistics_text(const llm::GenerationStatistics& s) {
 
 void add_text_arguments(const Command& command, TextArguments& a, const std::string& what) {
   Option text = command.option("-p,--prompt", a.text, what).sets(a.has_text);
-  text.excludes(command.option("-f,--file", a.file, what + ", from a file (-: standard input)"));
+  text.excludes(
+      command.option("-f,--file", a.file, "a file with " + what + " (-: standard input)"));
 }
 
 std::string read_file_or_input(const std::string& path) {
@@ -105,21 +109,21 @@ std::string read_file_or_input(const std::string& path) {
 std::string read_text(const TextArguments& a) {
   if (a.has_text) return a.text;
   if (a.file.empty() && is_terminal(Stream::input))
-    std::cerr << "type the text; Ctrl-D at the start of a line ends it\n";
+    std::cerr << "type the text; Ctrl-D on an empty line ends it\n";
   return read_file_or_input(a.file.empty() ? "-" : a.file);
 }
 
-InterruptGuard::InterruptGuard(llm::LanguageModel& model) {
-  was_interrupted = false;
-  interrupted_model = &model;
-  std::signal(SIGINT, on_interrupt);
+std::string read_prompt(const TextArguments& a) {
+  std::string text = read_text(a);
+  if (!a.has_text && text.ends_with("\n")) {
+    text.pop_back();
+    if (text.ends_with("\r")) text.pop_back();
+  }
+  if (text.empty())
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the prompt is empty, so there is nothing to do; write it as an "
+                            "argument: prism run 'Why is the sky blue?'"));
+  return text;
 }
-
-InterruptGuard::~InterruptGuard() {
-  std::signal(SIGINT, SIG_DFL);
-  interrupted_model = nullptr;
-}
-
-bool InterruptGuard::interrupted() const { return was_interrupted; }
 
 }  // namespace prism::cli

@@ -1,4 +1,4 @@
-// A model by name on the command line, fetched with a progress bar where it is not here yet.
+// Models by name on the command line; a missing model is fetched with a progress bar.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace prism::cli {
 
-// Progress and notes on standard error.
+// Shows progress and notes on standard error.
 llm::FetchOptions fetch_options();
 
-// The path of the named model (empty: the default one); see llm::resolve_model.
+// Returns the path of the named model (empty: the default model); see llm::resolve_model.
 std::string model_path(const std::string& name);
 
 }  // namespace prism::cli

@@ -1,56 +1,62 @@
-// Sizes, counts and a progress bar.
 #include "cli/model_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 
 #include "cli/terminal.h"
-#include "runtime/counted_device.h"
 
 namespace prism::cli {
-
-namespace {
-
-std::string three_digits(double value) {
-  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
-}
-
-}  // namespace
-
-std::string size_text(uint64_t bytes) {
-  if (bytes == kUnknownBytes) return "unknown";
-  const auto value = static_cast<double>(bytes);
-  if (bytes < 1 << 10) return fmt::format("{} bytes", bytes);
-  if (bytes < 1 << 20) return three_digits(value / (1 << 10)) + " KB";
-  if (bytes < 1 << 30) return three_digits(value / (1 << 20)) + " MB";
-  return three_digits(value / (1 << 30)) + " GB";
-}
 
 std::string count_text(uint64_t number) {
   const auto value = static_cast<double>(number);
   if (number < 1000) return std::to_string(number);
-  if (number < 1000000) return three_digits(value / 1e3) + " K";
-  if (number < 1000000000) return three_digits(value / 1e6) + " M";
-  return three_digits(value / 1e9) + " B";
+  if (number < 1000000) return number_text(value / 1e3) + " K";
+  if (number < 1000000000) return number_text(value / 1e6) + " M";
+  return number_text(value / 1e9) + " B";
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole < 100) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min", (whole + 30) / 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string transfer_text(const std::string& label, const Transfer& at) {
+  constexpr size_t kLabel = 22, kBar = 14;
+  // The end of a file's name tells variants of one model apart, so the middle is left out.
+  const std::string name = label.size() <= kLabel ? label
+                                                  : label.substr(0, 10) + ".." +
+                                                        label.substr(label.size() - kLabel + 12);
+  const double fresh = static_cast<double>(at.done - std::min(at.first, at.done));
+  const double speed = at.seconds > 0 ? fresh / at.seconds : 0;
+  std::string rate;
+  if (speed > 0) rate = ", " + size_text(static_cast<uint64_t>(speed)) + "/s";
+  if (at.all == 0) return fmt::format("{} {}{}", name, size_text(at.done), rate);
+  if (speed > 0 && at.done < at.all)
+    rate += fmt::format(", {} left", duration_text(static_cast<double>(at.all - at.done) / speed));
+  const double share = std::min(1.0, static_cast<double>(at.done) / static_cast<double>(at.all));
+  const auto full = static_cast<size_t>(share * kBar);
+  return fmt::format("{} [{}{}] {:3.0f}% of {}{}", name, std::string(full, '#'),
+                     std::string(kBar - full, '.'), share * 100, size_text(at.all), rate);
 }
 
 void progress_bar(const std::string& label, uint64_t done, uint64_t all) {
   using Clock = std::chrono::steady_clock;
-  static Clock::time_point last;
+  static std::mutex mutex;  // downloads report from threads of their own
+  static std::string last_label;
+  static Clock::time_point begun, shown;
+  static uint64_t first = 0;
+  const std::scoped_lock lock(mutex);
   const auto now = Clock::now();
-  if (done < all && now - last < std::chrono::milliseconds(100)) return;
-  last = now;
-  if (all == 0) {
-    progress(fmt::format("{} {}", label, size_text(done)));
-    return;
-  }
-  constexpr uint64_t kWidth = 30;
-  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(all));
-  const auto full = static_cast<size_t>(share * kWidth);
-  progress(fmt::format("{} [{}{}] {:3.0f}% of {}", label, std::string(full, '#'),
-                       std::string(kWidth - full, '.'), share * 100, size_text(all)));
+  if (label != last_label || done < first) last_label = label, begun = now, first = done;
+  if (done < all && now - shown < std::chrono::milliseconds(100)) return;
+  shown = now;
+  const double seconds = std::chrono::duration<double>(now - begun).count();
+  progress(transfer_text(label, {done, all, seconds, first}));
 }
 
 }  // namespace prism::cli

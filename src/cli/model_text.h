@@ -1,15 +1,28 @@
-// How the commands on models write sizes and progress.
+// Sizes, counts and progress bars in the output of commands.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "base/units.h"
+
 namespace prism::cli {
 
-std::string size_text(uint64_t bytes);    // "98.4 MB" (2^20 bytes), "1.50 GB" (2^30)
 std::string count_text(uint64_t number);  // "135 M", "7.24 B"
 
-// A line with a bar on standard error, rewritten in place; on a terminal only.
+// "3 s", "4 min", "2 h 5 min".
+std::string duration_text(double seconds);
+
+// Bytes so far, measured from the first call for a label.
+struct Transfer {
+  uint64_t done = 0, all = 0;  // all 0: unknown
+  double seconds = 0;          // since the first bytes were seen
+  uint64_t first = 0;          // bytes that were there at the beginning
+};
+// "label [####....]  45% of 93.8 MB, 12.3 MB/s, 4 s left", at most 79 columns wide.
+std::string transfer_text(const std::string& label, const Transfer& transfer);
+
+// Shows transfer_text on standard error and rewrites it in place; only on a terminal.
 void progress_bar(const std::string& label, uint64_t done, uint64_t all);
 
 }  // namespace prism::cli

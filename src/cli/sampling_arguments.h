@@ -1,4 +1,4 @@
-// The options of a command on how text is generated: samplers, grammar, where it stops.
+// The options that control how text is generated: samplers, grammar, and where it stops.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "cli/command_line.h"
 #include "prism/llm/generation.h"
+#include "prism/llm/gguf.h"
 
 namespace prism::cli {
 
@@ -13,12 +14,21 @@ struct SamplingArguments {
   llm::GenerationOptions options;
   std::string stages, grammar, grammar_file, schema, schema_file;
   std::vector<std::string> biases, stops;
-  bool has_seed = false, keeps_greedy = false;
+  bool has_seed = false, has_temperature = false, has_top_p = false, has_penalty = false;
 };
 
 void add_sampling_arguments(const Command& command, SamplingArguments& arguments);
 
-// What they say; without --seed a new one each time. Throws kInvalidArgument.
+// Reads the arguments; without --seed the seed is random. Throws kInvalidArgument.
 llm::GenerationOptions generation_options(const SamplingArguments& arguments);
+
+// Takes the sampling that the makers of a known model recommend for every option that was not given
+// (llm/generate/known_models.h). At temperature 0 and with a grammar no penalty is added, because
+// both ask for one particular text.
+void use_recommended_sampling(const SamplingArguments& arguments, const llm::GgufFile& file,
+                              llm::GenerationOptions& options);
+
+// "sampling: temperature 0.2, top-k 40, top-p 0.9, min-p 0.05, seed 7".
+std::string sampling_text(const llm::SamplerOptions& options);
 
 }  // namespace prism::cli

@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/counted_device.h"
-
 namespace prism::cli {
 namespace {
 
@@ -17,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 std::optional<Clock::time_point> started;
 bool shown = false;
 
-// Letters a reader sees: bytes that continue a UTF-8 letter do not count.
+// Characters on the screen: the bytes that continue a UTF-8 character do not count.
 size_t width(const std::string& text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
@@ -86,11 +84,6 @@ std::string shown_text(const std::string& text) {
       result += c;
   }
   return result + "\"";
-}
-
-std::string gigabytes(uint64_t bytes) {
-  if (bytes == kUnknownBytes) return "unknown";
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / (1ull << 30));
 }
 
 }  // namespace prism::cli

@@ -1,4 +1,4 @@
-// Colour, tables and a progress line; plain text where nobody looks.
+// Colour, tables and a progress line on a terminal; plain text elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,21 @@ namespace prism::cli {
 
 enum class Colour { red, green, yellow, dim, bold };
 
-// The text in that colour on a terminal without NO_COLOR, else as it is.
+// Returns the text in that colour if the stream is a terminal and NO_COLOR is not set.
 std::string paint(Colour colour, const std::string& text, Stream stream = Stream::output);
 
-// One line on standard error, rewritten in place; shown on a terminal only, and not in the first
-// second.
+// Shows one line on standard error and rewrites it in place. Only on a terminal, and only after the
+// first second.
 void progress(const std::string& text);
-void end_progress();
+void end_progress();  // removes the line
 
-// Rows under a heading, columns as wide as their widest cell. colour_of may be empty.
+// Rows under a heading; a column is as wide as its widest cell. paint_cell may be empty.
 std::string table(const std::vector<std::string>& heading,
                   const std::vector<std::vector<std::string>>& rows,
                   const std::function<std::string(const std::string& cell,
                                                   const std::string& padded)>& paint_cell = {});
 
-// A piece of text on one line, its ends visible: control characters escaped, in quotes.
+// The text in quotes on one line, with control characters escaped.
 std::string shown_text(const std::string& text);
-
-// "1.50 GB" (2^30 bytes).
-std::string gigabytes(uint64_t bytes);
 
 }  // namespace prism::cli

@@ -1,29 +1,37 @@
-// The makers of the conformance cases, one a family of ops.
+// The families of ops in the conformance suite: one line for each.
 #pragma once
 
 #include <vector>
 
 #include "conformance/conformance.h"
 
+// A family `name` has a function add_name_cases() in name_cases.cpp.
+// clang-format off
+#define PRISM_OP_FAMILIES(family) \
+  family(elementwise) \
+  family(matmul) \
+  family(expert_matmul) \
+  family(attention) \
+  family(view_gradient) \
+  family(index) \
+  family(create) \
+  family(join) \
+  family(rope) \
+  family(gates) \
+  family(reduce) \
+  family(quantise) \
+  family(conv) \
+  family(softmax) \
+  family(norm) \
+  family(scan) \
+  family(sort) \
+  family(bounded)
+// clang-format on
+
 namespace prism {
 
-void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_expert_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_view_gradient_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_index_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_create_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_join_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_rope_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_gate_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_quantise_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_conv_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_softmax_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_norm_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_scan_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_sort_cases(std::vector<OpCase>& cases, CaseRandom& random);
-void add_bounded_cases(std::vector<OpCase>& cases, CaseRandom& random);
+#define PRISM_DECLARE(name) void add_##name##_cases(std::vector<OpCase>& cases, CaseRandom& random);
+PRISM_OP_FAMILIES(PRISM_DECLARE)
+#undef PRISM_DECLARE
 
 }  // namespace prism

@@ -21,12 +21,12 @@ struct Range {
 Range range_of(ScalarOp op, DType type) {
   if (!is_float(type)) return {type == DType::u8 ? 0.0 : -60.0, 60.0};
   switch (op) {
-    case ScalarOp::log:
-    case ScalarOp::sqrt:
-    case ScalarOp::rsqrt:
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  case ScalarOp::name:                                                                         \
+    return {low, high};
+#include "base/types/float_functions.inc"
     case ScalarOp::pow:
       return {0.05, 4};
-    case ScalarOp::reciprocal:
     case ScalarOp::div:
       return {0.25, 4};
     default:
@@ -70,6 +70,37 @@ Tolerance tolerance_of(ScalarOp op, DType type) {
   Tolerance result = Tolerance::elementwise(type);
   if (op == ScalarOp::pow && type == DType::f32) result.relative = 3e-5;
   return result;
+}
+
+// floor_divide in the type of its operands, which operator/ leaves for floats.
+void add_floor_divide_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+  for (const DType type : {DType::f32, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64}) {
+    const double low = type == DType::u8 ? 0 : -60;
+    for (const Shape& shape : {Shape{0}, Shape{1}, Shape{67}, Shape{13, 5}}) {
+      OpCase test;
+      test.op = "floor_divide";
+      test.what = fmt::format("{} {}", ElementType(type).name(), shape.text());
+      for (int i = 0; i < 2; ++i) {
+        test.inputs.push_back({shape, type, random.uniform(shape.elements(), low, 60)});
+        for (double& x : test.inputs.back().values) x = std::trunc(x / 8);  // often 0, often even
+      }
+      if (is_float(type))
+        for (double& x : test.inputs[1].values) x = x == 0 ? 1 : x;
+      test.compute = [](std::span<const Tensor> in) -> std::vector<Tensor> {
+        return {floor_divide(in[0], in[1])};
+      };
+      test.reference = [](std::span<const ReferenceInput> in) {
+        Values result;
+        for (size_t i = 0; i < in[0].values.size(); ++i) {
+          const double a = in[0].values[i], b = in[1].values[i];
+          result.push_back(b == 0 ? 0 : std::floor(a / b));
+        }
+        return std::vector<Values>{result};
+      };
+      test.tolerance = Tolerance::exact();
+      cases.push_back(std::move(test));
+    }
+  }
 }
 
 // f64 far beyond the numbers above, where a range is reduced and results near the ends of the type.
@@ -121,6 +152,7 @@ void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       if (is_logical(op) && type != DType::i32) continue;
       for (const Shape& shape : shapes) {
         const Range range = range_of(op, type);
+        const bool divides_integers = op == ScalarOp::div && !is_float(type);
         OpCase test;
         test.op = scalar_op_name(op);
         for (int i = 0; i < operands; ++i) {
@@ -130,7 +162,9 @@ void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random) {
             own[static_cast<int>(random.between(0, shape.rank() - 1))] = 1;
           const bool condition = op == ScalarOp::select && i == 0;
           test.inputs.push_back(condition ? random.input(own, DType::b1, 0, 1)
-                                          : random.input(own, type, range.low, range.high));
+                                          : random.input(own, type,
+                                                         divides_integers && i == 1 ? 1 : range.low,
+                                                         range.high));
         }
         Shape result = shape;
         for (const CaseInput& each : test.inputs) {
@@ -140,20 +174,23 @@ void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random) {
           result = broadcast("case", result, seen);
         }
         test.what = fmt::format("{} {}", ElementType(type).name(), result.text());
-        test.compute = [op](std::span<const Tensor> in) -> std::vector<Tensor> {
+        test.compute = [op, divides_integers](std::span<const Tensor> in) -> std::vector<Tensor> {
           if (in.size() == 1) return {elementwise(op, in[0])};
+          if (divides_integers) return {in[0] / in[1]};  // gives floats
           if (in.size() == 2) return {elementwise(op, in[0], in[1])};
           return {where(in[0], in[1], in[2])};
         };
-        test.reference = [op, type, result](std::span<const ReferenceInput> in) {
-          return std::vector<Values>{reference_of(op, type, in, result)};
+        const DType given = divides_integers ? DType::f32 : type;
+        test.reference = [op, given, result](std::span<const ReferenceInput> in) {
+          return std::vector<Values>{reference_of(op, given, in, result)};
         };
-        test.tolerance = tolerance_of(op, type);
+        test.tolerance = tolerance_of(op, given);
         test.gradient = type == DType::f32 && shape == Shape{3, 5} && !is_comparison(op);
         cases.push_back(std::move(test));
       }
     }
   }
+  add_floor_divide_cases(cases, random);
   add_wide_cases(cases, random);
 }
 

@@ -179,7 +179,12 @@ void add_repeat(Adder& adder) {
     shape[axis] *= times;
     const std::string what = fmt::format("{} times along axis {}", times, axis);
     adder.add(
-        "repeat", what, {x}, [=](std::span<const Tensor> in) { return repeat(in[0], times, axis); },
+        "tile", what, {x},
+        [=](std::span<const Tensor> in) {
+          std::vector<int64_t> counts(static_cast<size_t>(x.rank() - axis), 1);
+          counts[0] = times;
+          return tile(in[0], counts);
+        },
         [=](std::span<const ReferenceInput> in) {
           return made(shape, [&](Coordinates where) {
             where[place] %= length;
@@ -187,8 +192,7 @@ void add_repeat(Adder& adder) {
           });
         });
     adder.add(
-        "repeat_elements", what, {x},
-        [=](std::span<const Tensor> in) { return repeat_elements(in[0], times, axis); },
+        "repeat", what, {x}, [=](std::span<const Tensor> in) { return repeat(in[0], times, axis); },
         [=](std::span<const ReferenceInput> in) {
           return made(shape, [&](Coordinates where) {
             where[place] /= times;

@@ -120,7 +120,7 @@ void add_rope_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   for (const DType type : kFloatTypes) add_rope(cases, random, type);
 }
 
-void add_gate_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+void add_gates_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   for (const DType type : kFloatTypes)
     if (type != DType::f64) add_gates(cases, random, type);
 }

@@ -1,5 +1,6 @@
-// Walks blocks of keys for a few queries of one key/value head at a time, keeping running maxima
-// and sums; long caches with few queries are split, and the parts merged.
+// Flash-style attention: processes blocks of keys for a few queries of one key/value head at a
+// time, keeping running maxima and sums. Long caches with few queries are split over keys, and the
+// partial results merged.
 #include "cpu/attention.h"
 
 #include <algorithm>
@@ -22,20 +23,20 @@ namespace prism::cpu {
 namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
-// (Query, head) pairs that share a pass over the keys: enough to pay for turning the keys, few
-// enough for their sums to stay in the second cache.
+// (Query, head) pairs that share a pass over the keys: enough to amortise transposing the keys, few
+// enough for their sums to stay in the L2 cache.
 constexpr size_t kRows = 64;
-// From this many rows on, turning a block of keys costs less than single dot products do.
+// From this many rows on, transposing a block of keys is cheaper than single dot products.
 constexpr size_t kPackRows = 12;
-constexpr size_t kKeys = 128;        // of a block, for packed products
-constexpr size_t kFewKeys = 64;      // of a block, for dot products: 32 KB of f32 at dim 128
-constexpr size_t kAhead = 12;        // rows of the cache asked for before they are converted
-constexpr size_t kLeastSplit = 256;  // keys: below, merging costs more than it brings
+constexpr size_t kKeys = 128;        // per block, for packed products
+constexpr size_t kFewKeys = 64;      // per block, for dot products: 32 KB of f32 at dim 128
+constexpr size_t kAhead = 12;        // prefetch distance in cache rows
+constexpr size_t kLeastSplit = 256;  // keys; below, merging costs more than it gains
 
 struct Task {
   const AttentionSpan* span;
   size_t kv_head, first_query, queries;
-  size_t first_key, last_key;  // seen by any of the queries
+  size_t first_key, last_key;  // range of keys visible to any of the queries
 };
 
 // The running result of a task's rows: [rows] maxima, [rows] sums, [rows][dim] weighted values.
@@ -50,7 +51,7 @@ struct Range {
   size_t first, last;
 };
 
-// Buffers of one thread, kept between calls.
+// Per-thread buffers, kept between calls.
 float* scratch(size_t elements) {
   static thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
   static thread_local size_t size = 0;
@@ -77,7 +78,7 @@ class Worker {
   size_t rows_of(const Task& task) const { return task.queries * group_; }
   size_t group() const { return group_; }
 
-  // The keys that a query of a span sees.
+  // The keys that are visible to a query of a span.
   Range seen(const AttentionSpan& span, size_t query) const {
     const size_t position = span.keys - span.queries + query;
     const size_t last = options_.causal ? position + 1 : span.keys;
@@ -85,7 +86,7 @@ class Worker {
     return {window != 0 && position + 1 > window ? position + 1 - window : 0, last};
   }
 
-  // Keys [first, last) of a task into `partial`; scores of rows of q are taken as they come.
+  // Accumulates keys [first, last) of a task into `partial`.
   void run(const Task& task, Range keys, Partial partial) {
     const size_t rows = rows_of(task), dim = options_.dim, width = kernels_.columns;
     const bool packed = rows >= kPackRows;
@@ -153,15 +154,16 @@ class Worker {
     }
   }
 
-  // Keys or values [count][dim] in f32. Those of f32 are copied too: rows a power of two apart
-  // would fall into the same set of the first cache.
+  // Keys or values [count][dim] in f32. f32 caches are copied too: rows a power of two apart would
+  // map to the same L1 set.
   void gather(const uint8_t* cache, const Task& task, size_t first, size_t count, float* to) const {
     const size_t dim = options_.dim;
     const uint8_t* from = cache + task.span->slot * options_.kv_slot +
                           first * options_.kv_position + task.kv_head * options_.kv_head;
     const size_t bytes = options_.cache.row_bytes(dim);
     for (size_t j = 0; j < count; ++j, from += options_.kv_position, to += dim) {
-      // Rows of other heads lie between: the hardware does not guess where the next one is.
+      // Rows of other heads are interleaved, so the hardware prefetcher does not predict the next
+      // row.
       for (size_t line = 0; line < bytes; line += 64)
         hwy::Prefetch(from + kAhead * options_.kv_position + line);
       if (options_.cache == DType::f16)
@@ -206,7 +208,8 @@ class Worker {
     kernels_.multiply(scores, rows, panels, dim, count, values, dim, 1.0f);
   }
 
-  // Scores of one row over keys [first, first + count) to weights, zeros where it sees nothing.
+  // Turns the scores of one row over keys [first, first + count) into weights; 0 for invisible
+  // keys.
   void weigh(const Task& task, size_t row, size_t first, size_t count, float* scores,
              Partial partial) const {
     const size_t query = task.first_query + row / group_;
@@ -230,7 +233,7 @@ class Worker {
         scale_row(partial.values + row * options_.dim, options_.dim, factor);
       largest = highest;
     }
-    if (largest == kNothing) {  // the mask hides all keys so far, or there are no numbers
+    if (largest == kNothing) {  // all keys so far are masked, or the scores are NaN
       for (size_t j = begin; j < end; ++j)
         if (std::isnan(scores[j])) partial.sums[row] = scores[j];
       std::fill(scores + begin, scores + end, 0.0f);
@@ -267,10 +270,10 @@ void check(const Attention& o) {
   };
   if (o.heads == 0 || o.kv_heads == 0 || o.heads % o.kv_heads != 0)
     refuse(std::to_string(o.heads) + " query heads over " + std::to_string(o.kv_heads) +
-           " key/value heads; needed is a multiple");
+           " key/value heads; a multiple is needed");
   const ElementType q8_0 = BlockType::q8_0;
   if (o.cache != DType::f32 && o.cache != DType::f16 && o.cache != DType::bf16 && o.cache != q8_0)
-    refuse(std::string("the cache is ") + o.cache.name() + "; needed is f32, f16, bf16 or q8_0");
+    refuse(std::string("the cache is ") + o.cache.name() + "; use f32, f16, bf16 or q8_0");
   if (o.dim == 0 || (o.cache == q8_0 && o.dim % 32 != 0))
     refuse("heads of " + std::to_string(o.dim) + " elements; q8_0 needs a multiple of 32");
 }
@@ -290,7 +293,7 @@ void attention(ThreadPool& pool, const Attention& options, const float* q, const
       throw Error(ErrorCode::kInvalidArgument,
                   "attention on the CPU: sequence " + std::to_string(s) + " has " +
                       std::to_string(span.queries) + " queries and " + std::to_string(span.keys) +
-                      " keys; the queries' own keys are among them");
+                      " keys; the keys must include those of the queries");
     for (size_t head = 0; head < options.kv_heads; ++head)
       for (size_t first = 0; first < span.queries; first += most_queries) {
         const size_t count = std::min<size_t>(most_queries, span.queries - first);

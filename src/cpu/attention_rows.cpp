@@ -1,4 +1,4 @@
-// Steps of attention over single rows, in vector code.
+// Vectorised steps of attention over single rows.
 #include "cpu/highway_config.h"
 // The configuration comes before Highway.
 #include <cstdint>

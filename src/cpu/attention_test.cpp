@@ -1,4 +1,4 @@
-// Attention in all its variations against float64, on every instruction set.
+// All attention options against float64, on every instruction set.
 #include "cpu/attention.h"
 
 #include <cmath>
@@ -26,7 +26,7 @@ uint32_t fresh_seed() {
   return seed;
 }
 
-// A cache in its type and in f64. What lies beyond a sequence's keys is poisoned.
+// A cache in its type and in f64. Entries beyond a sequence's keys are poisoned.
 struct Cache {
   std::vector<uint8_t> bytes;
   std::vector<double> values;  // [slot][position][head][dim]
@@ -64,7 +64,7 @@ Cache random_cache(std::mt19937& random, ElementType type, size_t rows, size_t d
 struct Problem {
   Attention options;
   std::vector<AttentionSpan> spans;
-  size_t positions = 0;  // of a slot
+  size_t positions = 0;  // per slot
 };
 
 void check(ThreadPool& pool, std::mt19937& random, Problem problem, bool with_mask,
@@ -213,7 +213,7 @@ TEST(CpuAttention, NothingSeenGivesZeros) {
   const AttentionSpan span{0, 1, 2, 0};
   attention(pool, o, q.data(), kv.data(), kv.data(), &span, 1, out.data());
   EXPECT_EQ(out, std::vector<float>(4, 0.0f));
-  // What is no number stays visible.
+  // NaN inputs must stay visible.
   const std::vector<float> no_numbers(4, kNaN);
   o.mask = nullptr;
   attention(pool, o, no_numbers.data(), kv.data(), kv.data(), &span, 1, out.data());

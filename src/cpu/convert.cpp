@@ -1,5 +1,5 @@
-// Stored elements to registers and back: plain loops for every pair of types, vector code for
-// 16-bit floats.
+// Conversion between stored elements and register types: plain loops for every pair, vector code
+// for 16-bit floats.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace prism::cpu {
 namespace {
 
-// Types that C++ has no name for.
+// Wrappers for types that C++ does not have.
 struct F16 {
   uint16_t bits;
 };
@@ -40,7 +40,7 @@ inline To converted(From x) {
   } else if constexpr (std::is_same_v<To, Bool>) {
     return {static_cast<uint8_t>(x != 0 ? 1 : 0)};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // The largest integer may round up to a power of two as a float: from there on it is meant.
+    // As a float, the largest integer may round up to a power of two; saturate from there on.
     using Limits = std::numeric_limits<To>;
     constexpr From kLeast = static_cast<From>(Limits::min());
     constexpr From kMost = static_cast<From>(Limits::max());
@@ -81,7 +81,7 @@ void convert_all(const void* from, ptrdiff_t stride, void* to, size_t n) {
 
 using Loop = void (*)(const void* from, ptrdiff_t stride, void* to, size_t n);
 
-// The loop between a stored type and the register type Reg; kLoad tells the direction.
+// The loop between a stored type and the register type Reg; kLoad selects the direction.
 template <class Reg, bool kLoad>
 Loop loop_of(DType stored) {
   const auto pick = []<class Stored>(Stored) -> Loop {

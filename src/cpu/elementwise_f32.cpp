@@ -1,4 +1,4 @@
-// Arithmetic and comparisons of f32 in vector code.
+// Arithmetic and comparisons of f32 in vector code. elementwise_functions.cpp has the functions.
 #include "cpu/highway_config.h"
 // The configuration comes before Highway.
 #include "cpu/elementwise_parts.h"
@@ -38,24 +38,9 @@ struct Neg {
 struct Abs {
   HWY_INLINE V operator()(D, V x) const { return hn::Abs(x); }
 };
-struct Sqrt {
-  HWY_INLINE V operator()(D, V x) const { return hn::Sqrt(x); }
-};
 struct Square {
   HWY_INLINE V operator()(D, V x) const { return hn::Mul(x, x); }
 };
-// Highway's portable forms lose the sign of zero.
-struct Floor {
-  HWY_INLINE V operator()(D, V x) const { return hn::CopySign(hn::Floor(x), x); }
-};
-struct Ceil {
-  HWY_INLINE V operator()(D, V x) const { return hn::CopySign(hn::Ceil(x), x); }
-};
-struct Round {
-  HWY_INLINE V operator()(D, V x) const { return hn::CopySign(hn::Round(x), x); }
-};
-PRISM_UNARY(Rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(x)))
-PRISM_UNARY(Reciprocal, hn::Div(hn::Set(d, 1.0f), x))
 PRISM_UNARY(Relu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x))
 struct Sign {
   HWY_INLINE V operator()(D d, V x) const {
@@ -95,29 +80,11 @@ bool ApplyF32(ScalarOp op, const float* a, const float* b, void* out, size_t n) 
     case ScalarOp::sign:
       map(d, d, a, to, n, Sign());
       return true;
-    case ScalarOp::sqrt:
-      map(d, d, a, to, n, Sqrt());
-      return true;
-    case ScalarOp::rsqrt:
-      map(d, d, a, to, n, Rsqrt());
-      return true;
     case ScalarOp::relu:
       map(d, d, a, to, n, Relu());
       return true;
     case ScalarOp::square:
       map(d, d, a, to, n, Square());
-      return true;
-    case ScalarOp::reciprocal:
-      map(d, d, a, to, n, Reciprocal());
-      return true;
-    case ScalarOp::floor:
-      map(d, d, a, to, n, Floor());
-      return true;
-    case ScalarOp::ceil:
-      map(d, d, a, to, n, Ceil());
-      return true;
-    case ScalarOp::round:
-      map(d, d, a, to, n, Round());
       return true;
     case ScalarOp::add:
       map(d, d, a, b, to, n, Add());

@@ -1,4 +1,4 @@
-// exp, log, sin, gelu, pow and their kin over f32 arrays in vector code.
+// The functions of floats (float_functions.inc) and pow over f32 arrays in vector code.
 #include "cpu/highway_config.h"
 // The configuration comes before Highway.
 #include "cpu/elementwise_parts.h"
@@ -40,35 +40,6 @@ HWY_INLINE VH narrow(VD v) {
 #endif
 }
 
-struct Exp {
-  HWY_INLINE V operator()(D d, V x) const { return exp_f32(d, x); }
-};
-struct Log {
-  HWY_INLINE V operator()(D d, V x) const { return log_f32(d, x); }
-};
-struct Tanh {
-  HWY_INLINE V operator()(D d, V x) const { return tanh_f32(d, x); }
-};
-struct Sigmoid {
-  HWY_INLINE V operator()(D d, V x) const { return sigmoid_f32(d, x); }
-};
-struct Silu {
-  HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, sigmoid_f32(d, x)); }
-};
-struct Erf {
-  HWY_INLINE VH operator()(DH, VH x) const { return narrow(erf_f64(DD(), hn::PromoteTo(DD(), x))); }
-};
-struct Gelu {
-  HWY_INLINE VH operator()(DH, VH x) const {
-    return narrow(gelu_f64(DD(), hn::PromoteTo(DD(), x)));
-  }
-};
-struct GeluTanh {
-  HWY_INLINE VH operator()(DH, VH x) const {
-    return narrow(gelu_tanh_f64(DD(), hn::PromoteTo(DD(), x)));
-  }
-};
-
 // Lanes that a vector function does not cover, one by one.
 template <class F>
 HWY_NOINLINE VH one_by_one(VH x, VH y, F f) {
@@ -92,14 +63,11 @@ struct ScalarPow {
   double operator()(double x, double y) const { return std::pow(x, y); }
 };
 
-struct Sine {
-  int quarter_turns;
-  HWY_INLINE VH operator()(DH dh, VH x) const {
-    const auto covered = hn::Le(hn::Abs(x), hn::Set(dh, static_cast<float>(kLargestReduced)));
-    if (HWY_UNLIKELY(!hn::AllTrue(dh, covered))) return one_by_one(x, x, ScalarSine{quarter_turns});
-    return narrow(sine_f64(DD(), hn::PromoteTo(DD(), x), quarter_turns));
-  }
-};
+HWY_INLINE VH sine(DH dh, VH x, int quarter_turns) {
+  const auto covered = hn::Le(hn::Abs(x), hn::Set(dh, static_cast<float>(kLargestReduced)));
+  if (HWY_UNLIKELY(!hn::AllTrue(dh, covered))) return one_by_one(x, x, ScalarSine{quarter_turns});
+  return narrow(sine_f64(DD(), hn::PromoteTo(DD(), x), quarter_turns));
+}
 struct Pow {
   HWY_INLINE VH operator()(DH dh, VH x, VH y) const {
     const VH largest = hn::Set(dh, std::numeric_limits<float>::max());
@@ -111,40 +79,47 @@ struct Pow {
   }
 };
 
+// A function object for each function of the table, by the lanes that it computes in.
+#define PRISM_LANES_f32(Name, vector)                                             \
+  struct Name {                                                                   \
+    using Tag = D;                                                                \
+    HWY_INLINE V operator()([[maybe_unused]] D d, V x) const { return (vector); } \
+  };
+#define PRISM_LANES_f64(Name, vector)               \
+  struct Name {                                     \
+    using Tag = DH;                                 \
+    HWY_INLINE VH operator()(DH, VH stored) const { \
+      [[maybe_unused]] const DD d;                  \
+      const VD x = hn::PromoteTo(DD(), stored);     \
+      return narrow(vector);                        \
+    }                                               \
+  };
+#define PRISM_LANES_half(Name, vector)                                               \
+  struct Name {                                                                      \
+    using Tag = DH;                                                                  \
+    HWY_INLINE VH operator()([[maybe_unused]] DH d, VH x) const { return (vector); } \
+  };
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  PRISM_LANES_##lanes(Function_##name, vector)
+#include "base/types/float_functions.inc"
+#undef PRISM_LANES_f32
+#undef PRISM_LANES_f64
+#undef PRISM_LANES_half
+
+template <class F>
+HWY_INLINE bool map_function(F f, const float* a, float* out, size_t n) {
+  const typename F::Tag d;
+  map(d, d, a, out, n, f);
+  return true;
+}
+
 bool ApplyF32Functions(ScalarOp op, const float* a, const float* b, float* out, size_t n) {
-  const D d;
   const DH dh;
   switch (op) {
-    case ScalarOp::exp:
-      map(d, d, a, out, n, Exp());
-      return true;
-    case ScalarOp::log:
-      map(d, d, a, out, n, Log());
-      return true;
-    case ScalarOp::tanh:
-      map(d, d, a, out, n, Tanh());
-      return true;
-    case ScalarOp::sigmoid:
-      map(d, d, a, out, n, Sigmoid());
-      return true;
-    case ScalarOp::silu:
-      map(d, d, a, out, n, Silu());
-      return true;
-    case ScalarOp::sin:
-      map(dh, dh, a, out, n, Sine{0});
-      return true;
-    case ScalarOp::cos:
-      map(dh, dh, a, out, n, Sine{1});
-      return true;
-    case ScalarOp::erf:
-      map(dh, dh, a, out, n, Erf());
-      return true;
-    case ScalarOp::gelu:
-      map(dh, dh, a, out, n, Gelu());
-      return true;
-    case ScalarOp::gelu_tanh:
-      map(dh, dh, a, out, n, GeluTanh());
-      return true;
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  case ScalarOp::name:                                                                         \
+    return map_function(Function_##name(), a, out, n);
+#include "base/types/float_functions.inc"
     case ScalarOp::pow:
       map(dh, dh, a, b, out, n, Pow());
       return true;

@@ -1,4 +1,4 @@
-// Functions of f64, i32 and i64 elements as plain loops that the compiler turns into vector code.
+// Functions of f64, i32 and i64 elements as plain loops that the compiler vectorises.
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -89,29 +89,10 @@ double sigmoid(double x) {
 
 bool apply_double_functions(ScalarOp op, const double* a, double* to, size_t n) {
   switch (op) {
-    case ScalarOp::exp:
-      return map(a, to, n, [](double x) { return std::exp(x); });
-    case ScalarOp::log:
-      return map(a, to, n, [](double x) { return std::log(x); });
-    case ScalarOp::sin:
-      return map(a, to, n, [](double x) { return std::sin(x); });
-    case ScalarOp::cos:
-      return map(a, to, n, [](double x) { return std::cos(x); });
-    case ScalarOp::tanh:
-      return map(a, to, n, [](double x) { return std::tanh(x); });
-    case ScalarOp::erf:
-      return map(a, to, n, [](double x) { return std::erf(x); });
-    case ScalarOp::sigmoid:
-      return map(a, to, n, sigmoid);
-    case ScalarOp::silu:
-      return map(a, to, n, [](double x) { return x * sigmoid(x); });
-    case ScalarOp::gelu:
-      return map(a, to, n,
-                 [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); });
-    case ScalarOp::gelu_tanh:
-      return map(a, to, n, [](double x) {
-        return x * sigmoid(2 * 0.79788456080286535588 * x * (1 + 0.044715 * x * x));
-      });
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  case ScalarOp::name:                                                                         \
+    return map(a, to, n, [](double x) { return f64; });
+#include "base/types/float_functions.inc"
     default:
       return false;
   }
@@ -128,20 +109,8 @@ bool apply_f64(ScalarOp op, const double* a, const double* b, void* out, size_t 
       return map(a, to, n, [](double x) { return std::abs(x); });
     case ScalarOp::sign:
       return map(a, to, n, [](double x) { return std::abs(x) > 0 ? std::copysign(1.0, x) : x; });
-    case ScalarOp::sqrt:
-      return map(a, to, n, [](double x) { return std::sqrt(x); });
-    case ScalarOp::rsqrt:
-      return map(a, to, n, [](double x) { return 1 / std::sqrt(x); });
     case ScalarOp::square:
       return map(a, to, n, [](double x) { return x * x; });
-    case ScalarOp::reciprocal:
-      return map(a, to, n, [](double x) { return 1 / x; });
-    case ScalarOp::floor:
-      return map(a, to, n, [](double x) { return std::floor(x); });
-    case ScalarOp::ceil:
-      return map(a, to, n, [](double x) { return std::ceil(x); });
-    case ScalarOp::round:
-      return map(a, to, n, [](double x) { return std::nearbyint(x); });
     case ScalarOp::add:
       return map(a, b, to, n, [](double x, double y) { return x + y; });
     case ScalarOp::sub:

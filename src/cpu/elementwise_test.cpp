@@ -74,6 +74,7 @@ std::vector<Case> cases() {
                                                              : x; }, 0},
       {ScalarOp::exp, [](double x, double) { return std::exp(x); }, 2.5e-7},
       {ScalarOp::log, [](double x, double) { return std::log(x); }, 2.5e-7},
+      {ScalarOp::log1p, [](double x, double) { return std::log1p(x); }, 4e-7},
       {ScalarOp::sqrt, [](double x, double) { return std::sqrt(x); }, 6.1e-8},
       {ScalarOp::rsqrt, [](double x, double) { return 1 / std::sqrt(x); }, 1.9e-7},
       {ScalarOp::sin, [](double x, double) { return std::sin(x); }, 6.5e-8},

@@ -1,4 +1,4 @@
-// Arrays of 16-bit floats to f32 and back in vector code.
+// Vectorised conversion of arrays between 16-bit floats and f32.
 #include "cpu/highway_config.h"
 // The configuration comes before Highway.
 #include "cpu/elementwise_parts.h"
@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace prism::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Vectors go to memory as 16-bit integers; the rest of an array is left to prism/dtype.h.
+// Vectors are stored as 16-bit integers; prism/dtype.h handles the remainder of an array.
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #define PRISM_VECTOR_HALVES 1
 using D = hn::ScalableTag<float>;
@@ -22,7 +22,7 @@ using DHalf = hn::Rebind<uint16_t, D>;
 #else
 #define PRISM_VECTOR_HALVES 0
 #endif
-// Instructions for f16: F16C comes with AVX2; NEON has its own.
+// Native f16 instructions: F16C comes with AVX2; NEON has its own.
 #if HWY_TARGET <= HWY_AVX2 || HWY_TARGET == HWY_NEON
 #define PRISM_NATIVE_F16 1
 #else
@@ -42,8 +42,8 @@ void F32FromF16(const uint16_t* from, float* to, size_t n) {
     const auto bits = hn::PromoteTo(du, hn::LoadU(DHalf(), from + i));
     const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000u)));
     const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7fffu)));
-    // Exponent and mantissa in f32's place are the value times 2^-112; the product is exact, and
-    // makes subnormals right as well.
+    // With exponent and mantissa in f32 position, the value is scaled by 2^-112. The multiplication
+    // is exact and also handles subnormals.
     const auto value = hn::Mul(hn::BitCast(d, magnitude), hn::Set(d, 0x1p112f));
     const auto special = hn::Gt(hn::BitCast(hn::RebindToSigned<D>(), magnitude),
                                 hn::Set(hn::RebindToSigned<D>(), 0x0f7fffff));
@@ -87,7 +87,7 @@ void F16FromF32(const float* from, uint16_t* to, size_t n) {
                           hn::Set(du, 0x7c00u), half);
     half = hn::IfThenElse(hn::RebindMask(du, hn::Gt(compare, hn::Set(di, 0x7f800000))),
                           hn::Set(du, 0x7e00u), half);
-    // The signed form of the conversion saturates at 32767: extend the sign by hand.
+    // The signed conversion saturates at 32767, so extend the sign first.
     const auto extended =
         hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(di, hn::Or(half, sign))));
     const hn::Rebind<int16_t, D> d16;
@@ -122,7 +122,7 @@ void Bf16FromF32(const float* from, uint16_t* to, size_t n) {
     const auto rounded = hn::Add(hn::Add(bits, hn::Set(du, 0x7fffu)), odd);
     const auto quiet = hn::Or(bits, hn::Set(du, 0x400000u));
     const auto chosen = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(x)), quiet, rounded);
-    // The high half, with its sign extended: the narrowing conversion saturates.
+    // The high half with its sign extended, because the narrowing conversion saturates.
     const hn::RebindToSigned<D> di;
     const hn::Rebind<int16_t, D> d16;
     const auto high = hn::ShiftRight<16>(hn::BitCast(di, chosen));

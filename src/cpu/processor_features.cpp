@@ -1,4 +1,4 @@
-// Asks the processor (x86) or the system (ARM).
+// Detects instruction sets from the processor (x86) or the operating system (ARM).
 #include "cpu/processor_features.h"
 
 #include <cstddef>
@@ -25,7 +25,8 @@ struct Features {
 
 bool bit(uint32_t word, int index) { return (word >> index & 1) != 0; }
 
-// The parts of the registers that the system saves: without them the instructions must not be used.
+// The register state that the operating system saves. Instructions whose state is not saved must
+// not be used.
 uint64_t saved_state() {
   uint32_t low, high;
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

@@ -1,4 +1,4 @@
-// Sines and cosines once for each row, then all heads of the row.
+// Computes sines and cosines once per row, then rotates all heads of the row.
 #include "cpu/rope.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ RopeAngles::RopeAngles(const Rope& options, const float* frequencies)
 
 void RopeAngles::set(int32_t position) {
   const size_t pairs = angle_.size();
-  // Within half a turn before rounding to f32: the angle's error is that of the result.
+  // Reduce to half a turn before rounding to f32: the error of the angle is that of the result.
   for (size_t i = 0; i < pairs; ++i) {
     constexpr double kTurn = 2 * std::numbers::pi;
     const double full = static_cast<double>(position) * static_cast<double>(frequencies_[i]);
@@ -65,7 +65,7 @@ void rope(ThreadPool& pool, const Rope& options, const int32_t* positions, const
           float* x) {
   const size_t pairs = options.dims / 2;
   if (pairs == 0 || options.heads == 0) return;
-  // Rows enough for some 10 microseconds.
+  // Enough rows for about 10 microseconds.
   const size_t chunk = std::max<size_t>(1, 16384 / (options.heads * pairs));
   pool.parallel_for(options.rows, chunk, [&](uint64_t first, uint64_t last) {
     RopeAngles angles(options, frequencies);

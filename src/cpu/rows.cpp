@@ -1,4 +1,4 @@
-// The row functions of f32 in vector code, sums in f64 lanes.
+// Vectorised row functions for f32, with sums in f64 lanes.
 #include "cpu/highway_config.h"
 // The configuration comes before Highway.
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace prism::cpu::HWY_NAMESPACE {
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
-// f64 lanes and as many of f32.
+// f64 lanes, and equally many f32 lanes.
 using DD = hn::ScalableTag<double>;
 using VD = hn::Vec<DD>;
 using DH = hn::Rebind<float, DD>;
@@ -39,7 +39,7 @@ struct SquaredDifference {
   }
 };
 
-// The sum of f(x[i]); f is applied to whole vectors only, so that it need not map 0 to 0.
+// The sum of f(x[i]). f is applied to whole vectors only, so it need not map 0 to 0.
 template <class F>
 HWY_INLINE double sum_of(const float* x, size_t n, F f) {
   const DD dd;
@@ -92,13 +92,13 @@ double RowDot(const float* x, const float* y, size_t n) {
   return total;
 }
 
-// The largest of sign * x[i], NaN if there is one. sign is 1 or -1.
+// The maximum of sign * x[i], or NaN if there is one. sign is 1 or -1.
 float RowLargest(const float* x, size_t n, float sign) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   const V factor = hn::Set(d, sign);
   V best = hn::Set(d, -std::numeric_limits<float>::infinity());
-  V bad = hn::Zero(d);  // x - x is NaN for NaN and infinities, 0 otherwise: only NaN is kept
+  V bad = hn::Zero(d);  // x - x is NaN for NaN and infinities, else 0; only NaN is kept
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const V v = hn::Mul(hn::LoadU(d, x + i), factor);
@@ -140,8 +140,8 @@ void ExpOfDifferences(const float* x, float largest, float* out, size_t n) {
   map(D(), D(), x, out, n, ExpOfDifference{largest});
 }
 
-// ((x - high) - low) * scale: high + low is a mean to more bits than f32 has, so that rows far from
-// zero keep their digits.
+// ((x - high) - low) * scale. high + low is a mean with more bits than f32 has, so that rows far
+// from zero keep their precision.
 struct Affine {
   float high, low, scale;
   HWY_INLINE V operator()(D d, V x) const {
@@ -156,7 +156,7 @@ struct Plus {
   HWY_INLINE V operator()(D, V a, V b) const { return hn::Add(a, b); }
 };
 
-// Pieces that stay in the first cache between the steps.
+// In pieces that stay in the L1 cache between the steps.
 void Normalise(const float* x, double mean, double scale, const float* weight, const float* bias,
                float* out, size_t n) {
   constexpr size_t kPiece = 2048;

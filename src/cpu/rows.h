@@ -1,5 +1,5 @@
-// Functions of whole rows (contiguous arrays of n elements): reductions, softmax, norms, running
-// sums. Sums are kept in f64, so that their error does not grow with n.
+// Functions of whole rows (contiguous arrays of n elements): reductions, softmax, norms, cumulative
+// sums. Sums are in f64, so that their error does not grow with n.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@ double row_sum(const float* x, size_t n);
 double row_sum(const double* x, size_t n);
 
 double row_dot(const double* x, const double* y, size_t n);
-// In f32 over pieces of 1,024 elements, the pieces in f64.
+// In f32 within pieces of 1,024 elements, in f64 between pieces.
 double row_dot(const float* x, const float* y, size_t n);
 
-// NaN wins. No elements: -infinity for the maximum, +infinity for the minimum.
+// NaN propagates. Without elements: -infinity for the maximum, +infinity for the minimum.
 float row_max(const float* x, size_t n);
 double row_max(const double* x, size_t n);
 float row_min(const float* x, size_t n);
 double row_min(const double* x, size_t n);
-// The first index of the extreme, of the first NaN if there is one; 0 for no elements.
+// The first index of the extreme, or of the first NaN if there is one; 0 without elements.
 size_t row_argmax(const float* x, size_t n);
 size_t row_argmax(const double* x, size_t n);
 size_t row_argmin(const float* x, size_t n);
@@ -31,18 +31,18 @@ struct Moments {
 Moments row_moments(const float* x, size_t n, double correction = 0);
 Moments row_moments(const double* x, size_t n, double correction = 0);
 
-// out[i] = x[0] + ... + x[i]. out may be x, here and below.
+// out[i] = x[0] + ... + x[i]. Here and below, out may be x.
 void row_cumsum(const float* x, float* out, size_t n);
 void row_cumsum(const double* x, double* out, size_t n);
 
-// exp(x - max) / sum; NaN throughout if x has NaN, +infinity, or nothing but -infinity.
+// exp(x - max) / sum; all NaN if x contains NaN or +infinity, or only -infinity.
 void row_softmax(const float* x, float* out, size_t n);
 void row_softmax(const double* x, double* out, size_t n);
 void row_log_softmax(const float* x, float* out, size_t n);
 void row_log_softmax(const double* x, double* out, size_t n);
 
-// (x - mean) / sqrt(variance + epsilon) * weight + bias; weight and bias have n elements, null for
-// none.
+// (x - mean) / sqrt(variance + epsilon) * weight + bias; weight and bias have n elements or are
+// null.
 void row_layer_norm(const float* x, const float* weight, const float* bias, double epsilon,
                     float* out, size_t n);
 void row_layer_norm(const double* x, const double* weight, const double* bias, double epsilon,

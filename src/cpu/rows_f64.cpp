@@ -1,4 +1,4 @@
-// The row functions of f64, as plain loops.
+// Row functions for f64, as plain loops.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 namespace prism::cpu {
 namespace {
 
-// Four sums side by side: shorter chains of additions.
+// Four independent sums shorten the dependency chain.
 template <class Term>
 double sum_of(size_t n, Term term) {
   double sums[4] = {0, 0, 0, 0};
@@ -19,7 +19,7 @@ double sum_of(size_t n, Term term) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// better(a, b): a takes the place of b.
+// better(a, b): whether a replaces b.
 template <class Better>
 size_t first_best(const double* x, size_t n, Better better) {
   size_t best = 0;

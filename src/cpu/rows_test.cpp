@@ -33,7 +33,7 @@ std::vector<T> normal_values(std::mt19937& random, size_t n, double mean, double
   return x;
 }
 
-// Each element, and all together.
+// Compares each element, and the row as a whole.
 template <class T>
 void expect_row(const std::vector<T>& got, const std::vector<long double>& wanted, double tolerance,
                 const char* what) {

@@ -1,5 +1,5 @@
-// Elements become unsigned keys whose order is the wanted one; long rows are sorted by their
-// digits, and the best of a row collected past blocks that hold none.
+// Maps elements to unsigned keys in the requested order. Long rows are radix-sorted; top_k skips
+// blocks that contain no candidate.
 #include "cpu/select_sort.h"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ namespace {
 template <class T>
 using KeyOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
-// Ascending order of keys is ascending order of elements.
+// Ascending keys correspond to ascending elements.
 template <class T>
 KeyOf<T> key_of(T x) {
   using Key = KeyOf<T>;
   constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
   if constexpr (std::is_floating_point_v<T>) {
     if (x != x) return ~Key{0};
-    if (x == 0) return kSign;  // both zeros
+    if (x == 0) return kSign;  // 0 and -0
     const Key bits = std::bit_cast<Key>(x);
     return bits & kSign ? ~bits : bits | kSign;
   } else {
@@ -52,8 +52,7 @@ std::vector<Entry<KeyOf<T>>> entries_of(const T* x, size_t n, bool descending) {
   return entries;
 }
 
-// By digits of 8 bits from the lowest up, each pass stable; passes over a digit that all share are
-// left out.
+// Stable radix sort with 8-bit digits from the lowest up; skips digits that all entries share.
 template <class Key>
 void sort_by_digits(std::vector<Entry<Key>>& entries) {
   constexpr size_t kDigits = sizeof(Key);
@@ -80,7 +79,7 @@ void sort_by_digits(std::vector<Entry<Key>>& entries) {
 
 template <class T, class Index, class Entries>
 void write(const T* x, const Entries& entries, size_t count, T* values, Index* indices) {
-  // values may be x: the elements are all read before the first is written.
+  // values may be x: all elements are read before the first is written.
   if (values) {
     std::vector<T> chosen(count);
     for (size_t i = 0; i < count; ++i) chosen[i] = x[entries[i].index];
@@ -90,10 +89,10 @@ void write(const T* x, const Entries& entries, size_t count, T* values, Index* i
     for (size_t i = 0; i < count; ++i) indices[i] = static_cast<Index>(entries[i].index);
 }
 
-// Whether a block may hold a key below `worst`; only asked where looking is cheap.
+// Whether a block may contain a key below `worst`; true if checking is not cheap.
 bool may_be_better(const float* x, size_t n, bool largest, uint32_t worst) {
   const uint32_t key = key_of(largest ? row_max(x, n) : row_min(x, n));
-  // NaN wins in both extremes: then each element is looked at.
+  // The extreme is NaN: check each element.
   return key == ~uint32_t{0} || (largest ? ~key : key) < worst;
 }
 template <class T>
@@ -101,7 +100,7 @@ bool may_be_better(const T*, size_t, bool, KeyOf<T>) {
   return true;
 }
 
-// The k first entries, by a heap whose top is the worst kept so far.
+// The first k entries, with a heap whose top is the worst kept so far.
 template <class T>
 std::vector<Entry<KeyOf<T>>> few_best(const T* x, size_t n, size_t k, bool largest) {
   constexpr size_t kBlock = 128;
@@ -112,7 +111,7 @@ std::vector<Entry<KeyOf<T>>> few_best(const T* x, size_t n, size_t k, bool large
     if (!may_be_better(x + first, last - first, largest, heap[0].key)) continue;
     for (size_t i = first; i < last; ++i) {
       const KeyOf<T> up = key_of(x[i]), key = largest ? static_cast<KeyOf<T>>(~up) : up;
-      if (key >= heap[0].key) continue;  // equal: the earlier index stays
+      if (key >= heap[0].key) continue;  // equal: keep the earlier index
       std::pop_heap(heap.begin(), heap.end());
       heap.back() = {key, i};
       std::push_heap(heap.begin(), heap.end());
@@ -131,7 +130,7 @@ void top_k(const T* x, size_t n, size_t k, bool largest, T* values, Index* indic
                 "top-k: the best " + std::to_string(k) + " of " + std::to_string(n) +
                     " elements; k may be at most " + std::to_string(n));
   if (k == 0) return;
-  // A heap costs log k for each new element, of which there are about k ln(n / k).
+  // A heap costs log k per insertion, of which there are about k ln(n / k).
   if (k <= 16 || k <= n / 16) {
     write(x, few_best(x, n, k, largest), k, values, indices);
     return;
@@ -146,7 +145,7 @@ template <class T, class Index>
 void sort(const T* x, size_t n, bool descending, T* values, Index* indices) {
   if (n == 0) return;
   auto entries = entries_of(x, n, descending);
-  // Comparing wins below: a pass over the digits has a fixed cost of counting.
+  // Below this size comparison sorting wins: each radix pass has a fixed cost for counting.
   if (n < 512)
     std::sort(entries.begin(), entries.end());
   else

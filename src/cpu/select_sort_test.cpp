@@ -1,4 +1,4 @@
-// Orders of rows with ties, NaN, zeros of both signs and extremes, against std::stable_sort.
+// Sorted rows with ties, NaN, zeros of both signs and extremes, against std::stable_sort.
 #include "cpu/select_sort.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Highway's list of instruction sets, and the switch between them.
+// Highway's list of instruction sets, and switching between them.
 #include "cpu/highway_config.h"
 // The configuration comes before Highway.
 #include "cpu/simd_targets.h"
@@ -9,7 +9,7 @@ namespace prism::cpu {
 
 std::vector<int64_t> simd_targets() {
   std::vector<int64_t> found;
-  // A smaller bit is a better set.
+  // Better sets have lower bits.
   for (int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1)
     found.push_back(rest & -rest);
   return found;

@@ -1,4 +1,4 @@
-// The instruction sets this processor can run, so that tests can go through all of them.
+// The instruction sets this processor supports, so that tests can run on all of them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@ std::vector<int64_t> simd_targets();           // best first
 const char* simd_target_name(int64_t target);  // "AVX2"
 const char* simd_target_in_use();
 
-// While it lives, kernels use this one set. For tests, before kernels run on other threads.
+// Restricts kernels to one instruction set during its lifetime. For tests, before kernels run on
+// other threads.
 class UseSimdTarget {
  public:
   explicit UseSimdTarget(int64_t target);

@@ -1,4 +1,4 @@
-// Loops over arrays in whole vectors with a padded last one, for files compiled once for each
+// Loops over arrays in whole vectors with a padded last one, for files compiled once per
 // instruction set.
 
 #if defined(PRISM_CPU_VECTOR_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace prism::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Fewer elements than a vector, through memory: the rest is 0.
+// Loads fewer elements than a vector through memory; the remaining lanes are 0.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_some(D d, const T* from, size_t count) {
   HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)] = {};
@@ -33,7 +33,7 @@ HWY_INLINE void store_some(hn::Vec<D> v, D d, T* to, size_t count) {
 
 HWY_INLINE float largest_lane(hn::ScalableTag<float> d, hn::Vec<hn::ScalableTag<float>> v) {
 #if HWY_TARGET == HWY_EMU128
-  // Highway's portable reduction starts from the least finite number.
+  // Highway's portable reduction starts from the lowest finite number, not -infinity.
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
   hn::Store(v, d, lanes);
   float largest = lanes[0];
@@ -44,7 +44,7 @@ HWY_INLINE float largest_lane(hn::ScalableTag<float> d, hn::Vec<hn::ScalableTag<
 #endif
 }
 
-// f is an object whose call operator is compiled for the instruction set (a struct of the file, not
+// f is an object whose call operator is compiled for the instruction set (a struct in the file, not
 // a lambda). din and dout have equally many lanes.
 template <class DIn, class DOut, class F>
 HWY_INLINE void map(DIn din, DOut dout, const hn::TFromD<DIn>* a, hn::TFromD<DOut>* out, size_t n,

@@ -1,8 +1,8 @@
-// Functions of f32 vectors to within a few units in the last place, for files compiled once for
-// each instruction set (included inside foreach_target). What must hold its relative error over
-// wide ranges (gelu's tail, pow, sines of large arguments) is computed in f64 lanes.
+// Functions of f32 vectors to within a few units in the last place, for files compiled once per
+// instruction set (included inside foreach_target). Functions that need a small relative error over
+// wide ranges (gelu's tail, pow, sines of large arguments) compute in f64 lanes.
 
-// Per-target include guard, as Highway asks for.
+// Per-target include guard, as Highway requires.
 #if defined(PRISM_CPU_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRISM_CPU_VECTOR_MATH_INL_H
 #undef PRISM_CPU_VECTOR_MATH_INL_H
@@ -38,10 +38,10 @@ HWY_INLINE V exp_f32(D d, V x) {
   // ln 2 in two parts; the first has 9 bits, so that its product with n is exact without fma.
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), clamped);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  // Taylor's series; |r| <= 0.347, so that the first term left out is 5e-9.
+  // Taylor series; |r| <= 0.347, so the first omitted term is 5e-9.
   const V p = polynomial(
       d, r, {1.0f, 1.0f, 0.5f, 1.0f / 6, 1.0f / 24, 1.0f / 120, 1.0f / 720, 1.0f / 5040});
-  // 2^n in two factors: n runs from -150 to 128, and subnormal results are rounded once.
+  // 2^n in two factors: n is in -150 .. 128, and subnormal results are rounded once.
   const auto bits = hn::ConvertTo(di, n);
   const auto half = hn::ShiftRight<1>(bits);
   const auto bias = hn::Set(di, 127);
@@ -81,11 +81,22 @@ HWY_INLINE V log_f32(D d, V x) {
   return hn::IfThenElse(good, result, odd);
 }
 
+// log(1 + x). The factor x / (u - 1) corrects the rounding of u = 1 + x; where u is 1 or x itself
+// there is nothing to correct.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V log1p_f32(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V u = hn::Add(x, one);
+  const V log = log_f32(d, u);
+  const V corrected = hn::Mul(log, hn::Div(x, hn::Sub(u, one)));
+  return hn::IfThenElse(hn::Eq(u, one), x, hn::IfThenElse(hn::Eq(u, x), log, corrected));
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid_f32(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V e = exp_f32(d, hn::Neg(hn::Abs(x)));
-  // The numerator keeps the relative error of small results.
+  // This numerator keeps the relative error of small results low.
   const V numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
   return hn::Div(numerator, hn::Add(e, one));
 }
@@ -123,7 +134,7 @@ HWY_INLINE V exp_f64(D d, V x) {
                           1.0 / 40320, 1.0 / 362880});
   const auto power = hn::ShiftLeft<52>(hn::Add(hn::BitCast(di, shifted), hn::Set(di, 1023)));
   const V result = hn::Mul(p, hn::BitCast(d, power));
-  // Beyond f32 by far: 0, so that exp(-infinity) is 0.
+  // Below this the result is 0 in f32; also makes exp(-infinity) 0.
   const V kept = hn::IfThenElseZero(hn::Ge(x, hn::Set(d, -690.0)), result);
   return hn::IfThenElse(hn::IsNaN(x), x, kept);
 }
@@ -144,7 +155,7 @@ HWY_INLINE V log_f64(D d, V x) {
   return hn::MulAdd(e, hn::Set(d, 0.693147180559945309417), hn::Mul(s, p));
 }
 
-// exp(t^2) erfc(t) for t >= 0; exact enough to t = 11, where erfc is far below f32's least value.
+// exp(t^2) erfc(t) for t >= 0; accurate up to t = 11, where erfc is far below the smallest f32.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V scaled_erfc_f64(D d, V t) {
   // Chebyshev interpolation in u, the image of t in [0, 11] under (t - 2.5) / (t + 2.5) scaled to
@@ -181,7 +192,7 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu_f64(D d, V x) {
   const V t = hn::Mul(hn::Abs(x), hn::Set(d, 0.70710678118654752440));
   const V in_range = hn::Min(t, hn::Set(d, 11.0));
-  // Beyond 11 the exponential alone takes the tail to 0.
+  // Beyond 11, the exponential alone takes the tail to 0.
   const V tail = hn::Mul(scaled_erfc_f64(d, in_range), exp_f64(d, hn::Neg(hn::Mul(t, t))));
   const V twice = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 2.0), tail));
   return hn::Mul(hn::Mul(x, hn::Set(d, 0.5)), twice);
@@ -198,7 +209,7 @@ HWY_INLINE V gelu_tanh_f64(D d, V x) {
   return hn::Mul(x, hn::Div(numerator, hn::Add(e, one)));
 }
 
-// |x| up to this: the product of n and the 33 bits of pi/2's first part is exact.
+// Up to this |x|, the product of n and the 33-bit first part of pi/2 is exact.
 inline constexpr double kLargestReduced = 1e6;
 
 // sin(x + quarter_turns * pi/2) for |x| <= kLargestReduced.
@@ -211,7 +222,7 @@ HWY_INLINE V sine_f64(D d, V x, int quarter_turns) {
   V r = hn::NegMulAdd(n, hn::Set(d, 1.57079632673412561417e+00), x);
   r = hn::NegMulAdd(n, hn::Set(d, 6.07710050650619224932e-11), r);
   const V z = hn::Mul(r, r);
-  // Taylor's series; |r| <= 0.786, so that the first terms left out are below 1e-11.
+  // Taylor series; |r| <= 0.786, so the first omitted terms are below 1e-11.
   const V sine = hn::Mul(
       r, polynomial(d, z, {1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800}));
   const V cosine = polynomial(

@@ -1,4 +1,4 @@
-// Walking a graph backwards, from a result to the tensors it was made of.
+// Reverse-mode differentiation: from a result back to the tensors it was computed from.
 #include "prism/grad.h"
 
 #include <map>
@@ -23,8 +23,8 @@ using NodeSet = std::unordered_set<const Node*>;
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Nodes before output that lead to one of the ends, each after those it is made of. Ends are among
-// them, what is before an end is not.
+// The nodes between output and the ends in topological order, inputs first. The ends are included,
+// nodes before an end are not.
 std::vector<std::shared_ptr<Node>> nodes_between(const Tensor& output, const NodeSet& ends) {
   std::vector<std::shared_ptr<Node>> order;
   std::unordered_map<const Node*, bool> leads = {{output.node().get(), false}};
@@ -47,7 +47,7 @@ std::vector<std::shared_ptr<Node>> nodes_between(const Tensor& output, const Nod
   return order;
 }
 
-// Gradients gathered on the way from an output back to the ends.
+// Accumulates gradients on the way from an output back to the ends.
 class BackwardWalk {
  public:
   BackwardWalk(const Tensor& output, const Tensor& seed, const NodeSet& ends) {
@@ -58,14 +58,14 @@ class BackwardWalk {
       if (!ends.contains(order[n].get())) pass_back(order[n]);
   }
 
-  // What has come back to an output of a node; empty when nothing did.
+  // The gradient of an output of a node; an empty tensor if none arrived.
   Tensor of(const std::shared_ptr<Node>& node, uint32_t output) const {
     const auto found = gathered_.find({node.get(), output});
     return found == gathered_.end() ? Tensor() : found->second;
   }
 
  private:
-  // gradient has the shape of the view; what the node made may lie otherwise.
+  // gradient has the shape of the view, which may differ from that of the node's output.
   void give(const Tensor& view, const Tensor& gradient) {
     const Shape& whole = view.node()->outputs[view.output()].shape;
     const bool same = view.layout() == Layout::dense(whole);
@@ -96,6 +96,14 @@ class BackwardWalk {
   std::map<std::pair<const Node*, uint32_t>, Tensor> gathered_;
 };
 
+// A gradient has the shape of the node's output; a view of the node sees the same part of it.
+Tensor seen_through(const Tensor& view, const Tensor& gradient) {
+  const Layout dense = Layout::dense(view.node()->outputs[view.output()].shape);
+  if (view.layout() == dense) return gradient;
+  const Tensor whole = gradient.contiguous();
+  return {whole.node(), whole.output(), view.layout()};
+}
+
 void check_loss(const char* doing, const Tensor& loss, const Tensor& seed) {
   if (!loss) fail(fmt::format("{}: an empty Tensor", doing));
   if (!seed && loss.elements() != 1) {
@@ -109,11 +117,20 @@ void check_loss(const char* doing, const Tensor& loss, const Tensor& seed) {
   }
 }
 
-// The same values as a leaf that asks for gradients. A tensor that is being differentiated already
-// stays itself, so that the outer derivative finds its way through.
+void check_float(const char* doing, const Tensor& input) {
+  if (!input) fail(fmt::format("{}: an empty Tensor as an input", doing));
+  if (input.dtype().is_block() || !is_float(input.dtype().plain())) {
+    fail(
+        fmt::format("{}: an input of type {}; only floats have gradients, so cast() it before "
+                    "the function",
+                    doing, input.dtype().name()));
+  }
+}
+
+// The same values as a leaf that requires gradients. A tensor that requires them already stays as
+// it is, so that an outer derivative can pass through it.
 Tensor as_variable(const Tensor& x) {
-  if (x.type().is_block() || !is_float(x.type().plain()))
-    fail(fmt::format("grad: an input of type {}; only floats have gradients", x.type().name()));
+  check_float("grad", x);
   const Tensor whole = x.contiguous();
   if (whole.requires_grad()) return whole;
   whole.eval();
@@ -127,43 +144,48 @@ Tensor as_variable(const Tensor& x) {
 
 }  // namespace
 
+std::vector<Tensor> gradients(const Tensor& output, std::initializer_list<Tensor> inputs,
+                              const Tensor& seed) {
+  return gradients(output, std::span<const Tensor>(inputs.begin(), inputs.size()), seed);
+}
+
 std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs,
                               const Tensor& seed) {
   check_loss("gradients", output, seed);
+  for (const Tensor& input : inputs) check_float("gradients", input);
   NodeSet ends;
   for (const Tensor& input : inputs) ends.insert(input.node().get());
   const BackwardWalk walk(output, seed, ends);
   std::vector<Tensor> results;
   for (const Tensor& input : inputs) {
-    Tensor whole = walk.of(input.node(), input.output());
-    // What came back is of the node's shape; the input may be a view of it.
-    if (whole) whole = Tensor(whole.node(), whole.output(), whole.layout());
-    results.push_back(whole ? whole.reshape(input.shape())
-                            : zeros(input.shape(), input.type(), input.device()));
+    const Tensor whole = walk.of(input.node(), input.output());
+    results.push_back(whole ? seen_through(input, whole)
+                            : zeros(input.shape(), input.dtype(), input.device()));
   }
   return results;
 }
 
-std::function<ValueAndGrad(std::span<const Tensor>)> value_and_grad(TensorFunction f) {
-  return [f = std::move(f)](std::span<const Tensor> inputs) {
+DerivedFunction<ValueAndGrad> value_and_grad(TensorFunction f) {
+  return DerivedFunction<ValueAndGrad>([f = std::move(f)](std::span<const Tensor> inputs) {
     std::vector<Tensor> variables;
     for (const Tensor& each : inputs) variables.push_back(as_variable(each));
     ValueAndGrad result;
     result.value = f(variables);
     result.gradients = gradients(result.value, variables);
     return result;
-  };
+  });
 }
 
-std::function<std::vector<Tensor>(std::span<const Tensor>)> grad(TensorFunction f) {
-  return [both = value_and_grad(std::move(f))](std::span<const Tensor> inputs) {
-    return both(inputs).gradients;
-  };
+DerivedFunction<std::vector<Tensor>> grad(TensorFunction f) {
+  return DerivedFunction<std::vector<Tensor>>(
+      [both = value_and_grad(std::move(f))](std::span<const Tensor> inputs) {
+        return both(inputs).gradients;
+      });
 }
 
 void backward(const Tensor& loss) {
   check_loss("backward", loss, {});
-  // Every leaf before the loss that asked.
+  // The leaves before the loss that require gradients.
   NodeSet seen, ends;
   std::vector<std::shared_ptr<Node>> open = {loss.node()}, leaves;
   while (!open.empty()) {
@@ -194,10 +216,14 @@ void backward(const Tensor& loss) {
     if (leaf->grad) leaf->grad = leaf->grad.detach();
 }
 
-Tensor gathered_gradient(const Tensor& leaf) { return leaf ? leaf.node()->grad : Tensor(); }
+void Tensor::backward() const { prism::backward(*this); }
 
-void clear_gradient(const Tensor& leaf) {
-  if (leaf) leaf.node()->grad = Tensor();
+Tensor Tensor::grad() const {
+  return node_ && node_->grad ? seen_through(*this, node_->grad) : Tensor();
+}
+
+void Tensor::zero_grad() {
+  if (node_) node_->grad = Tensor();
 }
 
 }  // namespace prism

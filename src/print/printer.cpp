@@ -148,6 +148,7 @@ Capabilities typical_capabilities(const std::string& dialect) {
     c.dialect_level = spirv::kRoundEven16 | spirv::kRoundEven32 | spirv::kPreserve16 |
                       spirv::kPreserve32 | spirv::kInt8 | spirv::kInt16 | spirv::kFusedMultiplyAdd;
     c.math_f16 = true;
+    c.storage_bf16 = false;  // it has no such type: bf16 is lowered to moves of bits
     c.max_groups = {65535, 65535, 65535};
     subgroups({32}, 32);
     c.shared_bytes = 32 << 10;

@@ -1,3 +1,4 @@
+// The table of switchable capabilities and their descriptions.
 #include "runtime/capability_switches.h"
 
 #include <fmt/format.h>
@@ -17,15 +18,15 @@ struct Switch {
   void (*turn_off)(Capabilities&);
 };
 
-// Fragments and async copies read memory as the device stores it: where that is done in words, they
-// must be lowered.
+// Fragments and async copies read memory in the device's storage format. Where storage is emulated
+// with words, they must be lowered too.
 void without_storage(Capabilities& capabilities, bool& storage) {
   storage = false;
   capabilities.fragments.clear();
   capabilities.async_copy = false;
 }
 
-// Narrow ones first: subgroups carry fragments with them.
+// Narrow capabilities first: switching off subgroups also switches off fragments.
 constexpr Switch kSwitches[] = {
     {"fragments", [](const Capabilities& c) { return !c.fragments.empty(); },
      [](Capabilities& c) { c.fragments.clear(); }},
@@ -76,8 +77,8 @@ void switch_off_capability(Capabilities& capabilities, const std::string& name) 
   }
   throw Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("switch_off: \"{}\" is no capability that can be switched off; they are {}", name,
-                  fmt::join(names, ", ")));
+      fmt::format("switch_off: \"{}\" is not a capability that can be switched off; use one of {}",
+                  name, fmt::join(names, ", ")));
 }
 
 bool capability_matters(const ir::Kernel& kernel, const Capabilities& capabilities,
@@ -86,7 +87,7 @@ bool capability_matters(const ir::Kernel& kernel, const Capabilities& capabiliti
   switch_off_capability(without, name);
   try {
     return ir::to_text(lower(kernel, capabilities)) != ir::to_text(lower(kernel, without));
-  } catch (const Error&) {  // cannot be done without it, or not at all
+  } catch (const Error&) {  // the kernel needs it, or cannot run at all
     return false;
   }
 }

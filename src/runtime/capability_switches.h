@@ -1,4 +1,4 @@
-// Capabilities by name, and taking one away: what a device lacks is lowered, so a kernel still runs
+// Named capabilities and switching them off. A missing capability is lowered, so kernels still run
 // without it.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace prism {
 
-// The capabilities that can be switched off and that these have, those that others depend on last.
+// The capabilities that are present and can be switched off; those that others depend on come last.
 std::vector<std::string> switchable_capabilities(const ir::Capabilities& capabilities);
 
-// Throws kInvalidArgument listing the names for one it does not know.
+// Throws kInvalidArgument for an unknown name, listing the known ones.
 void switch_off_capability(ir::Capabilities& capabilities, const std::string& name);
 
-// Whether the kernel's lowered code is another without the capability of that name.
+// Whether switching off the named capability changes the kernel's lowered code.
 bool capability_matters(const ir::Kernel& kernel, const ir::Capabilities& capabilities,
                         const std::string& name);
 
-// Every capability in words, for people: "f16 storage", "subgroups of 32" ...
+// Human-readable description of every capability: "f16 storage", "subgroups of 32" ...
 std::vector<std::string> describe_capabilities(const ir::Capabilities& capabilities);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Names, dumps and error messages of kernel texts.
+// Names, dumps and error messages for kernel source texts.
 #include "runtime/compile_error.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace prism {
 namespace {
 
-// A text of this many lines is shown whole; of a longer one, this many lines around each that the
-// log names.
+// A text of up to kWholeLines lines is shown whole. For a longer one, kLinesAround lines are shown
+// around each line that the log names.
 constexpr size_t kWholeLines = 60;
 constexpr size_t kLinesAround = 3;
 constexpr size_t kLongestLog = 8000;
@@ -33,8 +33,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Compilers write "file:12:3: error" or "file(12): error"; so every number after ':' or '(' that is
-// a line of the text is taken for one. A false hit only shows a few lines more.
+// Compilers write "file:12:3: error" or "file(12): error". Every number after ':' or '(' that is a
+// valid line number is therefore treated as one. A false hit only shows a few extra lines.
 std::set<size_t> lines_named(const std::string& log, size_t line_count) {
   std::set<size_t> named;
   for (size_t i = 0; i + 1 < log.size(); ++i) {
@@ -45,7 +45,7 @@ std::set<size_t> lines_named(const std::string& log, size_t line_count) {
            number < 1000000)
       number = number * 10 + static_cast<size_t>(log[end++] - '0');
     if (number >= 1 && number <= line_count) named.insert(number);
-    // Of "12:3" the second number is a column.
+    // In "12:3" the second number is a column.
     while (end < log.size() &&
            (log[end] == ':' || std::isdigit(static_cast<unsigned char>(log[end]))))
       ++end;
@@ -60,7 +60,7 @@ std::string file_name_of(const std::string& text) {
   return name;
 }
 
-// The dump folder is for those who ask for it; a text that failed is kept for everyone.
+// A failed text is always kept: in the dump folder if one is set, else in the cache folder.
 std::filesystem::path keep_failed_text(const KernelText& kernel) {
   if (auto path = dump_file(kernel.file, std::string_view(kernel.text)); !path.empty()) return path;
   const auto folder = cache_subfolder("failed");
@@ -119,14 +119,14 @@ Error compile_error(const DeviceInfo& device, const ir::Kernel& lowered, const K
                     const std::string& log) {
   const auto path = keep_failed_text(kernel);
   const std::string shown =
-      log.size() <= kLongestLog ? log : log.substr(0, kLongestLog) + "\n... (the log goes on)\n";
+      log.size() <= kLongestLog ? log : log.substr(0, kLongestLog) + "\n... (log truncated)\n";
   std::string message = fmt::format(
-      "compiling kernel {} for {} ({}): its compiler refused the text\n{}\n", lowered.name,
+      "compiling kernel {} for {} ({}): its compiler rejected the text\n{}\n", lowered.name,
       device.id, device.name, shown.empty() ? "(the compiler gave no log)" : shown);
   message += numbered_source(kernel.text, log);
   if (!path.empty()) message += fmt::format("the whole text is in {}\n", path.string());
   message += fmt::format(
-      "driver: {}; if it is not your own raw text that is refused, please report this with `prism "
+      "driver: {}; unless the rejected text is your own, please report this with `prism "
       "report`",
       device.driver.empty() ? "unknown" : device.driver);
   return Error(ErrorCode::kCompile, message);

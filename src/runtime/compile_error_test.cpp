@@ -1,5 +1,4 @@
-// The message of a refused kernel must hold log, lines and file; dumps must be named the same every
-// time.
+// A compile error must contain log, lines and file path; dump names must be stable.
 #include "runtime/compile_error.h"
 #include "support/scoped_variable.h"
 

@@ -1,3 +1,4 @@
+// Counts the compiled variants in a device's state.
 #include "runtime/compiled_programs.h"
 
 #include "runtime/device_state.h"
@@ -5,7 +6,7 @@
 namespace prism {
 
 size_t compiled_programs(const Device& device) {
-  // The state is found by the driver's address, which the device keeps alive.
+  // States are keyed by the driver's address; the device keeps the driver alive.
   const auto state = DeviceState::of({std::shared_ptr<void>(), &device.driver()});
   const std::scoped_lock lock(state->mutex);
   size_t count = 0;

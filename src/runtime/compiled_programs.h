@@ -1,4 +1,4 @@
-// How many programs a device has compiled: the suites of tests keep the number small.
+// The number of programs a device has compiled, so that test suites can bound it.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace prism {
 
-// Kept in memory so far, variants of one kernel counted.
+// Programs in memory so far; each variant of a kernel counts.
 size_t compiled_programs(const Device& device);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Free memory as far as it can be known, and the words for running out of it.
+// Estimates of free memory and the out-of-memory message.
 #include "runtime/counted_device.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ uint64_t CountedDevice::free_bytes() {
   if (info_.total_bytes == kUnknownBytes) return kUnknownBytes;
   const uint64_t left = info_.total_bytes - std::min(info_.total_bytes, taken_.load());
   if (!info_.unified) return left;
-  const uint64_t available = host_memory().available_bytes;  // 0 where the system does not tell
+  const uint64_t available = host_memory().available_bytes;  // 0 if the system does not report it
   return available > 0 ? std::min(left, available) : left;
 }
 
@@ -26,14 +26,14 @@ std::unique_ptr<MemoryDriver> CountedDevice::allocate(uint64_t bytes) {
                                : std::max(kGranule, (bytes + kGranule - 1) / kGranule * kGranule);
   std::string why;
   if (rounded > largest_bytes_)
-    why = fmt::format("the largest buffer of this device has {} bytes", largest_bytes_);
+    why = fmt::format("this device allows at most {} bytes per buffer", largest_bytes_);
   else if (rounded > free_bytes())
-    why = "free memory, take a smaller size or another device";
+    why = "free memory, or use a smaller size or another device";
   else if (auto memory = take(rounded, &why))
     return memory;
   const std::string there =
       free_bytes() == kUnknownBytes
-          ? fmt::format("{} are taken, of a total that is not told", taken_.load())
+          ? fmt::format("{} are allocated, the total is unknown", taken_.load())
           : fmt::format("{} of {} are free", free_bytes(), info_.total_bytes);
   throw Error(ErrorCode::kOutOfMemory,
               fmt::format("{}: asked for {} bytes, {}: {}", label(), bytes, there, why));

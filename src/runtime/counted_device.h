@@ -1,4 +1,4 @@
-// A device that counts what it gives away, for interfaces that do not tell how much is free.
+// A device base class that counts its allocations, for interfaces that do not report free memory.
 #pragma once
 
 #include <atomic>
@@ -10,30 +10,30 @@
 
 namespace prism {
 
-// The total and the free memory of a device that nobody tells of: what fits is found by trying, and
-// an allocation that fails says so.
+// Marks an unknown amount of total or free memory. Allocations are then attempted, and report their
+// own failure.
 inline constexpr uint64_t kUnknownBytes = UINT64_MAX;
 
 class CountedDevice : public DeviceDriver {
  public:
   const DeviceInfo& info() const override { return info_; }
   std::string label() const { return info_.id + " (" + info_.name + ")"; }  // for messages
-  // What the interface tells after all; else the total (where that is known) without what was
-  // taken, and no more than the host has where they share one memory.
+  // The figure that the interface reports, if any. Else the known total minus the counted
+  // allocations, and on unified memory at most what the host has available.
   uint64_t free_bytes() override;
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) final;
   uint64_t taken_bytes() const { return taken_; }
 
  protected:
-  // Memory of so many bytes, whole 16-byte words: buffers are read in words and in fours of them.
-  // Null with *why when the driver has none.
+  // Allocates this many bytes, a multiple of 16: kernels read buffers in words and in vectors of
+  // four words. Returns null and sets *why on failure.
   virtual std::unique_ptr<MemoryDriver> take(uint64_t bytes, std::string* why) = 0;
-  virtual uint64_t told_free_bytes() { return 0; }  // 0: not told
-  // Takes the figures of the same card in another backend, which tells more (shares_card.h).
+  virtual uint64_t told_free_bytes() { return 0; }  // 0: not reported
+  // Uses the memory figures of the same card's device in another backend (shares_card.h).
   void use_figures_of(const std::shared_ptr<DeviceDriver>& other);
 
-  DeviceInfo info_;                      // filled by the device that this is
-  uint64_t largest_bytes_ = UINT64_MAX;  // of one allocation, where the interface has a limit
+  DeviceInfo info_;                      // filled by the derived device
+  uint64_t largest_bytes_ = UINT64_MAX;  // limit of one allocation, if the interface has one
 
  private:
   friend class CountedMemory;
@@ -41,7 +41,7 @@ class CountedDevice : public DeviceDriver {
   std::shared_ptr<DeviceDriver> same_card_;
 };
 
-// Counted while it lives.
+// Counts its bytes for as long as it exists.
 class CountedMemory : public MemoryDriver {
  public:
   CountedMemory(CountedDevice& device, uint64_t bytes) : device_(device), bytes_(bytes) {

@@ -1,5 +1,5 @@
-// Devices whose interface tells little of their memory: counted where the total is known, tried
-// where it is not.
+// Memory accounting where the interface reports little: counted if the total is known, else found
+// by trying.
 #include "runtime/counted_device.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace prism {
 namespace {
 
-// Has so much in truth, and says what it is told to.
+// Reports `said` bytes of memory and really has `in_truth` bytes.
 class SilentDevice final : public CountedDevice {
  public:
   SilentDevice(uint64_t said, uint64_t in_truth) : left_(in_truth) {
@@ -49,9 +49,10 @@ TEST(CountedDevice, KnownTotalIsCounted) {
   SilentDevice device(1024, 1 << 20);
   const auto memory = device.allocate(1000);
   EXPECT_EQ(device.free_bytes(), 1024u - 1008u);
-  EXPECT_EQ(refusal(device, 17),
-            "silent:0 (Card): asked for 17 bytes, 16 of 1024 are free: free memory, take a smaller "
-            "size or another device");
+  EXPECT_EQ(
+      refusal(device, 17),
+      "silent:0 (Card): asked for 17 bytes, 16 of 1024 are free: free memory, or use a smaller "
+      "size or another device");
 }
 
 TEST(CountedDevice, UnknownTotalIsTried) {
@@ -60,7 +61,7 @@ TEST(CountedDevice, UnknownTotalIsTried) {
   const auto memory = device.allocate(4000);
   EXPECT_EQ(device.free_bytes(), kUnknownBytes);
   EXPECT_EQ(refusal(device, 4096),
-            "silent:0 (Card): asked for 4096 bytes, 4000 are taken, of a total that is not told: "
+            "silent:0 (Card): asked for 4096 bytes, 4000 are allocated, the total is unknown: "
             "the driver has no more");
   EXPECT_NO_THROW(device.allocate(96));
 }
@@ -72,7 +73,7 @@ TEST(CountedDevice, UnknownTotalIsLearntFromAnotherBackend) {
   EXPECT_EQ(device.free_bytes(), 2048u);
 }
 
-// Kernels cut their work by it.
+// Kernels partition their work by the number of compute units.
 TEST(CountedDevice, UnitsThatAreNotToldAreMiddlingInTheHandleOnly) {
   const auto driver = std::make_shared<SilentDevice>(kUnknownBytes, 4096);
   EXPECT_EQ(driver->info().compute_units, 0u);

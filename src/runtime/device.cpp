@@ -27,13 +27,14 @@ DeviceState::DeviceState(std::shared_ptr<DeviceDriver> the_driver)
       mutex(locked->mutex),
       driver(locked->driver),
       info(driver->info()) {
-  // Work is cut by this number: groups too many cost little, too few leave most of a card idle.
+  // Work is partitioned by this number. Too many workgroups cost little; too few leave most of a
+  // card idle.
   constexpr uint32_t kMiddling = 64;
   if (info.compute_units == 0) info.compute_units = kMiddling;
 }
 
 std::shared_ptr<DeviceState> DeviceState::of(const std::shared_ptr<DeviceDriver>& driver) {
-  // Never destroyed: handles in static objects of a user may come later than ours.
+  // Never destroyed: a user's static objects may hold handles until after our static destructors.
   static auto& mutex = *new std::mutex;
   static auto& states = *new std::map<DeviceDriver*, std::weak_ptr<DeviceState>>;
   const std::scoped_lock lock(mutex);
@@ -61,15 +62,14 @@ uint64_t Device::free_bytes() const {
 Buffer Device::allocate(uint64_t bytes) const {
   const auto state = present(state_, "allocate");
   const std::scoped_lock lock(state->mutex);
-  // Kernels may read and write whole words of any buffer; and no driver gives an allocation of
-  // nothing.
+  // Kernels may read and write whole words of any buffer, and drivers refuse empty allocations.
   const uint64_t rounded = std::max<uint64_t>(4, (bytes + 3) / 4 * 4);
   std::unique_ptr<MemoryDriver> memory;
   try {
     memory = state->driver->allocate(rounded);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kOutOfMemory) throw;
-    // Buffers already dropped may be waiting for launches that have not been waited for.
+    // Released buffers may still be held by launches that nobody has waited for yet.
     bool waited = false;
     for (const auto& weak : state->queues) {
       const auto queue = weak.lock();

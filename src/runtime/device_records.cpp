@@ -1,3 +1,4 @@
+// Reads and writes per-device records in the cache folder.
 #include "runtime/device_records.h"
 
 #include <sstream>
@@ -9,8 +10,8 @@
 namespace prism {
 namespace {
 
-// Capabilities stay out: a backend may learn some of them at the first use of a device, and a
-// record written after that must be found before it.
+// Capabilities are not part of the key. A backend may detect some of them at first use, and a
+// record written afterwards must still be found before that.
 std::string record_key(const DeviceInfo& info, const std::string& extra) {
   return fmt::format("{}\n{}\n{}\n{}\n{}", info.id, info.name, info.card, info.driver, extra);
 }

@@ -1,5 +1,4 @@
-// What is remembered of a device between runs, in the cache folder: small files of "name value"
-// lines.
+// Per-device records kept between runs in the cache folder, as small files of "name value" lines.
 #pragma once
 
 #include <map>
@@ -12,8 +11,8 @@ namespace prism {
 
 using DeviceRecord = std::map<std::string, std::string>;  // no newlines in names or values
 
-// kind: "self-check", "calibration". The record counts only for this device with this driver, and
-// for the same extra key.
+// kind: "self-check", "calibration". A record is valid only for this device, this driver and the
+// same extra key.
 std::optional<DeviceRecord> read_device_record(const std::string& kind, const DeviceInfo& info,
                                                const std::string& extra = "");
 bool write_device_record(const std::string& kind, const DeviceInfo& info,

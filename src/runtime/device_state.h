@@ -1,4 +1,4 @@
-// What all handles of one device share: the driver, its lock, the compiled kernels, the default
+// State shared by all handles of one device: the driver, its lock, compiled kernels and the default
 // queue.
 #pragma once
 
@@ -19,24 +19,23 @@
 
 namespace prism {
 
-// A kernel lowered and compiled for one variant of a launch.
+// A kernel lowered and compiled for one launch variant.
 struct CompiledVariant {
   LaunchVariant variant;
   ir::Kernel lowered;
   std::unique_ptr<ProgramDriver> program;
 };
 
-// A driver and the lock of every call into it. What a driver makes holds this much and not the
-// device's state: queued work keeps the memory it uses, and the state keeps the default queue.
+// A driver and the lock that guards every call into it. Objects made by the driver hold this rather
+// than the DeviceState: queued work keeps its memory alive, and the state owns the default queue.
 struct LockedDriver {
   explicit LockedDriver(std::shared_ptr<DeviceDriver> the_driver) : driver(std::move(the_driver)) {}
-  // Recursive, because the work of a recording launches while it is held.
+  // Recursive, because work that is being recorded launches while the lock is held.
   std::recursive_mutex mutex;
   const std::shared_ptr<DeviceDriver> driver;
 };
 
-// A kernel and what has been compiled of it so far. Held by the device's cache and by Program
-// handles.
+// A kernel and its compiled variants so far. Held by the device's cache and by Program handles.
 struct CompiledKernel {
   std::shared_ptr<LockedDriver> locked;  // destroyed after the programs
   ir::Kernel kernel;
@@ -46,7 +45,7 @@ struct CompiledKernel {
 struct DeviceState {
   explicit DeviceState(std::shared_ptr<DeviceDriver> the_driver);
 
-  // The one state of a driver, made on first use.
+  // The single state of a driver, created on first use.
   static std::shared_ptr<DeviceState> of(const std::shared_ptr<DeviceDriver>& driver);
 
   const CompiledVariant& variant(CompiledKernel& compiled, const LaunchVariant& wanted);
@@ -58,15 +57,15 @@ struct DeviceState {
   const std::shared_ptr<DeviceDriver>& driver;
   DeviceInfo info;
   std::unordered_map<std::string, std::shared_ptr<CompiledKernel>>
-      compiled;  // by hash of the kernel's text
+      compiled;  // keyed by the hash of the kernel's text
   std::vector<std::weak_ptr<Queue::State>> queues;
   std::optional<Queue> default_queue;
-  std::unique_ptr<Device> successor;   // what took its place when it failed (fallback.h)
-  std::atomic<bool> given_up = false;  // once there is one
+  std::unique_ptr<Device> successor;   // replaces this device after a failure (fallback.h)
+  std::atomic<bool> given_up = false;  // set once there is a successor
 };
 
-// Deletes a driver's object under the device's lock, whichever thread lets go of it last, and then
-// what it used.
+// Deletes a driver object under the device's lock, on whichever thread releases it last, and then
+// releases the driver.
 template <class T>
 struct LockedDelete {
   std::shared_ptr<LockedDriver> locked;
@@ -78,12 +77,12 @@ struct LockedDelete {
 };
 
 struct Queue::State {
-  ~State();  // waits for what is under way
-  // What a launch or a copy needs, prepared before the driver sees it.
+  ~State();  // waits for work in flight
+  // A prepared launch or copy, before it reaches the driver.
   struct Step {
     const CompiledVariant* launch = nullptr;
-    std::optional<NativeProduct> product;  // of bindings[0] and [1] into [2]
-    // neither: a copy from bindings[1] to bindings[0]
+    std::optional<NativeProduct> product;  // bindings[0] times bindings[1] into bindings[2]
+    // if neither is set: a copy from bindings[1] to bindings[0]
     std::array<uint32_t, 3> groups = {1, 1, 1};
     std::vector<Binding> bindings;
     std::vector<uint32_t> params;
@@ -94,8 +93,8 @@ struct Queue::State {
 
   std::weak_ptr<DeviceState> device;
   std::unique_ptr<QueueDriver> driver;
-  std::string last_kernel;  // the newest launch, for the message of a failure that names none
-  // Programs and buffers of work that may still run; let go by the next wait.
+  std::string last_kernel;  // the latest launch, for failures that name no kernel
+  // Programs and buffers of work that may still run; released by the next wait.
   std::unordered_set<std::shared_ptr<const void>> in_flight;
   std::vector<Step>* recording = nullptr;
 };

@@ -1,8 +1,8 @@
-// What a backend implements: plain interfaces over one driver, below the handles of device.h.
+// The interfaces that a backend implements over one driver, below the handles of device.h.
 //
-// Backends throw prism::Error. None of these calls is thread-safe by itself unless said; the
-// handles lock. They also check: what reaches a driver lies inside its buffers, is not empty, and
-// while recording is a launch, a product or a copy. A device outlives all that it makes.
+// Backends throw prism::Error. These calls are not thread-safe unless stated; the handles lock. The
+// handles also validate: ranges are inside their buffers and not empty, and a recording contains
+// only launches, products and copies. A device outlives everything it creates.
 #pragma once
 
 #include <array>
@@ -34,13 +34,13 @@ class ProgramDriver {  // one compiled kernel, ready to launch
   virtual ~ProgramDriver() = default;
 };
 
-class EventDriver {  // a point of a queue
+class EventDriver {  // a point in a queue
  public:
   virtual ~EventDriver() = default;
   virtual void wait() = 0;
   virtual bool done() = 0;
   virtual double ms_since(
-      EventDriver& earlier) = 0;  // device time between two points, both reached
+      EventDriver& earlier) = 0;  // device time between two events, both reached
 };
 
 class CommandGraphDriver {  // launches and copies recorded once, replayed many times
@@ -58,17 +58,16 @@ struct LaunchCall {
   ProgramDriver* program = nullptr;
   const ir::Kernel* kernel = nullptr;          // the lowered kernel the program was compiled from
   std::array<uint32_t, 3> groups = {1, 1, 1};  // within the device's limits
-  std::span<const Binding> bindings;           // pieces of split buffers already apart
-  std::span<const uint32_t> params;            // lowering's own included
+  std::span<const Binding> bindings;           // split buffers already expanded into pieces
+  std::span<const uint32_t> params;            // including those added by lowering
 };
 
 struct ProductCall {
-  NativeProduct product;  // checked, not empty, and supported by the device
+  NativeProduct product;  // validated, not empty, and supported by the device
   Binding a, b, c;
 };
 
-// An in-order queue. Launches and device copies are asynchronous; failures are kept and thrown by
-// wait().
+// An in-order queue. Launches and device copies are asynchronous; wait() throws their failures.
 class QueueDriver {
  public:
   virtual ~QueueDriver() = default;
@@ -78,15 +77,14 @@ class QueueDriver {
   virtual void copy(MemoryDriver& to, uint64_t to_offset, MemoryDriver& from, uint64_t from_offset,
                     uint64_t bytes) = 0;
   virtual void launch(const LaunchCall& call) = 0;
-  // Asynchronous like a launch, and recorded like one. Its workspace is the queue's own, or the
-  // recording's.
+  // Asynchronous and recordable like a launch. The workspace belongs to the queue or the recording.
   virtual void product(const ProductCall& call) {
     throw Error(ErrorCode::kNotSupported,
-                "product of " + describe(call.product) + ": this backend has none of its own");
+                "product of " + describe(call.product) + ": this backend has no product library");
   }
   virtual std::unique_ptr<EventDriver> record_event() = 0;
   virtual void wait() = 0;
-  // Between begin and end, launches and copies are recorded, not run. Memory must outlive the
+  // Between begin and end, launches and copies are recorded instead of run. Memory must outlive the
   // recording.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<CommandGraphDriver> end_recording() = 0;
@@ -99,11 +97,11 @@ class DeviceDriver {
   virtual const DeviceInfo& info() const = 0;
   virtual uint64_t free_bytes() = 0;
   virtual std::unique_ptr<MemoryDriver> allocate(
-      uint64_t bytes) = 0;  // kOutOfMemory: device, asked, free
+      uint64_t bytes) = 0;  // kOutOfMemory names device, request and free bytes
   virtual std::unique_ptr<ProgramDriver> compile(
-      const ir::Kernel& lowered) = 0;  // uses the disk cache; kCompile with log
-  // Several kernels of different names, in order. A driver whose compiler starts slowly hands them
-  // over as one text.
+      const ir::Kernel& lowered) = 0;  // uses the disk cache; kCompile includes the log
+  // Compiles several kernels with distinct names, in order. A driver whose compiler starts slowly
+  // may pass them as one text.
   virtual std::vector<std::unique_ptr<ProgramDriver>> compile_together(
       std::span<const ir::Kernel> lowered) {
     std::vector<std::unique_ptr<ProgramDriver>> programs;
@@ -111,30 +109,28 @@ class DeviceDriver {
     return programs;
   }
   virtual std::unique_ptr<QueueDriver> make_queue() = 0;
-  // Host address of memory that the host can use directly (unified), or null.
+  // Host address of host-accessible (unified) memory, or null.
   virtual std::byte* host_pointer(MemoryDriver&) { return nullptr; }
-  // Memory over the host's own, which the device reads where it lies: nothing is copied, and
-  // neither side changes it while the device has it. Null where that cannot be; never throws.
+  // Zero-copy memory over a host allocation. Neither side may change it while the device uses it.
+  // Returns null if that is not possible; never throws.
   virtual std::unique_ptr<MemoryDriver> wrap(std::span<std::byte> host) {
     (void)host;
     return nullptr;
   }
-  // Whether queues of the device have this (checked) product from their vendor; *why says why not.
+  // Whether the vendor's library supports this (checked) product; *why receives the reason if not.
   virtual bool supports(const NativeProduct& product, std::string* why) {
     (void)product;
-    *why = "this backend has no products of its own";
+    *why = "this backend has no product library";
     return false;
   }
-  // What provides products and in which version, or why nothing does; empty where the backend never
-  // has any.
+  // The product library and its version, or why there is none; empty if the backend never has one.
   virtual std::string native_products() { return ""; }
 };
 
-// What looking for a backend's devices gave.
+// The result of a backend's device discovery.
 struct Discovery {
   std::vector<std::shared_ptr<DeviceDriver>> devices;
-  std::string
-      reason;  // why there are no devices, or why some were passed over; empty when all is well
+  std::string reason;     // why there are no devices or some were skipped; empty if none
   std::string next_step;  // what the user can do about it
   std::string found;      // library and version, e.g. "libvulkan.so.1 1.3.239"
 };
@@ -144,13 +140,13 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;   // "cuda"
   virtual std::string label() const = 0;  // "CUDA"
-  virtual Discovery discover() = 0;       // never throws for what is merely absent
-  // Fetches what the backend needs and its driver does not bring. progress takes one line at a
-  // time; returns a sentence on what is there now. Does nothing the second time.
+  virtual Discovery discover() = 0;       // does not throw if hardware or drivers are absent
+  // Downloads components that the backend needs and its driver lacks. progress receives one line at
+  // a time. Returns a sentence on the result. Idempotent.
   virtual std::string set_up(const std::function<void(const std::string&)>& progress) {
     (void)progress;
     throw Error(ErrorCode::kNotSupported,
-                name() + " has nothing to set up: its driver brings all it needs");
+                name() + " has nothing to set up: its driver is all it needs");
   }
 };
 

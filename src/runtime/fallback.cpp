@@ -1,4 +1,4 @@
-// Giving up a device: who may, what comes next, and what is said.
+// Replacement of failed devices: when it is allowed, which device is next, and the warning.
 #include "runtime/fallback.h"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@
 namespace prism {
 namespace {
 
-// What PRISM_FALLBACK says for all devices.
+// The user's setting for all devices, from PRISM_FALLBACK.
 std::optional<bool> said_by_user() {
   const char* text = std::getenv("PRISM_FALLBACK");
   if (!text || !*text) return std::nullopt;
@@ -23,7 +23,7 @@ std::optional<bool> said_by_user() {
   if (value != "0" && value != "1") {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("PRISM_FALLBACK={}: write 0 (a failed device is an error) or 1 (work "
-                            "goes on on the next best device)",
+                            "continues on the next best device)",
                             text));
   }
   return value == "1";
@@ -32,7 +32,8 @@ std::optional<bool> said_by_user() {
 std::string with_next_step(const Error& error, const Device& device) {
   if (device.info().is_cpu || may_fall_back(device)) return error.what();
   return fmt::format(
-      "{}; with PRISM_FALLBACK=1 work goes on on the next best device, as it does where Auto chose",
+      "{}; with PRISM_FALLBACK=1 work continues on the next best device, as for devices that Auto "
+      "chose",
       error.what());
 }
 
@@ -75,7 +76,7 @@ bool fall_back(const DeviceFailure& failure) {
   Device next;
   try {
     next = next_best_device(failed);
-  } catch (const Error&) {  // the failure itself tells more
+  } catch (const Error&) {  // the original failure is more informative
     return false;
   }
   {
@@ -83,7 +84,7 @@ bool fall_back(const DeviceFailure& failure) {
     failed.state_->successor = std::make_unique<Device>(next.as_automatic());
     failed.state_->given_up = true;
   }
-  warn(fmt::format("{} ({}) {}; work goes on on {} ({}). {}", failed.id(), failed.name(),
+  warn(fmt::format("{} ({}) {}; work continues on {} ({}). {}", failed.id(), failed.name(),
                    failure.code() == ErrorCode::kDeviceLost ? "was lost" : "ran out of memory",
                    next.id(), next.name(), failure.what()));
   return true;

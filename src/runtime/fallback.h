@@ -1,9 +1,8 @@
-// What happens when a device runs out of memory or is lost: another takes its place, or the error
-// stands.
+// Fallback to another device when one runs out of memory or is lost.
 //
-// A device chosen by Auto is given up for the next best one, with one warning: from then on every
-// handle that Auto gave means that other device. One chosen by name raises. PRISM_FALLBACK=0|1 says
-// it for all devices.
+// A device chosen by Auto is replaced by the next best one, with one warning; from then on every
+// handle from Auto refers to the new device. A device chosen by name throws instead.
+// PRISM_FALLBACK=0|1 overrides this for all devices.
 #pragma once
 
 #include <utility>
@@ -13,7 +12,7 @@
 
 namespace prism {
 
-// An allocation refused or a device lost, and whose it was.
+// A failed allocation or a lost device, with the device concerned.
 class DeviceFailure : public Error {
  public:
   DeviceFailure(const Error& error, const Device& device);
@@ -23,7 +22,7 @@ class DeviceFailure : public Error {
   Device device_;
 };
 
-// Does what can fail on this device only: out of memory and lost become a DeviceFailure.
+// Runs work and converts its out-of-memory and device-lost errors to a DeviceFailure.
 template <class Work>
 decltype(auto) watching(const Device& device, Work&& work) {
   try {
@@ -36,16 +35,16 @@ decltype(auto) watching(const Device& device, Work&& work) {
   }
 }
 
-// Whether work on this device goes on elsewhere when it fails. Never that of the native CPU: there
-// is nothing behind it.
+// Whether work on this device may continue on another one. Never for the native CPU, which is the
+// last fallback.
 bool may_fall_back(const Device& device);
 
-// Gives the failed device up for the next best one that is not on the same card, and warns. False
-// where it may not, or nothing is left: then the failure is to be thrown on.
+// Replaces the failed device by the next best one on another card, and warns. Returns false if that
+// is not allowed or no device is left; the caller then rethrows the failure.
 bool fall_back(const DeviceFailure& failure);
 
-// While one lives, its thread's with_fallback() hands failures on: its holder has more to put in
-// order than one tensor, and gives the device up itself.
+// While one exists, with_fallback() on this thread rethrows failures. For owners of more state than
+// one tensor, which replace the device themselves.
 class FallbackHeld {
  public:
   FallbackHeld() { ++count_; }
@@ -58,11 +57,10 @@ class FallbackHeld {
   static thread_local int count_;
 };
 
-// Does the work again where a device was given up for another one. The work asks Device::current()
-// anew each time.
+// Repeats the work after a device was replaced. The work must call Device::current() each time.
 template <class Work>
 decltype(auto) with_fallback(Work&& work) {
-  // More than the devices of any machine: an end for work that keeps to a device that failed.
+  // More than any machine has; bounds work that insists on a failed device.
   constexpr int kMostDevices = 16;
   for (int attempt = 0;; ++attempt) {
     try {

@@ -1,4 +1,4 @@
-// A device's late failure, kept until somebody can be told. Safe to use from a driver's threads.
+// A deferred device failure, kept until it can be thrown. Safe to use from driver threads.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@ namespace prism {
 
 class KeptFailure {
  public:
-  // The first since it was last told: it is the cause of those that follow.
+  // Keeps only the first failure since the last tell(): it causes those that follow.
   void keep(ErrorCode code, const std::string& message) {
     const std::lock_guard guard(lock_);
     if (message_.empty()) code_ = code, message_ = message;
@@ -24,14 +24,14 @@ class KeptFailure {
     const std::lock_guard guard(lock_);
     return !lost_.empty() || !message_.empty();
   }
-  // Throws what was kept, once; a loss is thrown for ever. device: "webgpu:0 (name)".
+  // Throws the kept failure once; a device loss is thrown every time. device: "webgpu:0 (name)".
   void tell(const std::string& device) {
     const std::lock_guard guard(lock_);
     if (!lost_.empty())
       throw Error(ErrorCode::kDeviceLost, device + ": the device is lost: " + lost_);
     if (!message_.empty()) throw Error(code_, device + ": " + std::exchange(message_, ""));
   }
-  // Takes the message instead; empty when there is none. A loss stays.
+  // Returns and clears the message, or returns an empty string. A loss stays.
   std::string take() {
     const std::lock_guard guard(lock_);
     return lost_.empty() ? std::exchange(message_, "") : "";

@@ -1,5 +1,5 @@
-// What a queue does in another way where the interface below cannot: bytes moved where only words
-// can be, one buffer both read and written by a launch.
+// Workarounds for interface limits: byte-granular copies where only words can be copied, and
+// launches that read and write one buffer.
 #include <algorithm>
 #include <array>
 
@@ -9,9 +9,9 @@
 namespace prism {
 namespace {
 
-constexpr uint64_t kMostBytes = 1 << 30;  // of one launch: places are counted in 32 bits
+constexpr uint64_t kMostBytes = 1 << 30;  // per launch: offsets have 32 bits
 
-// The three parts of a range of bytes: what lies before its first whole word, words, the rest.
+// Splits a byte range into an unaligned head, whole words and a tail.
 struct Parts {
   uint64_t head, words, tail;
   Parts(uint64_t offset, uint64_t bytes)
@@ -28,7 +28,7 @@ void Queue::write_bytes(const Buffer& to, std::span<const std::byte> from, uint6
     if (few.empty()) return;
     std::array<std::byte, 4> word = {};
     std::ranges::copy(few, word.begin());
-    // Nothing is kept behind a buffer's end.
+    // The padding after the end of a buffer may be overwritten.
     if (at % 4 == 0 && at + few.size() == to.bytes())
       return state_->driver->write(to.driver(), at, word);
     const Buffer four = Device(state_->device.lock()->driver, "").allocate(word.size());
@@ -78,7 +78,7 @@ uint32_t Queue::bind_apart(const ir::Kernel& kernel, std::span<const uint64_t> s
            kernel.memories[buffers[i]].access != ir::Access::read;
   };
   uint32_t writable = 0;
-  std::vector<bool> mixed(ranges.size(), false);  // read, and a range of its buffer is written
+  std::vector<bool> mixed(ranges.size(), false);  // read while another range is written
   for (size_t i = 0; i < ranges.size(); ++i)
     for (size_t j = 0; j < ranges.size() && !is_written(i); ++j)
       if (is_written(j) && ranges[i].buffer.memory_ == ranges[j].buffer.memory_) mixed[i] = true;

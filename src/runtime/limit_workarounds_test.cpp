@@ -1,3 +1,4 @@
+// Workarounds for interfaces that copy only words or bind a buffer in one way.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 using test::FakeDevice;
 using test::FakeMemory;
 
-// A device that moves whole words and binds a buffer in one way, whose kernels are interpreted.
+// A device that copies whole words only and cannot bind a buffer for reading and writing at once;
+// its kernels are interpreted.
 struct AroundLimits : ::testing::Test {
   AroundLimits() {
     driver->log.on_launch = [this](const LaunchCall& call) {
@@ -40,7 +42,7 @@ struct AroundLimits : ::testing::Test {
   }
   std::shared_ptr<FakeDevice> driver = limited();
   Device device{driver, "test"};
-  int mixed = 0;  // buffers bound both to be read and to be written
+  int mixed = 0;  // buffers bound for both reading and writing
 };
 
 std::vector<std::byte> random_bytes(std::mt19937_64& engine, size_t count) {
@@ -53,7 +55,7 @@ TEST_F(AroundLimits, BytesMoveFromAnyPlaceToAnyByWholeWords) {
   const uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << std::endl;
   std::mt19937_64 engine(seed);
-  constexpr size_t kBytes = 1501;  // more than one range of a launch
+  constexpr size_t kBytes = 1501;  // more than one launch can copy
   std::vector<std::byte> model[2];
   Buffer buffers[2];
   Queue& queue = device.queue();
@@ -83,7 +85,7 @@ TEST_F(AroundLimits, BytesMoveFromAnyPlaceToAnyByWholeWords) {
   EXPECT_EQ(mixed, 0);
 }
 
-// The last bytes of a buffer need no kernel: nothing is kept behind them.
+// The last bytes of a buffer need no kernel: the padding after them may be overwritten.
 TEST_F(AroundLimits, AWholeOddBufferIsWrittenWithoutAKernel) {
   const std::vector<uint8_t> sent = {1, 2, 3, 4, 5, 6, 7};
   EXPECT_EQ(device.download<uint8_t>(device.upload(sent)), sent);
@@ -105,7 +107,7 @@ TEST_F(AroundLimits, RangesOfOneBufferAreBoundInOneWay) {
   const auto range = [&](uint32_t i) { return BufferRange{arena, i * kRangeAlignment, 512}; };
   Queue& queue = device.queue();
   queue.launch(sum, 2, {range(0), range(1), range(2)});
-  queue.launch(sum, 2, {range(2), range(2), range(0)});  // the second reading is of a copy
+  queue.launch(sum, 2, {range(2), range(2), range(0)});  // one of the two inputs is bound as a copy
   queue.launch(sum, 2, {range(0), range(0), device.allocate(512)});
   for (uint32_t i = 0; i < 128; ++i) {
     model[256 + i] = model[i] + model[128 + i] * 3;

@@ -1,4 +1,4 @@
-// Checks of products before a backend sees them.
+// Validation of products before they reach a backend.
 #include "runtime/native_product.h"
 
 #include <fmt/format.h>
@@ -18,11 +18,11 @@ uint64_t checked_stride(const NativeProduct& product, const char* name, uint64_t
   if (stride == 0) return columns;
   if (stride < columns)
     fail(product,
-         fmt::format("rows of {} are {} elements apart and have {}", name, stride, columns));
+         fmt::format("{} has a row stride of {} elements, and rows of {}", name, stride, columns));
   return stride;
 }
 
-// Elements from the first of a matrix to behind its last.
+// Elements from the first to one past the last element of a matrix.
 uint64_t reach(uint64_t rows, uint64_t columns, uint64_t stride) {
   return rows == 0 || columns == 0 ? 0 : (rows - 1) * stride + columns;
 }
@@ -58,7 +58,8 @@ NativeProduct checked(const NativeProduct& product) {
   p.c_stride = checked_stride(p, "c", p.c_stride, p.n);
   const uint64_t each = reach(p.m, p.n, p.c_stride);
   if (p.batch > 1 && p.c_batch < each)
-    fail(p, fmt::format("matrices of c are {} elements apart and reach over {}", p.c_batch, each));
+    fail(p,
+         fmt::format("c has a batch stride of {} elements, and matrices of {}", p.c_batch, each));
   return p;
 }
 

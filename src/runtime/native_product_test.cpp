@@ -1,3 +1,4 @@
+// Validation of products, and their way to the driver.
 #include "runtime/native_product.h"
 
 #include <functional>
@@ -66,12 +67,12 @@ TEST(NativeProduct, CountsBytesOfBatchesAndStrides) {
 TEST(NativeProduct, NamesWhatIsWrong) {
   NativeProduct product = product_of(3, 5, 7);
   product.a_stride = 6;
-  expect_message([&] { checked(product); }, "rows of a are 6 elements apart and have 7");
+  expect_message([&] { checked(product); }, "a has a row stride of 6 elements, and rows of 7");
   product = product_of(3, 5, 7);
   product.batch = 2;
   product.c_batch = 14;
   expect_message([&] { checked(product); },
-                 "matrices of c are 14 elements apart and reach over 15");
+                 "c has a batch stride of 14 elements, and matrices of 15");
   product = product_of(3, 5, 7);
   product.b_type = DType::bf16;
   expect_message([&] { checked(product); }, "3 x 5 x 7, f16 x bf16 to f16: products are");
@@ -108,12 +109,12 @@ TEST_F(ProductQueue, PassesRangesOnAndRecords) {
 TEST_F(ProductQueue, RefusesWhatDoesNotFit) {
   Queue& queue = device.queue();
   expect_message([&] { queue.product(product_of(64, 8, 33), a, b, c); },
-                 "a reaches over 4224 bytes, its buffer has 4096 from byte 0 on");
+                 "a spans 4224 bytes, its buffer has 4096 from byte 0 on");
   expect_message(
       [&] {
         queue.product(product_of(4, 8, 16), a, {b, 0, 128}, c);
       },
-      "b reaches over 256 bytes, its buffer has 128");
+      "b spans 256 bytes, its buffer has 128");
   expect_message([&] { queue.product(product_of(4, 8, 16), a, b, a); }, "c overlaps an operand");
   expect_message(
       [&] {

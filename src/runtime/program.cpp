@@ -1,4 +1,5 @@
-// Kernels made ready for one device: which variant a launch needs, lowering and compiling it once.
+// Preparation of kernels for one device: selects the variant a launch needs, and lowers and
+// compiles each variant once.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include "base/cache_folder.h"
 #include "lower/lower.h"
 #include "prism/error.h"
+#include "runtime/compile_watch.h"
 #include "runtime/device_state.h"
 
 namespace prism {
@@ -28,8 +30,8 @@ Program Device::compile(const ir::Kernel& kernel) const {
     auto fresh = std::make_shared<CompiledKernel>();
     fresh->locked = state_->locked;
     fresh->kernel = kernel;
-    // The plain variant at once, so that what a device cannot do is an error here and not at the
-    // first launch.
+    // Compile the plain variant now, so that an unsupported kernel fails here and not at its first
+    // launch.
     state_->variant(*fresh, {});
     known = std::move(fresh);
   }
@@ -51,7 +53,11 @@ std::vector<Program> Device::compile_together(std::span<const ir::Kernel> kernel
     missing.push_back(&kernel);
     lowered.push_back(lower(kernel, state_->info.capabilities));
   }
-  std::vector<std::unique_ptr<ProgramDriver>> drivers = state_->driver->compile_together(lowered);
+  std::vector<std::unique_ptr<ProgramDriver>> drivers;
+  if (!lowered.empty()) {
+    const CompileReport report(state_->info.id);
+    drivers = state_->driver->compile_together(lowered);
+  }
   for (size_t i = 0; i < missing.size(); ++i) {
     auto fresh = std::make_shared<CompiledKernel>();
     fresh->locked = state_->locked;
@@ -71,6 +77,7 @@ const CompiledVariant& DeviceState::variant(CompiledKernel& of, const LaunchVari
   CompiledVariant fresh;
   fresh.variant = wanted;
   fresh.lowered = lower(of.kernel, info.capabilities, wanted);
+  const CompileReport report(info.id);
   fresh.program = driver->compile(fresh.lowered);
   return of.variants.emplace_back(std::move(fresh));
 }
@@ -107,7 +114,7 @@ LaunchVariant launch_variant(const ir::Capabilities& capabilities,
 std::array<uint32_t, 3> folded_grid(const ir::Capabilities& capabilities,
                                     const std::array<uint32_t, 3>& groups,
                                     const std::string& kernel) {
-  // Each factor is below 2^32, so the product of two fits 64 bits and the third is checked by
+  // Each factor is below 2^32, so the product of two fits into 64 bits; the third is checked by
   // division.
   const uint64_t plane = static_cast<uint64_t>(groups[0]) * groups[1];
   const uint64_t limit = std::min<uint64_t>(

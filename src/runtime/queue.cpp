@@ -1,5 +1,4 @@
-// Queues, events and recordings: every launch is checked and prepared here, then handed to the
-// driver.
+// Queues, events and recordings: validates and prepares each launch, then passes it to the driver.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -23,8 +22,8 @@ void check_range(const char* doing, uint64_t offset, uint64_t bytes, uint64_t si
   }
 }
 
-// The bytes that are seen of a range: whole words, since kernels may load them. what: "launch of
-// add", "product".
+// The visible bytes of a range, rounded up to whole words because kernels may load those. what:
+// "launch of add", "product".
 uint64_t range_bytes(const BufferRange& range, const std::string& what, const std::string& name) {
   const uint64_t size = range.buffer.bytes(), whole = range.buffer.driver().bytes();
   if (range.offset % kRangeAlignment != 0) {
@@ -77,13 +76,12 @@ Queue& Queue::operator=(Queue&& other) noexcept {
 
 Queue::State::~State() {
   if (in_flight.empty() || !driver) return;
-  const auto alive =
-      device.lock();  // none while the device itself goes: nobody else can reach it then
+  const auto alive = device.lock();  // null during device destruction, which needs no lock
   const auto lock =
       alive ? std::unique_lock(alive->mutex) : std::unique_lock<std::recursive_mutex>();
   try {
     driver->wait();
-  } catch (const std::exception&) {  // nobody is left to tell
+  } catch (const std::exception&) {  // a destructor cannot report it
   }
   in_flight.clear();
 }
@@ -127,8 +125,9 @@ const Buffer& Queue::mine(const Buffer& buffer, const char* doing, bool changes)
                      buffer.device_->info.id, device->info.id));
   }
   if (changes && buffer.constant_)
-    fail(fmt::format("{}: the buffer is memory of the host that the device only reads; copy it",
-                     doing));
+    fail(fmt::format(
+        "{}: the buffer wraps host memory, which is read-only for the device; copy it first",
+        doing));
   return buffer;
 }
 
@@ -154,7 +153,7 @@ void Queue::read(const Buffer& from, std::span<std::byte> to, uint64_t offset) {
     read_bytes(from, to, offset);
   else
     state_->driver->read(from.driver(), offset, to);
-  state_->in_flight.clear();  // the queue is in order: all of it is done
+  state_->in_flight.clear();  // the queue is in order, so all earlier work is done
 }
 
 void Queue::copy(const Buffer& to, const Buffer& from, uint64_t bytes, uint64_t to_offset,
@@ -212,7 +211,7 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
   std::vector<uint64_t> sizes;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferRange& range = buffers[i];
-    // The name is put together only for the message.
+    // Build the name only when there is an error to report.
     if (range.buffer.device_ != device || (range.buffer.constant_ && writes(i)))
       mine(range.buffer,
            fmt::format("launch of {}, buffer \"{}\"", kernel.name, name_of(i)).c_str(), writes(i));
@@ -274,7 +273,13 @@ void Queue::launch(const Program& program, std::array<uint32_t, 3> groups,
 void Queue::launch(const Program& program, uint32_t groups,
                    std::initializer_list<BufferRange> buffers,
                    std::initializer_list<ParamValue> params) {
-  launch(program, {groups, 1, 1}, std::span(buffers.begin(), buffers.size()),
+  launch(program, Groups{groups, 1, 1}, buffers, params);
+}
+
+void Queue::launch(const Program& program, Groups groups,
+                   std::initializer_list<BufferRange> buffers,
+                   std::initializer_list<ParamValue> params) {
+  launch(program, {groups.x, groups.y, groups.z}, std::span(buffers.begin(), buffers.size()),
          std::span(params.begin(), params.size()));
 }
 
@@ -288,7 +293,7 @@ void Queue::product(const NativeProduct& asked, const BufferRange& a, const Buff
     mine(range.buffer, "product", &range == &c);
     const uint64_t given = range_bytes(range, "product", name);
     if (given < wanted) {
-      fail(fmt::format("product of {}: {} reaches over {} bytes, its buffer has {} from byte {} on",
+      fail(fmt::format("product of {}: {} spans {} bytes, its buffer has {} from byte {} on",
                        describe(asked), name, wanted, given, range.offset));
     }
     step.bindings.push_back({range.buffer.memory_.get(), range.offset, given});
@@ -302,7 +307,7 @@ void Queue::product(const NativeProduct& asked, const BufferRange& a, const Buff
            c.offset < x.offset + bytes;
   };
   if (overlap(a, needed.a) || overlap(b, needed.b))
-    fail(fmt::format("product of {}: c overlaps an operand; give it a place of its own",
+    fail(fmt::format("product of {}: c overlaps an operand; use a separate buffer for c",
                      describe(asked)));
   if (step.product->is_empty()) return;
   const std::scoped_lock lock(device->mutex);
@@ -350,8 +355,8 @@ CommandGraph Queue::record(const std::function<void()>& work) {
   const auto device = state_->device.lock();
   const std::scoped_lock lock(device->mutex);
   if (state_->recording) fail("record: already inside a recording of this queue");
-  // Collected first and recorded after: what work compiles or throws never meets a driver that is
-  // recording.
+  // Collect first, record afterwards: work may compile or throw, and must not do so while the
+  // driver is recording.
   std::vector<State::Step> steps;
   state_->recording = &steps;
   try {
@@ -370,7 +375,7 @@ CommandGraph Queue::record(const std::function<void()>& work) {
   } catch (...) {
     try {
       state_->driver->end_recording();
-    } catch (const Error&) {  // the first failure is the one to tell
+    } catch (const Error&) {  // report the first failure
     }
     throw;
   }

@@ -1,3 +1,4 @@
+// Queues over a fake device: validation, variants, recordings, failures, lifetimes.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -69,6 +70,20 @@ TEST_F(QueueTest, LaunchPassesBuffersAndParameters) {
   EXPECT_EQ(seen.bindings[1].bytes, 128u);
   EXPECT_EQ(seen.params, (std::vector<uint32_t>{16}));
   EXPECT_FALSE(seen.folded);
+}
+
+TEST_F(QueueTest, LaunchTakesGroupsOfSeveralAxesInBraces) {
+  const Program program = device.compile(add_kernel());
+  const Buffer a = device.allocate(256), b = device.allocate(128), y = device.allocate(64);
+  const uint32_t width = 3, height = 5;
+  device.queue().launch(program, {width, height}, {a, b, y}, {16u});
+  device.queue().launch(program, {2, 3, 4}, {a, b, y}, {16u});
+  device.queue().launch(program, {width}, {a, b, y}, {16u});
+  ASSERT_EQ(driver->log.launches.size(), 3u);
+  EXPECT_EQ(driver->log.launches[0].groups, (std::array<uint32_t, 3>{3, 5, 1}));
+  EXPECT_EQ(driver->log.launches[0].params, (std::vector<uint32_t>{16}));
+  EXPECT_EQ(driver->log.launches[1].groups, (std::array<uint32_t, 3>{2, 3, 4}));
+  EXPECT_EQ(driver->log.launches[2].groups, (std::array<uint32_t, 3>{3, 1, 1}));
 }
 
 TEST_F(QueueTest, LaunchPassesRangesOfBuffers) {
@@ -166,7 +181,7 @@ TEST_F(QueueTest, LaunchNamesWhatIsWrong) {
       },
       "compiled for fake:0, the queue is on fake:1");
   EXPECT_TRUE(driver->log.launches.empty());
-  queue.launch(program, 1, {a, a, y}, {1});  // read twice is fine, and so is an int for a u32
+  queue.launch(program, 1, {a, a, y}, {1});  // reading twice is allowed, and so is an int for a u32
   EXPECT_EQ(driver->log.launches.size(), 1u);
 }
 
@@ -256,7 +271,7 @@ TEST_F(QueueTest, RecordingRefusesWhatCannotBeReplayed) {
   expect_message([&] { queue.record([&] { queue.write(a, bytes); }); }, "not inside a recording");
   expect_message([&] { queue.record([&] { queue.record([] {}); }); }, "already inside a recording");
   EXPECT_EQ(driver->log.recordings, 0) << "the driver never saw them";
-  queue.write(a, bytes);  // and the queue is itself again
+  queue.write(a, bytes);  // the queue is usable again
 }
 
 TEST_F(QueueTest, BuffersOutliveTheLaunchesThatUseThem) {

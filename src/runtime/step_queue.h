@@ -1,5 +1,5 @@
-// What queues do alike over interfaces that take launches and copies one after another: steps
-// collected into batches, recorded, and run again at each replay.
+// Base class for queues over interfaces that run one launch or copy at a time: collects steps into
+// batches, records them, and runs them at each replay.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace prism {
 
-// Batch: what is run together, a CommandGraphDriver with a vector `steps`.
+// Batch: steps that run together; a CommandGraphDriver with a vector `steps`.
 template <class Batch>
 class StepQueue : public QueueDriver {
  public:
@@ -30,20 +30,20 @@ class StepQueue : public QueueDriver {
   }
 
  protected:
-  // most_steps: of a batch that is not recorded; then it is run by itself.
+  // most_steps: the number of unrecorded steps that triggers a flush.
   explicit StepQueue(size_t most_steps) : most_steps_(most_steps) {}
 
-  virtual void prepare(Batch&) {}         // once, before its first run
-  virtual void recorded_whole(Batch&) {}  // once for a recording: a driver's own form of it
+  virtual void prepare(Batch&) {}         // called once, before the first run
+  virtual void recorded_whole(Batch&) {}  // once per recording: builds the native form
   virtual void run(Batch& batch) = 0;
-  virtual void after_replay(Batch&) {}  // while the device works
+  virtual void after_replay(Batch&) {}  // called while the device works
 
   Batch& batch() { return recording_ ? *recording_ : pending_; }
   void add(Step step) {
     batch().steps.push_back(std::move(step));
     if (!recording_ && pending_.steps.size() >= most_steps_) flush();
   }
-  // Runs what was collected and not recorded.
+  // Runs the collected steps that are not part of a recording.
   void flush() {
     if (pending_.steps.empty()) return;
     const struct Clear {

@@ -1,4 +1,4 @@
-// A point of a queue on a clock: the device's where the interface tells its times, else the host's.
+// A timestamp in a queue, on the device's clock if the interface has one, else on the host's.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@ class TimedEvent : public EventDriver {
   }
 
  protected:
-  virtual void reach() = 0;  // waits for it
-  // When it was reached, by the device's clock; none for the host's. Asked once.
+  virtual void reach() = 0;  // waits for the event
+  // Device time at which the event was reached; nullopt for the host's clock. Called once.
   virtual std::optional<double> device_ns() { return std::nullopt; }
 
  private:

@@ -1,4 +1,4 @@
-// Tensors as values: their graph nodes, views, and reading and writing host data.
+// Tensors as values: their graph nodes, views, and access from the host.
 #include "prism/tensor.h"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ Tensor::Tensor(std::shared_ptr<Node> node, uint32_t output)
       output_(output),
       layout_(Layout::dense(node_->outputs[output].shape)) {}
 
-ElementType Tensor::type() const { return present(node_, "type").outputs[output_].type; }
+ElementType Tensor::dtype() const { return present(node_, "dtype").outputs[output_].type; }
 const Device& Tensor::device() const {
   present(node_, "device");
   settle(*node_);
@@ -169,14 +169,14 @@ Tensor Tensor::slice(int axis, int64_t start, int64_t stop, int64_t step) const 
   axis = checked_axis("slice", axis, rank());
   if (step == 0) fail("slice: a step of 0");
   const int64_t length = shape()[axis];
-  // As Python does: negative places count from the end, places outside are taken for the edge.
+  // As in Python: negative places count from the end, places outside are clamped to the edge.
   const auto edge = [&](int64_t place) {
     if (place < 0) place += length;
     return step > 0 ? std::clamp<int64_t>(place, 0, length)
                     : std::clamp<int64_t>(place, -1, length - 1);
   };
   const int64_t first = edge(start);
-  // A stop before the first element is written as one below -length.
+  // For a negative step a stop before the first element is any number below -length.
   const int64_t last = edge(stop);
   const int64_t distance = step > 0 ? last - first : first - last;
   const int64_t magnitude = step > 0 ? step : -step;
@@ -263,16 +263,22 @@ Tensor Tensor::to(const Device& given) const {
   return Tensor(std::move(node), 0);
 }
 
-void Tensor::read(std::span<std::byte> to, size_t element_bytes) const {
-  if (type().is_block() || element_bytes != type().block_bytes())
-    fail(fmt::format("to_vector: elements of {} bytes asked of a tensor of type {}", element_bytes,
-                     type().name()));
-  Tensor whole = contiguous();
+// as: the type that the caller will see in the bytes.
+void Tensor::read(std::span<std::byte> to, DType as) const {
+  const ElementType type = dtype();
+  const bool bits = as == DType::u16 && (type == DType::f16 || type == DType::bf16);
+  const bool truth = as == DType::u8 && type == DType::b1;
+  if (!(type == as) && !bits && !truth) {
+    fail(fmt::format("to_vector: elements of type {} asked of a tensor of type {}; {}",
+                     ElementType(as).name(), type.name(),
+                     type.is_block() ? "dequantise() it first"
+                                     : "ask for its own type, convert it with astype(), or use "
+                                       "to_doubles()"));
+  }
+  const Tensor whole = contiguous();
   whole.eval();
-  with_fallback([&] {
-    read_storage(*values_of(whole), static_cast<uint64_t>(whole.layout_.offset) * element_bytes,
-                 to);
-  });
+  const uint64_t skip = static_cast<uint64_t>(whole.layout_.offset) * type.block_bytes();
+  with_fallback([&] { read_storage(*values_of(whole), skip, to); });
 }
 
 double Tensor::item() const {
@@ -296,14 +302,41 @@ Tensor Tensor::detach() const {
 
 bool Tensor::requires_grad() const { return node_ && node_->requires_grad; }
 
+// Whether the tensor is all that its node holds, and nothing comes before the node.
+bool Tensor::is_whole_leaf() const {
+  return node_->inputs.empty() && node_->outputs.size() == 1 &&
+         layout_ == Layout::dense(node_->outputs[0].shape);
+}
+
+Tensor Tensor::as_leaf() const {
+  const Tensor whole = contiguous();
+  whole.eval();
+  auto node = std::make_shared<Node>();
+  node->outputs = {{shape(), dtype()}};
+  node->device = whole.device();
+  node->storage = {whole.node_->storage[whole.output_]};
+  return Tensor(std::move(node), 0);
+}
+
 Tensor& Tensor::set_requires_grad(bool wanted) {
-  if (present(node_, "set_requires_grad").op)
-    fail("set_requires_grad: only a tensor made from data can be asked for gradients; detach() it");
+  const Node& node = present(node_, "set_requires_grad");
+  if (wanted && (dtype().is_block() || !is_float(dtype().plain())))
+    fail(fmt::format("set_requires_grad: a tensor of type {}; only floats have gradients",
+                     dtype().name()));
+  if (!is_whole_leaf()) {
+    if (node.requires_grad) {
+      fail(
+          "set_requires_grad: the tensor was computed from others that require gradients; "
+          "detach() it first");
+    }
+    if (!wanted) return *this;
+    *this = as_leaf();
+  }
   node_->requires_grad = wanted;
   return *this;
 }
 
-// --- making
+// --- creation
 
 Tensor from_bytes(std::span<const std::byte> values, const Shape& shape, ElementType type,
                   const Device& given) {

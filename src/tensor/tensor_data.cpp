@@ -1,7 +1,8 @@
-// Tensors to and from plain numbers, files, and text that a person can read.
+// Conversion of tensors to and from numbers, mapped files and text for people.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <ostream>
 
 #include <fmt/format.h>
 
@@ -46,7 +47,7 @@ void set_element(std::byte* data, size_t i, DType type, double value) {
   const auto put = [&]<class T>(T converted) {
     std::memcpy(data + i * sizeof(T), &converted, sizeof(T));
   };
-  // Integers that do not fit take the nearest that does; NaN is 0.
+  // Integers saturate; NaN becomes 0.
   const auto whole = [&]<class T>(T) {
     constexpr double low = static_cast<double>(std::numeric_limits<T>::min());
     constexpr double high = static_cast<double>(std::numeric_limits<T>::max());
@@ -112,15 +113,21 @@ void write_axis(std::string& text, const Shape& shape, int axis, size_t first,
 
 }  // namespace
 
-std::vector<double> Tensor::to_doubles() const {
-  if (type().is_block()) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("to_doubles: a tensor of type {}; dequantise() it first", type().name()));
+std::vector<std::byte> Tensor::to_bytes() const {
+  if (dtype().is_block()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("reading a tensor of type {}: its elements are in blocks; dequantise() "
+                            "it first",
+                            dtype().name()));
   }
-  const DType plain = type().plain();
-  std::vector<std::byte> bytes(static_cast<size_t>(elements()) * type().block_bytes());
-  read(bytes, type().block_bytes());
+  std::vector<std::byte> bytes(static_cast<size_t>(elements()) * dtype().block_bytes());
+  read(bytes, dtype().plain());
+  return bytes;
+}
+
+std::vector<double> Tensor::to_doubles() const {
+  const std::vector<std::byte> bytes = to_bytes();
+  const DType plain = dtype().plain();
   std::vector<double> values(static_cast<size_t>(elements()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = element_at(bytes.data(), i, plain);
   return values;
@@ -164,6 +171,10 @@ std::string Tensor::text() const {
   std::string text;
   write_axis(text, shape(), 0, 0, values, type().plain(), width);
   return text + "\n" + facts;
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  return out << (tensor ? tensor.text() : "an empty Tensor");
 }
 
 }  // namespace prism

@@ -1,5 +1,4 @@
-// The CUDA backend on a real NVIDIA card, where there is one; elsewhere each test says why it is
-// skipped.
+// The CUDA backend on a real NVIDIA card; without one, each test is skipped with the reason.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -40,7 +39,7 @@ Kernel add_one_kernel() {
   });
 }
 
-// Lets the next launch start at once, so that launches overlap as much as they can.
+// Allows the next launch to start at once, for maximum overlap.
 Kernel eager_add_one_kernel() {
   using namespace dsl;
   return kernel("eager_add_one", 256, [] {
@@ -99,13 +98,13 @@ TEST_F(CudaDevice, WarmKernelLoadsWithinFiveMilliseconds) {
   device_.compile(add_one_kernel());
   const Discovery again = make_cuda_backend()->discover();
   const Device fresh(again.devices.at(0), "as a new process");
-  fresh.allocate(4);  // its context
+  fresh.allocate(4);  // creates its context
   const double seconds = seconds_of([&] { fresh.compile(add_one_kernel()); });
   std::cout << "warm load: " << seconds * 1e3 << " ms\n";
   EXPECT_LT(seconds, 0.005);
 }
 
-// Every launch reads what the one before wrote, over more groups than run at once.
+// Every launch reads the output of the previous one, with more groups than run at once.
 TEST_F(CudaDevice, OverlappedLaunchesSeeWhatTheOneBeforeWrote) {
   const uint32_t groups = 4096, count = groups * 256;
   const Program program = device_.compile(eager_add_one_kernel());
@@ -158,8 +157,7 @@ TEST_F(CudaDevice, ReplaysAThousandTinyKernels) {
     best = std::min(best, after.ms_since(before));
   }
   EXPECT_EQ(device_.download<float>(a)[0], 11000.0f);
-  std::cout << "replay: " << best
-            << " us a kernel\n";  // milliseconds for a thousand are microseconds for one
+  std::cout << "replay: " << best << " us a kernel\n";  // ms per thousand kernels are us per kernel
   if (device_.info().capabilities.dependent_launch) {
     EXPECT_LT(best, 1.0);
   }
@@ -184,7 +182,7 @@ TEST_F(CudaDevice, LargeSharedMemory) {
   for (uint32_t i = 0; i < words; ++i) ASSERT_EQ(y[i], x[words - 1 - i]) << i;
 }
 
-// In a process of its own: what follows an illegal access works no more.
+// Run in a separate process, because an illegal access breaks the context.
 TEST_F(CudaDevice, DISABLED_IllegalAccess) {
   using namespace dsl;
   const Kernel stray = kernel("stray", 32, [] {

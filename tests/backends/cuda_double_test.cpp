@@ -21,8 +21,7 @@ using test::CudaDouble;
 
 class CudaDoubleTest : public testing::Test {
  protected:
-  // Every handle must be given back by then; a double cannot hide a leak or a write beside a
-  // buffer.
+  // Checks that all handles were freed and that nothing wrote outside a buffer.
   void TearDown() override { double_.expect_clean(); }
   CudaDouble double_;
 };
@@ -163,7 +162,7 @@ TEST_F(CudaDoubleTest, RunsAKernel) {
 TEST_F(CudaDoubleTest, LargeAndSmallWritesKeepTheirOrder) {
   const Device device = double_.device();
   Queue& queue = device.queue();
-  // Larger than both staging slots together, and then many small ones on top.
+  // Larger than both staging slots together, followed by many small writes.
   std::vector<float> values = counting(5 << 20);
   const Buffer buffer = device.upload(values);
   std::vector<float> piece(100000);
@@ -202,7 +201,7 @@ TEST_F(CudaDoubleTest, RecordingOverlapsLaunchesButNotCopies) {
     queue.launch(program, 1, {a}, {64u});  // may start early
     queue.launch(program, 1, {a}, {64u});  // may start early
     queue.copy(b, a, 64 * 4);
-    queue.launch(program, 1, {b}, {64u});  // after a copy: may not
+    queue.launch(program, 1, {b}, {64u});  // follows a copy: may not start early
   });
   EXPECT_EQ(double_.count("overlapped_launches"), 2);
   EXPECT_EQ(double_.count("launches"), 0);
@@ -256,8 +255,8 @@ TEST_F(CudaDoubleTest, AllocationBeyondMemoryNamesDeviceAskedAndFree) {
   const Error error = error_of([&] { device.allocate(3ull << 30); });
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
   EXPECT_TRUE(contains(error.what(), "cuda:0 (Double of a GPU)")) << error.what();
-  EXPECT_TRUE(contains(error.what(), "allocating 3.00 GB")) << error.what();
-  EXPECT_TRUE(contains(error.what(), "0.50 GB of 1.00 GB are free")) << error.what();
+  EXPECT_TRUE(contains(error.what(), "allocating 3.00 GiB")) << error.what();
+  EXPECT_TRUE(contains(error.what(), "512 MiB of 1.00 GiB are free")) << error.what();
 }
 
 TEST_F(CudaDoubleTest, TheAllocationThatFailsIsTheOneReported) {
@@ -283,7 +282,7 @@ TEST_F(CudaDoubleTest, LostDeviceIsToldAtTheWaitAndNamesTheKernel) {
   EXPECT_TRUE(contains(error.what(), "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access"))
       << error.what();
   EXPECT_TRUE(contains(error.what(), "cuda:0 (Double of a GPU)")) << error.what();
-  // It stays lost, for everything.
+  // A lost device stays lost for every operation.
   EXPECT_EQ(error_of([&] { device.allocate(16); }).code(), ErrorCode::kDeviceLost);
   EXPECT_EQ(error_of([&] { device.download<float>(buffer); }).code(), ErrorCode::kDeviceLost);
   EXPECT_EQ(error_of([&] { device.free_bytes(); }).code(), ErrorCode::kDeviceLost);
@@ -337,8 +336,7 @@ TEST_F(CudaDoubleTest, RefusedTextShowsLogNumberedSourceAndFile) {
 
 SelfCheck check_few(const Device& device) {
   SelfCheckOptions options;
-  options.kernels = {"iota", "transpose",
-                     "row_sum"};  // plain, through shared memory, through subgroups
+  options.kernels = {"iota", "transpose", "row_sum"};  // plain, with shared memory, with subgroups
   return self_check(device, options);
 }
 
@@ -368,7 +366,7 @@ TEST_F(CudaDoubleTest, LostDeviceFailsTheSelfCheckWithoutThrowing) {
 
 TEST_F(CudaDoubleTest, CompiledKernelIsFoundByTheNextProcess) {
   for (int process = 0; process < 3; ++process) {
-    const Device device = double_.device();  // a device of its own, as a new process has
+    const Device device = double_.device();  // a new device, as in a new process
     device.compile(scale_kernel());
   }
   EXPECT_EQ(double_.count("compiles"), 1);
@@ -404,7 +402,7 @@ TEST_F(CudaDoubleTest, BinaryTheDriverRefusesIsRebuilt) {
   EXPECT_EQ(double_.count("compiles"), 2);
 }
 
-// Run by the test below, in processes of their own.
+// Run by the test below, in separate processes.
 TEST_F(CudaDoubleTest, DISABLED_CompilesManyKernels) {
   const char* shared = std::getenv("PRISM_TEST_CUDA_DOUBLE_CACHE");
   ASSERT_NE(shared, nullptr);

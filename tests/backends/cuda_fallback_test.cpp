@@ -1,4 +1,4 @@
-// Devices that run out of memory or are lost in the middle of tensors' work: what goes on elsewhere
+// Devices that run out of memory or are lost during tensor work: what continues on another device
 // with the same result, and what is an error. The failing device is the double of NVIDIA's driver.
 #include <gtest/gtest.h>
 
@@ -99,7 +99,7 @@ TEST_F(CudaFallbackTest, OutOfMemoryWhenAPlanIsMade) {
   expect_near(y, data);
   expect_one_warning("ran out of memory");
   EXPECT_NE(y.device(), device_);
-  // All that Auto gave is on the other device now, so that nothing mixes.
+  // Everything from Auto is now on the other device, so that devices do not mix.
   EXPECT_EQ(x.device(), y.device());
   EXPECT_EQ(x.to_vector<float>(), data);
   expect_near(work(x) + zeros(x.shape(), DType::f32, device_), data);
@@ -151,7 +151,7 @@ TEST_F(CudaFallbackTest, NamedDevicesRaise) {
     double_.set("memory=600");
     EXPECT_EQ(code_of([&] { work(x).eval(); }, "PRISM_FALLBACK=1"), ErrorCode::kOutOfMemory);
     double_.set("");
-    expect_near(work(x), data);  // nothing is broken by it
+    expect_near(work(x), data);  // the failure left everything usable
     double_.set("lose_launch=2");
     EXPECT_EQ(code_of([&] { work(x).to_vector<float>(); }), ErrorCode::kDeviceLost);
     EXPECT_EQ(x.device(), device_);
@@ -195,7 +195,7 @@ TEST_F(CudaFallbackTest, CompiledFunctionsReplayElsewhere) {
       for (int run = 0; run < 3; ++run) expect_near(f({first})[0], data);  // recorded by now
       EXPECT_EQ(f({first})[0].device(), device_);
       double_.set(failure);
-      // Held results make the next run ask for memory.
+      // Results that are kept force the next run to allocate.
       const Tensor held = f({first})[0], next = f({first})[0];
       expect_near(held, data);
       expect_near(next, data);
@@ -222,7 +222,7 @@ TEST_F(CudaFallbackTest, WhatWasComputedThereAlone) {
   Tensor alone = x * 2.0;
   alone.eval();
   x.set_requires_grad();
-  const Tensor again = x * 3.0;  // its graph stays known
+  const Tensor again = x * 3.0;  // its graph is still known
   again.eval();
   double_.set("lose_launch=1");
   expect_near(work(x), data);
@@ -256,14 +256,14 @@ TEST_F(CudaFallbackTest, MemoryChangedInPlace) {
   auto wanted = data;
   const auto written = row.to_vector<float>();
   std::copy(written.begin(), written.end(), wanted.begin() + 3 * kColumns);
-  // Out of memory: what is there comes along, as it is now and not as it was made.
+  // Out of memory: existing data moves along in its current state, not as first computed.
   double_.set("memory=700");
   const Tensor held = work(cache);
   held.eval();
   expect_one_warning("ran out of memory");
   EXPECT_EQ(cache.to_vector<float>(), wanted);
   expect_near(held, wanted);
-  // And it is still changed in place there.
+  // In-place updates still work there.
   write_rows(cache, from_vector<int32_t>({0}, {1}, device_), row).eval();
   std::copy(written.begin(), written.end(), wanted.begin());
   EXPECT_EQ(cache.to_vector<float>(), wanted);
@@ -303,10 +303,10 @@ TEST_F(CudaFallbackTest, AutoNoLongerGivesADeviceThatFailed) {
   set_default_device({});
 }
 
-// A card without matrix instructions, whose assembler the host has not.
+// A card without matrix instructions, because the host has no assembler for them.
 constexpr const char* kPlain = "capability=61";
 
-// A language model's text, whatever happens to the device in the middle of it.
+// Generated text survives device failures in the middle.
 TEST(CudaFaults, TextSurvives) {
   CudaDouble the_double;
   test::expect_text_survives(the_double, std::string("memory=4294967296,") + kPlain,

@@ -1,5 +1,5 @@
-// Products of many rows over the double of CUDA, by its cuBLASLt and without one: what is rounded
-// for them is rounded by what makes it, sums go on in place, and the numbers are those of float64.
+// Many-row products over the CUDA double, with and without its cuBLASLt: producers round their
+// output for the product, sums accumulate in place, and results match float64.
 //
 // PRISM_RANDOM_SEED repeats a run.
 #include <cmath>
@@ -74,7 +74,7 @@ class CudaProducts : public testing::Test {
     return stored.eval().to(device).eval();
   }
 
-  // Two blocks, three times. launches: of kernels; products: of the library.
+  // Two blocks, three runs. launches: of kernels; products: of the library.
   void expect_right(ElementType type, int64_t launches, int64_t products) {
     SCOPED_TRACE(type.name());
     const Device device = double_.device();
@@ -98,7 +98,7 @@ class CudaProducts : public testing::Test {
         read_storage(out, 0, std::as_writable_bytes(std::span(got)));
         EXPECT_EQ(double_.count("launches") - launched, launches) << plan.explain();
         EXPECT_EQ(double_.count("products") - made, products) << plan.explain();
-        // Rows rounded to f16 are off by 2^-12 of themselves on average, to bf16 by 2^-9; unpacked
+        // Rounding rows to f16 causes a mean relative error of 2^-12, to bf16 of 2^-9; unpacked
         // weights are rounded to f16 too.
         const double step = type == ElementType(DType::bf16) ? 1.6e-2
                             : type.is_block()                ? 4e-3
@@ -123,7 +123,7 @@ class CudaProducts : public testing::Test {
 TEST_F(CudaProducts, ByTheVendorsLibrary) {
   const auto library =
       double_.variable("PRISM_CUBLASLT_LIBRARY", test::DriverDouble::library("cuda"));
-  // tanh; norm and gating of each block; the last sum, whose place is the caller's.
+  // tanh; norm and gating of each block; the last sum, which goes to the caller's buffer.
   expect_right(DType::f16, 6, 6);
   expect_right(DType::bf16, 6, 6);
   expect_right(BlockType::q8_0, 12, 6);  // each product unpacks its weights

@@ -1,5 +1,4 @@
-// `prism setup cuda`: which wheel is chosen, and fetching NVRTC with none on the machine, from an
-// index in a folder.
+// `prism setup cuda`: selection of the wheel, and downloading NVRTC from an index in a folder.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -37,7 +36,7 @@ class CudaSetUp : public testing::Test {
   }
   void TearDown() override { double_.expect_clean(); }
 
-  // A wheel that holds the double as NVRTC, as the package of that version would hold the real one.
+  // A wheel that contains the double as NVRTC, laid out like the real package of that version.
   fs::path make_wheel(const std::string& version, const fs::path& into) {
     const std::string name = "nvidia_cuda_nvrtc_cu12-" + version;
     const fs::path wheel = into / (name + "-py3-none-any.whl");
@@ -61,10 +60,10 @@ class CudaSetUp : public testing::Test {
   }
 
   test::CudaDouble double_;
-  // NVRTC is looked for in the place where set-up puts it, and nowhere else.
+  // NVRTC is searched only where the set-up installs it.
   test::ScopedVariable hidden_{"PRISM_NVRTC_LIBRARY", (cache_folder() / "cuda").string()};
   fs::path index_ = double_.folder() / "index";
-  // The copy of the double that a wheel brings is a library of its own, told by the environment.
+  // The wheel's copy of the double is a separate library, configured through the environment.
   test::ScopedVariable told_{"PRISM_CUDA_DOUBLE", "nvrtc=12040"};
   test::ScopedVariable no_index_{"PIP_NO_INDEX", "1"};
   test::ScopedVariable links_{"PIP_FIND_LINKS", index_.string()};

@@ -1,4 +1,5 @@
-// device_fence on every device that has it: the last group of a launch sees what all others wrote.
+// device_fence on every device that has it: the last group of a launch sees the writes of all
+// others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,8 +20,8 @@ using namespace dsl;
 
 constexpr uint32_t kLanes = 64, kPerLane = 4;
 
-// Every group leaves partial sums of its own piece, one a lane; the group that counts last adds up
-// those of all groups and puts the counter back.
+// Every group writes partial sums of its piece, one per lane. The group that finishes last adds up
+// the partial sums of all groups and resets the counter.
 ir::Kernel sum_at_once() {
   return kernel("sum_at_once", kLanes, [] {
     const In x = in("x", u32);

@@ -31,8 +31,7 @@ using test::HipDouble;
 
 class HipDoubleTest : public testing::Test {
  protected:
-  // Every handle must be given back by then; a double cannot hide a leak or a write beside a
-  // buffer.
+  // Checks that all handles were freed and that nothing wrote outside a buffer.
   void TearDown() override { double_.expect_clean(); }
   HipDouble double_;
 };
@@ -107,7 +106,7 @@ TEST_F(HipDoubleTest, EveryCardIsOffered) {
   EXPECT_EQ(second.download<float>(buffer), counting(16));
 }
 
-// --- cards that this ROCm does not serve
+// --- cards that this ROCm does not support
 
 TEST_F(HipDoubleTest, ChipTheCompilerRefusesIsAReasonWithAnotherWay) {
   double_.set("gfx=803,refuse_chip=1");
@@ -128,7 +127,7 @@ TEST_F(HipDoubleTest, CompilerThatCrashesOnAChipIsAReasonAndTriedOnce) {
     EXPECT_TRUE(contains(found.reason, "does not compile for gfx1201")) << found.reason;
     EXPECT_TRUE(contains(found.reason, "crashed when it was tried")) << found.reason;
     EXPECT_TRUE(contains(found.next_step, "a newer ROCm")) << found.next_step;
-    double_.set("gfx=1201,hiprtc=502");  // what was found is remembered for that version
+    double_.set("gfx=1201,hiprtc=502");  // the result is cached for that version
   }
   double_.set("gfx=1201,hiprtc=604");
   EXPECT_EQ(double_.discover().devices.size(), 1u);
@@ -224,7 +223,7 @@ TEST_F(HipDoubleTest, AnotherDeviceOfTheThreadComesBack) {
   EXPECT_EQ(second.download<float>(b)[9], 10.0f);
 }
 
-// The cases of every backend, over a card with less memory than the machine.
+// The cases of every backend, on a card with less memory than the machine.
 class HipDoubleCases : public HipDoubleTest,
                        public testing::WithParamInterface<test::BackendCase> {};
 
@@ -249,7 +248,7 @@ TEST_F(HipDoubleTest, AllocationBeyondMemoryNamesDeviceAskedAndFree) {
   const Error error = error_of([&] { device.allocate(3ull << 30); });
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
   EXPECT_TRUE(contains(error.what(), "hip:0 (Double of a GPU gfx1030)")) << error.what();
-  EXPECT_TRUE(contains(error.what(), "1.00 GB of 1.00 GB are free")) << error.what();
+  EXPECT_TRUE(contains(error.what(), "1.00 GiB of 1.00 GiB are free")) << error.what();
 }
 
 TEST_F(HipDoubleTest, LostDeviceIsToldAtTheWaitAndNamesTheKernel) {
@@ -268,7 +267,7 @@ TEST_F(HipDoubleTest, LostDeviceIsToldAtTheWaitAndNamesTheKernel) {
   EXPECT_EQ(error_of([&] { device.allocate(16); }).code(), ErrorCode::kDeviceLost);
 }
 
-// Whatever call fails, it is an error of ours that carries the runtime's words, and nothing leaks.
+// Any failing call gives a prism::Error with the runtime's message, and nothing leaks.
 class HipDoubleCall : public testing::TestWithParam<const char*> {};
 
 TEST_P(HipDoubleCall, FailureIsAnError) {
@@ -321,7 +320,7 @@ TEST_F(HipDoubleTest, RefusedTextShowsLogNumberedSourceAndFile) {
 
 TEST_F(HipDoubleTest, CompiledKernelIsFoundByTheNextProcessAndOfNoUseToAnotherChip) {
   for (int process = 0; process < 3; ++process) double_.device().compile(scale_kernel());
-  EXPECT_EQ(double_.count("compiles"), 1);  // the trial of the compiler ran in a child
+  EXPECT_EQ(double_.count("compiles"), 1);  // the compiler was probed in a child process
   double_.set("gfx=1100");
   double_.device().compile(scale_kernel());
   EXPECT_EQ(double_.count("compiles"), 2);
@@ -374,7 +373,7 @@ TEST(HipDoubleOps, ProductsAndAttentionAreGivenToMatrixInstructions) {
   }
 }
 
-// A whole language model, prompt and replayed steps, on waves of either size.
+// A whole language model, prompt and replayed steps, with both wave sizes.
 TEST(HipDoubleModel, GreedyTextIsThatOfTheReference) {
   if (test::shared_model("stories260K").empty())
     GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
@@ -406,7 +405,7 @@ TEST(HipDoubleModel, GreedyTextIsThatOfTheReference) {
   }
 }
 
-// Matrix instructions, on each of the three layouts, inside the kernels of ops.
+// Matrix instructions in each of the three layouts, inside the kernels of ops.
 TEST(HipDoubleOps, ProductsByMatrixInstructionsAreRight) {
   for (const char* chip : {"90a", "1100", "1201"}) {
     HipDouble the_double;
@@ -432,7 +431,7 @@ TEST(HipDoubleOps, ProductsByMatrixInstructionsAreRight) {
   }
 }
 
-// The text, whatever happens to the device in the middle of it.
+// Generated text survives device failures in the middle.
 TEST(HipDoubleFaults, TextSurvives) {
   HipDouble the_double;
   test::expect_text_survives(the_double, "memory=4294967296", "lose_launch=2", "memory=300000");

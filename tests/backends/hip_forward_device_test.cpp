@@ -1,4 +1,4 @@
-// What forwarding makes of printed HIP text: NVRTC takes every kernel, so that the HIP double can
+// Forwarding of printed HIP text to NVRTC, which accepts every kernel, so that the HIP double can
 // run the HIP backend on an NVIDIA card.
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(HipForward, TextOfEveryKernelIsTakenByNvrtc) {
   }
 }
 
-// Those of barriers are the barriers' own affair.
+// Every device fence is kept, and barriers add none.
 TEST(HipForward, FencesOfTheDeviceStay) {
   PRISM_SKIP_WITHOUT(kNvrtc12);
   const ir::Capabilities capabilities = forwarding_capabilities();

@@ -1,4 +1,4 @@
-// Language models over the double of ROCm: as one of four kinds of devices, and the default model.
+// Language models over the ROCm double: as one of four kinds of devices, and the default model.
 #include <algorithm>
 #include <iostream>
 
@@ -22,7 +22,7 @@ using test::HipDouble;
 TEST(HipModels, SplitOverFourKindsOfDevicesGivesTheSameText) {
   const std::string path = test::shared_model("stories260K");
   if (path.empty()) GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
-  // The CPU, what is found by two other backends, and the double. Intel's compilers take minutes.
+  // The CPU, devices of two other backends, and the double. Intel's compilers would take minutes.
   std::vector<Device> kinds = {Device::cpu()};
   for (const Device& device : test::every_device()) {
     const DeviceInfo& info = device.info();
@@ -55,7 +55,7 @@ TEST(HipModels, SplitOverFourKindsOfDevicesGivesTheSameText) {
   release_pooled_memory(hip);
 }
 
-// Half a minute of a double's time, so make test-devices asks for it by name.
+// Takes half a minute with a double, so only make test-devices runs it, by name.
 TEST(HipModels, DISABLED_DefaultModelGivesTheCpusTokens) {
   HipDouble the_double;
   test::expect_default_model_gives_the_cpus_tokens(the_double);

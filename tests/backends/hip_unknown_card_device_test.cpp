@@ -1,5 +1,5 @@
-// A card that ROCm is installed for and does not know: the program names it and takes Vulkan by
-// itself. The double is ROCm, llvmpipe stands for the card's Vulkan driver.
+// A card that the installed ROCm does not support: the program names it and falls back to Vulkan.
+// The double replaces ROCm, llvmpipe the card's Vulkan driver.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -19,15 +19,15 @@ using test::run_process;
 
 struct Unknown {
   const char* name;
-  const char* settings;  // of the double
+  const char* settings;  // for the double
   const char* gfx;
-  const char* reason;  // a part of it
-  const char* way;     // besides Vulkan
+  const char* reason;  // part of the expected reason
+  const char* way;     // another suggestion besides Vulkan
 };
 
 class HipUnknownCard : public testing::TestWithParam<Unknown> {
  protected:
-  // The kernel driver's list: a processor and an RX 580.
+  // The kernel driver's list: a CPU and an RX 580.
   void SetUp() override {
     for (const auto& [version, node] : {std::pair{"0", "0"}, {"80003", "1"}}) {
       const auto folder = double_.folder() / "nodes" / node;
@@ -43,7 +43,7 @@ TEST_P(HipUnknownCard, IsNamedAndTakenThroughVulkan) {
   const auto topology =
       double_.variable("PRISM_KFD_TOPOLOGY", (double_.folder() / "nodes").string());
   const auto told = double_.variable("PRISM_HIP_DOUBLE", unknown.settings);
-  // Without the CPU a software device is what Auto has left.
+  // Without the CPU, Auto is left with a software device.
   const auto backends = double_.variable("PRISM_BACKENDS", "hip,vulkan");
   const ProcessResult devices = run_process({test::program().string(), "devices"});
   if (!contains(devices.output, "vulkan:0")) GTEST_SKIP() << "needs a Vulkan device";

@@ -1,5 +1,5 @@
-// Tensors beyond 2^31 bytes: offsets and counts that 32 signed bits do not hold, on every device
-// that has the memory. Those that have not are listed with the reason.
+// Tensors beyond 2^31 bytes, whose offsets and counts exceed 32 signed bits, on every device with
+// enough memory. The others are listed with the reason.
 #include <iostream>
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ namespace {
 constexpr int64_t kColumns = 1 << 16, kRows = (int64_t{1} << 15) + 37;  // 2^31 bytes and 37 rows
 constexpr uint64_t kBytes = static_cast<uint64_t>(kRows * kColumns);
 
-// Why a device is left out, or nothing.
+// Why a device is skipped, or empty.
 std::string reason_against(const Device& device) {
-  // The tensor, its successor and a margin.
+  // Room for the tensor, its successor and a margin.
   if (device.free_bytes() < 2 * kBytes + (uint64_t{1} << 30))
     return std::to_string(device.free_bytes()) + " bytes free";
   if (device.info().software && !device.info().is_cpu)

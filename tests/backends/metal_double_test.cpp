@@ -1,4 +1,4 @@
-// The Metal backend over a double of the Objective-C runtime and of Metal: discovery, memory,
+// The Metal backend over a double of the Objective-C runtime and Metal: discovery, memory,
 // recordings, failures, every kernel, a sample of the ops and a language model.
 #include <gtest/gtest.h>
 
@@ -34,8 +34,7 @@ using test::scale_kernel;
 
 class MetalDoubleTest : public testing::Test {
  protected:
-  // Every object must be given back by then; a double cannot hide a leak or a write beside a
-  // buffer.
+  // Checks that all objects were released and that nothing wrote outside a buffer.
   void TearDown() override {
     double_.expect_clean();
     EXPECT_EQ(double_.count("live_objects"), 0);
@@ -78,7 +77,7 @@ TEST_F(MetalDoubleTest, DiscreteGpuOfAnIntelMacHasMemoryOfItsOwn) {
   EXPECT_EQ(device.info().vendor, "AMD");
   EXPECT_FALSE(device.info().unified);
   EXPECT_EQ(device.info().capabilities.subgroup_size, 0u);
-  std::vector<float> x = counting(5 << 18);  // more than is copied through at once
+  std::vector<float> x = counting(5 << 18);  // more than one staging buffer
   const Buffer buffer = device.upload(x);
   device.queue().launch(device.compile(add_one_kernel()), 4, {buffer}, {250u});
   for (size_t i = 0; i < 250; ++i) x[i] += 1;
@@ -191,7 +190,7 @@ TEST_F(MetalDoubleTest, EventsTellTimeAndOrder) {
   const Program program = device.compile(add_one_kernel());
   Queue& queue = device.queue();
   const Event before = queue.record_event();
-  EXPECT_TRUE(before.done());  // nothing came before it
+  EXPECT_TRUE(before.done());  // no work precedes it
   for (int i = 0; i < 20; ++i) queue.launch(program, 1, {buffer}, {64u});
   const Event after = queue.record_event();
   EXPECT_FALSE(after.done());
@@ -212,7 +211,7 @@ TEST_F(MetalDoubleTest, UnifiedMemoryIsSeenByTheHost) {
   EXPECT_EQ(device.host_pointer(*memory)[63], std::byte{9});
 }
 
-// The cases of every backend, over a unified memory and over a card's own.
+// The cases of every backend, on unified and on discrete memory.
 class MetalDoubleCases : public MetalDoubleTest,
                          public testing::WithParamInterface<std::tuple<bool, test::BackendCase>> {};
 
@@ -244,13 +243,13 @@ TEST_F(MetalDoubleTest, AllocationBeyondMemoryNamesDeviceAskedAndFree) {
   const Buffer half = device.allocate(512ull << 20);
   const Error large = error_of([&] { device.allocate(3ull << 30); });
   EXPECT_EQ(large.code(), ErrorCode::kOutOfMemory);
-  EXPECT_TRUE(contains(large.what(), "the largest buffer of this device has 1073741824 bytes"))
+  EXPECT_TRUE(contains(large.what(), "this device allows at most 1073741824 bytes per buffer"))
       << large.what();
   const Error error = error_of([&] { device.allocate(768ull << 20); });
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-  EXPECT_TRUE(contains(error.what(), "metal:0 (Apple double): allocating 0.75 GB: "))
+  EXPECT_TRUE(contains(error.what(), "metal:0 (Apple double): allocating 768 MiB: "))
       << error.what();
-  EXPECT_TRUE(contains(error.what(), "0.50 GB of 1.00 GB are free")) << error.what();
+  EXPECT_TRUE(contains(error.what(), "512 MiB of 1.00 GiB are free")) << error.what();
 }
 
 struct Failure {
@@ -273,7 +272,7 @@ TEST_P(MetalDoubleCommands, FailureIsToldAtTheWaitAndNamesTheKernel) {
     EXPECT_TRUE(contains(error.what(), "metal:0 (Apple double)")) << error.what();
     EXPECT_TRUE(contains(error.what(), "last launched: add_one")) << error.what();
     EXPECT_TRUE(contains(error.what(), "told to fail with code")) << error.what();
-    if (GetParam().expected == ErrorCode::kDeviceLost) {  // and stays so
+    if (GetParam().expected == ErrorCode::kDeviceLost) {  // and stays lost
       for (const auto& work : std::vector<std::function<void()>>{
                [&] { device.allocate(16); }, [&] { device.download<float>(buffer); },
                [&] { device.upload(counting(4)); }, [&] { device.compile(scale_kernel()); },
@@ -298,12 +297,12 @@ INSTANTIATE_TEST_SUITE_P(Codes, MetalDoubleCommands,
                                          Failure{11, ErrorCode::kDeviceLost}),
                          [](const auto& test) { return "code" + std::to_string(test.param.code); });
 
-// Whatever message is answered with nothing, it is an error of ours, and nothing leaks.
+// Any message that returns nil gives a prism::Error, and nothing leaks.
 class MetalDoubleCall : public testing::TestWithParam<const char*> {};
 
 TEST_P(MetalDoubleCall, FailureIsAnError) {
   MetalDouble the_double;
-  the_double.set("family=2002,unified=0");  // copies through the host's memory
+  the_double.set("family=2002,unified=0");  // copies through host memory
   {
     const Device device = the_double.device();
     the_double.set(std::string("family=2002,unified=0,fail=") + GetParam() + "/1");
@@ -351,7 +350,7 @@ TEST_F(MetalDoubleTest, PipelineThatDoesNotFitTheKernelIsRefused) {
   const Device device = double_.device();
   double_.set("threads=32");
   const Error few = error_of([&] { device.compile(scale_kernel()); });
-  EXPECT_TRUE(contains(few.what(), "groups of 32 threads at most")) << few.what();
+  EXPECT_TRUE(contains(few.what(), "groups of at most 32 threads")) << few.what();
   double_.set("lanes=64");
   EXPECT_NO_THROW(device.compile(scale_kernel("plain")));  // uses no simdgroups
 }
@@ -445,13 +444,13 @@ TEST(MetalDoubleModel, GreedyTextAndLogitsAreThoseOfTheReference) {
   release_pooled_memory(device);
 }
 
-// Half a minute, so make test-devices asks for it by name.
+// Takes half a minute, so only make test-devices runs it, by name.
 TEST(MetalDoubleModel, DISABLED_DefaultModelGivesTheCpusTokens) {
   MetalDouble the_double;
   test::expect_default_model_gives_the_cpus_tokens(the_double);
 }
 
-// The text, whatever happens to the device in the middle of it.
+// Generated text survives device failures in the middle.
 TEST(MetalDoubleFaults, TextSurvives) {
   MetalDouble the_double;
   test::expect_text_survives(the_double, "memory=4294967296", "fail_commands=2/11",

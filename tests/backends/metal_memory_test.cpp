@@ -1,4 +1,4 @@
-// Unified memory used as such: the Metal backend over its double reads mapped files where they lie.
+// Unified memory without copies: the Metal backend over its double reads mapped files in place.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -30,7 +30,7 @@ using test::scale_kernel;
 
 constexpr const char* kWrap = "newBufferWithBytesNoCopy:length:options:deallocator:";
 
-// A file of random numbers, mapped to be read.
+// A file of random numbers, mapped read-only.
 class MetalMemoryTest : public testing::Test {
  protected:
   MetalMemoryTest() {
@@ -50,7 +50,7 @@ class MetalMemoryTest : public testing::Test {
   Tensor tensor(size_t offset, const Shape& shape, ElementType type = DType::f32) {
     return from_host_memory(std::shared_ptr<const std::byte>(at(offset)), shape, type);
   }
-  // Whether this process maps the file.
+  // Whether this process has the file mapped.
   static bool is_mapped(const std::string& path) {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);)
@@ -67,7 +67,7 @@ class MetalMemoryTest : public testing::Test {
 TEST_F(MetalMemoryTest, WrappedBufferIsTheMappedFileAndKeepsIt) {
   const Device device = double_.device();
   const std::byte* const address = file_.data.get();
-  // Across pages, up to the file's very end, inside of one page.
+  // Across pages, up to the end of the file, inside one page.
   for (const auto& [offset, count] :
        {std::pair<size_t, size_t>{0, 5003}, {4064, 1031}, {16 * 1250, 3}, {32, 1}}) {
     const Buffer shared = device.wrap(at(offset), count * 4);
@@ -84,7 +84,7 @@ TEST_F(MetalMemoryTest, WrappedBufferIsTheMappedFileAndKeepsIt) {
       ASSERT_EQ(read[i], values_[offset / 4 + i]) << i;
     }
   }
-  EXPECT_EQ(double_.count("allocations"), 4);  // what was written to
+  EXPECT_EQ(double_.count("allocations"), 4);  // only the output buffers
   EXPECT_EQ(double_.count("shared_bytes"), 0);
 
   Buffer shared = device.wrap(at(64), 64);
@@ -103,7 +103,7 @@ TEST_F(MetalMemoryTest, WrappedBufferIsOnlyRead) {
            [&] { device.queue().write(shared, bytes); },
            [&] { device.queue().copy(shared, device.allocate(16), 16); },
            [&] { device.queue().launch(device.compile(add_one_kernel()), 1, {shared}, {64u}); }})
-    EXPECT_TRUE(contains(error_of(change).what(), "only reads")) << error_of(change).what();
+    EXPECT_TRUE(contains(error_of(change).what(), "read-only")) << error_of(change).what();
 }
 
 TEST_F(MetalMemoryTest, WhatCannotBeWrappedIsNot) {
@@ -139,7 +139,8 @@ TEST_F(MetalMemoryTest, TensorsOfPlainTypesAreSharedAndOthersCopied) {
     for (size_t i = 0; i < 77; ++i) ASSERT_EQ(sums[i], 2 * values_[16 + i]) << i;
     EXPECT_EQ((half.to(Device::cpu())).to_doubles(), tensor(32, {3, 5}, DType::f16).to_doubles());
 
-    // Blocks lie as planes on a device, and a place that no vector load may begin at is copied.
+    // Device blocks are stored as planes, so they are copied, and so is data misaligned for vector
+    // loads.
     const Tensor blocks = share(tensor(0, {4, 64}, BlockType::q8_0), device);
     const Tensor odd = share(tensor(4, {9}), device);
     EXPECT_EQ(double_.count("wraps"), wraps + 2);
@@ -156,7 +157,8 @@ TEST_F(MetalMemoryTest, TensorsOfPlainTypesAreSharedAndOthersCopied) {
   release_pooled_memory(device);
 }
 
-// Every weight of a file of f32, in the text as on the CPU; then with a wrap that fails.
+// Reads every weight of an f32 file in place, with the same text as on the CPU; then with a failing
+// wrap.
 TEST_F(MetalMemoryTest, ModelReadsItsWeightsFromTheFile) {
   const std::string path = test::shared_model("stories260K");
   if (path.empty()) GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
@@ -182,7 +184,7 @@ TEST_F(MetalMemoryTest, ModelReadsItsWeightsFromTheFile) {
       llm::LanguageModel model = llm::LanguageModel::load(path, placement, {.batch_rows = 16});
       const auto shared = static_cast<uint64_t>(double_.count("shared_bytes"));
       const uint64_t own = static_cast<uint64_t>(double_.count("live_bytes") - allocated) - shared;
-      // The token embedding, the first of all, is the one that was copied.
+      // The token embedding, the first tensor, is the one that was copied.
       const uint64_t copied = failing ? 512 * 64 * 4 : 0;
       EXPECT_GE(shared, weights - copied);
       EXPECT_LT(own, weights / 2 + copied);
@@ -191,7 +193,7 @@ TEST_F(MetalMemoryTest, ModelReadsItsWeightsFromTheFile) {
       EXPECT_EQ(double_.count("misuses"), 0);
       EXPECT_TRUE(is_mapped(path));
     }
-    device.queue().wait();  // the last launches keep what they use
+    device.queue().wait();  // the last launches keep their buffers alive
     release_pooled_memory(device);
     EXPECT_EQ(double_.count("shared_bytes"), 0);
     EXPECT_FALSE(is_mapped(path));

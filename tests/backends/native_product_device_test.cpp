@@ -1,5 +1,5 @@
-// Products by the vendor of a device against a float64 reference, at once and recorded, wherever a
-// device has any.
+// Vendor products against a float64 reference, immediate and recorded, on every device that has
+// them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ struct Shape {
   uint32_t m, n, k;
   bool transpose_a, transpose_b;
   uint32_t batch = 1;
-  uint32_t padding = 0;  // elements between rows
+  uint32_t padding = 0;  // extra elements between rows
   float alpha = 1, beta = 0;
 };
 
@@ -43,7 +43,7 @@ NativeProduct product_of(const Shape& shape, DType operand, DType result) {
   p.b_stride = p.b_columns() + shape.padding;
   p.c_stride = p.n + shape.padding;
   p.a_batch = shape.batch > 1 ? p.a_rows() * p.a_stride : 0;
-  p.b_batch = 0;  // one b for all
+  p.b_batch = 0;  // one b for the whole batch
   p.c_batch = shape.batch > 1 ? p.m * p.c_stride : 0;
   p.alpha = shape.alpha;
   p.beta = shape.beta;

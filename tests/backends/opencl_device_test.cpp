@@ -1,5 +1,4 @@
-// The OpenCL backend on every OpenCL device of this machine, through the interface that backends
-// implement.
+// The OpenCL backend on every OpenCL device of this machine, through the driver interface.
 #include "backends/opencl/opencl_backend.h"
 
 #include <cstdlib>
@@ -94,7 +93,7 @@ TEST(OpenClBackend, FindsADeviceOrSaysWhy) {
   EXPECT_FALSE(found().found.empty());
 }
 
-// The loader reads its list of drivers once, so a new process looks, with an empty list.
+// The loader reads its list of drivers once, so a new process runs with an empty list.
 TEST(OpenClBackend, SaysThatThereIsNoDriver) {
   const fs::path empty = fs::temp_directory_path() / "prism-no-icd";
   fs::create_directories(empty);
@@ -141,7 +140,7 @@ TEST_P(OpenClDevice, DescribesItself) {
 
 TEST_P(OpenClDevice, CountsWhatItAllocates) {
   if (device().info().software) {
-    // Other processes move the host's free memory, so the device's own count is what is compared.
+    // Other processes change the host's free memory, so compare the device's own count.
     const uint64_t before = opencl_device().allocated_bytes();
     auto memory = device().allocate(1u << 20);
     EXPECT_EQ(opencl_device().allocated_bytes(), before + (1u << 20));
@@ -202,13 +201,13 @@ TEST_P(OpenClDevice, KeepsBinariesAndRebuildsBadOnes) {
   const auto binary = read_cached(opencl::kProgramCache, key);
   ASSERT_TRUE(binary.has_value());
 
-  // A file cut short or overwritten.
+  // A truncated or overwritten file.
   for (const auto& entry : fs::recursive_directory_iterator(cache.folder()))
     if (entry.is_regular_file()) fs::resize_file(entry.path(), fs::file_size(entry.path()) / 2);
   EXPECT_FALSE(from_cache());
   EXPECT_TRUE(from_cache()) << "the rebuilt binary is kept again";
 
-  // A sound file whose binary the driver refuses, as one of another version.
+  // An intact file with a binary that the driver rejects, such as one from another version.
   const std::string other = "this is no binary of this driver, whatever its name says";
   ASSERT_TRUE(write_cached(opencl::kProgramCache, key, std::as_bytes(std::span(other))));
   EXPECT_FALSE(from_cache());
@@ -225,7 +224,7 @@ TEST_P(OpenClDevice, CompilesSeveralKernelsAsOneText) {
     auto x = upload(*queue, std::vector<uint32_t>(32, 7)), y = upload(*queue, {0, 0, 0});
     launch(*queue, *programs[0], kernels[0], 1, {whole(*x), whole(*y)}, {3, 10});
     launch(*queue, *programs[1], kernels[1], 1, {whole(*x)}, {100});
-    programs.erase(programs.begin());  // the text stays while one of its kernels is there
+    programs.erase(programs.begin());  // the program stays alive with its other kernels
     EXPECT_EQ(download(*queue, *y), std::vector<uint32_t>(3, 71));
     EXPECT_EQ(download(*queue, *x), std::vector<uint32_t>(32, 701));
     EXPECT_EQ(static_cast<opencl::Program&>(*programs[0]).from_cache(), cached);
@@ -266,7 +265,7 @@ TEST_P(OpenClDevice, KeepsAFailureUntilTheWaitAndNamesTheKernel) {
   auto program = device().compile(kernel);
   auto queue = device().make_queue();
   auto x = upload(*queue, std::vector<uint32_t>(320, 1u));
-  kernel.group_size = 1u << 20;  // larger than any device takes: the driver refuses the launch
+  kernel.group_size = 1u << 20;  // larger than any device allows: the driver rejects the launch
   EXPECT_NO_THROW(launch(*queue, *program, kernel, 1, {whole(*x)}, {3}));
   try {
     queue->wait();

@@ -1,4 +1,4 @@
-// Backends in shared libraries: the null backend built as one, and files that are none.
+// Backends in shared libraries: the null backend built as one, and files that are not plug-ins.
 #include <algorithm>
 #include <filesystem>
 

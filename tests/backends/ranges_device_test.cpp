@@ -1,4 +1,4 @@
-// Launches over parts of buffers, at once and recorded, on every device found.
+// Launches over ranges of buffers, immediate and recorded, on every device found.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::vector<std::shared_ptr<DeviceDriver>> all_devices() {
   return devices;
 }
 
-// y = x * 3 + z, over integers, so that every device gives the same bits.
+// y = x * 3 + z on integers, so that every device gives the same bits.
 ir::Kernel blend() {
   using namespace dsl;
   return kernel("blend", 64, [] {
@@ -33,12 +33,12 @@ ir::Kernel blend() {
   });
 }
 
-// Three chained launches inside one arena: part 1 and part 0 give part 2, and so on.
+// Three chained launches inside one arena: parts 1 and 0 give part 2, and so on.
 struct Arena {
   static constexpr uint32_t kParts = 5;
-  uint32_t count = 0;          // elements of a part
+  uint32_t count = 0;          // elements per part
   uint64_t part_bytes = 0;     // a multiple of the alignment
-  std::vector<uint32_t> host;  // what the arena must hold in the end
+  std::vector<uint32_t> host;  // the expected final content
 
   Arena(uint32_t elements, uint32_t seed) : count(elements) {
     part_bytes = (elements * 4ull + kRangeAlignment) / kRangeAlignment * kRangeAlignment;

@@ -55,11 +55,11 @@ TEST_P(SyclCases, Hold) {
 INSTANTIATE_TEST_SUITE_P(All, SyclCases, testing::ValuesIn(test::backend_cases()),
                          test::backend_case_name);
 
-// Started twice as processes of their own, which share a cache folder: SYCL tells of each compile.
+// Runs twice in separate processes that share a cache folder; SYCL reports each compilation.
 TEST_F(Sycl, ASecondStartCompilesNothing) {
   const test::OwnCache cache;
   const test::ScopedVariable place("SYCL_CACHE_DIR", (cache.folder() / "sycl").string());
-  const test::ScopedVariable trace("SYCL_CACHE_TRACE", "5");  // of texts and of binaries
+  const test::ScopedVariable trace("SYCL_CACHE_TRACE", "5");  // for texts and binaries
   const auto compiles = [] {
     const auto run = test::run_process({std::filesystem::read_symlink("/proc/self/exe").string(),
                                         "--gtest_filter=Sycl.DISABLED_CompilesAKernel",
@@ -104,9 +104,9 @@ TEST_F(Sycl, KernelsOfTheLibraryAreRight) {
   EXPECT_GT(check.count(CheckOutcome::right) * 10, check.kernels.size() * 9);
 }
 
-// Every third op, others at each run: a program takes 1.5 s to compile. The whole suite runs
-// through OpenCL on the same compiler (ops_device_test); the printer has the random programs
-// besides.
+// Every third op, different ones in each run: a program takes 1.5 s to compile. The whole suite
+// runs through OpenCL on the same compiler (ops_device_test), and random programs also cover the
+// printer.
 TEST_F(Sycl, OpsOfTensorsAreRight) {
   constexpr size_t kStep = 3;
   const uint64_t seed = test::printed_seed();
@@ -129,7 +129,7 @@ TEST_F(Sycl, OpsOfTensorsAreRight) {
             << " cases, " << programs << " programs" << std::endl;
 }
 
-// A language model whose device is lost in the middle of its text, and one that has no memory.
+// A language model whose device is lost in the middle of its text, and one without memory.
 TEST_F(Sycl, TextSurvivesTheLossOfTheDevice) {
   std::mt19937_64 engine(test::printed_seed());
   test::expect_short_text_survives(discovery().devices[0], engine);

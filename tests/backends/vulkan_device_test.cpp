@@ -1,4 +1,4 @@
-// The Vulkan backend on whatever device there is, through the driver interface, with the validation
+// The Vulkan backend on any available device, through the driver interface, with the validation
 // layer on.
 #include <cmath>
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace dsl;
 
-// Each way of binding buffers and of reaching memory is used, whatever the device would choose.
+// Every way of binding buffers and accessing memory is tested, whatever the device would choose.
 struct Way {
   const char* name;
   bool push_descriptors;
@@ -130,7 +130,7 @@ TEST_P(VulkanDevice, CopiesAtOddOffsetsKeepEveryByte) {
   std::vector<std::byte> back(size);
   queue_->read(*b, 3, back);
   EXPECT_TRUE(back == content);
-  // At offsets that vectors can be read from, and a size that they do not fill.
+  // Offsets aligned for vectors, with a size that is not a multiple of them.
   queue_->copy(*b, 256, *a, 0, size - 256);
   queue_->read(*a, 0, std::span(content).first(size - 256));
   queue_->read(*b, 256, std::span(back).first(size - 256));
@@ -157,7 +157,7 @@ TEST_P(VulkanDevice, LaunchesThatDependOnEachOtherRunInOrder) {
   }));
   auto a = upload(std::vector<uint32_t>(256, 0)), b = upload(std::vector<uint32_t>(256, 7)),
        c = upload(std::vector<uint32_t>(256, 9));
-  // Read after write, write after read, write after write, and copies between the launches.
+  // Read after write, write after read, write after write, with copies between the launches.
   for (uint32_t i = 1; i <= 200; ++i) {
     launch(step, {4, 1, 1}, {a.get()}, {256, 1});
     launch(copy, {4, 1, 1}, {a.get(), b.get()});
@@ -169,7 +169,7 @@ TEST_P(VulkanDevice, LaunchesThatDependOnEachOtherRunInOrder) {
   EXPECT_EQ(download(*c), std::vector<uint32_t>(256, 200));
 }
 
-// A driver may do both otherwise: round the product, and take x * 0 for 0.
+// Drivers may deviate in both: round the product, and fold x * 0 to 0.
 TEST_P(VulkanDevice, FmaRoundsOnceAndZerosKeepTheirSign) {
   const Compiled compiled = compile(kernel("exact", 64, [] {
     auto a = in("a", f32), b = in("b", f32), c = in("c", f32);
@@ -189,7 +189,7 @@ TEST_P(VulkanDevice, FmaRoundsOnceAndZerosKeepTheirSign) {
     };
     inputs[0][i] = value();
     inputs[1][i] = value();
-    // Near the product, so that what is rounded away matters.
+    // Close to the product, so that its rounding matters.
     inputs[2][i] = i % 2 ? value() : -inputs[0][i] * inputs[1][i];
   }
   std::vector<std::unique_ptr<MemoryDriver>> memories;
@@ -254,7 +254,8 @@ TEST_P(VulkanDevice, PackedHalvesAreRoundedToNearestEven) {
   std::mt19937 random(6);
   std::vector<float> values(8192);
   for (float& value : values) {
-    // Every size that has an f16, and beyond at both ends; often just half way between two.
+    // Magnitudes over the whole f16 range and beyond both ends; often exactly half way between two
+    // values.
     value = std::ldexp(static_cast<float>(1 + random() % 8191) * 0x1p-13f,
                        static_cast<int>(random() % 48) - 28);
     if (random() % 2) value = -value;
@@ -305,7 +306,7 @@ TEST_P(VulkanDevice, EventsMeasureTheDevice) {
 TEST_P(VulkanDevice, SmallAllocationsShareBlocksAndAreGivenBack) {
   const uint64_t before = device_->free_bytes();
   std::vector<std::unique_ptr<MemoryDriver>> many;
-  for (uint32_t i = 0; i < 5000; ++i) {  // more than drivers must allow allocations
+  for (uint32_t i = 0; i < 5000; ++i) {  // more than drivers must allow as allocations
     many.push_back(device_->allocate(4 + i % 300));
     EXPECT_EQ(many.back()->bytes(), 4 + i % 300);
   }
@@ -335,7 +336,7 @@ TEST_P(VulkanDevice, TheValidationLayerIsHeard) {
     GTEST_SKIP() << "no validation layer: apt install vulkan-validationlayers";
   const Compiled step = compile(add_one());
   auto memory = upload(std::vector<uint32_t>(64, 0));
-  const std::vector<Binding> bindings = {{memory.get(), 4, 60}};  // no device takes such an offset
+  const std::vector<Binding> bindings = {{memory.get(), 4, 60}};  // misaligned for every device
   const std::vector<uint32_t> params = {1, 1};
   LaunchCall call;
   call.program = step.program.get();
@@ -424,7 +425,7 @@ TEST(VulkanBackend, SaysWhyThereIsNothing) {
   found = make_vulkan_backend(options)->discover();
   EXPECT_NE(found.reason.find("is not a Vulkan library"), std::string::npos) << found.reason;
 
-  // The loader asks these variables for drivers, and finds none.
+  // The loader reads these variables for drivers, and finds none.
   const test::ScopedVariable old_name("VK_ICD_FILENAMES", "/nonexistent/icd.json");
   const test::ScopedVariable new_name("VK_DRIVER_FILES", "/nonexistent/icd.json");
   found = make_vulkan_backend()->discover();

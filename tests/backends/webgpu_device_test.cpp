@@ -1,4 +1,4 @@
-// The WebGPU backend by wgpu-native and by Dawn, on the adapter each of them finds first.
+// The WebGPU backend with wgpu-native and with Dawn, on the first adapter that each finds.
 #include "backends/webgpu/webgpu_backend.h"
 
 #include <filesystem>
@@ -21,7 +21,7 @@ namespace prism {
 namespace {
 
 const Discovery& found_by(const std::string& library) {
-  static auto& known = *new std::map<std::string, Discovery>;  // as long as the library's threads
+  static auto& known = *new std::map<std::string, Discovery>;  // the library's threads live on
   const auto [at, fresh] = known.try_emplace(library);
   if (fresh) at->second = make_webgpu_backend(*test::front_end(library))->discover();
   return at->second;
@@ -74,7 +74,7 @@ TEST_P(WebGpu, TellsWhatItFound) {
   EXPECT_NE(discovery().found.find(".so"), std::string::npos) << discovery().found;
   EXPECT_NE(info.driver.find("over Vulkan"), std::string::npos) << info.driver;
   EXPECT_EQ(info.software, info.name.find("llvmpipe") != std::string::npos);
-  // The limits of the adapter, not the least that the interface promises.
+  // The adapter's limits, not the guaranteed minimum.
   EXPECT_GT(info.capabilities.max_group_size, 256u);
   EXPECT_GT(info.capabilities.shared_bytes, 16384u);
   EXPECT_TRUE(info.capabilities.math_f16);
@@ -83,7 +83,7 @@ TEST_P(WebGpu, TellsWhatItFound) {
   }
 }
 
-// A launch the library objects to: told at the wait, in its words, and the queue goes on.
+// A launch that the library rejects: wait() throws with its message, and the queue stays usable.
 TEST_P(WebGpu, KeepsAFailureUntilTheWait) {
   DeviceDriver& driver = *discovery().devices[0];
   const ir::Kernel lowered = lower(test::weighted_sum(), driver.info().capabilities);
@@ -98,7 +98,7 @@ TEST_P(WebGpu, KeepsAFailureUntilTheWait) {
   const std::vector<uint32_t> params = {64};
   call.params = params;
   const std::vector<Binding> off = {{a.get(), 0, 256}, {a.get(), 4, 256}, {y.get(), 0, 256}};
-  call.bindings = off;  // 4 is no multiple of 32, the least alignment there is
+  call.bindings = off;  // 4 is no multiple of 32, the smallest possible alignment
   queue->launch(call);
   try {
     queue->wait();
@@ -115,11 +115,11 @@ TEST_P(WebGpu, KeepsAFailureUntilTheWait) {
   EXPECT_EQ(got, std::vector<uint32_t>(64, 20u));
 }
 
-// The whole library is compared as printed text in wgsl_device_test; here some of it takes the way
-// a user's launch takes.
+// wgsl_device_test compares all kernels as printed text; here some of them run as a user's
+// launches.
 TEST_P(WebGpu, KernelsOfTheLibraryAreRight) { test::check_library_kernels(device(), 4); }
 
-// WebGPU has no 64-bit numbers: it holds them, and the CPU does the rest, gathering included.
+// WebGPU has no 64-bit types: it stores them, and the CPU computes, including gather.
 TEST_P(WebGpu, HoldsNumbersItCannotComputeWith) {
   std::vector<int64_t> values(15);
   std::iota(values.begin(), values.end(), int64_t{1} << 40);
@@ -134,8 +134,8 @@ TEST_P(WebGpu, OpsOfTensorsAreRight) { test::check_tensor_ops(device(), 100, 24)
 INSTANTIATE_TEST_SUITE_P(Libraries, WebGpu, testing::Values(test::kWgpu, test::kDawn),
                          [](const auto& which) { return library_name(which.param); });
 
-// wgpu-native hands nothing over to keep, so the driver below it does: two processes that share the
-// driver's cache folder, of which the second writes nothing there.
+// wgpu-native has no cache callback, but the driver below it caches: of two processes that share
+// its cache folder, the second writes nothing.
 TEST(WgpuNative, ASecondStartFindsWhatTheDriverKept) {
   PRISM_SKIP_WITHOUT(test::kWgpu);
   if (!found_by(test::kWgpu).devices.at(0)->info().software)
@@ -157,7 +157,7 @@ TEST(WgpuNative, ASecondStartFindsWhatTheDriverKept) {
   EXPECT_EQ(files(), first) << "the second start compiled again";
 }
 
-// What stands under the library's name and is none: a reason, whatever it does.
+// A file that is not a WebGPU library gives a reason, whatever it does.
 class BrokenLibrary : public testing::Test {
  protected:
   Discovery discover(const std::string& name) {

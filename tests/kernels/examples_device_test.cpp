@@ -25,10 +25,26 @@ TEST(Examples, RunOnEveryDevice) {
       const ProcessResult own = run_example("own_kernel", id);
       EXPECT_EQ(own.status, 0) << own.output;
       EXPECT_NE(own.output.find("device: " + id), std::string::npos) << own.output;
+      const ProcessResult tensors = run_example("tensors", id);
+      EXPECT_EQ(tensors.status, 0) << tensors.output;
+      EXPECT_EQ(tensors.output.find("loss 3.25, gradient\n"), 0u) << tensors.output;
+      EXPECT_NE(tensors.output.find("f32[2, 2] on " + id), std::string::npos) << tensors.output;
       ++devices;
     }
   }
   EXPECT_GT(devices, 0);
+}
+
+// It succeeds only if the network learned the spirals.
+TEST(Examples, SpiralLearnsOnEveryDevice) {
+  for (const BackendReport& report : discover_backends()) {
+    for (const auto& device : report.devices) {
+      const std::string id = device->info().id;
+      const ProcessResult spiral = run_example("spiral", id);
+      EXPECT_EQ(spiral.status, 0) << spiral.output;
+      EXPECT_NE(spiral.output.find(" on " + id + "\n"), std::string::npos) << spiral.output;
+    }
+  }
 }
 
 TEST(Examples, GenerateContinuesATale) {
@@ -45,7 +61,7 @@ TEST(Examples, AnAbsentDeviceIsTold) {
   const ProcessResult result = run_example("own_kernel", "cpu:9");
   EXPECT_EQ(result.status, 2);
   EXPECT_EQ(result.output,
-            "error: there is no cpu:9; there is cpu:0 (" + Device::cpu().name() + ")\n");
+            "error: there is no cpu:9; available: cpu:0 (" + Device::cpu().name() + ")\n");
 }
 
 }  // namespace

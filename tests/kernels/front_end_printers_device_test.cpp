@@ -1,5 +1,5 @@
-// Every shipped kernel and every operation, printed and given to the vendors' own compilers; SYCL
-// text is run too.
+// Every shipped kernel and every operation, printed and compiled by the vendors' compilers; SYCL
+// text is also run.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -26,8 +26,8 @@ void append(std::vector<Kernel>& to, std::vector<Kernel> more) {
   std::move(more.begin(), more.end(), std::back_inserter(to));
 }
 
-// All kernels a device of these capabilities can have, those of the library too unless told
-// otherwise. What it cannot is left out by lowering's own word.
+// All kernels that a device with these capabilities supports, including the library's if `shipped`.
+// Lowering rejects the others.
 std::vector<Kernel> lowered_kernels(const Capabilities& capabilities, bool shipped = true) {
   std::vector<Kernel> all = op_kernels();
   append(all, i64_kernels());
@@ -45,7 +45,7 @@ std::vector<Kernel> lowered_kernels(const Capabilities& capabilities, bool shipp
       EXPECT_EQ(error.code(), ErrorCode::kNotSupported) << error.what();
     }
   }
-  // A capability set that loses most kernels would test nothing.
+  // A capability set that rejects most kernels would test nothing.
   EXPECT_GE(result.size() + 4, all.size());
   return result;
 }
@@ -76,7 +76,7 @@ TEST_P(CudaText, CompilesForEveryKernel) {
                    {"--fmad=false"});
   ASSERT_TRUE(result.ok) << result.log;
   EXPECT_EQ(result.log.find("kernel.cu("), std::string::npos)
-      << result.log;  // no warning about our text
+      << result.log;  // our text causes no warning
 }
 
 INSTANTIATE_TEST_SUITE_P(Arches, CudaText,
@@ -130,9 +130,9 @@ std::vector<std::vector<uint8_t>> contents_of(const KernelCase& launch) {
   return result;
 }
 
-// Compiles all at once (the compiler takes seconds to start) and runs the small cases of every
-// shipped kernel. With subgroups the shipped ones run through the plug-in (sycl_device_test), so
-// here only the others are compiled for them: the compiler takes half a minute for all.
+// Compiles all kernels at once, because the compiler takes seconds to start, and runs the small
+// cases of every shipped kernel. With subgroups the shipped ones run through the plug-in
+// (sycl_device_test), so only the others are compiled here: all of them would take half a minute.
 TEST(SyclText, CompilesForEveryKernelAndRunsTheShippedOnes) {
   PRISM_SKIP_WITHOUT(kSyclRoot);
   for (const uint32_t subgroup : {16u, 0u}) {
@@ -148,7 +148,7 @@ TEST(SyclText, CompilesForEveryKernelAndRunsTheShippedOnes) {
       try {
         lowered = lower(kernel, capabilities);
       } catch (const Error&) {
-        continue;  // lowered_kernels has looked at it
+        continue;  // checked by lowered_kernels
       }
       for (const KernelCase& launch : entry.cases(7, true)) {
         std::vector<std::vector<uint8_t>> buffers = contents_of(launch);

@@ -1,5 +1,5 @@
-// Proves with handwritten kernels that each vendor front end is reached, accepts right text, and
-// refuses wrong text, so that the printers' tests can trust its verdict.
+// Handwritten kernels show that each vendor front end runs, accepts correct text and rejects wrong
+// text, so that the printers' tests can rely on it.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -41,8 +41,7 @@ bool is_elf(const std::string& code) {
              0) == 0;
 }
 
-// CUDA
-// ----------------------------------------------------------------------------------------------------------
+// --- CUDA
 
 struct CudaCase {
   const char* arch;
@@ -98,8 +97,7 @@ TEST(Nvrtc13, RefusesAnArchitectureItDropped) {
   EXPECT_FALSE(compile_cuda(kCudaText, "compute_50", {}, kNvrtc13).ok);
 }
 
-// HIP
-// -----------------------------------------------------------------------------------------------------------
+// --- HIP
 
 class Hip : public testing::TestWithParam<const char*> {};
 
@@ -143,8 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Arches, Hip,
                                          "gfx1100", "gfx1201"),
                          [](const auto& test) { return std::string(test.param); });
 
-// WGSL
-// ----------------------------------------------------------------------------------------------------------
+// --- WGSL
 
 class Wgsl : public testing::TestWithParam<const char*> {};
 
@@ -258,8 +255,7 @@ INSTANTIATE_TEST_SUITE_P(Libraries, Wgsl, testing::Values(kWgpu, kDawn), [](cons
   return std::string(test.param == kWgpu ? "wgpu" : "dawn");
 });
 
-// SYCL
-// ----------------------------------------------------------------------------------------------------------
+// --- SYCL
 
 constexpr const char* kSyclText = R"(
 #include <sycl/sycl.hpp>

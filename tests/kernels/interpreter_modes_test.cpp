@@ -1,5 +1,5 @@
-// Random programs give the same bits however the interpreter runs them: with and without the
-// processor's vector instructions, the translator's shortcuts and the checks.
+// Random programs give the same bits in every interpreter mode: with and without vector
+// instructions, the translator's shortcuts and the checks.
 #include <string>
 #include <vector>
 

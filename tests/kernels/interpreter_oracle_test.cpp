@@ -1,8 +1,8 @@
-// Random control flow and variables against a plain evaluator that runs one lane after another,
-// straight from the IR.
+// Random control flow and variables against a plain evaluator that runs the IR directly, one lane
+// after another.
 //
-// Values die early here and variables change while older reads of them are still used, which is
-// where a translator that shares and reuses places would go wrong.
+// Values die early here, and variables change while older reads of them are still in use: the cases
+// in which a translator that shares and reuses storage could go wrong.
 #include <functional>
 #include <random>
 #include <vector>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace dsl;
 
-// One lane of a kernel made of u32 arithmetic, variables and control flow that ends in one store.
+// One lane of a kernel of u32 arithmetic, variables and control flow that ends in one store.
 class Lane {
  public:
   Lane(const ir::Kernel& kernel, uint32_t lane)
@@ -29,7 +29,7 @@ class Lane {
  private:
   uint32_t operand(const ir::Inst& inst, size_t index) const { return values_[inst.args[index]]; }
 
-  // False when a break leaves the loop around the block.
+  // Returns false if a break leaves the enclosing loop.
   bool run(const ir::Block& block) {
     for (const ir::Inst& inst : block.body)
       if (!run(inst)) return false;
@@ -161,7 +161,7 @@ class Writer {
     }
     return result;
   }
-  // Half of the conditions are the same in all lanes as long as the variables they look at are.
+  // Half of the conditions are uniform across lanes as long as their variables are.
   Value condition() { return (expression() & 7u) < below(8); }
 
   void statements(uint32_t count, uint32_t depth, bool in_loop) {

@@ -1,5 +1,5 @@
-// Every kernel of the library on every device found, with all that a device has and without each
-// capability.
+// Every kernel of the library on every device found, with all capabilities of the device and
+// without each one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,9 +69,9 @@ INSTANTIATE_TEST_SUITE_P(Devices, EveryKernel,
 
 class EveryDevice : public ::testing::TestWithParam<std::shared_ptr<DeviceDriver>> {};
 
-// What a capability saves must come out the same without it, on the same device. Not the products
-// on Intel's OpenCL, whose compiler takes 5 s to 25 s for each: PoCL lacks the same capabilities
-// and runs their text, and llvmpipe has them and runs it without each.
+// Without a capability the results must be the same on the same device. Products are skipped on
+// Intel's OpenCL, whose compiler takes 5 s to 25 s for each: PoCL lacks the same capabilities and
+// runs their text, and llvmpipe has them and runs without each.
 TEST_P(EveryDevice, ComputesTheSameWithoutEachCapability) {
   const Device device(GetParam(), "");
   const ir::Capabilities original = device.info().capabilities;
@@ -116,7 +116,7 @@ TEST_P(EveryDevice, ReplaysARecording) {
   EXPECT_EQ(device.download<uint32_t>(copy), std::vector<uint32_t>(kernel.group_size, 205));
 }
 
-// Against constants, since it is what compilers know that they get wrong; as scalars and as lanes.
+// Against constants, because constant folding is where compilers fail; as scalars and as lanes.
 TEST_P(EveryDevice, OrdersWidenedIntegers) {
   const Device device(GetParam(), "");
   if (device.id() == "null:0") GTEST_SKIP() << "it computes nothing";
@@ -241,7 +241,7 @@ TEST(Devices, TheSummaryNamesEveryDeviceAndTheChosenBackend) {
   EXPECT_THROW(init_backend_with_memory_check(BackendPreference::Auto, 1ull << 60), Error);
 }
 
-// A machine with no device at all would pass everything above.
+// Without any device, all tests above would pass.
 TEST(Devices, ThereIsAtLeastTheCpu) { EXPECT_FALSE(all_devices().empty()); }
 
 }  // namespace

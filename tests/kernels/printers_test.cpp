@@ -43,7 +43,7 @@ Capabilities weak(const std::string& dialect) {
   return c;
 }
 
-// Between the two: subgroups of another size and no fragments of its own.
+// Between the two: another subgroup size and no native fragments.
 Capabilities middle(const std::string& dialect) {
   Capabilities c = typical_capabilities(dialect);
   c.float_atomics = false;
@@ -56,7 +56,7 @@ Capabilities middle(const std::string& dialect) {
   return c;
 }
 
-// NVIDIA's OpenCL, whose subgroups are PTX.
+// NVIDIA's OpenCL, with subgroups through PTX.
 Capabilities ptx(const std::string& dialect) {
   Capabilities c = middle(dialect);
   c.subgroup_sizes = {32};
@@ -64,7 +64,7 @@ Capabilities ptx(const std::string& dialect) {
   return c;
 }
 
-// A chip of AMD's with matrix instructions of its own, by its gfx number.
+// An AMD chip with matrix instructions, by its gfx number.
 Capabilities chip(const std::string& gfx) {
   Capabilities c = typical_capabilities("hip");
   c.dialect_level = static_cast<uint32_t>(std::stoul(gfx.substr(3), nullptr, 16));
@@ -98,7 +98,7 @@ struct Setting {
 
 struct Lowered {
   std::vector<Kernel> kernels;
-  std::vector<Kernel> originals;  // what each was before: lowering may store an f16 buffer as words
+  std::vector<Kernel> originals;  // before lowering, which may store an f16 buffer as words
 };
 
 Lowered lowered_all(const std::vector<Kernel>& kernels, const Capabilities& capabilities) {
@@ -108,14 +108,14 @@ Lowered lowered_all(const std::vector<Kernel>& kernels, const Capabilities& capa
       result.kernels.push_back(lower(kernel, capabilities));
       result.originals.push_back(kernel);
     } catch (const Error& error) {
-      // A device may lack f64 or shared memory, and then says so; nothing else may stop a kernel.
+      // A device may lack f64 or shared memory and report that; nothing else may stop a kernel.
       EXPECT_EQ(error.code(), ErrorCode::kNotSupported) << error.what();
     }
   }
   return result;
 }
 
-// Small whole numbers in every type: sums of them are exact in any order.
+// Small integers in every type, whose sums are exact in any order.
 Buffers whole_numbers(const Kernel& kernel, size_t elements, uint32_t seed) {
   std::mt19937 random(seed);
   Buffers result;
@@ -162,8 +162,8 @@ Buffers whole_numbers(const Kernel& kernel, size_t elements, uint32_t seed) {
   return result;
 }
 
-// Every bit pattern for integers; for floats numbers of all sizes that conversions and functions
-// are about.
+// Every bit pattern for integers; for floats, the magnitudes that matter to conversions and
+// functions.
 Buffers random_contents(const Kernel& kernel, size_t elements, uint32_t seed) {
   std::mt19937 random(seed);
   Buffers result;
@@ -216,8 +216,8 @@ double stored_value(const std::byte* at, DType type) {
   }
 }
 
-// Integers bit by bit. Floats too, or within `tolerance` of each other: functions may differ in
-// their last bits.
+// Integers must match bit by bit; floats too, or within `tolerance`: functions may differ in their
+// last bits.
 void expect_same(const Kernel& kernel, const Buffers& expected, const Buffers& found,
                  double tolerance, const std::string& what) {
   const std::vector<uint32_t> order = kernel.buffers();
@@ -253,7 +253,7 @@ void interpret(const Kernel& kernel, std::array<uint32_t, 3> groups, Buffers& bu
   for (std::vector<std::byte>& buffer : buffers) views.push_back({buffer.data(), buffer.size()});
   ir::InterpretOptions options;
   options.subgroup_size = kernel.subgroup_size ? kernel.subgroup_size : 32;
-  options.checked = false;  // the same input is read that other groups have written
+  options.checked = false;  // groups read input that other groups have written
   ir::interpret(kernel, groups, views, params, options);
 }
 
@@ -296,7 +296,7 @@ TEST_P(Printed, OperationsGiveWhatTheInterpreterGives) {
   }
 }
 
-// Fragments of a device's own are CUDA's and HIP's; lowered ones are the same IR for every dialect.
+// Only CUDA and HIP have native fragments; lowered ones are the same IR for every dialect.
 class PrintedFragments : public testing::TestWithParam<Setting> {};
 
 TEST_P(PrintedFragments, GiveWhatTheInterpreterGives) {
@@ -332,7 +332,7 @@ TEST_P(Printed, ShippedKernelsMatchTheirReferences) {
   const ShimLibrary library = compile_with_shim(capabilities, lowered, GetParam().options());
   for (size_t i = 0; i < lowered.size(); ++i) {
     for (const KernelCase& launch : entries[i]->cases(11, true)) {
-      // Large cases are for devices: fibers would take minutes.
+      // Large cases are left to devices: fibers would take minutes.
       const double groups = double(launch.groups[0]) * launch.groups[1] * launch.groups[2];
       if (groups * lowered[i].group_size > 300000) continue;
       Buffers buffers = launch.buffers;

@@ -1,5 +1,5 @@
-// The texts of the matrix products for GPUs are taken by the makers' compilers, without spills
-// where they tell; what no kernel does is refused.
+// Vendor compilers accept the GPU matrix products, without spills where they report them;
+// unsupported products are rejected.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace testing_support;
 
-// silu(a gate) * the product + a bias, times a number.
+// silu(a gate) * the product + a bias, times a constant.
 std::shared_ptr<const TailSpec> gate_and_bias() {
   auto spec = std::make_shared<TailSpec>();
   Chain& chain = spec->chain;
@@ -37,7 +37,7 @@ std::shared_ptr<const TailSpec> gate_and_bias() {
   return spec;
 }
 
-// One of each kind, lowered for a dialect.
+// One kernel of each kind, lowered for a dialect.
 std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
   std::vector<ir::Kernel> all = {ops::round_rows(DType::f16), ops::expert_tables(),
                                  ops::f32_product({true, true})};
@@ -62,7 +62,7 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
     const auto cut = ops::vector_product_for(two, 11008, 4096, capabilities, 132);
     all.push_back(ops::vector_product(*ops::rounding_product(cut, 11008, capabilities, 132)));
   }
-  // Norms done by the products before and after them.
+  // Norms fused into the products before and after them.
   const auto rounding = [&](ops::VectorProduct p, uint32_t n, uint32_t k) {
     return *ops::rounding_product(ops::vector_product_for(p, n, k, capabilities, 132), n,
                                   capabilities, 132);
@@ -137,7 +137,7 @@ TEST(ProductTexts, CompileForAmd) {
 TEST(ProductTexts, CompileForWebGpu) {
   PRISM_SKIP_WITHOUT(test::kDawn);
   ir::Capabilities capabilities = typical_capabilities("wgsl");
-  capabilities.max_buffers = 16;  // as the library offers, and the backend asks for
+  capabilities.max_buffers = 16;  // offered by the library and requested by the backend
   test::expect_webgpu_takes(lowered_kernels(capabilities), capabilities);
 }
 

@@ -1,9 +1,9 @@
-// The random programs on every device found, compared with the interpreter to the last bit.
+// Random programs on every device found, compared bit by bit with the interpreter.
 //
-// A hundred programs at a time, as one text where the device's compiler takes one, and in a process
-// of their own: a compiler that crashes takes that process along, and the program is found by
-// halving. PRISM_RANDOM_SECONDS: after how long a device starts no further hundred;
-// PRISM_RANDOM_START: the program it begins with, so that runs can take turns.
+// A batch has a hundred programs, as one text if the device's compiler accepts that, and runs in a
+// separate process: if the compiler crashes, only that process ends, and bisection finds the
+// program. PRISM_RANDOM_SECONDS: the time after which a device starts no further batch;
+// PRISM_RANDOM_START: the first program, so that runs can cover different ones.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +31,7 @@ constexpr uint32_t kProgramsInAText = 100;
 constexpr uint32_t kLeastOnADevice = 200;  // however slow its compiler is
 constexpr const char* kSecondsForAText = "400";
 
-// Crashes that are known, by what the dying compiler says: named, counted, and no failure.
+// Known crashes, identified by the compiler's last output: named and counted, but no failure.
 struct KnownCrash {
   const char* said;
   const char* what;
@@ -40,7 +40,7 @@ constexpr KnownCrash kKnownCrashes[] = {
     {"Running pass \"sycl-kernel-reduce-cross-barrier-values\"",
      "Intel's compiler for CPUs (2026.2) crashes in a pass over values that live across barriers"},
 };
-// More than this share of a device's programs is a mistake of ours, known crash or not.
+// A larger share of crashes is our bug, whether known or not.
 constexpr uint32_t kOneCrashIn = 100;
 
 const char* known_crash(const std::string& output) {
@@ -49,7 +49,8 @@ const char* known_crash(const std::string& output) {
   return nullptr;
 }
 
-// --- one text in a process of its own: this program with the words --batch DEVICE FIRST COUNT SEED
+// --- one text in a separate process: this program with the arguments --batch DEVICE FIRST COUNT
+// SEED
 
 Contents launched(const Device& device, const Program& program, const Launch& launch) {
   std::vector<Buffer> buffers;
@@ -66,7 +67,7 @@ Contents launched(const Device& device, const Program& program, const Launch& la
   return result;
 }
 
-// All at once; none where one of them is refused, to be met again when it is compiled by itself.
+// Compiles all programs together; empty if one is rejected, which then fails again by itself.
 std::vector<Program> compiled_together(const Device& device,
                                        const std::vector<RandomProgram>& programs) {
   std::vector<ir::Kernel> kernels;
@@ -78,7 +79,7 @@ std::vector<Program> compiled_together(const Device& device,
   }
 }
 
-// Reports on what is wrong, then "score RIGHT WRONG NOT_SUPPORTED".
+// Reports errors, then "score RIGHT WRONG NOT_SUPPORTED".
 void run_batch(const std::string& id, uint32_t first, uint32_t count, uint64_t seed) {
   const Device device = Device::named(id);
   const ir::Capabilities& capabilities = device.info().capabilities;
@@ -119,7 +120,8 @@ class DeviceRun {
       : device_(device), where_(device.id() + " (" + device.name() + ")") {}
 
   void run() {
-    // Compiling takes a software Vulkan driver 40 ms, PoCL 300: all of them, or as many as fit.
+    // Compiling takes 40 ms with a software Vulkan driver, 300 ms with PoCL: run all, or as many as
+    // fit.
     const bool quick = device_.backend() == "vulkan" || device_.backend() == "cpu";
     const auto most_seconds =
         static_cast<double>(number_from("PRISM_RANDOM_SECONDS", quick ? 400 : 100));
@@ -138,7 +140,7 @@ class DeviceRun {
   }
 
  private:
-  // False when the process did not come to its end.
+  // Returns false if the process did not finish.
   bool batch(uint32_t first, uint32_t count) {
     static const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     const ProcessResult result =
@@ -154,7 +156,7 @@ class DeviceRun {
       if (score.wrong) ADD_FAILURE() << result.output.substr(0, at);
       return true;
     }
-    if (result.status == 1) {  // it said why itself
+    if (result.status == 1) {  // it reported the error itself
       score_.wrong += count;
       ADD_FAILURE() << where_ << ": " << result.output;
       return true;
@@ -190,11 +192,11 @@ class DeviceRun {
 
 TEST(RandomKernels, EveryDeviceGivesTheSame) {
   // PoCL 3.1 marks the loop over a group's lanes as free of dependences, and LLVM 14 then mixes up
-  // values that live across barriers (one program in forty): this way it makes plain loops.
+  // values that live across barriers (one program in forty). This setting produces plain loops.
   setenv("POCL_WORK_GROUP_METHOD", "workitemloops", 0);
-  // And it compiles a kernel once, not once more for the size of its groups.
+  // Compile each kernel once, without a second version for its group size.
   setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
-  // No program comes a second time: what is compiled is not worth keeping.
+  // No program runs twice, so caching is pointless.
   const TemporaryFolder caches;
   for (const char* variable : {"PRISM_CACHE_DIR", "POCL_CACHE_DIR", "MESA_SHADER_CACHE_DIR"})
     setenv(variable, caches.path().c_str(), 1);

@@ -1,6 +1,6 @@
-// Thousands of small random programs, each run several ways that must agree to the last bit: the
-// interpreter as written and as lowered for poorer devices, and printed text on the host.
-// random_kernels_device_test runs them on devices.
+// Thousands of small random programs, each run in several ways that must agree bit by bit: the
+// interpreter on the original and on kernels lowered for poorer devices, and printed text on the
+// host. random_kernels_device_test runs them on devices.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -23,7 +23,7 @@
 namespace prism::test {
 namespace {
 
-// Calls work(0), work(1) ... until it gives false, from as many threads as there are cores.
+// Calls work(0), work(1) ... until it returns false, with one thread per core.
 void for_each(uint32_t count, const std::function<bool(uint32_t)>& work) {
   std::atomic<uint32_t> next = 0;
   std::atomic<bool> enough = false;
@@ -64,7 +64,7 @@ TEST(RandomKernels, FollowEveryRuleAtEverySubgroupSize) {
   print_score("interpreter, subgroups of 8, 16, 32, 64", score, seconds_since(start));
 }
 
-// Devices that lack one half of the language, or nearly all of it.
+// Devices that lack half of the language, or nearly all of it.
 std::vector<std::pair<std::string, ir::Capabilities>> poor_devices() {
   ir::Capabilities full = full_capabilities();
   full.subgroup_size = 16;
@@ -106,11 +106,11 @@ TEST(RandomKernels, LoweredProgramsGiveTheSame) {
   }
 }
 
-// --- printed text on the host, a hundred programs to a text because the compiler starts slowly
+// --- printed text on the host, a hundred programs per text because the compiler starts slowly
 
 constexpr uint32_t kProgramsInAText = 100;
 
-// Every dialect as its devices usually are, and with almost all of it taken away.
+// Every dialect with its usual capabilities, and with almost all of them removed.
 ir::Capabilities text_capabilities(uint32_t text) {
   const char* const dialects[] = {"cuda", "opencl", "hip", "metal", "sycl"};
   ir::Capabilities caps = typical_capabilities(dialects[text % 5]);
@@ -128,7 +128,7 @@ ir::Capabilities text_capabilities(uint32_t text) {
 }
 
 Contents under_shim(const ShimLibrary& library, size_t at, const Launch& launch) {
-  static std::mutex one_at_a_time;  // memory shared by a group is static in the compiled text
+  static std::mutex one_at_a_time;  // shared memory is static in the compiled text
   Contents buffers = launch.buffers;
   for (auto& buffer : buffers) buffer.resize((buffer.size() + 3) / 4 * 4);
   {

@@ -1,5 +1,4 @@
-// spirv-val accepts what the SPIR-V printer emits, for every operation and at several sets of
-// capabilities.
+// spirv-val accepts the SPIR-V printer's output for every operation and several capability sets.
 #include <fstream>
 #include <functional>
 
@@ -32,7 +31,7 @@ bool has_validator() {
 #define SKIP_WITHOUT_VALIDATOR() \
   if (!has_validator()) GTEST_SKIP() << "no spirv-val: apt install spirv-tools"
 
-// What the validator says of the kernel; empty when it accepts it.
+// The validator's message; empty if it accepts the kernel.
 std::string complaint(const ir::Kernel& lowered, const ir::Capabilities& capabilities,
                       const std::string& target) {
   const PrintedKernel printed = print_spirv(lowered, capabilities);
@@ -70,8 +69,7 @@ struct Variant {
   ir::Capabilities capabilities;
 };
 
-// From a device that has nothing beyond Vulkan 1.1 to one that has everything, and each thing
-// alone.
+// From a device with plain Vulkan 1.1 to one with everything, and each feature alone.
 std::vector<Variant> variants() {
   std::vector<Variant> list = {{"plain", plain()}, {"full", full()}};
   auto add = [&](const std::string& name, const std::function<void(ir::Capabilities&)>& change) {
@@ -126,7 +124,7 @@ TEST(Spirv, EveryKernelOfTheLibraryIsValid) {
       try {
         lowered = lower(entry.make(), variant.capabilities);
       } catch (const Error& error) {
-        // A device may lack what a kernel computes with; it cannot lack more than that.
+        // A kernel may only fail because the device lacks a type it computes with.
         EXPECT_EQ(error.code(), ErrorCode::kNotSupported) << error.what();
         EXPECT_NE(variant.name, "full") << error.what();
         continue;
@@ -163,7 +161,7 @@ TEST(Spirv, FragmentsWithoutHardwareAreValid) {
   for (const Variant& variant : variants()) expect_accepted(test::fragment_kernels(), variant);
 }
 
-// The validator does see errors: a module whose last instruction is missing is refused.
+// The validator detects errors: it rejects a module without its last instruction.
 TEST(Spirv, TheValidatorRefusesABrokenModule) {
   SKIP_WITHOUT_VALIDATOR();
   PrintedKernel printed = print_spirv(lower(test::op_kernels().front(), full()), full());

@@ -30,7 +30,7 @@ struct Variant {
   LaunchVariant launch;
 };
 
-// What every WebGPU device has, and each thing that only some have.
+// The common capabilities of WebGPU devices, and each optional one.
 std::vector<Variant> variants(const std::string& library) {
   ir::Capabilities plain = typical_capabilities("wgsl");
   const test::WebGpu& gpu = test::webgpu_device(library);
@@ -42,7 +42,7 @@ std::vector<Variant> variants(const std::string& library) {
   }
   if (gpu.has_subgroups()) {
     list.push_back({"subgroups", plain, {}});
-    list.back().capabilities.subgroup_size = 8;  // what llvmpipe has
+    list.back().capabilities.subgroup_size = 8;  // as on llvmpipe
   }
   return list;
 }
@@ -64,7 +64,7 @@ std::string numbered(const std::string& text) {
   return result;
 }
 
-// What the buffers hold after the kernel ran as WGSL; a failure of the test when it did not.
+// The buffers after the kernel ran as WGSL; fails the test if it did not run.
 Contents run(const std::string& library, const ir::Kernel& kernel, const Variant& variant,
              const Launch& launch) {
   const ir::Kernel lowered = lower(kernel, variant.capabilities, variant.launch);
@@ -82,7 +82,7 @@ Contents run(const std::string& library, const ir::Kernel& kernel, const Variant
   std::vector<uint32_t> params = launch.params;
   std::array<uint32_t, 3> groups = launch.groups;
   if (lowered.folded) {
-    // Rows that do not divide the groups, so that the last one is cut short.
+    // Rows that do not divide the number of groups, so that the last one is partial.
     params.insert(params.end(), groups.begin(), groups.end());
     const uint32_t all = groups[0] * groups[1] * groups[2], row = all > 1000 ? 1013 : 3;
     groups = {row, (all + row - 1) / row, 1};
@@ -144,7 +144,7 @@ TEST_P(Wgsl, EveryKernelOfTheLibraryIsRight) {
               << entry.name << " " << one.name << " at " << variant.name;
         } catch (const Error& error) {
           if (error.code() != ErrorCode::kNotSupported) throw;
-          // A tile made for large cards may ask for more shared memory than WebGPU offers.
+          // A tile for large cards may need more shared memory than WebGPU offers.
           EXPECT_NE(std::string(error.what()).find("of shared memory"), std::string::npos)
               << error.what();
           too_large += " " + entry.name;
@@ -169,7 +169,7 @@ std::vector<std::byte> bytes_of(const std::vector<uint32_t>& words) {
   return bytes;
 }
 
-// Lanes agree on the number of rounds by a sum through shared memory, which WGSL takes for varying.
+// Lanes agree on the number of rounds through a sum in shared memory, which WGSL considers varying.
 TEST_P(Wgsl, BarriersStandInFlowThatLanesAgreeOn) {
   const ir::Kernel looped = kernel("looped", 64, [] {
     auto a = in("a", u32);
@@ -238,7 +238,7 @@ TEST_P(Wgsl, WordsOfAnyBuffer) {
   }
 }
 
-// Of a buffer of halves that is read by words too, each word is one load, and four of them are.
+// In a buffer of halves that is also read by words, each word is one load, and so are four words.
 TEST_P(Wgsl, HalvesThatAreReadByWordsAreLoadedByWords) {
   const ir::Kernel halves = kernel("halves_by_words", 64, [] {
     auto a = in("a", f16);

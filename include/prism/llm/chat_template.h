@@ -1,7 +1,7 @@
 // Chat templates: the small Jinja programs in model files that turn messages into a prompt.
 //
-//   const std::string prompt = render_chat(template_text, {{.role = "user", .content = "Hi"}},
-//                                          {.bos_token = "<s>", .eos_token = "</s>"});
+//   const std::vector<ChatMessage> messages = {{.role = "user", .content = "Hi"}};
+//   const std::string prompt = render_chat(template_text, messages, {.bos_token = "<s>"});
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#pragma GCC visibility push(default)
 
 namespace prism::llm {
 
@@ -62,3 +64,5 @@ std::string render_chat(std::string_view template_text, std::span<const ChatMess
                         const ChatOptions& options = {});
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

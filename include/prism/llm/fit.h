@@ -1,7 +1,7 @@
 // Chooses the placement of a model's layers and its context, and estimates the speed.
 //
-//   const Fit fit = fit_model(file, {});
-//   Model model = Model::load(file, {.placement = fit.placement});
+//   const Fit fit = fit_model(GgufFile::open("model.gguf"));
+//   LanguageModel model = LanguageModel::load("model.gguf", fit.placement, {});
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "prism/llm/gguf.h"
 #include "prism/llm/memory.h"
 #include "prism/llm/placement.h"
+
+#pragma GCC visibility push(default)
 
 namespace prism::llm {
 
@@ -70,3 +72,5 @@ Fit fit_model(const GgufFile& file, const std::vector<FitDevice>& devices,
               const FitOptions& options);
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include "prism/llm/grammar.h"
 #include "prism/llm/sampler.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 enum class StopReason : uint8_t {
@@ -60,3 +62,5 @@ struct Generation {
 using TextCallback = std::function<bool(std::string_view text)>;
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

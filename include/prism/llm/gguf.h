@@ -19,6 +19,8 @@
 #include "prism/llm/gguf_value.h"
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 struct GgufTensor {
@@ -107,3 +109,5 @@ class GgufFile {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 // In the order of their numbers in files.
@@ -79,3 +81,5 @@ const std::byte* gguf_value_begin(const GgufValue& value);
 const std::byte* gguf_value_end(const GgufValue& value);
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -1,8 +1,8 @@
 // Grammars that constrain output: which tokens may come next, and where the text may end.
 //
 //   const Grammar grammar = Grammar::parse(R"(root ::= "yes" | "no")");
-//   GrammarMatcher matcher(grammar, trie);
-//   token = sampler.sample(logits, matcher.allowed());
+//   GrammarMatcher matcher(grammar, vocabulary, {2});
+//   const int32_t token = sampler.sample(logits, matcher.allowed());
 //   matcher.accept(token);
 #pragma once
 
@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#pragma GCC visibility push(default)
 
 namespace prism::llm {
 
@@ -61,3 +63,5 @@ class GrammarMatcher {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -24,6 +24,8 @@
 #include "prism/llm/scoring.h"
 #include "prism/llm/tokenizer.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 class Model;    // the weights and their plans
@@ -106,3 +108,5 @@ class LanguageModel {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

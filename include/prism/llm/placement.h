@@ -7,6 +7,8 @@
 #include "prism/device.h"
 #include "prism/element_type.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 struct Placement {
@@ -18,3 +20,5 @@ struct Placement {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 
 #include "prism/llm/penalties.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 // The tokens that are still considered.
@@ -114,3 +116,5 @@ class Sampler {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

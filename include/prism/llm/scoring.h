@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 class Model;
@@ -40,3 +42,5 @@ Perplexity perplexity(
     const std::function<bool(const Perplexity&, int64_t done, int64_t windows)>& progress = {});
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace prism::llm {
 
 class GgufFile;
@@ -121,3 +123,5 @@ class TextStream {
 };
 
 }  // namespace prism::llm
+
+#pragma GCC visibility pop

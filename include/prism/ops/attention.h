@@ -3,6 +3,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask. A query at position
@@ -41,3 +43,5 @@ uint64_t cached_attention_work_bytes(const DeviceInfo& device, int64_t heads, in
                                      int64_t dim, ElementType cache, int64_t most_queries);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // x at places below count along the axis, value at all others, whatever x holds there, NaN too.
@@ -18,3 +20,5 @@ namespace prism {
 Tensor mask_beyond(const Tensor& x, int axis, const Tensor& count, double value = 0);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

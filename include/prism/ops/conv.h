@@ -3,6 +3,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 struct Conv2dOptions {
@@ -41,3 +43,5 @@ Tensor max_pool1d(const Tensor& x, const Pool1dOptions& options = {});  // x [n,
 Tensor avg_pool1d(const Tensor& x, const Pool1dOptions& options = {});
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -1,16 +1,18 @@
-// Tensors made from nothing: ranges, the unit matrix, random numbers; and dropout, which draws.
+// Tensors without inputs: ranges, the unit matrix, random numbers; and dropout, which draws them.
 //
-// Random numbers are Philox 4x32-10 from a key and the number of the element: the same on every
-// device and for every way of cutting the work. Take another key for other numbers.
+// Random numbers are Philox 4x32-10 of a key and the element's index. They are the same on every
+// device and do not depend on how work is divided. A key always gives the same numbers.
 #pragma once
 
 #include <cstdint>
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
-// start, start + step, ...: those before stop.
+// start, start + step, ... up to but not including stop.
 Tensor arange(double start, double stop, double step = 1, DType type = DType::i32,
               const Device& device = {});
 inline Tensor arange(int64_t count, DType type = DType::i32, const Device& device = {}) {
@@ -28,7 +30,16 @@ Tensor uniform(const Shape& shape, uint64_t key, double low = 0, double high = 1
 // By Box and Muller from pairs of the words of uniform: equal on all devices to 1e-6 of deviation.
 Tensor normal(const Shape& shape, uint64_t key, double mean = 0, double deviation = 1,
               DType type = DType::f32, const Device& device = {});
+// A key for every draw: the n-th draw after seed(s) has a key made from s and n, on every machine.
+// Before the first seed() the seed is 0. In a compiled function a draw is a constant of the plan;
+// use uniform() or normal() with keys that you choose, or pass the numbers as inputs.
+void seed(uint64_t seed);
+Tensor rand(const Shape& shape, DType type = DType::f32, const Device& device = {});   // [0, 1)
+Tensor randn(const Shape& shape, DType type = DType::f32, const Device& device = {});  // normal
+
 // Zero with probability p, else x / (1 - p). Throws kInvalidArgument unless 0 <= p < 1.
 Tensor dropout(const Tensor& x, double p, uint64_t key);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

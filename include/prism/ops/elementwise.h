@@ -1,7 +1,7 @@
-// Functions of single elements over tensors, with broadcasting: arithmetic, comparison, activation.
+// Elementwise functions with broadcasting: arithmetic, comparison, activation.
 //
 // Operands may be numbers: a number takes the type and device of the tensor beside it. Different
-// types meet at the one that holds both (integers below floats, f16 with bf16 at f32).
+// types are promoted to the one that holds both (integers to floats, f16 with bf16 to f32).
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,11 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
-enum class ScalarOp : uint8_t;  // the functions of single elements
+enum class ScalarOp : uint8_t;  // the elementwise functions
 
 // A tensor, or a number beside one.
 class TensorOrNumber {
@@ -25,10 +27,11 @@ class TensorOrNumber {
   std::variant<Tensor, double> content_;
 };
 
-// The type that elements of both types take together.
+// The type to which elements of both types are promoted.
 DType promoted(DType a, DType b);
 
-// op over as many operands as it has; throws kInvalidArgument for types it has no meaning for.
+// Applies op to its operands; throws kInvalidArgument for types that it does not support. For
+// integers ScalarOp::div truncates; x / 0 is 0.
 Tensor elementwise(ScalarOp op, const TensorOrNumber& a);
 Tensor elementwise(ScalarOp op, const TensorOrNumber& a, const TensorOrNumber& b);
 Tensor where(const Tensor& condition, const TensorOrNumber& if_true,
@@ -39,12 +42,22 @@ Tensor clamp(const Tensor& x, double low, double high);
 Tensor operator+(const Tensor& a, const TensorOrNumber& b);
 Tensor operator-(const Tensor& a, const TensorOrNumber& b);
 Tensor operator*(const Tensor& a, const TensorOrNumber& b);
-Tensor operator/(const Tensor& a, const TensorOrNumber& b);  // integers: towards zero, by 0 is 0
+// True division: the result is a float. Integers become f32, i64 becomes f64.
+Tensor operator/(const Tensor& a, const TensorOrNumber& b);
 Tensor operator+(double a, const Tensor& b);
 Tensor operator-(double a, const Tensor& b);
 Tensor operator*(double a, const Tensor& b);
 Tensor operator/(double a, const Tensor& b);
 Tensor operator-(const Tensor& a);
+// The largest whole number not above a / b, in the common type of both. Integers by 0 give 0.
+Tensor floor_divide(const Tensor& a, const TensorOrNumber& b);
+// Comparisons give bool tensors. To test two handles for the same node compare node().
+Tensor operator==(const Tensor& a, const Tensor& b);
+Tensor operator==(const Tensor& a, double b);
+Tensor operator==(double a, const Tensor& b);
+Tensor operator!=(const Tensor& a, const Tensor& b);
+Tensor operator!=(const Tensor& a, double b);
+Tensor operator!=(double a, const Tensor& b);
 Tensor equal(const Tensor& a, const TensorOrNumber& b);
 Tensor not_equal(const Tensor& a, const TensorOrNumber& b);
 Tensor operator<(const Tensor& a, const TensorOrNumber& b);
@@ -59,6 +72,7 @@ Tensor abs(const Tensor& x);
 Tensor sign(const Tensor& x);
 Tensor exp(const Tensor& x);
 Tensor log(const Tensor& x);
+Tensor log1p(const Tensor& x);  // log(1 + x), accurate near 0
 Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);
 Tensor sin(const Tensor& x);
@@ -79,10 +93,12 @@ Tensor pow(const Tensor& x, const TensorOrNumber& exponent);
 Tensor minimum(const Tensor& a, const TensorOrNumber& b);  // NaN if either is
 Tensor maximum(const Tensor& a, const TensorOrNumber& b);
 
-// One value everywhere.
+// The same value everywhere.
 Tensor full(const Shape& shape, double value, ElementType type = DType::f32,
             const Device& device = {});
 Tensor zeros(const Shape& shape, ElementType type = DType::f32, const Device& device = {});
 Tensor ones(const Shape& shape, ElementType type = DType::f32, const Device& device = {});
 
 }  // namespace prism
+
+#pragma GCC visibility pop

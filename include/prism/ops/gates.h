@@ -3,6 +3,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // silu(gate) * up.
@@ -14,3 +16,5 @@ Tensor swiglu(const Tensor& both);
 Tensor geglu(const Tensor& both, bool exact = false);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

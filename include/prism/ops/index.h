@@ -7,6 +7,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // y[i..., :] = table[indices[i...], :]: table [n, row...], indices of any shape, y [indices...,
@@ -39,3 +41,5 @@ Tensor put_along(const Tensor& x, const Tensor& indices, int axis, int64_t lengt
 Tensor one_hot(const Tensor& indices, int64_t classes, DType type = DType::f32);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

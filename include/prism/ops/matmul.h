@@ -3,6 +3,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // a [..., m, k] times b [..., k, n]; the axes before are a batch and broadcast. One axis is a
@@ -25,3 +27,5 @@ Tensor expert_matmul(const Tensor& x, const Tensor& weights, const Tensor& exper
                      const Tensor& bias = {});
 
 }  // namespace prism
+
+#pragma GCC visibility pop

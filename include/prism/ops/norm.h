@@ -3,6 +3,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // (x - mean) / sqrt(variance + epsilon) * weight + bias. weight and bias have as many elements as
@@ -14,3 +16,5 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias
 Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, double epsilon = 1e-5);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

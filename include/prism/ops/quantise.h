@@ -3,6 +3,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // Rows of floats as blocks of a type (all but iq4_nl and iq4_xs), with scales searched for the
@@ -16,3 +18,5 @@ Tensor quantise(const Tensor& x, BlockType type, const Tensor& importance = {});
 Tensor dequantise(const Tensor& x, DType type = DType::f32);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 #include "prism/rope_scaling.h"
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 struct RopeOptions {
@@ -25,3 +27,5 @@ Tensor rope(const Tensor& x, const Tensor& positions, const Tensor& frequencies,
             const RopeOptions& options = {});
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // y[i] = x[0] + ... + x[i] along the axis; from the other end when reversed. Integers of up to 32
@@ -10,3 +12,5 @@ namespace prism {
 Tensor cumsum(const Tensor& x, int axis = -1, bool reverse = false);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

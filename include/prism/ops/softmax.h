@@ -5,6 +5,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 // exp(x - max) / sum along an axis; NaN along the whole of it where x has NaN or +infinity, or
@@ -24,3 +26,5 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                      int32_t ignore_index = kNoIgnoredIndex);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

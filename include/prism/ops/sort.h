@@ -5,6 +5,8 @@
 
 #include "prism/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace prism {
 
 struct Ordered {
@@ -20,3 +22,5 @@ Tensor argsort(const Tensor& x, int axis = -1, bool descending = false);
 Ordered top_k(const Tensor& x, int64_t k, int axis = -1, bool largest = true);
 
 }  // namespace prism
+
+#pragma GCC visibility pop

@@ -41,16 +41,17 @@ ir::Capabilities capabilities() {
 
 Memory::~Memory() { ::operator delete(data_, kAlignment); }
 
-Program::Program(const ir::Kernel& kernel, uint32_t subgroup_size)
-    : name_(kernel.name), interpreter_(kernel, ir::InterpretOptions{subgroup_size, false}) {}
+Program::Program(const ir::Kernel& kernel, const ir::InterpretOptions& options)
+    : name_(kernel.name), interpreter_(kernel, options) {}
 
-Device::Device() {
+Device::Device() : checked_(ir::kernels_are_checked()) {
   const ProcessorInfo processor = processor_info();
   info_.id = info_.card = "cpu:0";
   info_.backend = "cpu";
   info_.name = processor.name;
   info_.vendor = processor.vendor;
-  info_.driver = "kernel interpreter";
+  // Measurements are kept by driver: those of checked mode stay apart.
+  info_.driver = checked_ ? "kernel interpreter, checked" : "kernel interpreter";
   info_.total_bytes = host_memory().total_bytes;
   info_.unified = true;
   info_.is_cpu = true;
@@ -81,7 +82,8 @@ std::unique_ptr<MemoryDriver> Device::allocate(uint64_t bytes) {
 }
 
 std::unique_ptr<ProgramDriver> Device::compile(const ir::Kernel& lowered) {
-  return std::make_unique<Program>(lowered, info_.capabilities.subgroup_size);
+  return std::make_unique<Program>(
+      lowered, ir::InterpretOptions{info_.capabilities.subgroup_size, checked_});
 }
 
 std::unique_ptr<QueueDriver> Device::make_queue() { return std::make_unique<Queue>(pool_); }

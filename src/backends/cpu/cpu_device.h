@@ -23,7 +23,7 @@ class Memory final : public MemoryDriver {
 
 class Program final : public ProgramDriver {
  public:
-  Program(const ir::Kernel& kernel, uint32_t subgroup_size);
+  Program(const ir::Kernel& kernel, const ir::InterpretOptions& options);
   const ir::Interpreter& interpreter() const { return interpreter_; }
   const std::string& kernel_name() const { return name_; }
 
@@ -46,6 +46,7 @@ class Device final : public DeviceDriver {
 
  private:
   DeviceInfo info_;
+  bool checked_;  // programs run in the interpreter's checked mode
   std::shared_ptr<ThreadPool> pool_;
 };
 

@@ -1,7 +1,7 @@
-// Products as calls of cuBLASLt, with own declarations of its interface.
+// Products as cuBLASLt calls, with Prism's own declarations of its interface.
 //
-// cuBLASLt counts in columns: a row-major matrix is to it the transposed one. So it is asked for
-// c' = b' a', with the operands exchanged and m and n with them.
+// cuBLASLt is column-major, so it sees a row-major matrix as its transpose. The calls therefore
+// compute c' = b' a': the operands are swapped, and so are m and n.
 #include "backends/cuda/cublas.h"
 
 #include <array>
@@ -52,7 +52,8 @@ int data_type(DType type) {
   }
 }
 
-// What decides how a product is done; alpha and the value of a beta do not.
+// The fields that determine the algorithm. alpha does not, and neither does a non-zero beta's
+// value.
 NativeProduct key_of(NativeProduct product) {
   product.alpha = 1;
   product.beta = product.beta == 0 ? 0 : 1;
@@ -101,7 +102,7 @@ struct Cublas::Functions {
   }
 };
 
-// One kind of product, described to the library once.
+// One kind of product and its cuBLASLt descriptors, created once.
 struct Cublas::Prepared {
   Handle<Description> description;
   Handle<Layout> a, b, c;
@@ -156,7 +157,7 @@ std::string Cublas::describe() {
 
 bool Cublas::supports(const NativeProduct& product, std::string* why) {
   if (!product.is_empty() && product.k == 0) {
-    *why = "there is nothing to sum (k is 0)";
+    *why = "k is 0, and cuBLASLt needs at least 1";
     return false;
   }
   return product.is_empty() || prepare(product, why) != nullptr;
@@ -172,7 +173,8 @@ Cublas::Prepared* Cublas::prepare(const NativeProduct& product, std::string* why
     *why = reason;
     return nullptr;
   };
-  if (!fresh) return place->second ? place->second.get() : refuse("cuBLASLt has no such product");
+  if (!fresh)
+    return place->second ? place->second.get() : refuse("cuBLASLt does not support this product");
 
   const Current current(*context_);
   auto made = std::make_unique<Prepared>();
@@ -214,7 +216,7 @@ Cublas::Prepared* Cublas::prepare(const NativeProduct& product, std::string* why
   const Handle<Preference> owned(
       preference, [destroy = call_->preference_destroy](Preference p) { destroy(p); });
   const size_t workspace = kProductWorkspace;
-  const uint32_t alignment = 256;  // allocations and ranges begin at such addresses
+  const uint32_t alignment = 256;  // the alignment of all allocations and ranges
   keep(call_->preference_set(preference, kMaxWorkspace, &workspace, sizeof(workspace)));
   for (const int which : {kAlignmentA, kAlignmentB, kAlignmentC, kAlignmentD})
     keep(call_->preference_set(preference, which, &alignment, sizeof(alignment)));
@@ -224,8 +226,8 @@ Cublas::Prepared* Cublas::prepare(const NativeProduct& product, std::string* why
     keep(call_->heuristic(handle_, description, made->a.get(), made->b.get(), made->c.get(),
                           made->c.get(), preference, 1, &found, &count));
   if (status || count == 0 || found.state != 0)
-    return refuse(
-        fmt::format("cuBLASLt has no such product (status {})", status ? status : found.state));
+    return refuse(fmt::format("cuBLASLt does not support this product (status {})",
+                              status ? status : found.state));
   made->algorithm = found.algorithm;
   place->second = std::move(made);
   return place->second.get();

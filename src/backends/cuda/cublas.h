@@ -1,4 +1,4 @@
-// cuBLASLt, NVIDIA's dense products: found at run time, absent without loss.
+// cuBLASLt, NVIDIA's library of dense products: found at run time, optional.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace prism::cuda {
 
-// Workspace that products may use. NVIDIA's documentation asks for 32 MiB on Hopper.
+// Size of the workspace. NVIDIA's documentation recommends 32 MiB on Hopper.
 inline constexpr size_t kProductWorkspace = 32u << 20;
 
-// Opens the library when a product is first asked about. Not thread-safe, as no driver is.
+// Opens the library at the first query. Not thread-safe, like all drivers.
 class Cublas {
  public:
   explicit Cublas(std::shared_ptr<CudaContext> context);
@@ -29,8 +29,8 @@ class Cublas {
   // "cuBLASLt 13.0 (libcublasLt.so.13)", or why there is none.
   std::string describe();
   bool supports(const NativeProduct& product, std::string* why);
-  // Into the stream, which may be recording. workspace has kProductWorkspace bytes. 0, or cuBLAS's
-  // status.
+  // Enqueues the product on the stream, which may be capturing. workspace has kProductWorkspace
+  // bytes. Returns 0 or a cuBLAS status.
   int run(const NativeProduct& product, DevicePointer a, DevicePointer b, DevicePointer c,
           DevicePointer workspace, Stream stream);
 
@@ -39,8 +39,8 @@ class Cublas {
   struct Functions;
   struct Prepared;
 
-  bool open();   // the library and its functions
-  bool start();  // and a handle on the device
+  bool open();   // loads the library and its functions
+  bool start();  // also creates a handle on the device
   Prepared* prepare(const NativeProduct& product, std::string* why);
 
   std::shared_ptr<CudaContext> context_;

@@ -1,4 +1,4 @@
-// Opens libcuda, fills the table of its functions and turns its results into words.
+// Opens libcuda, fills its function table and translates its result codes.
 #include "backends/cuda/cuda_api.h"
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 namespace prism::cuda {
 namespace {
 
-// Stream capture, graphs and the cubins of NVRTC 11.2, the oldest NVRTC looked for.
+// Required for stream capture, graphs and the cubins of NVRTC 11.2, the oldest supported NVRTC.
 constexpr int kOldestDriver = 11020;
 
 std::vector<std::string> library_names() {
@@ -38,7 +38,7 @@ Absence no_library(const std::string& said) {
     return {fmt::format("PRISM_CUDA_LIBRARY names {}, which cannot be opened ({})", named, said),
             "unset PRISM_CUDA_LIBRARY, or name NVIDIA's libcuda.so.1"};
   if (exists("/dev/nvidiactl") || exists("/dev/dxg"))
-    return {"NVIDIA's kernel driver is loaded, but its library libcuda.so.1 is not here",
+    return {"NVIDIA's kernel driver is loaded, but its library libcuda.so.1 is missing",
             "in a container: start it with --gpus all and "
             "NVIDIA_DRIVER_CAPABILITIES=compute,utility; otherwise install "
             "the driver's user libraries (Debian: libcuda1, Fedora: xorg-x11-drv-nvidia-cuda)"};
@@ -49,7 +49,7 @@ Absence no_library(const std::string& said) {
 
 Absence init_failed(const Api& api, Result result) {
   const std::string words = api.words(result);
-  // A closed node reaches us as "no device" or an unknown error, so it is looked for first.
+  // CUDA reports an inaccessible node as "no device" or an unknown error, so check the nodes first.
   if (const auto denied = find_denied_node({"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"}))
     return {denied->reason, denied->next_step};
   switch (result) {
@@ -81,7 +81,7 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// Fills every pointer; returns the name of the first function that must be there and is not.
+// Fills every pointer; returns the name of the first required function that is missing.
 std::string bind(Api& api) {
   FunctionTable get(api.library);
   get(api.init, "cuInit");
@@ -153,11 +153,11 @@ std::shared_ptr<Api> open_api(Absence* absence) {
   std::string said;
   api->library = DynamicLibrary::open_first(library_names(), &said);
   if (!api->library) {
-    if (said.size() > 2) said.resize(said.size() - 2);  // its last separator
+    if (said.size() > 2) said.resize(said.size() - 2);  // the trailing separator
     *absence = no_library(said);
     return nullptr;
   }
-  api->library.keep_open();  // the driver keeps threads and handlers that outlive any owner
+  api->library.keep_open();  // the driver's threads and handlers outlive any owner
   if (const std::string missing = bind(*api); !missing.empty()) {
     *absence = too_old(fmt::format("{} has no {}", api->library.name(), missing));
     return nullptr;

@@ -1,5 +1,5 @@
-// The part of NVIDIA's driver interface Prism calls: own declarations, since no CUDA header is
-// needed to build.
+// The part of NVIDIA's driver interface that Prism calls, declared here so that building needs no
+// CUDA headers.
 #pragma once
 
 #include <cstddef>
@@ -90,8 +90,8 @@ struct Api : gpu::Api {
   std::string words(Result result) const override;
 };
 
-// Opens the driver's library (PRISM_CUDA_LIBRARY, else the system's) and calls cuInit. Null with
-// *absence filled in.
+// Opens the driver's library (PRISM_CUDA_LIBRARY, else the system's) and calls cuInit. Returns null
+// and fills *absence on failure.
 std::shared_ptr<Api> open_api(Absence* absence);
 
 }  // namespace prism::cuda

@@ -1,4 +1,4 @@
-// Finds the driver, the compiler and the cards, and says what is missing.
+// Finds the driver, the compiler and the cards, and reports what is missing.
 #include "backends/cuda/cuda_backend.h"
 
 #include <fstream>
@@ -19,7 +19,7 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// "580.95.05" where the system tells; empty elsewhere.
+// "580.95.05" if the system reports it, else empty.
 std::string kernel_driver_version() {
   std::string version;
   std::ifstream("/sys/module/nvidia/version") >> version;

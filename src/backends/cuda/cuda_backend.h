@@ -1,4 +1,4 @@
-// NVIDIA's GPUs through the driver's own interface, with kernels compiled by NVRTC.
+// The CUDA backend: NVIDIA GPUs through the driver interface, with kernels compiled by NVRTC.
 #pragma once
 
 #include <memory>

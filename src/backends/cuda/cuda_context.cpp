@@ -1,4 +1,4 @@
-// Retaining, releasing and making current.
+// Retains and releases the primary context and makes it current.
 #include "backends/cuda/cuda_context.h"
 
 namespace prism::cuda {

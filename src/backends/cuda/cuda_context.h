@@ -1,4 +1,4 @@
-// A device's primary context, made on first use and shared by all that lives in it.
+// A device's primary context, created on first use and shared by all objects in it.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace prism::cuda {
 using gpu::Current;
 using gpu::quietly;
 
-// The primary context is the one other CUDA libraries of the process use too. It takes memory on
-// the card and a tenth of a second to make, so a device that is only listed has none.
+// Other CUDA libraries in the process use the same primary context. Creating it takes card memory
+// and a tenth of a second, so a device that is only listed has none.
 class CudaContext final : public gpu::DeviceContext {
  public:
   CudaContext(std::shared_ptr<Api> api, Ordinal ordinal, std::string device);
@@ -23,10 +23,10 @@ class CudaContext final : public gpu::DeviceContext {
   const Api& api() const override { return *api_; }
   void enter(int* before) override;
   void leave(int before) override;
-  bool exists();  // whether it was made
+  bool exists();  // whether it was created
 
  private:
-  Context get();  // throws when it cannot be made
+  Context get();  // throws if it cannot be created
 
   std::shared_ptr<Api> api_;
   Ordinal ordinal_;

@@ -1,4 +1,4 @@
-// Description, memory and the making of programs, with compiled kernels kept on disk.
+// Device description, memory and program creation, with compiled kernels cached on disk.
 #include "backends/cuda/cuda_device.h"
 
 #include <algorithm>
@@ -13,8 +13,7 @@
 namespace prism::cuda {
 namespace {
 
-// What a kernel may declare; beyond, the printer asks for the memory at the launch (extern
-// __shared__).
+// Limit for static shared memory; beyond it the printer uses dynamic memory (extern __shared__).
 constexpr uint64_t kStaticSharedBytes = 48 << 10;
 
 int attribute(const Api& api, Ordinal ordinal, int which) {
@@ -27,26 +26,26 @@ ir::Capabilities capabilities_of(const Api& api, Ordinal ordinal, int capability
   can.dialect = "cuda";
   can.dialect_level = static_cast<uint32_t>(capability);
   can.storage_bf16 = true;
-  can.math_f16 = false;  // the printer holds f16 values as f32: lowering rounds each result
+  can.math_f16 = false;  // the printer keeps f16 values in f32; lowering rounds each result
   can.math_i64 = true;
   can.math_f64 = true;
   can.precise_math = true;
   can.dot4 = capability >= 61;
   can.float_atomics = can.device_fence = true;
   can.async_copy = capability >= 80;
-  // CommandGraph overlapped launches into a graph needs CUDA 12.3.
+  // Capturing overlapped launches into a graph needs CUDA 12.3.
   can.dependent_launch = capability >= 90 && api.version >= 12030 && api.launch_ex;
   can.subgroup_sizes = {can.subgroup_size = 32};
   if (capability >= 80)
     can.fragments = {{DType::f16, DType::f32, 16, 16, 16},
                      {DType::bf16, DType::f32, 16, 16, 16},
                      {DType::i8, DType::i32, 16, 16, 32}};
-  can.fragment_layout = true;  // PTX fixes which lane holds which element
+  can.fragment_layout = true;  // PTX defines which lane holds which element
   can.max_group_size = static_cast<uint32_t>(attribute(api, ordinal, kMaxThreadsPerBlock));
   can.shared_bytes = static_cast<uint32_t>(std::max(attribute(api, ordinal, kSharedPerBlock),
                                                     attribute(api, ordinal, kSharedPerBlockOptIn)));
-  can.max_buffers = 64;                // arguments of 8 bytes, of which there are 4 KiB
-  can.max_binding_bytes = 1ull << 48;  // beyond any card's memory: nothing is split
+  can.max_buffers = 64;                // 8-byte arguments, in at most 4 KiB
+  can.max_binding_bytes = 1ull << 48;  // larger than any card's memory, so nothing is split
   can.max_groups = {static_cast<uint32_t>(attribute(api, ordinal, kMaxGridX)),
                     static_cast<uint32_t>(attribute(api, ordinal, kMaxGridY)),
                     static_cast<uint32_t>(attribute(api, ordinal, kMaxGridZ))};
@@ -92,9 +91,8 @@ CudaDevice::CudaDevice(std::shared_ptr<Api> api, Ordinal ordinal, DeviceInfo dev
       target_(std::move(target)) {}
 
 uint64_t CudaDevice::free_bytes() {
-  // A device that is only listed needs no context, which takes memory itself and which a busy card
-  // may refuse. A slice of a card (MIG) has less memory than the card NVML speaks of: then only the
-  // context knows.
+  // Listing a device must not create a context: that takes memory, and a busy card may refuse it. A
+  // MIG slice has less memory than NVML reports for the card, so there only the context knows.
   if (!context_->exists()) {
     const auto memory = nvml_memory(info().card);
     if (memory && memory->total_bytes / 8 * 7 <= info().total_bytes)

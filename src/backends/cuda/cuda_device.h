@@ -1,4 +1,4 @@
-// One NVIDIA GPU: what it can do, its memory, and kernels made ready for it.
+// One NVIDIA GPU: its capabilities, its memory and its compiled kernels.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace prism::cuda {
 
 inline constexpr int kOldestCapability = 50;
 
-// Facts of a device that need neither a context nor a compiler. software version: of the kernel
-// driver, may be empty.
+// Facts that need neither a context nor a compiler. kernel_driver: version of the kernel driver,
+// may be empty.
 DeviceInfo describe_device(const Api& api, Ordinal ordinal, int index,
                            const std::string& kernel_driver);
 

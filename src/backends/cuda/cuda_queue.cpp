@@ -1,4 +1,4 @@
-// Launches that start early, and the workspace of products.
+// Programmatic dependent launches and the workspace of products.
 #include "backends/cuda/cuda_queue.h"
 
 #include <utility>
@@ -18,8 +18,9 @@ CudaQueue::~CudaQueue() {  // the workspace is in use until then
 
 Result CudaQueue::submit(const gpu::GpuProgram& program, const LaunchCall& call, void** arguments,
                          bool after_launch) {
-  // A launch recorded right after another may start early: it waits by itself for what it reads. A
-  // launch after a copy, or the first of a recording, depends on its forerunner as a whole.
+  // A launch recorded directly after another may start early: the kernel itself waits before
+  // reading. A launch after a copy, or the first of a recording, depends on its predecessor as a
+  // whole.
   if (!overlap_ || !after_launch || !program.waits())
     return GpuQueue::submit(program, call, arguments, after_launch);
   LaunchAttribute attribute;

@@ -1,4 +1,4 @@
-// A stream whose recorded launches may overlap, and cuBLAS's products in it.
+// A stream whose recorded launches may overlap, with cuBLAS products.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace prism::cuda {
 
 class CudaQueue final : public gpu::GpuQueue {
  public:
-  // overlap: launches inside a recording may start before the one before has ended (programmatic
+  // overlap: launches in a recording may start before the previous one has ended (programmatic
   // dependent launch).
   CudaQueue(std::shared_ptr<CudaContext> context, std::shared_ptr<Cublas> products, bool overlap);
   ~CudaQueue() override;
@@ -25,7 +25,8 @@ class CudaQueue final : public gpu::GpuQueue {
  private:
   const Api& api_;
   std::shared_ptr<Cublas> products_;
-  // Of products run at once, and of those of the recording under way, which takes its own along.
+  // Workspaces for immediate products and for the current recording, which takes ownership of its
+  // own.
   std::shared_ptr<gpu::GpuMemory> workspace_, recorded_workspace_;
   bool overlap_;
 };

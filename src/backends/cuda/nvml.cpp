@@ -1,4 +1,4 @@
-// Opens libnvidia-ml once and asks it.
+// Loads libnvidia-ml once and queries it.
 #include "backends/cuda/nvml.h"
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ struct Nvml {
 };
 
 const Nvml* nvml() {
-  // A library that stands in for the driver knows other cards than the real one.
+  // A replacement for the driver's library has other cards than the real one.
   if (const char* other = std::getenv("PRISM_CUDA_LIBRARY"); other && *other) return nullptr;
   static const Nvml* const opened = []() -> const Nvml* {
     static Nvml table;

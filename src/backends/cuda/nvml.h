@@ -1,5 +1,4 @@
-// What NVIDIA's management library tells without a context: the driver's version, a card's free
-// memory.
+// Queries to NVIDIA's management library that need no context: driver version, free memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ struct CardMemory {
   uint64_t free_bytes = 0;
 };
 
-// Nothing where the library is missing or refuses (or another library stands in for the driver).
+// Empty if the library is missing or fails, or if the driver's library is replaced.
 std::string nvml_driver_version();  // "580.95.05"
 std::optional<CardMemory> nvml_memory(const std::string& pci_address);
 

@@ -1,4 +1,4 @@
-// The compiler's functions and the choice of what to compile for.
+// NVRTC's functions and the choice of the target architecture.
 #include "backends/cuda/nvrtc.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ bool Nvrtc::target_for(int capability, int driver_version, Target* target,
     *target = {fmt::format("compute_{}", nearest), false};
     return true;
   }
-  // The driver cannot read newer PTX, but a cubin for a smaller minor number of the same generation
-  // runs.
+  // The driver cannot read newer PTX, but it runs a cubin for a lower minor version of the same
+  // generation.
   if (nearest / 10 == capability / 10 && version() / 1000 <= driver_version / 1000) {
     *target = {fmt::format("sm_{}", nearest), true};
     return true;
@@ -64,8 +64,8 @@ bool Nvrtc::target_for(int capability, int driver_version, Target* target,
 }
 
 const std::vector<const char*>& Nvrtc::options() {
-  // The kernel language rounds each operation once and keeps subnormals; text that is printed uses
-  // no C++ library.
+  // The kernel language rounds each operation once and keeps subnormals. Printed text uses no C++
+  // library.
   static const std::vector<const char*> options = {"--std=c++17", "--fmad=false", "--prec-div=true",
                                                    "--prec-sqrt=true", "--ftz=false"};
   return options;

@@ -1,4 +1,4 @@
-// NVRTC, NVIDIA's run-time compiler: CUDA text to a binary for one architecture.
+// NVRTC, NVIDIA's run-time compiler: compiles CUDA text to a binary for one architecture.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace prism::cuda {
 
-// What to ask of the compiler for one device: "sm_90" gives a cubin, "compute_90" PTX that the
+// The compile target for one device: "sm_90" yields a cubin, "compute_90" yields PTX that the
 // driver finishes.
 struct Target {
   std::string architecture;
@@ -20,23 +20,23 @@ struct Target {
 
 class Nvrtc {
  public:
-  // Null when the library lacks what is needed (before 11.2).
+  // Null if the library lacks a required function (before 11.2).
   static std::shared_ptr<Nvrtc> from(DynamicLibrary library);
 
-  int version() const {  // as the driver's: 12090 is 12.9
+  int version() const {  // in the driver's format: 12090 is 12.9
     return compiler_.major() * 1000 + compiler_.minor() * 10;
   }
   const std::string& library() const { return compiler_.library().name(); }
   // Compute capabilities x10, ascending.
   const std::vector<int>& architectures() const { return architectures_; }
 
-  // How to compile for a device of that compute capability (x10) under a driver of that version.
-  // False with the reason when it cannot be done.
+  // The target for this compute capability (x10) under this driver version. Returns false and sets
+  // *reason if there is none.
   bool target_for(int capability, int driver_version, Target* target, std::string* reason) const;
 
   gpu::Compiled compile(const std::string& text, const std::string& file,
                         const Target& target) const;
-  // The options besides the architecture, for cache keys.
+  // All options except the architecture, for cache keys.
   static const std::vector<const char*>& options();
 
  private:

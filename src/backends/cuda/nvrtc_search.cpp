@@ -1,5 +1,5 @@
-// Where NVRTC's library and cuBLAS's may be: the system, NVIDIA's toolkit, the cache folder,
-// Python's packages.
+// Search paths for NVRTC and cuBLAS: the system, NVIDIA's toolkit, the cache folder, Python
+// packages.
 #include "backends/cuda/nvrtc_search.h"
 
 #include <algorithm>
@@ -20,13 +20,12 @@ struct Generation {
   const char* file;
 };
 
-// One of NVIDIA's libraries that do not come with the driver.
+// An NVIDIA library that is not part of the driver.
 struct Wanted {
-  const char* variable;  // names a file or a folder instead of the search
+  const char* variable;  // environment variable that names a file or folder instead of the search
   std::vector<Generation> generations;
-  const char* plain;  // without a generation; empty where there is none
-  std::vector<const char*>
-      wheels;  // inside a folder of Python packages (or an unpacked wheel) and below it
+  const char* plain;                // file name without a generation; empty if there is none
+  std::vector<const char*> wheels;  // subfolders of a Python package folder or an unpacked wheel
 };
 
 #ifdef _WIN32
@@ -56,7 +55,7 @@ constexpr const char* kToolkitFolders[] = {"lib64", "lib", "targets/x86_64-linux
                                            "targets/aarch64-linux/lib"};
 #endif
 
-// Those a driver of that version can use first; otherwise in the order they were found.
+// Moves the libraries that this driver can use to the front; otherwise keeps the order.
 std::vector<std::string> fitting_first(const Wanted& wanted, std::vector<std::string> found,
                                        int driver_version) {
   std::stable_partition(found.begin(), found.end(), [&](const std::string& path) {
@@ -72,7 +71,7 @@ fs::path from_environment(const char* value) {
   return value && *value ? fs::path(value) : fs::path();
 }
 
-// The subfolders python3.* (and Python3*) of a folder, each with its folder of packages.
+// The package folders of all python3.* (and Python3*) subfolders.
 void add_python_packages(const fs::path& library_folder, std::vector<fs::path>* folders) {
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(library_folder, failed)) {
@@ -106,7 +105,7 @@ void add_existing(const fs::path& folder, const Wanted& wanted, std::vector<std:
       found->push_back(path.string());
 }
 
-// The folder itself, the places of wheels in it, and those in its subfolders.
+// Searches the folder itself, the wheel locations in it, and those in its subfolders.
 void add_wheels(const fs::path& folder, const Wanted& wanted, std::vector<std::string>* found) {
   add_existing(folder, wanted, found);
   for (const char* inside : wanted.wheels) add_existing(folder / inside, wanted, found);
@@ -159,7 +158,7 @@ Compilers::Compilers(int driver_version)
     : driver_version_(driver_version), candidates_(nvrtc_candidates(driver_version)) {}
 
 std::shared_ptr<Nvrtc> Compilers::find(int capability, Target* target, std::string* reason) {
-  std::string why;  // the first compiler's: the one a user knows of
+  std::string why;  // the first compiler's reason: the one the user knows
   for (size_t i = 0; i < opened_.size() || open_next(); ++i) {
     std::string said;
     if (opened_[i]->target_for(capability, driver_version_, target, &said)) return opened_[i];
@@ -172,7 +171,7 @@ std::shared_ptr<Nvrtc> Compilers::find(int capability, Target* target, std::stri
             ? fmt::format("NVRTC, the compiler for its kernels, is not at {} (PRISM_NVRTC_LIBRARY)",
                           named)
             : std::string(
-                  "NVRTC, the compiler for its kernels, is missing (the driver does not bring it)");
+                  "NVRTC, the compiler for its kernels, is missing (it is not part of the driver)");
   }
   *reason = why;
   return nullptr;

@@ -1,4 +1,4 @@
-// Finding NVRTC's library, one that suits each card, and cuBLAS's.
+// Search for NVRTC, with a version that suits each card, and for cuBLAS.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,20 @@
 
 namespace prism::cuda {
 
-// Every place NVRTC may be, best first for a driver of that version: PRISM_NVRTC_LIBRARY alone
-// where set (a file, or a folder that is searched), else the system's search, CUDA_PATH,
-// /usr/local/cuda, the cache folder, Python's packages. A generation that is not newer than the
-// driver comes before one that is.
+// All candidate paths of NVRTC, best first for this driver version. If PRISM_NVRTC_LIBRARY (a file,
+// or a folder to search) is set, only that; else the system's search path, CUDA_PATH,
+// /usr/local/cuda, the cache folder and Python packages. Generations up to the driver's come before
+// newer ones.
 std::vector<std::string> nvrtc_candidates(int driver_version);
 // The same for libcublasLt (PRISM_CUBLASLT_LIBRARY).
 std::vector<std::string> cublas_candidates(int driver_version);
 
-// Opens compilers one after another, best first, until a card is served: opening one costs
-// milliseconds.
+// Opens compilers in turn, best first, until one suits the card: opening one costs milliseconds.
 class Compilers {
  public:
   explicit Compilers(int driver_version);
 
-  // Null with the reason when no compiler here can serve that compute capability (x10).
+  // Returns null and sets *reason if no compiler supports this compute capability (x10).
   std::shared_ptr<Nvrtc> find(int capability, Target* target, std::string* reason);
   const std::vector<std::shared_ptr<Nvrtc>>& opened() const { return opened_; }
 

@@ -1,3 +1,4 @@
+// NVRTC: choice of the target, compilation, and the search for libraries.
 #include "backends/cuda/nvrtc.h"
 
 #include <cstring>

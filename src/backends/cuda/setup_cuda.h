@@ -1,4 +1,4 @@
-// `prism setup cuda`: fetches NVRTC's Python wheel for this driver into the cache folder.
+// `prism setup cuda`: downloads the NVRTC Python wheel for this driver into the cache folder.
 #pragma once
 
 #include <functional>
@@ -6,13 +6,12 @@
 
 namespace prism::cuda {
 
-// Does nothing where every card is served already. Throws kNotFound without a driver or without
-// pip, kIo when fetching or unpacking fails. A wheel put into the cache folder's `cuda` by hand is
-// unpacked instead of fetched.
+// Does nothing if every card already has a compiler. Throws kNotFound without a driver or pip, and
+// kIo if downloading or unpacking fails. A wheel placed in the cache folder's `cuda` subfolder is
+// unpacked instead of downloaded.
 std::string set_up_cuda(const std::function<void(const std::string&)>& progress);
 
-// The package and the versions that suit a driver and the oldest card it sees (compute capability
-// x10).
+// The package and versions that suit a driver and its oldest card (compute capability x10).
 struct WheelChoice {
   std::string package;   // "nvidia-cuda-nvrtc-cu12"
   std::string versions;  // ">=12,<12.5"

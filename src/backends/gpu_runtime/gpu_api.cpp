@@ -1,4 +1,4 @@
-// Results of a driver as errors.
+// Translation of driver result codes to errors.
 #include "backends/gpu_runtime/gpu_api.h"
 
 namespace prism::gpu {
@@ -10,7 +10,7 @@ bool is_sticky(Result result) {
     case 220:  // uncorrectable NVLink error
     case 226:  // contained memory error
     case 700:  // illegal address
-    case 702:  // a kernel ran past the watchdog's time
+    case 702:  // a kernel exceeded the watchdog's limit
     case 709:  // the context is destroyed
     case 710:  // assert in a kernel
     case 714:  // hardware stack error

@@ -1,5 +1,5 @@
-// What the driver interfaces of CUDA and HIP have in common: the second was made after the first,
-// with the same calls and the same results under other names.
+// The common part of the CUDA and HIP driver interfaces. HIP mirrors CUDA: the same calls and
+// results under other names.
 #pragma once
 
 #include <cstddef>
@@ -32,14 +32,14 @@ inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kEventWithoutTiming = 2;
 inline constexpr int kCaptureRelaxed = 2;
 
-// Filled by each backend under its driver's names.
+// Filled by each backend with its driver's functions.
 struct Api {
   virtual ~Api() = default;
   // "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered"
   virtual std::string words(Result result) const = 0;
 
   DynamicLibrary library;
-  int version = 0;  // as the driver counts
+  int version = 0;  // in the driver's format
 
   Result (*memory_info)(size_t* free, size_t* total) = nullptr;
   Result (*memory_allocate)(DevicePointer*, size_t) = nullptr;
@@ -65,7 +65,7 @@ struct Api {
   Result (*event_query)(Event) = nullptr;
   Result (*event_synchronize)(Event) = nullptr;
   Result (*event_elapsed)(float* ms, Event, Event) = nullptr;
-  // Either may be null, not both: the first came later.
+  // One of them may be null: the first is newer.
   Result (*graph_instantiate)(GraphExec*, Graph, unsigned long long flags) = nullptr;
   Result (*graph_instantiate_v2)(GraphExec*, Graph, void* node, char* log,
                                  size_t log_bytes) = nullptr;
@@ -74,16 +74,16 @@ struct Api {
   Result (*graph_launch)(GraphExec, Stream) = nullptr;
 };
 
-// Why a driver cannot be used, in the words of Discovery.
+// Why a driver cannot be used, in the terms of Discovery.
 struct Absence {
   std::string reason;
   std::string next_step;
 };
 
-// A result after which nothing more works in this process.
+// Whether nothing works in this process after this result.
 bool is_sticky(Result result);
 
-// kDeviceLost, kOutOfMemory or kDriver, by the result.
+// kDeviceLost, kOutOfMemory or kDriver, depending on the result.
 Error driver_error(const Api& api, Result result, const std::string& what);
 inline void check(const Api& api, Result result, const char* what) {
   if (result != kSuccess) throw driver_error(api, result, what);

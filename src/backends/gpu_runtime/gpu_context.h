@@ -1,4 +1,4 @@
-// A device made current in a thread, as the drivers want it before any call that touches it.
+// Makes a device current in a thread, as the drivers require before most calls.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace prism::gpu {
 
-// What a device's memory, streams and programs live in.
+// The context that owns a device's memory, streams and programs.
 class DeviceContext {
  public:
   explicit DeviceContext(std::string device) : device_(std::move(device)) {}
@@ -18,8 +18,8 @@ class DeviceContext {
 
   virtual const Api& api() const = 0;
   const std::string& device() const { return device_; }  // "cuda:0 (NVIDIA H200)", for messages
-  // Makes it current in this thread; *before takes what leave() needs to undo it. Throws when it
-  // cannot be done.
+  // Makes the context current in this thread; *before receives the state that leave() restores.
+  // Throws on failure.
   virtual void enter(int* before) = 0;
   virtual void leave(int before) = 0;
 
@@ -27,7 +27,7 @@ class DeviceContext {
   std::string device_;
 };
 
-// Makes the context current in this thread while it lives; what was current before comes back.
+// Makes the context current in this thread for its lifetime, then restores the previous one.
 class Current {
  public:
   explicit Current(DeviceContext& context) : context_(context) { context_.enter(&before_); }
@@ -40,14 +40,14 @@ class Current {
   int before_ = 0;
 };
 
-// The same where nothing may be thrown: calls body(api) if the context can be made current.
+// The non-throwing form: calls body(api) if the context can be made current.
 template <class Body>
 void quietly(DeviceContext& context, Body&& body) noexcept {
   try {
     const Current current(context);
     body(context.api());
   } catch (...) {
-    // A lost device frees by itself, and there is nobody to tell.
+    // A lost device frees its memory itself, and a destructor cannot report it.
   }
 }
 

@@ -1,4 +1,5 @@
-// Allocations with what was free in their failures, and binaries that are made anew when refused.
+// Allocation, with free memory in its errors, and program loading, which recompiles rejected
+// binaries.
 #include "backends/gpu_runtime/gpu_device.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/cache_folder.h"
+#include "base/units.h"
 
 namespace prism::gpu {
 
@@ -17,11 +19,6 @@ std::string pci_address(std::string address) {
   if (domain != std::string::npos && domain > 4 && address.find_first_not_of('0') >= domain - 4)
     address.erase(0, domain - 4);
   return address;
-}
-
-std::string bytes_text(uint64_t bytes) {
-  if (bytes < (1u << 20)) return fmt::format("{} bytes", bytes);
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / static_cast<double>(1u << 30));
 }
 
 uint64_t GpuDevice::free_bytes() {
@@ -38,7 +35,7 @@ std::unique_ptr<MemoryDriver> GpuDevice::allocate(uint64_t bytes) {
   const Current current(*context());
   const Api& api = context()->api();
   DevicePointer pointer = 0;
-  // Whole 16-byte words, so that a load of words may touch the end of any buffer.
+  // Multiples of 16 bytes, so that vector loads may touch the end of any buffer.
   const uint64_t rounded = std::max<uint64_t>((bytes + 15) / 16 * 16, 16);
   const Result result = rounded < bytes
                             ? kOutOfMemoryResult
@@ -50,11 +47,11 @@ std::unique_ptr<MemoryDriver> GpuDevice::allocate(uint64_t bytes) {
         ErrorCode::kOutOfMemory,
         fmt::format("{}: allocating {} failed; {} of {} are free; use a smaller model or batch, or "
                     "another device",
-                    context()->device(), bytes_text(bytes), bytes_text(free), bytes_text(total)));
+                    context()->device(), size_text(bytes), size_text(free), size_text(total)));
   }
   if (result != kSuccess)
     throw driver_error(api, result,
-                       fmt::format("{}: allocating {}", context()->device(), bytes_text(bytes)));
+                       fmt::format("{}: allocating {}", context()->device(), size_text(bytes)));
   return std::make_unique<GpuMemory>(context(), pointer, bytes);
 }
 
@@ -68,7 +65,7 @@ GpuDevice::Loaded GpuDevice::load(const ir::Kernel& lowered, const KernelText& k
   const Api& api = context()->api();
   const std::string key = options + "\n" + kernel.text;
   Module loaded = nullptr;
-  // A binary that the driver refuses (of another driver's making, or damaged) is made anew.
+  // Recompile a cached binary that the driver rejects (made by another driver, or damaged).
   const auto cached = read_cached(info_.backend, key);
   if (!cached || api.module_load(&loaded, cached->data()) != kSuccess) {
     const Compiled compiled = compile();

@@ -1,4 +1,4 @@
-// What a device of either driver does alike: memory, and programs kept on disk.
+// The common part of CUDA and HIP devices: memory, and programs cached on disk.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,8 @@
 
 namespace prism::gpu {
 
-// "0000:65:00.0", lower case, as every backend spells it. Drivers pad the domain to eight digits on
-// some systems.
+// "0000:65:00.0", lower case, as in every backend. Some systems pad the domain to eight digits.
 std::string pci_address(std::string address);
-
-std::string bytes_text(uint64_t bytes);  // "3.00 GB"
 
 class GpuDevice : public DeviceDriver {
  public:
@@ -34,9 +31,9 @@ class GpuDevice : public DeviceDriver {
     Handle<Module> module;
     Function function = nullptr;
   };
-  // The function of a compiled text, from the cache folder where it was made before. options: of
-  // the compiler and its version, a part of the key; by: "NVRTC 12.9 for sm_90", for messages. The
-  // context must be current.
+  // The function of a compiled text, from the cache folder if present. options: compiler options
+  // and version, part of the key. by: "NVRTC 12.9 for sm_90", for messages. The context must be
+  // current.
   Loaded load(const ir::Kernel& lowered, const KernelText& kernel, const std::string& entry,
               const std::string& options, const std::string& by,
               const std::function<Compiled()>& compile);

@@ -1,4 +1,4 @@
-// Streams, events, graphs.
+// Streams, events and graphs.
 #include "backends/gpu_runtime/gpu_queue.h"
 
 #include <utility>
@@ -37,9 +37,10 @@ class GpuEvent final : public EventDriver {
     const Api& api = context_->api();
     const Result result = api.event_elapsed(&ms, static_cast<GpuEvent&>(earlier).event_, event_);
     if (result == kNotReady)
-      throw Error(ErrorCode::kInvalidArgument,
-                  context_->device() +
-                      ": timing two events, one of which is not reached; wait for both first");
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          context_->device() +
+              ": timing two events, of which one has not been reached; wait for both first");
     check(api, result, "timing two events");
     return ms;
   }
@@ -74,8 +75,7 @@ GpuMemory::~GpuMemory() {
 }
 
 Error QueueHistory::late_failure(Result result) const {
-  const std::string work =
-      last_work.empty() ? "" : fmt::format(" (the last work given to it: {})", last_work);
+  const std::string work = last_work.empty() ? "" : fmt::format(" (last submitted: {})", last_work);
   return driver_error(context->api(), result, context->device() + ": waiting for its queue" + work);
 }
 
@@ -93,7 +93,7 @@ GpuQueue::GpuQueue(std::shared_ptr<DeviceContext> context)
 
 GpuQueue::~GpuQueue() {
   quietly(*context_, [&](const Api& api) {
-    if (recording_) {  // left by an exception between begin and end
+    if (recording_) {  // an exception interrupted the recording
       Graph graph = nullptr;
       if (api.stream_end_capture(stream_.get(), &graph) == kSuccess && graph)
         api.graph_destroy(graph);
@@ -180,7 +180,7 @@ Result GpuQueue::submit(const GpuProgram& program, const LaunchCall& call, void*
 
 void GpuQueue::done(const std::string& work, std::optional<Error> failure) {
   if (failure && !history_->failure) history_->failure = std::move(failure);
-  after_kernel_ = false;  // it does not say when the next launch may start
+  after_kernel_ = false;  // a copy does not signal when the next launch may start
   if (recording_) ++recorded_launches_;
   history_->last_work = work;
 }
@@ -207,8 +207,7 @@ void GpuQueue::wait() {
 void GpuQueue::begin_recording() {
   refuse_while_recording("beginning a recording");
   const Current current(*context_);
-  // Relaxed: a program that is compiled by a recorded launch loads its module while the stream
-  // records.
+  // Relaxed, because a recorded launch may compile its program and load a module during capture.
   check(context_->api(), context_->api().stream_begin_capture(stream_.get(), kCaptureRelaxed),
         "beginning to record");
   recording_ = true;
@@ -228,7 +227,7 @@ std::unique_ptr<CommandGraphDriver> GpuQueue::end_recording() {
   Graph captured = nullptr;
   const Result ended = api.stream_end_capture(stream_.get(), &captured);
   const Handle<Graph> graph(captured, [&api](Graph g) { api.graph_destroy(g); });
-  throw_kept();  // what failed inside is the cause of what fails here
+  throw_kept();  // a failure inside the recording is the cause
   check(api, ended, "ending a recording");
   GraphExec exec = nullptr;
   const Result made = api.graph_instantiate

@@ -1,4 +1,4 @@
-// An in-order stream of launches and copies, its events, and graphs as recordings.
+// An in-order stream of launches and copies, its events, and recordings as graphs.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class GpuMemory final : public MemoryDriver {
 
 class GpuProgram final : public ProgramDriver {
  public:
-  // waits: the kernel says itself from where on it needs what the launch before wrote.
+  // waits: the kernel itself waits before it reads the output of the previous launch.
   GpuProgram(Handle<Module> module, Function function, uint32_t dynamic_shared_bytes, bool waits,
              std::string name)
       : module_(std::move(module)),
@@ -50,14 +50,13 @@ class GpuProgram final : public ProgramDriver {
   std::string name_;
 };
 
-// What a queue knows of its own past, shared with its events so that a failure can be told by
-// either.
+// The history of a queue, shared with its events so that either can report a failure.
 struct QueueHistory {
   std::shared_ptr<DeviceContext> context;
   std::string last_work;  // "kernel add", "a recording of 12 launches, the last of kernel add"
-  std::optional<Error> failure;  // the first one, until a wait throws it
+  std::optional<Error> failure;  // the first one, until wait() throws it
 
-  // The error of a synchronisation that gave this result.
+  // The error for a failed synchronisation.
   Error late_failure(Result result) const;
 };
 
@@ -78,13 +77,13 @@ class GpuQueue : public QueueDriver {
   void replay(CommandGraphDriver& recording) override;
 
  protected:
-  // Hands one launch to the driver. after_launch: it is recorded right behind another launch.
+  // Submits one launch to the driver. after_launch: it is recorded directly after another launch.
   virtual Result submit(const GpuProgram& program, const LaunchCall& call, void** arguments,
                         bool after_launch);
-  // What a recording needs as long as it lives, beside what was bound.
+  // Resources besides its bindings that a recording keeps alive.
   virtual std::shared_ptr<void> take_recorded() { return nullptr; }
 
-  // For work of a backend's own between launches.
+  // For backend-specific work between launches.
   DeviceContext& context() const { return *context_; }
   const std::shared_ptr<DeviceContext>& shared_context() const { return context_; }
   Stream stream() const { return stream_.get(); }
@@ -101,13 +100,13 @@ class GpuQueue : public QueueDriver {
   Staging staging_;
   std::shared_ptr<QueueHistory> history_;
   bool recording_ = false;
-  bool after_kernel_ = false;  // in a recording: the last thing recorded was a launch
+  bool after_kernel_ = false;  // in a recording: the last recorded step was a launch
   uint64_t recorded_launches_ = 0;
   std::vector<DevicePointer> pointers_;
   std::vector<void*> arguments_;
 };
 
-// The place of a buffer's byte on the device.
+// The device address of a byte in a buffer.
 DevicePointer address(MemoryDriver& memory, uint64_t offset);
 
 }  // namespace prism::gpu

@@ -1,4 +1,4 @@
-// Text in, binary and log out.
+// Compiles text to a binary and a log.
 #include "backends/gpu_runtime/gpu_rtc.h"
 
 #include <fmt/format.h>

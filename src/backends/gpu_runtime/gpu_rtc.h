@@ -1,4 +1,4 @@
-// A run-time compiler: NVRTC's calls, which hiprtc has under its own name.
+// A run-time compiler with NVRTC's interface, which hiprtc shares under its own names.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 namespace prism::gpu {
 
-// What a compiler made of a text.
+// The result of a compilation.
 struct Compiled {
-  std::vector<std::byte> binary;  // empty when refused
+  std::vector<std::byte> binary;  // empty on failure
   std::string log;
 };
 
 class RunTimeCompiler {
  public:
-  // prefix: "nvrtc". False when the library lacks a function or does not tell its version.
+  // prefix: "nvrtc". Returns false if the library lacks a function or does not report its version.
   bool open(DynamicLibrary library, const std::string& prefix);
 
   const DynamicLibrary& library() const { return library_; }
@@ -25,7 +25,7 @@ class RunTimeCompiler {
   int minor() const { return minor_; }
   std::string version_text() const { return std::to_string(major_) + "." + std::to_string(minor_); }
 
-  // output: what to fetch of it, "CUBIN", "PTX" or "Code".
+  // output: the kind of binary to fetch, "CUBIN", "PTX" or "Code".
   Compiled compile(const std::string& text, const std::string& file,
                    const std::vector<const char*>& options, const std::string& output) const;
 

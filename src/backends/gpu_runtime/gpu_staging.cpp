@@ -1,4 +1,4 @@
-// Two page-locked slots in turn, each guarded by an event.
+// Two alternating page-locked slots, each guarded by an event.
 #include "backends/gpu_runtime/gpu_staging.h"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ Result Staging::write(DevicePointer to, std::span<const std::byte> from, Stream 
 Result Staging::read(DevicePointer from, std::span<std::byte> to, Stream stream) {
   prepare();
   const Api& api = context_->api();
-  std::span<std::byte> waiting;  // where the slot that is under way goes
+  std::span<std::byte> waiting;  // destination of the slot in flight
   size_t waiting_slot = 0;
   const auto drain = [&]() -> Result {
     if (waiting.empty()) return kSuccess;
@@ -81,7 +81,7 @@ Result Staging::read(DevicePointer from, std::span<std::byte> to, Stream stream)
     if (const Result result = api.event_record(slot.event.get(), stream)) return result;
     slot.busy = true;
     used_ = 0;
-    // The slot before is emptied while this one fills.
+    // Drain the previous slot while this one fills.
     if (const Result result = drain()) return result;
     waiting = to.first(bytes);
     waiting_slot = current_;

@@ -1,4 +1,4 @@
-// Page-locked memory through which host data reaches a stream, so that copies run beside the host.
+// Page-locked staging memory, so that copies between host and stream run asynchronously.
 #pragma once
 
 #include <array>
@@ -11,29 +11,29 @@
 
 namespace prism::gpu {
 
-// Two slots used in turn; small writes share one. The context must be current in every call.
+// Two alternating slots; small writes share one. The context must be current in every call.
 class Staging {
  public:
   explicit Staging(std::shared_ptr<DeviceContext> context) : context_(std::move(context)) {}
 
-  // The data may be reused after the call; the copies run in the stream's order.
+  // The data may be reused after the call; the copies run in stream order.
   Result write(DevicePointer to, std::span<const std::byte> from, Stream stream);
-  // Returns when the data is there.
+  // Returns when the data has arrived.
   Result read(DevicePointer from, std::span<std::byte> to, Stream stream);
 
  private:
-  // Large enough that a copy's start is lost in its time at 50 GB/s, small enough to be forgotten
-  // in host memory.
+  // Large enough to amortise the start of a copy at 50 GB/s, small enough to be negligible in host
+  // memory.
   static constexpr size_t kSlotBytes = 4u << 20;
 
   struct Slot {
     Handle<std::byte*> memory;
     Handle<Event> event;
-    bool busy = false;  // the event says when the slot may be used again
+    bool busy = false;  // the event signals when the slot can be reused
   };
 
   void prepare();
-  // The other slot becomes the current one and is empty.
+  // Switches to the other slot once it is free.
   Result turn(Stream stream);
 
   std::shared_ptr<DeviceContext> context_;

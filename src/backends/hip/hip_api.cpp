@@ -1,4 +1,4 @@
-// Opens libamdhip64, fills the table of its functions and turns its results into words.
+// Opens libamdhip64, fills its function table and translates its result codes.
 #include "backends/hip/hip_api.h"
 
 #include <cctype>
@@ -40,13 +40,15 @@ Absence no_library(const std::string& said) {
 #endif
 }
 
-// Without the kernel's part no card can be had, and opening the library would start its compiler.
+// Without the kernel driver there is no card, and opening the library would start its compiler.
 Absence no_kernel_driver(const std::string& library) {
-  return {fmt::format("{} is here, but /dev/kfd is not: no AMD GPU, or its kernel driver amdgpu is "
-                      "not loaded",
-                      library),
-          "with an AMD card: sudo modprobe amdgpu; in a container: --device /dev/kfd --device "
-          "/dev/dri"};
+  return {
+      fmt::format(
+          "{} is installed, but /dev/kfd is missing: no AMD GPU, or its kernel driver amdgpu is "
+          "not loaded",
+          library),
+      "with an AMD card: sudo modprobe amdgpu; in a container: --device /dev/kfd --device "
+      "/dev/dri"};
 }
 
 Absence init_failed(const Api& api, Result result) {
@@ -102,7 +104,8 @@ std::string bind(Api& api) {
   return get.missing();
 }
 
-// What discovery calls first. Failing in order is no matter here: it is told when it happens again.
+// The first calls of discovery, run in a child process. Ordinary errors are ignored here: they
+// recur in discovery.
 std::string try_runtime(const std::string& file) {
   Api api;
   api.library = DynamicLibrary::open_first({file});
@@ -130,9 +133,9 @@ int Api::attribute(int which, int device) const {
 }
 
 std::string Api::gfx(int device) const {
-  // The struct of properties has grown from release to release; the chip's name is its one text
-  // that begins with gfx, behind the card's own name. ("gfx90a:sramecc+:xnack-": the features after
-  // it are not needed, code for the plain chip runs with any of them.)
+  // The properties struct has grown with each release. The chip's name is its only text that starts
+  // with gfx, after the card's name. In "gfx90a:sramecc+:xnack-" the features are not needed: code
+  // for the plain chip runs with any of them.
   std::vector<char> properties(16384);
   if (device_properties(properties.data(), device) != kSuccess) return "";
   constexpr size_t kNameBytes = 256;
@@ -148,7 +151,7 @@ std::vector<std::string> library_names(const char* variable, const std::string& 
   if (const char* named = std::getenv(variable); named && *named) return {named};
   std::vector<std::string> names;
 #ifdef _WIN32
-  const std::string plain = stem.substr(3);  // no lib in front
+  const std::string plain = stem.substr(3);  // without the "lib" prefix
   for (const char* version : {"_7", "_6", "", "0700", "0604", "0602", "0600", "0507"})
     names.push_back(plain + version + ".dll");
 #else
@@ -174,7 +177,7 @@ std::shared_ptr<Api> open_api(Absence* absence) {
 #endif
   if (const std::string file = find_library(names); !file.empty()) {
     if (const ProbeResult probe = probe_library(file, "hip", try_runtime); !probe.usable()) {
-      *absence = {probe.reason, "install ROCm anew; until then the card is used through Vulkan"};
+      *absence = {probe.reason, "reinstall ROCm; until then the card is used through Vulkan"};
       return nullptr;
     }
   }
@@ -182,11 +185,11 @@ std::shared_ptr<Api> open_api(Absence* absence) {
   std::string said;
   api->library = DynamicLibrary::open_first(names, &said);
   if (!api->library) {
-    if (said.size() > 2) said.resize(said.size() - 2);  // its last separator
+    if (said.size() > 2) said.resize(said.size() - 2);  // the trailing separator
     *absence = no_library(said);
     return nullptr;
   }
-  api->library.keep_open();  // it keeps threads and handlers that outlive any owner
+  api->library.keep_open();  // its threads and handlers outlive any owner
   if (const std::string missing = bind(*api); !missing.empty()) {
     *absence = {fmt::format("ROCm's HIP runtime is too old: {} has no {}, and ROCm 4.5 is needed",
                             api->library.name(), missing),

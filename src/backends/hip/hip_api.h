@@ -1,5 +1,5 @@
-// The part of HIP's interface Prism calls: own declarations, since no ROCm header is needed to
-// build.
+// The part of the HIP interface that Prism calls, declared here so that building needs no ROCm
+// headers.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ using gpu::kNoDevice;
 using gpu::kSuccess;
 using gpu::Result;
 
-inline constexpr Result kNoBinaryForGpu = 209;  // hipErrorNoBinaryForGpu: a chip it does not know
+inline constexpr Result kNoBinaryForGpu = 209;  // hipErrorNoBinaryForGpu: an unknown chip
 
-// hipDeviceAttribute_t, the same numbers since ROCm 4.
+// hipDeviceAttribute_t; the numbers are stable since ROCm 4.
 inline constexpr int kIntegrated = 16;
 inline constexpr int kMaxGridX = 29;
 inline constexpr int kMaxThreadsPerBlock = 56;
@@ -42,16 +42,16 @@ struct Api : gpu::Api {
 
   std::string words(Result result) const override;
   std::string version_text() const;            // "5.2"
-  int attribute(int which, int device) const;  // 0 where it is not known
-  std::string gfx(int device) const;           // "gfx90a"; empty where it is not told
+  int attribute(int which, int device) const;  // 0 if unknown
+  std::string gfx(int device) const;           // "gfx90a"; empty if not reported
 };
 
-// Where a library of ROCm may be: the named variable alone, else ROCM_PATH, the system's search and
-// /opt/rocm. stem: "libamdhip64".
+// Candidate paths of a ROCm library: the variable's value alone if set, else ROCM_PATH, the
+// system's search path and /opt/rocm. stem: "libamdhip64".
 std::vector<std::string> library_names(const char* variable, const std::string& stem);
 
-// Opens the runtime (PRISM_HIP_LIBRARY, else the system's where its kernel driver is loaded) and
-// calls hipInit. Null with *absence filled in.
+// Opens the runtime (PRISM_HIP_LIBRARY, else the system's if its kernel driver is loaded) and calls
+// hipInit. Returns null and fills *absence on failure.
 std::shared_ptr<Api> open_api(Absence* absence);
 
 }  // namespace prism::hip

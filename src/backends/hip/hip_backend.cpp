@@ -1,4 +1,4 @@
-// Finds ROCm's runtime, its compiler and the cards, and says what is missing.
+// Finds the ROCm runtime, its compiler and the cards, and reports what is missing.
 #include "backends/hip/hip_backend.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ Discovery HipBackend::discover() {
       next_step =
           "install ROCm's hiprtc; until then the card is used through Vulkan where it can be";
     } else if (gfx.empty()) {
-      why = "ROCm does not tell the chip's gfx number";
+      why = "ROCm does not report the chip's gfx number";
       next_step = "update ROCm, or use the card through Vulkan";
     } else if (const std::string refusal = compiler->refusal_of(gfx); !refusal.empty()) {
       why = fmt::format("hiprtc {} does not compile for {} ({})", compiler->version_text(), gfx,

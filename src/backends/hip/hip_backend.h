@@ -1,4 +1,4 @@
-// AMD's GPUs through ROCm's HIP runtime and its run-time compiler.
+// The HIP backend: AMD GPUs through ROCm's runtime and its run-time compiler.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Facts of chips, and the kernel driver's list of them.
+// Capabilities of AMD chips, and the kernel driver's list of them.
 #include "backends/hip/hip_cards.h"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ bool is_one_of(uint32_t number, std::initializer_list<uint32_t> numbers) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
-// sdot4, udot4: Vega 20, CDNA, RDNA 1's later chips, RDNA 2 and all after.
+// Whether the chip has sdot4 and udot4: Vega 20, CDNA, later RDNA 1 chips, RDNA 2 and newer.
 bool has_dot4(uint32_t number) {
   return is_one_of(number, {0x906, 0x908, 0x90a, 0x940, 0x941, 0x942, 0x950, 0x1011, 0x1012}) ||
          number >= 0x1030;
 }
 
-// A card of the family whose code runs on this chip when ROCm is told to take the one for the
-// other; empty where there is none.
+// The chip of the same family whose code runs on this one under HSA_OVERRIDE_GFX_VERSION; empty if
+// there is none.
 std::string sibling(uint32_t number) {
   if (number > 0x1030 && number < 0x1040) return "10.3.0";
   if (number > 0x1010 && number < 0x1020) return "10.1.0";
@@ -52,7 +52,7 @@ void add_abilities(uint32_t number, uint32_t wave, ir::Capabilities* can) {
   can->dot4 = has_dot4(number);
   can->subgroup_size = wave;
   can->subgroup_sizes = {wave};
-  // Lanes are counted inside a subgroup, which may be half a wave.
+  // Lane indices are relative to a subgroup, which may be half a wave.
   if (wave == 64) can->subgroup_sizes = {32, 64};
   if (hip_matrix(number) != HipMatrix::none) {
     can->fragments = {{DType::f16, DType::f32, 16, 16, 16},
@@ -60,8 +60,8 @@ void add_abilities(uint32_t number, uint32_t wave, ir::Capabilities* can) {
                       {DType::i8, DType::i32, 16, 16, 32}};
     can->fragment_layout = true;
   }
-  can->max_buffers = 64;                // arguments of 8 bytes, of which there are 4 KiB
-  can->max_binding_bytes = 1ull << 48;  // beyond any card's memory: nothing is split
+  can->max_buffers = 64;                // 8-byte arguments, in at most 4 KiB
+  can->max_binding_bytes = 1ull << 48;  // larger than any card's memory, so nothing is split
 }
 
 std::vector<std::string> kernel_chips() {
@@ -74,7 +74,7 @@ std::vector<std::string> kernel_chips() {
     std::ifstream properties(node.path() / "properties");
     std::string name;
     for (unsigned long long value = 0; properties >> name >> value;)
-      if (name == "gfx_target_version" && value > 0)  // 90010: 9.0.10, gfx90a; processors have 0
+      if (name == "gfx_target_version" && value > 0)  // 90010 is 9.0.10, gfx90a; CPUs have 0
         chips.push_back(
             fmt::format("gfx{}{:x}{:x}", value / 10000, value / 100 % 100, value % 100));
   }

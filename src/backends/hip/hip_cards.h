@@ -1,5 +1,4 @@
-// AMD's chips by their gfx number: what each can do, and what to tell the owner of one that ROCm
-// does not know.
+// AMD chips by gfx number: their capabilities, and advice for chips that ROCm does not support.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +10,20 @@
 
 namespace prism::hip {
 
-// The number of "gfx90a" as hexadecimal digits: 0x90a; 0 for what is no such name.
+// The hexadecimal number of a gfx name: 0x90a for "gfx90a"; 0 if it is no such name.
 uint32_t gfx_number(const std::string& gfx);
 
-// What a kernel may use beyond the plain language: subgroups, dot products, fragments.
+// Adds the chip's optional features: subgroups, dot products, fragments.
 void add_abilities(uint32_t number, uint32_t wave, ir::Capabilities* can);
 
-// The chips the kernel driver shows, whatever ROCm thinks of them: "gfx803", "gfx90a".
+// The chips that the kernel driver lists, whether or not ROCm supports them: "gfx803", "gfx90a".
 std::vector<std::string> kernel_chips();
 
-// For a chip that this ROCm's runtime or compiler does not serve: what works instead.
+// Alternatives for a chip that this ROCm's runtime or compiler does not support.
 std::string other_ways(const std::string& gfx);
 
-// No device, though the kernel driver is there: names the chips it shows.
+// The reason for finding no device although the kernel driver is loaded; names the chips that it
+// lists.
 gpu::Absence no_known_card(const std::string& hip_version);
 
 }  // namespace prism::hip

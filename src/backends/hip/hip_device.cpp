@@ -1,4 +1,4 @@
-// Description, the device current in a thread, and the making of programs.
+// Device description, the current device of a thread, and program creation.
 #include "backends/hip/hip_device.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace prism::hip {
 namespace {
 
-// A thread of HIP has one current device, which other code of the process may have chosen.
+// HIP has one current device per thread, which other code in the process may have set.
 class HipContext final : public gpu::DeviceContext {
  public:
   HipContext(std::shared_ptr<Api> api, int index, std::string device)
@@ -57,7 +57,7 @@ DeviceInfo describe_device(const Api& api, int index, const std::string& gfx) {
   add_abilities(gfx_number(gfx), api.attribute(kWarpSize, index) == 64 ? 64 : 32, &can);
   can.max_group_size = static_cast<uint32_t>(api.attribute(kMaxThreadsPerBlock, index));
   can.shared_bytes = static_cast<uint32_t>(api.attribute(kSharedPerBlock, index));
-  // A grid is counted in lanes, of which it may have 2^32.
+  // The grid size counts lanes, at most 2^32 of them.
   const uint32_t lanes_limit = 0xffffffffu / std::max(can.max_group_size, 1u);
   can.max_groups = {std::min(static_cast<uint32_t>(api.attribute(kMaxGridX, index)), lanes_limit),
                     65535, 65535};
@@ -84,7 +84,7 @@ std::unique_ptr<ProgramDriver> HipDevice::compile(const ir::Kernel& lowered) {
                    fmt::format("hiprtc {} for {}", compiler_->version_text(), gfx_),
                    [&] { return compiler_->compile(kernel.text, kernel.file, gfx_); });
   } catch (const Error& error) {
-    // A runtime may list a chip and have no use for code made for it (hipErrorNoBinaryForGpu).
+    // A runtime may list a chip and still reject code compiled for it (hipErrorNoBinaryForGpu).
     if (error.code() != ErrorCode::kDriver) throw;
     throw Error(error.code(), fmt::format("{}; {}", error.what(), other_ways(gfx_)));
   }

@@ -1,4 +1,4 @@
-// One AMD GPU: what it can do, and kernels made ready for it.
+// One AMD GPU: its capabilities and its compiled kernels.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace prism::hip {
 
-// What ROCm and the chip's number tell of a device.
+// Device facts from ROCm and the chip's gfx number.
 DeviceInfo describe_device(const Api& api, int index, const std::string& gfx);
 
 class HipDevice final : public gpu::GpuDevice {

@@ -1,4 +1,4 @@
-// Finding the compiler that fits the runtime, trying it, and compiling.
+// Finds the compiler that matches the runtime, probes it, and compiles.
 #include "backends/hip/hiprtc.h"
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kVariable = "PRISM_HIPRTC_LIBRARY";
 
-// The compiler beside the runtime: the same folder and the same version.
+// The compiler library in the runtime's folder, with the same version.
 std::string beside(std::string runtime) {
   static const std::string kRuntime = "amdhip64";
   const size_t at = runtime.rfind(kRuntime);
@@ -39,7 +39,7 @@ std::shared_ptr<Hiprtc> Hiprtc::open(const DynamicLibrary& runtime, std::string*
 
 std::string Hiprtc::refusal_of(const std::string& gfx) const {
   const std::string file = find_library({library()});
-  if (file.empty()) return "";  // in no folder we know of: the first kernel will tell
+  if (file.empty()) return "";  // not in a known folder: the first kernel will show
   const auto compile_one = [&](const std::string&) -> std::string {
     const gpu::Compiled compiled =
         compile("extern \"C\" __attribute__((global)) void prism_trial(unsigned* x) { *x = 1u; }\n",

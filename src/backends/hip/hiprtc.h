@@ -1,4 +1,4 @@
-// hiprtc, ROCm's run-time compiler: HIP text to a code object for one chip.
+// hiprtc, ROCm's run-time compiler: compiles HIP text to a code object for one chip.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,21 @@ namespace prism::hip {
 
 class Hiprtc {
  public:
-  // PRISM_HIPRTC_LIBRARY, else the library of the runtime's own version, else the runtime itself,
-  // which holds the compiler before ROCm 5.3. Null with the reason when there is none.
+  // Opens PRISM_HIPRTC_LIBRARY, else the library with the runtime's version, else the runtime
+  // itself, which contains the compiler before ROCm 5.3. Returns null and sets *reason if there is
+  // none.
   static std::shared_ptr<Hiprtc> open(const DynamicLibrary& runtime, std::string* reason);
 
   std::string version_text() const { return compiler_.version_text(); }
   const std::string& library() const { return compiler_.library().name(); }
 
-  // Empty when text can be compiled for the chip; else why not. Tried in a child process once for
-  // each version of the library: old ones crash on a chip they do not know.
+  // Why text cannot be compiled for the chip; empty if it can. Probed in a child process once per
+  // library version, because old ones crash on unknown chips.
   std::string refusal_of(const std::string& gfx) const;
 
   gpu::Compiled compile(const std::string& text, const std::string& file,
                         const std::string& gfx) const;
-  // The options besides the chip, for cache keys.
+  // All options except the chip, for cache keys.
   static const std::vector<const char*>& options();
 
  private:

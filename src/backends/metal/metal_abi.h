@@ -1,5 +1,5 @@
-// The part of the Objective-C runtime's and of Metal's interface that compute needs: types,
-// numbers, and the messages by the types of their answers and arguments.
+// The part of the Objective-C and Metal interfaces that compute needs: types, constants, and
+// messages with their result and argument types.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct Size {  // MTLSize
 
 struct Runtime {
   void* send = nullptr;         // objc_msgSend
-  void* send_struct = nullptr;  // objc_msgSend_stret, which only x86-64 has
+  void* send_struct = nullptr;  // objc_msgSend_stret, on x86-64 only
   Selector (*register_name)(const char*) = nullptr;
   Id (*get_class)(const char*) = nullptr;
   void* (*push_pool)() = nullptr;
   void (*pop_pool)(void*) = nullptr;
   Id (*copy_all_devices)() = nullptr;  // MTLCopyAllDevices
-  std::string library;                 // of Metal
+  std::string library;                 // path of the Metal library
 };
 
 // MTLCommandBufferStatus, MTLGPUFamily, MTLResourceOptions
@@ -33,7 +33,7 @@ inline constexpr UInteger kCompleted = 4, kFailed = 5;
 inline constexpr long kApple1 = 1001;
 inline constexpr UInteger kShared = 0, kPrivate = 2 << 4;
 
-// M<Result, Arguments...>: what sends one message, made from the runtime and the message's name.
+// M<Result, Arguments...>: sends one message; constructed from the runtime and the message's name.
 template <template <class...> class M>
 struct Messages {
   explicit Messages(const Runtime& opened) : runtime(opened) {}

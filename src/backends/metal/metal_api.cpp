@@ -10,7 +10,7 @@
 namespace prism::metal {
 namespace {
 
-// Neither is a file on disk: the system's loader has them in its cache.
+// Neither is a file on disk: macOS provides both from the dyld cache.
 constexpr const char* kObjc = "/usr/lib/libobjc.A.dylib";
 constexpr const char* kMetal = "/System/Library/Frameworks/Metal.framework/Metal";
 
@@ -19,7 +19,7 @@ DynamicLibrary open(const char* variable, const char* usual, std::string* reason
   if (!named || !*named) named = usual;
   std::string said;
   DynamicLibrary library = DynamicLibrary::open_first({named}, &said);
-  // Classes stay registered: what was opened once is never closed.
+  // Objective-C classes stay registered, so the libraries are never closed.
   library.keep_open();
   if (!library && said.size() > 2)
     *reason = fmt::format("{} cannot be opened ({})", named, said.substr(0, said.size() - 2));

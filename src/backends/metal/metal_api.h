@@ -1,5 +1,5 @@
-// The Objective-C runtime and the Metal framework opened at run time: the messages Prism sends, as
-// plain C++ calls.
+// The Objective-C runtime and the Metal framework, opened at run time; messages appear as C++
+// calls.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace prism::metal {
 
-// One message with the types of its arguments: objc_msgSend is called as the function that answers.
+// One message with its argument types; calls objc_msgSend through the matching function type.
 template <class Result, class... Arguments>
 class Message {
  public:
@@ -38,8 +38,7 @@ struct Api : Messages<Message> {
   Handle<Id> own(Id object) const {
     return {object, [this](Id o) { release(o); }};
   }
-  // What a message gave without giving it away lives until the pool around the call ends, or is
-  // kept.
+  // Autoreleased results live until the enclosing pool ends, unless they are kept.
   Handle<void*> pool() const { return {runtime.push_pool(), runtime.pop_pool}; }
   Handle<Id> keep(Id object) const { return own(retain(object)); }
   Handle<Id> make_string(const std::string& text) const {
@@ -52,8 +51,8 @@ struct Api : Messages<Message> {
   }
 };
 
-// Opens both libraries: those of the system, or those that PRISM_OBJC_LIBRARY and
-// PRISM_METAL_LIBRARY name. Null with *reason.
+// Opens both libraries: the system's, or those named by PRISM_OBJC_LIBRARY and PRISM_METAL_LIBRARY.
+// Returns null and sets *reason on failure.
 std::shared_ptr<const Api> open_api(std::string* reason);
 
 }  // namespace prism::metal

@@ -26,8 +26,8 @@ std::vector<Handle<Id>> list_devices(const Api& api) {
   return devices;
 }
 
-// What discovery will do, in a process that may crash; a failure in order is told when it comes
-// again.
+// The calls of discovery, run in a child process that may crash. Ordinary errors are ignored here:
+// they recur in discovery.
 std::string try_library(const std::string&) {
   std::string ignored;
   if (const auto api = open_api(&ignored)) {
@@ -39,8 +39,8 @@ std::string try_library(const std::string&) {
 
 class MetalBackend final : public Backend {
  public:
-  // Here and not in discover(), which runs beside other drivers' threads. The system's own
-  // framework is not tried: it does not outlive a fork.
+  // Probe here rather than in discover(), which runs concurrently with other drivers' threads. The
+  // system's own framework is not probed: it does not survive a fork.
   MetalBackend() {
     const std::string file = find_library({named_library()});
     if (!file.empty()) probe_ = probe_library(file, "metal", try_library);

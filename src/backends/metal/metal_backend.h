@@ -1,4 +1,4 @@
-// Apple's GPUs, and the AMD and Intel ones of older Macs, through the Metal framework.
+// The Metal backend: Apple GPUs, and AMD and Intel GPUs in older Macs.
 #pragma once
 
 #include <memory>

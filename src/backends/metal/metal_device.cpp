@@ -1,4 +1,4 @@
-// What a device says of itself as capabilities; memory; text to pipelines.
+// Metal device capabilities, memory, and compilation of text to pipelines.
 #include "backends/metal/metal_device.h"
 
 #include <algorithm>
@@ -6,18 +6,19 @@
 #include <fmt/format.h>
 
 #include "base/system/host_memory.h"
+#include "base/units.h"
 #include "print/printer.h"
 #include "runtime/compile_error.h"
 
 namespace prism::metal {
 namespace {
 
-constexpr uint32_t kBindings = 31 - 1;      // of a kernel; the last one holds the params
-constexpr uint32_t kFirstWithMatrices = 7;  // family: simdgroup matrices and reductions
+constexpr uint32_t kBindings = 31 - 1;      // per kernel; the last slot holds the params
+constexpr uint32_t kFirstWithMatrices = 7;  // family with simdgroup matrices and reductions
 
 constexpr long kSafeMath = 0, kPreciseFunctions = 1;  // MTLMathMode, MTLMathFloatingPointFunctions
 
-// Buffers are bound at multiples of 16, what is left are the skips.
+// Buffers are bound at multiples of 16; the skips cover the remainder.
 constexpr const char* kCopyBytes = R"(#include <metal_stdlib>
 using namespace metal;
 struct prism_block_copy_bytes { uint from_skip; uint to_skip; uint bytes; };
@@ -38,7 +39,7 @@ DeviceInfo describe(const Api& api, Id device, const std::string& id) {
   info.vendor = info.name.substr(0, info.name.find_first_of(" ("));
   info.unified = api.has_unified_memory(device);
   info.total_bytes = api.working_set(device);
-  // The newest family of Apple's own GPUs that it belongs to; 0 for those of others.
+  // The newest Apple GPU family that the device supports; 0 for other vendors.
   uint32_t family = 0;
   while (family < 32 && api.supports_family(device, kApple1 + family)) ++family;
   const Id process = api.process_info(api.runtime.get_class("NSProcessInfo"));
@@ -51,12 +52,12 @@ DeviceInfo describe(const Api& api, Id device, const std::string& id) {
   can.shared_bytes = static_cast<uint32_t>(api.threadgroup_memory(device));
   can.max_buffers = kBindings;
   can.max_binding_bytes = api.max_buffer(device);
-  // A kernel counts its lanes along x in 32 bits.
+  // Kernels count lanes along x in 32 bits.
   can.max_groups = {0xffffffffu / can.max_group_size, 65535, 65535};
-  // The lanes of AMD's and Intel's simdgroups differ from kernel to kernel.
+  // On AMD and Intel the simdgroup width varies from kernel to kernel.
   if (family < kFirstWithMatrices)
     can.subgroup_size = 0, can.subgroup_sizes.clear(), can.fragments.clear();
-  // bfloat came with macOS 14, which is also the first to tell an architecture.
+  // bfloat needs macOS 14, the first version that reports an architecture.
   if (!api.can(device, "architecture"))
     std::erase_if(can.fragments, [](const auto& f) { return f.operand == DType::bf16; });
   return info;
@@ -76,7 +77,7 @@ void DeviceOfMetal::check() const {
 Handle<Id> DeviceOfMetal::make_pipeline(const std::string& text, const std::string& entry,
                                         std::string* log) {
   const auto options = api->own(api->make_new(api->runtime.get_class("MTLCompileOptions")));
-  // Fast math, on by default, would reorder and contract.
+  // Fast math, the default, would reorder and contract.
   if (api->can(options.get(), "setMathMode:")) {
     api->set_math_mode(options.get(), kSafeMath);
     api->set_math_functions(options.get(), kPreciseFunctions);
@@ -109,7 +110,7 @@ const Pipeline& DeviceOfMetal::copy_bytes() {
 Memory::Memory(std::shared_ptr<DeviceOfMetal> on, uint64_t asked, UInteger storage)
     : device(std::move(on)), asked_bytes(asked) {
   const Api& api = *device->api;
-  // Kernels load whole words, and there are no buffers of nothing.
+  // Kernels load whole words, and Metal has no empty buffers.
   const UInteger whole = std::max<UInteger>(16, (asked + 15) / 16 * 16);
   buffer = api.own(api.new_buffer(device->device.get(), whole, storage));
   contents = storage == kShared ? static_cast<std::byte*>(api.contents(buffer.get())) : nullptr;
@@ -138,17 +139,16 @@ std::unique_ptr<MemoryDriver> DeviceOfMetal::allocate(uint64_t bytes) {
   const auto pool = api->pool();
   check();
   const auto fail = [&](const std::string& why) {
-    const auto gb = [](uint64_t n) { return static_cast<double>(n) / (1 << 30); };
     throw Error(ErrorCode::kOutOfMemory,
-                fmt::format("{}: allocating {:.2f} GB: {:.2f} GB of {:.2f} GB are free: {}",
-                            label(), gb(bytes), gb(free_bytes()), gb(info_.total_bytes), why));
+                fmt::format("{}: allocating {}: {} of {} are free: {}", label(), size_text(bytes),
+                            size_text(free_bytes()), size_text(info_.total_bytes), why));
   };
   if (const uint64_t most = info_.capabilities.max_binding_bytes; bytes > most)
-    fail(fmt::format("the largest buffer of this device has {} bytes", most));
-  if (bytes > free_bytes()) fail("free memory, take a smaller size or another device");
+    fail(fmt::format("this device allows at most {} bytes per buffer", most));
+  if (bytes > free_bytes()) fail("free memory, or use a smaller size or another device");
   auto memory =
       std::make_unique<Memory>(shared_from_this(), bytes, info_.unified ? kShared : kPrivate);
-  if (!memory->buffer) fail("Metal gives no buffer");
+  if (!memory->buffer) fail("Metal returned no buffer");
   return memory;
 }
 
@@ -178,7 +178,7 @@ std::unique_ptr<ProgramDriver> DeviceOfMetal::compile(const ir::Kernel& lowered)
   const UInteger threads = api->pipeline_threads(state), lanes = api->pipeline_width(state);
   if (threads < lowered.group_size || (lowered.subgroup_size && lanes != lowered.subgroup_size))
     throw compile_error(info_, lowered, text,
-                        fmt::format("its pipeline takes groups of {} threads at most, in "
+                        fmt::format("its pipeline supports groups of at most {} threads, in "
                                     "simdgroups of {}",
                                     threads, lanes));
   return program;

@@ -1,4 +1,4 @@
-// One GPU that Metal lists: what it can do, its memory, its programs.
+// One Metal GPU: its capabilities, memory and programs.
 #pragma once
 
 #include <memory>
@@ -10,33 +10,33 @@
 
 namespace prism::metal {
 
-inline constexpr uint32_t kCopyGroup = 256;  // threads of a group of copy_bytes
+inline constexpr uint32_t kCopyGroup = 256;  // threads per group in copy_bytes
 
-struct Pipeline {  // a kernel ready to be dispatched
+struct Pipeline {  // a kernel ready for dispatch
   Handle<Id> state;
   UInteger group_size = 1;
 };
 
 class DeviceOfMetal;
 struct Memory final : MemoryDriver {
-  // No buffer where the device has no memory. storage: kShared or kPrivate.
+  // `buffer` stays empty if the device is out of memory. storage: kShared or kPrivate.
   Memory(std::shared_ptr<DeviceOfMetal> on, uint64_t asked, UInteger storage);
-  // Over the host's own memory: a buffer of the whole pages that it lies in.
+  // Wraps host memory: the buffer covers the whole pages that contain it.
   Memory(std::shared_ptr<DeviceOfMetal> on, std::span<std::byte> host);
   uint64_t bytes() const override { return asked_bytes; }
 
   std::shared_ptr<DeviceOfMetal> device;
   uint64_t asked_bytes;
-  uint64_t start = 0;  // in the buffer
+  uint64_t start = 0;  // offset in the buffer
   Handle<Id> buffer;
-  std::byte* contents;  // null in a card's own memory
+  std::byte* contents;  // null for private memory
 };
 
-// Kept by all that is made on it.
+// Kept alive by every object created on it.
 class DeviceOfMetal final : public DeviceDriver,
                             public std::enable_shared_from_this<DeviceOfMetal> {
  public:
-  // Needs a pool around it, like everything that sends messages.
+  // Requires an autorelease pool, like every call that sends messages.
   DeviceOfMetal(std::shared_ptr<const Api> opened, Handle<Id> listed, const std::string& id);
   const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override;
@@ -49,17 +49,17 @@ class DeviceOfMetal final : public DeviceDriver,
   }
 
   std::string label() const { return info_.id + " (" + info_.name + ")"; }
-  void check() const;  // throws kDeviceLost for ever once the device is lost
-  // Copies any bytes, 16 a thread; the interface itself copies whole words, and not among launches.
-  // Buffers: from, to; params: bytes to skip in each, and to copy.
+  void check() const;  // throws kDeviceLost once the device is lost
+  // Copies any number of bytes, 16 per thread. Metal's own copy needs whole words and a separate
+  // encoder. Buffers: from, to; params: bytes to skip in each, bytes to copy.
   const Pipeline& copy_bytes();
 
   const std::shared_ptr<const Api> api;
   const Handle<Id> device;
-  std::string lost;  // why
+  std::string lost;  // the reason
 
  private:
-  // Empty where the compiler refuses the text. *log may hold warnings too.
+  // Empty if compilation fails. *log may also hold warnings.
   Handle<Id> make_pipeline(const std::string& text, const std::string& entry, std::string* log);
 
   DeviceInfo info_;

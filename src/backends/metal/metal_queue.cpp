@@ -1,8 +1,8 @@
-// Launches and copies, which are launches too: encoded into command buffers as they come, or
+// Launches and copies, which are launches too: encoded into command buffers immediately, or
 // recorded and encoded again at each replay.
 //
-// Dispatches of an encoder run one after another, and Metal itself orders command buffers that use
-// the same memory, so nothing here waits for what came before.
+// The dispatches of an encoder run in order, and Metal orders command buffers that use the same
+// memory, so no explicit synchronisation is needed here.
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +13,8 @@
 namespace prism::metal {
 namespace {
 
-constexpr uint32_t kBatch = 64;         // launches of one command buffer: the GPU starts early
-constexpr uint64_t kStaging = 4 << 20;  // to and from a card's own memory
+constexpr uint32_t kBatch = 64;  // launches per command buffer; small, so that the GPU starts early
+constexpr uint64_t kStaging = 4 << 20;  // for copies to and from private memory
 constexpr uint64_t kMostCopied = 1 << 30;
 
 // MTLCommandBufferError; lost: internal, timeout, page fault, access revoked, device removed.
@@ -33,7 +33,7 @@ struct CommandGraph final : CommandGraphDriver {
   std::vector<Step> steps;
 };
 
-// Of a command buffer that failed. A device that is lost is so for ever.
+// The error of a failed command buffer. A lost device stays lost.
 Error failure_of(DeviceOfMetal& device, Id commands) {
   const Api& api = *device.api;
   const Id error = api.error(commands);
@@ -46,7 +46,7 @@ Error failure_of(DeviceOfMetal& device, Id commands) {
                fmt::format("{}: a command buffer failed: {}", device.label(), said));
 }
 
-// A place in the queue: after one command buffer, before another.
+// A point in the queue between two command buffers.
 struct Event final : EventDriver {
   void wait() override {
     device->api->wait(last.get());
@@ -58,7 +58,8 @@ struct Event final : EventDriver {
     if (status == kFailed) throw failure_of(*device, last.get());
     return status == kCompleted;
   }
-  // From the start of what came after the first place to the end of what came before the second.
+  // From the start of the command buffer after the first event to the end of the one before the
+  // second.
   double ms_since(EventDriver& earlier) override {
     const Id first = static_cast<Event&>(earlier).next->get();
     if (!first || !last) return 0;
@@ -77,7 +78,7 @@ class QueueOfMetal final : public QueueDriver {
         api_(*device_->api),
         queue_(api_.own(api_.new_queue(device_->device.get()))) {
     if (!queue_)
-      throw Error(ErrorCode::kDriver, device_->label() + ": Metal gives no command queue");
+      throw Error(ErrorCode::kDriver, device_->label() + ": Metal returned no command queue");
   }
   ~QueueOfMetal() override {
     const auto pool = api_.pool();
@@ -86,7 +87,7 @@ class QueueOfMetal final : public QueueDriver {
 
   void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override {
     const auto pool = api_.pool();
-    finish();  // what was launched before must not see it
+    finish();  // earlier launches must not see the new data
     device_->check();
     if (std::byte* contents = as_memory(to).contents)
       return void(std::memcpy(contents + offset, from.data(), from.size()));
@@ -174,12 +175,13 @@ class QueueOfMetal final : public QueueDriver {
   }
 
   void encode(const Step& step) {
-    if (!device_->lost.empty()) return;  // told by the next wait
+    if (!device_->lost.empty()) return;  // reported by the next wait
     if (!commands_) commands_ = api_.keep(api_.command_buffer(queue_.get()));
     if (!encoder_) encoder_ = api_.keep(api_.encoder(commands_.get()));
     const Id to = encoder_.get();
     if (!to) {
-      failure_ = Error(ErrorCode::kDriver, device_->label() + ": Metal gives no command encoder");
+      failure_ =
+          Error(ErrorCode::kDriver, device_->label() + ": Metal returned no command encoder");
       commands_.reset();
       return;
     }
@@ -196,7 +198,7 @@ class QueueOfMetal final : public QueueDriver {
     if (++launches_ >= kBatch) flush();
   }
 
-  // Hands over what is encoded, and lets go of what is done.
+  // Submits the encoded commands and releases finished ones.
   void flush() {
     if (!commands_) return;
     api_.end_encoding(encoder_.get());
@@ -220,7 +222,7 @@ class QueueOfMetal final : public QueueDriver {
     submitted_.clear();
   }
 
-  // Keeps the failure of what ended with one.
+  // Keeps the failure of a finished command buffer.
   bool ended(Id commands) {
     const UInteger status = api_.status(commands);
     if (status == kFailed && !failure_) failure_ = failure_of(*device_, commands);
@@ -232,12 +234,12 @@ class QueueOfMetal final : public QueueDriver {
   Handle<Id> queue_;
   std::unique_ptr<Memory> staging_;
   std::unique_ptr<CommandGraph> recording_;
-  Handle<Id> commands_, encoder_;       // open, both or neither
-  Handle<Id> last_;                     // submitted
-  const Pipeline* pipeline_ = nullptr;  // set in the encoder
-  uint32_t launches_ = 0;               // encoded and not submitted
+  Handle<Id> commands_, encoder_;       // both open or both empty
+  Handle<Id> last_;                     // last submitted
+  const Pipeline* pipeline_ = nullptr;  // currently set in the encoder
+  uint32_t launches_ = 0;               // encoded but not submitted
   std::vector<Handle<Id>> submitted_;
-  std::vector<std::shared_ptr<Handle<Id>>> nexts_;  // of events since the last submission
+  std::vector<std::shared_ptr<Handle<Id>>> nexts_;  // for events since the last submission
   std::optional<Error> failure_;
 };
 

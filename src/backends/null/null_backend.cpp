@@ -1,3 +1,4 @@
+// The null device: counts allocations and ignores work.
 #include "backends/null/null_backend.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ class NullDevice final : public DeviceDriver {
   const DeviceInfo& info() const override { return info_; }
   uint64_t free_bytes() override { return info_.total_bytes - used_; }
 
-  // Counted, though there is nothing behind it, so that running out can be seen.
+  // Allocations are only counted, so that out-of-memory can be tested.
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override {
     if (bytes > free_bytes()) {
       throw Error(ErrorCode::kOutOfMemory,

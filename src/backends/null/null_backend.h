@@ -1,5 +1,5 @@
-// A device with no memory and no work: for tests of everything above a driver, and the start of a
-// new backend.
+// A device that stores and computes nothing: for tests of the layers above drivers, and as a
+// template for new backends.
 #pragma once
 
 #include <memory>

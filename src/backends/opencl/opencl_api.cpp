@@ -1,4 +1,4 @@
-// Opens the OpenCL loader and translates its codes.
+// Opens the OpenCL loader and translates its error codes.
 #include "backends/opencl/opencl_api.h"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ std::shared_ptr<const Api> load_api(std::string* reason) {
     *reason = fmt::format("{} lacks {} and is older than OpenCL 1.2", library.name(), missing);
     return nullptr;
   }
-  // Drivers start threads that outlive their last handle, so their code must stay.
+  // Driver threads outlive their last handle, so the library must stay loaded.
   library.keep_open();
   return api;
 }

@@ -1,4 +1,4 @@
-// The OpenCL library, opened at run time: a table of its functions, and its codes as errors.
+// The OpenCL library, opened at run time: its function table and error codes.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-// OpenCL 1.2 is the least we ask for, so its functions are called even where newer ones exist.
+// OpenCL 1.2 is the minimum, so its functions are used even where newer ones exist.
 #ifndef CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #endif
@@ -22,7 +22,7 @@
 
 namespace prism::opencl {
 
-// Every function here is part of OpenCL 1.2, so a library without one of them is too old.
+// All of these are part of OpenCL 1.2; a library that lacks one is too old.
 // clang-format off
 #define PRISM_OPENCL_FUNCTIONS(X)                                                                  \
   X(clGetPlatformIDs)                                                                              \
@@ -48,16 +48,16 @@ struct Api {
   std::string library;  // the name it was opened by
 };
 
-// Null with *reason when the library is missing or lacks a function of OpenCL 1.2.
+// Returns null and sets *reason if the library is missing or lacks a function of OpenCL 1.2.
 std::shared_ptr<const Api> load_api(std::string* reason);
 
 const char* code_name(cl_int code);  // "CL_INVALID_VALUE"; "unknown code" for others
-// kOutOfMemory, kDeviceLost or kDriver, whichever the code says.
+// kOutOfMemory, kDeviceLost or kDriver, depending on the code.
 ErrorCode error_code_of(cl_int code);
 // what: "opencl:0 (name): enqueueing kernel add". Throws unless the code is CL_SUCCESS.
 void check(cl_int code, std::string_view what);
 
-// Information as the interface hands it out: a string, one number, or a list.
+// Device and platform queries that return a string, a number or a list.
 std::string device_text(const Api& api, cl_device_id device, cl_device_info what);
 std::string platform_text(const Api& api, cl_platform_id platform, cl_platform_info what);
 template <class T>

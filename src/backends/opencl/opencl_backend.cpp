@@ -1,4 +1,4 @@
-// Finds every device of every platform, and says why there are none.
+// Finds every device of every platform, or reports why there are none.
 #include "backends/opencl/opencl_backend.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ std::vector<cl_device_id> devices_of(const Api& api, cl_platform_id platform) {
   return devices;
 }
 
-// Why a device cannot be used; empty when it can.
+// Why a device cannot be used; empty if it can.
 std::string objection(const Api& api, cl_device_id device) {
   const std::string name = device_text(api, device, CL_DEVICE_NAME);
   const std::string version = device_text(api, device, CL_DEVICE_VERSION);
@@ -79,7 +79,7 @@ std::string vendors_folder() {
 
 std::vector<std::string> gpu_nodes() {
   std::vector<std::string> nodes = {"/dev/kfd"};
-  // Linux numbers render nodes from 128, one a card.
+  // Linux numbers render nodes from 128, one per card.
   for (int card = 0; card < 16; ++card)
     nodes.push_back(fmt::format("/dev/dri/renderD{}", 128 + card));
   return nodes;
@@ -133,15 +133,15 @@ class OpenClBackend final : public Backend {
   static void explain(Discovery& found, bool no_platform, bool no_gpu) {
     if (no_platform) {
       append(found.reason,
-             fmt::format("{} found no driver (no .icd file in {} names one that opens)",
+             fmt::format("{} found no driver (no .icd file in {} names a library that opens)",
                          found.found, vendors_folder()));
       found.next_step = kInstallDriver;
     } else if (found.devices.empty()) {
-      append(found.reason, "the installed drivers show no device");
+      append(found.reason, "the installed drivers report no device");
       found.next_step = kInstallDriver;
     }
     if (!no_gpu) return;
-    // A GPU whose node is closed does not show up at all: its driver keeps silent about it.
+    // A driver does not list a GPU whose node this user may not open.
     if (const auto denied = find_denied_node(gpu_nodes())) {
       append(found.reason, denied->reason);
       found.next_step = denied->next_step;

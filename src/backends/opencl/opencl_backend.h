@@ -1,5 +1,5 @@
-// Devices reached through OpenCL 1.2 or newer: GPUs, accelerators and CPU runtimes of every
-// installed platform.
+// The OpenCL backend: GPUs, accelerators and CPU runtimes of every platform with OpenCL 1.2 or
+// newer.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Looks up the extension's functions, tries them once, and records with them.
+// Loads the extension's functions, tests them once, and records with them.
 #include "backends/opencl/opencl_command_buffer.h"
 
 #include "backends/opencl/opencl_device.h"
@@ -31,7 +31,7 @@ std::unique_ptr<CommandBuffers> CommandBuffers::make_tested(const Context& conte
   try {
     return made->works(context) ? std::move(made) : nullptr;
   } catch (const Error&) {
-    return nullptr;  // the plain loop does the same work
+    return nullptr;  // fall back to the plain loop
   }
 }
 
@@ -46,7 +46,7 @@ Handle<CommandBuffers::Buffer> CommandBuffers::record(
   bool first = true;
   for (const RecordedLaunch& launch : launches) {
     cl_uint point = 0;
-    // The order is said outright: not every driver takes it from an in-order queue.
+    // Explicit dependencies: not every driver derives the order from an in-order queue.
     if (launch_(buffer.get(), nullptr, nullptr, launch.kernel, 3, nullptr, launch.lanes.data(),
                 launch.group.data(), first ? 0 : 1, first ? nullptr : &previous, &point,
                 nullptr) != CL_SUCCESS)
@@ -62,8 +62,8 @@ cl_int CommandBuffers::enqueue(Buffer buffer, cl_event* event) const {
   return enqueue_(0, nullptr, buffer, 0, nullptr, event);
 }
 
-// Three dependent steps, recorded once and enqueued twice, give a number that only the right order
-// gives.
+// Runs three dependent steps, recorded once and enqueued twice, whose result depends on their
+// order.
 bool CommandBuffers::works(const Context& context) const {
   const Api& api = *context.api;
   std::string log;

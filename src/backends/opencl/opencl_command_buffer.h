@@ -1,5 +1,4 @@
-// The cl_khr_command_buffer extension: launches recorded by the driver, where it has that and it
-// works.
+// The cl_khr_command_buffer extension: driver-side recordings, where available and correct.
 #pragma once
 
 #include <array>
@@ -23,20 +22,20 @@ class CommandBuffers {
  public:
   using Buffer = struct _cl_command_buffer_khr*;
 
-  // Null when a function is missing or a first recording does not compute what it should.
+  // Returns null if a function is missing or a test recording computes a wrong result.
   static std::unique_ptr<CommandBuffers> make_tested(const Context& context);
 
-  // The launches in order, ready to be enqueued on that queue; empty when the driver refuses.
+  // Records the launches in order for that queue; empty if the driver fails.
   Handle<Buffer> record(cl_command_queue queue, const std::vector<RecordedLaunch>& launches) const;
   cl_int enqueue(Buffer buffer, cl_event* event) const;
-  // May a buffer be enqueued again while it still runs?
+  // Whether a buffer may be enqueued again while it still runs.
   bool overlap() const { return overlap_; }
 
  private:
   CommandBuffers() = default;
   bool works(const Context& context) const;
 
-  // The parameters whose types differ between versions of the extension are only ever null.
+  // Parameters whose types differ between versions of the extension are always passed as null.
   using Create = Buffer(CL_API_CALL*)(cl_uint, const cl_command_queue*, const cl_ulong*, cl_int*);
   using Finish = cl_int(CL_API_CALL*)(Buffer);
   using Enqueue = cl_int(CL_API_CALL*)(cl_uint, cl_command_queue*, Buffer, cl_uint, const cl_event*,

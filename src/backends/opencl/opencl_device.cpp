@@ -1,4 +1,4 @@
-// Contexts and memory.
+// OpenCL contexts and memory.
 #include "backends/opencl/opencl_device.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace prism::opencl {
 namespace {
 
-// Buffers are read in words and in fours of them, whatever their length.
+// Kernels read buffers in words and in vectors of four words, whatever the buffer's length.
 constexpr uint64_t kGranule = 16;
 
 uint64_t rounded_up(uint64_t bytes) {
@@ -76,8 +76,9 @@ void Memory::check_range(const char* doing, uint64_t offset, uint64_t bytes) con
 
 cl_mem Memory::at(uint64_t offset, uint64_t bytes) {
   check_range("binding", offset, bytes);
-  // A part at the start is a part too: a kernel may be given another one of the same buffer, and a
-  // buffer beside a part of itself is undefined where either is written.
+  // A range at the start also needs a sub-buffer: a kernel may also be given another range of the
+  // same buffer, and using a buffer together with its own sub-buffer is undefined if either is
+  // written.
   if (bytes == 0 || (offset == 0 && bytes >= bytes_)) return buffer_.get();
   const uint64_t alignment = context_->facts.offset_alignment;
   if (offset % alignment != 0)
@@ -88,7 +89,7 @@ cl_mem Memory::at(uint64_t offset, uint64_t bytes) {
   const std::lock_guard guard(parts_lock_);
   Handle<cl_mem>& part = parts_[{offset, bytes}];
   if (!part) {
-    // The end of the allocation lies on a granule, so rounding up stays inside.
+    // Allocations end on a granule, so rounding up stays inside.
     const cl_buffer_region region{static_cast<size_t>(offset),
                                   static_cast<size_t>(rounded_up(bytes))};
     cl_int code = CL_SUCCESS;
@@ -134,20 +135,18 @@ std::unique_ptr<MemoryDriver> Device::allocate(uint64_t bytes) {
                             free_bytes(), facts_.info.total_bytes, why));
   };
   const uint64_t size = bytes > UINT64_MAX - kGranule ? bytes : rounded_up(bytes);
-  if (size > free_bytes()) fail("free memory, take a smaller size or another device");
+  if (size > free_bytes()) fail("free memory, or use a smaller size or another device");
   cl_int code = CL_SUCCESS;
-  // Many drivers give more than the largest buffer they promise, so they are asked.
+  // Many drivers allow larger buffers than the limit they report, so just try.
   cl_mem made = api_->clCreateBuffer(owner->context.get(), CL_MEM_READ_WRITE,
                                      static_cast<size_t>(size), nullptr, &code);
   if (code != CL_SUCCESS) {
     fail(size > facts_.max_allocation
-             ? fmt::format("the largest single buffer of this driver has {} bytes",
-                           facts_.max_allocation)
+             ? fmt::format("this driver allows at most {} bytes per buffer", facts_.max_allocation)
              : fmt::format("the driver answered {} ({})", code_name(code), code));
   }
   Handle<cl_mem> buffer(made, [a = api_](cl_mem m) { a->clReleaseMemObject(m); });
-  // Drivers take memory when it is first used; a fill makes them fail here, where the size is
-  // known.
+  // Drivers allocate lazily; the fill forces a failure here, where the size is known.
   const std::lock_guard guard(lock_);
   if (!allocation_queue_) allocation_queue_ = owner->make_queue();
   const cl_uint zero = 0;
@@ -155,12 +154,11 @@ std::unique_ptr<MemoryDriver> Device::allocate(uint64_t bytes) {
                                    sizeof(zero), 0, nullptr, nullptr);
   if (code == CL_SUCCESS) code = api_->clFinish(allocation_queue_.get());
   if (code != CL_SUCCESS) {
-    throw Error(
-        ErrorCode::kOutOfMemory,
-        fmt::format(
-            "{}: asked for {} bytes of {}, {} taken by this process: the driver answered {} ({})",
-            owner->label(), bytes, facts_.info.total_bytes, owner->allocated_bytes.load(),
-            code_name(code), code));
+    throw Error(ErrorCode::kOutOfMemory,
+                fmt::format("{}: asked for {} bytes of {}, {} allocated by this process: the "
+                            "driver answered {} ({})",
+                            owner->label(), bytes, facts_.info.total_bytes,
+                            owner->allocated_bytes.load(), code_name(code), code));
   }
   return std::make_unique<Memory>(owner, std::move(buffer), bytes, size);
 }

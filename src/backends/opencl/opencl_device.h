@@ -1,4 +1,4 @@
-// One OpenCL device: its context, its memory, its programs and queues.
+// One OpenCL device: its context, memory, programs and queues.
 #pragma once
 
 #include <atomic>
@@ -16,17 +16,16 @@ namespace prism::opencl {
 
 class CommandBuffers;
 
-// What everything made on a device shares, and so what lives until the last of it is gone.
+// Shared by all objects created on a device, and alive until the last of them is gone.
 struct Context {
   Context(std::shared_ptr<const Api> api, cl_platform_id platform, cl_device_id device,
           DeviceFacts facts);
   ~Context();
 
-  // "opencl:0 (name)", the start of every message.
+  // "opencl:0 (name)", the prefix of every message.
   std::string label() const;
   Handle<cl_command_queue> make_queue() const;
-  // The recorder of command buffers; null where the device has none, or none that works. Tried
-  // once.
+  // The command-buffer recorder, tested once; null if the device has none or it is broken.
   const CommandBuffers* command_buffers();
 
   std::shared_ptr<const Api> api;
@@ -48,10 +47,10 @@ class Memory final : public MemoryDriver {
   ~Memory() override;
   uint64_t bytes() const override { return bytes_; }
   cl_mem buffer() const { return buffer_.get(); }
-  // The buffer itself, or the part of it that starts at the offset. Throws kInvalidArgument outside
-  // of the buffer or off the device's alignment.
+  // The buffer itself, or a sub-buffer for the range. Throws kInvalidArgument if the range is out
+  // of bounds or misaligned for the device.
   cl_mem at(uint64_t offset, uint64_t bytes);
-  // Throws kInvalidArgument unless [offset, offset + bytes) lies in the buffer.
+  // Throws kInvalidArgument unless [offset, offset + bytes) is inside the buffer.
   void check_range(const char* doing, uint64_t offset, uint64_t bytes) const;
 
  private:
@@ -75,7 +74,7 @@ class Device final : public DeviceDriver {
       std::span<const ir::Kernel> lowered) override;
   std::unique_ptr<QueueDriver> make_queue() override;
 
-  // Made at first use: listing devices must not start them.
+  // Created on first use: listing devices must not start them.
   const std::shared_ptr<Context>& context();
   uint64_t allocated_bytes();  // by this process
 

@@ -1,4 +1,4 @@
-// Device queries, extensions included.
+// Device queries, including extensions.
 #include "backends/opencl/opencl_facts.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace prism::opencl {
 namespace {
 
-// Numbers of extensions that older headers do not have.
+// Extension constants that older headers lack.
 constexpr cl_device_info kPciBusInfoKhr = 0x410F;
 constexpr cl_device_info kUuidKhr = 0x106A;
 constexpr cl_device_info kPciBusIdNv = 0x4008;
@@ -31,7 +31,7 @@ constexpr uint64_t kDotPacked = 1u << 0;
 constexpr uint64_t kFloatAddGlobal = 1u << 1, kFloatAddLocal = 1u << 17;
 constexpr uint64_t kOverlapping = 1u << 2;
 
-// Xe cores are made for 16 lanes; wider ones halve the registers of each.
+// Xe cores are designed for 16 lanes; wider subgroups halve the registers per lane.
 constexpr std::array<uint32_t, 5> kPreferredSubgroups = {16, 32, 8, 64, 4};
 
 struct Query {
@@ -58,12 +58,12 @@ std::string card_of(const Query& query, const std::string& id) {
   if (query.has("cl_nv_device_attribute_query")) {
     const auto bus = query.number<cl_uint>(kPciBusIdNv, ~0u);
     const auto slot = query.number<cl_uint>(kPciSlotIdNv, 0);
-    // The slot holds device and function as PCI itself packs them.
+    // The slot packs device and function as PCI does.
     if (bus != ~0u)
       return pci_address(query.number<cl_uint>(kPciDomainIdNv, 0), bus, slot >> 3, slot & 7);
   }
   if (query.has("cl_amd_device_attribute_query") || query.has("cl_amd_device_topology")) {
-    // A type (1: PCIe), 17 bytes unused, then bus, device and function.
+    // Layout: type (1: PCIe), 17 unused bytes, then bus, device and function.
     const auto topology = device_list<unsigned char>(query.api, query.device, kTopologyAmd);
     if (topology.size() == 24 && topology[0] == 1)
       return pci_address(0, topology[21], topology[22], topology[23]);
@@ -75,7 +75,7 @@ std::string card_of(const Query& query, const std::string& id) {
   return id;
 }
 
-// The newest OpenCL C the device compiles; a device of version 3.0 names an old one first.
+// The newest OpenCL C that the device compiles; OpenCL 3.0 devices may report an old one first.
 uint32_t language_version(const Query& query, uint32_t version) {
   uint32_t newest = version_of(device_text(query.api, query.device, CL_DEVICE_OPENCL_C_VERSION));
   if (version < 30) return newest;
@@ -86,7 +86,7 @@ uint32_t language_version(const Query& query, uint32_t version) {
   return newest;
 }
 
-// NVIDIA's driver offers neither integer dot products nor subgroups, but its compiler takes PTX.
+// NVIDIA's driver exposes neither integer dot products nor subgroups, but its compiler accepts PTX.
 uint32_t ptx_level(const Query& query) {
   if (query.platform != "NVIDIA CUDA" || !query.has("cl_nv_device_attribute_query")) return 0;
   return query.number<cl_uint>(kComputeMajorNv, 0) * 10 + query.number<cl_uint>(kComputeMinorNv, 0);
@@ -97,8 +97,8 @@ bool subgroups_by_ptx(uint32_t ptx_level) { return ptx_level >= 50; }
 
 SubgroupOffer subgroup_offer(const Query& query) {
   SubgroupOffer offer{query.platform, ptx_level(query), {}};
-  // Kernels are specialised for one size, so a device that chooses freely is treated as having
-  // none.
+  // Kernels are specialised for one subgroup size, so a device that chooses freely counts as having
+  // no subgroups.
   if (query.has("cl_intel_required_subgroup_size") && query.has("cl_khr_subgroup_shuffle") &&
       query.number<cl_uint>(kMaxSubgroups, 0) != 0)
     for (size_t size : device_list<size_t>(query.api, query.device, kSubgroupSizesIntel))
@@ -111,12 +111,12 @@ ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
   capabilities.dialect = "opencl";
   capabilities.dialect_level = language * 10;
   const bool full = device_text(query.api, query.device, CL_DEVICE_PROFILE) != "EMBEDDED_PROFILE";
-  // storage_f16 is there: vload_half and vstore_half_rte are core.
-  capabilities.storage_bf16 = true;  // by the printer's own bit moves
+  // storage_f16 is always available: vload_half and vstore_half_rte are core functions.
+  capabilities.storage_bf16 = true;  // emulated by the printer with bit operations
   capabilities.math_f16 = query.has("cl_khr_fp16");
   capabilities.math_i64 = full || query.has("cles_khr_int64");
   capabilities.math_f64 = query.number<cl_device_fp_config>(CL_DEVICE_DOUBLE_FP_CONFIG, 0) != 0;
-  // The full profile binds exp and log to 3 ulp, sin and cos to 4.
+  // The full profile limits errors to 3 ulp for exp and log, 4 ulp for sin and cos.
   capabilities.precise_math = full;
   capabilities.dot4 = dots_by_ptx(ptx_level(query)) ||
                       (query.has("cl_khr_integer_dot_product") &&
@@ -135,10 +135,9 @@ ir::Capabilities capabilities_of(const Query& query, uint32_t language) {
   capabilities.max_group_size = static_cast<uint32_t>(group_size);
   capabilities.shared_bytes = static_cast<uint32_t>(
       std::min<cl_ulong>(query.number<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE, 0), 1u << 30));
-  capabilities.max_buffers = 64;  // 8 bytes each of at least 1 KiB of arguments
+  capabilities.max_buffers = 64;  // 8 bytes each, in at least 1 KiB of arguments
   capabilities.max_binding_bytes = query.number<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0);
-  // Global sizes count lanes, and some drivers keep them in 32 bits; y and z stop where the
-  // hardware does.
+  // Global sizes count lanes, and some drivers store them in 32 bits. y and z have hardware limits.
   capabilities.max_groups = {0xffffffffu / std::max(1u, capabilities.max_group_size), 65535, 65535};
   return capabilities;
 }
@@ -176,7 +175,7 @@ bool has_extension(const std::string& extensions, const std::string& name) {
 }
 
 void use_subgroups(const SubgroupOffer& offer, ir::Capabilities& capabilities) {
-  // PoCL 5.0 shuffles wrongly on the CPU: a small model's logits are zeros.
+  // PoCL 5.0 shuffles wrongly on the CPU: the logits of a small model are zeros.
   if (offer.platform == "Portable Computing Language") return;
   std::vector<uint32_t>& sizes = capabilities.subgroup_sizes;
   sizes = subgroups_by_ptx(offer.ptx_level) ? std::vector<uint32_t>{32} : offer.sizes;
@@ -200,7 +199,7 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   info.backend = "opencl";
   info.name = device_text(api, device, CL_DEVICE_NAME);
   if (query.has("cl_amd_device_attribute_query")) {
-    // The name alone is a code like gfx1030.
+    // The plain device name is only a code such as gfx1030.
     if (const std::string board = device_text(api, device, kBoardNameAmd); !board.empty())
       info.name = board;
   }
@@ -214,12 +213,12 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   info.capabilities = capabilities_of(query, language);
 
   facts.build_options = build_options(query, language);
-  // Its pass over values that live across barriers loses a float's negation (lanes get the value of
-  // another subgroup) and an integer's complement (seen in 2026.22).
+  // The compiler's pass for values that live across barriers drops float negations (lanes get the
+  // value of another subgroup) and integer complements (seen in 2026.22).
   if (info.software && query.platform.find("Intel") != std::string::npos)
     facts.build_options += " -DPRISM_HIDE_NEGATIONS";
-  // NVIDIA's compiler fits registers to the size a kernel requires; asked for the largest size, the
-  // driver answers 256 all the same (580.159 on an H200, a kernel of 32 registers).
+  // NVIDIA's compiler fits registers to the group size that a kernel requires, but the driver's
+  // query for the largest size still returns 256 (580.159 on an H200, a kernel with 32 registers).
   facts.keeps_group_size = ptx_level(query) != 0;
   if (dots_by_ptx(ptx_level(query))) facts.build_options += " -DPRISM_DOT4_BY_PTX";
   if (subgroups_by_ptx(ptx_level(query))) facts.build_options += " -DPRISM_SUBGROUPS_BY_PTX";
@@ -230,7 +229,7 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
       std::max<uint64_t>(1, query.number<cl_uint>(CL_DEVICE_MEM_BASE_ADDR_ALIGN, 8192) / 8);
   facts.max_allocation = info.capabilities.max_binding_bytes;
   facts.tells_free_memory = told_free_bytes(api, device) != 0;
-  // Our queues have profiling and nothing else that a command buffer could require.
+  // Prism's queues only enable profiling; command buffers must not require anything else.
   const auto required = query.number<cl_command_queue_properties>(kCommandBufferRequiredQueue, 0);
   facts.has_command_buffers =
       query.has("cl_khr_command_buffer") &&

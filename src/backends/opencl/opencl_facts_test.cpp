@@ -1,4 +1,4 @@
-// Which offers of subgroups are taken.
+// Which reported subgroup sizes are used.
 #include "backends/opencl/opencl_facts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Programs: text, binary, kernel object.
+// Programs: text, binary and kernel object.
 #include "backends/opencl/opencl_program.h"
 
 #include <span>
@@ -31,7 +31,7 @@ std::string build_log(const Context& context, cl_program program) {
   return log;
 }
 
-// Empty when the driver refuses it: of another version, or cut short.
+// Empty if the driver rejects the binary (another version, or truncated).
 Handle<cl_program> build_binary(const Context& context, std::span<const std::byte> binary) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
   const size_t length = binary.size();
@@ -67,8 +67,8 @@ void check_group_size(const Context& context, const Program& program, const ir::
                                                             sizeof(largest), &largest, nullptr);
   if (code != CL_SUCCESS || largest >= lowered.group_size) return;
   throw Error(ErrorCode::kNotSupported,
-              fmt::format("{}: kernel {} has groups of {}; compiled for this device it can have "
-                          "{}, for want of registers or shared memory",
+              fmt::format("{}: kernel {} has groups of {}; its registers or shared memory allow "
+                          "at most {} on this device",
                           context.label(), lowered.name, lowered.group_size, largest));
 }
 
@@ -112,8 +112,8 @@ Handle<cl_program> build_text(const Context& context, const std::string& text, s
 
 namespace {
 
-// What `use` makes of the text's program: of the binary of an earlier run (cached is true), else of
-// the text itself. use may throw for a binary without its kernels, which is as good as none.
+// Calls `use` with the text's program: built from a cached binary (cached is true), else from the
+// text. If use throws for a binary that lacks a kernel, the text is built.
 template <class Use>
 void build_cached(const Context& context, const KernelText& text, const ir::Kernel& first,
                   const Use& use) {

@@ -1,4 +1,4 @@
-// Launches, copies, events; failures kept until the wait.
+// Launches, copies and events; wait() throws failures.
 #include "backends/opencl/opencl_queue.h"
 
 #include <utility>
@@ -8,16 +8,15 @@
 namespace prism::opencl {
 namespace {
 
-// A write of at most this many bytes is copied aside and does not wait for what was launched before
-// it.
+// Writes up to this size are staged and do not wait for earlier launches.
 constexpr size_t kStagedBytes = 64 << 10;
-// One command in so many has an event: on NVIDIA's driver (580, H200) a launch costs the host 6.8
-// us without one, and 11 to 18 us with one.
+// Only one command in this many gets an event. On NVIDIA's driver (580, H200) a launch costs the
+// host 6.8 us without an event, and 11 to 18 us with one.
 constexpr size_t kCommandsAnEvent = 256;
-// Beyond this many unfinished events the host waits: deeper queues keep no device busier.
+// With more unfinished events the host waits: deeper queues do not increase utilisation.
 constexpr size_t kMostPending = 4;
-// Drivers that collect commands until a flush get these many at a time, so that the device starts
-// while the rest of a recording is handed over.
+// Some drivers hold commands back until a flush. Flush after this many, so that the device starts
+// while the rest of a recording is being enqueued.
 constexpr size_t kCommandsAFlush = 64;
 
 Handle<cl_event> owned(const Context& context, cl_event event) {
@@ -40,7 +39,7 @@ RecordedLaunch sizes_of(const LaunchCall& call) {
   return launch;
 }
 
-// Commands as a message names them when only one of them is known to have failed.
+// A list of commands for messages in which only one is known to have failed.
 std::string one_of(const std::vector<std::string>& names) {
   if (names.size() == 1) return names[0];
   std::string list;
@@ -116,7 +115,7 @@ void Queue::settle() {
 
 void Queue::finish() {
   const cl_int code = context_->api->clFinish(queue_.get());
-  // The first command that failed is the one to name; clFinish may only say that something did.
+  // Name the first command that failed; clFinish may only report that one did.
   std::vector<std::string> names;
   for (const Pending& pending : pending_) {
     const cl_int status = status_of(*context_, pending.event.get());
@@ -250,8 +249,8 @@ std::unique_ptr<CommandGraphDriver> Queue::end_recording() {
     throw Error(ErrorCode::kInvalidArgument,
                 context_->label() + ": ending a recording that was not begun");
   std::unique_ptr<CommandGraph> made = std::move(recording_);
-  // Runs of launches become command buffers; copies stay outside, because their function changed
-  // its parameters between versions of the extension.
+  // Consecutive launches become command buffers. Copies stay outside, because the parameters of
+  // their function differ between versions of the extension.
   const CommandBuffers* buffers = context_->command_buffers();
   for (size_t first = 0; first < made->steps.size();) {
     size_t last = first + 1;
@@ -271,8 +270,8 @@ std::unique_ptr<CommandGraphDriver> Queue::end_recording() {
   return made;
 }
 
-// False where the loop must do it: no command buffer, one of another queue, or one that still runs
-// and may not overlap.
+// Returns false if the loop must run the segment: no command buffer, one for another queue, or one
+// that still runs and may not overlap.
 bool Queue::enqueue_segment(CommandGraph& recording, CommandGraph::Segment& segment) {
   if (!segment.buffer || recording.queue != queue_.get()) return false;
   const CommandBuffers* buffers = context_->command_buffers();
@@ -281,7 +280,7 @@ bool Queue::enqueue_segment(CommandGraph& recording, CommandGraph::Segment& segm
     return false;
   cl_event event = nullptr, kept = nullptr;
   if (buffers->enqueue(segment.buffer.get(), &event) != CL_SUCCESS) return false;
-  // Two owners: the segment asks whether it still runs, the queue whether it failed.
+  // Two owners: the segment checks whether it still runs, the queue whether it failed.
   if (!buffers->overlap() && context_->api->clRetainEvent(event) == CL_SUCCESS) kept = event;
   segment.running = kept ? owned(*context_, kept) : Handle<cl_event>();
   note(CL_SUCCESS, event,

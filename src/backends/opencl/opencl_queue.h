@@ -1,4 +1,4 @@
-// An in-order queue with device timestamps; what it records is replayed by the driver or by a loop.
+// An in-order queue with device timestamps; recordings are replayed by the driver or by a loop.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,8 @@ class Event final : public TimedEvent {
   Handle<cl_event> event_;
 };
 
-// A launch with a kernel object of its own, or a copy; and command buffers for runs of launches.
+// Steps, each a copy or a launch with its own kernel object, and command buffers for consecutive
+// launches.
 class CommandGraph final : public CommandGraphDriver {
  public:
   struct Step {
@@ -41,15 +42,15 @@ class CommandGraph final : public CommandGraphDriver {
     uint64_t to_offset = 0, from_offset = 0, bytes = 0;
     bool is_copy() const { return !kernel; }
   };
-  struct Segment {  // steps [first, last), by one command buffer where there is one
+  struct Segment {  // steps [first, last), in one command buffer if available
     size_t first = 0, last = 0;
     Handle<CommandBuffers::Buffer> buffer;
-    Handle<cl_event> running;  // the newest enqueue of the buffer
+    Handle<cl_event> running;  // the latest enqueue of the buffer
   };
   std::shared_ptr<Context> context;
   std::vector<Step> steps;
   std::vector<Segment> segments;
-  cl_command_queue queue = nullptr;  // the command buffers are for this one
+  cl_command_queue queue = nullptr;  // the queue that the command buffers were recorded for
 };
 
 class Queue final : public QueueDriver {
@@ -68,12 +69,11 @@ class Queue final : public QueueDriver {
   void replay(CommandGraphDriver& recording) override;
 
  private:
-  // Work handed to the driver and not yet known to have ended: several commands, of which only the
-  // last has an event.
+  // Commands that were enqueued and may still run; only the last of them has an event.
   struct Pending {
     Handle<cl_event> event;
     std::vector<std::string> names;
-    std::vector<std::vector<std::byte>> staged;  // what writes still read
+    std::vector<std::vector<std::byte>> staged;  // data that writes still read
   };
 
   void not_while_recording(const char* what) const;
@@ -81,20 +81,20 @@ class Queue final : public QueueDriver {
   void enqueue(const std::string& name, const RecordedLaunch& launch);
   void enqueue_copy(const CommandGraph::Step& step);
   bool enqueue_segment(CommandGraph& recording, CommandGraph::Segment& segment);
-  // Hands one command over by call(event), which makes the event unless it is null, and notes it or
-  // its failure.
+  // Enqueues one command with call(event), which creates the event unless it is null, and keeps a
+  // failure.
   template <class Call>
   void hand_over(const std::string& name, const Call& call);
   void note(cl_int code, cl_event event, const std::string& name);
   void keep_failure(cl_int code, const std::string& name);
-  // Forgets what has ended; waits for the oldest when too much is under way.
+  // Drops finished work; waits for the oldest if too much is in flight.
   void settle();
   void finish();
 
   std::shared_ptr<Context> context_;
   Handle<cl_command_queue> queue_;
   std::deque<Pending> pending_;
-  Pending open_;                // what was handed over since the newest event
+  Pending open_;                // commands since the latest event
   std::exception_ptr failure_;  // the first since the last wait
   std::unique_ptr<CommandGraph> recording_;
 };

@@ -1,4 +1,4 @@
-// Finding the plug-in, and what it finds.
+// Finds the plug-in and lists its devices.
 #include "backends/sycl/sycl_backend.h"
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ constexpr const char* kGetOne =
     "install Intel's oneAPI runtime and headers and build Prism again (docs/backends.md); an Intel "
     "GPU is also used through Vulkan or OpenCL";
 
-// Beside the program, in the folder of libraries beside that, then the system's.
+// Next to the program, in the library folder next to that, then the system's path.
 std::vector<std::string> places() {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -32,7 +32,7 @@ std::vector<std::string> places() {
 }
 
 Discovery devices_of(const std::string& file) {
-  // SYCL's compiler keeps what it made beside what the other backends keep.
+  // Keep SYCL's compiler cache in Prism's cache folder.
   if (const auto cached = cache_subfolder("sycl"); !cached.empty()) {
     setenv("SYCL_CACHE_PERSISTENT", "1", 0);
     setenv("SYCL_CACHE_DIR", cached.c_str(), 0);
@@ -48,7 +48,7 @@ Discovery devices_of(const std::string& file) {
 }  // namespace
 
 std::unique_ptr<Backend> make_sycl_backend(const std::string& plugin) {
-  // SYCL starts every driver of OpenCL; PoCL 3.1 crashes when OpenCL's backend does so too.
+  // SYCL starts every OpenCL driver; PoCL 3.1 crashes if the OpenCL backend does so concurrently.
   return make_library_backend({"sycl", "SYCL", places(), "PRISM_SYCL_LIBRARY", plugin, kGetOne,
                                devices_of, &driver_start_mutex()});
 }

@@ -1,5 +1,4 @@
-// Devices reached through SYCL: a plug-in library around SYCL's C++ is opened at run time, so that
-// the program needs no SYCL.
+// The SYCL backend: loads a plug-in library at run time, so that the program itself needs no SYCL.
 #pragma once
 
 #include <memory>
@@ -9,8 +8,7 @@
 
 namespace prism {
 
-// plugin: the library's path; empty for the one that PRISM_SYCL_LIBRARY names, else the one beside
-// the program.
+// plugin: the library's path; if empty, PRISM_SYCL_LIBRARY, else the library next to the program.
 std::unique_ptr<Backend> make_sycl_backend(const std::string& plugin);
 inline std::unique_ptr<Backend> make_sycl_backend() { return make_sycl_backend(""); }
 

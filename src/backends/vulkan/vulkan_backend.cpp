@@ -1,4 +1,4 @@
-// Finds the Vulkan devices of the machine, or why there are none.
+// Finds the machine's Vulkan devices, or reports why there are none.
 #include "backends/vulkan/vulkan_backend.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace prism {
 namespace {
 
-// The nodes that Vulkan's drivers open; Linux numbers a machine's render nodes from 128.
+// The nodes that Vulkan drivers open; Linux numbers render nodes from 128.
 std::vector<std::string> device_nodes() {
   std::vector<std::string> nodes;
   for (int i = 128; i < 144; ++i) nodes.push_back(fmt::format("/dev/dri/renderD{}", i));
@@ -40,8 +40,8 @@ class VulkanBackend final : public Backend {
     std::vector<std::string> passed_over;
     discovery.devices = vulkan::make_devices(instance, options_, &passed_over);
 
-    // A node this user may not open hides a card from its driver; a software device found beside it
-    // does not help.
+    // A node that this user may not open hides a card from its driver. Report it even if a software
+    // device was found.
     const bool hardware = std::ranges::any_of(
         discovery.devices, [](const auto& device) { return !device->info().software; });
     const auto denied = find_denied_node(device_nodes());

@@ -1,4 +1,4 @@
-// Vulkan devices: any GPU with a Vulkan 1.1 driver, and the software ones.
+// The Vulkan backend: any GPU with a Vulkan 1.1 driver, and software devices.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,12 @@
 
 namespace prism {
 
-// For tests: paths a driver would otherwise choose by itself.
+// For tests: force code paths that the device would otherwise decide.
 struct VulkanOptions {
-  bool push_descriptors =
-      true;  // false: descriptor sets from pools, as on devices without the extension
-  bool in_place =
-      true;  // false: unified memory is reached through staging, as on a card of its own
-  bool copies_by_kernel =
-      false;  // true: large copies inside the device by a kernel on every device
-  std::vector<std::string> libraries;  // instead of the usual names of the loader
+  bool push_descriptors = true;   // false: descriptor pools, as on devices without the extension
+  bool in_place = true;           // false: stage copies to unified memory, as on discrete cards
+  bool copies_by_kernel = false;  // true: use the copy kernel for large copies on every device
+  std::vector<std::string> libraries;  // instead of the loader's usual names
 };
 
 std::unique_ptr<Backend> make_vulkan_backend();

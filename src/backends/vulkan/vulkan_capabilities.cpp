@@ -1,4 +1,5 @@
-// From Vulkan's features and limits to the capabilities that lowering and the SPIR-V printer go by.
+// Translates Vulkan features and limits to the capabilities used by lowering and the SPIR-V
+// printer.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -19,8 +20,8 @@ struct Properties {
   VkPhysicalDevicePushDescriptorPropertiesKHR push{};
 };
 
-// Chains a structure where the device knows it: since `core_version`, or by the extension, which is
-// then enabled.
+// Chains a structure if the device supports it, either since `core_version` or through the
+// extension, which is then enabled.
 template <class Head, class Part>
 void chain_if(PhysicalDevice& device, Head& head, Part& part, VkStructureType type,
               uint32_t core_version, const char* extension) {
@@ -57,14 +58,14 @@ void ask_features(const Instance& instance, PhysicalDevice& d) {
   chain_if(d, f.core, f.dot_product,
            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
            VK_API_VERSION_1_3, "VK_KHR_shader_integer_dot_product");
-  // Its shaders are SPIR-V 1.6, which comes with Vulkan 1.3.
+  // Needs SPIR-V 1.6, which is part of Vulkan 1.3.
   if (d.at_least(VK_API_VERSION_1_3))
     chain_if(d, f.core, f.matrices,
              VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, 0,
              VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   instance.call().GetPhysicalDeviceFeatures2(d.handle, &f.core);
 
-  // Enabled is what kernels use and nothing else: bounds checks, for one, would cost time.
+  // Enable only what kernels use: robust buffer access, for example, would cost time.
   const VkPhysicalDeviceFeatures all = f.core.features;
   f.core.features = {};
   f.core.features.shaderInt16 = all.shaderInt16;
@@ -88,8 +89,8 @@ Properties ask_properties(const Instance& instance, PhysicalDevice& d) {
   return p;
 }
 
-// Which of the three widths may be asked for together: a device says how far their modes are
-// independent.
+// Which of the three widths may be set together, depending on how independent the device's modes
+// are.
 uint32_t float_modes(VkShaderFloatControlsIndependence independence, bool has16, bool has32,
                      bool has64, uint32_t bit16, uint32_t bit32, uint32_t bit64) {
   if (independence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE && !(has16 && has32 && has64))
@@ -128,7 +129,7 @@ void find_subgroups(PhysicalDevice& d, const Properties& p) {
                        (p.subgroup_size.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT);
   d.full_subgroups = d.features.subgroup_size.computeFullSubgroups;
   if (!control) {
-    // Nothing says the size is kept: these drivers run a kernel at 8, 16 or 32 as they see fit.
+    // The subgroup size is not fixed: these drivers run a kernel at 8, 16 or 32 lanes.
     if (d.properties.vendorID == kIntel) return;
     c.subgroup_size = p.subgroup.subgroupSize;
     c.subgroup_sizes = {c.subgroup_size};
@@ -138,7 +139,7 @@ void find_subgroups(PhysicalDevice& d, const Properties& p) {
        size && size <= p.subgroup_size.maxSubgroupSize; size *= 2)
     c.subgroup_sizes.push_back(size);
   d.has_subgroup_range = c.subgroup_sizes.size() > 1;
-  // 32 is what most kernels are tuned at; Intel's units are 16 wide and at 32 run out of registers.
+  // Most kernels are tuned for 32 lanes. Intel's units are 16 wide and run out of registers at 32.
   const uint32_t wanted = d.properties.vendorID == kIntel ? 16 : 32;
   const bool offered = std::ranges::find(c.subgroup_sizes, wanted) != c.subgroup_sizes.end();
   c.subgroup_size = offered ? wanted : p.subgroup.subgroupSize;
@@ -206,7 +207,7 @@ void find_capabilities(const Instance& instance, PhysicalDevice& d) {
   find_subgroups(d, p);
 
   const bool round_even = (c.dialect_level & spirv::kRoundEven16) != 0;
-  // Across lanes 16- and 64-bit values need a feature of their own.
+  // Subgroup operations on 16- and 64-bit values need a separate feature.
   const bool any_lane = c.subgroup_size == 0 || f.subgroup_types.shaderSubgroupExtendedTypes;
   c.storage_8 = f.storage_8.storageBuffer8BitAccess;
   c.storage_16 = f.storage_16.storageBuffer16BitAccess;
@@ -216,8 +217,8 @@ void find_capabilities(const Instance& instance, PhysicalDevice& d) {
   c.narrow_arrays = f.narrow.shaderInt8 && f.core.features.shaderInt16 && c.math_f16;
   c.math_i64 = f.core.features.shaderInt64 && any_lane;
   c.math_f64 = f.core.features.shaderFloat64;
-  // precise_math stays off: Vulkan promises far less than 4 ulp. Metal, below MoltenVK, fences
-  // groups only.
+  // precise_math stays off: Vulkan's accuracy guarantees are far weaker than 4 ulp. Under MoltenVK,
+  // Metal's fences only cover a workgroup.
   c.device_fence = d.info.driver.find("MoltenVK") == std::string::npos;
   c.dot4 = f.dot_product.shaderIntegerDotProduct;
   const auto& atomics = f.float_atomics;

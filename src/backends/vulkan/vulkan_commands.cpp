@@ -15,7 +15,7 @@ namespace {
 constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
 
-// Sets and buffers of one descriptor pool; kernels rarely have more than eight buffers.
+// Descriptor pool sizes; kernels rarely have more than eight buffers.
 constexpr uint32_t kSetsInPool = 128;
 constexpr uint32_t kBuffersInPool = 8 * kSetsInPool;
 
@@ -62,8 +62,7 @@ void Commands::begin(bool once) {
   last_kernel_.clear();
   bound_ = VK_NULL_HANDLE;
   hazards_.clear();
-  // Submissions of one queue start in order but may overlap: each begins by waiting for those
-  // before it.
+  // Submissions to one queue start in order but may overlap, so each waits for all earlier ones.
   barrier(VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_WRITE_BIT,
           VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
           VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT);
@@ -128,11 +127,11 @@ void Commands::bind(VkPipelineLayout pipeline, VkDescriptorSetLayout layout,
   if (buffers.empty()) return;
   const bool push = device_.physical().push_descriptors;
   const VkDescriptorSet set = push ? VK_NULL_HANDLE : new_set(layout);
-  // The bindings are consecutive and of one kind, so one write covers them all.
+  // Bindings are consecutive and of one type, so a single write covers them all.
   std::array<VkWriteDescriptorSet, 32> writes{};
   if (buffers.size() > writes.size())
     throw Error(ErrorCode::kNotSupported,
-                fmt::format("{}: a launch with {} bindings, at most {} are passed on", device_.id(),
+                fmt::format("{}: a launch with {} bindings, at most {} are supported", device_.id(),
                             buffers.size(), writes.size()));
   for (uint32_t i = 0; i < buffers.size(); ++i) {
     writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
@@ -164,8 +163,8 @@ void Commands::launch(const LaunchCall& call) {
   for (size_t i = 0; i < call.bindings.size(); ++i) {
     const Binding& binding = call.bindings[i];
     const auto& memory = static_cast<const Memory&>(*binding.memory);
-    // Up to a whole vector, so that one over the last elements is inside where a device checks
-    // bounds.
+    // Round up to a whole vector, so that a vector access to the last elements passes bounds
+    // checks.
     const uint64_t limit =
         std::min<uint64_t>(device_.physical().properties.limits.maxStorageBufferRange,
                            memory.reserved() - binding.offset);

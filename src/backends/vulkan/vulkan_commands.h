@@ -1,4 +1,4 @@
-// Records launches and copies into one command buffer, with the fewest barriers that keep them in
+// Records launches and copies into one command buffer, with the fewest barriers that preserve their
 // order.
 #pragma once
 
@@ -21,18 +21,18 @@ class Commands {
   ~Commands();
   Commands(const Commands&) = delete;
 
-  // Starts anew; what was recorded before must have finished. once: it is submitted a single time.
+  // Starts a new recording; the previous one must have finished. once: it is submitted only once.
   void begin(bool once);
   void end();
 
   void launch(const LaunchCall& call);
-  // A launch whose bindings are known already.
+  // A launch with resolved bindings.
   void dispatch(const Program& program, std::span<const Range> ranges,
                 std::span<const VkDescriptorBufferInfo> buffers, std::span<const uint32_t> params,
                 std::array<uint32_t, 3> groups);
   void copy(const Range& to, const Range& from);
   void timestamp(VkQueryPool pool, uint32_t query);
-  // What copies wrote can be read by the host once the submission is done.
+  // Makes copied data visible to the host once the submission is done.
   void show_host();
 
   VkCommandBuffer handle() const { return commands_; }

@@ -1,4 +1,4 @@
-// When the copy kernel is used.
+// Decides when to use the copy kernel.
 #include "backends/vulkan/vulkan_copy.h"
 
 #include <algorithm>
@@ -11,9 +11,8 @@ namespace prism::vulkan {
 namespace {
 
 constexpr uint64_t kUnitBytes = 16;
-constexpr uint64_t kLeast = 64 << 10;  // below, a launch costs what is gained
-constexpr uint64_t kPiece =
-    1 << 30;  // within every device's binding limit but the weakest, see copy()
+constexpr uint64_t kLeast = 64 << 10;  // below, the launch costs more than it saves
+constexpr uint64_t kPiece = 1 << 30;   // below the binding limit of almost every device, see copy()
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Large copies inside a device by a kernel, where the driver's own copy is slow.
+// A kernel for large copies inside a device, where the driver's own copy is slow.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ class CopyKernel {
  public:
   explicit CopyKernel(LogicalDevice& device) : device_(device) {}
 
-  // Records the copy, by the kernel where that is faster and the ranges allow it.
+  // Records the copy, with the kernel if that is faster and the ranges allow it.
   void copy(Commands& commands, const Range& to, const Range& from);
 
  private:

@@ -1,4 +1,5 @@
-// One Vulkan device in use: the logical device, and what its memory, programs and queues share.
+// One Vulkan device in use: the logical device and the state shared by its memory, programs and
+// queues.
 #pragma once
 
 #include <map>
@@ -12,7 +13,7 @@
 
 namespace prism::vulkan {
 
-// Made when the device is first used: looking at the machine's devices starts none of them.
+// Created when the device is first used: listing devices starts none of them.
 class LogicalDevice {
  public:
   LogicalDevice(std::shared_ptr<Instance> instance, const PhysicalDevice& physical);
@@ -26,16 +27,16 @@ class LogicalDevice {
   Instance& instance() const { return *instance_; }
   void check(VkResult result, const char* doing) const { vulkan::check(result, id(), doing); }
 
-  VkQueue next_queue();  // queues are handed out in turn
+  VkQueue next_queue();  // round-robin over the queues
 
-  // The layout of kernels with so many buffers and so many 32-bit parameters; kept.
+  // The cached layout for kernels with this many buffers and 32-bit parameters.
   struct Layout {
     VkDescriptorSetLayout set = VK_NULL_HANDLE;
     VkPipelineLayout pipeline = VK_NULL_HANDLE;
   };
   Layout layout(uint32_t buffers, uint32_t params);
 
-  // A handle with the device's function that frees it.
+  // A handle with the device function that frees it.
   template <class T, class Free>
   Handle<T> own(T handle, Free free) const {
     return Handle<T>(handle, [device = device_.get(), free](T h) { free(device, h, nullptr); });
@@ -52,7 +53,7 @@ class LogicalDevice {
   std::map<std::pair<uint32_t, uint32_t>, Handle<VkPipelineLayout>> pipeline_layouts_;
 };
 
-// The devices of one instance; `passed_over` collects why one is not among them.
+// The devices of one instance; `passed_over` receives the reasons for skipping others.
 std::vector<std::shared_ptr<DeviceDriver>> make_devices(const std::shared_ptr<Instance>& instance,
                                                         const VulkanOptions& options,
                                                         std::vector<std::string>* passed_over);

@@ -1,4 +1,4 @@
-// Events by fences and timestamps.
+// Events based on fences and timestamps.
 #include "backends/vulkan/vulkan_events.h"
 
 #include <chrono>
@@ -46,14 +46,14 @@ class Event final : public EventDriver {
         physical.timestamp_bits >= 64 ? UINT64_MAX : (uint64_t{1} << physical.timestamp_bits) - 1;
     const uint64_t ticks =
         (timestamps_->read(query_) - start.timestamps_->read(start.query_)) & mask;
-    // An event asked for the wrong way round would else be centuries later.
+    // Avoid a wrap-around to centuries when the events are in reverse order.
     const double signed_ticks =
         ticks > mask / 2 ? -static_cast<double>(mask - ticks + 1) : static_cast<double>(ticks);
     return signed_ticks * physical.properties.limits.timestampPeriod * 1e-6;
   }
 
  private:
-  // Without timestamps: when the host first saw it done.
+  // Without timestamps, record when the host first saw the event completed.
   void see() {
     if (seen_ == std::chrono::steady_clock::time_point{}) seen_ = std::chrono::steady_clock::now();
   }

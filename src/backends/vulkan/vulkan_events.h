@@ -1,4 +1,4 @@
-// Points of a queue, with the device's own clock where it has one.
+// Points in a queue, timed by the device's clock if it has one.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace prism::vulkan {
 
-// Timestamp queries in pools that grow with the number of events alive.
+// Timestamp queries, in pools that grow with the number of live events.
 class Timestamps {
  public:
   explicit Timestamps(LogicalDevice& device) : device_(device) {}
@@ -19,7 +19,7 @@ class Timestamps {
   };
   Query take();
   void give_back(Query query) { free_.push_back(query); }
-  uint64_t read(Query query);  // ticks; the query must have been reached
+  uint64_t read(Query query);  // in ticks; the query must have completed
 
  private:
   LogicalDevice& device_;
@@ -27,7 +27,7 @@ class Timestamps {
   std::vector<Query> free_;
 };
 
-// Records an event and submits it. Events keep what they need of the queue alive.
+// Records an event and submits it. Events keep the queue state they need alive.
 std::unique_ptr<EventDriver> record_event(const std::shared_ptr<Submissions>& submissions,
                                           const std::shared_ptr<Timestamps>& timestamps);
 

@@ -1,4 +1,4 @@
-// Finds the functions of Vulkan and turns its results into errors.
+// Loads Vulkan's functions and translates its results to errors.
 #include "backends/vulkan/vulkan_functions.h"
 
 #include <fmt/format.h>
@@ -78,7 +78,7 @@ void check(VkResult result, const std::string& device, const std::string& doing)
                                                         : ErrorCode::kDriver;
   std::string message = fmt::format("{}: {}: {}", device, doing, result_name(result));
   if (result == VK_ERROR_DEVICE_LOST)
-    message += "; the device stopped answering: a kernel that never ends, or a fault of the driver";
+    message += "; the device stopped answering: a kernel that never ends, or a driver fault";
   throw Error(code, message);
 }
 

@@ -1,4 +1,4 @@
-// The functions of Vulkan that are used, found at run time, one table an instance and one a device.
+// The Vulkan functions in use, loaded at run time: one table per instance and one per device.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace prism::vulkan {
   X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) \
   X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceQueueFamilyProperties) \
   X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
-// Null where the extension is absent.
+// Null if the extension is absent.
 #define PRISM_VULKAN_OPTIONAL_INSTANCE_FUNCTIONS(X) \
   X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT) X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
@@ -39,7 +39,7 @@ namespace prism::vulkan {
 struct InstanceFunctions {
   PRISM_VULKAN_INSTANCE_FUNCTIONS(PRISM_VULKAN_MEMBER)
   PRISM_VULKAN_OPTIONAL_INSTANCE_FUNCTIONS(PRISM_VULKAN_MEMBER)
-  // Throws kDriver naming a function the loader does not have.
+  // Throws kDriver with the name of a function that the loader lacks.
   void load(PFN_vkGetInstanceProcAddr find, VkInstance instance);
 };
 

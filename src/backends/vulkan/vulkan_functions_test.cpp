@@ -1,4 +1,4 @@
-// Vulkan's results become the errors a program can act on.
+// Vulkan results are translated to errors that a program can act on.
 #include "backends/vulkan/vulkan_functions.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Looks for overlaps between ranges of buffers.
+// Finds overlaps between buffer ranges.
 #include "backends/vulkan/vulkan_hazards.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace prism::vulkan {
 namespace {
 
-// Beyond this many ranges a barrier is cheaper than looking for a reason to leave it out.
+// With more ranges, a barrier is cheaper than searching for a conflict.
 constexpr size_t kMostPending = 128;
 
 bool conflicts(const Range& a, const Range& b) {
@@ -25,7 +25,7 @@ bool HazardTracker::needs_barrier(std::span<const Range> ranges, VkPipelineStage
   if (barrier) {
     past_stages_ |= pending_stages_;
     barrier_from_ = past_stages_;
-    // A stage seen for the first time after a narrow barrier is let in together with the others.
+    // If a narrow barrier did not cover this stage, the new one covers both stages.
     barrier_to_ =
         uncovered ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT : stage;
     covered_ = barrier_to_;

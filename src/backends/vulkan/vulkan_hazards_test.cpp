@@ -1,4 +1,4 @@
-// Barriers stand where work depends on work, and nowhere else.
+// Barriers are placed only between dependent work.
 #include "backends/vulkan/vulkan_hazards.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(VulkanHazards, AStageThatNoBarrierHeldUpGetsItsOwn) {
   EXPECT_TRUE(needs(tracker, {reads(1), writes(2)}));
   EXPECT_EQ(tracker.barrier_from(), kCompute);
   EXPECT_EQ(tracker.barrier_to(), kCompute);
-  // The barrier let compute see buffer 1, not the copy.
+  // The barrier made buffer 1 visible to compute, not to the copy.
   EXPECT_TRUE(needs(tracker, {reads(1), writes(3)}, kTransfer));
   EXPECT_EQ(tracker.barrier_from(), kCompute);
   EXPECT_EQ(tracker.barrier_to(), kCompute | kTransfer);

@@ -1,4 +1,4 @@
-// Vulkan's header without prototypes, and the few declarations that headers in use are too old for.
+// Vulkan's header without prototypes, plus declarations that older headers lack.
 #pragma once
 
 #ifndef VK_NO_PROTOTYPES

@@ -1,4 +1,4 @@
-// Opens the Vulkan library and makes an instance, with the reasons why it cannot be had.
+// Opens the Vulkan library and creates an instance, or reports why that failed.
 #include "backends/vulkan/vulkan_instance.h"
 
 #include <algorithm>
@@ -115,7 +115,7 @@ std::shared_ptr<Instance> Instance::create(const std::vector<std::string>& libra
   VkApplicationInfo application{};
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
   application.pApplicationName = "prism";
-  // The newest version we know how to use; a device may offer less.
+  // The newest version that Prism supports; a device may offer less.
   application.apiVersion = VK_API_VERSION_1_3;
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;

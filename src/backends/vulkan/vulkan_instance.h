@@ -1,4 +1,4 @@
-// One Vulkan instance: the loaded library, its functions, and what the validation layer said.
+// One Vulkan instance: the library, its functions, and messages from the validation layer.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace prism::vulkan {
 
-// Why there is no instance, in words for a user.
+// Why there is no instance, in words for users.
 struct Absence {
   std::string reason;
   std::string next_step;
@@ -20,8 +20,8 @@ struct Absence {
 
 class Instance {
  public:
-  // Null with the reason when the library or every driver is missing.
-  // PRISM_VULKAN_VALIDATION=1|sync turns the validation layer on where it is installed.
+  // Returns null with the reason if the library or every driver is missing.
+  // PRISM_VULKAN_VALIDATION=1|sync enables the validation layer if it is installed.
   static std::shared_ptr<Instance> create(const std::vector<std::string>& libraries,
                                           Absence* absence);
 
@@ -30,7 +30,7 @@ class Instance {
   const std::string& found() const { return found_; }  // "libvulkan.so.1 1.3.239"
   bool validates() const { return static_cast<bool>(messenger_); }
 
-  // Throws kDriver with the first thing the validation layer complained of since the last call.
+  // Throws kDriver with the first validation error since the last call.
   void throw_complaints();
 
  private:

@@ -1,4 +1,4 @@
-// Allocates device memory and keeps count of it.
+// Allocates device memory and tracks its use.
 #include "backends/vulkan/vulkan_memory.h"
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace prism::vulkan {
 namespace {
 
-// Drivers allow as few as 4,096 allocations in all and take tens of microseconds for each, so that
-// what is at most this large shares blocks, one size (a power of two) to a block.
+// Drivers may allow only 4,096 allocations, each taking tens of microseconds. Allocations up to
+// this size share blocks, with one slot size (a power of two) per block.
 constexpr uint64_t kLargestSmall = 256 << 10;
-constexpr uint64_t kSmallestSlot = 256;  // no device needs a coarser offset of a storage buffer
+constexpr uint64_t kSmallestSlot = 256;  // no device needs a coarser storage buffer offset
 constexpr uint64_t kSharedBlock = 4 << 20;
 
 constexpr VkBufferUsageFlags kUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
@@ -90,8 +90,8 @@ std::shared_ptr<Block> Allocator::new_block(uint64_t asked, uint64_t bytes) {
   const PhysicalDevice& physical = device_.physical();
   const uint64_t largest = std::min(physical.max_allocation_bytes, physical.max_buffer_bytes);
   if (bytes > largest)
-    out_of_memory(asked, fmt::format("its driver gives at most {} in one piece", largest));
-  // A software device takes host memory, which the system promises without having it.
+    out_of_memory(asked, fmt::format("its driver allows at most {} per allocation", largest));
+  // A software device uses host memory, which the system overcommits.
   if (bytes > physical.info.total_bytes ||
       (physical.info.software &&
        bytes > free_device_bytes(device_.instance(), physical, used_bytes_)))
@@ -137,7 +137,7 @@ void Allocator::free(Memory& memory) {
   }
   block.free_slots.push_back(static_cast<uint32_t>(memory.offset_ / memory.reserved_));
   auto& blocks = small_[memory.reserved_];
-  // The last block of a size is kept: the next allocation is likely to want it.
+  // Keep the last block of each size for the next allocation.
   if (block.free_slots.size() < block.slot_count || blocks.size() < 2) return;
   used_bytes_ -= block.bytes;
   std::erase(blocks, memory.block_);

@@ -1,4 +1,4 @@
-// Device memory: large allocations of their own, small ones out of shared blocks.
+// Device memory: separate large allocations, and small ones in shared blocks.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace prism::vulkan {
 
-// One VkBuffer with the memory behind it.
+// One VkBuffer and its memory.
 struct Block {
   Handle<VkDeviceMemory> memory;  // freed after the buffer
   Handle<VkBuffer> buffer;
-  std::byte* mapped = nullptr;  // where the host can see it
+  std::byte* mapped = nullptr;  // null unless host-visible
   uint64_t bytes = 0;
-  // Of a block shared by small allocations of one size: which places are free.
+  // For a block shared by small allocations of one size: the free slots.
   std::vector<uint32_t> free_slots;
   uint32_t slot_count = 0;
 };
@@ -35,8 +35,8 @@ class Memory final : public MemoryDriver {
   uint64_t bytes() const override { return bytes_; }
 
   VkBuffer buffer() const { return block_->buffer.get(); }
-  uint64_t offset() const { return offset_; }      // of this memory in its buffer
-  uint64_t reserved() const { return reserved_; }  // bytes behind it, at least bytes()
+  uint64_t offset() const { return offset_; }      // offset in the buffer
+  uint64_t reserved() const { return reserved_; }  // allocated bytes, at least bytes()
   std::byte* mapped() const { return block_->mapped ? block_->mapped + offset_ : nullptr; }
 
  private:
@@ -50,7 +50,7 @@ class Allocator {
  public:
   explicit Allocator(LogicalDevice& device) : device_(device) {}
 
-  // Throws kOutOfMemory naming the device, what was asked and what is free.
+  // Throws kOutOfMemory with the device, the requested and the free bytes.
   std::unique_ptr<MemoryDriver> allocate(uint64_t bytes);
   uint64_t used_bytes() const { return used_bytes_; }
 
@@ -62,10 +62,10 @@ class Allocator {
 
   LogicalDevice& device_;
   uint64_t used_bytes_ = 0;
-  std::map<uint64_t, std::vector<std::shared_ptr<Block>>> small_;  // by size of a slot
+  std::map<uint64_t, std::vector<std::shared_ptr<Block>>> small_;  // keyed by slot size
 };
 
-// What the driver says is free, else what this process has not used.
+// Free bytes as reported by the driver, else the total minus this process's use.
 uint64_t free_device_bytes(const Instance& instance, const PhysicalDevice& device, uint64_t used);
 
 }  // namespace prism::vulkan

@@ -1,4 +1,4 @@
-// Asks a physical device for its identity, memory, queues and features.
+// Queries a physical device for its identity, memory, queues and features.
 #include "backends/vulkan/vulkan_physical_device.h"
 
 #include <algorithm>
@@ -103,15 +103,15 @@ void find_identity(const Instance& instance, PhysicalDevice& device, uint32_t in
   device.max_buffer_bytes = maintenance4.maxBufferSize ? maintenance4.maxBufferSize : UINT64_MAX;
 }
 
-// Of the memory types with these properties the one with the most of `also`; none: -1.
+// Among the memory types with all `needed` properties, the one in the largest heap, preferably with
+// all of `also` and none of `rather_not`; -1 if there is none.
 int memory_type(const VkPhysicalDeviceMemoryProperties& memory, VkMemoryPropertyFlags needed,
                 VkMemoryPropertyFlags also, VkMemoryPropertyFlags rather_not) {
   int best = -1, best_score = -1;
   uint64_t best_heap = 0;
   for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
     const VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
-    // Memory that only a protected queue may use, or that is not coherent between compute units, is
-    // not for us.
+    // Exclude protected memory, and AMD's device-coherent memory, which is uncached.
     constexpr VkMemoryPropertyFlags kNever = VK_MEMORY_PROPERTY_PROTECTED_BIT |
                                              VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD |
                                              VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
@@ -135,8 +135,8 @@ void find_memory(const Instance& instance, PhysicalDevice& device) {
   constexpr VkMemoryPropertyFlags kHost =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
-  // Unified memory is mapped and used in place; on a card of its own, memory the host can see is
-  // slow for the host.
+  // Unified memory is mapped and used in place. On a discrete card, host-visible memory is slow for
+  // the host.
   int type = device.info.unified ? memory_type(memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | kHost,
                                                VK_MEMORY_PROPERTY_HOST_CACHED_BIT, 0)
                                  : memory_type(memory, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0,
@@ -153,7 +153,7 @@ void find_memory(const Instance& instance, PhysicalDevice& device) {
   device.staging_memory_type = static_cast<uint32_t>(staging);
   device.device_heap = memory.memoryTypes[type].heapIndex;
   device.info.total_bytes = memory.memoryHeaps[device.device_heap].size;
-  // The type may turn out not to be visible to the host on a device that calls itself integrated.
+  // On a device that claims to be integrated, the chosen type may still not be host-visible.
   if ((memory.memoryTypes[type].propertyFlags & kHost) != kHost) device.info.unified = false;
   device.memory_budget = device.has("VK_EXT_memory_budget");
 }
@@ -166,7 +166,7 @@ void find_queues(const Instance& instance, PhysicalDevice& device) {
   int best = -1, best_score = -1;
   for (uint32_t i = 0; i < count; ++i) {
     if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) || families[i].queueCount == 0) continue;
-    // A family for computing alone is not held up by the desktop; without timestamps nothing can be
+    // A compute-only family is not delayed by the desktop. Without timestamps nothing can be
     // measured.
     const int score = (families[i].timestampValidBits ? 2 : 0) +
                       (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT ? 0 : 1);
@@ -176,10 +176,9 @@ void find_queues(const Instance& instance, PhysicalDevice& device) {
     }
   }
   if (best < 0)
-    throw Error(ErrorCode::kNotSupported,
-                fmt::format("{}: no queue that computes", device.info.name));
+    throw Error(ErrorCode::kNotSupported, fmt::format("{}: no compute queue", device.info.name));
   device.queue_family = static_cast<uint32_t>(best);
-  // One for each of the few queues a program makes; more share them.
+  // A program makes few queues; beyond four, they share.
   device.queue_count = std::min(families[static_cast<size_t>(best)].queueCount, 4u);
   device.timestamp_bits = families[static_cast<size_t>(best)].timestampValidBits;
 }
@@ -194,22 +193,22 @@ std::unique_ptr<PhysicalDevice> examine(const Instance& instance, VkPhysicalDevi
   device->info.name = device->properties.deviceName;
   const uint32_t version = device->properties.apiVersion;
   if (version < VK_API_VERSION_1_1)
-    throw Error(
-        ErrorCode::kNotSupported,
-        fmt::format("{} offers Vulkan {}.{}, needed is 1.1; update its driver", device->info.name,
-                    VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version)));
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("{} offers Vulkan {}.{}, and 1.1 is needed; update its driver",
+                            device->info.name, VK_API_VERSION_MAJOR(version),
+                            VK_API_VERSION_MINOR(version)));
   find_extensions(instance, *device);
   find_identity(instance, *device, index);
   find_memory(instance, *device);
   find_queues(instance, *device);
-  // vkCmdCopyBuffer on NVIDIA's compute queues: 851 GB/s where a kernel moves 4,276 (an H200,
-  // driver 580).
+  // vkCmdCopyBuffer on NVIDIA's compute queues reaches 851 GB/s, a kernel 4,276 GB/s (H200, driver
+  // 580).
   device->copies_by_kernel = device->properties.vendorID == 0x10de || options.copies_by_kernel;
   device->mapped = device->info.unified && options.in_place;
   device->push_descriptors = options.push_descriptors && device->has("VK_KHR_push_descriptor");
   if (device->push_descriptors) device->enabled_extensions.push_back("VK_KHR_push_descriptor");
   if (device->memory_budget) device->enabled_extensions.push_back("VK_EXT_memory_budget");
-  // A device that has it must be told that it is known.
+  // The specification requires enabling it on every device that has it.
   if (device->has("VK_KHR_portability_subset"))
     device->enabled_extensions.push_back("VK_KHR_portability_subset");
   find_capabilities(instance, *device);

@@ -1,5 +1,5 @@
-// From a lowered kernel to a pipeline: prints SPIR-V, lets files replace it, and caches what the
-// driver made of it.
+// Turns a lowered kernel into a pipeline: prints SPIR-V, applies replacement files, and caches the
+// driver's binary.
 #include "backends/vulkan/vulkan_program.h"
 
 #include <algorithm>
@@ -23,20 +23,19 @@ std::string as_text(const std::vector<uint32_t>& words) {
   return std::string(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint32_t));
 }
 
-// The words of the printed kernel, or of the file that stands in for it.
+// The words of the printed kernel, or of its replacement file.
 std::vector<uint32_t> as_words(const ir::Kernel& kernel, const KernelText& text) {
   std::vector<uint32_t> words(text.text.size() / sizeof(uint32_t));
   std::memcpy(words.data(), text.text.data(), words.size() * sizeof(uint32_t));
   if (text.text.size() % sizeof(uint32_t) != 0 || words.size() < 5 || words[0] != spirv::kMagic)
     throw Error(
         ErrorCode::kCompile,
-        fmt::format("kernel {}: the file in place of {} is not SPIR-V; make it with spirv-as",
+        fmt::format("kernel {}: the replacement for {} is not SPIR-V; create it with spirv-as",
                     kernel.name, text.file));
   return words;
 }
 
-// The driver's identity is in the key: another driver, or another version of it, has other
-// binaries.
+// The key includes the driver and its version, because binaries depend on both.
 std::string cache_key(const PhysicalDevice& device, const std::string& spirv,
                       uint32_t subgroup_size) {
   std::string key = fmt::format("{}|{}|{}|", device.properties.vendorID,
@@ -45,7 +44,8 @@ std::string cache_key(const PhysicalDevice& device, const std::string& spirv,
   return hash_text(key + "|" + spirv);
 }
 
-// One kernel's cache of the driver. The driver itself refuses content that is not its own.
+// The driver's pipeline cache for one kernel. The driver itself rejects content from another
+// driver.
 class CachedPipeline {
  public:
   CachedPipeline(LogicalDevice& device, std::string key) : device_(device), key_(std::move(key)) {
@@ -63,7 +63,7 @@ class CachedPipeline {
   }
   VkPipelineCache get() const { return cache_.get(); }
 
-  // Keeps what the driver compiled. A cache that cannot be written costs time and nothing else.
+  // Stores the driver's binary. A cache that cannot be written only costs time.
   void save() {
     size_t bytes = 0;
     if (!cache_ ||

@@ -1,4 +1,4 @@
-// A compiled kernel: a compute pipeline, with the driver's binary kept on disk.
+// A compiled kernel: a compute pipeline whose binary is cached on disk.
 #pragma once
 
 #include <memory>
@@ -27,11 +27,11 @@ class Program final : public ProgramDriver {
   std::string name_;
   Handle<VkPipeline> pipeline_;
   LogicalDevice::Layout layout_;
-  std::vector<bool> writes_;  // by binding: does the kernel write the buffer
+  std::vector<bool> writes_;  // per binding: whether the kernel writes the buffer
 };
 
-// capabilities: the device's, as the SPIR-V is to be printed for. Throws kCompile with what the
-// driver said and where the SPIR-V can be found.
+// capabilities: those of the device, for which the SPIR-V is printed. Throws kCompile with the
+// driver's message and the location of the SPIR-V.
 std::unique_ptr<Program> make_program(LogicalDevice& device, const ir::Kernel& lowered,
                                       const ir::Capabilities& capabilities);
 

@@ -1,4 +1,4 @@
-// Batches launches, moves data and replays recordings.
+// Batches launches, copies data and replays recordings.
 #include "backends/vulkan/vulkan_queue.h"
 
 #include <algorithm>
@@ -16,15 +16,14 @@
 namespace prism::vulkan {
 namespace {
 
-// A submission costs the host some ten launches. An idle device gets its first soon, a busy one
-// gets larger batches.
+// A submission costs the host as much as ten launches. An idle device gets its first batch early, a
+// busy one gets larger batches.
 constexpr uint32_t kBatchWhenIdle = 8;
 constexpr uint32_t kBatchWhenBusy = 64;
-// Up to this much is staged behind work that is under way rather than waiting for it and writing in
-// place.
+// While work is in flight, writes up to this size are staged instead of waiting to write in place.
 constexpr uint64_t kLargestStagedWrite = 1 << 20;
 
-// A command buffer recorded once. It may live longer than the queue it was recorded on.
+// A command buffer recorded once. It may outlive the queue it was recorded on.
 class CommandGraph final : public CommandGraphDriver {
  public:
   CommandGraph(std::shared_ptr<Submissions> queue, std::shared_ptr<CopyKernel> copies)
@@ -37,7 +36,7 @@ class CommandGraph final : public CommandGraphDriver {
     try {
       if (commands_.is_open()) commands_.end();
       queue_->wait(last_replay);
-    } catch (const Error&) {  // the queue's own wait tells
+    } catch (const Error&) {  // the queue's own wait reports it
     }
   }
   Commands& commands() { return commands_; }
@@ -45,7 +44,7 @@ class CommandGraph final : public CommandGraphDriver {
 
  private:
   std::shared_ptr<Submissions> queue_;
-  std::shared_ptr<CopyKernel> copies_;  // whose pipeline the commands may use
+  std::shared_ptr<CopyKernel> copies_;  // owns a pipeline that the commands may use
   Commands commands_;
 };
 
@@ -62,7 +61,7 @@ class Queue final : public QueueDriver {
   ~Queue() override {
     try {
       submissions_->wait_all();  // staging memory may be in use
-    } catch (const Error&) {     // nobody is left to tell
+    } catch (const Error&) {     // a destructor cannot report it
     }
   }
 
@@ -79,7 +78,7 @@ class Queue final : public QueueDriver {
       const Staging::Place place = upload_.take(bytes);
       std::memcpy(place.host, from.data(), bytes);
       submissions_->commands().copy(range(memory, offset, bytes, true), place.range);
-      // A full block is sent at once: the device copies while the host fills the next.
+      // Submit a full block at once: the device copies while the host fills the next one.
       if (bytes == Staging::kBlockBytes) submissions_->submit();
       offset += bytes;
       from = from.subspan(bytes);
@@ -147,7 +146,7 @@ class Queue final : public QueueDriver {
   }
 
   void wait() override {
-    // All of it is over before anything is thrown: the caller may free what it used.
+    // Wait for everything before throwing: the caller may then free its memory.
     keep_error([&] { submissions_->wait_all(); });
     throw_failure();
     device_.instance().throw_complaints();
@@ -164,7 +163,7 @@ class Queue final : public QueueDriver {
       throw Error(ErrorCode::kInvalidArgument, "end_recording: the queue is not recording");
     std::unique_ptr<CommandGraph> recording = std::move(recording_);
     recording->commands().end();
-    throw_failure();  // what was recorded is not whole
+    throw_failure();  // the recording is incomplete
     return recording;
   }
 
@@ -200,7 +199,7 @@ class Queue final : public QueueDriver {
     failure_.reset();
     throw error;
   }
-  // A late failure waits for wait(); the caller's own mistakes do not.
+  // Deferred failures are thrown by wait(); the caller's own mistakes are thrown at once.
   template <class Work>
   void keep_error(const Work& work) {
     try {

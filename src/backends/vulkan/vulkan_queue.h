@@ -1,5 +1,4 @@
-// An in-order queue over Vulkan: launches batched into submissions, copies through staging,
-// recordings, events.
+// An in-order Vulkan queue with batched launches, staged copies, recordings and events.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Runs fma on numbers where rounding twice gives zero.
+// Runs fma on values for which rounding twice gives zero.
 #include "backends/vulkan/vulkan_self_check.h"
 
 #include <array>
@@ -23,7 +23,7 @@ bool measure(LogicalDevice& device, Allocator& allocator) {
   const auto program = make_program(device, lowered, capabilities);
   const auto memory = allocator.allocate(16);
   const auto queue = make_queue(device);
-  // (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24, of which a rounded product loses the last term.
+  // (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24; a rounded product loses the last term.
   std::array<float, 4> values = {1 + 0x1p-12f, 1 + 0x1p-12f, -(1 + 0x1p-11f), -1};
   queue->write(*memory, 0, std::as_bytes(std::span(values)));
   const Binding binding{memory.get(), 0, 16};

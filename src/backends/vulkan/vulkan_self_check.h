@@ -1,4 +1,4 @@
-// What a driver may do two ways and does not say: found by running a kernel once.
+// Detects unspecified driver behaviour by running a kernel once.
 #pragma once
 
 #include "backends/vulkan/vulkan_device.h"
@@ -6,7 +6,7 @@
 
 namespace prism::vulkan {
 
-// Does the device round a fused multiply and add once? Kept on disk for the driver.
+// Whether the device rounds a fused multiply-add once. Cached on disk per driver.
 bool fuses_multiply_add(LogicalDevice& device, Allocator& allocator);
 
 }  // namespace prism::vulkan

@@ -1,4 +1,4 @@
-// Hands out places of the staging ring.
+// Allocates from the staging ring.
 #include "backends/vulkan/vulkan_staging.h"
 
 namespace prism::vulkan {

@@ -1,5 +1,4 @@
-// Host memory that copies between host and device go through: a ring of blocks, each used again
-// once its copy is done.
+// Host memory for staged copies: a ring of blocks, each reused once its copy is done.
 #pragma once
 
 #include <vector>
@@ -16,10 +15,10 @@ class Staging {
     Range range;
     std::byte* host = nullptr;
   };
-  // Room for at most kBlockBytes, free until the submission now being recorded is done.
+  // Reserves at most kBlockBytes until the submission being recorded is done.
   Place take(uint64_t bytes);
 
-  // Large enough that a copy over PCIe takes far longer than its submission; four let host and
+  // Large enough that a PCIe copy takes far longer than its submission; four blocks let host and
   // device overlap.
   static constexpr uint64_t kBlockBytes = 4 << 20;
   static constexpr size_t kBlocks = 4;

@@ -1,4 +1,4 @@
-// Fences and the order of submissions.
+// Fences and submission order.
 #include "backends/vulkan/vulkan_submissions.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace prism::vulkan {
 namespace {
 
-// Command buffers of one queue. More would only let the host run further ahead.
+// Command buffers per queue. More would only let the host run further ahead.
 constexpr size_t kMostSlots = 8;
 
 }  // namespace
@@ -92,7 +92,7 @@ void Submissions::finish(Slot& slot) {
   const VkFence fence = slot.fence.get();
   const VkResult result =
       device_.call().WaitForFences(device_.handle(), 1, &fence, VK_TRUE, UINT64_MAX);
-  // Lost or not, nothing more is to be expected of it and of those before it.
+  // Even if the wait failed, this submission and all earlier ones are over.
   completed_ = std::max(completed_, slot.serial);
   while (!in_flight_.empty() && in_flight_.front()->serial <= completed_) in_flight_.pop_front();
   check(result, device_.id(),

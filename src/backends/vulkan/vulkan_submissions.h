@@ -1,4 +1,4 @@
-// The submissions of one queue, in order: which are under way, which are done.
+// The ordered submissions of one queue and their completion.
 #pragma once
 
 #include <deque>
@@ -9,7 +9,7 @@
 
 namespace prism::vulkan {
 
-// A submission's number; those of a queue finish in order.
+// A submission's number; the submissions of a queue finish in order.
 using Serial = uint64_t;
 
 class Submissions {
@@ -20,16 +20,15 @@ class Submissions {
   LogicalDevice& device() { return device_; }
   VkCommandPool pool() const { return pool_.get(); }
 
-  // The open command buffer that the next submission will carry; begun when there is none.
+  // The open command buffer of the next submission; begins one if there is none.
   Commands& commands();
   bool has_open() const { return current_ && current_->commands.is_open(); }
   bool under_way() const { return submitted_ > completed_; }
-  Serial next() const { return submitted_ + 1; }  // the number of what commands() records
+  Serial next() const { return submitted_ + 1; }  // the serial of the submission being recorded
 
-  // Submits the open command buffer, if any, and then `more`. Returns the number of the newest
-  // submission.
+  // Submits the open command buffer, if any, and then `more`. Returns the latest serial.
   Serial submit(const Commands* more = nullptr);
-  // The first of these submits what it waits for.
+  // wait() submits first if needed.
   void wait(Serial serial);
   bool done(Serial serial);
   void wait_all() { wait(submit()); }

@@ -1,9 +1,9 @@
-// The part of WebGPU's C interface that compute needs, as wgpu-native and Dawn lay it out in
-// memory.
+// The part of WebGPU's C interface that compute needs, in the memory layouts of wgpu-native and
+// Dawn.
 //
-// Declared here because headers come with neither a user's library nor Dawn's wheel, and the
-// interface moved while the two were released: Flavour says where they differ. Checked against
-// webgpu_front_end.h of wgpu-native 29 (wgpu-py 0.32) and the ctypes declarations of Dawn 6940
+// Declared here because neither a user's library nor Dawn's wheel includes headers, and the
+// interface changed between the releases of the two: Flavour selects the differences. Checked
+// against webgpu.h of wgpu-native 29 (wgpu-py 0.32) and the ctypes declarations of Dawn 6940
 // (dawn-python 0.3).
 #pragma once
 
@@ -14,11 +14,11 @@
 namespace prism::webgpu {
 
 enum class Flavour {
-  kStandard,  // webgpu_front_end.h since 2025
+  kStandard,  // webgpu.h since 2025
   kDawn2025,  // before callbacks lost their suffix 2 and enumerations gained members
 };
 
-// A table, kept as one: a line an object or a field.
+// A table with one line per object or field.
 // clang-format off
 #define PRISM_WEBGPU_OBJECTS(X)                                                                    \
   X(Instance) X(Adapter) X(Device) X(Queue) X(Buffer) X(ShaderModule) X(BindGroupLayout)           \
@@ -28,16 +28,16 @@ enum class Flavour {
 PRISM_WEBGPU_OBJECTS(PRISM_WEBGPU_OBJECT)
 #undef PRISM_WEBGPU_OBJECT
 
-// A feature's number in the standard flavour and in Dawn's of early 2025; 0: not there.
+// Feature numbers in the standard flavour and in Dawn's of early 2025; 0: absent.
 inline constexpr std::array<uint32_t, 2> kTimestamps{9, 3}, kShaderF16{0x0B, 8};
 inline constexpr std::array<uint32_t, 2> kSubgroups{0x12, 13}, kSubgroupsF16{0, 14};
-// wgpu-native offers subgroups as an extension of its own, and refuses the directive for them.
+// wgpu-native's own subgroup extension; it rejects the `enable subgroups` directive.
 inline constexpr std::array<uint32_t, 2> kSubgroupsUnasked{0x30021, 0};
 
-// length SIZE_MAX: data ends with a zero; with a null pointer: no string
+// length SIZE_MAX: data is null-terminated; with a null pointer: no string
 struct StringView { const char* data = nullptr; size_t length = SIZE_MAX; };
 struct Chain { const Chain* next = nullptr; uint32_t type = 0; };
-// Every callback is (what it says..., user1, user2); the function's type depends on the call.
+// Every callback takes (results..., user1, user2); the function type depends on the call.
 struct ErrorCallbackInfo {
   const Chain* next = nullptr; void* callback = nullptr; void* user1 = nullptr; void* user2 = nullptr;
 };
@@ -47,7 +47,7 @@ struct CallbackInfo {
   void* callback = nullptr; void* user1 = nullptr; void* user2 = nullptr;
 };
 
-inline constexpr uint32_t kSuccess = 1;      // of requests and maps alike
+inline constexpr uint32_t kSuccess = 1;  // for requests and maps alike
 inline constexpr uint32_t kNoError = 1, kOutOfMemory = 3;  // error types
 inline constexpr uint64_t kMapRead = 1, kComputeStage = 4;
 enum BufferUsage : uint64_t {
@@ -55,16 +55,16 @@ enum BufferUsage : uint64_t {
   kUsageStorage = 0x80, kUsageQueryResolve = 0x200
 };
 
-inline constexpr uint32_t kStorageBuffers = 11;  // in Limits::counts
-// Passed back as it was read. Both flavours agree up to max_buffer_bytes; Dawn's compute limits
-// stand one word later.
+inline constexpr uint32_t kStorageBuffers = 11;  // index into Limits::counts
+// Passed back as read. Both flavours agree up to max_buffer_bytes; Dawn's compute limits come one
+// word later.
 struct Limits {
   const Chain* next = nullptr;
   uint32_t counts[14] = {};
   uint64_t max_uniform_binding_bytes = 0, max_storage_binding_bytes = 0;
   uint32_t min_uniform_alignment = 0, min_storage_alignment = 0, max_vertex_buffers = 0;
   uint64_t max_buffer_bytes = 0;
-  uint32_t later[32] = {};  // both flavours use less
+  uint32_t later[32] = {};  // room for the rest; both flavours use less
 };
 
 struct QueueDescriptor { const Chain* next = nullptr; StringView label{}; };
@@ -78,7 +78,7 @@ struct DeviceDescriptor {
 };
 static_assert(sizeof(DeviceDescriptor) == 144);
 
-// The last two words are subgroup sizes in the standard flavour and nothing in Dawn's, which chains
+// The last two words are subgroup sizes in the standard flavour and unused in Dawn's, which chains
 // SubgroupSizes.
 struct AdapterInfo {
   const Chain* next = nullptr;
@@ -102,8 +102,7 @@ enum class BindingType { kUniform, kStorage, kReadOnlyStorage };
 struct BufferLayout {
   const Chain* next = nullptr; uint32_t type = 0; uint32_t dynamic_offset = 0; uint64_t min_bytes = 0;
 };
-// An entry for a buffer; the layouts for samplers and textures that follow it stay zero, "not
-// used".
+// An entry for a buffer; the sampler and texture layouts after it stay zero ("not used").
 struct StandardLayoutEntry {
   const Chain* next = nullptr;
   uint32_t binding = 0; uint64_t visibility = 0; uint32_t array_size = 0;
@@ -126,7 +125,7 @@ struct PipelineLayoutDescriptor {
 };
 struct ComputePipelineDescriptor {
   const Chain* next = nullptr; StringView label{};
-  PipelineLayout layout = nullptr;  // null: made from what the entry point uses
+  PipelineLayout layout = nullptr;  // null: derived from the entry point
   struct {
     const Chain* next = nullptr; ShaderModule module = nullptr; StringView entry{};
     size_t constant_count = 0; const void* constants = nullptr;
@@ -145,7 +144,8 @@ struct BindGroupDescriptor {
 struct QuerySetDescriptor {
   const Chain* next = nullptr; StringView label{}; uint32_t type = 2 /* timestamps */, count = 1;
 };
-// Where a pass writes its times; UINT32_MAX: not asked for. Dawn's has no chain: it begins at set.
+// Where a pass writes its timestamps; UINT32_MAX: not requested. Dawn's version has no chain and
+// begins at set.
 struct TimestampWrites {
   const Chain* next = nullptr; QuerySet set = nullptr;
   uint32_t at_begin = UINT32_MAX, at_end = UINT32_MAX;
@@ -154,14 +154,14 @@ struct ComputePassDescriptor {
   const Chain* next = nullptr; StringView label{}; const void* timestamps = nullptr;
 };
 
-// wgpu-native's choice of interfaces, the rest of its extension zero: the defaults.
+// wgpu-native's selection of graphics interfaces; the rest of its extension is zero (defaults).
 struct InstanceExtras { Chain chain{nullptr, 0x30004}; uint64_t backends = 0, flags = 0, rest[24] = {}; };
 struct InstanceDescriptor {
   const Chain* next = nullptr;
   size_t feature_count = 0; const uint32_t* features = nullptr; const void* limits = nullptr;
 };
-struct EnumerateOptions { const Chain* next = nullptr; uint64_t backends = 0; };  // wgpu-native's
-// Dawn's chains: subgroup sizes of an adapter, switches of a device, and its cache of programs.
+struct EnumerateOptions { const Chain* next = nullptr; uint64_t backends = 0; };  // wgpu-native only
+// Dawn's chained structures: subgroup sizes of an adapter, toggles and program cache of a device.
 struct SubgroupSizes { Chain chain{nullptr, 10}; uint32_t min = 0, max = 0; };
 struct DawnToggles {
   Chain chain{nullptr, 0x5000A};
@@ -176,8 +176,8 @@ struct DawnCache {
   void* user = nullptr;
 };
 
-// F(name in webgpu_front_end.h without its prefix, result, parameters), C for those that take a callback, O
-// for what only wgpu-native has.
+// F(name in webgpu.h without its prefix, result, parameters); C: functions that take a callback; O:
+// functions that only wgpu-native has.
 #define PRISM_WEBGPU_FUNCTIONS(F, C, O)                                                            \
   F(CreateInstance, Instance, const void*)                                                         \
   F(InstanceProcessEvents, void, Instance)                                                         \

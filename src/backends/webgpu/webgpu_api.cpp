@@ -1,3 +1,4 @@
+// Loads a WebGPU library, detects its flavour and lists its adapters.
 #include "backends/webgpu/webgpu_api.h"
 
 #include <fmt/format.h>
@@ -7,7 +8,7 @@
 namespace prism::webgpu {
 namespace {
 
-// Vulkan, Metal and Direct3D 12; through OpenGL the same cards would come again.
+// Vulkan, Metal and Direct3D 12; OpenGL would list the same cards again.
 constexpr uint64_t kInterfaces = 1 | 4 | 8;
 
 void fill(void* user, uint32_t status, void* object, StringView message) {
@@ -38,7 +39,7 @@ CallbackInfo asking(const Api& api, Asked what, const std::shared_ptr<Answer>& a
   CallbackInfo info;
   info.callback = reinterpret_cast<void*>(on_map);
   if (what == Asked::kObject) info.callback = reinterpret_cast<void*>(on_object);
-  if (what == Asked::kWorkDone && !api.standard)  // got a message later, like a map's
+  if (what == Asked::kWorkDone && !api.standard)  // has no message parameter in this flavour
     info.callback = reinterpret_cast<void*>(on_work_done);
   info.user1 = new std::shared_ptr<Answer>(answer);
   return info;
@@ -69,7 +70,7 @@ std::shared_ptr<const Api> load_api(const std::string& file, std::string* reason
   const InstanceExtras extras{.backends = kInterfaces};
   const InstanceDescriptor descriptor{&extras.chain};
   api->instance = api->own(api->CreateInstance(api->GetVersion ? &descriptor : nullptr));
-  if (!api->instance) *reason = file + " makes no WebGPU instance";
+  if (!api->instance) *reason = file + " cannot create a WebGPU instance";
   return api->instance ? api : nullptr;
 }
 

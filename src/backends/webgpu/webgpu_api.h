@@ -1,5 +1,5 @@
-// A WebGPU library opened at run time: the functions used of it, and what its two flavours name or
-// number differently.
+// A WebGPU library opened at run time: its functions, and the names and numbers that differ between
+// its two flavours.
 #pragma once
 
 #include <array>
@@ -24,17 +24,17 @@ struct Api {
 #undef PRISM_R
 
   bool standard = true;  // Flavour::kStandard, else Flavour::kDawn2025
-  std::string library;   // file, and version where it tells
+  std::string library;   // file, and version if reported
   Handle<Instance> instance;
   void process_events() const { InstanceProcessEvents(instance.get()); }
-  // All that wgpu-native lists, or the one that the interface takes for the best.
+  // All adapters that wgpu-native lists, or else the library's default adapter.
   std::vector<Adapter> adapters() const;
 };
 
-// Null with *reason when the file does not open, lacks a function or gives no instance.
+// Returns null and sets *reason if the file does not open, lacks a function or gives no instance.
 std::shared_ptr<const Api> load_api(const std::string& file, std::string* reason);
 
-// What a callback brought. Shared with the library, which may answer after the asker gave up.
+// The result of a callback. Shared with the library, which may answer after the caller gave up.
 struct Answer {
   std::atomic<bool> done{false};
   uint32_t status = 0;
@@ -42,7 +42,7 @@ struct Answer {
   std::string message;
 };
 enum class Asked { kObject, kMap, kWorkDone };
-// The callback for one call, which fills the answer.
+// The callback for one call; it fills the answer.
 CallbackInfo asking(const Api& api, Asked what, const std::shared_ptr<Answer>& answer);
 
 std::string text_of(StringView view);

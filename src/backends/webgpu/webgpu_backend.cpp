@@ -1,4 +1,4 @@
-// Finds a WebGPU library, tries it aside, and lists its adapters.
+// Finds a WebGPU library, probes it in a child process, and lists its adapters.
 #include "backends/webgpu/webgpu_backend.h"
 
 #include <fmt/format.h>
@@ -13,9 +13,9 @@ namespace {
 using namespace webgpu;
 
 constexpr const char* kGetOne =
-    "pip install wgpu brings libwgpu_native-release.so: name that file in PRISM_WEBGPU_LIBRARY";
+    "pip install wgpu, then set PRISM_WEBGPU_LIBRARY to its libwgpu_native-release.so";
 
-// found tells that the library itself is sound, though it may have no adapter.
+// `found` is set if the library itself works, even without an adapter.
 Discovery devices_of(const std::string& file) {
   Discovery found;
   const auto api = load_api(file, &found.reason);

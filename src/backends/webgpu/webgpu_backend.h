@@ -1,4 +1,4 @@
-// WebGPU through a library found at run time: wgpu-native or Dawn.
+// The WebGPU backend: wgpu-native or Dawn, opened at run time.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace prism {
 
-// library: the file; empty for the one that PRISM_WEBGPU_LIBRARY names, else the usual names.
+// library: the file; if empty, PRISM_WEBGPU_LIBRARY, else the usual names.
 std::unique_ptr<Backend> make_webgpu_backend(std::string library = "");
 
 }  // namespace prism

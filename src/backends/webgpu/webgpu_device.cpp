@@ -1,3 +1,4 @@
+// Device capabilities, memory, error handling and compilation of WGSL.
 #include "backends/webgpu/webgpu_device.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 namespace prism::webgpu {
 namespace {
 
-// Dawn asks for what it compiled in an earlier run, first for its size.
+// Dawn's callback for its program cache; the first call asks for the size.
 size_t load_cached(const void* key, size_t key_bytes, void* to, size_t bytes, void*) {
   const auto kept = read_cached("webgpu", {static_cast<const char*>(key), key_bytes});
   if (!kept) return 0;
@@ -30,7 +31,7 @@ void store_cached(const void* key, size_t key_bytes, const void* from, size_t by
                {static_cast<const std::byte*>(from), bytes});
 }
 
-// For a library that does not tell (wgpu-native 29): makers whose cards all have one size.
+// For libraries that do not report it (wgpu-native 29): vendors with a single subgroup size.
 uint32_t usual_subgroup_size(const AdapterInfo& said) {
   constexpr uint32_t kNvidia = 0x10de, kApple = 0x106b, kMesa = 0x10005;
   if (said.vendor_id == kNvidia || said.vendor_id == kApple) return 32;
@@ -38,7 +39,7 @@ uint32_t usual_subgroup_size(const AdapterInfo& said) {
   return said.vendor_id == kMesa && said.type == kCpu && words8 ? 8 : 0;  // llvmpipe: one vector
 }
 
-// Buffers in the order of the text, then the parameters. first_type: the number of uniform ones.
+// Buffers in text order, then the parameters. first_type: the number of the uniform type.
 template <class Entry>
 std::vector<Entry> layout_entries(const ir::Kernel& kernel, uint32_t first_type) {
   std::vector<Entry> entries;
@@ -58,7 +59,7 @@ void on_error(const Device*, uint32_t type, StringView message, void* failure, v
   const std::string words = text_of(message);
   auto& kept = *static_cast<KeptFailure*>(failure);
   kept.keep(type == kOutOfMemory ? ErrorCode::kOutOfMemory : ErrorCode::kDriver, words);
-  // wgpu-native tells of a loss by an error first and by its callback some time later.
+  // wgpu-native reports a loss first as an error, and later through its callback.
   if (words.find("evice is lost") != std::string::npos) kept.keep_lost(words);
 }
 
@@ -102,8 +103,8 @@ DeviceOfWebGpu::DeviceOfWebGpu(std::shared_ptr<const Api> api, Adapter adapter,
                              text_of(said.description));
   const std::string address = find_pci_device(said.vendor_id, said.device_id);
   info_.card = address.empty() ? id : address;
-  // The interface tells no amount of memory. A card that another backend sees too gets its figure
-  // by same_card().
+  // WebGPU does not report memory sizes. If another backend sees the card too, same_card() gets the
+  // figure from it.
   info_.total_bytes = info_.unified ? host_memory().total_bytes : kUnknownBytes;
 
   ir::Capabilities& can = info_.capabilities;
@@ -114,20 +115,20 @@ DeviceOfWebGpu::DeviceOfWebGpu(std::shared_ptr<const Api> api, Adapter adapter,
   can.max_groups = {compute[5], compute[5], compute[5]};
   can.max_binding_bytes = std::min(limits_.max_storage_binding_bytes, uint64_t{0xffffff00});
   can.max_buffers = std::min(limits_.counts[kStorageBuffers], 32u);
-  can.dot4 = true;  // of the language since 2023
+  can.dot4 = true;  // in WGSL since 2023
   can.math_f16 = can.storage_f16 = take_feature(kShaderF16);
   const bool asked = take_feature(kSubgroups), unasked = !asked && take_feature(kSubgroupsUnasked);
   if (asked) take_feature(kSubgroupsF16);
   if (unasked) can.dialect_level = kWgslSubgroupsUnasked;
-  // A kernel cannot ask for a size, so subgroups are used where there is only one.
+  // A kernel cannot request a size, so subgroups are used only if there is exactly one.
   if ((asked || unasked) && sizes.min == sizes.max && sizes.min >= 4)
     can.subgroup_size = sizes.min, can.subgroup_sizes = {sizes.min};
 }
 
 Device DeviceOfWebGpu::device() {
   if (device_) return device_.get();
-  // What the verifier of kernels has checked needs no checks at run time, and shared memory is
-  // never read before it is written.
+  // Kernels that passed the verifier need no run-time checks, and never read shared memory before
+  // writing it.
   const char* enabled[] = {"disable_robustness", "disable_workgroup_init"};
   const char* disabled[] = {"timestamp_quantization"};
   DawnToggles toggles;
@@ -140,7 +141,7 @@ Device DeviceOfWebGpu::device() {
   if (!api_->standard) descriptor.next = &cache.chain;
   descriptor.device_lost.mode = 3;
   descriptor.device_lost.callback = reinterpret_cast<void*>(on_lost);
-  // Without a callback of ours wgpu-native ends the process on an error.
+  // Without this callback, wgpu-native ends the process on an error.
   descriptor.uncaptured_error.callback = reinterpret_cast<void*>(on_error);
   descriptor.device_lost.user1 = descriptor.uncaptured_error.user1 = &failure_;
   void* const made = ask(Asked::kObject, "opening the device", [&](CallbackInfo info) {
@@ -157,8 +158,8 @@ void DeviceOfWebGpu::wait_for(const Answer& answer) const {
       api_->DevicePoll(device_.get(), 1, nullptr);  // sleeps until the device is done
     else
       api_->process_events();
-    // Short waits are common on a card, and a sleep is never shorter than 50 us. A software device
-    // needs the core.
+    // Poll first: short waits are common on a card, and a sleep takes at least 50 us. Software
+    // devices need the core, so sleep at once.
     if (!answer.done && (round >= 2000 || info().software))
       std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
@@ -188,7 +189,7 @@ std::string DeviceOfWebGpu::errors_of(const std::function<void()>& work) const {
   work();
   api_->process_events();
   const std::string said = failure_.take();
-  check();  // of a loss
+  check();  // throws if the device is lost
   return said;
 }
 
@@ -207,7 +208,7 @@ std::unique_ptr<MemoryDriver> DeviceOfWebGpu::take(uint64_t bytes, std::string* 
 
 std::unique_ptr<ProgramDriver> DeviceOfWebGpu::compile(const ir::Kernel& lowered) {
   const Device on = device();
-  // The standard put "undefined" before the types of bindings.
+  // The standard inserted "undefined" before the binding types.
   const auto standard = layout_entries<StandardLayoutEntry>(lowered, 2);
   const auto dawn = layout_entries<Dawn2025LayoutEntry>(lowered, 1);
   auto program = std::make_unique<Program>();

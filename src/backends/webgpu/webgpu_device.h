@@ -1,4 +1,4 @@
-// One adapter of a WebGPU library and the device made of it: its memory, programs, errors.
+// One adapter of a WebGPU library and its device: memory, programs, errors.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,7 @@ class DeviceOfWebGpu final : public CountedDevice, public SharesCard {
   Handle<Buffer> make_buffer(uint64_t bytes, uint64_t usage);
   void read_mapped(Buffer mappable, std::span<std::byte> to);
   void wait_for(const Answer& answer) const;
-  // Throws what the library had against anything so far.
+  // Throws the first error that the library has reported.
   void check() const { failure_.tell(label()); }
   bool failed() const { return failure_.any(); }
 
@@ -47,16 +47,16 @@ class DeviceOfWebGpu final : public CountedDevice, public SharesCard {
 
  private:
   bool take_feature(std::array<uint32_t, 2> which);
-  // Makes a call that answers by a callback, and waits for the answer. Throws unless it is a
-  // success. doing: "opening the device".
+  // Makes a call that answers through a callback, and waits for the answer. Throws unless it
+  // succeeds. doing: "opening the device".
   void* ask(Asked what, const char* doing, const std::function<void(CallbackInfo)>& call) const;
-  // Runs the work and returns what the library had against it.
+  // Runs the work and returns the errors that the library reported for it.
   std::string errors_of(const std::function<void()>& work) const;
 
   std::shared_ptr<const Api> api_;
   Handle<Adapter> adapter_;
   Limits limits_;
-  std::vector<uint32_t> features_;  // to ask for, by their numbers
+  std::vector<uint32_t> features_;  // numbers of the features to request
   bool timestamps_ = false;
   KeptFailure& failure_;
   Handle<Device> device_;

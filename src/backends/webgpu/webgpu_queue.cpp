@@ -1,4 +1,4 @@
-// Launches and copies: collected and submitted in batches, or recorded and submitted again at each
+// Launches and copies: collected and submitted in batches, or recorded and submitted at each
 // replay.
 #include <algorithm>
 #include <cstring>
@@ -11,10 +11,10 @@ namespace prism::webgpu {
 namespace {
 
 constexpr uint64_t kParamSlot = 256;               // the strictest alignment of uniform offsets
-constexpr uint32_t kBatch = 64;                    // launches and copies in one submission
-constexpr uint64_t kChunk = 32ull << 20;           // of one write, or of one read through staging
-constexpr uint64_t kUnfinishedBytes = 8 * kChunk;  // of writes that the library holds copies of
-constexpr uint64_t kSmallBytes = 64 << 10;         // of a write that waits for a submission
+constexpr uint32_t kBatch = 64;                    // launches and copies per submission
+constexpr uint64_t kChunk = 32ull << 20;           // per write, or per read through staging
+constexpr uint64_t kUnfinishedBytes = 8 * kChunk;  // writes that the library holds copies of
+constexpr uint64_t kSmallBytes = 64 << 10;  // largest write that is deferred to the next submission
 
 Buffer buffer_of(MemoryDriver& memory) { return static_cast<Memory&>(memory).buffer.get(); }
 
@@ -23,19 +23,19 @@ struct Copy {
   uint64_t from_offset = 0, to_offset = 0, bytes = 0;
 };
 
-struct Step {  // a launch, or a copy where there is no program
+struct Step {  // a launch, or a copy if there is no program
   const Program* program = nullptr;
-  std::vector<BindGroupEntry> entries{};  // without a buffer: of the batch's parameters
+  std::vector<BindGroupEntry> entries{};  // no buffer: the batch's parameters
   Handle<BindGroup> group{};
   std::array<uint32_t, 3> groups = {1, 1, 1};
   Copy copy{};
-  QuerySet time = nullptr;  // its one timestamp is taken, and is what is copied
+  QuerySet time = nullptr;  // take a timestamp, and copy it
 };
 
-// What is submitted together, once or at each replay.
+// Steps that are submitted together, once or at each replay.
 struct Batch final : CommandGraphDriver {
   std::vector<Step> steps;
-  std::vector<std::byte> params;  // of all launches, until they are written
+  std::vector<std::byte> params;  // of all launches, until they are uploaded
   Handle<Buffer> param_buffer;
   size_t param_room = 0;
   Handle<CommandBuffer> ahead;  // encoded for the next replay
@@ -58,13 +58,13 @@ class Event final : public TimedEvent {
     if (!ticks_) return std::nullopt;
     uint64_t ticks = 0;
     device_.read_mapped(ticks_.get(), std::as_writable_bytes(std::span(&ticks, 1)));
-    const auto& period = device_.api().QueueGetTimestampPeriod;  // else a tick is a nanosecond
+    const auto& period = device_.api().QueueGetTimestampPeriod;  // null: a tick is 1 ns
     return static_cast<double>(ticks) * double{period ? period(device_.queue()) : 1.0f};
   }
 
  private:
   DeviceOfWebGpu& device_;
-  Handle<Buffer> ticks_;  // empty where the adapter has no timestamps
+  Handle<Buffer> ticks_;  // empty if the adapter has no timestamps
   std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
 };
 
@@ -75,12 +75,12 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
   ~QueueOfWebGpu() override { flush(); }
 
   void write(MemoryDriver& to, uint64_t offset, std::span<const std::byte> from) override {
-    flush();  // what was launched before must not see it
+    flush();  // earlier launches must not see the new data
     Batch nothing;
     for (uint64_t done = 0; done < from.size(); done += kChunk) {
       const uint64_t bytes = std::min<uint64_t>(from.size() - done, kChunk);
       api_.QueueWriteBuffer(device_.queue(), buffer_of(to), offset + done, &from[done], bytes);
-      if (bytes > kSmallBytes || ++small_writes_ % kBatch == 0) run(nothing);  // hands it over
+      if (bytes > kSmallBytes || ++small_writes_ % kBatch == 0) run(nothing);  // submits it
       unfinished_bytes_ += bytes;
       if (unfinished_bytes_ > kUnfinishedBytes) finish();
     }
@@ -105,7 +105,7 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
 
   void launch(const LaunchCall& call) override {
     Step step{.program = static_cast<const Program*>(call.program), .groups = call.groups};
-    for (const Binding& one : call.bindings)  // whole fours of words, as memory has them
+    for (const Binding& one : call.bindings)  // in multiples of 16 bytes, like allocations
       step.entries.push_back(
           {nullptr, 0, buffer_of(*one.memory), one.offset, (one.bytes + 15) / 16 * 16});
     if (!call.params.empty()) {
@@ -139,7 +139,7 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
   }
 
  protected:
-  // Writes the parameters, and binds what the launches take.
+  // Uploads the parameters and creates the bind groups.
   void prepare(Batch& batch) override {
     const std::vector<std::byte> params = std::exchange(batch.params, {});
     if (params.size() > batch.param_room) {
@@ -165,13 +165,12 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
   void run(Batch& batch) override {
     const auto commands = batch.ahead ? std::move(batch.ahead) : encoded(batch);
     const CommandBuffer list = commands.get();
-    // wgpu-native ends the process on being handed what it has complained about, and for a device
-    // that is lost.
+    // wgpu-native ends the process if it is given commands that it rejected, or a lost device.
     api_.process_events();
     if (!device_.failed()) api_.QueueSubmit(device_.queue(), 1, &list);
   }
 
-  // A command buffer is good for one submission: the next is made while the device works.
+  // A command buffer can be submitted only once: encode the next one while the device works.
   void after_replay(Batch& batch) override { batch.ahead = encoded(batch); }
 
  private:
@@ -194,7 +193,7 @@ class QueueOfWebGpu final : public StepQueue<Batch> {
       }
       end_pass();
       const Copy& copy = step.copy;
-      if (step.time) {  // at the end of a pass with nothing in it, after all before it
+      if (step.time) {  // at the end of an empty pass, after all earlier work
         const TimestampWrites writes{.set = step.time, .at_end = 0};
         const ComputePassDescriptor timed{
             .timestamps = api_.standard ? static_cast<const void*>(&writes) : &writes.set};

@@ -1,6 +1,7 @@
-// Pipes to child processes: vfork and execv on POSIX systems, popen on Windows.
+// Pipes to child processes: vfork and execve on POSIX systems, popen on Windows.
 #include "base/system/process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +28,7 @@ namespace prism {
 namespace {
 
 enum class ErrorOutput { joined, dropped };
+using Variables = std::vector<std::pair<std::string, std::string>>;
 
 [[noreturn]] void fail_to_start(const std::string& program, const char* reason) {
   throw Error(ErrorCode::kIo, fmt::format("starting {}: {}", program, reason));
@@ -41,7 +43,7 @@ std::string quoted(const std::string& word) {
 // One running program. Windows has no way to end it early by its pipe.
 class Child {
  public:
-  Child(const std::vector<std::string>& words, ErrorOutput errors) {
+  Child(const std::vector<std::string>& words, ErrorOutput errors, const Variables& = {}) {
     std::string command;
     for (const std::string& word : words) command += quoted(word) + " ";
     command += errors == ErrorOutput::joined ? "2>&1" : "2>NUL";
@@ -71,10 +73,31 @@ struct Descriptor {
   }
 };
 
+// This process's environment with some variables replaced, as execve takes it.
+class Environment {
+ public:
+  explicit Environment(const Variables& variables) {
+    for (const auto& [name, value] : variables) own_.push_back(name + "=" + value);
+    for (std::string& each : own_) list_.push_back(each.data());
+    for (char** each = environ; *each; ++each)
+      if (std::ranges::none_of(variables, [&](const auto& variable) {
+            return std::string_view(*each).starts_with(variable.first + "=");
+          }))
+        list_.push_back(*each);
+    list_.push_back(nullptr);
+  }
+  char* const* list() const { return list_.data(); }
+
+ private:
+  std::vector<std::string> own_;
+  std::vector<char*> list_;
+};
+
 // One running program; ended and waited for by the destructor.
 class Child {
  public:
-  Child(const std::vector<std::string>& words, ErrorOutput errors) {
+  Child(const std::vector<std::string>& words, ErrorOutput errors,
+        const Variables& variables = {}) {
     const std::string program = find_program(words.front());
     if (program.empty()) {
       status_ = 127;
@@ -91,7 +114,9 @@ class Child {
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     const int error_to = errors == ErrorOutput::joined ? write_end.number : silence.number;
-    start(program, arguments.data(), silence.number, write_end.number, error_to);
+    const Environment environment(variables);
+    start(program, arguments.data(), environment.list(), silence.number, write_end.number,
+          error_to);
   }
   ~Child() {
     if (process_ <= 0) return;
@@ -132,9 +157,10 @@ class Child {
 
  private:
   // vfork: fork would copy the locks of other threads, which may be loading a library, and the
-  // child could then wait for them for ever. The child shares this memory until execv, so it
+  // child could then wait for them for ever. The child shares this memory until execve, so it
   // changes nothing but its own descriptors and settings.
-  void start(const std::string& program, char* const* arguments, int in, int out, int error) {
+  void start(const std::string& program, char* const* arguments, char* const* environment, int in,
+             int out, int error) {
     const char* const path = program.c_str();
     const pid_t parent = getpid();
     const pid_t child = vfork();
@@ -147,7 +173,7 @@ class Child {
       (void)parent;
 #endif
       if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(error, 2) < 0 || chdir("/") != 0) _exit(126);
-      execv(path, arguments);
+      execve(path, arguments, environment);
       _exit(127);
     }
     process_ = child;
@@ -186,8 +212,8 @@ std::string find_program(const std::string& name) {
 #endif
 
 int run_process(const std::vector<std::string>& words,
-                const std::function<void(const std::string&)>& line) {
-  Child child(words, ErrorOutput::joined);
+                const std::function<void(const std::string&)>& line, const Variables& variables) {
+  Child child(words, ErrorOutput::joined, variables);
   std::string text;
   const auto hand_over = [&] {
     if (!text.empty() && text.back() == '\r') text.pop_back();

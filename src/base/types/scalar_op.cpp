@@ -1,26 +1,29 @@
-// Names and arities of the element functions.
+// Names, arities and kinds of the elementwise functions.
 #include "base/types/scalar_op.h"
 
-#include <array>
+#include <iterator>
 
 namespace prism {
 
 namespace {
 
-constexpr std::array<std::string_view, kScalarOpCount> kNames = {
-    "neg",         "abs",        "sign",   "exp",        "log",     "sqrt", "rsqrt",
-    "sin",         "cos",        "tanh",   "erf",        "sigmoid", "relu", "gelu",
-    "gelu_tanh",   "silu",       "square", "reciprocal", "floor",   "ceil", "round",
-    "logical_not", "add",        "sub",    "mul",        "div",     "pow",  "min",
-    "max",         "eq",         "ne",     "lt",         "le",      "gt",   "ge",
+// In the order of ScalarOp.
+// clang-format off
+constexpr std::string_view kNames[] = {
+    "neg", "abs", "sign", "relu", "square", "logical_not",
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) #name,
+#include "base/types/float_functions.inc"
+    "add", "sub", "mul", "div", "pow", "min", "max", "eq", "ne", "lt", "le", "gt", "ge",
     "logical_and", "logical_or", "select"};
+// clang-format on
+static_assert(std::size(kNames) == kScalarOpCount);
 
 }  // namespace
 
 std::string_view scalar_op_name(ScalarOp op) { return kNames[static_cast<size_t>(op)]; }
 
 std::optional<ScalarOp> scalar_op_from_name(std::string_view name) {
-  for (size_t i = 0; i < kNames.size(); ++i)
+  for (size_t i = 0; i < std::size(kNames); ++i)
     if (kNames[i] == name) return static_cast<ScalarOp>(i);
   return std::nullopt;
 }
@@ -37,17 +40,7 @@ bool is_logical(ScalarOp op) {
 }
 
 bool needs_float(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::neg:
-    case ScalarOp::abs:
-    case ScalarOp::sign:
-    case ScalarOp::relu:
-    case ScalarOp::square:
-    case ScalarOp::logical_not:
-      return false;
-    default:
-      return op < ScalarOp::add || op == ScalarOp::pow;
-  }
+  return (op > ScalarOp::logical_not && op < ScalarOp::add) || op == ScalarOp::pow;
 }
 
 }  // namespace prism

@@ -1,5 +1,5 @@
-// The element functions of tensors, independent of the device: the CPU evaluates them in
-// cache-sized pieces, other devices in kernels generated from chains of them.
+// The elementwise functions. The CPU applies them to pieces that fit its cache; other devices run
+// kernels made from chains of them.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,19 @@
 namespace prism {
 
 // Floats compute in f32 (f64 for f64), integers in i32 or i64 with wrap-around; comparisons and
-// logical functions give 0 or 1.
+// logic give 0 or 1.
 enum class ScalarOp : uint8_t {
-  // one operand
+  // one operand, of any type
   neg,
   abs,
   sign,
-  exp,
-  log,
-  sqrt,
-  rsqrt,
-  sin,
-  cos,
-  tanh,
-  erf,
-  sigmoid,
   relu,
-  gelu,
-  gelu_tanh,
-  silu,
   square,
-  reciprocal,
-  floor,
-  ceil,
-  round,
   logical_not,
-  // two operands; integer division truncates, division by zero gives 0
+// one operand, a float
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) name,
+#include "base/types/float_functions.inc"
+  // two operands; division of integers truncates, by zero gives 0
   add,
   sub,
   mul,
@@ -50,7 +37,7 @@ enum class ScalarOp : uint8_t {
   ge,
   logical_and,
   logical_or,
-  // three operands: selects the second if the first is not 0, else the third
+  // three operands: the second if the first is not 0, else the third
   select,
 };
 inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::select) + 1;
@@ -60,6 +47,6 @@ std::optional<ScalarOp> scalar_op_from_name(std::string_view name);
 int scalar_op_operands(ScalarOp op);
 bool is_comparison(ScalarOp op);  // eq to ge: the result is a truth value
 bool is_logical(ScalarOp op);     // truth values in and out
-bool needs_float(ScalarOp op);    // undefined for integers (exp, rsqrt, gelu ...)
+bool needs_float(ScalarOp op);    // has no meaning for integers (exp, rsqrt, gelu ...)
 
 }  // namespace prism

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/units.h"
 #include "cli/bench_chart.h"
+#include "cli/bench_text.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -41,11 +43,6 @@ std::vector<BenchCase> chosen_cases(const Device& device, const std::string& op)
 
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
 
-std::string peaks_text(const DevicePeaks& peaks) {
-  return fmt::format("measured peaks: {:.4g} GB/s, f32 products {:.4g} GFLOP/s, f16 {:.4g} GFLOP/s",
-                     peaks.bandwidth * 1e-9, peaks.f32_rate * 1e-9, peaks.f16_rate * 1e-9);
-}
-
 void print_text(const Device& device, const DevicePeaks& peaks,
                 const std::vector<BenchResult>& results) {
   std::vector<std::vector<std::string>> rows;
@@ -54,11 +51,10 @@ void print_text(const Device& device, const DevicePeaks& peaks,
       rows.push_back({each.op, each.what, "-", "-", "-", "-", each.problem});
       continue;
     }
-    rows.push_back({each.op, each.what, fmt::format("{:.4g}", each.seconds * 1e6),
-                    fmt::format("{:.4g}", each.bytes_rate * 1e-9),
-                    each.flops_rate > 0 ? fmt::format("{:.4g}", each.flops_rate * 1e-9) : "-",
-                    fmt::format("{:.0f}% of {}", each.share * 100, limit_name(each.limit)),
-                    each.elsewhere});
+    rows.push_back({each.op, each.what, number_text(each.seconds * 1e6),
+                    number_text(each.bytes_rate * 1e-9),
+                    each.flops_rate > 0 ? number_text(each.flops_rate * 1e-9) : "-",
+                    share_text(each), each.elsewhere});
   }
   std::cout << device.id() << " (" << device.name() << "), " << peaks_text(peaks) << "\n";
   std::cout << table({"op", "shape", "us", "GB/s", "GFLOP/s", "share", ""}, rows);
@@ -75,7 +71,8 @@ void print_json(const Device& device, const DevicePeaks& peaks,
       entry["seconds"] = each.seconds;
       entry["bytes_per_second"] = each.bytes_rate;
       entry["operations_per_second"] = each.flops_rate;
-      entry["share"] = each.share;
+      entry["share"] = each.in_cache ? Json(nullptr) : Json(each.share);
+      entry["in_cache"] = each.in_cache;
       entry["share_of"] = limit_name(each.limit);
       entry["on_cpu_because"] = each.elsewhere;
     }
@@ -97,12 +94,13 @@ int bench_ops(const Options& options) {
   const Device device = Device::named(options.device);
   apply_known_self_check(device);
   const std::vector<BenchCase> cases = chosen_cases(device, options.op);
-  const DevicePeaks peaks = measured_peaks(device, progress);
+  DevicePeaks peaks = measured_peaks(device, progress);
   std::vector<BenchResult> results;
   for (const BenchCase& each : cases) {
     progress(fmt::format("timing {} {} on {}", each.op, each.what, device.id()));
-    results.push_back(run_bench(each, device, peaks));
+    results.push_back(run_bench(each, device));
   }
+  set_shares(results, peaks);
   end_progress();
   if (options.json)
     print_json(device, peaks, results);
@@ -139,7 +137,8 @@ void add_bench_command(const Command& program) {
   command.flag("--json", options->json, "print JSON");
   command.footer(
       "The share is of what the device could reach first: its memory's bandwidth or its rate of "
-      "products, as measured by `prism calibrate` (of the CPU: by its own kernels in this run).\n"
+      "products, the best of `prism calibrate` and of this run. \"in cache\": too small to be read "
+      "from memory, so its bandwidth is no limit.\n"
       "Examples:\n  prism bench ops\n  prism bench ops --device cpu --op sum\n  prism bench ops "
       "--device cuda:0 --svg ops.svg");
   command.run([options] { return bench_ops(*options); });

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "cli/bench_chart.h"
+#include "cli/bench_text.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -115,14 +116,7 @@ std::string advice(const std::vector<Row>& rows) {
   if (!best) return "";
   if (best->is_cpu && !rows.front().is_cpu)
     return "advice: the CPU writes fastest here; use --device cpu for this model";
-  // Small models are read from the CPU's caches, which no memory limits.
-  if (best->is_cpu && best->rate > best->limit)
-    return "advice: all that the memory allows; a smaller quantisation writes faster";
-  if (best->is_cpu)
-    return fmt::format(
-        "advice: {:.0f}% of what the memory allows; a smaller quantisation writes "
-        "faster in proportion to its size",
-        100 * best->rate / best->limit);
+  if (best->is_cpu) return cpu_decode_advice(best->rate / best->limit);
   if (best->over_cpu > 0)
     return fmt::format(
         "advice: --device {} writes {:.1f}x as fast as the CPU, at {:.0f}% of what "
@@ -136,8 +130,7 @@ void print_text(const std::vector<Row>& rows) {
   std::vector<std::vector<std::string>> lines;
   for (const Row& each : rows)
     lines.push_back({each.device, each.task, fmt::format("{:.1f}", each.rate),
-                     fmt::format("{:.0f}% of {:.1f} by {}", 100 * each.rate / each.limit,
-                                 each.limit, limit_name(each.limited_by)),
+                     token_share_text(each.rate, each.limit, each.limited_by),
                      each.over_cpu > 0 ? fmt::format("{:.2f}x", each.over_cpu) : "-"});
   std::cout << table({"device", "task", "tokens/s", "of the limit", "over the CPU"}, lines)
             << advice(rows) << "\n";
@@ -202,7 +195,7 @@ void add_bench_model_command(const Command& bench) {
       .option("-d,--device,--backend", o.devices,
               "devices to time, beside the CPU; all: every one (default: what auto chooses)")
       .separated_by(',');
-  bench.option("-p,--prompt", o.prompts, "tokens of the prompts")
+  bench.option("--prompt-tokens", o.prompts, "tokens of the prompts")
       .separated_by(',')
       .positive()
       .shows_default();
@@ -225,7 +218,8 @@ void add_bench_model_command(const Command& bench) {
   bench.footer(
       "Limits: decoding reads every weight once a token, so the memory's bandwidth bounds it; a "
       "prompt is bounded by the rate of products.\nExamples:\n  prism bench model.gguf\n  prism "
-      "bench model.gguf --device cuda:0,vulkan:0 -p 512,2048 --depth 0,4096 --svg model.svg\n  "
+      "bench model.gguf --device cuda:0,vulkan:0 --prompt-tokens 512,2048 --depth 0,4096 --svg "
+      "model.svg\n  "
       "prism "
       "bench ops --device cpu");
   bench.run([options] { return bench_model(*options); });

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
@@ -77,7 +78,8 @@ int run_calibrate(const Options& options) {
     apply_known_self_check(device);  // measured as it will be used
     try {
       one.figures = calibrate(device, progress);
-      if (device.info().is_cpu) measured_peaks(device, progress);  // of its native kernels too
+      // Of the CPU's figures those of its native kernels are shown, as everywhere.
+      if (device.info().is_cpu) one.figures = native_calibration(measured_peaks(device, progress));
       if (options.tune) one.tuned = tune_products(device, progress);
     } catch (const Error& error) {
       one.problem = error.what();
@@ -113,11 +115,11 @@ std::vector<std::string> figures_heading() {
 
 std::vector<std::string> figures_row(const Device& device, const Calibration& figures) {
   return {device.id(),
-          fmt::format("{:.1f}", figures.bandwidth * 1e-9),
-          fmt::format("{:.1f}", figures.f32_rate * 1e-9),
-          fmt::format("{:.1f}", figures.f16_rate * 1e-9),
-          fmt::format("{:.2f}", figures.launch_seconds * 1e6),
-          fmt::format("{:.1f}", figures.host_copy * 1e-9),
+          number_text(figures.bandwidth * 1e-9),
+          number_text(figures.f32_rate * 1e-9),
+          number_text(figures.f16_rate * 1e-9),
+          number_text(figures.launch_seconds * 1e6),
+          number_text(figures.host_copy * 1e-9),
           device.name()};
 }
 

@@ -1,4 +1,4 @@
-// `prism check`: every kernel, or with --ops every op, on every device against its reference.
+// `prism check`: compares every kernel, or with --ops every op, with its reference on each device.
 #include <iostream>
 
 #include <fmt/format.h>
@@ -108,17 +108,18 @@ int check(const Options& options) {
   if (options.ops || !options.op.empty()) {
     if (!options.kernels.empty())
       throw Error(ErrorCode::kInvalidArgument,
-                  "check: --kernel and --ops name different suites; give one of them");
+                  "check: --kernel and --ops select different suites; give only one of them");
     return check_ops({options.device, options.op, options.seed, options.cases, options.json});
   }
-  for (const std::string& name : options.kernels) kernel_named(name);
+  std::vector<std::string> kernels;
+  for (const std::string& name : options.kernels) kernels.push_back(kernel_named(name).name);
   std::vector<DeviceCheck> checks;
   bool right = true;
   for (const Device& device : devices_named(options.device)) {
     SelfCheckOptions how;
     how.quick = options.quick;
     how.seed = options.seed.value_or(1);
-    how.kernels = options.kernels;
+    how.kernels = kernels;
     how.progress = [&](const std::string& kernel) {
       progress(fmt::format("checking {} on {} ({})", kernel, device.id(), device.name()));
     };
@@ -137,25 +138,25 @@ int check(const Options& options) {
 
 void add_check_command(const Command& program) {
   const Command command = program.subcommand(
-      "check", "run every kernel or op on every device and compare with float64 references");
+      "check", "compare every kernel or op on every device with float64 references");
   auto options = std::make_shared<Options>();
   command
-      .option("--device,-d", options->device,
+      .option("-d,--device", options->device,
               "all, auto, cpu, gpu, a backend, or one device such as vulkan:0")
       .shows_default();
-  command.option("--kernel,-k", options->kernels, "only this kernel (may be given several times)");
-  command.flag("--ops", options->ops, "the ops of tensors with their gradients, not kernels");
-  command.option("--op,-o", options->op, "only this op (takes --ops as said)");
+  command.option("-k,--kernel", options->kernels, "only this kernel; may be given several times");
+  command.flag("--ops", options->ops,
+               "check the tensor ops and their gradients instead of kernels");
+  command.option("-o,--op", options->op, "only this op (implies --ops)");
   command.option("--cases", options->cases,
-                 "cases of ops a device, 0 for all (default: all on the CPU, 3000 elsewhere)");
+                 "cases of ops on each device; 0 is all (default: all on the CPU, 3000 elsewhere)");
   command.option("--seed", options->seed,
-                 "of the random inputs (default: 1 for kernels, drawn anew for ops)");
+                 "the seed of the random inputs (default: 1 for kernels, random for ops)");
   command.flag("--quick", options->quick, "small sizes only");
   command.flag("--json", options->json, "print JSON");
   command.footer(
-      "Exit status 1 when any is wrong or fails. Skipped cases, and ops that a device leaves to "
-      "the "
-      "CPU, are counted and shown.\n"
+      "The exit status is 1 if a result is wrong or fails. Skipped cases and ops that a device "
+      "leaves to the CPU are counted and shown.\n"
       "Examples:\n  prism check\n  prism check --device vulkan:0 --quick\n  prism check --kernel "
       "row_sum --json\n  prism check --ops --device vulkan:0\n  prism check --op sum --cases 0");
   command.run([options] { return check(*options); });

@@ -16,7 +16,7 @@
 namespace prism::cli {
 namespace {
 
-constexpr size_t kShownFailures = 20;  // a device; JSON has all
+constexpr size_t kShownFailures = 20;  // for each device; JSON has all
 
 struct DeviceSuite {
   Device device;
@@ -27,7 +27,7 @@ double share(size_t part, size_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// "24/24", how many of them on the CPU, and the worst error where there is one.
+// "24/24", how many of them ran on the CPU, and the worst error if there is one.
 std::string cell_text(const OpOutcome& op) {
   std::string text = fmt::format("{}{}/{}", op.right < op.ran ? "WRONG " : "", op.right, op.ran);
   if (op.fell_back != 0) text += fmt::format(" ({} on cpu)", op.fell_back);
@@ -54,7 +54,7 @@ void print_device(const DeviceSuite& one) {
   bool heading = false;
   for (const OpOutcome& op : r.ops) {
     for (const auto& [reason, cases] : op.fallbacks) {
-      if (!std::exchange(heading, true)) std::cout << "  what went to the CPU, and why:\n";
+      if (!std::exchange(heading, true)) std::cout << "  what ran on the CPU, and why:\n";
       std::cout << fmt::format("    {}, {} cases: {}\n", op.op, cases, reason);
     }
   }
@@ -79,7 +79,7 @@ void print_text(const std::vector<DeviceSuite>& all, uint64_t seed, const std::s
   std::cout << table(heading, rows, painted);
   std::cout << "right/run, then the worst normalised mean square error\n\n";
   for (const DeviceSuite& one : all) print_device(one);
-  std::cout << fmt::format("seed {}: `prism check {} --seed {}` draws the same again\n", seed,
+  std::cout << fmt::format("seed {}: `prism check {} --seed {}` repeats this\n", seed,
                            op.empty() ? "--ops" : "--op " + op, seed);
 }
 
@@ -126,7 +126,7 @@ int check_ops(const CheckOpsOptions& options) {
   std::vector<DeviceSuite> all;
   bool right = true;
   for (const Device& device : devices_named(options.device)) {
-    apply_known_self_check(device);  // as it is used
+    apply_known_self_check(device);  // as every user of the device does
     how.progress = [&](const SuiteProgress& at) {
       progress(fmt::format("{} of {} cases on {} ({}): {}", at.done, at.of, device.id(),
                            device.name(), at.op));

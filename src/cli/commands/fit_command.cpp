@@ -1,8 +1,9 @@
-// `prism fit MODEL`: which layers would go where, what context fits, and how fast that would be.
+// `prism fit MODEL`: which layers would go to which device, which context fits, and the speed.
 #include <fmt/format.h>
 
 #include <iostream>
 
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/device_json.h"
 #include "cli/fit_options.h"
@@ -54,27 +55,29 @@ void print_text(const llm::GgufFile& file, const llm::Fit& fit) {
                     size_text(share.kv_bytes), size_text(share.work_bytes),
                     size_text(share.bytes()), size_text(share.free_bytes),
                     size_text(share.margin_bytes)});
-  std::cout << table({"device", "layers", "weights", "cache", "work", "in all", "free", "margin"},
+  std::cout << table({"device", "layers", "weights", "cache", "work", "total", "free", "margin"},
                      rows);
   std::cout << fmt::format("\nlargest context with these layers: {}\n", fit.largest_context);
   if (fit.tokens_per_second > 0)
-    std::cout << fmt::format("expected: about {:.3g} tokens/s of text, {:.3g} tokens/s of prompt\n",
-                             fit.tokens_per_second, fit.prompt_tokens_per_second);
+    std::cout << fmt::format("expected: about {} tokens/s of text, {} tokens/s of prompt\n",
+                             number_text(fit.tokens_per_second),
+                             number_text(fit.prompt_tokens_per_second));
   else
-    std::cout << "expected speed: unknown; prism calibrate measures the devices\n";
+    std::cout << "expected speed: not known; `prism calibrate` measures the devices\n";
 }
 
 }  // namespace
 
 void add_fit_command(const Command& program) {
   const Command command = program.subcommand(
-      "fit", "where a model would go, what context fits, and how fast that would be");
+      "fit", "show where a model would go, the context that fits, and the speed");
   auto choice = std::make_shared<FitChoice>();
   auto json = std::make_shared<bool>(false);
   add_fit_options(command, *choice);
   command.flag("--json", *json, "print JSON");
   command.footer(
-      "Of a model that is not here only the header is read.\nExamples:\n  prism fit model.gguf\n  "
+      "If the model is not on this machine, only its header is read.\nExamples:\n  prism fit "
+      "model.gguf\n  "
       "prism fit hf:user/repo:file.gguf --context 32768 --kv-type q8_0\n  prism fit model.gguf "
       "-ngl "
       "20");

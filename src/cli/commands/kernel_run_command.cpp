@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/terminal.h"
+#include "ir/interpreter/interpreter.h"
+#include "prism/error.h"
 #include "runtime/measure/case_run.h"
 
 namespace prism::cli {
@@ -18,6 +21,7 @@ struct Options {
   std::string device = "auto";
   uint64_t seed = 1;
   bool full = false;
+  bool checked = false;
   bool json = false;
 };
 
@@ -72,10 +76,9 @@ std::string verdict(const CaseResult& result) {
 void print_text(const Device& device, const std::vector<CaseResult>& results) {
   std::vector<std::vector<std::string>> rows;
   for (const CaseResult& r : results) {
-    rows.push_back(
-        {r.name, fmt::format("{:.2f}", r.microseconds),
-         r.gigabytes_per_second > 0 ? fmt::format("{:.2f}", r.gigabytes_per_second) : "-",
-         r.gigaflops > 0 ? fmt::format("{:.2f}", r.gigaflops) : "-", verdict(r)});
+    rows.push_back({r.name, number_text(r.microseconds),
+                    r.gigabytes_per_second > 0 ? number_text(r.gigabytes_per_second) : "-",
+                    r.gigaflops > 0 ? number_text(r.gigaflops) : "-", verdict(r)});
   }
   std::cerr << fmt::format("{} ({}): {}\n", device.id(), device.name(), device.why());
   std::cout << table({"case", "us", "GB/s", "GFLOP/s", "result"}, rows,
@@ -101,9 +104,22 @@ void print_json(const Options& options, const Device& device,
   std::cout << all.dump(2) << "\n";
 }
 
+// Only the CPU's interpreter can check, so it is what "auto" means then.
+Device checking_device(const std::string& name) {
+  ir::check_kernels(true);
+  const Device device = Device::named(name == "auto" ? "cpu" : name);
+  if (!device.info().is_cpu)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("kernel run --checked: {} cannot check kernels, only the CPU can; use "
+                            "--device cpu or leave out --checked",
+                            device.id()));
+  return device;
+}
+
 int run_kernel(const Options& options) {
   const SampleKernel& entry = kernel_named(options.name);
-  const Device device = Device::named(options.device);
+  const Device device =
+      options.checked ? checking_device(options.device) : Device::named(options.device);
   const ir::Kernel kernel = entry.make();
   std::vector<CaseResult> results;
   for (const KernelCase& one : entry.cases(options.seed, !options.full)) {
@@ -132,10 +148,15 @@ void add_kernel_run_command(const Command& kernel) {
       .shows_default();
   command.option("--seed", options->seed, "of the random inputs").shows_default();
   command.flag("--full", options->full, "the large sizes too; the interpreter takes its time");
+  command.flag(
+      "--checked", options->checked,
+      "on the CPU, and a fault in the kernel is an error that names its line: an index out "
+      "of bounds, a read of unwritten memory, a race on shared memory, a barrier that not "
+      "all lanes reach");
   command.flag("--json", options->json, "print JSON");
   command.footer(
       "Examples:\n  prism kernel run row_softmax\n  prism kernel run matmul_f32 --device opencl:0 "
-      "--json");
+      "--json\n  prism kernel run row_sum --checked");
   command.run([options] { return run_kernel(*options); });
 }
 

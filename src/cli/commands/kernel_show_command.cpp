@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/units.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "lower/lower.h"
@@ -20,6 +21,8 @@ namespace prism::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr uint32_t kNoLimit = 1u << 30;
 
 struct Options {
   std::string name;
@@ -73,6 +76,26 @@ ir::Capabilities capabilities_for(const Options& options) {
                           info.capabilities.dialect, options.language, info.capabilities.dialect));
 }
 
+// Without a device the text is for people to read, so a typical device's limits do not refuse it.
+PrintedKernel print_for(const Options& options, const ir::Kernel& kernel) {
+  ir::Capabilities capabilities = capabilities_for(options);
+  const uint64_t typical_bytes = capabilities.shared_bytes;
+  const uint32_t typical_lanes = capabilities.max_group_size;
+  if (options.device.empty()) {
+    capabilities.shared_bytes = kNoLimit;
+    capabilities.max_group_size = kNoLimit;
+  }
+  const ir::Kernel lowered = lower(kernel, capabilities);
+  if (lowered.shared_bytes() > typical_bytes)
+    std::cerr << fmt::format("note: {} needs {} of shared memory; a typical {} device has {}\n",
+                             options.name, size_text(lowered.shared_bytes()), options.language,
+                             size_text(typical_bytes));
+  if (lowered.group_size > typical_lanes)
+    std::cerr << fmt::format("note: {} has groups of {} lanes; a typical {} device allows {}\n",
+                             options.name, lowered.group_size, options.language, typical_lanes);
+  return print(lowered, capabilities);
+}
+
 int show_kernel(const Options& options) {
   std::vector<std::string> languages = dialects();
   languages.push_back("ir");
@@ -88,8 +111,7 @@ int show_kernel(const Options& options) {
                            ? kernel
                            : lower(kernel, Device::named(options.device).info().capabilities));
   } else {
-    const ir::Capabilities capabilities = capabilities_for(options);
-    PrintedKernel printed = print(lower(kernel, capabilities), capabilities);
+    PrintedKernel printed = print_for(options, kernel);
     text = std::move(printed.text);
     words = std::move(printed.words);
   }

@@ -5,7 +5,7 @@ namespace prism::cli {
 
 void add_model_command(const Command& program) {
   const Command model =
-      program.subcommand("model", "look at, check, quantise, fetch and remove model files");
+      program.subcommand("model", "inspect, check, quantise, fetch and remove model files");
   model.needs_subcommand();
   add_model_info_command(model);
   add_model_verify_command(model);

@@ -1,4 +1,4 @@
-// `prism model info FILE`: what a model is, and the memory it needs on each device.
+// `prism model info FILE`: describes a model and the memory that it needs on each device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,9 +37,9 @@ struct DeviceNeed {
   llm::MemoryNeed need;
 };
 
-// All there is to tell, found once for text and JSON.
+// Everything that is printed, collected once for text and JSON.
 struct Facts {
-  llm::ModelSizes sizes;  // layers 0: the file holds no model
+  llm::ModelSizes sizes;  // layers is 0 if the file holds no model
   std::map<std::string, TypeCount> types;
   uint64_t tensor_bytes = 0;
   int64_t context = 0;
@@ -71,7 +71,7 @@ Facts facts_of(const GgufFile& file, const Options& options) {
   const auto kv_type = ElementType::from_name(options.kv_type);
   if (!kv_type)
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("--kv-type {}: f16, f32 and q8_0 are possible", options.kv_type));
+                fmt::format("--kv-type {}: the cache can be f16, f32 or q8_0", options.kv_type));
   facts.context =
       options.context > 0 ? options.context : std::min(facts.sizes.context, llm::kDefaultContext);
   for (const BackendReport& report : discover_backends())
@@ -174,7 +174,7 @@ void print_text(const GgufFile& file, const Facts& facts, const Options& options
     }
     std::cout << fmt::format("\nmemory for a context of {}, {} cache:\n", facts.context,
                              options.kv_type)
-              << table({"device", "weights", "cache", "work", "in all", "free", "fits"}, rows);
+              << table({"device", "weights", "cache", "work", "total", "free", "fits"}, rows);
   }
   if (options.metadata) {
     std::cout << "\n";
@@ -193,17 +193,18 @@ void print_text(const GgufFile& file, const Facts& facts, const Options& options
 }  // namespace
 
 void add_model_info_command(const Command& model) {
-  const Command command = model.subcommand("info", "what a model is, and the memory it needs");
+  const Command command = model.subcommand("info", "describe a model and the memory that it needs");
   auto options = std::make_shared<Options>();
   command
-      .option("file", options->file,
-              "a GGUF file (of a split one any part), or a model's name; of one that is not here "
-              "only the header is read")
+      .option(
+          "file", options->file,
+          "a GGUF file (any part of a split one) or the name of a model; if the model is not on "
+          "this machine, only its header is read")
       .required();
   command.flag("--tensors", options->tensors, "list every tensor");
   command.flag("--metadata", options->metadata, "list every metadata value");
-  command.option("--context,-c", options->context, "tokens that memory is counted for");
-  command.option("--kv-type", options->kv_type, "of the cache: f16, f32 or q8_0");
+  command.option("-c,--context", options->context, "the context that the memory is computed for");
+  command.option("--kv-type", options->kv_type, "the element type of the cache: f16, f32 or q8_0");
   command.flag("--json", options->json, "print JSON");
   command.footer(
       "Examples:\n  prism model info model.gguf\n  prism model info hf:user/repo:file.gguf "

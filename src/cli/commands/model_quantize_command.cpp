@@ -1,4 +1,4 @@
-// `prism model quantize IN OUT TYPE`: writes a model anew in another type.
+// `prism model quantize IN OUT TYPE`: writes a model in another element type.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,10 +31,10 @@ int quantise(const Options& options) {
   for (const std::string& part : file.parts())
     if (std::filesystem::equivalent(part, options.output, ignored))
       throw Error(ErrorCode::kInvalidArgument,
-                  options.output + ": is the input itself; name another file");
+                  options.output + ": the output is the input itself; name another file");
   if (std::filesystem::exists(options.output) && !options.overwrite)
     throw Error(ErrorCode::kInvalidArgument,
-                options.output + ": is there already; --overwrite replaces it");
+                options.output + ": the file exists; --overwrite replaces it");
   std::unique_ptr<ThreadPool> pool;
   if (options.threads > 0) pool = std::make_unique<ThreadPool>(options.threads);
   llm::QuantiseOptions how;
@@ -56,7 +56,7 @@ int quantise(const Options& options) {
 }  // namespace
 
 void add_model_quantize_command(const Command& model) {
-  const Command command = model.subcommand("quantize", "write a model anew in another type");
+  const Command command = model.subcommand("quantize", "write a model in another element type");
   auto options = std::make_shared<Options>();
   command
       .option("input", options->input, "a GGUF file in F32, F16, BF16 or Q8_0, or a model's name")
@@ -67,9 +67,9 @@ void add_model_quantize_command(const Command& model) {
               fmt::format("one of {}", fmt::join(llm::quantise_mix_names(), ", ")))
       .required();
   command.flag("--requantize,--allow-requantize", options->requantise,
-               "also from types of fewer bits, whose errors then add up");
-  command.flag("--overwrite", options->overwrite, "replace an output that is there already");
-  command.option("--threads,-t", options->threads, "threads to use").between(1, 4096);
+               "also accept an input of fewer bits, whose errors add up");
+  command.flag("--overwrite", options->overwrite, "replace an output that exists");
+  command.option("-t,--threads", options->threads, "threads to use").between(1, 4096);
   command.footer("Example:\n  prism model quantize model-f16.gguf model-q4.gguf Q4_K_M");
   command.run([options] { return quantise(*options); });
 }

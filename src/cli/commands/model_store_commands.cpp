@@ -1,4 +1,4 @@
-// `prism model fetch|list|remove`: the models of the cache folder.
+// `prism model fetch|list|remove`: the models in the cache folder.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -46,13 +46,13 @@ int list(bool json) {
     return kRight;
   }
   if (models.empty()) {
-    std::cout << "no models yet; prism model fetch NAME fetches one\n";
+    std::cout << "no models yet; `prism model fetch smollm2` fetches the default one\n";
     return kRight;
   }
   std::vector<std::vector<std::string>> rows;
   for (const llm::StoredModel& model : models)
     rows.push_back(
-        {model.name, size_text(model.bytes) + (model.is_whole ? "" : " so far"), model.path});
+        {model.name, size_text(model.bytes) + (model.is_whole ? "" : " (partial)"), model.path});
   std::cout << table({"name", "size", "path"}, rows);
   return kRight;
 }
@@ -64,7 +64,7 @@ void add_fetch(const Command& model) {
   command
       .option("name", *name,
               "hf:user/repo:file.gguf, an address (https://...), or smollm2, the default "
-              "model")
+              "model; a partial download goes on")
       .required();
   command.option("--sha256", *sha256, "the checksum that the file must have");
   command.footer(
@@ -83,16 +83,16 @@ void add_fetch(const Command& model) {
 
 void add_model_store_commands(const Command& model) {
   add_fetch(model);
-  const Command list_command = model.subcommand("list", "the models in the cache folder");
+  const Command list_command = model.subcommand("list", "list the models in the cache folder");
   auto json = std::make_shared<bool>(false);
   list_command.flag("--json", *json, "print JSON");
   list_command.run([json] { return list(*json); });
 
-  const Command remove_command = model.subcommand("remove", "remove a model of the cache folder");
+  const Command remove_command = model.subcommand("remove", "remove a model from the cache folder");
   auto name = std::make_shared<std::string>();
-  remove_command.option("name", *name, "as `prism model list` gives it").required();
+  remove_command.option("name", *name, "any name that `prism run` takes, or a path").required();
   remove_command.run([name] {
-    std::cout << size_text(llm::remove_model(*name)) << " set free\n";
+    std::cout << size_text(llm::remove_model(*name)) << " freed\n";
     return kRight;
   });
 }

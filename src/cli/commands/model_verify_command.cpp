@@ -1,4 +1,4 @@
-// `prism model verify FILE`: is every value of a model file sound, and the file what it should be?
+// `prism model verify FILE`: checks the structure, the values and the checksum of a model file.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -32,7 +32,8 @@ int verify(const Options& options) {
     found = sha256_of_file(
         file.path(), [&](uint64_t done) { progress_bar("checksum", done, file.file_bytes()); });
     if (found != wanted)
-      result.problems.push_back(fmt::format("its sha256 is {}, it should be {}", found, wanted));
+      result.problems.push_back(
+          fmt::format("its sha256 is {}, but {} was expected", found, wanted));
   }
   end_progress();
   if (options.json) {
@@ -55,14 +56,14 @@ int verify(const Options& options) {
 }  // namespace
 
 void add_model_verify_command(const Command& model) {
-  const Command command =
-      model.subcommand("verify", "look through a model file: structure, every value, the checksum");
+  const Command command = model.subcommand(
+      "verify", "check the structure, every value and the checksum of a model file");
   auto options = std::make_shared<Options>();
   command
       .option("file", options->file,
-              "a GGUF file (of a split one any part), or the name of one that was fetched")
+              "a GGUF file (any part of a split one), or the name of a fetched model")
       .required();
-  command.option("--sha256", options->sha256, "the checksum that the file should have");
+  command.option("--sha256", options->sha256, "the checksum to expect");
   command.flag("--json", options->json, "print JSON");
   command.footer("Example:\n  prism model verify model.gguf");
   command.run([options] { return verify(*options); });

@@ -8,7 +8,9 @@
 
 #include "base/system/host_memory.h"
 #include "base/system/system.h"
+#include "base/units.h"
 #include "cli/app.h"
+#include "cli/card_text.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
 #include "cli/terminal.h"
@@ -48,8 +50,9 @@ std::string system_section() {
       "## System\n\n- Prism {}, built by {}\n- {}\n- {} hardware threads, {} memory, {} "
       "available\n",
       version(), compiler, system_description(), std::thread::hardware_concurrency(),
-      gigabytes(memory.total_bytes), gigabytes(memory.available_bytes));
-  for (const char* name : {"PRISM_DEVICE", "PRISM_BACKENDS", "PRISM_DUMP", "PRISM_CACHE_DIR"}) {
+      size_text(memory.total_bytes), size_text(memory.available_bytes));
+  for (const char* name :
+       {"PRISM_DEVICE", "PRISM_BACKENDS", "PRISM_DUMP", "PRISM_CHECKED", "PRISM_CACHE_DIR"}) {
     if (const char* value = std::getenv(name)) text += fmt::format("- {}={}\n", name, value);
   }
   return text + "\n";
@@ -64,8 +67,8 @@ std::string devices_section(const std::vector<BackendReport>& reports) {
     for (const auto& driver : report.devices) {
       const Device device(driver, "");
       const DeviceInfo& info = device.info();
-      rows.push_back({info.id, info.name, gigabytes(info.total_bytes),
-                      gigabytes(device.free_bytes()), info.driver, info.card, report.found});
+      rows.push_back({info.id, info.name, size_text(info.total_bytes),
+                      size_text(device.free_bytes()), info.driver, info.card, report.found});
       capabilities += fmt::format("- {}: {}\n", info.id,
                                   fmt::join(describe_capabilities(info.capabilities), ", "));
     }
@@ -129,7 +132,7 @@ std::string calibration_section(const std::vector<BackendReport>& reports) {
   std::string missing;
   for (const BackendReport& report : reports) {
     for (const auto& driver : report.devices) {
-      const auto figures = known_calibration(driver->info());
+      const auto figures = measured_figures(driver->info());
       if (figures)
         rows.push_back(figures_row(Device(driver, ""), *figures));
       else

@@ -1,4 +1,4 @@
-// `prism score`: how likely a model finds each token of a text, and what it would rather have read.
+// `prism score`: the probability of each token of a text, and of the tokens likelier there.
 #include <iostream>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ int score(const Options& o) {
   llm::LanguageModel model = open_model(o.model);
   const llm::Tokenizer& tokenizer = model.tokenizer();
   std::vector<llm::TokenScore> scores = model.score(text, o.top);
-  // The token that opens every text is none of the user's.
+  // The token that the tokenizer puts before every text is not the user's.
   if (!scores.empty() && scores[0].id == tokenizer.bos() && tokenizer.adds_bos())
     scores.erase(scores.begin());
   double sum = 0;
@@ -64,17 +64,18 @@ int score(const Options& o) {
 
 void add_score_command(const Command& program) {
   const Command command =
-      program.subcommand("score", "the log-probability of each token of a text");
+      program.subcommand("score", "print the log-probability of each token of a text");
   auto options = std::make_shared<Options>();
   add_model_arguments(command, options->model);
   add_text_arguments(command, options->text, "the text");
-  command.option("--top", options->top, "how many of the likeliest tokens to show at each place")
+  command
+      .option("--top", options->top, "how many of the likeliest tokens to show for each position")
       .not_negative()
       .shows_default();
-  command.flag("--json", options->json, "print JSON: tokens[] of id, text, logprob, top[]");
+  command.flag("--json", options->json, "print JSON: tokens[] with id, text, logprob, top[]");
   command.footer(
-      "Logarithms are natural. The first token has no probability where the model opens texts with "
-      "no token of its own.\nExamples:\n  prism score model.gguf -p 'Once upon a time' --top 3\n  "
+      "Logarithms are natural. The first token has no probability if the tokenizer puts no token "
+      "before a text.\nExamples:\n  prism score model.gguf -p 'Once upon a time' --top 3\n  "
       "prism score model.gguf -f story.txt --json");
   command.run([options] { return score(*options); });
 }

@@ -1,11 +1,11 @@
-// `prism tokenize`: a text as the tokens of a model.
+// `prism tokenize`: the tokens of a text.
 #include <iostream>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/model_arguments.h"
 #include "cli/model_fetch.h"
 #include "llm/tokenizer/utf8.h"
 #include "prism/llm/gguf.h"
@@ -16,10 +16,11 @@ namespace {
 
 struct Options {
   std::string model;
+  TextArguments text;
   bool json = false, no_bos = false, no_special = false;
 };
 
-// One line of plain text: what would break it, or a terminal, is escaped.
+// Escapes everything that would break the line or disturb a terminal.
 std::string printable(std::string_view piece) {
   std::string out;
   for (size_t at = 0; at < piece.size();) {
@@ -41,7 +42,7 @@ std::string printable(std::string_view piece) {
 int tokenize(const Options& options) {
   const llm::Tokenizer tokenizer =
       llm::Tokenizer::from(llm::GgufFile::open(model_path(options.model)));
-  const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  const std::string text = read_text(options.text);
   const std::vector<int32_t> ids = tokenizer.encode(
       text, {.add_special = !options.no_bos, .parse_special = !options.no_special});
   if (options.json) {
@@ -60,17 +61,18 @@ int tokenize(const Options& options) {
 }  // namespace
 
 void add_tokenize_command(const Command& program) {
-  const Command command =
-      program.subcommand("tokenize", "show the tokens a model makes of the text on standard input");
+  const Command command = program.subcommand("tokenize", "print the tokens of a text");
   auto options = std::make_shared<Options>();
-  command.option("MODEL", options->model, "a GGUF file, or a model by name").required();
+  command.option("MODEL", options->model, "a GGUF file or the name of a model").required();
+  add_text_arguments(command, options->text, "the text");
   command.flag("--json", options->json, "print JSON: ids and pieces");
   command.flag("--no-bos", options->no_bos,
-               "add none of the tokens that the model expects around a text");
+               "leave out the tokens that the model expects around a text");
   command.flag("--no-special", options->no_special,
-               "take the texts of control tokens as plain text");
+               "treat control tokens in the text as plain text");
   command.footer(
-      "Examples:\n  echo -n \"Hello world\" | prism tokenize model.gguf\n  "
+      "Without -p and -f the text comes from standard input, and every byte of it "
+      "counts.\nExamples:\n  prism tokenize model.gguf -p 'Hello world'\n  "
       "prism tokenize model.gguf --json <prompt.txt | jq '.ids | length'");
   command.run([options] { return tokenize(*options); });
 }

@@ -1,5 +1,5 @@
-// Cuts matrix products into tiles for threads and packs operands into the caches; products of a few
-// rows go their own way.
+// Splits matrix products into tiles for threads and packs operands for the caches; products with
+// few rows take separate paths.
 #include "cpu/products/matmul.h"
 
 #include <algorithm>
@@ -16,12 +16,12 @@
 namespace prism::cpu {
 namespace {
 
-// A tile's share of b is 8 panels: 384 x 256 f32 with AVX-512, which is 400 KB of the second cache.
+// A tile covers 8 panels of b: 384 x 256 f32 with AVX-512, which is 400 KB of L2 cache.
 constexpr size_t kPanels = 8;
-// Rows of a packed at once: whole tiles of every instruction set, 96 KB.
+// Rows of a packed at once: a multiple of the tile height of every instruction set, 96 KB.
 constexpr size_t kGroupRows = 60;
 
-// Buffers of one thread, kept between products.
+// Per-thread buffers, kept between products.
 template <class T>
 struct Scratch {
   hwy::AlignedFreeUniquePtr<T[]> a, b, rows;
@@ -45,7 +45,7 @@ struct Scratch {
   }
 };
 
-// The stored block [rows][columns] from (row, column) on, turned: to[j][i] = x[i][j].
+// Transposes the stored block [rows][columns] at (row, column): to[j][i] = x[i][j].
 template <class T>
 void pack_turned(const MatmulKernels<T>& kernels, const MatmulOperand& x, size_t row, size_t column,
                  size_t rows, size_t columns, T* to, size_t to_stride, T* scratch) {
@@ -54,7 +54,7 @@ void pack_turned(const MatmulKernels<T>& kernels, const MatmulOperand& x, size_t
                       to_stride);
     return;
   }
-  // Converted to `columns` apart, as many rows at a time as the scratch holds.
+  // Converted with stride `columns`, as many rows at a time as the scratch holds.
   const size_t most = kMatmulDepth * kGroupRows / columns;
   for (size_t done = 0; done < rows; done += most) {
     const size_t count = std::min(most, rows - done);
@@ -64,7 +64,7 @@ void pack_turned(const MatmulKernels<T>& kernels, const MatmulOperand& x, size_t
   }
 }
 
-// Rows [row, row + rows) and columns [k0, k0 + depth) of a.
+// Packs rows [row, row + rows) and columns [k0, k0 + depth) of a.
 template <class T>
 void pack_a(const MatmulKernels<T>& kernels, const MatmulOperand& a, size_t row, size_t rows,
             size_t k0, size_t depth, Scratch<T>& scratch) {
@@ -79,8 +79,8 @@ void pack_a(const MatmulKernels<T>& kernels, const MatmulOperand& a, size_t row,
   }
 }
 
-// Rows [k0, k0 + depth) and columns [column, column + columns) of b, in panels [depth][width]; a
-// last narrow one is filled up with zeros.
+// Packs rows [k0, k0 + depth) and columns [column, column + columns) of b into panels
+// [depth][width]; a narrow last panel is padded with zeros.
 template <class T>
 void pack_b(const MatmulKernels<T>& kernels, const MatmulOperand& b, size_t column, size_t columns,
             size_t k0, size_t depth, Scratch<T>& scratch) {
@@ -103,7 +103,7 @@ void pack_b(const MatmulKernels<T>& kernels, const MatmulOperand& b, size_t colu
   }
 }
 
-// c[rows][columns] from (row, column) on, over all of k.
+// Computes c[rows][columns] at (row, column) over all of k.
 template <class T>
 void multiply_tile(const MatmulKernels<T>& kernels, const MatmulOperand& a, const MatmulOperand& b,
                    size_t row, size_t rows, size_t column, size_t columns, size_t k, T* c,
@@ -144,7 +144,7 @@ void multiply(ThreadPool& pool, size_t m, size_t n, size_t k, const MatmulOperan
   const size_t panels = (n + kernels.columns - 1) / kernels.columns;
   size_t across = (panels + kPanels - 1) / kPanels, down = 1;
   if (m * n * k >= kWorthThreads && pool.threads() > 1) {
-    // Two tiles a thread at least, for balance. Cutting rows packs b once more for each part.
+    // At least two tiles per thread, for balance. Splitting by rows packs b again for each part.
     const size_t wanted = 2 * pool.threads();
     while (across * down < wanted) {
       if (m / (down + 1) >= 2 * kGroupRows)
@@ -173,7 +173,7 @@ void check_type(const char* side, DType type) {
   if (type != DType::f32 && type != DType::f16 && type != DType::bf16)
     throw Error(ErrorCode::kInvalidArgument, std::string("matmul on the CPU: the ") + side +
                                                  " operand is " + dtype_name(type) +
-                                                 ", needed is f32, f16 or bf16; convert it first");
+                                                 "; convert it to f32, f16 or bf16 first");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The inner loops of matrix products, for files compiled once for each instruction set.
+// The inner loops of matrix products, for files compiled once per instruction set.
 
 #if defined(PRISM_CPU_MATMUL_KERNELS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRISM_CPU_MATMUL_KERNELS_INL_H
@@ -20,8 +20,8 @@ HWY_BEFORE_NAMESPACE();
 namespace prism::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of a tile two vectors wide: as many as leave registers for two vectors of b and one of a.
-// With AVX-512 14 would fit, but run at 92% of the speed of 12 on Zen 4.
+// Height of a register tile that is two vectors wide: leaves registers for two vectors of b and one
+// of a. With AVX-512, 14 rows would fit but reach 92% of the speed of 12 on Zen 4.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 inline constexpr size_t kTileRows = 12;
 #elif HWY_TARGET == HWY_AVX2
@@ -32,8 +32,8 @@ inline constexpr size_t kTileRows = 12;
 inline constexpr size_t kTileRows = 4;
 #endif
 
-// Packed panels are aligned and their rows follow each other, whatever b_stride says: with two
-// loads that may be unaligned g++ 12 keeps one of them in memory.
+// Packed panels are aligned and contiguous, and ignore b_stride. With two possibly unaligned loads,
+// g++ 12 spills one of them to memory.
 template <class T, bool kPacked, size_t kRows>
 HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, size_t b_stride,
                                 size_t columns, size_t depth, T* HWY_RESTRICT c, size_t ldc,
@@ -42,10 +42,10 @@ HWY_NOINLINE void multiply_tile(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
   V sums[kRows][2];
-  // Unrolled throughout: a loop that indexes the sums would put them into memory.
+  // Fully unrolled: a loop that indexes the sums would keep them in memory.
   HWY_UNROLL(12)
   for (size_t r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = hn::Zero(d);
-  // The tile of c arrives while the sums are made.
+  // Prefetch the tile of c during the accumulation.
   for (size_t r = 0; r < kRows; ++r) {
     hwy::Prefetch(c + r * ldc);
     hwy::Prefetch(c + r * ldc + lanes);
@@ -99,12 +99,12 @@ HWY_INLINE TileFunction<T> tile_of(size_t rows, std::index_sequence<kRows...>) {
   return kFunctions[rows - 1];
 }
 
-// Panels of b are `panel` elements apart for each column.
+// Column j of b, the first of a panel, starts at b + j * panel.
 template <bool kPacked, class T>
 HWY_INLINE void multiply_panels(const T* a, size_t rows, const T* b, size_t b_stride, size_t panel,
                                 size_t columns, size_t depth, T* c, size_t ldc, T scale) {
   const size_t width = 2 * hn::Lanes(hn::ScalableTag<T>());
-  // Tiles of nearly the same height: 14 rows are 7 and 7, not 12 and 2.
+  // Tiles of nearly equal height: 14 rows are split into 7 and 7, not 12 and 2.
   const size_t tiles = (rows + kTileRows - 1) / kTileRows;
   for (size_t tile = 0; tile < tiles; ++tile) {
     const size_t first = rows * tile / tiles, last = rows * (tile + 1) / tiles;
@@ -128,7 +128,7 @@ void multiply_in_place(const T* a, size_t rows, const T* b, size_t b_stride, siz
   multiply_panels<false>(a, rows, b, b_stride, size_t{1}, columns, depth, c, ldc, scale);
 }
 
-// Four by four through 128-bit vectors (f64: as plain moves, which its bandwidth allows).
+// In 4 x 4 blocks with 128-bit vectors; f64 uses plain moves, which are fast enough.
 template <class T>
 void transpose(const T* from, size_t from_stride, size_t rows, size_t columns, T* to,
                size_t to_stride) {
@@ -180,7 +180,7 @@ T dot(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, size_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
 }
 
-// out[i] = the sum of the lanes of the i-th vector: f32 all four at once, halving what is left.
+// out[i] = the sum of the lanes of vector i. For f32, reduces all four vectors together.
 template <class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
 HWY_INLINE void sums_of_lanes(D d, V s0, V s1, V s2, V s3, T* out) {
 #if HWY_TARGET != HWY_SCALAR
@@ -191,7 +191,7 @@ HWY_INLINE void sums_of_lanes(D d, V s0, V s1, V s2, V s3, T* out) {
     const auto p = hn::BitCast(dd, s01), q = hn::BitCast(dd, s23);
     const V sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(dd, p, q)),
                            hn::BitCast(d, hn::InterleaveUpper(dd, p, q)));
-    // Each block of four lanes now holds its share of the four sums.
+    // Each block of four lanes now holds partial sums of the four vectors.
 #if HWY_CAP_GE512
     const hn::Half<D> half;
     const hn::Half<decltype(half)> quarter;
@@ -250,7 +250,7 @@ HWY_INLINE void dots_tile(const T* HWY_RESTRICT x, const T* HWY_RESTRICT y, size
     }
 }
 
-// Sums of four rows and four others fill 16 registers: only sets with 32 have room for them.
+// A 4 x 4 block of sums fills 16 registers, which needs an instruction set with 32.
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_NEON
 inline constexpr size_t kDotRows = 4;
 #else

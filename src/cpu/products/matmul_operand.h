@@ -1,4 +1,4 @@
-// What the files of matrix products share: stored operands, and the ways past packing.
+// Shared by the files of matrix products: stored operands, and the paths that do not pack.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace prism::cpu {
 
-// Multiplications below which threads cost more than they bring (about 20 microseconds of one).
+// Multiplications below which threads cost more than they gain (about 20 microseconds of one).
 inline constexpr size_t kWorthThreads = size_t{1} << 20;
-// Rows up to which dot products with b as it lies are faster than packing it.
+// Up to this many rows, dot products with unpacked b are faster than packing it.
 inline constexpr size_t kFewRows = 16;
 
-// A matrix as it is stored.
+// A matrix in memory.
 struct MatmulOperand {
   DType type;
   const void* data;
-  size_t stride;    // elements between rows as stored
-  bool transposed;  // stored the other way round
+  size_t stride;    // row stride in elements, as stored
+  bool transposed;  // stored transposed
 };
 
-// Elements of one stored row from (row, column) on, as T: where they lie, or converted into
-// `scratch`.
+// Elements of one stored row from (row, column) on, as T: a pointer to the data itself if the type
+// matches, else converted into `scratch`.
 template <class T>
 inline const T* row_of(const MatmulOperand& x, size_t row, size_t column, size_t count,
                        T* scratch) {
@@ -44,13 +44,13 @@ inline const T* row_of(const MatmulOperand& x, size_t row, size_t column, size_t
   return static_cast<const T*>(x.data) + offset;
 }
 
-// Products with one row; or with one column, the sides exchanged: c has n elements `c_stride`
-// apart, x is the one row (or column) of k elements.
+// Product with one row; or with one column, with the operands swapped. c has n elements with stride
+// `c_stride`; x is the single row (or column) of k elements.
 template <class T>
 void multiply_vector(ThreadPool& pool, size_t n, size_t k, const MatmulOperand& x, bool x_is_row,
                      const MatmulOperand& b, T* c, size_t c_stride, T beta);
 
-// Up to kFewRows rows with b stored [n][k].
+// Product with up to kFewRows rows, for b stored as [n][k].
 template <class T>
 void multiply_few_rows(ThreadPool& pool, size_t m, size_t n, size_t k, const MatmulOperand& a,
                        const MatmulOperand& b, T* c, size_t ldc, T beta);

@@ -55,7 +55,7 @@ void check(ThreadPool& pool, std::mt19937& random, size_t m, size_t n, size_t k,
   const Matrix a = ta ? random_matrix(random, k, m, a_type) : random_matrix(random, m, k, a_type);
   const Matrix b = tb ? random_matrix(random, n, k, b_type) : random_matrix(random, k, n, b_type);
   const size_t ldc = n + random() % 3;
-  // With beta 0, what was there must not matter.
+  // With beta 0, the previous content must not matter.
   std::vector<T> c(m * ldc + 1, beta == 0 ? std::numeric_limits<T>::quiet_NaN() : T(0.5));
   if constexpr (std::is_same_v<T, double>) {
     matmul_f64(pool, m, n, k, reinterpret_cast<const double*>(a.bytes.data()), a.stride, ta,

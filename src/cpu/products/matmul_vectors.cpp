@@ -1,5 +1,5 @@
-// Matrix products of one row, one column or a few rows: bound by reading the other operand, which
-// is therefore read once and where it lies.
+// Matrix products with one row, one column or a few rows. They are bound by reading the other
+// operand, which is therefore read once, without packing.
 #include <algorithm>
 #include <vector>
 
@@ -17,7 +17,7 @@ void row_times_matrix(ThreadPool& pool, size_t n, size_t k, const T* x, const Ma
   const bool plain = b.type == DType::f32 || b.type == DType::f64;
   constexpr size_t kPiece = 1024;
   const bool alone = n * k < kWorthThreads;
-  if (b.transposed) {  // rows of b are the vectors to multiply x with
+  if (b.transposed) {  // dot products of x with the rows of b
     const auto work = [&](uint64_t first, uint64_t last) {
       T converted[kPiece];
       size_t j = first;
@@ -52,14 +52,14 @@ void row_times_matrix(ThreadPool& pool, size_t n, size_t k, const T* x, const Ma
       for (; i < k; ++i) kernels.add(x[i], row_of(b, i, j, count, converted), y + j, count);
     }
   };
-  // Long stretches of each row, so that the hardware sees the streams.
+  // Long stretches of each row, which the hardware prefetcher recognises as streams.
   const size_t share = (n / pool.threads() + 63) / 64 * 64;
   pool.parallel_for(n, alone ? n : std::clamp<size_t>(share, 64, kPiece), work);
 }
 
-// Of k, for a few rows: 16 of them take 32 KB.
+// Depth of a block for few rows: 16 rows take 32 KB.
 constexpr size_t kFewDepth = 512;
-// Rows of b taken together: 64 KB of f32 where they are converted.
+// Rows of b processed together: 64 KB of f32 if they are converted.
 constexpr size_t kFewColumns = 32;
 
 }  // namespace
@@ -86,7 +86,7 @@ template <class T>
 void multiply_few_rows(ThreadPool& pool, size_t m, size_t n, size_t k, const MatmulOperand& a,
                        const MatmulOperand& b, T* c, size_t ldc, T beta) {
   const MatmulKernels<T> kernels = matmul_kernels<T>();
-  // Blocks [m][depth] of a, one behind the other.
+  // Blocks [m][depth] of a, contiguous.
   std::vector<T> packed(m * k);
   for (size_t k0 = 0; k0 < k; k0 += kFewDepth) {
     const size_t depth = std::min(kFewDepth, k - k0);

@@ -1,4 +1,4 @@
-// Rounding and packing of activations; compiled without contraction, so that every processor rounds
+// Quantises and packs activations; compiled without contraction, so that every processor rounds
 // alike.
 #include "cpu/products/quantised_activations.h"
 
@@ -13,14 +13,14 @@ namespace prism::cpu {
 namespace {
 
 constexpr uint32_t kTinyBits = 27u << 23;        // 2^-100
-constexpr uint32_t kInfiniteBits = 0xFFu << 23;  // and above it all that is not a number
-// Adding and subtracting 1.5 * 2^23 rounds what is below 2^22 to an integer; the low bits of the
-// sum are that integer.
+constexpr uint32_t kInfiniteBits = 0xFFu << 23;  // infinity; NaNs are above it
+// Adding and subtracting 1.5 * 2^23 rounds values below 2^22 to an integer, which is in the low
+// bits of the sum.
 constexpr float kRounder = 12582912.0f;
 
-// `count` elements, a multiple of 16, under one scale.
+// Quantises `count` elements, a multiple of 16, with one scale.
 float round_group(const float* x, uint32_t count, int8_t* values) {
-  // Floats without their sign are ordered like their bits, and bits have no trouble with NaN.
+  // Magnitudes of floats are ordered like their bits, and comparing bits also handles NaN.
   int32_t largest = 0;
   for (uint32_t e = 0; e < count; ++e) {
     const int32_t bits = std::bit_cast<int32_t>(x[e]) & 0x7FFFFFFF;
@@ -67,7 +67,7 @@ void round_piece(const float* x, uint64_t row, uint64_t first, uint64_t count,
 void pack_tile(const ActivationsView& x, const uint32_t* rows, ActivationTile tile, uint8_t flip,
                PackedActivations& result) {
   const uint64_t k = x.k, n = tile.rows;
-  const uint32_t flips = 0x01010101u * flip;  // flip is 0 or 128: no carries in an exclusive or
+  const uint32_t flips = 0x01010101u * flip;  // flip is 0 or 128, so xor needs no carry
   uint8_t* values = result.values.data() + tile.first * k;
   float* scales = result.scales.data() + tile.first * (k / x.scale_elements);
   float* sums = result.sums.data() + tile.first * (k / result.sum_elements);
@@ -124,7 +124,7 @@ void quantise_activations(ThreadPool& pool, const float* x, uint64_t x_stride,
                           const ActivationsView& result) {
   const uint64_t k = result.k;
   if (result.rows * k == 0) return;
-  constexpr uint64_t kPiece = 2048;  // a microsecond of work: the least worth handing to a thread
+  constexpr uint64_t kPiece = 2048;  // about 1 us of work, the least worth a thread
   const uint64_t pieces = (k + kPiece - 1) / kPiece;
   pool.parallel_for(result.rows * pieces, 2, [&](uint64_t begin, uint64_t end) {
     for (uint64_t piece = begin; piece < end; ++piece) {
@@ -150,7 +150,7 @@ void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t
   result.values.resize(row_count * x.k);
   result.scales.resize(row_count * (x.k / x.scale_elements));
   result.sums.resize(row_count * (x.k / sum_elements));
-  // Tiles as equal as can be: a last tile of one row would cost as much as a full one.
+  // Tiles of nearly equal height: a last tile with one row would cost as much as a full one.
   const uint64_t tiles = (row_count + tile_rows - 1) / tile_rows;
   result.tiles.resize(tiles);
   for (uint64_t tile = 0; tile < tiles; ++tile) {

@@ -1,4 +1,4 @@
-// Activations rounded to 8 bits, as products with block-quantised weights use them.
+// Activations quantised to 8 bits, for products with block-quantised weights.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,7 @@
 
 namespace prism::cpu {
 
-// Memory that starts at a line of the cache: vectors of values then never lie across two, whose
-// loads would count double.
+// Cache-line-aligned memory: vectors then never straddle two lines, which would double their loads.
 template <class T>
 struct LineAllocator {
   using value_type = T;
@@ -28,20 +27,20 @@ struct LineAllocator {
   }
 };
 
-// Rows of k activations, each as integers times scales: x[i][e] is about
-// scales[i][e / scale_elements] * values[i][e]. One scale covers 32 elements for weight types with
-// blocks of 32, and 256 for those with blocks of 256.
+// Rows of k activations as integers times scales: x[i][e] is about scales[i][e / scale_elements] *
+// values[i][e]. A scale covers 32 elements for weight types with blocks of 32, and 256 for those
+// with blocks of 256.
 //
-// The rounding, in f32: with a = the largest |x| of the covered elements, scale = a / 127 and
-// value = x * (127 / a) rounded to the nearest, ties to even. If a < 2^-100, scale and values are
-// zero. If an element is infinite or not a number, the scale is not a number and the values are
-// zero, so every result that the elements take part in is not a number.
+// The rounding, in f32: with a = the largest |x| under a scale, scale = a / 127 and value = x *
+// (127 / a) rounded to nearest, ties to even. If a < 2^-100, scale and values are zero. If an
+// element is infinite or NaN, the scale is NaN and the values are zero, so every result that
+// depends on the elements is NaN.
 struct ActivationsView {
   uint64_t rows = 0, k = 0;
   uint32_t scale_elements = 32;
   int8_t* values = nullptr;      // [rows][k]
   float* scales = nullptr;       // [rows][k / scale_elements]
-  float* scaled_sums = nullptr;  // [rows][k / 32], scale * sum; only when scale_elements is 32
+  float* scaled_sums = nullptr;  // [rows][k / 32], scale * sum; only if scale_elements is 32
   int16_t* sums16 = nullptr;     // [rows][k / 16], sums of values
   int16_t* sums32 = nullptr;     // [rows][k / 32]
 
@@ -51,24 +50,24 @@ struct ActivationsView {
   const int16_t* row_sums32(uint64_t row) const { return sums32 + row * (k / 32); }
   const float* row_scaled_sums(uint64_t row) const { return scaled_sums + row * (k / 32); }
 
-  // For weights of `type`, in memory of the caller that starts at a line of the cache. k must be a
-  // multiple of the type's block.
+  // For weights of `type`, in the caller's cache-line-aligned memory. k must be a multiple of the
+  // type's block.
   static uint64_t row_bytes(BlockType type, uint64_t k);
   static ActivationsView in(void* memory, BlockType type, uint64_t rows, uint64_t k);
 };
 
-// The same with memory of their own.
+// The same with its own memory.
 struct QuantisedActivations : ActivationsView {
   QuantisedActivations() = default;
   QuantisedActivations(const QuantisedActivations&) = delete;
   std::vector<std::byte, LineAllocator<std::byte>> memory;
 };
 
-// Rounds x, with x_stride elements from row to row, for products with weights of a type with as
-// many elements a block as `result` has a scale.
+// Quantises x, with row stride x_stride in elements, for weight types whose block size equals the
+// result's scale_elements.
 void quantise_activations(ThreadPool& pool, const float* x, uint64_t x_stride,
                           const ActivationsView& result);
-// The same into memory that is used again.
+// The same into reusable memory.
 void quantise_activations(ThreadPool& pool, BlockType type, const float* x, uint64_t rows,
                           uint64_t k, uint64_t x_stride, QuantisedActivations& result);
 
@@ -76,8 +75,8 @@ struct ActivationTile {
   uint32_t first = 0, rows = 0;
 };
 
-// The same activations in the order in which a kernel for many rows reads them: tiles of a few
-// rows, in each of which four elements of one row follow the same four of the row before.
+// The same activations in the order in which panel kernels read them: tiles of a few rows, which
+// interleave the rows in units of four elements.
 struct PackedActivations {
   uint64_t k = 0;
   uint32_t scale_elements = 32;
@@ -86,10 +85,10 @@ struct PackedActivations {
   std::vector<uint8_t, LineAllocator<uint8_t>>
       values;                 // tile at first * k, then [k / 4][tile rows][4]
   std::vector<float> scales;  // tile at first * (k / scale_elements), then [...][tile rows]
-  std::vector<float> sums;    // likewise per sum_elements; times the scale when that is per 32
+  std::vector<float> sums;    // likewise per sum_elements; scaled if scales are per 32
 };
 
-// Packs the listed rows of x in tiles of at most tile_rows. `flip` is added to each value, modulo
+// Packs the listed rows of x into tiles of at most tile_rows. `flip` is added to each value, modulo
 // 256.
 void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t* rows,
                       uint64_t row_count, uint32_t tile_rows, uint32_t sum_elements, uint8_t flip,

@@ -1,5 +1,5 @@
-// Quantised products with AVX2: pairs of 8-bit products in 16 bits, which no pair here can pass
-// (128 * 127 * 2 < 2^15).
+// Quantised products with AVX2: pairs of 8-bit products are summed in 16 bits without overflow (128
+// * 127 * 2 < 2^15).
 #include "cpu/processor_features.h"
 #include "cpu/products/quantised_kernels.h"
 
@@ -23,7 +23,7 @@ PRISM_INLINE i32x8 dot(i8x32 w, i8x32 x) {
   return (i32x8)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-// Scales of 16 bits, twice in each lane, for dot_scaled.
+// 16-bit scales, duplicated in each lane, for dot_scaled.
 PRISM_INLINE i32x8 scale_operand(i32x8 scales) { return (scales & 0xFFFF) | (scales << 16); }
 
 template <bool kSigned>

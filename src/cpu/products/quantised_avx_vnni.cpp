@@ -1,5 +1,4 @@
-// Quantised products with AVX-VNNI: four 8-bit products added to 32 bits by one instruction of 256
-// bits.
+// Quantised products with AVX-VNNI: one 256-bit instruction adds four 8-bit products to 32 bits.
 #include "cpu/processor_features.h"
 #include "cpu/products/quantised_kernels.h"
 

@@ -1,4 +1,4 @@
-// The list of instruction sets and the choice among them.
+// The list of instruction sets and the selection among them.
 #include "cpu/products/quantised_kernels.h"
 
 namespace prism::cpu {

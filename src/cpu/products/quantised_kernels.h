@@ -1,4 +1,4 @@
-// The table of kernels for products with block-quantised weights: one entry an instruction set.
+// The table of kernels for products with block-quantised weights: one entry per instruction set.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace prism::cpu {
 
-// The most activation rows that one pass over a weight row serves.
+// The most activation rows per pass over a weight row.
 inline constexpr uint32_t kQuantisedRowsAtOnce = 4;
 
-// Tasks are plain pointers: what the kernels' files include must bring no code of its own, since it
-// would be compiled for their instruction set and might serve the whole program.
+// Tasks are plain pointers: headers included by the kernels' files must not define functions,
+// because those would be compiled for that instruction set and could be linked into other code.
 
 // Some weight rows times a few activation rows, as whole dot products.
 struct QuantisedRowsTask {
   const void* weights;  // the first row
   uint64_t row_bytes, rows, k;
-  uint32_t count;  // of activation rows; of each:
+  uint32_t count;  // number of activation rows; for each:
   const int8_t* values[kQuantisedRowsAtOnce];
   const float* scales[kQuantisedRowsAtOnce];
-  const int16_t* sums[kQuantisedRowsAtOnce];       // of each group, for blocks of 256
+  const int16_t* sums[kQuantisedRowsAtOnce];       // per group, for blocks of 256
   const float* scaled_sums[kQuantisedRowsAtOnce];  // for blocks of 32
-  float* y[kQuantisedRowsAtOnce];  // the result with the first weight row; the rest follow
+  float* y[kQuantisedRowsAtOnce];  // results for the first weight row; the others follow
 };
 
-// One panel of weight rows times many activation rows. Of the activations only those of the given
-// tiles are used.
+// One panel of weight rows times many activation rows. Only the activations of the given tiles are
+// used.
 struct QuantisedPanelTask {
   const void* weights;          // the first row
   uint64_t row_bytes, rows, k;  // rows: at most panel_rows
@@ -36,29 +36,28 @@ struct QuantisedPanelTask {
   uint32_t scale_elements, sum_elements;
   const uint8_t* values;
   const float *scales, *sums;
-  float* const* y;  // of each packed row; the results of the panel go to `column` and on
+  float* const* y;  // per packed row; the panel's results start at `column`
   uint64_t column;
-  float* scratch;  // aligned to 64 bytes: panel_rows floats for each row of the tiles
+  float* scratch;  // 64-byte aligned: panel_rows floats per tile row
 };
 
 struct QuantisedKernels {
   const char* name;
   bool (*supported)();  // whether this processor has the instructions
-  uint32_t
-      panel_rows;      // weight rows in a panel, at most kMaxPanelRows; 0: there is no panel kernel
-  uint32_t tile_rows;  // activation rows in a tile
-  uint8_t flip;        // 128 where the instruction takes activations without sign, else 0
+  uint32_t panel_rows;  // weight rows per panel, at most kMaxPanelRows; 0: no panel kernel
+  uint32_t tile_rows;   // activation rows per tile
+  uint8_t flip;         // 128 if the instruction takes unsigned activations, else 0
   void (*rows[kBlockTypeCount])(const QuantisedRowsTask&);
   void (*panel[kBlockTypeCount])(const QuantisedPanelTask&);
 };
 inline constexpr uint32_t kMaxPanelRows = 32;
 
-// Elements of weights under one scale (and min): 16 for q2_k, q3_k and q6_k, else 32.
+// Weights per scale (and min): 16 for q2_k, q3_k and q6_k, else 32.
 constexpr uint32_t quantised_group(BlockType type) {
   return type == BlockType::q2_k || type == BlockType::q3_k || type == BlockType::q6_k ? 16 : 32;
 }
 
-// The entries; null where the instruction set is not one of the compiler's target.
+// The entries; null if the compiler does not target the instruction set.
 const QuantisedKernels* avx512_vnni_quantised_kernels();
 const QuantisedKernels* avx_vnni_quantised_kernels();
 const QuantisedKernels* avx2_quantised_kernels();
@@ -66,9 +65,9 @@ const QuantisedKernels* neon_i8mm_quantised_kernels();
 const QuantisedKernels* neon_dot_quantised_kernels();
 const QuantisedKernels* scalar_quantised_kernels();
 
-// Every entry compiled in, best first; the last is the scalar one, which always works.
+// All compiled entries, best first; the last one is scalar and always works.
 const std::vector<const QuantisedKernels*>& all_quantised_kernels();
-// The first that this processor supports.
+// The first entry that this processor supports.
 const QuantisedKernels& best_quantised_kernels();
 
 }  // namespace prism::cpu

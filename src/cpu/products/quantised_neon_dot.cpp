@@ -1,4 +1,4 @@
-// Quantised products with the dot instructions of NEON.
+// Quantised products with NEON's dot-product instructions.
 #include "cpu/processor_features.h"
 #include "cpu/products/quantised_kernels.h"
 
@@ -17,8 +17,8 @@ namespace {
 
 typedef int32_t VectorI __attribute__((vector_size(16)));
 typedef float VectorF __attribute__((vector_size(16)));
-// 12 sums of integers and 12 of floats, two vectors of weights, one of activations, two of scales:
-// 29 of 32 registers.
+// 12 integer sums and 12 float sums, two vectors of weights, one of activations, two of scales: 29
+// of 32 registers.
 constexpr int kLanes = 4, kVectors = 2, kTileRows = 6, kFlip = 0;
 
 template <bool>

@@ -1,5 +1,5 @@
-// Quantised products with the matrix instructions of NEON: two rows by two rows by eight elements
-// each. Single rows use the dot instructions.
+// Quantised products with NEON's matrix instructions, each 2 x 8 times 8 x 2. Single rows use the
+// dot-product instructions.
 #include "cpu/processor_features.h"
 #include "cpu/products/quantised_kernels.h"
 
@@ -22,8 +22,8 @@ constexpr int kLanes = 4, kVectors = 2, kTileRows = 6, kFlip = 0;
 
 #define PRISM_PAIRED_WORDS
 
-// Two neighbouring words (eight elements) of all rows, words apart, become pairs of words: of rows
-// 0, 1, 4, 5, ... in the first half and of rows 2, 3, 6, 7, ... in the second.
+// Interleaves two neighbouring words (eight elements) of all rows into pairs: rows 0, 1, 4, 5, ...
+// in the first half, rows 2, 3, 6, 7, ... in the second.
 template <int kRowsOfPanel>
 PRISM_INLINE void pair_words(int32_t* words) {
   for (int v = 0; v < kRowsOfPanel; v += 4) {
@@ -53,7 +53,7 @@ PRISM_INLINE void add_group(const int32_t* words, const uint8_t* x,
         w[v][i] = vreinterpretq_s8_s32(vld1q_s32(words + (word + i) * kRowsOfPanel + v * kLanes));
 #pragma GCC unroll 4
     for (int a = 0; a < kPairs; ++a) {
-      // The last of an odd number of rows is its own partner; what it gives twice is dropped.
+      // The last of an odd number of rows is paired with itself; the duplicate result is dropped.
       const int first = 2 * a, second = 2 * a + 1 < kRows ? 2 * a + 1 : 2 * a;
       const int32x4_t values = {
           load<int32_t>(x + 4 * (word * kRows + first)),

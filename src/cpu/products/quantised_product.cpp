@@ -1,5 +1,5 @@
-// Cuts products into tasks: a few activation rows take whole dot products over ranges of weight
-// rows, many take panels of weight rows by tiles of activation rows.
+// Splits products into tasks: few activation rows use whole dot products over ranges of weight
+// rows, many use panels of weight rows and tiles of activation rows.
 #include "cpu/products/quantised_product.h"
 
 #include <algorithm>
@@ -12,19 +12,19 @@
 namespace prism::cpu {
 namespace {
 
-// Up to so many activation rows, weights are multiplied as they are read; beyond, unpacking them
-// first pays. Found by cpu_products_bench on a Zen 4.
+// Up to this many activation rows, weights are multiplied as they are read; beyond, unpacking them
+// first is faster. Measured with cpu_products_bench on a Zen 4.
 constexpr uint64_t kFewRows = 4;
-// Weights that one task of whole dot products reads: half a microsecond of work.
+// Weight bytes per dot-product task: half a microsecond of work.
 constexpr uint64_t kTaskBytes = 16 << 10;
-// Activation rows of one panel task: their results stay in the second level of cache.
+// Activation rows per panel task: their results stay in the L2 cache.
 constexpr uint64_t kPanelTaskRows = 384;
 
-// Activation rows that meet the same weight matrix.
+// Activation rows that use the same weight matrix.
 struct Group {
   const uint8_t* weights = nullptr;
   std::vector<uint32_t> x_rows;
-  std::vector<float*> y;  // of each
+  std::vector<float*> y;  // one per x_rows
   PackedActivations packed;
   uint64_t tasks = 0, rows_per_task = 0, tiles_per_task = 0;
 };
@@ -39,7 +39,7 @@ class Product {
     return kernels_.panel_rows > 0 && group.x_rows.size() > kFewRows;
   }
 
-  // Decides on the group's tasks, for some number of threads.
+  // Plans the group's tasks for the pool's number of threads.
   void prepare(ThreadPool& pool, Group& group) const {
     const uint64_t rows = weights_.rows;
     if (by_panels(group)) {
@@ -81,7 +81,7 @@ class Product {
     task.k = x_.k;
     const bool per_16 = quantised_group(weights_.type) == 16;
     const uint64_t count = group.x_rows.size();
-    // With more activation rows than one pass serves, the passes follow each other while the
+    // With more activation rows than fit into one pass, the passes run one after another while the
     // weights are in cache.
     const uint64_t step =
         count <= kQuantisedRowsAtOnce
@@ -139,15 +139,15 @@ void run_groups(const QuantisedKernels& kernels, ThreadPool& pool, const Quantis
                 const ActivationsView& x, std::vector<Group>& groups) {
   if (weights.rows == 0) return;
   const Product product(kernels, weights, x);
-  std::vector<uint64_t> ends;  // of each group's tasks
+  std::vector<uint64_t> ends;  // cumulative task counts of the groups
   uint64_t tasks = 0;
   for (Group& group : groups) {
     product.prepare(pool, group);
     ends.push_back(tasks += group.tasks);
   }
-  // Each thread takes a part of what is left, then of that: long runs of neighbouring weights
-  // first, which are read faster, and short ones at the end, so that no thread waits long for
-  // another.
+  // Guided scheduling: each thread takes a fraction of the remaining tasks. Long runs of
+  // neighbouring weights come first, which read faster; short ones at the end keep the threads
+  // balanced.
   std::atomic<uint64_t> next{0};
   pool.parallel_for(pool.threads(), 1, [&](uint64_t, uint64_t) {
     for (uint64_t begin = next; begin < tasks;) {
@@ -163,7 +163,7 @@ void run_groups(const QuantisedKernels& kernels, ThreadPool& pool, const Quantis
   });
 }
 
-// The memory of groups, kept by each calling thread.
+// Groups reused by each calling thread.
 std::vector<Group>& kept_groups(uint64_t count) {
   thread_local std::vector<Group> groups;
   groups.resize(count);
@@ -202,8 +202,9 @@ void check_activations(const QuantisedWeights& weights, const ActivationsView& x
          std::to_string(weights.k));
   }
   if (x.scale_elements != info.elements) {
-    fail("activations were rounded by " + std::to_string(x.scale_elements) + ", weights of type " +
-         info.name + " need " + std::to_string(info.elements) + "; round them for this type");
+    fail("activations were quantised in groups of " + std::to_string(x.scale_elements) +
+         ", weights of type " + info.name + " need " + std::to_string(info.elements) +
+         "; quantise them for this type");
   }
 }
 

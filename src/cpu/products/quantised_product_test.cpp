@@ -1,5 +1,5 @@
-// Quantised products against float64: with the activations as they are, and with them rounded as
-// the kernels round; every block type, on every instruction set that this processor has.
+// Quantised products against float64, with exact activations and with activations rounded as the
+// kernels do; every block type, on every supported instruction set.
 #include "cpu/products/quantised_product.h"
 
 #include <cmath>
@@ -39,12 +39,12 @@ std::vector<BlockType> all_types() {
   return types;
 }
 
-// A half between 2^-9 and 2^-5, of either sign.
+// A random half between 2^-9 and 2^-5, of either sign.
 uint16_t random_half() {
   return static_cast<uint16_t>((below(2) << 15) | ((6 + below(4)) << 10) | below(1024));
 }
 
-// Blocks of random bytes, all of whose codes, scales and mins occur, with scales that are sensible.
+// Blocks of random bytes that cover all codes, scales and mins, with sensible scale factors.
 std::vector<uint8_t> random_blocks(BlockType type, uint64_t count) {
   const uint32_t bytes = block_info(type).bytes;
   std::vector<uint8_t> blocks(count * bytes);
@@ -102,13 +102,13 @@ Weights random_weights(BlockType type, uint64_t rows, uint64_t k) {
   return weights;
 }
 
-// Results beside float64 sums: the mean square error, and the worst error of one element as a share
-// of the magnitudes that were added.
+// Results against float64 sums: the mean square error, and the worst error of one element relative
+// to the summed magnitudes.
 struct Comparison {
   double error = 0, power = 0, expected_power = 0, worst = 0;
 
-  // squares: of what was added, the power to expect when signs are random. Where there are few
-  // results, all may happen to be near zero, and their own power says nothing.
+  // squares: the sum of squared terms, which is the expected power for random signs. With few
+  // results, all may be near zero by chance, so their own power is no reference.
   void add(double found, double wanted, double magnitude, double squares) {
     error += (found - wanted) * (found - wanted);
     power += wanted * wanted;
@@ -148,11 +148,11 @@ void check(const Weights& w, const float* x, uint64_t x_rows, uint64_t x_stride,
       same.add(y[i * y_stride + r], with_rounding, size, squares);
     }
   }
-  // Over few results the mean square error is a matter of luck.
+  // With few results the mean square error varies by chance.
   EXPECT_LT(plain.nmse(), x_rows * w.rows >= 64 ? 5e-4 : 5e-3) << what;
   EXPECT_LT(same.nmse(), 1e-10) << what;
-  // The bound of an element: rounding in f32 at most once a group, against all that was added, and
-  // scales and offsets of opposite signs hide up to a few times as much.
+  // Bound per element: at most one f32 rounding per group relative to the summed magnitudes, times
+  // a small factor because scales and offsets of opposite signs cancel.
   EXPECT_LT(same.worst, 4e-6) << what;
 }
 
@@ -222,7 +222,7 @@ TEST(QuantisedProduct, ManyActivationRowsAndLongRows) {
   run_case(best_quantised_kernels(), pool, BlockType::q8_0, {33, 131, 390, 1, 0});
 }
 
-// Extreme codes and activations: nothing overflows or saturates on its way.
+// With extreme codes and activations, nothing may overflow or saturate.
 TEST(QuantisedProduct, TheLargestCodesTimesTheLargestActivations) {
   ThreadPool pool(1);
   for_each_supported([&](const QuantisedKernels& kernels) {
@@ -233,7 +233,7 @@ TEST(QuantisedProduct, TheLargestCodesTimesTheLargestActivations) {
           const std::vector<uint8_t> with_scales = w.blocks;
           const BlockInfo& info = block_info(type);
           for (uint8_t& b : w.blocks) b = static_cast<uint8_t>(byte);
-          // The halves and the exponent stay as they were.
+          // The halves and the exponent keep their values.
           const size_t at_end = type == BlockType::q2_k   ? 4
                                 : type == BlockType::q3_k ? 2
                                 : type == BlockType::q6_k ? 2
@@ -333,8 +333,8 @@ TEST(QuantisedProduct, PartsOfTheRows) {
         quantised_product_rows(w.view(), static_cast<uint64_t>(first), static_cast<uint64_t>(last),
                                rounded, parts.data(), 101);
       check(w, x.data(), x_rows, 512, rounded, parts.data(), 101, name_of(type));
-      // Many rows of activations go by panels where there are enough weights, and by dot products
-      // in a part of them: which of their products are fused with additions is the compiler's.
+      // With many activation rows, the whole product uses panels and its parts use dot products;
+      // the compiler may contract them differently.
       if (x_rows == 1) {
         EXPECT_EQ(std::memcmp(parts.data(), whole.data(), parts.size() * sizeof(float)), 0);
       }
@@ -354,7 +354,7 @@ TEST(QuantisedProduct, RowsGoToTheirExperts) {
       std::vector<int32_t> expert_of(tokens * kUses);
       for (int32_t& expert : expert_of) {
         expert = static_cast<int32_t>(below(kExperts - 1));
-        if (below(2) == 0) expert = 0;  // one with many rows, and the last with none
+        if (below(2) == 0) expert = 0;  // one expert with many rows, the last with none
       }
       std::memset(y.data(), 0xCD, y.size() * sizeof(float));
       quantised_expert_product(pool, type, all.blocks.data(), kExperts, kRows, k, x.data(), tokens,
@@ -411,7 +411,7 @@ TEST(QuantisedProduct, MistakesAreErrors) {
   quantise_activations(pool, BlockType::q4_0, x.data(), 1, 256, 256, rounded);
   EXPECT_NE(message([&] {
               quantised_product(pool, w.view(), rounded, y.data(), 4);
-            }).find("rounded by 32"),
+            }).find("quantised in groups of 32"),
             std::string::npos);
   const int32_t expert = 3;
   EXPECT_NE(message([&] {

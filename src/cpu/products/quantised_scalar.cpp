@@ -1,5 +1,5 @@
-// Quantised products in plain C++, element by element: for every processor, and what the other
-// kernels are compared with.
+// Quantised products in plain C++, element by element: for every processor, and as the reference
+// for the other kernels.
 #include "base/types/block_formats.h"
 #include "cpu/products/quantised_kernels.h"
 
@@ -23,7 +23,7 @@ float half(uint16_t bits) {
 int nibble(const uint8_t* qs, uint32_t e) { return e < 16 ? qs[e] & 15 : qs[e - 16] >> 4; }
 int bit(const uint8_t* qh, uint32_t e) { return qh[e / 8] >> (e % 8) & 1; }
 
-// code(block, e) of an element; scale(block, i) and min(block, i) of group i.
+// code(block, e) of element e; scale(block, i) and min(block, i) of group i.
 int code(const BlockQ4_0& b, uint32_t e) { return nibble(b.qs, e) - 8; }
 int code(const BlockQ4_1& b, uint32_t e) { return nibble(b.qs, e); }
 int code(const BlockQ5_0& b, uint32_t e) { return (nibble(b.qs, e) | bit(b.qh, e) << 4) - 16; }
@@ -72,7 +72,7 @@ float scale(const Block& b, uint32_t i) {
   }
 }
 
-// What is added to every element of the group.
+// The offset added to every element of the group.
 template <class Block>
 float offset(const Block& b, uint32_t i) {
   if constexpr (Block::kType == BlockType::q4_1 || Block::kType == BlockType::q5_1)

@@ -1,4 +1,4 @@
-// Decodes one block of each quantised type by plain loops that compilers vectorise.
+// Decodes one block of each quantised type with plain loops that compilers vectorise.
 #include "cpu/quantise/dequantise.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace prism::cpu {
 
 namespace {
 
-// Sixteen bytes of nibbles of a sub-block of 32: the low ones first.
+// Sixteen bytes of nibbles of a sub-block of 32: the low nibbles first.
 template <class Convert>
 void decode_nibbles(const uint8_t* qs, float* y, Convert convert) {
   for (uint32_t i = 0; i < 16; ++i) {
@@ -20,7 +20,7 @@ void decode_nibbles(const uint8_t* qs, float* y, Convert convert) {
   }
 }
 
-// The same with a fifth bit, bit e of a word for element e.
+// The same with a fifth bit: bit e of a word for element e.
 template <class Convert>
 void decode_fives(const uint8_t* qs, const uint8_t* qh, float* y, Convert convert) {
   const uint32_t bits = qh[0] | qh[1] << 8 | qh[2] << 16 | static_cast<uint32_t>(qh[3]) << 24;
@@ -154,7 +154,7 @@ void dequantise_on(BlockType type, const void* blocks, float* out, uint64_t elem
       const Block* from = static_cast<const Block*>(blocks);
       for (uint64_t b = first; b < last; ++b) decode(from[b], out + b * Block::kElements);
     };
-    constexpr uint64_t kChunkElements = 1 << 15;  // 128 KiB of floats: within a core's cache
+    constexpr uint64_t kChunkElements = 1 << 15;  // 128 KiB of floats, which fit a core's cache
     const uint64_t count = elements / Block::kElements;
     if (pool)
       pool->parallel_for(count, kChunkElements / Block::kElements, range);

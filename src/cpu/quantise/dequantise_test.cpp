@@ -1,4 +1,4 @@
-// Tests decoding against elements that another program computed, and planes against blocks.
+// Decoding against elements computed by another program, and planes against blocks.
 #include "cpu/quantise/dequantise.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +26,7 @@ std::vector<uint8_t> read_all(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// tests/data/make_block_vectors.py says how the file is made; PRISM_BLOCK_VECTORS names a larger
-// one.
+// tests/data/make_block_vectors.py generates the file; PRISM_BLOCK_VECTORS names a larger one.
 TEST(Dequantise, GivesTheElementsThatNumpyGives) {
   const char* other = std::getenv("PRISM_BLOCK_VECTORS");
   const auto bytes = read_all(other ? other : test::source_dir() / "tests/data/block_vectors.bin");

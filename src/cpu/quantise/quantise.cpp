@@ -1,4 +1,4 @@
-// Checks what is to be quantised and encodes it block by block.
+// Validates the input of quantisation and encodes it block by block.
 #include "cpu/quantise/quantise.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
               fmt::format("quantise {}: {}", block_info(type).name, why));
 }
 
-// The largest magnitude that the scales of a type are sure to reach: f16 factors of at most 65504
-// times the scales and codes of the side that has fewer.
+// The largest magnitude that a type can always represent: an f16 factor of at most 65504 times the
+// scales and codes of the shorter side.
 float reach(BlockType type) {
   constexpr float kHalf = 65504.0f;
   switch (type) {
@@ -59,14 +59,14 @@ void check_writable(BlockType type) {
   refuse(type, "this type can be read but not written; use one of " + names);
 }
 
-// `name` says where an element is, given its number.
+// name(i) describes element i in messages.
 template <class Name>
 void check_elements(BlockType type, const float* x, uint32_t count, float most, Name name) {
   for (uint32_t i = 0; i < count; ++i) {
     if (!std::isfinite(x[i]))
       refuse(type, fmt::format("{} is {}; only finite numbers can be quantised", name(i), x[i]));
     if (std::abs(x[i]) > most)
-      refuse(type, fmt::format("{} is {}, and its scales reach {} at most; scale the tensor down",
+      refuse(type, fmt::format("{} is {}, and its scales reach at most {}; scale the tensor down",
                                name(i), x[i], most));
   }
 }
@@ -87,7 +87,8 @@ void gather_weights(BlockType type, const float* importance, uint32_t count, flo
   if (!(sum > 0)) std::fill(w, w + count, 1.0f);
 }
 
-// Blocks from first to last of x; importance as many as x, or null. name(e) names element e of x.
+// Encodes `count` blocks of x; importance has as many elements as x, or is null. name(e) describes
+// element e of x.
 template <class Name>
 void encode_blocks(BlockType type, const float* x, void* blocks, uint64_t count,
                    const float* importance, Name name) {

@@ -1,11 +1,12 @@
-// One function a writable type: a block from its elements and their weights. Used by quantise.cpp.
+// One encoding function per writable type: makes a block from elements and weights. Used by
+// quantise.cpp.
 #pragma once
 
 #include "base/types/block_formats.h"
 
 namespace prism::cpu {
 
-// x and w hold as many finite elements as the block; w are 0 or more and not all 0.
+// x and w hold one finite value per element of the block; w is non-negative and not all 0.
 void encode(const float* x, const float* w, BlockQ4_0& block);
 void encode(const float* x, const float* w, BlockQ4_1& block);
 void encode(const float* x, const float* w, BlockQ5_0& block);

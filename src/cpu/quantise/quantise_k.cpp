@@ -1,8 +1,8 @@
-// Encodes the types of 256 elements a block: sub-blocks with small integer scales of their own.
+// Encodes the types with 256 elements per block: sub-blocks with small integer scales of their own.
 //
-// Each sub-block is searched by itself; the common factors follow from the largest scale and min;
-// then scales and mins are chosen again around their rounded values, and the factors refitted for
-// all codes by weighted least squares, as long as that helps.
+// Each sub-block is searched by itself, and the common factors follow from the largest scale and
+// min. Then scales and mins are chosen again around their rounded values, and the factors refitted
+// for all codes by weighted least squares, as long as that reduces the error.
 #include "cpu/quantise/quantise_blocks.h"
 #include "cpu/quantise/quantise_search.h"
 
@@ -11,9 +11,10 @@ namespace prism::cpu {
 namespace {
 
 constexpr uint32_t kElements = 256;
-constexpr int kRounds = 3;  // of refitting; a third rarely changes anything
+constexpr int kRounds = 3;  // refits; a third rarely changes anything
 
-// --- x = (d * scale) * q - (dmin * min): N elements a sub-block, q up to Q, scale and min up to S
+// --- x = (d * scale) * q - (dmin * min): N elements per sub-block, q up to Q, scale and min up to
+// S
 
 template <int N, int Q, int S>
 struct MinBlock {
@@ -32,7 +33,7 @@ struct MinBlock {
     for (int j = 0; j < kCount; ++j) error += fit(x, w, j, scale[j], min[j]).error;
   }
 
-  // The factors that reach the largest of the given scales, and the given ones rounded.
+  // Sets the factors that reach the largest given scales, and rounds the given ones.
   void round(const ScaleOffset* from, const float* x, const float* w) {
     float most_scale = 0, most_min = 0;
     for (int j = 0; j < kCount; ++j) {
@@ -48,7 +49,7 @@ struct MinBlock {
     measure(x, w);
   }
 
-  // Each scale and min to the best of itself and its neighbours.
+  // Sets each scale and min to the best of itself and its neighbours.
   void improve(const float* x, const float* w) {
     error = 0;
     for (int j = 0; j < kCount; ++j) {
@@ -66,9 +67,9 @@ struct MinBlock {
     }
   }
 
-  // The best d and dmin for the codes as they are.
+  // The best d and dmin for the current codes.
   void refit_factors(const float* x, const float* w) {
-    double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;  // of a = scale * q and b = -min
+    double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;  // for a = scale * q and b = -min
     for (int j = 0; j < kCount; ++j) {
       const OffsetFit f = fit(x, w, j, scale[j], min[j]);
       const double s = scale[j], m = -static_cast<double>(min[j]);
@@ -121,7 +122,7 @@ struct MinBlock {
   }
 };
 
-// --- x = (d * scale) * q: 16 elements a sub-block, q from -Q to Q - 1, scale from -S to S - 1
+// --- x = (d * scale) * q: 16 elements per sub-block, q from -Q to Q - 1, scale from -S to S - 1
 
 template <int Q, int S>
 struct SignedBlock {
@@ -139,7 +140,7 @@ struct SignedBlock {
     for (int j = 0; j < kCount; ++j) error += fit(x, w, j, scale[j]).error;
   }
 
-  // The given scales in steps of a given factor.
+  // Rounds the given scales to multiples of a given factor.
   void round(const float* from, float factor, const float* x, const float* w) {
     d = as_half(factor);
     for (int j = 0; j < kCount; ++j)
@@ -163,7 +164,7 @@ struct SignedBlock {
   }
 
   void refit_factor(const float* x, const float* w) {
-    double aa = 0, xa = 0;  // of a = scale * q
+    double aa = 0, xa = 0;  // for a = scale * q
     for (int j = 0; j < kCount; ++j) {
       const ScaleFit f = fit(x, w, j, scale[j]);
       aa += static_cast<double>(scale[j]) * scale[j] * f.qq;
@@ -181,7 +182,7 @@ struct SignedBlock {
     }
     SignedBlock best;
     best.round(plain, extreme_of<kCount>(plain) / (S - 1), x, w);
-    // The largest scale goes to either end; the better start is followed.
+    // Map the largest scale to either end of the range, and keep the better start.
     const float largest = extreme_of<kCount>(found);
     SignedBlock trial, other;
     trial.round(found, largest / -S, x, w);
@@ -197,7 +198,7 @@ struct SignedBlock {
     return best;
   }
 
-  // Plus Q, so that they are 0 or more.
+  // Codes plus Q, so that they are non-negative.
   void codes(const float* x, uint8_t* q) const {
     for (uint32_t e = 0; e < kElements; ++e) {
       const float step = d * static_cast<float>(scale[e / N]);
@@ -207,7 +208,7 @@ struct SignedBlock {
   }
 };
 
-// The bits of codes from `shift` on, `bits` of them, in the places that q2_k and its kin give them.
+// Packs two bits of each code from `shift` on, in the layout of q2_k and its relatives.
 void pack_pairs(const uint8_t* q, uint32_t shift, uint8_t* packed) {
   for (uint32_t i = 0; i < 64; ++i) packed[i] = 0;
   for (uint32_t e = 0; e < kElements; ++e) {

@@ -1,9 +1,9 @@
-// The searches for the scale, or the scale and offset, of one group of elements; used by the
-// quantisers only.
+// Searches for the scale, or the scale and offset, of one group of elements; used by the
+// quantisers.
 //
-// For given codes the best scale follows by weighted least squares, for a given scale the best
-// codes by rounding. A search starts from several scales around the one that maps the extreme
-// element to the last code, takes both steps from each, and keeps the scale of the least error.
+// For given codes, weighted least squares gives the best scale; for a given scale, rounding gives
+// the best codes. A search starts from several scales around the one that maps the extreme element
+// to the last code, takes both steps from each, and keeps the scale with the least error.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 
 namespace prism::cpu {
 
-// Rounds |v| < 2^22 to the nearest whole number. Vectorises where there is no rounding instruction.
+// Rounds |v| < 2^22 to the nearest integer. Vectorises even without a rounding instruction.
 inline float round_small(float v) {
-  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: what is added has no bits below 1
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: the sum has no bits below 1
   return (v + kShift) - kShift;
 }
 
@@ -25,8 +25,8 @@ inline float code_of(float scaled, float lowest, float highest) {
   return round_small(std::min(std::max(scaled, lowest), highest));
 }
 
-// The nearest value that an f16 field can hold; a scale too small for it becomes the least one, so
-// that a few codes remain in use.
+// The nearest value that an f16 field can hold. A scale that would underflow becomes the smallest
+// one, so that some codes remain in use.
 inline float as_half(float value) {
   constexpr float kLargest = 65504.0f, kSmallest = 0x1p-24f;
   if (value == 0) return 0;
@@ -37,7 +37,7 @@ inline float as_half(float value) {
 inline float as_is(float value) { return value; }
 
 inline constexpr float kWorst = std::numeric_limits<float>::infinity();
-inline constexpr int kLanes = 8;  // sums kept apart, so that loops vectorise without reordering
+inline constexpr int kLanes = 8;  // separate sums, so that loops vectorise without reordering
 
 inline float sum_of(const float (&lanes)[kLanes]) {
   return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
@@ -66,7 +66,7 @@ ScaleFit fit_scale(const float* x, const float* w, float d, float lowest, float 
   return {sum_of(error), sum_of(xq), sum_of(qq)};
 }
 
-// The element of the largest magnitude.
+// The element with the largest magnitude.
 template <int N>
 float extreme_of(const float* x) {
   float extreme = 0;
@@ -75,7 +75,7 @@ float extreme_of(const float* x) {
   return extreme;
 }
 
-// The best d as held by `held` (as_half or as_is).
+// The best d as stored by `held` (as_half or as_is).
 template <int N>
 float search_scale(const float* x, const float* w, int lowest, int highest, float (*held)(float)) {
   const float extreme = extreme_of<N>(x);
@@ -90,10 +90,10 @@ float search_scale(const float* x, const float* w, int lowest, int highest, floa
   };
   // The plain choice first, so that the result is never worse.
   consider(consider(std::abs(extreme) / to));
-  // The code that the extreme goes to: a little short of the last, where other steps may suit the
-  // rest better, to a little beyond it, where the extreme is cut off and the steps are finer. Wider
-  // ranges gained nothing on normal and outlier-heavy numbers; steps of a quarter instead of a half
-  // take twice the time for 0.3% less error (rms).
+  // The code that the extreme maps to: from slightly below the last code, where other steps may
+  // suit the rest better, to slightly beyond it, where the extreme is clipped and the steps are
+  // finer. Wider ranges gained nothing on normal and outlier-heavy data; steps of a quarter instead
+  // of a half take twice the time for 0.3% less error (rms).
   for (float level = -from - 2; level <= -from + 1; level += 0.5f) {
     consider(consider(-extreme / level));
     if (lowest + highest != 0) consider(consider(extreme / level));
@@ -132,7 +132,7 @@ struct ScaleOffset {
   float d = 0, m = 0;
 };
 
-// The d and m of the least error for the codes of a fit; m at most `most`.
+// The d and m with the least error for the codes of a fit; m is at most `most`.
 inline ScaleOffset refit(const OffsetFit& fit, float most) {
   const float determinant = fit.w * fit.qq - fit.q * fit.q;
   ScaleOffset best;
@@ -140,13 +140,13 @@ inline ScaleOffset refit(const OffsetFit& fit, float most) {
     best.d = (fit.w * fit.xq - fit.x * fit.q) / determinant;
     best.m = (fit.qq * fit.x - fit.q * fit.xq) / determinant;
   } else {
-    best.m = fit.w > 0 ? fit.x / fit.w : 0.0f;  // all codes alike
+    best.m = fit.w > 0 ? fit.x / fit.w : 0.0f;  // all codes are equal
   }
   if (best.m > most) best = {fit.qq > 0 ? fit.xq / fit.qq : 0.0f, most};
   return best;
 }
 
-// The smallest of the elements and `most`, and the largest: what the plain way starts from.
+// The minimum of the elements and `most`, and the maximum: the start of plain rounding.
 struct Range {
   float low, high;
 };
@@ -160,7 +160,7 @@ Range range_of(const float* x, float most) {
   return range;
 }
 
-// The best d >= 0 and m <= most, each as held by `held`.
+// The best d >= 0 and m <= most, each as stored by `held`.
 template <int N>
 ScaleOffset search_offset(const float* x, const float* w, int highest, float most,
                           float (*held)(float)) {

@@ -1,4 +1,4 @@
-// Encodes the types of 32 elements a block: one scale, or a scale and an offset, or a power of two.
+// Encodes the types with 32 elements per block: a scale, a scale and an offset, or a power of two.
 #include "cpu/quantise/quantise_blocks.h"
 #include "cpu/quantise/quantise_search.h"
 
@@ -6,20 +6,20 @@ namespace prism::cpu {
 
 namespace {
 
-// Codes of 0 to 15 (the low four bits of `codes`) to the nibbles of a block.
+// Packs the low four bits of the codes into the nibbles of a block.
 void pack_nibbles(const uint8_t* codes, uint8_t* qs) {
   for (uint32_t i = 0; i < 16; ++i)
     qs[i] = static_cast<uint8_t>((codes[i] & 15) | codes[i + 16] << 4);
 }
 
-// The fifth bits: bit e of four bytes for element e.
+// Packs the fifth bits: bit e of four bytes for element e.
 void pack_fifth_bits(const uint8_t* codes, uint8_t* qh) {
   for (uint32_t i = 0; i < 4; ++i) qh[i] = 0;
   for (uint32_t i = 0; i < 32; ++i)
     qh[i / 8] = static_cast<uint8_t>(qh[i / 8] | (codes[i] >> 4 & 1) << (i % 8));
 }
 
-// Codes less `lowest`, so that they are 0 or more.
+// Returns the scale; codes are relative to `lowest`, so that they are non-negative.
 uint16_t encode_symmetric(const float* x, const float* w, int lowest, int highest, uint8_t* codes) {
   const float d = search_scale<32>(x, w, lowest, highest, as_half);
   const float inverse = d == 0 ? 0.0f : 1.0f / d;
@@ -33,7 +33,7 @@ uint16_t encode_symmetric(const float* x, const float* w, int lowest, int highes
 
 template <class Block>
 void encode_offset(const float* x, const float* w, int highest, uint8_t* codes, Block& block) {
-  constexpr float kUnbounded = 65504.0f;  // what an f16 offset can hold
+  constexpr float kUnbounded = 65504.0f;  // the largest f16 offset
   const auto [d, m] = search_offset<32>(x, w, highest, kUnbounded, as_half);
   const float inverse = d == 0 ? 0.0f : 1.0f / d;
   for (uint32_t i = 0; i < 32; ++i)
@@ -43,7 +43,7 @@ void encode_offset(const float* x, const float* w, int highest, uint8_t* codes, 
   block.m = f16_from_f32(m);
 }
 
-// The code of the value of kMxfp4Values nearest to v.
+// The code of the value in kMxfp4Values nearest to v.
 uint8_t mxfp4_code(float v) {
   constexpr float kBetween[] = {0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f};
   const float magnitude = std::abs(v);
@@ -81,7 +81,7 @@ void encode(const float* x, const float* w, BlockQ5_1& block) {
 }
 
 void encode(const float* x, const float* w, BlockQ8_0& block) {
-  // -128 is left out: products negate the codes as 8-bit numbers.
+  // -128 is excluded, because products negate the codes as 8-bit numbers.
   uint8_t codes[32];
   block.d = encode_symmetric(x, w, -127, 127, codes);
   for (uint32_t i = 0; i < 32; ++i) block.qs[i] = static_cast<int8_t>(codes[i] - 127);

@@ -1,5 +1,5 @@
-// Tests that quantising never does worse than the plain way, keeps what blocks can hold, and
-// refuses what they cannot.
+// Quantisation is never worse than plain rounding, preserves representable values, and rejects what
+// blocks cannot hold.
 #include "cpu/quantise/quantise.h"
 
 #include <gtest/gtest.h>
@@ -25,9 +25,9 @@ double code(double v, double lowest, double highest) {
 }
 double square(double v) { return v * v; }
 
-// The plain way, written here once more in double: scales from the extremes of each group of n
-// elements, in steps of a common f16 factor where there are `steps`; every element to its nearest
-// code. Each gives the squared error of a block.
+// Plain rounding in double precision: scales from the extremes of each group of n elements, in
+// `steps` steps of a common f16 factor if non-zero; every element to its nearest code. Each
+// function returns the squared error of a block.
 double plain_symmetric(const float* x, int block, int n, int lowest, int highest, int steps) {
   std::vector<double> scales;
   for (int g = 0; g < block; g += n) {
@@ -149,7 +149,7 @@ class Quantise : public ::testing::TestWithParam<int> {
   std::uniform_real_distribution<double> uniform_{0, 1};
 };
 
-// Errors are sums of squares in single precision where codes are chosen: equal within this.
+// Codes are chosen by f32 sums of squares, which agree within this factor.
 constexpr double kRounding = 1 + 1e-5;
 
 TEST_P(Quantise, IsNeverFurtherOffThanThePlainWay) {

@@ -26,6 +26,11 @@ struct InterpretOptions {
   bool checked = true;
 };
 
+// Whether kernels that the CPU device compiles run in checked mode: what check_kernels() said last,
+// else PRISM_CHECKED (0 or 1; throws kInvalidArgument for anything else).
+bool kernels_are_checked();
+void check_kernels(bool on);
+
 // A kernel prepared to run many times, from any thread.
 class Interpreter {
  public:

@@ -1,5 +1,6 @@
 // Assigns layers to devices, fastest first; the CPU takes the rest.
 #include "prism/llm/fit.h"
+#include "base/units.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,11 +19,6 @@ namespace prism::llm {
 namespace {
 
 constexpr int64_t kLeastContext = 2048;  // the default context is not reduced below this
-
-std::string gigabytes(uint64_t bytes) {
-  return bytes >= 100 << 20 ? fmt::format("{:.2f} GB", static_cast<double>(bytes) / (1 << 30))
-                            : fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20));
-}
 
 // One assignment of a model's parts: indices into the list of devices.
 struct Arrangement {
@@ -249,8 +245,8 @@ void Fitter::fail(int64_t context, ElementType kv_type) const {
     there.push_back(fmt::format("{} {}", devices_[d].device.id(),
                                 devices_[d].free_bytes == kUnknownBytes ? "unknown"
                                 : devices_[d].free_bytes > margins_[d]
-                                    ? gigabytes(devices_[d].free_bytes - margins_[d])
-                                    : gigabytes(0)));
+                                    ? size_text(devices_[d].free_bytes - margins_[d])
+                                    : size_text(0)));
   const auto fits_at = [&](int64_t tokens, ElementType type) {
     return arrange(tokens, type).second;
   };
@@ -277,8 +273,8 @@ void Fitter::fail(int64_t context, ElementType kv_type) const {
   throw Error(ErrorCode::kOutOfMemory,
               fmt::format("{}: needs {} for a context of {} ({} cache), {} more than available "
                           "(free minus the margin: {}); {}",
-                          file_.path(), gigabytes(wanted), context, kv_type.name(),
-                          gigabytes(excess(at, need)), fmt::join(there, ", "), next));
+                          file_.path(), size_text(wanted), context, kv_type.name(),
+                          size_text(excess(at, need)), fmt::join(there, ", "), next));
 }
 
 Fit Fitter::result(const Arrangement& at, int64_t context, ElementType kv_type) const {

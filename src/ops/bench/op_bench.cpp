@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "prism/error.h"
-#include "runtime/measure/calibrate.h"
 #include "tensor/plan/plan.h"
 
 namespace prism {
@@ -73,26 +72,34 @@ DevicePeaks measured_peaks(const Device& device,
   for (const BenchCase& bench : bench_cases(device)) {
     const bool memory = bench.op == "add" || bench.op == "sum";
     if (!memory && bench.op != "matmul") continue;
-    const BenchResult result = run_bench(bench, device, peaks);
+    const BenchResult result = run_bench(bench, device);
     double& peak = memory ? peaks.bandwidth : peaks.f32_rate;
     peak = std::max(peak, memory ? result.bytes_rate : result.flops_rate);
   }
-  peaks.f16_rate = peaks.f32_rate;
-  // A native kernel costs a call, and the host is where it is.
-  constexpr double kCallSeconds = 1e-7;
-  keep_native_calibration(device.info(), {peaks.bandwidth, peaks.f32_rate, peaks.f16_rate,
-                                          kCallSeconds, peaks.bandwidth});
+  peaks.f16_rate = peaks.quantised_rate = peaks.f32_rate;
+  keep_native_calibration(device.info(), native_calibration(peaks));
   return peaks;
 }
 
-BenchResult run_bench(const BenchCase& bench, const Device& device, const DevicePeaks& peaks) {
+Calibration native_calibration(const DevicePeaks& peaks) {
+  constexpr double kCallSeconds = 1e-7;
+  return {peaks.bandwidth, peaks.f32_rate, peaks.f16_rate, kCallSeconds, peaks.bandwidth};
+}
+
+BenchResult run_bench(const BenchCase& bench, const Device& device) {
   BenchResult result;
   result.op = bench.op;
   result.what = bench.what;
+  result.is_product = bench.is_product;
+  result.product_kind = bench.is_quantised            ? BenchLimit::quantised
+                        : bench.compute == DType::f32 ? BenchLimit::f32
+                                                      : BenchLimit::f16;
   try {
     const bool software = device.info().software && !device.info().is_cpu;
-    const int uses =
-        software ? 1 : std::clamp(static_cast<int>(kRotatedBytes / bench.bytes), 1, kMostUses);
+    const int uses = software ? 1
+                              : static_cast<int>(std::clamp(std::ceil(kRotatedBytes / bench.bytes),
+                                                            1.0, static_cast<double>(kMostUses)));
+    result.rotated_bytes = uses * bench.bytes;
     std::vector<Tensor> outputs;
     for (int use = 0; use < uses; ++use) {
       const std::vector<Tensor> inputs = bench.inputs();
@@ -109,13 +116,45 @@ BenchResult run_bench(const BenchCase& bench, const Device& device, const Device
   }
   result.bytes_rate = bench.bytes / result.seconds;
   result.flops_rate = bench.flops / result.seconds;
-  const bool half = bench.compute != DType::f32;
-  const double rate = half ? peaks.f16_rate : peaks.f32_rate;
-  const double by_memory = peaks.bandwidth > 0 ? bench.bytes / peaks.bandwidth : 0;
-  const double by_products = bench.is_product && rate > 0 ? bench.flops / rate : 0;
-  if (by_products > by_memory) result.limit = half ? BenchLimit::f16 : BenchLimit::f32;
-  result.share = std::max(by_memory, by_products) / result.seconds;
   return result;
+}
+
+namespace {
+
+double& product_peak(DevicePeaks& peaks, BenchLimit kind) {
+  if (kind == BenchLimit::f32) return peaks.f32_rate;
+  return kind == BenchLimit::quantised && peaks.quantised_rate > 0 ? peaks.quantised_rate
+                                                                   : peaks.f16_rate;
+}
+
+// Whether a peak was raised, which may change the limits of others.
+bool set_share(BenchResult& result, DevicePeaks& peaks) {
+  double& product = product_peak(peaks, result.product_kind);
+  const double of_memory = peaks.bandwidth > 0 ? result.bytes_rate / peaks.bandwidth : 0;
+  const double of_product = result.is_product && product > 0 ? result.flops_rate / product : 0;
+  // Faster than memory can be read: a cache holds it all, and only its arithmetic can limit it.
+  const bool is_cached = of_memory > 1 && result.rotated_bytes < kRotatedBytes;
+  const bool is_memory = of_product == 0 || (of_memory >= of_product && !is_cached);
+  result.share = is_memory ? of_memory : of_product;
+  result.limit = is_memory                                ? BenchLimit::bandwidth
+                 : &product == &peaks.quantised_rate      ? BenchLimit::quantised
+                 : result.product_kind == BenchLimit::f32 ? BenchLimit::f32
+                                                          : BenchLimit::f16;
+  result.in_cache = is_memory && is_cached;
+  if (result.share <= 1 || result.in_cache) return false;
+  (is_memory ? peaks.bandwidth : product) = is_memory ? result.bytes_rate : result.flops_rate;
+  return true;
+}
+
+}  // namespace
+
+void set_shares(std::span<BenchResult> results, DevicePeaks& peaks) {
+  // Ends: a peak is only raised, and only to a rate of one of the results.
+  for (bool raised = true; raised;) {
+    raised = false;
+    for (BenchResult& result : results)
+      if (result.problem.empty()) raised = set_share(result, peaks) || raised;
+  }
 }
 
 }  // namespace prism

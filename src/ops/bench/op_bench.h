@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "prism/tensor.h"
+#include "runtime/measure/calibrate.h"
 
 namespace prism {
 
@@ -22,6 +23,9 @@ struct DevicePeaks {
 DevicePeaks measured_peaks(const Device& device,
                            const std::function<void(const std::string&)>& progress = {});
 
+// The CPU's peaks as a calibration: a native kernel costs a call, and the host is where it is.
+Calibration native_calibration(const DevicePeaks& peaks);
+
 enum class BenchLimit { bandwidth, f32, f16, quantised };
 const char* limit_name(BenchLimit limit);  // "bandwidth", "f32 product"
 
@@ -32,6 +36,7 @@ struct BenchCase {
   double flops = 0;
   bool is_product = false;     // else memory is what limits it
   DType compute = DType::f32;  // in which a product multiplies
+  bool is_quantised = false;   // a product with quantised weights
   std::function<std::vector<Tensor>()> inputs;
   std::function<Tensor(std::span<const Tensor>)> compute_one;
 };
@@ -43,12 +48,21 @@ struct BenchResult {
   double seconds = 0;     // of one use
   double bytes_rate = 0;  // a second
   double flops_rate = 0;
-  BenchLimit limit = BenchLimit::bandwidth;  // what it could reach first
-  double share = 0;                          // of that
+  double rotated_bytes = 0;  // of all uses before the first comes again
+  bool is_product = false;
+  BenchLimit product_kind = BenchLimit::f32;  // of a product: its kind
+  BenchLimit limit = BenchLimit::bandwidth;   // what it could reach first
+  double share = 0;                           // of that
+  bool in_cache = false;  // too small to be read from memory, and faster than it: no share
 };
 
 // Sizes fit the device: a card gets more than its caches hold, a software device little.
 std::vector<BenchCase> bench_cases(const Device& device);
-BenchResult run_bench(const BenchCase& bench, const Device& device, const DevicePeaks& peaks);
+// Without its share, which set_shares() finds.
+BenchResult run_bench(const BenchCase& bench, const Device& device);
+
+// The share of each result, of the limit that it could reach first. An op may be faster than the
+// kernels of the calibration: then its rate is the peak. So no share is above 1.
+void set_shares(std::span<BenchResult> results, DevicePeaks& peaks);
 
 }  // namespace prism

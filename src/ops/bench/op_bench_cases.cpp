@@ -99,6 +99,7 @@ BenchCase linear_case(int64_t m, int64_t n, int64_t k, ElementType type, const D
   bench.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   bench.is_product = true;
   bench.compute = DType::f16;
+  bench.is_quantised = type.is_block();
   bench.inputs = [=] {
     return std::vector<Tensor>{uniform({m, k}, 1, -1, 1, DType::f16, device),
                                type.is_block() ? constant_blocks({n, k}, type, device)
@@ -121,6 +122,7 @@ BenchCase expert_case(int64_t rows, int64_t n, int64_t k, BlockType type, const 
   bench.flops = 2.0 * static_cast<double>(slots) * static_cast<double>(n) * static_cast<double>(k);
   bench.is_product = true;
   bench.compute = DType::f16;
+  bench.is_quantised = true;
   bench.inputs = [=] {
     return std::vector<Tensor>{uniform({rows, k}, 1, -1, 1, DType::f16, device),
                                constant_blocks({kExperts, n, k}, type, device),

@@ -25,7 +25,7 @@ std::vector<TunedProduct> tune_products(const Device& device,
     // The usual way first. One that this product cannot take falls to a later one and is no slower.
     for (const std::string way : kProductWays) {
       const TrialChoice trial(way);
-      const BenchResult result = run_bench(bench, device, {});
+      const BenchResult result = run_bench(bench, device);
       if (!result.problem.empty() || trial.keys().empty()) continue;
       keys = trial.keys();
       if (product.before.empty()) {

@@ -1,6 +1,7 @@
 // uniform, normal and dropout: four elements a lane, from one block of Philox.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <numbers>
 #include <tuple>
@@ -310,7 +311,31 @@ Tensor random(bool is_normal, const Shape& shape, uint64_t key, double offset, d
                 device);
 }
 
+// The keys of rand() and randn(): a state that SplitMix64 (Steele et al., 2014) steps.
+std::atomic<uint64_t>& key_state() {
+  static std::atomic<uint64_t> state{0};
+  return state;
+}
+
+uint64_t next_key() {
+  constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
+  uint64_t z = key_state().fetch_add(kStep) + kStep;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
 }  // namespace
+
+void seed(uint64_t seed) { key_state() = seed; }
+
+Tensor rand(const Shape& shape, DType type, const Device& device) {
+  return uniform(shape, next_key(), 0, 1, type, device);
+}
+
+Tensor randn(const Shape& shape, DType type, const Device& device) {
+  return normal(shape, next_key(), 0, 1, type, device);
+}
 
 Tensor uniform(const Shape& shape, uint64_t key, double low, double high, DType type,
                const Device& device) {

@@ -1,4 +1,4 @@
-// Elementwise ops: each use is a chain of one step, which the planner joins to longer ones.
+// Elementwise ops. Each use is a chain of one step; the planner fuses chains.
 #include "prism/ops/elementwise.h"
 
 #include <cmath>
@@ -25,7 +25,7 @@ DType plain_type(ScalarOp op, const Tensor& tensor) {
   return tensor.type().plain();
 }
 
-// A number with a fraction beside integers makes floats of them.
+// A number with a fraction promotes integers to floats.
 DType number_type(DType beside, double number) {
   if (is_float(beside) || number == std::trunc(number)) return beside;
   return DType::f32;
@@ -72,6 +72,18 @@ Tensor make(ScalarOp op, std::span<const TensorOrNumber> operands) {
   chain.add_apply(op, values[0], values[1], values[2]);
   chain.output = is_comparison(op) || is_logical(op) ? DType::b1 : type;
   return use_op(std::make_shared<ElementwiseOp>(std::move(chain)), std::move(inputs));
+}
+
+// Division of floats; integers are converted first.
+Tensor true_divide(const TensorOrNumber& a, const TensorOrNumber& b) {
+  const TensorOrNumber operands[] = {a, b};
+  const DType type = common_type(ScalarOp::div, operands);
+  if (is_float(type)) return elementwise(ScalarOp::div, a, b);
+  const auto converted = [&](const TensorOrNumber& each) {
+    const DType result = type == DType::i64 ? DType::f64 : DType::f32;
+    return each.tensor() ? TensorOrNumber(cast(*each.tensor(), result)) : each;
+  };
+  return elementwise(ScalarOp::div, converted(a), converted(b));
 }
 
 }  // namespace
@@ -122,6 +134,17 @@ Tensor clamp(const Tensor& x, double low, double high) {
   return minimum(maximum(x, low), high);
 }
 
+Tensor floor_divide(const Tensor& a, const TensorOrNumber& b) {
+  const Tensor quotient = elementwise(ScalarOp::div, a, b);
+  if (is_float(quotient.dtype().plain())) return floor(quotient);
+  // Truncation rounds up where the remainder and the divisor have opposite signs.
+  const Tensor rest = a - quotient * b;
+  const Tensor divisor = b.tensor() ? *b.tensor() : full({}, b.number(), rest.dtype(), a.device());
+  const Tensor above =
+      logical_or(logical_and(rest<0.0, divisor> 0.0), logical_and(rest > 0.0, divisor < 0.0));
+  return where(above, quotient - 1.0, quotient);
+}
+
 Tensor operator+(const Tensor& a, const TensorOrNumber& b) {
   return elementwise(ScalarOp::add, a, b);
 }
@@ -131,14 +154,18 @@ Tensor operator-(const Tensor& a, const TensorOrNumber& b) {
 Tensor operator*(const Tensor& a, const TensorOrNumber& b) {
   return elementwise(ScalarOp::mul, a, b);
 }
-Tensor operator/(const Tensor& a, const TensorOrNumber& b) {
-  return elementwise(ScalarOp::div, a, b);
-}
+Tensor operator/(const Tensor& a, const TensorOrNumber& b) { return true_divide(a, b); }
 Tensor operator+(double a, const Tensor& b) { return elementwise(ScalarOp::add, a, b); }
 Tensor operator-(double a, const Tensor& b) { return elementwise(ScalarOp::sub, a, b); }
 Tensor operator*(double a, const Tensor& b) { return elementwise(ScalarOp::mul, a, b); }
-Tensor operator/(double a, const Tensor& b) { return elementwise(ScalarOp::div, a, b); }
+Tensor operator/(double a, const Tensor& b) { return true_divide(a, b); }
 Tensor operator-(const Tensor& a) { return elementwise(ScalarOp::neg, a); }
+Tensor operator==(const Tensor& a, const Tensor& b) { return equal(a, b); }
+Tensor operator==(const Tensor& a, double b) { return equal(a, b); }
+Tensor operator==(double a, const Tensor& b) { return equal(b, a); }
+Tensor operator!=(const Tensor& a, const Tensor& b) { return not_equal(a, b); }
+Tensor operator!=(const Tensor& a, double b) { return not_equal(a, b); }
+Tensor operator!=(double a, const Tensor& b) { return not_equal(b, a); }
 Tensor equal(const Tensor& a, const TensorOrNumber& b) { return elementwise(ScalarOp::eq, a, b); }
 Tensor not_equal(const Tensor& a, const TensorOrNumber& b) {
   return elementwise(ScalarOp::ne, a, b);
@@ -163,26 +190,14 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
   return elementwise(ScalarOp::logical_or, a, b);
 }
 
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  Tensor name(const Tensor& x) { return elementwise(ScalarOp::name, x); }
+#include "base/types/float_functions.inc"
+
 Tensor abs(const Tensor& x) { return elementwise(ScalarOp::abs, x); }
 Tensor sign(const Tensor& x) { return elementwise(ScalarOp::sign, x); }
-Tensor exp(const Tensor& x) { return elementwise(ScalarOp::exp, x); }
-Tensor log(const Tensor& x) { return elementwise(ScalarOp::log, x); }
-Tensor sqrt(const Tensor& x) { return elementwise(ScalarOp::sqrt, x); }
-Tensor rsqrt(const Tensor& x) { return elementwise(ScalarOp::rsqrt, x); }
-Tensor sin(const Tensor& x) { return elementwise(ScalarOp::sin, x); }
-Tensor cos(const Tensor& x) { return elementwise(ScalarOp::cos, x); }
-Tensor tanh(const Tensor& x) { return elementwise(ScalarOp::tanh, x); }
-Tensor erf(const Tensor& x) { return elementwise(ScalarOp::erf, x); }
-Tensor sigmoid(const Tensor& x) { return elementwise(ScalarOp::sigmoid, x); }
 Tensor relu(const Tensor& x) { return elementwise(ScalarOp::relu, x); }
-Tensor gelu(const Tensor& x) { return elementwise(ScalarOp::gelu, x); }
-Tensor gelu_tanh(const Tensor& x) { return elementwise(ScalarOp::gelu_tanh, x); }
-Tensor silu(const Tensor& x) { return elementwise(ScalarOp::silu, x); }
 Tensor square(const Tensor& x) { return elementwise(ScalarOp::square, x); }
-Tensor reciprocal(const Tensor& x) { return elementwise(ScalarOp::reciprocal, x); }
-Tensor floor(const Tensor& x) { return elementwise(ScalarOp::floor, x); }
-Tensor ceil(const Tensor& x) { return elementwise(ScalarOp::ceil, x); }
-Tensor round(const Tensor& x) { return elementwise(ScalarOp::round, x); }
 Tensor pow(const Tensor& x, const TensorOrNumber& e) { return elementwise(ScalarOp::pow, x, e); }
 Tensor minimum(const Tensor& a, const TensorOrNumber& b) {
   return elementwise(ScalarOp::min, a, b);

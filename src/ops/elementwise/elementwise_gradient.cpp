@@ -1,4 +1,4 @@
-// Gradients of the functions of single elements, as tensor expressions.
+// Gradients of the elementwise functions, as tensor expressions.
 #include <cmath>
 
 #include "ops/elementwise/elementwise_op.h"
@@ -11,60 +11,47 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// What comes back to each operand; empty where the function does not follow it.
+// The gradients of the operands; empty where the function does not depend on one.
 struct Parts {
   Tensor a, b, c;
 };
 
 Tensor zero_where_not(const Tensor& condition, const Tensor& x) { return where(condition, x, 0.0); }
 
-// y is the result, g its gradient; operands the function does not have are empty.
+Tensor gelu_slope(const Tensor& x) {
+  const Tensor below = 0.5 * (1.0 + erf(x * std::sqrt(0.5)));
+  return below + x * exp(square(x) * -0.5) / std::sqrt(2 * kPi);
+}
+
+Tensor twice_gelu_tanh_slope(const Tensor& x) {
+  const double k = std::sqrt(2 / kPi), c = 0.044715;
+  const Tensor t = tanh((x + x * square(x) * c) * k);
+  const Tensor slope = (1.0 - square(t)) * (1.0 + square(x) * (3 * c)) * k;
+  return 1.0 + t + x * slope;
+}
+
+Tensor silu_gradient(const Tensor& x, const Tensor& g) {
+  const Tensor s = sigmoid(x);
+  return g * s * (1.0 + x * (1.0 - s));
+}
+
+// y is the result, g its gradient.
 Parts one_operand(ScalarOp op, const Tensor& x, const Tensor& y, const Tensor& g) {
   switch (op) {
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  case ScalarOp::name:                                                                         \
+    return {gradient, {}, {}};
+#include "base/types/float_functions.inc"
     case ScalarOp::neg:
       return {-g, {}, {}};
     case ScalarOp::abs:
       return {g * sign(x), {}, {}};
-    case ScalarOp::exp:
-      return {g * y, {}, {}};
-    case ScalarOp::log:
-      return {g / x, {}, {}};
-    case ScalarOp::sqrt:
-      return {g * 0.5 / y, {}, {}};
-    case ScalarOp::rsqrt:
-      return {g * y / x * -0.5, {}, {}};
-    case ScalarOp::sin:
-      return {g * cos(x), {}, {}};
-    case ScalarOp::cos:
-      return {-(g * sin(x)), {}, {}};
-    case ScalarOp::tanh:
-      return {g * (1.0 - square(y)), {}, {}};
-    case ScalarOp::erf:
-      return {g * exp(-square(x)) * (2 / std::sqrt(kPi)), {}, {}};
-    case ScalarOp::sigmoid:
-      return {g * y * (1.0 - y), {}, {}};
     case ScalarOp::relu:
       return {zero_where_not(x > 0.0, g), {}, {}};
-    case ScalarOp::gelu: {
-      const Tensor below = 0.5 * (1.0 + erf(x * std::sqrt(0.5)));
-      return {g * (below + x * exp(square(x) * -0.5) / std::sqrt(2 * kPi)), {}, {}};
-    }
-    case ScalarOp::gelu_tanh: {
-      const double k = std::sqrt(2 / kPi), c = 0.044715;
-      const Tensor t = tanh((x + x * square(x) * c) * k);
-      const Tensor slope = (1.0 - square(t)) * (1.0 + square(x) * (3 * c)) * k;
-      return {g * 0.5 * (1.0 + t + x * slope), {}, {}};
-    }
-    case ScalarOp::silu: {
-      const Tensor s = sigmoid(x);
-      return {g * s * (1.0 + x * (1.0 - s)), {}, {}};
-    }
     case ScalarOp::square:
       return {g * x * 2.0, {}, {}};
-    case ScalarOp::reciprocal:
-      return {-(g * square(y)), {}, {}};
     default:
-      return {};  // steps: flat wherever they have a slope
+      return {};  // sign and logic: their slope is 0
   }
 }
 
@@ -110,7 +97,7 @@ bool is_constant(const Chain::Step& step) { return step.kind == Chain::Kind::con
 
 }  // namespace
 
-// Backwards through the steps of the chain, of which each is made a tensor once more.
+// Walks the chain backwards with a tensor for each step.
 std::vector<Tensor> ElementwiseOp::gradient(const GradientCall& call) const {
   const std::vector<Chain::Step>& steps = chain().steps;
   std::vector<Tensor> values(steps.size()), gradients(steps.size());

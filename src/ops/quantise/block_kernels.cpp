@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "ops/products/weight_units.h"
 #include "ops/quantise/code_tables.h"
 #include "prism/error.h"
@@ -162,12 +163,11 @@ BlockLaunch launch_of(const char* what, const GpuBlockLayout& layout, uint64_t r
   const uint64_t pieces = layout.columns / kPiece, count = rows * pieces;
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   if (count * kPiece > kMost || layout.bytes() / 4 > kMost)
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} of {}: {} rows of {} elements from {} MB; one launch handles up to {} "
-                    "elements and words; decode fewer rows at a time",
-                    what, block_info(layout.type).name, rows, layout.columns, layout.bytes() >> 20,
-                    kMost));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} of {}: {} rows of {} elements from {}; one launch handles up to {} "
+                            "elements and words; decode fewer rows at a time",
+                            what, block_info(layout.type).name, rows, layout.columns,
+                            size_text(layout.bytes()), kMost));
   BlockLaunch launch;
   launch.groups = {static_cast<uint32_t>((count + kGroup - 1) / kGroup), 1, 1};
   launch.params = {static_cast<uint32_t>(count), static_cast<uint32_t>(pieces)};

@@ -1,4 +1,4 @@
-// concat as an op of copies; everything else by it, by view_gradient and by views.
+// concat as an op of strided copies; the other functions are built from it and from views.
 #include "prism/ops/join.h"
 
 #include <fmt/format.h>
@@ -185,7 +185,7 @@ Tensor pad(const Tensor& x, std::initializer_list<Edges> edges, double value) {
 
 namespace {
 
-// x with a new axis of `times` before axis `place`, which then is one with axis `axis`.
+// x with a new axis of length `times` before axis `place`, merged with axis `axis`.
 Tensor repeated(const char* op, const Tensor& x, int64_t times, int axis, int place) {
   if (times < 0) fail(fmt::format("{}: {} times", op, times));
   Shape expanded = x.shape(), result = x.shape();
@@ -198,13 +198,27 @@ Tensor repeated(const char* op, const Tensor& x, int64_t times, int axis, int pl
 
 Tensor repeat(const Tensor& x, int64_t times, int axis) {
   const int checked = checked_axis("repeat", axis, x.rank());
-  return repeated("repeat", x, times, checked, checked);
+  return repeated("repeat", x, times, checked, checked + 1);
 }
 
-Tensor repeat_elements(const Tensor& x, int64_t times, int axis) {
-  const int checked = checked_axis("repeat_elements", axis, x.rank());
-  return repeated("repeat_elements", x, times, checked, checked + 1);
+Tensor repeat(const Tensor& x, int64_t times) { return repeat(x.flatten(), times, 0); }
+
+Tensor tile(const Tensor& x, std::span<const int64_t> times) {
+  Tensor result = x;
+  while (result.rank() < static_cast<int>(times.size())) result = result.unsqueeze(0);
+  const int first = result.rank() - static_cast<int>(times.size());
+  for (size_t i = 0; i < times.size(); ++i) {
+    const int axis = first + static_cast<int>(i);
+    if (times[i] != 1) result = repeated("tile", result, times[i], axis, axis);
+  }
+  return result;
 }
+
+Tensor tile(const Tensor& x, std::initializer_list<int64_t> times) {
+  return tile(x, std::span<const int64_t>(times.begin(), times.size()));
+}
+
+Tensor tile(const Tensor& x, int64_t times) { return tile(x, std::span(&times, 1)); }
 
 Tensor flip(const Tensor& x, int axis) {
   const int checked = checked_axis("flip", axis, x.rank());

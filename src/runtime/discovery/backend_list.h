@@ -9,14 +9,14 @@
 
 namespace prism {
 
-// The backend list hands its makers to the registry (src/backends/backends.cpp).
+// Factories that the backend list passes to the registry (src/backends/backends.cpp).
 struct BackendMaker {
-  const char* name;  // of the backend, without making it: that may try libraries
+  const char* name;  // the backend's name, known without creating it: creation may probe libraries
   std::unique_ptr<Backend> (*make)();
 };
 std::vector<BackendMaker> backend_makers();  // defined by src/backends/backends.cpp
-// Folders other than those of libraries in which drivers announce themselves: a change there may
-// mean other devices. Defined beside it.
+// Folders, other than library folders, in which drivers register themselves. A change there may
+// mean that the set of devices changed. Also defined in src/backends/backends.cpp.
 std::vector<std::string> driver_folders();
 
 }  // namespace prism

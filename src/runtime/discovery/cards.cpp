@@ -1,3 +1,4 @@
+// Merges devices into cards by address, then by name.
 #include "runtime/discovery/cards.h"
 #include "runtime/driver.h"
 
@@ -12,10 +13,11 @@ using DevicePointer = std::shared_ptr<DeviceDriver>;
 
 bool is_host(const DeviceInfo& info) { return info.is_cpu || info.software; }
 
-// A device that does not know its place has its own id for a card.
+// A device that does not know its card's address uses its own id as the card.
 std::string address_of(const DeviceInfo& info) { return info.card == info.id ? "" : info.card; }
 
-// Small letters and digits outside brackets: backends add "(RADV NAVI21)" and "(TM)" as they like.
+// Lower-case letters and digits outside brackets: backends add suffixes such as "(RADV NAVI21)" and
+// "(TM)".
 std::string plain_name(const std::string& name) {
   std::string plain;
   int depth = 0;
@@ -29,12 +31,12 @@ std::string plain_name(const std::string& name) {
 
 bool is_uuid(const std::string& address) { return address.starts_with("uuid:"); }
 
-// One has an address and the other none, or of another kind.
+// Whether two addresses may belong to one card: one is empty, or they are of different kinds.
 bool may_be_one(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() || is_uuid(a) != is_uuid(b);
 }
 
-// A backend lists a card once, unless it tells its place each time.
+// A backend lists a card only once, unless it reports the address each time.
 bool share_backend(const Card& a, const Card& b) {
   return std::ranges::any_of(a.ways, [&](const auto& one) {
     return std::ranges::any_of(
@@ -42,7 +44,7 @@ bool share_backend(const Card& a, const Card& b) {
   });
 }
 
-// Of this name in this backend, on whatever card.
+// The number of devices with this name in this backend, over all cards.
 size_t count_alike(const std::vector<Card>& cards, const DeviceInfo& info) {
   size_t count = 0;
   for (const Card& card : cards)
@@ -53,7 +55,7 @@ size_t count_alike(const std::vector<Card>& cards, const DeviceInfo& info) {
   return count;
 }
 
-// Merging moves devices; readers expect the order of preference.
+// Merging changes the order; restore the order of preference.
 void put_in_order(std::vector<Card>& cards, const std::vector<BackendReport>& reports) {
   std::map<const DeviceDriver*, size_t> place;
   for (const BackendReport& report : reports)
@@ -66,14 +68,15 @@ void put_in_order(std::vector<Card>& cards, const std::vector<BackendReport>& re
   std::ranges::sort(cards, {}, [&](const Card& card) { return by_place(card.ways.front()); });
 }
 
-// Where the devices of a card belong whose address tells nothing; the end where that is not plain.
+// The only card that this one can be merged into by name, or end() if there is none or the match is
+// ambiguous.
 std::vector<Card>::iterator only_namesake(std::vector<Card>& cards, const Card& card) {
   const DeviceInfo& info = card.ways.front()->info();
   auto found = cards.end();
   if (count_alike(cards, info) != 1) return found;
   for (auto other = cards.begin(); other != cards.end(); ++other) {
     if (&*other == &card || plain_name(other->name) != plain_name(card.name)) continue;
-    if (found != cards.end()) return cards.end();  // several: which of them cannot be known
+    if (found != cards.end()) return cards.end();  // ambiguous: several cards match
     found = other;
   }
   if (found == cards.end() || !may_be_one(found->address, card.address) ||
@@ -92,7 +95,7 @@ std::vector<Card> group_by_card(const std::vector<BackendReport>& reports) {
     for (const DevicePointer& device : report.devices) {
       const DeviceInfo& info = device->info();
       if (is_host(info)) {
-        // Its own name, not what an emulated GPU is called.
+        // Prefer the processor's own name over the name of an emulated GPU.
         if (host.ways.empty() || info.is_cpu) host.name = info.name;
         host.ways.push_back(device);
         continue;
@@ -105,7 +108,7 @@ std::vector<Card> group_by_card(const std::vector<BackendReport>& reports) {
       else
         cards.push_back({info.name, address, false, {device}});
     }
-  // Those that know least first: a device without address may be told by one with a UUID.
+  // Cards without an address first: one of them may match a card with a UUID.
   for (const bool with_uuid : {false, true}) {
     for (size_t i = 0; i < cards.size();) {
       const Card& card = cards[i];
@@ -118,7 +121,7 @@ std::vector<Card> group_by_card(const std::vector<BackendReport>& reports) {
       if (home->address.empty()) home->address = card.address;
       home->ways.insert(home->ways.end(), card.ways.begin(), card.ways.end());
       cards.erase(cards.begin() + static_cast<ptrdiff_t>(i));
-      i = 0;  // names that were ambiguous may no longer be
+      i = 0;  // ambiguous names may have become unique
     }
   }
   put_in_order(cards, reports);

@@ -1,4 +1,4 @@
-// Which devices are one card: the same processor reached through several backends.
+// Grouping of devices by card: one processor may be reached through several backends.
 #pragma once
 
 #include <memory>
@@ -9,17 +9,18 @@
 
 namespace prism {
 
-// One processor and the ways to it.
+// One processor and the devices through which it is reached.
 struct Card {
-  std::string name;           // as the first of its devices calls it
-  std::string address;        // "0000:65:00.0" or "uuid:..."; empty where no backend tells
-  bool is_processor = false;  // the host's own: native, or by a driver that runs on its cores
-  std::vector<std::shared_ptr<DeviceDriver>> ways;  // in the order of the reports
+  std::string name;           // the name reported by its first device
+  std::string address;        // "0000:65:00.0" or "uuid:..."; empty if no backend reports it
+  bool is_processor = false;  // the host processor, native or through a software driver
+  std::vector<std::shared_ptr<DeviceDriver>> ways;  // in report order
 };
 
-// Every device of the reports on one card each, the host's processor last. Devices are one card
-// when they have the same address; one that has none belongs to the only card of its name, where it
-// is the only one of that name in its backend. Two without address in one backend are never one.
+// Assigns every reported device to one card; the host processor comes last. Devices with the same
+// address share a card. A device without an address joins the card of the same name if there is
+// exactly one and the name is unique in its backend. Two devices of one backend without addresses
+// never share a card.
 std::vector<Card> group_by_card(const std::vector<BackendReport>& reports);
 
 }  // namespace prism

@@ -1,3 +1,4 @@
+// Grouping of devices by card.
 #include "runtime/discovery/cards.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ namespace {
 using test::FakeDevice;
 
 struct Made {
-  std::string id, name, card;  // card empty: unknown
+  std::string id, name, card;  // an empty card means unknown
   bool software = false;
 };
 

@@ -1,4 +1,4 @@
-// access() and the group of a node; nothing on Windows.
+// Checks device nodes with access() and reads their group; there are none on Windows.
 #include "runtime/discovery/device_node.h"
 
 #ifndef _WIN32
@@ -33,7 +33,7 @@ std::optional<DeniedNode> find_denied_node(const std::vector<std::string>& paths
     if (!access.exists || access.allowed) continue;
     DeniedNode denied;
     denied.reason = "no permission on " + path;
-    // A node of root's own group is opened to all by its driver's set-up, not by joining the group.
+    // Joining root's group is no remedy; such a node needs its permissions changed.
     if (access.group.empty() || access.group == "root") {
       denied.next_step = "let users open it: sudo chmod a+rw " + path;
     } else {

@@ -1,4 +1,4 @@
-// Device nodes (/dev/...): whether this user may open one, and which group may.
+// Access to device nodes (/dev/...): whether this user may open one, and which group may.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ struct NodeAccess {
   std::string group;     // the group it belongs to; empty where unknown
 };
 
-// Systems without device nodes (Windows) have none that exist.
+// On systems without device nodes (Windows) every node is reported as missing.
 NodeAccess node_access(const std::string& path);
 
 struct DeniedNode {
   std::string reason;     // "no permission on /dev/dri/renderD128 (group render)"
-  std::string next_step;  // the command that gives it
+  std::string next_step;  // the command that grants access
 };
 
-// The first of the nodes that exists and may not be opened; nothing when there is none.
+// The first existing node that this user may not open, if any.
 std::optional<DeniedNode> find_denied_node(const std::vector<std::string>& paths);
 
 }  // namespace prism

@@ -1,3 +1,4 @@
+// Access checks of device nodes.
 #include "runtime/discovery/device_node.h"
 
 #include <filesystem>

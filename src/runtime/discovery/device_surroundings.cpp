@@ -1,3 +1,4 @@
+// Collects the facts of the machine's fingerprint.
 #include "runtime/discovery/device_surroundings.h"
 
 #include <algorithm>
@@ -24,11 +25,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a card appears once its kernel driver is loaded.
+// Directories in which nodes of cards appear once the kernel driver is loaded.
 constexpr const char* kNodes[] = {"/dev", "/dev/dri"};
 constexpr const char* kLoaderIndex = "/etc/ld.so.cache";
 
-// In the names of the variables by which users hide, name and order devices and drivers.
+// Parts of the names of environment variables that hide, select or order devices and drivers.
 constexpr std::string_view kTellingWords[] = {"DEVICE", "ICD",    "DRIVER", "LIBRARY",
                                               "LAYER",  "PLUGIN", "BACKEND"};
 

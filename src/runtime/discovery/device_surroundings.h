@@ -1,5 +1,4 @@
-// What tells, without starting a driver, that the devices of this machine may be others than
-// before.
+// A fingerprint of the machine that detects changed devices without starting a driver.
 #pragma once
 
 #include <string>
@@ -7,13 +6,13 @@
 
 namespace prism {
 
-// One line a fact: the system, this program's file, the cards on the PCI bus with the kernel's
-// driver of each, the folders of libraries and these further ones with their times of change,
-// device nodes, the user's groups, and the variables that drivers listen to. Two equal texts: the
-// same devices, as far as files can tell. Takes about a millisecond.
+// One line per fact: the system, this program's file, the PCI cards with their kernel drivers, the
+// modification times of library folders and of these additional folders, device nodes, the user's
+// groups, and the environment variables that drivers read. Equal texts mean the same devices, as
+// far as files can show. Takes about a millisecond.
 std::string device_surroundings(const std::vector<std::string>& driver_folders);
 
-// Whether the text above lists cards: elsewhere than on Linux a new one does not show in it.
+// Whether the text above lists cards. Only Linux does, so elsewhere a new card goes unnoticed.
 bool surroundings_show_cards();
 
 }  // namespace prism

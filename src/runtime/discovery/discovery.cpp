@@ -24,7 +24,7 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-// Never destroyed: drivers may have been unloaded by the time static objects go.
+// Never destroyed: drivers may already be unloaded when static destructors run.
 Registry& registry() {
   static Registry& all = *[] {
     const std::string folder = environment("PRISM_PLUGINS"),
@@ -53,7 +53,8 @@ Choice choose(const Candidates& all, const std::string& spelling, uint64_t bytes
   return choice;
 }
 
-// What Auto chose in an earlier run, if it is there, computes right and has the memory.
+// The device that Auto chose in an earlier run, if it is present, passes its self-check and has the
+// memory.
 std::optional<Device> recall(const std::string& surroundings, Work work, bool gpus_only,
                              uint64_t bytes) {
   const auto known = remembered_choice(surroundings, work);
@@ -66,7 +67,7 @@ std::optional<Device> recall(const std::string& surroundings, Work work, bool gp
   return device;
 }
 
-// Looks at no more backends than the choice needs.
+// Starts only the backends that the choice needs.
 Choice find_choice(const std::string& spelling, Work work, uint64_t bytes) {
   const std::string preset = environment("PRISM_DEVICE");
   if (const auto named = named_backends(spelling, preset)) {
@@ -74,13 +75,13 @@ Choice find_choice(const std::string& spelling, Work work, uint64_t bytes) {
     return choose(candidates(reports, work), spelling, bytes);
   }
   const bool is_auto = canonical_backend(spelling) != "gpu" && canonical_backend(preset) != "gpu";
-  // Before the drivers start: they set variables of their own.
+  // Before any driver starts: drivers set environment variables of their own.
   const std::string surroundings = device_surroundings(driver_folders());
   if (!registry().has_all())
     if (const auto device = recall(surroundings, work, !is_auto, bytes))
       return {(is_auto ? device->as_automatic() : *device).current(), {}};
   Choice choice = choose(candidates(registry().all(), work), spelling, bytes);
-  // A device that only had the memory, or only was a GPU, is not what Auto would take.
+  // Do not remember a choice that was restricted by memory or to GPUs: Auto alone might differ.
   if (is_auto && bytes == 0) {
     const auto cards =
         surroundings_show_cards() ? std::optional(!pci_cards().empty()) : std::nullopt;
@@ -138,15 +139,15 @@ Device init_backend_with_memory_check(BackendPreference preference, uint64_t byt
   return find_choice(backend_of(preference), Work::balanced, bytes).device;
 }
 
-// Whatever PRISM_DEVICE and PRISM_BACKENDS say: what lies on the host is handled by it, though
-// nobody chose it. Kept, since every tensor of a model's file asks for it.
+// Independent of PRISM_DEVICE and PRISM_BACKENDS: host memory is always handled by the CPU device.
+// Cached, because every tensor of a model file asks for it.
 Device Device::cpu() {
   static const Device& cpu = *[] {
     std::vector<BackendReport> reports = registry().only({"cpu"});
     const auto report = std::ranges::find(reports, "cpu", &BackendReport::name);
     for (const BackendMaker& maker : backend_makers()) {
       if (report->available || maker.name != report->name) continue;
-      report->devices = maker.make()->discover().devices;  // left out of what may be chosen
+      report->devices = maker.make()->discover().devices;  // excluded from selection
       report->available = !report->devices.empty();
     }
     return new Device(choose_from(Candidates{reports, "", {}, {}}, "cpu").device);

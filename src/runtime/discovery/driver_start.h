@@ -1,15 +1,14 @@
-// Backends look for devices at the same time, each on a thread of its own; this keeps those apart
-// that reach the same drivers.
+// A lock between backends that reach the same drivers: discovery runs one thread per backend.
 #pragma once
 
 #include <mutex>
 
 namespace prism {
 
-// Held by a backend while it asks for devices where another one reaches the same drivers through
-// another library: not every driver may be started by two threads at once.
+// Held during discovery by backends that reach the same drivers through different libraries: some
+// drivers cannot be started by two threads at once.
 inline std::mutex& driver_start_mutex() {
-  static auto* const mutex = new std::mutex;  // drivers may still use threads when the program ends
+  static auto* const mutex = new std::mutex;  // drivers may still run threads at program exit
   return *mutex;
 }
 

@@ -1,3 +1,4 @@
+// Locates and probes the library, then forwards to its discovery.
 #include "runtime/discovery/library_backend.h"
 
 #include <cstdlib>
@@ -14,7 +15,7 @@ class LibraryBackend final : public Backend {
     const bool bare = given.find('/') == std::string::npos;
     file_ =
         given.empty() ? find_library(parts_.names) : find_library({bare ? "./" + given : given});
-    // Here and not in discover(), which runs beside other drivers' threads.
+    // Probe here rather than in discover(), which runs concurrently with other drivers' threads.
     if (!file_.empty())
       probe_ = probe_library(file_, parts_.name, [this](const std::string& file) {
         const Discovery found = parts_.devices_of(file);

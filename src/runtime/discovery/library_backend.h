@@ -1,5 +1,5 @@
-// A backend over one library that may be anything: looked for by its names, tried in a child
-// process, and only then asked for its devices.
+// A backend over one untrusted library: located by name, probed in a child process, then asked for
+// its devices.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,14 @@ namespace prism {
 
 struct LibraryBackendParts {
   std::string name, label;         // "webgpu", "WebGPU"
-  std::vector<std::string> names;  // of the library
-  std::string variable;            // the environment's, which names a file in their place
-  std::string file;                // the file itself, instead of both
-  std::string next_step;           // where to get one; for want of a better from devices_of
-  // Tried in the child too: a library is sound when `found` is told, with devices or without.
+  std::vector<std::string> names;  // library names
+  std::string variable;            // environment variable that names a file instead
+  std::string file;                // the file itself, overriding both
+  std::string next_step;  // where to get the library; used if devices_of gives no better step
+  // Also called in the child process: the library passes if `found` is set, with or without
+  // devices.
   std::function<Discovery(const std::string& file)> devices_of;
-  std::mutex* alone = nullptr;  // held while it is asked for its devices, but not in the child
+  std::mutex* alone = nullptr;  // held around devices_of, except in the child process
 };
 
 std::unique_ptr<Backend> make_library_backend(LibraryBackendParts parts);

@@ -1,3 +1,4 @@
+// Reads the PCI bus from sysfs.
 #include "runtime/discovery/pci.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ std::string find_pci_device(uint32_t vendor, uint32_t device) {
 }
 
 std::vector<PciCard> pci_cards(const std::filesystem::path& bus) {
-  constexpr uint32_t kDisplay = 0x03, kAccelerator = 0x12;  // the classes of the PCI standard
+  constexpr uint32_t kDisplay = 0x03, kAccelerator = 0x12;  // PCI class codes
   std::vector<PciCard> cards;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(bus, ignored)) {

@@ -1,4 +1,4 @@
-// Cards on the PCI bus, for interfaces that tell a card's kind but not its place.
+// Cards on the PCI bus, for interfaces that report a card's model but not its address.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace prism {
 
-// The address ("0000:65:00.0") of the one card of this kind; empty when there is none, when there
-// are several (which one is meant cannot be known), and where the system does not show the bus.
+// The address ("0000:65:00.0") of the only card with these ids. Empty if there is none, if there
+// are several, or if the system does not expose the bus.
 std::string find_pci_device(uint32_t vendor, uint32_t device);
 
 struct PciCard {
   std::string address;
   uint32_t vendor = 0, device = 0;
-  std::string kernel_driver;  // that the system has bound to it; empty when none
+  std::string kernel_driver;  // the driver bound to the card; empty if none
 };
 
-// Display controllers and processing accelerators, by address. Empty where the system does not show
+// Display controllers and processing accelerators, by address. Empty if the system does not expose
 // the bus.
 std::vector<PciCard> pci_cards(const std::filesystem::path& bus = "/sys/bus/pci/devices");
 

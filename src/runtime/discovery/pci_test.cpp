@@ -1,3 +1,4 @@
+// PCI cards, and the machine's fingerprint.
 #include "runtime/discovery/pci.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a shared library has to offer to be a backend: one C function.
+// The one C function that a shared library exports to be a backend.
 //
 //   #include "runtime/discovery/plugin.h"
 //   PRISM_BACKEND_PLUGIN(prism::make_some_backend())
@@ -10,14 +10,15 @@
 
 namespace prism {
 
-// A plug-in and the program that opens it share the classes of driver.h, so both must have been
-// built from the same ones: raise the first number when an interface changes. The sizes catch what
-// was forgotten, and another compiler's layout.
+// A plug-in and its host program share the classes of driver.h, so both must be built from the same
+// version. Raise the first number when an interface changes. The sizes catch forgotten increments
+// and different compiler layouts.
 inline constexpr uint64_t kPluginInterface =
     uint64_t{3} << 48 ^ sizeof(DeviceInfo) << 32 ^ sizeof(ir::Kernel) << 16 ^ sizeof(LaunchCall);
 
 inline constexpr const char* kPluginEntry = "prism_backend";
-// The library's own; null when it was built for another interface. The caller deletes it.
+// Returns the library's backend, or null if it was built for another interface. The caller deletes
+// it.
 using PluginEntry = Backend* (*)(uint64_t interface);
 
 }  // namespace prism
@@ -28,7 +29,7 @@ using PluginEntry = Backend* (*)(uint64_t interface);
 #define PRISM_PLUGIN_EXPORT __attribute__((visibility("default")))
 #endif
 
-// make: an expression that gives std::unique_ptr<Backend>.
+// make: an expression of type std::unique_ptr<Backend>.
 #define PRISM_BACKEND_PLUGIN(make)                                                                \
   extern "C" PRISM_PLUGIN_EXPORT prism::Backend* prism_backend(uint64_t interface) {              \
     return interface == prism::kPluginInterface ? std::unique_ptr<prism::Backend>(make).release() \

@@ -1,3 +1,4 @@
+// Opens, probes and wraps plug-in libraries.
 #include "runtime/discovery/plugins.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ std::string try_plugin(const std::string& file) {
   return backend && backend->name().empty() ? file + " has a backend without a name" : reason;
 }
 
-// A plug-in's backend, with the file it came from.
+// A plug-in's backend and the file it was loaded from.
 class PluginBackend final : public Backend {
  public:
   PluginBackend(std::unique_ptr<Backend> inner, std::string file)

@@ -1,4 +1,4 @@
-// Backends that are shared libraries in a folder.
+// Loading of backends from the shared libraries in a folder.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace prism {
 
-// Opens every shared library of the folder, in the order of their names, and takes its backend: in
-// place of the one of that name, else before the CPU's. Each is tried in a child process first; one
-// that is no plug-in, or crashes, is listed under its file's name with the reason. Nothing for an
-// empty folder name; throws kNotFound for a folder that is not there.
+// Loads every shared library of the folder in name order. Its backend replaces the one of the same
+// name, or is inserted before the CPU backend. Each library is probed in a child process first; one
+// that crashes or is no plug-in is listed under its file name with the reason. Does nothing for an
+// empty folder name; throws kNotFound for a missing folder.
 void add_plugins(std::vector<std::unique_ptr<Backend>>& backends, const std::string& folder);
 
-// The backend of one such library, which stays open; null with *reason when the file is none.
+// Loads one plug-in, which stays open. Returns null and sets *reason if the file is no plug-in.
 std::unique_ptr<Backend> open_plugin(const std::string& file, std::string* reason);
 
 }  // namespace prism

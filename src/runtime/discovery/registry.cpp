@@ -1,3 +1,4 @@
+// Runs discovery, concurrently for several backends, and prints the summary.
 #include "runtime/discovery/registry.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "base/suggest.h"
 #include "base/system/probe_library.h"
+#include "base/units.h"
 #include "prism/error.h"
 #include "runtime/counted_device.h"
 #include "runtime/discovery/selection.h"
@@ -60,13 +62,13 @@ BackendReport look(Backend& backend) {
   return report;
 }
 
-// A software device has the host's memory, which it knows.
+// Software devices use host memory, so they already know its size.
 bool needs_to_be_told(const std::shared_ptr<DeviceDriver>& device) {
   return !device->info().software && dynamic_cast<SharesCard*>(device.get());
 }
 
-// Tells a device that asks for it of the others of its card. One that does not know its card (its
-// card is its id) is taken for the only card of its name, where there is only one of both.
+// Passes each SharesCard device the other devices of its card. A device with an unknown card (card
+// equals id) is matched by name if exactly one card has that name.
 void introduce(const std::vector<BackendReport>& reports) {
   std::vector<std::shared_ptr<DeviceDriver>> all;
   for (const BackendReport& report : reports)
@@ -121,28 +123,29 @@ void Registry::limit() {
   for (Slot& slot : slots_) {
     slot.is_left_out = !listed.empty() && !listed.contains(slot.name);
     slot.report.name = slot.report.label = slot.name;
-    slot.report.reason = "not looked for, since another one was named";
+    slot.report.reason = "not searched, because another backend was named";
   }
 }
 
 void Registry::look_for(const std::vector<Slot*>& wanted) {
-  // Made before the first thread starts: some try a library in a child process.
+  // Created before the first thread starts: some constructors probe a library in a child process.
   for (Slot* slot : wanted)
     if (!slot->backend) slot->backend = slot->make();
-  // Drivers take tens of milliseconds each to load, most of it waiting for files.
+  // In parallel: each driver takes tens of milliseconds to load, mostly waiting for files.
   std::vector<std::pair<Slot*, std::future<BackendReport>>> pending;
   for (Slot* slot : wanted) {
     if (slot->looked) continue;
     if (slot->is_left_out) {
       slot->report.label = slot->backend->label();
-      slot->report.reason = fmt::format("left out by PRISM_BACKENDS={}", allowed_);
+      slot->report.reason = fmt::format("excluded by PRISM_BACKENDS={}", allowed_);
       slot->report.next_step = fmt::format("add {} to it", slot->name);
       slot->looked = true;
       continue;
     }
-    // A single one needs no thread of its own, and others do without where none can be started.
-    const auto how =
-        wanted.size() == 1 ? std::launch::deferred : std::launch::async | std::launch::deferred;
+    // A single backend needs no thread of its own. Where no thread can be started, the others do
+    // without one too.
+    const auto how = wanted.size() == 1 ? std::launch::deferred
+                                        : std::launch::async | std::launch::deferred;
     pending.emplace_back(slot, std::async(how, [slot] { return look(*slot->backend); }));
   }
   for (auto& [slot, result] : pending) {
@@ -191,22 +194,21 @@ std::vector<BackendReport> find_devices(std::vector<std::unique_ptr<Backend>> ba
 }
 
 std::string summary_text(const std::vector<BackendReport>& reports, const Choice& choice) {
-  const auto gigabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / (1ull << 30); };
   std::string text = "=== Available Backends ===\n";
   std::string recommended = "none";
   for (const BackendReport& report : reports) {
     text += fmt::format("{} {} ({})\n", report.available ? "✓" : "✗", report.label, report.label);
     for (size_t i = 0; i < report.devices.size(); ++i) {
       const DeviceInfo& info = report.devices[i]->info();
-      // The CPU shares memory with itself: what is free of it is the news.
+      // The CPU is always unified; report its free memory instead.
       const std::string memory =
           info.unified && !info.is_cpu
               ? "unified memory"
-              : fmt::format("{:.2f} GB free", gigabytes(report.devices[i]->free_bytes()));
+              : fmt::format("{} free", size_text(report.devices[i]->free_bytes()));
       text += info.total_bytes == kUnknownBytes
-                  ? fmt::format("    [{}] {}: its memory is not told\n", i, info.name)
-                  : fmt::format("    [{}] {}: {:.2f} GB ({})\n", i, info.name,
-                                gigabytes(info.total_bytes), memory);
+                  ? fmt::format("    [{}] {}: memory size not reported\n", i, info.name)
+                  : fmt::format("    [{}] {}: {} ({})\n", i, info.name, size_text(info.total_bytes),
+                                memory);
       if (choice.device && choice.device.id() == info.id) recommended = report.label;
     }
     if (report.reason.empty()) continue;

@@ -1,4 +1,4 @@
-// Looking for the devices of the backends, of each when it is first wanted.
+// The registry of backends, each of which discovers its devices on first use.
 #pragma once
 
 #include <memory>
@@ -12,29 +12,29 @@
 
 namespace prism {
 
-// The backends of one process in their order. Each looks for its devices once; several at the same
-// time. Safe to use from several threads.
+// The backends of one process, in order. Each discovers its devices once; several do so
+// concurrently. Thread-safe.
 class Registry {
  public:
-  // allowed: the text of PRISM_BACKENDS, empty for all; one left out by it stays in the list with
-  // that reason. Backends for tests only (name "null") are in the list only when it names them.
-  // Throws kInvalidArgument for a name that is none of them.
+  // allowed: the text of PRISM_BACKENDS, empty for all. An excluded backend stays in the list with
+  // that reason. The test backend "null" is listed only when named. Throws kInvalidArgument for an
+  // unknown name.
   Registry(const std::vector<BackendMaker>& makers, const std::string& allowed);
   Registry(std::vector<std::unique_ptr<Backend>> backends, const std::string& allowed);
 
-  // One report a backend.
+  // One report per backend.
   const std::vector<BackendReport>& all();
   bool has_all() const;
-  // The same list, but only the named ones have looked for their devices: the others say that they
-  // have not. Names of no backend are passed over. A device that needs to be told of its card
-  // (SharesCard) has all looked for.
+  // The same list, but only the named backends discover devices; the others report that they did
+  // not. Unknown names are ignored. If a device needs the other devices of its card (SharesCard),
+  // all backends discover.
   std::vector<BackendReport> only(const std::set<std::string>& names);
 
  private:
   struct Slot {
     std::string name;
     std::unique_ptr<Backend> (*make)() = nullptr;
-    std::unique_ptr<Backend> backend;  // null until made
+    std::unique_ptr<Backend> backend;  // null until created
     bool is_left_out = false;
     bool looked = false;
     BackendReport report;
@@ -50,7 +50,7 @@ class Registry {
   bool has_all_ = false;
 };
 
-// Registry::all() of these backends.
+// Registry::all() for these backends.
 std::vector<BackendReport> find_devices(std::vector<std::unique_ptr<Backend>> backends,
                                         const std::string& allowed);
 

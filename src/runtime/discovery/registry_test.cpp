@@ -1,4 +1,4 @@
-// Backends look for their devices when they are wanted, once, and no others do.
+// Backends discover their devices on demand, once, and no others do.
 #include "runtime/discovery/registry.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using test::FakeDevice;
 using Names = std::set<std::string>;
 
 std::map<std::string, int> made, looked;
-std::mutex counting;  // backends look at the same time
+std::mutex counting;  // discovery is concurrent
 
 class AskingDevice final : public FakeDevice, public SharesCard {
  public:
@@ -98,7 +98,7 @@ TEST_F(RegistryTest, WhatIsLeftOutNeverLooks) {
   Registry registry(kMakers, "cpu,null");
   const auto reports = registry.only({"vulkan", "null"});
   ASSERT_EQ(reports.size(), 4u);
-  EXPECT_EQ(reports[0].reason, "left out by PRISM_BACKENDS=cpu,null");
+  EXPECT_EQ(reports[0].reason, "excluded by PRISM_BACKENDS=cpu,null");
   EXPECT_TRUE(reports[3].available);
   registry.all();
   EXPECT_EQ(looked, (std::map<std::string, int>{{"cpu", 1}, {"null", 1}}));

@@ -1,3 +1,4 @@
+// Stores the choice and its validity in the cache folder.
 #include "runtime/discovery/remembered_choice.h"
 
 #include <cstdlib>
@@ -44,7 +45,7 @@ std::optional<RememberedChoice> remembered_choice(const std::string& surrounding
                             &choice.driver, &choice.why})
     if (!std::getline(lines, *line)) return std::nullopt;
   const int64_t now = seconds_now();
-  // Made in the future: the clock was set back, and says nothing.
+  // A record from the future means that the clock was set back; ignore it.
   if (now < std::strtoll(made.c_str(), nullptr, 10) ||
       now >= std::strtoll(ends.c_str(), nullptr, 10))
     return std::nullopt;

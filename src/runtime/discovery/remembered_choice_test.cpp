@@ -1,3 +1,4 @@
+// Validity of remembered choices.
 #include "runtime/discovery/remembered_choice.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Parses device spellings and ranks the candidates.
 #include "runtime/discovery/selection.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/units.h"
 #include "prism/error.h"
 #include "runtime/discovery/cards.h"
 #include "runtime/driver.h"
@@ -52,7 +54,7 @@ std::string joined(const std::string& reason, const std::string& next_step) {
 
 std::string free_text(DeviceDriver& device) {
   const uint64_t bytes = device.free_bytes();
-  return fmt::format("{} bytes ({:.2f} GB) free", bytes, static_cast<double>(bytes) / (1ull << 30));
+  return fmt::format("{} bytes ({}) free", bytes, size_text(bytes));
 }
 
 std::string ids(const BackendReport& report) {
@@ -64,7 +66,7 @@ std::string ids(const BackendReport& report) {
   return text;
 }
 
-// A device by backend and number, or the error that says why it cannot be had.
+// Finds a device by backend and index; throws with the reason if it is unavailable.
 DevicePointer find_named(const Candidates& candidates, const Spelling& spelling,
                          const std::string& source) {
   const auto& reports = candidates.reports;
@@ -76,7 +78,7 @@ DevicePointer find_named(const Candidates& candidates, const Spelling& spelling,
   }
   if (spelling.index) {
     if (*spelling.index < report->devices.size()) return report->devices[*spelling.index];
-    throw Error(ErrorCode::kNotFound, fmt::format("{}there is no {}:{}; there is {}", source,
+    throw Error(ErrorCode::kNotFound, fmt::format("{}there is no {}:{}; available: {}", source,
                                                   spelling.backend, *spelling.index, ids(*report)));
   }
   // Drivers may list a software device before a card.
@@ -90,7 +92,7 @@ bool is_hardware_gpu(const DeviceInfo& info) { return !info.software && !info.is
 struct Ranked {
   DevicePointer device;
   std::optional<double> seconds;
-  size_t card = 0;  // the number of the card it is a way to
+  size_t card = 0;  // index of the card it belongs to
 };
 
 bool all_measured(const std::vector<Ranked>& ranked) {
@@ -112,8 +114,8 @@ void number_cards(std::vector<Ranked>& ranked, const std::vector<BackendReport>&
         each.card = card;
 }
 
-// Where not every device was measured, cards keep the order of preference, but of the ways to one
-// card the fastest comes first if all of them were.
+// Unless every device was measured, cards keep the order of preference. The devices of one card are
+// sorted by speed if all of them were measured.
 void sort_ways(std::vector<Ranked>& ranked) {
   const std::vector<Ranked> before = ranked;
   for (const Ranked& first : before) {
@@ -130,11 +132,12 @@ std::string why_chosen(const Ranked& chosen, const std::vector<Ranked>& ranked, 
   const auto gpus = std::ranges::count_if(
       ranked, [](const Ranked& r) { return is_hardware_gpu(r.device->info()); });
   if (chosen.device->info().is_cpu && gpus == 0) return "no GPU was found that Prism can use";
-  if (chosen.device->info().software) return "a software device; the CPU itself is left out";
+  if (chosen.device->info().software)
+    return "a software device, because the CPU itself is excluded";
   if (measured) return fmt::format("measured fastest of {} devices on this machine", ranked.size());
   if (const auto ways = ways_to(chosen.card, ranked); ways.size() > 1 && all_measured(ways))
     return fmt::format("measured fastest of {} ways to this card", ways.size());
-  if (chosen.device->info().is_cpu) return "no GPU could be taken (see why each was passed over)";
+  if (chosen.device->info().is_cpu) return "no GPU could be used (see why each was passed over)";
   return "first in the order of preference; `prism calibrate` lets measurements decide";
 }
 
@@ -150,7 +153,8 @@ std::string why_rejected(const Ranked& device, const Ranked& chosen, bool measur
   return fmt::format("{}after {} in the order of preference", card, winner.id);
 }
 
-// Takes the best that has the memory and passes its check; says of all others why not.
+// Takes the best device that has the memory and passes its self-check; records why the others were
+// passed over.
 bool take_first(const Candidates& candidates, std::vector<Ranked>& ranked, uint64_t bytes,
                 Choice& choice) {
   number_cards(ranked, candidates.reports);
@@ -167,12 +171,12 @@ bool take_first(const Candidates& candidates, std::vector<Ranked>& ranked, uint6
       choice.rejected.push_back({info.id, why_rejected(candidate, *chosen, measured)});
       continue;
     }
-    if (bytes > 0 && bytes > candidate.device->free_bytes()) {  // one that was lost cannot tell
+    if (bytes > 0 && bytes > candidate.device->free_bytes()) {  // a lost device has no figure
       choice.rejected.push_back({info.id, free_text(*candidate.device)});
       continue;
     }
     const Device device(candidate.device, why_chosen(candidate, ranked, measured));
-    // The CPU runs the interpreter, which is the definition the others are checked against.
+    // The CPU runs the interpreter, the reference for the self-check.
     std::string wrong;
     if (!info.is_cpu && candidates.self_check) wrong = candidates.self_check(device);
     if (!wrong.empty()) {
@@ -200,7 +204,7 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
       const DeviceInfo& info = device->info();
       if (info.software) {
         choice.rejected.push_back(
-            {info.id, "a software device, no faster than the CPU itself; taken only by name"});
+            {info.id, "a software device, no faster than the CPU itself; used only by name"});
       } else if (gpus_only && info.is_cpu) {
         choice.rejected.push_back({info.id, "not a GPU"});
       } else {
@@ -209,8 +213,7 @@ Choice choose_automatically(const Candidates& candidates, bool gpus_only, uint64
     }
   }
   if (take_first(candidates, ranked, bytes, choice)) return choice;
-  // PRISM_BACKENDS leaves out the CPU, and nothing else can be taken: then they are what was asked
-  // for.
+  // If PRISM_BACKENDS excludes the CPU and only software devices remain, they were asked for.
   const bool software_only = !gpus_only && std::ranges::none_of(ranked, [](const Ranked& r) {
     return r.device->info().is_cpu;
   });
@@ -249,7 +252,7 @@ Choice choose_named(const Candidates& candidates, const Spelling& spelling, uint
   if (bytes > 0 && bytes > device->free_bytes()) {
     std::string text = fmt::format("{}{}: {} bytes needed, {}", source, device->info().id, bytes,
                                    free_text(*device));
-    // Without a number any device of the backend will do.
+    // Without an index, any device of the backend qualifies.
     const auto report =
         std::ranges::find(candidates.reports, spelling.backend, &BackendReport::name);
     for (const DevicePointer& other : report->devices) {
@@ -318,8 +321,7 @@ std::optional<std::set<std::string>> named_backends(const std::string& spelling,
 }
 
 Choice choose_from(const Candidates& candidates, const std::string& text, uint64_t bytes) {
-  // A PRISM_DEVICE that names something absent is an error whatever was asked for: it would mislead
-  // later.
+  // A PRISM_DEVICE that names an absent device is always an error, since it would mislead later.
   std::optional<Spelling> preset;
   const std::string source = fmt::format("PRISM_DEVICE={}: ", candidates.prism_device);
   if (!candidates.prism_device.empty()) {

@@ -1,4 +1,4 @@
-// Choosing one device of those found, with the reason for it and for every one passed over.
+// Selection of one device from those found, with the reason for it and for passing over each other.
 #pragma once
 
 #include <functional>
@@ -11,31 +11,31 @@
 
 namespace prism {
 
-// "rocm" to "hip" and so on, in small letters; other names as they are.
+// Lower-case canonical name ("rocm" becomes "hip"); unknown names are returned unchanged.
 std::string canonical_backend(const std::string& name);
 
-// The backend a preference means; empty for Auto.
+// The backend that a preference selects; empty for Auto.
 std::string backend_of(BackendPreference preference);
 
-// The backends that must be looked at for this spelling under this PRISM_DEVICE; nothing where the
-// choice is among all.
+// The backends to discover for this spelling under this PRISM_DEVICE; nullopt if all of them are
+// candidates.
 std::optional<std::set<std::string>> named_backends(const std::string& spelling,
                                                     const std::string& prism_device);
 
-// What a choice is made from. The functions may be empty: then every device is right and none is
+// The input of a selection. The functions may be empty: then every device passes and none is
 // measured.
 struct Candidates {
   const std::vector<BackendReport>& reports;
   std::string prism_device;  // the text of PRISM_DEVICE, empty when unset
-  // Why the device must not be used, or empty when it computes right.
+  // The reason not to use the device, or empty if it passes its self-check.
   std::function<std::string(const Device&)> self_check;
-  // Seconds the reference work takes on the device, where that was measured.
+  // Seconds that the reference work takes on the device, if measured.
   std::function<std::optional<double>(const DeviceInfo&)> measured_seconds;
 };
 
-// spelling: auto, cpu, gpu, a backend or an alias of one, with or without ":index". Throws
-// kNotFound with the reason when it cannot be had. bytes: passes over devices with less memory free
-// when it is not 0.
+// spelling: auto, cpu, gpu, a backend or an alias of one, with or without ":index". bytes: unless
+// 0, passes over devices with less free memory. Throws kNotFound with the reason if no device
+// qualifies.
 Choice choose_from(const Candidates& candidates, const std::string& spelling, uint64_t bytes = 0);
 
 }  // namespace prism

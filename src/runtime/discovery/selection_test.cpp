@@ -1,3 +1,4 @@
+// Selection of a device by name, preference, memory, self-check and measurement.
 #include "runtime/discovery/selection.h"
 
 #include <gtest/gtest.h>
@@ -44,8 +45,8 @@ std::shared_ptr<FakeDevice> fake(const std::string& id, uint64_t gigabytes, bool
   return device;
 }
 
-// cuda absent, metal broken, vulkan a software device and two cards (one with cuda's address), the
-// CPU.
+// cuda is absent, metal broken, vulkan has a software device and two cards (one with cuda's
+// address), and there is the CPU.
 std::vector<std::unique_ptr<Backend>> backends() {
   std::vector<std::unique_ptr<Backend>> all;
   Discovery absent;
@@ -105,7 +106,7 @@ TEST_F(SelectionTest, BackendsCanBeLimited) {
   ASSERT_EQ(limited.size(), 6u);
   EXPECT_TRUE(limited[3].available);
   EXPECT_FALSE(limited[4].available);
-  EXPECT_EQ(limited[4].reason, "left out by PRISM_BACKENDS= vulkan , null");
+  EXPECT_EQ(limited[4].reason, "excluded by PRISM_BACKENDS= vulkan , null");
   EXPECT_TRUE(limited[5].available);
   EXPECT_TRUE(find_devices(backends(), "ROCM,CPU")[4].available) << "aliases and capitals";
   EXPECT_EQ(message_of([] { find_devices(backends(), "vulcan"); }),
@@ -120,7 +121,7 @@ TEST_F(SelectionTest, UnmeasuredTheOrderDecides) {
             "first in the order of preference; `prism calibrate` lets measurements decide");
   EXPECT_EQ(reason(choice, "cuda"), "no driver; install it");
   EXPECT_EQ(reason(choice, "vulkan:0"),
-            "a software device, no faster than the CPU itself; taken only by name");
+            "a software device, no faster than the CPU itself; used only by name");
   EXPECT_EQ(reason(choice, "cpu:0"), "after vulkan:1 in the order of preference");
 }
 
@@ -130,11 +131,11 @@ TEST_F(SelectionTest, ASoftwareDeviceIsTakenWhereTheCpuIsLeftOut) {
     if (report.name != "cpu") continue;
     report.available = false;
     report.devices.clear();
-    report.reason = "left out by PRISM_BACKENDS=vulkan";
+    report.reason = "excluded by PRISM_BACKENDS=vulkan";
   }
   const Choice choice = choose_from(candidates, "auto");
   EXPECT_EQ(choice.device.id(), "vulkan:0");
-  EXPECT_EQ(choice.device.why(), "a software device; the CPU itself is left out");
+  EXPECT_EQ(choice.device.why(), "a software device, because the CPU itself is excluded");
   EXPECT_EQ(reason(choice, "vulkan:0"), "not rejected");
   EXPECT_NE(error("gpu").find("vulkan:0: a software device"), std::string::npos) << error("gpu");
   const std::string full = message_of([&] { choose_from(candidates, "auto", 100 * kGigabyte); });
@@ -181,7 +182,8 @@ TEST_F(SelectionTest, OneCardIsKnownAsOne) {
 TEST_F(SelectionTest, OfTheWaysToOneCardTheFastestIsTaken) {
   static_cast<FakeDevice&>(*reports[3].devices[1]).edit().card = "0000:65:00.0";
   static_cast<FakeDevice&>(*reports[3].devices[2]).edit().card = "0000:65:00.0";
-  // The CPU was not measured: between cards the order decides, between ways the measurement.
+  // The CPU was not measured: preference orders the cards, measurements order the devices of a
+  // card.
   std::map<std::string, double> seconds = {{"vulkan:1", 0.5}, {"vulkan:2", 0.2}};
   candidates.measured_seconds = [&](const DeviceInfo& info) -> std::optional<double> {
     const auto found = seconds.find(info.id);
@@ -219,13 +221,13 @@ TEST_F(SelectionTest, MemoryIsLookedAt) {
   const std::string text = error("auto", 100 * kGigabyte);
   EXPECT_NE(text.find("no device has 107374182400 bytes free"), std::string::npos) << text;
   for (const char* part :
-       {"vulkan:0: 4294967296 bytes (4.00 GB) free", "vulkan:1: 8589934592 bytes (8.00 GB) free",
+       {"vulkan:0: 4294967296 bytes (4.00 GiB) free", "vulkan:1: 8589934592 bytes (8.00 GiB) free",
         "vulkan:2: ", "cpu:0: 68719476736 bytes"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   }
   EXPECT_EQ(choose("vulkan", 10 * kGigabyte), "vulkan:2");
   EXPECT_EQ(error("vulkan:1", 10 * kGigabyte),
-            "vulkan:1: 10737418240 bytes needed, 8589934592 bytes (8.00 GB) free");
+            "vulkan:1: 10737418240 bytes needed, 8589934592 bytes (8.00 GiB) free");
 }
 
 TEST_F(SelectionTest, NamesAndAliases) {
@@ -244,7 +246,7 @@ TEST_F(SelectionTest, WhatCannotBeHadIsAnErrorWithItsReason) {
   EXPECT_EQ(error("cuda"), "cuda cannot be used: no driver; install it");
   EXPECT_EQ(error("mps"), "metal cannot be used: the framework said no");
   EXPECT_EQ(error("vulkan:7"),
-            "there is no vulkan:7; there is vulkan:0 (Fake vulkan:0), vulkan:1 (Fake vulkan:1), "
+            "there is no vulkan:7; available: vulkan:0 (Fake vulkan:0), vulkan:1 (Fake vulkan:1), "
             "vulkan:2 (Fake vulkan:2)");
   EXPECT_EQ(error("vulcan"),
             "\"vulcan\" is no device; did you mean \"vulkan\"? Valid names: auto, gpu, cuda, hip, "
@@ -298,11 +300,11 @@ TEST_F(SelectionTest, SummaryHasItsFormat) {
             "✗ Metal (Metal)\n"
             "    Error: the framework said no\n"
             "✓ Vulkan (Vulkan)\n"
-            "    [0] Fake vulkan:0: 4.00 GB (unified memory)\n"
-            "    [1] Fake vulkan:1: 8.00 GB (7.50 GB free)\n"
-            "    [2] Fake vulkan:2: 24.00 GB (24.00 GB free)\n"
+            "    [0] Fake vulkan:0: 4.00 GiB (unified memory)\n"
+            "    [1] Fake vulkan:1: 8.00 GiB (7.50 GiB free)\n"
+            "    [2] Fake vulkan:2: 24.0 GiB (24.0 GiB free)\n"
             "✓ CPU (CPU)\n"
-            "    [0] Fake cpu:0: 64.00 GB (64.00 GB free)\n"
+            "    [0] Fake cpu:0: 64.0 GiB (64.0 GiB free)\n"
             "\n"
             "Recommended backend: Vulkan\n"
             "    first in the order of preference; `prism calibrate` lets measurements decide\n");

@@ -1,4 +1,4 @@
-// Finds the backend by name in the list and lets it fetch.
+// Looks up the backend by name and runs its set-up.
 #include "runtime/discovery/set_up.h"
 
 #include "prism/device.h"
@@ -12,7 +12,7 @@ std::string set_up_backend(const std::string& name,
   std::string names;
   for (const BackendMaker& maker : backend_makers()) {
     if (maker.name == name) {
-      // What it brings may make another device the best one.
+      // The set-up may make another device the best one.
       forget_choices();
       return maker.make()->set_up(progress);
     }

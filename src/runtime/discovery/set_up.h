@@ -1,4 +1,4 @@
-// Fetching what a backend needs beyond its driver (`prism setup NAME`).
+// Downloads the components that a backend needs beyond its driver (`prism setup NAME`).
 #pragma once
 
 #include <functional>
@@ -6,8 +6,8 @@
 
 namespace prism {
 
-// Sets up the backend of that name; see Backend::set_up. Throws kNotFound listing the names for an
-// unknown one.
+// Sets up the named backend; see Backend::set_up. Throws kNotFound for an unknown name, listing the
+// known ones.
 std::string set_up_backend(const std::string& name,
                            const std::function<void(const std::string&)>& progress);
 

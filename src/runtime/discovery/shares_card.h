@@ -1,4 +1,4 @@
-// For a backend whose interface does not tell all of a card that another backend may see too.
+// Interface for devices that need facts about their card from another backend.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace prism {
 class SharesCard {
  public:
   virtual ~SharesCard() = default;
-  // Another backend's device of the same card, told once discovery is through: it may know how much
-  // memory there is.
+  // Passes another backend's device of the same card once discovery is complete. That device may
+  // know how much memory there is.
   virtual void same_card(const std::shared_ptr<DeviceDriver>& other) = 0;
 };
 

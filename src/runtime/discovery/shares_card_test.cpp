@@ -1,4 +1,5 @@
-// A device whose interface tells little learns from another backend's device of the same card.
+// A device whose interface reports little gets facts from another backend's device of the same
+// card.
 #include "runtime/discovery/shares_card.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,7 @@ class ListBackend final : public Backend {
   std::vector<std::shared_ptr<DeviceDriver>> devices_;
 };
 
-// Which device those of the backend "asks" were told of, beside these of others.
+// The device that each device of backend "asks" was given, when these others are present.
 std::vector<std::string> told(const std::vector<std::shared_ptr<AskingDevice>>& asking,
                               std::vector<std::shared_ptr<DeviceDriver>> others) {
   std::vector<std::unique_ptr<Backend>> backends;

@@ -1,4 +1,4 @@
-// The functions of single elements in the kernel language, and the conversions around them.
+// The elementwise functions in the kernel language, and conversions between element types.
 #include <array>
 
 #include <fmt/format.h>
@@ -80,11 +80,40 @@ Value one_of(Value like) {
   return is_float(like.element()) ? constant(like.element(), 1.0) : constant(like.element(), 1);
 }
 
+Value inverse_root(Value x) { return x.element() == f64 ? one_of(x) / sqrt(x) : rsqrt(x); }
+
+// The factor x / (u - 1) corrects the rounding of u = 1 + x; where u is 1 or x itself there is
+// nothing to correct.
+Value log1p(Value x) {
+  const Value one = one_of(x), u = x + one;
+  return select(u == one, x, select(u == x, log(u), log(u) * (x / (u - one))));
+}
+
+Value erf(Value x) { return x.element() == f64 ? erf_f64(x) : select(is_nan(x), x, erf_f32(x)); }
+
+Value gelu(Value x) {
+  if (x.element() == f64) return 0.5 * x * one_plus_erf_f64(x * 0.70710678118654752);
+  return 0.5f * x * one_plus_erf(x * 0.70710678118654752f);
+}
+
+// 0.5 (1 + tanh(u)) is the sigmoid of 2u, which keeps its digits where it is nearly 0.
+Value gelu_tanh(Value x) {
+  const Value twice = x.element() == f64 ? 1.5957691216057308 * (x * x * x * 0.044715 + x)
+                                         : 1.5957691216057308f * fma(x * x * x, 0.044715f, x);
+  return x * sigmoid(twice);
+}
+
 }  // namespace
 
 Value emit_scalar_op(ScalarOp op, Value a, Value b, Value c) {
   const DType type = a.element();
   switch (op) {
+#define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
+  case ScalarOp::name: {                                                                       \
+    const Value x = a;                                                                         \
+    return kernel;                                                                             \
+  }
+#include "base/types/float_functions.inc"
     case ScalarOp::neg:
       return -a;
     case ScalarOp::abs:
@@ -95,49 +124,12 @@ Value emit_scalar_op(ScalarOp op, Value a, Value b, Value c) {
       if (type == f32) return select(is_nan(a), a, result);
       return type == f64 ? select(a != a, a, result) : result;
     }
-    case ScalarOp::exp:
-      return exp(a);
-    case ScalarOp::log:
-      return log(a);
-    case ScalarOp::sqrt:
-      return sqrt(a);
-    case ScalarOp::rsqrt:
-      return type == f64 ? one_of(a) / sqrt(a) : rsqrt(a);
-    case ScalarOp::sin:
-      return sin(a);
-    case ScalarOp::cos:
-      return cos(a);
-    case ScalarOp::tanh:
-      return tanh(a);
-    case ScalarOp::erf:
-      return type == f64 ? erf_f64(a) : select(is_nan(a), a, erf_f32(a));
-    case ScalarOp::sigmoid:
-      return sigmoid(a);
     case ScalarOp::relu: {
       const Value zero = zero_of(a);
       return select(a < zero, zero, a);
     }
-    case ScalarOp::gelu:
-      if (type == f64) return 0.5 * a * one_plus_erf_f64(a * 0.70710678118654752);
-      return 0.5f * a * one_plus_erf(a * 0.70710678118654752f);
-    case ScalarOp::gelu_tanh: {
-      // 0.5 (1 + tanh(u)) is the sigmoid of 2u, which keeps its digits where it is nearly 0.
-      const Value twice = type == f64 ? 1.5957691216057308 * (a * a * a * 0.044715 + a)
-                                      : 1.5957691216057308f * fma(a * a * a, 0.044715f, a);
-      return a * sigmoid(twice);
-    }
-    case ScalarOp::silu:
-      return a * sigmoid(a);
     case ScalarOp::square:
       return a * a;
-    case ScalarOp::reciprocal:
-      return one_of(a) / a;
-    case ScalarOp::floor:
-      return floor(a);
-    case ScalarOp::ceil:
-      return ceil(a);
-    case ScalarOp::round:
-      return round_even(a);
     case ScalarOp::logical_not:
       return !a;
     case ScalarOp::add:

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "prism/error.h"
 #include "runtime/fallback.h"
 #include "tensor/cpu_pool.h"
@@ -371,12 +372,12 @@ std::string Plan::explain() const {
                         shapes_of(step), attributes.empty() ? "" : " (" + attributes + ")",
                         launches_of(step), step.bytes());
     if (const auto expected = expected_seconds(step))
-      text += fmt::format(", expected {:.3g} ms", *expected * 1e3);
+      text += fmt::format(", expected {} ms", number_text(*expected * 1e3));
     else if (!std::ranges::count(not_measured, step.device))
       not_measured.push_back(step.device);
     if (step.measured_ms >= 0) {
       text +=
-          fmt::format(", measured {:.3g} ms, {:.1f} GB/s", step.measured_ms,
+          fmt::format(", measured {} ms, {:.1f} GB/s", number_text(step.measured_ms),
                       static_cast<double>(step.bytes()) / std::max(step.measured_ms, 1e-6) * 1e-6);
     }
     text += '\n';

@@ -1,5 +1,5 @@
-// SYCL's devices as a backend in a library of its own: SYCL speaks C++, and the program is built
-// without it. Built by any host compiler against SYCL's headers; kernels are text.
+// The SYCL backend as a plug-in library: SYCL is a C++ interface, and the program is built without
+// it. Any host compiler can build it with SYCL's headers; kernels are text.
 #include "runtime/discovery/plugin.h"
 
 #include "backends/sycl/plugin/sycl_device.h"
@@ -7,8 +7,7 @@
 namespace prism::sycl_plugin {
 namespace {
 
-// What the run-time compiler makes is for devices that take SPIR-V; PoCL offers itself to SYCL and
-// refuses it.
+// The run-time compiler emits SPIR-V. PoCL appears as a SYCL device but rejects SPIR-V.
 bool is_usable(const sycl::device& device) {
   using Language = sycl::ext::oneapi::experimental::source_language;
   const std::string platform = device.get_platform().get_info<sycl::info::platform::name>();

@@ -1,4 +1,4 @@
-// One SYCL device: what it can do, memory, programs.
+// One SYCL device: its capabilities, memory and programs.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace prism::sycl_plugin {
 
-// A device with the context that all on it share. Never freed: SYCL ends before the last device.
+// A device and the context shared by all objects on it. Never freed: SYCL shuts down before the
+// last device.
 struct Opened {
   sycl::device device;
   std::optional<sycl::context> context;
@@ -31,7 +32,7 @@ class Device final : public CountedDevice {
   std::unique_ptr<QueueDriver> make_queue() override;
 
   Opened& opened() const { return opened_; }
-  // Runs the work; what SYCL throws becomes an error in its words. doing: "launching add".
+  // Runs the work and converts SYCL exceptions to errors. doing: "launching add".
   template <class Work>
   auto call(const std::string& doing, const Work& work) const {
     try {

@@ -1,4 +1,4 @@
-// An in-order queue; recordings are SYCL graphs where the device has them, else lists.
+// An in-order queue; recordings are SYCL graphs if the device has them, else lists.
 #include <deque>
 
 #include "backends/sycl/plugin/sycl_device.h"
@@ -12,10 +12,9 @@ namespace experimental = sycl::ext::oneapi::experimental;
 using Graph = experimental::command_graph<experimental::graph_state::modifiable>;
 using RunnableGraph = experimental::command_graph<experimental::graph_state::executable>;
 
-// A write of at most this many bytes is copied aside and does not wait for what was launched
-// before it.
+// Writes up to this size are staged and do not wait for earlier launches.
 constexpr size_t kStagedBytes = 64 << 10;
-constexpr size_t kMostStaged = 256;  // of such writes; then the host waits
+constexpr size_t kMostStaged = 256;  // staged writes before the host waits
 
 class Event final : public TimedEvent {
  public:
@@ -41,7 +40,7 @@ class Event final : public TimedEvent {
   sycl::event event_;
 };
 
-// A launch, or a copy where there is no kernel.
+// A launch, or a copy if there is no kernel.
 struct Step {
   std::string name;
   const sycl::kernel* kernel = nullptr;
@@ -81,7 +80,7 @@ class Queue final : public StepQueue<Batch> {
   ~Queue() override {
     try {
       queue_->wait();
-    } catch (const std::exception&) {  // nobody is left to tell
+    } catch (const std::exception&) {  // a destructor cannot report it
     }
   }
 
@@ -133,7 +132,7 @@ class Queue final : public StepQueue<Batch> {
   }
 
  protected:
-  // A graph that the driver refuses is replayed as a list.
+  // A graph that the driver rejects is replayed as a list.
   void recorded_whole(Batch& batch) override {
     if (!graphs_ || batch.steps.empty()) return;
     Graph graph(queue_->get_context(), queue_->get_device());
@@ -168,7 +167,7 @@ class Queue final : public StepQueue<Batch> {
       int argument = 0;
       for (void* const buffer : step.buffers) handler.set_arg(argument++, buffer);
       for (const uint32_t param : step.params) handler.set_arg(argument++, param);
-      // SYCL's last dimension is the one that runs fastest.
+      // SYCL's last dimension varies fastest.
       const sycl::range<3> group(1, 1, step.group_size);
       const sycl::range<3> all(step.groups[2], step.groups[1],
                                size_t{step.groups[0]} * step.group_size);
@@ -179,9 +178,9 @@ class Queue final : public StepQueue<Batch> {
   Device& device_;
   bool graphs_;
   std::optional<sycl::queue> queue_;
-  std::exception_ptr late_;                    // what SYCL reports aside
-  std::deque<std::vector<std::byte>> staged_;  // what writes may still read
-  std::string last_;                           // launched or copied
+  std::exception_ptr late_;                    // asynchronous errors
+  std::deque<std::vector<std::byte>> staged_;  // data that writes may still read
+  std::string last_;                           // latest launch or copy
 };
 
 }  // namespace

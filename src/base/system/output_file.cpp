@@ -1,5 +1,5 @@
 // Writing files by a temporary name and a rename.
-#include "llm/store/output_file.h"
+#include "base/system/output_file.h"
 
 #include <atomic>
 #include <cerrno>

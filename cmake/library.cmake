@@ -1,0 +1,46 @@
+# Owns the targets of the library: prism is what users link, prism_internal what the program, the tests and the plug-ins
+# link, which use internals too.
+option(BUILD_SHARED_LIBS "Build libprism as a shared library, of which only the public API is visible" OFF)
+set(PRISM_OBJECTS_FROM "" CACHE PATH "A build folder of the same sources and flags whose objects are used, not compiled again")
+
+set(object_folder CMakeFiles/prism_objects.dir)
+if(PRISM_OBJECTS_FROM)
+  list(TRANSFORM library_sources REPLACE "^${CMAKE_CURRENT_SOURCE_DIR}/(.*)$"
+       "${PRISM_OBJECTS_FROM}/${object_folder}/\\1${CMAKE_CXX_OUTPUT_EXTENSION}" OUTPUT_VARIABLE library_objects)
+  set_source_files_properties(${library_objects} PROPERTIES EXTERNAL_OBJECT ON)
+else()
+  add_library(prism_objects OBJECT ${library_sources})
+  set_target_properties(prism_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
+  target_include_directories(prism_objects PRIVATE src include)
+  target_link_libraries(prism_objects PRIVATE prism_warnings ${library_dependencies} nlohmann_json::nlohmann_json)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Public classes hold pointers to internal ones, whose members nobody outside can call.
+    target_compile_options(prism_objects PRIVATE -Wno-attributes)
+  endif()
+  set(library_objects $<TARGET_OBJECTS:prism_objects>)
+endif()
+
+function(prism_add_library name kind)
+  add_library(${name} ${kind} ${library_objects})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>)
+  target_link_libraries(${name} PRIVATE ${library_dependencies})
+endfunction()
+
+add_library(prism_internal INTERFACE)
+target_include_directories(prism_internal INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+if(BUILD_SHARED_LIBS)
+  prism_add_library(prism SHARED)
+  set_target_properties(prism PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  if(NOT APPLE AND NOT WIN32)
+    target_link_options(prism PRIVATE -Wl,--exclude-libs,ALL)  # static libraries that it uses stay its own
+  endif()
+  prism_add_library(prism_static STATIC)
+  set_target_properties(prism_static PROPERTIES EXCLUDE_FROM_ALL ON)
+  target_link_libraries(prism_internal INTERFACE prism_static)
+else()
+  prism_add_library(prism STATIC)
+  target_link_libraries(prism_internal INTERFACE prism)
+endif()
+add_library(Prism::prism ALIAS prism)

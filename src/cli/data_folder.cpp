@@ -1,0 +1,35 @@
+#include "cli/data_folder.h"
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+namespace prism::cli {
+namespace {
+
+std::optional<std::filesystem::path> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::filesystem::path data_folder() {
+  if (const auto folder = variable("PRISM_DATA_DIR")) return *folder;
+#ifdef _WIN32
+  if (const auto folder = variable("LOCALAPPDATA")) return *folder / "prism";
+#else
+  if (const auto folder = variable("XDG_DATA_HOME")) return *folder / "prism";
+  if (const auto home = variable("HOME")) {
+#ifdef __APPLE__
+    return *home / "Library" / "Application Support" / "prism";
+#else
+    return *home / ".local" / "share" / "prism";
+#endif
+  }
+#endif
+  return std::filesystem::temp_directory_path() / "prism-data";
+}
+
+}  // namespace prism::cli

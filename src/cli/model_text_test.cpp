@@ -1,0 +1,44 @@
+// Progress of a transfer as text.
+#include "cli/model_text.h"
+
+#include <gtest/gtest.h>
+
+namespace prism::cli {
+namespace {
+
+TEST(TransferText, ShowsShareSpeedAndTimeLeft) {
+  const std::string text =
+      transfer_text("model.gguf", {.done = 50 << 20, .all = 100 << 20, .seconds = 5});
+  EXPECT_EQ(text, "model.gguf [#######.......]  50% of 100 MB, 10.0 MB/s, 5 s left");
+  EXPECT_EQ(transfer_text("m", {.done = 10, .all = 10, .seconds = 1}),
+            "m [##############] 100% of 10 bytes, 10 bytes/s");
+}
+
+TEST(TransferText, BytesFromBeforeDoNotCountAsSpeed) {
+  const std::string text =
+      transfer_text("m", {.done = 60 << 20, .all = 100 << 20, .seconds = 2, .first = 40 << 20});
+  EXPECT_NE(text.find("10.0 MB/s, 4 s left"), std::string::npos) << text;
+}
+
+TEST(TransferText, UnknownSizesHaveNoBar) {
+  EXPECT_EQ(transfer_text("m", {.done = 1 << 20, .seconds = 2}), "m 1.00 MB, 512 KB/s");
+}
+
+TEST(TransferText, FitsATerminal) {
+  const std::string text =
+      transfer_text("A-Model-With-A-Very-Long-Name-Q4_K_M.gguf",
+                    {.done = uint64_t{1} << 30, .all = uint64_t{700} << 30, .seconds = 9000});
+  EXPECT_LE(text.size(), 79u) << text;
+  EXPECT_TRUE(text.starts_with("A-Model-Wi..Q4_K_M.gguf ") ||
+              text.find("Q4_K_M.gguf [") != std::string::npos)
+      << text;
+}
+
+TEST(DurationText, UsesTheLargestUnit) {
+  EXPECT_EQ(duration_text(3.4), "3 s");
+  EXPECT_EQ(duration_text(240), "4 min");
+  EXPECT_EQ(duration_text(7500), "2 h 5 min");
+}
+
+}  // namespace
+}  // namespace prism::cli

@@ -1,0 +1,3 @@
+// The user's own header, of a name that Prism's sources have too.
+#pragma once
+inline constexpr int kOwnError = 11;
