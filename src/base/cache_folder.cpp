@@ -57,7 +57,7 @@ std::optional<std::string> environment(const char* name) {
 constexpr const char* kChooseFolder = "set PRISM_CACHE_DIR to a folder of your own";
 
 fs::path chosen_folder() {
-  if (auto folder = environment("PRISM_CACHE_DIR")) return *folder;
+  if (auto folder = environment("PRISM_CACHE_DIR")) return fs::absolute(*folder);
 #ifdef _WIN32
   if (auto folder = environment("LOCALAPPDATA")) return fs::path(*folder) / "prism" / "cache";
   return fs::temp_directory_path() / "prism-cache";

@@ -122,7 +122,7 @@ LineReader::LineReader(const std::string& history) : state_(std::make_unique<Sta
     *get = next_byte;
 #endif
   s.history = cache_subfolder(history).string();
-  if (s.read_history) s.read_history(s.history.c_str());
+  if (s.read_history && !s.history.empty()) s.read_history(s.history.c_str());
 }
 
 LineReader::~LineReader() {
