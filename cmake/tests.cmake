@@ -47,7 +47,8 @@ set(thread_test_sources ${unit_test_sources})
 list(FILTER thread_test_sources INCLUDE REGEX "/(base/(cache_folder|system/thread_pool)|runtime/queue|backends/cpu/[a-z_]*|cpu/(attention|products/matmul))_test\\.cpp$")
 set(thread_layer_sources ${library_sources})
 list(FILTER thread_layer_sources EXCLUDE REGEX "/src/(tensor|ops|grad|conformance|nn|llm|search)/")
-add_executable(thread_tests EXCLUDE_FROM_ALL ${thread_test_sources} ${thread_layer_sources})
+add_executable(thread_tests EXCLUDE_FROM_ALL ${thread_test_sources} ${thread_layer_sources}
+               tests/support/run_program.cpp)
 target_include_directories(thread_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/include
                            ${CMAKE_CURRENT_SOURCE_DIR}/tests)
 target_link_libraries(thread_tests PRIVATE prism_warnings fmt::fmt hwy::hwy nlohmann_json::nlohmann_json GTest::gtest

@@ -2,12 +2,23 @@
 #include "base/cache_folder.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <random>
+#include <set>
 
 #include <fmt/format.h>
+
+#include "prism/error.h"
+#include "prism/warning.h"
+
+#ifndef _WIN32
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
 
 namespace prism {
 namespace {
@@ -43,9 +54,66 @@ std::optional<std::string> environment(const char* name) {
   return std::string(value);
 }
 
+constexpr const char* kChooseFolder = "set PRISM_CACHE_DIR to a folder of your own";
+
+fs::path chosen_folder() {
+  if (auto folder = environment("PRISM_CACHE_DIR")) return fs::absolute(*folder);
+#ifdef _WIN32
+  if (auto folder = environment("LOCALAPPDATA")) return fs::path(*folder) / "prism" / "cache";
+  return fs::temp_directory_path() / "prism-cache";
+#else
+  if (auto folder = environment("XDG_CACHE_HOME")) return fs::path(*folder) / "prism";
+  if (auto home = environment("HOME")) {
+#ifdef __APPLE__
+    return fs::path(*home) / "Library" / "Caches" / "prism";
+#else
+    return fs::path(*home) / ".cache" / "prism";
+#endif
+  }
+  return fs::temp_directory_path() / fmt::format("prism-cache-{}", geteuid());
+#endif
+}
+
+// Why the files of a folder must not be trusted; empty where they may, and for a folder that is
+// not there yet.
+std::string why_not_trusted(const fs::path& folder) {
+#ifdef _WIN32
+  (void)folder;  // below the user's own profile
+  return "";
+#else
+  struct stat status {};
+  if (lstat(folder.c_str(), &status) != 0) return "";
+  const bool is_named = environment("PRISM_CACHE_DIR").has_value();
+  if (S_ISLNK(status.st_mode)) {
+    if (!is_named) return "is a symbolic link";
+    if (stat(folder.c_str(), &status) != 0) return "";
+  }
+  if (!S_ISDIR(status.st_mode)) return "is not a folder";
+  if (status.st_uid != geteuid() && status.st_uid != 0) return "belongs to another user";
+  if ((status.st_mode & S_IWOTH) != 0) return "can be written by every user";
+  return "";
+#endif
+}
+
+// Makes the cache folder, for this user alone; false where that fails.
+bool make_cache_folder(const fs::path& folder) {
+  std::error_code failed;
+#ifdef _WIN32
+  fs::create_directories(folder, failed);
+  return !failed;
+#else
+  if (fs::exists(folder, failed)) return true;
+  fs::create_directories(folder.parent_path(), failed);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
+  return why_not_trusted(folder).empty();  // another user may have been faster
+#endif
+}
+
 fs::path cached_path(std::string_view kind, std::string_view key) {
+  const fs::path folder = cache_folder();
+  if (folder.empty()) return {};
   const std::string hash = hash_text(key);
-  return cache_folder() / std::string(kind) / hash.substr(0, 2) / hash.substr(2);
+  return folder / std::string(kind) / hash.substr(0, 2) / hash.substr(2);
 }
 
 std::string checksum(std::string_view key, std::span<const std::byte> content) {
@@ -96,24 +164,35 @@ std::string hash_text(std::string_view text) {
 }
 
 fs::path cache_folder() {
-  if (auto folder = environment("PRISM_CACHE_DIR")) return *folder;
-#ifdef _WIN32
-  if (auto folder = environment("LOCALAPPDATA")) return fs::path(*folder) / "prism" / "cache";
-#else
-  if (auto folder = environment("XDG_CACHE_HOME")) return fs::path(*folder) / "prism";
-  if (auto home = environment("HOME")) {
-#ifdef __APPLE__
-    return fs::path(*home) / "Library" / "Caches" / "prism";
-#else
-    return fs::path(*home) / ".cache" / "prism";
-#endif
-  }
-#endif
-  return fs::temp_directory_path() / "prism-cache";
+  const fs::path folder = chosen_folder();
+  const std::string reason = why_not_trusted(folder);
+  if (reason.empty()) return folder;
+  static std::mutex mutex;
+  static std::set<std::string> warned;
+  const std::lock_guard lock(mutex);
+  if (warned.insert(folder.string()).second)
+    warn(fmt::format("nothing is cached: {} {}; {}", folder.string(), reason, kChooseFolder));
+  return {};
+}
+
+fs::path required_cache_folder() {
+  const fs::path folder = chosen_folder();
+  if (const std::string reason = why_not_trusted(folder); !reason.empty())
+    throw Error(ErrorCode::kIo,
+                fmt::format("the cache folder {} {}; {}", folder.string(), reason, kChooseFolder));
+  make_cache_folder(folder);
+  return folder;
+}
+
+fs::path cache_subfolder(std::string_view name) {
+  const fs::path folder = cache_folder();
+  return folder.empty() ? folder : folder / std::string(name);
 }
 
 std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::string_view key) {
-  const auto file = read_file(cached_path(kind, key));
+  const fs::path path = cached_path(kind, key);
+  if (path.empty()) return std::nullopt;
+  const auto file = read_file(path);
   constexpr size_t kHead = sizeof(kMagic) + 32;
   if (!file || file->size() < kHead || std::memcmp(file->data(), kMagic, sizeof(kMagic)) != 0)
     return std::nullopt;
@@ -125,8 +204,10 @@ std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::st
 }
 
 bool write_cached(std::string_view kind, std::string_view key, std::span<const std::byte> content) {
+  const fs::path path = cached_path(kind, key);
+  if (path.empty() || !make_cache_folder(chosen_folder())) return false;
   const std::string head = std::string(kMagic, sizeof(kMagic)) + checksum(key, content);
-  return write_by_rename(cached_path(kind, key), head,
+  return write_by_rename(path, head,
                          {reinterpret_cast<const char*>(content.data()), content.size()});
 }
 

@@ -16,8 +16,18 @@ namespace prism {
 std::string hash_text(std::string_view text);
 
 // PRISM_CACHE_DIR, else XDG_CACHE_HOME/prism, else ~/.cache/prism (macOS: ~/Library/Caches/prism,
-// Windows: %LOCALAPPDATA%\prism\cache). Not created until something is written.
+// Windows: %LOCALAPPDATA%\prism\cache), else prism-cache-UID in the system's temporary folder. Not
+// created until something is written.
+//
+// Compiled kernels and models in it are trusted, so it must belong to this user: a folder that is a
+// symbolic link, belongs to someone else (root is trusted) or that everyone may write to is not
+// used. The result is then empty, and a warning says so once.
 std::filesystem::path cache_folder();
+// The same, made if it is not there yet. Throws kIo naming the folder and the reason where it is
+// not to be trusted.
+std::filesystem::path required_cache_folder();
+// A folder of that name in it; empty where there is no cache folder. Not created.
+std::filesystem::path cache_subfolder(std::string_view name);
 
 // A blob under (kind, key). Each file carries a checksum: a corrupt, truncated or foreign file
 // counts as absent.

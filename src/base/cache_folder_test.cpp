@@ -7,6 +7,15 @@
 
 #include <gtest/gtest.h>
 
+#include "prism/error.h"
+#include "prism/warning.h"
+#include "support/run_program.h"
+#include "support/scoped_variable.h"
+
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
 namespace prism {
 namespace {
 
@@ -78,6 +87,63 @@ TEST(Cache, ThreadsThatWriteOneEntryNeverMixTheirContents) {
   EXPECT_EQ(mixed, 0);
   EXPECT_EQ(found, 200) << "an entry that exists is never absent while it is replaced";
 }
+
+#ifndef _WIN32
+// The cache folder is a folder of the test's own, named as a user would name it.
+class ForeignCache : public ::testing::Test {
+ protected:
+  ForeignCache() : before_(set_warning_handler([this](const std::string& text) { said_ = text; })) {
+    std::filesystem::create_directory(path_);
+  }
+  ~ForeignCache() override { set_warning_handler(before_); }
+  // Nothing is read from it or written to it.
+  void expect_refused(const std::string& reason) {
+    EXPECT_EQ(cache_folder(), "");
+    EXPECT_EQ(cache_subfolder("models"), "");
+    EXPECT_NE(said_.find(reason), std::string::npos) << said_;
+    EXPECT_FALSE(write_cached("test-foreign", "key", bytes_of("content")));
+    EXPECT_EQ(text_of(read_cached("test-foreign", "key")), "nothing");
+    EXPECT_THROW(required_cache_folder(), Error);
+  }
+
+  test::TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "cache";
+  test::ScopedVariable named_{"PRISM_CACHE_DIR", path_.string()};
+  std::string said_;
+  WarningHandler before_;
+};
+
+TEST_F(ForeignCache, OfThisUserIsUsed) {
+  EXPECT_EQ(cache_folder(), path_);
+  EXPECT_TRUE(write_cached("test-foreign", "key", bytes_of("content")));
+}
+
+TEST_F(ForeignCache, ThatEveryoneMayWriteIsRefused) {
+  std::filesystem::permissions(path_, std::filesystem::perms::all);
+  expect_refused("can be written by every user");
+}
+
+TEST_F(ForeignCache, OfAnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  ASSERT_EQ(chown(path_.c_str(), 12345, 12345), 0);
+  expect_refused("belongs to another user");
+}
+
+TEST_F(ForeignCache, BehindALinkInTheTemporaryFolderIsRefused) {
+  const test::ScopedVariable none("PRISM_CACHE_DIR", ""), no_xdg("XDG_CACHE_HOME", ""),
+      no_home("HOME", ""), temporary("TMPDIR", folder_.path().string());
+  const auto name = folder_.path() / ("prism-cache-" + std::to_string(geteuid()));
+  EXPECT_EQ(cache_folder(), name);
+  std::filesystem::create_directory_symlink(path_, name);
+  expect_refused("is a symbolic link");
+}
+
+TEST_F(ForeignCache, IsMadeForThisUserAlone) {
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(write_cached("test-foreign", "key", bytes_of("content")));
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms::owner_all);
+}
+#endif
 
 }  // namespace
 }  // namespace prism

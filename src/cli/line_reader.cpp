@@ -121,8 +121,8 @@ LineReader::LineReader(const std::string& history) : state_(std::make_unique<Sta
   if (auto* const get = s.library.function<int (**)(FILE*)>("rl_getc_function"); get && is_gnu)
     *get = next_byte;
 #endif
-  s.history = (cache_folder() / history).string();
-  if (s.read_history) s.read_history(s.history.c_str());
+  s.history = cache_subfolder(history).string();
+  if (s.read_history && !s.history.empty()) s.read_history(s.history.c_str());
 }
 
 LineReader::~LineReader() {

@@ -63,7 +63,9 @@ std::string file_name_of(const std::string& text) {
 // A failed text is always kept: in the dump folder if one is set, else in the cache folder.
 std::filesystem::path keep_failed_text(const KernelText& kernel) {
   if (auto path = dump_file(kernel.file, std::string_view(kernel.text)); !path.empty()) return path;
-  const auto path = cache_folder() / "failed" / kernel.file;
+  const auto folder = cache_subfolder("failed");
+  if (folder.empty()) return {};
+  const auto path = folder / kernel.file;
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
   std::ofstream out(path, std::ios::binary);

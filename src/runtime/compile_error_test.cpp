@@ -1,5 +1,6 @@
 // A compile error must contain log, lines and file path; dump names must be stable.
 #include "runtime/compile_error.h"
+#include "support/scoped_variable.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -14,23 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ScopedVariable {
- public:
-  ScopedVariable(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value.c_str(), 1);
-  }
-  ~ScopedVariable() {
-    if (old_.empty())
-      unsetenv(name_);
-    else
-      setenv(name_, old_.c_str(), 1);
-  }
-
- private:
-  const char* name_;
-  std::string old_;
-};
+using test::ScopedVariable;
 
 std::string content(const fs::path& path) {
   std::ifstream in(path);

@@ -138,7 +138,8 @@ std::vector<std::string> candidates(const Wanted& wanted, int driver_version) {
     if (root.empty()) continue;
     for (const char* folder : kToolkitFolders) add_existing(root / folder, wanted, &found);
   }
-  add_wheels_below(cache_folder() / "cuda", wanted, &found);
+  if (const fs::path cached = cache_subfolder("cuda"); !cached.empty())
+    add_wheels_below(cached, wanted, &found);
   for (const fs::path& folder : python_folders()) add_wheels(folder, wanted, &found);
   return fitting_first(wanted, found, driver_version);
 }

@@ -97,8 +97,8 @@ void unpack(const fs::path& wheel, const fs::path& into) {
   std::error_code failed;
   fs::create_directories(into, failed);
   for (const auto& command :
-       std::vector<std::vector<std::string>>{{"python3", "-m", "zipfile", "-e", from, to},
-                                             {"python", "-m", "zipfile", "-e", from, to},
+       std::vector<std::vector<std::string>>{{"python3", "-I", "-m", "zipfile", "-e", from, to},
+                                             {"python", "-I", "-m", "zipfile", "-e", from, to},
                                              {"unzip", "-q", "-o", from, "-d", to},
                                              {"tar", "-xf", from, "-C", to}})
     if (run_process(command, note) == 0) return;
@@ -166,7 +166,7 @@ std::string set_up_cuda(const Progress& progress) {
   if (const Served served = served_cards(*api, capabilities); served.reason.empty())
     return "nothing to fetch: " + served.compilers + " is here";
 
-  const fs::path home = cache_folder() / "cuda";
+  const fs::path home = required_cache_folder() / "cuda";
   const Workplace workplace(home);
   const WheelChoice choice =
       wheel_for(api->version, *std::min_element(capabilities.begin(), capabilities.end()));

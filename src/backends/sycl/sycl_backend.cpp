@@ -33,8 +33,10 @@ std::vector<std::string> places() {
 
 Discovery devices_of(const std::string& file) {
   // Keep SYCL's compiler cache in Prism's cache folder.
-  setenv("SYCL_CACHE_PERSISTENT", "1", 0);
-  setenv("SYCL_CACHE_DIR", (cache_folder() / "sycl").c_str(), 0);
+  if (const auto cached = cache_subfolder("sycl"); !cached.empty()) {
+    setenv("SYCL_CACHE_PERSISTENT", "1", 0);
+    setenv("SYCL_CACHE_DIR", cached.c_str(), 0);
+  }
   Discovery found;
   const auto backend = open_plugin(file, &found.reason);
   if (!backend) return found;

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 
 namespace prism {
 
 struct HostMemory {
-  uint64_t total_bytes = 0;  // 0: the system does not report it
-  uint64_t available_bytes =
-      0;  // without swapping; caches count as free, a container's limit applies
+  uint64_t total_bytes = 0;  // 0: the system does not say
+  // Without swapping; caches count as free, and the limits of the process's control groups hold.
+  uint64_t available_bytes = 0;
 };
 HostMemory host_memory();
+// The same on Linux, from /proc and /sys below another root, for tests.
+HostMemory linux_memory(const std::filesystem::path& root);
 
 uint64_t page_bytes();  // size of one page of system memory
 

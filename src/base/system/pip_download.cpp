@@ -79,7 +79,7 @@ PipResult pip_download(const std::string& requirement, const fs::path& folder,
                        const PipOptions& options) {
   PipResult result;
   for (std::vector<std::string> words : std::vector<std::vector<std::string>>{
-           {"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"pip3"}, {"pip"}}) {
+           {"python3", "-I", "-m", "pip"}, {"python", "-I", "-m", "pip"}, {"pip3"}, {"pip"}}) {
     for (const char* word : {"download", "--no-deps", "--only-binary=:all:",
                              "--disable-pip-version-check", "--progress-bar=off", "--dest"})
       words.push_back(word);

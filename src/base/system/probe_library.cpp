@@ -211,7 +211,7 @@ ProbeResult probe_library(const std::string& file, const std::string& what,
     result.remembered = true;
     if (!result.usable())
       result.reason += fmt::format(" by an earlier run; remove {} to have it tried again",
-                                   (cache_folder() / kCache).string());
+                                   cache_subfolder(kCache).string());
     return result;
   }
   result.reason = in_child(file, trial, limit);

@@ -1,4 +1,8 @@
-// Runs another program and passes on its output line by line.
+// Runs other programs and hands over what they print.
+//
+// Nothing of the current folder takes part: programs are found in the absolute folders of PATH
+// only, run without a shell, in the root folder and with an empty standard input. On Linux a
+// program ends with the process that started it.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +14,20 @@
 
 namespace prism {
 
-// Runs words[0], searched on PATH, with standard error merged into standard output. Returns its
-// exit status; 127 (Windows: 1) when there is no such program. Throws kIo when no process can be
-// created. variables are added to its environment (not on Windows).
+// The absolute path of a program in an absolute folder of PATH; empty where there is none. An
+// absolute path is returned as it is if it can be run.
+std::string find_program(const std::string& name);
+
+// Runs words[0] with the other words as arguments, standard error joined to standard output, and
+// calls `line` for each line it prints. Returns its exit status: 127 if there is no such program
+// (Windows: 1), 128 + N if signal N ended it. Throws kIo if no process can be started. `variables`
+// are added to its environment (not on Windows).
 int run_process(const std::vector<std::string>& words,
                 const std::function<void(const std::string&)>& line,
                 const std::vector<std::pair<std::string, std::string>>& variables = {});
 
-// The same for a program with binary standard output (its standard error is discarded). sink
-// returns false to stop reading; the program is then left to exit by itself.
+// The same for a program whose standard output is bytes; its standard error is dropped. When sink
+// returns false or throws, the program is ended and waited for.
 int read_process(const std::vector<std::string>& words,
                  const std::function<bool(std::span<const std::byte>)>& sink);
 

@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "prism/warning.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
@@ -74,7 +79,14 @@ struct ThreadPool::Job {
 };
 
 ThreadPool::ThreadPool(uint32_t threads) {
-  for (uint32_t i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
+  workers_.reserve(threads);
+  try {
+    for (uint32_t i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
+  } catch (const std::system_error& error) {
+    // A limit on processes (ulimit -u, a control group's pids.max): the loops run on fewer.
+    warn(fmt::format("only {} of {} threads could be started ({}); the work goes on with these",
+                     workers_.size() + 1, threads, error.code().message()));
+  }
 }
 
 ThreadPool::~ThreadPool() {

@@ -2,10 +2,19 @@
 #include "base/system/thread_pool.h"
 
 #include <chrono>
+#include <fstream>
 #include <numeric>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
+
+#include "prism/warning.h"
+
+#ifdef __linux__
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 namespace prism {
 namespace {
@@ -116,6 +125,43 @@ TEST(ThreadPool, LoopsInsideLoopsAndSeveralCallers) {
   other.join();
   EXPECT_EQ(sum, 2u * 100u * 20u);
 }
+
+#ifdef __linux__
+#if defined(__has_feature)
+#define PRISM_HAS_FEATURE(name) __has_feature(name)
+#else
+#define PRISM_HAS_FEATURE(name) 0
+#endif
+// In a process of its own, which has address space for the stacks of a few threads only. The
+// sanitizers' shadow memory needs more.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !PRISM_HAS_FEATURE(address_sanitizer)
+TEST(ThreadPool, GoesOnWithTheThreadsThereAre) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string warning;
+    set_warning_handler([&](const std::string& text) { warning = text; });
+    std::ifstream in("/proc/self/statm");
+    uint64_t pages = 0;
+    in >> pages;
+    const rlim_t limit = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + (64u << 20);
+    const rlimit space{limit, limit};
+    setrlimit(RLIMIT_AS, &space);
+    ThreadPool pool(512);
+    std::atomic<uint64_t> sum{0};
+    pool.parallel_for(1000, 1, [&](uint64_t first, uint64_t last) {
+      for (uint64_t i = first; i < last; ++i) sum += i;
+    });
+    const bool right = sum == 499500 && pool.threads() < 512 && pool.threads() >= 1 &&
+                       warning.find("of 512 threads could be started") != std::string::npos;
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+#endif
+#endif
 
 }  // namespace
 }  // namespace prism

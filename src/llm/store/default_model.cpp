@@ -57,8 +57,8 @@ struct Workplace {
 std::string unpack(const std::string& from, const std::string& to) {
   std::string last = "neither Python nor unzip is installed";
   for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"python3", "-m", "zipfile", "-e", from, to},
-                                             {"python", "-m", "zipfile", "-e", from, to},
+       std::vector<std::vector<std::string>>{{"python3", "-I", "-m", "zipfile", "-e", from, to},
+                                             {"python", "-I", "-m", "zipfile", "-e", from, to},
                                              {"unzip", "-q", "-o", from, "-d", to}}) {
     if (run_process(words, [&](const std::string& line) { last = line; }) == 0) return "";
   }

@@ -77,7 +77,7 @@ ModelName parse_address(const std::string& text) {
 
 }  // namespace
 
-fs::path models_folder() { return cache_folder() / "models"; }
+fs::path models_folder() { return required_cache_folder() / "models"; }
 
 ModelName parse_model_name(const std::string& text) {
   if (text.starts_with("hf:")) return parse_hugging_face(text);

@@ -142,8 +142,10 @@ void Registry::look_for(const std::vector<Slot*>& wanted) {
       slot->looked = true;
       continue;
     }
-    // A single backend needs no thread of its own.
-    const auto how = wanted.size() == 1 ? std::launch::deferred : std::launch::async;
+    // A single backend needs no thread of its own. Where no thread can be started, the others do
+    // without one too.
+    const auto how = wanted.size() == 1 ? std::launch::deferred
+                                        : std::launch::async | std::launch::deferred;
     pending.emplace_back(slot, std::async(how, [slot] { return look(*slot->backend); }));
   }
   for (auto& [slot, result] : pending) {

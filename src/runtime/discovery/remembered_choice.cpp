@@ -65,8 +65,10 @@ void remember_choice(const std::string& surroundings, Work work, const Device& c
 }
 
 void forget_choices() {
+  const auto folder = cache_subfolder(kKind);
+  if (folder.empty()) return;
   std::error_code ignored;
-  std::filesystem::remove_all(cache_folder() / kKind, ignored);
+  std::filesystem::remove_all(folder, ignored);
 }
 
 std::chrono::seconds choice_validity(const DeviceInfo& chosen, std::optional<bool> has_cards) {

@@ -18,21 +18,6 @@ const SharedLibrary& opened(const std::string& name) {
 
 }  // namespace
 
-ScopedVariable::ScopedVariable(std::string name, const std::string& value)
-    : name_(std::move(name)) {
-  const char* before = std::getenv(name_.c_str());
-  was_set_ = before != nullptr;
-  if (before) before_ = before;
-  setenv(name_.c_str(), value.c_str(), 1);
-}
-
-ScopedVariable::~ScopedVariable() {
-  if (was_set_)
-    setenv(name_.c_str(), before_.c_str(), 1);
-  else
-    unsetenv(name_.c_str());
-}
-
 std::string DriverDouble::library(const std::string& name) {
   return (binary_dir() / "doubles" / ("lib" + name + "_double.so")).string();
 }

@@ -11,24 +11,12 @@
 #include "prism/device.h"
 #include "runtime/driver.h"
 #include "support/run_program.h"
+#include "support/scoped_variable.h"
 
 namespace prism::test {
 
-// Sets an environment variable for the lifetime of the object.
-class ScopedVariable {
- public:
-  ScopedVariable(std::string name, const std::string& value);
-  ~ScopedVariable();
-  ScopedVariable(ScopedVariable&&) = delete;
-
- private:
-  std::string name_;
-  std::string before_;
-  bool was_set_;
-};
-
-// Runs one disabled test of this program in a new process; returns its exit status, and fails the
-// running test with its output if that is not 0.
+// Runs one disabled test of this program in a process of its own; returns its exit status, and
+// fails the running test with its output when that is not 0.
 int run_self(const std::string& test);
 
 class DriverDouble {
