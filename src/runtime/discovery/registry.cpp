@@ -144,8 +144,8 @@ void Registry::look_for(const std::vector<Slot*>& wanted) {
     }
     // A single backend needs no thread of its own. Where no thread can be started, the others do
     // without one too.
-    const auto how = wanted.size() == 1 ? std::launch::deferred
-                                        : std::launch::async | std::launch::deferred;
+    const auto how =
+        wanted.size() == 1 ? std::launch::deferred : std::launch::async | std::launch::deferred;
     pending.emplace_back(slot, std::async(how, [slot] { return look(*slot->backend); }));
   }
   for (auto& [slot, result] : pending) {
