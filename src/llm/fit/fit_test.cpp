@@ -223,7 +223,7 @@ TEST(Fit, WhatDoesNotFitSaysByHowMuchAndWhatWould) {
   FitOptions options = with_margin();
   options.context = 4096;
   const std::string context = said({cpu(150 * kMb)}, options);
-  EXPECT_NE(context.find("needs 0.1"), std::string::npos) << context;
+  EXPECT_NE(context.find("needs 178 MiB for"), std::string::npos) << context;
   EXPECT_NE(context.find("more than available"), std::string::npos) << context;
   EXPECT_NE(context.find("--context 2048"), std::string::npos) << context;
   EXPECT_NE(context.find("--kv-type q8_0"), std::string::npos) << context;

@@ -34,7 +34,7 @@ TEST(Expected, TimesComeFromWhatWasMeasured) {
   EXPECT_NEAR(of("matmul"), 2.0 * 500 * 500 * 500 / 1e10, 1e-9);  // its arithmetic
   plan.measure();
   const std::string text = plan.explain();
-  EXPECT_NE(text.find("expected 2 ms, measured "), std::string::npos) << text;
+  EXPECT_NE(text.find("expected 2.00 ms, measured "), std::string::npos) << text;
   EXPECT_EQ(text.find("no expected times"), std::string::npos) << text;
 }
 
