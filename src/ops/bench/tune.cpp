@@ -23,7 +23,7 @@ std::vector<TunedProduct> tune_products(const Device& device,
     product.what = bench.op + " " + bench.what;
     std::vector<std::string> keys;
     // The usual way first. One that this product cannot take falls to a later one and is no slower.
-    for (const std::string way : kProductWays) {
+    for (const std::string way : kProductWayNames) {
       const TrialChoice trial(way);
       const BenchResult result = run_bench(bench, device);
       if (!result.problem.empty() || trial.keys().empty()) continue;

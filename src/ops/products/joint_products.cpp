@@ -61,7 +61,7 @@ std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
   const ElementType own = product_type(sides.x, sides.b.type);
   // Rows that nobody shares are rounded by each launch for itself.
   if (sides.b.type.is_block() && !rounded) return std::nullopt;
-  if (!is_plain(result) || product_way(device.info(), sides, own) != "few_rows")
+  if (!is_plain(result) || product_way(device.info(), sides, own) != ProductWay::few_rows)
     return std::nullopt;
   return sides;
 }

@@ -179,7 +179,8 @@ std::optional<Preparation> MatmulOp::preparation(const Device& device,
   if (!device.info().is_cpu && takes_layout(0, x, device.info())) {
     const auto view = [](const Tensor& t) { return DeviceView{0, t.type(), t.layout()}; };
     const Sides sides = sides_of(view(x), view(weights), {}, std::nullopt);
-    preparation.apart = sides.n > 0 && product_way(device.info(), sides, x.type()) == "few_rows";
+    preparation.apart =
+        sides.n > 0 && product_way(device.info(), sides, x.type()) == ProductWay::few_rows;
   }
   return preparation;
 }

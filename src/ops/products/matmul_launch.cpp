@@ -206,12 +206,14 @@ bool has_few_rows(const Sides& s, ElementType own) {
          is_plain(s.x) && is_plain(own) && (s.b.type.is_block() || s.in_b.step == s.k);
 }
 
-std::string product_way(const DeviceInfo& device, const Sides& s, ElementType own) {
+ProductWay product_way(const DeviceInfo& device, const Sides& s, ElementType own) {
   const bool few_rows = has_few_rows(s, own);
-  std::string way = few_rows ? "few_rows" : "vendor";
-  if (!s.rounded) way = tuned_choice(device, tuning_key(s)).value_or(way);
-  if (way == "few_rows" && !few_rows) way = "vendor";
-  return way;
+  const std::string tuned = s.rounded ? "" : tuned_choice(device, tuning_key(s)).value_or("");
+  for (size_t i = 0; i < kProductWayNames.size(); ++i) {
+    const auto way = static_cast<ProductWay>(i);
+    if (tuned == kProductWayNames[i] && (few_rows || way != ProductWay::few_rows)) return way;
+  }
+  return few_rows ? ProductWay::few_rows : ProductWay::vendor;
 }
 
 uint64_t unpacked_weight_bytes(const DeviceInfo& device, int64_t rows, int64_t elements) {
@@ -243,9 +245,9 @@ ops::VectorProduct few_rows_product(const DeviceInfo& device, const Sides& s) {
 std::optional<DType> narrowed_rows(const Device& device, const Sides& s, ElementType own) {
   const bool narrow = s.b.type.is_block() || dtype_bytes(s.b.type.plain()) == 2;
   if (s.rounded || s.a.type != ElementType(DType::f32) || !narrow) return std::nullopt;
-  const std::string way = product_way(device.info(), s, own);
-  if (way == "few_rows") return std::nullopt;
-  if (way == "vendor")
+  const ProductWay way = product_way(device.info(), s, own);
+  if (way == ProductWay::few_rows) return std::nullopt;
+  if (way == ProductWay::vendor)
     if (const auto native = native_of(device, s, own)) return native->a_type;
   if (s.m < kManyRows || device.info().capabilities.fragments.empty()) return std::nullopt;
   return DType::f16;
@@ -265,7 +267,7 @@ int MatmulOp::overwrites(std::span<const Tensor> inputs) const {
   const ElementType own = product_type(s.x, s.b.type);
   const bool fits = own == ElementType(DType::f32) && added.layout().offset == 0 &&
                     added.layout().is_dense() && added.elements() == s.batch * s.m * s.n;
-  const bool native = fits && product_way(device.info(), s, own) == "vendor" &&
+  const bool native = fits && product_way(device.info(), s, own) == ProductWay::vendor &&
                       native_of(device, s, own).has_value();
   return native ? 2 : -1;
 }
@@ -293,8 +295,8 @@ void MatmulOp::launch(DeviceCall& call) const {
     launch_f64(call, s);
     return tail_alone();
   }
-  const std::string way = product_way(call.info(), s, own);
-  if (auto native = way == "vendor" ? native_of(call.device(), s, own) : std::nullopt) {
+  const ProductWay way = product_way(call.info(), s, own);
+  if (auto native = way == ProductWay::vendor ? native_of(call.device(), s, own) : std::nullopt) {
     if (tail_.others() > 0 && call.output().slot == call.input(2).slot) {  // see overwrites()
       native->beta = 1;
       return launch_native(call, *native, s);
@@ -303,7 +305,7 @@ void MatmulOp::launch(DeviceCall& call) const {
     launch_native(call, *native, s);
     return tail_alone();
   }
-  const bool few = has_few_rows(s, own) && way != "kernel";
+  const bool few = has_few_rows(s, own) && way != ProductWay::kernel;
   auto tail = bind_tail(call, tail_, 2, s.n);
   const bool bound = tail.has_value() && (!few || is_plain(s.c.type));
   if (bound)

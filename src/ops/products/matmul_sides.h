@@ -26,9 +26,9 @@ Sides sides_of(const DeviceView& a, const DeviceView& b, const DeviceView& c,
 // Whether the few-rows kernel supports it. own: the result type without a tail.
 bool has_few_rows(const Sides& sides, ElementType own);
 
-// One of kProductWays: the few-rows kernel for few rows, the vendor's library for many if there is
+// The few-rows kernel for few rows, the vendor's library for many if there is
 // one, unless another was measured to be faster.
-std::string product_way(const DeviceInfo& device, const Sides& sides, ElementType own);
+ProductWay product_way(const DeviceInfo& device, const Sides& sides, ElementType own);
 
 // The type that f32 rows are rounded to before a product of many rows, by a launch or by their
 // producer: the kernel's operand type. nullopt if the product takes f32.
