@@ -1,6 +1,8 @@
+// Watches compilations from a thread of its own, which the first one starts.
 #include "cli/compile_notice.h"
 
 #include <iostream>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -26,7 +28,11 @@ void CompileNotice::begin(const std::string& device) {
   const std::scoped_lock lock(mutex_);
   if (device != device_) device_ = device, spent_ = {}, is_said_ = false;
   if (running_++ == 0) begun_ = Clock::now();
-  if (!thread_.joinable()) thread_ = std::thread([this] { wait(); });
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { wait(); });
+  } catch (const std::system_error&) {
+    return;  // no thread can be started: nothing is said
+  }
   changed_.notify_one();
 }
 

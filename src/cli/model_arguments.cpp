@@ -13,6 +13,7 @@
 #include "llm/model/config.h"
 #include "prism/error.h"
 #include "prism/warning.h"
+#include "runtime/compile_watch.h"
 
 namespace prism::cli {
 namespace {
@@ -46,7 +47,9 @@ llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
   options.fit = a.choice.options();
   options.slots = slots;
   options.batch_rows = a.batch;
-  if (!a.quiet)
+  if (a.quiet)
+    set_compile_watch({});
+  else
     options.progress = [](const llm::LoadProgress& at) {
       progress_bar("loading", at.bytes_done, at.bytes_total);
       return true;
