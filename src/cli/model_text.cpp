@@ -35,7 +35,7 @@ std::string transfer_text(const std::string& label, const Transfer& at) {
   const double fresh = static_cast<double>(at.done - std::min(at.first, at.done));
   const double speed = at.seconds > 0 ? fresh / at.seconds : 0;
   std::string rate;
-  if (speed > 0) rate = ", " + size_text(static_cast<uint64_t>(speed)) + "/s";
+  if (speed > 0) rate = ", " + rate_text(speed, "B/s");
   if (at.all == 0) return fmt::format("{} {}{}", name, size_text(at.done), rate);
   if (speed > 0 && at.done < at.all)
     rate += fmt::format(", {} left", duration_text(static_cast<double>(at.all - at.done) / speed));

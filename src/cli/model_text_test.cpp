@@ -9,19 +9,19 @@ namespace {
 TEST(TransferText, ShowsShareSpeedAndTimeLeft) {
   const std::string text =
       transfer_text("model.gguf", {.done = 50 << 20, .all = 100 << 20, .seconds = 5});
-  EXPECT_EQ(text, "model.gguf [#####.....]  50% of 100 MB, 10.0 MB/s, 5 s left");
+  EXPECT_EQ(text, "model.gguf [#####.....]  50% of 100 MiB, 10.5 MB/s, 5 s left");
   EXPECT_EQ(transfer_text("m", {.done = 10, .all = 10, .seconds = 1}),
-            "m [##########] 100% of 10 bytes, 10 bytes/s");
+            "m [##########] 100% of 10 bytes, 10.0 B/s");
 }
 
 TEST(TransferText, BytesFromBeforeDoNotCountAsSpeed) {
   const std::string text =
       transfer_text("m", {.done = 60 << 20, .all = 100 << 20, .seconds = 2, .first = 40 << 20});
-  EXPECT_NE(text.find("10.0 MB/s, 4 s left"), std::string::npos) << text;
+  EXPECT_NE(text.find("10.5 MB/s, 4 s left"), std::string::npos) << text;
 }
 
 TEST(TransferText, UnknownSizesHaveNoBar) {
-  EXPECT_EQ(transfer_text("m", {.done = 1 << 20, .seconds = 2}), "m 1.00 MB, 512 KB/s");
+  EXPECT_EQ(transfer_text("m", {.done = 1 << 20, .seconds = 2}), "m 1.00 MiB, 524 KB/s");
 }
 
 TEST(TransferText, FitsATerminal) {
