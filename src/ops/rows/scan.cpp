@@ -1,4 +1,4 @@
-// cumsum as an op.
+// cumsum: the op and its CPU kernel.
 #include "prism/ops/scan.h"
 
 #include <fmt/format.h>
