@@ -22,8 +22,8 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Columns that a thread reduces at once: their f64 sums take 8 KiB. Reduced if threads would be
-// idle, but at least a few cache lines.
+// Columns that a thread reduces at once: their f64 sums take 8 KiB. A thread takes fewer if others
+// would be idle, but at least a few cache lines.
 constexpr int64_t kColumns = 1024, kFewestColumns = 64;
 // Several threads share a longer row.
 constexpr int64_t kPart = 65536;

@@ -18,7 +18,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Along the last axis.
+// Works along the last axis.
 class CumsumOp : public Op {
  public:
   CumsumOp(RowSource source, bool reverse) : source_(std::move(source)), reverse_(reverse) {}

@@ -1,5 +1,4 @@
-// Scatter of a tensor's elements into a constant tensor by a layout: the op of view_gradient and
-// pad.
+// Scatter of elements into a constant tensor by a layout: the op of view_gradient and pad.
 #include "ops/shape/view_gradient.h"
 
 #include <fmt/format.h>
