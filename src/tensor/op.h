@@ -20,7 +20,7 @@
 
 namespace prism {
 
-struct Spec {  // of one output; outputs are dense
+struct Spec {  // describes one output; outputs are dense
   Shape shape;
   ElementType type = DType::f32;
 };
@@ -92,8 +92,8 @@ class Op {
   // Whether launches can reuse it too. They bind that memory once, for reading and writing.
   virtual bool launches_overwrite() const { return false; }
   // The number of leading inputs that the op changes in place: output i has the memory of input i.
-  // Such inputs must be evaluated before the plan. Other readers of such an input in the same plan
-  // may see it before or after the change.
+  // These inputs must be evaluated before the plan. Other readers in the same plan may see them
+  // before or after the change.
   virtual uint32_t changed_inputs() const { return 0; }
   // --- fusion with elementwise neighbours: the fused op, or null if fusion is not possible.
   // Epilogue: applies chain to each element of the first output before it is stored; that element

@@ -42,7 +42,7 @@ struct Chain {
   size_t constants() const;
   // Identifies the kernel: everything except the values of constants.
   std::string key() const;
-  std::string text() const;  // "silu(x0) * x1", for people
+  std::string text() const;  // readable: "silu(x0) * x1"
 
   // --- construction
   uint16_t add_input(DType stored);  // the step that loads it

@@ -83,8 +83,7 @@ Value one_of(Value like) {
 
 Value inverse_root(Value x) { return x.element() == f64 ? one_of(x) / sqrt(x) : rsqrt(x); }
 
-// The factor x / (u - 1) corrects the rounding of u = 1 + x. If u is 1 or x, no correction is
-// needed.
+// The factor x / (u - 1) corrects the rounding of u = 1 + x, unless u is 1 or x.
 Value log1p(Value x) {
   const Value one = one_of(x), u = x + one;
   return select(u == one, x, select(u == x, log(u), log(u) * (x / (u - one))));
