@@ -138,7 +138,7 @@ CaseInput CaseRandom::input(const Shape& shape, ElementType type, double low, do
   } else if (way == 7) {  // every second element of a longer last axis
     result.shape[-1] = shape[-1] * 2 + 1;
     result.view = [n = shape[-1]](const Tensor& t) { return t.slice(-1, 1, 2 * n + 1, 2); };
-  } else if (way == 8) {  // begins one row late
+  } else if (way == 8) {  // offset by one row
     result.shape[0] = shape[0] + 1;
     result.view = [n = shape[0]](const Tensor& t) { return t.slice(0, 1, n + 1); };
   }
