@@ -20,26 +20,26 @@
 
 namespace prism {
 
-// The memory that a plan needs on one device: bytes, as the pool allocates them.
+// The memory that a plan needs on one device, in bytes as the pool allocates them.
 struct PlanMemory {
   Device device;
   uint64_t temporaries = 0;  // one arena
-  uint64_t outputs = 0;      // results and constants that stay
+  uint64_t outputs = 0;      // results and constants, which outlive the run
   uint64_t inputs = 0;       // copies of the inputs of run()
-  uint64_t present = 0;      // values that exist already: weights, caches
+  uint64_t present = 0;      // already allocated values: weights, caches
   uint64_t needed() const { return temporaries + outputs + inputs; }
 };
 
-// The memory that eval() of these tensors would take.
+// The memory that eval() of these tensors would need.
 std::vector<PlanMemory> estimate_memory(std::span<const Tensor> tensors);
 
-class Plan;  // the prepared work
+class Plan;  // the recorded steps
 
 using TensorsFunction = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
 // Calls f once for each new set of shapes, types and devices of the inputs; later calls replay the
-// recorded work. Everything that changes between calls must be an input: whatever else f reads
-// becomes a constant of the plan.
+// plan. Everything that changes between calls must be an input: other values that f reads become
+// constants of the plan.
 class CompiledFunction {
  public:
   explicit CompiledFunction(TensorsFunction f);
@@ -51,11 +51,11 @@ class CompiledFunction {
   std::vector<Tensor> operator()(std::initializer_list<Tensor> inputs) {
     return (*this)(std::span<const Tensor>(inputs.begin(), inputs.size()));
   }
-  // The plan for such inputs; makes it if there is none yet.
+  // The plan for these inputs; makes it if there is none yet.
   Plan& plan(std::span<const Tensor> inputs);
   // The steps as text: op, device, shapes, bytes, time; fallbacks to the CPU with their reason.
   std::string explain(std::span<const Tensor> inputs);
-  // The memory that calls with such inputs take; weights and caches that f captured count as
+  // The memory that calls with these inputs need; weights and caches that f captured count as
   // present. Makes no plan. The inputs need no values (without_values).
   std::vector<PlanMemory> estimate_memory(std::span<const Tensor> inputs);
   size_t plans() const;

@@ -16,7 +16,7 @@ inline constexpr int kDTypeCount = 13;
 const char* dtype_name(DType type);
 std::optional<DType> dtype_from_name(std::string_view name);
 
-// Bytes of one stored element. Kernels hold b1 in registers only; where one is stored it takes 4.
+// Bytes of one stored element. Kernels keep b1 in registers; a stored b1 takes 4 bytes.
 size_t dtype_bytes(DType type);
 
 constexpr bool is_float(DType t) {
@@ -47,8 +47,7 @@ constexpr DType widened(DType t) {
   }
 }
 
-// Conversions of stored 16-bit floats, rounded to nearest even. Every device must give the same
-// bits.
+// Conversions of 16-bit floats, rounded to nearest even. Every device must give the same bits.
 uint16_t f16_from_f32(float value);
 float f32_from_f16(uint16_t bits);
 uint16_t bf16_from_f32(float value);

@@ -46,7 +46,7 @@ class ElementType {
       : value_(static_cast<uint8_t>(kFirstBlock + static_cast<uint8_t>(type))) {}
 
   constexpr bool is_block() const { return value_ >= kFirstBlock; }
-  constexpr DType plain() const { return static_cast<DType>(value_); }  // when not a block type
+  constexpr DType plain() const { return static_cast<DType>(value_); }  // only for plain types
   constexpr BlockType block() const { return static_cast<BlockType>(value_ - kFirstBlock); }
   constexpr bool operator==(const ElementType&) const = default;
 

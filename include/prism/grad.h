@@ -1,5 +1,5 @@
-// Automatic differentiation. Gradients are further nodes of the same graph, so they are planned and
-// fused like all others.
+// Automatic differentiation. Gradients are nodes of the same graph, so they are planned and fused
+// like other ops.
 //
 //   Tensor w = randn({3, 4}), x = randn({4, 2}), y = zeros({3, 2});
 //   auto loss = [&](std::span<const Tensor> in) { return mean(square(matmul(in[0], x) - y)); };
@@ -28,9 +28,9 @@
 
 namespace prism {
 
-// The gradients of output by each input. output has one element, unless seed gives the gradient to
-// start from. An input that output does not depend on gets zeros. Throws kInvalidArgument for
-// inputs that are not floats, and kNotSupported for an op without a gradient on the way.
+// The gradients of output with respect to each input. output has one element, unless seed gives the
+// gradient to start from. An input that output does not depend on gets zeros. Throws
+// kInvalidArgument for inputs that are not floats, kNotSupported for ops without a gradient.
 std::vector<Tensor> gradients(const Tensor& output, std::span<const Tensor> inputs,
                               const Tensor& seed = {});
 std::vector<Tensor> gradients(const Tensor& output, std::initializer_list<Tensor> inputs,
@@ -56,7 +56,8 @@ class DerivedFunction {
   std::function<Result(std::span<const Tensor>)> f_;
 };
 
-// Functions that compute the gradients of f by all its inputs. They can be differentiated again.
+// Functions that compute the gradients of f with respect to all its inputs. They can be
+// differentiated again.
 DerivedFunction<std::vector<Tensor>> grad(TensorFunction f);
 DerivedFunction<ValueAndGrad> value_and_grad(TensorFunction f);
 

@@ -1,4 +1,4 @@
-// Saving and loading tensors: .npy files of NumPy and .safetensors files of Hugging Face.
+// Saving and loading tensors: NumPy's .npy files and Hugging Face's .safetensors files.
 //
 //   save("weights.npy", randn({3, 4}));
 //   Tensor w = load("weights.npy");
@@ -14,13 +14,12 @@
 #pragma GCC visibility push(default)
 namespace prism {
 
-// The ending of the path chooses the format: .npy, or .safetensors with one tensor named "tensor".
-// A file appears under its name only when it is complete. Throws kInvalidArgument for block types,
-// for bf16 in .npy and for other endings, kIo when the file cannot be written.
+// The extension selects the format: .npy, or .safetensors with one tensor named "tensor". The file
+// appears under its name only when it is complete. Throws kInvalidArgument for block types, for
+// bf16 in .npy and for other extensions, and kIo if the file cannot be written.
 void save(const std::string& path, const Tensor& tensor);
-// The content decides the format. A .safetensors file must hold one tensor. Throws kNotFound or
-// kIo, kCorruptFile for files that break their format's rules, kNotSupported for element types that
-// tensors do not have.
+// The content determines the format. A .safetensors file must hold one tensor. Throws kNotFound or
+// kIo, kCorruptFile for malformed files, and kNotSupported for types that tensors lack.
 Tensor load(const std::string& path, const Device& device = {});
 
 void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors);

@@ -43,10 +43,10 @@ class Shape {
 // The axis counted from the start; throws kInvalidArgument naming op if there is no such axis.
 int checked_axis(const char* op, int axis, int rank);
 
-// The shape of two operands after NumPy's broadcasting; throws kInvalidArgument naming op and both.
+// The broadcast shape of two operands by NumPy's rules; kInvalidArgument names op and both shapes.
 Shape broadcast(const char* op, const Shape& a, const Shape& b);
 
-// The places of a tensor's elements in the storage of a node: strides and offset in elements.
+// The addresses of a tensor's elements in the storage of a node: strides and offset in elements.
 struct Layout {
   Shape shape;
   std::array<int64_t, kMaxRank> strides = {};

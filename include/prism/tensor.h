@@ -1,4 +1,4 @@
-// Tensor: values with a shape, an element type and a device. They are computed when needed.
+// Tensor: values with a shape, an element type and a device, computed when they are needed.
 //
 //   Tensor a = from_vector({1.0f, 2.0f, 3.0f}, {3}), b = full({3}, 2.0);
 //   Tensor c = a * b + 1.0;                       // extends the graph; nothing runs
@@ -29,7 +29,7 @@ class TensorOrNumber;  // prism/ops/elementwise.h
 
 using Axes = std::vector<int>;  // axes of a tensor; negative ones count from the end
 
-// A range of one axis, as Python writes start:stop:step. Without a stop it reaches to the end.
+// A range of one axis, like Python's start:stop:step. Without a stop it extends to the end.
 struct Slice {
   int64_t start = 0;
   std::optional<int64_t> stop = std::nullopt;
@@ -59,7 +59,7 @@ constexpr DType dtype_of() {
 // value that another handle sees: after `b = a; a += 1` b has its old values.
 class Tensor {
  public:
-  Tensor() = default;  // no tensor
+  Tensor() = default;  // an empty handle
   Tensor(std::shared_ptr<Node> node, uint32_t output);
   Tensor(std::shared_ptr<Node> node, uint32_t output, Layout layout)
       : node_(std::move(node)), output_(output), layout_(layout) {}
@@ -67,8 +67,8 @@ class Tensor {
   explicit operator bool() const { return node_ != nullptr; }
   const Shape& shape() const { return layout_.shape; }
   int ndim() const { return layout_.shape.rank(); }
-  int64_t size() const { return layout_.shape.elements(); }  // of all elements, as numel()
-  int64_t size(int axis) const;  // the length of one axis; throws kInvalidArgument without it
+  int64_t size() const { return layout_.shape.elements(); }  // the number of elements, like numel()
+  int64_t size(int axis) const;  // the length of an axis; throws kInvalidArgument if out of range
   int64_t numel() const { return size(); }
   ElementType dtype() const;
   const Device& device() const;
@@ -78,8 +78,8 @@ class Tensor {
   int64_t elements() const { return size(); }
   ElementType type() const { return dtype(); }
 
-  // --- views: the same elements in another arrangement, without a copy. reshape() copies where
-  // the strides allow no view.
+  // --- views: the same elements with another layout, without a copy. reshape() copies if strides
+  // cannot express the view.
   Tensor reshape(std::span<const int64_t> lengths) const;  // one may be -1: inferred
   Tensor reshape(std::initializer_list<int64_t> lengths) const;
   Tensor reshape(const Shape& shape) const;
@@ -87,19 +87,19 @@ class Tensor {
   Tensor permute(std::span<const int> axes) const;
   Tensor permute(std::initializer_list<int> axes) const;
   Tensor slice(int axis, int64_t start, int64_t stop, int64_t step = 1) const;
-  Tensor slice(std::span<const Slice> slices) const;  // of the first axes
+  Tensor slice(std::span<const Slice> slices) const;  // one for each of the first axes
   Tensor select(int axis, int64_t index) const;       // one index; removes the axis
   Tensor expand(const Shape& shape) const;            // broadcasts to the shape
   Tensor squeeze(int axis) const;
   Tensor unsqueeze(int axis) const;
   Tensor flatten() const { return reshape(std::initializer_list<int64_t>{-1}); }
 
-  // --- indexing of the first axis, as NumPy does it. Negative numbers count from the end.
+  // --- indexing of the first axis, as in NumPy. Negative numbers count from the end.
   Tensor operator[](int64_t index) const { return select(0, index); }
   Tensor operator[](const Slice& range) const { return slice(std::span(&range, 1)); }
-  // Integers: the rows that they name (gather_rows). bool: the elements where the mask is true; its
-  // shape must be that of the first axes. A mask is computed at once, since it decides the shape.
-  // (A template, so that braces always mean a Slice.)
+  // Integers select rows (gather_rows). A bool mask selects the elements where it is true; its
+  // shape must be that of the first axes. A mask is evaluated at once, since it determines the
+  // shape. (A template, so that braces always mean a Slice.)
   template <class T, class = std::enable_if_t<std::is_same_v<T, Tensor>>>
   Tensor operator[](const T& indices_or_mask) const {
     return rows_at(indices_or_mask);
@@ -107,7 +107,7 @@ class Tensor {
 
   // --- data
   const Tensor& eval() const;             // computes the values now; returns itself
-  Tensor to(const Device& device) const;  // the same values there; itself if there already
+  Tensor to(const Device& device) const;  // a copy on the device; itself if already there
   Tensor astype(ElementType type) const;  // cast()
   Tensor contiguous() const;              // the same values in row-major order
   // Computes, waits and reads. T must be the type of the elements: kInvalidArgument names both.
@@ -121,16 +121,16 @@ class Tensor {
   std::vector<double> to_doubles() const;   // any plain type, converted
   std::vector<std::byte> to_bytes() const;  // any plain type, as stored, in row-major order
   double item() const;                      // the value of a tensor with one element
-  std::string text() const;  // values (long axes abbreviated), shape, type and device for people
+  std::string text() const;  // readable values (long axes abbreviated), shape, type and device
 
   // --- gradients (prism/grad.h)
   Tensor detach() const;  // the same values without history
   bool requires_grad() const;
-  // Makes backward() collect a gradient here. Allowed on floats without history that asks for
+  // Makes backward() accumulate a gradient here. Allowed on floats whose history requires no
   // gradients; a computed tensor or a view becomes a leaf with the same values. Returns itself.
   Tensor& set_requires_grad(bool wanted = true);
-  Tensor grad() const;    // the sum of what backward() brought; an empty tensor before
-  void zero_grad();       // forgets it
+  Tensor grad() const;    // accumulated by backward(); an empty tensor before
+  void zero_grad();       // clears it
   void backward() const;  // adds to grad() of every leaf that requires gradients
 
   // --- the functions of prism/ops.h as methods
@@ -164,7 +164,7 @@ class Tensor {
   Tensor round() const;
 
   // x += y is x = x + y: it makes a new tensor, and other handles keep the old one. Under NoGrad a
-  // leaf that requires gradients stays one and keeps its grad(), for the update step of training.
+  // leaf that requires gradients remains one and keeps its grad(), for the training update.
   Tensor& operator+=(const TensorOrNumber& other);
   Tensor& operator-=(const TensorOrNumber& other);
   Tensor& operator*=(const TensorOrNumber& other);
@@ -209,16 +209,16 @@ template <class T>
 Tensor from_vector(std::initializer_list<T> values, const Shape& shape, const Device& device = {}) {
   return from_span(std::span<const T>(values.begin(), values.size()), shape, device);
 }
-// A CPU tensor over a part of a mapped file: pages are read when they are used. Throws kCorruptFile
+// A CPU tensor over a part of a mapped file, whose pages are read on first use. Throws kCorruptFile
 // if the file is too short.
 Tensor from_file(const std::string& path, uint64_t offset, const Shape& shape, ElementType type);
-// A CPU tensor over memory of another owner, without a copy. Constant memory cannot be changed in
-// place.
+// A CPU tensor over memory with another owner, without a copy. Constant memory cannot be changed
+// in place.
 Tensor from_host_memory(std::shared_ptr<std::byte> memory, const Shape& shape, ElementType type);
 Tensor from_host_memory(std::shared_ptr<const std::byte> memory, const Shape& shape,
                         ElementType type);
-// A CPU tensor over constant memory, on another device: without a copy if the device can read host
-// memory in place and the type is no block type, else copied.
+// A CPU tensor over constant memory, made available on another device. It is copied unless the
+// device can read host memory in place and the type is plain.
 Tensor share(const Tensor& constant, const Device& device);
 
 Tensor empty(const Shape& shape, ElementType type,
@@ -231,14 +231,14 @@ Tensor without_values(const Shape& shape, ElementType type, const Device& device
 void eval(std::span<const Tensor> tensors);
 void eval(std::initializer_list<Tensor> tensors);
 
-// Bytes of the values as the device stores them. The CPU stores block types as files do, other
-// devices store the parts of all blocks apart.
+// Bytes of the values as the device stores them. The CPU stores block types as in files; other
+// devices store each part of the blocks in its own plane.
 uint64_t storage_bytes(const Shape& shape, ElementType type, const Device& device);
 
 // Whether tensors may have this type: f32 f16 bf16 f64 i8 u8 i16 i32 i64 bool, and all block types.
 bool is_tensor_type(ElementType type);
 
-// While an object lives, operations of this thread record no gradients.
+// During the lifetime of an object, operations on this thread record no gradients.
 class NoGrad {
  public:
   NoGrad();

@@ -1,4 +1,4 @@
-// Cases of attention: one query and many, grouped heads, every option, caches of each type.
+// Cases of attention: single and many queries, grouped heads, every option, caches of each type.
 #include <cmath>
 #include <limits>
 
@@ -88,7 +88,7 @@ void add(std::vector<OpCase>& cases, CaseRandom& random, DType type, DType kv_ty
   test.reference = [s, o](std::span<const ReferenceInput> in) {
     return std::vector<Values>{attention_reference(in, s, o)};
   };
-  // Fragments round queries and weights to f16, of whatever type the tensors are.
+  // Matrix fragments round queries and weights to f16, whatever the type of the tensors.
   test.tolerance = type == DType::bf16 ? Tolerance{2e-5, 1e-2, 1e-2} : Tolerance{2e-6, 5e-3, 5e-3};
   test.gradient =
       type == DType::f32 && kv_type == type && s.batch * s.heads * s.queries * s.keys <= 64;
@@ -110,13 +110,13 @@ void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     for (const Sizes& each : sizes)
       for (const Options& options : {plain, open, windowed, capped, all})
         add(cases, random, type, type, each, options);
-    // Heads that end inside a word, a chunk of 16 bytes, a fragment.
+    // Head sizes that end inside a word, a 16-byte chunk or a fragment.
     for (const Sizes& each :
          {Sizes{1, 2, 2, 1, 5, 1}, Sizes{1, 2, 1, 3, 7, 3}, Sizes{2, 4, 2, 1, 21, 20},
           Sizes{1, 2, 1, 18, 18, 40}, Sizes{1, 2, 2, 4, 9, 100}})
       add(cases, random, type, type, each, each.queries == 4 ? all : plain);
   }
-  // Caches of bf16.
+  // bf16 caches.
   add(cases, random, DType::f32, DType::bf16, {1, 4, 2, 1, 37, 32}, all);
   add(cases, random, DType::f16, DType::bf16, {2, 4, 2, 19, 19, 32}, plain);
   for (const Sizes& each : {Sizes{1, 3, 3, 33, 70, 64}, Sizes{1, 2, 1, 3, 7, 3},

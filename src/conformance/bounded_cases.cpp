@@ -1,5 +1,5 @@
-// Cases of bounded dimensions: counts at both ends and beyond, for all rows and for each row, alone
-// and fused into reductions.
+// Cases of bounded dimensions: counts at both ends and beyond, shared and per row, alone and fused
+// into reductions.
 #include <limits>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ struct Form {
   int axis;
 };
 
-// The input with value beyond the counts.
+// The input with `value` at positions beyond the counts.
 Values masked(const Form& form, const ReferenceInput& x, const ReferenceInput& count,
               double value) {
   const Layout counts = Layout::dense(form.count_shape).broadcast_to([&] {
@@ -54,7 +54,7 @@ void add_bounded_cases(std::vector<OpCase>& cases, CaseRandom& random) {
         if (reduced && (type != DType::f32 || form.shape.elements() == 0)) continue;
         const DType counts = random.between(0, 1) ? DType::i32 : DType::i64;
         const int64_t length = form.shape[form.axis];
-        // 0, 1, all but one, all, and outside.
+        // 0, 1, all but one, all, and out of range.
         const int64_t drawn[] = {-1, 0, 1, length - 1, length, length + 3};
         CaseInput count{form.count_shape, counts, {}, nullptr, false};
         for (int64_t i = 0; i < form.count_shape.elements(); ++i)

@@ -15,9 +15,9 @@ namespace prism {
 
 namespace {
 
-constexpr size_t kMeanCounts = 16;  // elements
+constexpr size_t kMeanCounts = 16;  // the fewest elements for which the mean error is checked
 
-// Empty when near enough, else what is wrong.
+// Returns an empty string if the values are close enough, else the error.
 std::string compare(const Values& got, const Values& wanted, const Tolerance& tolerance,
                     double& nmse) {
   if (got.size() != wanted.size())
@@ -34,13 +34,13 @@ std::string compare(const Values& got, const Values& wanted, const Tolerance& to
       return fmt::format("element {} is {:.9g}, wanted {:.9g}", i, g, w);
   }
   nmse = std::max(nmse, power > 0 ? error / power : error);
-  // One small sum among a handful makes any error large beside it: there the bound of each counts.
+  // With few elements a small sum makes the relative error large; the bound per element suffices.
   if (got.size() >= kMeanCounts && nmse > tolerance.nmse)
     return fmt::format("normalised mean square error {:.3g} above {:.3g}", nmse, tolerance.nmse);
   return {};
 }
 
-// The blocks nearest to the values; of types that cannot be written, blocks made from their digits.
+// The quantised values. For types without a quantiser the blocks are made from the values' digits.
 std::vector<std::byte> blocks_of(const CaseInput& input) {
   const BlockType type = input.type.block();
   std::vector<std::byte> blocks(input.type.row_bytes(input.values.size()));
@@ -53,7 +53,7 @@ std::vector<std::byte> blocks_of(const CaseInput& input) {
   for (size_t i = 0; i < blocks.size(); ++i) {
     const float value = values[i % values.size()];
     blocks[i] = static_cast<std::byte>(static_cast<int64_t>(value * 1e6f) >> 3);
-    // Both begin with the f16 scale of their block, of about 1 over the largest code.
+    // Both types begin with the block's f16 scale: about 1 / the largest code.
     const uint16_t scale = f16_from_f32(type == BlockType::iq4_nl ? 0.01f : 0.0008f);
     if (i % block_bytes < 2) blocks[i] = static_cast<std::byte>(scale >> (8 * (i % block_bytes)));
   }
@@ -132,13 +132,13 @@ CaseInput CaseRandom::input(const Shape& shape, ElementType type, double low, do
   result.type = type;
   result.shape = shape;
   const int64_t way = type.is_block() || shape.rank() == 0 ? 0 : between(0, 8);
-  if (way == 6 && shape.rank() >= 2) {  // the last two axes the other way round
+  if (way == 6 && shape.rank() >= 2) {  // the last two axes transposed
     std::swap(result.shape[-1], result.shape[-2]);
     result.view = [](const Tensor& t) { return t.transpose(); };
   } else if (way == 7) {  // every second element of a longer last axis
     result.shape[-1] = shape[-1] * 2 + 1;
     result.view = [n = shape[-1]](const Tensor& t) { return t.slice(-1, 1, 2 * n + 1, 2); };
-  } else if (way == 8) {  // begins one row late
+  } else if (way == 8) {  // offset by one row
     result.shape[0] = shape[0] + 1;
     result.view = [n = shape[0]](const Tensor& t) { return t.slice(0, 1, n + 1); };
   }
@@ -153,7 +153,7 @@ CaseInput CaseRandom::input(const Shape& shape, ElementType type, double low, do
 std::vector<OpCase> all_cases(uint64_t seed, const std::string& op) {
   std::vector<OpCase> cases;
   for (const OpFamily& family : op_families()) {
-    // Each family draws by itself, so that cases of one do not depend on the others.
+    // Each family has its own random numbers, so its cases do not depend on other families.
     CaseRandom random(seed ^ std::hash<std::string>{}(family.name));
     const size_t before = cases.size();
     family.add_cases(cases, random);
@@ -181,7 +181,7 @@ CaseResult run_case(const OpCase& test, const Device& device) {
       result.fell_back = true;
       result.reason = step.reason;
     }
-    // Memory that nobody wrote must not look right by chance.
+    // Fill the outputs, so that unwritten memory cannot pass by chance.
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].is_evaluated()) continue;  // a view of an input
       const Storage& storage = *plan.output(i);
@@ -193,7 +193,7 @@ CaseResult run_case(const OpCase& test, const Device& device) {
       return result;
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      // The values as the plan left them, without computing them again.
+      // Read the plan's output directly; reading the tensor would compute it again.
       auto node = std::make_shared<Node>();
       node->outputs = outputs[i].node()->outputs;
       node->device = outputs[i].device();

@@ -24,17 +24,17 @@ struct Tolerance {
   double relative = 1e-5;
   double absolute = 1e-6;
   static Tolerance exact() { return {0, 0, 0}; }
-  // Elementwise, in the precision of the result's type: f16 and bf16 round once more.
+  // For elementwise ops, by the precision of the result's type. f16 and bf16 round once more.
   static Tolerance elementwise(ElementType type);
-  // Sums of products: errors grow with the size of the terms, `scale`.
+  // For sums of products: errors grow with `scale`, the size of the terms.
   static Tolerance reduction(ElementType type, double scale = 1);
 };
 
 struct CaseInput {
   Shape shape;
   ElementType type = DType::f32;
-  Values values;  // rounded to the type when the tensor is made; of block types: what is quantised
-  // The view of it that the op gets; null: the whole.
+  Values values;  // before rounding to the type or quantising
+  // The view that the op gets; null: the whole tensor.
   std::function<Tensor(const Tensor&)> view = nullptr;
   bool differentiable = true;  // false: indices, masks
 };
@@ -52,7 +52,7 @@ struct OpCase {
   std::function<std::vector<Tensor>(std::span<const Tensor>)> compute;
   std::function<std::vector<Values>(std::span<const ReferenceInput>)> reference;
   Tolerance tolerance;
-  // Compare gradients too: f64 on the CPU with finite differences, then the device's with those.
+  // Check gradients too: f64 on the CPU against finite differences, then the device against these.
   bool gradient = false;
   std::string family = {};  // set by all_cases()
 };
@@ -65,7 +65,7 @@ class CaseRandom {
   Values normal(int64_t count, double scale = 1);
   Values integers(int64_t count, int64_t low, int64_t high);  // both ends included
   int64_t between(int64_t low, int64_t high);
-  // Two of three inputs are dense; others are transposed, sliced with a step or offset by one.
+  // Two of three inputs are dense; others are transposed, strided slices or offset by one row.
   CaseInput input(const Shape& shape, ElementType type, double low = -2, double high = 2);
 
  private:
@@ -82,11 +82,11 @@ struct CaseResult {
   std::string op, what, device;
   bool ran = false;  // false: reason says why not
   bool right = false;
-  std::string reason;      // of a failure, or of a case that did not run there
+  std::string reason;      // for a failure, or for a case that did not run
   bool fell_back = false;  // part of it ran on the CPU; reason says why
   double nmse = 0;
 };
-// Runs one case on one device. An exception of the op is a failure of the case, not thrown.
+// Runs one case on one device. An exception from the op becomes a failure of the case.
 CaseResult run_case(const OpCase& test, const Device& device);
 
 std::vector<OpCase> all_cases(uint64_t seed, const std::string& op = "");

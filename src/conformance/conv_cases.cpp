@@ -26,7 +26,7 @@ const std::vector<ConvShape>& conv_shapes() {
       {{2, 3, 5, 4}, {3, 1, 3, 3}, {1, 1, 1, 1, 1, 1, 3}},
       {{3, 2, 11, 13}, {5, 2, 5, 1}, {3, 2, 2, 0, 2, 1, 1}},
       {{0, 2, 5, 5}, {3, 2, 3, 3}, {}},
-      // Of many channels, as products: windows, and some that are x as it lies.
+      // Many channels, computed as matrix products: by windows, or directly on x.
       {{1, 8, 17, 19}, {32, 8, 3, 3}, {1, 1, 1, 1, 1, 1, 1}},
       {{2, 4, 6, 6}, {33, 4, 3, 3}, {1, 1, 1, 1, 1, 1, 1}},
       {{3, 24, 9, 11}, {40, 24, 3, 2}, {2, 1, 1, 2, 1, 3, 1}},
@@ -62,7 +62,7 @@ Values convolved(std::span<const ReferenceInput> in, const Conv2dOptions& o) {
   return y;
 }
 
-// Narrow floats round the sum, and once more with the bias, which may take most of it away.
+// Narrow floats round the sum, and round again after the bias, which may cancel most of it.
 Tolerance conv_tolerance(DType type) {
   Tolerance result = Tolerance::reduction(type, 4);
   if (type == DType::f16) result = {1e-5, 2e-3, 2e-2};

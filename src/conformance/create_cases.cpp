@@ -1,5 +1,5 @@
-// Cases of ranges and random numbers: every device must give the numbers of the float64 formulas,
-// for uniform bit by bit.
+// Cases of ranges and random numbers: every device must match the float64 formulas, and uniform
+// bit by bit.
 #include <cmath>
 #include <numbers>
 
@@ -14,7 +14,7 @@ namespace prism {
 
 namespace {
 
-// Ops without inputs do not know the device, so the case has an unused input that tells it.
+// Ops without inputs do not know the device, so the case has an unused input on that device.
 OpCase made(const char* op, const std::string& what,
             const std::function<Tensor(const Device&)>& compute, const Values& wanted,
             const Tolerance& tolerance) {

@@ -72,7 +72,7 @@ Tolerance tolerance_of(ScalarOp op, DType type) {
   return result;
 }
 
-// floor_divide in the type of its operands, which operator/ leaves for floats.
+// floor_divide keeps the type of its operands, while operator/ gives floats.
 void add_floor_divide_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   for (const DType type : {DType::f32, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64}) {
     const double low = type == DType::u8 ? 0 : -60;
@@ -103,7 +103,7 @@ void add_floor_divide_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   }
 }
 
-// f64 far beyond the numbers above, where a range is reduced and results near the ends of the type.
+// f64 arguments that need range reduction, and results near the limits of the type.
 void add_wide_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   const std::pair<ScalarOp, Range> wide[] = {
       {ScalarOp::exp, {-745, 690}},     {ScalarOp::log, {1e-300, 1e300}},
@@ -120,7 +120,7 @@ void add_wide_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     const Shape shape{501};
     for (int i = 0; i < scalar_op_operands(op); ++i)
       test.inputs.push_back({shape, DType::f64, random.uniform(501, range.low, range.high)});
-    if (op == ScalarOp::log)  // as many small as large ones
+    if (op == ScalarOp::log)  // uniform in the exponent
       for (double& x : test.inputs[0].values) x = std::pow(10.0, random.uniform(1, -307, 307)[0]);
     const double edges[] = {std::nan(""), HUGE_VAL, -HUGE_VAL, 0.0, -0.0, 1, -1, 2, -2};
     for (CaseInput& input : test.inputs)
@@ -157,7 +157,7 @@ void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random) {
         test.op = scalar_op_name(op);
         for (int i = 0; i < operands; ++i) {
           Shape own = shape;
-          // Now and then an operand that broadcasts.
+          // One operand in four broadcasts.
           if (i > 0 && shape.rank() > 0 && random.between(0, 3) == 0)
             own[static_cast<int>(random.between(0, shape.rank() - 1))] = 1;
           const bool condition = op == ScalarOp::select && i == 0;

@@ -1,5 +1,5 @@
-// Cases of expert_matmul: plain and quantised weights, shared rows and rows for each expert, few
-// and many.
+// Cases of expert_matmul: plain and quantised weights, rows shared by experts and rows per expert,
+// few and many rows.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ struct Sizes {
   int64_t rows, used, experts, n, k;
 };
 
-// Inputs: x, weights, experts, and a bias where there is one.
+// Inputs: x, weights, experts, and optionally a bias.
 Values routed_reference(std::span<const ReferenceInput> in, const Sizes& s, bool shared) {
   Values y;
   for (int64_t slot = 0; slot < s.rows * s.used; ++slot) {
@@ -57,7 +57,7 @@ void add_case(std::vector<OpCase>& cases, CaseRandom& random, DType x, ElementTy
   };
   const double root = std::sqrt(static_cast<double>(std::max<int64_t>(s.k, 1)));
   if (weight.is_block()) {
-    test.tolerance = {5e-4, 2e-3, 6 * 0.005 * root};  // as linear, of activations of 8 bits
+    test.tolerance = {5e-4, 2e-3, 6 * 0.005 * root};  // as linear with 8-bit activations
   } else if (x == DType::f64 || weight == ElementType(DType::f64)) {
     test.tolerance = {1e-20, 1e-10, 1e-12 * root};
   } else if (x == DType::f32 && weight == ElementType(DType::f32)) {
@@ -89,7 +89,7 @@ void add_expert_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random) {
                each.rows == 13 ? DType::f16 : DType::f64, each, shared, each.rows == 5);
     }
   }
-  // Every type has its cases as linear, by the same kernels: here four of them, drawn anew.
+  // The cases of linear cover every type with the same kernels; four random types suffice here.
   for (int draw = 0; draw < 4; ++draw) {
     const auto type = static_cast<BlockType>(random.between(0, kBlockTypeCount - 1));
     const int64_t block = block_info(type).elements;

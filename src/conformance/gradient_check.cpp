@@ -15,9 +15,9 @@ namespace prism {
 
 namespace {
 
-constexpr double kStep = 1e-5;  // of the differences: errors of 1e-10 either way in f64
+constexpr double kStep = 1e-5;  // balances truncation and rounding errors of about 1e-10 in f64
 constexpr double kFineStep = 1e-7;
-constexpr size_t kMostSteps = 48;  // elements of an input that are moved; spread over all of it
+constexpr size_t kMostSteps = 48;  // perturbed elements of an input, spread evenly
 
 bool is_variable(const CaseInput& input) { return input.differentiable && !input.type.is_block(); }
 
@@ -26,7 +26,7 @@ Tensor base_tensor(const CaseInput& input, const Device& device, bool in_f64) {
   return from_doubles(input.values, input.shape, type, device);
 }
 
-// Weights that no symmetry of an op cancels.
+// Loss weights without a symmetry that an op could cancel.
 Tensor weights_like(const Tensor& output) {
   Values weights;
   for (int64_t i = 0; i < output.elements(); ++i)
@@ -67,7 +67,7 @@ std::string compare_gradients(const Values& got, const Values& wanted, double re
   double scale = 0;
   for (const double w : wanted) scale = std::max(scale, std::fabs(w));
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (std::isnan(wanted[i])) continue;  // not moved
+    if (std::isnan(wanted[i])) continue;  // not perturbed
     if (!(std::fabs(got[i] - wanted[i]) <= relative * (std::fabs(wanted[i]) + scale) + 1e-7))
       return fmt::format("{}: gradient of input {} at {} is {:.7g}, wanted {:.7g}", who, input, i,
                          got[i], wanted[i]);
@@ -75,7 +75,7 @@ std::string compare_gradients(const Values& got, const Values& wanted, double re
   return {};
 }
 
-// Differences of the loss in f64; NaN for elements that were not moved.
+// Central differences of the loss in f64; NaN for elements that were not perturbed.
 std::vector<Values> differences(const OpCase& test, double step) {
   CompiledFunction loss = compile(
       [&](std::span<const Tensor> bases) { return std::vector<Tensor>{loss_of(test, bases)}; });
@@ -122,8 +122,8 @@ CaseResult run_gradient_case(const OpCase& test, const Device& device) {
     const std::vector<Values> exact = graph_gradients(test, Device::cpu(), true);
     const std::vector<Values> found = graph_gradients(test, device, false);
     result.reason = compare_with_differences(test, exact, kStep);
-    // Where two elements change places within a step (of a maximum, of an order) the slope has a
-    // corner, and the difference across it is no slope: a wrong gradient is so by a small step too.
+    // If two elements swap order within a step (max, sort), the loss has a kink and the difference
+    // is not a slope. A smaller step avoids the kink; a wrong gradient fails with both steps.
     if (!result.reason.empty()) result.reason = compare_with_differences(test, exact, kFineStep);
     for (size_t i = 0; i < exact.size() && result.reason.empty(); ++i)
       result.reason = compare_gradients(found[i], exact[i], 2e-5, "against f64", i);

@@ -1,4 +1,4 @@
-// Cases of ops over indices: rows read, written and added, elements taken along axes.
+// Cases of index ops: rows read, written and added, and elements taken along axes.
 #include <algorithm>
 #include <numeric>
 
@@ -30,7 +30,7 @@ CaseInput index_input(CaseRandom& random, const Shape& shape, DType type, int64_
   return result;
 }
 
-// Indices of which no two are equal: `below` is at least their number.
+// Distinct indices; `below` must be at least their number.
 CaseInput distinct_input(CaseRandom& random, const Shape& shape, DType type, int64_t below) {
   Values all(static_cast<size_t>(below));
   std::iota(all.begin(), all.end(), 0.0);
@@ -83,7 +83,7 @@ void add_scatter(std::vector<OpCase>& cases, CaseRandom& random,
     test.what = fmt::format("{} {} by {} {}", ElementType(type).name(), each.table.text(),
                             ElementType(index_type).name(), each.indices.text());
     const Shape rows = joined_shape(each.indices, each.table);
-    // Sums of a few stay within i8.
+    // Small values, whose sums fit i8.
     const bool small = adds && !is_float(type);
     test.inputs = {small ? random.input(each.table, type, 0, 3) : draw(random, each.table, type),
                    adds ? index_input(random, each.indices, index_type, each.table[0])
@@ -175,8 +175,7 @@ void add_one_hot(std::vector<OpCase>& cases, CaseRandom& random, DType type, DTy
   }
 }
 
-// More rows than are added in order.
-// Of more rows than are compared with each other.
+// More rows than the pairwise comparison handles, so the indices are sorted.
 void add_many(std::vector<OpCase>& cases, CaseRandom& random) {
   struct Many {
     RowsShape shape;

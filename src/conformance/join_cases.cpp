@@ -1,4 +1,4 @@
-// Cases of concatenation, padding and repetition. They compute nothing, so results are exact.
+// Cases of concatenation, padding and repetition. These ops only move elements: results are exact.
 #include <fmt/format.h>
 
 #include "conformance/case_tools.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Coordinates = std::vector<int64_t>;
 
-// An element by its coordinates.
+// The element at these coordinates.
 double at(const ReferenceInput& input, const Coordinates& where) {
   int64_t place = 0;
   for (int axis = 0; axis < input.shape.rank(); ++axis)
@@ -19,7 +19,7 @@ double at(const ReferenceInput& input, const Coordinates& where) {
   return input.values[static_cast<size_t>(place)];
 }
 
-// The values of a function at the coordinates of every element of a shape.
+// Evaluates a function at the coordinates of every element of a shape.
 Values made(const Shape& shape, const std::function<double(Coordinates)>& value) {
   Values values;
   for (int64_t i = 0; i < shape.elements(); ++i) {
@@ -64,7 +64,7 @@ void add_concat(Adder& adder) {
   struct Parts {
     Shape first;
     int axis;
-    std::vector<int64_t> lengths;  // of the axis, one a tensor
+    std::vector<int64_t> lengths;  // along the axis, one per tensor
   };
   const std::vector<Parts> all = {
       {{3}, 0, {3, 4}},         {{1, 5}, 0, {1, 2, 3}},

@@ -1,4 +1,4 @@
-// Cases of matrix products: all types, few and many rows, batches, either side transposed.
+// Cases of matrix products: all types, few and many rows, batches, transposed operands.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace prism {
 
 namespace {
 
-// c[z] = a[z] b[z] in float64; one of the sides may have no batch.
+// c[z] = a[z] b[z] in float64; one operand may have no batch axis.
 Values product_reference(std::span<const ReferenceInput> in, bool b_by_rows) {
   const Shape &a = in[0].shape, &b = in[1].shape;
   const int64_t m = a.rank() > 1 ? a[-2] : 1, k = a[-1], n = b_by_rows ? b[-2] : b[-1];
@@ -37,7 +37,7 @@ Values product_reference(std::span<const ReferenceInput> in, bool b_by_rows) {
   return c;
 }
 
-// Sums of k products of numbers of about 1: the bound of an element grows with the root of k.
+// For sums of k products of size about 1: the bound of an element grows with sqrt(k).
 Tolerance dense_tolerance(DType type, int64_t k) {
   const double root = std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)));
   switch (type) {
@@ -98,17 +98,16 @@ void add_quantised(std::vector<OpCase>& cases, CaseRandom& random, BlockType typ
   test.reference = [](std::span<const ReferenceInput> in) {
     return std::vector<Values>{product_reference(in, true)};
   };
-  // Activations of 8 bits are off by 1/254 of the largest of their block at most, here 2: each of
-  // the k products by 0.008, and sums of k of them by six times the root of k of that seldom.
+  // The error of an 8-bit activation is at most 1/254 of the largest in its block, here 2: 0.008
+  // for each product. The error of a sum of k products rarely exceeds 6 sqrt(k) times that.
   const double root = std::sqrt(static_cast<double>(s.k));
   test.tolerance = {5e-4, 2e-3, 6 * 0.005 * root};
   cases.push_back(std::move(test));
 }
 
-// Weights of 16 bits and x of f32, which many rows are rounded to the weights' type for (or to
-// f16), where products are by matrix instructions: an element is off by 2^-11 (f16) or 2^-8 (bf16)
-// of itself at most, here 2, and sums of k of them by six times the root of k of the average
-// seldom.
+// 16-bit weights with x in f32. For many rows, matrix instructions need x rounded to the weights'
+// type or to f16. The relative error of an element is at most 2^-11 (f16) or 2^-8 (bf16), for
+// elements up to 2. The error of a sum of k products rarely exceeds 6 sqrt(k) times the average.
 void add_narrow(std::vector<OpCase>& cases, CaseRandom& random, DType weight, const Sizes& s) {
   OpCase test;
   test.op = "linear";
@@ -125,8 +124,8 @@ void add_narrow(std::vector<OpCase>& cases, CaseRandom& random, DType weight, co
   cases.push_back(std::move(test));
 }
 
-// What models put around products, which plans join to them: (silu(gate) * (x w + bias) + residual)
-// by a number a row, in f32 or cast to f16.
+// Typical epilogues, which plans fuse: (silu(gate) * (x w + bias) + residual) times a number per
+// row, in f32 or cast to f16.
 void add_joined(std::vector<OpCase>& cases, CaseRandom& random, ElementType weight, DType x,
                 const Sizes& s, bool narrow) {
   OpCase test;
@@ -154,7 +153,7 @@ void add_joined(std::vector<OpCase>& cases, CaseRandom& random, ElementType weig
     }
     return std::vector<Values>{y};
   };
-  // Gates are below 1.8 and numbers of rows below 2: bounds of the product times four.
+  // Gates are below 1.8 and row factors below 2: four times the bounds of the product.
   const double root = std::sqrt(static_cast<double>(std::max<int64_t>(s.k, 1)));
   const Tolerance own = weight.is_block() ? Tolerance{5e-4, 2e-3, 6 * 0.005 * root}
                                           : dense_tolerance(narrow ? DType::f16 : x, s.k);

@@ -99,7 +99,7 @@ void add_norm_cases(std::vector<OpCase>& cases, CaseRandom& random) {
         norm_case({true, true, false, false}, DType::f16, DType::f32, shape, 0, random));
     cases.push_back(
         norm_case({false, true, false, false}, DType::bf16, DType::f32, shape, 0, random));
-    // A mean far above the spread.
+    // A mean much larger than the spread.
     cases.push_back(
         norm_case({true, false, false, false}, DType::f32, DType::f32, shape, 300, random));
   }

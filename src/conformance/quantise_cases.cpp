@@ -1,5 +1,5 @@
-// Cases of quantised tensors: devices must decode blocks exactly as the CPU does, whole and by
-// rows.
+// Cases of quantised tensors: devices must decode whole tensors and gathered rows exactly as the
+// CPU does.
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace prism {
 
 namespace {
 
-// Quantised by the functions of cpu/ and decoded again, row by row.
+// Quantises and decodes each row with the functions of cpu/.
 Values through_blocks(const ReferenceInput& x, BlockType type) {
   const std::vector<float> values(x.values.begin(), x.values.end());
   std::vector<std::byte> blocks(ElementType(type).row_bytes(values.size()));
@@ -30,7 +30,7 @@ Values through_blocks(const ReferenceInput& x, BlockType type) {
   return Values(decoded.begin(), decoded.end());
 }
 
-// Quantised on the CPU before it goes to the device, so that only decoding is the device's.
+// Quantises on the CPU, so that the device only decodes.
 Tensor uploaded(const Tensor& x, BlockType type) {
   return quantise(x.to(Device::cpu()), type).to(x.device());
 }

@@ -64,7 +64,7 @@ const Kind kKinds[] = {
      }},
 };
 
-// The elements that meet in each result, in order.
+// Applies f to the elements of each result, in order.
 Values reduced(const ReferenceInput& x, const Axes& axes, double (*f)(const Values&)) {
   std::vector<bool> gone(static_cast<size_t>(x.shape.rank()), axes.empty());
   for (const int axis : axes) gone[static_cast<size_t>(axis)] = true;
@@ -93,7 +93,7 @@ struct Form {
   Axes axes;
 };
 
-// A case whose input comes through an elementwise chain that the planner may put into the op.
+// A case, optionally with an elementwise chain before the op, which the planner may fuse.
 OpCase make_case(const Kind& kind, DType type, const Form& form, bool keep, bool chained,
                  CaseRandom& random) {
   const std::string name = kind.name;
@@ -147,13 +147,13 @@ void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       if (name == "all" || name == "any" || type == DType::f16) continue;
       for (const Form& form : {Form{{5, 67}, {1}}, Form{{6, 64}, {1}}, Form{{31, 9}, {0}}})
         cases.push_back(make_case(kind, type, form, false, true, random));
-      // Few and long: in two steps on devices with kernels.
+      // Few long rows: kernels reduce them in two steps.
       for (const Form& form :
            {Form{{2, 9001}, {1}}, Form{{1200, 5}, {0}}, Form{{20000}, {0}}, Form{{2, 70001}, {1}}})
         cases.push_back(make_case(kind, type, form, false, false, random));
     }
   }
-  // What is there when nothing is summed, and NaN and infinities among the values.
+  // Empty reductions, and values with NaN and infinities.
   for (const Kind& kind : kKinds) {
     const std::string name = kind.name;
     if (name == "sum" || name == "all" || name == "any")

@@ -17,7 +17,7 @@ namespace {
 struct RopeShape {
   Shape x;
   int64_t dims;
-  int64_t positions;  // up to
+  int64_t positions;  // the upper bound
 };
 
 Values rotated(std::span<const ReferenceInput> in, int64_t dims, RopePairing pairing,
@@ -71,7 +71,7 @@ void add_rope(std::vector<OpCase>& cases, CaseRandom& random, DType type) {
         return std::vector<Values>{rotated(in, each.dims, pairing, magnitude)};
       };
       test.tolerance = Tolerance::elementwise(type);
-      // A small difference of two larger products keeps their error.
+      // A small difference of two larger products has the error of the products.
       if (type == DType::f32) test.tolerance.absolute = 3e-6;
       if (type == DType::f16) test.tolerance.absolute = 2e-3;
       if (type == DType::bf16) test.tolerance.absolute = 1.6e-2;

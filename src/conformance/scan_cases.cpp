@@ -1,4 +1,4 @@
-// Cases of running sums: types, axes, both directions, rows longer than a group's piece.
+// Cases of cumulative sums: types, axes, both directions, rows longer than a group's piece.
 #include <fmt/format.h>
 
 #include "conformance/cases.h"

@@ -134,7 +134,7 @@ void add_softmax_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       };
       cases.push_back(std::move(test));
     }
-    // A chain before it, which the planner may put into the loads.
+    // A chain before the op, which the planner may fuse into the loads.
     for (const Shape& shape : {Shape{5, 67}, Shape{6, 64}}) {
       OpCase test = softmax_case(logarithm, DType::f32, shape, 1, random);
       test.what += " of 0.5x + b";

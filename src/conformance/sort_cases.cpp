@@ -86,14 +86,14 @@ void add_sort_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       cases.push_back(sort_case(type, form, random.between(0, 1) == 1, random));
   }
   for (const bool descending : {false, true}) {
-    // Beyond a piece: merged, and selected in passes.
+    // Rows longer than a piece: merged, or selected in passes.
     for (const Form& form :
          {Form{{2, 3000}, 1, -1}, Form{{1, 9001}, 1, -1}, Form{{3, 2049}, 1, -1},
           Form{{2, 4097}, 1, 1}, Form{{2, 4097}, 1, 127}, Form{{1, 9001}, 1, 256},
           Form{{2, 9001}, 1, 64}, Form{{1, 40000}, 1, 50}, Form{{2, 5000}, 1, 513},
           Form{{1, 12000}, 1, 300}})
       cases.push_back(sort_case(DType::f32, form, descending, random));
-    // Keys of 64 bits have other pieces, and words that differ in either half.
+    // 64-bit keys have smaller pieces; the values differ in either word.
     for (const DType type : {DType::f64, DType::i64}) {
       for (const Form& form :
            {Form{{2, 1025}, 1, -1}, Form{{1, 5003}, 1, -1}, Form{{2, 4097}, 1, 84},
@@ -110,7 +110,7 @@ void add_sort_cases(std::vector<OpCase>& cases, CaseRandom& random) {
         cases.push_back(std::move(test));
       }
     }
-    // Many ties, few elements that are not, and rows in order already.
+    // Many ties, rows of mostly NaN, and sorted rows.
     for (const Form& form :
          {Form{{2, 5003}, 1, 100}, Form{{2, 5003}, 1, 250}, Form{{1, 5003}, 1, -1}}) {
       for (const int kind : {0, 1, 2}) {

@@ -1,3 +1,4 @@
+// Runs a sample of conformance cases, or all of them, and collects the results of each op.
 #include "conformance/suite.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ void check_name(const std::string& op) {
               fmt::format("\"{}\" is no op of the suite{}", op, valid_names(op, names)));
 }
 
-// A run as it goes on.
+// The state of one run.
 class SuiteRun {
  public:
   SuiteRun(const Device& device, const SuiteOptions& options)

@@ -1,3 +1,4 @@
+// Orders the cases of a run and limits the programs that they compile.
 #include "conformance/suite_sample.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace prism {
 
 namespace {
 
-// Shape, strides and offset of what the op sees of an input.
+// The shape, strides and offset of the view that the op gets.
 std::string layout_text(const CaseInput& input) {
   if (!input.view) return input.shape.text();
   const Layout layout = input.view(empty(input.shape, input.type, Device::cpu())).layout();
@@ -26,7 +27,7 @@ SampleItem item_of(const OpCase& test, bool gradient) {
   for (const CaseInput& input : test.inputs) {
     item.types += fmt::format("{}{}", item.types.empty() ? "" : " ", input.type.name());
     layouts += " " + layout_text(input);
-    // Kernels take a dense tensor's shape as parameters, and four elements at once where they can.
+    // For dense tensors the shape is a kernel parameter; only vectors of four change the kernel.
     const bool fours = input.shape.rank() > 0 && input.shape[-1] % 4 == 0;
     forms += input.view ? " " + layout_text(input)
                         : fmt::format(" {}{}{}", input.shape.rank(), fours ? "v" : "",
@@ -38,7 +39,7 @@ SampleItem item_of(const OpCase& test, bool gradient) {
   return item;
 }
 
-// f32 alone, beside whole numbers.
+// Whether f32 is the only float type; integers may occur too.
 bool is_plain_f32(const std::string& types) {
   const auto has = [&](const char* type) { return types.find(type) != std::string::npos; };
   return has("f32") && !has("f16") && !has("f64") && !has("q") && !has("fp4");
@@ -55,7 +56,7 @@ std::vector<SampleItem> sample_order(const std::vector<OpCase>& cases, uint64_t 
   }
   std::ranges::shuffle(items, draw);
 
-  // One case of each op, in f32 where there is one; the others in three lists that take turns.
+  // First one case of each op, in f32 if possible; then the others from three lists in turn.
   std::vector<SampleItem> ordered;
   std::set<std::string> opened;
   std::vector<std::vector<SampleItem>> lists(3);
@@ -80,7 +81,7 @@ std::vector<SampleItem> sample_order(const std::vector<OpCase>& cases, uint64_t 
 
 bool ProgramBudget::takes(const SampleItem& item, size_t compiled) {
   if (programs_ != 0 && ops_.contains(item.test->op)) {
-    // A case may need a handful of programs, gradients most.
+    // A case may need several programs, gradients the most.
     if (compiled + 8 >= programs_ && !fine_.contains(item.fine)) return false;
     if (compiled * 6 >= programs_ * 5 && !forms_.contains(item.form)) return false;
   }

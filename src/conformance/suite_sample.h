@@ -28,7 +28,7 @@ std::vector<SampleItem> sample_order(const std::vector<OpCase>& cases, uint64_t 
 class ProgramBudget {
  public:
   explicit ProgramBudget(size_t programs) : programs_(programs) {}  // 0: no limit
-  // Whether to run the case after so many programs were compiled.
+  // Whether to run the case after `compiled` programs.
   bool takes(const SampleItem& item, size_t compiled);
 
  private:

@@ -1,4 +1,4 @@
-// Cases of view_gradient: every kind of view, over all types.
+// Cases of view_gradient: every kind of view and type.
 #include <fmt/format.h>
 
 #include "conformance/case_tools.h"
@@ -84,7 +84,7 @@ void add_view_gradient_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       OpCase test;
       test.op = "view_gradient";
       test.what = fmt::format("{} {} of {}", ElementType(type).name(), each.name, each.base.text());
-      // Sums of a few stay within i8.
+      // Small values, whose sums fit i8.
       test.inputs = {sums && !is_float(type) ? random.input(layout.shape, type, 0, 3)
                                              : draw(random, layout.shape, type)};
       test.compute = [=](std::span<const Tensor> in) -> std::vector<Tensor> {

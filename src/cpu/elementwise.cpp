@@ -1,4 +1,4 @@
-// Dispatch by function and register type; logic and select.
+// Dispatch of elementwise functions by register type; logic and select.
 #include "cpu/elementwise.h"
 
 #include <cstdint>

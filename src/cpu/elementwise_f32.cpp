@@ -1,6 +1,6 @@
 // Arithmetic and comparisons of f32 in vector code. elementwise_functions.cpp has the functions.
 #include "cpu/highway_config.h"
-// The configuration comes before Highway.
+// highway_config.h must come before Highway.
 #include "cpu/elementwise_parts.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -45,7 +45,7 @@ PRISM_UNARY(Relu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x))
 struct Sign {
   HWY_INLINE V operator()(D d, V x) const {
     const V one = hn::CopySign(hn::Set(d, 1.0f), x);
-    return hn::IfThenElse(hn::Gt(hn::Abs(x), hn::Zero(d)), one, x);  // zeros and NaN as they are
+    return hn::IfThenElse(hn::Gt(hn::Abs(x), hn::Zero(d)), one, x);  // zeros and NaN are unchanged
   }
 };
 PRISM_BINARY(Add, hn::Add(a, b))

@@ -1,6 +1,6 @@
-// The functions of floats (float_functions.inc) and pow over f32 arrays in vector code.
+// The float functions (float_functions.inc) and pow over f32 arrays in vector code.
 #include "cpu/highway_config.h"
-// The configuration comes before Highway.
+// highway_config.h must come before Highway.
 #include "cpu/elementwise_parts.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace prism::cpu::HWY_NAMESPACE {
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
-// f64 lanes and as many of f32.
+// A vector of f64, and one of f32 with as many lanes.
 using DD = hn::ScalableTag<double>;
 using VD = hn::Vec<DD>;
 using DH = hn::Rebind<float, DD>;
@@ -79,7 +79,7 @@ struct Pow {
   }
 };
 
-// A function object for each function of the table, by the lanes that it computes in.
+// A function object for each function of the table, for f32 or f64 lanes.
 #define PRISM_LANES_f32(Name, vector)                                             \
   struct Name {                                                                   \
     using Tag = D;                                                                \

@@ -9,7 +9,7 @@
 
 namespace prism::cpu {
 
-// Each returns false if op has no meaning here. f32 in vector code: arithmetic and comparisons,
+// Each returns false if it does not implement op. f32 in vector code: arithmetic and comparisons,
 // then functions computed in f32 and in f64 lanes.
 bool apply_f32(ScalarOp op, const float* a, const float* b, void* out, size_t n);
 bool apply_f32_functions(ScalarOp op, const float* a, const float* b, float* out, size_t n);

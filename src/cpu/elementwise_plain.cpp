@@ -52,7 +52,7 @@ bool apply_any(ScalarOp op, const T* a, const T* b, void* out, size_t n) {
   }
 }
 
-// Arithmetic wraps; in C++ only that of unsigned types does.
+// Integer arithmetic wraps, which C++ guarantees only for unsigned types.
 template <class T>
 bool apply_int(ScalarOp op, const T* a, const T* b, void* out, size_t n) {
   using U = std::make_unsigned_t<T>;

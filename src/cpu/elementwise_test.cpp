@@ -1,5 +1,5 @@
-// Every function on every instruction set of this machine against float64, conversions against
-// prism/dtype.h.
+// Tests every function on every instruction set of this machine against float64, and conversions
+// against prism/dtype.h.
 #include "cpu/elementwise.h"
 
 #include <bit>
@@ -62,7 +62,7 @@ struct Case {
   ScalarOp op;
   std::function<double(double, double)> reference;
   double tolerance;           // relative
-  double absolute = 1.5e-45;  // one unit of subnormal results
+  double absolute = 1.5e-45;  // one subnormal unit
 };
 
 std::vector<Case> cases() {
@@ -123,7 +123,7 @@ void expect_close(float got, double wanted, double tolerance, double absolute,
   }
 }
 
-// All magnitudes, the everyday range, and special values.
+// All magnitudes, a common range, and special values.
 std::vector<float> samples(std::mt19937& random, size_t count) {
   std::vector<float> x = special_values();
   std::uniform_real_distribution<float> everyday(-12.0f, 12.0f), wide(-110.0f, 110.0f);
@@ -144,7 +144,7 @@ TEST(Elementwise, F32AgreesWithFloat64OnEveryInstructionSet) {
       const std::vector<float> x = samples(random, 30011);
       std::vector<float> y = samples(random, x.size());
       std::shuffle(y.begin(), y.end(), random);
-      // Integer powers of negative bases would be rare.
+      // Random samples would rarely have integer powers of negative bases.
       if (c.op == ScalarOp::pow)
         for (size_t i = 0; i < x.size(); i += 3) y[i] = std::floor(y[i]);
       std::vector<float> out(x.size() + 1, kNaN);

@@ -23,8 +23,8 @@ using NodeSet = std::unordered_set<const Node*>;
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// The nodes between output and the ends in topological order, inputs first. The ends are included,
-// nodes before an end are not.
+// The nodes between output and the ends in topological order, inputs first. The ends are included;
+// their inputs are not.
 std::vector<std::shared_ptr<Node>> nodes_between(const Tensor& output, const NodeSet& ends) {
   std::vector<std::shared_ptr<Node>> order;
   std::unordered_map<const Node*, bool> leads = {{output.node().get(), false}};
@@ -47,7 +47,7 @@ std::vector<std::shared_ptr<Node>> nodes_between(const Tensor& output, const Nod
   return order;
 }
 
-// Accumulates gradients on the way from an output back to the ends.
+// Accumulates gradients backwards from an output to the ends.
 class BackwardWalk {
  public:
   BackwardWalk(const Tensor& output, const Tensor& seed, const NodeSet& ends) {
@@ -65,7 +65,7 @@ class BackwardWalk {
   }
 
  private:
-  // gradient has the shape of the view, which may differ from that of the node's output.
+  // Adds a gradient with the shape of the view, which may differ from that of the node's output.
   void give(const Tensor& view, const Tensor& gradient) {
     const Shape& whole = view.node()->outputs[view.output()].shape;
     const bool same = view.layout() == Layout::dense(whole);
@@ -96,7 +96,7 @@ class BackwardWalk {
   std::map<std::pair<const Node*, uint32_t>, Tensor> gathered_;
 };
 
-// A gradient has the shape of the node's output; a view of the node sees the same part of it.
+// The part of a node's gradient that belongs to a view. The gradient has the node's shape.
 Tensor seen_through(const Tensor& view, const Tensor& gradient) {
   const Layout dense = Layout::dense(view.node()->outputs[view.output()].shape);
   if (view.layout() == dense) return gradient;
@@ -127,8 +127,8 @@ void check_float(const char* doing, const Tensor& input) {
   }
 }
 
-// The same values as a leaf that requires gradients. A tensor that requires them already stays as
-// it is, so that an outer derivative can pass through it.
+// The same values as a leaf that requires gradients. A tensor that already requires them is
+// returned unchanged, so that an outer derivative can pass through it.
 Tensor as_variable(const Tensor& x) {
   check_float("grad", x);
   const Tensor whole = x.contiguous();
@@ -185,7 +185,7 @@ DerivedFunction<std::vector<Tensor>> grad(TensorFunction f) {
 
 void backward(const Tensor& loss) {
   check_loss("backward", loss, {});
-  // The leaves before the loss that require gradients.
+  // Leaves that the loss depends on and that require gradients.
   NodeSet seen, ends;
   std::vector<std::shared_ptr<Node>> open = {loss.node()}, leaves;
   while (!open.empty()) {

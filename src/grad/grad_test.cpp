@@ -1,4 +1,4 @@
-// Gradients as users ask for them.
+// Tests of the public gradient functions.
 #include "prism/grad.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST(Grad, UpdatesKeepALeafALeaf) {
   EXPECT_TRUE(w.requires_grad());
   EXPECT_TRUE(w.grad());
   EXPECT_EQ(w.to_doubles(), (Doubles{0.125, 0.125}));
-  w += 1;  // recorded: no leaf any more
+  w += 1;  // recorded, so w is no longer a leaf
   EXPECT_THROW(w.set_requires_grad(), Error);
 }
 

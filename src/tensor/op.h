@@ -20,7 +20,7 @@
 
 namespace prism {
 
-struct Spec {  // of one output; outputs are dense
+struct Spec {  // describes one output; outputs are dense
   Shape shape;
   ElementType type = DType::f32;
 };
@@ -79,7 +79,7 @@ class Op {
   virtual void launch(DeviceCall& call) const = 0;
 
   // Why a device cannot run this for these inputs; nullopt if it can. Decides by element types;
-  // lowering finds what a device lacks for a kernel.
+  // lowering finds other features that the device lacks.
   virtual std::optional<std::string> cannot_run(const DeviceInfo& device,
                                                 std::span<const Tensor> inputs) const;
   // Whether the op accepts the layout of an input; the planner copies other inputs first. By
@@ -89,19 +89,19 @@ class Op {
   // The input whose memory the first output may reuse when it has no other users: the same lane
   // reads element i before it writes it. -1: none.
   virtual int overwrites(std::span<const Tensor> inputs) const;
-  // Whether launches can do so too. They bind that memory once, as read and written.
+  // Whether launches can reuse it too. They bind that memory once, for reading and writing.
   virtual bool launches_overwrite() const { return false; }
   // The number of leading inputs that the op changes in place: output i has the memory of input i.
-  // Such inputs must be evaluated before the plan. Other readers of such an input in the same plan
-  // may see it before or after the change.
+  // These inputs must be evaluated before the plan. Other readers in the same plan may see them
+  // before or after the change.
   virtual uint32_t changed_inputs() const { return 0; }
-  // --- fusion with elementwise neighbours: the op that does both, or null if it cannot.
+  // --- fusion with elementwise neighbours: the fused op, or null if fusion is not possible.
   // Epilogue: applies chain to each element of the first output before it is stored; that element
-  // is input chain_input of the chain. Inputs of the result: this op's, then the chain's others,
-  // each with the output's shape or broadcast to it.
+  // is input chain_input of the chain. Inputs of the result: this op's, then the chain's other
+  // inputs, each with the output's shape or broadcast to it.
   virtual std::shared_ptr<const Op> with_epilogue(const Chain& chain, size_t chain_input) const;
-  // Prologue: computes the input with chain. Inputs of the result: this op's, with the inputs of
-  // the chain in the place of the one it computes.
+  // Prologue: computes the input with chain. Inputs of the result: this op's, with the chain's
+  // inputs in place of the computed one.
   virtual std::shared_ptr<const Op> with_prologue(size_t input, const Chain& chain) const;
 
   // Additions and multiplications of a product, to estimate the time of a step. 0: memory traffic
@@ -120,7 +120,7 @@ struct Node {
   Device device;
   std::vector<std::shared_ptr<Storage>> storage;  // one per output once evaluated, else empty
   bool requires_grad = false;                     // set by the user, or inherited from an input
-  bool is_input = false;                          // of a function being compiled: no constant
+  bool is_input = false;                          // of a function being compiled, not a constant
   Tensor grad;                                    // of a leaf, accumulated by backward()
 
   bool is_evaluated() const { return !storage.empty(); }

@@ -23,7 +23,7 @@ Shape::Shape(std::initializer_list<int64_t> lengths)
 
 Shape::Shape(std::span<const int64_t> lengths) {
   for (const int64_t length : lengths) append(length);
-  // The count must fit 63 bits, also if another length is 0.
+  // The element count must fit 63 bits, even if another length is 0.
   int64_t product = 1;
   for (const int64_t length : lengths) {
     if (length > 0 && __builtin_mul_overflow(product, length, &product))

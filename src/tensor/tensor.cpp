@@ -169,14 +169,14 @@ Tensor Tensor::slice(int axis, int64_t start, int64_t stop, int64_t step) const 
   axis = checked_axis("slice", axis, rank());
   if (step == 0) fail("slice: a step of 0");
   const int64_t length = shape()[axis];
-  // As in Python: negative places count from the end, places outside are clamped to the edge.
+  // As in Python: negative positions count from the end; those outside are clamped to the edge.
   const auto edge = [&](int64_t place) {
     if (place < 0) place += length;
     return step > 0 ? std::clamp<int64_t>(place, 0, length)
                     : std::clamp<int64_t>(place, -1, length - 1);
   };
   const int64_t first = edge(start);
-  // For a negative step a stop before the first element is any number below -length.
+  // With a negative step, any stop below -length means before the first element.
   const int64_t last = edge(stop);
   const int64_t distance = step > 0 ? last - first : first - last;
   const int64_t magnitude = step > 0 ? step : -step;
@@ -263,7 +263,7 @@ Tensor Tensor::to(const Device& given) const {
   return Tensor(std::move(node), 0);
 }
 
-// as: the type that the caller will see in the bytes.
+// as: the type in which the caller reads the bytes.
 void Tensor::read(std::span<std::byte> to, DType as) const {
   const ElementType type = dtype();
   const bool bits = as == DType::u16 && (type == DType::f16 || type == DType::bf16);
@@ -302,7 +302,7 @@ Tensor Tensor::detach() const {
 
 bool Tensor::requires_grad() const { return node_ && node_->requires_grad; }
 
-// Whether the tensor is all that its node holds, and nothing comes before the node.
+// Whether the tensor is the whole value of a node without inputs.
 bool Tensor::is_whole_leaf() const {
   return node_->inputs.empty() && node_->outputs.size() == 1 &&
          layout_ == Layout::dense(node_->outputs[0].shape);

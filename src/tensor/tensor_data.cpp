@@ -1,4 +1,4 @@
-// Conversion of tensors to and from numbers, mapped files and text for people.
+// Conversion of tensors to and from numbers, mapped files and readable text.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -7,10 +7,10 @@
 
 namespace prism {
 
-// Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask. With causal the
+// Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask. If causal, the
 // queries are at the last positions, and a query at position p sees keys j <= p. A window limits
-// them to j + window > p. A sink adds a score to the denominator of its head. A query without
-// visible keys gives zeros.
+// the keys to j + window > p. A sink adds a score to the softmax denominator of its head. A query
+// without visible keys gives zeros.
 struct AttentionSettings {
   double scale = 0;  // 0: 1 / sqrt(dim)
   bool causal = true;
@@ -21,23 +21,22 @@ struct AttentionSettings {
 };
 
 // q [batch, heads, queries, dim], k and v [batch, kv_heads, keys, dim], heads a multiple of
-// kv_heads. Result: [batch, heads, queries, dim]. The matrix of scores is not stored, unless
-// gradients are required.
+// kv_heads. Result: [batch, heads, queries, dim]. The score matrix is stored only if gradients are
+// required.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionSettings& settings = {});
 
-// Over a cache. q [rows, heads, dim]; k and v [slots, positions, kv_heads, dim] (f32, f16, bf16 or
-// q8_0), read only where a sequence has keys. spans (i32) [sequences, 4]: the first row in q, the
-// number of queries, the number of keys (with those of the queries), the slot. most_queries: the
-// largest number of queries that any span will have. Result: [rows, heads, dim]; rows outside of
+// Attention over a cache. q [rows, heads, dim]; k and v [slots, positions, kv_heads, dim] (f32,
+// f16, bf16 or q8_0), read only where a sequence has keys. spans (i32) [sequences, 4]: the first
+// row in q, the number of queries, the number of keys (including those of the queries), the slot.
+// most_queries: the largest number of queries in any span. Result: [rows, heads, dim]; rows outside
 // all spans are unspecified.
 Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
                         int64_t most_queries, const AttentionSettings& settings = {});
 
-// Up to this number of queries of a sequence, some devices read the keys in splits and combine
-// partial results.
+// Up to this many queries per sequence, some devices split the keys and combine partial results.
 inline constexpr int64_t kMostSplitQueries = 15;
-// The most scratch memory of cached_attention, for up to most_queries queries of a sequence.
+// The most scratch memory of cached_attention, for up to most_queries queries per sequence.
 uint64_t cached_attention_work_bytes(const DeviceInfo& device, int64_t heads, int64_t kv_heads,
                                      int64_t dim, ElementType cache, int64_t most_queries);
 

@@ -13,9 +13,9 @@ struct Conv2dOptions {
   int64_t dilation_y = 1, dilation_x = 1;
   int64_t groups = 1;
 };
-// x [n, channels, height, width], weight [filters, channels / groups, height, width]: correlation,
-// as usual in networks. bias [filters] is optional. All have one float type; sums are in f32 or
-// wider.
+// x [n, channels, height, width], weight [filters, channels / groups, height, width]. Computes the
+// cross-correlation, as usual in neural networks. bias [filters] is optional. All have one float
+// type; sums are in f32 or wider.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options = {},
               const Tensor& bias = {});
 
@@ -31,8 +31,8 @@ struct Pool2dOptions {
   int64_t stride_y = 0, stride_x = 0;    // 0: the window's size
   int64_t padding_y = 0, padding_x = 0;  // at most half the window
 };
-// x [n, channels, height, width]. The maximum of each window, NaN if it contains one; the gradient
-// goes to the first of equals.
+// The maximum of each window of x [n, channels, height, width]; propagates NaN. Among equal maxima
+// the first gets the gradient.
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
 // The mean over the elements of x in each window; padding does not count.
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});

@@ -1,4 +1,4 @@
-// Tensors without inputs: ranges, the unit matrix, random numbers; and dropout, which draws them.
+// Ranges, the identity matrix and random numbers; and dropout, which uses random numbers.
 //
 // Random numbers are Philox 4x32-10 of a key and the element's index. They are the same on every
 // device and do not depend on how work is divided. A key always gives the same numbers.
@@ -27,11 +27,11 @@ Tensor eye(int64_t rows, int64_t columns = -1, DType type = DType::f32, const De
 // [low, high) from 24 random bits. Element i is word i % 4 of the block whose counter is i / 4.
 Tensor uniform(const Shape& shape, uint64_t key, double low = 0, double high = 1,
                DType type = DType::f32, const Device& device = {});
-// By Box and Muller from pairs of the words of uniform: equal on all devices to 1e-6 of deviation.
+// Box-Muller transform of pairs of uniform's words: equal on all devices within 1e-6 * deviation.
 Tensor normal(const Shape& shape, uint64_t key, double mean = 0, double deviation = 1,
               DType type = DType::f32, const Device& device = {});
-// A key for every draw: the n-th draw after seed(s) has a key made from s and n, on every machine.
-// Before the first seed() the seed is 0. In a compiled function a draw is a constant of the plan;
+// Sets the seed of rand() and randn(): the key of the n-th draw depends on the seed and n alone, on
+// every machine. The initial seed is 0. In a compiled function a draw is a constant of the plan:
 // use uniform() or normal() with keys that you choose, or pass the numbers as inputs.
 void seed(uint64_t seed);
 Tensor rand(const Shape& shape, DType type = DType::f32, const Device& device = {});   // [0, 1)

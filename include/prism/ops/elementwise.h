@@ -1,7 +1,7 @@
 // Elementwise functions with broadcasting: arithmetic, comparison, activation.
 //
-// Operands may be numbers: a number takes the type and device of the tensor beside it. Different
-// types are promoted to the one that holds both (integers to floats, f16 with bf16 to f32).
+// Operands may be numbers: a number takes the type and device of the other operand. Different types
+// are promoted to a type that holds both (integers to floats, f16 with bf16 to f32).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace prism {
 
 enum class ScalarOp : uint8_t;  // the elementwise functions
 
-// A tensor, or a number beside one.
+// An operand: a tensor or a number.
 class TensorOrNumber {
  public:
   TensorOrNumber(const Tensor& tensor) : content_(tensor) {}
@@ -49,9 +49,9 @@ Tensor operator-(double a, const Tensor& b);
 Tensor operator*(double a, const Tensor& b);
 Tensor operator/(double a, const Tensor& b);
 Tensor operator-(const Tensor& a);
-// The largest whole number not above a / b, in the common type of both. Integers by 0 give 0.
+// floor(a / b) in the common type of both. Integer division by 0 gives 0.
 Tensor floor_divide(const Tensor& a, const TensorOrNumber& b);
-// Comparisons give bool tensors. To test two handles for the same node compare node().
+// Comparisons give bool tensors. To test whether two handles share a node, compare node().
 Tensor operator==(const Tensor& a, const Tensor& b);
 Tensor operator==(const Tensor& a, double b);
 Tensor operator==(double a, const Tensor& b);
@@ -81,8 +81,8 @@ Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 Tensor relu(const Tensor& x);
-Tensor gelu(const Tensor& x);       // by the error function
-Tensor gelu_tanh(const Tensor& x);  // its approximation by tanh
+Tensor gelu(const Tensor& x);       // exact, with erf
+Tensor gelu_tanh(const Tensor& x);  // tanh approximation
 Tensor silu(const Tensor& x);
 Tensor square(const Tensor& x);
 Tensor reciprocal(const Tensor& x);
@@ -90,10 +90,10 @@ Tensor floor(const Tensor& x);
 Tensor ceil(const Tensor& x);
 Tensor round(const Tensor& x);  // halves to even
 Tensor pow(const Tensor& x, const TensorOrNumber& exponent);
-Tensor minimum(const Tensor& a, const TensorOrNumber& b);  // NaN if either is
+Tensor minimum(const Tensor& a, const TensorOrNumber& b);  // propagates NaN
 Tensor maximum(const Tensor& a, const TensorOrNumber& b);
 
-// The same value everywhere.
+// A tensor filled with one value.
 Tensor full(const Shape& shape, double value, ElementType type = DType::f32,
             const Device& device = {});
 Tensor zeros(const Shape& shape, ElementType type = DType::f32, const Device& device = {});

@@ -9,9 +9,9 @@ namespace prism {
 
 // silu(gate) * up.
 Tensor swiglu(const Tensor& gate, const Tensor& up);
-// gelu(gate) * up, with the tanh approximation that models are trained with, unless exact.
+// gelu(gate) * up. Uses the tanh approximation, as models do in training, unless exact.
 Tensor geglu(const Tensor& gate, const Tensor& up, bool exact = false);
-// The same for one tensor whose last axis holds the gates, then the ups.
+// The same for one tensor whose last axis holds gate, then up.
 Tensor swiglu(const Tensor& both);
 Tensor geglu(const Tensor& both, bool exact = false);
 

@@ -1,4 +1,4 @@
-// Matrix products: dense and with block-quantised weights, batched, either side transposed.
+// Matrix products: dense, batched, transposed, and with block-quantised weights.
 #pragma once
 
 #include "prism/tensor.h"
@@ -7,7 +7,7 @@
 
 namespace prism {
 
-// a [..., m, k] times b [..., k, n]; leading axes are batches and broadcast. Tensors of one axis
+// a [..., m, k] times b [..., k, n]; leading axes are batch axes and broadcast. One-axis tensors
 // are vectors, as in NumPy. Transposed views are read in place. Types: f32, f16, bf16 (sums in
 // f32), f64; different types are promoted. b may be a transposed view of a block-quantised matrix:
 // then the product is linear(a, b.transpose()).
@@ -19,8 +19,8 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 // Rows routed to experts: y[r, e] = weights[experts[r, e]] * x, where x is row r of x [rows, in],
-// or row (r, e) of x [rows, used, in]. weights [experts, out, in] of a plain or a block-quantised
-// type, experts [rows, used] of i32 or i64, bias [experts, out]. Result: [rows, used, out].
+// or row (r, e) of x [rows, used, in]. weights [experts, out, in] are plain or block-quantised,
+// experts [rows, used] are i32 or i64, bias is [experts, out]. Result: [rows, used, out].
 // Activations are rounded as in linear(). An expert out of range is an error on the CPU; other
 // devices give NaN.
 Tensor expert_matmul(const Tensor& x, const Tensor& weights, const Tensor& experts,

@@ -1,4 +1,4 @@
-// Norms over the last axis.
+// Normalisation over the last axis.
 #pragma once
 
 #include "prism/tensor.h"

@@ -1,4 +1,4 @@
-// Running sums along an axis.
+// Cumulative sums along an axis.
 #pragma once
 
 #include "prism/tensor.h"
@@ -7,8 +7,8 @@
 
 namespace prism {
 
-// y[i] = x[0] + ... + x[i] along the axis; from the end if reversed. Integers of up to 32
-// bits and bool as i32, i64 as i64; both wrap.
+// y[i] = x[0] + ... + x[i] along the axis; from the end if reversed. Integers of up to 32 bits and
+// bool are summed in i32, i64 in i64; both wrap.
 Tensor cumsum(const Tensor& x, int axis = -1, bool reverse = false);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Softmax, its logarithm, and the cross entropy of classes.
+// Softmax, log softmax, and the cross entropy of class scores.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace prism {
 
-// exp(x - max) / sum along an axis, of floats. A row with NaN or +infinity, or with nothing but
+// exp(x - max) / sum along an axis. Floats only. A row with NaN or +infinity, or with only
 // -infinity, becomes NaN.
 Tensor softmax(const Tensor& x, int axis = -1);
 Tensor log_softmax(const Tensor& x, int axis = -1);

@@ -1,4 +1,4 @@
-// arange, linspace, eye: numbers that grow by a step.
+// arange, linspace and eye.
 #include "prism/ops/create.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using namespace dsl;
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// i64 numbers are those of i32, written as two words.
+// i64 is computed as i32 and stored as two words.
 ir::Kernel range_kernel(DType type) {
   return kernel("range", 256, [&] {
     const bool wide = type == i64;
@@ -48,7 +48,7 @@ ir::Kernel range_kernel(DType type) {
   });
 }
 
-// start + i * step in f64 or whole numbers, the last as given.
+// start + i * step, in f64 or integers; the last element is given exactly.
 class RangeOp : public Op {
  public:
   RangeOp(const char* name, double start, double step, double last, int64_t count, DType type)

@@ -1,4 +1,4 @@
-// uniform, normal and dropout: four elements a lane, from one block of Philox.
+// uniform, normal and dropout: each lane makes four elements from one Philox block.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -24,20 +24,20 @@ namespace {
 using namespace dsl;
 using Four = std::array<Value, 4>;
 
-constexpr uint64_t kBlocksAPiece = 256;  // of one call of a thread
+constexpr uint64_t kBlocksAPiece = 256;  // per work item of a thread
 
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// 24 bits: exact in f32, never 1.
+// Uses 24 bits: exact in f32 and never 1.
 Value unit_interval(Value word, DType type) {
   return cast(type, word >> 8u) * constant(type, 0x1p-24);
 }
 float unit_interval(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
-// Two normal numbers from two words. The turn is reduced to an eighth before pi comes in, which
-// keeps the error at that of sine and cosine.
+// Two normal numbers from two words (Box-Muller). The angle is reduced to an eighth of a turn
+// before the multiplication by pi, so only sine and cosine contribute to its error.
 std::pair<Value, Value> normal_pair(Value a, Value b, DType type) {
   const auto number = [&](double value) { return constant(type, value); };
   const Value u = cast(type, (a >> 8u) + 1u) * number(0x1p-24);
@@ -66,7 +66,7 @@ struct Key {
       : low(static_cast<uint32_t>(key)), high(static_cast<uint32_t>(key >> 32)) {}
 };
 
-// The words of `blocks` blocks from one on, by sixteens: loops over lanes become vector code.
+// The words of `blocks` blocks from `first` on. Batches of 16 let the compiler vectorise the loops.
 void draw(uint64_t first, uint64_t blocks, const Key& key, uint32_t* words) {
   constexpr size_t kLanes = 16;
   for (uint64_t done = 0; done < blocks; done += kLanes) {
@@ -91,7 +91,7 @@ void draw(uint64_t first, uint64_t blocks, const Key& key, uint32_t* words) {
   }
 }
 
-// Elements at and beyond count are not stored.
+// Stores four elements, except those at or beyond count.
 void store_four(const Array& y, Value block, Value count, const Four& values, DType type) {
   for (uint32_t lane = 0; lane < 4; ++lane) {
     const Value i = block * 4u + lane;
@@ -179,7 +179,7 @@ class RandomOp : public Op {
       std::array<uint32_t, kBlocksAPiece * 4> words;
       draw(first, last - first, key_, words.data());
       if (!is_normal_ && type_ != DType::f64) {
-        // The same operations as in kernels, so that the bits are the same.
+        // The same operations as the kernel, for the same bits.
         const auto factor = static_cast<float>(factor_), offset = static_cast<float>(offset_);
         const float highest = limit();
         std::array<float, kBlocksAPiece * 4> values;
@@ -219,7 +219,7 @@ class RandomOp : public Op {
   }
 
  private:
-  // Below the high end, which rounding could reach otherwise.
+  // The largest float below the high end, which rounding could otherwise reach.
   float limit() const {
     const auto low = static_cast<float>(offset_), high = static_cast<float>(offset_ + factor_);
     return high > low ? std::nextafter(high, low) : high;
@@ -232,7 +232,7 @@ class RandomOp : public Op {
   DType type_;
 };
 
-// Linear in x: its gradient is itself, with the mask drawn again from the key.
+// Linear in x, so the gradient is the same op: the key gives the same mask again.
 class DropoutOp : public Op {
  public:
   DropoutOp(double p, uint64_t key) : p_(p), key_(key) {}
@@ -311,7 +311,7 @@ Tensor random(bool is_normal, const Shape& shape, uint64_t key, double offset, d
                 device);
 }
 
-// The keys of rand() and randn(): a state that SplitMix64 (Steele et al., 2014) steps.
+// The state behind the keys of rand() and randn(), advanced by SplitMix64 (Steele et al., 2014).
 std::atomic<uint64_t>& key_state() {
   static std::atomic<uint64_t> state{0};
   return state;

@@ -1,4 +1,4 @@
-// Elementwise ops. Each use is a chain of one step; the planner fuses chains.
+// Elementwise functions. Each call makes a chain of one step; the planner fuses chains.
 #include "prism/ops/elementwise.h"
 
 #include <cmath>
@@ -25,13 +25,13 @@ DType plain_type(ScalarOp op, const Tensor& tensor) {
   return tensor.type().plain();
 }
 
-// A number with a fraction promotes integers to floats.
+// The type of a number beside a tensor: a fraction promotes integers to f32.
 DType number_type(DType beside, double number) {
   if (is_float(beside) || number == std::trunc(number)) return beside;
   return DType::f32;
 }
 
-// The common type of the operands that are values (not conditions).
+// The promoted type of the value operands, without conditions.
 DType common_type(ScalarOp op, std::span<const TensorOrNumber> operands) {
   std::optional<DType> type;
   for (const TensorOrNumber& each : operands) {
@@ -74,7 +74,7 @@ Tensor make(ScalarOp op, std::span<const TensorOrNumber> operands) {
   return use_op(std::make_shared<ElementwiseOp>(std::move(chain)), std::move(inputs));
 }
 
-// Division of floats; integers are converted first.
+// Float division; converts integers first.
 Tensor true_divide(const TensorOrNumber& a, const TensorOrNumber& b) {
   const TensorOrNumber operands[] = {a, b};
   const DType type = common_type(ScalarOp::div, operands);
@@ -137,7 +137,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
 Tensor floor_divide(const Tensor& a, const TensorOrNumber& b) {
   const Tensor quotient = elementwise(ScalarOp::div, a, b);
   if (is_float(quotient.dtype().plain())) return floor(quotient);
-  // Truncation rounds up where the remainder and the divisor have opposite signs.
+  // Truncation rounds up if the remainder and the divisor have opposite signs.
   const Tensor rest = a - quotient * b;
   const Tensor divisor = b.tensor() ? *b.tensor() : full({}, b.number(), rest.dtype(), a.device());
   const Tensor above =

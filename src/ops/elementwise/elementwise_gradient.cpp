@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// The gradients of the operands; empty where the function does not depend on one.
+// The gradients of the operands; empty for an operand without a gradient.
 struct Parts {
   Tensor a, b, c;
 };
@@ -51,7 +51,7 @@ Parts one_operand(ScalarOp op, const Tensor& x, const Tensor& y, const Tensor& g
     case ScalarOp::square:
       return {g * x * 2.0, {}, {}};
     default:
-      return {};  // sign and logic: their slope is 0
+      return {};  // sign and logic have slope 0
   }
 }
 
@@ -80,7 +80,7 @@ Parts two_operands(ScalarOp op, const TensorOrNumber& a, const TensorOrNumber& b
       }
       return parts;
     }
-    case ScalarOp::min: {  // ties go to the first
+    case ScalarOp::min: {  // the first operand gets the gradient of ties
       const Tensor first = elementwise(ScalarOp::le, a, b);
       return {zero_where_not(first, g), where(first, 0.0, g), {}};
     }
@@ -108,7 +108,7 @@ std::vector<Tensor> ElementwiseOp::gradient(const GradientCall& call) const {
     const Chain::Step& step = steps[s];
     if (step.kind == Chain::Kind::input) values[s] = call.inputs[step.index];
     if (step.kind == Chain::Kind::cast) values[s] = cast(values[step.a], step.stored);
-    if (step.kind == Chain::Kind::apply) values[s] = call.outputs[0];  // chains have one, the last
+    if (step.kind == Chain::Kind::apply) values[s] = call.outputs[0];  // the only apply step
   }
   gradients[chain().result] = call.output_gradients[0];
   std::vector<Tensor> results(call.inputs.size());
@@ -124,7 +124,7 @@ std::vector<Tensor> ElementwiseOp::gradient(const GradientCall& call) const {
       if (call.wanted[step.index])
         gather(results[step.index], cast(sum_to(g, input.shape()), input.type()));
     } else if (step.kind == Chain::Kind::cast) {
-      // Whole numbers have no slope.
+      // Casts to and from integers have no gradient.
       if (is_float(step.stored) && is_float(steps[step.a].type))
         gather(gradients[step.a], cast(g, steps[step.a].type));
     } else if (step.kind == Chain::Kind::apply) {

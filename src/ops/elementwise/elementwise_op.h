@@ -1,4 +1,4 @@
-// The chain that an elementwise op of a user makes: one function, with its gradient.
+// The op of one elementwise function call: a chain of one step, with its gradient.
 #pragma once
 
 #include "tensor/chain/chain_op.h"

@@ -1,4 +1,4 @@
-// Tensors as a user meets them: graphs, views, fusion, plans.
+// Tests of the tensor interface: graphs, views, fusion, plans.
 #include "prism/ops/elementwise.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(Tensor, ChainsBecomeOneStep) {
 
 TEST(Tensor, WritesOverWhatNobodyNeedsAnyMore) {
   const Tensor a = numbered({64, 64});
-  // Products do not join: four temporaries of one size, of which two live at any time.
+  // Without fusion there are four temporaries of one size; two are live at any time.
   const Tensor b = matmul(a, a), c = tanh(b), d = matmul(c, a), e = silu(d), f = matmul(e, a);
   const Tensor outputs[] = {f};
   const Plan plan(outputs, {}, {.fuse = false});

@@ -1,4 +1,4 @@
-// Gates as chains of element functions: the planner makes one step of them and their neighbours.
+// Gated activations as elementwise chains, which the planner fuses with their neighbours.
 #include "prism/ops/gates.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// mask_beyond: a comparison of positions with counts, then a select.
 #include "prism/ops/bounded.h"
 
 #include <fmt/format.h>

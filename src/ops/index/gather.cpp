@@ -1,4 +1,4 @@
-// gather_rows: whole rows of a table, plain or block-quantised, by index.
+// gather_rows: copies rows of a plain or block-quantised table by index.
 #include <cstring>
 #include <limits>
 
@@ -21,7 +21,7 @@ namespace {
 
 using namespace dsl;
 
-// Lane i moves unit i of y.
+// Lane i copies unit i of y.
 ir::Kernel gather_kernel(uint32_t unit, bool wide) {
   return kernel("gather_rows", 256, [&] {
     auto table = in("table", ops::unit_type(unit));
@@ -41,7 +41,7 @@ ir::Kernel gather_kernel(uint32_t unit, bool wide) {
   });
 }
 
-// i64 indices as the i32 that kernels over planes read; -1 for those outside.
+// Converts i64 indices to the i32 that kernels over planes read; out of range becomes -1.
 ir::Kernel narrow_kernel() {
   return kernel("narrow_indices", 256, [] {
     auto indices = in("indices", u32);
@@ -126,7 +126,7 @@ class GatherRowsOp : public Op {
                  static_cast<uint32_t>(indices.layout.offset)});
   }
 
-  // Where they begin is a parameter; block types lie by rows.
+  // Any offset is accepted: it is a kernel parameter. Block types are stored row by row.
   bool takes_layout(size_t, const Tensor& tensor, const DeviceInfo&) const override {
     return tensor.layout().is_dense();
   }

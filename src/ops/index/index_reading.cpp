@@ -1,4 +1,4 @@
-// Checks of indices; errors name the wrong one.
+// Index checks, whose errors name the wrong index, and index loads in kernels.
 #include "ops/index/index_reading.h"
 
 #include <fmt/format.h>

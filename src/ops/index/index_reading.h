@@ -1,4 +1,4 @@
-// Access to indices: checked on the CPU, out-of-range indices ignored in kernels.
+// Access to indices: the CPU checks them, kernels ignore those out of range.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class HostIndices {
   // rows: the bound of valid indices.
   HostIndices(const char* op, const HostView& view, int64_t rows);
   int64_t count() const { return count_; }
-  int64_t operator[](int64_t i) const;  // throws kInvalidArgument for one outside
+  int64_t operator[](int64_t i) const;  // throws kInvalidArgument if out of range
   bool is_none(int64_t i) const { return raw(i) == -1; }
 
  private:

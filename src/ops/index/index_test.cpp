@@ -1,4 +1,4 @@
-// Ops over indices and shapes: error messages, and indices outside the table.
+// Tests of index and creation ops: error messages, out-of-range indices, random numbers.
 #include "prism/ops/index.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// one_hot: indices compared with the numbers of classes.
+// one_hot: compares indices with the class numbers.
 #include <fmt/format.h>
 
 #include "ops/index/index_reading.h"

@@ -1,4 +1,4 @@
-// scatter_rows and scatter_add_rows: write rows to, or add them to, the rows that indices name.
+// scatter_rows, write_rows and scatter_add_rows: write or add rows at indices.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace dsl;
 
-// Lane i moves unit i of rows. y holds base already.
+// Lane i copies unit i of rows. y already holds base.
 ir::Kernel scatter_kernel(uint32_t unit, bool wide) {
   return kernel("scatter_rows", 256, [&] {
     auto indices = in("indices", u32);
@@ -108,9 +108,9 @@ class ScatterRowsOp : public ScatterOp {
     const ops::HostIndices indices("scatter_rows", call.inputs[1], y.layout.shape[0]);
     const auto bytes = static_cast<size_t>(row_elements(y.layout.shape)) * y.type.block_bytes();
     const std::byte* from = rows.data + rows.layout.offset * y.type.block_bytes();
-    for (int64_t i = 0; i < indices.count(); ++i)  // all are right, or none used
+    for (int64_t i = 0; i < indices.count(); ++i)  // check all indices before the first write
       if (!skips(indices, i)) (void)indices[i];
-    // In order, so that the last of equal indices is kept.
+    // In order: the last row of a repeated index wins.
     for (int64_t i = 0; i < indices.count(); ++i) {
       if (skips(indices, i)) continue;
       const int64_t row = indices[i];
@@ -199,8 +199,8 @@ class ScatterAddRowsOp : public ScatterOp {
   }
 
  private:
-  // Threads share the columns, so that no two add to one element. Narrow floats are rounded once,
-  // at the end.
+  // Threads divide the columns, so no two add to one element. Narrow floats are rounded once, at
+  // the end.
   template <class T>
   static void add(const CpuCall& call, DType wide) {
     const HostView &rows = call.inputs[2], &y = call.outputs[0];

@@ -1,5 +1,5 @@
-// With few rows, kernels compare all pairs of indices. With many, they sort the indices first,
-// which makes equal ones neighbours.
+// Kernels of scatter_add_rows. For few rows they compare all pairs of indices. For many they sort
+// the indices first, which makes equal indices neighbours.
 #include "ops/index/scatter_add.h"
 
 #include <fmt/format.h>
@@ -14,11 +14,10 @@ using namespace dsl;
 
 namespace {
 
-// Work that grows with the square of the rows: up to here less than a sort takes.
+// Up to this many rows the quadratic comparison is cheaper than a sort.
 constexpr int64_t kMostCompared = 128;
 
-// A lane for each element of rows. The lane of the first row with an index adds up all rows with
-// it.
+// One lane per element of rows. For each index, the lane of its first row adds all its rows.
 ir::Kernel add_compared_kernel(DType type, bool wide) {
   return kernel("scatter_add_rows", 256, [&] {
     auto indices = in("indices", u32);
@@ -46,7 +45,7 @@ ir::Kernel add_compared_kernel(DType type, bool wide) {
   });
 }
 
-// Indices of 64 bits as words; those outside of 32 bits as -1.
+// Converts 64-bit indices to words; those beyond 32 bits become -1.
 ir::Kernel index_words_kernel() {
   return kernel("index_words", 256, [] {
     auto indices = in("indices", u32);
@@ -56,8 +55,8 @@ ir::Kernel index_words_kernel() {
   });
 }
 
-// A group (x) for each place among the sorted indices, columns along y. The first of equal ones
-// adds up their rows, four at a time so that they are under way together.
+// Group x: a position in the sorted indices. Group y: columns. The group of the first of equal
+// indices adds their rows, with four loads in flight.
 ir::Kernel add_sorted_kernel(DType type) {
   return kernel("scatter_add_sorted", 256, [&] {
     auto sorted = in("sorted", u32);

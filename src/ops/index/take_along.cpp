@@ -1,4 +1,4 @@
-// take_along and its gradient: an index for each element along an axis.
+// take_along and put_along, its gradient: one index per element along an axis.
 #include <algorithm>
 #include <vector>
 
@@ -61,7 +61,8 @@ ir::Kernel take_kernel(uint32_t unit, bool wide) {
   });
 }
 
-// A lane for each element of y looks for the indices that name it: nothing is written twice.
+// One lane per element of y searches for the indices equal to its position: no two lanes write to
+// one element.
 ir::Kernel put_kernel(DType type, bool wide) {
   return kernel("put_along", 256, [&] {
     auto x = in("x", kernel_type(type));
@@ -157,7 +158,7 @@ class TakeAlongOp : public Op {
   int axis_;
 };
 
-// y[c with indices[c] along axis] is the sum of those x[c]: the gradient of take_along.
+// Adds x[c] to y[c with indices[c] along axis]: the gradient of take_along.
 class PutAlongOp : public Op {
  public:
   PutAlongOp(int axis, int64_t length) : axis_(axis), length_(length) {}

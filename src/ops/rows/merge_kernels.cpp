@@ -1,5 +1,5 @@
-// Sorted runs merged two by two: a group makes a piece of the result, whose share of either run it
-// finds by halving, and its lanes a few pairs each in the same way.
+// Merge of pairs of sorted runs (merge path). A group writes one piece of the result and finds the
+// part of each run by binary search; its lanes divide the piece in the same way.
 #include <bit>
 
 #include <fmt/format.h>
@@ -15,8 +15,7 @@ namespace {
 
 constexpr uint32_t kGroup = 256;
 
-// How many of a's pairs are among the first `wanted` of a and b together: by halving what is left
-// between low and high.
+// Binary search for the number of a's pairs among the first `wanted` of the merged a and b.
 class Split {
  public:
   Split(Value wanted, Value a_count, Value b_count)
@@ -51,7 +50,7 @@ ir::Kernel merge_kernel(DType stored, bool is_last) {
     const Array first_out =
         is_last ? out("values", kernel_type(stored)) : out("keys_out", key_type);
     const Array places_out = out("places_out", is_last ? i32 : u32);
-    // count: pairs of a row; run: of a sorted run; steps: halvings that find a place in a run.
+    // count: pairs per row; run: pairs per sorted run; steps: iterations of the binary search.
     const Value count = param("count", u32), run = param("run", u32), steps = param("steps", u32),
                 length = param("length", u32), kept = param("kept", u32);
     const Array tile_keys = shared(key_type, piece, "tile_keys"),
@@ -82,7 +81,7 @@ ir::Kernel merge_kernel(DType stored, bool is_last) {
     Var at_a(u32, split.found(), "at_a"), at_b(u32, mine - split.found() + a_own, "at_b");
     for_(mine, min(mine + each, all), 1u, [&](Value i) {
       const Value p = at_a, q = at_b;
-      // Beyond its end a run is passed over; the index stays within the tile.
+      // An exhausted run is ignored; its index is clamped to the tile.
       const Value has_a = p < a_own, has_b = q < all;
       const Value in_a = select(has_a, p, 0u), in_b = select(has_b, q, 0u);
       const Value a_key = tile_keys.load(in_a), a_place = tile_places.load(in_a);

@@ -21,7 +21,7 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
     if (kind.keeps()) y = out("y", stored);
     if (kind.rounds()) rounded = out("rounded", u32);
     RowLoop loop(walk, x);
-    if (rounded && !walk.subgroup_lanes) require_subgroup_size(32);  // through shared memory
+    if (rounded && !walk.subgroup_lanes) require_subgroup_size(32);  // emulated in shared memory
     const Value epsilon = ops::float_param("epsilon", walk.type);
     tail.declare_params();
     launch_next();
@@ -57,8 +57,8 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
       add_squares(mean);
       spread = loop.join(ReduceOp::add, squares) / count;
     } else {
-      // Read the row once: sum differences from its first element and their squares. Plain squares
-      // would lose digits if the mean is large.
+      // Read the row once: sum the differences from its first element, and their squares. Squares
+      // of the elements themselves would lose precision if the mean is large.
       Var sum(walk.type, zero, "sum"), shift(walk.type, zero, "shift");
       loop.each([&](const std::vector<Value>& four, Value) {
         shift = x.at(loop.row(), constant(u32, 0));
@@ -70,7 +70,7 @@ ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const Row
       });
       const Value offset = loop.join(ReduceOp::add, sum) / count;
       spread = max(loop.join(ReduceOp::add, squares) / count - offset * offset, zero);
-      // Lanes without elements did not read it.
+      // Lanes without elements did not load the first element.
       mean = loop.join(ReduceOp::max,
                        select(local_id() % walk.lanes == 0u, Value(shift), loop.lowest())) +
              offset;

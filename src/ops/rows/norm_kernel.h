@@ -15,7 +15,7 @@ struct NormKind {
   // The outputs: the rows, the rows rounded to 8 bits (ops/products/rounded_rows.h), or both.
   enum class Rounding : uint8_t { none, also, only };
 
-  bool centred = false;               // the mean is taken off: a layer norm
+  bool centred = false;               // subtracts the mean: layer norm
   std::optional<DType> weight, bias;  // as stored
   Rounding rounding = Rounding::none;
 
@@ -24,8 +24,8 @@ struct NormKind {
   bool keeps() const { return rounding != Rounding::only; }
 };
 
-// Buffers: those of the rows, weight, bias, the tail's, y, rounded rows (u32). Rounding needs rows
-// in registers and no tail.
+// Buffers: the rows' inputs, weight, bias, the tail's inputs, y, rounded rows (u32). Rounding
+// requires rows in registers and no tail.
 ir::Kernel norm_kernel(const NormKind& kind, const RowBinding& source, const RowWalk& walk,
                        DType stored, const std::shared_ptr<const TailSpec>& spec);
 

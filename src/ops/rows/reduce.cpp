@@ -22,10 +22,10 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Columns that a thread reduces at once: their f64 sums take 8 KiB. Fewer if threads would be idle,
-// but at least a few cache lines.
+// Columns that a thread reduces at once: their f64 sums take 8 KiB. A thread takes fewer if others
+// would be idle, but at least a few cache lines.
 constexpr int64_t kColumns = 1024, kFewestColumns = 64;
-// Longer rows are reduced by several threads.
+// Several threads share a longer row.
 constexpr int64_t kPart = 65536;
 
 Shape reduced_shape(const Shape& shape, int first, int last, bool keep_dims) {
@@ -45,7 +45,7 @@ bool is_nan_value(T x) {
   return false;
 }
 
-// Whether x replaces the best so far: NaN wins, then the first of equals.
+// Whether x replaces the best element so far: NaN wins; among equals the first wins.
 template <class T>
 bool beats(T x, T best, bool largest) {
   if (is_nan_value(best)) return false;
@@ -84,7 +84,7 @@ auto row_total(const T* x, size_t n) {
 
 class ReductionOp : public Op {
  public:
-  // Over the axes [first, last) of what source has.
+  // Reduces the axes [first, last) of the source.
   ReductionOp(Reduction kind, RowSource source, int first, int last, bool keep_dims)
       : kind_(kind), source_(std::move(source)), first_(first), last_(last), keep_(keep_dims) {}
 
@@ -127,7 +127,7 @@ class ReductionOp : public Op {
     return source_.takes_layout(tensor, device);
   }
   std::shared_ptr<const Op> with_prologue(size_t, const Chain& chain) const override {
-    // The output, the picks of a second step; seven parameters of the kernel.
+    // Two more buffers (the output, and the indices of a second step) and seven parameters.
     auto source = source_.after(chain, 2, 7);
     if (!source) return nullptr;
     return std::make_shared<ReductionOp>(kind_, *std::move(source), first_, last_, keep_);
@@ -401,7 +401,7 @@ Tensor variance(const Tensor& x, const Axes& axes, double correction, bool keep_
   const Axes sorted = sorted_axes("variance", x, axes);
   double terms = 1;
   for (const int axis : sorted) terms *= static_cast<double>(x.shape()[axis]);
-  // In two passes and in f32 at least: the difference of large squares would lose its digits.
+  // Two passes, in at least f32: E[x^2] - E[x]^2 would cancel if the mean is large.
   const DType type = register_type(x.type().plain());
   const Tensor wide = cast(x, type);
   const Tensor squares = square(wide - mean(wide, sorted, true));

@@ -1,6 +1,7 @@
-// Rows by a group each or several a group, columns by tiles of neighbours; long ones in two steps.
+// Reduction kernels. A group reduces one long row, several short rows or a tile of neighbouring
+// columns. Long rows and columns are reduced in two steps.
 //
-// Extremes are found on keys: integers in the order of the values, with NaN above all.
+// min and max compare keys: integers in the order of the values, with NaN above all numbers.
 #include "ops/rows/reduce_kernels.h"
 
 #include <algorithm>
@@ -23,14 +24,14 @@ bool is_sum(Reduction kind) { return kind == Reduction::sum || kind == Reduction
 
 DType key_type(DType type) { return dtype_bytes(type) == 8 ? i64 : i32; }
 
-// Larger for what wins.
+// The key to maximise, for min as for max.
 Value key_of(Value x, Reduction kind) {
   const DType type = x.element(), key = key_type(type);
   Value result = x;
   Value nan = constant(b1, 0);
   if (is_float(type)) {
     const Value zero = constant(type, 0.0);
-    const Value bits = bitcast(key, select(x == zero, zero, x));  // both zeros are one
+    const Value bits = bitcast(key, select(x == zero, zero, x));  // -0 equals +0
     const Value lowest =
         key == i32 ? constant_bits(i32, 0x7fffffffu) : constant_bits(i64, 0x7fffffffffffffffull);
     result = select(bits < constant(key, 0), bits ^ lowest, bits);
@@ -48,19 +49,19 @@ Value value_of(Value key, DType type, Reduction kind) {
   if (!is_float(type)) return takes_largest(kind) ? key : ~key;
   const Value ordered = takes_largest(kind) ? key : ~key;
   const Value bits = select(ordered < constant(key_dtype, 0), ordered ^ highest, ordered);
-  return bitcast(type, select(key == highest, highest, bits));  // all ones but the sign is a NaN
+  return bitcast(type, select(key == highest, highest, bits));  // 0x7fff... is a NaN
 }
 
 struct Variant {
   Reduction kind;
   RowBinding source;
   DType output;        // stored
-  uint32_t lanes = 0;  // a row; 0: columns
-  bool picks = false;  // elements are those that a buffer of indices names
-  uint32_t tile = 32;  // neighbouring columns of a group
+  uint32_t lanes = 0;  // per row; 0: reduces columns
+  bool picks = false;  // reads the elements at the indices in a buffer
+  uint32_t tile = 32;  // neighbouring columns per group
 };
 
-// What a lane has of a row so far: a sum, or the best key and where it was.
+// A lane's accumulator: a sum, or the best key and its index.
 class Best {
  public:
   Best(Reduction kind, DType type)
@@ -100,8 +101,8 @@ class Best {
   Var value_, place_;
 };
 
-// Each `width` lanes joined pairwise through shared memory, down to the first `stop` of them, which
-// have the results.
+// Tree reduction in shared memory over every `width` lanes, down to the first `stop` of them, which
+// hold the results.
 struct Joined {
   Value value, place;
 };
@@ -143,7 +144,7 @@ void write(const Variant& variant, const Array& y, Value index, const Joined& be
   y[index] = to_stored(emit_cast(value, register_type(variant.output)), variant.output);
 }
 
-// Row (group x, or several of a group), part (group y) of parts.
+// Group x: a row, or several rows. Group y: the part of the row.
 ir::Kernel row_kernel(const Variant& variant) {
   return kernel(fmt::format("{}_rows", reduction_name(variant.kind)), kGroup, [&] {
     RowCode x(variant.source);
@@ -182,7 +183,7 @@ ir::Kernel row_kernel(const Variant& variant) {
   });
 }
 
-// A tile of neighbouring columns (group x) of one outer index, part (group y) of parts.
+// Group x: a tile of neighbouring columns of one outer index. Group y: the part of the columns.
 ir::Kernel column_kernel(const Variant& variant) {
   return kernel(fmt::format("{}_columns", reduction_name(variant.kind)), kGroup, [&] {
     RowCode x(variant.source);
@@ -216,10 +217,10 @@ std::string key_of(const Variant& variant) {
                      variant.tile, variant.picks, dtype_name(variant.output), variant.source.key());
 }
 
-// Elements of a part: a multiple of four, so that fours do not cross its end.
+// Elements of a part: a multiple of four, so that loads of four do not cross its end.
 int64_t part_of(int64_t count, int64_t parts) { return ((count + parts - 1) / parts + 3) / 4 * 4; }
 
-// count: elements a row that are reduced (those picked); parts: how many results a row.
+// count: reduced elements per row (indices if picked); parts: results per row.
 void launch_step(DeviceCall& call, const Variant& variant, const Rows& rows, int64_t count,
                  int64_t parts, const DeviceView* picks, const DeviceView& output, int64_t terms) {
   std::vector<DeviceView> buffers = variant.source.buffers;
@@ -245,18 +246,18 @@ void launch_step(DeviceCall& call, const Variant& variant, const Rows& rows, int
       groups, buffers, std::move(params));
 }
 
-// Enough groups to fill a large device, each with at least 2,048 elements of a row (64 of a
-// column), and few enough that one group joins what they leave.
+// Enough parts to fill a large device, each with at least 2,048 elements of a row (64 of a column),
+// and few enough that one group can reduce their results.
 int64_t parts_for(const Rows& rows) {
   const int64_t groups = rows.inner == 1 ? rows.outer : rows.outer * ((rows.inner + 31) / 32);
   const int64_t least = rows.inner == 1 ? 2048 : 64;
   const int64_t wanted = std::clamp<int64_t>(1024 / std::max<int64_t>(1, groups), 1,
                                              std::max<int64_t>(1, rows.length / least));
   const int64_t part = std::max<int64_t>(1, part_of(rows.length, wanted));
-  return std::max<int64_t>(1, (rows.length + part - 1) / part);  // none of them empty
+  return std::max<int64_t>(1, (rows.length + part - 1) / part);  // no part is empty
 }
 
-// Tiles as wide as a line of memory, unless most of it would lie idle.
+// Tiles as wide as a cache line, unless most lanes would be idle.
 uint32_t tile_for(const Rows& rows) { return rows.inner > 8 ? 32 : 8; }
 
 uint32_t lanes_for(const Rows& rows, int64_t count) {

@@ -14,7 +14,7 @@
 
 namespace prism {
 
-// Inputs: those of the rows, the op's own (weights), those of the tail.
+// Inputs: the rows', the op's own (weights), the tail's.
 class RowOp : public TailedOp {
  public:
   std::string attributes() const override;
@@ -30,11 +30,11 @@ class RowOp : public TailedOp {
 
   // The same op with another source and another tail.
   virtual std::shared_ptr<const Op> with(RowSource source, Tail tail) const = 0;
-  // Whether it writes an element for each that it reads; otherwise no tail can be fused.
+  // Whether the op writes one element for each that it reads; otherwise no tail can be fused.
   virtual bool gives_rows() const { return true; }
 
   // The kernel for one kind of rows, and the key of its other specialisations. Buffers: the rows',
-  // the op's own, the tail's, y. Params: those of RowLoop, number(), the tail's.
+  // the op's own, the tail's, y. Params: RowLoop's, number(), the tail's.
   virtual ir::Kernel make_kernel(const RowBinding& rows, const RowWalk& walk, DType stored,
                                  const std::shared_ptr<const TailSpec>& tail) const = 0;
   virtual std::string kernel_key() const { return {}; }

@@ -78,7 +78,7 @@ std::optional<RowSource::Lie> RowSource::lie_of(const prism::Layout& layout) con
 bool RowSource::takes_layout(const Tensor& tensor, const DeviceInfo& device) const {
   const auto lie = lie_of(tensor.layout());
   if (!lie) return false;
-  // Neighbours that lie apart would be read a whole line of memory each.
+  // Each strided element would load a whole cache line.
   const bool neighbours = rows_.inner > 1 ? lie->inner == 1 : lie->along == 1;
   return device.is_cpu || neighbours || tensor.layout().is_dense() || !(tensor.shape() == shape_);
 }
@@ -91,7 +91,7 @@ std::string RowBinding::key() const {
   std::string key(by_four ? "4" : "1");
   for (const RowAccess each : access) key += static_cast<char>(each);
   key += ' ' + chain.key();
-  for (const Chain::Step& step : chain.steps)  // numbers that are part of the text
+  for (const Chain::Step& step : chain.steps)  // constants that are part of the code
     if (step.kind == Chain::Kind::constant && !is_chain_param(step))
       key += fmt::format(" {}", step.number);
   return key;
@@ -118,7 +118,7 @@ RowBinding bind_rows(DeviceCall& call, const RowSource& source, size_t first_inp
     DeviceView view = call.input(first_input + i);
     const auto bytes = static_cast<int64_t>(view.type.block_bytes());
     const auto lie = source.lie_of(view.layout);
-    if (!lie) {  // the chain by itself first
+    if (!lie) {  // materialise the chain first
       std::vector<DeviceView> inputs;
       for (size_t n = 0; n < source.inputs(); ++n) inputs.push_back(call.input(first_input + n));
       const DeviceView made = call.scratch(source.shape(), source.stored());
@@ -231,7 +231,7 @@ std::array<Value, 4> RowCode::four_at(Value row, Value along) const {
 
 RowReader::RowReader(const RowSource& source, const CpuCall& call, size_t first_input)
     : source_(source), chain_(source.chain()), pool_(call.pool) {
-  chain_.output = source.type();  // no rounding in between
+  chain_.output = source.type();  // no intermediate rounding
   for (size_t i = 0; i < source.inputs(); ++i) {
     HostView view = call.inputs[first_input + i];
     auto lie = source.lie_of(view.layout);

@@ -24,14 +24,14 @@ struct Rows {
 
 class RowSource {
  public:
-  // The elements of a tensor along the axes [first, last), which count as one.
+  // The elements of a tensor along the axes [first, last), merged into one.
   RowSource(DType stored, const Shape& shape, int first, int last);
 
   // The same with the elements computed by a chain; nullopt if a kernel with other_buffers and
   // other_params more would not fit.
   std::optional<RowSource> after(const Chain& chain, size_t other_buffers,
                                  size_t other_params) const;
-  // Whether a kernel over these elements has room for so many more buffers and parameters.
+  // Whether a kernel over these elements has room for this many more buffers and parameters.
   bool fits(size_t other_buffers, size_t other_params) const;
 
   const Rows& rows() const { return rows_; }
@@ -39,7 +39,7 @@ class RowSource {
   const Chain& chain() const { return chain_; }
   size_t inputs() const { return chain_.inputs.size(); }
   DType stored() const { return chain_.output; }
-  DType type() const { return register_type(chain_.output); }  // that elements are read in
+  DType type() const { return register_type(chain_.output); }  // of the elements in registers
 
   bool takes_layout(const Tensor& tensor, const DeviceInfo& device) const;
   std::optional<std::string> cannot_run(const DeviceInfo& device) const;
@@ -122,8 +122,8 @@ class RowReader {
   Chain chain_;
   ThreadPool& pool_;
   std::vector<RowSource::Lie> lies_;
-  std::vector<HostView> even_;                   // the inputs on the three axes
-  std::vector<std::shared_ptr<std::byte>> own_;  // copies of those that did not lie evenly
+  std::vector<HostView> even_;                   // the inputs as three axes
+  std::vector<std::shared_ptr<std::byte>> own_;  // copies of inputs without regular strides
   std::vector<double> buffer_;
 };
 
@@ -142,7 +142,7 @@ void with_register(DType type, Function&& f) {
   }
 }
 
-// Rows of a work item of a thread: about 16,000 elements.
+// Rows per work item of a thread: about 16,000 elements.
 uint64_t rows_a_chunk(int64_t length);
 
 }  // namespace prism

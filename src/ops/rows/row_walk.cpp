@@ -1,4 +1,4 @@
-// Rows stay in registers if they fit, so that memory is read once; else they are read again.
+// Row traversal in kernels: rows that fit stay in registers, others are read again for each pass.
 #include "ops/rows/row_walk.h"
 
 #include <fmt/format.h>
@@ -29,9 +29,9 @@ RowWalk walk_for(const Rows& rows, const RowBinding& binding, const DeviceInfo& 
     walk.subgroup = has.subgroup_size == 32 && !wide;
   } else if (has.max_group_size >= 1024 &&
              (rows.length > 8192 || (rows.length >= 4096 && rows.outer <= 128))) {
-    walk.group = walk.lanes = 1024;  // the longest rows, and rows too few to fill a device
+    walk.group = walk.lanes = 1024;  // very long rows, or too few rows to fill a device
   }
-  // Odd lengths load single elements, and gain less from registers than more kernels cost.
+  // Other lengths load single elements; registers would gain less than the extra kernels cost.
   if (walk.by_four) {
     const int64_t fours = (rows.length / 4 + walk.lanes - 1) / walk.lanes;
     for (uint32_t held = 1; held <= 8 && walk.held == 0; held *= 2)
@@ -168,8 +168,8 @@ Value RowLoop::join(ReduceOp op, Value value) {
   return result;
 }
 
-// As group_reduce does it, in the same order, with a place of its own for what the subgroups have:
-// nobody has to wait until all have read it.
+// The same order as group_reduce. The partial results have their own shared memory, so no second
+// barrier is needed before it is reused.
 Value RowLoop::join_subgroups(ReduceOp op, Value value) {
   const uint32_t size = walk_.subgroup_lanes, count = walk_.group / size;
   const Value partial = subgroup_reduce(op, value);

@@ -14,14 +14,13 @@
 namespace prism {
 
 struct RowWalk {
-  DType type = DType::f32;  // of the elements as they are computed with
+  DType type = DType::f32;  // of the computation
   uint32_t group = 256;     // lanes
-  uint32_t lanes = 256;     // of a row
-  uint32_t held = 0;        // fours of a row that a lane keeps; 0: the row is read again
+  uint32_t lanes = 256;     // per row
+  uint32_t held = 0;        // groups of four that a lane keeps; 0: the row is read again
   bool by_four = false;     // loads and stores of four neighbours
-  bool subgroup = false;    // a row's lanes are a subgroup
-  // The subgroup size, if groups consist of whole subgroups of at least eight lanes; 0: no
-  // subgroups.
+  bool subgroup = false;    // one subgroup per row
+  // The subgroup size if groups consist of whole subgroups of at least eight lanes, else 0.
   uint32_t subgroup_lanes = 0;
 
   std::string key() const;
@@ -43,11 +42,11 @@ class RowLoop {
   bool holds() const { return walk_.held > 0; }
   // Loads the row into registers if the walk holds it; elements beyond the row are `fill`.
   void load(double fill);
-  // Prefetches the elements of a vector that all rows share: those that belong to the elements of
-  // this lane, four for each turn of each(). Call it before the row is loaded. Empty if the row is
-  // not held, or if both would not fit the registers.
+  // Prefetches this lane's elements of a vector that all rows share: four for each turn of each().
+  // Call it before the row is loaded. Empty if the row is not held, or if both would not fit the
+  // registers.
   std::vector<dsl::Value> shared_ahead(const dsl::In& from, DType stored) const;
-  size_t turn() const { return turn_; }  // of the each(), map() or store() under way
+  size_t turn() const { return turn_; }  // of the current each(), map() or store()
   // Calls f for this lane's elements: one or four values, and the index of the first.
   using Visit = std::function<void(const std::vector<dsl::Value>&, dsl::Value)>;
   void each(const Visit& f);
@@ -59,8 +58,8 @@ class RowLoop {
              const TailCode& tail = TailCode(nullptr));
   // For a held row: replaces its elements by f of them.
   void map(const Map& f);
-  // For a held row: calls f(wanted, quad, four) for each four elements of this lane. Those beyond
-  // the row are not wanted but visited, so that all lanes of the group arrive.
+  // For a held row: calls f(wanted, quad, four) for each four elements of this lane. Fours beyond
+  // the row have wanted false; they are visited so that all lanes of the group take part.
   void every_four(
       const std::function<void(dsl::Value wanted, dsl::Value quad, dsl::Value four)>& f);
   // Reduces over the lanes of a row; every lane gets the result. All lanes of the group must call.

@@ -1,4 +1,4 @@
-// cumsum as an op.
+// cumsum: the op and its CPU kernel.
 #include "prism/ops/scan.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Along the last axis.
+// Works along the last axis.
 class CumsumOp : public Op {
  public:
   CumsumOp(RowSource source, bool reverse) : source_(std::move(source)), reverse_(reverse) {}

@@ -16,13 +16,13 @@ namespace {
 
 Value zero_of(DType type) { return is_float(type) ? constant(type, 0.0) : constant(type, 0); }
 
-// What stands before this lane's fours in the piece, for each turn, and the sum of the piece.
+// For each turn, the sum of the elements before this lane's four; and the sum of the piece.
 struct Sums {
   std::vector<Value> before;
   Value all;
 };
 
-// One barrier a piece: what the subgroups have lies in two places in turn.
+// One barrier per piece: the subgroups' sums are double-buffered.
 class BySubgroups {
  public:
   BySubgroups(const ScanCut& cut, DType type)
@@ -42,7 +42,7 @@ class BySubgroups {
         parts_[place + t * count_ + subgroup_id()] = sums.before[t] + totals[t];
     });
     barrier();
-    // As many turns at once as a subgroup has lanes for.
+    // One subgroup scan covers as many turns as it has lanes for.
     Value all = zero_;
     const uint32_t at_once = std::min(cut_.turns, cut_.subgroup / count_);
     for (uint32_t first = 0; first < cut_.turns; first += at_once) {
@@ -79,7 +79,7 @@ class ByDoubling {
     const uint32_t all = cut_.turns * cut_.group;
     for (uint32_t t = 0; t < cut_.turns; ++t) sums_[lane + t * cut_.group] = totals[t];
     barrier();
-    // Two halves in turn, so that one barrier a step is enough.
+    // Double buffering needs only one barrier per step.
     uint32_t half = 0;
     for (uint32_t distance = 1; distance < cut_.group; distance *= 2) {
       const uint32_t other = all - half;
@@ -121,13 +121,13 @@ ScanCut scan_cut(const Rows& rows, const RowBinding& source, DType stored,
   const bool wide = dtype_bytes(register_type(source.chain.output)) > 4;
   ScanCut cut;
   cut.by_four = source.by_four && dtype_bytes(kernel_type(stored)) <= 4;
-  // What subgroups have is summed up by one of them.
+  // The subgroups' sums must fit one subgroup.
   const auto by_subgroups = [&](uint32_t group) {
     const uint32_t size = has.subgroup_size;
     return !wide && size >= 8 && group % size == 0 && group / size <= size;
   };
   if (by_subgroups(cut.group)) cut.subgroup = has.subgroup_size;
-  // Long rows that are too few to fill a device.
+  // Long rows, too few to fill a device.
   if (rows.length > 8192 && rows.outer <= 128 && has.max_group_size >= 1024 && by_subgroups(1024))
     cut.group = 1024;
   while (cut.turns < (wide ? 2u : 4u) && cut.piece() < rows.length) cut.turns *= 2;
@@ -145,7 +145,7 @@ ir::Kernel cumsum_kernel(const RowBinding& source, DType stored, bool reverse, c
     const Value zero = zero_of(type), row = group_id();
     const auto place = [&](Value i) { return reverse ? length - 1u - i : i; };
 
-    // From i on; beyond the row zeros, for which what is there last is read.
+    // Four elements from i on. Loads are clamped to the row; elements beyond it are zeros.
     const auto four_from = [&](Value i) -> std::vector<Value> {
       std::vector<Value> four;
       if (cut.by_four) {

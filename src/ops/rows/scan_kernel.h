@@ -7,18 +7,18 @@
 
 namespace prism::ops {
 
-// How a group traverses a row: in pieces of `turns` times four elements a lane.
+// How a group traverses a row: in pieces of `turns` times four elements per lane.
 struct ScanCut {
   uint32_t group = 256;  // lanes
   uint32_t turns = 1;
-  uint32_t subgroup = 0;  // lanes of subgroups that sum up among themselves; 0: by shared memory
+  uint32_t subgroup = 0;  // lanes of a subgroup; 0: scans in shared memory
   bool by_four = false;   // loads and stores of four neighbours
 
   uint32_t piece() const { return group * 4 * turns; }
   std::string key() const;
 };
 
-// stored: of the sums.
+// stored: the type of the sums in memory.
 ScanCut scan_cut(const Rows& rows, const RowBinding& source, DType stored,
                  const DeviceInfo& device);
 

@@ -1,8 +1,9 @@
-// The first few of a row: selects from each piece, then from the results, until one piece is left.
+// Top-k selection: selects k pairs from each piece of a row, then from the results, until one piece
+// is left.
 //
-// A lane has some elements of the piece. The k-th of the lanes' first ones is a bound that the
-// piece's first k keep to, and little else does: at most k lanes have elements within it. Those are
-// gathered and put in order by counting how many come before each.
+// Each lane finds the first of its elements in sort order. The k-th of these minima bounds the
+// first k of the piece, and at most k lanes have elements within the bound. These elements are
+// gathered; the rank of each is the number of pairs before it.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -16,8 +17,8 @@ using namespace dsl;
 
 namespace {
 
-// k lanes have at most k * each elements: they fit into 16 KiB less a few words, what the least
-// devices have of shared memory.
+// k lanes have at most k * each elements. These fit into 16 KiB less a few words: the shared memory
+// of the smallest devices.
 struct Cut {
   uint32_t lanes, each;
   uint32_t piece() const { return lanes * each; }
@@ -33,11 +34,11 @@ const Cut& cut_for(DType key, int64_t kept) {
 struct Tile {
   Array keys, places;
 
-  // How many of the first `count` pairs, a multiple of four, come before this one.
+  // The number of pairs before this one, among the first `count` (a multiple of four).
   Value before(Value count, Value key, Value place) const {
     Var rank(u32, 0u, "rank");
     for_(0u, count, 4u, [&](Value i) {
-      // Loads of 16 bytes.
+      // 16-byte loads.
       const uint32_t width = key.element() == u64 ? 2 : 4;
       std::vector<Value> some_keys;
       for (uint32_t from = 0; from < 4; from += width)
@@ -52,12 +53,12 @@ struct Tile {
   }
 };
 
-// Piece (group y) of a row (group x).
+// Group x: the row. Group y: the piece of it.
 ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool from_pairs,
                          bool is_last) {
   return kernel("select", cut.lanes, [&] {
     const SortPass pass = SortPass::declare(stored, from_pairs, is_last);
-    // length: of a row of x; count: elements a row that this pass reads; kept: of each piece.
+    // length: of a row of x; count: elements per row in this pass; kept: elements per piece.
     const Value length = param("length", u32), count = param("count", u32),
                 kept = param("kept", u32);
     const DType key_type = ops::key_type(stored);
@@ -70,8 +71,8 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
     struct Pair {
       Value key, place;
     };
-    // The lane's elements are read twice, the second time from the cache: registers for all of them
-    // would be live across barriers.
+    // Each element is read twice, the second time from the cache. Otherwise all of them would
+    // occupy registers across barriers.
     const auto element = [&](Value n) -> Pair {
       const Value at = piece * cut.piece() + n * cut.lanes + lane, inside = at < count;
       const Value index = row * count + at;
@@ -111,7 +112,7 @@ ir::Kernel select_kernel(DType stored, bool descending, const Cut& cut, bool fro
       });
     });
     barrier();
-    // Up to a multiple of four with what comes last.
+    // Pad to a multiple of four with pairs that sort last.
     const Value found = taken.load(0u), whole = (found + 3u) / 4u * 4u;
     if_(lane < whole - found, [&] {
       tile.keys[found + lane] = last_key(key_type);

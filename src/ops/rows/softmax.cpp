@@ -1,4 +1,4 @@
-// Softmax and cross entropy: one op over the last axis, with three ends.
+// Softmax, log softmax and cross entropy: one op over the last axis with three results.
 #include "prism/ops/softmax.h"
 
 #include <cmath>
@@ -50,14 +50,15 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
     tail.declare_params();
     const Value lowest = loop.lowest(), zero = loop.number(0);
     loop.load(-HUGE_VAL);
-    // What is subtracted before exp: 0 where all are -infinity, so that none becomes a NaN early.
+    // Subtracted before exp. It is 0 if all elements are -infinity, which would otherwise give NaN
+    // in a partial sum.
     const auto base_of = [&](Value top) { return select(top == lowest, zero, top); };
     Var most(walk.type, lowest, "most"), sum(walk.type, zero, "sum");
     loop.each([&](const std::vector<Value>& four, Value) {
       Value top = four[0];
       for (size_t k = 1; k < four.size(); ++k) top = max(top, four[k]);
       const Value before = most, now = max(before, top);
-      if (!loop.holds()) {  // a running sum, brought to the new base: the row is read once less
+      if (!loop.holds()) {  // online softmax: rescaling the sum saves one pass over the row
         const Value base = base_of(now);
         Value more = sum * exp(before - base);
         for (const Value each : four) more = more + exp(each - base);
@@ -67,7 +68,7 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
     });
     const Value base = base_of(loop.join(ReduceOp::max, most));
     if (loop.holds()) {
-      // The elements of a probability are its exponentials from here on.
+      // For probabilities the registers hold the exponentials from here on.
       const bool keep = end != SoftmaxEnd::probability;
       if (!keep) loop.replace([&](Value each) { return exp(each - base); });
       loop.each([&](const std::vector<Value>& four, Value) {
@@ -105,7 +106,7 @@ ir::Kernel softmax_kernel(SoftmaxEnd end, const RowBinding& source, const RowWal
   });
 }
 
-// Over the last axis.
+// Works along the last axis.
 class SoftmaxOp : public RowOp {
  public:
   SoftmaxOp(SoftmaxEnd end, RowSource source, int32_t ignored, Tail tail = {})

@@ -22,7 +22,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// Along the last axis; outputs: values, indices.
+// Sorts along the last axis. Outputs: values, indices.
 class SortOp : public Op {
  public:
   SortOp(RowSource source, int64_t kept, bool descending)
@@ -40,7 +40,7 @@ class SortOp : public Op {
   std::vector<Tensor> gradient(const GradientCall& call) const override {
     if (!call.output_gradients[0]) return {Tensor()};
     const Tensor &g = call.output_gradients[0], &places = call.outputs[1];
-    // Of a whole sort the other order is known: gathering by it is less work than searching.
+    // A whole sort has an inverse permutation; a gather by it is cheaper than put_along's search.
     if (is_whole()) return {take_along(g, argsort(places), -1)};
     return {put_along(g, places, -1, source_.rows().length)};
   }

@@ -1,6 +1,6 @@
-// Bitonic sorting of pairs (key, index) in pieces that fit into shared memory. Longer rows: sorted
-// pieces merged; or, where a part of the row is wanted, the first ones of each piece sorted again,
-// until one piece is left.
+// Bitonic sort of (key, index) pairs in pieces that fit into shared memory. The sorted pieces of a
+// longer row are merged. For top_k the first pairs of each piece are sorted again until one piece
+// is left.
 #include "ops/rows/sort_kernels.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ Value ops::sort_key(Value x, bool descending) {
   } else if (type == i64) {
     key = bitcast(u64, x) ^ constant_bits(u64, 1ull << 63);
   } else if (type == f32) {
-    const Value bits = bitcast(u32, select(x == 0.0f, 0.0f, x));  // both zeros are one
+    const Value bits = bitcast(u32, select(x == 0.0f, 0.0f, x));  // -0 equals +0
     key = select((bits >> 31u) != 0u, ~bits, bits | 0x80000000u);
     key = select(is_nan(x), constant(u32, 0xfffffffeu), key);
   } else {
@@ -74,13 +74,13 @@ Pairs ops::SortInput::scratch_pairs(int64_t count) const {
 namespace {
 
 constexpr uint32_t kGroup = 256;
-constexpr int64_t kMostSelected = 4;  // a piece has so many times as many, else a sort is less work
+constexpr int64_t kMostSelected = 4;  // passes keep at most 1/4 of a piece; else a sort is cheaper
 
 struct Tile {
   Array keys, places;
 };
 
-// Puts the pair at a before that at b, or after it.
+// Orders the pairs at a and b, ascending or descending.
 void exchange(const Array& keys, const Array& places, Value a, Value b, Value ascending) {
   const Value key_a = keys.load(a), key_b = keys.load(b);
   const Value place_a = places.load(a), place_b = places.load(b);
@@ -106,12 +106,12 @@ void merge_steps(const Tile& tile, Value pairs, Value first, Value run) {
   });
 }
 
-// Sorts a piece of a row (group y).
+// Sorts a piece (group y) of a row (group x).
 ir::Kernel piece_kernel(DType stored, bool descending, bool from_pairs, bool is_last) {
   return kernel("sort_piece", kGroup, [&] {
     const ops::SortPass pass = ops::SortPass::declare(stored, from_pairs, is_last);
-    // length: of a row of x; count: elements a row that this pass sorts; bits: of a piece;
-    // kept: of each piece.
+    // length: of a row of x; count: elements per row in this pass; bits: log2 of the piece; kept:
+    // elements per piece.
     const Value length = param("length", u32), count = param("count", u32),
                 bits = param("bits", u32), kept = param("kept", u32);
     const DType key_type = ops::key_type(stored);
@@ -122,7 +122,7 @@ ir::Kernel piece_kernel(DType stored, bool descending, bool from_pairs, bool is_
     for_(local_id(), size, kGroup, [&](Value i) {
       const Value at = start + i;
       Var key(key_type, ops::last_key(key_type), "key"), place(u32, 0u, "place");
-      // What fills the piece up comes last, also behind elements with the largest key.
+      // Padding sorts last, even after elements with the largest key.
       place = at | ops::kNoElement;
       if_(at < count, [&] {
         if (from_pairs) {
@@ -147,7 +147,7 @@ ir::Kernel piece_kernel(DType stored, bool descending, bool from_pairs, bool is_
 
 ParamValue word(int64_t value) { return ParamValue(static_cast<uint32_t>(value)); }
 
-// Pieces of each row in order. from: pairs of the pass before, `count` a row; none: the row itself.
+// Sorts the pieces of each row. from: pairs of the previous pass, `count` per row; null: the row.
 void sort_pieces(const ops::SortInput& input, const Pairs* from, int64_t count, int64_t pieces,
                  int64_t kept, const Pairs& to, bool is_last) {
   const DType stored = input.stored();
@@ -162,7 +162,7 @@ void sort_pieces(const ops::SortInput& input, const Pairs* from, int64_t count, 
       {word(input.length), word(count), word(std::countr_zero(size)), word(kept)});
 }
 
-// The first `kept` of each piece, until they are one piece.
+// Keeps the first `kept` pairs of each piece, until one piece is left.
 void sort_in_passes(const ops::SortInput& input, int64_t kept, const DeviceView& values,
                     const DeviceView& indices) {
   const int64_t piece = ops::piece_of(input.key());

@@ -5,7 +5,7 @@
 
 namespace prism {
 
-// The first `kept` elements of each sorted row of x [rows, length], and their indices (i32).
+// Writes the first `kept` elements of each sorted row of x [rows, length] and their indices (i32).
 void launch_sort(DeviceCall& call, const DeviceView& x, int64_t rows, int64_t length, int64_t kept,
                  bool descending, const DeviceView& values, const DeviceView& indices);
 

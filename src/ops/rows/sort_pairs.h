@@ -1,4 +1,4 @@
-// Shared by the sorting kernels: pairs of a key and an index, and their order.
+// Pairs of a key and an index, and their order: shared by the sorting kernels.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace prism::ops {
 // Padding has the largest key and an index with this bit, so that it sorts behind every element.
 inline constexpr uint32_t kNoElement = 0x80000000u;
 
-// Keys are as wide as elements need: u32, or u64.
+// u64 for elements of 8 bytes, else u32.
 inline DType key_type(DType stored) { return dtype_bytes(stored) > 4 ? DType::u64 : DType::u32; }
 // The largest key.
 inline dsl::Value last_key(DType type) { return dsl::constant(type, int64_t{-1}); }
@@ -38,7 +38,8 @@ struct SortPass {
   bool is_last;
 
   static SortPass declare(DType stored, bool from_pairs, bool is_last);
-  // The pair at `at`: as a result the element itself, of the row that starts there in x.
+  // Writes the pair at `at`. In the last pass it writes the element of x, whose row begins at
+  // row_start, and the index.
   void write(dsl::Value at, dsl::Value row_start, dsl::Value key, dsl::Value place) const;
 };
 
@@ -56,17 +57,17 @@ struct SortInput {
 
   DType stored() const { return x.type.plain(); }
   DType key() const { return key_type(stored()); }
-  Pairs scratch_pairs(int64_t count) const;  // for `count` of each row
-  // Of a launch, in the order of SortPass. from: pairs of the pass before; none: the row itself.
+  Pairs scratch_pairs(int64_t count) const;  // `count` pairs per row
+  // The buffers of a launch in SortPass's order. from: pairs of the previous pass; null: the row.
   std::vector<DeviceView> buffers(const Pairs* from, const Pairs& to) const;
 };
 
-// The first `kept` of each row, into values and indices. (select_kernels.cpp)
+// Selects the first `kept` of each row into values and indices (select_kernels.cpp).
 bool can_select(const DeviceInfo& device, DType key, int64_t kept);
 void launch_select(const SortInput& input, int64_t kept, const DeviceView& values,
                    const DeviceView& indices);
-// Runs of `run` sorted pairs, `count` a row, merged two by two until the row is one; the first
-// `kept` go into values and indices. (merge_kernels.cpp)
+// Merges sorted runs of `run` pairs, `count` pairs per row, until each row is one run. The first
+// `kept` go into values and indices (merge_kernels.cpp).
 void launch_merges(const SortInput& input, Pairs pairs, int64_t count, int64_t run, int64_t kept,
                    const DeviceView& values, const DeviceView& indices);
 

@@ -1,4 +1,4 @@
-// concat as an op of strided copies; the other functions are built from it and from views.
+// concat as an op of strided copies, and the functions built from it and from views.
 #include "prism/ops/join.h"
 
 #include <fmt/format.h>
@@ -89,7 +89,7 @@ class ConcatOp : public Op {
   bool takes_layout(size_t, const Tensor&, const DeviceInfo&) const override { return true; }
 
  private:
-  // Where an input lies in the output; moves start to its end.
+  // The layout of an input's part of the output; advances start to its end.
   Layout part(Layout whole, const Shape& shape, int64_t& start) const {
     whole.offset += start * whole.stride(axis_);
     whole.shape[axis_] = shape[axis_];

@@ -1,4 +1,4 @@
-// Strided copies and fills, on the CPU by memcpy and on other devices in the widest units that the
+// Strided copies and fills: memcpy on the CPU, and on other devices the widest units that the
 // layouts allow.
 #include "ops/shape/strided_copy.h"
 
@@ -38,7 +38,7 @@ Pair collapsed(const Layout& from, const Layout& to) {
   return {both[0], both[1]};
 }
 
-// Layouts in units of several elements, where rows lie without gaps and evenly.
+// Converts contiguous, evenly aligned rows to units of several elements. Returns the unit's bytes.
 uint32_t widen(Pair& pair, uint32_t element_bytes) {
   Shape& shape = pair.to.shape;
   const int rank = shape.rank();
@@ -160,7 +160,7 @@ void strided_copy_cpu(const std::byte* from, const Layout& from_layout, std::byt
   const Shape& shape = pair.to.shape;
   const int rank = shape.rank();
   const auto bytes = static_cast<int64_t>(element_bytes);
-  // One long row is cut, so that threads share it.
+  // Long rows are cut into pieces, which threads share.
   constexpr int64_t kPiece = 1 << 14;
   const int64_t inner = rank ? shape[-1] : 1, pieces = (inner + kPiece - 1) / kPiece;
   const int64_t from_step = rank ? pair.from.stride(-1) : 1,
@@ -227,7 +227,7 @@ void strided_copy_on_device(DeviceCall& call, const DeviceView& from, const Devi
   const uint32_t unit = widen(pair, from.type.block_bytes());
   const Shape& shape = pair.to.shape;
   const int rank = std::max(1, shape.rank());
-  // Steps backwards wrap round in 32 bits, as the kernel's sums do.
+  // Negative strides wrap in 32 bits, as the kernel's sums do.
   const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
   std::vector<ParamValue> params = {word(shape.elements())};
   for (int axis = 1; axis < rank; ++axis) params.push_back(word(shape[axis]));

@@ -1,4 +1,4 @@
-// Laying elements into zeros, or another value: the op behind view_gradient and pad.
+// Scatter of elements into a constant tensor by a layout: the op of view_gradient and pad.
 #include "ops/shape/view_gradient.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-// The lowest and the highest element that a layout with elements names.
+// The lowest and highest element index of a layout that is not empty.
 std::pair<int64_t, int64_t> reach(const Layout& layout) {
   int64_t low = layout.offset, high = layout.offset;
   for (int axis = 0; axis < layout.shape.rank(); ++axis) {
@@ -90,7 +90,7 @@ Tensor view_gradient(const Tensor& x, const Shape& base_shape, const Layout& lay
     fail(fmt::format("view_gradient: elements {} for places {}; both must have one shape",
                      x.shape().text(), layout.shape.text()));
   }
-  // What is summed over the axes that are there several times has its own places.
+  // Sum over the broadcast axes first: then no two elements share an address.
   Axes repeated;
   Layout once{{}, {}, layout.offset};
   for (int axis = 0; axis < x.rank(); ++axis) {

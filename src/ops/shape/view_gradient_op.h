@@ -1,11 +1,11 @@
-// The op that lays the elements of a tensor into a larger one of one value.
+// The op that scatters a tensor's elements into a larger, constant tensor.
 #pragma once
 
 #include "tensor/op.h"
 
 namespace prism {
 
-// No two elements have the same place.
+// No two elements of the layout may share an address.
 class ViewGradientOp : public Op {
  public:
   ViewGradientOp(const char* name, const Shape& base, const Layout& layout, double value = 0)

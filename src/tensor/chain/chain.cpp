@@ -121,7 +121,7 @@ uint16_t Chain::add_apply(ScalarOp op, uint16_t a, uint16_t b, uint16_t c) {
 Chain joined(const Chain& consumer, size_t input, const Chain& producer) {
   Chain chain;
   chain.output = consumer.output;
-  // The producer's inputs follow the consumer's others; its steps come first.
+  // The producer's inputs follow the consumer's other inputs; its steps come first.
   const size_t others = consumer.inputs.size() - 1;
   for (size_t i = 0; i < consumer.inputs.size(); ++i)
     if (i != input) chain.inputs.push_back(consumer.inputs[i]);
@@ -163,7 +163,7 @@ Chain simplified(const Chain& chain) {
     const auto number = [&](uint16_t v) { return steps[v].kind == Chain::Kind::constant; };
     if (!number(s.a) || (operands > 1 && !number(s.b)) || (operands > 2 && !number(s.c))) continue;
     const DType type = steps[operands > 2 ? s.b : s.a].type;
-    if (type == DType::i64) continue;  // numbers are doubles: not exact for all of them
+    if (type == DType::i64) continue;  // constants are doubles, which cannot hold every i64
     s.number = evaluate(s.op, type, steps[s.a].number, operands > 1 ? steps[s.b].number : 0,
                         operands > 2 ? steps[s.c].number : 0);
     s.kind = Chain::Kind::constant;

@@ -1,5 +1,5 @@
 // Chains: compositions of elementwise functions as data. The CPU runs a chain over pieces that fit
-// its cache, other devices run a kernel made from it. The planner fuses chains.
+// its cache; other devices run a kernel generated from it. The planner fuses chains.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ DType register_type(DType stored);
 struct Chain {
   enum class Kind : uint8_t {
     input,     // element of inputs[index]
-    constant,  // a number, a parameter of the kernel: other numbers, same kernel
+    constant,  // a number: a kernel parameter, so other numbers use the same kernel
     apply,     // op of values a, b, c
-    cast,      // value a as the stored type: rounded or wrapped to it, then widened again
+    cast,      // value a rounded or wrapped to the stored type, then widened again
   };
   struct Step {
     Kind kind = Kind::input;
@@ -36,13 +36,13 @@ struct Chain {
 
   std::vector<DType> inputs;  // as stored
   std::vector<Step> steps;
-  uint16_t result = 0;        // the step that is the chain's value
+  uint16_t result = 0;        // the step that gives the chain's value
   DType output = DType::f32;  // as stored
 
   size_t constants() const;
-  // Identifies the kernel: everything but the constants' values.
+  // Identifies the kernel: everything except the values of constants.
   std::string key() const;
-  std::string text() const;  // "silu(x0) * x1", for people
+  std::string text() const;  // readable: "silu(x0) * x1"
 
   // --- construction
   uint16_t add_input(DType stored);  // the step that loads it
@@ -51,8 +51,8 @@ struct Chain {
   uint16_t add_apply(ScalarOp op, uint16_t a, uint16_t b = 0, uint16_t c = 0);
 };
 
-// The consumer with one input computed by the producer. Inputs: the consumer's others, then the
-// producer's.
+// The consumer with one input computed by the producer. Inputs: the consumer's other inputs, then
+// the producer's.
 Chain joined(const Chain& consumer, size_t input, const Chain& producer);
 
 // The chain after constant folding and removal of unused steps.

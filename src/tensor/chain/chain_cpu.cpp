@@ -1,4 +1,4 @@
-// Chains on the CPU: native kernels over pieces that fit the first-level cache.
+// Chains on the CPU: native kernels over pieces that fit the L1 cache.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -11,13 +11,13 @@ namespace prism {
 
 namespace {
 
-// Elements of a piece: 1,024 f64 are 8 KiB, so that a chain of a few steps fits 32 KiB.
+// Elements of a piece: 1,024 f64 take 8 KiB, so a chain of a few steps fits 32 KiB.
 constexpr int64_t kPiece = 1024;
 
-// Truth values are kept as i32.
+// b1 is kept as i32.
 DType cpu_register(DType type) { return type == DType::b1 ? DType::i32 : type; }
 
-struct Operand {  // an input as loops see it
+struct Operand {  // an input with its layout in the loops
   const std::byte* first;
   DType stored;
   Layout walk;
@@ -27,7 +27,7 @@ class PieceRunner {
  public:
   PieceRunner(const Chain& chain, std::span<const Operand> inputs)
       : chain_(chain), inputs_(inputs), registers_(chain.steps.size() * kPiece) {
-    for (size_t s = 0; s < chain.steps.size(); ++s) {  // numbers are written once
+    for (size_t s = 0; s < chain.steps.size(); ++s) {  // constants are written once
       const Chain::Step& step = chain.steps[s];
       if (step.kind != Chain::Kind::constant) continue;
       for (int64_t i = 0; i < kPiece; ++i) {
@@ -49,7 +49,7 @@ class PieceRunner {
     }
   }
 
-  // n elements along the innermost axis from the given place of the walk.
+  // Computes n elements along the innermost axis; starts has the first element of each input.
   void run(std::span<const int64_t> starts, int64_t n, std::byte* to) {
     const auto count = static_cast<size_t>(n);
     for (size_t s = 0; s < chain_.steps.size(); ++s) {

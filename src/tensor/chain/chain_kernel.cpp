@@ -33,7 +33,7 @@ std::vector<ir::Param> chain_params(const Chain& chain) {
 
 std::string chain_kernel_key(const Chain& chain, const ChainAccess& access) {
   std::string key = "chain " + access.key() + " " + chain.key();
-  for (const Chain::Step& step : chain.steps)  // numbers that are part of the text
+  for (const Chain::Step& step : chain.steps)  // constants that are part of the code
     if (step.kind == Chain::Kind::constant && !is_chain_param(step))
       key += fmt::format(" {}", step.number);
   return key;

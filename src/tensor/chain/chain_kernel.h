@@ -14,22 +14,21 @@ namespace prism {
 // How a kernel addresses the operands of a chain: linearly, if all have the output's layout, or by
 // the strides and the offset of every input.
 struct ChainAccess {
-  int rank = 0;          // axes of a walk by strides; 0: straight on
-  bool by_four = false;  // four elements a lane, straight on only
-  int taken_over = -1;   // the input whose memory is the output's: element i becomes element i
+  int rank = 0;          // strided axes; 0: linear
+  bool by_four = false;  // four elements per lane; linear access only
+  int taken_over = -1;   // the input whose memory the output reuses, element by element
 
   std::string key() const;
   // The number of 32-bit parameters besides the constants.
   size_t params(size_t inputs) const;
 };
 
-// Buffers: the inputs without the one taken over, then the output. Params: count; with strides the
+// Buffers: the inputs except the one taken over, then the output. Params: count; if strided, the
 // lengths of axes 1 to rank - 1, then rank strides and the offset of each input; the constants of
-// chain_params(). Grid: count / 256 groups (1,024 elements a group by four), rounded up.
+// chain_params(). Grid: one group per 256 elements (1,024 by four), rounded up.
 ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access);
 
-// The constants that are parameters of the kernel, in order. 64-bit constants and truth values are
-// part of its code.
+// The constants that are kernel parameters, in order. 64-bit and b1 constants are part of the code.
 std::vector<ir::Param> chain_params(const Chain& chain);
 bool is_chain_param(const Chain::Step& step);
 std::string chain_kernel_key(const Chain& chain, const ChainAccess& access);
@@ -42,10 +41,10 @@ dsl::Value emit_chain(const Chain& chain, std::span<const dsl::Value> inputs,
 dsl::Value emit_scalar_op(ScalarOp op, dsl::Value a, dsl::Value b, dsl::Value c);
 
 // Loads and stores of tensor elements. bool is a byte of 0 or 1.
-DType kernel_type(DType stored);  // the buffer's: u8 for bool
+DType kernel_type(DType stored);  // of the buffer: u8 for bool
 dsl::Value load_element(const dsl::In& from, dsl::Value index, DType stored);
-dsl::Value from_loaded(dsl::Value loaded, DType stored);  // a loaded element as a register
-dsl::Value to_stored(dsl::Value value, DType stored);     // a register as what a store takes
+dsl::Value from_loaded(dsl::Value loaded, DType stored);  // from memory to register type
+dsl::Value to_stored(dsl::Value value, DType stored);     // from register to memory type
 // The value rounded or wrapped to a stored type.
 dsl::Value emit_cast(dsl::Value value, DType stored);
 

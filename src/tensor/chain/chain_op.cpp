@@ -1,4 +1,4 @@
-// The op of chains: shape rule, launch, and whether a fused chain fits a kernel.
+// The op of chains: shape rule, launch, and the limits of a fused kernel.
 #include "tensor/chain/chain_op.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const 
   });
   ChainAccess access;
   if (straight) {
-    // Four elements at a time; 64-bit types are wide enough already.
+    // Vectors of four elements; 64-bit types are wide enough already.
     const auto narrow = [](DType type) { return dtype_bytes(kernel_type(type)) <= 4; };
     access.by_four = narrow(chain.output) && std::ranges::all_of(chain.inputs, narrow);
     return access;
@@ -184,7 +184,7 @@ void ChainOp::launch(DeviceCall& call) const {
     layouts.push_back(call.input(i).layout);
   }
   const DeviceView& output = call.output();
-  // Too many strides for one launch: copy inputs to the output's layout first, one by one.
+  // Too many strides for one launch: first copy inputs to the output's layout, one by one.
   for (size_t i = 0; !chain_fits(chain_, layouts, output.layout.shape); ++i) {
     const DeviceView even = call.scratch(output.layout.shape, inputs[i].type);
     launch_chain(call, copy_chain(inputs[i].type.plain()), std::span(&inputs[i], 1), even);

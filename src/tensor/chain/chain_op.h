@@ -8,7 +8,7 @@ namespace prism {
 
 class ChainOp : public Op {
  public:
-  // shape: of the result if the chain has no inputs; else the inputs also broadcast to it.
+  // shape: the result's if the chain has no inputs; otherwise the inputs also broadcast to it.
   explicit ChainOp(Chain chain, Shape shape = {}) : chain_(std::move(chain)), shape_(shape) {}
 
   const Chain& chain() const { return chain_; }
@@ -47,7 +47,7 @@ Tensor copied(const Tensor& x);
 void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceView> inputs,
                   const DeviceView& output);
 
-// Whether a chain of these inputs fits into a kernel: eight buffers and 24 parameters.
+// Whether a chain with these inputs fits a kernel: eight buffers and 24 parameters.
 bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape& output);
 
 }  // namespace prism

@@ -19,12 +19,13 @@ Value polynomial(Value x, std::span<const float> coefficients) {  // lowest powe
   return sum;
 }
 
-// erf(x) / x by x^2 for |x| below 1: 1.2e-9 off at most. Both fits are least-maximum fits of the
-// float64 functions.
+// erf(x) / x as a polynomial in x^2 for |x| < 1, with an error below 1.2e-9. Both fits are minimax
+// fits of the float64 functions.
 constexpr std::array<float, 7> kErfNear = {
     1.1283791065216064f,   -0.3761262595653534f,    0.11283600330352783f,  -0.026854444295167923f,
     0.005189535208046436f, -0.0008020841050893068f, 7.889119297033176e-05f};
-// -log(1 - erf(t)) for t from 0.95 to 9.3, beyond which 1 - erf is no f32: 1.4e-6 off at most.
+// -log(1 - erf(t)) for t from 0.95 to 9.3, beyond which 1 - erf(t) underflows in f32. The error is
+// below 1.4e-6.
 constexpr float kErfEnd = 9.3f;
 constexpr std::array<float, 11> kErfFar = {
     0.00045066242455504835f, 1.127606987953186f,      0.6354348659515381f,
@@ -32,7 +33,7 @@ constexpr std::array<float, 11> kErfFar = {
     -0.0006141879712231457f, 5.786748806713149e-05f,  -3.6236820051271934e-06f,
     1.3475307980570506e-07f, -2.2453148229573117e-09f};
 
-// 1 + erf(x) with full relative accuracy, also where it is nearly 0.
+// 1 + erf(x) with full relative accuracy, also near 0.
 Value one_plus_erf(Value x) {
   const Value t = min(abs(x), kErfEnd);
   const Value tail = exp(-polynomial(t, kErfFar));
@@ -48,13 +49,13 @@ Value erf_f32(Value x) {
   return select(t < 1.0f, near, select(x < 0.0f, -far, far));
 }
 
-// By exp2 and log2 of the absolute value, with the sign and the special cases of C's pow.
+// exp2(b log2 |a|) with the sign and the special cases of C's pow.
 Value pow_f32(Value a, Value b) {
   const Value magnitude = exp2(b * log2(abs(a)));
   const Value whole = floor(b) == b;
   const Value odd = whole && floor(b * 0.5f) * 2.0f != b;
   const Value not_a_number = constant_bits(f32, 0x7fc00000u);
-  const Value is_negative = (bitcast(u32, a) >> 31u) != 0u;  // -0 too
+  const Value is_negative = (bitcast(u32, a) >> 31u) != 0u;  // includes -0
   const Value finite = abs(a) < constant_bits(f32, 0x7f800000u);
   const Value signed_result = select(a < 0.0f && finite && !whole, not_a_number,
                                      select(is_negative && odd, -magnitude, magnitude));
@@ -82,8 +83,7 @@ Value one_of(Value like) {
 
 Value inverse_root(Value x) { return x.element() == f64 ? one_of(x) / sqrt(x) : rsqrt(x); }
 
-// The factor x / (u - 1) corrects the rounding of u = 1 + x; where u is 1 or x itself there is
-// nothing to correct.
+// The factor x / (u - 1) corrects the rounding of u = 1 + x, unless u is 1 or x.
 Value log1p(Value x) {
   const Value one = one_of(x), u = x + one;
   return select(u == one, x, select(u == x, log(u), log(u) * (x / (u - one))));
@@ -96,7 +96,7 @@ Value gelu(Value x) {
   return 0.5f * x * one_plus_erf(x * 0.70710678118654752f);
 }
 
-// 0.5 (1 + tanh(u)) is the sigmoid of 2u, which keeps its digits where it is nearly 0.
+// 0.5 (1 + tanh(u)) equals sigmoid(2u), which stays accurate near 0.
 Value gelu_tanh(Value x) {
   const Value twice = x.element() == f64 ? 1.5957691216057308 * (x * x * x * 0.044715 + x)
                                          : 1.5957691216057308f * fma(x * x * x, 0.044715f, x);
@@ -203,7 +203,7 @@ Value emit_cast(Value value, DType stored) {
       const Value rounded = (bits + 0x7fffu + ((bits >> 16u) & 1u)) & 0xffff0000u;
       return select(is_nan(wide), wide, bitcast(f32, rounded));
     }
-    // Not by two shifts, which one driver's compiler miscompiles.
+    // No pair of shifts: one driver's compiler miscompiles it.
     case i8:
       return ((wide & 0xff) ^ 0x80) - 0x80;
     case i16:

@@ -1,4 +1,4 @@
-// erf by two fits, pow by a logarithm in two parts.
+// erf by two polynomial fits, and pow by a double-double logarithm, in f64.
 #include "tensor/chain/scalar_kernel_f64.h"
 
 #include <array>
@@ -19,16 +19,16 @@ Value polynomial(Value x, const std::array<double, N>& coefficients) {  // lowes
   return sum;
 }
 
-// erf(x) / x by x^2 for |x| up to 1: 2e-17 off at most. Both fits interpolate at Chebyshev's nodes
-// in 50 digits.
+// erf(x) / x as a polynomial in x^2 for |x| <= 1, with an error below 2e-17. Both fits interpolate
+// at Chebyshev nodes, computed with 50 digits.
 constexpr std::array<double, 13> kErfNear = {
     1.1283791670955126,      -0.3761263890318375,     0.11283791670954879,
     -0.026866170645076792,   0.0052239776248180145,   -0.000854832698083379,
     0.0001205533111164271,   -1.4925595266831182e-05, 1.6461000484121368e-06,
     -1.6350312701054695e-07, 1.4659775274047436e-08,  -1.1372848856791674e-09,
     5.957176147748911e-11};
-// (1 + 2t) e^(t^2) (1 - erf(t)) by (t - 4) / (t + 4) for t from 0.95 to 27.3, beyond which 1 - erf
-// is no f64: 5e-17 off at most.
+// (1 + 2t) e^(t^2) (1 - erf(t)) as a polynomial in (t - 4) / (t + 4) for t from 0.95 to 27.3,
+// beyond which 1 - erf(t) underflows in f64. The error is below 5e-17.
 constexpr double kErfEnd = 27.3;
 constexpr std::array<double, 21> kErfFar = {
     1.2329951186255526,     -0.13962111684056253,    0.015379652102620931,
@@ -43,13 +43,13 @@ struct Sum {
   Value high, low;
 };
 
-// high + low is exactly a + b where |a| >= |b|.
+// high + low is exactly a + b if |a| >= |b|.
 Sum quick_sum(Value a, Value b) {
   const Value high = a + b;
   return {high, b - (high - a)};
 }
 
-// 1 - erf(t) for t from 0.95 on. What rounding t^2 loses matters to its exponential.
+// 1 - erf(t) for t >= 0.95. The rounding error of t^2 is corrected: exp would magnify it.
 Value far_complement(Value t) {
   const Value square = t * t;
   const Value fit = polynomial((t - number(4)) / (t + number(4)), kErfFar);
@@ -57,7 +57,7 @@ Value far_complement(Value t) {
   return exp(-square) * (number(1) - lost) * fit / (number(1) + number(2) * t);
 }
 
-// ln a for positive finite a, to some 60 digits: 2 artanh(s), s = f / (f + 2) in two parts.
+// ln a for positive finite a, to about 60 bits: 2 artanh(s), with s = f / (f + 2) in two parts.
 Sum logarithm(Value a) {
   static const std::array<double, 11> kTerms = [] {
     std::array<double, 11> terms{};
@@ -67,7 +67,7 @@ Sum logarithm(Value a) {
   const Value tiny = a < number(0x1p-1022);
   const Value words = bitcast(Type{u32, 2}, select(tiny, a * number(0x1p54), a));
   const Value high = bitcast(i32, words[1]);
-  const Value e = (high - 0x3fe6a09e) >> 20;  // so that the mantissa lies around 1
+  const Value e = (high - 0x3fe6a09e) >> 20;  // centres the mantissa around 1
   const Value m = bitcast(Type{f64, 1}, vec(words[0], bitcast(u32, high - (e << 20))));
   const Value f = m - number(1);
   const Sum below = quick_sum(number(2), f);
@@ -108,14 +108,14 @@ Value pow_f64(Value a, Value b) {
   const Value outside = select(size == number(0), -infinity(), infinity());
   const Value high = select(inside, log.high, outside);
   const Value product = b * high;
-  // What the product lost, where the result is neither 0 nor infinity.
+  // Add the product's rounding error if the result is neither 0 nor infinity.
   const Value counts = inside && abs(product) < number(800);
   const Value lost = fma(b, high, -product) + b * log.low;
   const Value magnitude = exp(product) * (number(1) + select(counts, lost, number(0)));
   const Value whole = floor(b) == b;
   const Value odd = whole && floor(b * number(0.5)) * number(2) != b;
   const Value nan = constant_bits(f64, 0x7ff8000000000000u);
-  const Value is_negative = (bitcast(Type{u32, 2}, a)[1] >> 31u) != 0u;  // -0 too
+  const Value is_negative = (bitcast(Type{u32, 2}, a)[1] >> 31u) != 0u;  // includes -0
   const Value no_number = a < number(0) && size < infinity() && !whole;
   const Value signed_result =
       select(no_number, nan, select(is_negative && odd, -magnitude, magnitude));

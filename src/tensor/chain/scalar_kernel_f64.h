@@ -5,10 +5,10 @@
 
 namespace prism {
 
-// 1 + erf(x) with full relative accuracy, also where it is nearly 0.
+// 1 + erf(x) with full relative accuracy, also near 0.
 dsl::Value one_plus_erf_f64(dsl::Value x);
 dsl::Value erf_f64(dsl::Value x);
-// With the sign and the special cases of C's pow.
+// pow with the sign and the special cases of C.
 dsl::Value pow_f64(dsl::Value a, dsl::Value b);
 
 }  // namespace prism
