@@ -271,7 +271,7 @@ TEST_F(LlmProgram, EmbeddingWithAChatModelIsAWarning) {
   EXPECT_EQ(prism_program({"embed", model_, "-p", "a cat", "-q"}).errors, "");
 }
 
-// A file named SmolLM2 gets the sampling of its makers; options override it.
+// A file whose general.name is SmolLM2 gets the sampling of its makers; options override it.
 TEST_F(LlmProgram, AKnownModelHasItsMakersSampling) {
   const TemporaryFolder folder;
   const std::string model =
