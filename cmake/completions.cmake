@@ -1,4 +1,4 @@
-# Makes the completion scripts of shells with the program itself, so that they cannot be out of date, and installs them.
+# Generates the shell completion scripts with the program itself, so that they cannot be out of date, and installs them.
 if(NOT CMAKE_CROSSCOMPILING)
   set(completions ${CMAKE_BINARY_DIR}/completions)
   file(MAKE_DIRECTORY ${completions})

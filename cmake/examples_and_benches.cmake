@@ -11,7 +11,7 @@ if(PRISM_EXAMPLES)
   endforeach()
 endif()
 
-# The C++ blocks of these pages as programs; tests/build/readme_test.sh compares what they print with the pages.
+# The C++ blocks of these pages as programs; tests/build/readme_test.sh compares their output with the pages.
 find_program(PYTHON3_PROGRAM python3)
 if(PRISM_TESTS AND PRISM_EXAMPLES AND PYTHON3_PROGRAM)
   foreach(name tensor-tutorial kernels)

@@ -1,5 +1,5 @@
 # Owns the fuzzers: each fuzz/NAME_fuzz.cpp becomes fuzz_NAME, under libFuzzer, ASan and UBSan (clang only). Its corpus is
-# fuzz/corpus/NAME. They are linked with sanitised copies of the parsers alone, which build in one minute instead of ten for the library.
+# fuzz/corpus/NAME. They link only sanitised copies of the parsers, which build in one minute; the library would take ten.
 # The sources that parsers need from other folders are listed here.
 if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "PRISM_FUZZ needs clang (CXX=clang++); this is ${CMAKE_CXX_COMPILER_ID}")

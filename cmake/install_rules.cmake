@@ -12,7 +12,7 @@ install(DIRECTORY include/prism DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 
 install(TARGETS prism EXPORT PrismTargets)
 if(PRISM_STRIP AND NOT BUILD_SHARED_LIBS AND CMAKE_STRIP)
-  # CMake strips no archives: a plain strip would take the symbols that linking needs.
+  # CMake does not strip archives, because a plain strip would remove symbols that linking needs.
   if(APPLE)
     set(strip_options -S)
   else()
@@ -35,7 +35,7 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/PrismConfigVersion.
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/PrismConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/PrismConfigVersion.cmake
   DESTINATION ${config_folder})
 
-# Who links a static Prism links what it uses too: `pkg-config --static`. A shared one brings it along.
+# Users of a static Prism also link its dependencies (`pkg-config --static`). A shared one includes them.
 set(pkg_requires "")
 set(pkg_libraries "")
 if(NOT BUILD_SHARED_LIBS)

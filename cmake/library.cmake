@@ -1,5 +1,5 @@
-# Owns the targets of the library: prism is what users link, prism_internal what the program, the tests and the plug-ins
-# link, which use internals too.
+# Owns the targets of the library. Users link prism; the program, the tests and the plug-ins use internals and link
+# prism_internal.
 option(BUILD_SHARED_LIBS "Build libprism as a shared library, of which only the public API is visible" OFF)
 set(PRISM_OBJECTS_FROM "" CACHE PATH "A build folder of the same sources and flags whose objects are used, not compiled again")
 
@@ -14,7 +14,7 @@ else()
   target_include_directories(prism_objects PRIVATE src include)
   target_link_libraries(prism_objects PRIVATE prism_warnings ${library_dependencies} nlohmann_json::nlohmann_json)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Public classes hold pointers to internal ones, whose members nobody outside can call.
+    # Public classes hold pointers to hidden internal classes, whose members users cannot call.
     target_compile_options(prism_objects PRIVATE -Wno-attributes)
   endif()
   set(library_objects $<TARGET_OBJECTS:prism_objects>)
@@ -34,7 +34,7 @@ if(BUILD_SHARED_LIBS)
   prism_add_library(prism SHARED)
   set_target_properties(prism PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   if(NOT APPLE AND NOT WIN32)
-    target_link_options(prism PRIVATE -Wl,--exclude-libs,ALL)  # static libraries that it uses stay its own
+    target_link_options(prism PRIVATE -Wl,--exclude-libs,ALL)  # do not export the symbols of its static dependencies
   endif()
   prism_add_library(prism_static STATIC)
   set_target_properties(prism_static PROPERTIES EXCLUDE_FROM_ALL ON)

@@ -11,7 +11,7 @@ if(program_sources)
   target_link_libraries(prism_cli PUBLIC prism_internal PRIVATE prism_warnings fmt::fmt CLI11::CLI11
                         nlohmann_json::nlohmann_json Threads::Threads)
   if(PRISM_SANITIZE)
-    # Under sanitizers the optimiser takes half of the compile time of templates, and nothing here is hot.
+    # Under sanitizers optimisation takes half of the compile time of templates, and no code here is hot.
     target_compile_options(prism_cli PRIVATE -O0)
   endif()
 endif()

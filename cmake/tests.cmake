@@ -26,8 +26,8 @@ set(test_environment "PRISM_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
 set(test_libraries prism_test_support prism_internal prism_warnings fmt::fmt GTest::gtest GTest::gtest_main
     Threads::Threads ${CMAKE_DL_LIBS})
 list(APPEND unit_test_sources ${program_tests})
-# Without optimisation, which takes 2 of 5 seconds of compiling a test (more under sanitizers) and saves little at run
-# time. Except the tests of cpu/, which compute much themselves.
+# Tests are not optimised: it takes 2 of 5 seconds of compiling a test (more under sanitizers) and saves little at run
+# time. The tests of cpu/ are an exception, because they compute much themselves.
 if(NOT MSVC)
   set(plain_test_sources ${unit_test_sources})
   list(FILTER plain_test_sources EXCLUDE REGEX "/src/cpu/")

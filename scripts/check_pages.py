@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a Markdown page links to a file that does not exist, names one in backticks, or has long lines of prose.
+"""Fails if a Markdown page links to a missing file, names one in backticks, or has long lines of prose.
 
 usage: scripts/check_pages.py [FOLDER]
 A line of prose has at most 120 characters, or is one sentence. Code and tables may be longer.
@@ -11,13 +11,13 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "include", "tests", "examples", "bench", "docs", "scripts", "cmake", "fuzz")
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
-# A path of the tree in backticks: it begins with one of its folders and has no pattern or placeholder in it.
+# A path of the tree in backticks: it begins with one of the folders and contains no pattern or placeholder.
 NAMED = re.compile(r"`((?:%s)/[\w./-]*)`" % "|".join(FOLDERS))
 SENTENCE = re.compile(r"[.!?:;]\)? +[A-Z`(*]")
 
 
 def prose(text):
-    """(number, line) of the lines outside of code blocks."""
+    """Returns (number, line) of the lines outside of code blocks."""
     is_code = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):

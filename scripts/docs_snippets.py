@@ -19,7 +19,7 @@ MARK = "\x1e"  # printed after each block
 
 
 def program(page):
-    """The page's program. Compile errors name lines of the page."""
+    """Returns the page's program. Compile errors name lines of the page."""
     source = page.read_text(encoding="utf-8")
     includes, body = ["#include <iostream>"], []
     for block in BLOCK.finditer(source):
@@ -34,7 +34,7 @@ def program(page):
 
 
 def outputs(binary):
-    """What the program prints on the CPU, block by block."""
+    """Returns the program's output on the CPU, block by block."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([binary.resolve()], capture_output=True, text=True, cwd=folder,
                              env={**os.environ, "PRISM_DEVICE": "cpu"}, check=False)

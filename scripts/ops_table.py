@@ -11,8 +11,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LABELS = {"cpu": "CPU", "cuda": "CUDA", "vulkan": "Vulkan", "opencl": "OpenCL", "webgpu": "WebGPU", "hip": "HIP"}
-# The rungs a device can stand on, best first; the CPU's native kernels are none of these. A double: HIP's calls on a card of
-# another maker.
+# The rungs of a device, best first; "native" is only for the CPU's kernels. A double runs HIP's calls on a card of another
+# maker.
 RUNGS = ["GPU", "double", "software", "native"]
 FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "view_gradient": "views and their gradients",
             "index": "gather, scatter, take, one-hot", "create": "ranges, random numbers, dropout",
@@ -26,7 +26,7 @@ FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "vi
 
 
 def compact(run):
-    """What is kept of `prism check --ops --json`: counts by op, without the list of what was drawn."""
+    """Returns the part of `prism check --ops --json` that is kept: counts by op, without the list of drawn cases."""
     devices = []
     for device in run["devices"]:
         ops = {op["op"]: {"family": op["family"], "right": op["right"], "ran": op["ran"], "on_cpu": op["on_cpu"]}
@@ -38,7 +38,7 @@ def compact(run):
 
 
 def rung_of(device):
-    """What passing on this device shows."""
+    """Returns the rung that a pass on this device counts for."""
     if device["id"].startswith("cpu:"):
         return "native"
     if "by forwarding" in device["name"]:
@@ -47,18 +47,18 @@ def rung_of(device):
 
 
 def read_runs(root):
-    """Every kept run: [{"devices": [...]}]."""
+    """Returns every stored run: [{"devices": [...]}]."""
     paths = sorted((root / "docs" / "measured").glob("ops-*.json"))
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
 def passed(result):
-    """An op counts for a device when every case was right and the device itself ran some."""
+    """Returns whether an op passed: every case was right, and the device itself ran some."""
     return result["ran"] > 0 and result["right"] == result["ran"] and result["on_cpu"] < result["ran"]
 
 
 def cell(devices, ops):
-    """The best rung on which any device passed, with how many of the family's ops passed there."""
+    """Returns the best rung on which any device passed, and how many of the family's ops passed there."""
     for rung in RUNGS:
         right = {op for device in devices if rung_of(device) == rung
                  for op in ops if op in device["ops"] and passed(device["ops"][op])}
@@ -68,7 +68,7 @@ def cell(devices, ops):
 
 
 def families(runs):
-    """{family: [op]} over all runs, in the order they were met."""
+    """Returns {family: [op]} over all runs, in order of appearance."""
     found = {}
     for run in runs:
         for device in run["devices"]:
@@ -80,7 +80,7 @@ def families(runs):
 
 
 def make_table(root=ROOT):
-    """The table as Markdown."""
+    """Returns the table as Markdown."""
     runs = read_runs(root)
     devices = [device for run in runs for device in run["devices"]]
     lines = ["| ops | " + " | ".join(LABELS.values()) + " |", "|---" * (len(LABELS) + 1) + "|"]
@@ -92,7 +92,7 @@ def make_table(root=ROOT):
 
 
 def missing_ops(build, root=ROOT):
-    """Ops of the program for which no kept run has a result on the CPU: lines for people."""
+    """Returns a complaint for each op of the program without a stored result on the CPU."""
     listed = subprocess.run([build / "prism", "check", "--ops", "--device", "cpu", "--cases", "1", "--json"], check=True,
                             capture_output=True, text=True).stdout
     ops = [op["op"] for op in json.loads(listed)["devices"][0]["ops"]]

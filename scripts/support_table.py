@@ -1,14 +1,14 @@
 """Makes the support table from evidence: test results, `prism check` on this machine's devices, and on real cards.
 
-Nothing in the table is written by hand but the names of the rungs. A cell is filled only where a test ran and passed
-(skipped is not passed), or where every kernel was right on the device.
+Only the names of the rungs are written by hand. A cell is filled only if a test ran and passed (skipped is not passed),
+or if every kernel was right on the device.
 """
 import json
 import pathlib
 import re
 import xml.etree.ElementTree as ElementTree
 
-# backend: {rung: [(which test cases, what to call it)]}; the cases of GoogleTest are "Instance/Suite.Name/Parameter".
+# backend: {rung: [(pattern of test cases, text of the cell)]}; GoogleTest's cases are "Instance/Suite.Name/Parameter".
 TESTS = {
     "cuda": {"host": [(r"Printed\..*/cuda", "✓")],
              "compiler": [(r"CudaText\..*", "NVRTC 12 and 13, compute_50 to sm_100")],
@@ -29,12 +29,12 @@ TESTS = {
 BACKENDS = ["cpu", "cuda", "vulkan", "opencl", "hip", "metal", "sycl", "webgpu"]
 LABELS = {"cpu": "CPU", "cuda": "CUDA", "vulkan": "Vulkan", "opencl": "OpenCL", "hip": "HIP", "metal": "Metal",
           "sycl": "SYCL", "webgpu": "WebGPU"}
-# Software devices by what their driver or name says; the names of the processors below them differ by machine.
+# Software devices, recognised by their driver or name; the processor names in them differ between machines.
 SOFTWARE = [("llvmpipe", "llvmpipe"), ("Portable Computing Language", "PoCL"), ("Intel(R) OpenCL", "Intel's CPU runtime")]
 
 
 def read_results(folder):
-    """Every test case as {name: passed, skipped or failed} from the XML files of GoogleTest."""
+    """Returns every test case as {name: passed, skipped or failed}, from GoogleTest's XML files."""
     outcomes = {}
     for path in sorted(folder.glob("*.xml")):
         for case in ElementTree.parse(path).getroot().iter("testcase"):
@@ -48,7 +48,7 @@ def read_results(folder):
 
 
 def rung(outcomes, evidence):
-    """The text of a cell: what passed, with what failed or was skipped beside it; a dash where nothing ran."""
+    """Returns the text of a cell: what passed, or how many cases failed; a dash if all were skipped or none ran."""
     texts = []
     for pattern, text in evidence:
         found = [outcome for name, outcome in outcomes.items() if re.search(rf"(^|/){pattern}", name)]
@@ -61,7 +61,7 @@ def rung(outcomes, evidence):
 
 
 def read_devices(check, devices):
-    """What `prism check --json` and `prism devices --json` said: [(backend, name, software, right, all)]."""
+    """Reads the output of `prism check --json` and `prism devices --json`: [(backend, name, software, right, all)]."""
     known = {}
     for backend in json.loads(devices.read_text(encoding="utf-8"))["backends"]:
         for device in backend["devices"]:
@@ -77,21 +77,21 @@ def read_devices(check, devices):
 
 
 def scores(entries):
-    """ "llvmpipe 35/35" for each device: kernels right, of all."""
+    """Returns "llvmpipe 35/35" for each device: right kernels of all kernels."""
     return ", ".join(f"{name} {right}/{total}" for _, name, _, right, total in entries) or "-"
 
 
 def make_table(root, build):
-    """The table as Markdown, from build/results, build/check.json, build/devices.json and docs/measured/."""
+    """Returns the table as Markdown, from build/results, build/check.json, build/devices.json and docs/measured/."""
     outcomes = read_results(build / "results")
     entries = read_devices(build / "check.json", build / "devices.json")
-    # The same device by two libraries.
+    # WebGPU runs the same device with two libraries.
     for library in ("wgpu-native", "Dawn"):
         check = build / f"check-{library}.json"
         if check.exists():
             entries += [(backend, f"{library} on {name}", software, right, total) for backend, name, software, right, total
                         in read_devices(check, build / f"devices-{library}.json")]
-    # The machine's own cards are left to docs/measured: the table must not depend on who makes it.
+    # Skip this machine's cards, which are in docs/measured: the table must not depend on the machine.
     entries = [entry for entry in entries if entry[2] or entry[0] == "cpu"]
     entries = [(backend, "x86-64" if backend == "cpu" else name, software, right, total)
                for backend, name, software, right, total in entries]
@@ -105,7 +105,7 @@ def make_table(root, build):
         tests = TESTS.get(backend, {})
         cells = [rung(outcomes, tests.get(column, [])) for column in ("host", "compiler", "double")]
         mine = [entry for entry in entries if entry[0] == backend]
-        # SYCL's plug-in is built by its test, so that the program of this run does not have it.
+        # SYCL's test builds its plug-in, so the program of this run does not include SYCL.
         software = [text for text in (scores([entry for entry in mine if entry[2]]), rung(outcomes, tests.get("software", [])))
                     if text != "-"]
         cells += [", ".join(software) or "-", scores([entry for entry in mine if not entry[2]])]
@@ -115,12 +115,12 @@ def make_table(root, build):
 
 
 def overclaims(written, fresh):
-    """Cells of a written table that say more than a fresh one: lines for people, none when all is borne out."""
+    """Returns a complaint for each cell of the written table that claims more than the fresh one."""
     def rows(table):
         return {line.split(" | ")[0]: line.strip("|").split(" | ") for line in table.splitlines()[2:]}
 
     def meaning(cell):
-        """Parts of a cell; that all kernels are right counts, not how many there are."""
+        """Returns the parts of a cell, with "all" for a score such as 35/35, whatever the number of kernels."""
         return {re.sub(r"\b(\d+)/\1\b", "all", part.strip()) for part in cell.strip(" |").split(", ")} - {"-"}
     now = rows(fresh)
     return [f"{name.strip('| ')}: docs/support.md says \"{cell.strip(' |')}\", this run shows \"{other.strip(' |')}\""

@@ -6,8 +6,8 @@ usage: scripts/update_readme.py examples|summary|table|ops [--check] [--build FO
   table      docs/support.md: the support table, from the results of `make test-devices`
   ops        docs/support.md: the table of ops, from the runs kept in docs/measured
   summary    README.md: the short table, from the two tables of docs/support.md; table and ops refresh it too
---check changes nothing. It fails where a part is stale, where the support table says more than the results bear out, or
-where an op was never measured.
+--check changes nothing. It fails if a part is stale, if the support table claims more than the results show, or if an op
+was never measured.
 """
 import argparse
 import os
@@ -25,11 +25,11 @@ PAGES = {"examples": README, "summary": README, "table": SUPPORT, "ops": SUPPORT
 TABLE = ("<!-- begin support table -->", "<!-- end support table -->")
 OPS = ("<!-- begin ops table -->", "<!-- end ops table -->")
 SUMMARY = ("<!-- begin summary -->", "<!-- end summary -->")
-EXAMPLES = {"vector_add": True, "tensors": True, "generate": False}  # whether the README shows what it prints
+EXAMPLES = {"vector_add": True, "tensors": True, "generate": False}  # whether the README shows its output
 
 
 def between(page, text, markers, content):
-    """The text with everything between the two markers replaced."""
+    """Returns the text with everything between the two markers replaced."""
     begin, end = markers
     pattern = re.compile(rf"({re.escape(begin)}\n).*?({re.escape(end)})", re.DOTALL)
     if not pattern.search(text):
@@ -38,12 +38,12 @@ def between(page, text, markers, content):
 
 
 def inside(text, markers):
-    """What stands between the two markers."""
+    """Returns the text between the two markers."""
     return text.split(markers[0] + "\n")[1].split(markers[1])[0]
 
 
 def example(name, build):
-    """An example's source below its opening comment and, if the README shows it, its output on the CPU."""
+    """Returns an example's source without its opening comment, and its output on the CPU if the README shows it."""
     source = (ROOT / "examples" / f"{name}.cpp").read_text(encoding="utf-8")
     block = "```cpp\n" + re.sub(r"\A(//[^\n]*\n)+", "", source).strip() + "\n```\n"
     if not EXAMPLES[name]:
@@ -54,12 +54,12 @@ def example(name, build):
 
 
 def rows(table):
-    """The cells of a Markdown table without its two heading lines."""
+    """Returns the cells of a Markdown table without its two heading lines."""
     return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in table.strip().splitlines()[2:]]
 
 
 def ops_total(table, label):
-    """ "GPU 88/89": a backend's column of the table of ops, added up; a dash where it was not run."""
+    """Returns the sum of a backend's column in the table of ops, such as "GPU 88/89"; a dash if it was not run."""
     header = [cell.strip() for cell in table.strip().splitlines()[0].strip().strip("|").split("|")]
     if label not in header:
         return "-"
@@ -71,7 +71,7 @@ def ops_total(table, label):
 
 
 def summary():
-    """The README's table, one row for each backend, from the tables of docs/support.md."""
+    """Returns the README's table, one row for each backend, made from the tables of docs/support.md."""
     text = SUPPORT.read_text(encoding="utf-8")
     lines = ["| backend | kernels right on hardware | on software devices and driver doubles | tensor ops right |",
              "|---|---|---|---|"]
@@ -83,7 +83,7 @@ def summary():
 
 
 def fill(part, text, build):
-    """A page's text with this part made anew."""
+    """Returns the page's text with this part regenerated."""
     page = PAGES[part]
     if part == "examples":
         for name in EXAMPLES:
@@ -98,7 +98,7 @@ def fill(part, text, build):
 
 
 def stale(part, old, new):
-    """Lines for people about a part that differs from what it should be; none where that is allowed."""
+    """Returns complaints about a part that is out of date; none if the difference is allowed."""
     if part == "table":
         complaints = support_table.overclaims(inside(old, TABLE), inside(new, TABLE))
         print(f"support table: {len(complaints)} cells say more than this run shows")

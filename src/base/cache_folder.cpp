@@ -74,11 +74,11 @@ fs::path chosen_folder() {
 #endif
 }
 
-// Why the files of a folder must not be trusted; empty where they may, and for a folder that is
-// not there yet.
+// Returns why the files of a folder must not be trusted. Empty if they can be, and for a missing
+// folder.
 std::string why_not_trusted(const fs::path& folder) {
 #ifdef _WIN32
-  (void)folder;  // below the user's own profile
+  (void)folder;  // it is inside the user's profile
   return "";
 #else
   struct stat status {};
@@ -95,7 +95,7 @@ std::string why_not_trusted(const fs::path& folder) {
 #endif
 }
 
-// Makes the cache folder, for this user alone; false where that fails.
+// Creates the cache folder with access for this user only; returns false on failure.
 bool make_cache_folder(const fs::path& folder) {
   std::error_code failed;
 #ifdef _WIN32
@@ -105,7 +105,7 @@ bool make_cache_folder(const fs::path& folder) {
   if (fs::exists(folder, failed)) return true;
   fs::create_directories(folder.parent_path(), failed);
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
-  return why_not_trusted(folder).empty();  // another user may have been faster
+  return why_not_trusted(folder).empty();  // another user may have created it first
 #endif
 }
 

@@ -12,7 +12,7 @@
 
 namespace prism {
 
-// 128-bit hash as 32 hexadecimal digits; stable across machines and runs.
+// Returns a 128-bit hash as 32 hexadecimal digits, stable across machines and runs.
 std::string hash_text(std::string_view text);
 
 // PRISM_CACHE_DIR, else XDG_CACHE_HOME/prism, else ~/.cache/prism (macOS: ~/Library/Caches/prism,
@@ -20,19 +20,19 @@ std::string hash_text(std::string_view text);
 // created until something is written.
 //
 // Compiled kernels and models in it are trusted, so it must belong to this user: a folder that is a
-// symbolic link, belongs to someone else (root is trusted) or that everyone may write to is not
-// used. The result is then empty, and a warning says so once.
+// symbolic link, belongs to someone else (root is trusted) or is writable by everyone is not used.
+// The result is then empty, and a warning says so once.
 std::filesystem::path cache_folder();
-// The same, made if it is not there yet. Throws kIo naming the folder and the reason where it is
-// not to be trusted.
+// The same, but creates the folder. Throws kIo with the folder and the reason if it cannot be
+// trusted.
 std::filesystem::path required_cache_folder();
-// A folder of that name in it; empty where there is no cache folder. Not created.
+// Returns a folder of that name in it, or an empty path if there is no cache folder. Not created.
 std::filesystem::path cache_subfolder(std::string_view name);
 
 // A blob under (kind, key). Each file carries a checksum: a corrupt, truncated or foreign file
 // counts as absent.
 std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::string_view key);
-// Written to a temporary name and renamed; a failure (full disk, no permission) is not an error:
+// Writes to a temporary name and renames. A failure (full disk, no permission) is not an error:
 // returns false.
 bool write_cached(std::string_view kind, std::string_view key, std::span<const std::byte> content);
 

@@ -89,14 +89,14 @@ TEST(Cache, ThreadsThatWriteOneEntryNeverMixTheirContents) {
 }
 
 #ifndef _WIN32
-// The cache folder is a folder of the test's own, named as a user would name it.
+// Each test sets PRISM_CACHE_DIR to its own folder.
 class ForeignCache : public ::testing::Test {
  protected:
   ForeignCache() : before_(set_warning_handler([this](const std::string& text) { said_ = text; })) {
     std::filesystem::create_directory(path_);
   }
   ~ForeignCache() override { set_warning_handler(before_); }
-  // Nothing is read from it or written to it.
+  // Expects that nothing is read from the folder or written to it.
   void expect_refused(const std::string& reason) {
     EXPECT_EQ(cache_folder(), "");
     EXPECT_EQ(cache_subfolder("models"), "");

@@ -1,3 +1,4 @@
+// The process-wide transfer handler.
 #include "base/transfer_progress.h"
 
 #include <mutex>
@@ -11,7 +12,7 @@ struct Holder {
   TransferHandler handler;
 };
 Holder& holder() {
-  static auto& one = *new Holder;  // lives until the process ends, whichever thread reports last
+  static auto& one = *new Holder;  // never destroyed: any thread may report until the process ends
   return one;
 }
 

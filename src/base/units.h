@@ -1,4 +1,4 @@
-// How figures are written for people: sizes in binary units, rates in decimal ones, never an
+// Formats figures for people: sizes in binary units, rates in decimal units, never with an
 // exponent.
 #pragma once
 
@@ -10,11 +10,11 @@ namespace prism {
 // Three significant digits, or all digits before the point: "0.0123", "1.63", "98.4", "1630".
 std::string number_text(double value);
 
-// "512 bytes", "98.4 MiB" (2^20 bytes), "1.50 GiB" (2^30). UINT64_MAX, which devices give that do
-// not tell: "unknown".
+// "512 bytes", "98.4 MiB" (2^20 bytes), "1.50 GiB" (2^30). "unknown" for UINT64_MAX, which a device
+// returns if it does not know its size.
 std::string size_text(uint64_t bytes);
 
-// A rate with the prefix that suits it: "12.3 GB/s" (1e9 bytes) for the unit "B/s", "1.63 TFLOP/s".
+// A rate with a suitable prefix: "12.3 GB/s" (1e9 bytes) for the unit "B/s", "1.63 TFLOP/s".
 std::string rate_text(double per_second, const char* unit);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Tests the formatting of numbers, sizes and rates.
 #include "base/units.h"
 
 #include <gtest/gtest.h>

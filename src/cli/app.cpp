@@ -1,3 +1,4 @@
+// Registers the commands, runs the one that the words name and prints errors.
 #include "cli/app.h"
 
 #include <iostream>
@@ -55,10 +56,10 @@ int complain(const std::string& text, int status) {
   return status;
 }
 
-// The words that the parser understands: `prism help run` is `prism run --help`.
+// Rewrites the words for the parser: `prism help run` becomes `prism run --help`.
 std::vector<const char*> plain_words(const CommandLine& line, int count, const char* const* given) {
   std::vector<const char*> words(given, given + count);
-  // The parser takes a dash with several letters for several options.
+  // The parser reads a dash with several letters as several options.
   for (const char*& word : words)
     if (std::string_view(word) == "-ngl") word = "--gpu-layers";
   if (words.size() < 2) return words;

@@ -1,3 +1,4 @@
+// Draws the bars, axes and labels of a bench chart as SVG.
 #include "cli/bench_chart.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace prism::cli {
 namespace {
 
-// Pixels. Labels are set in 13 px, of which a letter of a sans-serif face takes about 7.
+// In pixels. Labels use a 13 px sans-serif font, whose letters are about 7 px wide.
 constexpr double kLabelLetter = 7, kRow = 26, kBar = 16, kTop = 84, kBottom = 64, kPlot = 520,
                  kRight = 190;
 
@@ -75,7 +76,7 @@ std::string bar_chart(const ChartText& text, const std::vector<ChartBar>& bars) 
     longest = std::max(longest, each.label.size() + each.detail.size() + 2);
     most = std::max(most, each.share);
   }
-  // Whole quarters; a share above 1 is a model whose weights come from caches.
+  // The axis ends at a whole quarter. A share above 1 is a model whose weights come from caches.
   const double axis = std::ceil(most * 4) / 4,
                left = 24 + kLabelLetter * static_cast<double>(longest);
   const double height = kTop + kRow * static_cast<double>(bars.size()) + kBottom;

@@ -1,4 +1,4 @@
-// A bar chart of a bench as SVG: one bar an op or a task, as long as its share of the limit.
+// A bar chart of a bench as SVG: one bar for each op or task, as long as its share of the limit.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ struct ChartText {
 
 struct ChartBar {
   std::string label, detail;  // before the bar
-  std::string rate;           // behind it
+  std::string rate;           // after the bar
   double share = 0;           // of the limit
   BenchLimit limit = BenchLimit::bandwidth;
   bool is_faded = false;
 };
 
 std::string bar_chart(const ChartText& text, const std::vector<ChartBar>& bars);
-// Of those that ran.
+// Shows only the results that ran.
 std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& results);
 
 }  // namespace prism::cli

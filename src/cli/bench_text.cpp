@@ -1,3 +1,4 @@
+// Words shares of limits and the advice on them.
 #include "cli/bench_text.h"
 
 #include <fmt/format.h>
@@ -6,8 +7,8 @@
 
 namespace prism::cli {
 
-// From here on a model is taken to be limited by memory: the models that were measured on CPUs
-// reach 75% to 95% where they are.
+// From this share on, memory is assumed to limit a model: memory-bound models measured on CPUs
+// reach 75% to 95%.
 constexpr double kMemoryBound = 0.7;
 
 std::string peaks_text(const DevicePeaks& peaks) {

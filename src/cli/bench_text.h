@@ -1,4 +1,4 @@
-// What the benches say about figures: shares of limits, and advice that follows from them.
+// The texts of the benches about figures: shares of limits, and the advice based on them.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace prism::cli {
 
 std::string peaks_text(const DevicePeaks& peaks);
 
-// "62% of bandwidth"; "in cache" for what the memory's bandwidth does not limit.
+// "62% of bandwidth"; "in cache" if memory bandwidth is not the limit.
 std::string share_text(const BenchResult& result);
 
-// Tokens a second beside the limit: "62% of 110 by bandwidth". Above the limit of the memory the
-// weights come from caches; above that of products the limit was measured too low.
+// Tokens per second relative to the limit: "62% of 110 by bandwidth". Above the memory limit, the
+// weights come from caches; above the product limit, the limit was measured too low.
 std::string token_share_text(double rate, double limit, BenchLimit limited_by);
 
-// What to do about a model that the CPU decodes at that share of what its memory allows.
+// Returns the advice for a model that the CPU decodes at that share of its memory limit.
 std::string cpu_decode_advice(double share);
 
 }  // namespace prism::cli

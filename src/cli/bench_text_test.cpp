@@ -1,4 +1,4 @@
-// Shares and advice of the benches.
+// Tests the texts of shares and the advice of the benches.
 #include "cli/bench_text.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(BenchText, SharesOfTokens) {
             "more than the measured 110 by f32 product");
 }
 
-// Only a model that the memory limits gains from smaller weights.
+// Only a memory-bound model gains from smaller weights.
 TEST(BenchText, AdviceFollowsFromTheShare) {
   EXPECT_TRUE(has(cpu_decode_advice(0.9),
                   "90% of what the memory allows; a smaller quantisation "

@@ -1,3 +1,4 @@
+// Formats a card and its devices for `prism devices`.
 #include "cli/card_text.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace prism::cli {
 namespace {
 
-constexpr const char* kIndent = "               ";  // below what is told of a way
+constexpr const char* kIndent = "               ";  // aligns with the figures of a way
 
 std::string figures_text(const DeviceInfo& info) {
   const auto figures = measured_figures(info);
@@ -59,7 +60,7 @@ std::optional<Calibration> measured_figures(const DeviceInfo& info) {
 }
 
 std::string card_text(const Card& card, const std::string& chosen, bool verbose) {
-  // An emulated GPU has its own idea of the host's memory.
+  // Prefer the native CPU device: an emulated GPU may report a different memory size.
   const auto native =
       std::ranges::find_if(card.ways, [](const auto& way) { return way->info().is_cpu; });
   DeviceDriver& first = native != card.ways.end() ? **native : *card.ways.front();

@@ -1,4 +1,4 @@
-// A card and the ways to it, for `prism devices`.
+// The text of `prism devices` about a card and the ways (backends) to use it.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace prism::cli {
 
-// What an earlier calibration gave; of the CPU what its native kernels reach, where that is known,
-// since they do the work of tensors.
+// Returns the stored calibration. For the CPU it prefers the figures of the native kernels, because
+// they run the tensor ops.
 std::optional<Calibration> measured_figures(const DeviceInfo& info);
 
-// The card's name, place and memory; under it each way with what was measured of it, its driver and
-// what it can do. chosen: the id of the device that would be used.
+// Returns the card's name, place and memory, followed by the measured figures, driver and
+// capabilities of each way. chosen: the id of the device that would be used.
 std::string card_text(const Card& card, const std::string& chosen, bool verbose);
 
 }  // namespace prism::cli

@@ -1,3 +1,4 @@
+// Looks up kernels and devices by name.
 #include "cli/choices.h"
 
 #include <cstdlib>

@@ -9,8 +9,8 @@
 
 namespace prism::cli {
 
-// A name without a type is that of the f32 kernel: "vector_add". Throws kNotFound with the nearest
-// name and the list.
+// A name without a type means the f32 kernel: "vector_add". Throws kNotFound with the nearest name
+// and the list.
 const SampleKernel& kernel_named(const std::string& name);
 
 // Returns the device of that name, or every device for "all". Throws kNotFound if there is none.

@@ -1,3 +1,4 @@
+// The command line on top of CLI11: parsing, help and errors.
 #include "cli/command_line.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace prism::cli {
 namespace {
 
-// The command that the words name, as far as they are right: {"prism", "run", ...}.
+// The command named by the words, as far as they are valid: {"prism", "run", ...}.
 struct NamedCommand {
   CLI::App* app = nullptr;
   std::string name;      // "prism run"
@@ -66,7 +67,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// Words that the command does not take.
+// The error for a word that the command does not accept.
 std::string unexpected_word(const NamedCommand& named, const std::vector<const char*>& words,
                             const std::vector<std::string>& extras) {
   const std::vector<std::string> names = option_names(*named.app);
@@ -101,7 +102,7 @@ std::string parse_error(CLI::App& app, const std::vector<const char*>& words,
                      named.name);
 }
 
-// Help within the columns of a terminal.
+// Formats help to fit the columns of a terminal.
 class HelpFormat : public CLI::Formatter {
  public:
   HelpFormat() {
@@ -126,7 +127,7 @@ class HelpFormat : public CLI::Formatter {
   std::string make_description(const CLI::App* app) const override {
     return wrapped(app->get_description()) + "\n\n";
   }
-  // The parser's own format has two empty lines between groups.
+  // Removes the second empty line that the parser puts between groups.
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
     std::string text = CLI::Formatter::make_help(app, name, mode);

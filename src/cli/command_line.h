@@ -24,7 +24,7 @@ inline constexpr int kRight = 0, kFailed = 1, kWrongCall = 2;  // exit statuses
 class Option {
  public:
   Option& required();
-  Option& shows_default();  // the help shows the variable's present value
+  Option& shows_default();  // the help shows the variable's current value
   Option& positive();
   Option& not_negative();
   Option& between(int least, int most);

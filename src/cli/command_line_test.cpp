@@ -1,5 +1,5 @@
-// The words of a call: values into variables, what is refused, which action runs. Of the parser's
-// own sentences only what does not differ between its versions.
+// Tests the command line: values of variables, rejected words, which action runs. Of the parser's
+// own messages it checks only the parts that all versions share.
 #include "cli/command_line.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct Outcome {
   std::string output, errors;
 };
 
-// A program with two commands and a command of a command; the first gives status 7 when it runs.
+// A program with two commands and a subcommand; the first command returns status 7.
 class CommandLineTest : public testing::Test {
  protected:
   CommandLineTest() : line_("made", "A made program.", "1.2") {

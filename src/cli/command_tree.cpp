@@ -1,3 +1,4 @@
+// Converts the parser's commands and options to plain data.
 #include "cli/command_tree.h"
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// Watches compilations from a thread of its own, which the first one starts.
+// Watches compilations from a separate thread, which the first compilation starts.
 #include "cli/compile_notice.h"
 
 #include <iostream>
@@ -31,7 +31,7 @@ void CompileNotice::begin(const std::string& device) {
   try {
     if (!thread_.joinable()) thread_ = std::thread([this] { wait(); });
   } catch (const std::system_error&) {
-    return;  // no thread can be started: nothing is said
+    return;  // no thread can be started: stay silent
   }
   changed_.notify_one();
 }

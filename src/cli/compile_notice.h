@@ -10,8 +10,8 @@
 
 namespace prism::cli {
 
-// Calls say() once for each device on which compiling has taken longer than `after` in all, while
-// it is still going on.
+// Calls say() once for each device, during compilation, when compiling for it has taken longer than
+// `after` in total.
 class CompileNotice {
  public:
   using Clock = std::chrono::steady_clock;
@@ -31,10 +31,10 @@ class CompileNotice {
   const Clock::duration after_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string device_;          // that kernels were last compiled for
-  int running_ = 0;             // compilations at present
-  Clock::time_point begun_;     // of those at present
-  Clock::duration spent_ = {};  // on earlier ones for the same device
+  std::string device_;          // device of the latest compilation
+  int running_ = 0;             // current compilations
+  Clock::time_point begun_;     // start of the current compilations
+  Clock::duration spent_ = {};  // on earlier compilations for the same device
   bool is_said_ = false, is_over_ = false;
   std::thread thread_;  // started by the first compilation
 };

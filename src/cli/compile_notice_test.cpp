@@ -1,3 +1,4 @@
+// Tests when the notice about long compilations appears.
 #include "cli/compile_notice.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Writes the completion scripts for bash, zsh and fish.
 #include "cli/completion.h"
 
 #include <fmt/format.h>

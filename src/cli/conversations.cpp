@@ -1,3 +1,4 @@
+// Reads and writes conversations as JSON files.
 #include "cli/conversations.h"
 
 #include <algorithm>
@@ -72,7 +73,7 @@ void write_conversation(const Conversation& conversation, const fs::path& path) 
   std::error_code failed;
   {
     std::ofstream file(aside, std::ios::binary);
-    // Before the content is there, nobody else may read it.
+    // Restrict access before writing the content.
     fs::permissions(aside, fs::perms::owner_read | fs::perms::owner_write, failed);
     file << text;
     if (!file.flush()) {
@@ -130,7 +131,7 @@ std::vector<KeptConversation> kept_conversations() {
       all.push_back({entry.path().stem().string(), read.model, read.messages.size(),
                      entry.last_write_time(ignored)});
     } catch (const Error&) {
-      continue;  // not ours
+      continue;  // not a conversation
     }
   }
   std::ranges::sort(all, [](const KeptConversation& a, const KeptConversation& b) {

@@ -1,3 +1,4 @@
+// Finds the data folder from the environment and the system's conventions.
 #include "cli/data_folder.h"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// Converts devices and capabilities to JSON.
 #include "cli/device_json.h"
 
 #include "runtime/counted_device.h"

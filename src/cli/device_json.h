@@ -1,4 +1,4 @@
-// How devices and capabilities look in JSON.
+// Devices and capabilities as JSON.
 #pragma once
 
 #include "cli/json.h"
@@ -6,7 +6,7 @@
 
 namespace prism::cli {
 
-Json bytes_json(uint64_t bytes);  // null where it is not known
+Json bytes_json(uint64_t bytes);  // null if unknown
 Json device_json(DeviceDriver& device, const DeviceInfo& info);
 
 }  // namespace prism::cli

@@ -1,3 +1,4 @@
+// Adds the options for models and devices to a command and reads their values.
 #include "cli/fit_options.h"
 
 #include <fmt/format.h>

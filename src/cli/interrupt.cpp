@@ -1,3 +1,4 @@
+// The signal handler for Ctrl-C.
 #include "cli/interrupt.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// JSON values on top of nlohmann's library.
 #include "cli/json.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ struct Json::Writer {
     return nullptr;
   }
 
-  // Whether this is a text and a value: a member of an object.
+  // Returns whether this is a text and a value: a member of an object.
   static bool is_pair(const Json& json) {
     const auto* items = std::get_if<std::vector<Json>>(&json.value_);
     return items && items->size() == 2 && std::get_if<std::string>(&items->front().value_);

@@ -1,4 +1,4 @@
-// JSON as commands write it: order, kinds of values, texts that are no UTF-8.
+// Tests the JSON that commands write: order, kinds of values, invalid UTF-8.
 #include "cli/json.h"
 
 #include <gtest/gtest.h>

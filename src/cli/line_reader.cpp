@@ -1,3 +1,4 @@
+// Reads lines with GNU readline or libedit, opened at run time, or without an editing library.
 #include "cli/line_reader.h"
 
 #include <atomic>
@@ -29,7 +30,7 @@ class CaughtInterrupts {
   CaughtInterrupts() {
     interrupted = false;
     struct sigaction action = {};
-    action.sa_handler = on_interrupt;  // without SA_RESTART: it ends a read that waits
+    action.sa_handler = on_interrupt;  // without SA_RESTART, so that it ends a blocked read
     sigaction(SIGINT, &action, &before_);
   }
   ~CaughtInterrupts() { sigaction(SIGINT, &before_, nullptr); }
@@ -67,13 +68,13 @@ int next_byte(FILE*) {
 }
 #endif
 
-// A line of the terminal without an editing library.
+// Reads a line from the terminal without an editing library.
 TypedLine plain_line() {
   TypedLine line;
 #ifndef _WIN32
   for (;;) {
     const int byte = next_byte(nullptr);
-    if (interrupted) return {LineEnd::interrupted, ""};  // the terminal has dropped what was typed
+    if (interrupted) return {LineEnd::interrupted, ""};  // the terminal has discarded the line
     if (byte == '\n') return line;
     if (byte == EOF) {
       if (line.text.empty()) line.end = LineEnd::input;
@@ -90,7 +91,7 @@ TypedLine plain_line() {
 
 }  // namespace
 
-// The interface of GNU readline, which libedit has too.
+// The interface of GNU readline, which libedit also implements.
 struct LineReader::State {
   DynamicLibrary library;
   char* (*readline)(const char*) = nullptr;
@@ -116,7 +117,7 @@ LineReader::LineReader(const std::string& history) : state_(std::make_unique<Sta
 #ifndef _WIN32
   // Without this the library's own handler ends the program.
   if (auto* const catches = s.library.function<int*>("rl_catch_signals")) *catches = 0;
-  // libedit takes characters here, not bytes; there an interrupted read ends the line.
+  // libedit expects characters here, not bytes; with libedit an interrupted read ends the line.
   const bool is_gnu = s.library.function<void*>("rl_gnu_readline_p") != nullptr;
   if (auto* const get = s.library.function<int (**)(FILE*)>("rl_getc_function"); get && is_gnu)
     *get = next_byte;

@@ -14,18 +14,18 @@ enum class LineEnd {
 
 struct TypedLine {
   LineEnd end = LineEnd::line;
-  std::string text;  // without the newline; after Ctrl-C what was typed, if that is known
+  std::string text;  // without the newline; after Ctrl-C the typed text, if known
 };
 
 class LineReader {
  public:
-  // The lines typed are remembered in the cache folder under that name.
+  // Keeps the history of typed lines in the cache folder under that name.
   explicit LineReader(const std::string& history);
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // Reads one line. The prompt is shown only on a terminal, and only there Ctrl-C is caught.
+  // Reads one line. Shows the prompt and catches Ctrl-C only on a terminal.
   TypedLine read(const std::string& prompt);
 
  private:

@@ -1,3 +1,4 @@
+// Replaces each @path in a message by the contents of the file.
 #include "cli/message_files.h"
 
 #include <cctype>

@@ -1,3 +1,4 @@
+// Adds the options for running a model, loads the model and reads prompts.
 #include "cli/model_arguments.h"
 
 #include <fstream>

@@ -22,7 +22,7 @@ void add_model_arguments(const Command& command, ModelArguments& arguments,
                          bool takes_model = true);
 
 // Loads the model. Unless quiet, progress and one line on model and device go to standard error;
-// verbose adds the reason for the device. slots: texts at once.
+// verbose adds the reason for the device. slots: number of concurrent texts.
 llm::LanguageModel open_model(const ModelArguments& arguments, int64_t slots = 1);
 
 // "memory: cuda:0 4.10 GB (weights 3.90, cache 0.15, work 0.05)", one device after the other.

@@ -1,3 +1,4 @@
+// Formats sizes, counts and progress bars.
 #include "cli/model_text.h"
 
 #include <fmt/format.h>
@@ -47,7 +48,7 @@ std::string transfer_text(const std::string& label, const Transfer& at) {
 
 void progress_bar(const std::string& label, uint64_t done, uint64_t all) {
   using Clock = std::chrono::steady_clock;
-  static std::mutex mutex;  // downloads report from threads of their own
+  static std::mutex mutex;  // downloads report from other threads
   static std::string last_label;
   static Clock::time_point begun, shown;
   static uint64_t first = 0;

@@ -17,7 +17,7 @@ std::string duration_text(double seconds);
 struct Transfer {
   uint64_t done = 0, all = 0;  // all 0: unknown
   double seconds = 0;          // since the first bytes were seen
-  uint64_t first = 0;          // bytes that were there at the beginning
+  uint64_t first = 0;          // bytes already present at the start
 };
 // "label [####......]  45% of 93.8 MB, 12.3 MB/s, 4 s left", at most 79 columns wide.
 std::string transfer_text(const std::string& label, const Transfer& transfer);

@@ -1,4 +1,4 @@
-// Progress of a transfer as text.
+// Tests the text of a transfer's progress.
 #include "cli/model_text.h"
 
 #include <gtest/gtest.h>

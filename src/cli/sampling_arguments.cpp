@@ -1,3 +1,4 @@
+// Adds the sampling options to a command and reads their values.
 #include "cli/sampling_arguments.h"
 
 #include <cstdlib>
@@ -12,7 +13,7 @@
 namespace prism::cli {
 namespace {
 
-// Replaces the escapes \n, \t and \\, which most shells leave as they are.
+// Replaces the escapes \n, \t and \\, which most shells do not interpret.
 std::string unescaped(const std::string& text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -22,9 +22,9 @@ void add_sampling_arguments(const Command& command, SamplingArguments& arguments
 // Reads the arguments; without --seed the seed is random. Throws kInvalidArgument.
 llm::GenerationOptions generation_options(const SamplingArguments& arguments);
 
-// Takes the sampling that the makers of a known model recommend for every option that was not given
-// (llm/generate/known_models.h). At temperature 0 and with a grammar no penalty is added, because
-// both ask for one particular text.
+// For every option that was not given, uses the sampling that the makers of a known model recommend
+// (llm/generate/known_models.h). Adds no penalty at temperature 0 or with a grammar, because both
+// ask for one particular text.
 void use_recommended_sampling(const SamplingArguments& arguments, const llm::GgufFile& file,
                               llm::GenerationOptions& options);
 

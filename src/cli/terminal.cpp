@@ -1,3 +1,4 @@
+// Paints text, lays out tables and rewrites the progress line.
 #include "cli/terminal.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 std::optional<Clock::time_point> started;
 bool shown = false;
 
-// Characters on the screen: the bytes that continue a UTF-8 character do not count.
+// Counts characters on the screen: continuation bytes of UTF-8 do not count.
 size_t width(const std::string& text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));

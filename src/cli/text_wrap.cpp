@@ -1,3 +1,4 @@
+// Wraps text at spaces.
 #include "cli/text_wrap.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 namespace prism::cli {
 namespace {
 
-// Characters on the screen: the bytes that continue a UTF-8 character do not count.
+// Counts characters on the screen: continuation bytes of UTF-8 do not count.
 size_t width(const std::string& text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));

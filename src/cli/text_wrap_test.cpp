@@ -1,3 +1,4 @@
+// Tests where help texts are wrapped and how they are indented.
 #include "cli/text_wrap.h"
 
 #include <gtest/gtest.h>

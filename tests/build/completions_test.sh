@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The completion scripts complete: bash for real, zsh and fish where they are installed.
+# Tests the completion scripts: always in bash, and in zsh and fish if they are installed.
 # usage: tests/build/completions_test.sh SOURCE_FOLDER BUILD_FOLDER
 set -uo pipefail
 build=$2
@@ -18,7 +18,7 @@ done
 "$build/prism" completion tcsh >"$place/log" 2>&1 && complain "an unknown shell was accepted"
 grep -q 'bash, zsh' "$place/log" || complain "the error does not list the shells: $(cat "$place/log")"
 
-# The installed files are what the program prints.
+# The installed files equal what the program prints.
 cmp -s "$place/bash" "$build/completions/prism" || complain "build/completions/prism is stale"
 cmp -s "$place/zsh" "$build/completions/_prism" || complain "build/completions/_prism is stale"
 cmp -s "$place/fish" "$build/completions/prism.fish" || complain "build/completions/prism.fish is stale"
@@ -30,7 +30,7 @@ done
 source "$place/bash"
 complete -p prism | grep -q -- '-F _prism' || complain "bash knows no function for prism"
 
-# completes WORDS... EXPECTED: the last word but one is completed, and EXPECTED is among the results.
+# completes WORDS... EXPECTED: completes the last of WORDS and expects EXPECTED among the results.
 completes() {
   local expected=${!#}
   COMP_WORDS=("${@:1:$#-1}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The examples in the comments of include/prism compile, and one that does not is found.
+# Tests that the examples in the comments of include/prism compile, and that a broken one is found.
 # usage: tests/build/header_examples_test.sh SOURCE_FOLDER BUILD_FOLDER
 set -euo pipefail
 source=$1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the build to a folder of its own and uses it as its users do: find_package, pkg-config, each header alone.
-# Then the same with a shared library made of the same objects.
+# Installs the build to a temporary folder and uses it as users do: find_package, pkg-config, each header alone.
+# Then does the same with a shared library made of the same objects.
 # usage: tests/build/install_test.sh SOURCE_FOLDER BUILD_FOLDER
 set -euo pipefail
 source=$1
@@ -16,7 +16,7 @@ jobs=$(nproc 2>/dev/null || echo 2)
 
 cmake --install "$build" --prefix "$place/prefix" >"$place/install.log"
 
-# Headers: those of include/prism and no others, each complete in itself and with its declarations exported.
+# Headers: exactly those of include/prism; each compiles on its own and exports its declarations.
 (cd "$source/include" && find . -name '*.h' | sort) >"$place/wanted"
 (cd "$place/prefix/include" && find . -type f | sort) >"$place/found"
 diff "$place/wanted" "$place/found" || fail "installed headers (>) are not those of include/prism (<)"
@@ -36,7 +36,7 @@ find "$place/alone" -name '*.cpp' -print0 |
   fail "a public header does not compile on its own"
 echo "$(wc -l <"$place/found") public headers, each compiles on its own"
 
-# Size: without debug information. Other build types than the usual ones are for debugging.
+# Size: without debug information. The limit applies to release build types only.
 kilobytes=$(du -sk "$place/prefix" | cut -f1)
 echo "the whole install takes $((kilobytes / 1024)) MiB"
 case "$(cached CMAKE_BUILD_TYPE)$sanitize" in
@@ -48,8 +48,8 @@ if command -v readelf >/dev/null && [ "$(cached PRISM_STRIP)" = ON ]; then
   done
 fi
 
-# use PREFIX FOLDER: builds the examples and a program with headers of its own against an installed copy, and runs them.
-# Copied, so that nothing beside them can be included by accident.
+# use PREFIX FOLDER: builds the examples and a program with its own headers against an installed copy, and runs them.
+# The examples are copied, so that they cannot include files of the source tree by accident.
 mkdir "$place/examples"
 cp "$source"/examples/*.cpp "$place/examples/"
 use() {
@@ -62,7 +62,7 @@ use() {
   for example in "$place"/examples/*.cpp; do
     name=$(basename "$example" .cpp)
     echo "== $name"
-    # An example takes the device as its one optional word, but for those over a language model: that takes the model.
+    # The optional argument of an example is the device; for examples with a language model it is the model.
     if ! grep -q LanguageModel "$example"; then
       "$folder/build/$name" cpu
     elif [ -f "$model" ]; then
@@ -77,7 +77,7 @@ use() {
   echo "$ran examples built and run against the installed copy"
 }
 
-# use_pkg_config PREFIX PROGRAM WORDS...: one example with what pkg-config says.
+# use_pkg_config PREFIX PROGRAM WORDS...: builds one example with the flags from pkg-config and runs it.
 use_pkg_config() {
   local prefix=$1 program=$2
   shift 2
@@ -96,12 +96,12 @@ use_pkg_config() {
 use "$place/prefix" "$place/static"
 use_pkg_config "$place/prefix" "$place/by_pkg_config" --static
 
-# A figure to compare from time to time, no test: the machine may be busy.
+# A figure to compare from time to time. It is not a test, because the machine may be busy.
 begun=$(date +%s%N)
 "$compiler" -std=c++20 -fsyntax-only -I "$place/prefix/include" "$place/alone/prism_prism_h.cpp"
 echo "a program that includes <prism/prism.h> compiles in $((($(date +%s%N) - begun) / 1000000)) ms"
 
-# Shared: of the same objects, with only the public API visible.
+# The shared library: made of the same objects, with only the public API visible.
 case "$(uname -s)" in Linux) ;; *) exit 0 ;; esac
 mapfile -t switches < <(grep -E '^PRISM_(ONLY|CUDA|HIP|METAL|VULKAN|SYCL|OPENCL|WEBGPU):' "$build/CMakeCache.txt" | sed 's/^/-D/')
 cmake -G Ninja -S "$source" -B "$place/shared_build" "${switches[@]}" -DBUILD_SHARED_LIBS=ON -DPRISM_OBJECTS_FROM="$build" \
@@ -116,7 +116,7 @@ nm -DC --defined-only "$library" >"$place/symbols"
 for name in 'prism::Tensor::' 'prism::Device::named(' 'prism::ones(' 'prism::llm::LanguageModel::' 'typeinfo for prism::Error'; do
   grep -qF "$name" "$place/symbols" || fail "the shared library lacks $name"
 done
-# By mangled names, since templates of the standard library over internal types are no symbols of Prism.
+# Uses mangled names, because standard library templates over internal types are not symbols of Prism.
 internals='^_ZNK?(5prism(3cpu|4cuda|2ir2vm|16make_cpu_backend|9calibrate)|3fmt)'
 ! nm -D --defined-only "$library" | cut -d' ' -f3 | grep -m 3 -E "$internals" || fail "the shared library shows internals"
 echo "the shared library shows $(grep -c 'prism::' "$place/symbols") symbols of Prism"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The front door is true: the README's examples and commands run, the code of the pages prints what they say, every file
-# that a page names or links to exists, and lines of prose are short.
+# Tests the README and the pages: examples and commands run, code prints the output shown, every file that a page names or
+# links to exists, and lines of prose are short.
 # usage: tests/build/readme_test.sh SOURCE_FOLDER BUILD_FOLDER
 set -uo pipefail
 source=$1
@@ -20,12 +20,12 @@ for page in tensor-tutorial kernels; do
   scripts/docs_snippets.py check "docs/$page.md" "$build/docs_$page" || complain "docs/$page.md"
 done
 
-# block LANGUAGE: the README's blocks in that language, without comments.
+# block LANGUAGE: prints the README's blocks in that language, without comments.
 block() {
   sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" README.md | grep -v '^```' | sed 's/  *#.*//'
 }
 
-# The commands, in a folder where model.gguf is a small model. The default model would be fetched: those lines only show
+# Runs the commands in a folder where model.gguf is a small model. Commands that would fetch the default model only show
 # their help.
 mkdir "$place/bin" && ln -s "$build/prism" "$place/bin/prism"
 model=$source/../shared/models/stories260K.gguf
@@ -42,7 +42,7 @@ while read -r line; do
 done < <(block sh)
 echo "README.md: $commands commands run"
 
-# The lines for CMake are those of the project that install_test.sh builds.
+# The CMake lines must appear in the project that install_test.sh builds.
 while read -r line; do
   grep -qF "${line/my_program/\$\{name\}}" tests/build/install/CMakeLists.txt || complain "README.md: \"$line\" is in no test"
 done < <(block cmake)

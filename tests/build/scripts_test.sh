@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checks of scripts/ find what they look for, and set-up says in one line when it cannot go on.
+# Tests that the checks in scripts/ find violations, and that set-up explains in one line why it cannot continue.
 # usage: tests/build/scripts_test.sh SOURCE_FOLDER BUILD_FOLDER
 set -euo pipefail
 source=$1
@@ -30,7 +30,7 @@ fresh() {
   write backends/one/one.h '#include "ir/b.h"'
 }
 
-# The sources themselves.
+# The checks pass on the source tree.
 for script in check_includes.py check_vendor_names.py check_environment.py check_pages.py; do
   "$source/scripts/$script" >"$place/log" || complain "$(cat "$place/log")"
 done
@@ -84,7 +84,7 @@ write backends/hip/more_test.cpp 'int y;'
 write backends/hip/more.h '// a comment'
 expect_complaint count_lines.py 'backend hip: 601 lines of code, its limit is 600'
 
-# Subjects of commits: a sound one passes, and each rule finds what breaks it, in a full and in a shallow clone.
+# Commit subjects: a valid one passes, and each rule finds its violation, in a full and in a shallow clone.
 repository=$place/repository
 git init -q "$repository"
 commit() {
@@ -105,7 +105,7 @@ for clone in "$repository" "$place/shallow"; do
   done
 done
 
-# A user without root and sudo on a machine that has nothing: one line that names the command to run.
+# Without root, sudo and any tools, set-up prints one line with the command to run.
 mkdir "$place/bin"
 for tool in bash env grep cat mktemp rm tail; do ln -s "$(command -v $tool)" "$place/bin/$tool"; done
 printf '#!/usr/bin/env bash\nexit 1\n' >"$place/bin/dpkg-query"

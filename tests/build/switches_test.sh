@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The backend switches: what decides, in which order, and that a changed switch reconfigures by itself.
+# Tests the backend switches: their order of precedence, and that a changed switch reconfigures the build.
 # usage: tests/build/switches_test.sh SOURCE_FOLDER BUILD_FOLDER
 set -euo pipefail
 source=$1
@@ -7,7 +7,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 build="$place/build"
 unset PRISM_CUDA PRISM_HIP PRISM_METAL PRISM_VULKAN PRISM_SYCL PRISM_OPENCL PRISM_WEBGPU GGML_CUDA GGML_HIP GGML_HIPBLAS
-# Switches are what is tested: tests, examples and benches would only make configuring slow.
+# Only switches are tested here; tests, examples and benches would make configuring slow.
 export CMAKE_FLAGS="-DPRISM_TESTS=OFF -DPRISM_EXAMPLES=OFF -DPRISM_BENCHES=OFF"
 failures=0
 
@@ -16,7 +16,7 @@ complain() {
   failures=$((failures + 1))
 }
 
-# expect STEP BACKEND on|off BY: what the build folder recorded, and what the list of backends is compiled with.
+# expect STEP BACKEND on|off BY: checks the record in the build folder and the flags of the backend list.
 expect() {
   local upper=${2^^} value=${3^^} define
   grep -qx "set(BUILT_${upper}_ON $value)" "$build/backend_switches.cmake" || complain "$1: $2 is not $3"

@@ -1,4 +1,4 @@
-// The program from outside: exit statuses, what goes to which stream, the fields of the JSON.
+// Tests the program from outside: exit statuses, output streams, and the fields of the JSON.
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -21,7 +21,7 @@ struct Result {
   std::string output, errors;
 };
 
-// words and settings go through a shell, quoted.
+// Runs the program through a shell with quoted words; settings come before the command.
 Result prism_program(const std::vector<std::string>& words, const std::string& settings = "") {
   const TemporaryFolder folder;
   const auto out = folder.path() / "out", err = folder.path() / "err";
@@ -90,7 +90,7 @@ TEST(Program, HelpAndVersionAreCommands) {
   EXPECT_TRUE(has(unknown.errors, "did you mean \"chat\"?")) << unknown.errors;
 }
 
-// The width of a terminal; a line of examples may be longer.
+// Lines of examples may be longer than the terminal is wide.
 TEST(Program, HelpFitsATerminal) {
   for (const char* command :
        {"", "run", "chat", "model", "fit", "tokenize", "embed", "score", "perplexity", "setup"}) {
@@ -102,7 +102,7 @@ TEST(Program, HelpFitsATerminal) {
   }
 }
 
-// -d is a device, -p a prompt and -f a file wherever they appear.
+// -d means a device, -p a prompt and -f a file in every command.
 TEST(Program, ShortOptionsMeanTheSameEverywhere) {
   const std::vector<std::vector<std::string>> commands = {
       {"run"},      {"chat"},  {"embed"},     {"score"},         {"perplexity"},
@@ -269,7 +269,7 @@ TEST(Program, KernelRunChecked) {
   EXPECT_TRUE(has(wrong.errors, "PRISM_CHECKED is \"maybe\"; use 1")) << wrong.errors;
 }
 
-// The figures of a CPU are those of its native kernels, in every command.
+// Every command shows the figures of the CPU's native kernels.
 TEST(Program, CalibrateAndDevicesShowOneSpeedOfTheCpu) {
   const TemporaryFolder folder;
   const std::string where = "PRISM_BACKENDS=cpu PRISM_CACHE_DIR=" + folder.path().string();
@@ -334,7 +334,7 @@ TEST(Program, CheckIsRightOnTheCpu) {
   EXPECT_TRUE(has(text.output, "2 right, 0 wrong, 0 failed, 0 skipped")) << text.output;
 }
 
-// The null device computes nothing: a check that lets it pass checks nothing.
+// The null device computes nothing, so a check must fail on it.
 TEST(Program, CheckOfADeviceThatComputesWronglyIsOne) {
   const Result result =
       prism_program({"check", "--quick", "--kernel", "fill"}, "PRISM_BACKENDS=null");
@@ -361,7 +361,7 @@ TEST(Program, ReportIsMarkdownWithoutPersonalPaths) {
   EXPECT_FALSE(has(result.output, "somebody"));
 }
 
-// The suite of ops: a sample of it, drawn the same again by its seed.
+// Runs a sample of the ops' suite; the same seed draws the same sample.
 TEST(Program, CheckOfOpsCountsAndNamesWhatItDrew) {
   const std::vector<std::string> words = {"check", "--ops",  "--device", "cpu",   "--cases",
                                           "40",    "--seed", "3",        "--json"};
@@ -375,7 +375,7 @@ TEST(Program, CheckOfOpsCountsAndNamesWhatItDrew) {
   EXPECT_EQ(device["drawn"].size(), 40u);
   EXPECT_EQ(device["drawn"], again["devices"][0]["drawn"]);
   EXPECT_GT(device["available"], 1000);
-  // As many ops as there are cases, before any op has a second one.
+  // Every op gets a case before any op gets a second one.
   int ops_run = 0;
   for (const Json& op : device["ops"]) ops_run += op["ran"] > 0;
   EXPECT_EQ(ops_run, std::min<int>(40, static_cast<int>(device["ops"].size())));

@@ -1,5 +1,5 @@
-// The program's commands on language models, from outside: text on one stream, the rest on the
-// other, the fields of the JSON.
+// Tests the commands on language models from outside: text on one stream, everything else on the
+// other, and the fields of the JSON.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -23,7 +23,7 @@ struct Result {
   std::string output, errors;
 };
 
-// words go through a shell, quoted; input is a file for standard input.
+// Runs the program through a shell with quoted words; input is a file for standard input.
 Result prism_program(const std::vector<std::string>& words, const std::string& input = "") {
   const TemporaryFolder folder;
   const auto out = folder.path() / "out", err = folder.path() / "err", in = folder.path() / "in";
@@ -67,7 +67,7 @@ TEST_F(LlmProgram, RunWritesTheTextAlone) {
   EXPECT_EQ(verbose.output, result.output);
   for (const char* part : {"memory:", "device: ", "placement: ", "sampling: always the likeliest"})
     EXPECT_TRUE(has(verbose.errors, part)) << part << " is not in " << verbose.errors;
-  // The same from standard input and from a file, with a newline at the end and without, quietly.
+  // The same prompt from standard input and from a file, with and without a final newline, with -q.
   std::vector<std::string> quiet = words;
   quiet.push_back("-q");
   const Result piped = prism_program(quiet, "Once upon a time");
@@ -78,7 +78,7 @@ TEST_F(LlmProgram, RunWritesTheTextAlone) {
   write_file(folder.path() / "prompt", "Once upon a time\n");
   quiet.insert(quiet.end(), {"-f", (folder.path() / "prompt").string()});
   EXPECT_EQ(prism_program(quiet).output, result.output);
-  // -m, and the old spellings.
+  // -m and the old spellings work too.
   const Result old = prism_program({"run", "-m", model_, "--raw", "-n", "60", "--temp", "0", "-p",
                                     "Once upon a time", "-ngl", "99", "--backend", "cpu", "-q"});
   EXPECT_EQ(old.output, result.output) << old.errors;
@@ -161,7 +161,7 @@ TEST_F(LlmProgram, APromptIsAnArgument) {
   EXPECT_TRUE(has(near.errors, "did you mean \"smollm2\"?")) << near.errors;
 }
 
-// The default model is fetched by pip; one that fails shows that the word was taken for a prompt.
+// pip fetches the default model; its failure shows that the word was used as a prompt.
 TEST_F(LlmProgram, APromptAloneGoesToTheDefaultModel) {
   const TemporaryFolder folder;
   for (const char* name : {"python3", "python", "pip3", "pip"}) {
@@ -271,7 +271,7 @@ TEST_F(LlmProgram, EmbeddingWithAChatModelIsAWarning) {
   EXPECT_EQ(prism_program({"embed", model_, "-p", "a cat", "-q"}).errors, "");
 }
 
-// A file that says it is SmolLM2 gets the sampling of its makers; options win.
+// A file whose general.name is SmolLM2 gets the sampling of its makers; options override it.
 TEST_F(LlmProgram, AKnownModelHasItsMakersSampling) {
   const TemporaryFolder folder;
   const std::string model =
@@ -340,7 +340,7 @@ TEST_F(LlmProgram, ChatKeepsAConversation) {
   EXPECT_EQ(messages[0].at("role"), "user");
   EXPECT_TRUE(has(messages[0].at("content").get<std::string>(), "Once \n")) << messages;
   EXPECT_TRUE(has(messages[0].at("content").get<std::string>(), "upon a time")) << messages;
-  // Three answers, a line each; the second and third to the same question.
+  // Three answers on a line each; the second and third answer the same question.
   EXPECT_TRUE(has(result.output, messages[1].at("content").get<std::string>() + "\n"));
 }
 
@@ -348,7 +348,7 @@ TEST_F(LlmProgram, ConversationsAreKeptAndResumed) {
   const TemporaryFolder folder;
   const std::string model = with_template(model_, folder.path());
   const std::string data = folder / "kept";
-  // The variable of the environment that prism_program sets is overridden here.
+  // Overrides the environment variable that prism_program sets.
   const auto chat = [&](std::vector<std::string> words, const std::string& input) {
     std::string command =
         "PRISM_BACKENDS=cpu PRISM_DATA_DIR='" + data + "' '" + program().string() + "' chat";

@@ -1,4 +1,4 @@
-// `prism model` and `prism fit` as a user calls them.
+// Tests `prism model` and `prism fit` from outside.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The program on a terminal: Ctrl-C in a chat, colour, progress.
+// Tests the program on a terminal: Ctrl-C in a chat, colour, progress.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -44,7 +44,7 @@ TEST_F(ProgramOnTerminal, CtrlCClearsTheLineAndTwiceLeaves) {
   chat.type("\x03");
   ASSERT_TRUE(chat.sees("press Ctrl-C again to leave")) << chat.screen();
   ASSERT_TRUE(chat.sees("> ")) << chat.screen();
-  // A line in between: the next Ctrl-C is a first one again.
+  // After another line the next Ctrl-C counts as the first again.
   chat.type("Once upon a time\r");
   ASSERT_TRUE(chat.sees("\r\n")) << chat.screen();
   ASSERT_TRUE(chat.sees("> ")) << chat.screen();
@@ -64,7 +64,7 @@ TEST_F(ProgramOnTerminal, CtrlCEndsAnAnswerAndNotTheChat) {
   ASSERT_TRUE(chat.sees("\r\n")) << chat.screen();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // without Ctrl-C it never ends
   chat.type("\x03");
-  chat.type("\x03");  // pressed twice in a hurry
+  chat.type("\x03");  // pressed twice in quick succession
   ASSERT_TRUE(chat.sees("> ")) << chat.screen();
   chat.type("/exit\r");
   EXPECT_EQ(chat.wait(), 0) << chat.screen();
@@ -82,7 +82,7 @@ TEST_F(ProgramOnTerminal, ADownloadHasABarWithSpeedAndTimeLeft) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   HttpServer server;
   std::string content = read_file(model_) + std::string(400000, 'x');
-  // Cut connections make the download last longer than the second in which no bar is shown.
+  // Cut connections make the download last longer than the first second, which shows no bar.
   server.serve("/m.gguf", {.content = content, .etag = "\"one\"", .cut_after = {100000, 200000}});
   TerminalProgram fetch(words({"model", "fetch", server.url("/m.gguf")}), variables_);
   EXPECT_EQ(fetch.wait(60), 0) << fetch.screen();

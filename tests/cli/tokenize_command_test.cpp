@@ -1,4 +1,4 @@
-// `prism tokenize` from outside, on a vocabulary written here.
+// Tests `prism tokenize` from outside with a small vocabulary.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -35,7 +35,7 @@ class TokenizeCommand : public testing::Test {
     writer.write(model_);
   }
 
-  // printf's format, then the words behind the model.
+  // text: the input as a format for printf; words: the arguments after the model.
   std::string output(const std::string& text, const std::string& words) {
     const ProcessResult result = run_process({"sh", "-c",
                                               "printf '" + text + "' | '" + program().string() +

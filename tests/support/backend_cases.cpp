@@ -67,7 +67,7 @@ void moves_bytes_from_any_place_to_any(const BackendUnderTest&, const Device& de
     ASSERT_TRUE(std::equal(got.begin(), got.end(), model[a].begin() + static_cast<long>(to)))
         << "round " << round << ", " << bytes << " bytes at " << to;
   }
-  // Up to the end of the buffer, and an empty write.
+  // A write up to the end of the buffer, and an empty write.
   queue.write(buffers[0], std::span(model[1]).first(3), kBytes - 3);
   std::copy_n(model[1].begin(), 3, model[0].end() - 3);
   queue.write(buffers[0], {}, kBytes);
@@ -81,7 +81,7 @@ void moves_bytes_from_any_place_to_any(const BackendUnderTest&, const Device& de
             ErrorCode::kInvalidArgument);
 }
 
-// More than one staging buffer holds; the source may be overwritten as soon as write returns.
+// Larger than one staging buffer; the source may be overwritten as soon as write returns.
 void moves_large_buffers(const BackendUnderTest&, const Device& device) {
   Queue queue = device.make_queue();
   for (const size_t words : {size_t{1000}, size_t{(70u << 20) / 4 + 1}}) {

@@ -1,4 +1,4 @@
-// Runs another program and captures its output; and a temporary folder.
+// Runs another program and captures its output; also a temporary folder.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// An environment variable with another value while an object lives.
+// ScopedVariable: changes an environment variable while it lives.
 #pragma once
 
 #include <cstdlib>

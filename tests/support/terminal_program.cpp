@@ -1,3 +1,4 @@
+// Starts a program on a pseudo-terminal and reads its screen.
 #include "support/terminal_program.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// A program on a terminal of its own, for tests of what a person sees.
+// Runs a program on its own terminal, for tests of what a user sees.
 #pragma once
 
 #include <sys/types.h>
@@ -19,11 +19,11 @@ class TerminalProgram {
   TerminalProgram& operator=(const TerminalProgram&) = delete;
 
   void type(const std::string& keys);  // "\x03" is Ctrl-C
-  // Waits until the text appears behind everything that was waited for before. False after the
-  // seconds, or if the program ends without it.
+  // Waits until the text appears after all texts waited for before. Returns false on a timeout, or
+  // if the program ends without it.
   bool sees(const std::string& text, double seconds = 30);
-  // Waits for the end of the program and returns its exit status, or 128 + the signal's number;
-  // -1 after the seconds.
+  // Waits for the end of the program and returns its exit status, 128 + the signal's number, or -1
+  // on a timeout.
   int wait(double seconds = 30);
   const std::string& screen() const { return screen_; }  // everything it wrote
 

@@ -1,4 +1,4 @@
-// What a generation is asked and what it gives: options, results, statistics.
+// The input and output of a generation: options, results, statistics.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace prism::llm {
 
 enum class StopReason : uint8_t {
   end_token,   // the model ended its text, or a grammar allows nothing more
-  stop_text,   // a stop string came
-  max_tokens,  // as many as were asked for
+  stop_text,   // the text reached a stop string
+  max_tokens,  // the requested number of tokens
   context,     // no room for another token
   cancelled,   // by the callback or cancel()
 };
@@ -29,36 +29,36 @@ struct GenerationOptions {
   int64_t max_tokens = -1;             // -1: until the model ends its text or the context is full
   std::vector<std::string> stop = {};  // the text ends before the first of these
   std::optional<Grammar> grammar = {};
-  bool ignore_end = false;    // go on after the model's end of text
-  bool show_special = false;  // control tokens as text
-  // When the context is full: forget half of what stands after the first `keep` tokens and go on,
-  // instead of stopping there.
+  bool ignore_end = false;    // continue after the model's end of text
+  bool show_special = false;  // show control tokens as text
+  // When the context is full, drop half of the tokens after the first `keep` and continue instead
+  // of stopping.
   bool shift_context = false;
   int64_t keep = 0;
 };
 
 struct GenerationStatistics {
-  int64_t prompt_tokens = 0;       // of the prompt
-  int64_t reused_tokens = 0;       // of those, found in the cache
+  int64_t prompt_tokens = 0;
+  int64_t reused_tokens = 0;       // prompt tokens found in the cache
   int64_t generated_tokens = 0;    // an end token counts
-  int64_t recomputed_tokens = 0;   // after a device failed; the seconds hold that and the loading
-  double prompt_seconds = 0;       // from having a place to the first token
+  int64_t recomputed_tokens = 0;   // after a device failed; the seconds include that and reloading
+  double prompt_seconds = 0;       // from getting a slot to the first token
   double generation_seconds = 0;   // from the first token to the last
-  double first_token_seconds = 0;  // from being asked to the first token
+  double first_token_seconds = 0;  // from the request to the first token
 
-  double prompt_rate() const;      // tokens a second, of those that were not reused
-  double generation_rate() const;  // of all but the first token
+  double prompt_rate() const;      // prompt tokens per second, without the reused ones
+  double generation_rate() const;  // tokens per second, without the first token
 };
 
 struct Generation {
   std::string text;
   std::vector<int32_t> tokens;
   StopReason reason = StopReason::end_token;
-  std::string stop;  // the stop string that came
+  std::string stop;  // the stop string that ended the text
   GenerationStatistics statistics;
 };
 
-// Told each piece of text as it comes, whole characters only; returning false ends the generation.
+// Receives each new piece of text, in whole characters; returning false ends the generation.
 using TextCallback = std::function<bool(std::string_view text)>;
 
 }  // namespace prism::llm

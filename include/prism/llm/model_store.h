@@ -31,8 +31,9 @@ struct FetchOptions {
 
 // Returns the path of the named model's file (the first part of a split one), and fetches the file
 // if it is missing. An empty name means the default model. Throws kInvalidArgument for a malformed
-// name, kNotFound for a missing file, and what download() throws. A failed fetch leaves nothing
-// behind; an interrupted one leaves the bytes that the next fetch continues with.
+// name, kNotFound for a missing file, and kCorruptFile, kIo or kNotSupported if the download fails.
+// A failed fetch leaves nothing behind; an interrupted one leaves the bytes that the next fetch
+// continues with.
 std::string resolve_model(const std::string& name, const FetchOptions& options = {});
 
 // Returns the path of the named model if it is on this machine, else an empty text.
@@ -63,7 +64,7 @@ struct StoredModel {
 };
 // Returns the models in the cache folder, sorted by name.
 std::vector<StoredModel> stored_models();
-// Removes a model from the cache folder, or what an interrupted download left of it. Takes every
+// Removes a model from the cache folder, or the rest of an interrupted download. Takes every
 // name that resolve_model() takes, and paths. Returns the number of bytes freed. Throws kNotFound
 // with the list of models; never removes files outside the cache folder.
 uint64_t remove_model(const std::string& name);

@@ -1,3 +1,4 @@
+// Discovers the one CPU device.
 #include "backends/cpu/cpu_backend.h"
 
 #include "backends/cpu/cpu_device.h"

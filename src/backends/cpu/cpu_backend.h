@@ -1,4 +1,4 @@
-// The CPU as a device: kernels run by the interpreter over whole groups on all cores.
+// The CPU backend: the interpreter runs whole groups of a kernel on all cores.
 #pragma once
 
 #include <memory>

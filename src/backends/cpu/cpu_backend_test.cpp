@@ -1,4 +1,4 @@
-// The CPU as a device, through its driver interfaces: memory, launches on all threads, late
+// Tests the CPU device through its driver interfaces: memory, launches on all threads, late
 // failures, recordings.
 #include "backends/cpu/cpu_backend.h"
 
@@ -117,7 +117,7 @@ TEST(CpuBackend, FailuresWaitForWaitAndNameTheKernel) {
   const Held y(std::vector<uint32_t>(8));
   EXPECT_NO_THROW(launch(*queue, *program, kernel, 1, {y.binding()}));
   EXPECT_NO_THROW(launch(*queue, *good_program, good, 1,
-                         {y.binding()}));  // not run: what came before it failed
+                         {y.binding()}));  // not run, because an earlier launch failed
   try {
     queue->wait();
     FAIL() << "nothing was thrown";

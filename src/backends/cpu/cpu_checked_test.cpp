@@ -1,5 +1,5 @@
-// Kernels on the CPU in checked mode: each fault is an error that names kernel and line, and the
-// shipped kernels have none.
+// Tests the CPU's checked mode: each fault is an error that names the kernel and the line, and the
+// shipped kernels have no faults.
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace dsl;
 
-// PRISM_CHECKED as it is for the life of this.
+// Sets PRISM_CHECKED while it lives.
 class Checked {
  public:
   explicit Checked(const char* value) { setenv("PRISM_CHECKED", value, 1); }
@@ -30,7 +30,7 @@ Device cpu_with(const char* value) {
   return Device(make_cpu_backend()->discover().devices.at(0), "");
 }
 
-// What is thrown when 32 lanes run the body, which may use an array y of 64 words.
+// Returns the error when 32 lanes run the body, which may use an array y of 64 words.
 std::string failure(const Device& device, const std::function<void(const Array&, Value)>& body) {
   const Kernel faulty = kernel("faulty", 32, [&] {
     const Array y = inout("y", u32);
@@ -90,8 +90,8 @@ TEST(CpuChecked, EachFaultIsAnErrorWithKernelAndLine) {
   EXPECT_EQ(failure(device, faultless), "");
 }
 
-// The verifier refuses a barrier in a branch that lanes may not share; this one it was shown as
-// the same for all.
+// The verifier rejects a barrier in a divergent branch, so the test makes the branch divergent only
+// after verification.
 TEST(CpuChecked, BarriersThatNotAllLanesReach) {
   const auto driver = [] {
     const Checked checked("1");

@@ -1,3 +1,4 @@
+// Allocates host memory and makes programs and queues for the CPU device.
 #include "backends/cpu/cpu_device.h"
 
 #include <new>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};  // a cache line
 
-// Below this the system is not asked how much is free: asking takes longer than a small allocation.
+// Smaller allocations do not query free memory, because the query takes longer than they do.
 constexpr uint64_t kAskBytes = 16ull << 20;
 
 ir::Capabilities capabilities() {
@@ -50,7 +51,7 @@ Device::Device() : checked_(ir::kernels_are_checked()) {
   info_.backend = "cpu";
   info_.name = processor.name;
   info_.vendor = processor.vendor;
-  // Measurements are kept by driver: those of checked mode stay apart.
+  // Measurements are stored per driver; a separate name keeps those of checked mode apart.
   info_.driver = checked_ ? "kernel interpreter, checked" : "kernel interpreter";
   info_.total_bytes = host_memory().total_bytes;
   info_.unified = true;
@@ -62,8 +63,8 @@ Device::Device() : checked_(ir::kernels_are_checked()) {
 
 uint64_t Device::free_bytes() { return host_memory().available_bytes; }
 
-// Pages are touched when they are first written, so a system that promises more than it has would
-// only fail then, by killing the process: what is free is asked first.
+// Checks free memory first: a system that overcommits would kill the process later, when it first
+// writes to the pages.
 std::unique_ptr<MemoryDriver> Device::allocate(uint64_t bytes) {
   std::byte* data = nullptr;
   uint64_t free = 0;

@@ -1,3 +1,4 @@
+// Runs launches and copies on the thread pool at once, or records them.
 #include "backends/cpu/cpu_queue.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace prism::cpu {
 namespace {
 
-// Copies below this stay on the calling thread; one core moves it in about 100 microseconds.
+// Smaller copies stay on the calling thread; one core copies this much in about 100 microseconds.
 constexpr uint64_t kCopyChunk = 1ull << 20;
 
 std::byte* place(MemoryDriver& memory, uint64_t offset, uint64_t bytes, const char* what) {
@@ -77,8 +78,8 @@ void Queue::run(const Work& work) {
 
 void Queue::run(const Launch& launch) {
   const uint64_t groups = uint64_t{launch.groups[0]} * launch.groups[1] * launch.groups[2];
-  // Eight chunks a thread even out groups of unequal length; a chunk costs under a microsecond to
-  // hand out.
+  // Eight chunks per thread balance groups of unequal length; handing out a chunk costs under a
+  // microsecond.
   const uint64_t chunk = std::max<uint64_t>(1, groups / (uint64_t{pool_->threads()} * 8));
   try {
     pool_->parallel_for(groups, chunk, [&](uint64_t first, uint64_t last) {
@@ -86,7 +87,7 @@ void Queue::run(const Launch& launch) {
                                                launch.params);
     });
   } catch (const Error&) {
-    throw;  // names the kernel already
+    throw;  // already names the kernel
   } catch (const std::exception& error) {
     throw Error(ErrorCode::kDriver, fmt::format("cpu:0: kernel {} failed: {}",
                                                 launch.program->kernel_name(), error.what()));

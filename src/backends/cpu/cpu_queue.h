@@ -1,4 +1,5 @@
-// The CPU's queue: work is done when it is asked for, on all threads; failures wait for wait().
+// The CPU's queue: each call runs its work on all threads before it returns; wait() reports
+// failures.
 #pragma once
 
 #include <chrono>
@@ -66,8 +67,7 @@ class Queue final : public QueueDriver {
   void forbid_while_recording(const char* what) const;
 
   std::shared_ptr<ThreadPool> pool_;
-  std::exception_ptr
-      failure_;  // of the first launch that failed since the last wait; what follows it is not run
+  std::exception_ptr failure_;  // first failure since the last wait; later work is not run
   std::unique_ptr<CommandGraph> recording_;
 };
 

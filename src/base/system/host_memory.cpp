@@ -30,7 +30,7 @@ uint64_t number_in(const std::filesystem::path& path) {
   return in >> number ? number : 0;
 }
 
-// The value behind a name in lines of "name value".
+// Returns the value of a name from lines of "name value".
 uint64_t named_number(const std::filesystem::path& path, std::string_view wanted) {
   std::ifstream in(path);
   std::string name, rest;
@@ -48,7 +48,7 @@ void apply_limit(HostMemory& memory, uint64_t limit, uint64_t used) {
   memory.available_bytes = std::min(memory.available_bytes, limit > used ? limit - used : 0);
 }
 
-// The limits of a control group and of those above it. File names differ between versions 1 and 2.
+// The limits of a control group and its parents. File names differ between versions 1 and 2.
 struct GroupFiles {
   const char *limit, *used, *reclaimable;
 };

@@ -8,7 +8,7 @@ namespace prism {
 
 struct HostMemory {
   uint64_t total_bytes = 0;  // 0: the system does not say
-  // Without swapping; caches count as free, and the limits of the process's control groups hold.
+  // Without swapping. Caches count as available, and the limits of control groups apply.
   uint64_t available_bytes = 0;
 };
 HostMemory host_memory();

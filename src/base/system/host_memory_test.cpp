@@ -1,4 +1,4 @@
-// The host's memory: plausible on this machine, and within the limits of control groups.
+// Tests that the host's memory is plausible on this machine and respects control groups.
 #include "base/system/host_memory.h"
 
 #include <fstream>
@@ -47,7 +47,7 @@ TEST(HostMemory, KeepsToTheGroupOfTheProcess) {
   system.write("sys/fs/cgroup/user.slice/job/memory.current", "1024000\n");
   EXPECT_EQ(system.memory().total_bytes, 4000 * kKib);
   EXPECT_EQ(system.memory().available_bytes, 3000 * kKib);
-  // The file cache of the group can be given up.
+  // The group's file cache can be reclaimed.
   system.write("sys/fs/cgroup/user.slice/job/memory.stat", "anon 5\ninactive_file 512000\n");
   EXPECT_EQ(system.memory().available_bytes, 3500 * kKib);
 }
@@ -68,7 +68,7 @@ TEST(HostMemory, KeepsToTheGroupsOfVersionOne) {
   system.write("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "4096000\n");
   system.write("sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "96000\n");
   EXPECT_EQ(system.memory().available_bytes, 4000000u);
-  // Inside of a container only the mounted top is seen.
+  // A container sees only the mounted root group.
   const FakeSystem inside;
   inside.write("proc/self/cgroup", "4:memory:/docker/abc\n");
   inside.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "2048000\n");

@@ -1,4 +1,4 @@
-// Mapping files, on POSIX systems and on Windows.
+// Maps files on POSIX systems and on Windows.
 #include "base/system/mapped_file.h"
 
 #include <cerrno>

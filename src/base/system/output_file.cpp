@@ -1,4 +1,4 @@
-// Writing files by a temporary name and a rename.
+// Writes files under a temporary name and renames them.
 #include "base/system/output_file.h"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A file that appears under its name only when it is whole.
+// A file that appears under its name only when it is complete.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace prism {
 
-// Written under a temporary name beside path, and renamed by commit(); one that is let go before
-// leaves nothing. Every function throws kIo with the system's reason ("No space left on device").
+// Written under a temporary name beside path; commit() renames it. Without commit() the destructor
+// removes it. Every function throws kIo with the system's reason ("No space left on device").
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);
@@ -21,7 +21,7 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   uint64_t written() const { return written_; }
-  void commit();  // flushes to the disk, then renames over what had the name before
+  void commit();  // flushes to the disk, then renames; replaces an existing file
 
  private:
   [[noreturn]] void fail(const char* doing) const;

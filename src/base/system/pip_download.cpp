@@ -1,3 +1,4 @@
+// Runs pip and watches the folder that it downloads to.
 #include "base/system/pip_download.h"
 
 #include <atomic>
@@ -87,7 +88,7 @@ PipResult pip_download(const std::string& requirement, const fs::path& folder,
     words.push_back(requirement);
     result.last_line.clear();
     FolderWatch watch(folder, options);
-    // pip collects the bytes in a temporary folder; this one can be watched.
+    // pip downloads to a temporary folder; TMPDIR makes it one that can be watched.
     const int status = run_process(words,
                                    [&](const std::string& line) {
                                      result.last_line = line;

@@ -1,4 +1,4 @@
-// pip as a shell script that writes its wheel in two steps.
+// Tests pip_download with a shell script as pip, which writes its wheel in two steps.
 #include "base/system/pip_download.h"
 
 #include <gtest/gtest.h>

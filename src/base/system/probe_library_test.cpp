@@ -84,7 +84,7 @@ TEST_F(ProbeLibrary, NoChildIsMadeWhileAnotherThreadLoads) {
   other.join();
 }
 
-// No thread waits forever.
+// Tests that no thread waits forever.
 TEST_F(ProbeLibrary, ThreadsThatLoadAndTryTakeTurns) {
   std::vector<std::thread> threads;
   std::atomic<int> usable = 0;

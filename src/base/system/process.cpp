@@ -37,10 +37,10 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 #ifdef _WIN32
 
 std::string quoted(const std::string& word) {
-  return "\"" + word + "\"";  // no file name there holds a quote
+  return "\"" + word + "\"";  // Windows file names contain no quotes
 }
 
-// One running program. Windows has no way to end it early by its pipe.
+// One running program. On Windows it cannot be ended early through its pipe.
 class Child {
  public:
   Child(const std::vector<std::string>& words, ErrorOutput errors, const Variables& = {}) {
@@ -63,7 +63,7 @@ class Child {
 
 #else
 
-// Closes itself.
+// A file descriptor, closed by the destructor.
 struct Descriptor {
   int number = -1;
   ~Descriptor() { reset(); }
@@ -73,7 +73,7 @@ struct Descriptor {
   }
 };
 
-// This process's environment with some variables replaced, as execve takes it.
+// This process's environment with some variables replaced, in execve's format.
 class Environment {
  public:
   explicit Environment(const Variables& variables) {
@@ -93,7 +93,7 @@ class Environment {
   std::vector<char*> list_;
 };
 
-// One running program; ended and waited for by the destructor.
+// One running program; the destructor ends it and waits for it.
 class Child {
  public:
   Child(const std::vector<std::string>& words, ErrorOutput errors,
@@ -126,7 +126,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // 0 at the end of the output.
+  // Returns 0 at the end of the output.
   size_t read(std::span<std::byte> to) {
     if (out_.number < 0) return 0;
     ssize_t bytes = 0;
@@ -156,9 +156,9 @@ class Child {
   }
 
  private:
-  // vfork: fork would copy the locks of other threads, which may be loading a library, and the
-  // child could then wait for them for ever. The child shares this memory until execve, so it
-  // changes nothing but its own descriptors and settings.
+  // Uses vfork: fork would copy locks that other threads hold, for example while loading a library,
+  // and the child could wait for them forever. The child shares this memory until execve, so it
+  // changes only its own descriptors and settings.
   void start(const std::string& program, char* const* arguments, char* const* environment, int in,
              int out, int error) {
     const char* const path = program.c_str();
@@ -168,7 +168,7 @@ class Child {
     if (child == 0) {
 #ifdef __linux__
       prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (getppid() != parent) _exit(126);  // it has ended already
+      if (getppid() != parent) _exit(126);  // the parent has already ended
 #else
       (void)parent;
 #endif

@@ -1,8 +1,8 @@
-// Runs other programs and hands over what they print.
+// Runs other programs and returns their output.
 //
-// Nothing of the current folder takes part: programs are found in the absolute folders of PATH
-// only, run without a shell, in the root folder and with an empty standard input. On Linux a
-// program ends with the process that started it.
+// The current folder has no influence: programs are searched only in the absolute folders of PATH
+// and run without a shell, in the root folder, with an empty standard input. On Linux a program
+// ends when the process that started it ends.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace prism {
 
-// The absolute path of a program in an absolute folder of PATH; empty where there is none. An
-// absolute path is returned as it is if it can be run.
+// Returns the absolute path of a program in an absolute folder of PATH; empty if there is none. An
+// absolute path is returned unchanged if it can be run.
 std::string find_program(const std::string& name);
 
 // Runs words[0] with the other words as arguments, standard error joined to standard output, and

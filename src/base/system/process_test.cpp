@@ -1,4 +1,5 @@
-// Programs are found and run without help from the current folder, and end with their reader.
+// Tests that the current folder does not affect which programs run, and that they end with their
+// reader.
 #include "base/system/process.h"
 
 #include <gtest/gtest.h>

@@ -83,7 +83,7 @@ ThreadPool::ThreadPool(uint32_t threads) {
   try {
     for (uint32_t i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
   } catch (const std::system_error& error) {
-    // A limit on processes (ulimit -u, a control group's pids.max): the loops run on fewer.
+    // Processes are limited (ulimit -u, a control group's pids.max): loops run on fewer threads.
     warn(fmt::format("only {} of {} threads could be started ({}); the work goes on with these",
                      workers_.size() + 1, threads, error.code().message()));
   }

@@ -132,8 +132,8 @@ TEST(ThreadPool, LoopsInsideLoopsAndSeveralCallers) {
 #else
 #define PRISM_HAS_FEATURE(name) 0
 #endif
-// In a process of its own, which has address space for the stacks of a few threads only. The
-// sanitizers' shadow memory needs more.
+// Runs in a separate process with address space for only a few thread stacks. The sanitizers'
+// shadow memory needs more.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
     !PRISM_HAS_FEATURE(address_sanitizer)
 TEST(ThreadPool, GoesOnWithTheThreadsThereAre) {

@@ -1,4 +1,4 @@
-// `prism bench ops`: how fast each op is on a device, beside what the device can do.
+// `prism bench ops`: times each op on a device and compares it with the device's peaks.
 #include <algorithm>
 #include <ctime>
 #include <fstream>

@@ -1,5 +1,5 @@
-// `prism bench MODEL`: how fast a model reads prompts and writes text on each device, beside what
-// the device allows.
+// `prism bench MODEL`: measures prompt and decode speed of a model on each device and compares it
+// with the device's limits.
 #include <algorithm>
 #include <ctime>
 #include <fstream>
@@ -35,9 +35,9 @@ struct Options {
 
 struct Row {
   std::string device, device_name, task;  // task: "prompt 512", "decode 64 at 0"
-  double rate = 0, limit = 0;             // tokens a second
+  double rate = 0, limit = 0;             // tokens per second
   BenchLimit limited_by = BenchLimit::bandwidth;
-  double over_cpu = 0;  // 0: not known
+  double over_cpu = 0;  // 0: unknown
   bool is_decode = false, is_cpu = false;
 };
 
@@ -53,18 +53,18 @@ std::vector<std::string> chosen_devices(const Options& o) {
   return names;
 }
 
-// Of the CPU what its native kernels reach: its calibration is that of the interpreter.
+// Measures the native kernels on the CPU, because its calibration describes the interpreter.
 DevicePeaks peaks_of(const Device& device) {
   if (device.backend() != "cpu") return measured_peaks(device, progress);
   const llm::HostSpeed speed = llm::measure_host_speed(device);
   return {speed.bandwidth, speed.f16_rate, speed.f16_rate, speed.quantised_rate};
 }
 
-// The rate of products that bounds a prompt, and whose it is.
+// Returns the product rate that limits a prompt, and the kind of product.
 std::pair<double, BenchLimit> product_limit(const DevicePeaks& peaks, const llm::TokenCost& cost) {
   const bool is_quantised =
       cost.weight_bytes <
-      1.5 * cost.operations / 2;  // a weight is one multiplication and one addition
+      1.5 * cost.operations / 2;  // each weight costs one multiplication and one addition
   if (is_quantised && peaks.quantised_rate > 0)
     return {peaks.quantised_rate, BenchLimit::quantised};
   if (peaks.f16_rate > peaks.f32_rate) return {peaks.f16_rate, BenchLimit::f16};
@@ -90,7 +90,7 @@ void time_device(const Options& o, const std::string& device, int64_t context,
     progress(fmt::format("prompt of {} on {}", prompt, device));
     const double seconds = llm::prompt_seconds(model.model(), prompt, o.repeats);
     const double count = static_cast<double>(prompt);
-    // The weights are read once a batch; whichever takes longer is the limit.
+    // The weights are read once per batch. The limit is the slower of products and memory.
     const double by_products = products.first / cost.operations;
     const double by_memory =
         peaks.bandwidth / cost.weight_bytes * std::min(count, double(model.model().batch_rows()));

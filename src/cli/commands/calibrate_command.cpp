@@ -1,4 +1,4 @@
-// `prism calibrate`: measures devices, so that the fastest is chosen.
+// `prism calibrate`: measures devices, so that Prism can choose the fastest.
 #include <iostream>
 
 #include <fmt/format.h>
@@ -75,10 +75,10 @@ int run_calibrate(const Options& options) {
   bool right = true;
   for (const Device& device : devices_named(options.device)) {
     Measured one{device, std::nullopt, "", {}};
-    apply_known_self_check(device);  // measured as it will be used
+    apply_known_self_check(device);  // measure with the capabilities that will be used
     try {
       one.figures = calibrate(device, progress);
-      // Of the CPU's figures those of its native kernels are shown, as everywhere.
+      // For the CPU, show the figures of its native kernels, as every command does.
       if (device.info().is_cpu) one.figures = native_calibration(measured_peaks(device, progress));
       if (options.tune) one.tuned = tune_products(device, progress);
     } catch (const Error& error) {

@@ -101,7 +101,7 @@ class Chat {
                        conversation_.name));
   }
 
-  // Nothing to leave, an empty text for nothing typed.
+  // Returns no value to leave the chat, and an empty text for an empty line.
   std::optional<std::string> read_message() {
     TypedLine line = lines_.read("> ");
     if (line.end == LineEnd::input) return std::nullopt;
@@ -125,7 +125,7 @@ class Chat {
     return text;
   }
 
-  // The lines up to """.
+  // Reads the lines up to """.
   std::string read_block() {
     std::string text;
     for (;;) {
@@ -160,7 +160,7 @@ class Chat {
     if (result.reason == llm::StopReason::context)
       note(fmt::format("(the context of {} tokens is full; /clear begins a new conversation)",
                        model_.context()));
-    // Without --seed the next answer is drawn with other random numbers.
+    // Without --seed the next answer uses different random numbers.
     if (!options_.sampling.has_seed) ++generation_.sampler.seed;
     keep();
   }
@@ -182,7 +182,7 @@ class Chat {
     messages() = std::move(from);
   }
 
-  // False to leave.
+  // Returns false to leave the chat.
   bool command(const std::string& line) {
     const size_t space = line.find(' ');
     const std::string name = line.substr(0, space);
@@ -237,7 +237,7 @@ class Chat {
   llm::LanguageModel model_;
   LineReader lines_;
   llm::GenerationStatistics last_;
-  bool has_warned_ = false;  // Ctrl-C came on an empty line
+  bool has_warned_ = false;  // Ctrl-C was pressed on an empty line
   bool is_kept_ = false, has_failed_to_keep_ = false;
 };
 
@@ -253,7 +253,7 @@ int list() {
   return kRight;
 }
 
-// The conversation to begin with; a resumed one also says which model to load.
+// Returns the conversation to start with; a resumed one also sets the model to load.
 Conversation first_conversation(Options& o) {
   Conversation conversation;
   std::string& model = o.model.choice.model;

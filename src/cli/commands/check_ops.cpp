@@ -1,3 +1,4 @@
+// Runs the conformance suite on each device and prints the scores and failures.
 #include "cli/commands/check_ops.h"
 
 #include <iostream>
@@ -126,7 +127,7 @@ int check_ops(const CheckOpsOptions& options) {
   std::vector<DeviceSuite> all;
   bool right = true;
   for (const Device& device : devices_named(options.device)) {
-    apply_known_self_check(device);  // as every user of the device does
+    apply_known_self_check(device);  // check with the capabilities that will be used
     how.progress = [&](const SuiteProgress& at) {
       progress(fmt::format("{} of {} cases on {} ({}): {}", at.done, at.of, device.id(),
                            device.name(), at.op));

@@ -1,4 +1,4 @@
-// `prism check --ops`: the conformance suite of the ops as a user runs it.
+// `prism check --ops`: runs the conformance suite of the ops.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ std::vector<std::string> positional_values(const std::string& path) {
   return words;
 }
 
-// Devices without their numbers: bash takes a colon for the end of a word.
+// Lists devices without their numbers, because bash ends a word at a colon.
 std::vector<std::string> known_values(const std::string& path, const OptionEntry* option) {
   if (!option) return positional_values(path);
   for (const std::string& name : option->names) {

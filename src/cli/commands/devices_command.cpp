@@ -1,5 +1,5 @@
-// `prism devices`: every card with the ways to it, every backend, every absence with its reason,
-// and which device would be used.
+// `prism devices`: lists every card with its devices and every backend, says why a backend has no
+// device, and which device would be used.
 #include <algorithm>
 #include <iostream>
 
@@ -27,7 +27,7 @@ std::string join_reason(const BackendReport& report) {
   return report.next_step.empty() ? report.reason : report.reason + "; " + report.next_step;
 }
 
-// A device and what was measured of it; null where nothing was.
+// A device with its measured figures, which are null if it was not calibrated.
 Json way_json(const DeviceInfo& info) {
   Json measured;
   if (const auto figures = measured_figures(info))
@@ -92,7 +92,7 @@ void print_text(const std::vector<BackendReport>& reports, const Choice& choice,
   if (!choice.device) return;
   std::cout << fmt::format("\nChosen: {} ({}): {}\n", paint(Colour::bold, choice.device.id()),
                            choice.device.name(), choice.device.why());
-  // A device that is there and does not work is told of without being asked.
+  // A device that is present but fails is shown even without --verbose.
   if (!verbose && std::ranges::none_of(choice.rejected, &Rejection::failed)) return;
   std::cout << "Passed over:\n";
   for (const Rejection& one : choice.rejected)
@@ -106,7 +106,7 @@ int show_devices(const Options& options) {
   int status = kRight;
   try {
     choice = choose_device();
-  } catch (const Error& error) {  // the list is still wanted, most of all then
+  } catch (const Error& error) {  // still show the list, which helps to find the cause
     problem = error.what();
     status = kWrongCall;
   }

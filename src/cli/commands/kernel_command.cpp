@@ -1,4 +1,4 @@
-// `prism kernel list`, and the group of the commands on kernels.
+// `prism kernel list`, and the parent of the kernel commands.
 #include <iostream>
 
 #include <fmt/format.h>

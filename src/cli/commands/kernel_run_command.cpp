@@ -1,4 +1,4 @@
-// `prism kernel run`: one kernel on one device, compared with the interpreter and timed.
+// `prism kernel run`: runs one kernel on one device, compares it with the interpreter and times it.
 #include <algorithm>
 #include <iostream>
 
@@ -27,16 +27,16 @@ struct Options {
 
 struct CaseResult {
   std::string name;
-  std::string wrong;        // against the reference
-  bool same_bits = false;   // as the interpreter
-  std::string interpreter;  // what the interpreter gets wrong, if anything
+  std::string wrong;        // difference from the reference; empty: none
+  bool same_bits = false;   // the outputs equal the interpreter's bit by bit
+  std::string interpreter;  // the interpreter's difference from the reference; empty: none
   double microseconds = 0;
   double gigabytes_per_second = 0;
   double gigaflops = 0;
   bool right() const { return wrong.empty() && interpreter.empty(); }
 };
 
-// Only what the kernel writes is of interest: inputs come back as they went.
+// Compares only the buffers that the kernel writes.
 bool same_outputs(const ir::Kernel& kernel, const Contents& a, const Contents& b) {
   const std::vector<uint32_t> buffers = kernel.buffers();
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -104,7 +104,7 @@ void print_json(const Options& options, const Device& device,
   std::cout << all.dump(2) << "\n";
 }
 
-// Only the CPU's interpreter can check, so it is what "auto" means then.
+// Only the CPU's interpreter can check kernels, so "auto" means the CPU here.
 Device checking_device(const std::string& name) {
   ir::check_kernels(true);
   const Device device = Device::named(name == "auto" ? "cpu" : name);

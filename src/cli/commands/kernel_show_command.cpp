@@ -1,4 +1,4 @@
-// `prism kernel show`: a kernel as IR or printed in one of the languages of devices.
+// `prism kernel show`: prints a kernel as IR or in one of the device languages.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -31,7 +31,7 @@ struct Options {
   std::string output;
 };
 
-// The listing of SPIR-V's own disassembler; empty where that is not installed.
+// Returns the listing of SPIR-V's disassembler, or an empty text if it is not installed.
 std::string disassemble(const std::vector<uint32_t>& words) {
   std::random_device random;
   const fs::path base =
@@ -76,7 +76,7 @@ ir::Capabilities capabilities_for(const Options& options) {
                           info.capabilities.dialect, options.language, info.capabilities.dialect));
 }
 
-// Without a device the text is for people to read, so a typical device's limits do not refuse it.
+// Without a device the text is only for reading, so the limits of a typical device do not apply.
 PrintedKernel print_for(const Options& options, const ir::Kernel& kernel) {
   ir::Capabilities capabilities = capabilities_for(options);
   const uint64_t typical_bytes = capabilities.shared_bytes;

@@ -1,4 +1,5 @@
-// `prism report`: system, devices, reasons, check and calibration as Markdown for a bug report.
+// `prism report`: writes system, devices, reasons, check and calibration as Markdown for a bug
+// report.
 #include <cstdlib>
 #include <iostream>
 #include <thread>
@@ -143,7 +144,8 @@ std::string calibration_section(const std::vector<BackendReport>& reports) {
          missing + "\n";
 }
 
-// A report is pasted into public places: the home folder, and with it the user's name, stays out.
+// Removes the home folder, and with it the user's name, because reports are pasted in public
+// places.
 std::string without_personal_paths(std::string text) {
   for (const char* variable : {"HOME", "USERPROFILE"}) {
     const char* value = std::getenv(variable);

@@ -1,4 +1,4 @@
-// `prism run`: text from a model.
+// `prism run`: generates text with a model.
 #include <iostream>
 
 #include <fmt/format.h>
@@ -21,14 +21,14 @@ struct Options {
   ModelArguments model;
   SamplingArguments sampling;
   TextArguments text;
-  std::string first, second;  // the words without a name: [MODEL] [PROMPT]
+  std::string first, second;  // positional arguments: [MODEL] [PROMPT]
   std::string system;
   bool raw = false, json = false;
 };
 
 constexpr int kInterrupted = 130;  // as shells report a program that Ctrl-C ended
 
-// Returns whether the only word without a name is a model and not a prompt.
+// Returns whether the only positional argument is a model and not a prompt.
 bool names_model(const std::string& word) {
   if (llm::is_model_name(word) || !llm::find_model(word).empty()) return true;
   if (word.find_first_of(" \n") != word.npos) return false;
@@ -42,7 +42,7 @@ bool names_model(const std::string& word) {
   return false;
 }
 
-// Sorts the words without a name into model and prompt.
+// Sorts the positional arguments into model and prompt.
 void sort_words(Options& o) {
   const bool has_prompt = o.text.has_text || !o.text.file.empty();
   if (o.first.empty()) return;

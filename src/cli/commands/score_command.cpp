@@ -1,4 +1,4 @@
-// `prism score`: the probability of each token of a text, and of the tokens likelier there.
+// `prism score`: the probability of each token of a text, and of the likelier alternatives.
 #include <iostream>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ int score(const Options& o) {
   llm::LanguageModel model = open_model(o.model);
   const llm::Tokenizer& tokenizer = model.tokenizer();
   std::vector<llm::TokenScore> scores = model.score(text, o.top);
-  // The token that the tokenizer puts before every text is not the user's.
+  // The user did not write the token that the tokenizer puts before every text.
   if (!scores.empty() && scores[0].id == tokenizer.bos() && tokenizer.adds_bos())
     scores.erase(scores.begin());
   double sum = 0;

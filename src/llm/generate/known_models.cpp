@@ -1,3 +1,4 @@
+// The table of known models, and the search for a file's row in it.
 #include "llm/generate/known_models.h"
 
 #include <cctype>
@@ -14,9 +15,9 @@ struct KnownModel {
   RecommendedSampling sampling;  // of the variant that was trained to chat
 };
 
-// SmolLM2: temperature and top-p are those of its model card. Its small sizes repeat themselves
-// without a penalty; DRY ends that and leaves the end of text alone, which a repeat penalty makes
-// less likely because the prompt holds the same token.
+// SmolLM2: temperature and top-p come from its model card. Its small sizes repeat themselves
+// without a penalty. DRY prevents that and does not affect the end-of-text token; a repeat penalty
+// makes that token less likely, because the prompt contains it too.
 constexpr KnownModel kKnownModels[] = {{"smollm2", "llama", "SmolLM2", {0.2f, 0.9f, 0.8f}}};
 
 std::string lower(std::string_view text) {

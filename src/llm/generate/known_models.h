@@ -1,4 +1,4 @@
-// Models that Prism knows by name: how people call them, and the sampling their makers recommend.
+// Models that Prism knows by name: their short names, and the sampling that their makers recommend.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace prism::llm {
 
-// The values that a model needs for good answers; everything else stays as SamplerOptions has it.
+// The values that a model needs for good answers. All others keep the defaults of SamplerOptions.
 struct RecommendedSampling {
   float temperature = 0.8f;
   float top_p = 0.95f;

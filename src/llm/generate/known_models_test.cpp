@@ -1,3 +1,4 @@
+// Tests the titles and the sampling of known and unknown models.
 #include "llm/generate/known_models.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 namespace prism::llm {
 namespace {
 
-// A file with these values and nothing else.
+// Writes a file with only these values.
 GgufFile file_with(const test::TemporaryFolder& folder,
                    const std::vector<std::pair<std::string, std::string>>& values) {
   GgufWriter writer;

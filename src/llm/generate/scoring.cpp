@@ -1,3 +1,4 @@
+// Scores the tokens of a text and computes its perplexity.
 #include "prism/llm/scoring.h"
 
 #include <algorithm>
@@ -12,10 +13,10 @@
 namespace prism::llm {
 namespace {
 
-// Logits that come back at once: 64 MiB of them, whatever the vocabulary.
+// Logits that one pass returns: 64 MiB, whatever the vocabulary.
 constexpr int64_t kLogitsAtOnce = int64_t{16} << 20;
 
-// Calls use with the logits after each of the tokens, in order.
+// Calls use with the logits after each token, in order.
 void each_row(Model& model, std::span<const int32_t> tokens,
               const std::function<void(size_t, std::span<const float>)>& use) {
   const int64_t width = model.config().vocabulary;

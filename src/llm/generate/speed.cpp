@@ -1,3 +1,4 @@
+// Times prompts and decoding, and counts the bytes and operations of a token.
 #include "llm/generate/speed.h"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ double prompt_seconds(Model& model, int64_t tokens, int repeats) {
   check_room(model, tokens);
   const std::vector<int32_t> ids = any_tokens(model, tokens);
   double best = 1e300;
-  for (int i = -1; i < repeats; ++i) {  // the first makes the plans
+  for (int i = -1; i < repeats; ++i) {  // the first run makes the plans
     const double took = seconds_of([&] { model.prefill(0, 0, ids).to_vector<float>(); });
     if (i >= 0) best = std::min(best, took);
   }
@@ -58,7 +59,7 @@ double decode_seconds(Model& model, int64_t depth, int64_t tokens, int repeats) 
     for (int64_t step = 0; step < kWarm; ++step) loop.queue_step();
     loop.read(kWarm - 1);
     best = std::min(best, seconds_of([&] {
-                      // A few steps ahead, as a generation is; each token is read.
+                      // Queue ahead and read each token, as a generation does.
                       for (int64_t step = kWarm; step < kWarm + tokens; ++step) {
                         while (loop.queued() < std::min(step + 2, kWarm + tokens))
                           loop.queue_step();

@@ -8,11 +8,10 @@
 
 namespace prism::llm {
 
-// Returns the seconds that a prompt of that many tokens takes from an empty context, the best of
-// `repeats`; planning is not counted. Uses slot 0. Throws kInvalidArgument if the context is too
-// small.
+// Returns the seconds for a prompt of that many tokens in an empty context, the best of `repeats`,
+// without planning. Uses slot 0. Throws kInvalidArgument if the context is too small.
 double prompt_seconds(Model& model, int64_t tokens, int repeats = 3);
-// Returns the seconds for decoding that many tokens after `depth` others. The device chooses them.
+// Returns the seconds for decoding that many tokens after `depth` others. The device samples them.
 double decode_seconds(Model& model, int64_t depth, int64_t tokens, int repeats = 3);
 
 // The least work that one token needs.

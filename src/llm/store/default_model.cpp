@@ -41,7 +41,7 @@ struct Workplace {
   Workplace(const Workplace&) = delete;
   Workplace& operator=(const Workplace&) = delete;
 
-  // Removes what killed processes left more than a day ago.
+  // Removes folders that killed processes left more than a day ago.
   static void remove_old(const fs::path& beside) {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(beside, ignored)) {

@@ -1,4 +1,4 @@
-// Range requests, appended to a part file until nothing is missing.
+// Downloads with range requests, appended to a part file until it is complete.
 #include "llm/store/download.h"
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ bool is_sha256(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// "bytes 100-199/5000": where the content begins, and the size of the whole.
+// "bytes 100-199/5000": the first byte of the content, and the size of the file.
 struct ContentRange {
   uint64_t first = 0, all = 0;
 };
@@ -138,7 +138,7 @@ class Download {
 
   bool begins_right() const { return options_.begins_with.starts_with(head_); }
 
-  // True when everything is there.
+  // Returns true when the file is complete.
   bool attempt() {
     is_moved_ = false;
     HttpRequest request;
@@ -166,7 +166,7 @@ class Download {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kIo || !std::string_view(error.what()).starts_with(url_))
         throw;
-      problem_ = error.what();  // no answer at all: the server may come back
+      problem_ = error.what();  // no answer: the server may come back
       return false;
     }
     if (is_restart_) {
@@ -190,7 +190,7 @@ class Download {
           wanted_ = tag;
           break;
         }
-    if (answer.status == 416 && part_.bytes() > 0) {  // all is there, or it is another file
+    if (answer.status == 416 && part_.bytes() > 0) {  // complete, or the file has changed
       const auto range = content_range(answer);
       if (range && range->all == part_.bytes()) {
         is_complete_ = true;
@@ -301,7 +301,7 @@ FileStart download_start(const std::string& url, uint64_t bytes,
     start.bytes.insert(start.bytes.end(), piece.begin(),
                        piece.begin() + static_cast<ptrdiff_t>(taken));
     is_whole = start.bytes.size() == bytes;
-    return !is_whole;  // a server that knows no ranges would send all of it
+    return !is_whole;  // a server without range support would send the whole file
   };
   const HttpAnswer answer = http_get(request);
   if (answer.status != 200 && answer.status != 206) refuse(url, answer);

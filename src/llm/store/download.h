@@ -1,4 +1,4 @@
-// Fetches one file over HTTP: resumed, checked, under its name only when whole.
+// Downloads one file over HTTP: resumes, checks, and gives it its name only when complete.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct DownloadOptions {
   std::string begins_with;           // the first bytes that the file must have; empty: any
   std::vector<std::string> headers;  // "Name: value"
   std::function<void(uint64_t done, uint64_t all)> progress;  // all 0: the size is unknown
-  int attempts = 5;          // in a row without a single byte, before a cut connection is an error
+  int attempts = 5;          // consecutive attempts without a byte before the download fails
   double pause_seconds = 1;  // before the second attempt; doubled for each further one
 };
 
@@ -34,7 +34,7 @@ struct DownloadResult {
 DownloadResult download(const std::string& url, const std::string& path,
                         const DownloadOptions& options = {});
 
-// The first bytes of a file by a range request (fewer where it is shorter), and its size.
+// The first bytes of a file from a range request (fewer if the file is shorter), and its size.
 struct FileStart {
   std::vector<std::byte> bytes;
   uint64_t file_bytes = 0;

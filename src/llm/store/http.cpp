@@ -1,4 +1,4 @@
-// One GET, by libcurl's C interface or by its program.
+// One GET request with libcurl's C interface or with the program curl.
 #include "llm/store/http.h"
 
 #include <array>
@@ -19,9 +19,10 @@ namespace {
 
 constexpr const char* kAgent = "prism";
 constexpr int kMostRedirects = 10;
-constexpr int kConnectSeconds = 30, kStallSeconds = 60;  // without a byte: the transfer is dead
+constexpr int kConnectSeconds = 30, kStallSeconds = 60;  // stall: seconds without a byte
 
-// What both providers do with an answer: headers, then content, then nothing after a false.
+// Passes an answer to the callbacks, for both providers: headers, then content; a callback that
+// returns false ends it.
 struct Transfer {
   const HttpRequest& request;
   HttpHeaders headers;
@@ -49,7 +50,7 @@ std::string range_of(const HttpRequest& request) {
   return range;
 }
 
-// --- the library. Its header is not needed: the numbers of options never change.
+// --- the library. Its header is not needed, because the numbers of options never change.
 enum CurlOption {
   kWriteData = 10001,
   kUrl = 10002,
@@ -90,7 +91,7 @@ bool load(const DynamicLibrary& library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// Opened once; null where there is none, or where PRISM_CURL_LIBRARY says that none is to be used.
+// Opened once; null if there is no library or PRISM_CURL_LIBRARY is "none".
 const Curl* curl() {
   const char* const named = std::getenv("PRISM_CURL_LIBRARY");
   if (named && std::string_view(named) == "none") return nullptr;
@@ -120,7 +121,7 @@ const Curl* curl() {
   return opened.get();
 }
 
-// C calls these: nothing may be thrown through it.
+// C code calls these, so no exception may leave them.
 size_t take_content(char* data, size_t, size_t bytes, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
   try {
@@ -178,7 +179,7 @@ void get_by_library(const Curl& api, Transfer& transfer) {
     transfer.headers.answer().problem = reason[0] ? reason.data() : api.easy_strerror(code);
 }
 
-// --- the program: headers of all answers come first, in its standard output.
+// --- the program: its standard output begins with the headers of all answers.
 std::string exit_text(int status) {
   switch (status) {
     case 6:
@@ -215,7 +216,8 @@ void get_by_program(Transfer& transfer) {
                                     "1"};
   if (const std::string range = range_of(request); !range.empty())
     words.insert(words.end(), {"-r", range});
-  for (const std::string& line : request.headers)  // what is secret must not stand among the words
+  // Other users can see a program's arguments, so the secret header is not among them.
+  for (const std::string& line : request.headers)
     if (!line.starts_with("Authorization:")) words.insert(words.end(), {"-H", line});
   words.insert(words.end(), {"--", request.url});
   std::string line;

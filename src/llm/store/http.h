@@ -1,4 +1,4 @@
-// HTTP and HTTPS by libcurl, opened at run time, or else by the program curl.
+// HTTP and HTTPS with libcurl, opened at run time, or else with the program curl.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,28 @@ namespace prism {
 
 struct HttpRequest {
   std::string url;                   // http or https
-  uint64_t first_byte = 0;           // of the content; 0 and byte_count 0: all of it
+  uint64_t first_byte = 0;           // of the content; if byte_count is 0 too: the whole file
   uint64_t byte_count = 0;           // 0: to the end
   std::vector<std::string> headers;  // "Name: value"
-  // Told of the answer before its content; returning false ends the transfer. Redirects are
-  // followed and not told.
+  // Called with the answer before its content; returning false ends the transfer. Not called for
+  // redirects, which are followed.
   std::function<bool(const struct HttpAnswer&)> answer;
   std::function<bool(std::span<const std::byte>)> content;  // in pieces; false ends the transfer
 };
 
 struct HttpAnswer {
   int status = 0;                              // 200, 206, 404
-  std::map<std::string, std::string> headers;  // names in small letters; x-linked-* also of the
-                                               // answers that redirected here
-  std::string problem;  // what cut the transfer short, in words; empty when it is whole
+  std::map<std::string, std::string> headers;  // names in lower case; x-linked-* also from
+                                               // redirects
+  std::string problem;                         // why the transfer is incomplete; empty: complete
 };
 
-// Throws kNotSupported with the next step where there is neither library nor program, kIo where no
-// answer came at all. A transfer that ends early (also by a callback's false) has a problem.
-// What a callback throws comes out here.
+// Throws kNotSupported with the next step if there is neither library nor program, and kIo if no
+// answer came. A transfer that ends early, also because a callback returned false, has a problem.
+// Rethrows the exceptions of callbacks.
 HttpAnswer http_get(const HttpRequest& request);
 
-// "libcurl 7.88.1" or "the program curl"; empty where there is neither.
+// "libcurl 7.88.1" or "the program curl"; empty if there is neither.
 std::string http_provider();
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Reading HTTP's header lines.
+// Parses HTTP header lines.
 #include "llm/store/http_headers.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The header lines of HTTP answers, as they come in.
+// A parser for the header lines of HTTP answers.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace prism {
 
-// Takes header lines of one answer after the other; a status line begins anew, but for x-linked-*.
+// Reads the header lines of consecutive answers. A status line clears all headers but x-linked-*.
 class HttpHeaders {
  public:
   void line(std::string_view text);  // with or without its line end
-  // Whether the headers of an answer are whole that is not followed by another.
+  // Returns whether the headers of the last answer are complete.
   bool is_final() const { return is_whole_ && !is_redirect() && answer_.status >= 200; }
   HttpAnswer& answer() { return answer_; }
 

@@ -1,4 +1,4 @@
-// Names of models: paths, hf:user/repo:file, addresses, the default model.
+// Parses names of models: paths, hf:user/repo:file, addresses, the default model.
 #include "llm/store/model_name.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::string environment(const char* name, const char* otherwise) {
   return value && *value ? value : otherwise;
 }
 
-// One step of a path from a name: nothing that leads elsewhere.
+// Returns whether a path component of a name is safe: it cannot leave the folder.
 bool is_plain(std::string_view step) {
   return !step.empty() && step.front() != '.' && step.size() <= 200 &&
          std::ranges::all_of(step, [](unsigned char c) {
@@ -82,14 +82,14 @@ fs::path models_folder() { return required_cache_folder() / "models"; }
 ModelName parse_model_name(const std::string& text) {
   if (text.starts_with("hf:")) return parse_hugging_face(text);
   if (text.starts_with("http://") || text.starts_with("https://")) return parse_address(text);
-  // A file of that name in the folder at hand is what the user means.
+  // A file of that name in the current folder takes precedence.
   if (text.empty() || (text == kDefaultModel && !fs::exists(text)))
     return {ModelSource::package, kDefaultModel, "", models_folder() / kDefaultModelFile, {}};
   return {ModelSource::path, text, "", text, {}};
 }
 
 std::vector<std::string> part_names(const std::string& name) {
-  // NAME-00001-of-00003.gguf: the last 20 letters are fixed in length.
+  // NAME-00001-of-00003.gguf: the ending always has 20 letters.
   constexpr size_t kEnding = sizeof("-00001-of-00003.gguf") - 1;
   if (name.size() <= kEnding) return {name};
   const std::string ending = name.substr(name.size() - kEnding);

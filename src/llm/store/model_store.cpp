@@ -44,7 +44,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// Removes the folders that are empty now, up to the store's own.
+// Removes empty folders, up to the store's own.
 void remove_empty_folders(fs::path folder) {
   std::error_code stop;
   for (; folder != models_folder() && !stop; folder = folder.parent_path())
@@ -62,7 +62,7 @@ void remove_stored(const std::string& path) {
   remove_empty_folders(fs::path(path).parent_path());
 }
 
-// Returns whether the file has the beginning of a model: then its download can be resumed.
+// Returns whether the file begins like a model, so that its download can be resumed.
 bool begins_as_model(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   char start[4] = {};
@@ -82,7 +82,7 @@ std::string stored_file(const std::string& name) {
   return found.size() == 1 ? found.front() : "";
 }
 
-// Enough of a file's start to hold its header. Most are 1 to 12 MB, nearly all of it vocabulary.
+// Reads enough of the file to hold its header. Most headers have 1 to 12 MB, mainly vocabulary.
 FileStart header_of(const std::string& url, const std::vector<std::string>& headers) {
   constexpr uint64_t kFirst = 2 << 20, kMost = 256 << 20;
   for (uint64_t bytes = kFirst;; bytes *= 4) {
@@ -123,7 +123,7 @@ void fetch_parts(const ModelName& name, const FetchOptions& options) {
             fmt::format("{}: the server sends no checksum; the sha256 is {}", what, result.sha256));
     } catch (const Error& error) {
       if (!is_file(file + ".part")) remove_stored(file);
-      // The model can never be whole, so its other parts are of no use.
+      // The model can never be complete, so its other parts are useless.
       if (error.code() == ErrorCode::kNotFound)
         for (const std::string& part : fetched) remove_stored(part);
       throw;
@@ -138,7 +138,7 @@ std::string canonical_path(const fs::path& path) {
   return (failed ? path : result).string();
 }
 
-// The files in the store that the name stands for.
+// Returns the files in the store that the name refers to.
 std::set<std::string> files_named(const std::string& name) {
   const ModelName parsed = parse_model_name(name);
   if (parsed.source == ModelSource::path) return {canonical_path(parsed.file)};
@@ -226,7 +226,7 @@ std::vector<StoredModel> stored_models() {
     model.is_whole = !path.ends_with(".part");
     model.path = model.is_whole ? path : path.substr(0, path.size() - 5);
     model.bytes = at->file_size(ignored);
-    if (!model.is_whole && !begins_as_model(path)) continue;  // nothing that could be resumed
+    if (!model.is_whole && !begins_as_model(path)) continue;  // cannot be resumed
     auto record = read_record(model.path);
     model.name = record["name"].empty() ? fs::path(model.path).filename().string() : record["name"];
     model.sha256 = record["sha256"];

@@ -1,4 +1,5 @@
-// Models by name against a server that cuts, lies, redirects and refuses.
+// Tests fetching models from a server that cuts connections, sends wrong data, redirects and
+// refuses.
 #include "prism/llm/model_store.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,7 @@ std::string random_text(size_t bytes) {
   return text;
 }
 
-class Variable {  // of the environment, for one test
+class Variable {  // an environment variable, set for one test
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
     const char* const old = std::getenv(name);
@@ -75,7 +76,7 @@ ErrorCode code_of(const std::function<void()>& run, std::string* what = nullptr)
   return {};
 }
 
-// By the library, and by the program (which is there where curl is).
+// Runs each test with the library and with the program curl, if installed.
 class Downloading : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -219,7 +220,7 @@ TEST_P(Downloading, TheStartAlone) {
   }
 }
 
-// A limit on the size of files stands for the full disk.
+// A limit on the size of files simulates the full disk.
 TEST(DownloadDeathTest, AFullDiskKeepsThePartOnly) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   GTEST_FLAG_SET(death_test_style, "fast");
@@ -342,7 +343,7 @@ TEST(ModelStore, AFailedFetchLeavesNothing) {
   server.serve("/u/r/resolve/main/closed.gguf", {.status = 401});
   EXPECT_EQ(code_of([&] { resolve_model("hf:u/r:closed.gguf"); }), ErrorCode::kNotFound);
   EXPECT_TRUE(is_empty());
-  // A page for people in place of the file.
+  // The server sends a web page instead of the file.
   server.serve("/page.gguf", {.content = "<!DOCTYPE html><html>Please log in</html>"});
   std::string what;
   EXPECT_EQ(code_of([&] { resolve_model(server.url("/page.gguf")); }, &what),
@@ -367,7 +368,7 @@ TEST(ModelStore, AnInterruptedFetchIsListedAndRemovedByItsName) {
   EXPECT_FALSE(stored_models()[0].is_whole);
   EXPECT_EQ(remove_model("hf:u/r:m.gguf"), 22u);
   EXPECT_TRUE(fs::is_empty(folder / "cache/models"));
-  // Bytes that are no beginning of a model cannot be resumed.
+  // Bytes that are not the start of a model cannot be resumed.
   fs::create_directories(file.parent_path());
   std::ofstream(file.string() + ".part") << "";
   EXPECT_TRUE(stored_models().empty());

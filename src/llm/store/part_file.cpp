@@ -1,4 +1,4 @@
-// Appending to a locked file, on POSIX systems and on Windows.
+// Appends to a locked file, on POSIX systems and on Windows.
 #include "llm/store/part_file.h"
 
 #include <algorithm>
@@ -118,7 +118,7 @@ void PartFile::remove() {
 void PartFile::commit() {
   if (!flush(file_)) fail("written");
 #ifdef _WIN32
-  close_file(file_);  // an open file cannot be renamed there
+  close_file(file_);  // Windows cannot rename an open file
   file_ = -1;
 #endif
   std::error_code failed;

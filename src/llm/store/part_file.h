@@ -1,4 +1,4 @@
-// A file that grows over several runs under the name NAME.part, and gets its name when it is whole.
+// A file that grows over several runs as NAME.part and is renamed to NAME when it is complete.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace prism {
 
-// Stays when it is let go, so that the next one goes on. Throws kIo with the system's reason; also
-// where another process has the same file open.
+// The destructor keeps the file, so that a later object can continue it. Throws kIo with the
+// system's reason, also if another process has the same file open.
 class PartFile {
  public:
-  explicit PartFile(const std::string& path);  // of the whole file
+  explicit PartFile(const std::string& path);  // of the complete file
   ~PartFile();
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
 
   uint64_t bytes() const { return bytes_; }  // so far
-  // What is there already, in pieces.
+  // Calls use with the existing content, in pieces.
   void read(const std::function<void(std::span<const std::byte>)>& use) const;
   void append(std::span<const std::byte> bytes);
   void clear();
-  void remove();  // gives up: nothing is left
+  void remove();  // deletes the file
   void commit();  // flushes to the disk, then renames
 
  private:

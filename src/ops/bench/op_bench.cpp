@@ -1,3 +1,4 @@
+// Times the bench cases and computes their shares of the device's limits.
 #include "ops/bench/op_bench.h"
 
 #include <algorithm>
@@ -13,8 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Uses of an op in one plan, each with its own inputs, so that no cache holds them: twice the
-// largest cache of the cards met (50 MB), and enough for the last level of most processors.
+// Bytes of all uses of an op in one plan. Each use has its own inputs, so that no cache holds them
+// all: five times the largest cache of the cards seen (50 MB), and enough for the last-level cache
+// of most processors.
 constexpr double kRotatedBytes = 256e6;
 constexpr double kMeasuredSeconds = 0.1;
 constexpr int kMostUses = 32;
@@ -25,8 +27,8 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The best of a few rounds, each of about kMeasuredSeconds of runs; the host's clock, since a
-// device's would leave out what a plan over several devices waits for.
+// Returns the best of a few rounds of about kMeasuredSeconds each. Uses the host's clock, because a
+// device's clock omits the time that a plan over several devices waits.
 double best_seconds(Plan& plan, const Device& device) {
   const auto runs = [&](int count) {
     return seconds_of([&] {
@@ -65,8 +67,8 @@ DevicePeaks measured_peaks(const Device& device,
     const Calibration figures = known ? *known : calibrate(device, progress);
     return {figures.bandwidth, figures.f32_rate, figures.f16_rate};
   }
-  // The calibration of the CPU is that of the interpreter; ops have native kernels, whose best
-  // are those over much memory and a large product.
+  // The CPU's calibration measures the interpreter, but ops run native kernels. Those over much
+  // memory and a large product come closest to the peaks.
   if (progress) progress("measuring the CPU's memory and products");
   DevicePeaks peaks;
   for (const BenchCase& bench : bench_cases(device)) {
@@ -127,12 +129,12 @@ double& product_peak(DevicePeaks& peaks, BenchLimit kind) {
                                                                    : peaks.f16_rate;
 }
 
-// Whether a peak was raised, which may change the limits of others.
+// Returns whether a peak was raised, which may change the limits of other results.
 bool set_share(BenchResult& result, DevicePeaks& peaks) {
   double& product = product_peak(peaks, result.product_kind);
   const double of_memory = peaks.bandwidth > 0 ? result.bytes_rate / peaks.bandwidth : 0;
   const double of_product = result.is_product && product > 0 ? result.flops_rate / product : 0;
-  // Faster than memory can be read: a cache holds it all, and only its arithmetic can limit it.
+  // Faster than memory bandwidth: all data is in a cache, so only arithmetic can be the limit.
   const bool is_cached = of_memory > 1 && result.rotated_bytes < kRotatedBytes;
   const bool is_memory = of_product == 0 || (of_memory >= of_product && !is_cached);
   result.share = is_memory ? of_memory : of_product;
@@ -149,7 +151,7 @@ bool set_share(BenchResult& result, DevicePeaks& peaks) {
 }  // namespace
 
 void set_shares(std::span<BenchResult> results, DevicePeaks& peaks) {
-  // Ends: a peak is only raised, and only to a rate of one of the results.
+  // Terminates: peaks only rise, and only to the rate of a result.
   for (bool raised = true; raised;) {
     raised = false;
     for (BenchResult& result : results)

@@ -1,4 +1,4 @@
-// The ops that are timed, at the sizes of a 7B language model where the device is worth it.
+// The ops that are timed, at the sizes of a 7B language model if the device is fast enough.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,27 +21,27 @@ namespace prism {
 
 namespace {
 
-constexpr int64_t kWidth = 4096;  // of a 7B model
+constexpr int64_t kWidth = 4096;  // embedding width of a 7B model
 
 double bytes_of(int64_t elements, ElementType type) {
   return static_cast<double>(elements) / static_cast<double>(type.block_elements()) *
          static_cast<double>(type.block_bytes());
 }
 
-// Rows in an order that no cache guesses.
+// Row indices in an order that hardware cannot prefetch.
 Tensor scattered_rows(int64_t count, int64_t below, const Device& device) {
   std::vector<int32_t> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<int32_t>(i * 7919 % below));
   return from_vector(values, {count}, device);
 }
 
-// The cases of one device as they are put together.
+// Collects the cases of one device.
 class Bench {
  public:
   explicit Bench(const Device& device) : device_(device) {}
 
   using Function = std::function<Tensor(std::span<const Tensor>)>;
-  // Over inputs of one shape and type, as many as said; the result has `out` elements.
+  // Adds a case with this many inputs of one shape and type; the result has `out` elements.
   void over(const char* op, const Shape& shape, DType type, int inputs, int64_t out, double flops,
             Function f, DType out_type) {
     BenchCase bench;
@@ -68,7 +68,7 @@ class Bench {
   Device device_;
 };
 
-// Blocks whose bytes are all alike: small scales, no NaN.
+// Blocks whose bytes are all equal: small scales, no NaN.
 Tensor constant_blocks(const Shape& shape, ElementType type, const Device& device) {
   const auto bytes = static_cast<size_t>(bytes_of(shape.elements(), type));
   return from_bytes(std::vector<std::byte>(bytes, std::byte{0x11}), shape, type, device);
@@ -90,7 +90,7 @@ BenchCase product_case(int64_t m, int64_t n, int64_t k, DType type, const Device
   return bench;
 }
 
-// x [m, k] of f16 times quantised weight [n, k].
+// f16 x [m, k] times quantised weight [n, k].
 BenchCase linear_case(int64_t m, int64_t n, int64_t k, ElementType type, const Device& device) {
   BenchCase bench;
   bench.op = "linear";
@@ -109,7 +109,7 @@ BenchCase linear_case(int64_t m, int64_t n, int64_t k, ElementType type, const D
   return bench;
 }
 
-// Rows by 8 of 64 experts of n x k each, as routers spread them: evenly.
+// Each row uses 8 of 64 experts of n x k, spread evenly as routers do.
 BenchCase expert_case(int64_t rows, int64_t n, int64_t k, BlockType type, const Device& device) {
   constexpr int64_t kExperts = 64, kUsed = 8;
   const int64_t slots = rows * kUsed;
@@ -132,8 +132,7 @@ BenchCase expert_case(int64_t rows, int64_t n, int64_t k, BlockType type, const 
   return bench;
 }
 
-// As many filters as channels, windows of 3 x 3 with padding, as in the layers of a network for
-// images.
+// As many filters as channels, 3 x 3 windows with padding, as in the layers of an image network.
 BenchCase conv_case(int64_t images, int64_t channels, int64_t side, DType type,
                     const Device& device) {
   const Shape x = {images, channels, side, side}, weight = {channels, channels, 3, 3};
@@ -152,14 +151,14 @@ BenchCase conv_case(int64_t images, int64_t channels, int64_t side, DType type,
   return bench;
 }
 
-// Causal, 32 heads over 8 key heads of 128, as in a 7B or 8B model.
+// Causal attention with 32 heads over 8 key heads of size 128, as in a 7B or 8B model.
 BenchCase attention_case(int64_t queries, int64_t keys, const Device& device) {
   constexpr int64_t kHeads = 32, kKeyHeads = 8, kDim = 128;
   BenchCase bench;
   bench.op = "attention";
   bench.what = fmt::format("f16 {} of {} positions", queries, keys);
   bench.bytes = bytes_of(2 * (kHeads * queries + kKeyHeads * keys) * kDim, DType::f16);
-  // Each query sees, on average, half of those that came with it and all before.
+  // On average a query sees half of the positions of its own batch and all earlier ones.
   const double seen = static_cast<double>(queries) *
                       (static_cast<double>(keys) - 0.5 * static_cast<double>(queries - 1));
   bench.flops = 4.0 * kHeads * kDim * seen;
@@ -208,7 +207,7 @@ std::vector<BenchCase> bench_cases(const Device& device) {
     bench.over("layer_norm", matrix, type, 1, 6, [](auto in) { return layer_norm(in[0]); });
   }
   bench.over("cumsum", matrix, DType::f32, 1, 1, [](auto in) { return cumsum(in[0]); });
-  const int64_t few = software ? 2 : 16, words = software ? 4096 : 151936;  // of a vocabulary
+  const int64_t few = software ? 2 : 16, words = software ? 4096 : 151936;  // vocabulary size
   bench.over(
       "top_k 40", {few, words}, DType::f32, 1, few * 40, 1,
       [](auto in) { return top_k(in[0], 40).values; }, DType::f32);

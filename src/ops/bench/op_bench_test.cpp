@@ -1,4 +1,4 @@
-// Shares of the limits of a device: none above 1.
+// Tests that no share of a device's limits is above 1.
 #include "ops/bench/op_bench.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(OpBench, SharesAreOfTheLimitReachedFirst) {
   EXPECT_DOUBLE_EQ(results[1].share, 0.5);
   EXPECT_EQ(results[2].limit, BenchLimit::bandwidth);
   EXPECT_DOUBLE_EQ(results[2].share, 0.6);
-  EXPECT_EQ(results[3].limit, BenchLimit::f16);  // no rate of quantised products is known
+  EXPECT_EQ(results[3].limit, BenchLimit::f16);  // the rate of quantised products is unknown
   EXPECT_DOUBLE_EQ(results[3].share, 0.25);
 }
 
@@ -59,7 +59,7 @@ TEST(OpBench, SmallOpsAboveTheMemoryAreInCache) {
   set_shares(results, peaks);
   EXPECT_TRUE(results[0].in_cache);
   EXPECT_FALSE(results[1].in_cache);
-  EXPECT_FALSE(results[2].in_cache);  // a product is limited by its arithmetic still
+  EXPECT_FALSE(results[2].in_cache);  // arithmetic still limits a product
   EXPECT_EQ(results[2].limit, BenchLimit::f32);
   EXPECT_DOUBLE_EQ(results[2].share, 0.5);
   EXPECT_DOUBLE_EQ(peaks.bandwidth, 100);

@@ -1,3 +1,4 @@
+// Tries every way to compute each bench product and stores the fastest.
 #include "ops/bench/tune.h"
 
 #include "ops/bench/op_bench.h"
@@ -22,7 +23,8 @@ std::vector<TunedProduct> tune_products(const Device& device,
     TunedProduct product;
     product.what = bench.op + " " + bench.what;
     std::vector<std::string> keys;
-    // The usual way first. One that this product cannot take falls to a later one and is no slower.
+    // The usual way comes first. A way that this product cannot use falls back to a later one, so
+    // it measures no slower.
     for (const std::string way : kProductWayNames) {
       const TrialChoice trial(way);
       const BenchResult result = run_bench(bench, device);

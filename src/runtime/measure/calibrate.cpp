@@ -1,3 +1,4 @@
+// Measures a device with a few kernels and keeps the figures in the cache folder.
 #include "runtime/measure/calibrate.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 constexpr const char* kKind = "calibration";
 constexpr const char* kNativeKind = "native-calibration";
 constexpr double kLongEnough =
-    2e-3;  // seconds of one launch beyond which a larger one tells no more
+    2e-3;  // seconds of one launch; larger launches would not change the result
 
 uint32_t groups_of(uint64_t count, const ir::Kernel& kernel) {
   return static_cast<uint32_t>((count + kernel.group_size - 1) / kernel.group_size);
@@ -28,7 +29,7 @@ uint32_t groups_of(uint64_t count, const ir::Kernel& kernel) {
 double measure_bandwidth(const Device& device) {
   const ir::Kernel kernel = kernels::copy_words();
   const Program program = device.compile(kernel);
-  // 256 MiB: five times the largest cache met (50 MB), and still an eighth of a small card.
+  // 256 MiB: five times the largest cache seen (50 MB), and still an eighth of a small card.
   const uint64_t most = std::min<uint64_t>(256ull << 20, device.free_bytes() / 8);
   double best = 0;
   for (uint64_t bytes = 1 << 20; bytes <= most; bytes *= 4) {
@@ -37,7 +38,7 @@ double measure_bandwidth(const Device& device) {
     const double seconds = seconds_each(device.queue(), [&] {
       device.queue().launch(program, groups_of(count, kernel), {from, to}, {count});
     });
-    // The last and largest, not the best: smaller ones may fit a cache.
+    // Keep the rate of the largest copy, not the best rate: smaller copies may fit a cache.
     best = 2.0 * static_cast<double>(bytes) / seconds;
     if (seconds > kLongEnough) break;
   }
@@ -57,8 +58,8 @@ double measure_product(const Device& device, const ir::Kernel& kernel, DType ope
     const Buffer c = device.allocate(elements * 4);
     const std::vector<Buffer> buffers = {a, b, c};
     const std::vector<ParamValue> params = {n, n, n};
-    // Zeros: some processors clock by the bits that flip, and uninitialised memory differs from run
-    // to run.
+    // Use zeros: the clock of some processors depends on how many bits flip, and uninitialised
+    // memory differs from run to run.
     const std::vector<std::byte> zeros(elements * dtype_bytes(operand));
     device.queue().write(a, zeros);
     device.queue().write(b, zeros);
@@ -78,8 +79,8 @@ double measure_f32(const Device& device) {
 
 double measure_f16(const Device& device) {
   std::vector<kernels::MatmulTile> tiles(1);
-  // Hardware fragments are fed well only by large tiles; without them the small tile's arrays are
-  // already many.
+  // Only large tiles keep hardware fragments busy. Without hardware fragments, even the small tile
+  // needs many arrays.
   if (!device.info().capabilities.fragments.empty()) tiles.push_back({128, 128, 64, 2, 2, 2, true});
   double best = 0;
   for (const kernels::MatmulTile& tile : tiles) {
@@ -90,7 +91,7 @@ double measure_f16(const Device& device) {
       best = std::max(
           best, measure_product(device, kernels::matmul_fragments(tile), DType::f16, 128, grid));
     } catch (const Error& error) {
-      // A tile too large for this device.
+      // These codes mean that the tile is too large for this device.
       if (error.code() != ErrorCode::kNotSupported && error.code() != ErrorCode::kCompile) throw;
     }
   }
@@ -142,7 +143,7 @@ void keep(const char* kind, const DeviceInfo& info, const Calibration& calibrati
   for (const Figure& figure : kFigures)
     record[figure.name] = fmt::format("{:.6g}", calibration.*figure.member);
   write_device_record(kind, info, record);
-  forget_choices();  // made by other figures
+  forget_choices();  // they were based on the old figures
 }
 
 std::optional<Calibration> known(const char* kind, const DeviceInfo& info) {
@@ -196,8 +197,8 @@ double reference_seconds(const Calibration& c, Work work) {
     case Work::balanced:
       break;
   }
-  // One token of a language model of 7 billion weights in 4 bits (4 GB read, 300 launches) and its
-  // share of a prompt (32 rows, 14 GFLOP each), with a logit row brought to the host.
+  // One token of a language model with 7 billion 4-bit weights (4 GB read, 300 launches), its share
+  // of a prompt (32 rows, 14 GFLOP each), and one row of logits copied to the host.
   return 4e9 / c.bandwidth + 32 * 14e9 / c.f16_rate + 300 * c.launch_seconds + 0.5e6 / c.host_copy;
 }
 

@@ -1,3 +1,4 @@
+// Uploads, launches and times the cases of library kernels.
 #include "runtime/measure/case_run.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ double seconds_each(Queue& queue, const std::function<void()>& work, double min_
     const Event last = queue.record_event();
     queue.wait();
     const double wall = std::chrono::duration<double>(Clock::now() - start).count();
-    // A device without a clock of its own gives 0; then the host's clock must do.
+    // A device without its own clock returns 0; use the host's clock then.
     const double timed = last.ms_since(first) * 1e-3;
     const double seconds = timed > 0 ? timed : wall;
     if (run == 0 && wall < min_seconds && calls < (1u << 20)) {

@@ -1,4 +1,4 @@
-// Running one case of a library kernel: on a device, by the interpreter, and against the clock.
+// Runs one case of a library kernel on a device or in the interpreter, and times it.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace prism {
 
-using Contents = std::vector<std::vector<std::byte>>;  // of each buffer after a launch
+using Contents = std::vector<std::vector<std::byte>>;  // bytes of each buffer after a launch
 
 std::vector<ParamValue> case_params(const ir::Kernel& kernel, const KernelCase& one);
 std::vector<Buffer> upload_case(const Device& device, const KernelCase& one);
@@ -19,8 +19,8 @@ std::vector<Buffer> upload_case(const Device& device, const KernelCase& one);
 Contents run_case(const Device& device, const ir::Kernel& kernel, const KernelCase& one);
 Contents interpret_case(const ir::Kernel& kernel, const KernelCase& one, uint32_t subgroup_size);
 
-// Device seconds of one call of work, which launches or replays on the queue: the best of three
-// runs of as many calls as fill min_seconds, after one call to warm up.
+// Returns the device seconds of one call of work, which launches or replays on the queue. Takes the
+// best of three runs after a warm-up call; each run repeats the call for min_seconds.
 double seconds_each(Queue& queue, const std::function<void()>& work, double min_seconds = 0.02);
 
 }  // namespace prism

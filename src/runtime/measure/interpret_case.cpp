@@ -1,4 +1,4 @@
-// A case of a library kernel run by the interpreter.
+// Runs one case of a library kernel in the interpreter.
 #include "ir/interpreter/interpreter.h"
 #include "runtime/measure/case_run.h"
 

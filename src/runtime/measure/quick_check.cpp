@@ -1,4 +1,4 @@
-// The quick self-check with its memory in the cache folder.
+// The quick self-check, whose result is stored in the cache folder.
 #include <set>
 #include <sstream>
 
@@ -18,7 +18,7 @@ constexpr const char* kKind = "self-check";
 constexpr const char* kQuickKernels[] = {"vector_add_f32", "bits",        "math",
                                          "transpose",      "row_softmax", "matmul_f32"};
 
-// A verdict holds for the kernels it was reached with.
+// A stored result is valid only for the kernels that were checked.
 const std::string& library_hash() {
   static const std::string hash = [] {
     std::string text;
@@ -28,8 +28,8 @@ const std::string& library_hash() {
   return hash;
 }
 
-// Compiling takes a device's compiler a tenth of a second a kernel, so not all of them: a few plain
-// ones, and for each capability the first kernel whose code it changes.
+// Compiling takes about 0.1 seconds per kernel, so the quick check runs only a few plain kernels
+// and, for each capability, the first kernel whose code it changes.
 std::vector<std::string> telling_kernels(const ir::Capabilities& capabilities) {
   std::set<std::string> chosen(std::begin(kQuickKernels), std::end(kQuickKernels));
   std::set<std::string> open;
@@ -56,7 +56,7 @@ void switch_off(const Device& device, const std::string& names) {
 }  // namespace
 
 void apply_known_self_check(const Device& device) {
-  // Keyed by what the driver says, not by what was already taken away.
+  // The key uses the driver's capabilities, not those that are left after a switch-off.
   const auto record = read_device_record(kKind, device.driver().info(), library_hash());
   if (record && record->contains("off")) switch_off(device, record->at("off"));
 }

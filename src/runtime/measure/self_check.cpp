@@ -1,3 +1,4 @@
+// Runs the cases of the library's kernels on a device and finds broken capabilities.
 #include "runtime/measure/self_check.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ void check_cases(const Device& device, const ir::Kernel& kernel,
   if (result.cases == 0) result.outcome = CheckOutcome::skipped;
 }
 
-// Looks for one capability without which the kernel is right; leaves it off and returns its name.
+// Finds one capability whose absence makes the kernel right, leaves it off and returns its name.
 std::string find_broken_capability(const Device& device, const ir::Kernel& kernel,
                                    const std::vector<KernelCase>& cases, KernelCheck& result) {
   const ir::Capabilities original = device.info().capabilities;
@@ -72,8 +73,8 @@ std::string find_broken_capability(const Device& device, const ir::Kernel& kerne
   return "";
 }
 
-// Kernels as one text where the device's compiler takes them so, which is faster. What cannot be
-// lowered is left out; what cannot be compiled comes out when it is checked.
+// Compiles the kernels as one source if the device supports it, which is faster. Skips kernels that
+// cannot be lowered; compile errors are reported when the kernel is checked.
 void compile_together(const Device& device, const std::vector<const SampleKernel*>& entries) {
   std::vector<ir::Kernel> kernels;
   for (const SampleKernel* entry : entries) {

@@ -1,3 +1,4 @@
+// Tests the self-check and the calibration on fake devices that are right, wrong or failing.
 #include "runtime/measure/self_check.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +21,8 @@ namespace {
 using test::FakeDevice;
 using test::FakeMemory;
 
-// Runs what is launched by the interpreter; then lets `spoil` change the last buffer, as a broken
-// driver would.
+// Runs launches in the interpreter, then lets `spoil` change the last buffer as a broken driver
+// would.
 void interpret_launches(FakeDevice& device, const std::function<bool(const ir::Kernel&)>& spoil) {
   device.log.on_launch = [spoil](const LaunchCall& call) {
     std::vector<ir::HostBuffer> buffers;
@@ -50,8 +51,7 @@ struct SelfCheckTest : ::testing::Test {
   std::shared_ptr<FakeDevice> driver = std::make_shared<FakeDevice>("fake:0", 1ull << 30);
   SelfCheckOptions few{true, 1, {"vector_add_f32", "row_sum", "fill"}, {}};
   void SetUp() override {
-    driver->edit().capabilities.dialect =
-        "opencl";  // "interpreter" would leave kernels as they are
+    driver->edit().capabilities.dialect = "opencl";  // "interpreter" would not lower the kernels
     driver->edit().capabilities.subgroup_size = 32;
   }
 };
@@ -80,7 +80,7 @@ TEST_F(SelfCheckTest, WrongResultsAreSeen) {
 }
 
 TEST_F(SelfCheckTest, OutputsThatWereNeverWrittenAreWrong) {
-  driver->log.on_launch = [](const LaunchCall&) {};  // a driver that does nothing at all
+  driver->log.on_launch = [](const LaunchCall&) {};  // a driver that does nothing
   EXPECT_EQ(self_check(Device(driver, ""), few).count(CheckOutcome::wrong), 3u);
 }
 
@@ -108,7 +108,7 @@ TEST_F(SelfCheckTest, FailuresAndLackOfMemoryAreTold) {
       << skipped.kernels[0].detail;
 }
 
-// The cache folder of these tests, empty at the start and gone at the end.
+// Uses an empty cache folder, which is removed at the end.
 struct RememberedTest : SelfCheckTest {
   std::filesystem::path folder = std::filesystem::temp_directory_path() /
                                  ("prism_remembered_test_" + std::to_string(getpid()));

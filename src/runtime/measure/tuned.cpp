@@ -1,3 +1,4 @@
+// Reads and writes the tuned choices in the cache folder.
 #include "runtime/measure/tuned.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ constexpr const char* kKind = "tuned";
 
 thread_local TrialChoice* trial = nullptr;
 
-// Read once: plans ask for every product they make.
+// Read once, because plans ask for every product.
 struct Known {
   std::mutex mutex;
   std::map<std::string, DeviceRecord> by_device;

@@ -1,6 +1,5 @@
-// Choices between kernels that do the same: what was measured best on this machine, kept in the
-// cache folder for each device and driver. Nothing is measured unless the user asks for it
-// (`prism calibrate --tune`).
+// Tuned choices between equivalent kernels: the fastest one measured on this machine, kept in the
+// cache folder for each device and driver. Only `prism calibrate --tune` measures them.
 #pragma once
 
 #include <optional>
@@ -11,19 +10,19 @@
 
 namespace prism {
 
-// key: what is computed, and the class of its shapes, without spaces:
-// "matmul_f32_q4_0_4096x4096_1".
+// key: the computation and the class of its shapes, without spaces: "matmul_f32_q4_0_4096x4096_1".
 std::optional<std::string> tuned_choice(const DeviceInfo& device, const std::string& key);
 void keep_tuned_choice(const DeviceInfo& device, const std::string& key, const std::string& choice);
 
-// While one lives, every tuned_choice() of this thread is this one, so that it can be measured.
+// While it lives, every tuned_choice() on this thread returns this choice, so that it can be
+// measured.
 class TrialChoice {
  public:
   explicit TrialChoice(std::string choice);
   ~TrialChoice();
   TrialChoice(const TrialChoice&) = delete;
   const std::string& choice() const { return choice_; }
-  const std::vector<std::string>& keys() const { return keys_; }  // what was asked for meanwhile
+  const std::vector<std::string>& keys() const { return keys_; }  // keys requested meanwhile
 
  private:
   friend std::optional<std::string> tuned_choice(const DeviceInfo& device, const std::string& key);

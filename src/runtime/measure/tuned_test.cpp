@@ -1,3 +1,4 @@
+// Tests that tuned choices are stored per device and that a trial overrides them.
 #include "runtime/measure/tuned.h"
 
 #include <gtest/gtest.h>
