@@ -37,7 +37,8 @@ std::filesystem::path build_sycl_plugin(const std::filesystem::path& folder,
                                     "-isystem",
                                     root + "/include",
                                     "-I" + folder.string(),
-                                    "-I" + (source_dir() / "src").string()};
+                                    "-I" + (source_dir() / "src").string(),
+                                    "-I" + (source_dir() / "include").string()};
   for (const fs::path& file : files) {
     key += read_file(file);
     if (file.extension() == ".cpp") words.push_back(file.string());
@@ -83,8 +84,8 @@ const Plugin& plugin() {
     // A second run of the same text takes a tenth of the time.
     setenv("SYCL_CACHE_PERSISTENT", "1", 0);
     setenv("SYCL_CACHE_DIR", (binary_dir() / "sycl-cache").c_str(), 0);
-    return new Plugin(
-        SharedLibrary(build_sycl_plugin(source_dir() / "tests/support/sycl_plugin").string()));
+    return new Plugin(SharedLibrary(
+        build_sycl_plugin(source_dir() / "tests/support/front_ends/sycl_plugin").string()));
   }();
   return *opened;
 }
