@@ -78,7 +78,7 @@ TEST_F(QueueTest, LaunchTakesGroupsOfSeveralAxesInBraces) {
   const uint32_t width = 3, height = 5;
   device.queue().launch(program, {width, height}, {a, b, y}, {16u});
   device.queue().launch(program, {2, 3, 4}, {a, b, y}, {16u});
-  device.queue().launch(program, {width}, {a, b, y}, {16u});
+  device.queue().launch(program, {width, 1}, {a, b, y}, {16u});
   ASSERT_EQ(driver->log.launches.size(), 3u);
   EXPECT_EQ(driver->log.launches[0].groups, (std::array<uint32_t, 3>{3, 5, 1}));
   EXPECT_EQ(driver->log.launches[0].params, (std::vector<uint32_t>{16}));
