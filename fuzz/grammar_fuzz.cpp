@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "llm/grammar/vocabulary_trie.h"
 #include "prism/error.h"
 #include "prism/llm/grammar.h"
 
