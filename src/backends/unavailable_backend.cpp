@@ -16,6 +16,7 @@ class UnavailableBackend final : public Backend {
 
   std::string name() const override { return name_; }
   std::string label() const override { return label_; }
+  bool starts_driver() const override { return false; }
   Discovery discover() override {
     Discovery discovery;
     discovery.reason = reason_;

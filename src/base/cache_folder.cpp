@@ -1,17 +1,15 @@
 // Checksummed files under one folder, written by rename.
 #include "base/cache_folder.h"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <mutex>
-#include <random>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "base/system/output_file.h"
 #include "prism/error.h"
 #include "prism/warning.h"
 
@@ -76,16 +74,15 @@ fs::path chosen_folder() {
 
 // Returns why the files of a folder must not be trusted. Empty if they can be, and for a missing
 // folder.
-std::string why_not_trusted(const fs::path& folder) {
+std::string why_not_trusted(const fs::path& folder, bool may_be_link) {
 #ifdef _WIN32
-  (void)folder;  // it is inside the user's profile
+  (void)folder, (void)may_be_link;  // it is inside the user's profile
   return "";
 #else
   struct stat status {};
   if (lstat(folder.c_str(), &status) != 0) return "";
-  const bool is_named = environment("PRISM_CACHE_DIR").has_value();
   if (S_ISLNK(status.st_mode)) {
-    if (!is_named) return "is a symbolic link";
+    if (!may_be_link) return "is a symbolic link";
     if (stat(folder.c_str(), &status) != 0) return "";
   }
   if (!S_ISDIR(status.st_mode)) return "is not a folder";
@@ -93,6 +90,10 @@ std::string why_not_trusted(const fs::path& folder) {
   if ((status.st_mode & S_IWOTH) != 0) return "can be written by every user";
   return "";
 #endif
+}
+
+std::string why_not_trusted(const fs::path& folder) {
+  return why_not_trusted(folder, environment("PRISM_CACHE_DIR").has_value());
 }
 
 // Creates the cache folder with access for this user only; returns false on failure.
@@ -131,28 +132,19 @@ std::optional<std::string> read_file(const fs::path& path) {
   return text;
 }
 
-bool write_by_rename(const fs::path& path, std::string_view head, std::string_view body) {
+bool write_record(const fs::path& path, std::string_view head, std::string_view body) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
   if (failed) return false;
-  static std::atomic<uint64_t> counter{0};
-  static const uint64_t process =
-      std::random_device{}();  // two processes never share a temporary name
-  const fs::path temporary = path.string() + fmt::format(".{:x}.{:x}.tmp", process, counter++);
-  bool written = false;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out.write(head.data(), static_cast<std::streamsize>(head.size()));
-    out.write(body.data(), static_cast<std::streamsize>(body.size()));
-    out.flush();
-    written = out.good();
+  try {
+    OutputFile file(path.string(), FileKind::record);
+    file.write(std::as_bytes(std::span(head)));
+    file.write(std::as_bytes(std::span(body)));
+    file.commit();
+    return true;
+  } catch (const Error&) {  // a record can be made again
+    return false;
   }
-  if (written) {
-    fs::rename(temporary, path, failed);
-    if (!failed) return true;
-  }
-  fs::remove(temporary, failed);
-  return false;
 }
 
 }  // namespace
@@ -184,31 +176,52 @@ fs::path required_cache_folder() {
   return folder;
 }
 
+void make_private_folder(const fs::path& folder, const std::string& what,
+                         const std::string& advice) {
+  const bool is_made = make_cache_folder(folder);
+  std::error_code failed;
+  std::string reason = why_not_trusted(folder, true);
+  if (reason.empty() && (!is_made || !fs::is_directory(folder, failed))) reason = "cannot be made";
+  if (!reason.empty())
+    throw Error(ErrorCode::kIo,
+                fmt::format("the folder {} of {} {}; {}", folder.string(), what, reason, advice));
+}
+
 fs::path cache_subfolder(std::string_view name) {
   const fs::path folder = cache_folder();
   return folder.empty() ? folder : folder / std::string(name);
+}
+
+std::string cache_file_head(std::string_view key, std::span<const std::byte> content) {
+  return std::string(kMagic, sizeof(kMagic)) + checksum(key, content);
+}
+
+std::optional<std::span<const std::byte>> cached_content(std::string_view key,
+                                                         std::span<const std::byte> file) {
+  constexpr size_t kHead = sizeof(kMagic) + 32;
+  if (file.size() < kHead) return std::nullopt;
+  const std::span<const std::byte> content = file.subspan(kHead);
+  const std::string_view head(reinterpret_cast<const char*>(file.data()), kHead);
+  if (!head.starts_with({kMagic, sizeof(kMagic)}) || head != cache_file_head(key, content))
+    return std::nullopt;
+  return content;
 }
 
 std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::string_view key) {
   const fs::path path = cached_path(kind, key);
   if (path.empty()) return std::nullopt;
   const auto file = read_file(path);
-  constexpr size_t kHead = sizeof(kMagic) + 32;
-  if (!file || file->size() < kHead || std::memcmp(file->data(), kMagic, sizeof(kMagic)) != 0)
-    return std::nullopt;
-  const auto* begin = reinterpret_cast<const std::byte*>(file->data()) + kHead;
-  const std::span<const std::byte> content(begin, file->size() - kHead);
-  if (checksum(key, content) != std::string_view(*file).substr(sizeof(kMagic), 32))
-    return std::nullopt;
-  return std::vector<std::byte>(content.begin(), content.end());
+  if (!file) return std::nullopt;
+  const auto content = cached_content(key, std::as_bytes(std::span(*file)));
+  if (!content) return std::nullopt;
+  return std::vector<std::byte>(content->begin(), content->end());
 }
 
 bool write_cached(std::string_view kind, std::string_view key, std::span<const std::byte> content) {
   const fs::path path = cached_path(kind, key);
   if (path.empty() || !make_cache_folder(chosen_folder())) return false;
-  const std::string head = std::string(kMagic, sizeof(kMagic)) + checksum(key, content);
-  return write_by_rename(path, head,
-                         {reinterpret_cast<const char*>(content.data()), content.size()});
+  return write_record(path, cache_file_head(key, content),
+                      {reinterpret_cast<const char*>(content.data()), content.size()});
 }
 
 fs::path dump_folder() { return environment("PRISM_DUMP").value_or(""); }
@@ -222,7 +235,7 @@ fs::path dump_file(std::string_view name, std::string_view text) {
   const fs::path folder = dump_folder();
   if (folder.empty()) return {};
   const fs::path path = folder / std::string(name);
-  return write_by_rename(path, "", text) ? path : fs::path();
+  return write_record(path, "", text) ? path : fs::path();
 }
 
 std::optional<std::string> replaced_text(std::string_view name) {

@@ -29,12 +29,23 @@ std::filesystem::path required_cache_folder();
 // Returns a folder of that name in it, or an empty path if there is no cache folder. Not created.
 std::filesystem::path cache_subfolder(std::string_view name);
 
+// Makes a folder for files that only this user may write. Throws kIo if that fails, or if other
+// users could write them; `what` names the folder's use, `advice` says what to do.
+void make_private_folder(const std::filesystem::path& folder, const std::string& what,
+                         const std::string& advice);
+
 // A blob under (kind, key). Each file carries a checksum: a corrupt, truncated or foreign file
 // counts as absent.
 std::optional<std::vector<std::byte>> read_cached(std::string_view kind, std::string_view key);
 // Writes to a temporary name and renames. A failure (full disk, no permission) is not an error:
 // returns false.
 bool write_cached(std::string_view kind, std::string_view key, std::span<const std::byte> content);
+
+// The bytes of a cache file before its content, and the content of a whole file; absent for a file
+// that is damaged or belongs to another key.
+std::string cache_file_head(std::string_view key, std::span<const std::byte> content);
+std::optional<std::span<const std::byte>> cached_content(std::string_view key,
+                                                         std::span<const std::byte> file);
 
 // PRISM_DUMP: the folder that receives kernel sources for inspection; empty when unset.
 std::filesystem::path dump_folder();

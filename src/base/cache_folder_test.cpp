@@ -67,14 +67,24 @@ TEST(Cache, ATornOrForeignFileCountsAsAbsent) {
   EXPECT_EQ(text_of(read_cached("test-torn", "key")), content);
 }
 
+#ifndef _WIN32
+TEST(Cache, RemovesWhatAKilledProcessLeft) {
+  ASSERT_TRUE(write_cached("test-left", "key", bytes_of("content")));
+  const std::filesystem::path left = file_of("test-left").string() + ".prism-0123abcd-0.tmp";
+  test::write_file(left.string(), "half");
+  ASSERT_TRUE(write_cached("test-left", "key", bytes_of("content")));
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+#endif
+
 TEST(Cache, ThreadsThatWriteOneEntryNeverMixTheirContents) {
-  std::atomic<int> mixed = 0, found = 0;
+  std::atomic<int> mixed = 0, found = 0, written = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       const std::string mine(5000, static_cast<char>('a' + t));
       for (int i = 0; i < 50; ++i) {
-        write_cached("test-threads", "key", bytes_of(mine));
+        written += write_cached("test-threads", "key", bytes_of(mine));
         const auto content = read_cached("test-threads", "key");
         if (!content) continue;
         ++found;
@@ -85,6 +95,7 @@ TEST(Cache, ThreadsThatWriteOneEntryNeverMixTheirContents) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(mixed, 0);
+  EXPECT_EQ(written, 200);
   EXPECT_EQ(found, 200) << "an entry that exists is never absent while it is replaced";
 }
 

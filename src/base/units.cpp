@@ -31,6 +31,12 @@ std::string size_text(uint64_t bytes) {
   return number_text(value) + " " + unit;
 }
 
+std::string exact_count_text(uint64_t count) {
+  std::string text = std::to_string(count);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
 std::string rate_text(double per_second, const char* unit) {
   const char* prefix = "";
   for (const char* larger : {"K", "M", "G", "T"}) {

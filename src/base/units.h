@@ -14,6 +14,9 @@ std::string number_text(double value);
 // returns if it does not know its size.
 std::string size_text(uint64_t bytes);
 
+// A count with separators: "65,536".
+std::string exact_count_text(uint64_t count);
+
 // A rate with a suitable prefix: "12.3 GB/s" (1e9 bytes) for the unit "B/s", "1.63 TFLOP/s".
 std::string rate_text(double per_second, const char* unit);
 

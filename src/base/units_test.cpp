@@ -38,5 +38,12 @@ TEST(Units, RatesAreDecimal) {
   EXPECT_EQ(rate_text(7, "B/s"), "7.00 B/s");
 }
 
+TEST(Units, CountsHaveSeparators) {
+  EXPECT_EQ(exact_count_text(0), "0");
+  EXPECT_EQ(exact_count_text(999), "999");
+  EXPECT_EQ(exact_count_text(1000), "1,000");
+  EXPECT_EQ(exact_count_text(123456789), "123,456,789");
+}
+
 }  // namespace
 }  // namespace prism

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 
 #include "lower/lower.h"
 #include "prism/error.h"
@@ -67,6 +68,10 @@ std::vector<std::string> switchable_capabilities(const Capabilities& capabilitie
     if (entry.is_on(capabilities)) names.emplace_back(entry.name);
   }
   return names;
+}
+
+bool is_switchable(const std::string& name) {
+  return std::ranges::any_of(kSwitches, [&](const Switch& entry) { return name == entry.name; });
 }
 
 void switch_off_capability(Capabilities& capabilities, const std::string& name) {

@@ -13,6 +13,8 @@ namespace prism {
 // The capabilities that are present and can be switched off; those that others depend on come last.
 std::vector<std::string> switchable_capabilities(const ir::Capabilities& capabilities);
 
+// Whether a capability of that name can be switched off.
+bool is_switchable(const std::string& name);
 // Throws kInvalidArgument for an unknown name, listing the known ones.
 void switch_off_capability(ir::Capabilities& capabilities, const std::string& name);
 

@@ -22,8 +22,11 @@ std::optional<DeviceRecord> read_device_record(const std::string& kind, const De
                                                const std::string& extra) {
   const auto content = read_cached(kind, record_key(info, extra));
   if (!content) return std::nullopt;
-  std::istringstream lines(
-      std::string(reinterpret_cast<const char*>(content->data()), content->size()));
+  return parse_device_record({reinterpret_cast<const char*>(content->data()), content->size()});
+}
+
+std::optional<DeviceRecord> parse_device_record(const std::string& text) {
+  std::istringstream lines(text);
   DeviceRecord record;
   for (std::string line; std::getline(lines, line);) {
     const size_t space = line.find(' ');
@@ -33,10 +36,15 @@ std::optional<DeviceRecord> read_device_record(const std::string& kind, const De
   return record;
 }
 
-bool write_device_record(const std::string& kind, const DeviceInfo& info,
-                         const DeviceRecord& record, const std::string& extra) {
+std::string device_record_text(const DeviceRecord& record) {
   std::string text;
   for (const auto& [name, value] : record) text += fmt::format("{} {}\n", name, value);
+  return text;
+}
+
+bool write_device_record(const std::string& kind, const DeviceInfo& info,
+                         const DeviceRecord& record, const std::string& extra) {
+  const std::string text = device_record_text(record);
   return write_cached(kind, record_key(info, extra), std::as_bytes(std::span(text)));
 }
 

@@ -18,4 +18,8 @@ std::optional<DeviceRecord> read_device_record(const std::string& kind, const De
 bool write_device_record(const std::string& kind, const DeviceInfo& info,
                          const DeviceRecord& record, const std::string& extra = "");
 
+// The text of a record, and back; absent for a text that is not one.
+std::string device_record_text(const DeviceRecord& record);
+std::optional<DeviceRecord> parse_device_record(const std::string& text);
+
 }  // namespace prism

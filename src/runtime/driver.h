@@ -141,6 +141,8 @@ class Backend {
   virtual std::string name() const = 0;   // "cuda"
   virtual std::string label() const = 0;  // "CUDA"
   virtual Discovery discover() = 0;       // does not throw if hardware or drivers are absent
+  // Whether discover() runs code of a driver, which may crash or hang.
+  virtual bool starts_driver() const { return true; }
   // Downloads components that the backend needs and its driver lacks. progress receives one line at
   // a time. Returns a sentence on the result. Idempotent.
   virtual std::string set_up(const std::function<void(const std::string&)>& progress) {

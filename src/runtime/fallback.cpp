@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -15,8 +16,24 @@
 namespace prism {
 namespace {
 
-// The user's setting for all devices, from PRISM_FALLBACK.
-std::optional<bool> said_by_user() {
+// The driver's reason with the device, which not every driver names, and the next step.
+std::string explained(const Error& error, const Device& device) {
+  std::string text = error.what();
+  if (device.info().is_cpu) return text;
+  if (text.find(device.id()) == text.npos)
+    text = fmt::format("{} ({}): {}", device.id(), device.name(), text);
+  if (!may_fall_back(device))
+    text +=
+        "; with PRISM_FALLBACK=1 work continues on the next best device, as for devices that "
+        "Auto chose";
+  return text;
+}
+
+}  // namespace
+
+thread_local int FallbackHeld::count_ = 0;
+
+std::optional<bool> fallback_setting() {
   const char* text = std::getenv("PRISM_FALLBACK");
   if (!text || !*text) return std::nullopt;
   const std::string_view value = text;
@@ -29,20 +46,8 @@ std::optional<bool> said_by_user() {
   return value == "1";
 }
 
-std::string with_next_step(const Error& error, const Device& device) {
-  if (device.info().is_cpu || may_fall_back(device)) return error.what();
-  return fmt::format(
-      "{}; with PRISM_FALLBACK=1 work continues on the next best device, as for devices that Auto "
-      "chose",
-      error.what());
-}
-
-}  // namespace
-
-thread_local int FallbackHeld::count_ = 0;
-
 DeviceFailure::DeviceFailure(const Error& error, const Device& device)
-    : Error(error.code(), with_next_step(error, device)), device_(device) {}
+    : Error(error.code(), explained(error, device)), device_(device) {}
 
 Device Device::as_automatic() const {
   Device result = *this;
@@ -64,7 +69,7 @@ bool Device::is_given_up() const { return state_ && state_->given_up && may_fall
 
 bool may_fall_back(const Device& device) {
   if (!device || device.info().is_cpu) return false;
-  return said_by_user().value_or(device.is_automatic());
+  return fallback_setting().value_or(device.is_automatic());
 }
 
 bool fall_back(const DeviceFailure& failure) {

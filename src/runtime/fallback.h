@@ -5,6 +5,7 @@
 // PRISM_FALLBACK=0|1 overrides this for all devices.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "prism/device.h"
@@ -34,6 +35,10 @@ decltype(auto) watching(const Device& device, Work&& work) {
     throw DeviceFailure(error, device);
   }
 }
+
+// The user's setting for all devices, from PRISM_FALLBACK. Throws kInvalidArgument if it is neither
+// 0 nor 1.
+std::optional<bool> fallback_setting();
 
 // Whether work on this device may continue on another one. Never for the native CPU, which is the
 // last fallback.

@@ -10,6 +10,7 @@ class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
   std::string label() const override { return "CPU"; }
+  bool starts_driver() const override { return false; }
   Discovery discover() override {
     Discovery discovery;
     discovery.devices.push_back(std::make_shared<cpu::Device>());

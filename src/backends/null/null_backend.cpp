@@ -86,6 +86,7 @@ class NullBackend final : public Backend {
  public:
   std::string name() const override { return "null"; }
   std::string label() const override { return "Null"; }
+  bool starts_driver() const override { return false; }
   Discovery discover() override {
     Discovery discovery;
     discovery.devices.push_back(std::make_shared<NullDevice>());

@@ -56,7 +56,10 @@ enum class Validation { off, calls, synchronisation };
 Validation wanted_validation() {
   const char* value = std::getenv("PRISM_VULKAN_VALIDATION");
   if (!value || !*value || std::strcmp(value, "0") == 0) return Validation::off;
-  return std::strcmp(value, "sync") == 0 ? Validation::synchronisation : Validation::calls;
+  if (std::strcmp(value, "sync") == 0) return Validation::synchronisation;
+  if (std::strcmp(value, "1") == 0) return Validation::calls;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("PRISM_VULKAN_VALIDATION is \"{}\"; use 0, 1 or sync", value));
 }
 
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";

@@ -17,6 +17,7 @@
 #include <sys/sysinfo.h>
 #endif
 #ifndef _WIN32
+#include <sys/resource.h>
 #include <unistd.h>
 #endif
 
@@ -130,6 +131,14 @@ uint64_t page_bytes() {
 #else
   return static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 #endif
+}
+
+std::optional<uint64_t> address_space_limit() {
+#ifndef _WIN32
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return limit.rlim_cur;
+#endif
+  return std::nullopt;
 }
 
 }  // namespace prism

@@ -1,8 +1,9 @@
-// Total and available host memory, and the page size.
+// Total and available host memory, the page size, and the limit of the address space.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 namespace prism {
 
@@ -16,5 +17,8 @@ HostMemory host_memory();
 HostMemory linux_memory(const std::filesystem::path& root);
 
 uint64_t page_bytes();  // size of one page of system memory
+
+// The limit of this process's address space (`ulimit -v`), if there is one.
+std::optional<uint64_t> address_space_limit();
 
 }  // namespace prism

@@ -22,4 +22,8 @@ struct MappedFile {
 // Throws kNotFound or kIo with the system's reason. An empty file has null data.
 MappedFile map_file(const std::string& path, MapAccess access);
 
+// The path of the mapped file whose pages contain the address, or null. Safe in a signal handler of
+// the thread that read the address: when a file shrinks, the pages behind its new end raise SIGBUS.
+const char* mapped_file_at(const void* address) noexcept;
+
 }  // namespace prism

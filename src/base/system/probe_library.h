@@ -1,5 +1,4 @@
-// Probes an unknown shared library in a child process, so that a crash or hang becomes an error
-// message.
+// Probes an unknown shared library in a child process and caches the result.
 #pragma once
 
 #include <chrono>
@@ -28,22 +27,10 @@ struct ProbeResult {
 };
 
 // Results are cached by the file's path, size and modification time, under `what` ("webgpu").
-// Systems without fork() cannot probe: every library counts as usable there. Call it before the
-// backend starts threads: the child has only the calling thread. The fork waits until no other
-// thread holds LoadingLibraries.
+// Where no child can be made (run_in_child), every library counts as usable. Call it before the
+// backend starts threads: the child has only the calling thread.
 ProbeResult probe_library(const std::string& file, const std::string& what,
                           const LibraryTrial& trial,
                           std::chrono::milliseconds limit = std::chrono::seconds(20));
-
-// Held by a thread while it opens libraries concurrently with other threads. A fork in the middle
-// of dlopen would leave the child with a half-loaded library, so forks and loads exclude each
-// other.
-class LoadingLibraries {
- public:
-  LoadingLibraries();
-  ~LoadingLibraries();
-  LoadingLibraries(const LoadingLibraries&) = delete;
-  LoadingLibraries& operator=(const LoadingLibraries&) = delete;
-};
 
 }  // namespace prism

@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/system/child_run.h"
+
 namespace prism {
 namespace {
 

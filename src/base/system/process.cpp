@@ -118,11 +118,7 @@ class Child {
     start(program, arguments.data(), environment.list(), silence.number, write_end.number,
           error_to);
   }
-  ~Child() {
-    if (process_ <= 0) return;
-    end();
-    wait();
-  }
+  ~Child() { end(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
@@ -136,26 +132,37 @@ class Child {
     return bytes > 0 ? static_cast<size_t>(bytes) : 0;
   }
 
+  // Ends and waits for the program; one that ignores SIGTERM is killed after two seconds.
   void end() {
     out_.reset();
-    if (process_ > 0) kill(process_, SIGTERM);
+    if (process_ <= 0) return;
+    kill(process_, SIGTERM);
+    for (int look = 0; look < 200 && process_ > 0; ++look) {
+      collect(WNOHANG);
+      if (process_ > 0) usleep(10000);
+    }
+    if (process_ > 0) kill(process_, SIGKILL);
+    wait();
   }
 
   int wait() {
     out_.reset();
-    int status = 0;
-    while (process_ > 0 && waitpid(process_, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (process_ > 0) {
-      process_ = 0;
-      status_ = WIFEXITED(status)     ? WEXITSTATUS(status)
-                : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                                      : 1;
-    }
+    while (process_ > 0) collect(0);
     return status_;
   }
 
  private:
+  // Takes the exit status if the program has ended.
+  void collect(int options) {
+    int status = 0;
+    const pid_t ended = waitpid(process_, &status, options);
+    if (ended == 0 || (ended < 0 && errno == EINTR)) return;
+    process_ = 0;
+    status_ = ended > 0 && WIFEXITED(status)     ? WEXITSTATUS(status)
+              : ended > 0 && WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+                                                 : 1;
+  }
+
   // Uses vfork: fork would copy locks that other threads hold, for example while loading a library,
   // and the child could wait for them forever. The child shares this memory until execve, so it
   // changes only its own descriptors and settings.

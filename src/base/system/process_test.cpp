@@ -76,6 +76,12 @@ TEST(Process, IsEndedWhenItsReaderHasEnough) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(30));
 }
 
+TEST(Process, IsKilledIfItDoesNotEnd) {
+  const int status = read_process({"sh", "-c", "trap '' TERM; echo one; exec sleep 60"},
+                                  [](std::span<const std::byte>) { return false; });
+  EXPECT_EQ(status, 128 + 9);
+}
+
 #ifdef __linux__
 bool is_running(pid_t process) {
   std::ifstream in("/proc/" + std::to_string(process) + "/stat");

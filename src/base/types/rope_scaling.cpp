@@ -17,16 +17,22 @@ constexpr double kTurn = 2 * std::numbers::pi;
   throw Error(ErrorCode::kInvalidArgument, "rotary frequencies: " + what);
 }
 
-void check(uint32_t dims, double base, const RopeScaling& scaling, size_t divisors) {
+void check(uint32_t dims, double base, const RopeScaling& scaling,
+           std::span<const float> divisors) {
   if (dims == 0 || dims % 2 != 0)
     refuse(std::to_string(dims) + " rotated elements; an even number above 0 is needed");
-  if (!(base > 1)) refuse("base " + std::to_string(base) + "; it must be above 1");
-  if (divisors != 0 && divisors != dims / 2)
-    refuse(std::to_string(divisors) + " divisors for " + std::to_string(dims / 2) +
+  if (!(base > 1 && std::isfinite(base)))
+    refuse("base " + std::to_string(base) + "; it must be above 1 and finite");
+  if (!divisors.empty() && divisors.size() != dims / 2)
+    refuse(std::to_string(divisors.size()) + " divisors for " + std::to_string(dims / 2) +
            " pairs; one per pair is needed");
+  for (size_t i = 0; i < divisors.size(); ++i)
+    if (!(divisors[i] > 0 && std::isfinite(divisors[i])))
+      refuse("divisor " + std::to_string(i) + " is " + std::to_string(divisors[i]) +
+             "; it must be above 0 and finite");
   if (scaling.kind == RopeScaling::Kind::none) return;
-  if (!(scaling.factor > 0))
-    refuse("factor " + std::to_string(scaling.factor) + "; it must be above 0");
+  if (!(scaling.factor > 0 && std::isfinite(scaling.factor)))
+    refuse("factor " + std::to_string(scaling.factor) + "; it must be above 0 and finite");
   if (scaling.kind != RopeScaling::Kind::linear && scaling.original_context == 0)
     refuse("this scaling needs the context the model was trained with");
   if (scaling.kind == RopeScaling::Kind::llama3 &&
@@ -67,7 +73,7 @@ double llama3_frequency(double frequency, const RopeScaling& s) {
 
 RopeFrequencies rope_frequencies(uint32_t dims, double base, const RopeScaling& scaling,
                                  std::span<const float> divisors) {
-  check(dims, base, scaling, divisors.size());
+  check(dims, base, scaling, divisors);
   using Kind = RopeScaling::Kind;
   RopeFrequencies result;
   result.frequencies.resize(dims / 2);
@@ -81,6 +87,9 @@ RopeFrequencies rope_frequencies(uint32_t dims, double base, const RopeScaling& 
       frequency = frequency * kept + frequency / scaling.factor * (1 - kept);
     }
     result.frequencies[i] = static_cast<float>(frequency);
+    if (!std::isfinite(result.frequencies[i]))
+      refuse("frequency " + std::to_string(i) +
+             " is not finite; check the base, the scaling and the divisors");
   }
   if (scaling.kind == Kind::yarn) {
     const double own = scaling.factor > 1 ? 0.1 * std::log(scaling.factor) + 1 : 1;

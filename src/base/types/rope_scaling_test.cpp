@@ -2,6 +2,7 @@
 #include "prism/rope_scaling.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include <gtest/gtest.h>
@@ -74,6 +75,14 @@ TEST(RopeScaling, RefusesWhatMakesNoSense) {
   EXPECT_THROW(rope_frequencies(8, 10000, {.kind = Kind::yarn, .factor = 2}), Error);
   const std::vector<float> three(3, 1.0f);
   EXPECT_THROW(rope_frequencies(8, 10000, {}, three), Error);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double bad : {std::nan(""), kInfinity, -kInfinity, 0.0, -1.0}) {
+    EXPECT_THROW(rope_frequencies(8, bad), Error);
+    EXPECT_THROW(rope_frequencies(8, 10000, {.kind = Kind::linear, .factor = bad}), Error);
+    const std::vector<float> divisors = {1, 1, static_cast<float>(bad), 1};
+    EXPECT_THROW(rope_frequencies(8, 10000, {}, divisors), Error);
+  }
+  EXPECT_THROW(rope_frequencies(2, 10000, {}, std::vector<float>{1e-45f}), Error);  // overflows
 }
 
 }  // namespace

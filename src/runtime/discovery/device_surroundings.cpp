@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/system/host_memory.h"
 #include "base/system/probe_library.h"
 #include "base/system/system.h"
 #include "runtime/discovery/pci.h"
@@ -51,6 +52,15 @@ std::string user_text() {
   return text + "\n";
 }
 
+// Facts without which drivers that work elsewhere fail: the limit of the address space, and the
+// kernel's description of the processor.
+std::string process_text() {
+  std::error_code ignored;
+  std::string text = fs::exists("/sys/devices/system", ignored) ? "" : "no /sys\n";
+  if (const auto bytes = address_space_limit()) text += fmt::format("address space {}\n", *bytes);
+  return text;
+}
+
 std::string variables_text() {
   std::vector<std::string> lines;
 #ifndef _WIN32
@@ -82,7 +92,7 @@ std::string device_surroundings(const std::vector<std::string>& driver_folders) 
   for (const std::string& folder : driver_folders) text += changed(folder);
   for (const char* folder : kNodes) text += changed(folder);
   text += changed(kLoaderIndex);
-  return text + user_text() + variables_text();
+  return text + process_text() + user_text() + variables_text();
 }
 
 bool surroundings_show_cards() {

@@ -14,7 +14,7 @@ namespace prism {
 // version. Raise the first number when an interface changes. The sizes catch forgotten increments
 // and different compiler layouts.
 inline constexpr uint64_t kPluginInterface =
-    uint64_t{3} << 48 ^ sizeof(DeviceInfo) << 32 ^ sizeof(ir::Kernel) << 16 ^ sizeof(LaunchCall);
+    uint64_t{4} << 48 ^ sizeof(DeviceInfo) << 32 ^ sizeof(ir::Kernel) << 16 ^ sizeof(LaunchCall);
 
 inline constexpr const char* kPluginEntry = "prism_backend";
 // Returns the library's backend, or null if it was built for another interface. The caller deletes

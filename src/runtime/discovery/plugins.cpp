@@ -34,6 +34,7 @@ class PluginBackend final : public Backend {
     found.found += fmt::format("{}plug-in {}", found.found.empty() ? "" : ", ", file_);
     return found;
   }
+  bool starts_driver() const override { return inner_->starts_driver(); }
   std::string set_up(const std::function<void(const std::string&)>& progress) override {
     return inner_->set_up(progress);
   }
@@ -55,6 +56,7 @@ class RefusedPlugin final : public Backend {
     found.next_step = "remove the file from the folder PRISM_PLUGINS names, or build it again";
     return found;
   }
+  bool starts_driver() const override { return false; }
 
  private:
   std::string name_, reason_;

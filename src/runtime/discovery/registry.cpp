@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <future>
 #include <map>
+#include <new>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/suggest.h"
-#include "base/system/probe_library.h"
+#include "base/system/child_run.h"
+#include "base/system/host_memory.h"
 #include "base/units.h"
 #include "prism/error.h"
 #include "runtime/counted_device.h"
+#include "runtime/discovery/device_surroundings.h"
+#include "runtime/discovery/driver_trial.h"
 #include "runtime/discovery/selection.h"
 #include "runtime/discovery/shares_card.h"
 
@@ -54,11 +58,24 @@ BackendReport look(Backend& backend) {
     report.reason = std::move(discovery.reason);
     report.next_step = std::move(discovery.next_step);
     report.found = std::move(discovery.found);
+  } catch (const std::bad_alloc&) {
+    throw;  // it says nothing about the backend
   } catch (const std::exception& error) {
     report.reason = error.what();
   }
   report.available = !report.devices.empty();
   if (!report.available && report.reason.empty()) report.reason = "no device found";
+  return report;
+}
+
+// The report of a backend whose driver failed its trial.
+BackendReport refusal(const Backend& backend, const std::string& reason) {
+  BackendReport report;
+  report.name = backend.name();
+  report.label = backend.label();
+  report.reason = reason;
+  report.next_step = fmt::format(
+      "reinstall or update the driver; PRISM_BACKENDS without {} leaves it out", report.name);
   return report;
 }
 
@@ -129,29 +146,64 @@ void Registry::limit() {
 
 void Registry::look_for(const std::vector<Slot*>& wanted) {
   // Created before the first thread starts: some constructors probe a library in a child process.
-  for (Slot* slot : wanted)
-    if (!slot->backend) slot->backend = slot->make();
-  // In parallel: each driver takes tens of milliseconds to load, mostly waiting for files.
-  std::vector<std::pair<Slot*, std::future<BackendReport>>> pending;
+  std::vector<Slot*> pending;
   for (Slot* slot : wanted) {
+    if (!slot->backend) slot->backend = slot->make();
     if (slot->looked) continue;
+    slot->looked = slot->is_left_out;
     if (slot->is_left_out) {
       slot->report.label = slot->backend->label();
       slot->report.reason = fmt::format("excluded by PRISM_BACKENDS={}", allowed_);
       slot->report.next_step = fmt::format("add {} to it", slot->name);
+    } else {
+      pending.push_back(slot);
+    }
+  }
+  try_drivers(pending);
+  // In parallel: each driver takes tens of milliseconds to load, mostly waiting for files. One
+  // after another, as in the trial, where threads would use up a limited address space.
+  const bool is_alone = pending.size() == 1 || address_space_limit();
+  std::vector<std::pair<Slot*, std::future<BackendReport>>> looking;
+  for (Slot* slot : pending) {
+    if (!slot->trial_failure.empty()) {
+      slot->report = refusal(*slot->backend, slot->trial_failure);
       slot->looked = true;
       continue;
     }
-    // A single backend needs no thread of its own. Where no thread can be started, the others do
-    // without one too.
-    const auto how =
-        wanted.size() == 1 ? std::launch::deferred : std::launch::async | std::launch::deferred;
-    pending.emplace_back(slot, std::async(how, [slot] { return look(*slot->backend); }));
+    // Where no thread can be started, the others do without one too.
+    const auto how = is_alone ? std::launch::deferred : std::launch::async | std::launch::deferred;
+    looking.emplace_back(slot, std::async(how, [slot] { return look(*slot->backend); }));
   }
-  for (auto& [slot, result] : pending) {
+  for (auto& [slot, result] : looking) {
     slot->report = result.get();
     slot->looked = true;
   }
+}
+
+// A fork of a process with a running driver cannot use that driver. So the trials of all backends,
+// also of those that are not wanted yet, come before the first start.
+void Registry::try_drivers(const std::vector<Slot*>& pending) {
+  const auto starts_driver = [](const Slot* slot) { return slot->backend->starts_driver(); };
+  if (has_tried_drivers_ || std::ranges::none_of(pending, starts_driver)) return;
+  // The wanted ones come first: one that cannot live beside another is left out if it is second.
+  std::vector<Slot*> order = pending;
+  for (Slot& slot : slots_)
+    if (!slot.is_left_out && std::ranges::find(pending, &slot) == pending.end())
+      order.push_back(&slot);
+  std::vector<std::string> names;
+  for (const Slot* slot : order) names.push_back(slot->name);
+  const std::string surroundings = device_surroundings(driver_folders());
+  std::optional<TrialFailures> failures = known_trial(names, pending.size(), surroundings);
+  if (!failures) {
+    std::vector<Backend*> backends;
+    for (Slot* slot : order) {
+      if (!slot->backend) slot->backend = slot->make();
+      backends.push_back(slot->backend.get());
+    }
+    failures = try_backends(backends, surroundings, driver_time_limit());
+  }
+  for (Slot* slot : order) slot->trial_failure = (*failures)[slot->name];
+  has_tried_drivers_ = true;
 }
 
 const std::vector<BackendReport>& Registry::all_locked() {

@@ -13,7 +13,8 @@
 namespace prism {
 
 // The backends of one process, in order. Each discovers its devices once; several do so
-// concurrently. Thread-safe.
+// concurrently. Before the first driver starts, all drivers are tried in a child process
+// (driver_trial.h). Thread-safe.
 class Registry {
  public:
   // allowed: the text of PRISM_BACKENDS, empty for all. An excluded backend stays in the list with
@@ -37,10 +38,12 @@ class Registry {
     std::unique_ptr<Backend> backend;  // null until created
     bool is_left_out = false;
     bool looked = false;
+    std::string trial_failure;  // why its driver must not start; empty: it may
     BackendReport report;
   };
   void limit();
   void look_for(const std::vector<Slot*>& wanted);
+  void try_drivers(const std::vector<Slot*>& pending);
   const std::vector<BackendReport>& all_locked();
 
   std::string allowed_;
@@ -48,6 +51,7 @@ class Registry {
   mutable std::mutex mutex_;
   std::vector<BackendReport> all_;
   bool has_all_ = false;
+  bool has_tried_drivers_ = false;
 };
 
 // Registry::all() for these backends.

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <locale>
-#include <sstream>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "prism/error.h"
-#include "runtime/device_records.h"
 #include "runtime/discovery/remembered_choice.h"
+#include "runtime/measure/calibration_record.h"
 #include "runtime/measure/case_run.h"
 #include "sample_kernels/sample_kernels.h"
 
@@ -125,40 +124,19 @@ double measure_host_copy(const Device& device) {
   return best;
 }
 
-struct Figure {
-  const char* name;
-  double Calibration::*member;
-  double (*measure)(const Device&);
-};
-constexpr Figure kFigures[] = {
-    {"bandwidth", &Calibration::bandwidth, measure_bandwidth},
-    {"f32_rate", &Calibration::f32_rate, measure_f32},
-    {"f16_rate", &Calibration::f16_rate, measure_f16},
-    {"launch_seconds", &Calibration::launch_seconds, measure_launch},
-    {"host_copy", &Calibration::host_copy, measure_host_copy},
-};
+// In the order of kCalibrationFigures.
+constexpr double (*kMeasurements[])(const Device&) = {measure_bandwidth, measure_f32, measure_f16,
+                                                      measure_launch, measure_host_copy};
+static_assert(std::size(kMeasurements) == kCalibrationFigures.size());
 
 void keep(const char* kind, const DeviceInfo& info, const Calibration& calibration) {
-  DeviceRecord record;
-  for (const Figure& figure : kFigures)
-    record[figure.name] = fmt::format("{:.6g}", calibration.*figure.member);
-  write_device_record(kind, info, record);
+  write_device_record(kind, info, calibration_record(calibration));
   forget_choices();  // they were based on the old figures
 }
 
 std::optional<Calibration> known(const char* kind, const DeviceInfo& info) {
   const auto record = read_device_record(kind, info);
-  if (!record) return std::nullopt;
-  Calibration calibration;
-  for (const Figure& figure : kFigures) {
-    const auto found = record->find(figure.name);
-    if (found == record->end()) return std::nullopt;
-    std::istringstream text(found->second);
-    text.imbue(std::locale::classic());
-    if (!(text >> calibration.*figure.member) || !(calibration.*figure.member > 0))
-      return std::nullopt;
-  }
-  return calibration;
+  return record ? parse_calibration(*record) : std::nullopt;
 }
 
 }  // namespace
@@ -166,9 +144,10 @@ std::optional<Calibration> known(const char* kind, const DeviceInfo& info) {
 Calibration calibrate(const Device& device,
                       const std::function<void(const std::string&)>& progress) {
   Calibration calibration;
-  for (const Figure& figure : kFigures) {
+  for (size_t i = 0; i < kCalibrationFigures.size(); ++i) {
+    const CalibrationFigure& figure = kCalibrationFigures[i];
     if (progress) progress(fmt::format("{}: measuring {}", device.id(), figure.name));
-    calibration.*figure.member = figure.measure(device);
+    calibration.*figure.member = kMeasurements[i](device);
   }
   keep(kKind, device.driver().info(), calibration);
   return calibration;

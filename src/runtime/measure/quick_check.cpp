@@ -45,27 +45,44 @@ std::vector<std::string> telling_kernels(const ir::Capabilities& capabilities) {
   return {chosen.begin(), chosen.end()};
 }
 
-void switch_off(const Device& device, const std::string& names) {
+struct Known {
+  std::vector<std::string> off;  // capabilities to switch off
+  std::string wrong;             // why the device is wrong; empty: it is right
+};
+
+// The stored result. Absent if it names capabilities that this version does not have.
+std::optional<Known> known_result(const Device& device) {
+  // The key uses the driver's capabilities, not those that are left after a switch-off.
+  const auto record = read_device_record(kKind, device.driver().info(), library_hash());
+  if (!record) return std::nullopt;
+  Known known;
+  if (record->contains("wrong")) known.wrong = record->at("wrong");
+  std::istringstream words(record->contains("off") ? record->at("off") : "");
+  for (std::string name; words >> name;) {
+    if (!is_switchable(name)) return std::nullopt;
+    known.off.push_back(name);
+  }
+  return known;
+}
+
+void switch_off(const Device& device, const std::vector<std::string>& names) {
   if (names.empty()) return;
   ir::Capabilities reduced = device.info().capabilities;
-  std::istringstream words(names);
-  for (std::string name; words >> name;) switch_off_capability(reduced, name);
+  for (const std::string& name : names) switch_off_capability(reduced, name);
   device.use_capabilities(reduced);
 }
 
 }  // namespace
 
 void apply_known_self_check(const Device& device) {
-  // The key uses the driver's capabilities, not those that are left after a switch-off.
-  const auto record = read_device_record(kKind, device.driver().info(), library_hash());
-  if (record && record->contains("off")) switch_off(device, record->at("off"));
+  if (const auto known = known_result(device)) switch_off(device, known->off);
 }
 
 std::string quick_self_check(const Device& device) {
   const DeviceInfo& info = device.driver().info();
-  if (const auto record = read_device_record(kKind, info, library_hash())) {
-    if (record->contains("off")) switch_off(device, record->at("off"));
-    return record->contains("wrong") ? record->at("wrong") : "";
+  if (const auto known = known_result(device)) {
+    switch_off(device, known->off);
+    return known->wrong;
   }
   SelfCheckOptions options;
   options.kernels = telling_kernels(info.capabilities);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/cache_folder.h"
 #include "ir/interpreter/interpreter.h"
 #include "prism/error.h"
 #include "runtime/device_records.h"
@@ -166,6 +167,20 @@ TEST_F(RememberedTest, WhatWasSwitchedOffStaysOffInTheNextProcess) {
   EXPECT_TRUE(same->log.launches.empty());
 }
 
+TEST_F(RememberedTest, AResultWithUnknownCapabilitiesCountsAsNone) {
+  std::string library;
+  for (const SampleKernel& entry : sample_kernels()) library += ir::to_text(entry.make());
+  const DeviceRecord record = {{"off", "nonsense"}, {"wrong", "nonsense"}};
+  ASSERT_TRUE(write_device_record("self-check", driver->info(), record, hash_text(library)));
+  interpret_launches(*driver, [](const ir::Kernel&) { return false; });
+  apply_known_self_check(Device(driver, ""));
+  EXPECT_EQ(quick_self_check(Device(driver, "")), "");
+  const size_t launches = driver->log.launches.size();
+  EXPECT_GT(launches, 0u) << "checked again";
+  EXPECT_EQ(quick_self_check(Device(driver, "")), "");
+  EXPECT_EQ(driver->log.launches.size(), launches) << "the record was replaced";
+}
+
 TEST_F(RememberedTest, CalibrationIsRememberedPerDriver) {
   driver->edit().total_bytes = 16 << 20;  // small, so that the sizes tried stay small
   EXPECT_FALSE(known_calibration(driver->info()).has_value());
@@ -182,6 +197,13 @@ TEST_F(RememberedTest, CalibrationIsRememberedPerDriver) {
   write_device_record("calibration", driver->info(), {{"bandwidth", "nonsense"}});
   EXPECT_FALSE(known_calibration(driver->info()).has_value())
       << "a record that makes no sense counts as none";
+  for (const char* value : {"1e10x", "", "-1", "0", "1e999", "nan"}) {
+    DeviceRecord record;
+    for (const char* name : {"bandwidth", "f32_rate", "f16_rate", "launch_seconds", "host_copy"})
+      record[name] = value;
+    write_device_record("calibration", driver->info(), record);
+    EXPECT_FALSE(known_calibration(driver->info()).has_value()) << value;
+  }
 }
 
 TEST(Calibration, TheKindOfWorkDecides) {
