@@ -95,6 +95,80 @@ void add(std::vector<OpCase>& cases, CaseRandom& random, DType type, DType kv_ty
   cases.push_back(std::move(test));
 }
 
+// A paged cache: the keys of each sequence in blocks, in an order that a table gives. The last two
+// sequences share their first block.
+void add_paged(std::vector<OpCase>& cases, CaseRandom& random, DType kv_type, const Sizes& s,
+               int64_t block, const Options& o) {
+  const int64_t row = (s.keys + block - 1) / block, blocks = s.batch * row + 1;
+  Values table, spans;
+  for (int64_t b = 0; b < s.batch; ++b) {
+    for (int64_t i = 0; i < row; ++i)
+      table.push_back(static_cast<double>(blocks - 1 - (i * s.batch + b)));
+    for (const int64_t word : {b * s.queries, s.queries, s.keys, b})
+      spans.push_back(static_cast<double>(word));
+  }
+  if (s.batch > 1)
+    table[static_cast<size_t>((s.batch - 1) * row)] =
+        table[static_cast<size_t>((s.batch - 2) * row)];
+  OpCase test;
+  test.op = "attention";
+  test.what = fmt::format("{} paged by {}, {} texts, {}/{} heads of {}, {} queries, {} keys{}{}",
+                          dtype_name(kv_type), block, s.batch, s.heads, s.kv_heads, s.dim,
+                          s.queries, s.keys, o.window ? fmt::format(", window {}", o.window) : "",
+                          o.sinks ? ", sinks" : "");
+  const auto tensor = [&](const Shape& shape, DType of) {
+    return CaseInput{shape, of, random.uniform(shape.elements(), -1.5, 1.5)};
+  };
+  test.inputs = {tensor({s.batch * s.queries, s.heads, s.dim}, DType::f32),
+                 tensor({blocks, block, s.kv_heads, s.dim}, kv_type),
+                 tensor({blocks, block, s.kv_heads, s.dim}, kv_type),
+                 CaseInput{{s.batch, row}, DType::i32, table},
+                 CaseInput{{s.batch, 4}, DType::i32, spans}};
+  if (o.sinks) test.inputs.push_back(tensor({s.heads}, DType::f32));
+  test.compute = [s, o](std::span<const Tensor> in) {
+    AttentionSettings settings;
+    settings.window = o.window;
+    settings.table = in[3];
+    if (o.sinks) settings.sinks = in[5];
+    return std::vector<Tensor>{cached_attention(in[0], in[1], in[2], in[4], s.queries, settings)};
+  };
+  test.reference = [s, o, block, table, row](std::span<const ReferenceInput> in) {
+    // The same problem with [batch, heads, positions, dim].
+    std::vector<ReferenceInput> by_head = {in[0], in[1], in[2]};
+    by_head[0].values.clear();
+    for (int64_t b = 0; b < s.batch; ++b)
+      for (int64_t h = 0; h < s.heads; ++h)
+        for (int64_t i = 0; i < s.queries; ++i)
+          for (int64_t d = 0; d < s.dim; ++d)
+            by_head[0].values.push_back(
+                in[0].values[static_cast<size_t>(((b * s.queries + i) * s.heads + h) * s.dim + d)]);
+    for (size_t which = 1; which < 3; ++which) {
+      by_head[which].values.clear();
+      for (int64_t b = 0; b < s.batch; ++b)
+        for (int64_t h = 0; h < s.kv_heads; ++h)
+          for (int64_t j = 0; j < s.keys; ++j)
+            for (int64_t d = 0; d < s.dim; ++d) {
+              const auto number =
+                  static_cast<int64_t>(table[static_cast<size_t>(b * row + j / block)]);
+              by_head[which].values.push_back(in[which].values[static_cast<size_t>(
+                  ((number * block + j % block) * s.kv_heads + h) * s.dim + d)]);
+            }
+    }
+    if (o.sinks) by_head.push_back(in[5]);
+    const Values found = attention_reference(by_head, s, o);
+    Values out(found.size());
+    for (int64_t b = 0; b < s.batch; ++b)
+      for (int64_t h = 0; h < s.heads; ++h)
+        for (int64_t i = 0; i < s.queries; ++i)
+          for (int64_t d = 0; d < s.dim; ++d)
+            out[static_cast<size_t>(((b * s.queries + i) * s.heads + h) * s.dim + d)] =
+                found[static_cast<size_t>(((b * s.heads + h) * s.queries + i) * s.dim + d)];
+    return std::vector<Values>{out};
+  };
+  test.tolerance = Tolerance{2e-6, 5e-3, 5e-3};
+  cases.push_back(std::move(test));
+}
+
 }  // namespace
 
 void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random) {
@@ -122,6 +196,14 @@ void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   for (const Sizes& each : {Sizes{1, 3, 3, 33, 70, 64}, Sizes{1, 2, 1, 3, 7, 3},
                             Sizes{2, 4, 2, 1, 21, 20}, Sizes{1, 2, 2, 4, 9, 100}})
     add(cases, random, DType::f32, DType::bf16, each, plain);
+  // Paged caches: lengths at the borders of blocks, blocks of one position, and longer than a text.
+  const Options windowed_sinks{.sinks = true, .window = 9};
+  for (const int64_t block : {1, 16, 64})
+    for (const Options& options : {plain, windowed_sinks}) {
+      add_paged(cases, random, DType::f16, {3, 4, 2, 1, 128, 64}, block, options);
+      add_paged(cases, random, DType::f32, {2, 4, 2, 1, 65, 32}, block, options);
+      add_paged(cases, random, DType::f16, {2, 4, 1, 19, 33, 32}, block, options);
+    }
 }
 
 }  // namespace prism

@@ -25,6 +25,7 @@
   family(norm) \
   family(scan) \
   family(sort) \
+  family(nearest) \
   family(bounded)
 // clang-format on
 

@@ -194,7 +194,7 @@ void add_matmul_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     const auto type = static_cast<BlockType>(code);
     const int64_t block = block_info(type).elements;
     for (const DType x : {DType::f32, DType::f16}) {
-      for (const int64_t m : {1, 2, 5, 8, 13, 40, 70}) {
+      for (const int64_t m : {1, 2, 5, 8, 9, 13, 40, 64, 70}) {
         add_quantised(cases, random, type, x,
                       {m, random.between(1, 70), block * random.between(1, 4)});
       }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "conformance/cases.h"
+#include "ops/rows/finite_argmax.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/reduce.h"
 
@@ -122,6 +123,35 @@ OpCase make_case(const Kind& kind, DType type, const Form& form, bool keep, bool
   return test;
 }
 
+// Rows with one special value each, so that every reason for -1 occurs.
+void add_finite_argmax_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+  static const Kind kKind = {
+      // cases refer to it
+      "finite_argmax", [](const Tensor& x, const Axes&, bool) { return finite_argmax(x); },
+      [](const Values& values) {
+        return std::isfinite(best_of(values, true, false)) ? best_of(values, true, true) : -1.0;
+      }};
+  for (const DType type : {DType::f32, DType::f16, DType::f64}) {
+    for (const int64_t length : {1, 7, 300, 9001}) {
+      OpCase test = make_case(kKind, type, {{6, length}, {1}}, false, false, random);
+      test.what += " with NaN and infinities";
+      test.tolerance = Tolerance::exact();
+      test.gradient = false;
+      Values& values = test.inputs[0].values;
+      const auto any_of_row = [&](int64_t row) -> double& {
+        return values[static_cast<size_t>(row * length + random.between(0, length - 1))];
+      };
+      any_of_row(1) = std::nan("");
+      any_of_row(2) = HUGE_VAL;
+      any_of_row(3) = -HUGE_VAL;
+      for (int64_t i = 0; i < length; ++i) values[static_cast<size_t>(4 * length + i)] = -HUGE_VAL;
+      any_of_row(5) = HUGE_VAL;
+      any_of_row(5) = std::nan("");
+      cases.push_back(std::move(test));
+    }
+  }
+}
+
 }  // namespace
 
 void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random) {
@@ -186,6 +216,7 @@ void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     test.gradient = !down;
     cases.push_back(std::move(test));
   }
+  add_finite_argmax_cases(cases, random);
 }
 
 }  // namespace prism

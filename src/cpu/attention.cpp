@@ -32,11 +32,21 @@ constexpr size_t kKeys = 128;        // per block, for packed products
 constexpr size_t kFewKeys = 64;      // per block, for dot products: 32 KB of f32 at dim 128
 constexpr size_t kAhead = 12;        // prefetch distance in cache rows
 constexpr size_t kLeastSplit = 256;  // keys; below, merging costs more than it gains
+// Up to this many queries of a sequence have the results that each has alone, bit for bit, so that
+// tokens checked together are those of single steps (llm/generate/speculation.h). Their arithmetic
+// depends only on the positions of keys: kernel, blocks and pieces are those of one query.
+constexpr size_t kFewQueries = 4;
 
 struct Task {
   const AttentionSpan* span;
   size_t kv_head, first_query, queries;
   size_t first_key, last_key;  // range of keys visible to any of the queries
+  size_t first_piece = 0, pieces = 0;
+};
+
+// A part of a task's keys. Results of pieces are merged in order.
+struct Piece {
+  size_t task, first_key, last_key;
 };
 
 // The running result of a task's rows: [rows] maxima, [rows] sums, [rows][dim] weighted values.
@@ -77,6 +87,9 @@ class Worker {
 
   size_t rows_of(const Task& task) const { return task.queries * group_; }
   size_t group() const { return group_; }
+  bool is_packed(const Task& task) const {
+    return (task.queries <= kFewQueries ? group_ : rows_of(task)) >= kPackRows;
+  }
 
   // The keys that are visible to a query of a span.
   Range seen(const AttentionSpan& span, size_t query) const {
@@ -89,7 +102,7 @@ class Worker {
   // Accumulates keys [first, last) of a task into `partial`.
   void run(const Task& task, Range keys, Partial partial) {
     const size_t rows = rows_of(task), dim = options_.dim, width = kernels_.columns;
-    const bool packed = rows >= kPackRows;
+    const bool packed = is_packed(task);
     const size_t depth_blocks = (dim + kMatmulDepth - 1) / kMatmulDepth;
     const size_t most = packed ? kKeys : kFewKeys;
     const size_t padded_dim = (dim + width - 1) / width * width;
@@ -104,13 +117,17 @@ class Worker {
     std::fill_n(partial.sums, rows, 0.0f);
     std::fill_n(partial.values, rows * dim, 0.0f);
     gather_queries(task, packed, q);
-    for (size_t first = keys.first; first < keys.last; first += most) {
-      const size_t count = std::min(most, keys.last - first);
+    for (size_t first = keys.first, count = 0; first < keys.last; first += count) {
+      count = std::min(most - first % most, keys.last - first);
       gather(k_, task, first, count, converted);
-      if (packed)
+      if (packed) {
         packed_scores(q, rows, converted, count, panels, scores);
-      else
-        kernels_.dots(q, rows, converted, dim, count, dim, scores, kMatmulStride);
+      } else {
+        // Whole groups of four: the kernel adds the products of single keys in another order.
+        const size_t padded_count = (count + 3) / 4 * 4;
+        std::fill(converted + count * dim, converted + padded_count * dim, 0.0f);
+        kernels_.dots(q, rows, converted, dim, padded_count, dim, scores, kMatmulStride);
+      }
       for (size_t row = 0; row < rows; ++row)
         weigh(task, row, first, count, scores + row * kMatmulStride, partial);
       gather(v_, task, first, count, converted);
@@ -157,9 +174,24 @@ class Worker {
   // Keys or values [count][dim] in f32. f32 caches are copied too: rows a power of two apart would
   // map to the same L1 set.
   void gather(const uint8_t* cache, const Task& task, size_t first, size_t count, float* to) const {
+    if (!options_.table) return gather_rows(cache, task, task.span->slot, first, count, to);
+    const int32_t* const table = options_.table + task.span->slot * options_.table_row;
+    while (count > 0) {
+      const size_t within = first % options_.block, part = std::min(count, options_.block - within);
+      gather_rows(cache, task, static_cast<size_t>(table[first / options_.block]), within, part,
+                  to);
+      first += part;
+      count -= part;
+      to += part * options_.dim;
+    }
+  }
+
+  // Positions [first, first + count) of a slot.
+  void gather_rows(const uint8_t* cache, const Task& task, size_t slot, size_t first, size_t count,
+                   float* to) const {
     const size_t dim = options_.dim;
-    const uint8_t* from = cache + task.span->slot * options_.kv_slot +
-                          first * options_.kv_position + task.kv_head * options_.kv_head;
+    const uint8_t* from = cache + slot * options_.kv_slot + first * options_.kv_position +
+                          task.kv_head * options_.kv_head;
     const size_t bytes = options_.cache.row_bytes(dim);
     for (size_t j = 0; j < count; ++j, from += options_.kv_position, to += dim) {
       // Rows of other heads are interleaved, so the hardware prefetcher does not predict the next
@@ -286,7 +318,6 @@ void attention(ThreadPool& pool, const Attention& options, const float* q, const
   Worker worker(options, q, k, v);
   const size_t most_queries = std::max<size_t>(1, kRows / worker.group()), dim = options.dim;
   std::vector<Task> tasks;
-  size_t longest = 0;
   for (size_t s = 0; s < sequences; ++s) {
     const AttentionSpan& span = spans[s];
     if (span.queries > span.keys)
@@ -299,39 +330,65 @@ void attention(ThreadPool& pool, const Attention& options, const float* q, const
         const size_t count = std::min<size_t>(most_queries, span.queries - first);
         const Range begin = worker.seen(span, first), end = worker.seen(span, first + count - 1);
         tasks.push_back({&span, head, first, count, begin.first, end.last});
-        longest = std::max(longest, end.last - begin.first);
       }
   }
   if (tasks.empty()) return;
-  size_t splits = 1;
-  if (tasks.size() < 2 * pool.threads())
-    splits = std::clamp<size_t>(longest / kLeastSplit, 1,
-                                (2 * pool.threads() + tasks.size() - 1) / tasks.size());
-  const size_t rows = most_queries * worker.group();
-  const size_t elements = Partial::elements(rows, dim);
-  std::vector<float> partials(splits > 1 ? elements * splits * tasks.size() : 0);
-  pool.parallel_for(tasks.size() * splits, 1, [&](uint64_t first, uint64_t last) {
-    static thread_local std::vector<float> own;
-    if (splits == 1 && own.size() < elements) own.resize(elements);
-    for (uint64_t i = first; i < last; ++i) {
-      const Task& task = tasks[i / splits];
-      const size_t part = i % splits, keys = task.last_key - task.first_key;
-      const Range range{task.first_key + keys * part / splits,
-                        task.first_key + keys * (part + 1) / splits};
-      const Partial partial(splits > 1 ? partials.data() + i * elements : own.data(),
-                            worker.rows_of(task));
-      worker.run(task, range, partial);
-      if (splits == 1) worker.finish(task, partial, out);
-    }
-  });
-  if (splits == 1) return;
+  const bool splits = tasks.size() < 2 * pool.threads();  // keys, over threads
+  std::vector<Piece> pieces;
   for (size_t t = 0; t < tasks.size(); ++t) {
-    const size_t task_rows = worker.rows_of(tasks[t]);
-    const Partial into(partials.data() + t * splits * elements, task_rows);
-    for (size_t part = 1; part < splits; ++part)
-      merge(into, Partial(partials.data() + (t * splits + part) * elements, task_rows), task_rows,
-            dim);
-    worker.finish(tasks[t], into, out);
+    Task& task = tasks[t];
+    task.first_piece = pieces.size();
+    const size_t keys = task.last_key - task.first_key;
+    if (task.queries <= kFewQueries) {
+      for (size_t first = task.first_key; first < task.last_key;) {
+        const size_t last = std::min(task.last_key, (first / kLeastSplit + 1) * kLeastSplit);
+        pieces.push_back({t, first, last});
+        first = last;
+      }
+    } else {
+      const size_t most = (2 * pool.threads() + tasks.size() - 1) / tasks.size();
+      const size_t count = splits ? std::clamp<size_t>(keys / kLeastSplit, 1, most) : 1;
+      for (size_t i = 0; i < count; ++i)
+        pieces.push_back(
+            {t, task.first_key + keys * i / count, task.first_key + keys * (i + 1) / count});
+    }
+    task.pieces = pieces.size() - task.first_piece;
+  }
+  size_t rows = 0;
+  for (const Task& task : tasks) rows = std::max(rows, worker.rows_of(task));
+  const size_t elements = Partial::elements(rows, dim);
+  const auto run = [&](const Piece& piece, float* memory) {
+    const Task& task = tasks[piece.task];
+    const Partial partial(memory, worker.rows_of(task));
+    worker.run(task, {piece.first_key, piece.last_key}, partial);
+    return partial;
+  };
+  if (!splits || pieces.size() == tasks.size()) {
+    pool.parallel_for(tasks.size(), 1, [&](uint64_t first, uint64_t last) {
+      static thread_local std::vector<float> own;
+      if (own.size() < 2 * elements) own.resize(2 * elements);
+      for (uint64_t t = first; t < last; ++t) {
+        const Task& task = tasks[t];
+        const Partial into = run(pieces[task.first_piece], own.data());
+        for (size_t i = 1; i < task.pieces; ++i)
+          merge(into, run(pieces[task.first_piece + i], own.data() + elements),
+                worker.rows_of(task), dim);
+        worker.finish(task, into, out);
+      }
+    });
+    return;
+  }
+  std::vector<float> partials(elements * pieces.size());
+  pool.parallel_for(pieces.size(), 1, [&](uint64_t first, uint64_t last) {
+    for (uint64_t i = first; i < last; ++i) run(pieces[i], partials.data() + i * elements);
+  });
+  for (const Task& task : tasks) {
+    const auto partial = [&](size_t i) {
+      return Partial(partials.data() + (task.first_piece + i) * elements, worker.rows_of(task));
+    };
+    for (size_t i = 1; i < task.pieces; ++i)
+      merge(partial(0), partial(i), worker.rows_of(task), dim);
+    worker.finish(task, partial(0), out);
   }
 }
 

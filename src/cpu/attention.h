@@ -11,7 +11,8 @@
 namespace prism::cpu {
 
 // The newest `queries` tokens of a sequence of `keys` tokens; they are the last of them. Their rows
-// in q and out start at first_row; keys and values are in slot `slot` of the cache.
+// in q and out start at first_row; keys and values are in slot `slot` of the cache, or in the
+// blocks of row `slot` of its table.
 struct AttentionSpan {
   uint32_t first_row = 0, queries = 0, keys = 0, slot = 0;
 };
@@ -30,6 +31,10 @@ struct Attention {
   size_t q_row = 0, q_head = 0, out_row = 0, out_head = 0;  // strides in elements
   ElementType cache = DType::f16;  // type of k and v: f32, f16, bf16 or q8_0 in file layout
   size_t kv_slot = 0, kv_position = 0, kv_head = 0;  // strides in bytes
+  // If not null: position p of a sequence is position p % block of the slot
+  // table[slot * table_row + p / block].
+  const int32_t* table = nullptr;
+  size_t table_row = 0, block = 0;
   const float* mask = nullptr;  // indexed by row * mask_row + key, shared by all heads; may be null
   size_t mask_row = 0;
   const float* sinks = nullptr;  // one per head; may be null

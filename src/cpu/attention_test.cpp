@@ -1,10 +1,12 @@
 // All attention options against float64, on every instruction set.
 #include "cpu/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -65,6 +67,7 @@ struct Problem {
   Attention options;
   std::vector<AttentionSpan> spans;
   size_t positions = 0;  // per slot
+  size_t block = 0;      // if not 0: the positions are in shuffled blocks of this size
 };
 
 void check(ThreadPool& pool, std::mt19937& random, Problem problem, bool with_mask,
@@ -82,9 +85,19 @@ void check(ThreadPool& pool, std::mt19937& random, Problem problem, bool with_ma
   o.out_row = o.dim * o.heads + 1;
   o.kv_head = o.cache.row_bytes(o.dim);
   o.kv_position = o.kv_head * o.kv_heads;
-  o.kv_slot = o.kv_position * problem.positions;
+  const size_t block = problem.block ? problem.block : problem.positions;
+  const size_t blocks = (problem.positions + block - 1) / block;  // per slot
+  o.kv_slot = o.kv_position * block;
   o.mask_row = problem.positions;
-  const size_t cache_rows = slots * problem.positions * o.kv_heads;
+  std::vector<int32_t> table(slots * blocks);
+  std::iota(table.begin(), table.end(), 0);
+  if (problem.block) {
+    std::shuffle(table.begin(), table.end(), random);
+    o.table = table.data();
+    o.table_row = blocks;
+    o.block = block;
+  }
+  const size_t cache_rows = slots * blocks * block * o.kv_heads;
   const Cache k = random_cache(random, o.cache, cache_rows, o.dim);
   const Cache v = random_cache(random, o.cache, cache_rows, o.dim);
   std::vector<float> q(rows * o.q_row), mask(rows * o.mask_row), sinks(o.heads);
@@ -103,8 +116,9 @@ void check(ThreadPool& pool, std::mt19937& random, Problem problem, bool with_ma
         const size_t row = span.first_row + query, position = span.keys - span.queries + query;
         const size_t kv_head = head / (o.heads / o.kv_heads);
         const auto cached = [&](const Cache& cache, size_t j) {
+          const auto number = static_cast<size_t>(table[span.slot * blocks + j / block]);
           return cache.values.data() +
-                 ((span.slot * problem.positions + j) * o.kv_heads + kv_head) * o.dim;
+                 ((number * block + j % block) * o.kv_heads + kv_head) * o.dim;
         };
         std::vector<double> scores, wanted(o.dim, 0.0);
         std::vector<size_t> keys;
@@ -165,11 +179,12 @@ TEST(CpuAttention, Variations) {
       o.window = random() % 3 == 0 ? 1 + random() % 40 : 0;
       o.soft_cap = random() % 3 == 0 ? 5.0f : 0.0f;
       problem.positions = 301;
+      problem.block = (std::vector<size_t>{0, 1, 16, 256})[random() % 4];
       problem.spans = {{0, 1, 301, 1}, {1, 33, 150, 0}, {34, 2, 2, 2}};
-      SCOPED_TRACE(testing::Message()
-                   << simd_target_name(target) << " " << type.name() << " dim " << o.dim
-                   << " heads " << o.heads << "/" << o.kv_heads << " causal " << o.causal
-                   << " window " << o.window << " cap " << o.soft_cap);
+      SCOPED_TRACE(testing::Message() << simd_target_name(target) << " " << type.name() << " dim "
+                                      << o.dim << " heads " << o.heads << "/" << o.kv_heads
+                                      << " causal " << o.causal << " window " << o.window << " cap "
+                                      << o.soft_cap << " block " << problem.block);
       check(random() % 2 ? one : three, random, problem, random() % 3 == 0, random() % 3 == 0);
       if (HasFatalFailure()) return;
     }
@@ -188,6 +203,7 @@ TEST(CpuAttention, OneQueryOverALongCacheIsSplit) {
       problem.spans = {{0, 1, 2003, 0}};
       check(pool, random, problem, false, true);
       problem.options.mask = nullptr;
+      problem.block = 128;
       check(pool, random, problem, true, false);
     }
 }
@@ -232,6 +248,45 @@ TEST(CpuAttention, RefusesWhatDoesNotFit) {
   EXPECT_THROW(attention(pool, o, &x, &x, &x, &span, 0, &x), Error);
   o.cache = DType::i8;
   EXPECT_THROW(attention(pool, o, &x, &x, &x, &span, 0, &x), Error);
+}
+
+// Tokens that are checked together must be those of single steps.
+TEST(CpuAttention, FewQueriesGiveWhatEachGivesAlone) {
+  std::mt19937 random(fresh_seed());
+  std::normal_distribution<float> normal;
+  ThreadPool pool(3);
+  for (const size_t group : {1, 3, 12})
+    for (const size_t window : {0, 100})
+      for (const uint32_t keys : {5, 66, 99, 259, 514, 1030}) {
+        Attention o;
+        o.kv_heads = 2;
+        o.heads = 2 * group;
+        o.dim = 64;
+        o.window = window;
+        o.scale = 0.125f;
+        o.q_head = o.out_head = o.dim;
+        o.q_row = o.out_row = o.dim * o.heads;
+        o.cache = DType::f16;
+        o.kv_head = o.cache.row_bytes(o.dim);
+        o.kv_position = o.kv_head * o.kv_heads;
+        constexpr uint32_t kQueries = 4;
+        const Cache k = random_cache(random, o.cache, keys * o.kv_heads, o.dim);
+        const Cache v = random_cache(random, o.cache, keys * o.kv_heads, o.dim);
+        std::vector<float> q(kQueries * o.q_row), together(q.size()), alone(q.size());
+        for (float& each : q) each = normal(random);
+        for (uint32_t queries = 2; queries <= kQueries; ++queries) {
+          const AttentionSpan span{0, queries, keys, 0};
+          attention(pool, o, q.data(), k.bytes.data(), v.bytes.data(), &span, 1, together.data());
+          for (uint32_t i = 0; i < queries; ++i) {
+            const AttentionSpan one{i, 1, keys - queries + 1 + i, 0};
+            attention(pool, o, q.data(), k.bytes.data(), v.bytes.data(), &one, 1, alone.data());
+          }
+          EXPECT_EQ(std::memcmp(together.data(), alone.data(), queries * o.q_row * sizeof(float)),
+                    0)
+              << queries << " queries, " << keys << " keys, group " << group << ", window "
+              << window;
+        }
+      }
 }
 
 }  // namespace

@@ -53,6 +53,16 @@ ir::Value Builder::append(ir::Op op, ir::Type type, std::vector<ir::Value> args,
   return append(std::move(inst));
 }
 
+const ir::Inst* Builder::last() const {
+  return stack_.back().body.empty() ? nullptr : &stack_.back().body.back();
+}
+
+ir::Inst Builder::take_last() {
+  ir::Inst inst = std::move(stack_.back().body.back());
+  stack_.back().body.pop_back();
+  return inst;
+}
+
 void Builder::amend_last(const std::function<void(ir::Inst&)>& change) {
   change(stack_.back().body.back());
 }

@@ -29,6 +29,9 @@ class Builder {
   ir::Value append(ir::Inst inst);
   ir::Value append(ir::Op op, ir::Type type, std::vector<ir::Value> args, ir::Location where);
 
+  // The last instruction of the open block, or null.
+  const ir::Inst* last() const;
+  ir::Inst take_last();  // removes it
   // Modifies the last appended instruction.
   void amend_last(const std::function<void(ir::Inst&)>& change);
   // The value of an integer constant of this kernel.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "dsl/builder.h"
+#include "dsl/open_block.h"
 #include "ir/verify.h"
 #include "prism/kernel.h"
 
@@ -44,20 +45,30 @@ uint32_t checked_axis(uint32_t axis) {
 
 }  // namespace
 
-Kernel kernel(const std::string& name, uint32_t group_size, const std::function<void()>& body,
-              Where where) {
+std::unique_ptr<Builder> begin_kernel(const std::string& name, uint32_t group_size,
+                                      const Where& where) {
   ir::Kernel empty;
   empty.name = name;
   empty.group_size = group_size;
   empty.where = where;
-  Builder b(std::move(empty));
-  b.last_location = where;
+  auto b = std::make_unique<Builder>(std::move(empty));
+  b->last_location = where;
   if (group_size == 0 || group_size > 1024)
-    b.fail(where, fmt::format("a group has 1 to 1024 lanes, not {}", group_size));
-  body();
+    b->fail(where, fmt::format("a group has 1 to 1024 lanes, not {}", group_size));
+  return b;
+}
+
+Kernel end_kernel(Builder& b) {
   Kernel built = b.finish();
   ir::verify(built);
   return built;
+}
+
+Kernel kernel(const std::string& name, uint32_t group_size, const std::function<void()>& body,
+              Where where) {
+  const std::unique_ptr<Builder> b = begin_kernel(name, group_size, where);
+  body();
+  return end_kernel(*b);
 }
 
 void require_subgroup_size(uint32_t size, Where where) {
@@ -85,26 +96,50 @@ void if_(Operand condition, const std::function<void()>& then, Where where) {
 
 void if_(Operand condition, const std::function<void()>& then,
          const std::function<void()>& otherwise, Where where) {
-  ir::Inst inst;
-  inst.op = Op::if_;
-  inst.args = {condition.as(b1).id()};
-  inst.where = where;
-  inst.blocks.push_back(collect(then));
-  inst.blocks.push_back(collect(otherwise));
-  builder().append(std::move(inst));
+  OpenBlock block = begin_if(condition, where);
+  then();
+  end_block(std::move(block));
+  block = begin_else(where);
+  otherwise();
+  end_block(std::move(block));
 }
 
-namespace {
+OpenBlock begin_if(Operand condition, const Where& where) {
+  OpenBlock block;
+  block.inst.op = Op::if_;
+  block.inst.args = {condition.as(b1).id()};
+  block.inst.where = where;
+  builder().begin_block();
+  return block;
+}
 
-void loop(Operand& start, Operand& end, Operand& step, const std::function<void(Value)>& body,
-          uint64_t unroll, const Where& where) {
+OpenBlock begin_else(const Where& where) {
+  OpenBlock block;
+  const ir::Inst* last = builder().last();
+  if (!last || last->op != Op::if_ || !last->blocks[1].body.empty())
+    builder().fail(where, "an else must follow the block of an if");
+  block.inst = builder().take_last();
+  block.inst.blocks.pop_back();
+  builder().begin_block();
+  return block;
+}
+
+void end_block(OpenBlock block) {
+  block.inst.blocks.push_back(builder().end_block());
+  if (block.index != ir::kNone) block.inst.blocks.back().params = {block.index};
+  if (block.inst.op == Op::if_ && block.inst.blocks.size() == 1) block.inst.blocks.emplace_back();
+  builder().append(std::move(block.inst));
+}
+
+OpenBlock begin_for(Operand start, Operand end, Operand step, bool unroll, const Where& where) {
   Builder& b = builder();
   Type type{u32, 1};
   for (const Operand* bound : {&start, &end, &step})
     if (!bound->is_literal()) type = bound->value().type();
   if (type != Type{u32, 1} && type != Type{i32, 1})
     b.fail(where, fmt::format("for_ counts in u32 or i32, not {}", ir::type_name(type)));
-  ir::Inst inst;
+  OpenBlock block;
+  ir::Inst& inst = block.inst;
   inst.op = Op::for_;
   inst.args = {start.as(type).id(), end.as(type).id(), step.as(type).id()};
   inst.bits = unroll;
@@ -112,28 +147,35 @@ void loop(Operand& start, Operand& end, Operand& step, const std::function<void(
   if (auto known = b.known_constant(inst.args[2]);
       known && (*known == 0 || (type.element == i32 && static_cast<int32_t>(*known) < 0)))
     b.fail(where, "the step of for_ must be above zero");
-  const ir::Value index = b.new_value(type);
-  ir::Block block = collect([&] { body(Value(index)); });
-  block.params = {index};
-  inst.blocks.push_back(std::move(block));
-  b.append(std::move(inst));
+  block.index = b.new_value(type);
+  b.begin_block();
+  return block;
+}
+
+namespace {
+
+void loop(const Operand& start, const Operand& end, const Operand& step,
+          const std::function<void(Value)>& body, bool unroll, const Where& where) {
+  OpenBlock block = begin_for(start, end, step, unroll, where);
+  body(Value(block.index));
+  end_block(std::move(block));
 }
 
 }  // namespace
 
 void for_(Operand start, Operand end, Operand step, const std::function<void(Value)>& body,
           Where where) {
-  loop(start, end, step, body, 0, where);
+  loop(start, end, step, body, false, where);
 }
 
 void for_(Operand end, const std::function<void(Value)>& body, Where where) {
   Operand start(0), step(1);
-  loop(start, end, step, body, 0, where);
+  loop(start, end, step, body, false, where);
 }
 
 void unrolled_for(uint32_t end, const std::function<void(Value)>& body, Where where) {
   Operand start(0), last(end), step(1);
-  loop(start, last, step, body, 1, where);
+  loop(start, last, step, body, true, where);
 }
 
 void while_(const std::function<Value()>& condition, const std::function<void()>& body,
@@ -347,6 +389,19 @@ void Fragment::map(const std::vector<Fragment>& sources,
   ir::Block block =
       collect([&] { yield(Operand(f(elements, row, column)).as(fragment_of(index_).element)); });
   block.params = std::move(params);
+  inst.blocks.push_back(std::move(block));
+  b.append(std::move(inst));
+}
+
+void Fragment::make(const std::function<Value(Value, Value)>& f, Where where) const {
+  Builder& b = builder();
+  const ir::Fragment& to = fragment_of(index_);
+  if (to.role != ir::FragmentRole::a || (to.element != f16 && to.element != bf16))
+    b.fail(where, "make fills an a operand of f16 or bf16");
+  ir::Inst inst = fragment_inst(Op::fragment_make, index_, where);
+  const std::vector<ir::Value> params = {b.new_value(Type{u32, 1}), b.new_value(Type{u32, 1})};
+  ir::Block block = collect([&] { yield(Operand(f(Value(params[0]), Value(params[1]))).as(u32)); });
+  block.params = params;
   inst.blocks.push_back(std::move(block));
   b.append(std::move(inst));
 }

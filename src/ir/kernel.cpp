@@ -109,6 +109,7 @@ const char* op_name(Op op) {
                                            "fragment_multiply",
                                            "fragment_map",
                                            "fragment_row_reduce",
+                                           "fragment_make",
                                            "fragment_convert",
                                            "if",
                                            "for",
@@ -239,6 +240,7 @@ class TextWriter {
       case Op::fragment_multiply:
       case Op::fragment_map:
       case Op::fragment_row_reduce:
+      case Op::fragment_make:
       case Op::fragment_convert: {
         std::string text = " " + kernel_.fragments[inst.object].name;
         for (uint32_t f : inst.objects) text += " " + kernel_.fragments[f].name;

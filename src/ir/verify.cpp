@@ -29,6 +29,7 @@ bool needs_whole_group(Op op) {
     case Op::fragment_multiply:
     case Op::fragment_map:
     case Op::fragment_row_reduce:
+    case Op::fragment_make:
     case Op::fragment_convert:
     case Op::async_commit:
     case Op::async_wait:
@@ -158,6 +159,7 @@ class Uniformity {
         break;
       }
       case Op::fragment_map:
+      case Op::fragment_make:
         for (Value param : inst.blocks[0].params) set_varying(param);
         visit(inst.blocks[0], false);
         break;

@@ -41,12 +41,86 @@ bool device_has(const ir::Kernel& kernel, const ir::Capabilities& capabilities) 
                                 (accumulates ? s.accumulator : s.operand) == f.element;
                        });
   }
-  if (!capabilities.fragment_layout)
+  if (!capabilities.fragment_layout)  // made operands are staged
     ir::walk(kernel.body, [&](const Inst& inst) { all &= !needs_layout(inst.op); });
   return all;
 }
 
-class LowerFragments : public Rewriter {
+// What both lowerings share: operands made in pairs of elements, blocks that yield, scratch memory.
+class MakesOperands : public Rewriter {
+ protected:
+  // Calls store(place in the operand, element as f32) for the pairs of this lane.
+  void make(const Inst& inst, uint32_t lanes, Value lane,
+            const std::function<void(Value, Value)>& store) {
+    const ir::Fragment& f = source().fragments[inst.object];
+    const uint32_t pairs = f.rows() * f.columns() / 2;
+    const auto one = [&](Value pair) {
+      bind(inst.blocks[0].params[0], pair / (f.columns() / 2));
+      bind(inst.blocks[0].params[1], pair % (f.columns() / 2) * 2u);
+      const Value word = emit_yielding(inst.blocks[0]);
+      const Value both[2] = {word, word >> 16u};
+      for (uint32_t half = 0; half < 2; ++half)
+        store(pair * 2u + half, f.element == f16 ? unpack_f16(both[half] & 0xFFFFu)[0]
+                                                 : bitcast(f32, both[half] << 16u));
+    };
+    for_((pairs + lanes - 1) / lanes, [&](Value turn) {
+      const Value pair = lane + turn * lanes;
+      if (pairs % lanes == 0)
+        one(pair);
+      else
+        if_(pair < pairs, [&] { one(pair); });
+    });
+  }
+
+  // Uses of one type share a scratch array if it is large enough; barriers separate them.
+  Array scratch(DType type, uint64_t length) {
+    for (const Array& array : scratch_) {
+      const ir::Memory& memory = target().memories[array.memory()];
+      if (memory.element == type && memory.length >= length) return array;
+    }
+    scratch_.push_back(shared(type, length, "rows"));
+    return scratch_.back();
+  }
+
+  // Emits a block that ends in yield; returns the value.
+  Value emit_yielding(const ir::Block& block) {
+    ir::Block inner = block;
+    const ir::Value yielded = inner.body.back().args[0];
+    inner.body.pop_back();
+    emit(inner);
+    return now(yielded);
+  }
+
+ private:
+  std::vector<Array> scratch_;
+};
+
+// Makes operands in shared memory and loads them from there, for devices that do not say which lane
+// holds which element.
+class StageMadeOperands : public MakesOperands {
+ public:
+  explicit StageMadeOperands(const ir::Capabilities& capabilities) : capabilities_(capabilities) {}
+
+ private:
+  bool rewrite(const Inst& inst) override {
+    if (inst.op != Op::fragment_make) return false;
+    const ir::Fragment& f = source().fragments[inst.object];
+    const uint32_t size = subgroup_size_for(source(), capabilities_);
+    const uint32_t elements = f.rows() * f.columns();
+    const Array tile = scratch(f.element, uint64_t(elements) * (source().group_size / size));
+    const Value start = local_id() / size * elements;
+    barrier();  // wait for lanes still reading the old contents
+    make(inst, size, local_id() % size,
+         [&](Value at, Value value) { tile.store(start + at, value); });
+    barrier();
+    Fragment(inst.object).load(tile, start, f.columns());
+    return true;
+  }
+
+  const ir::Capabilities& capabilities_;
+};
+
+class LowerFragments : public MakesOperands {
  public:
   explicit LowerFragments(const ir::Capabilities& capabilities) : capabilities_(capabilities) {}
 
@@ -117,6 +191,13 @@ class LowerFragments : public Rewriter {
       case Op::fragment_row_reduce:
         row_reduce(inst, f, mine);
         break;
+      case Op::fragment_make: {
+        const Value start = tile_start(f);
+        barrier();  // wait for lanes still reading the old contents
+        make(inst, size_, lane(), [&](Value at, Value value) { mine.store(start + at, value); });
+        barrier();
+        break;
+      }
       case Op::fragment_convert:
         convert(inst, f, mine);
         break;
@@ -169,11 +250,7 @@ class LowerFragments : public Rewriter {
         bind(block.params[i], arrays_[inst.objects[i]].load(slot));
       bind(block.params[inst.objects.size()], element / f.columns());
       bind(block.params[inst.objects.size() + 1], element % f.columns());
-      ir::Block inner = block;
-      const ir::Value yielded = inner.body.back().args[0];
-      inner.body.pop_back();
-      emit(inner);
-      mine.store(slot, now(yielded));
+      mine.store(slot, emit_yielding(block));
     });
   }
 
@@ -203,27 +280,17 @@ class LowerFragments : public Rewriter {
     barrier();
   }
 
-  // Reductions of one type share a scratch array if it is large enough: each ends in a barrier.
-  Array scratch(DType type, uint64_t length) {
-    for (const Array& array : scratch_) {
-      const ir::Memory& memory = target().memories[array.memory()];
-      if (memory.element == type && memory.length >= length) return array;
-    }
-    scratch_.push_back(shared(type, length, "rows"));
-    return scratch_.back();
-  }
-
   const ir::Capabilities& capabilities_;
   uint32_t size_ = 0;
   std::vector<Array> arrays_;
-  std::vector<Array> scratch_;
 };
 
 }  // namespace
 
 ir::Kernel lower_fragments(const ir::Kernel& kernel, const ir::Capabilities& capabilities) {
-  if (kernel.fragments.empty() || device_has(kernel, capabilities)) return kernel;
-  return LowerFragments(capabilities).run(kernel);
+  if (kernel.fragments.empty()) return kernel;
+  if (!device_has(kernel, capabilities)) return LowerFragments(capabilities).run(kernel);
+  return capabilities.fragment_layout ? kernel : StageMadeOperands(capabilities).run(kernel);
 }
 
 }  // namespace prism::lower_detail

@@ -1,6 +1,8 @@
 // Tests lowered matrix fragments against the interpreter's native fragments.
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "lower/lower.h"
 #include "prism/error.h"
 #include "prism/kernel.h"
@@ -132,6 +134,72 @@ TEST(LowerFragments, MapRowReduceAndConvert) {
                                std::vector<std::byte>(subgroups * 1024)}},
                              without_fragments(subgroup));
   }
+}
+
+std::vector<std::byte> words(size_t count) {
+  const std::vector<uint32_t> all = awkward_words(count);
+  const auto bytes = std::as_bytes(std::span(all));
+  return {bytes.begin(), bytes.end()};
+}
+
+// Operands made from packed words: 4-bit codes times a scale for each row.
+Kernel made_operands(DType element, uint32_t lanes) {
+  return kernel("made", lanes, [&] {
+    const auto codes = in("codes", u32);
+    const auto scales = in("scales", f16);
+    const auto b = in("b", element);
+    const auto y = out("y", f32);
+    const auto fa = fragment_a(element), other = fragment_a(element);
+    const auto fb = fragment_b(element);
+    const auto sum = accumulator(f32);
+    sum.fill(0.0f);
+    fb.load(b, 0u, 16u);
+    const auto make = [&](const Fragment& to, uint32_t start) {
+      to.make([&](Value row, Value k) {
+        const Value word = codes.load(subgroup_id() * 64u + start + row * 2u + k / 8u);
+        const auto value = [&](Value i) {
+          return cast(f32, bitcast(i32, (word >> (i % 8u * 4u)) & 15u)) * scales.load(row);
+        };
+        if (element == f16) return pack_f16(vec(value(k), value(k + 1u)));
+        return (bitcast(u32, value(k)) >> 16u) | (bitcast(u32, value(k + 1u)) & 0xFFFF0000u);
+      });
+    };
+    make(fa, 0);
+    make(other, 32);
+    sum.multiply(fa, fb);
+    sum.multiply(other, fb);
+    make(fa, 32);
+    sum.multiply(fa, fb);
+    sum.store(y, subgroup_id() * 256u, 16u);
+  });
+}
+
+TEST(LowerFragments, MadeOperands) {
+  for (const DType element : {f16, bf16})
+    for (uint32_t subgroup : {0u, 8u, 32u, 64u}) {
+      const uint32_t subgroups = 64 / (subgroup ? subgroup : 32);
+      const Launch launch{
+          {1, 1, 1},
+          {},
+          {words(subgroups * 64), small_numbers(f16, 16, 6), small_numbers(element, 256, 7),
+           std::vector<std::byte>(subgroups * 1024)}};
+      expect_same_when_lowered(made_operands(element, 64), launch, without_fragments(subgroup));
+    }
+}
+
+TEST(LowerFragments, MadeOperandsAreStagedWithoutALayout) {
+  Capabilities no_layout = full_capabilities();
+  no_layout.fragment_layout = false;
+  const Kernel staged = lower(made_operands(f16, 64), no_layout);
+  EXPECT_EQ(count_ops(staged, ir::Op::fragment_make), 0u);
+  EXPECT_EQ(count_ops(staged, ir::Op::fragment_multiply), 3u);
+  EXPECT_EQ(count_ops(lower(made_operands(f16, 64), full_capabilities()), ir::Op::fragment_make),
+            3u);
+  const Launch launch{{1, 1, 1},
+                      {},
+                      {words(128), small_numbers(f16, 16, 6), small_numbers(f16, 256, 7),
+                       std::vector<std::byte>(2048)}};
+  expect_same_when_lowered(made_operands(f16, 64), launch, no_layout);
 }
 
 TEST(LowerFragments, RowsOfTwoShapesInOneKernel) {

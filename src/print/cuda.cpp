@@ -81,6 +81,9 @@ std::vector<PreludeItem> instructions(uint32_t level) {
   append(
       items,
       {
+          {"prism_fma_f16x2",
+           f + R"(unsigned prism_fma_f16x2(unsigned a, unsigned b, unsigned c) { asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(a) : "r"(b), "r"(c)); return a; })",
+           true},
           {"prism_wait_previous",
            f + R"(void prism_wait_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); })",
            true},

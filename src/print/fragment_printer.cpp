@@ -98,6 +98,9 @@ bool FragmentPrinter::fragment(const Inst& inst) {
     case Op::fragment_map:
       map(inst);
       return true;
+    case Op::fragment_make:
+      make(inst);
+      return true;
     case Op::fragment_row_reduce:
       line(fmt::format("prism_row_reduce_{}({}, {});",
                        ir::reduce_op_name(static_cast<ir::ReduceOp>(inst.bits)), name,
@@ -207,6 +210,18 @@ void FragmentPrinter::store_operand(const Inst& inst) {
     else
       store_element(inst.object2, at, widen(f.element, bits));
   }
+  close();
+}
+
+void FragmentPrinter::make(const Inst& inst) {
+  const ir::Block& body = inst.blocks[0];
+  flush();
+  line(kUnroll);
+  open(over_words());
+  set_value(body.params[0], "prism_a_row(prism_r)");
+  set_value(body.params[1], first_k("prism_a_k", kernel_.fragments[inst.object].k));
+  const std::string value = yielded(body);
+  line(fmt::format("{}[prism_r] = {};", fragment_names_[inst.object], bare(value)));
   close();
 }
 

@@ -47,6 +47,7 @@ class FragmentPrinter : public CFamily {
   void load_operand(const Inst& inst);
   void store_operand(const Inst& inst);
   void map(const Inst& inst);
+  void make(const Inst& inst);
   // The index of element i of word prism_r of an operand.
   std::string operand_place(const Inst& inst, uint32_t i, const std::string& index,
                             const std::string& stride) const;

@@ -1,6 +1,7 @@
 // The thread pool of native CPU kernels, created on first use.
 #include "tensor/cpu_pool.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -12,8 +13,13 @@
 namespace prism {
 
 namespace {
+std::atomic<uint32_t> chosen_threads{0};   // by set_threads; 0: by nobody
+std::atomic<uint32_t> running_threads{0};  // of the pool, once it exists
+}  // namespace
 
-uint32_t wanted_threads() {
+uint32_t threads_setting() {
+  if (const uint32_t running = running_threads) return running;
+  if (const uint32_t chosen = chosen_threads) return chosen;
   const char* text = std::getenv("PRISM_THREADS");
   const uint32_t all = std::max(1u, std::thread::hardware_concurrency());
   if (!text || !*text) return all;
@@ -27,11 +33,25 @@ uint32_t wanted_threads() {
   return static_cast<uint32_t>(value);
 }
 
-}  // namespace
+void set_threads(uint32_t threads) {
+  if (threads < 1 || threads > 4096)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("set_threads: {} threads; give a number from 1 to 4096", threads));
+  if (const uint32_t running = running_threads; running != 0 && running != threads)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("set_threads: {} threads, but CPU kernels run with {} already; set the "
+                            "number before the first tensor is computed",
+                            threads, running));
+  chosen_threads = threads;
+}
 
 ThreadPool& cpu_pool() {
   // Never destroyed: plans in static objects may run late.
-  static auto& pool = *new ThreadPool(wanted_threads());
+  static auto& pool = *[] {
+    const uint32_t threads = threads_setting();
+    running_threads = threads;
+    return new ThreadPool(threads);
+  }();
   return pool;
 }
 

@@ -18,6 +18,7 @@ struct AttentionSettings {
   double soft_cap = 0;  // 0: none
   Tensor mask = {};     // f32 [queries (rows), keys], the same for all heads
   Tensor sinks = {};    // f32 [heads]
+  Tensor table = {};    // cached_attention only: i32 [texts, blocks], see there
 };
 
 // q [batch, heads, queries, dim], k and v [batch, kv_heads, keys, dim], heads a multiple of
@@ -31,6 +32,11 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 // row in q, the number of queries, the number of keys (including those of the queries), the slot.
 // most_queries: the largest number of queries in any span. Result: [rows, heads, dim]; rows outside
 // all spans are unspecified.
+//
+// With settings.table the cache is paged: k and v are [blocks, block, kv_heads, dim] with `block` a
+// power of two, the last number of a span is a row of the table, and position p of that text is
+// position p % block of block table[row][p / block]. Entries of positions that no query sees are
+// not used.
 Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
                         int64_t most_queries, const AttentionSettings& settings = {});
 

@@ -12,9 +12,6 @@
 namespace prism::cpu {
 namespace {
 
-// Up to this many activation rows, weights are multiplied as they are read; beyond, unpacking them
-// first is faster. Measured with cpu_products_bench on a Zen 4.
-constexpr uint64_t kFewRows = 4;
 // Weight bytes per dot-product task: half a microsecond of work.
 constexpr uint64_t kTaskBytes = 16 << 10;
 // Activation rows per panel task: their results stay in the L2 cache.

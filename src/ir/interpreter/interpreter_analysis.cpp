@@ -108,6 +108,7 @@ class Uniformity {
         if (mask != loops_.back().mask) set_varying(*loops_.back().inst);
         break;
       case Op::fragment_map:
+      case Op::fragment_make:
         for (Value param : inst.blocks[0].params) set_uniform(param, false);
         visit(inst.blocks[0], next_mask_++);
         break;
@@ -189,7 +190,7 @@ class Places {
       const uint32_t begin = position_++;
       for (const Block& inner : inst.blocks) number(inner);
       if (!inst.blocks.empty()) ends_[&inst] = 2 * (position_ - 1) + 1;
-      if (is_loop(inst.op) || inst.op == Op::fragment_map)
+      if (is_loop(inst.op) || inst.op == Op::fragment_map || inst.op == Op::fragment_make)
         loops_.push_back({2 * begin, ends_[&inst]});
     }
   }

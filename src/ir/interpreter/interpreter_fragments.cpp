@@ -43,6 +43,12 @@ uint32_t rounded(DType element, uint32_t word) {
   }
 }
 
+// The value of the 16-bit float in the low half of a word.
+uint32_t widened(DType element, uint32_t bits) {
+  bits &= 0xffffu;
+  return std::bit_cast<uint32_t>(element == DType::f16 ? half_value(bits) : brain_value(bits));
+}
+
 const Step* fill_step(const Step* s, Frame& f) {
   const Fragment& shape = fragment_of(f, s->object);
   const uint32_t* value = f.at<uint32_t>(s->args[0]);
@@ -139,12 +145,16 @@ const Step* convert_step(const Step* s, Frame& f) {
   return s + 1;
 }
 
-// A map runs its block in rounds; each lane takes one element per round. args: round (uniform),
-// mask, row, column, sources...; sets the mask to the lanes that have an element, jumps to `jump`
-// when no element is left.
+// The elements that one lane makes at once: fragment_make gives pairs along a row.
+uint32_t elements_of_lane(const Step& s) { return s.inst->op == Op::fragment_make ? 2 : 1; }
+
+// A map runs its block in rounds; each lane takes one element (of a made operand: one pair) per
+// round. args: round (uniform), mask, row, column, sources...; sets the mask to the lanes that have
+// an element, jumps to `jump` when no element is left.
 const Step* map_begin_step(const Step* s, Frame& f) {
   const Fragment& shape = fragment_of(f, s->object);
-  const uint32_t columns = shape.columns(), size = shape.rows() * columns;
+  const uint32_t each = elements_of_lane(*s);
+  const uint32_t columns = shape.columns() / each, size = shape.rows() * columns;
   const uint32_t round = *f.at<uint32_t>(s->args[0]);
   if (round * f.subgroup >= size) return f.steps + s->jump;
   uint32_t* mask = f.at<uint32_t>(s->args[1]);
@@ -159,7 +169,7 @@ const Step* map_begin_step(const Step* s, Frame& f) {
     ++count;
     end = i + 1;
     row[i] = element / columns;
-    column[i] = element % columns;
+    column[i] = element % columns * each;
     for (uint32_t k = 4; k < s->arg_count; ++k)
       f.at<uint32_t>(s->args[k])[i] = matrix(f, s->inst->objects[k - 4], i / f.subgroup)[element];
   }
@@ -172,12 +182,18 @@ const Step* map_begin_step(const Step* s, Frame& f) {
 // sources: each element is read and written in the same round.
 const Step* map_end_step(const Step* s, Frame& f) {
   const Fragment& shape = fragment_of(f, s->object);
-  const uint32_t size = shape.rows() * shape.columns();
+  const uint32_t each = elements_of_lane(*s), size = shape.rows() * shape.columns() / each;
   uint32_t& round = *f.at<uint32_t>(s->args[0]);
   const uint32_t* value = f.at<uint32_t>(s->args[1]);
   for (uint32_t i = 0; i < f.lanes; ++i) {
     const uint32_t element = round * f.subgroup + i % f.subgroup;
-    if (element < size) matrix(f, s->object, i / f.subgroup)[element] = value[i];
+    if (element >= size) continue;
+    uint32_t* to = matrix(f, s->object, i / f.subgroup) + size_t{element} * each;
+    if (each == 1)
+      *to = value[i];
+    else
+      for (uint32_t half = 0; half < 2; ++half)
+        to[half] = widened(shape.element, value[i] >> (16 * half));
   }
   ++round;
   return f.steps + s->jump;

@@ -33,7 +33,7 @@ Run find_store_words();
 Run find_atomic(DType element, bool shared);  // (old, index, value[, expected]); bits: AtomicOp
 Run find_async_copy();               // (shared index, buffer index[, predicate]); bits: elements
 Run find_across(Op op, DType type);  // (result, value[, lane]); group_reduce: the result is uniform
-Run find_fragment(Op op);            // all except map; operands as in the IR
+Run find_fragment(Op op);            // all except map and make; operands as in the IR
 Run find_map_begin();                // (round, mask, row, column, sources...); jump: past the map
 Run find_map_end();                  // (round, value); jump: the beginning
 

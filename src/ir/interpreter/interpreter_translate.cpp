@@ -201,6 +201,7 @@ void Translator::instruction(const Inst& inst) {
     case Op::fragment_convert:
       return fragment(inst);
     case Op::fragment_map:
+    case Op::fragment_make:
       return fragment_map(inst);
     case Op::if_:
       return if_else(inst);

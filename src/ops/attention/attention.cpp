@@ -1,6 +1,7 @@
 // Attention: the op over a KV cache, and a composition of other ops for gradients.
 #include "prism/ops/attention.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -116,12 +117,13 @@ Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
   op->window = s.window;
   op->soft_cap = s.soft_cap;
   op->most_queries = most_queries;
+  op->has_table = static_cast<bool>(s.table);
   op->has_mask = static_cast<bool>(s.mask);
   op->has_sinks = static_cast<bool>(s.sinks);
   const bool alike = k.rank() == v.rank() && k.layout().strides == v.layout().strides;
   std::vector<Tensor> inputs = {q, alike ? k : k.contiguous(), alike ? v : v.contiguous(), spans};
-  if (s.mask) inputs.push_back(s.mask);
-  if (s.sinks) inputs.push_back(s.sinks);
+  for (const Tensor* each : {&s.table, &s.mask, &s.sinks})
+    if (*each) inputs.push_back(*each);
   return use_op(std::move(op), std::move(inputs));
 }
 
@@ -144,11 +146,19 @@ std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
     wrong("spans must be i32 [sequences, 4]");
   if (most_queries < 1)
     wrong(fmt::format("most_queries is {} and must be at least 1", most_queries));
-  if (has_mask &&
-      (inputs[4].rank() != 2 || !is_type(inputs[4], DType::f32) || inputs[4].size(0) < q.size(0)))
-    wrong(fmt::format("the mask is {} of {} and must be f32 [rows, keys]", inputs[4].shape().text(),
-                      inputs[4].type().name()));
-  const Tensor* sinks = has_sinks ? &inputs[has_mask ? 5u : 4u] : nullptr;
+  size_t next = 4;
+  const Tensor* table = has_table ? &inputs[next++] : nullptr;
+  if (table && (table->rank() != 2 || !is_type(*table, DType::i32) ||
+                !std::has_single_bit(static_cast<uint64_t>(k.size(1)))))
+    wrong(
+        fmt::format("the table is {} of {}; it must be i32 [texts, blocks], and the blocks of k "
+                    "must have a power of two of positions",
+                    table->shape().text(), table->type().name()));
+  const Tensor* mask = has_mask ? &inputs[next++] : nullptr;
+  if (mask && (mask->rank() != 2 || !is_type(*mask, DType::f32) || mask->size(0) < q.size(0)))
+    wrong(fmt::format("the mask is {} of {} and must be f32 [rows, keys]", mask->shape().text(),
+                      mask->type().name()));
+  const Tensor* sinks = has_sinks ? &inputs[next] : nullptr;
   if (sinks && (sinks->elements() != q.size(1) || !is_type(*sinks, DType::f32)))
     wrong(fmt::format("sinks are {} of {} and must be f32 [heads]", sinks->shape().text(),
                       sinks->type().name()));
@@ -181,12 +191,13 @@ std::optional<std::string> AttentionOp::cannot_run(const DeviceInfo&,
   return std::nullopt;
 }
 
-// Assumes that every query sees every key of its slot: the real number is device data.
+// Assumes that every query sees every key of its slot or table: the real number is device data.
 double AttentionOp::operations(std::span<const DeviceView> inputs,
                                std::span<const DeviceView>) const {
   const double seen = causal && most_queries > 1 ? 0.5 : 1.0;
+  const int64_t blocks = has_table ? inputs[4].layout.shape[1] : 1;
   return 4.0 * seen * static_cast<double>(inputs[0].elements()) *
-         static_cast<double>(inputs[1].layout.shape[1]);
+         static_cast<double>(inputs[1].layout.shape[1] * blocks);
 }
 
 std::shared_ptr<const Op> AttentionOp::with_epilogue(const Chain& chain, size_t) const {
@@ -197,8 +208,8 @@ std::shared_ptr<const Op> AttentionOp::with_epilogue(const Chain& chain, size_t)
 }
 
 std::string AttentionOp::attributes() const {
-  return fmt::format("scale {:.4g}{}{}{}{}", scale, causal ? ", causal" : "",
-                     window ? fmt::format(", window {}", window) : "",
+  return fmt::format("scale {:.4g}{}{}{}{}{}", scale, causal ? ", causal" : "",
+                     window ? fmt::format(", window {}", window) : "", has_table ? ", paged" : "",
                      soft_cap > 0 ? fmt::format(", soft cap {:g}", soft_cap) : "",
                      narrow    ? ", then f16"
                      : rounded ? ", rounded to 8 bits"

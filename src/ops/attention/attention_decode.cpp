@@ -63,6 +63,8 @@ DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries) {
   // row, occupancy hides the latency instead.
   const uint32_t held = tile.rows * chunks_of_lane * chunk;
   tile.unroll = std::max(1u, (held > 32 ? 2u : tile.rows == 2 ? 8u : 4u) / chunks_of_lane);
+  // An iteration within one block looks it up once.
+  while (options.block > 0 && tile.keys() > options.block && tile.unroll > 1) tile.unroll /= 2;
   return tile;
 }
 
@@ -132,9 +134,11 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
     const RowBlock own_rows(arguments, tile);
     const Span& span = own_rows.span;
     const Value &kv_head = own_rows.kv_head, &block = own_rows.block;
-    with_split(own_rows, warp_results, [&](Value begin, Value end) {
-      const CacheHead keys(arguments, *arguments.k, span.slot, kv_head),
-          values(arguments, *arguments.v, span.slot, kv_head);
+    with_split(own_rows, warp_results, [&](const SplitKeys& split) {
+      const Value &begin = split.begin, &end = split.end;
+      CachePositions positions(arguments, span.slot, begin, end, split.seen, tile.keys());
+      const CacheHead keys(arguments, *arguments.k, positions, kv_head),
+          values(arguments, *arguments.v, positions, kv_head);
       const Value lane = local_id() % key_lanes, slot = local_id() / key_lanes;
       const auto chunk_at = [&](uint32_t c) { return lane + c * key_lanes; };
       const auto has = [&](uint32_t c) {
@@ -170,15 +174,16 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
         for (uint32_t u = 0; u < tile.unroll; ++u)
           for (uint32_t c = 0; c < own; ++c) {
             const Value position = first + slot + u * slots;
-            all.push_back(from.load(position < end && has(c), position, chunk_at(c)));
+            all.push_back(from.load(positions.holds(position) && has(c), position, chunk_at(c)));
           }
         return all;
       };
       for_(begin, end, tile.keys(), [&](Value first) {
+        positions.enter(first);
         std::vector<Value> key_at, wanted;
         for (uint32_t u = 0; u < tile.unroll; ++u) {
           key_at.push_back(first + slot + u * slots);
-          wanted.push_back(key_at[u] < end);
+          wanted.push_back(positions.holds(key_at[u]));
         }
         const std::vector<CacheHead::Chunk> key_chunks = load(keys, first);
         const std::vector<CacheHead::Chunk> value_chunks = load(values, first);

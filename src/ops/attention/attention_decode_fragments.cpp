@@ -49,10 +49,11 @@ class HeldChunk {
 // must be unpacked.
 class Stream {
  public:
-  Stream(const AttentionArguments& arguments, const In& cache, Value slot, Value kv_head,
-         const Array& tile, const DecodeTile& cut, uint32_t width)
+  Stream(const AttentionArguments& arguments, const In& cache, const CachePositions& positions,
+         Value kv_head, const Array& tile, const DecodeTile& cut, uint32_t width)
       : cache_(cache),
-        head_(arguments, cache, slot, kv_head),
+        positions_(positions),
+        head_(arguments, cache, positions, kv_head),
         tile_(tile),
         keys_(cut.keys()),
         lanes_(cut.lanes),
@@ -64,11 +65,13 @@ class Stream {
     if (!copies_) held_ = std::vector<HeldChunk>((keys_ * chunks_ + lanes_ - 1) / lanes_);
   }
 
-  // Starts loading positions [first, first + keys) into a slot of the tile; zeros from end on.
-  void ask(Value slot, Value first, Value end) {
+  // Starts loading positions [first, first + keys) into a slot of the tile; zeros where none is
+  // held.
+  void ask(Value slot, Value first) {
     each_chunk([&](uint32_t turn, Value row, Value chunk) {
       const Value position = first + row;
-      const Value wanted = used_ == chunks_ ? position < end : position < end && chunk < used_;
+      Value wanted = positions_.holds(position);
+      if (used_ != chunks_) wanted = wanted && chunk < used_;
       if (copies_) {
         async_copy_if(wanted, tile_, place(slot, row, chunk), cache_,
                       head_.element(position) + chunk * each_, each_);
@@ -104,6 +107,7 @@ class Stream {
   }
 
   const In& cache_;
+  const CachePositions& positions_;
   CacheHead head_;
   const Array& tile_;
   uint32_t keys_, lanes_, each_, used_, chunks_, row_length_;
@@ -153,13 +157,16 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
     const RowBlock own_rows(arguments, tile);
     const Span& span = own_rows.span;
     const Value &kv_head = own_rows.kv_head, &block = own_rows.block;
-    with_split(own_rows, results, [&](Value begin, Value end) {
-      Stream key_stream(arguments, *arguments.k, span.slot, kv_head, k_tile, tile, width),
-          value_stream(arguments, *arguments.v, span.slot, kv_head, v_tile, tile, width);
+    with_split(own_rows, results, [&](const SplitKeys& split) {
+      const Value &begin = split.begin, &end = split.end;
+      CachePositions positions(arguments, span.slot, begin, end, split.seen, keys);
+      Stream key_stream(arguments, *arguments.k, positions, kv_head, k_tile, tile, width),
+          value_stream(arguments, *arguments.v, positions, kv_head, v_tile, tile, width);
       const auto ask = [&](Value slot, Value first) {
         const auto both = [&] {
-          key_stream.ask(slot, first, end);
-          value_stream.ask(slot, first, end);
+          positions.enter(first);
+          key_stream.ask(slot, first);
+          value_stream.ask(slot, first);
         };
         // Keep the register loads out of branches, so that the compiler can move them (H200, 32,768
         // keys of q8_0: 48 us with a branch, 38 without).
@@ -238,7 +245,7 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
         };
         const auto sees = [&](Value query, Value key) {
           return tile.queries > 1 ? key < end && arguments.sees(span.position(query), key)
-                                  : key < end;
+                                  : positions.holds(key);
         };
         if (options.mask) {
           each_score([&](Value score, Value r, Value query, Value key) {
@@ -257,11 +264,13 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
               return select(sees(query, key), score, kHidden);
             });
           };
-          // A single query sees all keys of its split: only the last tile can contain others.
+          // A single query sees all keys of its split: only the last tile, and with a window the
+          // first, can contain others.
+          const Value last = first + keys > end;
           if (tile.queries > 1)
             hide();
           else
-            if_(first + keys > end, hide);
+            if_(options.window ? last || first < split.seen : last, hide);
         }
 
         shrink.map({maximum}, [](const std::vector<Value>& e, Value, Value) { return e[0]; });

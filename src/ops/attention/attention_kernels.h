@@ -13,6 +13,9 @@
 //          q8_0: byte rows as in base/types/gpu_block_layout.h, bound as i8, strides in bytes:
 //          quants at head * kv_head, f16 factors at factor_offset + head * factor_head + d / 32 * 2
 //   spans  u32, four per sequence: first row in q and out, queries, keys, slot
+//   table  u32, optional: blocks of the cache at slot * table_row + position / block; the slot
+//   above
+//          is then the block, and the position is the one within the block
 //   mask   f32, optional: row * mask_row + position, the same for all heads
 //   sinks  f32, optional: one per query head (not for decode that writes partial results)
 //   out    out_type: row * out_row + head * out_head + d; decode: partial results instead
@@ -43,6 +46,7 @@ struct AttentionOptions {
   ElementType cache = DType::f16;  // f16, bf16, f32, or BlockType::q8_0
   DType q_type = DType::f32, out_type = DType::f32;
   bool causal = true, window = false, soft_cap = false, mask = false, sinks = false;
+  uint32_t block = 0;  // positions of a block, a power of two; 0: a slot has all positions
   // Decode and merge: out holds rows of out_row elements rounded to 8 bits (u32, rounded_rows.h).
   // Heads are multiples of a block and contiguous.
   bool rounded = false;
@@ -52,6 +56,7 @@ struct AttentionOptions {
 struct AttentionParams {
   uint32_t q_row = 0, q_head = 0, out_row = 0, out_head = 0;
   uint32_t kv_slot = 0, kv_position = 0, kv_head = 0;
+  uint32_t table_row = 0;                       // with blocks
   uint32_t factor_offset = 0, factor_head = 0;  // q8_0
   float scale = 1;
   uint32_t window = 0;

@@ -6,11 +6,11 @@
 
 namespace prism {
 
-// Inputs: q, k, v, spans, then the optional mask and sinks (see prism/ops/attention.h).
+// Inputs: q, k, v, spans, then the optional table, mask and sinks (see prism/ops/attention.h).
 class AttentionOp : public Op, public MakesPrepared {
  public:
   double scale = 1, soft_cap = 0;
-  bool causal = true, has_mask = false, has_sinks = false;
+  bool causal = true, has_table = false, has_mask = false, has_sinks = false;
   int64_t window = 0, most_queries = 1;
   bool narrow = false;  // stores the result of f32 queries as f16
   bool rounded =

@@ -1,6 +1,8 @@
 // Arguments, cache reads and scores of the attention kernels.
 #include "ops/attention/attention_parts.h"
 
+#include <bit>
+
 #include <fmt/format.h>
 
 #include "ops/products/rounded_rows.h"
@@ -50,6 +52,8 @@ void check_options(const AttentionOptions& options, const char* kernel) {
     fail(fmt::format("rounded output with head size {} and type {}; needs a multiple of 32 and f32",
                      options.head_dim, dtype_name(options.out_type)));
   if (options.window && !options.causal) fail("window needs causal");
+  if (options.block != 0 && !std::has_single_bit(options.block))
+    fail(fmt::format("blocks of {} positions; they must be a power of two", options.block));
 }
 
 std::string option_name(const AttentionOptions& options) {
@@ -62,11 +66,13 @@ std::string option_name(const AttentionOptions& options) {
   if (options.mask) name += "_mask";
   if (options.sinks) name += "_sinks";
   if (options.rounded) name += "_rounded";
+  if (options.block) name += fmt::format("_blocks{}", options.block);
   return name;
 }
 
 std::vector<ParamValue> AttentionParams::values(const AttentionOptions& options) const {
   std::vector<ParamValue> all = {q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head};
+  if (options.block) all.emplace_back(table_row);
   if (is_q8(options)) {
     all.emplace_back(factor_offset);
     all.emplace_back(factor_head);
@@ -102,6 +108,7 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
     v = in("v", cache_dtype(options));
   }
   spans = weights("spans", u32);
+  if (options.block && !merges) table = weights("table", u32);
   if (options.mask && !merges) mask = in("mask", f32);
   if (options.sinks && result != Result::partial) sinks = in("sinks", f32);
   if (result == Result::partial) partial = dsl::out("partial", f32);
@@ -118,6 +125,7 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
   kv_slot = param("kv_slot", u32);
   kv_position = param("kv_position", u32);
   kv_head = param("kv_head", u32);
+  if (options.block) table_row = param("table_row", u32);
   if (is_q8(options)) {
     factor_offset = param("factor_offset", u32);
     factor_head = param("factor_head", u32);
@@ -163,6 +171,12 @@ void AttentionArguments::store(Value wanted, Value row, Value head, Value d, Val
     out->store_if(wanted, row * *out_row + head * *out_head + d, value);
 }
 
+Value AttentionArguments::first_seen(Value query_position) const {
+  if (!options.window) return constant(u32, 0);
+  const Value behind = query_position + 1u;
+  return select(behind > *window, behind - *window, 0u);
+}
+
 Value AttentionArguments::sees(Value query_position, Value key) const {
   if (!options.causal) return constant(b1, 1);
   const Value before = key <= query_position;
@@ -173,13 +187,48 @@ Span::Span(const In& spans, Value sequence) : Span(spans.load_words(sequence * 4
 
 Span::Span(Value four) : first_row(four[0]), queries(four[1]), keys(four[2]), slot(four[3]) {}
 
-CacheHead::CacheHead(const AttentionArguments& arguments, const In& cache, Value slot, Value head)
+CachePositions::CachePositions(const AttentionArguments& arguments, Value slot, Value begin,
+                               Value end, Value seen, uint32_t keys)
+    : arguments_(arguments), slot_(slot), end_(end), seen_(seen), keys_(keys) {
+  const uint32_t block = arguments.options.block;
+  if (block == 0)
+    base_ = slot * *arguments.kv_slot;
+  else if (block % keys == 0)
+    next_.emplace(u32, block_at(begin), "block");
+}
+
+Value CachePositions::block_at(Value position) const {
+  return arguments_.table->load_if(
+      position < end_, slot_ * *arguments_.table_row + position / arguments_.options.block);
+}
+
+Value CachePositions::base(Value position, Value block) const {
+  const uint32_t size = arguments_.options.block;
+  return block * *arguments_.kv_slot - position / size * size * *arguments_.kv_position;
+}
+
+void CachePositions::enter(Value first) {
+  if (!next_) return;
+  base_ = base(first, *next_);
+  *next_ = block_at(first + keys_);
+}
+
+Value CachePositions::holds(Value position) const {
+  return arguments_.options.window ? position < end_ && position >= seen_ : position < end_;
+}
+
+Value CachePositions::element(Value position) const {
+  return (base_ ? *base_ : base(position, block_at(position))) + position * *arguments_.kv_position;
+}
+
+CacheHead::CacheHead(const AttentionArguments& arguments, const In& cache,
+                     const CachePositions& positions, Value head)
     : arguments_(arguments),
       cache_(cache),
-      base_(slot * *arguments.kv_slot + head * *arguments.kv_head) {
+      positions_(positions),
+      base_(head * *arguments.kv_head) {
   if (is_q8(arguments.options))
-    factor_base_ =
-        slot * *arguments.kv_slot + *arguments.factor_offset + head * *arguments.factor_head;
+    factor_base_ = *arguments.factor_offset + head * *arguments.factor_head;
 }
 
 uint32_t CacheHead::chunk_elements(const AttentionOptions& options) {
@@ -195,9 +244,7 @@ bool CacheHead::whole_chunks(const AttentionOptions& options) {
   return load_bytes(options.cache, options.head_dim) == 16;
 }
 
-Value CacheHead::element(Value position) const {
-  return base_ + position * *arguments_.kv_position;
-}
+Value CacheHead::element(Value position) const { return base_ + positions_.element(position); }
 
 CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) const {
   const AttentionOptions& options = arguments_.options;
@@ -224,7 +271,7 @@ CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) cons
     for (uint32_t i = 0; i < unit / 4; ++i) result.words.push_back(unit == 4 ? words : words[i]);
   }
   if (is_q8(options)) {
-    const Value byte = *factor_base_ + position * *arguments_.kv_position + chunk / 2u * 2u;
+    const Value byte = *factor_base_ + positions_.element(position) + chunk / 2u * 2u;
     const Value word = cache_.load_words_if(wanted, byte / 4u);
     result.factor = unpack_f16(word >> ((byte & 2u) * 8u))[0];
   }

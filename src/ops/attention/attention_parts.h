@@ -33,11 +33,11 @@ struct AttentionArguments {
   AttentionArguments(const AttentionOptions& options, Result result);
 
   const AttentionOptions& options;
-  std::optional<dsl::In> q, k, v, spans, mask, sinks;
+  std::optional<dsl::In> q, k, v, spans, table, mask, sinks;
   std::optional<dsl::Array> partial, out, counters;
   std::optional<dsl::Value> splits;
   std::optional<dsl::Value> q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head,
-      factor_offset, factor_head, scale, window, soft_cap, mask_row;
+      table_row, factor_offset, factor_head, scale, window, soft_cap, mask_row;
 
   // The factor on q that gives scores in units of log2 (with a soft cap: in units of the cap).
   dsl::Value q_factor() const;
@@ -50,6 +50,8 @@ struct AttentionArguments {
   // call it, with consecutive elements in consecutive lanes.
   void store(dsl::Value wanted, dsl::Value row, dsl::Value head, dsl::Value d,
              dsl::Value value) const;
+  // The first key that the query at a position sees.
+  dsl::Value first_seen(dsl::Value query_position) const;
   // Whether the query at a position sees the key; the caller checks key < keys.
   dsl::Value sees(dsl::Value query_position, dsl::Value key) const;
 };
@@ -63,11 +65,38 @@ struct Span {
   dsl::Value position(dsl::Value query) const { return keys - queries + query; }
 };
 
+// The positions [begin, end) of a sequence that a group reads in tiles of `keys`: in one slot of
+// the cache, or in blocks that the table lists. begin is a multiple of `keys`; with a window,
+// positions before `seen` are hidden and not read.
+class CachePositions {
+ public:
+  CachePositions(const AttentionArguments& arguments, dsl::Value slot, dsl::Value begin,
+                 dsl::Value end, dsl::Value seen, uint32_t keys);
+  // Called for each tile in order, before it is read. If a tile is within one block, all its
+  // positions share one look-up, which was loaded with the previous tile.
+  void enter(dsl::Value first);
+  // Whether the position is read.
+  dsl::Value holds(dsl::Value position) const;
+  // The index of the position's first element in head 0 of k and v (q8_0: byte).
+  dsl::Value element(dsl::Value position) const;
+
+ private:
+  dsl::Value block_at(dsl::Value position) const;
+  // The index of position 0 if all positions were in the block of this one; it may wrap.
+  dsl::Value base(dsl::Value position, dsl::Value block) const;
+
+  const AttentionArguments& arguments_;
+  dsl::Value slot_, end_, seen_;
+  uint32_t keys_;
+  std::optional<dsl::Value> base_;  // of the tile; none: each position looks up its own
+  std::optional<dsl::Var> next_;    // the block of the next tile
+};
+
 // One head of k or v as 16-byte chunks; the last is zero-padded.
 class CacheHead {
  public:
-  CacheHead(const AttentionArguments& arguments, const dsl::In& cache, dsl::Value slot,
-            dsl::Value head);
+  CacheHead(const AttentionArguments& arguments, const dsl::In& cache,
+            const CachePositions& positions, dsl::Value head);
   static uint32_t chunk_elements(const AttentionOptions& options);
   static uint32_t chunks(const AttentionOptions& options);
   // Whether all chunks are 16 aligned bytes of memory.
@@ -90,6 +119,7 @@ class CacheHead {
  private:
   const AttentionArguments& arguments_;
   const dsl::In& cache_;
+  const CachePositions& positions_;
   dsl::Value base_;
   std::optional<dsl::Value> factor_base_;
 };

@@ -56,15 +56,13 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
     const Value head = group_id(0), kv_head = head / options.group;
     const Value first_query = group_id(1) * tile.queries;
     if_(first_query < span.queries, [&] {
-      const CacheHead key_head(arguments, *arguments.k, span.slot, kv_head),
-          value_head(arguments, *arguments.v, span.slot, kv_head);
       const Value last_query = min(first_query + tile.queries, span.queries) - 1u;
       const Value end = options.causal ? min(span.position(last_query) + 1u, span.keys) : span.keys;
-      Value begin = constant(u32, 0);
-      if (options.window) {
-        const Value seen = span.position(first_query) + 1u;
-        begin = select(seen > *arguments.window, seen - *arguments.window, 0u);
-      }
+      const Value seen = arguments.first_seen(span.position(first_query));
+      const Value begin = options.window ? seen / tile.keys * tile.keys : seen;
+      CachePositions positions(arguments, span.slot, begin, end, seen, tile.keys);
+      const CacheHead key_head(arguments, *arguments.k, positions, kv_head),
+          value_head(arguments, *arguments.v, positions, kv_head);
 
       const Value factor = arguments.q_factor();
       for_(local_id(), tile.queries * (width / 4), lanes, [&](Value index) {
@@ -78,7 +76,8 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
         const uint32_t each = CacheHead::chunk_elements(options), chunks = width / each;
         for_(local_id(), tile.keys * chunks, lanes, [&](Value index) {
           const Value row = index / chunks, chunk = index % chunks;
-          const CacheHead::Chunk loaded = cache.load(first_key + row < end, first_key + row, chunk);
+          const Value position = first_key + row;
+          const CacheHead::Chunk loaded = cache.load(positions.holds(position), position, chunk);
           const std::vector<Value> elements = cache.unpack(loaded);
           for (uint32_t e = 0; e < each; ++e)
             kv_tile[row * row_length + chunk * each + e] =
@@ -95,6 +94,7 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
       Var maximum(f32, kNoMaximum, "maximum");
       Var weight(f32, 0.0f, "weight");
       for_(begin, end, tile.keys, [&](Value first_key) {
+        positions.enter(first_key);
         barrier();
         fetch(key_head, first_key);
         barrier();

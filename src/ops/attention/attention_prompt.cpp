@@ -36,17 +36,19 @@ bool is_copied(const AttentionOptions& options) {
 // Fetches rows of the cache into a shared f16 tile.
 class TileFetch {
  public:
-  TileFetch(const AttentionArguments& arguments, const CacheHead& head, const In& cache,
-            const Array& tile, uint32_t keys, uint32_t lanes)
+  TileFetch(const AttentionArguments& arguments, const CachePositions& positions,
+            const CacheHead& head, const In& cache, const Array& tile, uint32_t keys,
+            uint32_t lanes)
       : arguments_(arguments),
+        positions_(positions),
         head_(head),
         cache_(cache),
         tile_(tile),
         keys_(keys),
         lanes_(lanes) {}
 
-  // Fetches positions [first, first + keys) into a slot; zeros from end on.
-  void fetch(Value slot, Value first, Value end) const {
+  // Fetches positions [first, first + keys) into a slot; zeros where none is held.
+  void fetch(Value slot, Value first) const {
     const AttentionOptions& options = arguments_.options;
     const uint32_t width = tile_width(options), row_length = width + kPadding;
     const bool copies = is_copied(options);
@@ -56,7 +58,8 @@ class TileFetch {
       const Value index = local_id() + turn * lanes_;
       const Value row = index / chunks, chunk = index % chunks;
       const Value position = first + row;
-      const Value wanted = used == chunks ? position < end : position < end && chunk < used;
+      Value wanted = positions_.holds(position);
+      if (used != chunks) wanted = wanted && chunk < used;
       const Value to = slot * (keys_ * row_length) + row * row_length + chunk * each;
       const auto move = [&] {
         if (copies) {
@@ -81,6 +84,7 @@ class TileFetch {
 
  private:
   const AttentionArguments& arguments_;
+  const CachePositions& positions_;
   const CacheHead& head_;
   const In& cache_;
   const Array& tile_;
@@ -129,27 +133,26 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
     // Start with the last queries: they see the most keys, and no long group should run last.
     const Value first_query = (group_count(1) - 1u - group_id(1)) * tile.queries();
     if_(first_query < span.queries, [&] {
-      const CacheHead key_head(arguments, *arguments.k, span.slot, kv_head),
-          value_head(arguments, *arguments.v, span.slot, kv_head);
-      const TileFetch key_fetch(arguments, key_head, *arguments.k, k_tile, keys, lanes),
-          value_fetch(arguments, value_head, *arguments.v, v_tile, keys, lanes);
-
       // The keys that at least one query of the group sees.
       const Value last_query = min(first_query + tile.queries(), span.queries) - 1u;
       const Value end = options.causal ? min(span.position(last_query) + 1u, span.keys) : span.keys;
-      Value begin = constant(u32, 0);
-      if (options.window) {
-        const Value seen = span.position(first_query) + 1u;
-        begin = select(seen > *arguments.window, (seen - *arguments.window) / keys * keys, 0u);
-      }
+      const Value seen = arguments.first_seen(span.position(first_query));
+      const Value begin = options.window ? seen / keys * keys : seen;
       const Value turns = (end - begin + (keys - 1)) / keys;
+      CachePositions positions(arguments, span.slot, begin, end, seen, keys);
+      const CacheHead key_head(arguments, *arguments.k, positions, kv_head),
+          value_head(arguments, *arguments.v, positions, kv_head);
+      const TileFetch key_fetch(arguments, positions, key_head, *arguments.k, k_tile, keys, lanes),
+          value_fetch(arguments, positions, value_head, *arguments.v, v_tile, keys, lanes);
+      const auto fetch = [&](Value slot, Value first) {
+        positions.enter(first);
+        key_fetch.fetch(slot, first);
+        value_fetch.fetch(slot, first);
+        if (copies) async_commit();
+      };
 
       if (copies)
-        for (uint32_t s = 0; s + 1 < stages; ++s) {
-          key_fetch.fetch(constant(u32, s), begin + s * keys, end);
-          value_fetch.fetch(constant(u32, s), begin + s * keys, end);
-          async_commit();
-        }
+        for (uint32_t s = 0; s + 1 < stages; ++s) fetch(constant(u32, s), begin + s * keys);
 
       // Write q to shared memory: scaled, rounded, zeros beyond the last query.
       const Value factor = arguments.q_factor();
@@ -192,17 +195,11 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
           barrier();
           const Value ahead = first_key + (stages - 1) * keys;
           const Value to = select(slot == 0u, stages - 1, slot - 1u);
-          key_fetch.fetch(to, ahead, end);
-          value_fetch.fetch(to, ahead, end);
-          async_commit();
+          fetch(to, ahead);
         } else {
           barrier();  // the previous iteration has read its tiles
-          key_fetch.fetch(constant(u32, 0), first_key, end);
-          value_fetch.fetch(constant(u32, 0), first_key, end);
-          if (copies) {
-            async_commit();
-            async_wait(0);
-          }
+          fetch(constant(u32, 0), first_key);
+          if (copies) async_wait(0);
           barrier();
         }
         const Value tile_start = slot * (keys * row_length);

@@ -75,6 +75,15 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   options.kv_position = byte_step(1);
   options.kv_head = byte_step(2);
   size_t next = 4;
+  int64_t texts = k.layout.shape[0], positions = k.layout.shape[1];
+  if (has_table) {
+    const HostView& table = call.inputs[next++];
+    options.table = table.first<int32_t>();
+    options.table_row = size(table.layout.shape[1]);
+    options.block = size(positions);
+    texts = table.layout.shape[0];
+    positions *= table.layout.shape[1];
+  }
   if (has_mask) {
     options.mask = call.inputs[next].first<float>();
     options.mask_row = size(call.inputs[next++].layout.shape[1]);
@@ -105,15 +114,25 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   for (size_t s = 0; s < sequences; ++s) {
     const int32_t* w = words + 4 * s;
     const bool inside = w[0] >= 0 && w[1] >= 0 && w[2] >= 0 && w[3] >= 0 && w[0] + w[1] <= rows &&
-                        w[1] <= w[2] && w[2] <= k.layout.shape[1] && w[3] < k.layout.shape[0];
+                        w[1] <= w[2] && w[2] <= positions && w[3] < texts;
     if (!inside) {
       throw Error(
           ErrorCode::kInvalidArgument,
           fmt::format("cached_attention: span {} is row {}, {} queries, {} keys, slot {}; q "
                       "has {} rows, the cache {} slots of {} positions",
-                      s, w[0], w[1], w[2], w[3], rows, k.layout.shape[0], k.layout.shape[1]));
+                      s, w[0], w[1], w[2], w[3], rows, texts, positions));
     }
     list[s] = {word(w[0]), word(w[1]), word(w[2]), word(w[3])};
+    if (!has_table || w[1] == 0) continue;
+    const int64_t first = window > 0 ? std::max<int64_t>(0, w[2] - w[1] + 1 - window) : 0;
+    for (int64_t b = first / k.layout.shape[1]; b * k.layout.shape[1] < w[2]; ++b) {
+      const int32_t block = options.table[w[3] * static_cast<int64_t>(options.table_row) + b];
+      if (block < 0 || block >= k.layout.shape[0])
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("cached_attention: block {} of span {} is number {} of the cache, "
+                                "which has {} blocks",
+                                b, s, block, k.layout.shape[0]));
+    }
   }
   const auto cache_at = [](const HostView& view) {
     return view.data + view.layout.offset / view.type.block_elements() * view.type.block_bytes();
@@ -149,6 +168,7 @@ void AttentionOp::launch(DeviceCall& call) const {
   options.soft_cap = soft_cap > 0;
   options.mask = has_mask;
   options.sinks = has_sinks;
+  options.block = has_table ? word(k.layout.shape[1]) : 0;
   ops::AttentionParams params;
   params.q_row = word(q.layout.stride(0));
   params.q_head = word(q.layout.stride(1));
@@ -170,17 +190,21 @@ void AttentionOp::launch(DeviceCall& call) const {
   params.soft_cap = static_cast<float>(soft_cap);
   size_t next = 4;
   std::vector<DeviceView> inputs = {q, k, v, spans};
+  if (has_table) {
+    params.table_row = word(call.input(next).layout.shape[1]);
+    inputs.push_back(call.input(next++));
+  }
   DeviceView sinks;
   if (has_mask) {
     params.mask_row = word(call.input(next).layout.shape[1]);
     inputs.push_back(call.input(next++));
   }
   if (has_sinks) sinks = call.input(next);
-  const std::string key =
-      fmt::format("{} {} {} {} {} {}{}{}{}{}{}", options.head_dim, options.group,
-                  options.cache.name(), dtype_name(options.q_type), dtype_name(options.out_type),
-                  causal ? 'c' : '-', options.window ? 'w' : '-', options.soft_cap ? 's' : '-',
-                  has_mask ? 'm' : '-', has_sinks ? 'k' : '-', rounded ? 'r' : '-');
+  const std::string key = fmt::format(
+      "{} {} {} {} {} {} {}{}{}{}{}{}", options.head_dim, options.group, options.cache.name(),
+      dtype_name(options.q_type), dtype_name(options.out_type), options.block, causal ? 'c' : '-',
+      options.window ? 'w' : '-', options.soft_cap ? 's' : '-', has_mask ? 'm' : '-',
+      has_sinks ? 'k' : '-', rounded ? 'r' : '-');
 
   // Round up to powers of two, so that prompts of similar length share kernels.
   ops::DecodeTile decode =

@@ -83,7 +83,7 @@ uint64_t decode_counters(const AttentionOptions& options, const DecodeTile& tile
 
 bool suits_merges(const AttentionOptions& options, const DecodeTile& tile, uint32_t splits,
                   const ir::Capabilities& capabilities) {
-  const uint32_t buffers = 7 + options.mask + options.sinks;
+  const uint32_t buffers = 7 + options.mask + options.sinks + (options.block > 0);
   // With overlapping launches a second launch costs less than the fences (H200, 4,096 keys, 8 kv
   // heads, group 4: 9.1 against 10.4 us; one row of q8_0: 16.3 against 17.2), except for one row of
   // f16: 20.0 either way.
@@ -122,15 +122,15 @@ Cut::Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span
       begin(constant(u32, 0)),
       end(span.keys),
       each(begin),
+      seen(begin),
       alone(constant(b1, 0)) {
   if (arguments.options.causal && tile.queries > 1) {
     const Value last = (block * tile.rows + (tile.rows - 1)) / arguments.options.group;
     end = min(span.position(last) + 1u, span.keys);
   }
   if (arguments.options.window) {
-    const Value first = block * tile.rows / arguments.options.group;
-    const Value seen = span.position(first) + 1u;
-    begin = select(seen > *arguments.window, seen - *arguments.window, 0u);
+    seen = arguments.first_seen(span.position(block * tile.rows / arguments.options.group));
+    begin = seen / tile.keys() * tile.keys();
   }
   const Value whole = (end - begin + (splits - 1u)) / splits;
   each = (whole + (tile.keys() - 1)) / tile.keys() * tile.keys();
@@ -281,13 +281,13 @@ AttentionArguments::Result result_of(const DecodeTile& tile) {
 }
 
 void with_split(const RowBlock& rows, const SubgroupSums& sums,
-                const std::function<void(Value, Value)>& attend) {
+                const std::function<void(const SplitKeys&)>& attend) {
   const DecodeTile& tile = rows.tile;
   const Value split = group_id(0), splits = group_count(0);
   const Cut cut(rows.arguments, tile, rows.span, rows.block, splits);
   const Value begin = cut.begin + split * cut.each, end = min(begin + cut.each, cut.end);
   const auto attend_all = [&] {
-    attend(begin, end);
+    attend({begin, end, cut.seen});
     barrier();
   };
   if (tile.direct) {  // zeros if no key is seen

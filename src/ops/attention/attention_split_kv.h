@@ -19,8 +19,10 @@ uint32_t blocks_of_rows(const AttentionOptions& options, const DecodeTile& tile)
 uint32_t keys_alone(const DecodeTile& tile);
 
 // The range of keys that the rows of a block see and its splits; the same in decode and merge.
+// With a window, begin is at or before the first key that they see, at the start of an iteration.
 struct Cut {
   dsl::Value splits, begin, end, each;
+  dsl::Value seen;   // the first key that a row sees
   dsl::Value alone;  // the first split has all keys
   Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span& span,
       dsl::Value block, dsl::Value splits);
@@ -73,10 +75,15 @@ DecodeTile merge_tile(const DecodeTile& decode);
 // Selects the arguments of a decode launch.
 AttentionArguments::Result result_of(const DecodeTile& tile);
 
-// Calls attend(begin, end), which leaves the sums of every subgroup, for this group's split, and
-// writes the result.
+// The keys of a split; those before `seen` are hidden from all rows.
+struct SplitKeys {
+  dsl::Value begin, end, seen;
+};
+
+// Calls attend, which leaves the sums of every subgroup, for this group's split, and writes the
+// result.
 void with_split(const RowBlock& rows, const SubgroupSums& sums,
-                const std::function<void(dsl::Value, dsl::Value)>& attend);
+                const std::function<void(const SplitKeys&)>& attend);
 
 // attention_decode for tiles with stages.
 ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const DecodeTile& tile);

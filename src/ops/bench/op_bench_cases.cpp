@@ -173,6 +173,37 @@ BenchCase attention_case(int64_t queries, int64_t keys, const Device& device) {
   return bench;
 }
 
+// The same for one query over a KV cache: one slot, or blocks that a table lists in another order.
+BenchCase cached_attention_case(int64_t keys, int64_t block, const Device& device) {
+  constexpr int64_t kHeads = 32, kKeyHeads = 8, kDim = 128;
+  const int64_t blocks = block > 0 ? keys / block : 1;
+  BenchCase bench;
+  bench.op = "cached_attention";
+  bench.what = block > 0 ? fmt::format("f16 1 of {} positions, blocks of {}", keys, block)
+                         : fmt::format("f16 1 of {} positions", keys);
+  bench.bytes = bytes_of(2 * (kHeads + kKeyHeads * keys) * kDim, DType::f16);
+  bench.flops = 4.0 * kHeads * kDim * static_cast<double>(keys);
+  bench.is_product = true;
+  bench.compute = DType::f16;
+  bench.inputs = [=] {
+    const Shape cache = {blocks, keys / blocks, kKeyHeads, kDim};
+    std::vector<int32_t> table;
+    for (int64_t i = 0; i < blocks; ++i)
+      table.push_back(static_cast<int32_t>((i * 7 + 3) % blocks));
+    return std::vector<Tensor>{
+        uniform({1, kHeads, kDim}, 1, -1, 1, DType::f32, device),
+        uniform(cache, 2, -1, 1, DType::f16, device), uniform(cache, 3, -1, 1, DType::f16, device),
+        from_vector(std::vector<int32_t>{0, 1, static_cast<int32_t>(keys), 0}, {1, 4}, device),
+        from_vector(table, {1, blocks}, device)};
+  };
+  bench.compute_one = [block](auto in) {
+    AttentionSettings settings;
+    if (block > 0) settings.table = in[4];
+    return cached_attention(in[0], in[1], in[2], in[3], 1, settings);
+  };
+  return bench;
+}
+
 }  // namespace
 
 std::vector<BenchCase> bench_cases(const Device& device) {
@@ -243,6 +274,8 @@ std::vector<BenchCase> bench_cases(const Device& device) {
                                    : conv_case(cpu ? 1 : 32, cpu ? 64 : 256, 56, type, device));
   bench.cases.push_back(attention_case(1, keys, device));
   bench.cases.push_back(attention_case(prompt, prompt, device));
+  for (const int64_t block : {0, 64, 128, 256})
+    if (block < keys) bench.cases.push_back(cached_attention_case(keys, block, device));
   return std::move(bench.cases);
 }
 

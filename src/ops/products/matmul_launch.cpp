@@ -48,6 +48,12 @@ void launch_few_rows(DeviceCall& call, const Sides& s) {
   launch_product(call, product, launch, {s.b, x}, s.tail, s.c);
 }
 
+void launch_packed(DeviceCall& call, const ops::PackedProduct& product, const Sides& s) {
+  const auto launch =
+      ops::packed_product_launch(product, word(s.n), word(s.k), word(s.m), word(s.in_a.step));
+  launch_product(call, product, launch, {s.b, s.a}, s.tail, s.c);
+}
+
 void launch_f32(DeviceCall& call, const Sides& s) {
   ops::F32Product product;
   product.a_transposed = s.in_a.transposed;
@@ -206,14 +212,33 @@ bool has_few_rows(const Sides& s, ElementType own) {
          is_plain(s.x) && is_plain(own) && (s.b.type.is_block() || s.in_b.step == s.k);
 }
 
+std::optional<ops::PackedProduct> packed_product_of(const DeviceInfo& device, const Sides& s,
+                                                    ElementType own) {
+  const bool narrow = s.a.type == ElementType(DType::f16);
+  if (s.m > kPackedRows || !s.b.type.is_block() || s.batch != 1 || s.in_a.transposed || s.rounded ||
+      !is_plain(s.x) || !is_plain(own) || (narrow && s.in_a.step % 8 != 0))
+    return std::nullopt;
+  ops::PackedProduct wanted;
+  wanted.weight = s.b.type;
+  wanted.y = is_plain(s.c.type) ? s.c.type.plain() : own.plain();
+  return ops::packed_product_for(wanted, word(s.n), word(s.k), word(s.m), device.capabilities,
+                                 device.compute_units);
+}
+
 ProductWay product_way(const DeviceInfo& device, const Sides& s, ElementType own) {
-  const bool few_rows = has_few_rows(s, own);
+  const auto possible = [&](ProductWay way) {
+    return way == ProductWay::few_rows ? has_few_rows(s, own)
+           : way == ProductWay::packed ? packed_product_of(device, s, own).has_value()
+                                       : true;
+  };
   const std::string tuned = s.rounded ? "" : tuned_choice(device, tuning_key(s)).value_or("");
   for (size_t i = 0; i < kProductWayNames.size(); ++i) {
     const auto way = static_cast<ProductWay>(i);
-    if (tuned == kProductWayNames[i] && (few_rows || way != ProductWay::few_rows)) return way;
+    if (tuned == kProductWayNames[i] && possible(way)) return way;
   }
-  return few_rows ? ProductWay::few_rows : ProductWay::vendor;
+  for (const ProductWay way : {ProductWay::few_rows, ProductWay::packed})
+    if (possible(way)) return way;
+  return ProductWay::vendor;
 }
 
 uint64_t unpacked_weight_bytes(const DeviceInfo& device, int64_t rows, int64_t elements) {
@@ -247,6 +272,7 @@ std::optional<DType> narrowed_rows(const Device& device, const Sides& s, Element
   if (s.rounded || s.a.type != ElementType(DType::f32) || !narrow) return std::nullopt;
   const ProductWay way = product_way(device.info(), s, own);
   if (way == ProductWay::few_rows) return std::nullopt;
+  if (way == ProductWay::packed) return DType::f16;
   if (way == ProductWay::vendor)
     if (const auto native = native_of(device, s, own)) return native->a_type;
   if (s.m < kManyRows || device.info().capabilities.fragments.empty()) return std::nullopt;
@@ -305,9 +331,10 @@ void MatmulOp::launch(DeviceCall& call) const {
     launch_native(call, *native, s);
     return tail_alone();
   }
-  const bool few = has_few_rows(s, own) && way != ProductWay::kernel;
+  const bool packed = way == ProductWay::packed;
+  const bool few = has_few_rows(s, own) && !packed && way != ProductWay::kernel;
   auto tail = bind_tail(call, tail_, 2, s.n);
-  const bool bound = tail.has_value() && (!few || is_plain(s.c.type));
+  const bool bound = tail.has_value() && (is_plain(s.c.type) || !(few || packed));
   if (bound)
     s.tail = *std::move(tail);
   else
@@ -318,6 +345,8 @@ void MatmulOp::launch(DeviceCall& call) const {
   }
   if (few)
     launch_few_rows(call, s);
+  else if (packed)
+    launch_packed(call, packed_product_of(call.info(), s, own).value(), s);
   else if (s.a.type == ElementType(DType::f32) && s.b.type == ElementType(DType::f32))
     launch_f32(call, s);
   else if (is_unpacked(call.info(), s))

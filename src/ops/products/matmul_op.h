@@ -23,9 +23,9 @@ std::optional<MatrixLayout> matrix_layout(const Layout& layout);
 
 // The implementations of a product on devices with kernels, in order of preference;
 // ops/bench/tune.h can measure which is fastest for a product.
-enum class ProductWay : uint8_t { few_rows, vendor, kernel };
+enum class ProductWay : uint8_t { few_rows, packed, vendor, kernel };
 // Their names in tuned choices.
-inline constexpr std::array kProductWayNames = {"few_rows", "vendor", "kernel"};
+inline constexpr std::array kProductWayNames = {"few_rows", "packed", "vendor", "kernel"};
 
 // The result type of a product of x with weights.
 ElementType product_type(ElementType x, ElementType weight);

@@ -26,8 +26,12 @@ Sides sides_of(const DeviceView& a, const DeviceView& b, const DeviceView& c,
 // Whether the few-rows kernel supports it. own: the result type without a tail.
 bool has_few_rows(const Sides& sides, ElementType own);
 
-// The few-rows kernel for few rows, the vendor's library for many if there is
-// one, unless another was measured to be faster.
+// The product with packed weights; nullopt if the device or the operands do not suit it.
+std::optional<ops::PackedProduct> packed_product_of(const DeviceInfo& device, const Sides& sides,
+                                                    ElementType own);
+
+// The few-rows kernel for few rows, packed weights for some if the device has the fragments, the
+// vendor's library for many if there is one, unless another was measured to be faster.
 ProductWay product_way(const DeviceInfo& device, const Sides& sides, ElementType own);
 
 // The type that f32 rows are rounded to before a product of many rows, by a launch or by their

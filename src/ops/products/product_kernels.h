@@ -160,6 +160,38 @@ uint32_t fragment_subgroup(const ir::Capabilities& device);
 FragmentProduct fragment_product_for(FragmentProduct product, const ProductShape& shape,
                                      const ir::Capabilities& device, uint32_t compute_units);
 
+// --- some rows with block-quantised weights (packed_product.cpp): y[i][r] = sum over c of w[r][c]
+// * x[i][c], sums in f32
+//
+// Too many rows for vector_product, too few to unpack all weights for: fragments of weights are
+// made from packed words in shared memory. Weights are rounded to f16 with scales of f16.
+struct PackedProduct {
+  ElementType weight = BlockType::q4_k;
+  DType y = DType::f32;  // f32 or f16
+  bool aligned = true;   // n is a multiple of 4
+  std::shared_ptr<const TailSpec> tail = nullptr;
+  // Tiling, chosen by packed_product_for.
+  uint32_t tile_rows = 16;            // of x: a multiple of 16
+  uint32_t tile_n = 32;               // weight rows
+  uint32_t tile_k = 256;              // a power of two from 128 on
+  uint32_t warps_n = 2, warps_k = 4;  // subgroups that share tile_n; subgroups that share tile_k
+  uint32_t subgroup = 32;             // lanes per subgroup
+  uint32_t stages = 3;
+
+  uint32_t lanes() const { return warps_n * warps_k * subgroup; }
+  uint64_t shared_bytes() const;
+};
+// Buffers: w (u32 planes), x (f16; rows at multiples of 16 bytes), the tail's, y (dense rows).
+// Params: n, k, rows, x_stride, then those of the weights. Grid: (tiles of n, tiles of rows, 1).
+ir::Kernel packed_product(const PackedProduct& product);
+ProductLaunch packed_product_launch(const PackedProduct& product, uint32_t n, uint32_t k,
+                                    uint32_t rows, uint32_t x_stride);
+// nullopt if the device does not say which lane of a fragment holds what: operands made through
+// shared memory gain nothing over fragment_product.
+std::optional<PackedProduct> packed_product_for(PackedProduct product, uint32_t n, uint32_t k,
+                                                uint32_t rows, const ir::Capabilities& device,
+                                                uint32_t compute_units);
+
 // --- rows routed to experts (expert_tables.cpp): sorts slots by expert into tiles of tile_m rows
 //
 // Buffers: ids (u32, an expert per slot), order (u32, slots: the slots sorted by expert), tiles

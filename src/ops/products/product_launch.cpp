@@ -75,6 +75,16 @@ void launch_product(DeviceCall& call, ops::FragmentProduct p, const ops::Product
                    std::move(inputs), tail, output);
 }
 
+void launch_product(DeviceCall& call, ops::PackedProduct p, const ops::ProductLaunch& launch,
+                    std::vector<DeviceView> inputs, const TailBinding& tail,
+                    const DeviceView& output) {
+  std::string key =
+      fmt::format("packed_product {} {} {} {} {} {} {} {} {}", p.weight.name(), dtype_name(p.y),
+                  p.aligned, p.tile_rows, p.tile_n, p.tile_k, p.warps_n, p.warps_k, p.stages);
+  launch_with_tail(call, std::move(key), ops::packed_product, std::move(p), launch,
+                   std::move(inputs), tail, output);
+}
+
 void launch_product(DeviceCall& call, ops::F32Product p, const ops::ProductLaunch& launch,
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output) {

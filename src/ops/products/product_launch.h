@@ -12,6 +12,9 @@ namespace prism {
 
 // Up to this many rows a product is bound by reading the weights.
 inline constexpr int64_t kFewRows = 8;
+// Up to this many rows quantised weights are unpacked as they are multiplied; from here on by a
+// launch of its own before the product.
+inline constexpr int64_t kPackedRows = 64;
 
 // Launches a kernel with its inputs in order, its tail (which becomes part of product), and its
 // output.
@@ -21,6 +24,9 @@ void launch_product(DeviceCall& call, ops::VectorProduct product, const ops::Pro
 void launch_product(DeviceCall& call, ops::FragmentProduct product,
                     const ops::ProductLaunch& launch, std::vector<DeviceView> inputs,
                     const TailBinding& tail, const DeviceView& output);
+void launch_product(DeviceCall& call, ops::PackedProduct product, const ops::ProductLaunch& launch,
+                    std::vector<DeviceView> inputs, const TailBinding& tail,
+                    const DeviceView& output);
 void launch_product(DeviceCall& call, ops::F32Product product, const ops::ProductLaunch& launch,
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output);

@@ -153,6 +153,29 @@ std::vector<Value> codes(const PlaneFormat& f, const std::vector<Value>& words) 
 
 }  // namespace
 
+BlockUnit::Part block_part(const PlaneFormat& f, const std::vector<Value>& words, Value scale_index,
+                           Value factor_index) {
+  if (is_header(f)) {
+    const Value pair = unpack_f16(words[0]), shift = (scale_index & 7u) * 4u;
+    const Value high = words[3] >> shift;
+    const Value scale = ((words[1] >> shift) & 15u) | ((high & 3u) << 4u);
+    const Value min = ((words[2] >> shift) & 15u) | ((high & 12u) << 2u);
+    return {pair[0] * as_float(scale), pair[1] * as_float(min)};
+  }
+  const bool scaled = f.scales != ScaleFormat::none;
+  const Value word = words[scaled ? 1 : 0];
+  if (f.factors == FactorFormat::pair) {
+    const Value pair = unpack_f16(word);
+    if (!scaled) return {pair[0], -pair[1]};
+    const Value both = field(words[0], scale_index, 8);
+    return {pair[0] * as_float(both & 15u), pair[1] * as_float(both >> 4u)};
+  }
+  const Value factor = f.factors == FactorFormat::e8m0 ? mxfp4_factor(field(word, factor_index, 8))
+                                                       : half_of(word, factor_index);
+  if (!scaled) return {factor, {}};
+  return {factor * cast(f32, signed_byte(words[0], scale_index)), {}};
+}
+
 BlockUnit WeightReader::decode_block(const std::vector<Value>& words, Value unit) const {
   const PlaneFormat f = plane_format(type_.block());
   BlockUnit result;
@@ -166,42 +189,15 @@ BlockUnit WeightReader::decode_block(const std::vector<Value>& words, Value unit
   if (f.values == QuantValues::mxfp4)
     for (Value& quad : result.quads) quad = mxfp4_values(quad);
 
-  size_t at = (f.quant_bits == 2 ? 2 : 4) + f.high_bits;
-  if (is_header(f)) {
-    const Value pair = unpack_f16(words[at]), shift = (unit & 7u) * 4u;
-    const Value high = words[at + 3] >> shift;
-    const Value scale = ((words[at + 1] >> shift) & 15u) | ((high & 3u) << 4u);
-    const Value min = ((words[at + 2] >> shift) & 15u) | ((high & 12u) << 2u);
-    result.parts.push_back({pair[0] * as_float(scale), pair[1] * as_float(min)});
-    return result;
-  }
-  std::optional<Value> scales;
-  if (f.scales != ScaleFormat::none) scales = words[at++];
-  const Value word = words[at];
+  const auto quants = static_cast<std::ptrdiff_t>((f.quant_bits == 2 ? 2 : 4) + f.high_bits);
+  const std::vector<Value> rest(words.begin() + quants, words.end());
   const uint32_t units = f.factor_elements / unit_elements(type_);
-  const Value shared_by = units == 1 ? unit : unit / units;
-  if (f.factors == FactorFormat::pair) {
-    const Value pair = unpack_f16(word);
-    if (f.scales == ScaleFormat::none) {
-      result.parts.push_back({pair[0], -pair[1]});
-    } else {
-      for (uint32_t part = 0; part < 2; ++part) {
-        const Value both = field(*scales, unit * 2u + part, 8);
-        result.parts.push_back({pair[0] * as_float(both & 15u), pair[1] * as_float(both >> 4u)});
-      }
-    }
-    return result;
-  }
-  const Value factor = f.factors == FactorFormat::e8m0 ? mxfp4_factor(field(word, shared_by, 8))
-                                                       : half_of(word, shared_by);
-  for (uint32_t part = 0; part < parts_of_unit(type_); ++part) {
-    Value scale = factor;
-    if (scales)
-      scale = factor *
-              cast(f32, signed_byte(*scales, f.scale_elements == 16 ? unit * 2u + part : unit));
-    std::optional<Value> minus;
-    if (f.zero) minus = scale * static_cast<float>(f.zero);
-    result.parts.push_back({scale, minus});
+  const uint32_t count = parts_of_unit(type_);
+  for (uint32_t i = 0; i < count; ++i) {
+    BlockUnit::Part part =
+        block_part(f, rest, count == 1 ? unit : unit * 2u + i, units == 1 ? unit : unit / units);
+    if (f.zero) part.minus = part.scale * static_cast<float>(f.zero);
+    result.parts.push_back(part);
   }
   return result;
 }

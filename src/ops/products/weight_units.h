@@ -38,6 +38,12 @@ struct BlockUnit {
   std::vector<Part> parts;        // each covers the same number of quads
 };
 
+// The scale and minus (without the zero of the format) of one part. words: of the scales plane,
+// then of the factors plane; for headers all four words. Indices: of the part's scale and of its
+// factor in the row.
+BlockUnit::Part block_part(const PlaneFormat& format, const std::vector<dsl::Value>& words,
+                           dsl::Value scale_index, dsl::Value factor_index);
+
 class WeightReader {
  public:
   // The buffer's element is u32 for block types and the type itself for plain ones. aligned: for

@@ -9,6 +9,7 @@
 
 #include "cpu/elementwise.h"
 #include "cpu/rows.h"
+#include "ops/rows/finite_argmax.h"
 #include "ops/rows/reduce_kernels.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
@@ -150,7 +151,7 @@ class ReductionOp : public Op {
   }
 
  private:
-  bool largest() const { return kind_ == Reduction::max || kind_ == Reduction::argmax; }
+  bool largest() const { return takes_largest(kind_); }
 
   // Stores a result (f64 for sums of floats) in the output's type.
   template <class T>
@@ -167,6 +168,13 @@ class ReductionOp : public Op {
     } else {
       cpu::store(dtype_of<T>(), &value, stored, to, 1);
     }
+  }
+
+  // The result of an arg reduction, given the best element and its index.
+  template <class T>
+  int32_t index_of(T best, int64_t place) const {
+    if (kind_ == Reduction::finite_argmax && !std::isfinite(static_cast<double>(best))) return -1;
+    return static_cast<int32_t>(place);
   }
 
   // Reduces a part of a row.
@@ -208,7 +216,7 @@ class ReductionOp : public Op {
       put(output, row,
           static_cast<double>(whole.total) / static_cast<double>(source_.rows().length));
     else if (is_arg(kind_))
-      put(output, row, static_cast<int32_t>(whole.place));
+      put(output, row, index_of(whole.best, whole.place));
     else
       put(output, row, whole.best);
   }
@@ -286,7 +294,7 @@ class ReductionOp : public Op {
                 put(call.outputs[0], place,
                     static_cast<double>(totals[i]) / static_cast<double>(rows.length));
               else if (is_arg(kind_))
-                put(call.outputs[0], place, places[i]);
+                put(call.outputs[0], place, index_of(best[i], places[i]));
               else
                 put(call.outputs[0], place, best[i]);
             }
@@ -391,6 +399,12 @@ Tensor argmax(const Tensor& x, int axis, bool keep_dims) {
 }
 Tensor argmin(const Tensor& x, int axis, bool keep_dims) {
   return reduce(Reduction::argmin, x, {axis}, keep_dims);
+}
+
+Tensor finite_argmax(const Tensor& x) {
+  if (x && !x.type().is_block() && !is_float(x.type().plain()))
+    fail(fmt::format("finite_argmax: elements of type {}; floats are needed", x.type().name()));
+  return reduce(Reduction::finite_argmax, x, {-1}, false);
 }
 
 Tensor variance(const Tensor& x, const Axes& axes, double correction, bool keep_dims) {

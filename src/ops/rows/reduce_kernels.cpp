@@ -19,7 +19,6 @@ namespace {
 
 constexpr uint32_t kGroup = 256;
 
-bool takes_largest(Reduction kind) { return kind == Reduction::max || kind == Reduction::argmax; }
 bool is_sum(Reduction kind) { return kind == Reduction::sum || kind == Reduction::mean; }
 
 DType key_type(DType type) { return dtype_bytes(type) == 8 ? i64 : i32; }
@@ -50,6 +49,17 @@ Value value_of(Value key, DType type, Reduction kind) {
   const Value ordered = takes_largest(kind) ? key : ~key;
   const Value bits = select(ordered < constant(key_dtype, 0), ordered ^ highest, ordered);
   return bitcast(type, select(key == highest, highest, bits));  // 0x7fff... is a NaN
+}
+
+// Whether the key of a maximum belongs to a finite value.
+Value is_finite_key(Value key) {
+  const bool wide = key.element() == i64;
+  const auto bits = [&](uint32_t narrow, uint64_t as_wide) {
+    return wide ? constant_bits(i64, as_wide) : constant_bits(i32, narrow);
+  };
+  const Value infinity = bits(0x7f800000u, 0x7ff0000000000000u),
+              minus_infinity = bits(0x807fffffu, 0x800fffffffffffffu);
+  return key > minus_infinity && key < infinity;
 }
 
 struct Variant {
@@ -136,7 +146,9 @@ Joined join_lanes(const Best& best, Reduction kind, uint32_t width, uint32_t sto
 void write(const Variant& variant, const Array& y, Value index, const Joined& best, Value terms) {
   DType type = register_type(variant.source.chain.output);
   if (is_arg(variant.kind)) {
-    y[index] = best.place;
+    y[index] = variant.kind == Reduction::finite_argmax
+                   ? select(is_finite_key(best.value), best.place, constant(i32, -1))
+                   : best.place;
     return;
   }
   Value value = is_sum(variant.kind) ? best.value : value_of(best.value, type, variant.kind);
@@ -281,6 +293,8 @@ const char* reduction_name(Reduction kind) {
       return "argmax";
     case Reduction::argmin:
       return "argmin";
+    case Reduction::finite_argmax:
+      return "finite_argmax";
   }
   return "reduce";
 }
@@ -296,7 +310,9 @@ void launch_reduction(DeviceCall& call, Reduction kind, const RowBinding& source
   const Shape partial{rows.outer, parts, rows.inner};
   if (is_arg(kind)) {
     const DeviceView picks = call.scratch(partial, DType::i32);
+    if (kind == Reduction::finite_argmax) variant.kind = Reduction::argmax;
     launch_step(call, variant, rows, rows.length, parts, nullptr, picks, rows.length);
+    variant.kind = kind;
     variant.picks = true;
     variant.source.by_four = false;
     variant.lanes = lanes_for(rows, parts);

@@ -158,6 +158,10 @@ Shape HeaderText::lengths(char open, char close) {
   return shape;
 }
 
+void fail_loading(const std::string& path, const std::string& what) {
+  throw Error(ErrorCode::kCorruptFile, fmt::format("loading {}: {}", path, what));
+}
+
 std::string json_quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {

@@ -35,6 +35,9 @@ class HeaderText {
   size_t at_ = 0;
 };
 
+// Throws kCorruptFile with the path.
+[[noreturn]] void fail_loading(const std::string& path, const std::string& what);
+
 // "a" with quotes, as JSON writes it.
 std::string json_quoted(std::string_view text);
 

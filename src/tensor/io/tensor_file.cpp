@@ -7,6 +7,8 @@
 
 #include "prism/error.h"
 #include "prism/io.h"
+#include "tensor/io/header_text.h"
+#include "tensor/io/npy_header.h"
 
 namespace prism {
 
@@ -14,20 +16,17 @@ std::string_view TensorFile::text() const {
   return {reinterpret_cast<const char*>(mapped.data.get()), static_cast<size_t>(mapped.bytes)};
 }
 
-void TensorFile::fail(const std::string& what) const {
-  throw Error(ErrorCode::kCorruptFile, fmt::format("loading {}: {}", path, what));
-}
-
 Tensor tensor_from(const TensorFile& file, std::string_view bytes, const Shape& shape, DType type,
                    const Device& device) {
   const uint64_t needed = static_cast<uint64_t>(shape.elements()) * ElementType(type).block_bytes();
   if (bytes.size() != needed) {
-    file.fail(fmt::format("{} bytes of elements, shape {} of type {} takes {}", bytes.size(),
-                          shape.text(), ElementType(type).name(), needed));
+    fail_loading(file.path,
+                 fmt::format("{} bytes of elements, shape {} of type {} takes {}", bytes.size(),
+                             shape.text(), ElementType(type).name(), needed));
   }
   if (type == DType::b1 &&
       std::ranges::any_of(bytes, [](char c) { return static_cast<uint8_t>(c) > 1; }))
-    file.fail("a truth value that is neither 0 nor 1");
+    fail_loading(file.path, "a truth value that is neither 0 nor 1");
   return from_bytes(std::as_bytes(std::span(bytes)), shape, type, device);
 }
 
@@ -43,7 +42,7 @@ void save(const std::string& path, const Tensor& tensor) {
 Tensor load(const std::string& path, const Device& device) {
   {
     const TensorFile file{path, map_file(path, MapAccess::read)};
-    if (is_npy(file)) return read_npy(file, device);
+    if (is_npy(file.text())) return read_npy(file, device);
   }
   const std::map<std::string, Tensor> tensors = load_safetensors(path, device);
   if (tensors.size() != 1) {

@@ -14,15 +14,13 @@ struct TensorFile {
   std::string path;
   MappedFile mapped;
 
-  std::string_view text() const;                          // the whole file
-  [[noreturn]] void fail(const std::string& what) const;  // kCorruptFile with the path
+  std::string_view text() const;  // the whole file
 };
 
 // The tensor in these bytes of a file. Checks their number, and that truth values are 0 or 1.
 Tensor tensor_from(const TensorFile& file, std::string_view bytes, const Shape& shape, DType type,
                    const Device& device);
 
-bool is_npy(const TensorFile& file);
 Tensor read_npy(const TensorFile& file, const Device& device);
 void write_npy(const std::string& path, const Tensor& tensor);
 

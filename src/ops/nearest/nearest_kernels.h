@@ -1,0 +1,91 @@
+// The kernels of nearest_rows and what they share. Private to the op.
+//
+// scan:    each group scores a part of the rows for a few queries and keeps a list of candidates
+// merge:   joins lists until each query has one
+// rescore: scores the candidates again with compensated sums
+// rank:    writes the k best in order
+//
+// A candidate is a key and a row. Smaller keys are better; rows break ties. Lists are padded with
+// kNoKey.
+#pragma once
+
+#include <optional>
+
+#include "prism/kernel.h"
+#include "prism/metric.h"
+#include "tensor/plan/device_call.h"
+
+namespace prism::ops {
+
+inline constexpr uint32_t kNearestGroup = 256;
+inline constexpr uint32_t kTeam =
+    8;  // lanes that share a row: together they load 128 bytes at once
+inline constexpr uint32_t kNoKey = 0xffffffffu;
+// A group scores this many rows between checks of the length of its list.
+inline constexpr uint32_t kScanPiece = 512;
+
+// What kernels are specialised for.
+struct NearestForm {
+  Metric metric;
+  DType type;        // of the matrix
+  bool aligned;      // rows begin at multiples of 16 bytes
+  bool has_factors;  // norms for cosine, scales for others
+  bool has_allowed;  // a bitmap
+  uint32_t queries;  // that one group scores
+
+  std::string key() const;
+};
+
+// Reads a row in units of 16 bytes.
+class RowUnits {
+ public:
+  RowUnits(const NearestForm& form, const dsl::In& matrix, dsl::Value width)
+      : form_(form), matrix_(matrix), width_(width) {}
+  static uint32_t elements(DType type) { return static_cast<uint32_t>(16 / dtype_bytes(type)); }
+  // Unit `unit` of the row as f32 values, or as words of bits for hamming; zeros if not wanted.
+  std::vector<dsl::Value> load(dsl::Value wanted, dsl::Value row, dsl::Value unit) const;
+  // The same elements of a query.
+  std::vector<dsl::Value> load_query(const dsl::In& queries, dsl::Value query,
+                                     dsl::Value unit) const;
+
+ private:
+  std::vector<dsl::Value> load_bytes(const dsl::In& from, dsl::Value wanted, dsl::Value row,
+                                     dsl::Value unit) const;
+  NearestForm form_;
+  dsl::In matrix_;
+  dsl::Value width_;
+};
+
+// The key of a score; kNoKey if the score is NaN or infinitely bad.
+dsl::Value nearest_key(dsl::Value score, Metric metric);
+dsl::Value score_of_key(dsl::Value key, Metric metric);
+
+// A pair such that exactly `kept` of the pairs come before it or are equal to it. Called by the
+// whole group. `counts` are 256 shared words. `count` is at least `kept`; pairs are different.
+struct Bound {
+  dsl::Value key, row;
+  dsl::Value holds(dsl::Value other_key, dsl::Value other_row) const;
+};
+struct PairSource {
+  std::function<dsl::Value(dsl::Value)> key, row;
+};
+Bound select_bound(const dsl::Array& counts, const PairSource& pairs, dsl::Value count,
+                   dsl::Value kept);
+
+ir::Kernel nearest_scan_kernel(const NearestForm& form);
+ir::Kernel nearest_merge_kernel();
+ir::Kernel nearest_rescore_kernel(const NearestForm& form);
+ir::Kernel nearest_rank_kernel(Metric metric);
+
+// All launches of one use of the op.
+struct NearestLaunch {
+  Metric metric;
+  int64_t k;
+  DeviceView queries, matrix;
+  std::optional<DeviceView> factors, allowed;
+  DeviceView scores, indices;
+
+  void emit(DeviceCall& call) const;
+};
+
+}  // namespace prism::ops
