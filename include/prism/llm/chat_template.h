@@ -30,8 +30,10 @@ struct ChatMessage {
 
 // Limits for a template, which is untrusted code.
 struct TemplateLimits {
-  uint64_t work = uint64_t{1} << 28;  // steps and bytes produced in total: a second at most
-  int depth = 400;                    // nesting of calls and expressions
+  // Steps, and bytes that are created or compared, for parsing and for each rendering: a second at
+  // most. It bounds the memory, too.
+  uint64_t work = uint64_t{1} << 28;
+  int depth = 400;  // nesting of calls and expressions
   size_t output_bytes = size_t{1} << 25;
 };
 
@@ -47,8 +49,9 @@ struct ChatOptions {
 // A parsed template. Copies share it. Thread-safe.
 class ChatTemplate {
  public:
-  // Throws kInvalidArgument with the line if the text is not a valid template.
-  explicit ChatTemplate(std::string_view text);
+  // Throws kInvalidArgument with the line if the text is not a valid template, or if parsing it
+  // exceeds limits.work.
+  explicit ChatTemplate(std::string_view text, const TemplateLimits& limits = {});
   // Throws kInvalidArgument with the line if the template fails, rejects the messages
   // (raise_exception) or exceeds a limit.
   std::string render(std::span<const ChatMessage> messages, const ChatOptions& options = {}) const;

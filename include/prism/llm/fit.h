@@ -71,6 +71,15 @@ Fit fit_model(const GgufFile& file, const FitOptions& options = {});
 Fit fit_model(const GgufFile& file, const std::vector<FitDevice>& devices,
               const FitOptions& options);
 
+// A KV cache that texts share: each takes what it needs, up to the context.
+struct SharedCache {
+  int64_t slots = 1;   // texts at once
+  int64_t tokens = 0;  // of all texts together; at least one context
+};
+// Sizes the cache by the memory that the fit leaves free: a quarter of the host's, half of that of
+// other devices. slots: texts at once; 0: as many as have room, at most 64.
+SharedCache fit_shared_cache(const Fit& fit, int64_t slots = 0);
+
 }  // namespace prism::llm
 
 #pragma GCC visibility pop

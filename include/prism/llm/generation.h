@@ -2,14 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "prism/llm/grammar.h"
 #include "prism/llm/sampler.h"
+#include "prism/llm/scoring.h"
 
 #pragma GCC visibility push(default)
 
@@ -21,6 +24,7 @@ enum class StopReason : uint8_t {
   max_tokens,  // the requested number of tokens
   context,     // no room for another token
   cancelled,   // by the callback or cancel()
+  failed,      // by an exception: Generation::failure
 };
 const char* stop_reason_name(StopReason reason);  // "end_token" ...
 
@@ -31,17 +35,25 @@ struct GenerationOptions {
   std::optional<Grammar> grammar = {};
   bool ignore_end = false;    // continue after the model's end of text
   bool show_special = false;  // show control tokens as text
+  // Score each generated token (see scoring.h) with this many alternatives; -1: no scores.
+  int64_t scores = -1;
   // When the context is full, drop half of the tokens after the first `keep` and continue instead
   // of stopping.
   bool shift_context = false;
   int64_t keep = 0;
+  bool speculate = true;  // if the model was loaded with LoadOptions::speculate
 };
 
 struct GenerationStatistics {
   int64_t prompt_tokens = 0;
-  int64_t reused_tokens = 0;       // prompt tokens found in the cache
-  int64_t generated_tokens = 0;    // an end token counts
-  int64_t recomputed_tokens = 0;   // after a device failed; the seconds include that and reloading
+  int64_t reused_tokens = 0;     // prompt tokens found in the cache
+  int64_t restored_tokens = 0;   // of these, read from the prompt cache on disk
+  int64_t generated_tokens = 0;  // an end token counts
+  int64_t shifts = 0;            // times that a full context was shifted
+  // Computed again: a device failed, or other texts needed the cache. The seconds include that.
+  int64_t recomputed_tokens = 0;
+  int64_t proposed_tokens = 0;     // by speculation, and checked
+  int64_t accepted_tokens = 0;     // those of them that are in the text
   double prompt_seconds = 0;       // from getting a slot to the first token
   double generation_seconds = 0;   // from the first token to the last
   double first_token_seconds = 0;  // from the request to the first token
@@ -53,13 +65,24 @@ struct GenerationStatistics {
 struct Generation {
   std::string text;
   std::vector<int32_t> tokens;
+  std::vector<TokenScore> scores;  // one per token if options.scores is not -1
   StopReason reason = StopReason::end_token;
-  std::string stop;  // the stop string that ended the text
+  std::string stop;            // the stop string that ended the text
+  std::exception_ptr failure;  // what ended the text, if reason is failed
   GenerationStatistics statistics;
 };
 
-// Receives each new piece of text, in whole characters; returning false ends the generation.
-using TextCallback = std::function<bool(std::string_view text)>;
+// A new piece of text in whole characters, and the tokens generated since the last piece.
+struct TextPiece {
+  std::string_view text;
+  std::span<const int32_t> tokens;
+  std::span<const TokenScore> scores;  // one per token, or none
+  operator std::string_view() const { return text; }
+};
+
+// Receives each piece; returning false ends the generation. A function of a std::string_view will
+// do.
+using TextCallback = std::function<bool(const TextPiece& piece)>;
 
 }  // namespace prism::llm
 

@@ -32,9 +32,20 @@ class Model;    // the weights and their plans
 struct Config;  // the hyperparameters
 
 struct LoadOptions {
-  FitOptions fit = {};       // device, context, KV cache type; unset values are chosen
-  int64_t slots = 1;         // texts generated at once, each with the full context
+  FitOptions fit = {};  // device, context, KV cache type; unset values are chosen
+  int64_t slots = 1;    // texts generated at once; 0: as many as have room (fit_shared_cache)
+  // false: the KV cache has a full context for each text. true, or slots is 0: the texts share a
+  // cache that is sized by the free memory. If it is full, the youngest wait.
+  bool shares_cache = false;
   int64_t batch_rows = 512;  // prompt tokens per batch
+  // A folder that keeps the keys and values of prompts and answers, for later runs with the same
+  // model and cache type; empty: none. Several processes may share it.
+  std::string prompt_cache = {};
+  uint64_t prompt_cache_bytes = uint64_t{8} << 30;  // beyond this the oldest are removed
+  // Proposes tokens that the model checks in one batch, where that is faster; texts stay what they
+  // are without. "ngram": what followed the last tokens earlier in the same text; otherwise the
+  // name of a smaller model with the same vocabulary; empty: off.
+  std::string speculate = {};
   LoadCallback progress = {};
 };
 
@@ -65,14 +76,35 @@ class LanguageModel {
                       const TextCallback& on_text = {});
   Generation generate(std::span<const int32_t> prompt, const GenerationOptions& options = {},
                       const TextCallback& on_text = {});
-  // Generates several texts at once, one per slot. Results are in the order of the requests.
+  // Generates several texts at once, one per slot. Results are in the order of the requests. A text
+  // that fails ends with StopReason::failed and its exception in Generation::failure; the others
+  // continue.
   std::vector<Generation> generate_all(std::vector<TextRequest> requests);
 
-  // Generates the assistant's next message with the file's chat template. messages: the whole
-  // conversation so far. Throws kNotFound if the file has no template.
+  // The same, step by step: for callers that add texts while others are generated.
+  //   LanguageModel model = LanguageModel::load("model.gguf");
+  //   const int64_t id = model.add({.prompt = "Once upon a time"});
+  //   while (model.step()) {}
+  //   const Generation text = model.take(id);
+  // add() throws kInvalidArgument for a prompt that is empty or longer than the context.
+  int64_t add(TextRequest request);
+  int64_t add(std::vector<int32_t> prompt, const GenerationOptions& options = {},
+              const TextCallback& on_text = {});
+  // The next token of every text, or a part of the prompts. Returns false when none is left. Does
+  // not throw for a text that fails (see generate_all).
+  bool step();
+  bool is_finished(int64_t id) const;
+  Generation take(int64_t id);  // the result of a finished text, once
+  // Limits the time of a step with prompts, so that they do not hold back other texts; 0: no limit.
+  void set_step_limit(double seconds);
+
+  // Generates the assistant's next message with the chat template. messages: the whole conversation
+  // so far. Throws kNotFound if there is no template.
   Generation chat(std::span<const ChatMessage> messages, const GenerationOptions& options = {},
                   const TextCallback& on_text = {}, const ChatOptions& chat_options = {});
   bool has_chat_template() const;
+  // Replaces the file's template. Throws kInvalidArgument with the line if it is not valid.
+  void set_chat_template(std::string_view text);
   // The prompt that chat() continues.
   std::string chat_prompt(std::span<const ChatMessage> messages,
                           const ChatOptions& chat_options = {}) const;
@@ -81,15 +113,20 @@ class LanguageModel {
   std::vector<std::vector<float>> embed(std::span<const std::string> texts, bool normalise = true);
   // The log-probability of each token, and the `top` most likely tokens at its position.
   std::vector<TokenScore> score(std::string_view text, int64_t top = 0);
+  std::vector<TokenScore> score(std::span<const int32_t> tokens, int64_t top = 0);
 
   // Stops generation at the next token. Safe to call from other threads and signal handlers.
   void cancel();
+  // Stops one text of add() at its next token. Safe to call from other threads.
+  void cancel(int64_t id);
 
   const Tokenizer& tokenizer() const;
   const GgufFile& file() const;
   Model& model();
   const Config& config() const;
-  int64_t context() const;
+  int64_t context() const;                  // tokens of one text, at most
+  int64_t slots() const;                    // texts generated at once
+  int64_t cache_tokens() const;             // tokens of all texts together in the KV cache
   std::vector<ModelMemory> memory() const;  // per device
   double load_seconds() const;
   // The reason for the placement in one sentence; empty if the caller placed the layers.

@@ -24,6 +24,9 @@ struct TokenScore {
   std::vector<RankedToken> top;   // the most likely tokens at this position, in descending order
 };
 
+// Scores one token by the logits it was chosen from, with `top` alternatives.
+TokenScore score_token(std::span<const float> logits, int32_t token, int64_t top);
+
 // Scores each token given those before it, with `top` alternatives. Uses slot 0. Throws
 // kInvalidArgument if the tokens exceed the context.
 std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top);

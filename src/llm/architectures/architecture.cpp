@@ -1,7 +1,7 @@
 // The list of architectures and the default embedding, final norm and logits.
 #include "llm/architectures/architecture.h"
 
-#include <array>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@
 #include "prism/ops/elementwise.h"
 #include "prism/ops/index.h"
 #include "prism/ops/matmul.h"
+#include "prism/ops/quantise.h"
 
 namespace prism::llm {
 
@@ -20,13 +21,10 @@ struct Known {
   std::unique_ptr<Architecture> (*make)();
 };
 
-constexpr std::array kKnown = {
-    Known{"llama", make_llama},     Known{"qwen2", make_qwen2},
-    Known{"qwen3", make_qwen3},     Known{"qwen3moe", make_qwen3moe},
-    Known{"gemma2", make_gemma2},   Known{"gemma3", make_gemma3},
-    Known{"phi3", make_phi3},       Known{"gpt-oss", make_gpt_oss},
-    Known{"smollm3", make_smollm3}, Known{"granite", make_granite},
-    Known{"bert", make_bert},
+constexpr Known kKnown[] = {
+#define PRISM_ARCHITECTURE(name, make, models) {name, make},
+#include "llm/architectures/architecture_list.inc"
+#undef PRISM_ARCHITECTURE
 };
 
 }  // namespace
@@ -41,16 +39,29 @@ std::unique_ptr<Architecture> make_architecture(const std::string& name) {
   for (const Known& each : kKnown)
     if (each.name == name) return each.make();
   throw Error(ErrorCode::kNotSupported,
-              fmt::format("model: architecture \"{}\" is not supported; supported are {}", name,
-                          fmt::join(known_architectures(), ", ")));
+              fmt::format("model: architecture \"{}\" is not supported; supported are {}; "
+                          "docs/models.md tells how to ask for another",
+                          name, fmt::join(known_architectures(), ", ")));
 }
 
-void Architecture::load_ends(WeightLoader& from, const Placement& placement,
-                             Weights& weights) const {
+void Architecture::load_embeddings(WeightLoader& from, const Placement& placement,
+                                   Weights& weights) {
   const Config& config = from.config();
-  weights.output_norm.weight = from.take("output_norm.weight", {config.width}, placement.output);
-  weights.output_norm.bias =
-      from.take_if_there("output_norm.bias", {config.width}, placement.output);
+  const Device& device = placement.embedding;
+  weights.position_embedding =
+      from.take_if_there("position_embd.weight", {config.context, config.width}, device);
+  if (const GgufTensor* types = from.file().find_tensor("token_types.weight")) {
+    const int64_t count = types->shape.rank() == 2 ? types->shape[0] : 1;
+    weights.type_embedding =
+        from.take("token_types.weight", {std::max<int64_t>(count, 1), config.width}, device);
+  }
+  if (from.has("token_embd_norm.weight"))
+    weights.embedding_norm = from.take_norm("token_embd_norm", device);
+}
+
+void Architecture::load_output(WeightLoader& from, const Placement& placement, Weights& weights) {
+  const Config& config = from.config();
+  weights.output_bias = from.take_if_there("output.bias", {config.vocabulary}, placement.output);
   const Shape table = {config.vocabulary, config.width};
   if (from.has("output.weight"))
     weights.output = from.take("output.weight", table, placement.output);
@@ -60,46 +71,73 @@ void Architecture::load_ends(WeightLoader& from, const Placement& placement,
     weights.output = from.take("token_embd.weight", table, placement.output);
 }
 
+void Architecture::load_ends(WeightLoader& from, const Placement& placement,
+                             Weights& weights) const {
+  load_embeddings(from, placement, weights);
+  weights.output_norm = from.take_norm("output_norm", placement.output);
+  load_output(from, placement, weights);
+}
+
 Tensor Architecture::embed(Blocks& blocks) const {
-  const Tensor& table = blocks.weights().embedding;
-  Tensor x = gather_rows(table, blocks.tokens(table.device()));
+  const auto dense = [](const Tensor& rows) {
+    return rows.type().is_block() ? dequantise(rows) : cast(rows, DType::f32);
+  };
+  const Weights& w = blocks.weights();
+  const Device& device = w.embedding.device();
+  Tensor x = gather_rows(w.embedding, blocks.tokens(device));
   if (!(x.type() == ElementType(DType::f32))) x = cast(x, DType::f32);
   const double scale = blocks.config().embedding_scale;
-  return scale == 1 ? x : x * scale;
+  if (scale != 1) x = x * scale;
+  if (w.position_embedding)
+    x = x + cast(gather_rows(w.position_embedding, blocks.positions(device)), DType::f32);
+  // All tokens have token type 0.
+  if (w.type_embedding) x = x + dense(w.type_embedding.slice(0, 0, 1));
+  return w.embedding_norm ? blocks.norm(x, w.embedding_norm) : x;
 }
 
 Tensor Architecture::hidden(Blocks& blocks, const Tensor& x) const {
-  return blocks.norm(x, blocks.weights().output_norm);
+  return blocks.norm(x, blocks.weights().output_norm);  // without weights: the plain norm
 }
 
 Tensor Architecture::logits(Blocks& blocks, const Tensor& hidden) const {
   const Config& config = blocks.config();
-  Tensor logits = linear(hidden, blocks.weights().output);
+  Tensor logits = linear(hidden, blocks.weights().output, blocks.weights().output_bias);
   if (config.logit_scale != 1) logits = logits * config.logit_scale;
   if (config.logit_soft_cap > 0)
     logits = tanh(logits / config.logit_soft_cap) * config.logit_soft_cap;
   return logits;
 }
 
-void PreNormArchitecture::load_layer(WeightLoader& from, LayerWeights& layer) const {
-  layer.attention_norm = from.norm("attn_norm");
+void TransformerArchitecture::load_layer(WeightLoader& from, LayerWeights& layer) const {
+  from.norms(norm_names(), layer);
   from.attention(layer);
-  layer.feed_forward_norm = from.norm("ffn_norm");
-  if (from.config().experts > 0)
+  if (from.config().at(from.layer()).experts)
     from.experts(layer);
   else
     from.feed_forward(layer);
 }
 
-Tensor PreNormArchitecture::layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
+Tensor TransformerArchitecture::layer(Blocks& blocks, const LayerWeights& w,
+                                      const Tensor& x) const {
   const double scale = blocks.config().residual_scale;
+  const auto normed = [&](const Tensor& rows, const Norm& norm) {
+    return norm ? blocks.norm(rows, norm) : rows;
+  };
+  const auto post_normed = [&](const Tensor& rows, const Norm& norm) {
+    return norm ? blocks.post_norm(rows, norm) : rows;
+  };
+  const auto inner = [&](const Tensor& rows) {
+    return post_normed(w.router ? blocks.experts(w, rows) : blocks.feed_forward(w, rows),
+                       w.feed_forward_post_norm);
+  };
   const auto onto = [&](const Tensor& base, const Tensor& added) {
     return base + (scale == 1 ? added : added * scale);
   };
-  const Tensor seen = onto(x, blocks.attention(w, blocks.norm(x, w.attention_norm)));
-  const Tensor normed = blocks.norm(seen, w.feed_forward_norm);
-  return onto(seen, w.router ? blocks.experts(w, normed, Gating::silu)
-                             : blocks.feed_forward(w, normed, Gating::silu));
+  const Tensor input = normed(x, w.attention_norm);
+  const Tensor seen = onto(x, post_normed(blocks.attention(w, input), w.attention_post_norm));
+  if (blocks.config().parallel)
+    return onto(seen, inner(w.feed_forward_norm ? blocks.norm(x, w.feed_forward_norm) : input));
+  return onto(seen, inner(normed(seen, w.feed_forward_norm)));
 }
 
 }  // namespace prism::llm

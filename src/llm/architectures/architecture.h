@@ -20,9 +20,10 @@ class Architecture {
 
   // Sets hyperparameters beyond those of read_config.
   virtual void configure(const GgufFile& file, Config& config) const = 0;
+  // The tensors that a layer cannot do without; see RequiredTensors.
+  virtual RequiredTensors required_tensors() const { return {}; }
   virtual void load_layer(WeightLoader& from, LayerWeights& layer) const = 0;
-  // Loads the weights outside the layers: the final norm and the output matrix, which may share the
-  // token embedding (already loaded).
+  // Loads the weights outside the layers; the token embedding is already loaded.
   virtual void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const;
 
   // --- the graph of a forward pass; x is [rows, width]
@@ -31,12 +32,20 @@ class Architecture {
   // Applies the final norm to the wanted rows.
   virtual Tensor hidden(Blocks& blocks, const Tensor& x) const;
   virtual Tensor logits(Blocks& blocks, const Tensor& hidden) const;
+
+ protected:
+  // Embeddings of positions and token types and their norm, if the file has them.
+  static void load_embeddings(WeightLoader& from, const Placement& placement, Weights& weights);
+  // The output matrix, which may be the token embedding, and its bias.
+  static void load_output(WeightLoader& from, const Placement& placement, Weights& weights);
 };
 
-// The layer structure most models share: x + attention(norm(x)), then x + feed_forward(norm(x)) or
-// experts.
-class PreNormArchitecture : public Architecture {
+// The layer structure that most models share: x + attention(norm(x)), then x +
+// feed_forward(norm(x)) or experts. Norms before and after a block are as norm_names() says; Config
+// says the rest.
+class TransformerArchitecture : public Architecture {
  public:
+  virtual NormNames norm_names() const { return {}; }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override;
   Tensor layer(Blocks& blocks, const LayerWeights& weights, const Tensor& x) const override;
 };
@@ -45,17 +54,9 @@ class PreNormArchitecture : public Architecture {
 std::unique_ptr<Architecture> make_architecture(const std::string& name);
 std::vector<std::string_view> known_architectures();
 
-// --- one file per architecture
-std::unique_ptr<Architecture> make_llama();
-std::unique_ptr<Architecture> make_qwen2();
-std::unique_ptr<Architecture> make_qwen3();
-std::unique_ptr<Architecture> make_qwen3moe();
-std::unique_ptr<Architecture> make_gemma2();
-std::unique_ptr<Architecture> make_gemma3();
-std::unique_ptr<Architecture> make_phi3();
-std::unique_ptr<Architecture> make_gpt_oss();
-std::unique_ptr<Architecture> make_smollm3();
-std::unique_ptr<Architecture> make_granite();
-std::unique_ptr<Architecture> make_bert();
+// --- one file for each
+#define PRISM_ARCHITECTURE(name, make, models) std::unique_ptr<Architecture> make();
+#include "llm/architectures/architecture_list.inc"
+#undef PRISM_ARCHITECTURE
 
 }  // namespace prism::llm

@@ -24,8 +24,8 @@ std::vector<RopeTables> make_rope_tables(const Config& config, const Weights& we
   const auto dims = static_cast<uint32_t>(config.rope_dims);
   const RopeFrequencies all =
       rope_frequencies(dims, config.rope_base, config.rope_scaling, weights.rope_divisors);
-  const RopeFrequencies local =
-      rope_frequencies(dims, config.local_rope_base > 0 ? config.local_rope_base : 1e4);
+  const RopeFrequencies local = rope_frequencies(
+      dims, config.local_rope_base > 0 ? config.local_rope_base : 1e4, config.local_rope_scaling);
   const auto table = [&](const RopeFrequencies& from, const Device& device) {
     RopeTable result;
     result.frequencies = from_vector(from.frequencies, {config.rope_dims / 2}, device);
@@ -53,34 +53,59 @@ Tensor Blocks::wanted_rows(const Tensor& x) const {
 }
 
 Tensor Blocks::norm(const Tensor& x, const Norm& norm) const {
-  return rms_norm(x, norm.weight, config_.norm_epsilon);
+  if (config_.norms == NormKind::layer)
+    return layer_norm(x, norm.weight, norm.bias, config_.norm_epsilon);
+  const Tensor result = rms_norm(x, norm.weight, config_.norm_epsilon);
+  return norm.bias ? result + norm.bias : result;
 }
 
-Tensor Blocks::layer_norm(const Tensor& x, const Norm& norm) const {
-  return prism::layer_norm(x, norm.weight, norm.bias, config_.norm_epsilon);
+Tensor Blocks::post_norm(const Tensor& x, const Norm& by) const {
+  if (config_.post_norm_epsilon == 0) return norm(x, by);
+  return rms_norm(x, by.weight, config_.post_norm_epsilon);
 }
 
 Tensor Blocks::project(const Tensor& x, const Linear& by) const {
   return linear(x, by.weight, by.bias);
 }
 
-Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
-  const int64_t rows = x.size(0), heads = config_.heads, kv_heads = config_.kv_heads,
-                dim = config_.head_dim;
-  Tensor q, k, v;
+Blocks::Heads Blocks::heads(const LayerWeights& w, const Tensor& x) const {
+  const LayerConfig& sizes = config_.at(layer_);
+  const int64_t rows = x.size(0), dim = config_.head_dim, kv = sizes.kv_heads * dim;
+  Heads result;
   if (w.qkv) {
-    const std::vector<Tensor> parts =
-        split(project(x, w.qkv), {heads * dim, kv_heads * dim, kv_heads * dim}, -1);
-    q = parts[0], k = parts[1], v = parts[2];
+    const int64_t q = sizes.heads * dim, rest = w.qkv.weight.size(0) - q - 2 * kv;
+    Tensor all = project(x, w.qkv);
+    if (rest > 0) all = all.slice(-1, 0, q + 2 * kv);
+    const std::vector<Tensor> parts = split(all, {q, kv, kv}, -1);
+    result = {parts[0], parts[1], parts[2]};
   } else {
-    q = project(x, w.q), k = project(x, w.k), v = project(x, w.v);
+    result = {project(x, w.q), project(x, w.k), project(x, w.v)};
   }
-  q = q.reshape({rows, heads, dim});
-  k = k.reshape({rows, kv_heads, dim});
-  v = v.reshape({rows, kv_heads, dim});
-  if (w.q_norm) q = rms_norm(q, w.q_norm, config_.norm_epsilon);
-  if (w.k_norm) k = rms_norm(k, w.k_norm, config_.norm_epsilon);
+  for (Tensor* each : {&result.q, &result.k, &result.v}) {
+    if (config_.qkv_clamp > 0) *each = clamp(*each, -config_.qkv_clamp, config_.qkv_clamp);
+    *each = each->reshape({rows, each == &result.q ? sizes.heads : sizes.kv_heads, dim});
+  }
+  return result;
+}
 
+Tensor Blocks::head_norm(const Tensor& x, const Norm& by) const {
+  if (!by) return x;
+  const Shape shape = x.shape();
+  const Shape of = by.weight.shape();
+  if (of == Shape({shape[2]})) return norm(x, by);
+  if (of.rank() == 2) return norm(x, Norm()) * by.weight;  // each head has its own weights
+  return norm(x.reshape({shape[0], shape[1] * shape[2]}), by).reshape(shape);
+}
+
+Tensor Blocks::temperature(const Device& device) const {
+  const Tensor position = cast(positions(device), DType::f32) + config_.temperature_offset;
+  return (log(floor(position / config_.temperature_length) + 1.0) * config_.temperature_scale + 1.0)
+      .reshape({layout_.shape().rows, 1, 1});
+}
+
+Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
+  const int64_t rows = x.size(0);
+  auto [q, k, v] = heads(w, x);
   RopeOptions rotation;
   Tensor frequencies;
   if (config_.is_rotated(layer_)) {
@@ -92,37 +117,84 @@ Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
     rotation.magnitude = table.magnitude;
     frequencies = table.frequencies;
   }
+  if (config_.rotates_before_norm && frequencies) {
+    q = rope(q, positions(x.device()), frequencies, rotation);
+    k = rope(k, positions(x.device()), frequencies, rotation);
+    frequencies = {};
+  }
+  q = head_norm(q, w.q_norm);
+  k = head_norm(k, w.k_norm);
+  if (config_.temperature_scale > 0) q = q * temperature(x.device());
   const Tensor& batch = words(x.device());
-  const CachedRows rows_in = rope_to_cache(q, k, v, layout_.places(batch), frequencies, rotation,
-                                           cache_.keys(layer_), cache_.values(layer_));
+  const size_t group = cache_.group_of(layer_);
+  const CachedRows rows_in = rope_to_cache(q, k, v, layout_.places(batch, group), frequencies,
+                                           rotation, cache_.keys(layer_), cache_.values(layer_));
   AttentionSettings settings;
   settings.scale = config_.attention_scale;
   settings.causal = config_.causal;
   settings.window = config_.is_windowed(layer_) ? config_.window : 0;
   settings.soft_cap = config_.attention_soft_cap;
   settings.sinks = w.sinks;
+  settings.table = layout_.table(batch, group);
   const BatchShape& shape = layout_.shape();
-  const Tensor seen =
-      cached_attention(rows_in.q, rows_in.k_cache, rows_in.v_cache, layout_.spans(batch),
-                       shape.each_one_row ? 1 : shape.rows, settings);
-  return project(seen.reshape({rows, heads * dim}), w.out);
+  Tensor seen = cached_attention(rows_in.q, rows_in.k_cache, rows_in.v_cache, layout_.spans(batch),
+                                 shape.each_one_row ? 1 : shape.rows, settings);
+  if (w.attention_gate) {  // one number for each element, or for each head
+    const Tensor by = project(x, w.attention_gate);
+    // log(1 + exp(x)) without an overflow.
+    const Tensor gate =
+        config_.gate_is_softplus ? maximum(by, 0.0) + log1p(exp(-abs(by))) : sigmoid(by);
+    const int64_t of_head = gate.size(1) / seen.size(1);
+    seen = seen * gate.reshape({rows, seen.size(1), of_head});
+  }
+  seen = seen.reshape({rows, seen.size(1) * seen.size(2)});
+  return project(w.attention_inner_norm ? norm(seen, w.attention_inner_norm) : seen, w.out);
 }
 
-Tensor Blocks::gated(const Tensor& gate, const Tensor& up, Gating gating) {
-  if (gating == Gating::silu) return swiglu(gate, up);
-  if (gating == Gating::gelu) return geglu(gate, up);
-  // silu_clamped: a steeper silu, both operands clamped, and up shifted by one.
-  constexpr double kLimit = 7, kSteepness = 1.702;
-  const Tensor held = minimum(gate, kLimit);
-  return held * sigmoid(held * kSteepness) * (clamp(up, -kLimit, kLimit) + 1.0);
+Tensor Blocks::activate(const Tensor& up) const {
+  switch (config_.activation) {
+    case Activation::gelu:
+      return gelu_tanh(up);
+    case Activation::gelu_erf:
+      return gelu(up);
+    case Activation::relu:
+      return relu(up);
+    case Activation::relu_squared:
+      return square(relu(up));
+    case Activation::xielu: {
+      const Xielu& by = config_.xielu[static_cast<size_t>(layer_)];
+      const Tensor below = (exp(minimum(up, by.epsilon)) - 1.0 - up) * by.below;
+      return where(up > 0.0, square(up) * by.above, below) + up * by.slope;
+    }
+    default:
+      return silu(up);
+  }
 }
 
-Tensor Blocks::feed_forward(const LayerWeights& w, const Tensor& x, Gating gating) const {
+Tensor Blocks::activate(const Tensor& gate, const Tensor& up) const {
+  if (config_.activation == Activation::silu) return swiglu(gate, up);
+  if (config_.activation == Activation::gelu) return geglu(gate, up);
+  if (config_.activation == Activation::silu_clamped) {
+    constexpr double kLimit = 7, kSteepness = 1.702;
+    const Tensor held = minimum(gate, kLimit);
+    return held * sigmoid(held * kSteepness) * (clamp(up, -kLimit, kLimit) + 1.0);
+  }
+  return activate(gate) * up;
+}
+
+Tensor Blocks::feed_forward(const LayerWeights& w, const Tensor& x) const {
   const Tensor up = project(x, w.up);
-  if (gating == Gating::gelu_alone) return project(gelu(up), w.down);
-  if (w.gate) return project(gated(project(x, w.gate), up, gating), w.down);
-  const std::vector<Tensor> both = split(up, 2, -1);
-  return project(gated(both[0], both[1], gating), w.down);
+  Tensor inner;
+  if (w.gate) {
+    inner = activate(project(x, w.gate), up);
+  } else if (up.size(-1) == w.down.weight.size(1)) {
+    inner = activate(up);
+  } else {
+    const std::vector<Tensor> both = split(up, 2, -1);
+    inner = activate(both[0], both[1]);
+  }
+  return project(w.feed_forward_inner_norm ? norm(inner, w.feed_forward_inner_norm) : inner,
+                 w.down);
 }
 
 }  // namespace prism::llm

@@ -30,13 +30,6 @@ struct DeviceBatch {
   Tensor words;
 };
 
-enum class Gating : uint8_t {
-  silu,
-  gelu,          // tanh approximation
-  silu_clamped,  // gpt-oss
-  gelu_alone,    // no gate: exact (erf) gelu
-};
-
 class Blocks {
  public:
   Blocks(const Config& config, const Weights& weights, const KvCache& cache,
@@ -60,18 +53,35 @@ class Blocks {
   // Selects the rows of x whose results are wanted.
   Tensor wanted_rows(const Tensor& x) const;
 
-  Tensor norm(const Tensor& x, const Norm& norm) const;        // RMS norm
-  Tensor layer_norm(const Tensor& x, const Norm& norm) const;  // layer norm
+  Tensor norm(const Tensor& x, const Norm& norm) const;       // of the model's kind
+  Tensor post_norm(const Tensor& x, const Norm& norm) const;  // of the result of a block
   Tensor project(const Tensor& x, const Linear& linear) const;
-  // Attention of the current layer, including the output projection: q, k and v with biases, norms
-  // and rotation; writes k and v to the KV cache; applies the model's window, soft cap and sinks.
+  // Attention of the current layer, including the output projection: q, k and v with biases,
+  // limits, norms and rotation; writes k and v to the KV cache; applies the model's window, soft
+  // cap, sinks and gate.
   Tensor attention(const LayerWeights& w, const Tensor& x) const;
-  Tensor feed_forward(const LayerWeights& w, const Tensor& x, Gating gating) const;
-  // Routes each row to its top experts and sums their results, weighted by the router.
-  Tensor experts(const LayerWeights& w, const Tensor& x, Gating gating) const;
+  Tensor feed_forward(const LayerWeights& w, const Tensor& x) const;
+  // Routes each row to its top experts and sums their results, weighted by the router; adds the
+  // shared expert.
+  Tensor experts(const LayerWeights& w, const Tensor& x) const { return experts(w, x, x); }
+  // The same, chosen by other rows than those they work on.
+  Tensor experts(const LayerWeights& w, const Tensor& x, const Tensor& chosen_by) const;
+  // The model's activation of `up`, or of `gate` times `up`.
+  Tensor activate(const Tensor& up) const;
+  Tensor activate(const Tensor& gate, const Tensor& up) const;
 
  private:
-  static Tensor gated(const Tensor& gate, const Tensor& up, Gating gating);
+  struct Heads {
+    Tensor q, k, v;  // [rows, heads or kv_heads, head_dim]
+  };
+  Heads heads(const LayerWeights& w, const Tensor& x) const;
+  Tensor head_norm(const Tensor& x, const Norm& norm) const;
+  // What queries are scaled by at their positions: [rows, 1, 1].
+  Tensor temperature(const Device& device) const;
+  struct Chosen {
+    Tensor experts, weights;  // [rows, used]
+  };
+  Chosen choose(const LayerWeights& w, const Tensor& x) const;
   const Tensor& words(const Device& device) const;
   const RopeTables& ropes(const Device& device) const;
 

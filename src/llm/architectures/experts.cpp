@@ -1,6 +1,10 @@
-// The mixture-of-experts block: a router and the experts it selects.
+// The mixture-of-experts block: a router, the experts it selects and a shared expert.
+#include <limits>
+
 #include "llm/architectures/blocks.h"
 #include "prism/ops/elementwise.h"
+#include "prism/ops/index.h"
+#include "prism/ops/join.h"
 #include "prism/ops/matmul.h"
 #include "prism/ops/reduce.h"
 #include "prism/ops/softmax.h"
@@ -8,17 +12,78 @@
 
 namespace prism::llm {
 
-Tensor Blocks::experts(const LayerWeights& w, const Tensor& x, Gating gating) const {
-  const Ordered best = top_k(project(x, w.router), config_.experts_used);
-  const Device& where = w.expert_up.weight.device();
-  const Tensor there = x.to(where), chosen = best.indices.to(where);
-  const auto by = [&](const Tensor& rows, const Linear& linear) {
-    return expert_matmul(rows, linear.weight, chosen, linear.bias);
+namespace {
+
+// Keeps the scores of the best groups, those whose two best experts have the largest sum; the
+// others become -infinity.
+Tensor best_groups(const Tensor& scores, int64_t groups, int64_t used) {
+  const int64_t rows = scores.size(0), each = scores.size(1) / groups;
+  const Tensor grouped = scores.reshape({rows, groups, each});
+  const Tensor of_group = sum(top_k(grouped, std::min<int64_t>(2, each)).values, {-1});
+  const Tensor kept = sum(one_hot(top_k(of_group, used).indices, groups), {1});
+  return where(kept.unsqueeze(-1) > 0.5, grouped, -std::numeric_limits<double>::infinity())
+      .reshape(scores.shape());
+}
+
+}  // namespace
+
+Blocks::Chosen Blocks::choose(const LayerWeights& w, const Tensor& x) const {
+  const Tensor logits = project(x, w.router);
+  const bool is_plain = !w.expert_bias && config_.expert_groups == 1;
+  const auto scaled = [&](const Tensor& weights) {
+    return config_.expert_weights_scale == 1 ? weights : weights * config_.expert_weights_scale;
   };
-  const Tensor inner = gated(by(there, w.expert_gate), by(there, w.expert_up), gating);
-  // A softmax over the selected experts equals the full softmax renormalised to a sum of 1.
-  const Tensor shares = softmax(best.values, -1).unsqueeze(-1).to(where);
-  return sum(by(inner, w.expert_down) * shares, {1}).to(x.device());
+  if (is_plain &&
+      (config_.expert_scores == ExpertScores::softmax_of_chosen ||
+       (config_.expert_scores == ExpertScores::softmax && config_.expert_weights_sum_to_one))) {
+    // A softmax over the selected experts equals the full softmax renormalised to a sum of 1.
+    const Ordered best = top_k(logits, config_.experts_used);
+    return {best.indices, scaled(softmax(best.values, -1))};
+  }
+  Tensor scores = logits;
+  if (config_.expert_scores == ExpertScores::softmax) scores = softmax(logits, -1);
+  if (config_.expert_scores == ExpertScores::sigmoid) scores = sigmoid(logits);
+  Tensor ranked = w.expert_bias ? scores + w.expert_bias : scores;
+  if (config_.expert_groups > 1)
+    ranked = best_groups(ranked, config_.expert_groups, config_.expert_groups_used);
+  const Ordered best = top_k(ranked, config_.experts_used);
+  Tensor weights = is_plain ? best.values : take_along(scores, best.indices, -1);
+  if (config_.expert_scores == ExpertScores::softmax_of_chosen) weights = softmax(weights, -1);
+  if (config_.expert_weights_sum_to_one) {
+    constexpr double kLeastSum = 6.103515625e-5;  // the smallest normal f16: no division by 0
+    weights = weights / maximum(sum(weights, {-1}, true), kLeastSum);
+  }
+  return {best.indices, scaled(weights)};
+}
+
+Tensor Blocks::experts(const LayerWeights& w, const Tensor& x, const Tensor& chosen_by) const {
+  const Chosen chosen = choose(w, chosen_by);
+  const Device& where = w.expert_up.weight.device();
+  const Tensor experts = chosen.experts.to(where);
+  const Tensor weights = chosen.weights.unsqueeze(-1).to(where);
+  const auto by = [&](const Tensor& rows, const Linear& linear) {
+    return expert_matmul(rows, linear.weight, experts, linear.bias);
+  };
+  Tensor input = x.to(where);
+  if (config_.weights_before_experts) input = input.unsqueeze(1) * weights;
+  const Tensor up = by(input, w.expert_up);
+  Tensor inner;
+  if (w.expert_gate) {
+    inner = activate(by(input, w.expert_gate), up);
+  } else if (up.size(-1) == w.expert_down.weight.size(2)) {
+    inner = activate(up);
+  } else {
+    const std::vector<Tensor> both = split(up, 2, -1);
+    inner = activate(both[0], both[1]);
+  }
+  const Tensor each = by(inner, w.expert_down);
+  Tensor result = sum(config_.weights_before_experts ? each : each * weights, {1}).to(x.device());
+  if (!w.shared_up) return result;
+  LayerWeights shared;
+  shared.gate = w.shared_gate, shared.up = w.shared_up, shared.down = w.shared_down;
+  Tensor also = feed_forward(shared, x);
+  if (w.shared_router) also = also * sigmoid(project(x, w.shared_router));
+  return result + also;
 }
 
 }  // namespace prism::llm

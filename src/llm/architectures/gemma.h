@@ -5,10 +5,12 @@
 
 namespace prism::llm {
 
-class GemmaArchitecture : public Architecture {
+// Norms before and after each block.
+class GemmaArchitecture : public TransformerArchitecture {
  public:
-  void load_layer(WeightLoader& from, LayerWeights& layer) const override;
-  Tensor layer(Blocks& blocks, const LayerWeights& weights, const Tensor& x) const override;
+  NormNames norm_names() const override {
+    return {.attention_post = "post_attention_norm", .feed_forward_post = "post_ffw_norm"};
+  }
 
  protected:
   // The 27B model, identified by its number of layers, scales attention scores by width / heads

@@ -8,12 +8,11 @@ namespace {
 class Gemma2 : public GemmaArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    constexpr int64_t kLayersOf27B = 46;
-    configure_gemma(config, kLayersOf27B);
-    config.attention_soft_cap = file.number_or(config_key(file, "attn_logit_softcapping"), 50);
-    config.logit_soft_cap = file.number_or(config_key(file, "final_logit_softcapping"), 30);
-    config.window = file.integer_or(config_key(file, "attention.sliding_window"), 4096);
-    config.window_step = 2;
+    configure_gemma(config, 46);
+    const NumberRange from_zero{.zero = true};  // 0: no cap
+    config.attention_soft_cap = config_number(file, "attn_logit_softcapping", 50, from_zero);
+    config.logit_soft_cap = config_number(file, "final_logit_softcapping", 30, from_zero);
+    set_windows(file, config, 4096, 2);
   }
 };
 

@@ -9,14 +9,12 @@ namespace {
 class Gemma3 : public GemmaArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    constexpr int64_t kLayersOf27B = 62;
-    configure_gemma(config, kLayersOf27B);
-    config.rope_base = file.number_or(config_key(file, "rope.freq_base"), 1e6);
-    config.local_rope_base = file.number_or(config_key(file, "rope.freq_base_swa"), 1e4);
-    config.logit_soft_cap = file.number_or(config_key(file, "final_logit_softcapping"), 0);
-    config.window = file.integer_or(config_key(file, "attention.sliding_window"), 0);
-    config.window_step = 6;
+    configure_gemma(config, 62);
+    config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});
+    config.logit_soft_cap = config_number(file, "final_logit_softcapping", 0, {.zero = true});
+    set_windows(file, config, 0, 6);
   }
+  RequiredTensors required_tensors() const override { return {.head_norms = true}; }
 };
 
 }  // namespace

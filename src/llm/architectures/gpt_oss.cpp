@@ -1,31 +1,22 @@
 // gpt-oss: alternating windowed layers, attention sinks, experts with biases.
 #include "llm/architectures/architecture.h"
-#include "llm/architectures/blocks.h"
-#include "prism/ops/elementwise.h"
 
 namespace prism::llm {
 
 namespace {
 
-class GptOss : public Architecture {
+class GptOss : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    config.window = file.integer(config_key(file, "attention.sliding_window"));
-    config.window_step = 2;
+    (void)file.integer(config_key(file, "attention.sliding_window"));  // throws if it is missing
+    set_windows(file, config, 1, 2);
     config.rope_scaling.round_bounds = false;
-    if (config.experts == 0) (void)file.integer(config_key(file, "expert_count"));  // throws
+    config.activation = Activation::silu_clamped;
+    require_experts(file, config);
   }
-
-  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
-    layer.attention_norm = from.norm("attn_norm");
-    from.attention(layer);
-    layer.feed_forward_norm = from.norm("post_attention_norm");
-    from.experts(layer);
-  }
-
-  Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
-    const Tensor seen = x + blocks.attention(w, blocks.norm(x, w.attention_norm));
-    return seen + blocks.experts(w, blocks.norm(seen, w.feed_forward_norm), Gating::silu_clamped);
+  NormNames norm_names() const override { return {.feed_forward = "post_attention_norm"}; }
+  RequiredTensors required_tensors() const override {
+    return {.qkv_bias = true, .output_bias = true, .sinks = true, .feed_forward_bias = true};
   }
 };
 

@@ -1,11 +1,11 @@
-// llama; also Mistral, Mixtral and SmolLM2, whose files use the same name.
+// llama; also Mistral, Mixtral, SmolLM2, InternLM2 and XVERSE, whose layers are the same.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
 
 namespace {
 
-class Llama : public PreNormArchitecture {
+class Llama : public TransformerArchitecture {
  public:
   void configure(const GgufFile&, Config& config) const override {
     config.pairing = RopePairing::adjacent;

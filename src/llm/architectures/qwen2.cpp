@@ -1,11 +1,11 @@
-// qwen2: biases on q, k and v, loaded because the file has them.
+// qwen2, and the text part of qwen2vl: biases on q, k and v.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
 
 namespace {
 
-class Qwen2 : public PreNormArchitecture {
+class Qwen2 : public TransformerArchitecture {
  public:
   void configure(const GgufFile&, Config&) const override {}
 };

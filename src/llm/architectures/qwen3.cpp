@@ -1,13 +1,14 @@
-// qwen3: norms of each head's q and k, loaded because the file has them.
+// qwen3: norms of each head's q and k.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
 
 namespace {
 
-class Qwen3 : public PreNormArchitecture {
+class Qwen3 : public TransformerArchitecture {
  public:
   void configure(const GgufFile&, Config&) const override {}
+  RequiredTensors required_tensors() const override { return {.head_norms = true}; }
 };
 
 }  // namespace

@@ -1,15 +1,16 @@
-// qwen3moe: qwen3 with experts instead of feed-forward layers.
+// qwen3moe, and the text part of qwen3vlmoe: qwen3 with experts.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
 
 namespace {
 
-class Qwen3Moe : public PreNormArchitecture {
+class Qwen3Moe : public TransformerArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    if (config.experts == 0) (void)file.integer(config_key(file, "expert_count"));  // throws
+    require_experts(file, config);
   }
+  RequiredTensors required_tensors() const override { return {.head_norms = true}; }
 };
 
 }  // namespace

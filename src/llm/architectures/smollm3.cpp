@@ -5,11 +5,11 @@ namespace prism::llm {
 
 namespace {
 
-class SmolLm3 : public PreNormArchitecture {
+class SmolLm3 : public TransformerArchitecture {
  public:
   void configure(const GgufFile&, Config& config) const override {
     config.pairing = RopePairing::adjacent;
-    config.unrotated_step = 4;
+    leave_unrotated(config, 4);
   }
 };
 

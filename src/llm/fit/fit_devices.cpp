@@ -7,8 +7,14 @@
 #include "prism/device.h"
 #include "runtime/measure/calibrate.h"
 #include "runtime/measure/self_check.h"
+#include "tensor/storage.h"
 
 namespace prism::llm {
+
+std::string memory_name(const Device& device) {
+  const DeviceInfo& info = device.info();
+  return info.is_cpu || info.unified || info.software ? kHostMemoryName : info.card;
+}
 
 FitDevice fit_device(const Device& device) {
   const DeviceInfo& info = device.info();
@@ -16,8 +22,12 @@ FitDevice fit_device(const Device& device) {
   out.device = device;
   out.free_bytes = device.free_bytes();
   out.total_bytes = info.total_bytes;
-  out.memory = info.is_cpu || info.unified || info.software ? "host" : info.card;
+  out.memory = memory_name(device);
   if (info.is_cpu) {
+    // A KV cache that is not filled yet counts as free for the system.
+    out.free_bytes =
+        std::min(out.free_bytes,
+                 info.total_bytes - std::min(info.total_bytes, memory_stats(device).in_use_bytes));
     if (const auto speed = known_host_speed(device)) {
       out.bandwidth = speed->bandwidth;
       out.f16_rate = speed->f16_rate;

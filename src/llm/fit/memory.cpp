@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "llm/model/kv_cache.h"
 #include "ops/products/matmul_sides.h"
 #include "prism/error.h"
 #include "prism/ops/attention.h"
@@ -15,13 +16,50 @@ namespace prism::llm {
 
 namespace {
 
+// The sizes of a file and of a request are anything: arithmetic that exceeds 64 bits throws.
+class Size {
+ public:
+  Size(int64_t value) : value_(value) {}
+  friend Size operator+(Size a, Size b) {
+    int64_t sum = 0;
+    return __builtin_add_overflow(a.value_, b.value_, &sum) ? too_large() : Size(sum);
+  }
+  friend Size operator*(Size a, Size b) {
+    int64_t product = 0;
+    return __builtin_mul_overflow(a.value_, b.value_, &product) ? too_large() : Size(product);
+  }
+  auto operator<=>(const Size&) const = default;
+  uint64_t bytes() const { return static_cast<uint64_t>(value_); }
+
+ private:
+  [[noreturn]] static Size too_large() {
+    throw Error(ErrorCode::kInvalidArgument,
+                "memory: the model would need more bytes than 64 bits count; check its metadata, "
+                "the context and the batch");
+  }
+  int64_t value_;
+};
+
 // Floats that are live at once for a batch: the residual stream and its norm; then either queries,
 // keys, values and rotated queries, or `sides` feed-forward buffers (gate, up and, if a matmul
 // cannot write it directly, their product); and the logits of the last row.
-uint64_t activation_elements(int64_t rows, int64_t hidden, int64_t queries, int64_t attention,
-                             int64_t feed_forward, int64_t sides, int64_t vocabulary) {
-  const int64_t beside = std::max(attention + queries, sides * feed_forward);
-  return static_cast<uint64_t>(rows * (2 * hidden + beside) + vocabulary);
+Size activation_elements(Size rows, Size hidden, Size queries, Size attention, Size feed_forward,
+                         Size sides, Size vocabulary) {
+  const Size beside = std::max(attention + queries, sides * feed_forward);
+  return rows * (2 * hidden + beside) + vocabulary;
+}
+
+// The bytes of the keys or values of a layer.
+uint64_t cache_bytes(int64_t positions, int64_t kv_heads, int64_t length, ElementType type,
+                     const Device& device) {
+  constexpr int64_t kMost = int64_t{1} << 42;  // the sum over any number of layers fits 64 bits
+  const Shape shape({positions, kv_heads, length});
+  if (shape.elements() > kMost)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("memory: the KV cache of a layer would be {}, more than 2^42 elements; "
+                            "use a smaller context",
+                            shape.text()));
+  return storage_bytes(shape, type, device);
 }
 
 bool is_product_type(DType type) {
@@ -98,17 +136,19 @@ InferenceMemory estimate_inference_memory(int64_t hidden, int64_t intermediate, 
                 fmt::format("estimate_inference_memory: {} heads must divide hidden {}, and {} KV "
                             "heads must divide the heads",
                             heads, hidden, kv_heads));
-  const int64_t kv_width = hidden / heads * kv_heads;
-  const int64_t attention = 2 * hidden * hidden + 2 * hidden * kv_width;
-  const int64_t layer = attention + 3 * hidden * intermediate + 2 * hidden;
+  const Size width = hidden, kv_width = hidden / heads * kv_heads, each = bytes;
+  const Size attention = 2 * width * width + 2 * width * kv_width;
+  const Size layer = attention + 3 * width * intermediate + 2 * width;
+  const Size model = (layers * layer + 2 * width * vocab + width) * each;
+  const Size cache = 2 * kv_width * layers * sequence * each;
+  const Size activation = activation_elements(std::min(sequence, kPromptBatch), width, width,
+                                              width + 2 * kv_width, intermediate, 2, vocab) *
+                          each;
   InferenceMemory memory;
-  memory.model_bytes =
-      static_cast<uint64_t>((layers * layer + 2 * vocab * hidden + hidden) * bytes);
-  memory.kv_cache_bytes = static_cast<uint64_t>(2 * layers * kv_width * sequence * bytes);
-  memory.activation_bytes = activation_elements(std::min(sequence, kPromptBatch), hidden, hidden,
-                                                hidden + 2 * kv_width, intermediate, 2, vocab) *
-                            static_cast<uint64_t>(bytes);
-  memory.total_bytes = memory.model_bytes + memory.kv_cache_bytes + memory.activation_bytes;
+  memory.model_bytes = model.bytes();
+  memory.kv_cache_bytes = cache.bytes();
+  memory.activation_bytes = activation.bytes();
+  memory.total_bytes = (model + cache + activation).bytes();
   return memory;
 }
 
@@ -159,6 +199,11 @@ ModelSizes model_sizes(const GgufFile& file) {
   sizes.context = optional("context_length", 2048);
   sizes.experts = file.integer_or(key("expert_count"), 0);
   sizes.experts_used = file.integer_or(key("expert_used_count"), 0);
+  constexpr int64_t kMostExperts = 1 << 20;
+  if (sizes.experts < 0 || sizes.experts > kMostExperts)
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("{}: metadata {} is {}; it must be from 0 to {}", file.path(),
+                            key("expert_count"), sizes.experts, kMostExperts));
   if (sizes.experts > 0) {
     sizes.experts_used = std::clamp<int64_t>(sizes.experts_used, 1, sizes.experts);
     sizes.feed_forward =
@@ -199,6 +244,12 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
         ErrorCode::kInvalidArgument,
         fmt::format("KV cache type {}: heads of {} elements are not a multiple of {}; use f16",
                     kv_type.name(), sizes.key_length, block));
+  constexpr int64_t kMostContext = int64_t{1} << 31;  // positions are 32-bit numbers
+  if (context < 1 || context > kMostContext || batch_rows < 1)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("memory: a context of {} tokens and batches of {}; the context must be "
+                            "from 1 to {}, a batch 1 or more",
+                            context, batch_rows, kMostContext));
   MemoryNeed memory;
   memory.layers.resize(static_cast<size_t>(sizes.layers));
   for (const GgufTensor& tensor : file.tensors()) {
@@ -221,20 +272,20 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   }
   int64_t widest = 0;
   for (size_t i = 0; i < memory.layers.size(); ++i) {
-    const int64_t kv_heads = sizes.kv_heads[i];  // one extra position for padding, see kv_cache.h
-    const Shape keys({context + 1, kv_heads, sizes.key_length});
-    const Shape values({context + 1, kv_heads, sizes.value_length});
+    const int64_t kv_heads = sizes.kv_heads[i], positions = cached_positions(context);
     memory.layers[i].kv_bytes =
-        storage_bytes(keys, kv_type, device) + storage_bytes(values, kv_type, device);
+        cache_bytes(positions, kv_heads, sizes.key_length, kv_type, device) +
+        cache_bytes(positions, kv_heads, sizes.value_length, kv_type, device);
     widest = std::max(widest, sizes.heads * sizes.key_length +
                                   kv_heads * (sizes.key_length + sizes.value_length));
   }
   const int64_t rows = std::min(context, batch_rows);
   const VendorProducts vendor = vendor_products(file, device, rows);
   const auto work = [&](int64_t of_rows) {
-    return 4 * activation_elements(of_rows, sizes.hidden, sizes.heads * sizes.key_length, widest,
-                                   sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary) +
-           vendor.unpacked_bytes;
+    const Size elements =
+        activation_elements(of_rows, sizes.hidden, sizes.heads * sizes.key_length, widest,
+                            sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary);
+    return (4 * elements + static_cast<int64_t>(vendor.unpacked_bytes)).bytes();
   };
   memory.activation_bytes = work(rows);
   // Small batches (decode, or the end of a prompt) also hold partial attention results.

@@ -61,12 +61,12 @@ TEST(Memory, OfAFileIsExact) {
   EXPECT_EQ(memory.output_bytes, 12800u * 2 + 512);
   EXPECT_EQ(memory.layers[1].weight_bytes, 32768u);
   EXPECT_EQ(memory.layers[1].expert_bytes, 4u * 64 * 128 / 32 * 18);
-  EXPECT_EQ(memory.layers[0].kv_bytes, 2u * 2 * 1001 * 32 * 2);
-  EXPECT_EQ(memory.layers[1].kv_bytes, 2u * 1 * 1001 * 32 * 2);
+  EXPECT_EQ(memory.layers[0].kv_bytes, 2u * 2 * 1152 * 32 * 2);
+  EXPECT_EQ(memory.layers[1].kv_bytes, 2u * 1 * 1152 * 32 * 2);
   EXPECT_EQ(memory.total_bytes(),
             memory.weight_bytes() + memory.kv_bytes() + memory.activation_bytes);
   const MemoryNeed packed = memory_need(file, sizes, BlockType::q8_0, 1000, Device::cpu());
-  EXPECT_EQ(packed.kv_bytes(), 2u * 3 * 1001 * 34);
+  EXPECT_EQ(packed.kv_bytes(), 2u * 3 * 1152 * 34);
   EXPECT_THROW(memory_need(file, sizes, BlockType::q4_0, 1000, Device::cpu()), Error);
 }
 
@@ -98,6 +98,38 @@ TEST(Memory, AbsurdSizesAreErrors) {
   EXPECT_THROW(with(-1, "llama.embedding_length"), Error);
   EXPECT_THROW(with("many", "llama.embedding_length"), Error);
   EXPECT_THROW(with(std::vector<int32_t>{1}, "llama.attention.head_count_kv"), Error);
+  EXPECT_NO_THROW(with(int64_t{128}, "llama.expert_count"));
+  EXPECT_THROW(with(INT64_MAX, "llama.expert_count"), Error);
+  EXPECT_THROW(with(int64_t{-1}, "llama.expert_count"), Error);
+}
+
+// No size wraps: it is exact, or there is an error.
+TEST(Memory, SizesThatExceed64BitsAreErrors) {
+  const test::TemporaryFolder folder;
+  const GgufFile file = small_model(folder / "m.gguf", false);
+  const ModelSizes sizes = model_sizes(file);
+  const auto need = [&](const ModelSizes& of, int64_t context, int64_t batch = 512) {
+    return memory_need(file, of, DType::f16, context, Device::cpu(), batch).total_bytes();
+  };
+  EXPECT_GT(need(sizes, 1 << 30), uint64_t{1} << 30);
+  for (const int64_t context :
+       {INT64_MAX, INT64_MAX - 1, int64_t{1} << 62, int64_t{1} << 32, int64_t{0}, int64_t{-1}})
+    EXPECT_THROW(need(sizes, context), Error) << context;
+  EXPECT_THROW(need(sizes, 8, 0), Error);
+  for (int64_t ModelSizes::*const member :
+       {&ModelSizes::hidden, &ModelSizes::feed_forward, &ModelSizes::vocabulary}) {
+    ModelSizes large = sizes;
+    large.*member = INT64_MAX / 2;
+    EXPECT_THROW(need(large, 8), Error);
+  }
+  ModelSizes wide = sizes;
+  wide.key_length = wide.value_length = int64_t{1} << 40;
+  EXPECT_THROW(need(wide, 1 << 20), Error);
+  const int64_t big = int64_t{1} << 40;
+  EXPECT_THROW(estimate_inference_memory(big, big, 1, 1, 1, 1, 1, 1), Error);
+  EXPECT_THROW(estimate_inference_memory(64, 64, 1, 1, 1, 1, INT64_MAX, 4), Error);
+  EXPECT_THROW(estimate_inference_memory(64, 64, INT64_MAX, 1, 1, 1, 1, 4), Error);
+  EXPECT_THROW(estimate_inference_memory(64, 64, 1, INT64_MAX, 1, 1, 1, 4), Error);
 }
 
 }  // namespace

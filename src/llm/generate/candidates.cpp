@@ -181,7 +181,7 @@ void drop_top_choices(Candidates& candidates, double threshold) {
 }
 
 void apply_temperature(Candidates& candidates, double t) {
-  if (t <= 0) return keep_top_k(candidates, 1);
+  if (is_cold(t)) return keep_top_k(candidates, 1);
   if (t == 1) return;
   for (Candidate& each : candidates.list) each.logit = static_cast<float>(each.logit / t);
 }

@@ -32,7 +32,11 @@ void keep_top_n_sigma(Candidates& candidates, double n);
 // likely.
 void drop_top_choices(Candidates& candidates, double threshold);
 
-// Divides logits by t; t <= 0 keeps only the most likely candidate.
+// Returns whether a temperature is so low that it means "always the most likely token". Below this
+// bound the rounding errors of f32 logits decide, and logits divided by it soon overflow.
+constexpr bool is_cold(double temperature) { return temperature < 1e-6; }
+
+// Divides logits by t; a cold t keeps only the most likely candidate.
 void apply_temperature(Candidates& candidates, double t);
 // Uses a temperature between low and high: the entropy's share of its maximum, raised to the
 // exponent, interpolates.

@@ -17,6 +17,8 @@ const char* stop_reason_name(StopReason reason) {
       return "context";
     case StopReason::cancelled:
       return "cancelled";
+    case StopReason::failed:
+      return "failed";
   }
   return "";
 }

@@ -1,12 +1,15 @@
 // Implements LanguageModel: loading, generation, chat and embeddings over a placed model.
 #include "prism/llm/language_model.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "llm/generate/draft_model_proposer.h"
+#include "llm/generate/ngram_proposer.h"
 #include "llm/generate/scheduler.h"
 #include "llm/model/placed_model.h"
 #include "prism/error.h"
@@ -17,6 +20,19 @@ namespace {
 
 constexpr const char* kTemplateKey = "tokenizer.chat_template";
 
+std::unique_ptr<Proposer> proposer_for(const LoadOptions& options, const Tokenizer& tokenizer,
+                                       const Model& model) {
+  if (options.speculate.empty()) return nullptr;
+  if (options.speculate == "ngram") return std::make_unique<NgramProposer>();
+  LoadOptions draft = options;
+  draft.fit.context = model.context();
+  // A full context for each text: none of them may lack blocks. Other texts have no proposals.
+  draft.shares_cache = false;
+  draft.slots = std::clamp<int64_t>(model.cache().tokens() / model.context(), 1, model.slots());
+  return std::make_unique<DraftModelProposer>(GgufFile::open(resolve_model(options.speculate)),
+                                              draft, tokenizer);
+}
+
 }  // namespace
 
 struct LanguageModel::State {
@@ -25,17 +41,22 @@ struct LanguageModel::State {
         placed(file, options, placement),
         tokenizer(Tokenizer::from(file)),
         scheduler(placed.model(), tokenizer,
-                  [this](const DeviceFailure& failure) { return placed.place_anew(failure); }) {}
+                  [this](const DeviceFailure& failure) { return placed.place_anew(failure); }) {
+    if (!options.prompt_cache.empty())
+      scheduler.set_prompt_cache(std::make_unique<PromptCache>(
+          options.prompt_cache, options.prompt_cache_bytes, file, placed.model()));
+    scheduler.set_proposer(proposer_for(options, tokenizer, placed.model()));
+  }
 
   // Throws if the model is no longer on any device.
   Scheduler& ready() {
     placed.model();
     return scheduler;
   }
-  // Runs work with an empty KV cache, and restarts it if a device fails and the model could move.
+  // Runs work in the side slots of the model. The texts lose nothing, unless the KV cache has too
+  // few blocks for both or a device fails. The work is then repeated.
   template <class Work>
-  auto on_devices(Work&& work) {
-    scheduler.forget_cache();
+  auto beside_texts(Work&& work) {
     for (;;) {
       try {
         const FallbackHeld held;
@@ -43,6 +64,8 @@ struct LanguageModel::State {
       } catch (const DeviceFailure& failure) {
         scheduler.leave_devices();
         if (!placed.place_anew(failure)) throw;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kOutOfMemory || !scheduler.give_way()) throw;
       }
     }
   }
@@ -85,23 +108,52 @@ Generation LanguageModel::generate(std::string_view prompt, const GenerationOpti
 
 Generation LanguageModel::generate(std::span<const int32_t> prompt,
                                    const GenerationOptions& options, const TextCallback& on_text) {
-  const int64_t id = state_->ready().add({{prompt.begin(), prompt.end()}, options, on_text});
-  state_->scheduler.run();
-  return state_->scheduler.take(id);
+  const int64_t id = add({prompt.begin(), prompt.end()}, options, on_text);
+  while (!is_finished(id)) step();
+  Generation result = take(id);
+  if (result.failure) std::rethrow_exception(result.failure);
+  return result;
 }
 
 std::vector<Generation> LanguageModel::generate_all(std::vector<TextRequest> requests) {
-  std::vector<int64_t> ids;
-  for (TextRequest& each : requests)
-    ids.push_back(state_->ready().add(
-        {tokenizer().encode(each.prompt), std::move(each.options), std::move(each.on_text)}));
-  state_->scheduler.run();
-  std::vector<Generation> results;
-  for (const int64_t id : ids) results.push_back(state_->scheduler.take(id));
+  std::vector<Generation> results(requests.size());
+  std::vector<std::optional<int64_t>> ids(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    try {
+      ids[i] = add(std::move(requests[i]));
+    } catch (...) {
+      results[i].reason = StopReason::failed;
+      results[i].failure = std::current_exception();
+    }
+  }
+  const auto runs = [&](const std::optional<int64_t>& id) { return id && !is_finished(*id); };
+  while (std::ranges::any_of(ids, runs)) step();
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i]) results[i] = take(*ids[i]);
   return results;
 }
 
-bool LanguageModel::has_chat_template() const { return file().find(kTemplateKey) != nullptr; }
+int64_t LanguageModel::add(TextRequest request) {
+  return state_->ready().add(
+      {tokenizer().encode(request.prompt), std::move(request.options), std::move(request.on_text)});
+}
+
+int64_t LanguageModel::add(std::vector<int32_t> prompt, const GenerationOptions& options,
+                           const TextCallback& on_text) {
+  return state_->ready().add({std::move(prompt), options, on_text});
+}
+
+bool LanguageModel::step() { return state_->scheduler.step(); }
+bool LanguageModel::is_finished(int64_t id) const { return state_->scheduler.is_finished(id); }
+Generation LanguageModel::take(int64_t id) { return state_->scheduler.take(id); }
+void LanguageModel::set_step_limit(double seconds) { state_->scheduler.set_step_limit(seconds); }
+
+bool LanguageModel::has_chat_template() const {
+  return state_->chat_template || file().find(kTemplateKey) != nullptr;
+}
+void LanguageModel::set_chat_template(std::string_view text) {
+  state_->chat_template.emplace(text);
+}
 
 std::string LanguageModel::chat_prompt(std::span<const ChatMessage> messages,
                                        const ChatOptions& chat_options) const {
@@ -139,7 +191,7 @@ std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string
                               tokens.back().size(), context()));
   }
   std::vector<std::vector<float>> vectors =
-      state_->on_devices([&](Model& model) { return model.embed(tokens); });
+      state_->beside_texts([&](Model& model) { return model.embed(tokens); });
   if (!normalise) return vectors;
   for (std::vector<float>& vector : vectors) {
     double square = 0;
@@ -151,16 +203,22 @@ std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string
 }
 
 std::vector<TokenScore> LanguageModel::score(std::string_view text, int64_t top) {
-  const std::vector<int32_t> tokens = tokenizer().encode(text);
-  return state_->on_devices([&](Model& model) { return score_tokens(model, tokens, top); });
+  return score(std::span<const int32_t>(tokenizer().encode(text)), top);
+}
+
+std::vector<TokenScore> LanguageModel::score(std::span<const int32_t> tokens, int64_t top) {
+  return state_->beside_texts([&](Model& model) { return score_tokens(model, tokens, top); });
 }
 
 void LanguageModel::cancel() { state_->scheduler.cancel(); }
+void LanguageModel::cancel(int64_t id) { state_->scheduler.cancel(id); }
 const Tokenizer& LanguageModel::tokenizer() const { return state_->tokenizer; }
 const GgufFile& LanguageModel::file() const { return state_->file; }
 Model& LanguageModel::model() { return state_->placed.model(); }
 const Config& LanguageModel::config() const { return state_->placed.model().config(); }
 int64_t LanguageModel::context() const { return state_->placed.model().context(); }
+int64_t LanguageModel::slots() const { return state_->placed.model().slots(); }
+int64_t LanguageModel::cache_tokens() const { return state_->placed.model().cache().tokens(); }
 std::vector<ModelMemory> LanguageModel::memory() const { return state_->placed.model().memory(); }
 double LanguageModel::load_seconds() const { return state_->load_seconds; }
 const std::string& LanguageModel::why() const { return state_->placed.why(); }

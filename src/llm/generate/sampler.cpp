@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "dsl/philox.h"
 #include "llm/generate/candidates.h"
+#include "llm/model/finite.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -60,14 +61,14 @@ std::vector<SamplerStage> parse_sampler_stages(std::string_view text) {
 
 void check_sampler_options(const SamplerOptions& o) {
   const auto check = [](bool right, const char* name, double value, const char* needed) {
-    if (!right)
+    if (!right || !std::isfinite(value))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("sampler: {} is {}; it must be {}", name, value, needed));
   };
-  check(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", o.temperature,
+  check(o.temperature >= 0, "temperature", o.temperature,
         "0 or more (0: always the most likely token)");
-  check(o.dynamic_range >= 0 && std::isfinite(o.dynamic_range), "the dynamic range",
-        o.dynamic_range, "0 or more");
+  check(o.dynamic_range >= 0, "the dynamic range", o.dynamic_range, "0 or more");
+  check(o.dynamic_exponent >= 0, "the exponent of the entropy", o.dynamic_exponent, "0 or more");
   check(o.top_k >= 0, "top-k", o.top_k, "0 (off) or more");
   check(o.top_p > 0 && o.top_p <= 1, "top-p", o.top_p, "above 0 and at most 1 (off)");
   check(o.min_p >= 0 && o.min_p <= 1, "min-p", o.min_p, "from 0 (off) to 1");
@@ -78,13 +79,26 @@ void check_sampler_options(const SamplerOptions& o) {
         "from 0 (off) to 1");
   check(o.xtc_threshold >= 0, "XTC's threshold", o.xtc_threshold, "0 or more");
   check(o.penalties.repeat > 0, "the repeat penalty", o.penalties.repeat, "above 0 (1: off)");
+  check(true, "the presence penalty", o.penalties.presence, "a number (0: off)");
+  check(true, "the frequency penalty", o.penalties.frequency, "a number (0: off)");
+  check(o.penalties.window >= -1, "the window of the penalties", o.penalties.window,
+        "-1 (all tokens) or more");
+  check(o.dry.multiplier >= 0, "DRY's multiplier", o.dry.multiplier, "0 (off) or more");
   check(o.dry.base > 0, "DRY's base", o.dry.base, "above 0");
+  check(o.dry.allowed_length >= 0, "DRY's allowed length", o.dry.allowed_length, "0 or more");
+  check(o.dry.window >= -1, "DRY's window", o.dry.window, "-1 (all tokens) or more");
   check(o.mirostat >= 0 && o.mirostat <= 2, "mirostat", o.mirostat, "0 (off), 1 or 2");
   check(o.mirostat_tau > 0, "mirostat's tau", o.mirostat_tau, "above 0");
+  check(o.mirostat_eta >= 0, "mirostat's eta", o.mirostat_eta, "0 or more");
+  for (const auto& [token, bias] : o.logit_bias) {
+    check(token >= 0, "the token of a logit bias", token, "0 or more");
+    check(true, "a logit bias", bias == kNever ? 0 : bias, "a number, or -inf (never)");
+  }
 }
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   check_sampler_options(options);
+  if (is_cold(options.temperature)) options_.temperature = 0;
   keeps_history_ = options.penalties.active() || options.dry.active();
   surprise_ = 2.0 * options.mirostat_tau;
 }
@@ -150,6 +164,11 @@ void Sampler::run_stage(SamplerStage stage) {
 }
 
 void Sampler::narrow(std::span<const float> logits, std::span<const uint64_t> allowed) {
+  if (!can_choose(logits))
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "sampler: the logits contain NaN or +infinity, or only -infinity; is the model file "
+        "corrupt?");
   // Edits need a copy; otherwise read the model's logits in place.
   if (keeps_history_ || !options_.logit_bias.empty() || !allowed.empty()) {
     logits_.assign(logits.begin(), logits.end());
@@ -181,8 +200,9 @@ void Sampler::narrow(std::span<const float> logits, std::span<const uint64_t> al
   }
   if (candidates_.list.empty())
     throw Error(ErrorCode::kInvalidArgument,
-                allowed.empty() ? "sampler: no token has a finite logit; is the model file corrupt?"
-                                : "sampler: the grammar allows none of the model's tokens here");
+                allowed.empty()
+                    ? "sampler: the biases leave no token with a finite logit; change --logit-bias"
+                    : "sampler: the grammar allows none of the model's tokens here");
   for (size_t i = first; i < stages.size(); ++i) run_stage(stages[i]);
 }
 

@@ -153,10 +153,19 @@ TEST(Sampler, OnlyAllowedTokensAreDrawn) {
   EXPECT_THROW(sampler.sample(logits, std::vector<uint64_t>{0, 0, 0}), Error);
 }
 
-TEST(Sampler, NoLogitThatIsANumberIsAnError) {
-  Sampler sampler;
-  EXPECT_THROW(sampler.sample(std::vector<float>(5, std::nanf(""))), Error);
-  EXPECT_THROW(sampler.sample({}), Error);
+TEST(Sampler, LogitsThatAreNotFiniteAreErrors) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  SamplerOptions greedy = plain();
+  greedy.temperature = 0;
+  for (const SamplerOptions& options : {plain(), greedy}) {
+    Sampler sampler(options);
+    EXPECT_THROW(sampler.sample(std::vector<float>(5, std::nanf(""))), Error);
+    EXPECT_THROW(sampler.sample(std::vector<float>(5, -kInfinity)), Error);
+    EXPECT_THROW(sampler.sample(std::vector<float>{1, std::nanf(""), 2}), Error);
+    EXPECT_THROW(sampler.sample(std::vector<float>{1, 2, kInfinity}), Error);
+    EXPECT_THROW(sampler.sample({}), Error);
+    EXPECT_EQ(sampler.sample(std::vector<float>{-kInfinity, 2, -kInfinity}), 1);  // excluded tokens
+  }
 }
 
 TEST(Sampler, TheDistributionIsWhatIsDrawnFrom) {
@@ -193,6 +202,52 @@ TEST(Sampler, WrongOptionsAreNamed) {
     EXPECT_NE(std::string(error.what()).find("top-p is 1.5"), std::string::npos) << error.what();
   }
   EXPECT_THROW(parse_sampler_stages("top_k,topp"), Error);
+}
+
+TEST(Sampler, NoOptionMayBeNanOrInfinite) {
+  const std::vector<float SamplerOptions::*> floats = {&SamplerOptions::temperature,
+                                                       &SamplerOptions::dynamic_range,
+                                                       &SamplerOptions::dynamic_exponent,
+                                                       &SamplerOptions::top_p,
+                                                       &SamplerOptions::min_p,
+                                                       &SamplerOptions::typical_p,
+                                                       &SamplerOptions::top_n_sigma,
+                                                       &SamplerOptions::xtc_probability,
+                                                       &SamplerOptions::xtc_threshold,
+                                                       &SamplerOptions::mirostat_tau,
+                                                       &SamplerOptions::mirostat_eta};
+  for (const float wrong : {NAN, INFINITY, -INFINITY}) {
+    std::vector<SamplerOptions> all;
+    for (float SamplerOptions::*const each : floats) all.emplace_back().*each = wrong;
+    all.emplace_back().penalties.repeat = wrong;
+    all.emplace_back().penalties.presence = wrong;
+    all.emplace_back().penalties.frequency = wrong;
+    all.emplace_back().dry.multiplier = wrong;
+    all.emplace_back().dry.base = wrong;
+    if (wrong != -INFINITY) all.emplace_back().logit_bias = {{1, wrong}};  // -inf: never
+    for (size_t i = 0; i < all.size(); ++i)
+      EXPECT_THROW(check_sampler_options(all[i]), Error) << i << " " << wrong;
+  }
+  SamplerOptions never;
+  never.logit_bias = {{1, -INFINITY}};
+  EXPECT_NO_THROW(check_sampler_options(never));
+  never.logit_bias = {{-1, 0.0f}};
+  EXPECT_THROW(check_sampler_options(never), Error);
+}
+
+TEST(Sampler, TinyTemperaturesAreGreedy) {
+  const std::vector<float> logits = {1, 30, 29.9f, -30, 30.5f, 2};
+  for (const float temperature : {1e-7f, 1e-20f, 1e-37f, 1e-39f, 1e-45f}) {
+    SamplerOptions options;
+    options.temperature = temperature;
+    Sampler sampler(options);
+    EXPECT_TRUE(sampler.is_plain_greedy()) << temperature;
+    EXPECT_EQ(sampler.sample(logits), 4) << temperature;
+    options.typical_p = 0.99f;
+    options.dynamic_range = temperature / 2;
+    Sampler other(options);
+    EXPECT_EQ(other.sample(logits), 4) << temperature;
+  }
 }
 
 TEST(Sampler, LargeVocabulariesAreQuick) {

@@ -3,18 +3,27 @@
 #include "llm/generate/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "llm/generate/model_failure.h"
+#include "llm/generate/prompt_too_long.h"
+#include "llm/generate/row_chooser.h"
 #include "llm/grammar/vocabulary_trie.h"
+#include "llm/model/finite.h"
 #include "prism/error.h"
-#include "runtime/fallback.h"
 
 namespace prism::llm {
 namespace {
 
-size_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
-  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
+  return std::ranges::mismatch(a, b).in1 - a.begin();
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begun) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
 std::shared_ptr<const VocabularyTrie> vocabulary_of(const Tokenizer& tokenizer) {
@@ -23,38 +32,25 @@ std::shared_ptr<const VocabularyTrie> vocabulary_of(const Tokenizer& tokenizer) 
   return std::make_shared<const VocabularyTrie>(std::move(texts));
 }
 
-// A failure of the model's devices, as opposed to one thrown by a caller's callback.
-struct ModelFailure {
-  DeviceFailure failure;
-};
-
-template <class Work>
-auto on_devices(Work&& work) {
-  const FallbackHeld held;
-  try {
-    return work();
-  } catch (const DeviceFailure& failure) {
-    throw ModelFailure{failure};
-  }
-}
-
 }  // namespace
 
 Scheduler::Scheduler(Model& model, const Tokenizer& tokenizer, RecoverCallback recover)
     : model_(model),
       tokenizer_(tokenizer),
       recover_(std::move(recover)),
-      slots_(static_cast<size_t>(model.slots())) {}
-Scheduler::~Scheduler() = default;
+      is_free_(static_cast<size_t>(model.slots()), true) {}
+Scheduler::~Scheduler() {
+  if (prefixes_) model_.cache().reclaim = {};
+}
 
 int64_t Scheduler::add(GenerationRequest request) {
   const auto length = static_cast<int64_t>(request.prompt.size());
-  if (length > model_.context())
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("generate: the prompt has {} tokens and the context only {}; shorten it, or "
-                    "load the model with a larger context",
-                    length, model_.context()));
+  if (length > model_.context()) throw PromptTooLong(length, model_.context());
+  for (const int32_t token : request.prompt)
+    if (token < 0 || token >= model_.config().vocabulary)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("generate: the prompt has token {}, the vocabulary only {}", token,
+                              model_.config().vocabulary));
   if (request.options.grammar && !vocabulary_) vocabulary_ = vocabulary_of(tokenizer_);
   const int64_t id = next_id_++;
   waiting_.push_back(std::make_unique<Sequence>(id, std::move(request), tokenizer_, vocabulary_));
@@ -73,55 +69,205 @@ Generation Scheduler::take(int64_t id) {
   return result;
 }
 
+void Scheduler::cancel(int64_t id) {
+  const std::scoped_lock lock(cancelled_mutex_);
+  cancelled_ids_.push_back(id);
+  has_cancelled_ids_ = true;
+}
+
+void Scheduler::end_cancelled() {
+  const bool all = cancelled_.exchange(false);
+  std::vector<int64_t> ids;
+  if (has_cancelled_ids_.exchange(false)) {
+    const std::scoped_lock lock(cancelled_mutex_);
+    ids.swap(cancelled_ids_);
+  }
+  if (!all && ids.empty()) return;
+  const auto ends = [&](const std::unique_ptr<Sequence>& sequence) {
+    if (!all && !std::ranges::count(ids, sequence->id())) return false;
+    sequence->finish(StopReason::cancelled);
+    return true;
+  };
+  for (const Active& active : active_) ends(active.sequence);
+  std::erase_if(waiting_, [&](const std::unique_ptr<Sequence>& waiting) {
+    if (!ends(waiting)) return false;
+    keep_result(*waiting);
+    return true;
+  });
+}
+
+void Scheduler::keep_result(const Sequence& sequence) {
+  if (speculation_) speculation_->forget(sequence.id());
+  results_.emplace(sequence.id(), sequence.result());
+}
+
 void Scheduler::forget_cache() {
-  for (Slot& slot : slots_) slot.tokens.clear();
+  decoding_.reset();
+  for (Active& active : active_) active.sequence->lose_cache(std::exchange(active.cached, 0));
+  if (!prefixes_) return;
+  prefixes_->clear();
+  for (int32_t slot = 0; slot < model_.slots(); ++slot) model_.cache().truncate(slot, 0);
 }
 
 void Scheduler::leave_devices() {
-  loop_.reset();
-  for (const Active& active : active_)
-    active.sequence->lose_cache(static_cast<int64_t>(slot_of(active).tokens.size()));
   forget_cache();
+  if (prefixes_) model_.cache().reclaim = {};
+  prefixes_.reset();
+  loop_.reset();
 }
 
 size_t Scheduler::missing(const Active& active) {
-  return active.sequence->tokens().size() - slot_of(active).tokens.size();
+  return active.sequence->tokens().size() - static_cast<size_t>(active.cached);
+}
+
+PrefixTree& Scheduler::prefixes() {
+  if (prefixes_) return *prefixes_;
+  KvCache& cache = model_.cache();
+  std::vector<PrefixTree::Group> groups;
+  for (size_t group = 0; group < cache.groups(); ++group)
+    groups.push_back({&cache.blocks(group), cache.window(group)});
+  for (int32_t slot = 0; slot < cache.slots(); ++slot) cache.truncate(slot, 0);
+  prefixes_.emplace(cache.block(), std::move(groups));
+  cache.reclaim = [this](size_t group, int32_t shared) { return prefixes_->evict(group, shared); };
+  return *prefixes_;
+}
+
+void Scheduler::remember(const Active& active, bool all) {
+  const KvCache& cache = model_.cache();
+  const int64_t count = all ? active.cached : active.cached / cache.block() * cache.block();
+  std::vector<std::span<const int32_t>> tables;
+  for (size_t group = 0; group < cache.groups(); ++group)
+    tables.push_back(cache.table(group, active.slot));
+  prefixes().add(std::span(active.sequence->tokens()).first(static_cast<size_t>(count)), tables);
+}
+
+void Scheduler::give_back(const Active& active) {
+  if (active.cached > 0) {
+    remember(active, true);
+    if (prompt_cache_)
+      prompt_cache_->keep(
+          std::span(active.sequence->tokens()).first(static_cast<size_t>(active.cached)),
+          prefixes(), model_.cache());
+  }
+  if (prefixes_) model_.cache().truncate(active.slot, 0);
+  is_free_[static_cast<size_t>(active.slot)] = true;
+  lacks_blocks_ = false;
+}
+
+bool Scheduler::has_room(int32_t slot, int64_t tokens) {
+  const KvCache& cache = model_.cache();
+  for (size_t group = 0; group < cache.groups(); ++group) {
+    if (cache.window(group) > 0) continue;  // there is a window for every slot
+    const auto needs = [&](int32_t of, int64_t length) {
+      const int64_t end = std::min(length + cache.block(), cache.positions());
+      const std::span<const int32_t> table = cache.table(group, of);
+      const auto first = static_cast<size_t>((end + cache.block() - 1) / cache.block());
+      return std::ranges::count(table.first(first), CacheBlocks::kNone);
+    };
+    int64_t needed = needs(slot, tokens);
+    for (const Active& active : active_)
+      needed += needs(active.slot, std::ssize(active.sequence->tokens()));
+    if (needed > cache.blocks(group).free() + prefixes().evictable(group)) return false;
+  }
+  return true;
+}
+
+void Scheduler::make_room() {
+  KvCache& cache = model_.cache();
+  for (size_t i = 0; i < active_.size(); ++i) {
+    const Active& active = active_[i];
+    if (missing(active) != 1) continue;
+    if (on_devices([&] { return cache.reserve(active.slot, active.cached, active.cached + 1); }))
+      continue;
+    preempt();
+    i = SIZE_MAX;  // from the first again: reserving twice changes nothing
+  }
+}
+
+void Scheduler::preempt() {
+  if (active_.size() == 1)
+    throw Error(ErrorCode::kOutOfMemory,
+                "generate: the KV cache has no block for the only text; load the model with a "
+                "larger cache");
+  give_way();
+}
+
+bool Scheduler::give_way() {
+  if (active_.empty()) return false;
+  const auto youngest = std::ranges::max_element(
+      active_, {}, [](const Active& active) { return active.sequence->id(); });
+  youngest->sequence->lose_cache(youngest->cached);
+  give_back(*youngest);
+  waiting_.push_front(std::move(youngest->sequence));
+  active_.erase(youngest);
+  lacks_blocks_ = true;
+  return true;
+}
+
+Scheduler::Active* Scheduler::find(int64_t id) {
+  for (Active& active : active_)
+    if (active.sequence->id() == id) return &active;
+  return nullptr;
 }
 
 void Scheduler::place_waiting() {
+  if (active_.empty()) lacks_blocks_ = false;
   while (!waiting_.empty()) {
-    const std::vector<int32_t>& tokens = waiting_.front()->tokens();
-    Slot* best = nullptr;
-    size_t reused = 0;
-    for (Slot& slot : slots_) {
-      if (!slot.is_free) continue;
-      const size_t same = common_prefix(slot.tokens, tokens);
-      // On a tie, reuse the slot that loses the fewest cached tokens.
-      if (!best || same > reused || (same == reused && slot.tokens.size() < best->tokens.size()))
-        best = &slot, reused = same;
-    }
-    if (!best) return;
-    // The last token is always computed: its logits are needed.
-    reused = std::min(reused, tokens.size() - 1);
-    best->tokens.resize(reused);
-    best->is_free = false;
-    waiting_.front()->begin(static_cast<int64_t>(reused));
-    active_.push_back({std::move(waiting_.front()), static_cast<int32_t>(best - slots_.data())});
+    const auto free = std::ranges::find(is_free_, true);
+    if (free == is_free_.end() || lacks_blocks_) return;
+    const auto slot = static_cast<int32_t>(free - is_free_.begin());
+    Sequence& next = *waiting_.front();
+    const std::span<const int32_t> tokens = next.tokens();
+    const std::optional<int64_t> known = adopt_prefix(slot, next);
+    if (!known) return model_.cache().truncate(slot, 0);
+    // A text that is alone gets the blocks that only prefixes use.
+    lacks_blocks_ = !active_.empty() && !has_room(slot, std::ssize(tokens));
+    if (lacks_blocks_) return model_.cache().truncate(slot, 0);
+    *free = false;
+    next.begin(*known);
+    active_.push_back({std::move(waiting_.front()), slot, *known});
     waiting_.pop_front();
   }
 }
 
-void Scheduler::release(Active& active) {
-  slot_of(active).is_free = true;
-  results_.emplace(active.sequence->id(), active.sequence->result());
+std::optional<int64_t> Scheduler::adopt_prefix(int32_t slot, Sequence& sequence) {
+  // Other texts wait while this much is read: some 50 ms.
+  constexpr uint64_t kBytesAtOnce = uint64_t{64} << 20;
+  // The last token is always computed: its logits are needed.
+  const auto tokens = std::span(sequence.tokens()).first(sequence.tokens().size() - 1);
+  const auto adopt_known = [&] {
+    const PrefixTree::Match known = prefixes().find(tokens);
+    model_.cache().adopt(slot, known.tables);
+    return known.length;
+  };
+  const int64_t known = adopt_known();
+  if (!prompt_cache_) return known;
+  const PromptCache::Restored read = prompt_cache_->restore(
+      tokens, known, prefixes(), model_.cache(), active_.empty() ? UINT64_MAX : kBytesAtOnce);
+  if (read.tokens == 0) return known;
+  sequence.add_restored(read.tokens);
+  // Other texts may evict what was read before the rest is there, so this does not go on for ever.
+  const bool is_in_vain = sequence.result().statistics.restored_tokens > 2 * std::ssize(tokens);
+  if (read.is_cut && !is_in_vain) return std::nullopt;
+  return adopt_known();
 }
 
 void Scheduler::release_finished() {
   std::erase_if(active_, [&](Active& active) {
     if (!active.sequence->finished()) return false;
-    release(active);
+    give_back(active);
+    keep_result(*active.sequence);
     return true;
   });
+}
+
+void Scheduler::fail(const std::exception_ptr& failure) {
+  // The state of the devices is unknown: discard the cached tokens.
+  for (Active& active : active_) {
+    active.cached = 0;
+    active.sequence->fail(failure);
+  }
+  decoding_.reset();
 }
 
 void Scheduler::settle(Active& active) {
@@ -129,150 +275,206 @@ void Scheduler::settle(Active& active) {
   const auto size = static_cast<int64_t>(sequence.tokens().size());
   if (sequence.finished() || size <= model_.context()) return;
   if (!sequence.options().shift_context) return sequence.finish(StopReason::context);
+  const std::vector<int32_t> before(sequence.tokens().begin(),
+                                    sequence.tokens().begin() + active.cached);
   sequence.shift(model_.context());
-  Slot& slot = slot_of(active);
-  slot.tokens.resize(
-      std::min(common_prefix(slot.tokens, sequence.tokens()), sequence.tokens().size() - 1));
+  active.cached =
+      std::min(common_prefix(before, sequence.tokens()), std::ssize(sequence.tokens()) - 1);
+  // Windowed layers may have forgotten what the next token sees.
+  if (!model_.cache().holds(active.slot, active.cached)) active.cached = 0;
+  model_.cache().truncate(active.slot, active.cached);
+}
+
+void Scheduler::put_token(Active& active, const std::function<int32_t()>& choose) {
+  try {
+    const int32_t token = choose();
+    if (token == kNoToken) {
+      active.cached = 0;
+      model_.cache().truncate(active.slot, 0);
+      throw on_devices(
+          [&] { return not_finite_error(model_, active.slot, active.sequence->tokens()); });
+    }
+    active.sequence->put(token);
+    settle(active);
+  } catch (const ModelFailure&) {
+    throw;
+  } catch (...) {
+    active.sequence->fail(std::current_exception());
+  }
 }
 
 bool Scheduler::step() {
-  if (cancelled_.exchange(false)) {
-    for (Active& active : active_) active.sequence->finish(StopReason::cancelled);
-    release_finished();
-    for (auto& waiting : waiting_) {
-      waiting->finish(StopReason::cancelled);
-      results_.emplace(waiting->id(), waiting->result());
-    }
-    waiting_.clear();
+  end_cancelled();
+  release_finished();
+  if (unfinished() == 0) {
+    decoding_.reset();
     return false;
   }
-  place_waiting();
+  prefixes();  // it begins with an empty cache, so before any sequence gets blocks
+  // Steps of the decode loop that are already queued are read first.
+  if (!decoding_) place_waiting();
   release_finished();
-  if (active_.empty()) return !waiting_.empty();
+  if (active_.empty()) {
+    decoding_.reset();
+    return !waiting_.empty();
+  }
   try {
-    const bool all_decode = std::ranges::all_of(active_, [&](const Active& active) {
-      return missing(active) == 1 && active.sequence->samples_on_device();
-    });
+    const bool all_decode =
+        std::ranges::all_of(active_, [&](const Active& active) { return missing(active) == 1; });
+    if (!decoding_ && !all_decode)
+      forward();
+    else if (!all_decode || !speculate())
+      decode();
+  } catch (const ModelFailure& failed) {
+    // Sequences own their tokens and samplers, so the failed step is repeated once their tokens are
+    // recomputed on the new devices.
+    leave_devices();
     try {
-      if (all_decode)
-        decode();
-      else
-        forward();
-    } catch (const ModelFailure& failed) {
-      // Sequences own their tokens and samplers, so the failed step is repeated once their tokens
-      // are recomputed on the new devices.
-      leave_devices();
       if (!recover_ || !recover_(failed.failure)) throw failed.failure;
+    } catch (...) {
+      fail(std::current_exception());
+      for (auto& waiting : waiting_) {
+        waiting->fail(std::current_exception());
+        keep_result(*waiting);
+      }
+      waiting_.clear();
     }
   } catch (...) {
-    // The state of the devices is unknown: end the active sequences and discard their cached
-    // tokens.
-    for (Active& active : active_) {
-      slot_of(active).tokens.clear();
-      slot_of(active).is_free = true;
-    }
-    active_.clear();
-    throw;
+    fail(std::current_exception());
   }
   release_finished();
   return unfinished() > 0;
 }
 
 void Scheduler::forward() {
-  // One token of each decoding sequence, then as much of the prompts as the batch has room for.
+  const auto begun = std::chrono::steady_clock::now();
+  // One token of each decoding sequence, then parts of the prompts: those that have waited longest
+  // come first, and all share the batch, but no part is shorter than this for the sake of others.
+  constexpr size_t kShortestPart = 64;
   std::vector<SequencePart> parts;
   std::vector<Active*> in_batch;
-  int64_t room = model_.batch_rows();
-  for (const bool prompts : {false, true}) {
-    for (Active& active : active_) {
-      if ((missing(active) > 1) != prompts || room == 0) continue;
-      const Slot& slot = slot_of(active);
-      const size_t count = std::min(missing(active), static_cast<size_t>(room));
-      parts.push_back({active.slot, static_cast<int32_t>(slot.tokens.size()),
-                       std::span(active.sequence->tokens()).subspan(slot.tokens.size(), count),
-                       count == missing(active) ? Wanted::last : Wanted::none});
-      in_batch.push_back(&active);
-      room -= static_cast<int64_t>(count);
-    }
+  size_t rows = 0;
+  const auto put = [&](Active& active, size_t count) {
+    parts.push_back(
+        {active.slot, static_cast<int32_t>(active.cached),
+         std::span(active.sequence->tokens()).subspan(static_cast<size_t>(active.cached), count),
+         count == missing(active) ? Wanted::last : Wanted::none});
+    in_batch.push_back(&active);
+    active.last_step = steps_;
+    rows += count;
+  };
+  ++steps_;
+  make_room();
+  const auto most = static_cast<size_t>(model_.batch_rows());
+  std::vector<Active*> prompts;
+  for (Active& active : active_) {
+    if (missing(active) > 1)
+      prompts.push_back(&active);
+    else if (rows < most)
+      put(active, 1);
   }
+  std::ranges::stable_sort(prompts, {}, [](const Active* active) { return active->last_step; });
+  auto left = static_cast<size_t>(chunk_.rows(static_cast<int64_t>(most - rows)));
+  for (size_t i = 0; i < prompts.size() && left > 0; ++i) {
+    const size_t share = std::max(left / (prompts.size() - i), std::min(left, kShortestPart));
+    const size_t count = std::min(missing(*prompts[i]), share);
+    const int64_t first = prompts[i]->cached;
+    if (!on_devices([&] {
+          return model_.cache().reserve(prompts[i]->slot, first,
+                                        first + static_cast<int64_t>(count));
+        }))
+      continue;  // waits for blocks
+    put(*prompts[i], count);
+    left -= count;
+  }
+  if (parts.empty()) return preempt();
+  const size_t plans = model_.plans();
   const Tensor logits = on_devices([&] { return model_.forward(parts); });
 
   std::vector<Active*> wanted;
-  std::vector<Sampling> samplings;
-  std::vector<int32_t> positions;
   for (size_t i = 0; i < parts.size(); ++i) {
-    std::vector<int32_t>& cached = slot_of(*in_batch[i]).tokens;
-    cached.insert(cached.end(), parts[i].tokens.begin(), parts[i].tokens.end());
-    if (parts[i].wanted == Wanted::none) continue;
-    wanted.push_back(in_batch[i]);
-    samplings.push_back(in_batch[i]->sequence->device_sampling());
-    positions.push_back(static_cast<int32_t>(cached.size() - 1));
+    in_batch[i]->cached += std::ssize(parts[i].tokens);
+    if (parts[i].tokens.size() > 1) remember(*in_batch[i], false);
+    if (parts[i].wanted != Wanted::none) wanted.push_back(in_batch[i]);
   }
+  sample(logits, wanted);
+  // The time of a new plan says nothing about the next batches.
+  if (!chunk_.is_limited() || model_.plans() != plans) return;
+  if (wanted.empty()) on_devices([&] { model_.wait(); });
+  chunk_.learn(static_cast<int64_t>(rows), seconds_since(begun));
+}
+
+void Scheduler::sample(const Tensor& logits, std::span<Active* const> wanted) {
   if (wanted.empty()) return;
-  // Sample on the device if possible, by the same rule as the decode loop, so that a text does not
-  // depend on the rest of its batch.
-  std::vector<int32_t> chosen;
-  std::vector<float> rows;
-  const bool on_device = std::ranges::all_of(
-      wanted, [](const Active* active) { return active->sequence->samples_on_device(); });
-  if (on_device)
-    chosen = on_devices([&] { return llm::sample(logits, samplings, positions); });
-  else
-    rows = on_devices([&] { return logits.to_vector<float>(); });
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    Sequence& sequence = *wanted[i]->sequence;
-    int32_t token = 0;
-    if (on_device) {
-      token = chosen[i];
-    } else if (sequence.samples_on_device()) {
-      const auto row = static_cast<int64_t>(i);
-      token = on_devices([&] {
-        return llm::sample(logits.slice(0, row, row + 1), std::span(samplings).subspan(i, 1),
-                           std::span(positions).subspan(i, 1))[0];
-      });
-    } else {
-      const size_t width = rows.size() / wanted.size();
-      token = sequence.sample(std::span(rows).subspan(i * width, width));
-    }
-    sequence.put(token);
-    settle(*wanted[i]);
+  std::vector<RowChooser::Row> rows;
+  for (const Active* active : wanted)
+    rows.push_back({active->sequence.get(), static_cast<int32_t>(active->cached - 1)});
+  RowChooser chooser(logits, std::move(rows));
+  for (size_t i = 0; i < wanted.size(); ++i)
+    put_token(*wanted[i], [&] { return chooser.token(i); });
+}
+
+void Scheduler::start_decoding() {
+  make_room();
+  if (!loop_) loop_ = std::make_unique<DecodeLoop>(model_);
+  // A device runs the next step while the host handles this token. On the CPU both use the same
+  // threads, and a token that the host chooses is not known before.
+  Decoding decoding{.ids = {}, .limit = INT64_MAX, .ahead = 2};
+  if (model_.placement().output.backend() == "cpu") decoding.ahead = 1;
+  std::vector<DecodeLoop::Sequence> sequences;
+  for (const Active& active : active_) {
+    const Sequence& sequence = *active.sequence;
+    const std::vector<int32_t>& tokens = sequence.tokens();
+    const bool on_host = !sequence.samples_on_device();
+    sequences.push_back({active.slot, static_cast<int32_t>(tokens.size() - 1), tokens.back(),
+                         sequence.device_sampling(), on_host});
+    decoding.ids.push_back(sequence.id());
+    decoding.limit = std::min(decoding.limit, sequence.tokens_left());
+    if (on_host) decoding.ahead = 1;
   }
+  on_devices([&] { loop_->start(sequences); });
+  decoding_ = std::move(decoding);
 }
 
 void Scheduler::decode() {
-  if (!loop_) loop_ = std::make_unique<DecodeLoop>(model_);
-  std::vector<DecodeLoop::Sequence> sequences;
-  int64_t steps = INT64_MAX;
-  for (const Active& active : active_) {
-    const std::vector<int32_t>& tokens = active.sequence->tokens();
-    sequences.push_back({active.slot, static_cast<int32_t>(tokens.size() - 1), tokens.back(),
-                         active.sequence->device_sampling()});
-    steps = std::min(steps, active.sequence->tokens_left());
+  if (!decoding_) start_decoding();
+  const auto begun = std::chrono::steady_clock::now();
+  Decoding& now = *decoding_;
+  const auto continues = [&](const Active* active) {
+    return active && !active->sequence->finished() && missing(*active) == 1;
+  };
+  // Once a sequence ends or another can begin, no more steps are queued. Those already queued are
+  // still valid for the other sequences.
+  const auto check = [&] {
+    for (const int64_t id : now.ids) now.is_over = now.is_over || !continues(find(id));
+    now.is_over = now.is_over || now.done == now.limit ||
+                  (!waiting_.empty() && active_.size() < is_free_.size() && !lacks_blocks_);
+  };
+  check();
+  while (!now.is_over && loop_->queued() < std::min(now.limit, now.done + now.ahead)) {
+    now.is_over = on_devices([&] { return loop_->steps_left(); }) == 0;
+    if (!now.is_over) on_devices([&] { loop_->queue_step(); });
   }
-  on_devices([&] { loop_->start(sequences); });
-  steps = std::min(steps, loop_->steps_left());
-  // A device runs the next step while the host handles this token. On the CPU both use the same
-  // threads, so running ahead would only delay.
-  const int64_t ahead = model_.placement().output.backend() == "cpu" ? 1 : 2;
-  bool changed = false;
-  for (int64_t done = 0; done < steps; ++done) {
-    if (cancelled_.load(std::memory_order_relaxed)) return;
-    // After a change, stop queueing; steps already queued are still valid for the other sequences.
-    while (!changed && loop_->queued() < std::min(steps, done + ahead))
-      on_devices([&] { loop_->queue_step(); });
-    if (done == loop_->queued()) return;
-    const std::vector<int32_t> tokens = on_devices([&] { return loop_->read(done); });
-    for (size_t i = 0; i < active_.size(); ++i) {
-      Active& active = active_[i];
-      // Ignore queued steps of a sequence that ended or was shifted.
-      if (active.sequence->finished() || missing(active) != 1) continue;
-      slot_of(active).tokens.push_back(active.sequence->tokens().back());
-      active.sequence->put(tokens[i]);
-      settle(active);
-      changed = changed || active.sequence->finished() || missing(active) != 1;
+  if (now.done < loop_->queued()) {
+    const std::vector<int32_t> tokens = on_devices([&] { return loop_->read(now.done++); });
+    for (size_t i = 0; i < now.ids.size(); ++i) {
+      Active* const active = find(now.ids[i]);
+      if (!continues(active)) continue;  // it has ended or was shifted
+      Sequence& sequence = *active->sequence;
+      ++active->cached;
+      put_token(*active, [&] {
+        if (sequence.samples_on_device()) return tokens[i];
+        return sequence.sample(on_devices([&] { return loop_->logits(i); }));
+      });
+      if (!sequence.samples_on_device() && continues(active))
+        on_devices([&] { loop_->set_token(i, sequence.tokens().back()); });
     }
-    changed = changed || (!waiting_.empty() && active_.size() < slots_.size());
+    // The first step after a start may compile, and has no step queued before it.
+    if (speculation_ && now.done > 1)
+      speculation_->learn_step(std::ssize(now.ids), seconds_since(begun));
   }
+  check();
+  if (now.is_over && now.done == loop_->queued()) decoding_.reset();
 }
 
 }  // namespace prism::llm

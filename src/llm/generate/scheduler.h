@@ -1,5 +1,5 @@
-// Runs several sequences through one model with continuous batching: they share batches, and
-// finished sequences free their slots for waiting ones.
+// Runs several sequences through one model with continuous batching: they share batches and cached
+// prefixes, and finished sequences free their slots for waiting ones.
 //
 //   Scheduler scheduler(model, tokenizer);
 //   const int64_t id = scheduler.add({.prompt = tokenizer.encode("Once upon a time")});
@@ -10,12 +10,19 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
+#include "llm/generate/chunk_size.h"
+#include "llm/generate/prefix_tree.h"
+#include "llm/generate/prompt_cache.h"
 #include "llm/generate/sequence.h"
+#include "llm/generate/speculation.h"
 #include "llm/model/decode.h"
 #include "llm/model/model.h"
 #include "prism/llm/tokenizer.h"
@@ -37,11 +44,13 @@ class Scheduler {
   Scheduler(Model& model, const Tokenizer& tokenizer, RecoverCallback recover = {});
   ~Scheduler();
 
-  // Throws kInvalidArgument for a prompt longer than the context.
+  // Throws kInvalidArgument for a prompt that is empty, longer than the context, or has a token
+  // outside the vocabulary.
   int64_t add(GenerationRequest request);
-  // One step of every active sequence: a prefill batch, or decode steps until something changes.
-  // Returns false when nothing is left to do. An exception from a callback ends the active
-  // sequences.
+  // One step: the next token of every sequence, or a batch of next tokens and parts of prompts.
+  // Returns false when nothing is left to do. An exception from a callback, a sampler or a grammar
+  // ends its sequence; a failure of the model ends all sequences that it concerns. Neither is
+  // thrown: Generation::failure holds it.
   bool step();
   void run() {
     while (step()) {
@@ -51,46 +60,105 @@ class Scheduler {
   Generation take(int64_t id);
   bool is_finished(int64_t id) const { return results_.contains(id); }
   size_t unfinished() const { return waiting_.size() + active_.size(); }
+  size_t active() const { return active_.size(); }
 
   // Ends every active and waiting sequence at the next token. Safe to call from other threads and
   // signal handlers.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  // Call this when the KV cache was changed by others.
+  // Ends one sequence at the next step, or does nothing if it has finished. Safe to call from other
+  // threads.
+  void cancel(int64_t id);
+  // Limits the time of a step with prompts, so that they do not hold back the other sequences; 0:
+  // no limit.
+  void set_step_limit(double seconds) { chunk_.set_limit(seconds); }
+  // Keeps prefixes on disk too, and looks for those of new sequences there.
+  void set_prompt_cache(std::unique_ptr<PromptCache> cache) { prompt_cache_ = std::move(cache); }
+  // Returns the youngest active sequence to the queue, so that other work gets its blocks. Returns
+  // false if there is none. Its tokens are computed again, unless the blocks remain cached.
+  bool give_way();
+  // Lets texts whose options allow it check proposed tokens; null: none does.
+  void set_proposer(std::unique_ptr<Proposer> proposer,
+                    SpeculationPolicy policy = SpeculationPolicy::measured);
+  // Call this when the KV cache was changed by others: active sequences are computed again.
   void forget_cache();
   // Call this before the model moves: drops all references to its devices; sequences keep their
   // tokens.
   void leave_devices();
 
  private:
-  struct Slot {
-    std::vector<int32_t> tokens;  // tokens whose keys and values are in the cache, from position 0
-    bool is_free = true;
-  };
   struct Active {
     std::unique_ptr<Sequence> sequence;
     int32_t slot = 0;
+    int64_t cached = 0;      // tokens whose keys and values are in the cache, from position 0
+    uint64_t last_step = 0;  // the batch that last had a part of its prompt
+  };
+  // The sequences of the decode loop, while it runs.
+  struct Decoding {
+    std::vector<int64_t> ids;
+    int64_t done = 0;      // steps whose tokens were read
+    int64_t limit = 0;     // steps until one of them ends
+    int64_t ahead = 1;     // steps queued before the first is read
+    bool is_over = false;  // only the steps already queued are read
   };
 
-  Slot& slot_of(const Active& active) { return slots_[static_cast<size_t>(active.slot)]; }
-  size_t missing(const Active& active);  // number of tokens not yet in the cache
+  static size_t missing(const Active& active);  // number of tokens not yet in the cache
+  PrefixTree& prefixes();
+  // Keeps the whole blocks of a sequence for others that begin alike; all: its last tokens too.
+  void remember(const Active& active, bool all);
+  void give_back(const Active& active);  // its blocks and its slot
+  // Whether the cache has the blocks that a sequence and the active ones will need for their tokens
+  // so far and a block more.
+  bool has_room(int32_t slot, int64_t tokens);
+  // Gives every decoding sequence a place for its next token; the youngest make room for the
+  // others.
+  void make_room();
+  void preempt();  // give_way() to the other sequences; throws kOutOfMemory if there are none
+  Active* find(int64_t id);
+  void end_cancelled();
   void place_waiting();
+  // Gives the slot the blocks of the longest known prefix of a sequence. Returns its length, or
+  // nothing while there is more to read from the disk.
+  std::optional<int64_t> adopt_prefix(int32_t slot, Sequence& sequence);
   void forward();
+  // Gives each sequence its next token by its row of logits.
+  void sample(const Tensor& logits, std::span<Active* const> wanted);
   void decode();
-  // Called after each token: makes room if the context is full.
+  void start_decoding();
+  // Checks proposed tokens of the sequences in one batch. Returns false, and does nothing, if there
+  // are none that are worth it.
+  bool speculate();
+  std::vector<ProposalRequest> proposal_requests() const;
+  // Checks the proposals of each sequence, by id, and keeps those that it would have chosen.
+  void check_proposals(const Speculation::Proposals& proposals);
+  // Gives a sequence its next token, which choose() returns. What that, a callback or a sampler
+  // throws ends the sequence.
+  void put_token(Active& active, const std::function<int32_t()>& choose);
+  // Makes room if the context is full.
   void settle(Active& active);
   void release_finished();
-  void release(Active& active);
+  void keep_result(const Sequence& sequence);
+  void fail(const std::exception_ptr& failure);  // every active sequence
   Model& model_;
   const Tokenizer& tokenizer_;
   RecoverCallback recover_;
   std::shared_ptr<const VocabularyTrie> vocabulary_;
-  std::vector<Slot> slots_;
+  std::optional<PrefixTree> prefixes_;  // over the cache of the model where it is now
+  std::unique_ptr<PromptCache> prompt_cache_;
+  std::vector<bool> is_free_;  // by slot
+  bool lacks_blocks_ = false;  // the first waiting sequence waits for another to end
   std::deque<std::unique_ptr<Sequence>> waiting_;
   std::vector<Active> active_;
   std::map<int64_t, Generation> results_;
   std::unique_ptr<DecodeLoop> loop_;
+  std::optional<Decoding> decoding_;
+  std::optional<Speculation> speculation_;
+  ChunkSize chunk_;
+  uint64_t steps_ = 0;  // batches with prompts so far
   int64_t next_id_ = 0;
   std::atomic<bool> cancelled_ = false;
+  std::mutex cancelled_mutex_;
+  std::vector<int64_t> cancelled_ids_;
+  std::atomic<bool> has_cancelled_ids_ = false;
 };
 
 }  // namespace prism::llm

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "llm/generate/candidates.h"
+#include "llm/model/finite.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
 
@@ -16,24 +17,39 @@ namespace {
 // Logits that one pass returns: 64 MiB, whatever the vocabulary.
 constexpr int64_t kLogitsAtOnce = int64_t{16} << 20;
 
-// Calls use with the logits after each token, in order.
-void each_row(Model& model, std::span<const int32_t> tokens,
+// Calls use with the logits after each token, in order. Computes them in this slot.
+void each_row(Model& model, int32_t slot, std::span<const int32_t> tokens,
               const std::function<void(size_t, std::span<const float>)>& use) {
   const int64_t width = model.config().vocabulary;
   const auto rows =
       static_cast<size_t>(std::clamp<int64_t>(kLogitsAtOnce / width, 1, model.batch_rows()));
   for (size_t first = 0; first < tokens.size(); first += rows) {
-    const SequencePart part{0, static_cast<int32_t>(first),
+    const SequencePart part{slot, static_cast<int32_t>(first),
                             tokens.subspan(first, std::min(rows, tokens.size() - first)),
                             Wanted::all};
     const std::vector<float> logits = model.forward(std::span(&part, 1)).to_vector<float>();
     const size_t stride = logits.size() / part.tokens.size();
-    for (size_t i = 0; i < part.tokens.size(); ++i)
-      use(first + i, std::span(logits).subspan(i * stride, stride));
+    for (size_t i = 0; i < part.tokens.size(); ++i) {
+      const std::span<const float> row = std::span(logits).subspan(i * stride, stride);
+      // A token can spoil the rows before it in its batch, so all of the batch is computed again.
+      if (!can_choose(row))
+        throw not_finite_error(model, slot, tokens.first(first + part.tokens.size()));
+      use(first + i, row);
+    }
   }
 }
 
 }  // namespace
+
+TokenScore score_token(std::span<const float> logits, int32_t token, int64_t top) {
+  const double sum = log_sum_exp(logits);
+  TokenScore score{token, logits[static_cast<size_t>(token)] - sum, {}};
+  if (top <= 0) return score;
+  Candidates best;
+  take_top_k(logits, static_cast<size_t>(top), &best);
+  for (const Candidate& each : best.list) score.top.push_back({each.id, each.logit - sum});
+  return score;
+}
 
 std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top) {
   if (static_cast<int64_t>(tokens.size()) > model.context())
@@ -43,16 +59,11 @@ std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> toke
                             tokens.size(), model.context()));
   if (tokens.empty()) return {};
   std::vector<TokenScore> scores = {{tokens[0], std::nullopt, {}}};
-  Candidates best;
-  each_row(model, tokens.first(tokens.size() - 1), [&](size_t at, std::span<const float> logits) {
-    const double sum = log_sum_exp(logits);
-    TokenScore score{tokens[at + 1], logits[static_cast<size_t>(tokens[at + 1])] - sum, {}};
-    if (top > 0) {
-      take_top_k(logits, static_cast<size_t>(top), &best);
-      for (const Candidate& each : best.list) score.top.push_back({each.id, each.logit - sum});
-    }
-    scores.push_back(std::move(score));
-  });
+  const SideWork work(model.cache());
+  each_row(model, model.side_slot(), tokens.first(tokens.size() - 1),
+           [&](size_t at, std::span<const float> logits) {
+             scores.push_back(score_token(logits, tokens[at + 1], top));
+           });
   return scores;
 }
 
@@ -71,6 +82,7 @@ Perplexity perplexity(
                 fmt::format("perplexity: the text has {} tokens, a window needs {}; give a longer "
                             "text or a smaller --context",
                             tokens.size(), fresh));
+  const SideWork work(model.cache());
   Perplexity result;
   double sum = 0, squares = 0;
   std::vector<int32_t> ids;
@@ -79,13 +91,14 @@ Perplexity perplexity(
     if (bos >= 0) ids.push_back(bos);
     const auto part = tokens.subspan(static_cast<size_t>(w * fresh), static_cast<size_t>(fresh));
     ids.insert(ids.end(), part.begin(), part.end());
-    each_row(
-        model, std::span(ids).first(ids.size() - 1), [&](size_t at, std::span<const float> logits) {
-          if (at + 1 < ids.size() / 2) return;
-          const double surprise = log_sum_exp(logits) - logits[static_cast<size_t>(ids[at + 1])];
-          sum += surprise, squares += surprise * surprise;
-          ++result.tokens;
-        });
+    each_row(model, model.side_slot(), std::span(ids).first(ids.size() - 1),
+             [&](size_t at, std::span<const float> logits) {
+               if (at + 1 < ids.size() / 2) return;
+               const double surprise =
+                   log_sum_exp(logits) - logits[static_cast<size_t>(ids[at + 1])];
+               sum += surprise, squares += surprise * surprise;
+               ++result.tokens;
+             });
     const double count = static_cast<double>(result.tokens), mean = sum / count;
     result.value = std::exp(mean);
     result.error =

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "llm/generate/candidates.h"
+#include "llm/model/finite.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -41,6 +43,11 @@ Sequence::Sequence(int64_t id, GenerationRequest request, const Tokenizer& token
   if (tokens_.empty())
     throw Error(ErrorCode::kInvalidArgument,
                 "generate: the prompt has no tokens; give it a text to continue");
+  for (const auto& [token, bias] : options().sampler.logit_bias)
+    if (static_cast<size_t>(token) >= tokenizer.size())
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("generate: the logit bias names token {}; the model has {} tokens",
+                              token, tokenizer.size()));
   if (options().grammar)
     grammar_.emplace(*options().grammar, std::move(vocabulary), tokenizer.end_tokens());
   if (options().sampler.dry.active())
@@ -50,7 +57,7 @@ Sequence::Sequence(int64_t id, GenerationRequest request, const Tokenizer& token
 }
 
 Sampling Sequence::device_sampling() const {
-  const SamplerOptions& o = options().sampler;
+  const SamplerOptions& o = sampler_.options();
   return {.temperature = o.temperature,
           .top_k = o.top_k,
           .top_p = o.top_p,
@@ -59,11 +66,14 @@ Sampling Sequence::device_sampling() const {
 }
 
 int32_t Sequence::sample(std::span<const float> logits) {
+  if (!can_choose(logits)) return kNoToken;
   // Random numbers depend on the token's position, as on a device, so that the text does not depend
   // on earlier shifts or cache reuse.
   sampler_.set_step(static_cast<uint32_t>(tokens_.size() - 1));
-  if (!grammar_) return sampler_.sample(logits);
-  return sampler_.sample(logits, grammar_->allowed());
+  const int32_t token =
+      grammar_ ? sampler_.sample(logits, grammar_->allowed()) : sampler_.sample(logits);
+  if (options().scores >= 0) result_.scores.push_back(score_token(logits, token, options().scores));
+  return token;
 }
 
 int64_t Sequence::tokens_left() const {
@@ -73,14 +83,21 @@ int64_t Sequence::tokens_left() const {
 
 void Sequence::begin(int64_t reused) {
   begun_ = Clock::now();
-  result_.statistics.reused_tokens = reused;
+  GenerationStatistics& statistics = result_.statistics;
+  statistics.reused_tokens = reused;
+  statistics.restored_tokens = std::min(statistics.restored_tokens, reused);
   if (tokens_left() <= 0) finish(StopReason::max_tokens);
 }
 
-void Sequence::show(std::string_view text) {
-  if (text.empty()) return;
+bool Sequence::show(std::string_view text) {
+  if (text.empty()) return true;
   result_.text += text;
-  if (request_.on_text && !request_.on_text(text)) finish(StopReason::cancelled);
+  if (!request_.on_text) return true;
+  TextPiece piece{text, std::span(result_.tokens).subspan(shown_tokens_), {}};
+  if (!result_.scores.empty())
+    piece.scores = std::span(result_.scores).subspan(shown_tokens_, piece.tokens.size());
+  shown_tokens_ = result_.tokens.size();
+  return request_.on_text(piece);
 }
 
 void Sequence::put(int32_t token) {
@@ -89,13 +106,15 @@ void Sequence::put(int32_t token) {
     result_.statistics.prompt_seconds = seconds(first_ - begun_);
     result_.statistics.first_token_seconds = seconds(first_ - asked_);
   }
-  if (tokenizer_.ends_text(token) && !options().ignore_end) return finish(StopReason::end_token);
+  if (tokenizer_.ends_text(token) && !options().ignore_end) {
+    if (!result_.scores.empty()) result_.scores.pop_back();  // it is not part of the text
+    return finish(StopReason::end_token);
+  }
   tokens_.push_back(token);
   result_.tokens.push_back(token);
   sampler_.accept(token);
   if (grammar_) grammar_->accept(token);
-  show(stops_.put(stream_.put(token)));
-  if (finished_) return;
+  if (!show(stops_.put(stream_.put(token)))) return finish(StopReason::cancelled);
   if (stops_.stopped()) {
     result_.stop = stops_.found();
     return finish(StopReason::stop_text);
@@ -114,12 +133,19 @@ void Sequence::finish(StopReason reason) {
   if (reason == StopReason::stop_text) return;
   std::string rest = stops_.put(stream_.finish());
   if (!stops_.stopped()) rest += stops_.finish();
-  if (rest.empty()) return;
-  result_.text += rest;
-  if (request_.on_text && reason != StopReason::cancelled) request_.on_text(rest);
+  if (reason == StopReason::cancelled) request_.on_text = {};
+  show(rest);
+}
+
+void Sequence::fail(std::exception_ptr failure) {
+  request_.on_text = {};
+  finished_ = false;  // the callback may have thrown while the text was ending
+  result_.failure = std::move(failure);
+  finish(StopReason::failed);
 }
 
 void Sequence::shift(int64_t context) {
+  ++result_.statistics.shifts;
   const auto size = static_cast<int64_t>(tokens_.size());
   // At least one token must be dropped and one kept, whatever options().keep says.
   const int64_t keep = std::clamp<int64_t>(options().keep, 0, std::max<int64_t>(context - 2, 0));

@@ -36,22 +36,33 @@ class Sequence {
   const Generation& result() const { return result_; }
 
   // Whether the device can sample its tokens without the host.
-  bool samples_on_device() const { return !grammar_ && sampler_.is_simple(); }
+  bool samples_on_device() const {
+    return !grammar_ && options().scores < 0 && sampler_.is_simple();
+  }
   Sampling device_sampling() const;
-  int32_t sample(std::span<const float> logits);  // on the host
-  int64_t tokens_left() const;                    // that may still be generated
+  // On the host; also scores the token if the options ask for it. Returns kNoToken for logits from
+  // which no token can be chosen.
+  int32_t sample(std::span<const float> logits);
+  int64_t tokens_left() const;  // that may still be generated
 
+  void add_restored(int64_t tokens) { result_.statistics.restored_tokens += tokens; }
   void begin(int64_t reused);  // when it gets a slot whose cache holds `reused` tokens
-  // After a device failure: the tokens that were in the cache are computed again.
+  // The tokens that were in the cache are computed again.
   void lose_cache(int64_t cached) { result_.statistics.recomputed_tokens += cached; }
+  void count_proposals(int64_t proposed, int64_t accepted) {
+    result_.statistics.proposed_tokens += proposed;
+    result_.statistics.accepted_tokens += accepted;
+  }
   // Appends the next token, emits its text and ends the sequence if a stop condition is met.
   void put(int32_t token);
   void finish(StopReason reason);
+  // Ends the sequence by an exception; the callback is not called again.
+  void fail(std::exception_ptr failure);
   // Drops tokens from the middle to make room in the context.
   void shift(int64_t context);
 
  private:
-  void show(std::string_view text);
+  bool show(std::string_view text);  // false: the callback wants no more
 
   int64_t id_;
   GenerationRequest request_;
@@ -62,6 +73,7 @@ class Sequence {
   TextStream stream_;
   StopFilter stops_;
   Generation result_;
+  size_t shown_tokens_ = 0;  // tokens that the callback has seen
   bool finished_ = false;
   using Clock = std::chrono::steady_clock;
   Clock::time_point asked_ = Clock::now(), begun_ = asked_, first_ = asked_;

@@ -82,9 +82,9 @@ TokenCost token_cost(const GgufFile& file, const Config& config, ElementType kv_
     if (tensor.shape.rank() > 1)
       cost.operations += share * 2 * static_cast<double>(tensor.shape.elements());
   }
-  const auto row = static_cast<uint64_t>(config.kv_heads * config.head_dim);
-  cost.cache_bytes_a_token =
-      2.0 * static_cast<double>(config.layers) * static_cast<double>(kv_type.row_bytes(row));
+  for (const LayerConfig& each : config.each_layer)
+    cost.cache_bytes_a_token += 2.0 * static_cast<double>(kv_type.row_bytes(
+                                          static_cast<uint64_t>(each.kv_heads * config.head_dim)));
   return cost;
 }
 

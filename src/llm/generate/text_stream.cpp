@@ -1,7 +1,7 @@
 // Converts tokens to text while they are generated.
 #include <utility>
 
-#include "llm/tokenizer/utf8.h"
+#include "base/utf8.h"
 #include "prism/llm/tokenizer.h"
 
 namespace prism::llm {

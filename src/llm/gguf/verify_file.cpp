@@ -1,4 +1,4 @@
-// Decodes every block of a model and looks for invalid values and missing tensors.
+// Decodes every block of a file and looks for values that are not finite.
 #include "llm/gguf/verify_file.h"
 
 #include <fmt/format.h>
@@ -9,7 +9,6 @@
 
 #include "base/system/thread_pool.h"
 #include "llm/gguf/tensor_floats.h"
-#include "prism/llm/memory.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism::llm {
@@ -57,31 +56,21 @@ void check_vocabulary(const GgufFile& file, VerifyResult& result) {
     if (const GgufValue* const list = file.find(key); list && list->count() != tokens->count())
       result.problems.push_back(
           fmt::format("{} has {} entries for {} tokens", key, list->count(), tokens->count()));
+  if (const GgufValue* const scores = file.find("tokenizer.ggml.scores");
+      scores && scores->is_array()) {
+    uint64_t index = 0, first = scores->count();
+    scores->for_each([&](const GgufValue& value) {
+      if (!std::isfinite(value.number().value_or(0))) first = std::min(first, index);
+      ++index;
+    });
+    if (first < scores->count())
+      result.problems.push_back(
+          fmt::format("tokenizer.ggml.scores: the score of token {} is not finite", first));
+  }
   const GgufTensor* const table = file.find_tensor("token_embd.weight");
   if (table && table->shape.rank() == 2 && static_cast<uint64_t>(table->shape[0]) < tokens->count())
     result.problems.push_back(fmt::format("token_embd.weight has {} rows for {} tokens",
                                           table->shape[0], tokens->count()));
-}
-
-void check_sizes(const GgufFile& file, VerifyResult& result) {
-  if (file.tensors().empty()) {
-    result.notes.push_back("has no tensors");
-    return;
-  }
-  try {
-    const ModelSizes sizes = model_sizes(file);
-    for (int64_t i = 0; i < sizes.layers; ++i) {
-      const std::string prefix = fmt::format("blk.{}.", i);
-      if (std::ranges::none_of(file.tensors(), [&](const GgufTensor& tensor) {
-            return tensor.name.starts_with(prefix);
-          })) {
-        result.problems.push_back(fmt::format("layer {} of {} has no tensors", i, sizes.layers));
-        return;
-      }
-    }
-  } catch (const Error& error) {
-    result.problems.push_back(error.what());
-  }
 }
 
 }  // namespace
@@ -89,7 +78,6 @@ void check_sizes(const GgufFile& file, VerifyResult& result) {
 VerifyResult verify_file(const GgufFile& file,
                          const std::function<void(uint64_t done, uint64_t all)>& progress) {
   VerifyResult result;
-  check_sizes(file, result);
   check_vocabulary(file, result);
   uint64_t all = 0, done = 0;
   for (const GgufTensor& tensor : file.tensors()) all += tensor.bytes;

@@ -1,4 +1,4 @@
-// Verifies a whole model file: structure, vocabulary, and every value of every tensor.
+// Verifies the contents of a GGUF file: the vocabulary, and every value of every tensor.
 #pragma once
 
 #include <cstdint>

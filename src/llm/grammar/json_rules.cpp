@@ -70,6 +70,8 @@ std::vector<std::string> json_rules_in(const std::string& name) {
   return found;
 }
 
+std::span<const char* const> json_formats() { return kStringFormats; }
+
 bool is_json_format(const std::string& name) {
   return std::ranges::find(kStringFormats, name) != kStringFormats.end();
 }

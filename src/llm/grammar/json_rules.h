@@ -1,6 +1,7 @@
 // The JSON rules shared by grammars made from schemas: values, spaces, string formats.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,8 @@ namespace prism::llm {
 const std::string& json_rule(const std::string& name);
 // The shared rules that a rule refers to.
 std::vector<std::string> json_rules_in(const std::string& name);
-// Whether a string format (date, uuid ...) has a rule; other formats are annotations only.
+// The string formats that have a rule: date, uuid and so on.
+std::span<const char* const> json_formats();
 bool is_json_format(const std::string& name);
 
 // A text as a grammar literal.

@@ -98,6 +98,22 @@ class Converter {
     return fmt::format("{{{},{}}}", minimum, maximum);
   }
 
+  static void check_format(const Json& schema, const std::string& place) {
+    const Json* const format = find(schema, "format");
+    if (!format) return;
+    if (!format->is_string()) fail(place, "format must be a string");
+    if (!is_json_format(format->get<std::string>()))
+      fail(place,
+           fmt::format("a grammar cannot express the format {}; supported are {}. Leave it out and "
+                       "check the answer for it",
+                       format->dump(), fmt::join(json_formats(), ", ")),
+           ErrorCode::kNotSupported);
+    for (const char* key : {"pattern", "minLength", "maxLength"})
+      if (schema.contains(key))
+        fail(place, fmt::format("a grammar cannot express a format and {} together", key),
+             ErrorCode::kNotSupported);
+  }
+
   // The name of the rule for a schema. name: for a rule created for it.
   std::string rule_for(const Json& schema, const std::string& place, const std::string& name,
                        int depth) {
@@ -119,6 +135,7 @@ class Converter {
                          "answer for it",
                          key),
              ErrorCode::kNotSupported);
+    check_format(schema, place);
 
     if (const Json* target = find(schema, "$ref")) return reference(*target, place, depth);
     if (const Json* value = find(schema, "const")) return add(name, grammar_literal(value->dump()));
@@ -286,9 +303,8 @@ class Converter {
         fail(place, error.what(), error.code());
       }
     }
-    if (const Json* format = find(schema, "format"); format && format->is_string())
-      if (is_json_format(format->get<std::string>()))
-        return add(name, fmt::format(R"("\"" {} "\"")", shared(format->get<std::string>())));
+    if (const Json* format = find(schema, "format"))
+      return add(name, fmt::format(R"("\"" {} "\"")", shared(format->get<std::string>())));
     const uint32_t least = count(schema, "minLength", 0, place);
     const uint32_t most = count(schema, "maxLength", UINT32_MAX, place);
     if (least > most) fail(place, "minLength exceeds maxLength");

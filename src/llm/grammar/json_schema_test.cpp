@@ -117,7 +117,7 @@ TEST(JsonSchema, Strings) {
   expect(R"({"format": "uuid"})", {R"("123e4567-e89b-12d3-a456-426614174000")"}, {R"("123e4567")"});
   expect(R"({"format": "ipv4"})", {R"("192.168.0.255")"}, {R"("192.168.0.256")"});
   expect(R"({"format": "email"})", {R"("a.b@example.org")"}, {R"("a.b")"});
-  expect(R"({"format": "something of ours"})", {R"("anything")"}, {"1"});
+  expect(R"({"type": "integer", "format": "date"})", {"1"}, {R"("2024-02-29")"});
 }
 
 TEST(JsonSchema, Patterns) {
@@ -185,6 +185,18 @@ TEST(JsonSchema, ErrorsNameThePlace) {
   error_of(R"({"minLength": -1})", ErrorCode::kInvalidArgument);
   error_of(R"({"properties": []})", ErrorCode::kInvalidArgument);
   error_of(R"({"minimum": "1"})", ErrorCode::kInvalidArgument);
+}
+
+TEST(JsonSchema, FormatsThatAGrammarCannotExpressAreErrors) {
+  const std::string text =
+      error_of(R"({"properties": {"when": {"type": "string", "format": "duration"}}})",
+               ErrorCode::kNotSupported);
+  EXPECT_NE(text.find("#/properties/when"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"duration\"; supported are date, time, "), std::string::npos) << text;
+  error_of(R"({"type": "integer", "format": "int128"})", ErrorCode::kNotSupported);
+  error_of(R"({"format": 1})", ErrorCode::kInvalidArgument);
+  error_of(R"({"format": "date", "minLength": 3})", ErrorCode::kNotSupported);
+  error_of(R"({"format": "date", "pattern": "a"})", ErrorCode::kNotSupported);
 }
 
 TEST(JsonSchema, HostileSchemasEndWithAnError) {

@@ -1,5 +1,5 @@
 // The inputs of a model's plan that change with every run, packed as device data: tokens,
-// positions, KV cache rows, sequence spans and the rows to return.
+// positions, KV cache rows and tables, sequence spans and the rows to return.
 #pragma once
 
 #include <cstdint>
@@ -34,32 +34,41 @@ struct BatchShape {
 // multiples of kRangeAlignment, which views bound to launches require.
 class BatchLayout {
  public:
-  explicit BatchLayout(const BatchShape& shape);
+  BatchLayout(const BatchShape& shape, const KvCache& cache);
   int64_t words() const { return words_; }
   const BatchShape& shape() const { return shape_; }
 
   // Views of a tensor with words() elements.
   Tensor tokens(const Tensor& words) const { return part(words, tokens_, shape_.rows); }
   Tensor positions(const Tensor& words) const { return part(words, positions_, shape_.rows); }
-  Tensor places(const Tensor& words) const;  // [rows, 2]: position and KV cache row
+  // Of a group of layers: [rows, 2], position and KV cache row; [sequences, entries], blocks.
+  Tensor places(const Tensor& words, size_t group) const;
+  Tensor table(const Tensor& words, size_t group) const;
   Tensor wanted(const Tensor& words) const { return part(words, wanted_, shape_.wanted); }
-  Tensor spans(const Tensor& words) const;  // [sequences, 4]: see cached_attention
+  // [sequences, 4]: see cached_attention; sequences have the rows of the tables in order.
+  Tensor spans(const Tensor& words) const;
 
-  // Packs a batch, which must fit into shape().
+  // Packs a batch, which must fit into shape(). The cache has blocks for all its positions.
   std::vector<int32_t> pack(std::span<const SequencePart> parts, const KvCache& cache) const;
+  // Packs the tables alone: words from tables_at() on.
+  std::vector<int32_t> pack_tables(std::span<const int32_t> slots, const KvCache& cache) const;
 
   // Offsets of the parts, for ops that modify them in place.
   int64_t tokens_at() const { return tokens_; }
   int64_t positions_at() const { return positions_; }
-  int64_t places_at() const { return places_; }
   int64_t spans_at() const { return spans_; }
+  int64_t places_at(size_t group) const { return places_[group]; }
+  int64_t table_at(size_t group) const { return tables_[group]; }
+  int64_t tables_at() const { return tables_[0]; }
+  int64_t table_entries() const { return table_entries_; }
 
  private:
   static Tensor part(const Tensor& words, int64_t first, int64_t count) {
     return words.slice(0, first, first + count);
   }
   BatchShape shape_;
-  int64_t tokens_ = 0, positions_ = 0, places_ = 0, wanted_ = 0, spans_ = 0, words_ = 0;
+  int64_t tokens_ = 0, positions_ = 0, wanted_ = 0, spans_ = 0, words_ = 0, table_entries_ = 0;
+  std::vector<int64_t> places_, tables_;  // by group; the tables are last
 };
 
 }  // namespace prism::llm

@@ -15,6 +15,9 @@ namespace {
   throw Error(ErrorCode::kCorruptFile, message);
 }
 
+constexpr int64_t kMostContext = int64_t{1} << 30;
+constexpr int64_t kMostFeedForward = int64_t{1} << 24;
+
 // Checks a count: at least 1, and small enough that products of a few fit in 64 bits.
 int64_t checked(const std::string& key, int64_t value, int64_t most) {
   if (value < 1 || value > most)
@@ -22,30 +25,36 @@ int64_t checked(const std::string& key, int64_t value, int64_t most) {
   return value;
 }
 
-// A number, or an array with one equal number per layer.
-int64_t uniform_integer(const GgufFile& file, const std::string& key) {
+// A number for all layers, or a list with one for each.
+std::vector<int64_t> layer_integers(const GgufFile& file, const std::string& key, int64_t layers,
+                                    int64_t least, int64_t most) {
   const GgufValue* value = file.find(key);
-  if (!value || !value->is_array()) return file.integer(key);
-  const std::vector<int64_t> values = file.integers(key);
-  if (values.empty()) fail(fmt::format("model: {} is an empty list", key));
-  if (!std::ranges::all_of(values, [&](int64_t each) { return each == values[0]; }))
-    throw Error(
-        ErrorCode::kNotSupported,
-        fmt::format("model: {} differs between layers, which no supported architecture allows",
-                    key));
-  return values[0];
+  std::vector<int64_t> values;
+  if (value && value->is_array()) {
+    values = file.integers(key);
+    if (values.size() < static_cast<size_t>(layers))
+      fail(fmt::format("model: {} has {} numbers for {} layers", key, values.size(), layers));
+    values.resize(static_cast<size_t>(layers));
+  } else {
+    values.assign(static_cast<size_t>(layers), file.integer(key));
+  }
+  for (const int64_t each : values)
+    if (each < least || each > most)
+      fail(fmt::format("model: {} is {}; it must be from {} to {}", key, each, least, most));
+  return values;
 }
 
 RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_t context) {
+  const NumberRange from_zero{.zero = true};
   RopeScaling scaling;
   const std::string type_key = prefix + "rope.scaling.type";
   const std::string type(file.string_or(type_key, "none"));
   // Older files have a linear factor and no type.
-  const double old_factor = file.number_or(prefix + "rope.scale_linear", 0);
-  scaling.factor = file.number_or(prefix + "rope.scaling.factor", old_factor);
-  if (scaling.factor <= 0) scaling.factor = 1;
+  const double old_factor = config_number(file, "rope.scale_linear", 0, from_zero);
+  scaling.factor = config_number(file, "rope.scaling.factor", old_factor, from_zero);
+  if (scaling.factor == 0) scaling.factor = 1;
   scaling.original_context = static_cast<uint32_t>(
-      file.integer_or(prefix + "rope.scaling.original_context_length", context));
+      config_integer(file, "rope.scaling.original_context_length", context, 1, kMostContext));
   if (type == "linear" || (type == "none" && scaling.factor != 1 && !file.has(type_key)))
     scaling.kind = RopeScaling::Kind::linear;
   else if (type == "yarn")
@@ -55,9 +64,9 @@ RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_
                 fmt::format("model: {} is \"{}\"; supported are none, linear, yarn and longrope",
                             type_key, type));
   if (scaling.kind == RopeScaling::Kind::yarn) {
-    scaling.beta_fast = file.number_or(prefix + "rope.scaling.yarn_beta_fast", 32);
-    scaling.beta_slow = file.number_or(prefix + "rope.scaling.yarn_beta_slow", 1);
-    scaling.attention_factor = file.number_or(prefix + "rope.scaling.attn_factor", 0);
+    scaling.beta_fast = config_number(file, "rope.scaling.yarn_beta_fast", 32);
+    scaling.beta_slow = config_number(file, "rope.scaling.yarn_beta_slow", 1);
+    scaling.attention_factor = config_number(file, "rope.scaling.attn_factor", 0, from_zero);
   }
   return scaling;
 }
@@ -66,6 +75,103 @@ RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_
 
 std::string config_key(const GgufFile& file, const char* name) {
   return fmt::format("{}.{}", file.string("general.architecture"), name);
+}
+
+void require_experts(const GgufFile& file, const Config& config) {
+  if (config.experts == 0)
+    fail(fmt::format("model: {} is missing or 0; {} models have experts",
+                     config_key(file, "expert_count"), config.architecture));
+}
+
+double config_number(const GgufFile& file, const char* name, double otherwise,
+                     const NumberRange& range) {
+  const std::string key = config_key(file, name);
+  if (!file.has(key)) return otherwise;
+  const double value = file.number(key);
+  if (!(value > 0 && value <= range.most) && !(range.zero && value == 0))
+    fail(fmt::format("model: {} is {}; it must be {} 0 and at most {}", key, value,
+                     range.zero ? "at least" : "above", range.most));
+  return value;
+}
+
+int64_t config_integer(const GgufFile& file, const char* name, int64_t otherwise, int64_t least,
+                       int64_t most) {
+  const std::string key = config_key(file, name);
+  if (!file.has(key)) return otherwise;
+  const int64_t value = file.integer(key);
+  if (value < least || value > most)
+    fail(fmt::format("model: {} is {}; it must be from {} to {}", key, value, least, most));
+  return value;
+}
+
+void set_windows(const GgufFile& file, Config& config, int64_t otherwise, int64_t period,
+                 bool first_is_full) {
+  config.window = config_integer(file, "attention.sliding_window", otherwise,
+                                 otherwise == 0 ? 0 : 1, kMostContext);
+  const std::string key = config_key(file, "attention.sliding_window_pattern");
+  const GgufValue* pattern = file.find(key);
+  if (pattern && pattern->is_array()) {
+    const std::vector<int64_t> windowed = layer_integers(file, key, config.layers, 0, 1);
+    for (size_t i = 0; i < windowed.size(); ++i) config.each_layer[i].windowed = windowed[i] != 0;
+    return;
+  }
+  period = config_integer(file, "attention.sliding_window_pattern", period, 0, 4096);
+  const int64_t full = first_is_full ? 0 : period - 1;
+  for (int64_t i = 0; i < config.layers; ++i)
+    config.each_layer[static_cast<size_t>(i)].windowed = period == 0 || i % period != full;
+}
+
+void leave_unrotated(Config& config, int64_t period) {
+  for (int64_t i = period - 1; i < config.layers; i += period)
+    config.each_layer[static_cast<size_t>(i)].rotated = false;
+}
+
+void set_leading_dense(const GgufFile& file, Config& config) {
+  const int64_t count = config_integer(file, "leading_dense_block_count", 0, 0, 4096);
+  for (int64_t i = 0; i < std::min(count, config.layers); ++i)
+    config.each_layer[static_cast<size_t>(i)].experts = false;
+}
+
+void leave_out_proposing_layers(const GgufFile& file, Config& config) {
+  config.layers -= config_integer(file, "nextn_predict_layers", 0, 0, config.layers - 1);
+  config.each_layer.resize(static_cast<size_t>(config.layers));
+}
+
+void set_expert_weights(const GgufFile& file, Config& config, ExpertScores otherwise) {
+  constexpr ExpertScores kScores[] = {ExpertScores::softmax, ExpertScores::sigmoid,
+                                      ExpertScores::softmax_of_chosen};
+  const int64_t function = config_integer(file, "expert_gating_func", 0, 0, 3);
+  config.expert_scores = function > 0 ? kScores[function - 1] : otherwise;
+  config.expert_weights_sum_to_one =
+      file.boolean_or(config_key(file, "expert_weights_norm"), false);
+  config.expert_weights_scale = config_number(file, "expert_weights_scale", 1, {.zero = true});
+  if (config.expert_weights_scale == 0) config.expert_weights_scale = 1;
+  config.expert_groups = std::max<int64_t>(
+      1, config_integer(file, "expert_group_count", 1, 0, std::max<int64_t>(config.experts, 1)));
+  config.expert_groups_used = config_integer(file, "expert_group_used_count", config.expert_groups,
+                                             0, config.expert_groups);
+  if (config.expert_groups > 1 &&
+      (config.experts % config.expert_groups != 0 || config.expert_groups_used == 0))
+    fail(
+        fmt::format("model: {} experts in {} groups, of which {} are used; the groups must have "
+                    "the same size, and at least one must be used",
+                    config.experts, config.expert_groups, config.expert_groups_used));
+}
+
+void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise) {
+  const int64_t wide =
+      config_integer(file, "expert_shared_feed_forward_length", 0, 0, kMostFeedForward);
+  config.shared_feed_forward = wide > 0 ? wide : otherwise;
+}
+
+void set_shared_count(const GgufFile& file, Config& config) {
+  config.shared_feed_forward =
+      config_integer(file, "expert_shared_count", 0, 0, 1024) * config.expert_feed_forward;
+}
+
+void have_no_experts(Config& config) {
+  config.experts = config.experts_used = 0;
+  for (LayerConfig& each : config.each_layer) each.experts = false;
 }
 
 Config read_config(const GgufFile& file) {
@@ -79,15 +185,22 @@ Config read_config(const GgufFile& file) {
   };
   config.layers = count("block_count", 4096);
   config.width = count("embedding_length", 1 << 20);
-  config.context = count("context_length", int64_t{1} << 30);
-  config.heads = checked(prefix + "attention.head_count",
-                         uniform_integer(file, prefix + "attention.head_count"), 1 << 16);
-  const std::string kv_key = prefix + "attention.head_count_kv";
-  config.kv_heads =
-      file.has(kv_key) ? checked(kv_key, uniform_integer(file, kv_key), 1 << 16) : config.heads;
-  if (config.heads % config.kv_heads != 0)
-    fail(fmt::format("model: {} is {}, which does not divide {} heads", kv_key, config.kv_heads,
-                     config.heads));
+  config.context = count("context_length", kMostContext);
+  config.each_layer.resize(static_cast<size_t>(config.layers));
+  const std::string heads_key = prefix + "attention.head_count",
+                    kv_key = prefix + "attention.head_count_kv";
+  const std::vector<int64_t> heads = layer_integers(file, heads_key, config.layers, 0, 1 << 16);
+  const std::vector<int64_t> kv_heads =
+      file.has(kv_key) ? layer_integers(file, kv_key, config.layers, 0, 1 << 16) : heads;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    if (kv_heads[i] > 0 && heads[i] % kv_heads[i] != 0)
+      fail(fmt::format("model: {} is {}, which does not divide {} heads", kv_key, kv_heads[i],
+                       heads[i]));
+    config.each_layer[i].heads = heads[i];
+    config.each_layer[i].kv_heads = kv_heads[i];
+  }
+  config.heads = checked(heads_key, std::ranges::max(heads), 1 << 16);
+  config.kv_heads = checked(kv_key, std::ranges::max(kv_heads), 1 << 16);
   const std::string dim_key = prefix + "attention.key_length";
   if (!file.has(dim_key) && config.width % config.heads != 0)
     fail(fmt::format("model: {} is {}, not a multiple of {} heads, and {} is missing",
@@ -102,27 +215,32 @@ Config read_config(const GgufFile& file) {
         fmt::format("model: {} is {} and {} is {}; keys and values must have the same length",
                     value_key, value_dim, dim_key, config.head_dim));
 
+  // Norms add epsilon to a mean square before they divide by its root: 0 would allow 0 / 0.
   for (const char* name : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
-    if (file.has(prefix + name)) config.norm_epsilon = file.number(prefix + name);
+    config.norm_epsilon = config_number(file, name, config.norm_epsilon, {.most = 1});
   config.rope_dims = file.integer_or(prefix + "rope.dimension_count", config.head_dim);
   if (config.rope_dims < 0 || config.rope_dims > config.head_dim || config.rope_dims % 2 != 0)
     fail(fmt::format("model: {}rope.dimension_count is {}; it must be even and at most {}", prefix,
                      config.rope_dims, config.head_dim));
-  config.rope_base = file.number_or(prefix + "rope.freq_base", 10000);
+  config.rope_base = config_number(file, "rope.freq_base", 10000, {.most = 1e12});
   config.rope_scaling = read_scaling(file, prefix, config.context);
 
-  config.experts = file.integer_or(prefix + "expert_count", 0);
-  if (config.experts > 0) {
-    config.experts = count("expert_count", 1024);
-    config.experts_used = count("expert_used_count", config.experts);
-  }
+  config.experts = config_integer(file, "expert_count", 0, 0, 1024);
+  if (config.experts > 0) config.experts_used = count("expert_used_count", config.experts);
   const std::string wide_key = prefix + "feed_forward_length";
-  if (file.has(wide_key) || config.experts == 0)
-    config.feed_forward = checked(wide_key, uniform_integer(file, wide_key), 1 << 24);
-  config.expert_feed_forward =
-      file.integer_or(prefix + "expert_feed_forward_length", config.feed_forward);
+  if (file.has(wide_key) || config.experts == 0) {
+    const std::vector<int64_t> wide =
+        layer_integers(file, wide_key, config.layers, 0, kMostFeedForward);
+    for (size_t i = 0; i < wide.size(); ++i) config.each_layer[i].feed_forward = wide[i];
+    config.feed_forward = std::ranges::max(wide);
+    if (config.experts == 0) checked(wide_key, config.feed_forward, kMostFeedForward);
+  }
+  const char* const expert_key = "expert_feed_forward_length";
+  config.expert_feed_forward = config_integer(file, expert_key, 0, 0, kMostFeedForward);
+  if (config.expert_feed_forward == 0) config.expert_feed_forward = config.feed_forward;
   if (config.experts > 0)
-    checked(prefix + "expert_feed_forward_length", config.expert_feed_forward, 1 << 24);
+    checked(prefix + expert_key, config.expert_feed_forward, kMostFeedForward);
+  for (LayerConfig& each : config.each_layer) each.experts = config.experts > 0;
 
   const GgufTensor* table = file.find_tensor("token_embd.weight");
   if (!table) throw Error(ErrorCode::kNotFound, "model: the file has no tensor token_embd.weight");

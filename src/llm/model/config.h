@@ -12,55 +12,143 @@
 namespace prism::llm {
 
 enum class Pooling : uint8_t { none, mean, first, last };  // how rows become one embedding
+enum class NormKind : uint8_t { rms, layer };
+
+// The function between the matrices of a feed-forward layer.
+enum class Activation : uint8_t {
+  silu,
+  gelu,      // tanh approximation
+  gelu_erf,  // exact
+  relu,
+  relu_squared,
+  silu_clamped,  // gpt-oss: a steeper silu, both operands clamped
+  xielu,         // apertus: a parabola above 0, an exponential below
+};
+
+// The xIELU of a layer: above x^2 + slope x, and below (exp(min(x, epsilon)) - 1 - x) + slope x.
+struct Xielu {
+  double below = 0, above = 0, slope = 0, epsilon = 0;
+};
+
+// How the scores of experts become the weights of the chosen ones.
+enum class ExpertScores : uint8_t {
+  softmax,            // over all experts
+  sigmoid,            // of each expert by itself
+  softmax_of_chosen,  // over the chosen experts
+};
+
+// The sizes that can differ between layers.
+struct LayerConfig {
+  int64_t heads = 0, kv_heads = 0;
+  int64_t feed_forward = 0;
+  bool windowed = false;
+  bool rotated = true;
+  bool experts = false;  // in place of a feed-forward block
+};
 
 struct Config {
   std::string architecture;  // "llama"
   std::string name;          // display name; may be empty
   int64_t layers = 0;
-  int64_t width = 0;  // size of the hidden state
-  int64_t heads = 0, kv_heads = 0, head_dim = 0;
-  int64_t feed_forward = 0;
+  int64_t width = 0;                // size of the hidden state
+  int64_t heads = 0, kv_heads = 0;  // the most of any layer
+  int64_t head_dim = 0;
+  int64_t feed_forward = 0;             // the most of any layer
+  std::vector<LayerConfig> each_layer;  // [layers]
   int64_t vocabulary = 0;
   int64_t context = 0;  // context length the model was trained for
+
+  // --- structure of a layer
+  NormKind norms = NormKind::rms;
   double norm_epsilon = 1e-5;
+  double post_norm_epsilon = 0;  // of the norms after a block; 0: as the others
+  Activation activation = Activation::silu;
+  std::vector<Xielu> xielu;  // by layer, if that is the activation
+  // Attention and feed-forward read the same input, and both are added to it.
+  bool parallel = false;
 
   // --- positions
   RopePairing pairing = RopePairing::halves;
   int64_t rope_dims = 0;  // rotated elements per head; 0: no rotation
   double rope_base = 10000;
-  double local_rope_base = 0;  // for windowed layers, unscaled; 0: rope_base
   RopeScaling rope_scaling;
-  double rope_magnitude = 0;   // 0: determined by the scaling
-  int64_t unrotated_step = 0;  // every n-th layer is not rotated; 0: all are
+  double rope_magnitude = 0;  // 0: determined by the scaling
+  // For windowed layers; a base of 0: as the others.
+  double local_rope_base = 0;
+  RopeScaling local_rope_scaling;
 
   // --- attention
   bool causal = true;
   double attention_scale = 0;  // 0: 1 / sqrt(head_dim)
   double attention_soft_cap = 0, logit_soft_cap = 0;
-  int64_t window = 0;       // keys visible to windowed layers; 0: no windowed layers
-  int64_t window_step = 0;  // every n-th layer has full attention; 0: none has
+  int64_t window = 0;                // keys visible to windowed layers
+  int64_t qkv_rows = 0;              // of the fused matrix; 0: as many as the heads need
+  double qkv_clamp = 0;              // limits q, k and v; 0: no limit
+  bool rotates_before_norm = false;  // the norms of q and k follow the rotation
+  bool gate_is_softplus = false;     // that of attention; else a sigmoid
+
+  // Queries are scaled by 1 + scale * log(1 + floor((position + offset) / length)); 0: not.
+  double temperature_scale = 0, temperature_length = 1, temperature_offset = 0;
 
   // --- scale factors
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
 
   // --- mixture of experts
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
+  int64_t shared_feed_forward = 0;  // of the expert that sees every token; 0: none
+  ExpertScores expert_scores = ExpertScores::softmax;
+  bool expert_weights_sum_to_one = true;
+  double expert_weights_scale = 1;
+  int64_t expert_groups = 1, expert_groups_used = 1;  // only the best groups are chosen from
+  bool weights_before_experts = false;                // they multiply the input, not the result
 
   Pooling pooling = Pooling::none;
 
-  bool is_windowed(int64_t layer) const {
-    return window > 0 && (window_step == 0 || (layer + 1) % window_step != 0);
-  }
-  bool is_rotated(int64_t layer) const {
-    return rope_dims > 0 && (unrotated_step == 0 || (layer + 1) % unrotated_step != 0);
-  }
+  const LayerConfig& at(int64_t layer) const { return each_layer[static_cast<size_t>(layer)]; }
+  bool is_windowed(int64_t layer) const { return window > 0 && at(layer).windowed; }
+  bool is_rotated(int64_t layer) const { return rope_dims > 0 && at(layer).rotated; }
 };
 
 // Reads the hyperparameters common to all architectures. Throws kNotFound or kCorruptFile naming
 // the key if a value is missing or invalid.
 Config read_config(const GgufFile& file);
+// For architectures that cannot do without experts. Throws kCorruptFile naming the key.
+void require_experts(const GgufFile& file, const Config& config);
 
 // The key with the architecture's prefix: "llama.block_count" for "block_count".
 std::string config_key(const GgufFile& file, const char* name);
+
+// The limits of a number in the metadata. NaN and infinities are never within.
+struct NumberRange {
+  double most = 1e9;
+  bool zero = false;  // whether 0 is allowed; numbers below never are
+};
+// Hyperparameters by their name without the prefix, or `otherwise` if the file has none. They throw
+// kCorruptFile naming the key and the limits if the value is outside of them.
+double config_number(const GgufFile& file, const char* name, double otherwise,
+                     const NumberRange& range = {});
+int64_t config_integer(const GgufFile& file, const char* name, int64_t otherwise, int64_t least,
+                       int64_t most);
+// Sets the window of windowed layers from the file, or `otherwise` (0: there are none; only then
+// the file may say 0 too). Sets which layers are windowed: all but every `period`-th (1: none, 0:
+// all), or as the file says in `sliding_window_pattern`. first_is_full: the layer with full
+// attention is the first of its period, not the last.
+void set_windows(const GgufFile& file, Config& config, int64_t otherwise, int64_t period,
+                 bool first_is_full = false);
+// Every `period`-th layer is not rotated.
+void leave_unrotated(Config& config, int64_t period);
+// The first layers have feed-forward blocks in place of experts: leading_dense_block_count.
+void set_leading_dense(const GgufFile& file, Config& config);
+// The last layers of some files only propose tokens (nextn_predict_layers): they are left out.
+void leave_out_proposing_layers(const GgufFile& file, Config& config);
+// expert_weights_norm, expert_weights_scale, expert_gating_func (1: softmax, 2: sigmoid, 3: softmax
+// of the chosen), expert_group_count and expert_group_used_count.
+void set_expert_weights(const GgufFile& file, Config& config, ExpertScores otherwise);
+// The width of the shared expert, expert_shared_feed_forward_length, or `otherwise`.
+void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise);
+// The same for files that count shared experts of the width of the others: expert_shared_count.
+void set_shared_count(const GgufFile& file, Config& config);
+// For architectures without experts whose files may count some.
+void have_no_experts(Config& config);
 
 }  // namespace prism::llm

@@ -1,8 +1,10 @@
 // Tests reading hyperparameters from metadata and the errors that name the key.
 #include "llm/model/config.h"
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -67,16 +69,16 @@ TEST(Config, ScalingsOfRotaryFrequencies) {
                "llama.rope.scaling.type is \"spiral\"");
 }
 
-TEST(Config, AListWithOneNumberALayerMayHaveEqualOnes) {
+TEST(Config, AListHasOneNumberForEachLayer) {
   const Config config = config_with([](GgufWriter& file) {
-    file.set("llama.attention.head_count_kv", std::vector<int32_t>{2, 2});
+    file.set("llama.attention.head_count_kv", std::vector<int32_t>{2, 1});
   });
   EXPECT_EQ(config.kv_heads, 2);
+  EXPECT_EQ(config.at(0).kv_heads, 2);
+  EXPECT_EQ(config.at(1).kv_heads, 1);
   expect_error(
-      [](GgufWriter& file) {
-        file.set("llama.attention.head_count_kv", std::vector<int32_t>{2, 1});
-      },
-      "llama.attention.head_count_kv");
+      [](GgufWriter& file) { file.set("llama.attention.head_count_kv", std::vector<int32_t>{2}); },
+      "llama.attention.head_count_kv has 1 numbers for 2 layers");
 }
 
 TEST(Config, MistakesNameTheKey) {
@@ -103,6 +105,28 @@ TEST(Config, MistakesNameTheKey) {
   expect_error(set("llama.expert_count", 4000), "llama.expert_count");
   expect_error(set("llama.embedding_length", 32), "token_embd.weight");
   expect_error([](GgufWriter& file) { file.set("llama.block_count", "two"); }, "llama.block_count");
+}
+
+TEST(Config, NumbersWithoutSenseNameTheKey) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const char* key : {"llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base",
+                          "llama.rope.scaling.factor", "llama.rope.scaling.yarn_beta_fast",
+                          "llama.rope.scaling.yarn_beta_slow", "llama.rope.scaling.attn_factor"})
+    for (const float bad : {std::nanf(""), kInfinity, -kInfinity, -1.f, 3e38f})
+      expect_error(
+          [&](GgufWriter& file) {
+            file.set("llama.rope.scaling.type", "yarn");
+            file.set(key, bad);
+          },
+          key);
+  expect_error([](GgufWriter& file) { file.set("llama.attention.layer_norm_rms_epsilon", 0.f); },
+               "llama.attention.layer_norm_rms_epsilon is 0; it must be above 0");
+  expect_error([](GgufWriter& file) { file.set("llama.attention.layer_norm_rms_epsilon", 1.5f); },
+               "it must be above 0 and at most 1");
+  for (const int64_t bad : {int64_t{-1}, int64_t{1} << 32})
+    expect_error(
+        [&](GgufWriter& file) { file.set("llama.rope.scaling.original_context_length", bad); },
+        "llama.rope.scaling.original_context_length");
 }
 
 }  // namespace

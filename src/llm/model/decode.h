@@ -34,7 +34,7 @@ struct Sampling {
 
 // Samples one token per row of logits [rows, vocabulary] by the same rule as a decode loop; used
 // for the first token after a prompt. positions: the positions of the tokens that produced the
-// logits.
+// logits. kNoToken (finite.h) stands for logits from which no token can be chosen.
 std::vector<int32_t> sample(const Tensor& logits, std::span<const Sampling> sampling,
                             std::span<const int32_t> positions);
 
@@ -45,6 +45,9 @@ class DecodeLoop {
     int32_t position = 0;  // position of token; earlier positions are in the cache
     int32_t token = 0;     // the last known token; the first step gives its successor
     Sampling sampling = {};
+    // The caller chooses its tokens: after each step it reads logits() and calls set_token(), and
+    // no step can be queued ahead.
+    bool on_host = false;
   };
 
   explicit DecodeLoop(Model& model);  // model must outlive the loop
@@ -52,22 +55,32 @@ class DecodeLoop {
   DecodeLoop(DecodeLoop&&) noexcept;
 
   // Restarts with these sequences, each in its own slot. Plans are reused across calls. Throws
-  // kInvalidArgument for a slot, position or token out of range.
+  // kInvalidArgument for a slot, position or token out of range, kOutOfMemory if the KV cache has
+  // no block for the first step.
   void start(std::span<const Sequence> sequences);
   void start(std::initializer_list<Sequence> sequences) {
     start(std::span<const Sequence>(sequences.begin(), sequences.size()));
   }
   // Queues one step of all sequences and returns its number, counted from 0. The step writes the
   // keys and values at position + number. Asynchronous on devices with asynchronous queues. Throws
-  // kInvalidArgument if a sequence has reached the end of the context.
+  // kInvalidArgument if a sequence has reached the end of the context, kOutOfMemory if there is no
+  // block for it; then steps_left() is 0.
   int64_t queue_step();
   int64_t queued() const;
-  // The number of steps that every sequence has room for.
-  int64_t steps_left() const;
-  // The tokens sampled by a step, one per sequence. Waits for that step only, not for later ones. A
-  // step can be read until more than kHistory steps are queued after it.
+  // The number of steps that can be queued now. Gives the sequences more blocks when they are about
+  // to need them, so that 0 means the end of the context or of the KV cache.
+  int64_t steps_left();
+  // The tokens sampled by a step, one per sequence; kNoToken (finite.h) for logits from which no
+  // token can be chosen, after which the tokens of that sequence have no meaning. Waits for that
+  // step only, not for later ones. A step can be read until more than kHistory steps are queued
+  // after it.
   std::vector<int32_t> read(int64_t step);
   static constexpr int64_t kHistory = 64;
+  // The logits of sequence i after the last queued step, which it waits for. For sequences on_host.
+  std::vector<float> logits(size_t i);
+  // The token that the next step of sequence i continues; required after each step of a sequence
+  // on_host.
+  void set_token(size_t i, int32_t token);
 
  private:
   struct State;

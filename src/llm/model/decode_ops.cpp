@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "dsl/philox.h"
+#include "llm/model/finite.h"
 #include "prism/error.h"
 #include "prism/kernel.h"
 #include "tensor/op.h"
@@ -22,6 +23,7 @@ namespace {
 using namespace dsl;
 
 constexpr uint32_t kLanes = 256;
+constexpr auto kNoTokenWord = static_cast<uint32_t>(kNoToken);
 
 // One group per row. Lanes own adjacent candidates, so a scan over lanes is a cumulative sum.
 ir::Kernel choose_kernel() {
@@ -88,7 +90,10 @@ ir::Kernel choose_kernel() {
       if_(Value(reached) <= drawn, [&] { count += 1u; });
     });
     const Value chosen = select(cold, constant(u32, 0), min(group_sum(count), kept - 1u));
-    if_(local_id() == 0u, [&] { tokens[row] = indices[first + chosen]; });
+    constexpr uint32_t kInfinity = 0x7f800000;  // the exponent of infinities and NaN
+    const Value finite = (bitcast(u32, largest) & kInfinity) != kInfinity;
+    if_(local_id() == 0u,
+        [&] { tokens[row] = select(finite, indices[first + chosen], kNoTokenWord); });
   });
 }
 
@@ -151,9 +156,14 @@ class ChooseOp : public Op {
         static_cast<uint64_t>(call.inputs[0].layout.shape[0]), 1,
         [&](uint64_t begin, uint64_t end) {
           for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
-            const int64_t chosen = chosen_of(call.inputs[0].first<float>() + row * n, n,
-                                             call.inputs[2].first<int32_t>() + row * kSamplingWords,
-                                             call.inputs[3].first<int32_t>()[row]);
+            const float* const values = call.inputs[0].first<float>() + row * n;
+            if (!std::isfinite(values[0])) {
+              tokens[row] = kNoToken;
+              continue;
+            }
+            const int64_t chosen =
+                chosen_of(values, n, call.inputs[2].first<int32_t>() + row * kSamplingWords,
+                          call.inputs[3].first<int32_t>()[row]);
             tokens[row] = call.inputs[1].first<int32_t>()[row * n + chosen];
           }
         });
@@ -167,25 +177,37 @@ class ChooseOp : public Op {
   }
 };
 
-ir::Kernel advance_kernel() {
-  return kernel("advance", kLanes, [] {
+ir::Kernel advance_kernel(size_t groups, uint32_t block) {
+  return kernel("advance", kLanes, [&] {
     const In tokens = in("tokens", u32);
     const Array words = inout("words", u32);
     const Value rows = param("rows", u32), tokens_at = param("tokens_at", u32),
-                positions_at = param("positions_at", u32), places_at = param("places_at", u32),
-                spans_at = param("spans_at", u32), step_at = param("step_at", u32),
-                history_at = param("history_at", u32), history_steps = param("history_steps", u32);
+                positions_at = param("positions_at", u32), spans_at = param("spans_at", u32),
+                step_at = param("step_at", u32), history_at = param("history_at", u32),
+                history_steps = param("history_steps", u32),
+                table_entries = param("table_entries", u32);
+    std::vector<Value> places_at, tables_at;
+    for (size_t group = 0; group < groups; ++group) {
+      places_at.push_back(param(fmt::format("places_at_{}", group), u32));
+      tables_at.push_back(param(fmt::format("table_at_{}", group), u32));
+    }
     const Value step = words.load(step_at);
     const Value history = history_at + step % history_steps * rows;
     for_(local_id(), rows, kLanes, [&](Value row) {
       const Value token = tokens[row], span = spans_at + row * 4u;
       words[history + row] = token;
       if_(words.load(span + 1u) > 0u, [&] {
-        words[tokens_at + row] = token;
-        words[positions_at + row] += 1u;
-        words[places_at + row * 2u] += 1u;
-        words[places_at + row * 2u + 1u] += 1u;
+        words[tokens_at + row] = select(token == kNoTokenWord, 0u, token);
+        const Value position = words.load(positions_at + row) + 1u;
+        words[positions_at + row] = position;
         words[span + 2u] += 1u;
+        // There is no next position behind the last entry; no step follows.
+        const Value entry = row * table_entries + min(position / block, table_entries - 1u);
+        for (size_t group = 0; group < groups; ++group) {
+          const Value place = places_at[group] + row * 2u;
+          words[place] = position;
+          words[place + 1u] = words.load(tables_at[group] + entry) * block + position % block;
+        }
       });
     });
     barrier();
@@ -216,22 +238,33 @@ class AdvanceOp : public Op {
       history[row] = tokens[row];
       int32_t* const span = words + at_.spans + 4 * row;
       if (span[1] <= 0) continue;
-      words[at_.tokens + row] = tokens[row];
-      ++words[at_.positions + row];
-      ++words[at_.places + 2 * row];
-      ++words[at_.places + 2 * row + 1];
+      words[at_.tokens + row] = std::max(tokens[row], 0);
+      const int32_t position = ++words[at_.positions + row];
       ++span[2];
+      const int64_t entry =
+          row * at_.table_entries + std::min(position / at_.block, at_.table_entries - 1);
+      for (size_t group = 0; group < at_.places.size(); ++group) {
+        int32_t* const place = words + at_.places[group] + 2 * row;
+        place[0] = position;
+        place[1] = static_cast<int32_t>(words[at_.tables[group] + entry] * at_.block +
+                                        position % at_.block);
+      }
     }
     ++words[at_.step];
   }
 
   void launch(DeviceCall& call) const override {
     std::vector<ParamValue> params;
-    for (const int64_t each : {at_.rows, at_.tokens, at_.positions, at_.places, at_.spans, at_.step,
-                               at_.history, at_.history_steps})
+    for (const int64_t each : {at_.rows, at_.tokens, at_.positions, at_.spans, at_.step,
+                               at_.history, at_.history_steps, at_.table_entries})
       params.emplace_back(static_cast<uint32_t>(each));
-    call.launch("advance", advance_kernel, {1, 1, 1}, {call.input(1), call.output()},
-                std::move(params));
+    for (size_t group = 0; group < at_.places.size(); ++group)
+      for (const int64_t each : {at_.places[group], at_.tables[group]})
+        params.emplace_back(static_cast<uint32_t>(each));
+    call.launch(
+        fmt::format("advance {} {}", at_.places.size(), at_.block),
+        [&] { return advance_kernel(at_.places.size(), static_cast<uint32_t>(at_.block)); },
+        {1, 1, 1}, {call.input(1), call.output()}, std::move(params));
   }
 
  private:

@@ -1,38 +1,158 @@
-// Allocates the KV cache of each layer on that layer's device.
+// Allocates the blocks of each layer on that layer's device, and keeps the tables of texts.
 #include "llm/model/kv_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include <fmt/format.h>
 
 #include "prism/error.h"
+#include "runtime/fallback.h"
+#include "tensor/op.h"
+#include "tensor/relayout.h"
+#include "tensor/storage.h"
 
 namespace prism::llm {
+namespace {
 
-KvCache::KvCache(const Config& config, const Placement& placement, int64_t slots, int64_t positions)
-    : slots_(slots), positions_(positions), type_(placement.kv_type) {
-  if (!(type_ == ElementType(DType::f32)) && !(type_ == ElementType(DType::f16)) &&
-      !(type_ == ElementType(BlockType::q8_0)))
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("model: KV cache type {} is not supported; use f32, f16 or q8_0",
-                            type_.name()));
-  if (config.head_dim % type_.block_elements() != 0)
+// A table look-up costs little if an iteration of a kernel stays within a block: kernels take up to
+// 128 keys at once. A text wastes half a block on average.
+constexpr int64_t kBlock = 128;
+
+int64_t entries_for(int64_t positions, int64_t block) {
+  return positions / block + (positions % block != 0);
+}
+
+void check_type(const Config& config, ElementType type) {
+  if (!(type == ElementType(DType::f32)) && !(type == ElementType(DType::f16)) &&
+      !(type == ElementType(BlockType::q8_0)))
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("model: KV cache type {} is not supported; use f32, f16 or q8_0", type.name()));
+  if (config.head_dim % type.block_elements() != 0)
     throw Error(
         ErrorCode::kNotSupported,
         fmt::format(
             "model: a {} KV cache needs a head size that is a multiple of {}, this model has "
             "{}; use f16",
-            type_.name(), type_.block_elements(), config.head_dim));
-  const Shape shape = {slots, positions + 1, config.kv_heads, config.head_dim};
-  // Kernels index elements with 32 bits.
-  if (shape.elements() >= int64_t{1} << 32)
-    throw Error(
-        ErrorCode::kNotSupported,
-        fmt::format(
-            "model: the KV cache has {} elements per layer, the limit is 2^32; use a shorter "
-            "context or fewer slots",
-            shape.elements()));
-  for (const Device& device : placement.layers) {
-    keys_.push_back(empty(shape, type_, device));
-    values_.push_back(empty(shape, type_, device));
+            type.name(), type.block_elements(), config.head_dim));
+}
+
+// One block of a layer's keys or values, on its device and in the layout of files.
+struct BlockLayout {
+  DeviceView view;
+  uint64_t device_bytes = 0, file_bytes = 0;
+};
+
+BlockLayout block_layout(const Tensor& blocks) {
+  const Shape& shape = blocks.shape();
+  BlockLayout of;
+  of.view = {0, blocks.type(), Layout::dense(Shape({shape[1], shape[2], shape[3]}))};
+  of.device_bytes = storage_bytes(of.view.layout.shape, blocks.type(), blocks.device());
+  of.file_bytes = storage_bytes(of.view.layout.shape, blocks.type(), Device::cpu());
+  return of;
+}
+
+std::shared_ptr<Storage> borrowed(std::span<std::byte> memory) {
+  const std::shared_ptr<std::byte> bytes(memory.data(), [](std::byte*) {});
+  return borrow_storage(Device::cpu(), bytes, memory.size(), false);
+}
+
+}  // namespace
+
+int64_t cache_block(int64_t context) {
+  if (context >= kBlock) return kBlock;
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(context, 1))));
+}
+
+int64_t whole_blocks(int64_t context) {
+  const int64_t block = cache_block(context);
+  // Far beyond any memory, and sums still fit 64 bits.
+  return entries_for(std::min(context, int64_t{1} << 60), block) * block;
+}
+
+int64_t cached_positions(int64_t context) { return whole_blocks(context) + cache_block(context); }
+
+KvCache::KvCache(const Config& config, const Placement& placement, const CacheSize& size)
+    : size_(size),
+      block_(size.block > 0 ? size.block : cache_block(size.positions)),
+      type_(placement.kv_type) {
+  check_type(config, type_);
+  const int64_t each = table_entries();
+  const int64_t all =
+      size.shared > 0 ? std::max(each, entries_for(size.shared, block_)) : size.slots * each;
+  const auto add_group = [&](int64_t window, int64_t blocks) {
+    groups_.push_back(
+        {window, CacheBlocks(blocks),
+         std::vector<int32_t>(static_cast<size_t>((size.slots + size.side_slots) * each))});
+  };
+  // A windowed text needs its window, the rows of a batch, parts of a block at both ends, and the
+  // block that decoding reserves ahead. All side slots together have as much as a text.
+  const int64_t windowed = (size.slots + (size.side_slots > 0)) *
+                           std::min(each, entries_for(config.window + size.batch_rows, block_) + 3);
+  std::vector<size_t> group_of_window(2, 0);
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const bool is_windowed = config.is_windowed(layer) && config.window < size.positions;
+    size_t& group = group_of_window[is_windowed];
+    if (group == 0) {
+      add_group(is_windowed ? config.window : 0, is_windowed ? std::min(all, windowed) : all);
+      group = groups_.size();
+    }
+    group_of_.push_back(group - 1);
+  }
+  for (size_t layer = 0; layer < group_of_.size(); ++layer) {
+    // A layer without attention keeps a head that nothing is written to.
+    const int64_t kv_heads = std::max<int64_t>(1, config.at(static_cast<int64_t>(layer)).kv_heads);
+    const Shape shape = {groups_[group_of_[layer]].blocks.count() + 1, block_, kv_heads,
+                         config.head_dim};
+    // Kernels index elements with 32 bits.
+    if (shape.elements() >= int64_t{1} << 32)
+      throw Error(
+          ErrorCode::kNotSupported,
+          fmt::format(
+              "model: the KV cache has {} elements per layer, the limit is 2^32; use a shorter "
+              "context or fewer slots",
+              shape.elements()));
+    keys_.push_back(empty(shape, type_, placement.layers[layer]));
+    values_.push_back(empty(shape, type_, placement.layers[layer]));
+  }
+}
+
+int64_t KvCache::tokens() const {
+  int64_t most = 0;
+  for (const Group& group : groups_) most = std::max(most, group.blocks.count() * block_);
+  return most;
+}
+
+uint64_t KvCache::block_bytes(size_t layer) const {
+  return block_layout(keys_[layer]).file_bytes + block_layout(values_[layer]).file_bytes;
+}
+
+uint64_t KvCache::block_bytes() const {
+  uint64_t sum = 0;
+  for (size_t layer = 0; layer < layers(); ++layer) sum += block_bytes(layer);
+  return sum;
+}
+
+void KvCache::read_block(size_t layer, int32_t block, std::span<std::byte> to) const {
+  for (const Tensor* each : {&keys_[layer], &values_[layer]}) {
+    const BlockLayout of = block_layout(*each);
+    transfer(*each->node()->storage[0], static_cast<uint64_t>(block) * of.device_bytes, of.view,
+             *borrowed(to.first(of.file_bytes)), 0);
+    to = to.subspan(of.file_bytes);
+  }
+}
+
+void KvCache::write_block(size_t layer, int32_t block, std::span<const std::byte> from) {
+  for (const Tensor* each : {&keys_[layer], &values_[layer]}) {
+    const BlockLayout of = block_layout(*each);
+    const auto bytes = from.first(of.file_bytes);
+    // The borrowed memory is only read.
+    const auto source = borrowed({const_cast<std::byte*>(bytes.data()), bytes.size()});
+    transfer(*source, 0, of.view, *each->node()->storage[0],
+             static_cast<uint64_t>(block) * of.device_bytes);
+    from = from.subspan(of.file_bytes);
   }
 }
 
@@ -41,6 +161,111 @@ uint64_t KvCache::bytes() const {
   for (const auto* list : {&keys_, &values_})
     for (const Tensor& each : *list) sum += storage_bytes(each.shape(), each.type(), each.device());
   return sum;
+}
+
+std::span<int32_t> KvCache::entries(Group& group, int32_t slot) {
+  const auto row = static_cast<size_t>(table_entries());
+  return std::span(group.tables).subspan(static_cast<size_t>(slot) * row, row);
+}
+
+std::span<const int32_t> KvCache::table(size_t group, int32_t slot) const {
+  const auto row = static_cast<size_t>(table_entries());
+  return std::span(groups_[group].tables).subspan(static_cast<size_t>(slot) * row, row);
+}
+
+int64_t KvCache::row(size_t group, int32_t slot, int64_t position) const {
+  return table(group, slot)[static_cast<size_t>(position / block_)] * block_ + position % block_;
+}
+
+int64_t KvCache::first_entry(const Group& group, int64_t position) const {
+  return group.window > 0 ? std::max<int64_t>(0, position + 1 - group.window) / block_ : 0;
+}
+
+bool KvCache::reserve(int32_t slot, int64_t first, int64_t end) {
+  const auto last = static_cast<size_t>(entries_for(end, block_));
+  const auto written = static_cast<size_t>(first / block_);
+  const auto is_missing = [&](const Group& group, std::span<const int32_t> table, size_t entry) {
+    return table[entry] == CacheBlocks::kNone ||
+           (entry >= written && group.blocks.uses(table[entry]) > 1);
+  };
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    Group& group = groups_[g];
+    const std::span<int32_t> table = entries(group, slot);
+    const auto seen = static_cast<size_t>(first_entry(group, first));
+    for (size_t entry = 0; entry < seen; ++entry) {
+      group.blocks.release(table[entry]);
+      table[entry] = CacheBlocks::kNone;
+    }
+    const auto missing = [&] {
+      int64_t count = 0;
+      for (size_t entry = seen; entry < last; ++entry) count += is_missing(group, table, entry);
+      return count;
+    };
+    while (group.blocks.free() < missing())
+      if (!reclaim || !reclaim(g, table[written])) return false;
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    Group& group = groups_[g];
+    const std::span<int32_t> table = entries(group, slot);
+    for (auto entry = static_cast<size_t>(first_entry(group, first)); entry < last; ++entry) {
+      if (!is_missing(group, table, entry)) continue;
+      const int32_t block = group.blocks.allocate();
+      const bool has_earlier = entry == written && first % block_ != 0;
+      if (table[entry] != CacheBlocks::kNone && has_earlier) copy_block(g, table[entry], block);
+      group.blocks.release(table[entry]);
+      table[entry] = block;
+    }
+  }
+  return true;
+}
+
+void KvCache::adopt(int32_t slot, std::span<const std::vector<int32_t>> tables) {
+  truncate(slot, 0);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    for (const int32_t block : tables[g]) groups_[g].blocks.share(block);
+    std::ranges::copy(tables[g], entries(groups_[g], slot).begin());
+  }
+}
+
+void KvCache::truncate(int32_t slot, int64_t length) {
+  for (Group& group : groups_)
+    for (int32_t& block :
+         entries(group, slot).subspan(static_cast<size_t>(entries_for(length, block_)))) {
+      group.blocks.release(block);
+      block = CacheBlocks::kNone;
+    }
+}
+
+bool KvCache::holds(int32_t slot, int64_t position) const {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const std::span<const int32_t> table = this->table(g, slot);
+    for (int64_t entry = first_entry(groups_[g], position); entry * block_ < position; ++entry)
+      if (table[static_cast<size_t>(entry)] == CacheBlocks::kNone) return false;
+  }
+  return true;
+}
+
+void KvCache::copy_block(size_t group, int32_t from, int32_t to) {
+  for (size_t layer = 0; layer < group_of_.size(); ++layer) {
+    if (group_of_[layer] != group) continue;
+    for (const Tensor* each : {&keys_[layer], &values_[layer]}) {
+      const Storage& storage = *each->node()->storage[0];
+      const uint64_t bytes = storage_bytes(each->shape(), type_, each->device()) /
+                             static_cast<uint64_t>(each->size(0));
+      const uint64_t source = static_cast<uint64_t>(from) * bytes,
+                     target = static_cast<uint64_t>(to) * bytes;
+      if (storage.is_host()) {
+        std::memcpy(storage.host.get() + target, storage.host.get() + source, bytes);
+        continue;
+      }
+      // Through other memory: some devices cannot copy within a buffer.
+      const auto between = allocate_storage(storage.device, bytes);
+      watching(storage.device, [&] {
+        storage.device.queue().copy(between->buffer, storage.buffer, bytes, 0, source);
+        storage.device.queue().copy(storage.buffer, between->buffer, bytes, target, 0);
+      });
+    }
+  }
 }
 
 }  // namespace prism::llm

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "base/fast_hash.h"
+#include "cpu/products/quantised_product.h"
+#include "llm/model/finite.h"
 #include "llm/model/model_state.h"
 #include "prism/error.h"
 #include "runtime/fallback.h"
@@ -33,6 +36,9 @@ void check_placement(const Placement& placement, const Config& config) {
     fail("model: the placement has a context of 0 tokens; at least 1 is needed");
 }
 
+// Texts that embed() computes at once. A side slot without blocks costs only its table.
+constexpr int64_t kSideSlots = 16;
+
 std::vector<Device> devices_of(const Placement& placement) {
   std::vector<Device> devices;
   const auto add = [&](const Device& device) {
@@ -58,7 +64,14 @@ Placement place_on(const GgufFile& file, const Device& device, int64_t context,
 }
 
 Model::Model(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Model::~Model() = default;
+Model::~Model() {
+  if (!state_) return;
+  // Steps that are still queued use the plans and buffers that are released next.
+  try {
+    wait();
+  } catch (const std::exception&) {  // a destructor cannot report it
+  }
+}
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 
@@ -76,7 +89,13 @@ Model Model::load(const GgufFile& file, const ModelOptions& options) {
                      options.slots, options.batch_rows));
   state->weights =
       load_weights(file, state->config, *state->architecture, placement, options.progress);
-  state->cache = KvCache(state->config, placement, options.slots, placement.context);
+  state->cache = KvCache(state->config, placement,
+                         {.slots = options.slots,
+                          .side_slots = kSideSlots,
+                          .positions = placement.context,
+                          .shared = options.cache_positions,
+                          .batch_rows = options.batch_rows,
+                          .block = options.cache_block});
   state->devices = devices_of(placement);
   state->only_cpu =
       std::ranges::all_of(state->devices, [](const Device& each) { return each.info().is_cpu; });
@@ -86,17 +105,33 @@ Model Model::load(const GgufFile& file, const ModelOptions& options) {
 
 const Config& Model::config() const { return state_->config; }
 const Placement& Model::placement() const { return state_->options.placement; }
+KvCache& Model::cache() { return state_->cache; }
 const KvCache& Model::cache() const { return state_->cache; }
 int64_t Model::batch_rows() const { return state_->options.batch_rows; }
+int64_t Model::rows_alike(int64_t rows) const {
+  constexpr auto kFew = static_cast<int64_t>(cpu::kFewRows);
+  return state_->only_cpu && rows <= kFew ? std::min(kFew, batch_rows()) : batch_rows();
+}
 size_t Model::plans() const { return state_->plans.size(); }
+
+std::string Model::cache_layout() const {
+  const KvCache& of = cache();
+  std::string text = fmt::format("{} blocks of {}", of.type().name(), of.block());
+  for (size_t layer = 0; layer < of.layers(); ++layer)
+    text += fmt::format(" {}", of.block_bytes(layer));
+  // Some models have other divisors for long contexts.
+  const std::vector<float>& divisors = state_->weights.rope_divisors;
+  return text + " rotation " + fast_hash(std::as_bytes(std::span(divisors)));
+}
 
 void Model::State::check(std::span<const SequencePart> parts) const {
   size_t rows = 0;
-  std::vector<bool> taken(static_cast<size_t>(cache.slots()));
+  const int64_t slots = cache.slots() + cache.side_slots();
+  std::vector<bool> taken(static_cast<size_t>(slots));
   for (const SequencePart& part : parts) {
     rows += part.tokens.size();
-    if (part.slot < 0 || part.slot >= cache.slots())
-      fail(fmt::format("model: slot {} does not exist, there are {}", part.slot, cache.slots()));
+    if (part.slot < 0 || part.slot >= slots)
+      fail(fmt::format("model: slot {} does not exist, there are {}", part.slot, slots));
     if (taken[static_cast<size_t>(part.slot)])
       fail(fmt::format("model: slot {} occurs twice in one batch", part.slot));
     taken[static_cast<size_t>(part.slot)] = true;
@@ -115,6 +150,17 @@ void Model::State::check(std::span<const SequencePart> parts) const {
   if (rows > static_cast<size_t>(options.batch_rows))
     fail(fmt::format("model: the batch has {} tokens, at most {} are allowed", rows,
                      options.batch_rows));
+}
+
+void Model::State::reserve(std::span<const SequencePart> parts) {
+  for (const SequencePart& part : parts)
+    if (!cache.reserve(part.slot, part.first_position,
+                       part.first_position + static_cast<int64_t>(part.tokens.size())))
+      throw Error(
+          ErrorCode::kOutOfMemory,
+          fmt::format("model: the KV cache has no free block for {} tokens from position {} on; "
+                      "finish other texts, or load the model with a larger cache",
+                      part.tokens.size(), part.first_position));
 }
 
 void Model::State::check_devices() const {
@@ -138,6 +184,7 @@ Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
               : part.wanted == Wanted::last ? 1
                                             : 0;
   if (wanted == 0) result = Result::nothing;
+  reserve(parts);
   BatchPlan& plan = plan_for(shape_for(parts), result);
   plan.write(plan.layout.pack(parts, cache));
   if (wanted > 0) plan.plan->release_output(0);
@@ -146,12 +193,59 @@ Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
   return tensor_over(plan.plan->output(0), plan.output).slice(0, 0, wanted);
 }
 
+// The hidden states of a batch. A text longer than a batch is computed in several: the rows of a
+// causal model do not depend on later ones.
+std::vector<float> Model::State::hidden_rows(std::span<const SequencePart> parts) {
+  const auto most = static_cast<size_t>(options.batch_rows);
+  const std::span<const int32_t> tokens = parts.front().tokens;
+  if (parts.size() > 1 || tokens.size() <= most || !config.causal)
+    return run(parts, Result::hidden).to_vector<float>();
+  std::vector<float> rows;
+  for (size_t first = 0; first < tokens.size(); first += most) {
+    const SequencePart part{parts.front().slot, static_cast<int32_t>(first),
+                            tokens.subspan(first, std::min(most, tokens.size() - first)),
+                            Wanted::all};
+    const std::vector<float> some = run(std::span(&part, 1), Result::hidden).to_vector<float>();
+    rows.insert(rows.end(), some.begin(), some.end());
+  }
+  return rows;
+}
+
+std::vector<std::vector<float>> Model::State::embed(Model& model,
+                                                    std::span<const SequencePart> parts) {
+  const auto width = static_cast<size_t>(config.width);
+  const Pooling pooling = config.pooling == Pooling::none ? Pooling::mean : config.pooling;
+  const std::vector<float> values = hidden_rows(parts);
+  std::vector<std::vector<float>> results;
+  const float* row = values.data();
+  for (const SequencePart& part : parts) {
+    const size_t count = part.tokens.size();
+    if (!all_finite({row, count * width})) throw not_finite_error(model, part.slot, part.tokens);
+    std::vector<float> sum(width);
+    if (pooling == Pooling::mean) {
+      for (size_t i = 0; i < count; ++i)
+        for (size_t c = 0; c < width; ++c) sum[c] += row[i * width + c] / static_cast<float>(count);
+    } else {
+      const float* from = row + (pooling == Pooling::first ? 0 : (count - 1) * width);
+      sum.assign(from, from + width);
+    }
+    results.push_back(std::move(sum));
+    row += count * width;
+  }
+  return results;
+}
+
 Tensor Model::forward(std::span<const SequencePart> parts) {
   return state_->run(parts, Result::logits);
 }
 
 Tensor Model::hidden(std::span<const SequencePart> parts) {
   return state_->run(parts, Result::hidden);
+}
+
+void Model::wait() {
+  for (const Device& device : state_->devices)
+    if (!device.info().is_cpu) watching(device, [&] { device.queue().wait(); });
 }
 
 Tensor Model::prefill(int32_t slot, int32_t first_position, std::span<const int32_t> tokens) {
@@ -170,35 +264,22 @@ Tensor Model::prefill(int32_t slot, int32_t first_position, std::span<const int3
 }
 
 std::vector<std::vector<float>> Model::embed(std::span<const std::vector<int32_t>> texts) {
-  const auto width = static_cast<size_t>(config().width);
-  const Pooling pooling = config().pooling == Pooling::none ? Pooling::mean : config().pooling;
   std::vector<std::vector<float>> results;
-  size_t next = 0;
-  while (next < texts.size()) {
+  const SideWork work(cache());
+  while (results.size() < texts.size()) {
     std::vector<SequencePart> parts;
-    size_t rows = 0;
-    for (; next < texts.size() && parts.size() < static_cast<size_t>(slots()); ++next) {
-      const std::vector<int32_t>& text = texts[next];
-      if (!parts.empty() && rows + text.size() > static_cast<size_t>(batch_rows())) break;
-      parts.push_back({static_cast<int32_t>(parts.size()), 0, text, Wanted::all});
-      rows += text.size();
+    auto left = static_cast<size_t>(batch_rows());
+    for (const std::vector<int32_t>& text : texts.subspan(results.size())) {
+      const auto slot = static_cast<int32_t>(side_slot() + std::ssize(parts));
+      if (std::ssize(parts) == cache().side_slots()) break;
+      // Without blocks for its first text a batch fails; other texts wait for the next batch.
+      const bool has_blocks = cache().reserve(slot, 0, static_cast<int64_t>(text.size()));
+      if (!parts.empty() && (text.size() > left || !has_blocks)) break;
+      parts.push_back({slot, 0, text, Wanted::all});
+      left -= std::min(left, text.size());
     }
-    const std::vector<float> values = hidden(parts).to_vector<float>();
-    const float* row = values.data();
-    for (const SequencePart& part : parts) {
-      const size_t count = part.tokens.size();
-      std::vector<float> sum(width);
-      if (pooling == Pooling::mean) {
-        for (size_t i = 0; i < count; ++i)
-          for (size_t c = 0; c < width; ++c)
-            sum[c] += row[i * width + c] / static_cast<float>(count);
-      } else {
-        const float* from = row + (pooling == Pooling::first ? 0 : (count - 1) * width);
-        sum.assign(from, from + width);
-      }
-      results.push_back(std::move(sum));
-      row += count * width;
-    }
+    for (std::vector<float>& each : state_->embed(*this, parts)) results.push_back(std::move(each));
+    work.return_blocks();
   }
   return results;
 }
@@ -235,6 +316,7 @@ std::string Model::explain(const BatchShape& shape, bool measured) {
     if (!shape.each_one_row) parts.push_back({0, 0, tokens, Wanted::last});
     for (int32_t slot = 0; shape.each_one_row && slot < shape.rows && slot < slots(); ++slot)
       parts.push_back({slot, 0, std::span(tokens).first(1), Wanted::last});
+    state_->reserve(parts);
     plan.write(plan.layout.pack(parts, state_->cache));
     plan.plan->measure();
   }

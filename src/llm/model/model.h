@@ -24,9 +24,11 @@
 namespace prism::llm {
 
 struct ModelOptions {
-  Placement placement;       // its context is the limit for each sequence
-  int64_t slots = 1;         // sequences in the KV cache at once
-  int64_t batch_rows = 512;  // maximum tokens per forward
+  Placement placement;          // its context is the limit for each sequence
+  int64_t slots = 1;            // sequences in the KV cache at once
+  int64_t cache_positions = 0;  // that they share; 0: slots times the context
+  int64_t cache_block = 0;      // positions of a block, a power of two; 0: chosen
+  int64_t batch_rows = 512;     // maximum tokens per forward
   LoadCallback progress = {};
 };
 
@@ -46,10 +48,20 @@ class Model {
 
   const Config& config() const;
   const Placement& placement() const;
+  KvCache& cache();
   const KvCache& cache() const;
   int64_t context() const { return cache().positions(); }
   int64_t slots() const { return cache().slots(); }
+  // The first of the slots for work beside the texts, which share the blocks of the KV cache. Their
+  // users return the blocks (KvCache::truncate).
+  int32_t side_slot() const { return static_cast<int32_t>(cache().slots()); }
   int64_t batch_rows() const;
+  // Describes what the bytes of a block in the KV cache depend on beside the weights: the element
+  // type, the block size, the layers and the rotation.
+  std::string cache_layout() const;
+  // The most rows of a batch in which each row is computed as in a batch of `rows` rows: larger
+  // ones run other kernels, whose rounding differs. Known for the CPU only; elsewhere batch_rows().
+  int64_t rows_alike(int64_t rows) const;
 
   // Runs the tokens of all parts in one batch (one part per slot; at most batch_rows() tokens in
   // total) and writes their keys and values to the KV cache. Returns the logits of the wanted rows
@@ -57,13 +69,14 @@ class Model {
   // wanted. Does not wait for devices. Holding a result across the next forward costs a copy.
   // Throws kInvalidArgument for a slot, position or token out of range, before anything runs.
   Tensor forward(std::span<const SequencePart> parts);
+  void wait();  // for the devices
   // Runs the tokens of one sequence in as many batches as they need. Returns the logits of the last
   // token, [1, vocabulary].
   Tensor prefill(int32_t slot, int32_t first_position, std::span<const int32_t> tokens);
   // Same as forward, but returns the final hidden states: [wanted, width].
   Tensor hidden(std::span<const SequencePart> parts);
-  // One embedding per text (positions and slots start at 0), pooled as the file specifies, or by
-  // the mean if it does not. Not normalised.
+  // One embedding per text, pooled as the file specifies, or by the mean if it does not. Not
+  // normalised. Uses the side slots: the texts in other slots keep their keys and values.
   std::vector<std::vector<float>> embed(std::span<const std::vector<int32_t>> texts);
 
   std::vector<ModelMemory> memory() const;  // per device

@@ -39,10 +39,10 @@ Tensor tensor_over(const std::shared_ptr<Storage>& storage, const Spec& spec) {
   return {std::move(node), 0};
 }
 
-void BatchPlan::write(std::span<const int32_t> words) const {
+void BatchPlan::write(std::span<const int32_t> words, int64_t first) const {
   for (const DeviceBatch& each : batches) {
     const std::shared_ptr<Storage>& storage = each.words.node()->storage[0];
-    write_storage(*storage, 0, std::as_bytes(words));
+    write_storage(*storage, static_cast<uint64_t>(first) * sizeof(int32_t), std::as_bytes(words));
   }
 }
 
@@ -94,7 +94,7 @@ BatchPlan& Model::State::plan_for(const BatchShape& shape, Result result) {
     plans.erase(std::ranges::min_element(plans, {},
                                          [](const auto& entry) { return entry.second.last_used; }));
   }
-  BatchPlan made(shape);
+  BatchPlan made(shape, cache);
   made.batches = make_batches(made.layout.words());
   Blocks blocks(config, weights, cache, ropes, made.layout, made.batches);
   Tensor x = through_layers(blocks);

@@ -18,7 +18,7 @@ enum class Result : uint8_t { logits, hidden, nothing };
 
 // A plan and the device data it reads.
 struct BatchPlan {
-  explicit BatchPlan(const BatchShape& shape) : layout(shape) {}
+  BatchPlan(const BatchShape& shape, const KvCache& cache) : layout(shape, cache) {}
   BatchLayout layout;
   std::vector<DeviceBatch> batches;  // one per device of the model
   std::unique_ptr<Plan> plan;
@@ -26,8 +26,8 @@ struct BatchPlan {
   Device output_device;
   uint64_t last_used = 0;
 
-  // Uploads the words of a batch to every device.
-  void write(std::span<const int32_t> words) const;
+  // Uploads words of a batch to every device.
+  void write(std::span<const int32_t> words, int64_t first = 0) const;
 };
 
 struct Model::State {
@@ -51,10 +51,16 @@ struct Model::State {
   // The shape of the plan that runs this batch.
   BatchShape shape_for(std::span<const SequencePart> parts) const;
   void check(std::span<const SequencePart> parts) const;
+  // Gives the texts blocks for the positions of these parts. Throws kOutOfMemory if the cache has
+  // too few.
+  void reserve(std::span<const SequencePart> parts);
   // Throws DeviceFailure if one of the model's devices was abandoned by other work. Tensors would
   // then move to the fallback one by one and split the KV cache across devices.
   void check_devices() const;
   Tensor run(std::span<const SequencePart> parts, Result result);
+  // One embedding for each part.
+  std::vector<std::vector<float>> embed(Model& model, std::span<const SequencePart> parts);
+  std::vector<float> hidden_rows(std::span<const SequencePart> parts);
 };
 
 // A tensor that wraps existing storage.

@@ -11,14 +11,31 @@
 namespace prism::llm {
 namespace {
 
-// All slots share the KV cache, so the fit must cover their total context.
+bool shares_cache(const LoadOptions& load) { return load.shares_cache || load.slots == 0; }
+
+// The fit must cover the context of one text, or that of all texts if they do not share the cache.
 Fit fit_for(const GgufFile& file, const FitOptions& fit_options, const LoadOptions& load) {
   const int64_t slots = load.slots;
   FitOptions wanted = fit_options;
   wanted.batch_rows = load.batch_rows;
-  if (wanted.context) wanted.context = *wanted.context * slots;
+  if (slots < 0)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("model: {} texts at once; at least 1 is needed", slots));
+  if (shares_cache(load)) return fit_model(file, wanted);
+  // No two texts share a block that they write.
+  if (slots > 1 && wanted.context && *wanted.context > 0)
+    wanted.context = std::max(*wanted.context, whole_blocks(*wanted.context));
+  if (wanted.context && __builtin_mul_overflow(*wanted.context, slots, &*wanted.context))
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("model: a context of {} tokens for each of {} texts is too large",
+                            *fit_options.context, slots));
   Fit fit = fit_model(file, wanted);
-  fit.placement.context = std::max<int64_t>(fit.placement.context / slots, 1);
+  int64_t& context = fit.placement.context;
+  context = std::max<int64_t>(context / slots, 1);
+  if (fit_options.context)
+    context = std::min(context, *fit_options.context);
+  else if (slots > 1 && context > cache_block(context))
+    context -= context % cache_block(context);
   return fit;
 }
 
@@ -43,6 +60,13 @@ PlacedModel::PlacedModel(const GgufFile& file, const LoadOptions& options,
   }
 }
 
+PlacedModel::~PlacedModel() {
+  try {
+    let_go();
+  } catch (...) {  // a device that has failed
+  }
+}
+
 Model& PlacedModel::model() {
   if (!is_there_)
     throw Error(
@@ -52,9 +76,12 @@ Model& PlacedModel::model() {
 }
 
 void PlacedModel::load(Fit fit, const LoadCallback& progress) {
+  SharedCache cache = {options_.slots, whole_blocks(fit.placement.context) * options_.slots};
+  if (shares_cache(options_)) cache = fit_shared_cache(fit, options_.slots);
   placement_ = std::move(fit.placement);
   Model loaded = Model::load(file_, {.placement = placement_,
-                                     .slots = options_.slots,
+                                     .slots = cache.slots,
+                                     .cache_positions = cache.tokens,
                                      .batch_rows = options_.batch_rows,
                                      .progress = progress});
   // Assign in place: callers hold references to the model.
@@ -63,6 +90,8 @@ void PlacedModel::load(Fit fit, const LoadCallback& progress) {
   else
     model_.emplace(std::move(loaded));
   is_there_ = true;
+  // A model that moves keeps its slots, in which texts run.
+  if (options_.slots == 0) options_.shares_cache = true, options_.slots = cache.slots;
   why_ = std::move(fit.why);
   // Ties go to the later device: accelerators get the last layers.
   ptrdiff_t most = 0;

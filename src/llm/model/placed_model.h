@@ -18,6 +18,7 @@ class PlacedModel {
   // runtime/fallback.h).
   PlacedModel(const GgufFile& file, const LoadOptions& options,
               const std::optional<Placement>& placement);
+  ~PlacedModel();  // also returns pooled memory to the devices, for the next model
   PlacedModel(const PlacedModel&) = delete;
   PlacedModel& operator=(const PlacedModel&) = delete;
 

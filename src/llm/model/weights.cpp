@@ -1,22 +1,44 @@
 // Loads weights: checks names and shapes and places tensors on devices.
 #include "llm/model/weights.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "llm/architectures/architecture.h"
 #include "prism/error.h"
 
 namespace prism::llm {
 
-WeightLoader::WeightLoader(const GgufFile& file, const Config& config, const Placement& placement,
+WeightLoader::WeightLoader(const GgufFile& file, const Config& config,
+                           const RequiredTensors& required, const Placement& placement,
                            LoadCallback progress)
-    : file_(file), config_(config), placement_(placement), progress_(std::move(progress)) {
+    : file_(file),
+      config_(config),
+      required_(required),
+      placement_(placement),
+      progress_(std::move(progress)) {
   for (const GgufTensor& each : file.tensors()) done_.bytes_total += each.bytes;
 }
 
 Tensor WeightLoader::take_if_there(const std::string& name, const Shape& shape,
                                    const Device& device) {
-  return has(name) ? take(name, shape, device) : Tensor();
+  return take(false, name, shape, device);
+}
+
+Tensor WeightLoader::take(bool is_required, const std::string& name, const Shape& shape,
+                          const Device& device) {
+  return is_required || has(name) ? take(name, shape, device) : Tensor();
+}
+
+Norm WeightLoader::take_norm(const std::string& name, const Device& device, int64_t length) {
+  const Shape shape = {length > 0 ? length : config_.width};
+  const bool is_bare = !has(name + ".weight") && has(name);  // some files leave ".weight" out
+  return {take(is_bare ? name : name + ".weight", shape, device),
+          take(required_.norm_bias, name + ".bias", shape, device)};
 }
 
 Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Device& device) {
@@ -26,6 +48,7 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
                 fmt::format("model: the file has no tensor {}, which {} needs; was it converted by "
                             "another version, or cut short?",
                             name, config_.architecture));
+  taken_.insert(name);
   Tensor tensor = file_.tensor(*found);
   if (!(tensor.shape() == shape)) {
     // A vector may be stored as a matrix of one row.
@@ -56,60 +79,126 @@ std::string WeightLoader::in_layer(const std::string& name) const {
 
 bool WeightLoader::has_in_layer(const std::string& name) const { return has(in_layer(name)); }
 
-Norm WeightLoader::norm(const std::string& name) {
-  const Shape shape = {config_.width};
-  return {take(in_layer(name + ".weight"), shape, device_),
-          take_if_there(in_layer(name + ".bias"), shape, device_)};
+Norm WeightLoader::norm(const std::string& name, int64_t length) {
+  return take_norm(in_layer(name), device_, length);
 }
 
-Norm WeightLoader::norm_if_there(const std::string& name) {
-  return has_in_layer(name + ".weight") ? norm(name) : Norm();
+void WeightLoader::norms(const NormNames& names, LayerWeights& layer) {
+  const auto load = [&](const char* name, Norm& into) {
+    if (*name) into = norm(name);
+  };
+  load(names.attention, layer.attention_norm);
+  load(names.attention_post, layer.attention_post_norm);
+  load(names.feed_forward, layer.feed_forward_norm);
+  load(names.feed_forward_post, layer.feed_forward_post_norm);
 }
 
-Linear WeightLoader::linear(const std::string& name, int64_t out, int64_t in) {
+Linear WeightLoader::linear(const std::string& name, int64_t out, int64_t in, bool needs_bias) {
   return {take(in_layer(name + ".weight"), {out, in}, device_),
-          take_if_there(in_layer(name + ".bias"), {out}, device_)};
+          take(needs_bias, in_layer(name + ".bias"), {out}, device_)};
 }
 
-Tensor WeightLoader::vector_if_there(const std::string& name, int64_t length) {
-  return take_if_there(in_layer(name), {length}, device_);
+Tensor WeightLoader::vector(bool is_required, const std::string& name, int64_t length) {
+  return take(is_required, in_layer(name + ".weight"), {length}, device_);
+}
+
+Norm WeightLoader::head_norm(const std::string& name, int64_t heads) {
+  const GgufTensor* found = file_.find_tensor(in_layer(name + ".weight"));
+  if (!found && !required_.head_norms) return {};
+  Shape shape = {config_.head_dim};
+  if (found && found->shape.elements() == heads * config_.head_dim && heads > 1) {
+    shape = {heads * config_.head_dim};
+    if (found->shape.rank() == 2) shape = {heads, config_.head_dim};
+  }
+  return {take(in_layer(name + ".weight"), shape, device_),
+          take(false, in_layer(name + ".bias"), shape, device_)};
 }
 
 void WeightLoader::attention(LayerWeights& layer) {
-  const int64_t q = config_.heads * config_.head_dim, kv = config_.kv_heads * config_.head_dim;
+  const LayerConfig& sizes = config_.at(layer_);
+  const int64_t q = sizes.heads * config_.head_dim, kv = sizes.kv_heads * config_.head_dim;
   if (has_in_layer("attn_qkv.weight")) {
-    layer.qkv = linear("attn_qkv", q + 2 * kv, config_.width);
+    layer.qkv = linear("attn_qkv", std::max(q + 2 * kv, config_.qkv_rows), config_.width,
+                       required_.qkv_bias);
   } else {
-    layer.q = linear("attn_q", q, config_.width);
-    layer.k = linear("attn_k", kv, config_.width);
-    layer.v = linear("attn_v", kv, config_.width);
+    // Three biases or none.
+    const bool bias = required_.qkv_bias || has_in_layer("attn_q.bias") ||
+                      has_in_layer("attn_k.bias") || has_in_layer("attn_v.bias");
+    layer.q = linear("attn_q", q, config_.width, bias);
+    layer.k = linear("attn_k", kv, config_.width, bias);
+    layer.v = linear("attn_v", kv, config_.width, bias);
   }
-  layer.out = linear("attn_output", config_.width, q);
-  layer.q_norm = vector_if_there("attn_q_norm.weight", config_.head_dim);
-  layer.k_norm = vector_if_there("attn_k_norm.weight", config_.head_dim);
-  layer.sinks = vector_if_there("attn_sinks.weight", config_.heads);
+  layer.out = linear("attn_output", config_.width, q, required_.output_bias);
+  layer.q_norm = head_norm("attn_q_norm", sizes.heads);
+  layer.k_norm = head_norm("attn_k_norm", sizes.kv_heads);
+  layer.sinks = vector(required_.sinks, "attn_sinks", sizes.heads);
+  if (const GgufTensor* gate = file_.find_tensor(in_layer("attn_gate.weight")))
+    layer.attention_gate =
+        linear("attn_gate", gate->shape[0] == sizes.heads ? sizes.heads : q, config_.width);
 }
 
 void WeightLoader::feed_forward(LayerWeights& layer) {
-  const int64_t wide = config_.feed_forward, width = config_.width;
-  if (has_in_layer("ffn_gate.weight")) layer.gate = linear("ffn_gate", wide, width);
+  const int64_t wide = config_.at(layer_).feed_forward, width = config_.width;
+  const bool bias = required_.feed_forward_bias;
   const GgufTensor* up = file_.find_tensor(in_layer("ffn_up.weight"));
-  const bool both = !layer.gate && up && up->shape.rank() == 2 && up->shape[0] == 2 * wide;
-  layer.up = linear("ffn_up", both ? 2 * wide : wide, width);
-  layer.down = linear("ffn_down", width, wide);
+  const bool both = required_.gate && !has_in_layer("ffn_gate.weight") && up &&
+                    up->shape.rank() == 2 && up->shape[0] == 2 * wide;
+  if (required_.gate && !both) layer.gate = linear("ffn_gate", wide, width, bias);
+  layer.up = linear("ffn_up", both ? 2 * wide : wide, width, bias);
+  layer.down = linear("ffn_down", width, wide, bias);
 }
 
 Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t in) {
   return {take(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_),
-          take_if_there(in_layer(name + ".bias"), {config_.experts, out}, expert_device_)};
+          take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
+               expert_device_)};
 }
 
 void WeightLoader::experts(LayerWeights& layer) {
   const int64_t wide = config_.expert_feed_forward, width = config_.width;
-  layer.router = linear("ffn_gate_inp", config_.experts, width);
-  layer.expert_gate = expert_linear("ffn_gate_exps", wide, width);
-  layer.expert_up = expert_linear("ffn_up_exps", wide, width);
+  layer.router = linear("ffn_gate_inp", config_.experts, width, required_.feed_forward_bias);
+  for (const char* name : {"exp_probs_b.bias", "exp_probs_b"})
+    if (has_in_layer(name)) layer.expert_bias = take(in_layer(name), {config_.experts}, device_);
+  if (has_in_layer("ffn_gate_up_exps.weight")) {
+    layer.expert_up = expert_linear("ffn_gate_up_exps", 2 * wide, width);
+  } else {
+    if (required_.gate) layer.expert_gate = expert_linear("ffn_gate_exps", wide, width);
+    layer.expert_up = expert_linear("ffn_up_exps", wide, width);
+  }
   layer.expert_down = expert_linear("ffn_down_exps", width, wide);
+  const int64_t shared = config_.shared_feed_forward;
+  if (shared == 0) return;
+  if (required_.gate) layer.shared_gate = linear("ffn_gate_shexp", shared, width);
+  layer.shared_up = linear("ffn_up_shexp", shared, width);
+  layer.shared_down = linear("ffn_down_shexp", width, shared);
+  if (has_in_layer("ffn_gate_inp_shexp.weight"))
+    layer.shared_router.weight =
+        take(in_layer("ffn_gate_inp_shexp.weight"), {width}, device_).reshape({1, width});
+}
+
+void WeightLoader::leave_out(const std::string& name) { taken_.insert(in_layer(name)); }
+
+void WeightLoader::check_all_taken() const {
+  // Frequencies are read as numbers, and converters of old wrote those of each layer. Heads that
+  // classify texts are not needed to continue or embed them.
+  const auto is_harmless = [](std::string_view name) {
+    return name.starts_with("cls.") || name == "rope_freqs.weight" ||
+           name.starts_with("rope_factors_") || name.ends_with(".attn_rot_embd.weight") ||
+           name.ends_with(".rope_freqs.weight");
+  };
+  // Layers beyond the last propose tokens (leave_out_proposing_layers).
+  const auto is_beyond = [&](std::string_view name) {
+    int64_t layer = -1;
+    if (name.starts_with("blk."))
+      std::from_chars(name.data() + 4, name.data() + name.size(), layer);
+    return layer >= config_.layers;
+  };
+  for (const GgufTensor& each : file_.tensors())
+    if (!taken_.contains(each.name) && !is_harmless(each.name) && !is_beyond(each.name))
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("model: the file has a tensor {} that Prism's {} does not use, so "
+                              "its text would be wrong; please report the model",
+                              printable(each.name), config_.architecture));
 }
 
 void for_each_weight(const Weights& weights, const std::function<void(const Tensor&)>& use) {
@@ -119,44 +208,60 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
   };
   each({&weights.embedding, &weights.position_embedding, &weights.type_embedding,
         &weights.embedding_norm.weight, &weights.embedding_norm.bias, &weights.output_norm.weight,
-        &weights.output_norm.bias});
+        &weights.output_norm.bias, &weights.output_bias});
   if (weights.output && weights.output.node() != weights.embedding.node()) use(weights.output);
   for (const LayerWeights& layer : weights.layers) {
-    for (const Norm* norm : {&layer.attention_norm, &layer.attention_post_norm,
-                             &layer.feed_forward_norm, &layer.feed_forward_post_norm})
+    for (const Norm* norm :
+         {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm,
+          &layer.feed_forward_post_norm, &layer.q_norm, &layer.k_norm, &layer.attention_inner_norm,
+          &layer.feed_forward_inner_norm, &layer.expert_norm})
       each({&norm->weight, &norm->bias});
     for (const Linear* linear :
          {&layer.q, &layer.k, &layer.v, &layer.qkv, &layer.out, &layer.gate, &layer.up, &layer.down,
-          &layer.router, &layer.expert_gate, &layer.expert_up, &layer.expert_down})
+          &layer.attention_gate, &layer.router, &layer.expert_gate, &layer.expert_up,
+          &layer.expert_down, &layer.shared_gate, &layer.shared_up, &layer.shared_down,
+          &layer.shared_router})
       each({&linear->weight, &linear->bias});
-    each({&layer.q_norm, &layer.k_norm, &layer.sinks});
+    each({&layer.sinks, &layer.expert_bias});
   }
 }
 
 namespace {
 
-// Divisors of the rotary frequencies: one list, or separate lists for short and long contexts.
+// Reads and checks a list of divisors of the rotary frequencies; empty if the file has none.
+std::vector<float> read_divisors(const GgufFile& file, const Config& config, const char* name) {
+  const GgufTensor* found = file.find_tensor(name);
+  if (!found) return {};
+  if (!(found->type == ElementType(DType::f32)) || found->shape.elements() != config.rope_dims / 2)
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("model: tensor {} is {} {}; it must be f32 [{}]", name,
+                            found->type_name(), found->shape.text(), config.rope_dims / 2));
+  std::vector<float> values = file.tensor(*found).to_vector<float>();
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!(values[i] > 0 && std::isfinite(values[i])))
+      throw Error(
+          ErrorCode::kCorruptFile,
+          fmt::format("model: element {} of tensor {} is {}; frequencies are divided by it, "
+                      "so it must be above 0 and finite",
+                      i, name, values[i]));
+  return values;
+}
+
+// One list for all contexts, or separate lists for short and long ones. All are checked.
 std::vector<float> rope_divisors(const GgufFile& file, const Config& config, int64_t context) {
+  const std::vector<float> all = read_divisors(file, config, "rope_freqs.weight"),
+                           shorter = read_divisors(file, config, "rope_factors_short.weight"),
+                           longer = read_divisors(file, config, "rope_factors_long.weight");
+  if (!all.empty()) return all;
   const bool is_long = context > static_cast<int64_t>(config.rope_scaling.original_context);
-  for (const char* name :
-       {"rope_freqs.weight", is_long ? "rope_factors_long.weight" : "rope_factors_short.weight"}) {
-    const GgufTensor* found = file.find_tensor(name);
-    if (!found) continue;
-    if (!(found->type == ElementType(DType::f32)) ||
-        found->shape.elements() != config.rope_dims / 2)
-      throw Error(ErrorCode::kCorruptFile,
-                  fmt::format("model: tensor {} is {} {}; it must be f32 [{}]", name,
-                              found->type_name(), found->shape.text(), config.rope_dims / 2));
-    return file.tensor(*found).to_vector<float>();
-  }
-  return {};
+  return is_long ? longer : shorter;
 }
 
 }  // namespace
 
 Weights load_weights(const GgufFile& file, const Config& config, const Architecture& architecture,
                      const Placement& placement, const LoadCallback& progress) {
-  WeightLoader from(file, config, placement, progress);
+  WeightLoader from(file, config, architecture.required_tensors(), placement, progress);
   Weights weights;
   const Shape table = {config.vocabulary, config.width};
   weights.embedding = from.take("token_embd.weight", table, placement.embedding);
@@ -165,6 +270,7 @@ Weights load_weights(const GgufFile& file, const Config& config, const Architect
     architecture.load_layer(from, weights.layers.emplace_back());
   }
   architecture.load_ends(from, placement, weights);
+  from.check_all_taken();
   weights.rope_divisors = rope_divisors(file, config, placement.context);
   weights.bytes = from.bytes();
   return weights;

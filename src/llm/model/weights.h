@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,19 +21,44 @@ struct Linear {
   explicit operator bool() const { return static_cast<bool>(weight); }
 };
 struct Norm {
-  Tensor weight, bias;  // only layer norms have a bias
+  Tensor weight, bias;  // either may be missing
+  explicit operator bool() const { return static_cast<bool>(weight); }
 };
 
 // The weights of one layer. Members that an architecture does not have stay empty.
 struct LayerWeights {
   Norm attention_norm, attention_post_norm;
   Linear q, k, v, qkv, out;  // separate q, k and v, or one fused matrix
-  Tensor q_norm, k_norm;     // [head_dim]
+  Norm q_norm, k_norm;       // [head_dim], [heads, head_dim], or [heads * head_dim] for whole rows
   Tensor sinks;              // [heads]
+  Linear attention_gate;     // multiplies the heads before `out`
+  Norm attention_inner_norm, feed_forward_inner_norm;  // before the last matrix of a block
   Norm feed_forward_norm, feed_forward_post_norm;
   Linear gate, up, down;  // without a gate: up alone (or both fused, gate first)
   Linear router;
+  Norm expert_norm;                            // of the experts' input, if it has its own
+  Tensor expert_bias;                          // [experts], added to the scores for the choice
   Linear expert_gate, expert_up, expert_down;  // [experts, out, in], biases [experts, out]
+  Linear shared_gate, shared_up, shared_down;  // the expert that sees every token
+  Linear shared_router;                        // [1, width], its weight
+};
+
+// The tensors beside the matrices that the layers of an architecture need. One that is not needed
+// is loaded if the file has it.
+struct RequiredTensors {
+  bool qkv_bias = false, output_bias = false;  // of attention
+  bool head_norms = false, sinks = false;
+  bool feed_forward_bias = false;  // also of the router and the experts
+  bool norm_bias = false;          // the norms are layer norms
+  bool gate = true;                // the feed-forward layers are gated
+};
+
+// The names of a layer's norms in files. An architecture does not have those that are empty.
+struct NormNames {
+  const char* attention = "attn_norm";
+  const char* attention_post = "";  // of the result of attention
+  const char* feed_forward = "ffn_norm";
+  const char* feed_forward_post = "";
 };
 
 struct Weights {
@@ -40,6 +66,7 @@ struct Weights {
   Tensor position_embedding, type_embedding;  // learned embeddings
   Norm embedding_norm, output_norm;
   Tensor output;  // [vocabulary, width]
+  Tensor output_bias;
   std::vector<LayerWeights> layers;
   std::vector<float> rope_divisors;  // rotary frequency divisors from the file; may be empty
   uint64_t bytes = 0;                // total, as stored on the devices
@@ -53,8 +80,8 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
 // layout.
 class WeightLoader {
  public:
-  WeightLoader(const GgufFile& file, const Config& config, const Placement& placement,
-               LoadCallback progress);
+  WeightLoader(const GgufFile& file, const Config& config, const RequiredTensors& required,
+               const Placement& placement, LoadCallback progress);
 
   const Config& config() const { return config_; }
   const GgufFile& file() const { return file_; }
@@ -63,32 +90,42 @@ class WeightLoader {
   // Throws kNotFound if the file has no such tensor, kCorruptFile if its shape differs.
   Tensor take(const std::string& name, const Shape& shape, const Device& device);
   Tensor take_if_there(const std::string& name, const Shape& shape, const Device& device);
+  // A norm outside the layers: "output_norm" is output_norm.weight and output_norm.bias.
+  Norm take_norm(const std::string& name, const Device& device, int64_t length = 0);
 
-  // --- the current layer: "attn_q" is blk.N.attn_q.weight, plus attn_q.bias if present
+  // --- the current layer: "attn_q" is blk.N.attn_q.weight and attn_q.bias
   void begin_layer(int64_t layer);
   int64_t layer() const { return layer_; }
   bool has_in_layer(const std::string& name) const;
-  Norm norm(const std::string& name);
-  Norm norm_if_there(const std::string& name);
-  Linear linear(const std::string& name, int64_t out, int64_t in);
-  Tensor vector_if_there(const std::string& name, int64_t length);  // full name after "blk.N."
-  // q, k, v (or qkv), output; the norms of q and k and the sinks if the file has them.
+  Norm norm(const std::string& name, int64_t length = 0);  // 0: the width
+  void norms(const NormNames& names, LayerWeights& layer);
+  // q, k, v (or qkv), output, norms of q and k, sinks, gate
   void attention(LayerWeights& layer);
   void feed_forward(LayerWeights& layer);  // gate, up, down
-  void experts(LayerWeights& layer);       // router and expert_...
+  void experts(LayerWeights& layer);       // router, expert_... and shared_...
+  Linear linear(const std::string& name, int64_t out, int64_t in, bool needs_bias = false);
+  void leave_out(const std::string& name);  // a tensor that the model does not need
 
   uint64_t bytes() const { return bytes_; }
+  // Throws kNotSupported if the file has a tensor that no part of the architecture took: the result
+  // would be wrong without it.
+  void check_all_taken() const;
 
  private:
   std::string in_layer(const std::string& name) const;
+  Tensor take(bool is_required, const std::string& name, const Shape& shape, const Device& device);
+  Tensor vector(bool is_required, const std::string& name, int64_t length);
+  Norm head_norm(const std::string& name, int64_t heads);
   Linear expert_linear(const std::string& name, int64_t out, int64_t in);
 
   const GgufFile& file_;
   const Config& config_;
+  const RequiredTensors required_;
   const Placement& placement_;
   LoadCallback progress_;
   LoadProgress done_;
   uint64_t bytes_ = 0;
+  std::set<std::string, std::less<>> taken_;
   int64_t layer_ = 0;
   Device device_, expert_device_;
 };

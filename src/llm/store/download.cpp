@@ -4,16 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+#include <iterator>
 #include <thread>
+#include <utility>
 
 #include "base/sha256.h"
+#include "base/system/output_file.h"
+#include "llm/store/content_version.h"
 #include "llm/store/http.h"
 #include "llm/store/part_file.h"
+#include "llm/store/resume.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -21,55 +25,6 @@ namespace prism::llm {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string header(const HttpAnswer& answer, const std::string& name) {
-  const auto found = answer.headers.find(name);
-  return found == answer.headers.end() ? "" : found->second;
-}
-
-uint64_t number(std::string_view text) {
-  uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-std::string unquoted(std::string text) {
-  if (text.starts_with("W/")) text.erase(0, 2);
-  std::erase(text, '"');
-  return text;
-}
-
-bool is_sha256(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
-// "bytes 100-199/5000": the first byte of the content, and the size of the file.
-struct ContentRange {
-  uint64_t first = 0, all = 0;
-};
-std::optional<ContentRange> content_range(const HttpAnswer& answer) {
-  const std::string text = header(answer, "content-range");
-  if (!text.starts_with("bytes ")) return std::nullopt;
-  ContentRange range;
-  range.first = number(std::string_view(text).substr(6));
-  if (const size_t slash = text.find('/'); slash != std::string::npos)
-    range.all = number(std::string_view(text).substr(slash + 1));
-  return range;
-}
-
-[[noreturn]] void refuse(const std::string& url, const HttpAnswer& answer) {
-  const int status = answer.status;
-  if (status == 404 || status == 410)
-    throw Error(
-        ErrorCode::kNotFound,
-        fmt::format("{}: the server has no such file ({}); is the name right?", url, status));
-  if (status == 401 || status == 403)
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("{}: the server refuses access ({}); set HF_TOKEN to a token that may "
-                            "read it, and accept the model's terms on its page",
-                            url, status));
-  throw Error(ErrorCode::kIo, fmt::format("{}: the server answers {}", url, status));
-}
 
 void check_space(const std::string& path, uint64_t missing) {
   std::error_code failed;
@@ -82,13 +37,66 @@ void check_space(const std::string& path, uint64_t missing) {
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream in(path);
-  std::string text;
-  std::getline(in, text);
-  return text;
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-class Download {
+// Checks the start of a growing file, as soon as it is long enough to tell.
+class StartGuard {
+ public:
+  StartGuard(const std::string& url, const StartCheck& check) : url_(url), check_(check) {}
+
+  void restart() { *this = StartGuard(url_, check_); }
+
+  void add(std::span<const std::byte> bytes, std::optional<uint64_t> file_bytes) {
+    if (!check_) return;
+    bytes_ += bytes.size();
+    if (!least_) {
+      start_.insert(start_.end(), bytes.begin(), bytes.end());
+      if (start_.size() >= next_) look(file_bytes);
+    }
+    // A server that announces no size must not fill the disk.
+    if (least_ && !file_bytes && bytes_ > *least_ + kMostPadding)
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: the file should end at byte {} by its header, but the server "
+                              "goes on sending",
+                              url_, *least_));
+  }
+
+  void finish(uint64_t file_bytes) {
+    if (!check_) return;
+    if (!least_) look(file_bytes);
+    if (!least_ || file_bytes < *least_)
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: the server sent {} bytes, but the file needs {} by its header; "
+                              "the server cut it off without saying so",
+                              url_, file_bytes, least_ ? std::to_string(*least_) : "more"));
+  }
+
+ private:
+  static constexpr size_t kFirstLook = 4, kMostStart = 256 << 20;
+  static constexpr uint64_t kMostPadding = 1 << 20;
+
+  void look(std::optional<uint64_t> file_bytes) {
+    least_ = check_(start_, file_bytes);
+    if (least_) {
+      start_ = {};
+    } else if (start_.size() >= kMostStart) {
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: its header has not ended after {} bytes", url_, start_.size()));
+    }
+    next_ = std::max<size_t>(64 << 10, start_.size() * 4);
+  }
+
+  std::string url_;
+  StartCheck check_;
+  std::vector<std::byte> start_;
+  std::optional<uint64_t> least_;
+  uint64_t bytes_ = 0;
+  size_t next_ = kFirstLook;
+};
+
+class Download : private ResumeIo {
  public:
   Download(const std::string& url, const std::string& path, const DownloadOptions& options)
       : url_(url),
@@ -96,165 +104,94 @@ class Download {
         tag_path_(path + ".tag.part"),
         options_(options),
         part_(path),
-        tag_(read_text(tag_path_)),
-        wanted_(options.sha256) {
-    if (part_.bytes() > 0 && tag_.empty()) part_.clear();  // its content is unknown
-    part_.read([&](std::span<const std::byte> bytes) { add(bytes); });
-    resumed_ = part_.bytes();
-  }
+        kept_(ContentVersion::parse(read_text(tag_path_))),
+        guard_(url, options.check_start),
+        resume_(url_, *this, part_.bytes(), kept_, options.attempts) {}
 
   DownloadResult run() {
     try {
-      fetch();
+      if (resume_.can_continue())
+        part_.read([&](std::span<const std::byte> bytes) { look_at(bytes); });
+      resume_.run();
       return finish();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCorruptFile || !resume_.can_continue()) discard();
+      throw;
     } catch (...) {
-      if (part_.bytes() == 0 || !begins_right()) discard();
+      if (!resume_.can_continue()) discard();
       throw;
     }
   }
 
  private:
-  void fetch() {
-    double pause = options_.pause_seconds;
-    for (int idle = 0; !attempt();) {
-      idle = is_moved_ ? 0 : idle + 1;
-      if (idle >= (is_answered_ ? options_.attempts : std::min(2, options_.attempts)))
-        throw Error(ErrorCode::kIo,
-                    is_answered_ ? fmt::format("{}: the connection was cut {} times ({}); {} bytes "
-                                               "are kept, and the next try goes on from there",
-                                               url_, idle, problem_, part_.bytes())
-                                 : problem_);
-      if (is_moved_) pause = options_.pause_seconds;
-      std::this_thread::sleep_for(std::chrono::duration<double>(pause));
-      pause *= 2;
-    }
-  }
-
-  void add(std::span<const std::byte> bytes) {
-    hash_.update(bytes);
-    for (size_t i = 0; i < bytes.size() && head_.size() < options_.begins_with.size(); ++i)
-      head_ += static_cast<char>(bytes[i]);
-  }
-
-  bool begins_right() const { return options_.begins_with.starts_with(head_); }
-
-  // Returns true when the file is complete.
-  bool attempt() {
-    is_moved_ = false;
-    HttpRequest request;
+  HttpAnswer get(HttpRequest& request) override {
     request.url = url_;
-    request.headers = options_.headers;
-    request.first_byte = part_.bytes();
-    if (part_.bytes() > 0 && !tag_.empty()) request.headers.push_back("If-Range: " + tag_);
-    bool is_wanted = false;
-    request.answer = [&](const HttpAnswer& answer) { return is_wanted = begin(answer); };
-    request.content = [&](std::span<const std::byte> bytes) {
-      part_.append(bytes);
-      add(bytes);
-      if (!begins_right())
-        throw Error(ErrorCode::kCorruptFile,
-                    fmt::format("{}: the content does not begin with \"{}\", so it is not a model "
-                                "file; is this the address of the file itself?",
-                                url_, options_.begins_with));
-      is_moved_ = true;
-      if (options_.progress) options_.progress(part_.bytes(), all_);
-      return true;
-    };
-    HttpAnswer answer;
-    try {
-      answer = http_get(request);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kIo || !std::string_view(error.what()).starts_with(url_))
-        throw;
-      problem_ = error.what();  // no answer: the server may come back
-      return false;
-    }
-    if (is_restart_) {
-      is_restart_ = false;
-      is_moved_ = true;
-      return false;
-    }
-    if (is_complete_) return true;
-    if (!is_wanted) refuse(url_, answer);
-    problem_ = answer.problem;
-    if (all_ > 0) return part_.bytes() == all_;
-    return answer.problem.empty();
+    request.headers.insert(request.headers.end(), options_.headers.begin(), options_.headers.end());
+    request.stall_seconds = options_.stall_seconds;
+    return http_get(request);
   }
 
-  // Returns whether the content that follows is to be kept.
-  bool begin(const HttpAnswer& answer) {
-    is_answered_ = true;
-    if (wanted_.empty())
-      for (const char* name : {"x-linked-etag", "etag"})
-        if (const std::string tag = unquoted(header(answer, name)); is_sha256(tag)) {
-          wanted_ = tag;
-          break;
-        }
-    if (answer.status == 416 && part_.bytes() > 0) {  // complete, or the file has changed
-      const auto range = content_range(answer);
-      if (range && range->all == part_.bytes()) {
-        is_complete_ = true;
-      } else {
-        restart();
-        is_restart_ = true;
-      }
-      return false;
-    }
-    if (answer.status == 206) {
-      const auto range = content_range(answer);
-      if (!range || range->first != part_.bytes()) {
-        restart();
-        is_restart_ = true;
-        return false;
-      }
-      all_ = range->all;
-    } else if (answer.status == 200) {
-      restart();
-      all_ = number(header(answer, "content-length"));
-    } else {
-      return false;
-    }
-    keep_tag(answer);
-    if (all_ > part_.bytes()) check_space(path_, all_ - part_.bytes());
-    return true;
-  }
-
-  void restart() {
+  void clear() override {
     part_.clear();
     hash_ = {};
-    head_.clear();
-    resumed_ = 0;
+    guard_.restart();
+  }
+
+  // The version is on the disk before the first byte of its content.
+  void begin(const ContentVersion& version) override {
+    const uint64_t all = version.bytes.value_or(0);
+    if (all > part_.bytes()) check_space(path_, all - part_.bytes());
+    if (version.text() == kept_.text()) return;
+    kept_ = version;
+    const std::string text = version.text();
+    OutputFile file(tag_path_);
+    file.write(std::as_bytes(std::span(text)));
+    file.commit();
+  }
+
+  void append(std::span<const std::byte> bytes) override {
+    part_.append(bytes);
+    look_at(bytes);
+    if (options_.progress) options_.progress(part_.bytes(), kept_.bytes.value_or(0));
+  }
+
+  void pause(int idle_attempts) override {
+    const double seconds = std::ldexp(options_.pause_seconds, std::max(idle_attempts - 1, 0));
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  }
+
+  void look_at(std::span<const std::byte> bytes) {
+    hash_.update(bytes);
+    guard_.add(bytes, kept_.bytes);
   }
 
   void discard() {
-    part_.remove();
     std::error_code ignored;
     fs::remove(tag_path_, ignored);
-  }
-
-  void keep_tag(const HttpAnswer& answer) {
-    std::string tag = header(answer, "etag");
-    if (tag.empty() || tag.starts_with("W/")) tag = header(answer, "last-modified");
-    if (tag == tag_) return;
-    tag_ = tag;
-    std::ofstream(tag_path_) << tag_ << "\n";
+    part_.remove();
   }
 
   DownloadResult finish() {
+    guard_.finish(part_.bytes());
     DownloadResult result;
     result.sha256 = hash_.finish();
-    result.is_checked = !wanted_.empty();
     result.bytes = part_.bytes();
-    result.resumed_bytes = resumed_;
+    result.resumed_bytes = resume_.resumed_bytes();
+    const ContentVersion& version = resume_.version();
+    for (const auto& [source, wanted] : {std::pair(ChecksumSource::given, options_.sha256),
+                                         std::pair(ChecksumSource::linked, version.linked_sha256),
+                                         std::pair(ChecksumSource::own, version.own_sha256())}) {
+      if (wanted.empty()) continue;
+      if (result.sha256 != wanted)
+        throw Error(ErrorCode::kCorruptFile,
+                    fmt::format("{}: the download has the sha256 {}, but {} was expected; it was "
+                                "removed, try again",
+                                url_, result.sha256, wanted));
+      result.checked_by = source;
+      break;
+    }
     std::error_code ignored;
     fs::remove(tag_path_, ignored);
-    if (result.is_checked && result.sha256 != wanted_) {
-      discard();
-      throw Error(ErrorCode::kCorruptFile,
-                  fmt::format("{}: the download has the sha256 {}, but {} was expected; it was "
-                              "removed, try again",
-                              url_, result.sha256, wanted_));
-    }
     part_.commit();
     return result;
   }
@@ -263,11 +200,10 @@ class Download {
   const std::string tag_path_;
   const DownloadOptions& options_;
   PartFile part_;
+  ContentVersion kept_;  // as in the file tag_path_
   Sha256 hash_;
-  std::string tag_, wanted_, problem_;
-  std::string head_;  // the first bytes, as many as options_.begins_with has
-  uint64_t all_ = 0, resumed_ = 0;
-  bool is_moved_ = false, is_restart_ = false, is_answered_ = false, is_complete_ = false;
+  StartGuard guard_;
+  Resume resume_;
 };
 
 }  // namespace
@@ -292,8 +228,7 @@ FileStart download_start(const std::string& url, uint64_t bytes,
   request.byte_count = bytes;
   bool is_whole = false;
   request.answer = [&](const HttpAnswer& answer) {
-    const auto range = content_range(answer);
-    start.file_bytes = range ? range->all : number(header(answer, "content-length"));
+    start.file_bytes = version_of(answer).bytes.value_or(0);
     return answer.status == 200 || answer.status == 206;
   };
   request.content = [&](std::span<const std::byte> piece) {

@@ -1,7 +1,9 @@
 // One GET request with libcurl's C interface or with the program curl.
 #include "llm/store/http.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -19,7 +21,7 @@ namespace {
 
 constexpr const char* kAgent = "prism";
 constexpr int kMostRedirects = 10;
-constexpr int kConnectSeconds = 30, kStallSeconds = 60;  // stall: seconds without a byte
+constexpr int kLeastSpeed = 1000;  // bytes a second; slower transfers count as stalled
 
 // Passes an answer to the callbacks, for both providers: headers, then content; a callback that
 // returns false ends it.
@@ -34,6 +36,9 @@ struct Transfer {
     if (!tell()) return false;
     is_ended = request.content && !request.content(bytes);
     return !is_ended;
+  }
+  void fail(const std::string& problem) {
+    if (headers.answer().problem.empty()) headers.answer().problem = problem;
   }
   bool tell() {
     if (is_told) return !is_ended;
@@ -50,6 +55,50 @@ std::string range_of(const HttpRequest& request) {
   return range;
 }
 
+bool is_secure(const HttpRequest& request) { return request.url.starts_with("https://"); }
+
+// A file of certificates in place of the system's; empty: the system's.
+std::string trusted_certificates() {
+  const char* const file = std::getenv("SSL_CERT_FILE");
+  return file ? file : "";
+}
+
+// Why a redirect was not followed.
+std::string refused_redirect(Transfer& transfer) {
+  constexpr size_t kMostShown = 200;
+  const auto& headers = transfer.headers.answer().headers;
+  const auto location = headers.find("location");
+  const std::string to =
+      location == headers.end() ? "another address" : location->second.substr(0, kMostShown);
+  if (is_secure(transfer.request))
+    return "the server redirects from https to " + to +
+           ", which is not https; fetch that address itself if you trust it";
+  return "the server redirects to " + to + ", which is neither http nor https";
+}
+
+bool has_control_characters(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+// A header could add further lines to the request, and to the program curl "@name" is a file.
+void check_request(const HttpRequest& request) {
+  if (!request.url.starts_with("http://") && !is_secure(request))
+    throw Error(ErrorCode::kInvalidArgument, request.url + ": is no http or https address");
+  if (has_control_characters(request.url) || request.url.find(' ') != std::string::npos)
+    throw Error(ErrorCode::kInvalidArgument,
+                "an address contains a space or a control character; write them as %20 and so on");
+  for (const std::string& line : request.headers) {
+    const std::string name = line.substr(0, line.find(':'));
+    const bool is_name =
+        !name.empty() && name.size() < line.size() &&
+        std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '-'; });
+    if (!is_name || has_control_characters(line))
+      throw Error(ErrorCode::kInvalidArgument, request.url + ": the header " +
+                                                   (is_name ? name : "of a request") +
+                                                   " contains a control character or is no header");
+  }
+}
+
 // --- the library. Its header is not needed, because the numbers of options never change.
 enum CurlOption {
   kWriteData = 10001,
@@ -62,15 +111,19 @@ enum CurlOption {
   kHttpHeader = 10023,
   kHeaderData = 10029,
   kFollowLocation = 52,
+  kCaInfo = 10065,
   kMaxRedirects = 68,
   kConnectTimeout = 78,
   kNoSignal = 99,
+  kSuppressConnectHeaders = 265,
   kProtocols = 181,
   kRedirectProtocols = 182,
   kWriteFunction = 20011,
   kHeaderFunction = 20079,
 };
-constexpr long kHttpAndHttps = 1 | 2;
+constexpr long kHttp = 1, kHttps = 2;
+// A result of the library, and an exit status of the program.
+constexpr int kUnsupportedProtocol = 1;
 
 struct Curl {
   DynamicLibrary library;
@@ -134,8 +187,7 @@ size_t take_content(char* data, size_t, size_t bytes, void* context) {
 size_t take_header(char* data, size_t, size_t bytes, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
   try {
-    transfer.headers.line({data, bytes});
-    return bytes;
+    return transfer.headers.line({data, bytes}) ? bytes : 0;
   } catch (...) {
     transfer.thrown = std::current_exception();
     return 0;
@@ -162,21 +214,26 @@ void get_by_library(const Curl& api, Transfer& transfer) {
   set(kNoSignal, 1L);
   set(kFollowLocation, 1L);
   set(kMaxRedirects, static_cast<long>(kMostRedirects));
-  set(kProtocols, kHttpAndHttps);
-  set(kRedirectProtocols, kHttpAndHttps);
-  set(kConnectTimeout, static_cast<long>(kConnectSeconds));
-  set(kLowSpeedLimit, 1L);
-  set(kLowSpeedTime, static_cast<long>(kStallSeconds));
+  set(kProtocols, kHttp | kHttps);
+  set(kRedirectProtocols, is_secure(request) ? kHttps : kHttp | kHttps);
+  set(kSuppressConnectHeaders, 1L);
+  set(kConnectTimeout, static_cast<long>(request.connect_seconds));
+  set(kLowSpeedLimit, static_cast<long>(kLeastSpeed));
+  set(kLowSpeedTime, static_cast<long>(request.stall_seconds));
   set(kWriteFunction, &take_content);
   set(kWriteData, static_cast<void*>(&transfer));
   set(kHeaderFunction, &take_header);
   set(kHeaderData, static_cast<void*>(&transfer));
+  const std::string trusted = trusted_certificates();
+  if (!trusted.empty()) set(kCaInfo, trusted.c_str());
   if (!range.empty()) set(kRange, range.c_str());
   if (lines) set(kHttpHeader, lines.get());
   const int code = api.easy_perform(handle.get());
   if (transfer.thrown) std::rethrow_exception(transfer.thrown);
-  if (code != 0)
-    transfer.headers.answer().problem = reason[0] ? reason.data() : api.easy_strerror(code);
+  if (code == kUnsupportedProtocol)
+    transfer.fail(refused_redirect(transfer));
+  else if (code != 0)
+    transfer.fail(reason[0] ? reason.data() : api.easy_strerror(code));
 }
 
 // --- the program: its standard output begins with the headers of all answers.
@@ -189,10 +246,18 @@ std::string exit_text(int status) {
     case 18:
       return "the transfer ended before its end";
     case 28:
-      return "the transfer took too long";
+      return "the transfer was too slow or did not begin";
     case 35:
     case 60:
       return "the host's certificate or TLS was refused";
+    case 8:
+      return "the answer is not valid HTTP (its status or a header)";
+    case 47:
+      return "there are more than " + std::to_string(kMostRedirects) + " redirects";
+    case 52:
+      return "the server closed the connection without an answer";
+    case 56:
+      return "the answer breaks off or is malformed";
     default:
       return "curl ended with status " + std::to_string(status);
   }
@@ -201,21 +266,28 @@ std::string exit_text(int status) {
 void get_by_program(Transfer& transfer) {
   const HttpRequest& request = transfer.request;
   std::vector<std::string> words = {"curl",
+                                    "--disable",  // no ~/.curlrc, whose options could differ
                                     "-sSLi",
-                                    "-A",
+                                    "--globoff",
+                                    "--suppress-connect-headers",
+                                    "--user-agent",
                                     kAgent,
                                     "--proto",
                                     "=http,https",
+                                    "--proto-redir",
+                                    is_secure(request) ? "=https" : "=http,https",
                                     "--max-redirs",
                                     std::to_string(kMostRedirects),
                                     "--connect-timeout",
-                                    std::to_string(kConnectSeconds),
-                                    "-y",
-                                    std::to_string(kStallSeconds),
-                                    "-Y",
-                                    "1"};
+                                    std::to_string(request.connect_seconds),
+                                    "--speed-time",
+                                    std::to_string(request.stall_seconds),
+                                    "--speed-limit",
+                                    std::to_string(kLeastSpeed)};
   if (const std::string range = range_of(request); !range.empty())
     words.insert(words.end(), {"-r", range});
+  if (const std::string trusted = trusted_certificates(); !trusted.empty())
+    words.insert(words.end(), {"--cacert", trusted});
   // Other users can see a program's arguments, so the secret header is not among them.
   for (const std::string& line : request.headers)
     if (!line.starts_with("Authorization:")) words.insert(words.end(), {"-H", line});
@@ -226,16 +298,18 @@ void get_by_program(Transfer& transfer) {
       const auto c = static_cast<char>(bytes.front());
       bytes = bytes.subspan(1);
       line += c;
-      if (c != '\n') continue;
-      transfer.headers.line(line);
+      if (c != '\n' && line.size() <= HttpHeaders::kMostBytes) continue;
+      if (!transfer.headers.line(line)) return false;
       line.clear();
     }
     return bytes.empty() || transfer.content(bytes);
   });
   if (transfer.is_ended)
-    transfer.headers.answer().problem = "ended by the caller";
+    transfer.fail("ended by the caller");
+  else if (status == kUnsupportedProtocol)
+    transfer.fail(refused_redirect(transfer));
   else if (status != 0)
-    transfer.headers.answer().problem = exit_text(status);
+    transfer.fail(exit_text(status));
 }
 
 bool has_program() {
@@ -254,8 +328,7 @@ std::string http_provider() {
 }
 
 HttpAnswer http_get(const HttpRequest& request) {
-  if (!request.url.starts_with("http://") && !request.url.starts_with("https://"))
-    throw Error(ErrorCode::kInvalidArgument, request.url + ": is no http or https address");
+  check_request(request);
   Transfer transfer{request, {}, false, false, nullptr};
   if (const Curl* const api = curl())
     get_by_library(*api, transfer);
@@ -268,9 +341,9 @@ HttpAnswer http_get(const HttpRequest& request) {
                     "is installed (Debian: apt install libcurl4); or download it by other means "
                     "and name the file");
   HttpAnswer& answer = transfer.headers.answer();
-  if (answer.status == 0)
-    throw Error(ErrorCode::kIo, request.url + ": no answer: " +
-                                    (answer.problem.empty() ? "nothing came" : answer.problem));
+  if (!transfer.headers.is_final())
+    throw HttpNoAnswer(request.url + ": no whole answer came: " +
+                       (answer.problem.empty() ? "the server sent no status" : answer.problem));
   transfer.tell();
   return std::move(answer);
 }

@@ -54,8 +54,11 @@ ModelName parse_hugging_face(const std::string& text) {
   std::string endpoint = environment("HF_ENDPOINT", "https://huggingface.co");
   while (endpoint.ends_with("/")) endpoint.pop_back();
   name.url = fmt::format("{}/{}/{}/resolve/main/{}", endpoint, user, repository, file);
-  if (const std::string token = environment("HF_TOKEN", ""); !token.empty())
-    name.headers.push_back("Authorization: Bearer " + token);
+  const std::string token = environment("HF_TOKEN", "");
+  if (!std::ranges::all_of(token, [](unsigned char c) { return std::isgraph(c); }))
+    throw Error(ErrorCode::kInvalidArgument,
+                "HF_TOKEN contains a space or a control character; set it to the token alone");
+  if (!token.empty()) name.headers.push_back("Authorization: Bearer " + token);
   return name;
 }
 

@@ -5,15 +5,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "base/suggest.h"
 #include "llm/store/default_model.h"
 #include "llm/store/download.h"
 #include "llm/store/model_name.h"
+#include "llm/store/model_start.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -23,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kRecord = ".record";
-constexpr const char* kMagic = "GGUF";  // the first bytes of every model file
 
 // The record beside each fetched file has lines of "key value".
 std::map<std::string, std::string> read_record(const fs::path& file) {
@@ -67,7 +70,7 @@ bool begins_as_model(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   char start[4] = {};
   in.read(start, sizeof start);
-  return in.gcount() == sizeof start && std::string_view(start, sizeof start) == kMagic;
+  return in.gcount() == sizeof start && std::string_view(start, sizeof start) == kModelMagic;
 }
 
 // Returns the path of the stored model whose file has that name, with or without its extension.
@@ -96,17 +99,52 @@ FileStart header_of(const std::string& url, const std::vector<std::string>& head
   }
 }
 
+// Returns the checksum in lower case. Throws kInvalidArgument for a text that is none.
+std::string checked_sha256(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (!text.empty() &&
+      (text.size() != 64 || text.find_first_not_of("0123456789abcdef") != std::string::npos))
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("\"{}\" is no sha256; one has 64 hexadecimal digits", text));
+  return text;
+}
+
+std::string checksum_text(const DownloadResult& result) {
+  switch (result.checked_by) {
+    case ChecksumSource::given:
+      return "the sha256 agrees with the one given";
+    case ChecksumSource::linked:
+      return "the sha256 agrees with the one that the redirecting server sent";
+    case ChecksumSource::own:
+      return fmt::format(
+          "the sha256 {} agrees with the ETag of the server that sent the file; "
+          "no other source confirms it",
+          result.sha256);
+    default:
+      return fmt::format("not verified, because no server sent a checksum; the sha256 is {}",
+                         result.sha256);
+  }
+}
+
 void fetch_parts(const ModelName& name, const FetchOptions& options) {
   const std::vector<std::string> urls = part_names(name.url);
   const std::vector<std::string> files = part_names(name.file.string());
+  const std::string sha256 = checked_sha256(options.sha256);
+  if (!sha256.empty() && urls.size() > 1)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: one sha256 was given, but the model has {} files; fetch it "
+                            "without, then check each file with prism model verify",
+                            name.text, urls.size()));
   std::vector<std::string> fetched;
   for (size_t i = 0; i < urls.size(); ++i) {
     if (is_file(files[i])) continue;
     const std::string& file = files[i];
     const std::string what = fs::path(files[i]).filename().string();
     DownloadOptions how;
-    if (urls.size() == 1) how.sha256 = options.sha256;
-    how.begins_with = kMagic;
+    how.sha256 = sha256;
+    how.check_start = [&](std::span<const std::byte> start, std::optional<uint64_t> bytes) {
+      return model_bytes_by_start(urls[i], start, bytes);
+    };
     how.headers = name.headers;
     how.progress = [&](uint64_t done, uint64_t all) {
       if (options.progress) options.progress(what, done, all);
@@ -118,9 +156,7 @@ void fetch_parts(const ModelName& name, const FetchOptions& options) {
       write_record(file, name.text, "");  // an interrupted download keeps its name
       const DownloadResult result = download(urls[i], file, how);
       write_record(file, name.text, result.sha256);
-      if (options.note && !result.is_checked)
-        options.note(
-            fmt::format("{}: the server sends no checksum; the sha256 is {}", what, result.sha256));
+      if (options.note) options.note(fmt::format("{}: {}", what, checksum_text(result)));
     } catch (const Error& error) {
       if (!is_file(file + ".part")) remove_stored(file);
       // The model can never be complete, so its other parts are useless.

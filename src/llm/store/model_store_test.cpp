@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cctype>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -19,8 +20,10 @@
 #include "llm/store/http.h"
 #include "llm/store/model_name.h"
 #include "prism/error.h"
+#include "support/http_provider.h"
 #include "support/http_server.h"
 #include "support/run_program.h"
+#include "support/scoped_variable.h"
 
 namespace prism::llm {
 namespace {
@@ -46,25 +49,6 @@ std::string random_text(size_t bytes) {
   return text;
 }
 
-class Variable {  // an environment variable, set for one test
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    const char* const old = std::getenv(name);
-    if (old) old_ = old;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (old_)
-      setenv(name_, old_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
-
 ErrorCode code_of(const std::function<void()>& run, std::string* what = nullptr) {
   try {
     run();
@@ -76,24 +60,16 @@ ErrorCode code_of(const std::function<void()>& run, std::string* what = nullptr)
   return {};
 }
 
-// Runs each test with the library and with the program curl, if installed.
-class Downloading : public testing::TestWithParam<bool> {
+class Downloading : public test::HttpProviderTest {
  protected:
-  void SetUp() override {
-    if (GetParam()) none_.emplace("PRISM_CURL_LIBRARY", "none");
-    if (http_provider().empty() || (!GetParam() && http_provider() == "the program curl"))
-      GTEST_SKIP() << "neither libcurl nor curl is installed";
-    options_.pause_seconds = 0.01;
-  }
-  std::optional<Variable> none_;
+  Downloading() { options_.pause_seconds = 0.01; }
   test::HttpServer server_;
   test::TemporaryFolder folder_;
   DownloadOptions options_;
   const std::string content_ = random_text(300000);
   const std::string path_ = folder_ / "sub/file.gguf";
 };
-INSTANTIATE_TEST_SUITE_P(By, Downloading, testing::Values(false, true),
-                         [](const auto& test) { return test.param ? "Program" : "Library"; });
+INSTANTIATE_TEST_SUITE_P(By, Downloading, testing::Values(false, true), test::provider_name);
 
 TEST_P(Downloading, AWholeFileWithItsChecksum) {
   server_.serve("/f", {.content = content_, .etag = "\"" + digest(content_) + "\""});
@@ -104,7 +80,7 @@ TEST_P(Downloading, AWholeFileWithItsChecksum) {
   };
   const DownloadResult result = download(server_.url("/f"), path_, options_);
   EXPECT_EQ(result.sha256, digest(content_));
-  EXPECT_TRUE(result.is_checked);
+  EXPECT_EQ(result.checked_by, ChecksumSource::own);
   EXPECT_EQ(last, content_.size());
   EXPECT_EQ(read_all(path_), content_);
   EXPECT_FALSE(fs::exists(path_ + ".part"));
@@ -164,7 +140,7 @@ TEST_P(Downloading, AllWasThereAlready) {
   server_.serve("/f", {.content = content_, .etag = "\"one\""});
   fs::create_directories(fs::path(path_).parent_path());
   std::ofstream(path_ + ".part", std::ios::binary) << content_;
-  std::ofstream(path_ + ".tag.part") << "\"one\"\n";
+  std::ofstream(path_ + ".tag.part") << "\"one\"\n\n" << content_.size() << "\n";
   EXPECT_EQ(download(server_.url("/f"), path_, options_).resumed_bytes, content_.size());
   EXPECT_EQ(server_.sent_bytes(), 0u);
   EXPECT_EQ(read_all(path_), content_);
@@ -183,7 +159,7 @@ TEST_P(Downloading, AWrongChecksumLeavesNothing) {
 TEST_P(Downloading, RedirectsCarryTheChecksum) {
   server_.serve("/a", {.linked_etag = "\"" + digest(content_) + "\"", .redirect = "/b"});
   server_.serve("/b", {.content = content_, .etag = "\"other\""});
-  EXPECT_TRUE(download(server_.url("/a"), path_, options_).is_checked);
+  EXPECT_EQ(download(server_.url("/a"), path_, options_).checked_by, ChecksumSource::linked);
   server_.serve("/a", {.linked_etag = "\"" + digest("another") + "\"", .redirect = "/b"});
   fs::remove(path_);
   EXPECT_EQ(code_of([&] { download(server_.url("/a"), path_, options_); }),
@@ -246,9 +222,9 @@ TEST(DownloadDeathTest, AFullDiskKeepsThePartOnly) {
 
 TEST(ModelName, Names) {
   const test::TemporaryFolder folder;
-  const Variable cache("PRISM_CACHE_DIR", folder.path().string());
-  const Variable endpoint("HF_ENDPOINT", "http://host/");
-  const Variable token("HF_TOKEN", "secret");
+  const test::ScopedVariable cache("PRISM_CACHE_DIR", folder.path().string());
+  const test::ScopedVariable endpoint("HF_ENDPOINT", "http://host/");
+  const test::ScopedVariable token("HF_TOKEN", "secret");
   const ModelName hf = parse_model_name("hf:some-one/re.po:sub/m-Q4_K_M.gguf");
   EXPECT_EQ(hf.url, "http://host/some-one/re.po/resolve/main/sub/m-Q4_K_M.gguf");
   EXPECT_EQ(hf.file, folder.path() / "models/hf/some-one/re.po/sub/m-Q4_K_M.gguf");
@@ -259,6 +235,10 @@ TEST(ModelName, Names) {
   EXPECT_NE(url.file, parse_model_name("https://other/a/m.gguf").file);
   EXPECT_EQ(parse_model_name("").text, "smollm2");
   EXPECT_EQ(parse_model_name("./x.gguf").source, ModelSource::path);
+  for (const char* wrong : {"a b", "a\r\nX-Evil: 1", "a\x7f"}) {
+    const test::ScopedVariable changed("HF_TOKEN", wrong);
+    EXPECT_EQ(code_of([&] { parse_model_name("hf:a/b:c.gguf"); }), ErrorCode::kInvalidArgument);
+  }
   for (const char* wrong :
        {"hf:", "hf:a/b", "hf:a:b.gguf", "hf:a/b:../c.gguf", "hf:../b:c.gguf", "hf:a/b:c/../d.gguf",
         "hf:a/b:/c.gguf", "hf:a/b:c.bin", "hf:a/b/c:d.gguf", "https://host/", "https://host/.."})
@@ -289,9 +269,9 @@ TEST(ModelStore, FetchesListsAndRemoves) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   const test::TemporaryFolder folder;
   test::HttpServer server;
-  const Variable cache("PRISM_CACHE_DIR", folder / "cache");
-  const Variable endpoint("HF_ENDPOINT", server.url(""));
-  const Variable token("HF_TOKEN", "secret");
+  const test::ScopedVariable cache("PRISM_CACHE_DIR", folder / "cache");
+  const test::ScopedVariable endpoint("HF_ENDPOINT", server.url(""));
+  const test::ScopedVariable token("HF_TOKEN", "secret");
   const std::string content = model_bytes(folder / "m.gguf");
   server.serve("/u/r/resolve/main/m.gguf",
                {.linked_etag = "\"" + digest(content) + "\"", .redirect = "/blob"});
@@ -332,8 +312,8 @@ TEST(ModelStore, AFailedFetchLeavesNothing) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   const test::TemporaryFolder folder;
   test::HttpServer server;
-  const Variable cache("PRISM_CACHE_DIR", folder / "cache");
-  const Variable endpoint("HF_ENDPOINT", server.url(""));
+  const test::ScopedVariable cache("PRISM_CACHE_DIR", folder / "cache");
+  const test::ScopedVariable endpoint("HF_ENDPOINT", server.url(""));
   const auto is_empty = [&] {
     return stored_models().empty() &&
            (!fs::exists(folder / "cache/models") || fs::is_empty(folder / "cache/models"));
@@ -357,9 +337,41 @@ TEST(ModelStore, AFailedFetchLeavesNothing) {
   EXPECT_TRUE(is_empty());
 }
 
+TEST(ModelStore, SaysWhatTheChecksumWasComparedWith) {
+  if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
+  const test::TemporaryFolder folder;
+  test::HttpServer server;
+  const test::ScopedVariable cache("PRISM_CACHE_DIR", folder / "cache");
+  const std::string content = model_bytes(folder / "m.gguf"), sum = "\"" + digest(content) + "\"";
+  server.serve("/none/m.gguf", {.content = content, .etag = "\"x\""});
+  server.serve("/own/m.gguf", {.content = content, .etag = sum});
+  server.serve("/linked/m.gguf", {.linked_etag = sum, .redirect = "/none/m.gguf"});
+  const auto last_note = [&](const std::string& path, const std::string& sha256 = "") {
+    FetchOptions options;
+    options.sha256 = sha256;
+    std::string last;
+    options.note = [&](const std::string& line) { last = line; };
+    resolve_model(server.url(path), options);
+    remove_model(server.url(path));
+    return last;
+  };
+  EXPECT_EQ(
+      last_note("/none/m.gguf"),
+      "m.gguf: not verified, because no server sent a checksum; the sha256 is " + digest(content));
+  EXPECT_NE(last_note("/own/m.gguf").find("no other source confirms it"), std::string::npos);
+  EXPECT_EQ(last_note("/linked/m.gguf"),
+            "m.gguf: the sha256 agrees with the one that the redirecting server sent");
+  std::string capitals = digest(content);
+  for (char& c : capitals) c = static_cast<char>(std::toupper(c));
+  EXPECT_EQ(last_note("/none/m.gguf", capitals), "m.gguf: the sha256 agrees with the one given");
+  EXPECT_EQ(code_of([&] { last_note("/none/m.gguf", "123"); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { last_note("/m-00001-of-00002.gguf", capitals); }),
+            ErrorCode::kInvalidArgument);
+}
+
 TEST(ModelStore, AnInterruptedFetchIsListedAndRemovedByItsName) {
   const test::TemporaryFolder folder;
-  const Variable cache("PRISM_CACHE_DIR", folder / "cache");
+  const test::ScopedVariable cache("PRISM_CACHE_DIR", folder / "cache");
   const fs::path file = fs::path(folder / "cache/models/hf/u/r") / "m.gguf";
   fs::create_directories(file.parent_path());
   std::ofstream(file.string() + ".part") << "GGUF and a little more";
@@ -378,8 +390,8 @@ TEST(ModelStore, ASplitModelComesWithAllParts) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   const test::TemporaryFolder folder;
   test::HttpServer server;
-  const Variable cache("PRISM_CACHE_DIR", folder / "cache");
-  const Variable endpoint("HF_ENDPOINT", server.url(""));
+  const test::ScopedVariable cache("PRISM_CACHE_DIR", folder / "cache");
+  const test::ScopedVariable endpoint("HF_ENDPOINT", server.url(""));
   for (uint16_t i = 0; i < 2; ++i) {
     const std::string part = "m-0000" + std::to_string(i + 1) + "-of-00002.gguf";
     server.serve("/u/r/resolve/main/" + part,

@@ -17,6 +17,7 @@
 #else
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -42,13 +43,25 @@ bool cut(int file) { return _chsize_s(file, 0) == 0; }
 bool flush(int file) { return _commit(file) == 0; }
 void close_file(int file) { _close(file); }
 #else
+// Returns whether the path still names the open file. Between opening and locking another process
+// may have renamed or removed it.
+bool is_named(int file, const char* path) {
+  struct stat opened {
+  }, named{};
+  return fstat(file, &opened) == 0 && lstat(path, &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
 int open_locked(const char* path) {
-  const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0) return file;
-  const int reason = errno;
-  close(file);
-  errno = reason;
-  return -1;
+  for (;;) {
+    const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0) return -1;
+    const bool is_locked = flock(file, LOCK_EX | LOCK_NB) == 0;
+    if (is_locked && is_named(file, path)) return file;
+    const int reason = errno;
+    close(file);
+    errno = reason;
+    if (!is_locked) return -1;
+  }
 }
 int64_t seek(int file, int64_t to, int from) { return lseek(file, to, from); }
 int64_t read_some(int file, void* to, size_t bytes) { return ::read(file, to, bytes); }
@@ -109,10 +122,15 @@ void PartFile::clear() {
 }
 
 void PartFile::remove() {
+  std::error_code ignored;
+#ifndef _WIN32
+  std::filesystem::remove(part_, ignored);  // while locked: the name is still this file's
+#endif
   if (file_ >= 0) close_file(file_);
   file_ = -1;
-  std::error_code ignored;
-  std::filesystem::remove(part_, ignored);
+#ifdef _WIN32
+  std::filesystem::remove(part_, ignored);  // Windows cannot remove an open file
+#endif
 }
 
 void PartFile::commit() {

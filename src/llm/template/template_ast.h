@@ -76,6 +76,6 @@ struct Statement {
 };
 
 // Throws kInvalidArgument with the line.
-Block parse(std::string_view text);
+Block parse(Budget& budget, std::string_view text);
 
 }  // namespace prism::llm::jinja

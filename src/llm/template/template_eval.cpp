@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "llm/template/template_runtime.h"
-#include "llm/tokenizer/utf8.h"
 #include "prism/error.h"
 
 namespace prism::llm::jinja {
 namespace {
 
 using Kind = Value::Kind;
-
-constexpr size_t kStep = 16;  // cost of an evaluation besides the bytes it creates
 
 // Adds the line to a message that has none.
 [[noreturn]] void fail_at(int line, const Error& error) {
@@ -26,17 +24,10 @@ constexpr size_t kStep = 16;  // cost of an evaluation besides the bytes it crea
 }  // namespace
 
 Runtime::Deeper::Deeper(Runtime* runtime) : runtime_(runtime) {
-  runtime->charge(kStep);
+  runtime->budget_->charge(kStep);
   if (runtime->depth_ >= runtime->limits_.depth)
     fail(fmt::format("calls and expressions are nested deeper than {}", runtime->limits_.depth));
   ++runtime->depth_;
-}
-
-std::vector<size_t> character_starts(std::string_view text) {
-  std::vector<size_t> starts;
-  for (size_t at = 0; at < text.size(); at += utf8_at(text, at).bytes) starts.push_back(at);
-  starts.push_back(text.size());
-  return starts;
 }
 
 Value Runtime::eval(const Expression& expression) {
@@ -50,14 +41,17 @@ Value Runtime::eval(const Expression& expression) {
         return eval_name(expression.text);
       case Node::list: {
         List items;
+        budget_->charge(expression.parts.size(), sizeof(Value));
         for (const ExpressionPtr& part : expression.parts) items.push_back(eval(*part));
         return list(std::move(items));
       }
       case Node::dict: {
         Dict dict;
-        for (size_t i = 0; i < expression.parts.size(); i += 2)
-          dict.set(eval(*expression.parts[i]), eval(*expression.parts[i + 1]));
-        charge(dict.items.size() * 2 * sizeof(Value));
+        budget_->charge(kContentsBytes);
+        for (size_t i = 0; i < expression.parts.size(); i += 2) {
+          Value key = eval(*expression.parts[i]);
+          dict.set(*budget_, std::move(key), eval(*expression.parts[i + 1]));
+        }
         return Value::dict(std::move(dict));
       }
       case Node::attribute:
@@ -100,10 +94,8 @@ Value Runtime::eval(const Expression& expression) {
 }
 
 Value Runtime::eval_name(const std::string& name) {
-  for (const Scope* scope = scope_; scope; scope = scope->parent)
-    for (const auto& each : scope->names)
-      if (each.first == name) return each.second;
-  return Value::undefined(name);
+  if (const Value* found = find_name(scope_, name)) return *found;
+  return undefined(name);
 }
 
 Value Runtime::eval_binary(const Expression& expression) {
@@ -111,7 +103,12 @@ Value Runtime::eval_binary(const Expression& expression) {
   if (expression.text == "and") return left.truthy() ? eval(*expression.parts[1]) : left;
   if (expression.text == "or") return left.truthy() ? left : eval(*expression.parts[1]);
   const Value right = eval(*expression.parts[1]);
-  if (expression.text == "~") return string(to_text(left) + to_text(right));
+  if (expression.text == "~") {
+    TextBuilder out(budget_);
+    append_text(left, &out);
+    append_text(right, &out);
+    return string(&out);
+  }
   return arithmetic(expression.text, left, right);
 }
 
@@ -120,12 +117,12 @@ Value Runtime::eval_compare(const Expression& expression) {
   for (size_t i = 0; i < expression.words.size(); ++i) {
     const std::string& sign = expression.words[i];
     Value right = eval(*expression.parts[i + 1]);
-    const bool holds = sign == "=="   ? equal(left, right)
-                       : sign == "!=" ? !equal(left, right)
-                       : sign == "<"  ? less(left, right)
-                       : sign == ">"  ? less(right, left)
-                       : sign == "<=" ? !less(right, left)
-                       : sign == ">=" ? !less(left, right)
+    const bool holds = sign == "=="   ? equal(*budget_, left, right)
+                       : sign == "!=" ? !equal(*budget_, left, right)
+                       : sign == "<"  ? less(*budget_, left, right)
+                       : sign == ">"  ? less(*budget_, right, left)
+                       : sign == "<=" ? !less(*budget_, right, left)
+                       : sign == ">=" ? !less(*budget_, left, right)
                        : sign == "in" ? contains(right, left)
                                       : !contains(right, left);
     if (!holds) return Value::boolean(false);
@@ -140,16 +137,13 @@ bool Runtime::contains(const Value& container, const Value& value) {
       if (!value.is(Kind::string))
         fail(fmt::format("\"in\" needs a string to search in a string, found {}",
                          value.kind_name()));
-      charge(container.as_string().size());
-      return container.as_string().find(value.as_string()) != std::string::npos;
+      return find(*budget_, container.as_string(), value.as_string()) != std::string::npos;
     case Kind::list:
-      charge(container.as_list().size() * kStep);
       return std::ranges::any_of(container.as_list(),
-                                 [&](const Value& item) { return equal(item, value); });
+                                 [&](const Value& item) { return equal(*budget_, item, value); });
     case Kind::dict:
     case Kind::space:
-      charge(container.as_dict().items.size() * kStep);
-      return container.as_dict().find(value) != nullptr;
+      return container.as_dict().find(*budget_, value) != nullptr;
     case Kind::undefined:
       return false;
     default:
@@ -158,24 +152,30 @@ bool Runtime::contains(const Value& container, const Value& value) {
 }
 
 Value Runtime::arithmetic(const std::string& sign, const Value& left, const Value& right) {
-  if (sign == "+" && left.is(Kind::string) && right.is(Kind::string))
-    return string(left.as_string() + right.as_string());
+  if (sign == "+" && left.is(Kind::string) && right.is(Kind::string)) {
+    TextBuilder out(budget_);
+    (out += left.as_string()) += right.as_string();
+    return string(&out);
+  }
   if (sign == "+" && left.is(Kind::list) && right.is(Kind::list)) {
+    budget_->charge(left.as_list().size() + right.as_list().size(), sizeof(Value));
     List items = left.as_list();
     items.insert(items.end(), right.as_list().begin(), right.as_list().end());
     return list(std::move(items));
   }
   if (sign == "%" && left.is(Kind::string)) {
     Arguments arguments;
+    if (right.is(Kind::list)) budget_->charge(right.as_list().size(), sizeof(Value));
     arguments.given = right.is(Kind::list) ? right.as_list() : List{right};
     return filter("format", left, arguments);
   }
   if (sign == "*" && left.is(Kind::string) && right.is_integral()) {
-    const auto times = static_cast<uint64_t>(std::max<int64_t>(right.as_integer(), 0));
-    if (times > limits_.output_bytes || times * left.as_string().size() > limits_.output_bytes)
-      fail(fmt::format("a string exceeds {} bytes", limits_.output_bytes));
+    const std::string& part = left.as_string();
+    const auto times = static_cast<size_t>(std::max<int64_t>(right.as_integer(), 0));
+    budget_->charge(times, part.size() + 1);
     std::string text;
-    for (uint64_t i = 0; i < times; ++i) text += left.as_string();
+    text.reserve(times * part.size());
+    for (size_t i = 0; i < times; ++i) text += part;
     return string(std::move(text));
   }
   if (!left.is_number() || !right.is_number())
@@ -228,12 +228,13 @@ Value Runtime::attribute(const Value& of, const std::string& name) {
     case Kind::dict:
       // Methods come first, as in Python: {"items": ...}.items is the method.
       if (of.is(Kind::space) || !has_method(of, name))
-        if (const Value* found = of.as_dict().find(name)) return *found;
+        if (const Value* found = of.as_dict().find(*budget_, name)) return *found;
       break;
     default:
       break;
   }
-  if (!has_method(of, name)) return Value::undefined(name);
+  if (!has_method(of, name)) return undefined(name);
+  budget_->charge(2 * kContentsBytes);
   return Value::function(name, [this, of, name](const Arguments& arguments) {
     return call_method(*this, of, name, arguments);
   });
@@ -242,15 +243,13 @@ Value Runtime::attribute(const Value& of, const std::string& name) {
 Value Runtime::item(const Value& of, const Value& key) {
   if (of.is(Kind::undefined)) fail(fmt::format("{} has no items", of.description()));
   if (of.is(Kind::dict) || of.is(Kind::space)) {
-    charge(of.as_dict().items.size());
-    if (const Value* found = of.as_dict().find(key)) return *found;
+    if (const Value* found = of.as_dict().find(*budget_, key)) return *found;
   } else if (key.is_integral() && of.is(Kind::list)) {
     const auto size = static_cast<int64_t>(of.as_list().size());
     const int64_t at = key.as_integer() < 0 ? key.as_integer() + size : key.as_integer();
     if (at >= 0 && at < size) return of.as_list()[static_cast<size_t>(at)];
   } else if (key.is_integral() && of.is(Kind::string)) {
-    const std::vector<size_t> starts = character_starts(of.as_string());
-    charge(of.as_string().size());
+    const std::vector<size_t> starts = character_starts(*budget_, of.as_string());
     const auto size = static_cast<int64_t>(starts.size()) - 1;
     const int64_t at = key.as_integer() < 0 ? key.as_integer() + size : key.as_integer();
     if (at >= 0 && at < size) {
@@ -260,7 +259,7 @@ Value Runtime::item(const Value& of, const Value& key) {
   } else if (key.is(Kind::string)) {
     return attribute(of, key.as_string());
   }
-  return Value::undefined(to_text(key));
+  return undefined(to_text(*budget_, key));
 }
 
 Value Runtime::path(const Value& of, const Value& dotted) {
@@ -269,6 +268,7 @@ Value Runtime::path(const Value& of, const Value& dotted) {
   std::string_view rest = dotted.as_string();
   while (true) {
     const size_t dot = rest.find('.');
+    budget_->charge(kStep + kContentsBytes + rest.substr(0, dot).size());
     const std::string name(rest.substr(0, dot));
     const bool digits = !name.empty() && name.size() < 10 &&
                         std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
@@ -284,7 +284,7 @@ Value Runtime::eval_slice(const Expression& expression) {
   if (!of.is(Kind::string) && !of.is(Kind::list))
     fail(fmt::format("{} cannot be sliced", of.kind_name()));
   std::vector<size_t> starts;
-  if (of.is(Kind::string)) starts = character_starts(of.as_string());
+  if (of.is(Kind::string)) starts = character_starts(*budget_, of.as_string());
   const auto size =
       static_cast<int64_t>(of.is(Kind::string) ? starts.size() - 1 : of.as_list().size());
   const auto bound = [&](size_t i, int64_t otherwise) {
@@ -305,25 +305,30 @@ Value Runtime::eval_slice(const Expression& expression) {
     return std::clamp(at, low, high);
   };
   const int64_t start = place(1, step > 0 ? 0 : size - 1), stop = place(2, step > 0 ? size : -1);
-  std::string text;
+  TextBuilder text(budget_);
   List items;
-  charge(static_cast<size_t>(size));
   for (int64_t at = start; step > 0 ? at < stop : at > stop;) {
     const auto i = static_cast<size_t>(at);
-    if (of.is(Kind::string))
-      text.append(of.as_string(), starts[i], starts[i + 1] - starts[i]);
-    else
+    if (of.is(Kind::string)) {
+      text += std::string_view(of.as_string()).substr(starts[i], starts[i + 1] - starts[i]);
+    } else {
+      budget_->charge(sizeof(Value));
       items.push_back(of.as_list()[i]);
+    }
     if (__builtin_add_overflow(at, step, &at)) break;
   }
-  return of.is(Kind::string) ? string(std::move(text)) : list(std::move(items));
+  return of.is(Kind::string) ? string(&text) : list(std::move(items));
 }
 
 Arguments Runtime::eval_arguments(const Expression& expression) {
   Arguments arguments;
+  budget_->charge(expression.parts.size(), sizeof(Value));
   for (size_t i = 1; i < expression.parts.size(); ++i)
     arguments.given.push_back(eval(*expression.parts[i]));
-  for (const auto& [name, part] : expression.named) arguments.named.emplace_back(name, eval(*part));
+  for (const auto& [name, part] : expression.named) {
+    budget_->charge(sizeof(arguments.named[0]) + name.size());
+    arguments.named.emplace_back(name, eval(*part));
+  }
   return arguments;
 }
 
@@ -336,10 +341,12 @@ Value Runtime::eval_call(const Expression& expression) {
 }
 
 Value Runtime::filter(const std::string& name, const Value& input, const Arguments& arguments) {
+  const Deeper deeper(this);  // map() applies filters too
   return apply_filter(*this, name, input, arguments);
 }
 
 bool Runtime::test(const std::string& name, const Value& of, const Arguments& arguments) {
+  const Deeper deeper(this);
   return apply_test(*this, name, of, arguments);
 }
 
@@ -347,26 +354,25 @@ List Runtime::iterate(const Value& value) {
   List items;
   switch (value.kind()) {
     case Kind::list:
-      charge(value.as_list().size() * kStep);
+      budget_->charge(value.as_list().size(), sizeof(Value));
       return value.as_list();
     case Kind::dict:
+      budget_->charge(value.as_dict().items.size(), sizeof(Value));
       for (const auto& each : value.as_dict().items) items.push_back(each.first);
-      break;
+      return items;
     case Kind::string: {
-      const std::vector<size_t> starts = character_starts(value.as_string());
-      charge(starts.size() * sizeof(Value));
+      const std::vector<size_t> starts = character_starts(*budget_, value.as_string());
+      budget_->charge(starts.size(), sizeof(Value) + kContentsBytes);
       for (size_t i = 0; i + 1 < starts.size(); ++i)
         items.push_back(
             Value::string(value.as_string().substr(starts[i], starts[i + 1] - starts[i])));
-      break;
+      return items;
     }
     case Kind::undefined:
-      break;
+      return items;
     default:
       fail(fmt::format("{} cannot be iterated", value.kind_name()));
   }
-  charge(items.size() * sizeof(Value));
-  return items;
 }
 
 }  // namespace prism::llm::jinja

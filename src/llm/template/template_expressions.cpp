@@ -11,6 +11,7 @@ namespace prism::llm::jinja {
 using Kind = Expression::Kind;
 
 ExpressionPtr Parser::node(Kind kind, std::string text) const {
+  budget_->charge(sizeof(Expression) + kContentsBytes);
   auto out = std::make_unique<Expression>();
   out->kind = kind;
   out->line = peek().line;

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <map>
 
+#include "base/utf8.h"
 #include "llm/template/template_runtime.h"
 #include "llm/tokenizer/text_encoder.h"
 #include "llm/tokenizer/unicode.h"
-#include "llm/tokenizer/utf8.h"
 
 namespace prism::llm::jinja {
 namespace {
@@ -23,7 +23,10 @@ struct Use {
   const Value& input;
   const Arguments& arguments;
 
-  Value get(size_t place, std::string_view key) const { return arguments.get(place, key); }
+  Budget& budget() const { return runtime.budget(); }
+  Value get(size_t place, std::string_view key) const {
+    return arguments.get(budget(), place, key);
+  }
   bool flag(size_t place, std::string_view key, bool otherwise = false) const {
     const Value value = get(place, key);
     return value.is(Kind::undefined) ? otherwise : value.truthy();
@@ -32,38 +35,39 @@ struct Use {
     const Value value = get(place, key);
     return value.is_integral() ? value.as_integer() : otherwise;
   }
-  std::string text() const { return to_text(input); }
-  Value string(std::string out) const { return runtime.string(std::move(out)); }
+  std::string text() const { return to_text(budget(), input); }
+  Value string(TextBuilder* out) const { return runtime.string(out); }
   [[noreturn]] void refuse() const { fail(fmt::format("{} of {}", name, input.kind_name())); }
 };
 
 template <class Change>
-std::string change_characters(const std::string& text, const Change& change) {
-  std::string out;
+TextBuilder change_characters(Budget* budget, const std::string& text, const Change& change) {
+  TextBuilder out(budget);
   for (size_t at = 0; at < text.size();) {
     const Utf8Character next = utf8_at(text, at);
-    append_utf8(change(next.code), &out);
+    out.append_character(change(next.code));
     at += next.bytes;
   }
   return out;
 }
 
-Value folded(const Value& value, bool case_sensitive) {
+Value folded(const Use& use, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is(Kind::string)) return value;
-  return Value::string(change_characters(value.as_string(), lower_case));
+  TextBuilder out = change_characters(&use.budget(), value.as_string(), lower_case);
+  return use.string(&out);
 }
 
 Value change_case(const Use& use) {
-  const std::string text = use.text();
-  if (use.name == "upper") return use.string(change_characters(text, upper_case));
-  if (use.name == "lower") return use.string(change_characters(text, lower_case));
   bool start = true;  // title: of every word; capitalize: of the text
-  return use.string(change_characters(text, [&](uint32_t code) {
-    const uint32_t out = start ? upper_case(code) : lower_case(code);
+  TextBuilder out = change_characters(&use.budget(), use.text(), [&](uint32_t code) {
+    if (use.name == "upper") return upper_case(code);
+    if (use.name == "lower") return lower_case(code);
+    const uint32_t changed = start ? upper_case(code) : lower_case(code);
     const bool letter = lower_case(code) != upper_case(code) || code >= 0x80;
     start = use.name == "title" ? !letter : false;
-    return out;
-  }));
+    return changed;
+  });
+  return use.string(&out);
 }
 
 Value length(const Use& use) {
@@ -71,9 +75,8 @@ Value length(const Use& use) {
     case Kind::undefined:
       return Value::integer(0);
     case Kind::string:
-      use.runtime.charge(use.input.as_string().size());
-      return Value::integer(static_cast<int64_t>(character_starts(use.input.as_string()).size()) -
-                            1);
+      return Value::integer(
+          static_cast<int64_t>(character_count(use.budget(), use.input.as_string())));
     case Kind::list:
       return Value::integer(static_cast<int64_t>(use.input.as_list().size()));
     case Kind::dict:
@@ -92,21 +95,18 @@ Value default_value(const Use& use) {
 
 Value join(const Use& use) {
   const Value attribute = use.get(1, "attribute"), between = use.get(0, "d");
-  std::string out;
+  TextBuilder out(&use.budget());
   bool first = true;
   for (const Value& item : use.runtime.iterate(use.input)) {
-    if (!std::exchange(first, false)) out += to_text(between);
-    const std::string text =
-        to_text(attribute.is(Kind::undefined) ? item : use.runtime.path(item, attribute));
-    use.runtime.charge(text.size() + 1);
-    out += text;
+    if (!std::exchange(first, false)) append_text(between, &out);
+    append_text(attribute.is(Kind::undefined) ? item : use.runtime.path(item, attribute), &out);
   }
-  return use.string(std::move(out));
+  return use.string(&out);
 }
 
 Value first_or_last(const Use& use) {
   const List items = use.runtime.iterate(use.input);
-  if (items.empty()) return Value::undefined(use.name);
+  if (items.empty()) return use.runtime.undefined(use.name);
   return use.name == "first" ? items.front() : items.back();
 }
 
@@ -114,33 +114,40 @@ Value reverse(const Use& use) {
   List items = use.runtime.iterate(use.input);
   std::ranges::reverse(items);
   if (!use.input.is(Kind::string)) return use.runtime.list(std::move(items));
-  std::string out;
+  TextBuilder out(&use.budget());
   for (const Value& item : items) out += item.as_string();
-  return use.string(std::move(out));
+  return use.string(&out);
 }
 
 // The arguments from `place` on.
-Arguments rest(const Arguments& arguments, size_t place) {
-  Arguments out = arguments;
-  out.given.erase(out.given.begin(),
-                  out.given.begin() + static_cast<ptrdiff_t>(std::min(place, out.given.size())));
+Arguments rest(const Use& use, size_t place) {
+  const Arguments& all = use.arguments;
+  use.budget().charge(all.given.size(), sizeof(Value));
+  Arguments out;
+  if (place < all.given.size())
+    out.given.assign(all.given.begin() + static_cast<ptrdiff_t>(place), all.given.end());
+  for (const auto& each : all.named) {
+    use.budget().charge(sizeof(each) + each.first.size());
+    out.named.push_back(each);
+  }
   return out;
 }
 
 Value map(const Use& use) {
   const Value attribute = use.get(SIZE_MAX, "attribute"), otherwise = use.get(SIZE_MAX, "default");
   List out;
-  if (!use.input.truthy()) return Value::list({});  // also for none
+  if (!use.input.truthy()) return use.runtime.list({});  // also for none
+  const bool by_filter = attribute.is(Kind::undefined);
+  if (by_filter && use.arguments.given.empty()) fail("map needs a filter or an attribute");
+  const std::string filter = by_filter ? to_text(use.budget(), use.arguments.given[0]) : "";
+  const Arguments arguments = by_filter ? rest(use, 1) : Arguments();
   for (const Value& item : use.runtime.iterate(use.input)) {
-    if (attribute.is(Kind::undefined)) {
-      if (use.arguments.given.empty()) fail("map needs a filter or an attribute");
-      out.push_back(
-          use.runtime.filter(to_text(use.arguments.given[0]), item, rest(use.arguments, 1)));
-    } else {
-      const Value value = use.runtime.path(item, attribute);
-      out.push_back(value.is(Kind::undefined) && !otherwise.is(Kind::undefined) ? otherwise
-                                                                                : value);
-    }
+    Value value =
+        by_filter ? use.runtime.filter(filter, item, arguments) : use.runtime.path(item, attribute);
+    if (!by_filter && value.is(Kind::undefined) && !otherwise.is(Kind::undefined))
+      value = otherwise;
+    use.budget().charge(sizeof(Value));
+    out.push_back(std::move(value));
   }
   return use.runtime.list(std::move(out));
 }
@@ -151,62 +158,73 @@ Value select(const Use& use) {
   const size_t place = by_attribute ? 1 : 0;
   if (by_attribute && use.arguments.given.empty()) fail(use.name + " needs an attribute");
   List out;
-  if (!use.input.truthy()) return Value::list({});  // also for none
+  if (!use.input.truthy()) return use.runtime.list({});  // also for none
+  const bool by_test = place < use.arguments.given.size();
+  const std::string test = by_test ? to_text(use.budget(), use.arguments.given[place]) : "";
+  const Arguments arguments = by_test ? rest(use, place + 1) : Arguments();
   for (Value& item : use.runtime.iterate(use.input)) {
     const Value value = by_attribute ? use.runtime.path(item, use.arguments.given[0]) : item;
-    const bool holds = place < use.arguments.given.size()
-                           ? use.runtime.test(to_text(use.arguments.given[place]), value,
-                                              rest(use.arguments, place + 1))
-                           : value.truthy();
-    if (holds == keep) out.push_back(std::move(item));
+    const bool holds = by_test ? use.runtime.test(test, value, arguments) : value.truthy();
+    if (holds != keep) continue;
+    use.budget().charge(sizeof(Value));
+    out.push_back(std::move(item));
   }
   return use.runtime.list(std::move(out));
 }
 
-void stable_sort(std::vector<std::pair<Value, Value>>* items, bool reversed, Runtime* runtime) {
-  // Charge each comparison; less() may throw, which a merge sort allows.
-  std::stable_sort(items->begin(), items->end(), [&](const auto& a, const auto& b) {
-    runtime->charge(16);
-    return reversed ? less(b.first, a.first) : less(a.first, b.first);
-  });
-}
+using Keyed = std::vector<std::pair<Value, Value>>;  // sort key, item
 
-Value sort(const Use& use) {
-  const Value attribute = use.get(2, "attribute");
-  std::vector<std::pair<Value, Value>> items;
-  for (const Value& item : use.runtime.iterate(use.input)) {
-    const Value key = attribute.is(Kind::undefined) ? item : use.runtime.path(item, attribute);
-    items.emplace_back(folded(key, use.flag(1, "case_sensitive")), item);
-  }
-  stable_sort(&items, use.flag(0, "reverse"), &use.runtime);
+Value sorted(const Use& use, Keyed items, bool reversed) {
+  // less() may throw, which a merge sort allows.
+  std::stable_sort(items.begin(), items.end(), [&](const auto& a, const auto& b) {
+    return reversed ? less(use.budget(), b.first, a.first) : less(use.budget(), a.first, b.first);
+  });
   List out;
   for (auto& item : items) out.push_back(std::move(item.second));
   return use.runtime.list(std::move(out));
+}
+
+// What a sort takes for each item: the pair, its copy and the result.
+constexpr size_t kSorted = 5 * sizeof(Value);
+
+Value sort(const Use& use) {
+  const Value attribute = use.get(2, "attribute");
+  const bool case_sensitive = use.flag(1, "case_sensitive"), reversed = use.flag(0, "reverse");
+  Keyed items;
+  for (const Value& item : use.runtime.iterate(use.input)) {
+    use.budget().charge(kSorted);
+    const Value key = attribute.is(Kind::undefined) ? item : use.runtime.path(item, attribute);
+    items.emplace_back(folded(use, key, case_sensitive), item);
+  }
+  return sorted(use, std::move(items), reversed);
 }
 
 Value dictsort(const Use& use) {
   if (!use.input.is(Kind::dict)) use.refuse();
   const Value by = use.get(1, "by");
   const bool by_value = by.is(Kind::string) && by.as_string() == "value";
-  std::vector<std::pair<Value, Value>> items;
-  for (const auto& [key, value] : use.input.as_dict().items)
-    items.emplace_back(folded(by_value ? value : key, use.flag(0, "case_sensitive")),
-                       Value::list({key, value}));
-  stable_sort(&items, use.flag(2, "reverse"), &use.runtime);
-  List out;
-  for (auto& item : items) out.push_back(std::move(item.second));
-  return use.runtime.list(std::move(out));
+  const bool case_sensitive = use.flag(0, "case_sensitive"), reversed = use.flag(2, "reverse");
+  Keyed items;
+  for (const auto& [key, value] : use.input.as_dict().items) {
+    use.budget().charge(kSorted + 2 * sizeof(Value));
+    items.emplace_back(folded(use, by_value ? value : key, case_sensitive),
+                       use.runtime.list({key, value}));
+  }
+  return sorted(use, std::move(items), reversed);
 }
 
 Value unique(const Use& use) {
   const Value attribute = use.get(1, "attribute");
+  const bool case_sensitive = use.flag(0, "case_sensitive");
   List keys, out;
   for (const Value& item : use.runtime.iterate(use.input)) {
     const Value key =
-        folded(attribute.is(Kind::undefined) ? item : use.runtime.path(item, attribute),
-               use.flag(0, "case_sensitive"));
-    use.runtime.charge(keys.size() * 16);
-    if (std::ranges::any_of(keys, [&](const Value& each) { return equal(each, key); })) continue;
+        folded(use, attribute.is(Kind::undefined) ? item : use.runtime.path(item, attribute),
+               case_sensitive);
+    if (std::ranges::any_of(keys,
+                            [&](const Value& each) { return equal(use.budget(), each, key); }))
+      continue;
+    use.budget().charge(2 * sizeof(Value));
     keys.push_back(key);
     out.push_back(item);
   }
@@ -215,10 +233,13 @@ Value unique(const Use& use) {
 
 Value extreme(const Use& use) {
   List items = use.runtime.iterate(use.input);
-  if (items.empty()) return Value::undefined(use.name);
+  if (items.empty()) return use.runtime.undefined(use.name);
   const Value* best = &items[0];
-  for (const Value& item : items)
-    if (use.name == "min" ? less(item, *best) : less(*best, item)) best = &item;
+  for (const Value& item : items) {
+    const bool better =
+        use.name == "min" ? less(use.budget(), item, *best) : less(use.budget(), *best, item);
+    if (better) best = &item;
+  }
   return *best;
 }
 
@@ -239,7 +260,7 @@ Value sum(const Use& use) {
 }
 
 Value to_integer(const Use& use) {
-  const Value otherwise = use.arguments.get(0, "default");
+  const Value otherwise = use.get(0, "default");
   if (use.input.is_integral()) return Value::integer(use.input.as_integer());
   if (use.input.is(Kind::number)) {
     const double number = use.input.as_number();
@@ -247,8 +268,9 @@ Value to_integer(const Use& use) {
       return Value::integer(static_cast<int64_t>(number));
   }
   if (use.input.is(Kind::string)) {
-    const std::string text = strip(use.input.as_string(), {}, true, true);
+    const std::string_view text = strip(use.budget(), use.input.as_string(), {}, true, true);
     const char* end = text.data() + text.size();
+    use.budget().charge(2 * text.size());
     int64_t whole = 0;
     if (const auto [at, error] = std::from_chars(text.data(), end, whole);
         error == std::errc() && at == end)
@@ -264,8 +286,9 @@ Value to_integer(const Use& use) {
 Value to_float(const Use& use) {
   if (use.input.is_number()) return Value::number(use.input.as_number());
   if (use.input.is(Kind::string)) {
-    const std::string text = strip(use.input.as_string(), {}, true, true);
+    const std::string_view text = strip(use.budget(), use.input.as_string(), {}, true, true);
     double number = 0;
+    use.budget().charge(text.size());
     const char* end = text.data() + text.size();
     if (const auto [at, error] = std::from_chars(text.data(), end, number);
         error == std::errc() && at == end)
@@ -287,7 +310,7 @@ Value round(const Use& use) {
   const double scale = std::pow(
       10.0, static_cast<double>(std::clamp<int64_t>(use.integer(0, "precision", 0), -300, 300)));
   const Value method = use.get(1, "method");
-  const std::string how = method.is(Kind::string) ? method.as_string() : "common";
+  const std::string_view how = method.is(Kind::string) ? method.as_string() : std::string_view();
   const double x = use.input.as_number() * scale;
   return Value::number((how == "ceil"    ? std::ceil(x)
                         : how == "floor" ? std::floor(x)
@@ -297,40 +320,42 @@ Value round(const Use& use) {
 
 Value indent(const Use& use) {
   const Value width = use.get(0, "width");
-  const std::string space =
-      width.is(Kind::string)
-          ? width.as_string()
-          : std::string(
-                static_cast<size_t>(std::clamp<int64_t>(use.integer(0, "width", 4), 0, 1000)), ' ');
+  TextBuilder spaces(&use.budget());
+  if (width.is(Kind::string))
+    spaces += width.as_string();
+  else
+    spaces.append(static_cast<size_t>(std::clamp<int64_t>(use.integer(0, "width", 4), 0, 1000)),
+                  ' ');
+  const std::string space = spaces.take();
   const bool first = use.flag(1, "first"), blank = use.flag(2, "blank");
   const std::string text = use.text();
-  std::string out;
+  TextBuilder out(&use.budget());
   for (size_t at = 0, line = 0; at <= text.size(); ++line) {
     const size_t end = std::min(text.find('\n', at), text.size());
     if (line > 0) out += '\n';
     if ((line == 0 && first) || (line > 0 && (blank || end > at))) out += space;
-    use.runtime.charge(space.size());
-    out.append(text, at, end - at);
+    out += std::string_view(text).substr(at, end - at);
     at = end + 1;
   }
-  return use.string(std::move(out));
+  return use.string(&out);
 }
 
 Value replace(const Use& use) {
-  const std::string text = use.text(), from = to_text(use.get(0, "old")),
-                    to = to_text(use.get(1, "new"));
+  const std::string text = use.text(), from = to_text(use.budget(), use.get(0, "old")),
+                    to = to_text(use.budget(), use.get(1, "new"));
   int64_t most = use.integer(2, "count", -1);
   if (from.empty()) fail("replace: the text to replace is empty");
-  std::string out;
+  TextBuilder out(&use.budget());
+  const std::string_view view = text;
   size_t at = 0;
   for (; most != 0; --most) {
-    const size_t found = text.find(from, at);
-    if (found == text.npos) break;
-    out.append(text, at, found - at).append(to);
-    use.runtime.charge(to.size());
+    const size_t found = find(use.budget(), view, from, at);
+    if (found == view.npos) break;
+    (out += view.substr(at, found - at)) += to;
     at = found + from.size();
   }
-  return use.string(out.append(text, at));
+  out += view.substr(at);
+  return use.string(&out);
 }
 
 Value tojson(const Use& use) {
@@ -342,20 +367,20 @@ Value tojson(const Use& use) {
   style.ensure_ascii = use.flag(SIZE_MAX, "ensure_ascii");
   const Value separators = use.get(SIZE_MAX, "separators");
   if (separators.is(Kind::list) && separators.as_list().size() == 2) {
-    style.item_separator = to_text(separators.as_list()[0]);
-    style.key_separator = to_text(separators.as_list()[1]);
+    style.item_separator = to_text(use.budget(), separators.as_list()[0]);
+    style.key_separator = to_text(use.budget(), separators.as_list()[1]);
   }
-  return use.string(to_json(use.input, style));
+  return use.runtime.string(to_json(use.budget(), use.input, style));
 }
 
 Value items(const Use& use) {
-  if (use.input.is(Kind::undefined)) return Value::list({});
+  if (use.input.is(Kind::undefined)) return use.runtime.list({});
   if (!use.input.is(Kind::dict)) use.refuse();
   return call_method(use.runtime, use.input, "items", {});
 }
 
 Value escape(const Use& use) {
-  std::string out;
+  TextBuilder out(&use.budget());
   for (const char c : use.text()) {
     switch (c) {
       case '&':
@@ -377,13 +402,13 @@ Value escape(const Use& use) {
         out += c;
     }
   }
-  return use.string(std::move(out));
+  return use.string(&out);
 }
 
 // Python's % operator: %s and %d, %i, %f with a precision, %x.
 Value format(const Use& use) {
   const std::string text = use.text();
-  std::string out;
+  TextBuilder out(&use.budget());
   size_t next = 0;
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '%') {
@@ -405,12 +430,13 @@ Value format(const Use& use) {
       precision = static_cast<int>(
           to_integer({use.runtime, use.name, Value::string(width.substr(dot + 1)), {}})
               .as_integer());
+    use.budget().charge(kStep + kContentsBytes + width.size());
     if (text[end] == 's')
-      out += to_text(value);
+      append_text(value, &out);
     else if (!value.is_number())
       fail(fmt::format("format: %{} does not apply to {}", text[end], value.kind_name()));
     else if (text[end] == 'd' || text[end] == 'i')
-      out += to_text(to_integer({use.runtime, use.name, value, {}}));
+      append_text(to_integer({use.runtime, use.name, value, {}}), &out);
     else if (text[end] == 'f')
       out += fmt::format("{:.{}f}", value.as_number(), precision);
     else if (text[end] == 'x')
@@ -419,7 +445,7 @@ Value format(const Use& use) {
       fail(fmt::format("format: the conversion %{} is not supported", text[end]));
     at = end;
   }
-  return use.string(std::move(out));
+  return use.string(&out);
 }
 
 using Filter = Value (*)(const Use&);
@@ -461,15 +487,17 @@ const std::map<std::string_view, Filter>& filters() {
       {"e", escape},
       {"format", format},
       {"safe", [](const Use& use) { return use.input; }},
-      {"string", [](const Use& use) { return use.string(use.text()); }},
+      {"string", [](const Use& use) { return use.runtime.string(use.text()); }},
       {"list", [](const Use& use) { return use.runtime.list(use.runtime.iterate(use.input)); }},
       {"trim",
        [](const Use& use) {
-         return use.string(strip(use.text(), use.get(0, "chars"), true, true));
+         TextBuilder out(&use.budget());
+         out += strip(use.budget(), use.text(), use.get(0, "chars"), true, true);
+         return use.string(&out);
        }},
       {"attr",
        [](const Use& use) {
-         return use.runtime.attribute(use.input, to_text(use.get(0, "name")));
+         return use.runtime.attribute(use.input, to_text(use.budget(), use.get(0, "name")));
        }},
   };
   return all;
@@ -481,7 +509,6 @@ Value apply_filter(Runtime& runtime, const std::string& name, const Value& input
                    const Arguments& arguments) {
   const auto found = filters().find(name);
   if (found == filters().end()) fail(fmt::format("the filter \"{}\" is not supported", name));
-  runtime.charge(16);
   return found->second({runtime, name, input, arguments});
 }
 

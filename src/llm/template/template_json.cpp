@@ -5,45 +5,85 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "llm/template/template_value.h"
-#include "llm/tokenizer/utf8.h"
 
 namespace prism::llm::jinja {
 namespace {
 
-using Json = nlohmann::ordered_json;
+// Builds a value from the events of the JSON parser.
+class JsonReader {
+ public:
+  JsonReader(Budget* budget, const std::string& what) : budget_(*budget), what_(what) {}
 
-Value convert(const Json& json, int depth, const std::string& what) {
-  if (depth > kDeepestValue) fail(fmt::format("{}: nested deeper than {}", what, kDeepestValue));
-  switch (json.type()) {
-    case Json::value_t::boolean:
-      return Value::boolean(json.get<bool>());
-    case Json::value_t::number_integer:
-      return Value::integer(json.get<int64_t>());
-    case Json::value_t::number_unsigned:
-      if (json.get<uint64_t>() > INT64_MAX) return Value::number(json.get<double>());
-      return Value::integer(json.get<int64_t>());
-    case Json::value_t::number_float:
-      return Value::number(json.get<double>());
-    case Json::value_t::string:
-      return Value::string(json.get<std::string>());
-    case Json::value_t::array: {
-      List list;
-      for (const Json& item : json) list.push_back(convert(item, depth + 1, what));
-      return Value::list(std::move(list));
-    }
-    case Json::value_t::object: {
-      Dict dict;
-      for (const auto& [key, item] : json.items())
-        dict.items.emplace_back(Value::string(key), convert(item, depth + 1, what));
-      return Value::dict(std::move(dict));
-    }
-    default:
-      return Value::none();
+  // --- called by the parser, which stops when one returns false
+  bool null() { return put(Value::none()); }
+  bool boolean(bool value) { return put(Value::boolean(value)); }
+  bool number_integer(int64_t value) { return put(Value::integer(value)); }
+  bool number_unsigned(uint64_t value) {
+    return put(value > INT64_MAX ? Value::number(static_cast<double>(value))
+                                 : Value::integer(static_cast<int64_t>(value)));
   }
-}
+  bool number_float(double value, const std::string&) { return put(Value::number(value)); }
+  bool string(std::string& text) {
+    budget_.charge(kContentsBytes + text.size());
+    return put(Value::string(std::move(text)));
+  }
+  bool binary(const std::vector<uint8_t>&) { return false; }  // not in texts
+  bool start_object(size_t) { return start(); }
+  bool start_array(size_t) { return start(); }
+  bool key(std::string& text) {
+    budget_.charge(kContentsBytes + text.size());
+    open_.back().key = Value::string(std::move(text));
+    return true;
+  }
+  bool end_object() {
+    Dict dict = std::move(open_.back().dict);
+    open_.pop_back();
+    return put(Value::dict(std::move(dict)));
+  }
+  bool end_array() {
+    List list = std::move(open_.back().list);
+    open_.pop_back();
+    return put(Value::list(std::move(list)));
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception& error) {
+    fail(fmt::format("{}: {}", what_, error.what()));
+  }
 
-void append_quoted(std::string_view text, bool ensure_ascii, std::string* out) {
+  Value result;
+
+ private:
+  // An array, or an object whose key was read last.
+  struct Open {
+    List list;
+    Dict dict;
+    Value key;
+  };
+  bool start() {
+    if (open_.size() > kDeepestValue)
+      fail(fmt::format("{}: nested deeper than {}", what_, kDeepestValue));
+    budget_.charge(kContentsBytes);
+    open_.emplace_back();
+    return true;
+  }
+  bool put(Value value) {
+    budget_.charge(sizeof(Value));
+    if (open_.empty())
+      result = std::move(value);
+    else if (open_.back().key.is(Value::Kind::string))
+      open_.back().dict.set(budget_, std::exchange(open_.back().key, {}), std::move(value));
+    else
+      open_.back().list.push_back(std::move(value));
+    return true;
+  }
+
+  Budget& budget_;
+  const std::string& what_;
+  std::vector<Open> open_;
+};
+
+void append_quoted(std::string_view text, bool ensure_ascii, TextBuilder* out) {
   *out += '"';
   for (size_t at = 0; at < text.size();) {
     const Utf8Character next = utf8_at(text, at);
@@ -74,13 +114,15 @@ void append_quoted(std::string_view text, bool ensure_ascii, std::string* out) {
 
 class JsonWriter {
  public:
-  explicit JsonWriter(const JsonStyle& style) : style_(style) {
+  JsonWriter(Budget* budget, const JsonStyle& style)
+      : out(budget), budget_(*budget), style_(style) {
     if (style_.item_separator.empty()) style_.item_separator = style_.indent >= 0 ? "," : ", ";
     if (style_.key_separator.empty()) style_.key_separator = ": ";
   }
 
   void put(const Value& value, int depth) {
     if (depth > kDeepestValue) fail(fmt::format("tojson: nested deeper than {}", kDeepestValue));
+    out.charge_step();
     using Kind = Value::Kind;
     switch (value.kind()) {
       case Kind::none:
@@ -110,7 +152,7 @@ class JsonWriter {
     }
   }
 
-  std::string out;
+  TextBuilder out;
 
  private:
   void put_number(const Value& value) {
@@ -120,21 +162,26 @@ class JsonWriter {
     else if (std::isinf(number))
       out += number > 0 ? "Infinity" : "-Infinity";
     else
-      out += to_repr(value);
+      append_repr(value, &out);
   }
   void put_dict(const Dict& dict, int depth) {
     std::vector<std::pair<std::string, const Value*>> items;
     for (const auto& [key, item] : dict.items) {
+      budget_.charge(sizeof(items[0]));
       if (key.is(Value::Kind::string)) {
+        budget_.charge(key.as_string().size());
         items.emplace_back(key.as_string(), &item);
       } else {
-        JsonWriter other(style_);
+        JsonWriter other(&budget_, style_);
         other.put(key, depth + 1);  // 1 becomes "1", true "true"
-        items.emplace_back(other.out, &item);
+        items.emplace_back(other.out.take(), &item);
       }
     }
     if (style_.sort_keys)
-      std::ranges::stable_sort(items, {}, [](const auto& item) { return item.first; });
+      std::stable_sort(items.begin(), items.end(), [&](const auto& a, const auto& b) {
+        budget_.charge(kStep + std::min(a.first.size(), b.first.size()));
+        return a.first < b.first;
+      });
     put_items('{', '}', items, depth, [&](const auto& item) {
       append_quoted(item.first, style_.ensure_ascii, &out);
       out += style_.key_separator;
@@ -159,25 +206,23 @@ class JsonWriter {
     out.append(static_cast<size_t>(depth * style_.indent), ' ');
   }
 
+  Budget& budget_;
   JsonStyle style_;
 };
 
 }  // namespace
 
-Value from_json(std::string_view text, const std::string& what) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception& error) {
-    fail(fmt::format("{}: {}", what, error.what()));
-  }
-  return convert(json, 0, what);
+Value from_json(Budget& budget, std::string_view text, const std::string& what) {
+  budget.charge(text.size());
+  JsonReader reader(&budget, what);
+  nlohmann::json::sax_parse(text, &reader);
+  return std::move(reader.result);
 }
 
-std::string to_json(const Value& value, const JsonStyle& style) {
-  JsonWriter writer(style);
+std::string to_json(Budget& budget, const Value& value, const JsonStyle& style) {
+  JsonWriter writer(&budget, style);
   writer.put(value, 0);
-  return std::move(writer.out);
+  return writer.out.take();
 }
 
 }  // namespace prism::llm::jinja

@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "llm/template/template_value.h"
-#include "llm/tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace prism::llm::jinja {
 namespace {
@@ -20,7 +19,8 @@ bool is_letter(char c) {
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view text) : text_(text) {
+  Lexer(Budget* budget, std::string_view text) : budget_(budget), text_(text) {
+    budget_->charge(text.size());
     if (text_.ends_with('\n')) text_.remove_suffix(1);
     if (text_.ends_with('\r')) text_.remove_suffix(1);
   }
@@ -48,6 +48,7 @@ class Lexer {
     fail(fmt::format("line {}: {}", line_, message));
   }
   void put(Token::Kind kind, std::string text) {
+    budget_->charge(sizeof(Token) + text.size());
     tokens_.push_back({kind, std::move(text), line_});
   }
   void move_to(size_t place) {
@@ -248,6 +249,7 @@ class Lexer {
     return at;
   }
 
+  Budget* budget_;
   std::string_view text_;
   size_t at_ = 0;
   int line_ = 1;
@@ -257,6 +259,6 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> lex(std::string_view text) { return Lexer(text).run(); }
+std::vector<Token> lex(Budget& budget, std::string_view text) { return Lexer(&budget, text).run(); }
 
 }  // namespace prism::llm::jinja

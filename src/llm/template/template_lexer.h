@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "llm/template/template_budget.h"
+
 namespace prism::llm::jinja {
 
 struct Token {
@@ -28,6 +30,6 @@ struct Token {
 
 // Trims white space as chat templates expect: the newline after a tag, the blanks before it on its
 // line, and a final newline. Throws kInvalidArgument with the line.
-std::vector<Token> lex(std::string_view text);
+std::vector<Token> lex(Budget& budget, std::string_view text);
 
 }  // namespace prism::llm::jinja

@@ -55,6 +55,7 @@ Block Parser::block(std::initializer_list<std::string_view> ends) {
   Block body;
   while (true) {
     const Token& token = peek();
+    budget_->charge(sizeof(Statement) + token.text.size());
     auto statement = std::make_unique<Statement>();
     statement->line = token.line;
     if (token.kind == Token::Kind::end) {
@@ -215,6 +216,8 @@ void Parser::read_parameters(Statement* out) {
   }
 }
 
-Block parse(std::string_view text) { return Parser(lex(text)).block({}); }
+Block parse(Budget& budget, std::string_view text) {
+  return Parser(&budget, lex(budget, text)).block({});
+}
 
 }  // namespace prism::llm::jinja

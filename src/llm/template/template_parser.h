@@ -13,7 +13,7 @@ namespace prism::llm::jinja {
 
 class Parser {
  public:
-  explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  Parser(Budget* budget, std::vector<Token> tokens) : budget_(budget), tokens_(std::move(tokens)) {}
   // Parses statements up to one of the ends, whose word is next; no ends: to the end of the
   // template.
   Block block(std::initializer_list<std::string_view> ends);
@@ -76,6 +76,7 @@ class Parser {
   ExpressionPtr node(Expression::Kind kind, std::string text = "") const;
   ExpressionPtr binary(std::string sign, ExpressionPtr left, ExpressionPtr right) const;
 
+  Budget* budget_;
   std::vector<Token> tokens_;
   size_t next_ = 0;
   int depth_ = 0, loops_ = 0;

@@ -11,7 +11,7 @@ using Kind = Value::Kind;
 
 bool apply_test(Runtime& runtime, const std::string& name, const Value& of,
                 const Arguments& arguments) {
-  const Value other = arguments.get(0, "other");
+  const Value other = arguments.get(runtime.budget(), 0, "other");
   if (name == "defined") return !of.is(Kind::undefined);
   if (name == "undefined") return of.is(Kind::undefined);
   if (name == "none") return of.is(Kind::none);
@@ -28,18 +28,19 @@ bool apply_test(Runtime& runtime, const std::string& name, const Value& of,
     return of.is(Kind::string) || of.is(Kind::list) || of.is(Kind::dict) || of.is(Kind::undefined);
   }
   if (name == "callable") return of.is(Kind::function);
-  if (name == "eq" || name == "equalto" || name == "==") return equal(of, other);
-  if (name == "ne" || name == "!=") return !equal(of, other);
-  if (name == "lt" || name == "lessthan" || name == "<") return less(of, other);
-  if (name == "gt" || name == "greaterthan" || name == ">") return less(other, of);
-  if (name == "le" || name == "<=") return !less(other, of);
-  if (name == "ge" || name == ">=") return !less(of, other);
-  if (name == "sameas") return of.kind() == other.kind() && equal(of, other);
+  if (name == "eq" || name == "equalto" || name == "==") return equal(runtime.budget(), of, other);
+  if (name == "ne" || name == "!=") return !equal(runtime.budget(), of, other);
+  if (name == "lt" || name == "lessthan" || name == "<") return less(runtime.budget(), of, other);
+  if (name == "gt" || name == "greaterthan" || name == ">")
+    return less(runtime.budget(), other, of);
+  if (name == "le" || name == "<=") return !less(runtime.budget(), other, of);
+  if (name == "ge" || name == ">=") return !less(runtime.budget(), of, other);
+  if (name == "sameas") return of.kind() == other.kind() && equal(runtime.budget(), of, other);
   if (name == "in") {
     for (const Value& item : runtime.iterate(other))
-      if (equal(item, of)) return true;
+      if (equal(runtime.budget(), item, of)) return true;
     return other.is(Kind::string) && of.is(Kind::string) &&
-           other.as_string().find(of.as_string()) != std::string::npos;
+           find(runtime.budget(), other.as_string(), of.as_string()) != std::string::npos;
   }
   if (name == "odd" || name == "even" || name == "divisibleby") {
     if (!of.is_integral())
@@ -49,7 +50,7 @@ bool apply_test(Runtime& runtime, const std::string& name, const Value& of,
     return (by == -1 || of.as_integer() % by == 0) != (name == "odd");
   }
   if (name == "lower" || name == "upper") {
-    const std::string text = to_text(of);
+    const std::string text = to_text(runtime.budget(), of);
     const auto is_other = [&](char c) {
       return name == "lower" ? c >= 'A' && c <= 'Z' : c >= 'a' && c <= 'z';
     };

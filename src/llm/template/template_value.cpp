@@ -6,21 +6,64 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/unicode.h"
-#include "llm/tokenizer/utf8.h"
 #include "prism/error.h"
 
 namespace prism::llm::jinja {
 
-void fail(const std::string& message) {
-  throw Error(ErrorCode::kInvalidArgument, "chat template: " + message);
-}
+// --- contents
 
-namespace {
+struct Value::Contents {
+  Contents() = default;
+  Contents(const Contents&) = delete;
+  virtual ~Contents() = default;
+  Contents* next_released = nullptr;
+};
+struct Value::Text : Contents {
+  explicit Text(std::string value) : text(std::move(value)) {}
+  std::string text;
+};
+struct Value::Items : Contents {
+  explicit Items(List value) : items(std::move(value)) {}
+  List items;
+};
+struct Value::Mapping : Contents {
+  explicit Mapping(Dict value) : dict(std::move(value)) {}
+  Dict dict;
+};
+struct Value::Function : Text {
+  Function(std::string name, Callable value) : Text(std::move(name)), call(std::move(value)) {}
+  Callable call;
+};
+
+template <class Type>
+Value::Value(Kind kind, std::unique_ptr<Type> contents)
+    : kind_(kind), contents_(contents.release(), &Value::release) {}
+
+void Value::release(Contents* contents) noexcept {
+  if (!contents) return;
+  // Contents whose owners die with other contents wait in this list. Deleting them at once would
+  // recurse as deeply as the values are nested.
+  struct Released {
+    Contents* first = nullptr;
+    bool in_progress = false;
+  };
+  thread_local Released released;
+  contents->next_released = std::exchange(released.first, contents);
+  if (std::exchange(released.in_progress, true)) return;
+  while (Contents* next = released.first) {
+    released.first = next->next_released;
+    delete next;
+  }
+  released.in_progress = false;
+}
 
 void check_depth(int depth) {
   if (depth > kDeepestValue) fail(fmt::format("values are nested deeper than {}", kDeepestValue));
 }
+
+namespace {
 
 std::string number_text(double value) {
   if (std::isnan(value)) return "nan";
@@ -30,32 +73,33 @@ std::string number_text(double value) {
   return text;
 }
 
-std::string quoted(std::string_view text) {
+void append_quoted(std::string_view text, TextBuilder* out) {
   const bool has_single = text.find('\'') != text.npos, has_double = text.find('"') != text.npos;
   const char quote = has_single && !has_double ? '"' : '\'';
-  std::string out(1, quote);
+  *out += quote;
   for (size_t at = 0; at < text.size();) {
     const Utf8Character next = utf8_at(text, at);
     const char c = text[at];
     if (c == '\n')
-      out += "\\n";
+      *out += "\\n";
     else if (c == '\r')
-      out += "\\r";
+      *out += "\\r";
     else if (c == '\t')
-      out += "\\t";
+      *out += "\\t";
     else if (c == '\\' || c == quote)
-      (out += '\\') += c;
+      (*out += '\\') += c;
     else if (next.code < 0x20 || next.code == 0x7f)
-      out += fmt::format("\\x{:02x}", next.code);
+      *out += fmt::format("\\x{:02x}", next.code);
     else
-      out += text.substr(at, next.bytes);
+      *out += text.substr(at, next.bytes);
     at += next.bytes;
   }
-  return out += quote;
+  *out += quote;
 }
 
-void append_repr(const Value& value, int depth, std::string* out) {
+void append_repr(const Value& value, int depth, TextBuilder* out) {
   check_depth(depth);
+  out->charge_step();
   using Kind = Value::Kind;
   switch (value.kind()) {
     case Kind::undefined:
@@ -74,10 +118,10 @@ void append_repr(const Value& value, int depth, std::string* out) {
       *out += number_text(value.as_number());
       return;
     case Kind::string:
-      *out += quoted(value.as_string());
+      append_quoted(value.as_string(), out);
       return;
     case Kind::function:
-      *out += "<function " + value.as_string() + ">";
+      ((*out += "<function ") += value.as_string()) += '>';
       return;
     case Kind::list: {
       *out += '[';
@@ -106,30 +150,36 @@ void append_repr(const Value& value, int depth, std::string* out) {
 
 }  // namespace
 
-const Value* Dict::find(std::string_view key) const {
-  for (const auto& item : items)
-    if (item.first.is(Value::Kind::string) && item.first.as_string() == key) return &item.second;
+const Value* Dict::find(Budget& budget, std::string_view key) const {
+  budget.charge(items.size());
+  for (const auto& item : items) {
+    if (item.first.is(Value::Kind::string) && same(budget, item.first.as_string(), key))
+      return &item.second;
+  }
   return nullptr;
 }
 
-const Value* Dict::find(const Value& key) const {
-  if (key.is(Value::Kind::string)) return find(std::string_view(key.as_string()));
+const Value* Dict::find(Budget& budget, const Value& key) const {
+  if (key.is(Value::Kind::string)) return find(budget, std::string_view(key.as_string()));
   for (const auto& item : items)
-    if (equal(item.first, key)) return &item.second;
+    if (equal(budget, item.first, key)) return &item.second;
   return nullptr;
 }
 
-void Dict::set(Value key, Value value) {
-  if (const Value* found = find(key))
+void Dict::set(Budget& budget, Value key, Value value) {
+  // As in Python; it also keeps searches from walking into nested keys.
+  if (key.is(Value::Kind::list) || key.is(Value::Kind::dict))
+    fail(fmt::format("{} cannot be a key", key.kind_name()));
+  if (const Value* found = find(budget, key)) {
     *const_cast<Value*>(found) = std::move(value);
-  else
-    items.emplace_back(std::move(key), std::move(value));
+    return;
+  }
+  budget.charge(2 * sizeof(Value));
+  items.emplace_back(std::move(key), std::move(value));
 }
 
 Value Value::undefined(std::string name) {
-  Value value;
-  value.string_ = std::make_shared<const std::string>(std::move(name));
-  return value;
+  return {Kind::undefined, std::make_unique<Text>(std::move(name))};
 }
 Value Value::boolean(bool value) {
   Value out(Kind::boolean);
@@ -147,31 +197,22 @@ Value Value::number(double value) {
   return out;
 }
 Value Value::string(std::string value) {
-  Value out(Kind::string);
-  out.string_ = std::make_shared<const std::string>(std::move(value));
-  return out;
+  return {Kind::string, std::make_unique<Text>(std::move(value))};
 }
-Value Value::list(List value) {
-  Value out(Kind::list);
-  out.list_ = std::make_shared<const List>(std::move(value));
-  return out;
-}
-Value Value::dict(Dict value) {
-  Value out(Kind::dict);
-  out.dict_ = std::make_shared<Dict>(std::move(value));
-  return out;
-}
+Value Value::list(List value) { return {Kind::list, std::make_unique<Items>(std::move(value))}; }
+Value Value::dict(Dict value) { return {Kind::dict, std::make_unique<Mapping>(std::move(value))}; }
 Value Value::space(Dict value) {
-  Value out = dict(std::move(value));
-  out.kind_ = Kind::space;
-  return out;
+  return {Kind::space, std::make_unique<Mapping>(std::move(value))};
 }
 Value Value::function(std::string name, Callable call) {
-  Value out(Kind::function);
-  out.string_ = std::make_shared<const std::string>(std::move(name));
-  out.function_ = std::make_shared<const Callable>(std::move(call));
-  return out;
+  return {Kind::function, std::make_unique<Function>(std::move(name), std::move(call))};
 }
+
+const std::string& Value::as_string() const { return static_cast<Text&>(*contents_).text; }
+const List& Value::as_list() const { return static_cast<Items&>(*contents_).items; }
+const Dict& Value::as_dict() const { return static_cast<Mapping&>(*contents_).dict; }
+Dict& Value::as_space() const { return static_cast<Mapping&>(*contents_).dict; }
+const Callable& Value::as_function() const { return static_cast<Function&>(*contents_).call; }
 
 bool Value::is_number() const { return is_integral() || is(Kind::number); }
 double Value::as_number() const {
@@ -186,8 +227,8 @@ const char* Value::kind_name() const {
 }
 
 std::string Value::description() const {
-  if (!is(Kind::undefined) || !string_ || string_->empty()) return kind_name();
-  return fmt::format("\"{}\", which is not defined,", *string_);
+  if (!is(Kind::undefined) || !contents_ || as_string().empty()) return kind_name();
+  return fmt::format("\"{}\", which is not defined,", as_string());
 }
 
 bool Value::truthy() const {
@@ -201,79 +242,90 @@ bool Value::truthy() const {
     case Kind::number:
       return number_ != 0;
     case Kind::string:
-      return !string_->empty();
+      return !as_string().empty();
     case Kind::list:
-      return !list_->empty();
+      return !as_list().empty();
     case Kind::dict:
-      return !dict_->items.empty();
+      return !as_dict().items.empty();
     default:
       return true;
   }
 }
 
-Value Arguments::get(size_t place, std::string_view name) const {
+Value Arguments::get(Budget& budget, size_t place, std::string_view name) const {
   if (place < given.size()) return given[place];
   for (const auto& [key, value] : named)
-    if (key == name) return value;
+    if (same(budget, key, name)) return value;
   return {};
 }
 
-bool equal(const Value& a, const Value& b, int depth) {
+bool equal(Budget& budget, const Value& a, const Value& b, int depth) {
   check_depth(depth);
+  budget.charge(kStep);
   using Kind = Value::Kind;
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return a.as_integer() == b.as_integer();
     return a.as_number() == b.as_number();
   }
   if (a.kind() != b.kind()) return false;
+  if (a.shares(b)) return true;
   switch (a.kind()) {
     case Kind::string:
-      return a.as_string() == b.as_string();
+      return same(budget, a.as_string(), b.as_string());
     case Kind::list:
-      return a.as_list().size() == b.as_list().size() &&
-             std::equal(a.as_list().begin(), a.as_list().end(), b.as_list().begin(),
-                        [&](const Value& x, const Value& y) { return equal(x, y, depth + 1); });
+      return std::ranges::equal(a.as_list(), b.as_list(), [&](const Value& x, const Value& y) {
+        return equal(budget, x, y, depth + 1);
+      });
     case Kind::dict: {
       if (a.as_dict().items.size() != b.as_dict().items.size()) return false;
       return std::ranges::all_of(a.as_dict().items, [&](const auto& item) {
-        const Value* other = b.as_dict().find(item.first);
-        return other && equal(item.second, *other, depth + 1);
+        const Value* other = b.as_dict().find(budget, item.first);
+        return other && equal(budget, item.second, *other, depth + 1);
       });
     }
     case Kind::space:
-      return &a.as_dict() == &b.as_dict();
     case Kind::function:
-      return &a.as_function() == &b.as_function();
+      return false;  // each is equal only to itself
     default:
       return true;  // none, undefined
   }
 }
 
-bool less(const Value& a, const Value& b, int depth) {
+bool less(Budget& budget, const Value& a, const Value& b, int depth) {
   check_depth(depth);
+  budget.charge(kStep);
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return a.as_integer() < b.as_integer();
     return a.as_number() < b.as_number();
   }
-  if (a.is(Value::Kind::string) && b.is(Value::Kind::string)) return a.as_string() < b.as_string();
+  if (a.is(Value::Kind::string) && b.is(Value::Kind::string)) {
+    budget.charge(std::min(a.as_string().size(), b.as_string().size()));
+    return a.as_string() < b.as_string();
+  }
   if (a.is(Value::Kind::list) && b.is(Value::Kind::list)) {
-    return std::lexicographical_compare(
-        a.as_list().begin(), a.as_list().end(), b.as_list().begin(), b.as_list().end(),
-        [&](const Value& x, const Value& y) { return less(x, y, depth + 1); });
+    // The first items that differ decide.
+    const auto [x, y] = std::ranges::mismatch(
+        a.as_list(), b.as_list(),
+        [&](const Value& p, const Value& q) { return equal(budget, p, q, depth + 1); });
+    if (y == b.as_list().end()) return false;
+    return x == a.as_list().end() || less(budget, *x, *y, depth + 1);
   }
   fail(fmt::format("{} and {} have no order", a.kind_name(), b.kind_name()));
 }
 
-std::string to_text(const Value& value) {
-  if (value.is(Value::Kind::string)) return value.as_string();
-  if (value.is(Value::Kind::undefined)) return "";
-  return to_repr(value);
+void append_text(const Value& value, TextBuilder* out) {
+  if (value.is(Value::Kind::string))
+    *out += value.as_string();
+  else if (!value.is(Value::Kind::undefined))
+    append_repr(value, out);
 }
 
-std::string to_repr(const Value& value) {
-  std::string out;
-  append_repr(value, 0, &out);
-  return out;
+std::string to_text(Budget& budget, const Value& value) {
+  TextBuilder out(&budget);
+  append_text(value, &out);
+  return out.take();
 }
+
+void append_repr(const Value& value, TextBuilder* out) { append_repr(value, 0, out); }
 
 }  // namespace prism::llm::jinja

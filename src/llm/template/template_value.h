@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "llm/template/template_budget.h"
+
 namespace prism::llm::jinja {
 
 class Value;
@@ -16,17 +18,19 @@ struct Arguments;
 
 using List = std::vector<Value>;
 
-// Keeps keys in insertion order.
+// Keeps keys in insertion order. A search looks at each item.
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
-  const Value* find(std::string_view key) const;
-  const Value* find(const Value& key) const;
-  void set(Value key, Value value);
+  const Value* find(Budget& budget, std::string_view key) const;
+  const Value* find(Budget& budget, const Value& key) const;
+  // Throws kInvalidArgument for a key that is a list or mapping.
+  void set(Budget& budget, Value key, Value value);
 };
 
 using Callable = std::function<Value(const Arguments&)>;
 
-// Copies are cheap and share their contents; only namespaces are mutable.
+// Copies are cheap and share their contents; only namespaces are mutable. Values are freed without
+// recursion, however deeply they are nested.
 class Value {
  public:
   // space: the result of namespace(). undefined: a missing name or key.
@@ -65,42 +69,58 @@ class Value {
   // Each valid only for its kind; integer and number also for values that convert.
   int64_t as_integer() const { return integer_; }
   double as_number() const;
-  const std::string& as_string() const { return *string_; }  // for undefined values the name
-  const List& as_list() const { return *list_; }
-  const Dict& as_dict() const { return *dict_; }  // also for a namespace
-  Dict& as_space() const { return *dict_; }
-  const Callable& as_function() const { return *function_; }
+  const std::string& as_string() const;  // for functions the name
+  const List& as_list() const;
+  const Dict& as_dict() const;  // also for a namespace
+  Dict& as_space() const;
+  const Callable& as_function() const;
+  // Whether both are the same object.
+  bool shares(const Value& other) const { return contents_ && contents_ == other.contents_; }
 
   bool truthy() const;
 
  private:
+  struct Contents;
+  struct Text;
+  struct Items;
+  struct Mapping;
+  struct Function;
   explicit Value(Kind kind) : kind_(kind) {}
+  template <class Type>
+  Value(Kind kind, std::unique_ptr<Type> contents);
+  static void release(Contents* contents) noexcept;
+
   Kind kind_ = Kind::undefined;
   int64_t integer_ = 0;  // booleans too
   double number_ = 0;
-  std::shared_ptr<const std::string> string_;
-  std::shared_ptr<const List> list_;
-  std::shared_ptr<Dict> dict_;
-  std::shared_ptr<const Callable> function_;
+  std::shared_ptr<Contents> contents_;
 };
+
+// What the contents of a value take besides the bytes in them: the object, its owner count and the
+// overhead of two allocations.
+inline constexpr size_t kContentsBytes = 128;
 
 struct Arguments {
   std::vector<Value> given;
   std::vector<std::pair<std::string, Value>> named;
   // The argument by position or name; undefined if it was not given.
-  Value get(size_t place, std::string_view name) const;
+  Value get(Budget& budget, size_t place, std::string_view name) const;
 };
 
 // Deeper nesting is an error wherever values are walked.
 inline constexpr int kDeepestValue = 100;
+void check_depth(int depth);
 
-// Python's ==. Throws kInvalidArgument for values nested too deeply, as all functions below.
-bool equal(const Value& a, const Value& b, int depth = 0);
+// All functions below throw kInvalidArgument for values nested too deeply.
+
+// Python's ==.
+bool equal(Budget& budget, const Value& a, const Value& b, int depth = 0);
 // Python's <; throws for kinds without an order.
-bool less(const Value& a, const Value& b, int depth = 0);
+bool less(Budget& budget, const Value& a, const Value& b, int depth = 0);
 
-std::string to_text(const Value& value);  // Python's str()
-std::string to_repr(const Value& value);  // Python's repr()
+void append_text(const Value& value, TextBuilder* out);   // Python's str()
+std::string to_text(Budget& budget, const Value& value);  // Python's str()
+void append_repr(const Value& value, TextBuilder* out);   // Python's repr()
 
 struct JsonStyle {
   int indent = -1;  // -1: one line
@@ -109,11 +129,8 @@ struct JsonStyle {
   std::string item_separator, key_separator;  // empty: Python's defaults
 };
 // Python's json.dumps(); throws for values that JSON cannot represent.
-std::string to_json(const Value& value, const JsonStyle& style = {});
+std::string to_json(Budget& budget, const Value& value, const JsonStyle& style = {});
 // Throws kInvalidArgument with the location; `what` names the text in the message.
-Value from_json(std::string_view text, const std::string& what);
-
-// Throws kInvalidArgument: "chat template: ...".
-[[noreturn]] void fail(const std::string& message);
+Value from_json(Budget& budget, std::string_view text, const std::string& what);
 
 }  // namespace prism::llm::jinja

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <span>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/ascii_splitter.h"
 #include "llm/tokenizer/pre_tokenizer_types.h"
-#include "llm/tokenizer/utf8.h"
 #include "prism/error.h"
 
 namespace prism::llm {

@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/pre_tokenizer_types.h"
-#include "llm/tokenizer/utf8.h"
 #include "prism/error.h"
 
 namespace prism::llm {

@@ -43,6 +43,8 @@ std::unique_ptr<TextEncoder> make_wordpiece_encoder(const Vocabulary& vocabulary
                                                     const TokenizerTables& tables);
 std::unique_ptr<TextEncoder> make_unigram_encoder(const Vocabulary& vocabulary,
                                                   const TokenizerTables& tables, bool space_prefix);
+// For files without a vocabulary: throws kNotSupported.
+std::unique_ptr<TextEncoder> make_no_encoder();
 
 // Replaces every occurrence of `from` by `to`.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/pre_tokenizer.h"
 #include "llm/tokenizer/special_tokens.h"
 #include "llm/tokenizer/text_encoder.h"
-#include "llm/tokenizer/utf8.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -33,10 +33,12 @@ KindDefaults defaults_of(const TokenizerTables& tables) {
   }
   if (tables.model == "bert") return {101, -1, 100, 102, true, false, true, false};
   if (tables.model == "t5") return {-1, 1, 2, -1, false, true, false, true};
+  if (tables.model == "no_vocab") return {-1, -1, -1, -1, false, false, false, false};
   throw Error(
       ErrorCode::kNotSupported,
       fmt::format(
-          "tokenizer: model \"{}\" is not supported; supported are llama, gpt2, gemma4, bert, t5",
+          "tokenizer: model \"{}\" is not supported; supported are llama, gpt2, gemma4, bert, t5, "
+          "no_vocab",
           tables.model));
 }
 
@@ -125,6 +127,7 @@ struct Tokenizer::State {
     }
     if (model == "bert") encoder = make_wordpiece_encoder(vocabulary, tables);
     if (model == "t5") encoder = make_unigram_encoder(vocabulary, tables, space_prefix);
+    if (model == "no_vocab") encoder = make_no_encoder();
     special = std::make_unique<SpecialTokens>(vocabulary);
   }
 

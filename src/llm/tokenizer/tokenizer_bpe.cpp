@@ -2,10 +2,10 @@
 // each word in the order of their merge ranks.
 #include <array>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/merge_queue.h"
 #include "llm/tokenizer/pre_tokenizer.h"
 #include "llm/tokenizer/text_encoder.h"
-#include "llm/tokenizer/utf8.h"
 #include "llm/tokenizer/word_cache.h"
 
 namespace prism::llm {

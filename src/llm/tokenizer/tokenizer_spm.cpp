@@ -1,9 +1,9 @@
 // SentencePiece BPE (`llama`): merges the adjacent pair whose token has the best score; characters
 // without a token become bytes.
+#include "base/utf8.h"
 #include "llm/tokenizer/merge_queue.h"
 #include "llm/tokenizer/neighbours.h"
 #include "llm/tokenizer/text_encoder.h"
-#include "llm/tokenizer/utf8.h"
 #include "llm/tokenizer/word_cache.h"
 
 namespace prism::llm {

@@ -18,6 +18,16 @@ std::optional<bool> boolean(const GgufFile& file, std::string_view key) {
   return file.boolean(key);
 }
 
+// Files without a vocabulary name their tokens by number: [0], [1] ...
+void name_by_number(const GgufFile& file, TokenizerTables& tables) {
+  const GgufTensor* table = file.find_tensor("token_embd.weight");
+  const int64_t count = table && table->shape.rank() == 2 ? table->shape[0] : 0;
+  auto names = std::make_shared<std::vector<std::string>>();
+  for (int64_t id = 0; id < count; ++id) names->push_back("[" + std::to_string(id) + "]");
+  tables.tokens.assign(names->begin(), names->end());
+  tables.keep_alive = names;
+}
+
 }  // namespace
 
 TokenizerTables TokenizerTables::from(const GgufFile& file) {
@@ -54,6 +64,7 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   tables.strip_after_special = tables.model == "llama" &&
                                (name.find("phi-3") != name.npos || name.find("phi3") != name.npos);
   tables.keep_alive = std::make_shared<const GgufFile>(file);
+  if (tables.model == "no_vocab") name_by_number(file, tables);
   return tables;
 }
 

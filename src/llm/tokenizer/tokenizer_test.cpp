@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/pre_tokenizer.h"
-#include "llm/tokenizer/utf8.h"
 #include "prism/error.h"
 
 namespace prism::llm {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/neighbours.h"
 #include "llm/tokenizer/text_encoder.h"
-#include "llm/tokenizer/utf8.h"
 #include "llm/tokenizer/word_cache.h"
 
 namespace prism::llm {

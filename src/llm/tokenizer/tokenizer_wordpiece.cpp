@@ -2,9 +2,9 @@
 // greedily with the longest tokens.
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/text_encoder.h"
 #include "llm/tokenizer/unicode.h"
-#include "llm/tokenizer/utf8.h"
 
 namespace prism::llm {
 namespace {

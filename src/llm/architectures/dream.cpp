@@ -1,0 +1,17 @@
+// dream: qwen2 without a causal mask.
+#include "llm/architectures/architecture.h"
+
+namespace prism::llm {
+
+namespace {
+
+class Dream : public TransformerArchitecture {
+ public:
+  void configure(const GgufFile&, Config& config) const override { config.causal = false; }
+};
+
+}  // namespace
+
+std::unique_ptr<Architecture> make_dream() { return std::make_unique<Dream>(); }
+
+}  // namespace prism::llm

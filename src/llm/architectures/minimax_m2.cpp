@@ -1,0 +1,26 @@
+// minimax-m2: norms of whole rows of q and k, experts by sigmoid.
+#include "llm/architectures/architecture.h"
+
+namespace prism::llm {
+
+namespace {
+
+class MiniMaxM2 : public TransformerArchitecture {
+ public:
+  void configure(const GgufFile& file, Config& config) const override {
+    require_experts(file, config);
+    set_expert_weights(file, config, ExpertScores::sigmoid);
+    config.expert_weights_sum_to_one = true;
+  }
+  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
+    TransformerArchitecture::load_layer(from, layer);
+    for (Linear* each : {&layer.q, &layer.k, &layer.v}) each->bias = {};  // not part of the model
+  }
+  RequiredTensors required_tensors() const override { return {.head_norms = true}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Architecture> make_minimax_m2() { return std::make_unique<MiniMaxM2>(); }
+
+}  // namespace prism::llm

@@ -1,0 +1,20 @@
+// seed_oss: qwen2 whose second norm has another name.
+#include "llm/architectures/architecture.h"
+
+namespace prism::llm {
+
+namespace {
+
+class SeedOss : public TransformerArchitecture {
+ public:
+  void configure(const GgufFile& file, Config& config) const override {
+    config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});
+  }
+  NormNames norm_names() const override { return {.feed_forward = "post_attention_norm"}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Architecture> make_seed_oss() { return std::make_unique<SeedOss>(); }
+
+}  // namespace prism::llm

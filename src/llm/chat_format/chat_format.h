@@ -1,0 +1,45 @@
+// How a model writes its reasoning and tool calls, as far as its chat template shows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace prism::llm {
+
+struct Tool {
+  std::string name;
+  std::string parameters;  // a JSON schema; empty: any object
+};
+
+enum class CallFormat : uint8_t {
+  json,      // {"name": ..., "parameters": {...}} is the whole answer: Llama 3
+  hermes,    // <tool_call>{"name": ..., "arguments": {...}}</tool_call>: Qwen, SmolLM3, Granite 4
+  xml,       // <tool_call><function=NAME><parameter=KEY>VALUE...: Qwen3-Coder
+  mistral,   // [TOOL_CALLS][{"name": ..., "arguments": {...}}]
+  granite,   // <|tool_call|>[{"name": ..., "arguments": {...}}]
+  deepseek,  // <｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME ```json {...} ```
+  harmony,   // <|channel|>commentary to=functions.NAME <|message|>{...}<|call|>: gpt-oss
+};
+
+struct ChatFormat {
+  CallFormat calls = CallFormat::json;
+  bool thinks = false;  // may begin with <think>...</think>
+
+  static ChatFormat of(std::string_view template_text);
+  // Whether marks of the format are control tokens, which have to be shown (show_special) for a
+  // MessageParser to see them.
+  bool has_control_tokens() const;
+};
+
+// Holds an answer to a call of one of the tools: `opening` is appended to the prompt, and the
+// answer matches `schema`, a JSON schema. A MessageParser reads such an answer with is_call.
+struct ForcedCall {
+  std::string opening;
+  std::string schema;
+};
+ForcedCall forced_call(const ChatFormat& format, std::span<const Tool> tools, bool parallel);
+
+}  // namespace prism::llm

@@ -1,0 +1,40 @@
+// The number of prompt tokens in a batch, so that a batch takes about a given time.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace prism::llm {
+
+// Learns from each batch how many rows fit into the time. Grows by a factor of two at most: the
+// time of a larger batch is a guess.
+class ChunkSize {
+ public:
+  // seconds: the limit of a batch; 0: no limit.
+  void set_limit(double seconds) { limit_ = seconds; }
+  bool is_limited() const { return limit_ > 0; }
+  // The rows that the next batch may have, at least kLeast and at most `most`. Rounded down to one
+  // of few sizes: on the CPU a batch of a new size needs a new plan, which takes longer than a
+  // step.
+  int64_t rows(int64_t most) const {
+    if (!is_limited()) return most;
+    const int64_t rows = std::max(rows_, kLeast);
+    const int64_t step =
+        std::max(kLeast, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rows))) / 4);
+    return std::min(most, rows - rows % step);
+  }
+  void learn(int64_t rows, double seconds) {
+    if (!is_limited() || rows < 1) return;
+    const double fit = static_cast<double>(rows) * limit_ / std::max(seconds, 1e-9);
+    rows_ = static_cast<int64_t>(std::min(fit, 2.0 * static_cast<double>(std::max(rows, rows_))));
+  }
+
+ private:
+  // Enough for the matrix products of a CPU to be limited by arithmetic rather than memory.
+  static constexpr int64_t kLeast = 16;
+  int64_t rows_ = 64;
+  double limit_ = 0;
+};
+
+}  // namespace prism::llm

@@ -1,0 +1,72 @@
+// Loads the parts of a model one by one and collects their errors.
+#include "llm/model/verify_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "llm/architectures/architecture.h"
+#include "llm/architectures/blocks.h"
+#include "llm/model/model.h"
+#include "prism/error.h"
+#include "prism/llm/memory.h"
+#include "prism/llm/tokenizer.h"
+
+namespace prism::llm {
+
+namespace {
+
+// A file that Prism cannot use may still be a valid one.
+template <class Work>
+void collect(VerifyResult& result, const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    (error.code() == ErrorCode::kNotSupported ? result.notes : result.problems)
+        .push_back(error.what());
+  }
+}
+
+void check_layers(const GgufFile& file) {
+  const ModelSizes sizes = model_sizes(file);
+  for (int64_t i = 0; i < sizes.layers; ++i) {
+    const std::string prefix = fmt::format("blk.{}.", i);
+    if (std::ranges::none_of(file.tensors(), [&](const GgufTensor& tensor) {
+          return tensor.name.starts_with(prefix);
+        }))
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("layer {} of {} has no tensors", i, sizes.layers));
+  }
+}
+
+// Everything that loading does, except that the weights stay views of the file.
+void check_load(const GgufFile& file) {
+  const auto architecture = make_architecture(std::string(file.string("general.architecture")));
+  Config config = read_config(file);
+  architecture->configure(file, config);
+  const Placement placement = place_on(file, Device::cpu());
+  const Weights weights = load_weights(file, config, *architecture, placement, {});
+  make_rope_tables(config, weights, {Device::cpu()});
+}
+
+}  // namespace
+
+VerifyResult verify_model(const GgufFile& file,
+                          const std::function<void(uint64_t done, uint64_t all)>& progress) {
+  VerifyResult result;
+  if (file.tensors().empty()) {
+    result.notes.push_back("has no tensors");
+  } else {
+    collect(result, [&] { check_load(file); });
+    if (result.problems.empty()) collect(result, [&] { check_layers(file); });
+  }
+  if (file.has("tokenizer.ggml.tokens")) collect(result, [&] { Tokenizer::from(file); });
+  const VerifyResult values = verify_file(file, progress);
+  result.problems.insert(result.problems.end(), values.problems.begin(), values.problems.end());
+  result.notes.insert(result.notes.end(), values.notes.begin(), values.notes.end());
+  result.tensors = values.tensors;
+  result.elements = values.elements;
+  return result;
+}
+
+}  // namespace prism::llm
