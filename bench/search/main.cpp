@@ -1,0 +1,106 @@
+// Times exact search over a matrix of random rows on one device, and compares the rows it finds
+// with the CPU's.
+//
+// usage: bench_search [--device cuda:0] [--rows 1000000] [--width 768] [--type f16]
+//                     [--metric dot] [--queries 1,64,1024] [-k 10] [--file rows.npy]
+//
+// Prints one line for each number of queries: milliseconds for the batch (the best of the runs),
+// queries per second, bytes of rows per second, and the share of equal rows. --file takes the rows
+// from a file, so that another program can search the same ones.
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "prism/compile.h"
+#include "prism/error.h"
+#include "prism/io.h"
+#include "prism/ops.h"
+
+namespace prism {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double best_ms(const std::function<void()>& run) {
+  run();  // plans and compiles
+  double best = 1e30;
+  const auto start = Clock::now();
+  for (int i = 0; i < 50 && (i < 3 || Clock::now() - start < std::chrono::seconds(3)); ++i) {
+    const auto before = Clock::now();
+    run();
+    best = std::min(best, std::chrono::duration<double, std::milli>(Clock::now() - before).count());
+  }
+  return best;
+}
+
+double share_equal(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  size_t equal = 0;
+  for (size_t i = 0; i < a.size(); ++i) equal += a[i] == b[i];
+  return a.empty() ? 1 : static_cast<double>(equal) / static_cast<double>(a.size());
+}
+
+int run(const std::map<std::string, std::string>& options) {
+  const auto get = [&](const char* name, const char* otherwise) {
+    const auto found = options.find(name);
+    return found == options.end() ? std::string(otherwise) : found->second;
+  };
+  const Device device = Device::named(get("--device", "cpu"));
+  const Metric metric = parse_metric(get("--metric", "dot")).value();
+  const DType type = dtype_from_name(get("--type", "f32")).value();
+  const int64_t k = std::stoll(get("-k", "10"));
+  const std::string file = get("--file", "");
+  seed(7);
+  const Tensor rows =
+      file.empty()
+          ? cast(randn({std::stoll(get("--rows", "100000")), std::stoll(get("--width", "768"))},
+                       DType::f32, Device::cpu()),
+                 type)
+          : cast(load(file, Device::cpu()), type);
+  const Tensor matrix = rows.to(device);
+  NearestInputs more;
+  if (metric == Metric::cosine) more.norms = row_norms(matrix);
+  eval({matrix});
+  if (more.norms) eval({more.norms});
+  const double bytes = static_cast<double>(rows.size()) * static_cast<double>(dtype_bytes(type));
+  std::istringstream counts(get("--queries", "1,64"));
+  for (std::string count; std::getline(counts, count, ',');) {
+    const Tensor queries =
+        randn({std::stoll(count), rows.size(1)}, DType::f32, Device::cpu()).to(device);
+    queries.eval();
+    CompiledFunction search = compile([&](std::span<const Tensor> in) {
+      const Nearest best = nearest_rows(metric, in[0], matrix, k, more);
+      return std::vector<Tensor>{best.scores, best.indices};
+    });
+    std::vector<int32_t> found;
+    const double ms = best_ms([&] { found = search({queries})[1].to_vector<int32_t>(); });
+    const int64_t checked = std::min<int64_t>(4, std::stoll(count));
+    const Nearest right =
+        nearest_rows(metric, queries.to(Device::cpu()).slice(0, 0, checked), rows, k);
+    found.resize(static_cast<size_t>(checked * k));
+    std::cout << fmt::format(
+        "{} {} [{}, {}] {} queries, k {}: {:.3f} ms, {:.0f} queries/s, {:.1f} GB/s, {:.0f}% "
+        "equal\n",
+        device.id(), dtype_name(type), rows.size(0), rows.size(1), count, k, ms,
+        std::stod(count) / ms * 1e3, bytes / ms / 1e6,
+        100 * share_equal(found, right.indices.to_vector<int32_t>()));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace prism
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::string> options;
+  for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
+  try {
+    return prism::run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return 1;
+  }
+}

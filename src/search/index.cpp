@@ -1,0 +1,304 @@
+// search::Index: changes, commits and the file behind them.
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "prism/error.h"
+#include "search/index_state.h"
+
+namespace prism::search {
+
+namespace {
+
+constexpr uint64_t kMaximumWidth = 65536;
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, message);
+}
+
+void check(const IndexOptions& options) {
+  if (options.width == 0 || options.width > kMaximumWidth)
+    fail(fmt::format("index: vectors of {} numbers; there must be 1 to {}", options.width,
+                     kMaximumWidth));
+  const bool bits = options.type == DType::b1;
+  if (!bits && options.type != DType::f32 && options.type != DType::f16 &&
+      options.type != DType::bf16 && options.type != DType::i8)
+    fail(fmt::format("index: vectors of type {}; f32, f16, bf16, i8 and b1 are possible",
+                     dtype_name(options.type)));
+  if (options.rescore && options.rescore != DType::f32 && options.rescore != DType::f16)
+    fail(fmt::format("index: rescoring with {}; f32 and f16 are possible",
+                     dtype_name(*options.rescore)));
+  if (options.metric == Metric::hamming && (!bits || options.rescore))
+    fail("index: hamming compares bits; use the type b1 without rescoring");
+  if (bits && options.metric != Metric::hamming && !options.rescore)
+    fail(fmt::format("index: bits cannot rank by {}; use hamming, or rescore with f16 or f32",
+                     metric_name(options.metric)));
+}
+
+bool is_field_name(const std::string& name) {
+  for (const char c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.' && c != '-')
+      return false;
+  return !name.empty() && name.size() <= 200;
+}
+
+}  // namespace
+
+void IdMap::build(const std::vector<Segment>& segments) {
+  for (uint32_t s = 0; s < segments.size(); ++s)
+    for (uint32_t row = 0; row < segments[s].rows(); ++row)
+      if (segments[s].is_alive(row)) set(segments[s].id(row), {s, row});
+}
+
+std::optional<Location> IdMap::find(const Id& id) const {
+  if (id.is_text()) {
+    const auto found = texts_.find(id.text());
+    return found == texts_.end() ? std::nullopt : std::optional(found->second);
+  }
+  const auto found = numbers_.find(id.number());
+  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void IdMap::set(const Id& id, Location location) {
+  if (id.is_text())
+    texts_[id.text()] = location;
+  else
+    numbers_[id.number()] = location;
+}
+
+void IdMap::erase(const Id& id) {
+  if (id.is_text())
+    texts_.erase(id.text());
+  else
+    numbers_.erase(id.number());
+}
+
+IdMap& Index::State::id_map() const {
+  const std::scoped_lock lock(ids_mutex);
+  if (!ids) ids.emplace().build(segments);
+  return *ids;
+}
+
+std::optional<Location> Index::State::find(const Id& id) const {
+  check_id(id);
+  return id_map().find(id);
+}
+
+void Index::State::check_id(const Id& id) const {
+  if (id.is_text() != options.text_ids)
+    fail(fmt::format("index: the id {} is a {}, the ids of this index are {}", id.shown(),
+                     id.is_text() ? "text" : "number", options.text_ids ? "texts" : "numbers"));
+}
+
+void Index::State::check_vector(const char* doing, std::span<const float> vector) const {
+  for (size_t i = 0; i < vector.size(); ++i)
+    if (!std::isfinite(vector[i]))
+      fail(fmt::format("{}: number {} of the vector is {}; all must be finite", doing, i,
+                       vector[i]));
+}
+
+void Index::State::check_writable() const {
+  if (file && !writing)
+    fail(fmt::format("index: {} is open for reading; open it with Access::write", file->path));
+}
+
+Fields Index::State::checked(const Fields& fields) const {
+  Fields result = fields;
+  for (auto& [name, value] : result) {
+    if (!is_field_name(name))
+      fail(fmt::format("index: a field named '{}'; names have letters, digits, _ . and -", name));
+    if (const auto* list = std::get_if<std::vector<std::string>>(&value))
+      for (const std::string& item : *list)
+        if (item.find('\0') != std::string::npos)
+          fail(fmt::format("index: an item of the list {} contains a zero byte", name));
+    for (const Segment& segment : segments) {
+      const Column* const column = segment.column(name);
+      if (!column || column->type == static_cast<FieldType>(value.index())) continue;
+      if (column->type == FieldType::number && value.index() == 0) {
+        value = static_cast<double>(std::get<int64_t>(value));
+        continue;
+      }
+      fail(fmt::format("index: the field {} is of type {} here, and {} in other vectors", name,
+                       field_type_name(static_cast<FieldType>(value.index())),
+                       field_type_name(column->type)));
+    }
+  }
+  return result;
+}
+
+uint64_t Index::State::alive() const {
+  uint64_t sum = 0;
+  for (const Segment& segment : segments) sum += segment.rows() - segment.removed();
+  return sum;
+}
+
+void Index::State::remove(const Id& id, Location at) {
+  segments[at.segment].remove(at.row);
+  id_map().erase(id);
+  is_changed = true;
+}
+
+void Index::State::add(const Id& id, std::span<const float> vector, const Fields& fields) {
+  IdMap& map = id_map();
+  if (segments.size() == placed) segments.emplace_back(options);
+  Segment& last = segments.back();
+  last.add(id, vector, fields);
+  map.set(id, {static_cast<uint32_t>(segments.size() - 1), static_cast<uint32_t>(last.rows() - 1)});
+  is_changed = true;
+}
+
+void Index::State::open(const std::string& path) {
+  OpenFile opened = OpenFile::open(path);
+  std::vector<Segment> all = opened.segments();
+  options = opened.directory.options;
+  check(options);
+  segments = std::move(all);
+  placed = segments.size();
+  file = std::move(opened);
+  is_changed = false;
+}
+
+Index::Index(const IndexOptions& options) {
+  check(options);
+  state_ = std::make_unique<State>(options);
+}
+Index::~Index() = default;
+Index::Index(Index&&) noexcept = default;
+Index& Index::operator=(Index&&) noexcept = default;
+
+Index Index::open(const std::string& path, Access access) {
+  std::unique_ptr<UpdatedFile> writing;
+  if (access == Access::write) writing = std::make_unique<UpdatedFile>(path);
+  Index index(IndexOptions{.width = 1});
+  index.state_->open(path);
+  index.state_->writing = std::move(writing);
+  return index;
+}
+
+void Index::add(const Id& id, std::span<const float> vector, const Fields& fields) {
+  const std::unique_lock lock(state_->mutex);
+  state_->check_writable();
+  if (vector.size() != state_->options.width)
+    fail(fmt::format("index: the vector {} has {} numbers, the index {}", id.shown(), vector.size(),
+                     state_->options.width));
+  state_->check_vector("index", vector);
+  if (state_->find(id))
+    fail(
+        fmt::format("index: there is a vector {} already; use update() to replace it", id.shown()));
+  state_->add(id, vector, state_->checked(fields));
+}
+
+void Index::add(const Id& id, std::initializer_list<float> vector, const Fields& fields) {
+  add(id, std::span(vector.begin(), vector.size()), fields);
+}
+
+void Index::update(const Id& id, std::span<const float> vector, const Fields& fields) {
+  const std::unique_lock lock(state_->mutex);
+  state_->check_writable();
+  if (vector.size() != state_->options.width)
+    fail(fmt::format("index: the vector {} has {} numbers, the index {}", id.shown(), vector.size(),
+                     state_->options.width));
+  state_->check_vector("index", vector);
+  const Fields right = state_->checked(fields);
+  if (const std::optional<Location> at = state_->find(id)) state_->remove(id, *at);
+  state_->add(id, vector, right);
+}
+
+bool Index::remove(const Id& id) {
+  const std::unique_lock lock(state_->mutex);
+  state_->check_writable();
+  const std::optional<Location> at = state_->find(id);
+  if (at) state_->remove(id, *at);
+  return at.has_value();
+}
+
+bool Index::contains(const Id& id) const {
+  const std::shared_lock lock(state_->mutex);
+  return state_->find(id).has_value();
+}
+
+std::optional<std::vector<float>> Index::vector(const Id& id) const {
+  const std::shared_lock lock(state_->mutex);
+  const std::optional<Location> at = state_->find(id);
+  if (!at) return std::nullopt;
+  return state_->segments[at->segment].vector(at->row);
+}
+
+void Index::commit() {
+  const std::unique_lock lock(state_->mutex);
+  state_->check_writable();
+  if (!state_->file) fail("index: it is in memory only; save() writes it to a file");
+  if (!state_->is_changed) return;
+  std::vector<const Segment*> segments;
+  for (const Segment& segment : state_->segments) segments.push_back(&segment);
+  append_commit(*state_->writing, *state_->file, state_->options, segments, state_->placed);
+  state_->open(state_->file->path);
+}
+
+void Index::save(const std::string& path) const {
+  const std::shared_lock lock(state_->mutex);
+  std::vector<const Segment*> segments;
+  for (const Segment& segment : state_->segments) segments.push_back(&segment);
+  write_index(path, state_->options, segments, 1);
+}
+
+void Index::compact() {
+  const std::unique_lock lock(state_->mutex);
+  state_->check_writable();
+  Segment all(state_->options);
+  for (const Segment& segment : state_->segments)
+    for (uint64_t row = 0; row < segment.rows(); ++row)
+      if (segment.is_alive(row)) all.add(segment.id(row), segment.vector(row), segment.fields(row));
+  state_->ids.reset();
+  if (!state_->file) {
+    state_->segments.clear();
+    state_->segments.push_back(std::move(all));
+    return;
+  }
+  const std::string path = state_->file->path;
+  write_index(path, state_->options, {&all}, state_->file->root.generation + 1);
+  state_->writing = std::make_unique<UpdatedFile>(path);
+  state_->open(path);
+}
+
+void Index::refresh() {
+  const std::unique_lock lock(state_->mutex);
+  if (!state_->file || state_->writing) return;
+  state_->open(state_->file->path);
+  state_->ids.reset();
+}
+
+void Index::verify() const {
+  const std::shared_lock lock(state_->mutex);
+  if (state_->file) state_->file->verify();
+}
+
+IndexInfo Index::info() const {
+  const std::shared_lock lock(state_->mutex);
+  IndexInfo info;
+  info.options = state_->options;
+  info.vectors = state_->alive();
+  for (const Segment& segment : state_->segments) {
+    info.removed += segment.removed();
+    for (const Column& column : segment.columns())
+      if (std::ranges::find(info.fields, column.name) == info.fields.end())
+        info.fields.push_back(column.name);
+  }
+  info.segments = state_->segments.size();
+  if (state_->file) {
+    info.file_bytes = state_->file->root.end;
+    info.generation = state_->file->root.generation;
+  }
+  return info;
+}
+
+void Index::each(const std::function<void(const Id&, std::span<const float>)>& visit) const {
+  const std::shared_lock lock(state_->mutex);
+  for (const Segment& segment : state_->segments)
+    for (uint64_t row = 0; row < segment.rows(); ++row)
+      if (segment.is_alive(row)) visit(segment.id(row), segment.vector(row));
+}
+
+}  // namespace prism::search

@@ -1,0 +1,76 @@
+// The state behind search::Index.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "search/filter.h"
+#include "search/index_file.h"
+
+namespace prism::search {
+
+// Where a vector is.
+struct Location {
+  uint32_t segment = 0, row = 0;
+};
+
+// Finds vectors by id. Built when first needed, because opening a file must not read all ids.
+class IdMap {
+ public:
+  void build(const std::vector<Segment>& segments);
+  std::optional<Location> find(const Id& id) const;
+  void set(const Id& id, Location location);
+  void erase(const Id& id);
+
+ private:
+  std::unordered_map<uint64_t, Location> numbers_;
+  std::unordered_map<std::string, Location> texts_;
+};
+
+// A candidate of a search over all segments.
+struct Candidate {
+  Location at;
+  float score;
+};
+
+struct Index::State {
+  explicit State(const IndexOptions& given) : options(given) {}
+
+  IndexOptions options;
+  std::vector<Segment> segments;  // those of the file first
+  size_t placed = 0;              // segments in the file
+  std::optional<OpenFile> file;
+  std::unique_ptr<UpdatedFile> writing;  // null: read only, or in memory
+  bool is_changed = false;
+
+  // Guards everything above. The map of ids has its own lock, because reading builds it.
+  mutable std::shared_mutex mutex;
+  mutable std::mutex ids_mutex;
+  mutable std::optional<IdMap> ids;
+
+  std::optional<Location> find(const Id& id) const;
+  IdMap& id_map() const;
+  void remove(const Id& id, Location at);
+  void add(const Id& id, std::span<const float> vector, const Fields& fields);
+  void check_vector(const char* doing, std::span<const float> vector) const;
+  void check_id(const Id& id) const;
+  Fields checked(const Fields& fields) const;  // numbers converted to the type of the field
+  void check_writable() const;
+  void open(const std::string& path);
+  uint64_t alive() const;
+
+  // The best `wanted` of each query, best first.
+  std::vector<std::vector<Candidate>> best(std::span<const float> queries, uint64_t wanted,
+                                           const Filter& filter, uint64_t oversample) const;
+  SearchResult result_of(const std::vector<Candidate>& candidates, uint64_t k) const;
+  // The best of each value of the field, k at most; candidates without the field stand alone.
+  std::vector<Candidate> grouped(const std::vector<Candidate>& candidates, const std::string& field,
+                                 uint64_t k) const;
+  std::string how() const;
+};
+
+}  // namespace prism::search

@@ -1,0 +1,65 @@
+// Tests the formats of plain vectors: what is written is read, and malformed files are errors.
+#include "search/vector_file.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "prism/error.h"
+#include "support/run_program.h"
+
+namespace prism::search {
+namespace {
+
+std::string bytes_of(std::initializer_list<int32_t> words) {
+  std::string text(words.size() * 4, '\0');
+  std::memcpy(text.data(), std::data(words), text.size());
+  return text;
+}
+
+TEST(VectorFile, WrittenFilesAreRead) {
+  const test::TemporaryFolder folder;
+  const VectorTable table{2, 3, {1, 2, 3, -4, 5.5f, 6}, {}};
+  for (const char* name : {"a.npy", "a.fvecs", "a.fbin"}) {
+    write_vectors(folder / name, table);
+    const VectorTable read = read_vectors(folder / name);
+    EXPECT_EQ(read.rows, 2u) << name;
+    EXPECT_EQ(read.width, 3u) << name;
+    EXPECT_EQ(read.values, table.values) << name;
+  }
+  EXPECT_THROW(write_vectors(folder / "a.txt", table), Error);
+  EXPECT_THROW(read_vectors(folder / "a.txt"), Error);
+  EXPECT_THROW(read_vectors(folder / "absent.fbin"), Error);
+}
+
+TEST(VectorFile, IntegersAndBytes) {
+  EXPECT_EQ(parse_vecs("a", bytes_of({2, 7, -8, 2, 9, 10}), ".ivecs").values,
+            (std::vector<float>{7, -8, 9, 10}));
+  const std::string bytes = bytes_of({3}) + std::string("\x01\xff\x02", 3);
+  EXPECT_EQ(parse_vecs("a", bytes, ".bvecs").values, (std::vector<float>{1, 255, 2}));
+}
+
+TEST(VectorFile, MalformedFilesAreErrors) {
+  for (const std::string& wrong :
+       {std::string(), bytes_of({0}), bytes_of({-1, 1}), bytes_of({2, 1}), bytes_of({1, 5, 2, 6})})
+    EXPECT_THROW(parse_vecs("a", wrong, ".fvecs"), Error);
+  for (const std::string& wrong :
+       {std::string("abc"), bytes_of({1, 0}), bytes_of({2, 1, 5}), bytes_of({-1, -1, 5})})
+    EXPECT_THROW(parse_fbin("a", wrong), Error);
+}
+
+TEST(VectorFile, FoldersHaveIdsAndFields) {
+  const test::TemporaryFolder folder;
+  write_vectors(folder / "embeddings.npy", {2, 2, {1, 2, 3, 4}, {}});
+  test::write_file(folder / "embeddings_meta.json",
+                   R"([{"id": "a", "year": 1999, "tags": ["x"]}, {"id": "b", "share": 0.5}])");
+  const VectorTable table = read_vectors(folder.path().string());
+  EXPECT_EQ(table.ids, (std::vector<Id>{"a", "b"}));
+  EXPECT_EQ(std::get<int64_t>(table.fields[0].at("year")), 1999);
+  EXPECT_EQ(std::get<double>(table.fields[1].at("share")), 0.5);
+  test::write_file(folder / "embeddings_meta.json", R"(["only one"])");
+  EXPECT_THROW(read_vectors(folder.path().string()), Error);
+}
+
+}  // namespace
+}  // namespace prism::search
