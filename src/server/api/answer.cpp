@@ -1,0 +1,153 @@
+// Collects the events of the engine and sends them in an API's format.
+#include "server/api/answer.h"
+
+#include <random>
+
+#include <fmt/format.h>
+
+namespace prism::server {
+
+using Kind = llm::MessagePart::Kind;
+
+Answer::Answer(Engine& engine, AnswerRequest request, std::unique_ptr<AnswerFormat> format,
+               HttpResponse response)
+    : engine_(engine),
+      request_(std::move(request)),
+      format_(std::move(format)),
+      response_(std::move(response)) {
+  const size_t count = request_.prompts.size() * static_cast<size_t>(request_.choices);
+  choices_.resize(count);
+  left_ = count;
+  for (size_t i = 0; i < count; ++i) {
+    choices_[i].index = i;
+    if (request_.parser) choices_[i].parser.emplace(request_.parser());
+  }
+}
+
+void Answer::start(Engine& engine, AnswerRequest request, std::unique_ptr<AnswerFormat> format,
+                   const HttpResponse& response) {
+  const auto self =
+      std::make_shared<Answer>(engine, std::move(request), std::move(format), response);
+  std::vector<TextJob> jobs;
+  for (size_t i = 0; i < self->choices_.size(); ++i) {
+    TextJob job{.id = engine.new_id(),
+                .model = self->request_.model,
+                .prompt = self->request_.prompts[i / static_cast<size_t>(self->request_.choices)],
+                .options = self->request_.options};
+    job.options.sampler.seed += i;
+    job.on_begin = [self](double load_seconds) { self->on_begin(load_seconds); };
+    job.on_text = [self, i](TextEvent event) { self->on_text(i, std::move(event)); };
+    job.on_end = [self, i](llm::Generation result) { self->on_end(i, std::move(result)); };
+    self->ids_.push_back(job.id);
+    jobs.push_back(std::move(job));
+  }
+  const std::vector<uint64_t> ids = self->ids_;
+  engine.submit(std::move(jobs));
+  response.on_disconnect([&engine, ids] {
+    for (const uint64_t id : ids) engine.cancel(id);
+  });
+}
+
+void Answer::on_begin(double load_seconds) {
+  load_seconds_ += load_seconds;
+  if (has_begun_ || has_failed_ || !request_.is_streamed) return;
+  has_begun_ = true;
+  response_.start(200,
+                  {{"content-type", format_->stream_type()},
+                   {"cache-control", "no-cache"},
+                   {"x-accel-buffering", "no"}},
+                  format_->keep_alive());
+  response_.write(format_->begin(*this));
+}
+
+void Answer::on_text(size_t index, TextEvent event) {
+  if (has_failed_) return;
+  Choice& choice = choices_[index];
+  llm::MessageParts parts;
+  if (choice.parser)
+    parts = choice.parser->feed(event.text);
+  else if (!event.text.empty())
+    parts.push_back({Kind::content, event.text});
+  add(choice, std::move(parts), std::move(event));
+}
+
+void Answer::add(Choice& choice, llm::MessageParts parts, TextEvent event) {
+  for (const llm::MessagePart& each : parts) {
+    if (each.kind == Kind::content)
+      choice.content += each.text;
+    else if (each.kind == Kind::reasoning)
+      choice.reasoning += each.text;
+    else if (each.kind == Kind::call_begin)
+      choice.calls.push_back({random_id("call_"), each.text, ""});
+    else
+      choice.calls.back().arguments += each.text;
+  }
+  if (!parts.empty() && parts.back().kind == Kind::reasoning)
+    choice.reasoning_tokens += static_cast<int64_t>(event.tokens.size());
+  choice.tokens.insert(choice.tokens.end(), event.tokens.begin(), event.tokens.end());
+  choice.scores.insert(choice.scores.end(), event.scores.begin(), event.scores.end());
+  if (!request_.is_streamed || (parts.empty() && event.tokens.empty())) return;
+  response_.write(format_->piece(*this, choice, {std::move(parts), std::move(event)}));
+}
+
+void Answer::on_end(size_t index, llm::Generation result) {
+  if (has_failed_) return;
+  Choice& choice = choices_[index];
+  if (result.failure) return fail(ApiError::from(result.failure));
+  if (choice.parser) add(choice, choice.parser->finish(), {});
+  choice.result = std::move(result);
+  --left_;
+  if (request_.is_streamed) {
+    on_begin(0);
+    std::string last = format_->end(*this, choice);
+    if (left_ == 0) last += format_->finish(*this);
+    response_.write(std::move(last));
+    if (left_ == 0) response_.finish();
+  } else if (left_ == 0) {
+    response_.send(
+        {200, {{"content-type", "application/json"}}, format_->whole(*this).dump() + "\n"});
+  }
+}
+
+void Answer::fail(const ApiError& error) {
+  has_failed_ = true;
+  for (const uint64_t id : ids_) engine_.cancel(id);
+  if (!has_begun_) return response_.send(format_->error(error));
+  response_.write(format_->stream_error(error));
+  response_.finish();
+}
+
+bool is_cut(const Choice& choice) {
+  const llm::StopReason reason = choice.result.reason;
+  return reason == llm::StopReason::max_tokens || reason == llm::StopReason::context;
+}
+
+AnswerUsage Answer::usage() const {
+  AnswerUsage usage;
+  for (const Choice& each : choices_) {
+    usage.generated_tokens += each.result.statistics.generated_tokens;
+    usage.reasoning_tokens += each.reasoning_tokens;
+    usage.proposed_tokens += each.result.statistics.proposed_tokens;
+    usage.accepted_tokens += each.result.statistics.accepted_tokens;
+    if (each.index % static_cast<size_t>(request_.choices) != 0) continue;
+    usage.prompt_tokens += each.result.statistics.prompt_tokens;
+    usage.cached_tokens += each.result.statistics.reused_tokens;
+  }
+  return usage;
+}
+
+std::string sse_event(std::string_view json, std::string_view name) {
+  if (name.empty()) return fmt::format("data: {}\n\n", json);
+  return fmt::format("event: {}\ndata: {}\n\n", name, json);
+}
+
+std::string random_id(std::string_view prefix, size_t length) {
+  static constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  thread_local std::mt19937_64 random(std::random_device{}());
+  std::string id(prefix);
+  for (size_t i = 0; i < length; ++i) id += kLetters[random() % kLetters.size()];
+  return id;
+}
+
+}  // namespace prism::server

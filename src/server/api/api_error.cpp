@@ -1,0 +1,52 @@
+// Translates exceptions to statuses.
+#include "server/api/api_error.h"
+
+#include "base/json.h"
+#include "llm/generate/prompt_too_long.h"
+#include "prism/error.h"
+#include "server/engine/engine.h"
+
+namespace prism::server {
+
+ApiError ApiError::from(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const ApiError& error) {
+    return error;
+  } catch (const JsonError& error) {
+    return {400, error.what(), error.path()};
+  } catch (const llm::PromptTooLong& error) {
+    ApiError refusal(400, error.what(), {}, "context_length_exceeded");
+    refusal.type_ = "exceed_context_size_error";
+    refusal.figures_ = {{"n_prompt_tokens", error.tokens()}, {"n_ctx", error.context()}};
+    return refusal;
+  } catch (const QueueFull& error) {
+    return {429, error.what(), {}, "queue_full"};
+  } catch (const TimedOut& error) {
+    return {504, error.what(), {}, "timeout"};
+  } catch (const Error& error) {
+    switch (error.code()) {
+      case ErrorCode::kInvalidArgument:
+      case ErrorCode::kNotSupported:
+        return {400, error.what()};
+      case ErrorCode::kNotFound:
+        return {404, error.what()};
+      case ErrorCode::kOutOfMemory:
+        return {503, error.what(), {}, "out_of_memory"};
+      default:
+        return {500, error.what(), {}, error_code_name(error.code())};
+    }
+  } catch (const std::exception& error) {
+    return {500, error.what()};
+  }
+}
+
+HttpHeaders ApiError::headers() const {
+  if (status_ == 429) return {{"retry-after", "1"}};
+  // OpenAI's clients repeat requests after these statuses unless told otherwise.
+  if (status_ == 504) return {{"x-should-retry", "false"}};
+  if (status_ == 401) return {{"www-authenticate", "Bearer"}};
+  return {};
+}
+
+}  // namespace prism::server

@@ -1,0 +1,152 @@
+// Renders conversations to prompts, and holds answers to tool calls where they are required.
+#include "server/api/chat_request.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace prism::server {
+namespace {
+
+using ToolChoice = ChatRequest::ToolChoice;
+
+std::vector<llm::Tool> tools_of(const ChatRequest& chat) {
+  std::vector<llm::Tool> tools;
+  if (chat.tool_choice == ToolChoice::none) return tools;
+  for (const Json& each : chat.tools.items()) {
+    const JsonView function = JsonView(each)["function"];
+    tools.push_back({function["name"].string(),
+                     function["parameters"] ? function["parameters"].json().dump() : ""});
+  }
+  return tools;
+}
+
+// The name of a function, which is inside "function" or beside "type".
+std::string known_tool(const JsonView& function, const Json& tools) {
+  const JsonView name = function["function"] ? function["function"]["name"] : function["name"];
+  for (const Json& each : tools.items())
+    if (JsonView(each)["function"]["name"].string() == name.string()) return name.string();
+  name.fail(fmt::format("is \"{}\", which is not in tools", name.string()));
+}
+
+// {"mode": "auto", "tools": [...]}, in chats inside "allowed_tools".
+void read_allowed_tools(const JsonView& choice, ChatRequest& chat) {
+  const JsonView allowed = choice["allowed_tools"] ? choice["allowed_tools"] : choice;
+  std::vector<std::string> names;
+  for (const JsonView& each : allowed["tools"].items())
+    names.push_back(known_tool(each, chat.tools));
+  if (names.empty()) allowed["tools"].fail("is empty; it must name tools");
+  Json left = Json::array();
+  for (const Json& each : chat.tools.items())
+    if (std::ranges::count(names, JsonView(each)["function"]["name"].string()))
+      left.push_back(each);
+  chat.tools = std::move(left);
+  read_tool_choice(allowed["mode"], chat);
+}
+
+}  // namespace
+
+Json read_tools(const JsonView& tools) {
+  Json result = Json::array();
+  for (const JsonView& each : tools.items()) {
+    if (const std::string type = each["type"].string_or("function"); type != "function")
+      each["type"].fail(fmt::format("is \"{}\"; this server knows tools of type function", type));
+    if (each["function"]["name"].string().empty()) each["function"]["name"].fail("is empty");
+    if (const JsonView parameters = each["function"]["parameters"];
+        parameters && !parameters.is_object())
+      parameters.fail("must be a JSON schema");
+    result.push_back(each.json());
+  }
+  return result;
+}
+
+void read_tool_choice(const JsonView& choice, ChatRequest& chat) {
+  if (!choice) return;
+  if (choice.is_object()) {
+    const std::string type = choice["type"].string_or("function");
+    if (type == "allowed_tools") return read_allowed_tools(choice, chat);
+    if (type != "function")
+      choice["type"].fail(fmt::format("is \"{}\"; it must be function or allowed_tools", type));
+    chat.tool_choice = ToolChoice::required;
+    chat.tool = known_tool(choice, chat.tools);
+    return;
+  }
+  const std::string& text = choice.string();
+  if (text == "none")
+    chat.tool_choice = ToolChoice::none;
+  else if (text == "required")
+    chat.tool_choice = ToolChoice::required;
+  else if (text != "auto")
+    choice.fail(fmt::format("is \"{}\"; it must be none, auto, required or a function", text));
+  if (chat.tool_choice == ToolChoice::required && chat.tools.items().empty())
+    choice.fail("is required, but there are no tools");
+}
+
+void read_template_variables(const JsonView& variables, const JsonView& effort, ChatRequest& chat) {
+  Json all = Json::object();
+  if (effort) {
+    all["reasoning_effort"] = effort.string();
+    if (effort.string() == "none") all["enable_thinking"] = false;
+  }
+  for (const auto& [name, value] : variables.members()) all[name] = value.json();
+  if (!all.members().empty()) chat.extra = all.dump();
+}
+
+Json arguments_json(const std::string& text) {
+  try {
+    return text.empty() ? Json::object() : Json::parse(text);
+  } catch (const Error&) {
+    return Json::object();
+  }
+}
+
+std::string chat_text(const ChatRequest& chat, const ServedModel& model) {
+  llm::ChatOptions options;
+  if (chat.tool_choice != ToolChoice::none && !chat.tools.items().empty())
+    options.tools = chat.tools.dump();
+  options.extra = chat.extra;
+  std::span<const llm::ChatMessage> messages = chat.messages;
+  std::string begun;
+  if (messages.back().role == "assistant" && messages.back().tool_calls.empty() &&
+      messages.size() > 1) {
+    if (messages[messages.size() - 2].role == "assistant")
+      throw ApiError(400, "the last two messages are both of the assistant; it can continue one",
+                     "messages");
+    begun = messages.back().content;
+    messages = messages.first(messages.size() - 1);
+  }
+  options.add_generation_prompt = chat.add_generation_prompt || !begun.empty();
+  return model.chat_prompt(messages, options) + begun;
+}
+
+void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
+  const ServedModel& model = *request.model;
+  std::vector<llm::Tool> tools = tools_of(chat);
+  std::string prompt = chat_text(chat, model);
+
+  const llm::ChatFormat format = llm::ChatFormat::of(model.chat_template());
+  llm::MessageParserOptions parsing;
+  const size_t end = prompt.find_last_not_of(" \n");
+  parsing.begins_thinking =
+      end != prompt.npos && std::string_view(prompt).substr(0, end + 1).ends_with("<think>");
+  if (chat.tool_choice == ToolChoice::required) {
+    if (!chat.tool.empty())
+      std::erase_if(tools, [&](const llm::Tool& each) { return each.name != chat.tool; });
+    if (request.options.grammar)
+      throw ApiError(400, "response_format and a required tool are both given; leave one out",
+                     "tool_choice");
+    const llm::ForcedCall forced = llm::forced_call(format, tools, chat.parallel_calls);
+    prompt += forced.opening;
+    request.options.grammar = llm::Grammar::from_json_schema(forced.schema);
+    request.options.sampler.dry.multiplier = 0;
+    parsing.is_call = true;
+    parsing.begins_thinking = false;
+  } else if (format.has_control_tokens() && (!tools.empty() || format.thinks)) {
+    request.options.show_special = true;
+  }
+  parsing.tools = std::move(tools);
+  request.parser = [format, parsing] { return llm::MessageParser(format, parsing); };
+  request.prompts = {model.tokenizer().encode(prompt)};
+}
+
+}  // namespace prism::server

@@ -1,0 +1,28 @@
+// Embeddings, which several APIs offer.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "server/api/api.h"
+
+namespace prism::server {
+
+using ErrorWriter = HttpReply (*)(const ApiError& error);
+
+// Reads a text, an array of texts, token ids or arrays of them. Throws JsonError.
+std::vector<std::string> read_inputs(const JsonView& input, const ServedModel& model);
+
+struct EmbedRequest {
+  std::vector<std::string> texts;
+  int64_t dimensions = 0;  // shorten vectors to this length and normalise them again; 0: do not
+};
+
+// Embeds texts between two steps of the engine. `done` gets the vectors and the number of tokens on
+// the engine's thread; what it throws is sent as an error.
+void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedRequest request,
+                 ErrorWriter write_error,
+                 std::function<void(std::vector<std::vector<float>>, int64_t tokens)> done);
+
+}  // namespace prism::server

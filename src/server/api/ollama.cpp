@@ -1,0 +1,260 @@
+// /api/generate, /api/chat, /api/embed and /api/embeddings of Ollama's API.
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "llm/tokenizer/fill_in_middle.h"
+#include "server/api/chat_request.h"
+#include "server/api/embeddings.h"
+#include "server/api/ollama.h"
+#include "server/api/openai.h"
+#include "server/api/request_fields.h"
+
+namespace prism::server {
+namespace {
+
+using Kind = llm::MessagePart::Kind;
+
+int64_t nanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9); }
+
+// Answers of generate and chat: lines of JSON.
+class OllamaFormat : public AnswerFormat {
+ public:
+  OllamaFormat(bool is_chat, bool has_logprobs) : is_chat_(is_chat), has_logprobs_(has_logprobs) {}
+
+  HttpReply error(const ApiError& error) override { return ollama_error(error); }
+  const char* stream_type() const override { return "application/x-ndjson"; }
+  const char* keep_alive() const override { return ""; }
+  std::string stream_error(const ApiError& error) override {
+    return Json{{"error", error.what()}}.dump() + "\n";
+  }
+
+  Json whole(const Answer& answer) override {
+    const Choice& choice = answer.choices()[0];
+    Json json = last(answer, choice, choice.content, choice.reasoning, calls_json(choice));
+    if (has_logprobs_) json["logprobs"] = scores_json(answer.tokenizer(), choice.scores);
+    return json;
+  }
+
+  std::string piece(const Answer& answer, const Choice&, const ChoicePiece& piece) override {
+    std::string lines;
+    bool has_scores = has_logprobs_;
+    for (const llm::MessagePart& each : piece.parts) {
+      const bool is_content = each.kind == Kind::content;
+      if (!is_content && each.kind != Kind::reasoning) continue;  // calls are sent whole at the end
+      Json json = line(answer, is_content ? each.text : "", is_content ? "" : each.text, nullptr);
+      if (std::exchange(has_scores, false))
+        json["logprobs"] = scores_json(answer.tokenizer(), piece.event.scores);
+      lines += json.dump() + "\n";
+    }
+    return lines;
+  }
+
+  std::string end(const Answer& answer, const Choice& choice) override {
+    std::string lines;
+    if (!choice.calls.empty()) lines = line(answer, "", "", calls_json(choice)).dump() + "\n";
+    return lines + last(answer, choice, "", "", nullptr).dump() + "\n";
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static Json calls_json(const Choice& choice) {
+    Json calls;
+    for (size_t i = 0; i < choice.calls.size(); ++i) {
+      Json function = {{"index", i}, {"name", choice.calls[i].name}};
+      function["arguments"] = arguments_json(choice.calls[i].arguments);
+      Json call = {{"id", choice.calls[i].id}};
+      call["function"] = std::move(function);
+      calls.push_back(std::move(call));
+    }
+    return calls;
+  }
+
+  Json line(const Answer& answer, const std::string& text, const std::string& thinking,
+            Json calls) const {
+    Json json = {{"model", answer.request().model->name()},
+                 {"created_at", ollama_time(std::time(nullptr))}};
+    if (is_chat_) {
+      Json message = {{"role", "assistant"}, {"content", text}};
+      if (!thinking.empty()) message["thinking"] = thinking;
+      if (!calls.is_null()) message["tool_calls"] = std::move(calls);
+      json["message"] = std::move(message);
+    } else {
+      json["response"] = text;
+      if (!thinking.empty()) json["thinking"] = thinking;
+    }
+    json["done"] = false;
+    return json;
+  }
+
+  Json last(const Answer& answer, const Choice& choice, const std::string& text,
+            const std::string& thinking, Json calls) const {
+    const llm::GenerationStatistics& s = choice.result.statistics;
+    Json json = line(answer, text, thinking, std::move(calls));
+    json["done"] = true;
+    json["done_reason"] = is_cut(choice) ? "length" : "stop";
+    json["total_duration"] =
+        nanoseconds(std::chrono::duration<double>(Clock::now() - asked_).count());
+    json["load_duration"] = nanoseconds(answer.load_seconds());
+    json["prompt_eval_count"] = s.prompt_tokens;
+    json["prompt_eval_duration"] = nanoseconds(s.prompt_seconds);
+    json["eval_count"] = s.generated_tokens;
+    json["eval_duration"] = nanoseconds(s.generation_seconds);
+    return json;
+  }
+
+  bool is_chat_, has_logprobs_;
+  Clock::time_point asked_ = Clock::now();
+};
+
+void read_options(const JsonView& body, AnswerRequest& request) {
+  const JsonView options = body["options"];
+  request.options = default_options(*request.model);
+  request.options.max_tokens = options["num_predict"].integer_or(-1, -2);
+  if (request.options.max_tokens < 0) request.options.max_tokens = -1;
+  read_sampling(options, *request.model, request.options);
+  read_stop(options["stop"], request.options);
+  if (const JsonView format = body["format"]) {
+    if (format.is_string() && format.string().empty()) return;
+    if (format.is_string() && format.string() != "json")
+      format.fail(fmt::format("is \"{}\"; it must be json or a JSON schema", format.string()));
+    Json asked = {{"type", format.is_string() ? "json_object" : "json_schema"}};
+    if (!format.is_string()) asked["schema"] = format.json();
+    read_response_format(JsonView(asked, "format"), request.options);
+  }
+}
+
+// Reads the fields of the request that generate and chat have in common.
+void read_fields(const JsonView& body, AnswerRequest& request) {
+  read_options(body, request);
+  request.is_streamed = body["stream"].boolean_or(true);
+  const int64_t top = body["top_logprobs"].integer_or(0, 0, 20);
+  if (body["logprobs"].boolean_or(false)) request.options.scores = top;
+}
+
+// think: true or false, or how much: "low", "medium", "high".
+void read_think(const JsonView& think, ChatRequest& chat) {
+  if (!think) return;
+  if (think.is_string()) return read_template_variables(JsonView(Json()), think, chat);
+  chat.extra = Json{{"enable_thinking", think.boolean()}}.dump();
+}
+
+void start(const ApiCall& call, AnswerRequest request, bool is_chat) {
+  const auto model = request.model;
+  const KeepAlive keep(call);
+  auto format = std::make_unique<OllamaFormat>(is_chat, request.options.scores >= 0);
+  Answer::start(call.context.engine, std::move(request), std::move(format), call.response);
+  keep.apply(call.context.engine, *model);
+}
+
+// A request without a prompt only loads the model, or unloads it with "keep_alive": 0.
+void load(const ApiCall& call, std::shared_ptr<ServedModel> model, bool is_chat) {
+  const KeepAlive keep(call);
+  Json json = {{"model", model->name()}, {"created_at", ollama_time(std::time(nullptr))}};
+  if (is_chat)
+    json["message"] = {{"role", "assistant"}, {"content", ""}};
+  else
+    json["response"] = "";
+  json["done"] = true;
+  json["done_reason"] = keep.is_zero() ? "unload" : "load";
+  if (keep.is_zero()) {
+    keep.apply(call.context.engine, *model);
+    return send_json(call.response, json);
+  }
+  call.context.engine.run_with(
+      model, [response = call.response, json](EngineModel&) { send_json(response, json); },
+      [response = call.response](std::exception_ptr failure) {
+        response.send(ollama_error(ApiError::from(failure)));
+      });
+  keep.apply(call.context.engine, *model);
+}
+
+}  // namespace
+
+HttpReply ollama_error(const ApiError& error) {
+  HttpHeaders headers = error.headers();
+  headers.emplace_back("content-type", "application/json");
+  return {error.status(), std::move(headers), Json{{"error", error.what()}}.dump() + "\n"};
+}
+
+void ollama_generate(const ApiCall& call) {
+  const JsonView& body = call.body;
+  AnswerRequest request;
+  request.model = ollama_model(call);
+  const std::string prompt = body["prompt"].string_or("");
+  if (!body["images"].items().empty()) body["images"].fail("cannot be read: text only");
+  read_fields(body, request);
+  if (prompt.empty()) return load(call, request.model, false);
+  const llm::Tokenizer& tokenizer = request.model->tokenizer();
+  if (const std::string suffix = body["suffix"].string_or(""); !suffix.empty()) {
+    const auto fill = llm::FillInMiddle::of(request.model->file(), tokenizer);
+    if (!fill) body["suffix"].fail("needs a model that fills in the middle");
+    request.prompts.push_back(fill->prompt(tokenizer, {.before = prompt, .after = suffix}));
+  } else if (body["raw"].boolean_or(false)) {
+    request.prompts.push_back(tokenizer.encode(prompt));
+  } else {
+    ChatRequest chat;
+    if (const std::string system = body["system"].string_or(""); !system.empty())
+      chat.messages.push_back({.role = "system", .content = system});
+    chat.messages.push_back({.role = "user", .content = prompt});
+    read_think(body["think"], chat);
+    prepare_chat(chat, request);
+  }
+  start(call, std::move(request), false);
+}
+
+void ollama_chat(const ApiCall& call) {
+  const JsonView& body = call.body;
+  AnswerRequest request;
+  request.model = ollama_model(call);
+  read_fields(body, request);
+  if (body["messages"].is_array() && body["messages"].items().empty())
+    return load(call, request.model, true);
+  ChatRequest chat;
+  for (const JsonView& each : body["messages"].items())
+    if (each.is_object() && !each["images"].items().empty())
+      each["images"].fail("cannot be read: text only");
+  chat.messages = read_messages(body["messages"]);
+  chat.tools = read_tools(body["tools"]);
+  read_think(body["think"], chat);
+  prepare_chat(chat, request);
+  start(call, std::move(request), true);
+}
+
+void ollama_embed(const ApiCall& call) {
+  const JsonView& body = call.body;
+  const auto model = ollama_model(call);
+  const int64_t dimensions = body["dimensions"].integer_or(0, 1);
+  const KeepAlive keep(call);
+  const auto asked = std::chrono::steady_clock::now();
+  embed_texts(
+      call, model, {read_inputs(body["input"], *model), dimensions}, ollama_error,
+      [response = call.response, name = model->name(), asked](
+          std::vector<std::vector<float>> vectors, int64_t tokens) {
+        Json list = Json::array();
+        for (const std::vector<float>& each : vectors) list.push_back(each);
+        Json json = {{"model", name}};
+        json["embeddings"] = std::move(list);
+        json["total_duration"] = nanoseconds(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - asked).count());
+        json["load_duration"] = 0;
+        json["prompt_eval_count"] = tokens;
+        send_json(response, json);
+      });
+  keep.apply(call.context.engine, *model);
+}
+
+void ollama_embeddings(const ApiCall& call) {
+  const auto model = ollama_model(call);
+  const KeepAlive keep(call);
+  embed_texts(call, model, {read_inputs(call.body["prompt"], *model)}, ollama_error,
+              [response = call.response](std::vector<std::vector<float>> vectors, int64_t) {
+                Json json = Json::object();
+                json["embedding"] = vectors[0];
+                send_json(response, json);
+              });
+  keep.apply(call.context.engine, *model);
+}
+
+}  // namespace prism::server

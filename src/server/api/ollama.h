@@ -1,0 +1,31 @@
+// What the endpoints of Ollama's API have in common.
+#pragma once
+
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/api/api.h"
+
+namespace prism::server {
+
+std::string ollama_time(std::time_t seconds);  // since 1970: "2026-01-31T12:00:00Z"
+
+// The model that a request names. Ollama adds a tag to names; "latest" is the usual one.
+std::shared_ptr<ServedModel> ollama_model(const ApiCall& call);
+
+// How long a model stays loaded after a request (keep_alive): seconds, or a text such as "5m" or
+// "1h30m". 0 unloads it at the end of the request; a negative time keeps it for ever.
+class KeepAlive {
+ public:
+  explicit KeepAlive(const ApiCall& call);  // reads the field
+  bool is_zero() const { return seconds_ == 0.0; }
+  // Call it after the engine got the request.
+  void apply(Engine& engine, const ServedModel& model) const;
+
+ private:
+  std::optional<double> seconds_;  // none: the request has no such field
+};
+
+}  // namespace prism::server

@@ -1,0 +1,46 @@
+// /v1/models.
+#include <fmt/format.h>
+
+#include "server/api/api.h"
+
+namespace prism::server {
+namespace {
+
+Json model_json(const ApiContext& context, const ServedModel& model) {
+  return {{"id", model.name()},
+          {"object", "model"},
+          {"created", context.started},
+          {"owned_by", "prism"}};
+}
+
+}  // namespace
+
+std::shared_ptr<ServedModel> ModelList::find(const std::string& name) const {
+  for (const auto& each : models_)
+    if (each->name() == name) return each;
+  if (name.empty() || models_.size() == 1) return models_.front();
+  std::string names;
+  for (const auto& each : models_) names += (names.empty() ? "" : ", ") + each->name();
+  throw ApiError(404,
+                 fmt::format("the model \"{}\" is not served here; there are: {}", name, names),
+                 "model", "model_not_found");
+}
+
+void openai_models(const ApiCall& call) {
+  Json data = Json::array();
+  for (const auto& each : call.context.models.all())
+    data.push_back(model_json(call.context, *each));
+  Json json = {{"object", "list"}};
+  json["data"] = std::move(data);
+  send_json(call.response, json);
+}
+
+void openai_model(const ApiCall& call) {
+  const std::string name = call.request.path.substr(call.request.path.find("/models/") + 8);
+  for (const auto& each : call.context.models.all())
+    if (each->name() == name) return send_json(call.response, model_json(call.context, *each));
+  throw ApiError(404, fmt::format("the model \"{}\" is not served here", name), "model",
+                 "model_not_found");
+}
+
+}  // namespace prism::server

@@ -1,0 +1,40 @@
+// Fields that several APIs have in common. Wrong values throw JsonError with the field's path;
+// unknown fields are ignored.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "prism/llm/chat_template.h"
+#include "prism/llm/generation.h"
+#include "server/engine/served_model.h"
+
+namespace prism::server {
+
+// The options for a request that gives none: those of the server, or the sampling recommended for
+// the model with a random seed.
+llm::GenerationOptions default_options(const ServedModel& model);
+
+// Reads temperature, top_p, seed, penalties, logit_bias and so on, by the names of OpenAI's API and
+// of llama.cpp's server.
+void read_sampling(const JsonView& body, const ServedModel& model, llm::GenerationOptions& options);
+// Reads stop: a text or an array of texts.
+void read_stop(const JsonView& stop, llm::GenerationOptions& options);
+// Reads response_format: text, json_object or json_schema.
+void read_response_format(const JsonView& format, llm::GenerationOptions& options);
+
+// Reads messages in OpenAI's format. Parts other than text are refused.
+std::vector<llm::ChatMessage> read_messages(const JsonView& messages);
+// Reads tool_calls in OpenAI's format. Templates write arguments as JSON themselves, so they become
+// values if they are texts.
+Json read_tool_calls(const JsonView& calls);
+// Returns the text of a content: a text, an array of text parts, or null.
+std::string read_content(const JsonView& content);
+
+// Reads a prompt: a text or an array of token ids. Throws JsonError for an id out of range.
+std::vector<int32_t> read_prompt(const JsonView& prompt, const ServedModel& model);
+// Reads one prompt or an array of prompts.
+std::vector<std::vector<int32_t>> read_prompts(const JsonView& prompts, const ServedModel& model);
+
+}  // namespace prism::server

@@ -1,0 +1,37 @@
+// The list of all paths, and which handler answers each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "server/api/api.h"
+
+namespace prism::server {
+
+struct Route {
+  const char* method;
+  const char* path;  // without /v1; one that ends in '*' takes every path that begins with it
+  ApiHandler handler;
+  enum Flags : uint8_t {
+    none = 0,
+    open = 1,   // needs no API key
+    quick = 2,  // may run on the server's thread: it never waits and computes little
+    page = 4,   // belongs to the chat page
+  };
+  uint8_t flags = none;
+};
+
+std::span<const Route> all_routes();
+
+// Returns null with status 404, or 405 if the path has other methods.
+const Route* find_route(const HttpRequest& request, int& status);
+
+// Parses the body and calls the route's handler; sends what it throws as an error.
+void answer(const Route& route, ApiContext& context, const HttpRequest& request,
+            const HttpResponse& response);
+
+// Writes an error in the format of the API that the path belongs to.
+HttpReply error_reply(const std::string& path, const ApiError& error);
+
+}  // namespace prism::server

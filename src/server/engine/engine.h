@@ -1,0 +1,162 @@
+// The engine: one thread that owns the models and runs their steps. Requests reach it by one queue,
+// and events leave it by another, once after each step.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/engine/engine_model.h"
+#include "server/engine/served_model.h"
+
+namespace prism::server {
+
+struct TextEvent {
+  std::string text;  // whole characters
+  std::vector<int32_t> tokens;
+  std::vector<llm::TokenScore> scores;  // one for each token, or none
+};
+
+// One text to generate. The callbacks run on the thread of EngineOptions::post.
+struct TextJob {
+  uint64_t id = 0;  // from Engine::new_id()
+  std::shared_ptr<ServedModel> model;
+  std::vector<int32_t> prompt;
+  llm::GenerationOptions options = {};
+  // The model has accepted the prompt. load_seconds: what loading the model for it took, or 0.
+  std::function<void(double load_seconds)> on_begin = {};
+  std::function<void(TextEvent event)> on_text = {};
+  // reason is failed, with the failure, if the text could not be generated.
+  std::function<void(llm::Generation result)> on_end = {};
+};
+
+struct EngineOptions {
+  // Loads a model; called on the engine's thread.
+  std::function<std::unique_ptr<EngineModel>(const ServedModel&)> load;
+  // Whether a model has room in the memory that is free now, without compromise; empty: always.
+  std::function<bool(const ServedModel&)> has_room = {};
+  // Called on the engine's thread when a model was loaded.
+  std::function<void(const ServedModel&, const EngineModel::Facts&)> on_load = {};
+  // Runs work on the thread that handles events; called by any thread.
+  std::function<void(std::function<void()>)> post;
+  int64_t parallel = 0;            // texts at once; 0: as many as the loaded models allow
+  int64_t max_queue = 256;         // texts that wait beside them
+  double timeout_seconds = 0;      // for one text, with its time in the queue; 0: none
+  double idle_unload_seconds = 0;  // unload a model without texts after this time; 0: never
+};
+
+// Thrown by Engine::submit when too many texts wait.
+class QueueFull : public std::exception {
+ public:
+  const char* what() const noexcept override { return "too many requests are waiting"; }
+};
+
+// Ends a text that took longer than the time limit.
+class TimedOut : public std::exception {
+ public:
+  const char* what() const noexcept override {
+    return "the request took longer than the server allows (--timeout)";
+  }
+};
+
+// Counters since the start, and the texts of this moment.
+struct EngineState {
+  struct Text {
+    uint64_t id = 0;
+    std::string model;
+    int64_t prompt_tokens = 0, generated_tokens = 0, max_tokens = -1;
+    bool is_begun = false;  // has at least one token
+  };
+  struct Loaded {
+    std::string model;
+    EngineModel::Facts facts;
+    double idle_seconds = 0;
+    double expires_seconds = -1;  // until it is unloaded if it stays idle; -1: never
+  };
+  std::vector<Text> texts;
+  std::vector<Loaded> models;
+  int64_t parallel = 1;  // texts at once
+  uint64_t texts_done = 0, texts_failed = 0, prompt_tokens = 0, reused_tokens = 0,
+           generated_tokens = 0, proposed_tokens = 0, accepted_tokens = 0, steps = 0;
+  uint64_t text_steps = 0;    // the sum over all steps of their texts
+  uint64_t longest_text = 0;  // tokens, with the prompt
+  double prompt_seconds = 0, generation_seconds = 0;
+};
+
+class Engine {
+ public:
+  explicit Engine(EngineOptions options);
+  ~Engine();  // ends all texts; their callbacks are dropped
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Any thread may call these.
+  uint64_t new_id() { return next_id_++; }
+  // Adds all jobs or, if the queue has no room for them, none: throws QueueFull.
+  void submit(std::vector<TextJob> jobs);
+  void cancel(uint64_t id);  // the text ends at the next step; nothing if it has ended
+  // Runs work with a loaded model between two steps. `failed` gets what loading or work throws.
+  // Both run on the engine's thread.
+  void run_with(std::shared_ptr<ServedModel> model, std::function<void(EngineModel&)> work,
+                std::function<void(std::exception_ptr)> failed);
+  // Unloads the model when it was idle for this time: 0: when its last text has ended; negative:
+  // never. Replaces idle_unload_seconds for it until it is unloaded.
+  void keep(const std::string& model, double seconds);
+  EngineState state() const;
+  size_t unfinished() const { return unfinished_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Text;
+  struct Loaded;
+  // A piece of a text, which needs no allocation of its own, or any other event.
+  struct Event {
+    std::shared_ptr<Text> to;
+    TextEvent text;
+    std::function<void()> other;
+  };
+
+  void run();
+  bool take_commands();  // false: the engine stops
+  void begin(const std::shared_ptr<Text>& text);
+  void end(const std::shared_ptr<Text>& text, llm::Generation result);
+  void step(Loaded& loaded);
+  void cancel_late();
+  void unload_idle();
+  // Loads a model at its first use. If memory is short, models without texts make room.
+  Loaded& loaded(const ServedModel& model);
+  double kept_seconds(const Loaded& loaded) const;  // while idle; infinity: for ever
+  bool unload_oldest();  // of the models without texts; false: there is none
+  bool has_work() const;
+  void emit(std::function<void()> event) { events_.push_back({nullptr, {}, std::move(event)}); }
+  void flush_events();
+  void publish();
+
+  EngineOptions options_;
+  std::atomic<size_t> unfinished_ = 0;
+  std::atomic<int64_t> parallel_ = 1;
+  std::atomic<uint64_t> next_id_ = 1;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::function<void()>> commands_;  // run on the engine's thread
+  bool is_stopping_ = false;
+  EngineState state_;
+
+  // The engine's thread only.
+  std::map<std::string, std::unique_ptr<Loaded>> models_;
+  std::map<uint64_t, std::shared_ptr<Text>> texts_;
+  std::vector<Event> events_;
+  EngineState counters_;
+  std::thread thread_;
+};
+
+}  // namespace prism::server

@@ -1,0 +1,87 @@
+// A language model as the engine runs it.
+#include "server/engine/engine_model.h"
+
+#include <algorithm>
+
+#include "llm/model/model.h"
+#include "prism/error.h"
+#include "prism/llm/fit.h"
+
+namespace prism::server {
+namespace {
+
+// No step may take longer, so that a long prompt does not hold back other texts.
+constexpr double kStepSeconds = 0.1;
+
+class LanguageEngineModel : public EngineModel {
+ public:
+  explicit LanguageEngineModel(llm::LanguageModel model) : model_(std::move(model)) {
+    model_.set_step_limit(kStepSeconds);
+    for (const Device& each : model_.model().placement().layers)
+      layer_devices_.push_back(each.id());
+  }
+  int64_t add(std::vector<int32_t> prompt, const llm::GenerationOptions& options,
+              const llm::TextCallback& on_text) override {
+    return model_.add(std::move(prompt), options, on_text);
+  }
+  bool step() override { return model_.step(); }
+  bool is_finished(int64_t id) const override { return model_.is_finished(id); }
+  llm::Generation take(int64_t id) override { return model_.take(id); }
+  void cancel(int64_t id) override { model_.cancel(id); }
+  std::vector<std::vector<float>> embed(std::span<const std::string> texts) override {
+    return model_.embed(texts);
+  }
+  std::vector<llm::TokenScore> score(std::span<const int32_t> tokens, int64_t top) override {
+    return model_.score(tokens, top);
+  }
+  Facts facts() const override {
+    Facts facts{.context = model_.context(),
+                .parallel = model_.slots(),
+                .cache_tokens = model_.cache_tokens(),
+                .device = model_.device().id(),
+                .device_name = model_.device().name(),
+                .why = model_.why(),
+                .layers = static_cast<int64_t>(layer_devices_.size()),
+                .placement = {},
+                .load_seconds = model_.load_seconds()};
+    for (const llm::ModelMemory& each : model_.memory()) {
+      facts.memory_bytes += each.weight_bytes + each.cache_bytes + each.work_bytes;
+      facts.placement.push_back({each.device.id(), each.device.name(),
+                                 std::ranges::count(layer_devices_, each.device.id()),
+                                 each.weight_bytes, each.cache_bytes, each.work_bytes});
+      facts.cache_bytes += each.cache_bytes;
+    }
+    return facts;
+  }
+
+ private:
+  llm::LanguageModel model_;
+  std::vector<std::string> layer_devices_;  // when it was loaded
+};
+
+}  // namespace
+
+std::unique_ptr<EngineModel> engine_model(llm::LanguageModel model) {
+  return std::make_unique<LanguageEngineModel>(std::move(model));
+}
+
+std::unique_ptr<EngineModel> load_engine_model(const std::string& path, llm::LoadOptions options,
+                                               int64_t parallel) {
+  options.slots = parallel;
+  options.shares_cache = true;
+  return engine_model(llm::LanguageModel::load(path, options));
+}
+
+bool has_room_for(const llm::GgufFile& file, const llm::LoadOptions& options) {
+  llm::FitOptions fit = options.fit;
+  fit.batch_rows = options.batch_rows;
+  if (!fit.context) fit.min_context = std::max(fit.min_context, llm::kDefaultContext);
+  try {
+    llm::fit_model(file, llm::fit_devices(fit, true), fit);
+  } catch (const Error& error) {
+    return error.code() != ErrorCode::kOutOfMemory;  // loading finds other errors
+  }
+  return true;
+}
+
+}  // namespace prism::server

@@ -1,0 +1,258 @@
+// Tests the engine with a scripted model: texts keep apart, and places become free.
+#include "server/engine/engine.h"
+
+#include <condition_variable>
+#include <deque>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "prism/error.h"
+#include "support/models/letters.h"
+#include "support/server/scripted_model.h"
+
+namespace prism::server {
+namespace {
+
+using test::Script;
+using test::scripted_answer;
+using test::scripted_model;
+
+// Handles the events of an engine in a thread of its own, as the server's thread does.
+class EventThread {
+ public:
+  EventThread() : thread_([this] { run(); }) {}
+  ~EventThread() {
+    post({});
+    thread_.join();
+  }
+  EventThread(const EventThread&) = delete;
+  EventThread& operator=(const EventThread&) = delete;
+
+  void post(std::function<void()> event) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(event));
+    changed_.notify_one();
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      std::function<void()> event;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return !events_.empty(); });
+        event = std::move(events_.front());
+        events_.pop_front();
+      }
+      if (!event) return;
+      event();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> events_;
+  std::thread thread_;
+};
+
+// Lets steps run one by one; open for all of them at the end.
+class Gate {
+ public:
+  bool pass() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_open_ || steps_ > 0; });
+    if (!is_open_) --steps_;
+    return true;
+  }
+  void allow(int steps) {
+    const std::lock_guard lock(mutex_);
+    steps_ += steps;
+    changed_.notify_all();
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int steps_ = 0;
+  bool is_open_ = false;
+};
+
+// What a text has got so far; waits for its events.
+class Reader {
+ public:
+  TextJob job(Engine& engine, const std::shared_ptr<ServedModel>& model, int number,
+              int64_t tokens) {
+    TextJob job{.id = id = engine.new_id(),
+                .model = model,
+                .prompt = {test::kFirstDigit + number / 10, test::kFirstDigit + number % 10}};
+    job.options.max_tokens = tokens;
+    job.on_text = [this](const TextEvent& event) { change([&] { text_ += event.text; }); };
+    job.on_end = [this](llm::Generation result) { change([&] { result_ = std::move(result); }); };
+    return job;
+  }
+  bool wait_for_text() {
+    return wait([this] { return !text_.empty(); });
+  }
+  bool wait_for_end() {
+    return wait([this] { return result_.has_value(); });
+  }
+  const std::string& text() const { return text_; }  // after the end
+  const llm::Generation& result() const { return *result_; }
+  uint64_t id = 0;
+
+ private:
+  template <typename Work>
+  void change(Work&& work) {
+    const std::lock_guard lock(mutex_);
+    work();
+    changed_.notify_all();
+  }
+  template <typename Test>
+  bool wait(Test&& test) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), test);
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string text_;
+  std::optional<llm::Generation> result_;
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  EngineOptions options(Script script) {
+    EngineOptions result;
+    result.parallel = script.parallel;
+    result.load = [script](const ServedModel&) { return scripted_model(script); };
+    result.post = [this](std::function<void()> event) { events_.post(std::move(event)); };
+    return result;
+  }
+  static void submit(Engine& engine, TextJob job) {
+    std::vector<TextJob> jobs;
+    jobs.push_back(std::move(job));
+    engine.submit(std::move(jobs));
+  }
+  static std::string digits(int number) {
+    return {static_cast<char>('0' + number / 10), static_cast<char>('0' + number % 10)};
+  }
+
+  // The scripted model needs no file.
+  const std::shared_ptr<ServedModel> model_ = std::make_shared<ServedModel>("scripted", "");
+  std::deque<Reader> readers_;  // events may come for them after the engine has ended
+  EventThread events_;
+};
+
+TEST_F(EngineTest, TextsOfManyThreadsKeepApart) {
+  Engine engine(options({.parallel = 3}));
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        const int number = t * 20 + i;
+        Reader reader;
+        submit(engine, reader.job(engine, model_, number, 1 + i));
+        engine.cancel(reader.id + 1000000);  // no such text
+        (void)engine.state();
+        right += reader.wait_for_end() && reader.text() == scripted_answer(digits(number), 1 + i);
+      }
+    });
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(right, 80);
+  EXPECT_EQ(engine.unfinished(), 0u);
+  EXPECT_EQ(engine.state().texts_done, 80u);
+}
+
+TEST_F(EngineTest, CancelledTextFreesItsPlace) {
+  Gate gate;
+  Engine engine(options({.parallel = 1, .before_step = [&] { return gate.pass(); }}));
+  Reader first, second;
+  submit(engine, first.job(engine, model_, 1, 1000000));
+  submit(engine, second.job(engine, model_, 2, 3));
+  gate.allow(1);
+  ASSERT_TRUE(first.wait_for_text());
+  // One place: the second text begins only if the first one, which has a million tokens, ends.
+  engine.cancel(first.id);
+  gate.open();
+  ASSERT_TRUE(first.wait_for_end());
+  EXPECT_EQ(first.result().reason, llm::StopReason::cancelled);
+  ASSERT_TRUE(second.wait_for_end());
+  EXPECT_EQ(second.text(), scripted_answer("02", 3));
+}
+
+TEST_F(EngineTest, WaitingTextsCanBeCancelled) {
+  Gate gate;
+  Engine engine(options({.parallel = 1, .before_step = [&] { return gate.pass(); }}));
+  Reader first, second;
+  submit(engine, first.job(engine, model_, 1, 5));
+  submit(engine, second.job(engine, model_, 2, 5));
+  engine.cancel(second.id);
+  gate.open();
+  ASSERT_TRUE(second.wait_for_end());
+  ASSERT_TRUE(first.wait_for_end());
+  EXPECT_EQ(second.result().reason, llm::StopReason::cancelled);
+  EXPECT_EQ(second.text(), "");
+  EXPECT_EQ(first.text(), scripted_answer("01", 5));
+}
+
+TEST_F(EngineTest, QueueHasALimit) {
+  Gate gate;
+  EngineOptions limited = options({.parallel = 1, .before_step = [&] { return gate.pass(); }});
+  limited.max_queue = 1;
+  Engine engine(limited);
+  Reader first, second, third;
+  submit(engine, first.job(engine, model_, 1, 2));
+  submit(engine, second.job(engine, model_, 2, 2));
+  EXPECT_THROW(submit(engine, third.job(engine, model_, 3, 2)), QueueFull);
+  gate.open();
+  ASSERT_TRUE(first.wait_for_end());
+  ASSERT_TRUE(second.wait_for_end());
+  submit(engine, third.job(engine, model_, 3, 2));
+  EXPECT_TRUE(third.wait_for_end());
+}
+
+TEST_F(EngineTest, LateTextsEndWithTimedOut) {
+  EngineOptions limited = options({.parallel = 1});
+  limited.timeout_seconds = 0.05;
+  Engine engine(limited);
+  Reader reader;
+  submit(engine, reader.job(engine, model_, 1, int64_t{1} << 40));
+  ASSERT_TRUE(reader.wait_for_end());
+  EXPECT_THROW(std::rethrow_exception(reader.result().failure), TimedOut);
+}
+
+// A model whose steps throw is dropped: its texts fail, and the next text loads it again.
+TEST_F(EngineTest, FailedModelIsLoadedAgain) {
+  std::atomic<int> loads = 0;
+  EngineOptions failing = options({});
+  failing.load = [&](const ServedModel&) {
+    Script script;
+    if (++loads == 1)
+      script.before_step = []() -> bool { throw Error(ErrorCode::kDriver, "a broken step"); };
+    return scripted_model(script);
+  };
+  Engine engine(failing);
+  Reader first, second;
+  submit(engine, first.job(engine, model_, 1, 2));
+  ASSERT_TRUE(first.wait_for_end());
+  EXPECT_THROW(std::rethrow_exception(first.result().failure), Error);
+  submit(engine, second.job(engine, model_, 2, 2));
+  ASSERT_TRUE(second.wait_for_end());
+  EXPECT_EQ(second.text(), scripted_answer("02", 2));
+  EXPECT_EQ(loads, 2);
+}
+
+TEST_F(EngineTest, EndsWhileTextsRun) {
+  readers_.resize(8);
+  Engine engine(options({.parallel = 2}));
+  for (Reader& each : readers_) submit(engine, each.job(engine, model_, 1, int64_t{1} << 40));
+  EXPECT_TRUE(readers_[0].wait_for_text());
+}
+
+}  // namespace
+}  // namespace prism::server

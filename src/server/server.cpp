@@ -1,0 +1,147 @@
+// Connects HTTP, the APIs and the engine.
+#include "server/server.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+#include "prism/error.h"
+#include "server/api/openai.h"
+#include "server/api/routes.h"
+#include "server/work_queue.h"
+
+namespace prism::server {
+namespace {
+
+constexpr size_t kWorkThreads = 2;
+
+}  // namespace
+
+struct Server::Core {
+  explicit Core(ServerOptions given)
+      : options(std::move(given)), access(options.access), models(model_list(options)) {
+    HttpOptions http_options = options.http;
+    http_options.address = options.access.address;
+    http_options.check = [this](const HttpRequest& request) { return check(request); };
+    http.emplace(std::move(http_options), [this](HttpRequest request, HttpResponse response) {
+      handle(std::move(request), std::move(response));
+    });
+    engine.emplace(engine_options());
+    context.emplace(
+        ApiContext{*engine, models, engine_options(), unix_seconds(), options.is_verbose});
+    work.emplace(kWorkThreads);
+    if (options.loads_first) load_first();
+  }
+
+  ~Core() { http->close(); }
+
+  static ModelList model_list(const ServerOptions& options) {
+    if (!options.chat_template.empty()) llm::ChatTemplate{options.chat_template};  // or throws
+    ModelList list;
+    for (const ServerOptions::NamedModel& each : options.models)
+      list.add(std::make_shared<ServedModel>(
+          each.name, each.path,
+          ServedModel::Options{options.chat_template, options.template_variables,
+                               options.generation}));
+    return list;
+  }
+
+  EngineOptions engine_options() {
+    EngineOptions result;
+    result.load = options.load_model ? options.load_model : [this](const ServedModel& model) {
+      return load_engine_model(model.path(), options.load, options.parallel);
+    };
+    if (!options.load_model)
+      result.has_room = [this](const ServedModel& model) {
+        return has_room_for(model.file(), options.load);
+      };
+    result.on_load = options.on_load;
+    result.post = [this](std::function<void()> event) { http->post(std::move(event)); };
+    result.parallel = options.parallel;
+    result.max_queue = options.max_queue;
+    result.timeout_seconds = options.timeout_seconds;
+    result.idle_unload_seconds = options.idle_unload_seconds;
+    return result;
+  }
+
+  // Waits until the engine has loaded the first model, and throws its failure.
+  void load_first() {
+    std::mutex mutex;
+    std::condition_variable done;
+    bool is_done = false;
+    std::exception_ptr failure;
+    const auto end = [&](std::exception_ptr thrown) {
+      const std::lock_guard lock(mutex);
+      failure = std::move(thrown);
+      is_done = true;
+      done.notify_one();
+    };
+    engine->run_with(
+        models.all().front(), [&](EngineModel&) { end(nullptr); }, end);
+    std::unique_lock lock(mutex);
+    done.wait(lock, [&] { return is_done; });
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  // Null with a status if the request has no route here.
+  const Route* route_of(const HttpRequest& request, int& status) const {
+    const Route* route = find_route(request, status);
+    if (!route || options.has_page || !(route->flags & Route::page)) return route;
+    status = 404;
+    return nullptr;
+  }
+
+  // Decides on a request by its header.
+  HttpCheck check(const HttpRequest& request) const {
+    HttpCheck result;
+    result.add = access.cors_headers(request);
+    int status = 0;
+    const Route* route = route_of(request, status);
+    if (const auto refusal = access.check(request, route && (route->flags & Route::open))) {
+      result.reply = error_reply(request.path, ApiError(refusal->status, refusal->message));
+    } else if (request.method == "OPTIONS") {
+      result.reply = HttpReply{.status = 200};
+    } else if (!route) {
+      result.reply = error_reply(
+          request.path, status == 405
+                            ? ApiError(405, request.path + " has no method " + request.method)
+                            : ApiError(404, "there is no " + request.path + " on this server"));
+    } else if (const std::string_view encoding = request.header("content-encoding");
+               !encoding.empty() && encoding != "identity") {
+      result.reply = error_reply(request.path,
+                                 ApiError(415, "the body is encoded as \"" + std::string(encoding) +
+                                                   "\"; send it as plain JSON, not compressed"));
+    }
+    return result;
+  }
+
+  void handle(HttpRequest request, HttpResponse response) {
+    int status = 0;
+    const Route* route = route_of(request, status);
+    if (!route) return;
+    if (route->flags & Route::quick) return answer(*route, *context, request, response);
+    work->add([this, route, request = std::move(request), response = std::move(response)] {
+      answer(*route, *context, request, response);
+    });
+  }
+
+  ServerOptions options;
+  Access access;
+  ModelList models;
+  // Destroyed in reverse: all users of the HTTP server end before it.
+  std::optional<HttpServer> http;
+  std::optional<Engine> engine;
+  std::optional<ApiContext> context;
+  std::optional<WorkQueue> work;
+};
+
+Server::Server(ServerOptions options) : core_(std::make_unique<Core>(std::move(options))) {}
+Server::~Server() = default;
+std::string Server::url() const { return core_->http->url(); }
+uint16_t Server::port() const { return core_->http->port(); }
+void Server::run() { core_->http->run(); }
+void Server::stop(double grace_seconds) { core_->http->stop(grace_seconds); }
+EngineState Server::state() const { return core_->engine->state(); }
+size_t Server::connections() const { return core_->http->connections(); }
+
+}  // namespace prism::server
