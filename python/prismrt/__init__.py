@@ -1,0 +1,28 @@
+"""Prism: language models, tensors with gradients and your own kernels on every processor of a machine.
+
+    import prismrt as prism
+
+    llm = prism.LLM("model.gguf")
+    print(llm.generate("Once upon a time", max_tokens=60).text)
+
+    x = prism.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    (x * x).sum().backward()
+    print(x.grad)
+"""
+from __future__ import annotations
+
+from . import _core
+from ._core import *  # noqa: F401,F403  the functions of the C++ API
+from ._core import __version__ as __version__
+from ._functional import Compiled as Compiled, compile as compile, grad as grad, no_grad as no_grad
+from ._functional import value_and_grad as value_and_grad
+from .kernels import kernel as kernel
+from .llm import LLM as LLM, AsyncTextStream as AsyncTextStream, Generation as Generation
+from .llm import TextStream as TextStream, TokenScore as TokenScore
+from .serving import Server as Server, serve as serve
+
+bool = _core.bool_
+div = _core.divide
+sub = _core.subtract
+mul = _core.multiply
+power = _core.pow

@@ -1,0 +1,20 @@
+// The extension module prismrt._core.
+#include "bindings.h"
+
+NB_MODULE(_core, m) {
+  using namespace prism::python;
+  m.doc() = "Prism's C++ API: devices, tensors, kernels and language models.";
+  // Tensors in global variables outlive the module at the end of a process, which is no leak.
+  nb::set_leak_warnings(false);
+  bind_errors(m);
+  bind_types(m);
+  bind_devices(m);
+  bind_tensors(m);
+  bind_creation(m);
+  bind_functions(m);
+  bind_layers(m);
+  bind_gradients(m);
+  bind_kernels(m);
+  bind_models(m);
+  m.attr("__version__") = PRISM_VERSION;
+}
