@@ -327,6 +327,9 @@ class Fragment {
            Where where = {}) const;
   // this[r][c] = the reduction over row r of source
   void row_reduce(ReduceOp op, const Fragment& source, Where where = {}) const;
+  // An a operand of f16 or bf16 from packed or computed elements: f(row, k), for even k, gives the
+  // elements k (low half of a u32) and k + 1 (high half) of the row.
+  void make(const std::function<Value(Value, Value)>& f, Where where = {}) const;
   // an operand from an accumulator
   void convert(const Fragment& accumulator, Where where = {}) const;
 

@@ -148,6 +148,8 @@ enum class Op : uint8_t {
                  // in yield
   fragment_row_reduce,  // object[r][c] = reduce over the row r of objects[0]; bits: ReduceOp;
                         // accumulators
+  fragment_make,  // object (an a operand of 16-bit floats) = f(row, k) for even k: a u32 with the
+                  // elements k (low half) and k + 1; block with those two params ends in yield
   fragment_convert,  // object (an a or b operand) = objects[0] (an accumulator of the same rows and
                      // columns)
   // --- control

@@ -10,6 +10,7 @@
 #include "prism/ops/index.h"
 #include "prism/ops/join.h"
 #include "prism/ops/matmul.h"
+#include "prism/ops/nearest.h"
 #include "prism/ops/norm.h"
 #include "prism/ops/quantise.h"
 #include "prism/ops/reduce.h"

@@ -9,5 +9,6 @@
 #include "prism/kernel.h"
 #include "prism/llm.h"
 #include "prism/ops.h"
+#include "prism/search.h"
 #include "prism/tensor.h"
 #include "prism/warning.h"

@@ -2,12 +2,17 @@
 #include "cli/app.h"
 
 #include <iostream>
+#include <new>
 
+#include "base/printable.h"
 #include "base/transfer_progress.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/compile_notice.h"
+#include "cli/environment.h"
+#include "cli/interrupt.h"
 #include "cli/model_text.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "prism/error.h"
 #include "prism/warning.h"
@@ -22,6 +27,7 @@ constexpr const char* kFooter = R"(`prism help COMMAND` explains a command.
 Examples:
   prism run 'Why is the sky blue?'         answer a question
   prism chat                               talk to a model
+  prism serve                              serve a model to programs and the browser
   prism devices                            list the devices of this machine
   prism calibrate                          measure them, so that the fastest is used
   prism fit model.gguf                     where a model would go, and how fast
@@ -56,30 +62,13 @@ int complain(const std::string& text, int status) {
   return status;
 }
 
-// Rewrites the words for the parser: `prism help run` becomes `prism run --help`.
-std::vector<const char*> plain_words(const CommandLine& line, int count, const char* const* given) {
-  std::vector<const char*> words(given, given + count);
-  // The parser reads a dash with several letters as several options.
-  for (const char*& word : words)
-    if (std::string_view(word) == "-ngl") word = "--gpu-layers";
-  if (words.size() < 2) return words;
-  const std::string_view first = words[1];
-  if (first == "version") words = {words[0], "--version"};
-  if (first == "help") {
-    words.erase(words.begin() + 1);
-    if (words.size() > 1 && std::string_view(words[1]) == "help") words.resize(1);
-    if (words.size() > 1) line.check_command(words);
-    words.push_back("--help");
-  }
-  return words;
-}
-
 void add_commands(const Command& program) {
   const Command models = program.group("Language models");
   for (const auto add :
-       {add_run_command, add_chat_command, add_model_command, add_fit_command, add_tokenize_command,
-        add_embed_command, add_score_command, add_perplexity_command})
+       {add_run_command, add_chat_command, add_serve_command, add_model_command, add_fit_command,
+        add_tokenize_command, add_embed_command, add_score_command, add_perplexity_command})
     add(models);
+  add_vectors_command(program.group("Search"));
   const Command devices = program.group("Devices and kernels");
   for (const auto add :
        {add_devices_command, add_setup_command, add_calibrate_command, add_check_command,
@@ -91,19 +80,9 @@ void add_commands(const Command& program) {
   add_completion_command(help);
 }
 
-}  // namespace
-
-std::string version() { return PRISM_VERSION; }
-
-int run(int count, const char* const* given) {
-  set_warning_handler([](const std::string& text) {
-    end_progress();
-    std::cerr << paint(Colour::yellow, "warning: ", Stream::error) << text << "\n";
-  });
-  set_transfer_handler(progress_bar);
-  const CompileNoticeOnStandardError notice;
+int run_words(int count, const char* const* given) {
   if (count <= 1) {
-    std::cout << kShortHelp << std::flush;
+    std::cout << kShortHelp;
     return kRight;
   }
   CommandLine line("prism", kAbout, version());
@@ -111,12 +90,31 @@ int run(int count, const char* const* given) {
   program.footer(kFooter);
   program.needs_subcommand();
   add_commands(program);
+  line.before_actions(check_environment);
+  return line.run({given, given + count});
+}
+
+}  // namespace
+
+std::string version() { return PRISM_VERSION; }
+
+int run(int count, const char* const* given) {
+  ProgramOutput output;
+  clean_up_on_signals();
+  set_warning_handler([](const std::string& text) {
+    end_progress();
+    std::cerr << paint(Colour::yellow, "warning: ", Stream::error) << printable(text) << "\n";
+  });
+  set_transfer_handler(progress_bar);
+  const CompileNoticeOnStandardError notice;
   try {
-    const int status = line.run(plain_words(line, count, given));
-    std::cout.flush();
+    const int status = run_words(count, given);
+    output.finish();
     return status;
   } catch (const Error& error) {
     return complain(error.what(), status_of(error));
+  } catch (const std::bad_alloc&) {
+    throw;  // reported without a further allocation
   } catch (const std::exception& error) {
     return complain(error.what(), kFailed);
   }

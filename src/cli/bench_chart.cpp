@@ -15,26 +15,6 @@ namespace {
 constexpr double kLabelLetter = 7, kRow = 26, kBar = 16, kTop = 84, kBottom = 64, kPlot = 520,
                  kRight = 190;
 
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 const char* colour_of(BenchLimit limit) {
   switch (limit) {
     case BenchLimit::bandwidth:
@@ -55,6 +35,37 @@ std::string reached_text(const BenchResult& result) {
 }
 
 }  // namespace
+
+std::string svg_text(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::string svg_start(double width, double height, const ChartText& text) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
+      "0 "
+      "{0:.0f} {1:.0f}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
+      "fill=\"#222222\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+      "<text x=\"24\" y=\"34\" font-size=\"19\" font-weight=\"bold\">{2}</text>\n"
+      "<text x=\"24\" y=\"56\" fill=\"#666666\">{3}</text>\n",
+      width, height, svg_text(text.title), svg_text(text.subtitle));
+}
 
 std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& results) {
   std::vector<ChartBar> bars;
@@ -83,14 +94,7 @@ std::string bar_chart(const ChartText& text, const std::vector<ChartBar>& bars) 
   const double width = left + kPlot + kRight;
   const auto x_of = [&](double share) { return left + kPlot * share / axis; };
 
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
-      "0 "
-      "{0:.0f} {1:.0f}\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" "
-      "fill=\"#222222\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-      "<text x=\"24\" y=\"34\" font-size=\"19\" font-weight=\"bold\">{2}</text>\n"
-      "<text x=\"24\" y=\"56\" fill=\"#666666\">{3}</text>\n",
-      width, height, escaped(text.title), escaped(text.subtitle));
+  std::string svg = svg_start(width, height, text);
   const double bottom = kTop + kRow * static_cast<double>(bars.size());
   const double step = axis > 2 ? 0.5 : 0.25;
   for (double share = 0; share <= axis + 1e-9; share += step) {
@@ -110,10 +114,10 @@ std::string bar_chart(const ChartText& text, const std::vector<ChartBar>& bars) 
         "fill=\"{}\"{}/>\n<text x=\"{:.1f}\" y=\"{:.1f}\" stroke=\"#ffffff\" stroke-width=\"4\" "
         "paint-order=\"stroke\">{:.0f}% <tspan fill=\"#777777\">{}"
         "</tspan></text>\n",
-        left - 10, middle, escaped(each.label), escaped(each.detail), left, y + (kRow - kBar) / 2,
+        left - 10, middle, svg_text(each.label), svg_text(each.detail), left, y + (kRow - kBar) / 2,
         std::max(1.0, kPlot * each.share / axis), kBar, colour_of(each.limit),
         each.is_faded ? " fill-opacity=\"0.35\"" : "", x_of(each.share) + 8, middle,
-        each.share * 100, escaped(each.rate));
+        each.share * 100, svg_text(each.rate));
   }
   double x = left;
   svg += fmt::format(

@@ -21,6 +21,10 @@ struct ChartBar {
   bool is_faded = false;
 };
 
+// The beginning of every chart: size, background, title. svg_text escapes a text.
+std::string svg_start(double width, double height, const ChartText& text);
+std::string svg_text(const std::string& text);
+
 std::string bar_chart(const ChartText& text, const std::vector<ChartBar>& bars);
 // Shows only the results that ran.
 std::string bench_chart(const ChartText& text, const std::vector<BenchResult>& results);

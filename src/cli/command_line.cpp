@@ -2,8 +2,12 @@
 #include "cli/command_line.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -56,6 +60,25 @@ std::string wrong_command(CLI::App& app, const std::vector<const char*>& words) 
   const std::string word = words[named.next_word];
   if (word.starts_with("-")) return "";
   return fmt::format("\"{}\" is not a command of {}{}", word, named.name, valid_names(word, names));
+}
+
+// Rewrites the words for the parser: `prism help run` becomes `prism run --help`.
+std::vector<const char*> plain_words(CLI::App& app, std::vector<const char*> words) {
+  // The parser reads a dash with several letters as several options.
+  for (const char*& word : words)
+    if (std::string_view(word) == "-ngl") word = "--gpu-layers";
+  if (words.size() < 2) return words;
+  const std::string_view first = words[1];
+  if (first == "version") words = {words[0], "--version"};
+  if (first == "help") {
+    words.erase(words.begin() + 1);
+    if (words.size() > 1 && std::string_view(words[1]) == "help") words.resize(1);
+    if (words.size() > 1)
+      if (const std::string wrong = wrong_command(app, words); !wrong.empty())
+        throw Error(ErrorCode::kInvalidArgument, wrong);
+    words.push_back("--help");
+  }
+  return words;
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -164,6 +187,31 @@ class HelpFormat : public CLI::Formatter {
   }
 };
 
+// Returns what is wrong with the word, or an empty text; then the word is in its plainest form. The
+// parser alone would read 010 as 8, and accept numbers that do not fit.
+template <typename T>
+std::string read_number(std::string& word) {
+  if constexpr (std::is_integral_v<T>) {
+    T value = 0;
+    const size_t sign = word.starts_with('+') ? 1 : 0;
+    const char* const end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data() + sign, end, value);
+    if (error == std::errc::result_out_of_range || (word.starts_with('-') && !std::is_signed_v<T>))
+      return fmt::format("{} is not a number from {} to {}", word, std::numeric_limits<T>::min(),
+                         std::numeric_limits<T>::max());
+    if (error != std::errc() || stop != end)
+      return fmt::format("\"{}\" is not a whole number", word);
+    word = fmt::format("{}", value);
+  } else {
+    char* end = nullptr;
+    const double value = std::strtod(word.c_str(), &end);
+    if (word.empty() || *end != '\0' || !(std::abs(value) <= std::numeric_limits<T>::max()))
+      return fmt::format("\"{}\" is not a number", word);
+    word = fmt::format("{}", value);
+  }
+  return "";
+}
+
 // The parser's own message prints the limits of a double with all 300 digits.
 CLI::Validator at_least_zero(const char* shown, const char* wanted, bool zero_too) {
   return CLI::Validator(
@@ -203,6 +251,11 @@ Option& Option::between(int least, int most) {
   return *this;
 }
 
+Option& Option::one_word() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
 Option& Option::separated_by(char separator) {
   option_->delimiter(separator);
   return *this;
@@ -229,34 +282,41 @@ Option Command::add(const std::string& names, T& value, const std::string& help)
       app_->add_option(names, value, help)->group(heading_.empty() ? "Options" : heading_));
 }
 
+template <typename Number, typename T>
+Option Command::add_number(const std::string& names, T& value, const std::string& help) const {
+  Option option = add(names, value, help);
+  option.option_->transform(CLI::Validator(read_number<Number>, ""));
+  return option;
+}
+
 Option Command::option(const std::string& names, std::string& value,
                        const std::string& help) const {
   return add(names, value, help);
 }
 
 Option Command::option(const std::string& names, int32_t& value, const std::string& help) const {
-  return add(names, value, help);
+  return add_number<int32_t>(names, value, help);
 }
 
 Option Command::option(const std::string& names, int64_t& value, const std::string& help) const {
-  return add(names, value, help);
+  return add_number<int64_t>(names, value, help);
 }
 
 Option Command::option(const std::string& names, uint32_t& value, const std::string& help) const {
-  return add(names, value, help);
+  return add_number<uint32_t>(names, value, help);
 }
 
 Option Command::option(const std::string& names, uint64_t& value, const std::string& help) const {
-  return add(names, value, help);
+  return add_number<uint64_t>(names, value, help);
 }
 
 Option Command::option(const std::string& names, float& value, const std::string& help) const {
-  return add(names, value, help);
+  return add_number<float>(names, value, help);
 }
 
 Option Command::option(const std::string& names, std::optional<uint64_t>& value,
                        const std::string& help) const {
-  return add(names, value, help);
+  return add_number<uint64_t>(names, value, help);
 }
 
 Option Command::option(const std::string& names, std::vector<std::string>& value,
@@ -266,7 +326,7 @@ Option Command::option(const std::string& names, std::vector<std::string>& value
 
 Option Command::option(const std::string& names, std::vector<int64_t>& value,
                        const std::string& help) const {
-  return add(names, value, help);
+  return add_number<int64_t>(names, value, help);
 }
 
 void Command::flag(const std::string& names, bool& value, const std::string& help) const {
@@ -284,14 +344,16 @@ void Command::footer(const std::string& text) const { app_->footer(text); }
 Command Command::subcommand(const std::string& name, const std::string& help) const {
   CLI::App* command = app_->add_subcommand(name, help);
   command->group(heading_.empty() ? "Commands" : heading_);
-  return {command, status_};
+  return {command, line_};
 }
 
 void Command::needs_subcommand() const { app_->require_subcommand(1); }
 
 void Command::run(std::function<int()> action) const {
-  app_->callback([app = app_, status = status_, action = std::move(action)] {
-    if (app->get_subcommands().empty()) *status = action();
+  app_->callback([app = app_, line = line_, action = std::move(action)] {
+    if (!app->get_subcommands().empty()) return;
+    if (line->prepare_) line->prepare_();
+    line->status_ = action();
   });
 }
 
@@ -305,14 +367,11 @@ CommandLine::CommandLine(const std::string& name, const std::string& help,
 
 CommandLine::~CommandLine() = default;
 
-Command CommandLine::program() { return {app_.get(), &status_}; }
+Command CommandLine::program() { return {app_.get(), this}; }
 
-void CommandLine::check_command(const std::vector<const char*>& words) const {
-  const std::string wrong = wrong_command(*app_, words);
-  if (!wrong.empty()) throw Error(ErrorCode::kInvalidArgument, wrong);
-}
-
-int CommandLine::run(const std::vector<const char*>& words) {
+int CommandLine::run(const std::vector<const char*>& given) {
+  const std::vector<const char*> words = plain_words(*app_, given);
+  status_ = kRight;
   try {
     app_->parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -16,6 +17,7 @@ class Option;
 
 namespace prism::cli {
 
+class CommandLine;
 struct CommandEntry;  // cli/command_tree.h
 
 inline constexpr int kRight = 0, kFailed = 1, kWrongCall = 2;  // exit statuses
@@ -28,7 +30,8 @@ class Option {
   Option& positive();
   Option& not_negative();
   Option& between(int least, int most);
-  Option& separated_by(char separator);                  // several values in one word: 512,2048
+  Option& one_word();                    // of several values: one for each time the option is given
+  Option& separated_by(char separator);  // several values in one word: 512,2048
   Option& optional_value(const std::string& otherwise);  // the value of --resume without one
   Option& sets(bool& given);                             // sets it to true when the option is given
   Option& excludes(const Option& other);
@@ -72,11 +75,13 @@ class Command {
 
  private:
   friend class CommandLine;
-  Command(CLI::App* app, int* status) : app_(app), status_(status) {}
+  Command(CLI::App* app, CommandLine* line) : app_(app), line_(line) {}
   template <typename T>
   Option add(const std::string& names, T& value, const std::string& help) const;
+  template <typename Number, typename T>
+  Option add_number(const std::string& names, T& value, const std::string& help) const;
   CLI::App* app_;
-  int* status_;
+  CommandLine* line_;
   std::string heading_;  // empty: the usual one
 };
 
@@ -88,15 +93,19 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   Command program();  // the parent of all commands
+  // Called before a command's action, but not before help and version are printed.
+  void before_actions(std::function<void()> prepare) { prepare_ = std::move(prepare); }
 
-  // Runs the command that the words name and returns its exit status. Help and version go to
-  // standard output. Throws kInvalidArgument for words that are wrong, with the nearest right ones.
+  // Runs the command that the words name and returns its exit status; the first word is the
+  // program's name. Help and version go to standard output; `help COMMAND` and `version` are
+  // commands too. Throws kInvalidArgument for words that are wrong, with the nearest right ones.
+  // May be called again; the variables keep the values of the last call where no option sets them.
   int run(const std::vector<const char*>& words);
-  // Throws kInvalidArgument if the words do not name a command.
-  void check_command(const std::vector<const char*>& words) const;
 
  private:
+  friend class Command;
   std::unique_ptr<CLI::App> app_;
+  std::function<void()> prepare_;
   int status_ = kRight;  // set by the command that ran
 };
 

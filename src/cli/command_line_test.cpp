@@ -104,6 +104,27 @@ TEST_F(CommandLineTest, LeavesWhatIsNotGiven) {
   EXPECT_FALSE(v_.is_loud || v_.has_seed);
 }
 
+TEST_F(CommandLineTest, NumbersAreDecimal) {
+  EXPECT_EQ(call({"first", "-s", "010", "--share", "+1e-3"}).status, 7);
+  EXPECT_EQ(v_.small, 10);
+  EXPECT_EQ(v_.share, 1e-3f);
+  EXPECT_EQ(call({"first", "--seed", "18446744073709551615", "--share", "1e-60"}).status, 7);
+  EXPECT_EQ(v_.seed, UINT64_MAX);
+  EXPECT_EQ(v_.share, 0.0f);
+}
+
+TEST_F(CommandLineTest, PreparesBeforeAnActionOnly) {
+  int prepared = 0;
+  line_.before_actions([&] {
+    if (++prepared == 2) throw Error(ErrorCode::kInvalidArgument, "not prepared");
+  });
+  call({"first", "--help"});
+  EXPECT_EQ(prepared, 0);
+  EXPECT_EQ(call({"first"}).status, 7);
+  EXPECT_EQ(call({"first"}).errors, "not prepared");
+  EXPECT_EQ(runs_, 1);
+}
+
 TEST_F(CommandLineTest, RunsOneActionAlone) {
   EXPECT_EQ(call({"first", "below", "x"}).status, kRight);
   EXPECT_EQ(runs_below_, 1);
@@ -118,7 +139,18 @@ TEST_F(CommandLineTest, WrongWordsAreToldAndNothingRuns) {
   };
   for (const Case& each : std::vector<Case>{
            {{"first", "-s", "0"}, "--small: 0 is not a number above 0"},
-           {{"first", "-s", "x"}, "--small"},
+           {{"first", "-s", "x"}, "--small: \"x\" is not a whole number"},
+           {{"first", "-s", "1.5"}, "--small: \"1.5\" is not a whole number"},
+           {{"first", "-s", "0x10"}, "--small: \"0x10\" is not a whole number"},
+           {{"first", "-s", ""}, "--small: \"\" is not a whole number"},
+           {{"first", "-s", "2147483648"}, "--small: 2147483648 is not a number from -2147483648"},
+           {{"first", "--seed", "18446744073709551616"},
+            "18446744073709551616 is not a number from 0 to 18446744073709551615"},
+           {{"first", "--seed", "-1"}, "--seed: -1 is not a number from 0"},
+           {{"first", "--share", "nan"}, "--share: \"nan\" is not a number"},
+           {{"first", "--share", "inf"}, "--share: \"inf\" is not a number"},
+           {{"first", "--share", "1e39"}, "--share: \"1e39\" is not a number"},
+           {{"first", "--share", "0.5x"}, "--share: \"0.5x\" is not a number"},
            {{"first", "--count", "-1"}, "--count: -1 is not a number of at least 0"},
            {{"first", "--threads", "9"}, "--threads: Value 9 not in range"},
            {{"first", "--seed", "1", "--cases", "1"}, "--seed excludes --cases"},

@@ -26,9 +26,11 @@ void add_model_store_commands(const Command& model);  // fetch, list, remove
 void add_tokenize_command(const Command& program);
 void add_run_command(const Command& program);
 void add_chat_command(const Command& program);
+void add_serve_command(const Command& program);
 void add_score_command(const Command& program);
 void add_perplexity_command(const Command& program);
 void add_embed_command(const Command& program);
+void add_vectors_command(const Command& program);  // build, search, add, remove, info ...
 void add_completion_command(const Command& program);
 
 }  // namespace prism::cli

@@ -3,18 +3,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <ctime>
-#include <fstream>
-#include <random>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/suggest.h"
+#include "base/system/output_file.h"
+#include "cli/conversation_text.h"
 #include "cli/data_folder.h"
-#include "cli/json.h"
-#include "cli/model_arguments.h"
+#include "cli/input.h"
 #include "prism/error.h"
 
 namespace prism::cli {
@@ -64,29 +61,10 @@ std::string new_name(const Conversation& conversation) {
 fs::path conversations_folder() { return data_folder() / "conversations"; }
 
 void write_conversation(const Conversation& conversation, const fs::path& path) {
-  Json messages = Json::array();
-  for (const llm::ChatMessage& each : conversation.messages)
-    messages.push_back({{"role", each.role}, {"content", each.content}});
-  const std::string text =
-      Json{{"model", conversation.model}, {"messages", messages}}.dump(2) + "\n";
-  const fs::path aside = path.string() + fmt::format(".{:08x}.tmp", std::random_device{}());
-  std::error_code failed;
-  {
-    std::ofstream file(aside, std::ios::binary);
-    // Restrict access before writing the content.
-    fs::permissions(aside, fs::perms::owner_read | fs::perms::owner_write, failed);
-    file << text;
-    if (!file.flush()) {
-      const std::string reason = std::strerror(errno);
-      fs::remove(aside, failed);
-      fail(path, reason);
-    }
-  }
-  fs::rename(aside, path, failed);
-  if (failed) {
-    const std::string reason = failed.message();
-    fs::remove(aside, failed);
-    fail(path, reason);
+  try {
+    write_whole_file(path.string(), conversation_text(conversation), FileKind::owner_only);
+  } catch (const Error& error) {
+    fail(path, error.what());
   }
 }
 
@@ -100,24 +78,7 @@ void keep_conversation(Conversation& conversation) {
 }
 
 Conversation read_conversation(const fs::path& path) {
-  using Parsed = nlohmann::ordered_json;
-  const std::string text = read_file_or_input(path.string());
-  try {
-    const Parsed parsed = Parsed::parse(text);
-    Conversation result;
-    if (parsed.is_object()) result.model = parsed.value("model", "");
-    for (const Parsed& each : parsed.is_object() ? parsed.at("messages") : parsed) {
-      llm::ChatMessage message;
-      message.role = each.at("role").get<std::string>();
-      message.content = each.at("content").get<std::string>();
-      result.messages.push_back(std::move(message));
-    }
-    return result;
-  } catch (const Parsed::exception& error) {
-    throw Error(ErrorCode::kCorruptFile,
-                fmt::format("\"{}\" is not a conversation ({}); /save writes one", path.string(),
-                            error.what()));
-  }
+  return parse_conversation(read_file_or_input(path.string()), path.string());
 }
 
 std::vector<KeptConversation> kept_conversations() {

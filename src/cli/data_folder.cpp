@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "prism/error.h"
+
 namespace prism::cli {
 namespace {
 
@@ -30,7 +32,10 @@ std::filesystem::path data_folder() {
 #endif
   }
 #endif
-  return std::filesystem::temp_directory_path() / "prism-data";
+  // Not the system's temporary folder: other users could prepare conversations there.
+  throw Error(ErrorCode::kNotFound,
+              "no folder for conversations: the environment names no home folder; set "
+              "PRISM_DATA_DIR");
 }
 
 }  // namespace prism::cli

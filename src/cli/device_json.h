@@ -1,7 +1,7 @@
 // Devices and capabilities as JSON.
 #pragma once
 
-#include "cli/json.h"
+#include "base/json.h"
 #include "runtime/driver.h"
 
 namespace prism::cli {

@@ -1,4 +1,5 @@
-// Ctrl-C: it ends an answer, or clears a line that is being typed.
+// Signals: Ctrl-C ends an answer, or clears a line that is being typed; a signal that ends the
+// program leaves no temporary files.
 #pragma once
 
 #include "prism/llm/language_model.h"
@@ -18,5 +19,8 @@ class InterruptGuard {
  private:
   void (*before_)(int);
 };
+
+// From now on the signals that end the program first remove its temporary files.
+void clean_up_on_signals();
 
 }  // namespace prism::cli

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/model_arguments.h"
+#include "cli/input.h"
 #include "prism/error.h"
 
 namespace prism::cli {

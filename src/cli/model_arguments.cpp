@@ -1,12 +1,13 @@
 // Adds the options for running a model, loads the model and reads prompts.
 #include "cli/model_arguments.h"
 
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include <fmt/format.h>
 
+#include "base/json.h"
+#include "base/printable.h"
+#include "cli/input.h"
 #include "cli/model_fetch.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
@@ -21,8 +22,8 @@ namespace {
 
 void describe(const llm::LanguageModel& model, bool verbose) {
   const Device& device = model.device();
-  std::cerr << fmt::format("{} on {} ({})\n", llm::model_title(model.file()), device.id(),
-                           device.name());
+  std::cerr << fmt::format("{} on {} ({})\n", printable(llm::model_title(model.file())),
+                           device.id(), printable(device.name()));
   if (!verbose) return;
   if (device.is_automatic()) std::cerr << fmt::format("device: {}\n", device.why());
   std::cerr << fmt::format("placement: {}\n", model.why())
@@ -43,11 +44,42 @@ void add_model_arguments(const Command& command, ModelArguments& a, bool takes_m
                "also print why the device was chosen, the sampling, and the memory used");
 }
 
+void add_prompt_cache_arguments(const Command& command, ModelArguments& a) {
+  command.option("--prompt-cache", a.prompt_cache,
+                 "a folder that keeps computed prompts for later runs");
+  command
+      .option("--prompt-cache-size", a.prompt_cache_size,
+              "the size of that folder; beyond it the least recently used prompts are removed")
+      .shows_default();
+}
+
+void set_prompt_cache(const ModelArguments& a, llm::LoadOptions& options) {
+  options.prompt_cache = a.prompt_cache;
+  options.prompt_cache_bytes = parse_size(a.prompt_cache_size, "--prompt-cache-size");
+}
+
+void add_speculate_argument(const Command& command, ModelArguments& a) {
+  command.group("Model").option(
+      "--speculate", a.speculate,
+      "propose tokens and check several in one batch: ngram (what followed the last words earlier "
+      "in the text) or a smaller MODEL with the same vocabulary; the text stays the same");
+}
+
+std::string speculate_path(const ModelArguments& a) {
+  if (a.speculate.empty() || a.speculate == "ngram") return a.speculate;
+  std::string path =
+      llm::resolve_model(a.speculate, a.quiet ? llm::FetchOptions{} : fetch_options());
+  end_progress();
+  return path;
+}
+
 llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
   llm::LoadOptions options;
   options.fit = a.choice.options();
   options.slots = slots;
   options.batch_rows = a.batch;
+  set_prompt_cache(a, options);
+  options.speculate = speculate_path(a);
   if (a.quiet)
     set_compile_watch({});
   else
@@ -71,6 +103,48 @@ llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
   return model;
 }
 
+llm::LanguageModel open_model(const ModelArguments& arguments, const TemplateArguments& chat) {
+  const std::string text = template_text(chat);
+  // Mistakes show before the model is loaded.
+  if (!text.empty()) llm::ChatTemplate{text};
+  template_variables(chat);
+  llm::LanguageModel model = open_model(arguments);
+  if (!text.empty()) model.set_chat_template(text);
+  return model;
+}
+
+void add_template_arguments(const Command& command, TemplateArguments& a) {
+  Option text =
+      command.option("--chat-template", a.text, "a chat template (Jinja) instead of the model's");
+  text.excludes(command.option("--chat-template-file", a.file,
+                               "a file with the chat template (-: standard input)"));
+  command.option("--chat-template-kwargs", a.variables,
+                 "variables of the chat template as JSON: {\"enable_thinking\": false}");
+}
+
+std::string template_text(const TemplateArguments& a) {
+  if (a.file.empty()) return a.text;
+  std::string text = read_file_or_input(a.file);
+  if (text.empty())
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the file of the chat template, \"{}\", is empty", a.file));
+  return text;
+}
+
+std::string template_variables(const TemplateArguments& a) {
+  if (a.variables.empty()) return {};
+  std::string what = "the text is no JSON object";
+  try {
+    if (Json::parse(a.variables).is_object()) return a.variables;
+  } catch (const Error& error) {
+    what = error.what();
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("--chat-template-kwargs: {}; write an object such as "
+                          "{{\"enable_thinking\": false}}",
+                          what));
+}
+
 std::string memory_text(const llm::LanguageModel& model) {
   std::string text = "memory:";
   for (const llm::ModelMemory& each : model.memory())
@@ -83,31 +157,27 @@ std::string memory_text(const llm::LanguageModel& model) {
 
 std::string statistics_text(const llm::GenerationStatistics& s) {
   std::string reused;
-  if (s.reused_tokens > 0) reused = fmt::format(" ({} from the cache)", s.reused_tokens);
+  if (s.reused_tokens > 0)
+    reused = fmt::format(" ({} from the cache{})", s.reused_tokens,
+                         s.restored_tokens > 0 ? " on disk" : "");
   std::string recomputed;
   if (s.recomputed_tokens > 0)
-    recomputed =
-        fmt::format(", with {} tokens computed again after a device failed", s.recomputed_tokens);
+    recomputed = fmt::format(", with {} tokens computed again", s.recomputed_tokens);
+  std::string proposed;
+  if (s.proposed_tokens > 0)
+    proposed =
+        fmt::format(" ({} of {} proposed tokens accepted)", s.accepted_tokens, s.proposed_tokens);
   return fmt::format(
       "{} prompt tokens{} at {:.1f} tokens/s, first token after {:.3f} s; {} tokens at {:.1f} "
-      "tokens/s{}",
+      "tokens/s{}{}",
       s.prompt_tokens, reused, s.prompt_rate(), s.first_token_seconds, s.generated_tokens,
-      s.generation_rate(), recomputed);
+      s.generation_rate(), proposed, recomputed);
 }
 
 void add_text_arguments(const Command& command, TextArguments& a, const std::string& what) {
   Option text = command.option("-p,--prompt", a.text, what).sets(a.has_text);
   text.excludes(
       command.option("-f,--file", a.file, "a file with " + what + " (-: standard input)"));
-}
-
-std::string read_file_or_input(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream)
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("\"{}\" cannot be read; is the path right?", path));
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 std::string read_text(const TextArguments& a) {

@@ -1,12 +1,13 @@
 // Adds the sampling options to a command and reads their values.
 #include "cli/sampling_arguments.h"
 
+#include <charconv>
 #include <cstdlib>
 #include <random>
 
 #include <fmt/format.h>
 
-#include "cli/model_arguments.h"
+#include "cli/input.h"
 #include "llm/generate/known_models.h"
 #include "prism/error.h"
 
@@ -35,15 +36,17 @@ std::string unescaped(const std::string& text) {
 }
 
 std::pair<int32_t, float> parse_bias(const std::string& text) {
-  char* end = nullptr;
-  const long token = std::strtol(text.c_str(), &end, 10);
-  const float bias = *end == '=' || *end == '+' || *end == '-'
-                         ? std::strtof(end + (*end == '=' ? 1 : 0), &end)
-                         : 0;
-  if (*end != '\0' || text.empty() || token < 0 || token > INT32_MAX)
+  int32_t token = 0;
+  const char* const all = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), all, token);
+  const char* const number = end + (end != all && *end == '=' ? 1 : 0);
+  char* stop = nullptr;
+  const float bias = std::strtof(number, &stop);
+  const bool has_number = number != end || (end != all && (*end == '+' || *end == '-'));
+  if (error != std::errc() || !has_number || number == all || stop != all)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("--logit-bias \"{}\": write TOKEN=NUMBER, such as 15043=-2.5", text));
-  return {static_cast<int32_t>(token), bias};
+  return {token, bias};
 }
 
 }  // namespace
@@ -152,12 +155,14 @@ std::string sampling_text(const llm::SamplerOptions& s) {
   return text;
 }
 
+uint64_t random_seed() {
+  std::random_device random;
+  return uint64_t{random()} << 32 | random();
+}
+
 llm::GenerationOptions generation_options(const SamplingArguments& a) {
   llm::GenerationOptions options = a.options;
-  if (!a.has_seed) {
-    std::random_device random;
-    options.sampler.seed = uint64_t{random()} << 32 | random();
-  }
+  if (!a.has_seed) options.sampler.seed = random_seed();
   if (!a.stages.empty()) options.sampler.stages = llm::parse_sampler_stages(a.stages);
   for (const std::string& each : a.biases) options.sampler.logit_bias.push_back(parse_bias(each));
   for (const std::string& each : a.stops) options.stop.push_back(unescaped(each));

@@ -19,6 +19,7 @@ struct SamplingArguments {
 
 void add_sampling_arguments(const Command& command, SamplingArguments& arguments);
 
+uint64_t random_seed();
 // Reads the arguments; without --seed the seed is random. Throws kInvalidArgument.
 llm::GenerationOptions generation_options(const SamplingArguments& arguments);
 

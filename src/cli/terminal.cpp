@@ -9,12 +9,16 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+#include "cli/output.h"
+
 namespace prism::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 std::optional<Clock::time_point> started;
 bool shown = false;
+constexpr const char* kEmptyLine = "\r\033[K";
 
 // Counts characters on the screen: continuation bytes of UTF-8 do not count.
 size_t width(const std::string& text) {
@@ -28,19 +32,20 @@ std::string paint(Colour colour, const std::string& text, Stream stream) {
   const char* no_colour = std::getenv("NO_COLOR");
   if ((no_colour && *no_colour) || !is_terminal(stream)) return text;
   static constexpr const char* codes[] = {"31", "32", "33", "2", "1"};
-  return fmt::format("\033[{}m{}\033[0m", codes[static_cast<int>(colour)], text);
+  return control_sequence(fmt::format("\033[{}m", codes[static_cast<int>(colour)])) + text +
+         control_sequence("\033[0m");
 }
 
 void progress(const std::string& text) {
   if (!is_terminal(Stream::error)) return;
   if (!started) started = Clock::now();
   if (Clock::now() - *started < std::chrono::seconds(1)) return;
-  std::cerr << "\r\033[K" << text << std::flush;
+  std::cerr << control_sequence(kEmptyLine) << printable(text) << std::flush;
   shown = true;
 }
 
 void end_progress() {
-  if (shown) std::cerr << "\r\033[K" << std::flush;
+  if (shown) std::cerr << control_sequence(kEmptyLine) << std::flush;
   started.reset();
   shown = false;
 }
@@ -51,14 +56,15 @@ std::string table(
   std::vector<size_t> widths;
   for (const std::string& cell : heading) widths.push_back(width(cell));
   for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], width(printable(row[i])));
   }
   const auto line = [&](const std::vector<std::string>& cells, bool is_heading) {
     std::string text;
     for (size_t i = 0; i < cells.size(); ++i) {
       const bool last = i + 1 == cells.size();
-      const std::string padded =
-          last ? cells[i] : cells[i] + std::string(widths[i] - width(cells[i]) + 2, ' ');
+      const std::string cell = printable(cells[i]);
+      const std::string padded = last ? cell : cell + std::string(widths[i] - width(cell) + 2, ' ');
       text += is_heading   ? paint(Colour::bold, padded)
               : paint_cell ? paint_cell(cells[i], padded)
                            : padded;
@@ -70,21 +76,15 @@ std::string table(
   return text;
 }
 
-std::string shown_text(const std::string& text) {
-  std::string result = "\"";
+std::string escaped_text(const std::string& text, std::string_view also) {
+  std::string result;
   for (const char c : text) {
-    if (c == '\n')
-      result += "\\n";
-    else if (c == '\t')
-      result += "\\t";
-    else if (c == '"' || c == '\\')
-      (result += '\\') += c;
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    else
-      result += c;
+    if (also.find(c) != also.npos) result += '\\';
+    result += c;
   }
-  return result + "\"";
+  return printable(result);
 }
+
+std::string shown_text(const std::string& text) { return '"' + escaped_text(text, "\"\\") + '"'; }
 
 }  // namespace prism::cli

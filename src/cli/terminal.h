@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/system/is_terminal.h"
@@ -20,13 +21,17 @@ std::string paint(Colour colour, const std::string& text, Stream stream = Stream
 void progress(const std::string& text);
 void end_progress();  // removes the line
 
-// Rows under a heading; a column is as wide as its widest cell. paint_cell may be empty.
+// Rows under a heading; a column is as wide as its widest cell. Newlines in cells are escaped.
+// paint_cell may be empty.
 std::string table(const std::vector<std::string>& heading,
                   const std::vector<std::vector<std::string>>& rows,
                   const std::function<std::string(const std::string& cell,
                                                   const std::string& padded)>& paint_cell = {});
 
-// The text in quotes on one line, with control characters escaped.
+// The text on one line, with control characters escaped and a backslash before each character of
+// `also`.
+std::string escaped_text(const std::string& text, std::string_view also = "\\");
+// The same in quotes.
 std::string shown_text(const std::string& text);
 
 }  // namespace prism::cli

@@ -1,19 +1,19 @@
 // `prism bench ops`: times each op on a device and compares it with the device's peaks.
 #include <algorithm>
 #include <ctime>
-#include <fstream>
 #include <iostream>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/suggest.h"
+#include "base/system/output_file.h"
 #include "base/units.h"
 #include "cli/bench_chart.h"
 #include "cli/bench_text.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/terminal.h"
 #include "prism/error.h"
 #include "runtime/measure/self_check.h"
@@ -107,14 +107,10 @@ int bench_ops(const Options& options) {
   else
     print_text(device, peaks, results);
   if (!options.svg.empty()) {
-    std::ofstream file(options.svg);
-    file << bench_chart({fmt::format("Ops on {} ({})", device.name(), device.id()),
-                         fmt::format("{}; {}", today(), peaks_text(peaks))},
-                        results);
-    if (!file.flush())
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("bench: cannot write the chart to \"{}\"; does its folder exist?",
-                              options.svg));
+    write_whole_file(options.svg,
+                     bench_chart({fmt::format("Ops on {} ({})", device.name(), device.id()),
+                                  fmt::format("{}; {}", today(), peaks_text(peaks))},
+                                 results));
   }
   const bool ran = std::ranges::all_of(results, [](const auto& r) { return r.problem.empty(); });
   return ran ? kRight : kFailed;

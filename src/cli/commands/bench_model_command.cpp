@@ -2,23 +2,24 @@
 // with the device's limits.
 #include <algorithm>
 #include <ctime>
-#include <fstream>
 #include <iostream>
 #include <optional>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "base/json.h"
+#include "base/system/output_file.h"
 #include "cli/bench_chart.h"
 #include "cli/bench_text.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
+#include "cli/texts_chart.h"
 #include "llm/fit/expected_speed.h"
 #include "llm/generate/speed.h"
-#include "prism/error.h"
+#include "llm/generate/texts_speed.h"
 
 namespace prism::cli {
 namespace {
@@ -27,6 +28,7 @@ struct Options {
   ModelArguments model;
   std::vector<std::string> devices;
   std::vector<int64_t> prompts = {512}, depths = {0};
+  std::vector<std::string> texts;  // as given; if any, only texts are timed
   int64_t tokens = 64;
   int repeats = 3;
   std::string svg;
@@ -34,11 +36,12 @@ struct Options {
 };
 
 struct Row {
-  std::string device, device_name, task;  // task: "prompt 512", "decode 64 at 0"
+  std::string device, device_name, task;  // task: "prompt 512", "decode 64 at 0", "16 texts"
   double rate = 0, limit = 0;             // tokens per second
   BenchLimit limited_by = BenchLimit::bandwidth;
   double over_cpu = 0;  // 0: unknown
   bool is_decode = false, is_cpu = false;
+  int64_t texts = 0;  // at once; 0: another task
 };
 
 std::vector<std::string> chosen_devices(const Options& o) {
@@ -72,11 +75,12 @@ std::pair<double, BenchLimit> product_limit(const DevicePeaks& peaks, const llm:
 }
 
 void time_device(const Options& o, const std::string& device, int64_t context,
-                 std::vector<Row>& rows) {
+                 const std::vector<int64_t>& texts, std::vector<Row>& rows) {
   ModelArguments arguments = o.model;
   arguments.choice.device = device;
   arguments.choice.context = context;
-  llm::LanguageModel model = open_model(arguments);
+  llm::LanguageModel model =
+      open_model(arguments, texts.empty() ? 1 : *std::ranges::max_element(texts));
   const DevicePeaks peaks = peaks_of(model.device());
   const llm::TokenCost cost =
       llm::token_cost(model.file(), model.config(), model.model().placement().kv_type);
@@ -86,12 +90,28 @@ void time_device(const Options& o, const std::string& device, int64_t context,
     rows.push_back({device, model.device().name(), task, tokens_a_second, limit, by, 0, decode,
                     model.device().backend() == "cpu"});
   };
+  const double by_products = products.first / cost.operations;
+  for (const int64_t count : texts) {
+    progress(fmt::format("{} texts on {}", count, device));
+    const double seconds =
+        llm::texts_seconds(model.model(), model.tokenizer(), count, o.tokens, o.repeats);
+    const double together = static_cast<double>(count);
+    const double before =
+        static_cast<double>(llm::kTextsPrompt) + static_cast<double>(o.tokens) / 2;
+    // The weights are read once for all texts, the cache once for each.
+    const double by_memory = together * peaks.bandwidth /
+                             (cost.weight_bytes + together * before * cost.cache_bytes_a_token);
+    row(fmt::format("{} text{}", count, count == 1 ? "" : "s"),
+        together * static_cast<double>(o.tokens) / seconds, std::min(by_products, by_memory),
+        by_products < by_memory ? products.second : BenchLimit::bandwidth, false);
+    rows.back().texts = count;
+  }
+  if (!texts.empty()) return end_progress();
   for (const int64_t prompt : o.prompts) {
     progress(fmt::format("prompt of {} on {}", prompt, device));
     const double seconds = llm::prompt_seconds(model.model(), prompt, o.repeats);
     const double count = static_cast<double>(prompt);
     // The weights are read once per batch. The limit is the slower of products and memory.
-    const double by_products = products.first / cost.operations;
     const double by_memory =
         peaks.bandwidth / cost.weight_bytes * std::min(count, double(model.model().batch_rows()));
     row(fmt::format("prompt {}", prompt), count / seconds, std::min(by_products, by_memory),
@@ -108,8 +128,25 @@ void time_device(const Options& o, const std::string& device, int64_t context,
   end_progress();
 }
 
+// The first number of texts whose total is below that of fewer texts, or 0.
+int64_t falls_at(const std::vector<Row>& rows) {
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (rows[i].device == rows[i - 1].device && rows[i].texts > rows[i - 1].texts &&
+        rows[i].rate < rows[i - 1].rate)
+      return rows[i].texts;
+  return 0;
+}
+
+std::string texts_advice(const std::vector<Row>& rows) {
+  const auto best = std::ranges::max_element(rows, {}, &Row::rate);
+  const int64_t falls = falls_at(rows);
+  return fmt::format("advice: {} texts at once on --device {} write most{}", best->texts,
+                     best->device, falls ? fmt::format("; the total falls at {}", falls) : "");
+}
+
 // One line for a person who has this machine and this model.
 std::string advice(const std::vector<Row>& rows) {
+  if (!rows.empty() && rows.front().texts > 0) return texts_advice(rows);
   const Row* best = nullptr;
   for (const Row& each : rows)
     if (each.is_decode && (!best || each.rate > best->rate)) best = &each;
@@ -142,6 +179,7 @@ void print_json(const std::string& model, const std::vector<Row>& rows) {
     results.push_back({{"device", each.device},
                        {"device_name", each.device_name},
                        {"task", each.task},
+                       {"texts", each.texts > 0 ? Json(each.texts) : Json(nullptr)},
                        {"tokens_per_second", each.rate},
                        {"limit_tokens_per_second", each.limit},
                        {"limited_by", limit_name(each.limited_by)},
@@ -150,12 +188,37 @@ void print_json(const std::string& model, const std::vector<Row>& rows) {
             << "\n";
 }
 
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
+
+std::string rows_chart(const std::string& name, const std::vector<Row>& rows) {
+  std::vector<ChartBar> bars;
+  for (const Row& each : rows)
+    bars.push_back({each.device, each.task, fmt::format("{:.1f} tokens/s", each.rate),
+                    each.rate / each.limit, each.limited_by, false});
+  return bar_chart(
+      {name, today() + "; tokens a second beside what each device's measured memory and "
+                       "products allow"},
+      bars);
+}
+
+std::string curves_chart(const std::string& name, const std::vector<Row>& rows) {
+  std::vector<TextsCurve> curves;
+  for (const Row& each : rows) {
+    if (curves.empty() || curves.back().device != each.device) curves.push_back({each.device, {}});
+    curves.back().points.emplace_back(each.texts, each.rate);
+  }
+  return texts_chart({name, today() + "; tokens a second of all texts together"}, curves);
+}
+
 int bench_model(const Options& o) {
-  int64_t context = 0;
-  for (const int64_t each : o.prompts) context = std::max(context, each);
-  for (const int64_t each : o.depths) context = std::max(context, each + o.tokens + 8);
+  const std::vector<int64_t> texts = text_counts(o.texts);
+  int64_t context = llm::kTextsPrompt + o.tokens + 8;
+  if (texts.empty()) {
+    for (const int64_t each : o.prompts) context = std::max(context, each);
+    for (const int64_t each : o.depths) context = std::max(context, each + o.tokens + 8);
+  }
   std::vector<Row> rows;
-  for (const std::string& device : chosen_devices(o)) time_device(o, device, context, rows);
+  for (const std::string& device : chosen_devices(o)) time_device(o, device, context, texts, rows);
   for (Row& row : rows)
     for (const Row& other : rows)
       if (!row.is_cpu && other.is_cpu && other.task == row.task)
@@ -167,20 +230,7 @@ int bench_model(const Options& o) {
   else
     print_text(rows);
   if (o.svg.empty()) return kRight;
-  std::vector<ChartBar> bars;
-  for (const Row& each : rows)
-    bars.push_back({each.device, each.task, fmt::format("{:.1f} tokens/s", each.rate),
-                    each.rate / each.limit, each.limited_by, false});
-  std::ofstream file(o.svg);
-  file << bar_chart({fmt::format("{}", name),
-                     fmt::format("{:%Y-%m-%d}; tokens a second beside what each device's measured "
-                                 "memory and products allow",
-                                 fmt::localtime(std::time(nullptr)))},
-                    bars);
-  if (!file.flush())
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("bench: cannot write the chart to \"{}\"; does its folder exist?", o.svg));
+  write_whole_file(o.svg, texts.empty() ? rows_chart(name, rows) : curves_chart(name, rows));
   return kRight;
 }
 
@@ -203,6 +253,10 @@ void add_bench_model_command(const Command& bench) {
       .separated_by(',')
       .not_negative()
       .shows_default();
+  bench
+      .option("--texts", o.texts,
+              "time so many texts at once instead, through the scheduler: 1,2,4 or 1,2,4,...,64")
+      .separated_by(',');
   bench.option("-n,--tokens", o.tokens, "tokens to decode").positive().shows_default();
   bench.option("-r,--repeats", o.repeats, "the best of so many counts").positive().shows_default();
   bench.option("--kv-type", o.model.choice.kv_type,
@@ -213,13 +267,15 @@ void add_bench_model_command(const Command& bench) {
   bench.option("-t,--threads", o.model.choice.threads, "of the CPU (default: all cores)")
       .positive();
   bench.flag("--no-cpu", o.no_cpu, "leave the CPU out");
-  bench.option("--svg", o.svg, "write a bar chart to this file");
+  bench.option("--svg", o.svg, "write a chart to this file");
   bench.flag("--json", o.json, "print JSON");
   bench.footer(
       "Limits: decoding reads every weight once a token, so the memory's bandwidth bounds it; a "
-      "prompt is bounded by the rate of products.\nExamples:\n  prism bench model.gguf\n  prism "
+      "prompt is bounded by the rate of products. Several texts share the reading of the "
+      "weights.\nExamples:\n  prism bench model.gguf\n  prism "
       "bench model.gguf --device cuda:0,vulkan:0 --prompt-tokens 512,2048 --depth 0,4096 --svg "
       "model.svg\n  "
+      "prism bench model.gguf --texts 1,2,4,...,64 --no-cpu --svg texts.svg\n  "
       "prism "
       "bench ops --device cpu");
   bench.run([options] { return bench_model(*options); });

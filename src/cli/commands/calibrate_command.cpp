@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/units.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/figures.h"
-#include "cli/json.h"
 #include "cli/terminal.h"
 #include "ops/bench/op_bench.h"
 #include "ops/bench/tune.h"

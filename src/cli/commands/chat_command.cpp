@@ -1,5 +1,6 @@
 // `prism chat`: a conversation with a model.
 #include <iostream>
+#include <new>
 #include <optional>
 
 #include <fmt/format.h>
@@ -7,10 +8,12 @@
 #include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/conversations.h"
+#include "cli/fatal_errors.h"
 #include "cli/interrupt.h"
 #include "cli/line_reader.h"
 #include "cli/message_files.h"
 #include "cli/model_arguments.h"
+#include "cli/output.h"
 #include "cli/sampling_arguments.h"
 #include "cli/terminal.h"
 #include "prism/error.h"
@@ -23,6 +26,7 @@ namespace {
 struct Options {
   ModelArguments model;
   SamplingArguments sampling;
+  TemplateArguments chat_template;
   std::string system, load, resume;
   bool resumes = false, lists = false, no_save = false;
 };
@@ -47,7 +51,8 @@ class Chat {
       : options_(options),
         conversation_(std::move(conversation)),
         generation_(generation_options(options.sampling)),
-        model_(open_model(options.model)),
+        chat_{.extra = template_variables(options.chat_template)},
+        model_(open_model(options.model, options.chat_template)),
         lines_("chat_history") {
     if (!model_.has_chat_template())
       throw Error(
@@ -70,9 +75,12 @@ class Chat {
           messages().push_back({.role = "user", .content = with_files(*typed)});
           answer();
         }
-      } catch (const Error& error) {
+      } catch (const std::bad_alloc&) {
+        report_out_of_memory();
+      } catch (const std::exception& error) {
         std::cerr << paint(Colour::red, "error: ", Stream::error) << error.what() << "\n";
       }
+      if (!std::cout) break;  // no one would see the next answer
     }
     say_goodbye();
     return kRight;
@@ -146,10 +154,7 @@ class Chat {
     const InterruptGuard guard(model_, true);
     llm::Generation result;
     try {
-      result = model_.chat(messages(), generation_, [](std::string_view text) {
-        std::cout << text << std::flush;
-        return std::cout.good();
-      });
+      result = model_.chat(messages(), generation_, write_generated, chat_);
     } catch (...) {
       messages().pop_back();  // a question that failed is not part of the conversation
       throw;
@@ -234,6 +239,7 @@ class Chat {
   const Options& options_;
   Conversation conversation_;
   llm::GenerationOptions generation_;
+  llm::ChatOptions chat_;
   llm::LanguageModel model_;
   LineReader lines_;
   llm::GenerationStatistics last_;
@@ -283,7 +289,10 @@ void add_chat_command(const Command& program) {
   resume.excludes(command.option("--load", options->load, "go on with a file that /save wrote"));
   command.flag("--list", options->lists, "list the conversations that were kept");
   command.flag("--no-save", options->no_save, "do not keep this conversation");
+  add_template_arguments(command, options->chat_template);
   add_model_arguments(command, options->model);
+  add_prompt_cache_arguments(command, options->model);
+  add_speculate_argument(command, options->model);
   add_sampling_arguments(command, options->sampling);
   command.footer(
       "Answers go to standard output, everything else to standard error. Each conversation is kept "

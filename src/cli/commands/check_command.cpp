@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/json.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
 #include "cli/commands/check_ops.h"
-#include "cli/json.h"
 #include "cli/terminal.h"
 #include "prism/error.h"
 #include "runtime/measure/self_check.h"

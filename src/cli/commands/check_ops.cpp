@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/terminal.h"
 #include "conformance/suite.h"
 #include "runtime/measure/self_check.h"

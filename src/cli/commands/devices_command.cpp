@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/json.h"
 #include "cli/card_text.h"
 #include "cli/commands.h"
 #include "cli/device_json.h"
-#include "cli/json.h"
 #include "cli/terminal.h"
 #include "prism/device.h"
 #include "prism/error.h"

@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
+#include "cli/input.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 #include "llm/model/config.h"

@@ -3,11 +3,11 @@
 
 #include <iostream>
 
+#include "base/json.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/device_json.h"
 #include "cli/fit_options.h"
-#include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
 #include "llm/fit/expected_speed.h"

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/terminal.h"
 #include "sample_kernels/sample_library.h"
 

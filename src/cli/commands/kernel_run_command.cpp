@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/units.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/terminal.h"
 #include "ir/interpreter/interpreter.h"
 #include "prism/error.h"

@@ -1,15 +1,16 @@
 // `prism kernel show`: prints a kernel as IR or in one of the device languages.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <random>
-#include <sstream>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/system/output_file.h"
+#include "base/system/process.h"
 #include "base/units.h"
 #include "cli/choices.h"
 #include "cli/commands.h"
@@ -31,32 +32,26 @@ struct Options {
   std::string output;
 };
 
+std::string_view bytes_of(const std::vector<uint32_t>& words) {
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint32_t)};
+}
+
 // Returns the listing of SPIR-V's disassembler, or an empty text if it is not installed.
 std::string disassemble(const std::vector<uint32_t>& words) {
+  if (find_program("spirv-dis").empty()) return "";
   std::random_device random;
-  const fs::path base =
-      fs::temp_directory_path() / fmt::format("prism_{:08x}{:08x}", random(), random());
-  const fs::path binary = base.string() + ".spv", listing = base.string() + ".txt";
-  std::ofstream(binary, std::ios::binary)
-      .write(reinterpret_cast<const char*>(words.data()),
-             static_cast<std::streamsize>(words.size() * 4));
-#ifdef _WIN32
-  const char* quiet = "2> NUL";
-#else
-  const char* quiet = "2> /dev/null";
-#endif
-  const int status = std::system(fmt::format("spirv-dis --no-color \"{}\" -o \"{}\" {}",
-                                             binary.string(), listing.string(), quiet)
-                                     .c_str());
+  const fs::path binary =
+      fs::temp_directory_path() / fmt::format("prism_{:08x}{:08x}.spv", random(), random());
+  write_whole_file(binary.string(), bytes_of(words), FileKind::owner_only);
   std::string text;
-  if (status == 0) {
-    std::ifstream in(listing);
-    text.assign(std::istreambuf_iterator<char>(in), {});
-  }
+  const int status = read_process(
+      {"spirv-dis", "--no-color", binary.string()}, [&](std::span<const std::byte> bytes) {
+        text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        return true;
+      });
   std::error_code ignored;
   fs::remove(binary, ignored);
-  fs::remove(listing, ignored);
-  return text;
+  return status == 0 ? text : "";
 }
 
 std::string hexadecimal(const std::vector<uint32_t>& words) {
@@ -116,17 +111,7 @@ int show_kernel(const Options& options) {
     words = std::move(printed.words);
   }
   if (!options.output.empty()) {
-    std::ofstream out(options.output, std::ios::binary);
-    if (words.empty())
-      out << text;
-    else
-      out.write(reinterpret_cast<const char*>(words.data()),
-                static_cast<std::streamsize>(words.size() * 4));
-    out.close();
-    if (!out)
-      throw Error(
-          ErrorCode::kIo,
-          fmt::format("writing {}: failed; is the folder there, and writable?", options.output));
+    write_whole_file(options.output, words.empty() ? std::string_view(text) : bytes_of(words));
     return kRight;
   }
   if (!words.empty()) {

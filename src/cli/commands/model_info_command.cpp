@@ -5,9 +5,10 @@
 #include <iostream>
 #include <map>
 
+#include "base/json.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/device_json.h"
-#include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
 #include "prism/device.h"
@@ -149,15 +150,15 @@ void print_sizes(const llm::ModelSizes& sizes) {
 void print_text(const GgufFile& file, const Facts& facts, const Options& options) {
   const llm::ModelSizes& sizes = facts.sizes;
   const llm::GgufValue* const title = file.find("general.name");
-  std::cout << paint(Colour::bold, title ? title->text() : file.path()) << "\n";
+  std::cout << paint(Colour::bold, printable(title ? title->text() : file.path())) << "\n";
   std::cout << fmt::format(
       "{}, {} parameters, {} (GGUF version {}{})\n",
-      sizes.architecture.empty() ? "no architecture" : sizes.architecture,
+      sizes.architecture.empty() ? "no architecture" : printable(sizes.architecture),
       count_text(sizes.parameters), size_text(file.file_bytes()), file.version(),
       file.parts().size() > 1 ? fmt::format(", {} parts", file.parts().size()) : "");
   if (sizes.layers > 0) print_sizes(sizes);
   if (!facts.tokenizer.empty())
-    std::cout << fmt::format("tokenizer {}, {} tokens\n", facts.tokenizer, facts.tokens);
+    std::cout << fmt::format("tokenizer {}, {} tokens\n", printable(facts.tokenizer), facts.tokens);
   if (!facts.types.empty()) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& [name, count] : facts.types)
@@ -179,7 +180,8 @@ void print_text(const GgufFile& file, const Facts& facts, const Options& options
   if (options.metadata) {
     std::cout << "\n";
     for (const auto& [key, value] : file.metadata())
-      std::cout << fmt::format("{} ({}): {}\n", key, value.type_text(), value.text());
+      std::cout << fmt::format("{} ({}): {}\n", printable(key), value.type_text(),
+                               printable(value.text()));
   }
   if (options.tensors) {
     std::vector<std::vector<std::string>> rows;

@@ -3,8 +3,8 @@
 
 #include <iostream>
 
+#include "base/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/model_fetch.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"

@@ -3,12 +3,13 @@
 
 #include <iostream>
 
+#include "base/json.h"
+#include "base/printable.h"
 #include "base/sha256.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
-#include "llm/gguf/verify_file.h"
+#include "llm/model/verify_model.h"
 #include "prism/llm/gguf.h"
 #include "prism/llm/model_store.h"
 
@@ -23,17 +24,20 @@ struct Options {
 int verify(const Options& options) {
   const std::string path = llm::find_model(options.file);
   const llm::GgufFile file = llm::GgufFile::open(path.empty() ? options.file : path);
-  llm::VerifyResult result = llm::verify_file(
+  llm::VerifyResult result = llm::verify_model(
       file, [](uint64_t done, uint64_t all) { progress_bar("values", done, all); });
   const std::string wanted =
       options.sha256.empty() ? llm::recorded_sha256(file.path()) : options.sha256;
-  std::string found;
+  std::string found, agreement;
   if (!wanted.empty()) {
     found = sha256_of_file(
         file.path(), [&](uint64_t done) { progress_bar("checksum", done, file.file_bytes()); });
     if (found != wanted)
       result.problems.push_back(
           fmt::format("its sha256 is {}, but {} was expected", found, wanted));
+    agreement = options.sha256.empty()
+                    ? "; the checksum agrees with the one recorded when it was fetched"
+                    : "; the checksum agrees with --sha256";
   }
   end_progress();
   if (options.json) {
@@ -43,12 +47,12 @@ int verify(const Options& options) {
     std::cout << all.dump(2) << "\n";
   } else {
     for (const std::string& problem : result.problems)
-      std::cout << paint(Colour::red, "✗ ") << problem << "\n";
-    for (const std::string& note : result.notes) std::cout << "  " << note << "\n";
+      std::cout << paint(Colour::red, "✗ ") << printable(problem) << "\n";
+    for (const std::string& note : result.notes) std::cout << "  " << printable(note) << "\n";
     if (result.problems.empty())
       std::cout << paint(Colour::green, "✓ ")
                 << fmt::format("{} tensors, {} values, all finite{}\n", result.tensors,
-                               result.elements, found.empty() ? "" : "; the checksum agrees");
+                               result.elements, agreement);
   }
   return result.problems.empty() ? kRight : kFailed;
 }

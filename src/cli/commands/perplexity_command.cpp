@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/model_fetch.h"
 #include "cli/terminal.h"

@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/json.h"
 #include "cli/model_arguments.h"
+#include "cli/output.h"
 #include "cli/sampling_arguments.h"
 #include "cli/terminal.h"
 #include "llm/generate/known_models.h"
@@ -21,6 +22,7 @@ struct Options {
   ModelArguments model;
   SamplingArguments sampling;
   TextArguments text;
+  TemplateArguments chat_template;
   std::string first, second;  // positional arguments: [MODEL] [PROMPT]
   std::string system;
   bool raw = false, json = false;
@@ -77,21 +79,19 @@ llm::Generation answer(const Options& o, llm::LanguageModel& model, const std::s
   std::vector<llm::ChatMessage> messages;
   if (!o.system.empty()) messages.push_back({.role = "system", .content = o.system});
   messages.push_back({.role = "user", .content = text});
-  return model.chat(messages, options, write);
+  return model.chat(messages, options, write, {.extra = template_variables(o.chat_template)});
 }
 
 void print_json(const llm::LanguageModel& model, const llm::Generation& result) {
   const llm::GenerationStatistics& s = result.statistics;
-  const Json statistics = {{"prompt_tokens", s.prompt_tokens},
-                           {"reused_tokens", s.reused_tokens},
-                           {"generated_tokens", s.generated_tokens},
-                           {"recomputed_tokens", s.recomputed_tokens},
-                           {"load_seconds", model.load_seconds()},
-                           {"prompt_seconds", s.prompt_seconds},
-                           {"first_token_seconds", s.first_token_seconds},
-                           {"generation_seconds", s.generation_seconds},
-                           {"prompt_tokens_per_second", s.prompt_rate()},
-                           {"tokens_per_second", s.generation_rate()}};
+  const Json statistics = {
+      {"prompt_tokens", s.prompt_tokens},           {"reused_tokens", s.reused_tokens},
+      {"restored_tokens", s.restored_tokens},       {"generated_tokens", s.generated_tokens},
+      {"recomputed_tokens", s.recomputed_tokens},   {"proposed_tokens", s.proposed_tokens},
+      {"accepted_tokens", s.accepted_tokens},       {"load_seconds", model.load_seconds()},
+      {"prompt_seconds", s.prompt_seconds},         {"first_token_seconds", s.first_token_seconds},
+      {"generation_seconds", s.generation_seconds}, {"prompt_tokens_per_second", s.prompt_rate()},
+      {"tokens_per_second", s.generation_rate()}};
   std::cout << Json{{"model", llm::model_title(model.file())},
                     {"text", result.text},
                     {"tokens", result.tokens},
@@ -122,13 +122,12 @@ int run(Options o) {
   llm::GenerationOptions options = generation_options(o.sampling);
   sort_words(o);
   const std::string text = read_prompt(o.text);
-  llm::LanguageModel model = open_model(o.model);
+  llm::LanguageModel model = open_model(o.model, o.chat_template);
   use_recommended_sampling(o.sampling, model.file(), options);
   if (o.model.verbose && !o.model.quiet) std::cerr << sampling_text(options.sampler) << "\n";
   const InterruptGuard guard(model);
   const llm::TextCallback write = [&](std::string_view piece) {
-    if (!o.json) std::cout << piece << std::flush;
-    return std::cout.good();  // false: the reader has closed the pipe
+    return o.json || write_generated(piece);  // false: the reader has closed the pipe
   };
   const llm::Generation result = answer(o, model, text, options, write);
   if (o.json)
@@ -151,10 +150,13 @@ void add_run_command(const Command& program) {
   command.option("PROMPT", options->second, "the prompt; a prompt alone goes to the default model");
   add_text_arguments(command, options->text, "the prompt");
   command.option("--system", options->system, "instructions that precede the prompt");
+  add_template_arguments(command, options->chat_template);
   command.flag("--raw", options->raw, "continue the prompt as it stands, without a chat template");
   command.flag("--json", options->json,
                "print one JSON object: text, tokens, stop_reason, statistics, device");
   add_model_arguments(command, options->model, false);
+  add_prompt_cache_arguments(command, options->model);
+  add_speculate_argument(command, options->model);
   add_sampling_arguments(command, options->sampling);
   command.footer(
       "Only the text goes to standard output, and it always ends with a newline. Everything else "

@@ -1,10 +1,12 @@
 // `prism score`: the probability of each token of a text, and of the likelier alternatives.
+#include <algorithm>
 #include <iostream>
+#include <limits>
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/terminal.h"
 
@@ -14,17 +16,22 @@ namespace {
 struct Options {
   ModelArguments model;
   TextArguments text;
+  std::vector<int64_t> ids;
   int64_t top = 5;
   bool json = false;
 };
 
 int score(const Options& o) {
-  const std::string text = read_text(o.text);
+  const std::string text = o.ids.empty() ? read_text(o.text) : std::string();
   llm::LanguageModel model = open_model(o.model);
   const llm::Tokenizer& tokenizer = model.tokenizer();
-  std::vector<llm::TokenScore> scores = model.score(text, o.top);
+  std::vector<int32_t> ids;
+  for (const int64_t id : o.ids)  // one that is too large is none of the vocabulary
+    ids.push_back(static_cast<int32_t>(std::min<int64_t>(id, std::numeric_limits<int32_t>::max())));
+  std::vector<llm::TokenScore> scores =
+      ids.empty() ? model.score(text, o.top) : model.score(ids, o.top);
   // The user did not write the token that the tokenizer puts before every text.
-  if (!scores.empty() && scores[0].id == tokenizer.bos() && tokenizer.adds_bos())
+  if (o.ids.empty() && !scores.empty() && scores[0].id == tokenizer.bos() && tokenizer.adds_bos())
     scores.erase(scores.begin());
   double sum = 0;
   int64_t count = 0;
@@ -68,6 +75,9 @@ void add_score_command(const Command& program) {
   auto options = std::make_shared<Options>();
   add_model_arguments(command, options->model);
   add_text_arguments(command, options->text, "the text");
+  command.option("--ids", options->ids, "token ids in place of a text: 1,2,3")
+      .not_negative()
+      .separated_by(',');
   command
       .option("--top", options->top, "how many of the likeliest tokens to show for each position")
       .not_negative()
@@ -76,7 +86,7 @@ void add_score_command(const Command& program) {
   command.footer(
       "Logarithms are natural. The first token has no probability if the tokenizer puts no token "
       "before a text.\nExamples:\n  prism score model.gguf -p 'Once upon a time' --top 3\n  "
-      "prism score model.gguf -f story.txt --json");
+      "prism score model.gguf -f story.txt --json\n  prism score model.gguf --ids 1,15,27");
   command.run([options] { return score(*options); });
 }
 

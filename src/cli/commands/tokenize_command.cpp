@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
-#include "cli/json.h"
 #include "cli/model_arguments.h"
 #include "cli/model_fetch.h"
-#include "llm/tokenizer/utf8.h"
+#include "cli/terminal.h"
 #include "prism/llm/gguf.h"
 #include "prism/llm/tokenizer.h"
 
@@ -20,25 +21,6 @@ struct Options {
   bool json = false, no_bos = false, no_special = false;
 };
 
-// Escapes everything that would break the line or disturb a terminal.
-std::string printable(std::string_view piece) {
-  std::string out;
-  for (size_t at = 0; at < piece.size();) {
-    const llm::Utf8Character next = llm::utf8_at(piece, at);
-    const auto byte = static_cast<unsigned char>(piece[at]);
-    if (byte == '\n')
-      out += "\\n";
-    else if (byte == '\\')
-      out += "\\\\";
-    else if (!next.is_valid || byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += piece.substr(at, next.bytes);
-    at += next.bytes;
-  }
-  return out;
-}
-
 int tokenize(const Options& options) {
   const llm::Tokenizer tokenizer =
       llm::Tokenizer::from(llm::GgufFile::open(model_path(options.model)));
@@ -47,13 +29,13 @@ int tokenize(const Options& options) {
       text, {.add_special = !options.no_bos, .parse_special = !options.no_special});
   if (options.json) {
     Json pieces = Json::array();
-    for (const int32_t id : ids) pieces.push_back(llm::repair_utf8(tokenizer.piece(id, true)));
+    for (const int32_t id : ids) pieces.push_back(repair_utf8(tokenizer.piece(id, true)));
     std::cout << Json{{"ids", ids}, {"pieces", pieces}}.dump() << "\n";
     return kRight;
   }
   std::string out;
   for (const int32_t id : ids)
-    out += fmt::format("{:>7} {}\n", id, printable(tokenizer.piece(id, true)));
+    out += fmt::format("{:>7} {}\n", id, escaped_text(tokenizer.piece(id, true)));
   std::cout << out;
   return kRight;
 }

@@ -1,0 +1,246 @@
+// `prism vectors ...`: indexes of plain vectors.
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "prism/error.h"
+#include "prism/search.h"
+#include "search/vector_file.h"
+
+namespace prism::cli {
+namespace {
+
+using search::Access;
+using search::Index;
+using search::VectorTable;
+
+struct Options {
+  std::string index, data, type = "f32", metric = "cosine", rescore, filter, group_by;
+  uint64_t count = 10;
+  std::vector<std::string> ids;
+  bool json = false;
+};
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, "vectors: " + message);
+}
+
+DType type_named(const std::string& name) {
+  const std::optional<DType> type = dtype_from_name(name);
+  if (!type) fail(fmt::format("there is no element type {}; f32, f16, bf16, i8 or b1", name));
+  return *type;
+}
+
+void add_all(Index& index, const VectorTable& table, uint64_t first_id, bool replaces) {
+  for (uint64_t r = 0; r < table.rows; ++r) {
+    const search::Id id = table.ids.empty() ? search::Id(first_id + r) : table.ids[r];
+    const search::Fields& fields = table.fields.empty() ? search::Fields() : table.fields[r];
+    if (replaces)
+      index.update(id, table.row(r), fields);
+    else
+      index.add(id, table.row(r), fields);
+  }
+}
+
+int build(const Options& o) {
+  const VectorTable table = search::read_vectors(o.data);
+  const std::optional<Metric> metric = parse_metric(o.metric);
+  if (!metric) fail(fmt::format("there is no metric {}; cosine, dot, l2 or hamming", o.metric));
+  search::IndexOptions options;
+  options.width = table.width;
+  options.metric = *metric;
+  options.type = type_named(o.type);
+  if (!o.rescore.empty()) options.rescore = type_named(o.rescore);
+  options.text_ids = !table.ids.empty() && table.ids[0].is_text();
+  Index index(options);
+  add_all(index, table, 0, false);
+  index.save(o.index);
+  std::cout << fmt::format("{}: {} vectors of {} numbers, {} {}\n", o.index, table.rows,
+                           table.width, o.metric, o.type);
+  return kRight;
+}
+
+int add(const Options& o) {
+  const VectorTable table = search::read_vectors(o.data);
+  Index index = Index::open(o.index, Access::write);
+  uint64_t next = 0;  // behind the largest number
+  if (table.ids.empty()) {
+    if (index.info().options.text_ids)
+      fail("the ids of this index are texts; give them in a folder with embeddings_meta.json");
+    index.each([&](const search::Id& id, std::span<const float>) {
+      next = std::max(next, id.number() + 1);
+    });
+  }
+  add_all(index, table, next, true);
+  index.commit();
+  std::cout << fmt::format("{}: {} vectors\n", o.index, index.info().vectors);
+  return kRight;
+}
+
+int remove(const Options& o) {
+  Index index = Index::open(o.index, Access::write);
+  uint64_t removed = 0;
+  for (const std::string& id : o.ids) {
+    if (index.info().options.text_ids) {
+      removed += index.remove(id);
+      continue;
+    }
+    char* end = nullptr;
+    const uint64_t number = std::strtoull(id.c_str(), &end, 10);
+    if (id.empty() || *end != '\0') fail(fmt::format("the id {} is not a number", id));
+    removed += index.remove(number);
+  }
+  index.commit();
+  std::cout << fmt::format("{}: {} of {} removed, {} vectors\n", o.index, removed, o.ids.size(),
+                           index.info().vectors);
+  return kRight;
+}
+
+int search_index(const Options& o) {
+  const Index index = Index::open(o.index);
+  const VectorTable queries = search::read_vectors(o.data);
+  if (queries.width != index.info().options.width)
+    fail(fmt::format("the queries have {} numbers, the vectors of {} have {}", queries.width,
+                     o.index, index.info().options.width));
+  search::SearchOptions options;
+  options.k = o.count;
+  options.group_by = o.group_by;
+  if (!o.filter.empty()) options.filter = search::Filter::parse(o.filter);
+  const auto results = index.search_batch(queries.values, options);
+  Json all = Json::array();
+  for (size_t q = 0; q < results.size(); ++q) {
+    if (!o.json) {
+      if (results.size() > 1) std::cout << fmt::format("query {}\n", q);
+      for (const search::Hit& hit : results[q].hits)
+        std::cout << fmt::format("{}\t{:.6g}\n", hit.id.shown(), hit.score);
+      continue;
+    }
+    Json hits = Json::array();
+    for (const search::Hit& hit : results[q].hits) {
+      const Json id = hit.id.is_text() ? Json(hit.id.text()) : Json(hit.id.number());
+      hits.push_back({{"id", id}, {"score", static_cast<double>(hit.score)}});
+    }
+    all.push_back({{"hits", hits}, {"how", results[q].how}});
+  }
+  if (o.json) std::cout << Json{{"results", all}}.dump() << "\n";
+  return kRight;
+}
+
+int info(const Options& o) {
+  const search::IndexInfo facts = Index::open(o.index).info();
+  const std::string rescore = facts.options.rescore ? dtype_name(*facts.options.rescore) : "";
+  if (o.json) {
+    std::cout << Json{{"vectors", facts.vectors},
+                      {"removed", facts.removed},
+                      {"width", facts.options.width},
+                      {"metric", metric_name(facts.options.metric)},
+                      {"type", dtype_name(facts.options.type)},
+                      {"rescore", rescore},
+                      {"ids", facts.options.text_ids ? "texts" : "numbers"},
+                      {"segments", facts.segments},
+                      {"file_bytes", facts.file_bytes},
+                      {"generation", facts.generation},
+                      {"fields", facts.fields}}
+                     .dump()
+              << "\n";
+    return kRight;
+  }
+  std::string fields;
+  for (const std::string& field : facts.fields) fields += " " + field;
+  std::cout << fmt::format(
+      "vectors     {} of {} numbers{}\nmetric      {}\ntype        {}{}\nids         {}\nfields    "
+      " "
+      "{}\nfile        {} in {} segments, generation {}\n",
+      facts.vectors, facts.options.width,
+      facts.removed > 0 ? fmt::format(", {} removed", facts.removed) : "",
+      metric_name(facts.options.metric), dtype_name(facts.options.type),
+      rescore.empty() ? "" : ", rescored with " + rescore,
+      facts.options.text_ids ? "texts" : "numbers", fields.empty() ? " none" : fields,
+      size_text(facts.file_bytes), facts.segments, facts.generation);
+  return kRight;
+}
+
+int verify(const Options& o) {
+  Index::open(o.index).verify();
+  std::cout << o.index << ": all checksums are right\n";
+  return kRight;
+}
+
+int compact(const Options& o) {
+  Index index = Index::open(o.index, Access::write);
+  const uint64_t before = index.info().file_bytes;
+  index.compact();
+  std::cout << fmt::format("{}: {} before, {} now\n", o.index, size_text(before),
+                           size_text(index.info().file_bytes));
+  return kRight;
+}
+
+int export_index(const Options& o) {
+  const Index index = Index::open(o.index);
+  VectorTable table;
+  table.width = index.info().options.width;
+  index.each([&](const search::Id&, std::span<const float> vector) {
+    table.values.insert(table.values.end(), vector.begin(), vector.end());
+    ++table.rows;
+  });
+  search::write_vectors(o.data, table);
+  std::cout << fmt::format("{}: {} vectors of {} numbers\n", o.data, table.rows, table.width);
+  return kRight;
+}
+
+}  // namespace
+
+void add_vectors_command(const Command& program) {
+  const Command vectors = program.subcommand("vectors", "make and search indexes of vectors");
+  vectors.needs_subcommand();
+  vectors.footer(
+      "Vectors come from .npy, .fvecs, .bvecs, .ivecs and .fbin files, or from a folder with "
+      "embeddings.npy and embeddings_meta.json.\nExamples:\n  prism vectors build data.npy "
+      "data.index --type f16\n  prism vectors search data.index query.npy -n 10");
+  auto options = std::make_shared<Options>();
+  const auto with = [&](const char* name, const char* help, int (*action)(const Options&)) {
+    const Command command = vectors.subcommand(name, help);
+    command.run([options, action] { return action(*options); });
+    return command;
+  };
+  const Command builds = with("build", "make an index from a file of vectors", build);
+  builds.option("data", options->data, "the vectors").required();
+  builds.option("index", options->index, "the file to write").required();
+  builds.option("--type", options->type, "f32, f16, bf16, i8 or b1").shows_default();
+  builds.option("--metric", options->metric, "cosine, dot, l2 or hamming").shows_default();
+  builds.option("--rescore", options->rescore,
+                "f32 or f16: keep a second copy that ranks the best of i8 or b1");
+  const Command searches = with("search", "find the nearest vectors", search_index);
+  searches.option("index", options->index, "the index").required();
+  searches.option("queries", options->data, "a file with one or more queries").required();
+  searches.option("-n,--count", options->count, "results for each query").shows_default();
+  searches.option("--filter", options->filter,
+                  "a condition on fields: 'year >= 1990 and lang in (\"en\", \"de\")'");
+  searches.option("--group-by", options->group_by, "the best result of each value of this field");
+  searches.flag("--json", options->json, "print JSON: results[] with hits[] and how");
+  const Command adds = with("add", "add vectors to an index, or replace them", add);
+  adds.option("index", options->index, "the index").required();
+  adds.option("data", options->data, "the vectors").required();
+  const Command removes = with("remove", "remove vectors by id", remove);
+  removes.option("index", options->index, "the index").required();
+  removes.option("id", options->ids, "ids").required();
+  const Command tells = with("info", "what an index holds", info);
+  tells.option("index", options->index, "the index").required();
+  tells.flag("--json", options->json, "print JSON");
+  with("verify", "compare all checksums of an index", verify)
+      .option("index", options->index, "the index")
+      .required();
+  with("compact", "rewrite an index without removed vectors", compact)
+      .option("index", options->index, "the index")
+      .required();
+  const Command exports = with("export", "write the vectors of an index to a file", export_index);
+  exports.option("index", options->index, "the index").required();
+  exports.option("data", options->data, "the file to write: .npy, .fvecs or .fbin").required();
+}
+
+}  // namespace prism::cli
