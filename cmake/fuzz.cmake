@@ -5,24 +5,50 @@ if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "PRISM_FUZZ needs clang (CXX=clang++); this is ${CMAKE_CXX_COMPILER_ID}")
 endif()
 
-file(GLOB parser_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/base/*.cpp
-     ${CMAKE_CURRENT_SOURCE_DIR}/src/base/*/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/src/llm/*/*.cpp
-     ${CMAKE_CURRENT_SOURCE_DIR}/src/tensor/shape.cpp)
+set(source ${CMAKE_CURRENT_SOURCE_DIR}/src)
+file(GLOB parser_sources CONFIGURE_DEPENDS ${source}/base/*.cpp ${source}/base/*/*.cpp ${source}/llm/gguf/gguf*.cpp
+     ${source}/llm/chat_format/*.cpp ${source}/llm/grammar/*.cpp ${source}/llm/template/*.cpp ${source}/llm/tokenizer/*.cpp)
 list(FILTER parser_sources EXCLUDE REGEX "_test\\.cpp$")
-set(fuzz_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1 -g1)
+foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cli/sampling_arguments cli/text_wrap
+        dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/generate/candidates llm/generate/known_models llm/generate/generation
+        llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
+        llm/store/content_version llm/store/http_headers llm/store/resume runtime/device_records
+        runtime/discovery/choice_record runtime/discovery/timed_record runtime/measure/calibration_record
+        search/directory search/filter_parser tensor/io/header_text tensor/io/npy_header tensor/io/safetensors_header tensor/shape)
+  list(APPEND parser_sources ${source}/${name}.cpp)
+endforeach()
+list(APPEND parser_sources ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/models/gguf_mutator.cpp)
+set(fuzz_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O2 -g1)
 
 add_library(prism_fuzzed STATIC EXCLUDE_FROM_ALL ${parser_sources})
-target_include_directories(prism_fuzzed PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/include)
+target_include_directories(prism_fuzzed PUBLIC ${source} ${CMAKE_CURRENT_SOURCE_DIR}/include
+                           ${CMAKE_CURRENT_SOURCE_DIR}/tests)
 target_compile_options(prism_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
-target_link_libraries(prism_fuzzed PUBLIC ${library_dependencies} nlohmann_json::nlohmann_json)
+target_link_libraries(prism_fuzzed PUBLIC ${library_dependencies} nlohmann_json::nlohmann_json CLI11::CLI11)
+
+# The server, without TLS; one file of it needs the whole library.
+if(server_sources)
+  set(fuzzed_server_sources ${server_sources} ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/server/scripted_model.cpp)
+  list(FILTER fuzzed_server_sources EXCLUDE REGEX "/(server|engine_model)\\.cpp$")
+  add_library(prism_fuzzed_server STATIC EXCLUDE_FROM_ALL ${fuzzed_server_sources})
+  target_include_directories(prism_fuzzed_server SYSTEM PUBLIC ${BOOST_BEAST_INCLUDE_DIR})
+  target_compile_definitions(prism_fuzzed_server PUBLIC BOOST_ERROR_CODE_HEADER_ONLY BOOST_ALL_NO_LIB)
+  target_link_libraries(prism_fuzzed_server PUBLIC prism_fuzzed)
+endif()
 
 file(GLOB fuzz_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/*_fuzz.cpp)
+if(NOT server_sources)
+  list(FILTER fuzz_files EXCLUDE REGEX "/server_[^/]*$")
+endif()
 add_custom_target(fuzzers)
 foreach(file IN LISTS fuzz_files)
   get_filename_component(name ${file} NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name ${name})
   add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${file})
   target_link_libraries(fuzz_${name} PRIVATE prism_fuzzed)
+  if(name MATCHES "^server_")
+    target_link_libraries(fuzz_${name} PRIVATE prism_fuzzed_server)
+  endif()
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer,address,undefined)
   add_dependencies(fuzzers fuzz_${name})
 endforeach()

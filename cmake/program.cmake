@@ -10,6 +10,10 @@ if(program_sources)
   add_library(prism_cli STATIC ${program_sources})
   target_link_libraries(prism_cli PUBLIC prism_internal PRIVATE prism_warnings fmt::fmt CLI11::CLI11
                         nlohmann_json::nlohmann_json Threads::Threads)
+  if(TARGET prism_server)
+    target_link_libraries(prism_cli PRIVATE prism_server)
+    target_compile_definitions(prism_cli PRIVATE PRISM_HAS_SERVER=1)
+  endif()
   if(PRISM_SANITIZE)
     # Under sanitizers optimisation takes half of the compile time of templates, and no code here is hot.
     target_compile_options(prism_cli PRIVATE -O0)

@@ -20,12 +20,19 @@ target_include_directories(hiprtc_compile PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/te
 target_link_libraries(hiprtc_compile PRIVATE prism_warnings ${CMAKE_DL_LIBS})
 add_dependencies(prism_test_support hiprtc_compile)
 
+# Injects faults into the program through LD_PRELOAD; see tests/support/faults/faults.h.
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  add_library(fault_preload MODULE tests/support/faults/preload/fault_preload.cpp)
+  set_target_properties(fault_preload PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/faults)
+  target_link_libraries(fault_preload PRIVATE prism_warnings ${CMAKE_DL_LIBS})
+endif()
+
 # Tests do not use the user's cache folder.
 set(test_environment "PRISM_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache")
 
 set(test_libraries prism_test_support prism_internal prism_warnings fmt::fmt GTest::gtest GTest::gtest_main
     Threads::Threads ${CMAKE_DL_LIBS})
-list(APPEND unit_test_sources ${program_tests})
+list(APPEND unit_test_sources ${server_tests} ${program_tests})
 # Tests are not optimised: it takes 2 of 5 seconds of compiling a test (more under sanitizers) and saves little at run
 # time. The tests of cpu/ are an exception, because they compute much themselves.
 if(NOT MSVC)
@@ -35,7 +42,8 @@ if(NOT MSVC)
 endif()
 if(unit_test_sources)
   add_executable(unit_tests ${unit_test_sources})
-  target_link_libraries(unit_tests PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> ${test_libraries})
+  target_link_libraries(unit_tests PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> $<TARGET_NAME_IF_EXISTS:prism_server>
+                        ${test_libraries})
   gtest_discover_tests(unit_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
     PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT "${test_environment}")
@@ -53,6 +61,24 @@ target_include_directories(thread_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src 
                            ${CMAKE_CURRENT_SOURCE_DIR}/tests)
 target_link_libraries(thread_tests PRIVATE prism_warnings fmt::fmt hwy::hwy nlohmann_json::nlohmann_json GTest::gtest
                       GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
+# With the server, whose model is a double; of the layer llm only the parsers.
+if(TARGET prism_server)
+  set(thread_server_sources ${server_sources})
+  list(FILTER thread_server_sources EXCLUDE REGEX "/engine_model\\.cpp$")
+  set(thread_parser_sources ${library_sources})
+  list(FILTER thread_parser_sources INCLUDE REGEX "/src/llm/(gguf|tokenizer|template|grammar|chat_format|generate|store)/|/src/llm/model/finite_values\\.cpp$|/src/tensor/shape\\.cpp$")
+  add_library(thread_parsers STATIC EXCLUDE_FROM_ALL ${thread_parser_sources} ${thread_server_sources})
+  target_include_directories(thread_parsers PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/include)
+  target_include_directories(thread_parsers SYSTEM PRIVATE ${BOOST_BEAST_INCLUDE_DIR})
+  # The thread sanitizer knows no fences; the queues of Asio have locks of their own.
+  target_compile_definitions(thread_parsers PRIVATE BOOST_ERROR_CODE_HEADER_ONLY BOOST_ALL_NO_LIB BOOST_ASIO_DISABLE_FENCED_BLOCK)
+  target_link_libraries(thread_parsers PRIVATE prism_warnings ${library_dependencies} nlohmann_json::nlohmann_json)
+  target_sources(thread_tests PRIVATE src/server/engine/engine_test.cpp tests/server/http_test.cpp
+    tests/server/hostile_client_test.cpp tests/server/load_attack_test.cpp tests/support/http_client.cpp
+    tests/support/server/load_clients.cpp tests/support/server/scripted_model.cpp
+    tests/support/server/double/no_language_model.cpp)
+  target_link_libraries(thread_tests PRIVATE thread_parsers)
+endif()
 
 file(GLOB test_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/*/*_test.cpp)
 # Tests named after a backend need that backend.
@@ -61,6 +87,9 @@ foreach(backend IN LISTS PRISM_SWITCHED_BACKENDS)
     list(FILTER test_files EXCLUDE REGEX "/${backend}_[^/]*$")
   endif()
 endforeach()
+if(NOT TARGET prism_server)
+  list(FILTER test_files EXCLUDE REGEX "/tests/server/")
+endif()
 foreach(file IN LISTS test_files)
   get_filename_component(name ${file} NAME_WE)
   set(label unit)
@@ -69,6 +98,9 @@ foreach(file IN LISTS test_files)
   endif()
   add_executable(${name} ${file})
   target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> ${test_libraries})
+  if(file MATCHES "/tests/server/")
+    target_link_libraries(${name} PRIVATE prism_server)
+  endif()
   if(TARGET prism_program)
     add_dependencies(${name} prism_program)
   endif()
@@ -77,6 +109,13 @@ foreach(file IN LISTS test_files)
   set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1500
     ENVIRONMENT "${test_environment};GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/results/${name}.xml")
 endforeach()
+
+# A server with scripted answers for the tests of its page (scripts/test_page.sh).
+if(TARGET prism_server)
+  add_executable(page_server EXCLUDE_FROM_ALL tests/server/page/page_server.cpp)
+  target_link_libraries(page_server PRIVATE prism_server prism_internal prism_warnings fmt::fmt
+                        nlohmann_json::nlohmann_json Threads::Threads)
+endif()
 
 # Start long tests first, so that none runs alone at the end. Costs are seconds on two cores, in the slower of
 # make test and make test-devices.
@@ -95,6 +134,11 @@ endforeach()
 if(TARGET plugins_test)
   add_dependencies(plugins_test prism_backend_null)
 endif()
+foreach(name fault_attack_test search_faults_test)
+  if(TARGET ${name} AND TARGET fault_preload)
+    add_dependencies(${name} fault_preload)
+  endif()
+endforeach()
 
 # Doubles of drivers that this machine lacks: shared libraries with the driver's entry points, which the backend opens
 # instead of the real one.

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
 #include "llm/tokenizer/pre_tokenizer.h"
-#include "llm/tokenizer/utf8.h"
 #include "prism/error.h"
 #include "prism/llm/tokenizer.h"
 

@@ -309,6 +309,31 @@ TEST_F(LlmProgram, BenchTellsSpeedAndAdvice) {
   EXPECT_EQ(read_file(svg).find("<svg"), 0u);
 }
 
+TEST_F(LlmProgram, BenchTimesTextsAtOnce) {
+  const TemporaryFolder folder;
+  const auto svg = folder.path() / "texts.svg";
+  const Result result = prism_program({"bench", model_, "--texts", "1,2,...,8", "-n", "4",
+                                       "--repeats", "1", "--json", "--svg", svg.string()});
+  ASSERT_EQ(result.status, 0) << result.errors;
+  const Json bench = Json::parse(result.output);
+  ASSERT_EQ(bench.at("results").size(), 4u);
+  int64_t texts = 1;
+  for (const Json& row : bench["results"]) {
+    EXPECT_EQ(row.at("texts").get<int64_t>(), texts);
+    EXPECT_GT(row.at("tokens_per_second").get<double>(), 0);
+    EXPECT_GT(row.at("limit_tokens_per_second").get<double>(), 0);
+    texts *= 2;
+  }
+  EXPECT_TRUE(has(bench.at("advice").get<std::string>(), "texts at once"));
+  EXPECT_TRUE(has(read_file(svg), "8 texts: "));
+  const Result table = prism_program(
+      {"bench", model_, "--texts", "1,2", "-n", "4", "--repeats", "1", "--device", "cpu"});
+  EXPECT_TRUE(has(table.output, "2 texts")) << table.output << table.errors;
+  const Result wrong = prism_program({"bench", model_, "--texts", "1,none"});
+  EXPECT_NE(wrong.status, 0);
+  EXPECT_TRUE(has(wrong.errors, "\"none\"")) << wrong.errors;
+}
+
 TEST_F(LlmProgram, RunAppliesTheChatTemplate) {
   const TemporaryFolder folder;
   const std::string model = with_template(model_, folder.path());
@@ -318,6 +343,39 @@ TEST_F(LlmProgram, RunAppliesTheChatTemplate) {
                                      "--system", "A tale", "-p", "Once upon a time"});
   ASSERT_EQ(chat.status, 0) << chat.errors;
   EXPECT_EQ(chat.output, plain.output);
+}
+
+TEST_F(LlmProgram, RunAndChatTakeATemplate) {
+  const TemporaryFolder folder;
+  const std::string text = "{% for m in messages %}{{ m.content }} in the dark{% endfor %}";
+  write_file(folder.path() / "template", text);
+  const std::vector<std::string> greedy = {"-q", "-n", "20", "--temperature", "0"};
+  const auto answer = [&](std::vector<std::string> words, const std::string& input = "") {
+    words.insert(words.end(), greedy.begin(), greedy.end());
+    const Result result = prism_program(words, input);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return result.output;
+  };
+  const std::string plain = answer({"run", model_, "--raw", "-p", "Once upon a time in the dark"});
+  EXPECT_NE(plain, answer({"run", model_, "-p", "Once upon a time"}));
+  // The file has no template, and with_template's has another one.
+  for (const std::string& model : {model_, with_template(model_, folder.path())}) {
+    EXPECT_EQ(plain, answer({"run", model, "-p", "Once upon a time", "--chat-template", text}));
+    EXPECT_EQ(plain, answer({"run", model, "-p", "Once upon a time", "--chat-template-file",
+                             folder / "template"}));
+    EXPECT_EQ(plain,
+              answer({"chat", model, "--no-save", "--chat-template", text}, "Once upon a time\n"));
+  }
+  EXPECT_EQ(plain, answer({"run", model_, "-p", "Once upon a time", "--chat-template",
+                           "{{ messages[0].content }} in {{ place }}", "--chat-template-kwargs",
+                           R"({"place": "the dark"})"}));
+  EXPECT_NE(prism_program({"run", model_, "-p", "x", "--chat-template-kwargs", "[1]"}).status, 0);
+  const Result wrong = prism_program({"run", model_, "-p", "x", "--chat-template", "{% for"});
+  EXPECT_NE(wrong.status, 0);
+  EXPECT_TRUE(has(wrong.errors, "template")) << wrong.errors;
+  const Result both = prism_program({"run", model_, "-p", "x", "--chat-template", text,
+                                     "--chat-template-file", folder / "template"});
+  EXPECT_NE(both.status, 0);
 }
 
 TEST_F(LlmProgram, ChatKeepsAConversation) {

@@ -8,6 +8,7 @@
 #include "llm/store/http.h"
 #include "prism/llm/gguf.h"
 #include "support/http_server.h"
+#include "support/models/tiny_models.h"
 #include "support/paths.h"
 #include "support/run_program.h"
 
@@ -36,6 +37,12 @@ class ModelCommands : public testing::Test {
       writer.add_tensor(name, {64, 256}, DType::f32, bytes);
     writer.write(model_);
   }
+  // A model that can be loaded, for what verify accepts.
+  std::string whole_model() const {
+    const std::string path = folder_ / "whole.gguf";
+    test::tiny_model("llama")->file.write(path);
+    return path;
+  }
   static test::ProcessResult prism(std::vector<std::string> words) {
     words.insert(words.begin(), test::program().string());
     return test::run_process(words);
@@ -63,19 +70,19 @@ TEST_F(ModelCommands, InfoTellsSizesTypesAndMemory) {
   EXPECT_EQ(info["tensors"].size(), 3u);
   ASSERT_EQ(info["memory"].size(), 1u);
   EXPECT_EQ(info["memory"][0]["weight_bytes"], 3 * 64 * 256 * 4);
-  EXPECT_EQ(info["memory"][0]["kv_cache_bytes"], 2 * 2 * 1025 * 128 * 2);
+  EXPECT_EQ(info["memory"][0]["kv_cache_bytes"], 2 * 2 * 1152 * 128 * 2);
   const test::ProcessResult text = prism({"model", "info", model_});
   EXPECT_EQ(text.status, 0);
   EXPECT_NE(text.output.find("2 layers, 256 wide"), std::string::npos) << text.output;
 }
 
 TEST_F(ModelCommands, QuantizeThenVerify) {
-  const std::string out = folder_ / "q4.gguf";
-  EXPECT_EQ(prism({"model", "quantize", model_, out, "q4_k_m"}).status, 0);
+  const std::string out = folder_ / "q4.gguf", from = whole_model();
+  EXPECT_EQ(prism({"model", "quantize", from, out, "q4_k_m"}).status, 0);
   EXPECT_STREQ(llm::GgufFile::open(out).find_tensor("blk.0.attn_q.weight")->type_name(), "q4_k");
-  EXPECT_EQ(prism({"model", "quantize", model_, out, "Q8_0"}).status, 2) << "it is there already";
-  EXPECT_EQ(prism({"model", "quantize", model_, model_, "Q8_0", "--overwrite"}).status, 2);
-  EXPECT_EQ(prism({"model", "quantize", model_, folder_ / "x", "Q9"}).status, 2);
+  EXPECT_EQ(prism({"model", "quantize", from, out, "Q8_0"}).status, 2) << "it is there already";
+  EXPECT_EQ(prism({"model", "quantize", from, from, "Q8_0", "--overwrite"}).status, 2);
+  EXPECT_EQ(prism({"model", "quantize", from, folder_ / "x", "Q9"}).status, 2);
   EXPECT_EQ(prism({"model", "verify", out}).status, 0);
   const test::ProcessResult wrong = prism({"model", "verify", out, "--sha256", "00"});
   EXPECT_EQ(wrong.status, 1);
@@ -99,10 +106,10 @@ TEST_F(ModelCommands, FetchListRemoveAndHeadersFromAfar) {
   if (http_provider().empty()) GTEST_SKIP() << "neither libcurl nor curl is installed";
   test::HttpServer server;
   setenv("HF_ENDPOINT", server.url("").c_str(), 1);
-  const std::string content = test::read_file(model_);
+  const std::string content = test::read_file(whole_model());
   server.serve("/u/r/resolve/main/m.gguf", {.content = content, .etag = "\"x\""});
   const std::string name = "hf:u/r:m.gguf";
-  EXPECT_EQ(json({"fit", name})["context"], 1024);
+  EXPECT_EQ(json({"fit", name})["context"], 128);
   EXPECT_EQ(json({"model", "info", name})["layers"], 2);
   EXPECT_EQ(json({"model", "list"}).size(), 0u);
   const test::ProcessResult fetched = prism({"model", "fetch", name});
@@ -112,7 +119,9 @@ TEST_F(ModelCommands, FetchListRemoveAndHeadersFromAfar) {
   EXPECT_EQ(list[0]["name"], name);
   const test::ProcessResult verified = prism({"model", "verify", name});
   EXPECT_EQ(verified.status, 0) << verified.output;
-  EXPECT_NE(verified.output.find("the checksum agrees"), std::string::npos) << verified.output;
+  EXPECT_NE(verified.output.find("agrees with the one recorded when it was fetched"),
+            std::string::npos)
+      << verified.output;
   EXPECT_EQ(prism({"model", "remove", name}).status, 0);
   EXPECT_EQ(json({"model", "list"}).size(), 0u);
   EXPECT_EQ(prism({"model", "fetch", "hf:u/r:absent.gguf"}).status, 2);

@@ -86,6 +86,56 @@ TEST_F(DecodeDevice, SeveralSequencesAtOnce) {
   }
 }
 
+// Texts cross the borders of small blocks on the device, through tables with blocks of each other.
+// When the cache is full, the loop ends and can be restarted.
+TEST_F(DecodeDevice, CrossesBlocks) {
+  const std::vector<int32_t> expected = ids();
+  for (const Device& device : test::every_device()) {
+    Model model = Model::load(small(), {.placement = place_on(small(), device, 80, DType::f32),
+                                        .slots = 3,
+                                        .cache_positions = 96,
+                                        .cache_block = 4});
+    const std::vector<int32_t> lengths = {4, 20, 11};
+    std::vector<DecodeLoop::Sequence> sequences;
+    for (int32_t at = 0; at < 20; at += 2)  // the texts take blocks in turn
+      for (int32_t i = 0; i < 3; ++i) {
+        const int32_t length = lengths[static_cast<size_t>(i)], count = std::min(2, length - at);
+        if (count <= 0) continue;
+        const SequencePart part{
+            i, at, std::span(expected).subspan(static_cast<size_t>(at), static_cast<size_t>(count)),
+            Wanted::none};
+        model.forward(std::span(&part, 1));
+      }
+    for (int32_t i = 0; i < 3; ++i)
+      sequences.push_back({i,
+                           lengths[static_cast<size_t>(i)],
+                           expected[static_cast<size_t>(lengths[static_cast<size_t>(i)])],
+                           {}});
+    DecodeLoop loop(model);
+    loop.start(sequences);
+    int64_t steps = 0;
+    for (; loop.steps_left() > 0; ++steps) {
+      loop.queue_step();
+      const std::vector<int32_t> tokens = loop.read(steps);
+      for (size_t i = 0; i < 3; ++i)
+        EXPECT_EQ(tokens[i], expected[static_cast<size_t>(lengths[i] + 1 + steps)])
+            << device.id() << " sequence " << i << " step " << steps;
+    }
+    // 24 blocks hold 3 * 32 positions; 35 are in use and each text wastes less than a block.
+    EXPECT_GE(steps, 16) << device.id();
+    EXPECT_LE(steps, 21) << device.id();
+    EXPECT_THROW(loop.queue_step(), Error);
+    model.cache().truncate(1, 0);
+    const auto length = static_cast<int32_t>(lengths[0] + steps);
+    loop.start({{.slot = 0, .position = length, .token = expected[static_cast<size_t>(length)]}});
+    for (int64_t step = 0; step < 20; ++step) {
+      loop.queue_step();
+      EXPECT_EQ(loop.read(step)[0], expected[static_cast<size_t>(length + 1 + step)])
+          << device.id() << " alone, step " << step;
+    }
+  }
+}
+
 TEST_F(DecodeDevice, SplitOverDevices) {
   const std::vector<Device> all = test::every_device();
   if (all.size() < 2) GTEST_SKIP() << "needs a device beside the CPU";

@@ -127,6 +127,68 @@ TEST_F(GenerationDevice, AReusedPrefixGivesTheSameText) {
   }
 }
 
+// Five texts in a cache for one and a half of them: the youngest wait or give up their blocks, and
+// every text is what it is alone.
+TEST_F(GenerationDevice, TextsShareTheBlocksThereAre) {
+  const GgufFile file = GgufFile::open(path());
+  const Tokenizer tokenizer = Tokenizer::from(file);
+  const std::vector<std::string> prompts = {"Once upon a time", "Lily and Tom", "The dog",
+                                            "One day, a big bird saw", "A"};
+  for (const Device& device : test::every_device()) {
+    LanguageModel alone = load(device);
+    Model model = Model::load(file, {.placement = place_on(file, device, 80, DType::f32),
+                                     .slots = 4,
+                                     .cache_positions = 120,
+                                     .cache_block = 4,
+                                     .batch_rows = 64});
+    Scheduler scheduler(model, tokenizer);
+    std::vector<int64_t> ids;
+    for (const std::string& prompt : prompts)
+      ids.push_back(scheduler.add({tokenizer.encode(prompt), greedy(50)}));
+    scheduler.run();
+    int64_t recomputed = 0;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const Generation result = scheduler.take(ids[i]);
+      EXPECT_EQ(result.text, alone.generate(prompts[i], greedy(50)).text)
+          << device.id() << ": " << prompts[i];
+      recomputed += result.statistics.recomputed_tokens;
+    }
+    EXPECT_GT(recomputed, 0) << device.id();
+  }
+}
+
+// A text that begins like a running one takes its blocks, and like a finished one too.
+TEST_F(GenerationDevice, PrefixesAreSharedWithRunningTexts) {
+  const GgufFile file = GgufFile::open(path());
+  const Tokenizer tokenizer = Tokenizer::from(file);
+  const std::vector<int32_t> ids = expected_ids();
+  for (const Device& device : test::every_device()) {
+    Model model = Model::load(
+        file, {.placement = place_on(file, device, 80, DType::f32), .slots = 2, .cache_block = 4});
+    Scheduler scheduler(model, tokenizer);
+    const auto begin = [&](size_t tokens) {
+      return scheduler.add({{ids.begin(), ids.begin() + static_cast<int64_t>(tokens)}, greedy(10)});
+    };
+    const int64_t first = begin(22);
+    scheduler.step();
+    const int64_t second = begin(23);
+    scheduler.run();
+    const Generation a = scheduler.take(first), b = scheduler.take(second);
+    EXPECT_EQ(a.statistics.reused_tokens, 0);
+    EXPECT_EQ(b.statistics.reused_tokens, 20) << device.id();  // whole blocks
+    EXPECT_TRUE(std::equal(a.tokens.begin(), a.tokens.end(), ids.begin() + 22)) << device.id();
+    EXPECT_TRUE(std::equal(b.tokens.begin(), b.tokens.end(), ids.begin() + 23)) << device.id();
+    const int64_t third = begin(30);
+    scheduler.run();
+    const Generation c = scheduler.take(third);
+    EXPECT_EQ(c.statistics.reused_tokens, 29) << device.id();
+    EXPECT_TRUE(std::equal(c.tokens.begin(), c.tokens.end(), ids.begin() + 30)) << device.id();
+    // Nothing is lost: what no text uses can be evicted.
+    scheduler.forget_cache();
+    EXPECT_EQ(model.cache().blocks(0).free(), model.cache().blocks(0).count()) << device.id();
+  }
+}
+
 TEST_F(GenerationDevice, ALateStopRollsBack) {
   for (const Device& device : test::every_device()) {
     LanguageModel model = load(device), fresh = load(device);

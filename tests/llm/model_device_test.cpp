@@ -289,7 +289,8 @@ TEST_F(ModelDevice, MistakesAreSaid) {
     }
   };
   const std::vector<int32_t> good = {1, 2}, bad = {1, 512};
-  fails({1, 0, good}, "slot 1");
+  const auto beyond = static_cast<int32_t>(model.cache().slots() + model.cache().side_slots());
+  fails({beyond, 0, good}, "slot " + std::to_string(beyond));
   fails({0, 127, good}, "127 to 128");
   fails({0, 0, bad}, "token 512");
   fails({0, 0, {}}, "no tokens");

@@ -466,6 +466,59 @@ TEST_P(Attention, HeadsHaveAnySize) {
     }
 }
 
+// Caches in shuffled blocks that sequences share: blocks that hold several tiles and tiles over
+// several blocks, with lengths around their borders.
+TEST_P(Attention, ReadsBlocksThroughATable) {
+  const Place& place = GetParam();
+  const auto with = [](AttentionOptions options, uint32_t block, bool window) {
+    options.block = block;
+    options.window = window;
+    return options;
+  };
+  for (const bool window : {false, true}) {
+    const uint32_t block = window ? 4 : 16;
+    const AttentionOptions options =
+        with(options_of(32, 2, window ? ElementType(BlockType::q8_0) : DType::f16), block, window);
+    const AttentionCase one =
+        make(options, 2, 50, !window, {{9, 50}, {1, 16}, {17, 17}, {0, 0}, {2, 33}, {3, 15}});
+    const PlainTile plain{8, 8};
+    EXPECT_EQ(compare(one, run_tiles(place, one, attention_plain(options, plain), plain.queries),
+                      kPlainBound),
+              "")
+        << "plain, blocks of " << block;
+  }
+  if (slow_compiler()) return;
+  for (const uint32_t block : {2u, 32u, 128u})
+    for (const bool window : {false, true})
+      for (const bool q8 : {false, true}) {
+        SCOPED_TRACE(
+            fmt::format("blocks of {}{}{}", block, window ? ", window" : "", q8 ? ", q8_0" : ""));
+        const AttentionOptions options =
+            with(options_of(64, 3, q8 ? ElementType(BlockType::q8_0) : DType::f16), block, window);
+        for (const uint32_t queries : {1u, 2u}) {
+          const AttentionCase one =
+              make(options, 2, 290, q8,
+                   {{queries, 290}, {1, 128}, {1, 129}, {0, 0}, {queries, 65}, {1, 1}});
+          DecodeTile tile = decode_tile(options, queries);
+          tile.lanes = 64;
+          EXPECT_EQ(decode_error(place, one, tile, 3, kPlainBound), "") << queries << " queries";
+          tile = fragment_decode_tile(options, queries);
+          tile.lanes = 64;
+          tile.stages = q8 ? 1 : 3;
+          if (!suits_fragments() || fragment_shared_bytes(options, tile) > shared_bytes()) continue;
+          EXPECT_EQ(decode_error(place, one, tile, 2, kFragmentBound), "")
+              << queries << " queries by fragments";
+        }
+        const PromptTile prompt{1, 1, 16, 2, true};
+        const AttentionCase many =
+            make(options, 1, 150, true, {{40, 150}, {1, 1}, {16, 16}, {0, 0}, {33, 129}});
+        EXPECT_EQ(compare(many, run_tiles(place, many, attention_prompt(options, prompt), 16),
+                          kFragmentBound),
+                  "")
+            << "prompt";
+      }
+}
+
 std::vector<Place> places() {
   std::vector<Place> all = {Place{}};
   for (const BackendReport& report : discover_backends())

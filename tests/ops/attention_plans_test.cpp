@@ -84,13 +84,6 @@ class Altered final : public DeviceDriver {
   DeviceInfo info_;
 };
 
-std::shared_ptr<DeviceDriver> interpreter() {
-  for (const BackendReport& report : discover_backends())
-    for (const auto& driver : report.devices)
-      if (driver->info().is_cpu) return std::make_shared<test::InterpretedDevice>(driver, 24);
-  throw std::runtime_error("no CPU was found");
-}
-
 class AttentionPlans : public test::DrawnTensors {
  protected:
   struct Cache {
@@ -158,7 +151,7 @@ class AttentionPlans : public test::DrawnTensors {
 // Lengths change between runs, some splits have no keys, and every run starts with the counters of
 // the previous one. The device without fences merges in a second launch.
 TEST_F(AttentionPlans, ManyRunsOfOneLaunchAreRight) {
-  const auto driver = interpreter();
+  const auto driver = test::interpreted_driver(24);
   const Device fenced(driver, "a test"),
       unfenced(std::make_shared<Altered>(driver, false), "a test");
   for (const int64_t window : {0, 70}) {
@@ -185,7 +178,7 @@ TEST_F(AttentionPlans, ManyRunsOfOneLaunchAreRight) {
 
 // A launch that stopped half-way leaves nonzero counters: the next run resets them.
 TEST_F(AttentionPlans, ARunAfterAFailureIsRight) {
-  const auto driver = std::make_shared<Altered>(interpreter(), true);
+  const auto driver = std::make_shared<Altered>(test::interpreted_driver(24), true);
   const Device device(driver, "a test");
   const Cache there = cache(device);
   CompiledFunction one = attend(there, 0);

@@ -105,6 +105,25 @@ inline unsigned prism_pack_f16(float low, float high) {
 inline unsigned prism_pack_bf16(float low, float high) {
   return shim::bf16_bits(low) | static_cast<unsigned>(shim::bf16_bits(high)) << 16;
 }
+inline unsigned prism_fma_f16x2(unsigned a, unsigned b, unsigned c) {
+  unsigned result = 0;
+  for (unsigned shift = 0; shift < 32; shift += 16) {
+    const auto half = [&](unsigned x) {
+      return shim::f16_value(static_cast<unsigned short>(x >> shift));
+    };
+    result |= static_cast<unsigned>(shim::f16_bits(std::fma(half(a), half(b), half(c)))) << shift;
+  }
+  return result;
+}
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selectors) {
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned selector = selectors >> (4 * i);
+    const unsigned word = selector & 4 ? high : low;
+    result |= (word >> ((selector & 3) * 8) & 0xffu) << (8 * i);
+  }
+  return result;
+}
 inline void prism_wait_previous() {}
 inline void prism_launch_next() {}
 inline void prism_device_fence() {}

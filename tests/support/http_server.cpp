@@ -22,12 +22,18 @@ std::string header_of(const std::string& request, const std::string& name) {
   return request.substr(begin, request.find("\r\n", begin) - begin);
 }
 
-void send_all(int connection, std::string_view text) {
+bool send_all(int connection, std::string_view text) {
   while (!text.empty()) {
     const ssize_t sent = send(connection, text.data(), text.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;
+    if (sent <= 0) return false;
     text.remove_prefix(static_cast<size_t>(sent));
   }
+  return true;
+}
+
+bool is_connected(int connection) {
+  char next = 0;
+  return recv(connection, &next, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
 }  // namespace
@@ -48,6 +54,7 @@ HttpServer::HttpServer() {
 
 HttpServer::~HttpServer() {
   stop_ = true;
+  shutdown(listener_, SHUT_RDWR);  // wakes run()
   thread_.join();
   close(listener_);
 }
@@ -55,6 +62,15 @@ HttpServer::~HttpServer() {
 void HttpServer::serve(const std::string& path, const ServedFile& file) {
   const std::lock_guard lock(mutex_);
   files_[path] = file;
+}
+
+void HttpServer::script(const std::string& path, const Script& script) {
+  const std::lock_guard lock(mutex_);
+  scripts_[path] = std::make_shared<Script>(script);
+}
+
+size_t HttpServer::Request::first_byte() const {
+  return range.starts_with("bytes=") ? std::stoull(range.substr(6)) : 0;
 }
 
 std::string HttpServer::url(const std::string& path) const {
@@ -89,16 +105,28 @@ void HttpServer::answer(int connection) {
   const std::string path = request.substr(begin, request.find(' ', begin) - begin);
   const Request seen{path, header_of(request, "Range"), header_of(request, "If-Range"),
                      header_of(request, "Authorization")};
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   requests_.push_back(seen);
-  const auto found = files_.find(path);
-  if (found == files_.end() || found->second.status != 0) {
-    const int status = found == files_.end() ? 404 : found->second.status;
+  const auto file = files_.find(path);
+  auto script = scripts_.find(path);
+  if (script == scripts_.end() && file == files_.end()) script = scripts_.find("*");
+  if (script == scripts_.end())
+    return answer_file(connection, seen, file == files_.end() ? nullptr : &file->second);
+  const std::shared_ptr<Script> run = script->second;
+  lock.unlock();  // scripts may take long
+  (*run)(seen, [&](std::string_view text) {
+    return !stop_ && is_connected(connection) && send_all(connection, text);
+  });
+}
+
+void HttpServer::answer_file(int connection, const Request& seen, ServedFile* found) {
+  if (!found || found->status != 0) {
+    const int status = found ? found->status : 404;
     send_all(connection, "HTTP/1.1 " + std::to_string(status) +
                              " No\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnone");
     return;
   }
-  ServedFile& file = found->second;
+  ServedFile& file = *found;
   if (!file.redirect.empty()) {
     send_all(connection,
              "HTTP/1.1 302 Found\r\nLocation: " + url(file.redirect) +
@@ -110,7 +138,7 @@ void HttpServer::answer(int connection) {
   bool is_partial = false;
   const bool is_same = seen.if_range.empty() || seen.if_range == file.etag;
   if (file.has_ranges && is_same && seen.range.starts_with("bytes=")) {
-    first = std::stoull(seen.range.substr(6));
+    first = seen.first_byte();
     const std::string end = seen.range.substr(seen.range.find('-') + 1);
     if (!end.empty()) last = std::min<size_t>(last, std::stoull(end) + 1);
     is_partial = true;

@@ -1,12 +1,15 @@
-// A small HTTP server for one test: files with ranges, redirects and injected failures.
+// A small HTTP server for one test: files with ranges, redirects and injected failures, and scripts
+// that send any bytes.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -30,16 +33,25 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   void serve(const std::string& path, const ServedFile& file);
-  std::string url(const std::string& path) const;
   struct Request {
     std::string path, range, if_range, authorization;
+    size_t first_byte() const;  // of the range; 0 without one
   };
+  // Sends bytes. Returns false when the client has gone or the server stops; an empty text only
+  // looks.
+  using Send = std::function<bool(std::string_view)>;
+  // Sends a whole answer, with its headers.
+  using Script = std::function<void(const Request&, const Send&)>;
+  void script(const std::string& path, const Script& script);  // "*": every path without its own
+
+  std::string url(const std::string& path) const;
   std::vector<Request> requests() const;
   uint64_t sent_bytes() const { return sent_; }  // bytes of file contents
 
  private:
   void run();
   void answer(int connection);
+  void answer_file(int connection, const Request& request, ServedFile* file);
 
   int listener_ = -1;
   int port_ = 0;
@@ -47,6 +59,7 @@ class HttpServer {
   std::atomic<uint64_t> sent_{0};
   mutable std::mutex mutex_;
   std::map<std::string, ServedFile> files_;
+  std::map<std::string, std::shared_ptr<Script>> scripts_;
   std::vector<Request> requests_;
   std::thread thread_;
 };

@@ -40,15 +40,21 @@ class InterpretedDevice final : public DeviceDriver {
   std::string refused_;
 };
 
-inline Device interpreted_device(uint32_t compute_units, const std::string& refused = {},
-                                 uint32_t max_buffers = 64, bool overlaps = false) {
+inline std::shared_ptr<DeviceDriver> interpreted_driver(uint32_t compute_units,
+                                                        const std::string& refused = {},
+                                                        uint32_t max_buffers = 64,
+                                                        bool overlaps = false) {
   for (const BackendReport& report : discover_backends())
     for (const auto& driver : report.devices)
       if (driver->info().is_cpu)
-        return Device(std::make_shared<InterpretedDevice>(driver, compute_units, refused,
-                                                          max_buffers, overlaps),
-                      "a test");
+        return std::make_shared<InterpretedDevice>(driver, compute_units, refused, max_buffers,
+                                                   overlaps);
   throw std::runtime_error("no CPU was found");
+}
+
+inline Device interpreted_device(uint32_t compute_units, const std::string& refused = {},
+                                 uint32_t max_buffers = 64, bool overlaps = false) {
+  return Device(interpreted_driver(compute_units, refused, max_buffers, overlaps), "a test");
 }
 
 }  // namespace prism::test

@@ -196,6 +196,30 @@ Kernel reshaped(DType type, const std::string& name) {
   });
 }
 
+// An operand made from pairs of elements, each of them in another way.
+Kernel made(DType type, const std::string& name) {
+  return kernel(name, 64, [=] {
+    auto a = in("a", f32);
+    auto b = in("b", type);
+    auto y = out("y", f32);
+    auto fa = fragment_a(type);
+    auto fb = fragment_b(type);
+    auto sum = accumulator(f32);
+    sum.fill(1);
+    fb.load(b, 0u, 16u, Layout::column_major);
+    for_(2u, [&](Value step) {
+      fa.make([&](Value row, Value k) {
+        const Value at = subgroup_id() * 256u + step * 8u + row * 16u + k;
+        const Value low = a.load(at), high = select(row < k, a.load(at + 1u), 2.0f);
+        if (type == f16) return pack_f16(vec(low, high));
+        return (bitcast(u32, low) >> 16u) | (bitcast(u32, high) & 0xFFFF0000u);
+      });
+      sum.multiply(fa, fb);
+    });
+    sum.store(y, subgroup_id() * 256u, 16u);
+  });
+}
+
 }  // namespace
 
 std::vector<Kernel> printer_kernels() {
@@ -218,6 +242,8 @@ std::vector<Kernel> fragment_layout_kernels() {
       }
   result.push_back(reshaped(f16, "reshaped_f16"));
   result.push_back(reshaped(bf16, "reshaped_bf16"));
+  result.push_back(made(f16, "made_f16"));
+  result.push_back(made(bf16, "made_bf16"));
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "prism/ops/quantise.h"
+#include "support/models/letters.h"
 #include "tensor/op.h"
 #include "tensor/storage.h"
 
@@ -18,8 +19,8 @@ uint32_t model_seed() {
   return value;
 }
 
-TinyModel::TinyModel(const std::string& architecture)
-    : architecture_(architecture), random_(model_seed()) {
+TinyModel::TinyModel(const std::string& architecture, uint32_t seed)
+    : architecture_(architecture), random_(seed) {
   ReferenceModel& r = reference;
   r.layers = 2, r.width = 64, r.heads = 4, r.kv_heads = 2, r.dim = 32, r.wide = 96;
   r.vocabulary = 50;
@@ -35,6 +36,13 @@ void TinyModel::use_frequencies(double base) {
     reference.frequencies.push_back(std::pow(base, -2.0 * i / reference.rope_dims));
 }
 
+void TinyModel::use_letters() { reference.vocabulary = set_letters(file); }
+
+std::span<float> TinyModel::values(const std::string& name) {
+  std::vector<std::byte>& bytes = *by_name_.at(name);
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
 void TinyModel::tensor(const std::string& name, const Shape& shape, double size, double around) {
   std::normal_distribution<double> normal(around, size);
   std::vector<float> values(static_cast<size_t>(shape.elements()));
@@ -46,6 +54,7 @@ void TinyModel::tensor(const std::string& name, const Shape& shape, double size,
       values[static_cast<size_t>((2 * e + 1) % reference.experts)] += 12;
   ElementType type = DType::f32;
   auto& bytes = kept_.emplace_back();
+  by_name_[name] = &bytes;
   if (name.find("_exps.weight") != std::string::npos && expert_type.is_block()) {
     type = expert_type;
     const Tensor blocks = quantise(from_vector(values, shape, Device::cpu()), expert_type.block());

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <random>
 #include <span>
 #include <string>
@@ -26,19 +27,22 @@ class TinyModel {
   llm::GgufWriter file;
   ElementType expert_type = DType::f32;
 
-  explicit TinyModel(const std::string& architecture);
+  explicit TinyModel(const std::string& architecture, uint32_t seed = model_seed());
 
   template <class T>
   void set(const std::string& key, const T& value) {
     file.set(architecture_ + "." + key, value);
   }
   void use_frequencies(double base);
+  void use_letters();  // adds a tokenizer: letters, digits and a space
 
   struct Features {
     bool bias = false, head_norms = false, joined = false, output = true, sinks = false;
   };
   // Adds metadata and weights that match the reference's hyperparameters.
   void finish(const Features& features);
+  // The values of a tensor of floats, to be changed before open().
+  std::span<float> values(const std::string& name);
   llm::GgufFile open();
 
  private:
@@ -51,6 +55,7 @@ class TinyModel {
   std::string architecture_;
   std::mt19937 random_;
   std::list<std::vector<std::byte>> kept_;
+  std::map<std::string, std::vector<std::byte>*> by_name_;
   TemporaryFolder folder_;
 };
 

@@ -1,6 +1,7 @@
 // Random attention problems and their float64 reference.
 #include "support/ops/attention_case.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -41,6 +42,7 @@ struct Cache {
 
 std::vector<std::vector<std::byte>> AttentionCase::inputs(bool with_sinks) const {
   std::vector<std::vector<std::byte>> all = {q, k, v, spans};
+  if (options.block) all.push_back(table);
   if (options.mask) all.push_back(mask);
   if (options.sinks && with_sinks) all.push_back(sinks);
   return all;
@@ -69,9 +71,12 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
   const uint32_t width = by_head ? dim : dim * kv_heads;
   const uint32_t quants = (width + 15) / 16 * 16;
   const uint32_t row = q8 ? (quants + width / 32 * 2 + 31) / 32 * 32 : width;
+  const uint32_t block = options.block ? options.block : positions;
+  const uint32_t blocks = (positions + block - 1) / block;  // per slot
   p.kv_position = row;
-  p.kv_head = by_head ? row * positions : dim;
-  p.kv_slot = row * positions * (by_head ? kv_heads : 1);
+  p.kv_head = by_head ? row * block : dim;
+  p.kv_slot = row * block * (by_head ? kv_heads : 1);
+  p.table_row = blocks + 1;
   p.factor_offset = quants;
   p.factor_head = by_head ? p.kv_head : dim / 32 * 2;
 
@@ -87,18 +92,47 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
   const auto used = [&](uint32_t slot, uint32_t position) {
     return slot > 0 && position < sequences[slots - 1 - slot].keys;
   };
+  const auto blocks_of = [&](uint32_t slot) {
+    return slot > 0 ? (sequences[slots - 1 - slot].keys + block - 1) / block : 0;
+  };
+  const auto shares = [&](uint32_t slot, uint32_t position) {
+    return options.block && position < block && slot > 1 && used(slot, block - 1) &&
+           used(slot - 1, block - 1);
+  };
+  std::vector<uint32_t> numbers(size_t{slots} * blocks);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<uint32_t>(i);
+    if (options.block) std::swap(numbers[i], numbers[random.next() % (i + 1)]);
+  }
+  std::vector<uint32_t> table(size_t{slots} * p.table_row, UINT32_MAX);  // unused: out of range
+  for (uint32_t slot = 0; slot < slots; ++slot)
+    for (uint32_t b = 0; b < blocks_of(slot); ++b)
+      table[size_t{slot} * p.table_row + b] = shares(slot, b * block)
+                                                  ? table[size_t{slot - 1} * p.table_row]
+                                                  : numbers[size_t{slot} * blocks + b];
+  one.table = kernels::bytes_of(table);
   const auto make_cache = [&] {
     Cache cache;
     cache.values.assign(size_t{slots} * kv_heads * positions * dim, 0);
     const size_t unit = q8 ? 1 : dtype_bytes(options.cache.plain());
-    cache.bytes.assign(size_t{p.kv_slot} * slots * unit, std::byte{0xFF});  // NaN in every type
+    cache.bytes.assign(size_t{p.kv_slot} * numbers.size() * unit,
+                       std::byte{0xFF});  // NaN in every type
     for (uint32_t slot = 0; slot < slots; ++slot)
       for (uint32_t head = 0; head < kv_heads; ++head)
         for (uint32_t position = 0; position < positions; ++position) {
           if (!used(slot, position)) continue;
-          const size_t base = size_t{slot} * p.kv_slot + position * p.kv_position;
-          double* values =
-              &cache.values[((size_t{slot} * kv_heads + head) * positions + position) * dim];
+          const size_t base =
+              size_t{options.block ? table[size_t{slot} * p.table_row + position / block] : slot} *
+                  p.kv_slot +
+              position % block * p.kv_position;
+          const auto values_of = [&](uint32_t of) {
+            return &cache.values[((size_t{of} * kv_heads + head) * positions + position) * dim];
+          };
+          double* values = values_of(slot);
+          if (shares(slot, position)) {
+            std::copy_n(values_of(slot - 1), dim, values);
+            continue;
+          }
           for (uint32_t d = 0; d < dim; ++d) {
             const size_t at = base + head * p.kv_head + d;
             if (q8) {

@@ -19,8 +19,9 @@ struct AttentionCase {
   ops::AttentionParams params;
   uint32_t kv_heads = 2, rows = 0, most_queries = 1;
   std::vector<AttentionSequence> sequences;
-  std::vector<std::byte> q, k, v, spans, mask, sinks, out;  // out: poison, one row more than used
-  std::vector<double> expected;                             // of the rows in use, [row][head][d]
+  // table: with options.block; out: poison, one row more than used.
+  std::vector<std::byte> q, k, v, spans, table, mask, sinks, out;
+  std::vector<double> expected;  // of the rows in use, [row][head][d]
 
   uint32_t heads() const { return kv_heads * options.group; }
   // In the order of the kernels' buffers, without the result.
@@ -28,7 +29,8 @@ struct AttentionCase {
 };
 
 // positions: the capacity of a cache slot. by_head: [slot][head][position][d], else
-// [slot][position][head][d].
+// [slot][position][head][d]. With options.block the blocks of all slots are shuffled, and
+// neighbouring sequences share their first block.
 AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_heads,
                              uint32_t positions, bool by_head,
                              const std::vector<AttentionSequence>& sequences, uint64_t seed);

@@ -1,0 +1,79 @@
+// Compares tiny models of many architectures with the logits of an independent engine, on every
+// device: whole prompts, prompts in chunks, and token by token.
+#include <algorithm>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "llm/architectures/architecture.h"
+#include "llm/model/model.h"
+#include "support/devices/devices.h"
+#include "support/models/architecture_files.h"
+
+namespace prism::llm {
+namespace {
+
+using test::ArchitectureFile;
+
+// The sum of squared differences over the sum of squares.
+double error_of(std::span<const float> found, std::span<const float> wanted) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const double by = static_cast<double>(found[i]) - static_cast<double>(wanted[i]);
+    difference += by * by;
+    size += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
+  }
+  return found.size() == wanted.size() ? difference / size : 1e30;
+}
+
+std::vector<float> logits_of(Model& model, std::span<const int32_t> tokens, size_t chunk) {
+  std::vector<float> all;
+  for (size_t first = 0; first < tokens.size(); first += chunk) {
+    const SequencePart part{0, static_cast<int32_t>(first),
+                            tokens.subspan(first, std::min(chunk, tokens.size() - first)),
+                            Wanted::all};
+    const std::vector<float> rows = model.forward(std::span(&part, 1)).to_vector<float>();
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+void check(const ArchitectureFile& each, const Device& device) {
+  const GgufFile file = GgufFile::open(each.path);
+  Model model = Model::load(file, {.placement = place_on(file, device, 256, DType::f32)});
+  const size_t length = each.tokens.size();
+  // Without a causal mask every token sees the later ones, so only whole prompts give the same.
+  const std::vector<size_t> chunks =
+      model.config().causal ? std::vector<size_t>{length, 7, 1} : std::vector<size_t>{length};
+  for (const size_t chunk : chunks)
+    EXPECT_LT(error_of(logits_of(model, each.tokens, chunk), each.logits), 1e-6)
+        << each.name << " on " << device.id() << " in chunks of " << chunk;
+}
+
+// The first file of software devices, so that runs cover different ones.
+size_t start() {
+  const char* const text = std::getenv("PRISM_RANDOM_START");
+  return text ? std::strtoul(text, nullptr, 10) : 0;
+}
+
+TEST(ExpectedArchitectures, EveryKnownOneOnEveryDevice) {
+  const std::vector<ArchitectureFile>& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const std::vector<std::string_view> known = known_architectures();
+  size_t compared = 0, index = start();
+  for (const Device& device : test::every_device())
+    for (const ArchitectureFile& each : files) {
+      // Software devices take minutes to compile the kernels of all files: they take turns.
+      constexpr size_t kTurns = 4;
+      if (device.info().software && ++index % kTurns != 0) continue;
+      const std::string name(GgufFile::open(each.path).string("general.architecture"));
+      if (!std::ranges::count(known, name)) continue;
+      SCOPED_TRACE(each.name);
+      EXPECT_NO_THROW(check(each, device)) << each.name;
+      ++compared;
+    }
+  EXPECT_GT(compared, 0U);
+}
+
+}  // namespace
+}  // namespace prism::llm

@@ -1,0 +1,50 @@
+// A server with a small model on a free port, in a thread of its own.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "server/server.h"
+#include "support/http_client.h"
+
+namespace prism::test {
+
+class RunningServer {
+ public:
+  explicit RunningServer(server::ServerOptions options)
+      : server_((options.http.port = 0, std::move(options))), thread_([this] { server_.run(); }) {}
+  ~RunningServer() {
+    server_.stop(0);
+    thread_.join();
+  }
+  RunningServer(const RunningServer&) = delete;
+  RunningServer& operator=(const RunningServer&) = delete;
+
+  // The CPU, f32, and a context of 256 tokens, so that texts are the same everywhere.
+  static server::ServerOptions with_model(const std::string& path) {
+    server::ServerOptions options;
+    options.models = {{"tiny", path}};
+    options.load.fit.device = "cpu";
+    options.load.fit.context = 256;
+    options.load.fit.kv_type = DType::f32;
+    options.parallel = 2;
+    return options;
+  }
+
+  uint16_t port() const { return server_.port(); }
+  server::EngineState state() const { return server_.state(); }
+  size_t connections() const { return server_.connections(); }
+  ClientReply post(const std::string& path, const std::string& body,
+                   const std::vector<std::string>& lines = {}) const {
+    return request(port(), "POST", path, body, lines);
+  }
+  ClientReply get(const std::string& path, const std::vector<std::string>& lines = {}) const {
+    return request(port(), "GET", path, {}, lines);
+  }
+
+ private:
+  server::Server server_;
+  std::thread thread_;
+};
+
+}  // namespace prism::test
