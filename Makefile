@@ -11,7 +11,7 @@ export CCACHE_NOHASHDIR ?= 1
 
 SINGLE = cpu cuda hip metal vulkan sycl opencl webgpu
 
-.PHONY: help run test test-devices build build-all $(SINGLE:%=build-%) bench format lint fuzz show-backends \
+.PHONY: help run test test-devices test-server test-page test-python wheel build build-all $(SINGLE:%=build-%) bench format lint fuzz attack show-backends \
         install reset setup build-tests support-table
 
 help:
@@ -20,18 +20,23 @@ help:
 	@echo "make build-X        X and the CPU only; X: $(SINGLE)"
 	@echo "make test           set up, build, run all tests on what is installed"
 	@echo "make test-devices   install every further software device (500 MB), run the device tests on them"
+	@echo "make test-server    test prism serve through the official clients, which come from PyPI"
+	@echo "make test-page      test the chat page of prism serve in Chromium, which is installed"
+	@echo "make wheel          the Python package prismrt as a wheel in $(BUILD)/wheel"
+	@echo "make test-python    make the wheel, install it into a fresh environment, run its tests"
 	@echo "make support-table  both, then write the tables of docs/support.md from the results"
 	@echo "make show-backends  per backend: on or off and by what, what was found, what is missing"
 	@echo "make bench          build and run the benches"
 	@echo "make format         lay out the sources with clang-format"
 	@echo "make fuzz           the parsers under libFuzzer, SECONDS=25 each"
+	@echo "make attack         hostile files, servers and command lines: many rounds, and the fuzzers, SECONDS=600 each"
 	@echo "make lint           layout, layers, vendor names, clang-tidy"
 	@echo "make install        install to PREFIX (default /usr/local)"
 	@echo "make reset          remove the build folder"
 	@echo "Switches: PRISM_CUDA=0 make build (also HIP, METAL, VULKAN, SYCL, OPENCL, WEBGPU); CXX=clang++; JOBS=2"
 
 setup:
-	@scripts/setup.sh build test
+	@scripts/setup.sh build test python
 
 build build-all:
 	@scripts/setup.sh build
@@ -58,12 +63,13 @@ test: build-tests
 	@$(CTEST)
 	@scripts/count_skips.sh $(BUILD)
 	@$(RANDOM_PROGRAMS)
+	@scripts/test_python.sh $(BUILD)
 
 # The random programs on OpenCL's devices only: make test has run them on the others. Fewer programs of ops than there:
 # Intel's compiler takes 1.5 s for each, and minutes for some products, so of models the one with plain weights.
 test-devices: build-tests
 	@scripts/setup_devices.sh $(BUILD)/devices.env
-	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_OPS_PROGRAMS=180 $(CTEST) -L device -E 'random|architectures|decode_device|generation|epilogues'
+	@set -a; . $(abspath $(BUILD))/devices.env; set +a; PRISM_OPS_PROGRAMS=180 $(CTEST) -L device -E 'random|architectures|decode_device|generation|epilogues|speculation'
 	@scripts/count_skips.sh $(BUILD)
 	@$(BUILD)/prism model fetch smollm2 || echo "test-devices: without the default model its tests on the doubles are skipped"
 	@for test in hip_models_device_test metal_double_test; do [ ! -x $(BUILD)/$$test ] || echo $(BUILD)/$$test; done | \
@@ -74,6 +80,23 @@ test-devices: build-tests
 	@set -a; . $(abspath $(BUILD))/devices.env; set +a; $(BUILD)/prism devices --json >$(BUILD)/devices.json && \
 	  $(BUILD)/prism check --json >$(BUILD)/check.json && echo "prism check: every kernel is right on every device"
 	@scripts/check_webgpu.sh $(BUILD)
+
+# The wheel is linked from the objects of the library in the build folder.
+wheel: build
+	@scripts/setup.sh python
+	@scripts/wheel.sh $(BUILD)
+
+test-python: build
+	@scripts/setup.sh python
+	@scripts/test_python.sh $(BUILD)
+
+test-server: build
+	@scripts/test_server.sh $(BUILD)
+
+test-page: build
+	@scripts/setup.sh page
+	@$(COMPILE) page_server
+	@scripts/test_page.sh $(BUILD)
 
 # The support table of docs/support.md, from the results of the tests on every device.
 support-table: test test-devices
@@ -97,6 +120,11 @@ lint:
 fuzz:
 	@scripts/fuzz.sh $(or $(SECONDS),25)
 
+# Each attack with 100 times the rounds of make test.
+attack: build-tests
+	@PRISM_ATTACK=$(or $(ROUNDS),100) $(CTEST) --timeout 7200 -R attack
+	@scripts/fuzz.sh $(or $(SECONDS),600)
+
 show-backends:
 	@scripts/setup.sh build
 	@cmake -DBUILD=$(abspath $(BUILD)) -P cmake/show_backends.cmake
@@ -105,4 +133,4 @@ install: build
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
 
 reset:
-	@rm -rf $(BUILD)
+	@rm -rf $(BUILD) $(BUILD)-pip

