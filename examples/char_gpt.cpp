@@ -38,8 +38,15 @@ struct Gpt : nn::Module {
   Gpt(int64_t characters, int64_t length, int64_t width, int64_t layers, double p)
       : tokens(characters, width), positions(length, width), norm(width), head(width, characters) {
     for (int64_t i = 0; i < layers; ++i) blocks.emplace_back(width, p);
-    for (auto& [name, parameter] : named_parameters())
-      if (parameter.ndim() == 2) nn::init::normal(parameter, 0, 0.02);
+    // As in GPT-2: what adds to the residual stream starts smaller, and the first and the last
+    // layer share their weights.
+    const double smaller = 0.02 / std::sqrt(2.0 * static_cast<double>(layers));
+    for (auto& [name, parameter] : named_parameters()) {
+      const bool adds = name.ends_with("output.weight") || name.ends_with("down.weight");
+      if (parameter.ndim() == 2) nn::init::normal(parameter, 0, adds ? smaller : 0.02);
+      if (name.ends_with("bias")) nn::init::constant(parameter, 0);
+    }
+    head.weight = tokens.weight;
   }
   nn::Embedding tokens, positions;
   std::vector<Block> blocks;
@@ -155,7 +162,12 @@ int main(int count, char** words) try {
             settings.layers, settings.dropout);
   std::cout << model.parameter_count() << " parameters, " << characters.size() << " characters\n";
   nn::DataLoader loader(training, {.batch = settings.batch, .seed = 1});
-  nn::AdamW optimizer(model.parameters(), {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1});
+  nn::ParameterGroup<nn::AdamWSettings> matrices{{},
+                                                 {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1}},
+      others{{}, {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0}};
+  for (const Tensor& each : model.parameters())
+    (each.ndim() == 2 ? matrices : others).parameters.push_back(each);
+  nn::AdamW optimizer({matrices, others});
   const int64_t warm = std::min<int64_t>(100, settings.steps / 2 + 1);
   optimizer.set_schedule(
       nn::warm_up(warm, nn::cosine_schedule(std::max<int64_t>(1, settings.steps - warm), 0.1)));
