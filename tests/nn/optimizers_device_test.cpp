@@ -193,6 +193,31 @@ TEST(TrainStep, ReadsParametersBeforeItChangesThem) {
   EXPECT_EQ(train({2, 1, 0}), train({0, 1, 2}));
 }
 
+// What depends on parameters alone is computed in every step, not once for the plan.
+TEST(TrainStep, RecomputesWhatDependsOnParameters) {
+  const auto train = [](bool compiled) {
+    Problem problem(Device::cpu());
+    Tensor& w = problem.parameters[0];
+    nn::SGD optimizer({w}, {.lr = 0.5});
+    const auto loss = [&](std::span<const Tensor> batch) {
+      return mean(square(linear(batch[0], w / sqrt(sum(square(w)))))) + mean(w);
+    };
+    nn::TrainStep step(optimizer, loss);
+    for (int i = 0; i < 5; ++i) {
+      if (compiled) {
+        step({problem.x});
+        continue;
+      }
+      optimizer.zero_grad();
+      loss(std::span(&problem.x, 1)).backward();
+      optimizer.step();
+    }
+    return w.to_doubles();
+  };
+  const std::vector<double> compiled = train(true), eager = train(false);
+  for (size_t i = 0; i < eager.size(); ++i) EXPECT_NEAR(compiled[i], eager[i], 1e-6);
+}
+
 TEST(Schedules, AgreeWithPyTorch) {
   using namespace nn;
   const std::map<std::string, Schedule> all = {
