@@ -78,11 +78,11 @@ NamedTensors Module::named_buffers() { return named_tensors(*this, false); }
 
 std::vector<Tensor> Module::parameters() {
   std::vector<Tensor> result;
-  for (auto& [name, tensor] : named_parameters()) {
+  for (const auto& named : named_parameters()) {
     // Shared weights are listed once.
     const bool known = std::ranges::any_of(
-        result, [&](const Tensor& each) { return each.node() == tensor.node(); });
-    if (!known) result.push_back(tensor);
+        result, [&](const Tensor& each) { return each.node() == named.second.node(); });
+    if (!known) result.push_back(named.second);
   }
   return result;
 }
@@ -157,14 +157,14 @@ void Module::load_state_dict(const StateDict& state) {
     ++used;
   })(*this);
   if (used != state.size()) {
-    for (const auto& [name, tensor] : state) {
+    for (const auto& given : state) {
       bool known = false;
-      Walk([&](const std::string& own, Tensor&) { known = known || own == name; })(*this);
+      Walk([&](const std::string& own, Tensor&) { known = known || own == given.first; })(*this);
       if (!known)
         fail(
             fmt::format("load_state_dict: the model has no \"{}\"; was the state saved by another "
                         "model?",
-                        name));
+                        given.first));
     }
   }
   prism::eval(changes);
