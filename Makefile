@@ -121,7 +121,10 @@ fuzz:
 	@scripts/fuzz.sh $(or $(SECONDS),25)
 
 # Each attack with 100 times the rounds of make test.
-attack: build-tests
+attack:
+	@scripts/setup.sh build test fuzz
+	@scripts/configure.sh $(BUILD)
+	@$(COMPILE) attacks
 	@PRISM_ATTACK=$(or $(ROUNDS),100) $(CTEST) --timeout 7200 -R attack
 	@scripts/fuzz.sh $(or $(SECONDS),600)
 

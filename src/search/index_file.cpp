@@ -146,12 +146,18 @@ OpenFile OpenFile::open(const std::string& path) {
   if (checksum(std::as_bytes(std::span(text))) != made.root.directory_checksum)
     corrupt(path, "has a damaged directory; restore the file from a copy");
   made.directory = Directory::parse(path, text);
+  uint64_t left = made.root.end;  // sections that share bytes could claim any number of vectors
   for (const PlacedSegment& segment : made.directory.segments)
-    for (const Placed& placed : segment.sections)
+    for (const Placed& placed : segment.sections) {
       if (placed.at > made.root.end || placed.bytes > made.root.end - placed.at ||
           placed.at % 8 != 0)
         corrupt(path, fmt::format("section {} is outside of the file; restore it from a copy",
                                   placed.name));
+      if (placed.bytes > left)
+        corrupt(path,
+                fmt::format("section {} overlaps another; restore it from a copy", placed.name));
+      left -= placed.bytes;
+    }
   return made;
 }
 

@@ -130,6 +130,26 @@ TEST_F(Verify, FindsScalesThatAreNotFinite) {
   EXPECT_GE(seen.size(), 6u);
 }
 
+// Some architectures divide by hyperparameters, or compute with ones that have no limits.
+TEST_F(Verify, FindsHyperparametersThatGiveInfinities) {
+  if (test::architecture_files().empty())
+    GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const auto found = [&](const std::string& name, const char* key, auto value, const char* words) {
+    const auto& files = test::architecture_files();
+    GgufWriter writer = copy_of(
+        GgufFile::open(std::ranges::find(files, name, &test::ArchitectureFile::name)->path));
+    writer.set(key, value);
+    const GgufFile file = written(writer);
+    SCOPED_TRACE(name);
+    expect_found(file, words);
+    expect_refused(file, words);
+  };
+  found("bailingmoe-moe", "bailingmoe.rope.dimension_count", uint32_t{0}, "scale of attention");
+  for (const float bad : {kNan, kInfinity})
+    for (const char* key : {"xielu.alpha_n", "xielu.beta", "xielu.eps"})
+      found("apertus-dense", key, bad, "xIELU");
+}
+
 TEST_F(Verify, FindsHyperparametersWithoutSense) {
   struct Key {
     const char* architecture;

@@ -52,10 +52,18 @@ bool is_model_file(const fs::path& path) {
 }
 
 void add_models(NamedModels& models, const std::string& word) {
-  if (fs::is_directory(word)) {
+  std::error_code problem;
+  if (fs::is_directory(word, problem)) {
     std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(word))
-      if (entry.is_regular_file() && is_model_file(entry.path())) files.push_back(entry.path());
+    for (fs::directory_iterator each(word, problem), end; !problem && each != end;
+         each.increment(problem)) {
+      std::error_code ignored;
+      if (each->is_regular_file(ignored) && is_model_file(each->path()))
+        files.push_back(each->path());
+    }
+    if (problem)
+      throw Error(ErrorCode::kIo,
+                  fmt::format("serve: \"{}\" cannot be read: {}", word, problem.message()));
     if (files.empty())
       throw Error(ErrorCode::kNotFound, fmt::format("serve: \"{}\" has no .gguf files", word));
     std::ranges::sort(files);

@@ -8,6 +8,7 @@
 
 #include "base/fast_hash.h"
 #include "cpu/products/quantised_product.h"
+#include "llm/architectures/model_config.h"
 #include "llm/model/finite.h"
 #include "llm/model/model_state.h"
 #include "prism/error.h"
@@ -78,8 +79,7 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model Model::load(const GgufFile& file, const ModelOptions& options) {
   auto state = std::make_unique<State>();
   state->architecture = make_architecture(std::string(file.string("general.architecture")));
-  state->config = read_config(file);
-  state->architecture->configure(file, state->config);
+  state->config = model_config(file, *state->architecture);
   state->options = options;
   const Placement& placement = state->options.placement;
   check_placement(placement, state->config);

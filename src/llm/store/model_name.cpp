@@ -86,7 +86,8 @@ ModelName parse_model_name(const std::string& text) {
   if (text.starts_with("hf:")) return parse_hugging_face(text);
   if (text.starts_with("http://") || text.starts_with("https://")) return parse_address(text);
   // A file of that name in the current folder takes precedence.
-  if (text.empty() || (text == kDefaultModel && !fs::exists(text)))
+  std::error_code ignored;
+  if (text.empty() || (text == kDefaultModel && !fs::exists(text, ignored)))
     return {ModelSource::package, kDefaultModel, "", models_folder() / kDefaultModelFile, {}};
   return {ModelSource::path, text, "", text, {}};
 }
