@@ -136,8 +136,9 @@ TEST_F(Verify, FindsHyperparametersThatGiveInfinities) {
     GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
   const auto found = [&](const std::string& name, const char* key, auto value, const char* words) {
     const auto& files = test::architecture_files();
-    GgufWriter writer = copy_of(
-        GgufFile::open(std::ranges::find(files, name, &test::ArchitectureFile::name)->path));
+    const GgufFile original =
+        GgufFile::open(std::ranges::find(files, name, &test::ArchitectureFile::name)->path);
+    GgufWriter writer = copy_of(original);
     writer.set(key, value);
     const GgufFile file = written(writer);
     SCOPED_TRACE(name);
