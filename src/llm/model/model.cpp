@@ -37,6 +37,13 @@ void check_placement(const Placement& placement, const Config& config) {
     fail("model: the placement has a context of 0 tokens; at least 1 is needed");
 }
 
+// Placements have all layers of the file, also those that only propose tokens.
+void leave_out_layers(const GgufFile& file, const Config& config, Placement& placement) {
+  const auto all = static_cast<size_t>(read_config(file).layers);
+  for (std::vector<Device>* const each : {&placement.layers, &placement.experts})
+    if (each->size() == all) each->resize(static_cast<size_t>(config.layers));
+}
+
 // Texts that embed() computes at once. A side slot without blocks costs only its table.
 constexpr int64_t kSideSlots = 16;
 
@@ -81,6 +88,7 @@ Model Model::load(const GgufFile& file, const ModelOptions& options) {
   state->architecture = make_architecture(std::string(file.string("general.architecture")));
   state->config = model_config(file, *state->architecture);
   state->options = options;
+  leave_out_layers(file, state->config, state->options.placement);
   const Placement& placement = state->options.placement;
   check_placement(placement, state->config);
   const FallbackHeld held;
