@@ -1,5 +1,6 @@
 // Exchange of arrays with other libraries by DLPack, without a copy on the CPU and on GPUs whose
 // memory they can address.
+#include <algorithm>
 #include <mutex>
 
 #include <nanobind/ndarray.h>
@@ -97,6 +98,13 @@ std::optional<uintptr_t> stream_argument(nb::handle given) {
   return static_cast<uintptr_t>(stream);
 }
 
+// PyTorch ends the process for such a tensor.
+bool has_negative_strides(const Tensor& tensor) {
+  const Layout& layout = tensor.layout();
+  return std::any_of(layout.strides.begin(), layout.strides.begin() + layout.shape.rank(),
+                     [](int64_t stride) { return stride < 0; });
+}
+
 nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version,
                      nb::handle dl_device, nb::handle copy) {
   const bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
@@ -112,9 +120,14 @@ nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_ver
   }
   const bool is_cpu = exported_device(exported).type == kDlpackCpu;
   const auto waiting = is_cpu ? std::nullopt : stream_argument(stream);
-  const bool is_new = must_copy || !(exported.device() == tensor.device());
-  if (must_copy && exported.device() == tensor.device())
+  const bool is_reversed = has_negative_strides(exported);
+  if (is_reversed && !may_copy)
+    throw nb::buffer_error("__dlpack__: the tensor has negative strides; use .contiguous()");
+  bool is_new = !(exported.device() == tensor.device());
+  if (!is_new && (must_copy || is_reversed)) {
     exported = from_bytes(tensor.to_bytes(), tensor.shape(), tensor.dtype(), tensor.device());
+    is_new = true;
+  }
   // Only a copy may be changed: tensors are values.
   const nb::object view =
       is_new
@@ -204,7 +217,7 @@ Tensor import_array(nb::handle given) {
                 "import: the array is on device " + std::to_string(place.ordinal) +
                     " of DLPack's type " + std::to_string(place.type) +
                     ", and Prism shares memory with no such device; copy it to the CPU first");
-  const nb::ndarray<nb::ro> view = view_of_array(array, device);
+  nb::ndarray<nb::ro> view = view_of_array(array, device);
   const ElementType type = type_of(view.dtype());
   if (view.ndim() > kMaxRank) throw nb::value_error("import: a tensor has at most 8 axes");
   Layout layout;

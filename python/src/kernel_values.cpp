@@ -37,7 +37,7 @@ DType kernel_type(nb::handle given) {
 ir::Type kernel_vector_type(nb::handle given) {
   if (nb::isinstance<nb::str>(given)) {
     const std::string name = nb::cast<std::string>(given);
-    for (const uint32_t lanes : {2u, 4u})
+    for (const uint8_t lanes : {uint8_t{2}, uint8_t{4}})
       if (name.size() > 2 && name.ends_with("x" + std::to_string(lanes)))
         return {kernel_type(nb::str(name.substr(0, name.size() - 2).c_str())), lanes};
   }

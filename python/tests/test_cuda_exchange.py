@@ -27,7 +27,9 @@ class DLTensor(ctypes.Structure):
 def look(capsule):
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return DLTensor.from_address(get(capsule, b"dltensor"))
+    seen = DLTensor.from_address(get(capsule, b"dltensor"))
+    seen.capsule = capsule  # keeps it
+    return seen
 
 
 class Other:
@@ -73,10 +75,12 @@ def test_both_ways(tmp_path):
     assert (shared * 2).tolist() == [[2.0 * (25 * r + c) for c in range(3, 25)] for r in range(1, 4)]
 
     waits = count(b"stream_waits")
-    x.__dlpack__(stream=-1)
+    held = x.__dlpack__(stream=-1)
     assert count(b"stream_waits") == waits
-    x.__dlpack__(stream=1)
-    assert count(b"stream_waits") > waits
+    held2 = x.__dlpack__(stream=1)
+    assert count(b"stream_waits") == waits + 1
+    del held  # our later work waits for the other library's
+    assert count(b"stream_waits") == waits + 2
     for wrong, kind in ((0, ValueError), (-2, ValueError), ("1", TypeError)):
         try:
             x.__dlpack__(stream=wrong)

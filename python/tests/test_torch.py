@@ -60,9 +60,9 @@ def test_expanded_and_reversed():
     expanded = torch.arange(3.0).expand(4, 3)
     assert prism.from_dlpack(expanded).sum().item() == 12
     reversed_ = prism.arange(4, dtype="float32").eval()[::-1]
-    with pytest.raises((RuntimeError, ValueError, BufferError)):  # PyTorch has no negative strides
-        torch.from_dlpack(reversed_)
-    assert torch.from_dlpack(reversed_.contiguous()).tolist() == [3, 2, 1, 0]
+    assert torch.from_dlpack(reversed_).tolist() == [3, 2, 1, 0]  # a copy: PyTorch has no negative strides
+    with pytest.raises(BufferError, match="negative strides"):
+        reversed_.__dlpack__(copy=False)
 
 
 def test_changes_are_seen():
@@ -89,7 +89,7 @@ def test_lifetimes():
     del numbers
     gc.collect()
     assert tensor.sum().item() == 3000 and address(tensor) == storage
-    later = tensor + 1
+    later = (tensor + 1).eval()
     del tensor
     gc.collect()
     assert gone() is None and later.sum().item() == 4000
@@ -116,8 +116,6 @@ def test_gradients_end_at_the_border():
 def test_what_cannot_be_shared():
     with pytest.raises(Exception, match="(?i)sparse|layout"):
         prism.from_dlpack(torch.eye(3).to_sparse())
-    with pytest.raises(Exception, match="(?i)conj"):
-        prism.from_dlpack(torch.tensor([1j]).conj())
     with pytest.raises(TypeError, match="64 bits"):
         prism.from_dlpack(torch.zeros(2, dtype=torch.complex64))
     with pytest.raises(Exception, match="(?i)meta|device"):

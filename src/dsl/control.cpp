@@ -187,7 +187,8 @@ OpenBlock begin_while(const std::function<Value()>& condition, const Where& wher
   OpenBlock block;
   block.inst.op = Op::while_;
   block.inst.where = where;
-  block.inst.blocks.push_back(collect([&] { yield(Operand(condition()).as(b1)); }));
+  block.inst.blocks.push_back(
+      collect([&] { yield(Operand(condition(), where.file, where.line).as(b1)); }));
   builder().begin_block();
   return block;
 }
@@ -404,8 +405,10 @@ void Fragment::map(const std::vector<Fragment>& sources,
   params.push_back(b.new_value(Type{u32, 1}));
   params.push_back(b.new_value(Type{u32, 1}));
   const Value row(params[params.size() - 2]), column(params.back());
-  ir::Block block =
-      collect([&] { yield(Operand(f(elements, row, column)).as(fragment_of(index_).element)); });
+  ir::Block block = collect([&] {
+    const Operand element(f(elements, row, column), where.file, where.line);
+    yield(element.as(fragment_of(index_).element));
+  });
   block.params = std::move(params);
   inst.blocks.push_back(std::move(block));
   b.append(std::move(inst));
@@ -418,7 +421,10 @@ void Fragment::make(const std::function<Value(Value, Value)>& f, Where where) co
     b.fail(where, "make fills an a operand of f16 or bf16");
   ir::Inst inst = fragment_inst(Op::fragment_make, index_, where);
   const std::vector<ir::Value> params = {b.new_value(Type{u32, 1}), b.new_value(Type{u32, 1})};
-  ir::Block block = collect([&] { yield(Operand(f(Value(params[0]), Value(params[1]))).as(u32)); });
+  ir::Block block = collect([&] {
+    const Operand pair(f(Value(params[0]), Value(params[1])), where.file, where.line);
+    yield(pair.as(u32));
+  });
   block.params = params;
   inst.blocks.push_back(std::move(block));
   b.append(std::move(inst));

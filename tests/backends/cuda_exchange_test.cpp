@@ -132,10 +132,11 @@ TEST_F(CudaExchangeTest, ReturnedMemoryIsReusedAfterTheOthersWork) {
   const Stream default_stream = reinterpret_cast<Stream>(kLegacyStream);
   std::vector<float> read(1000);
   uint64_t address = 0;
+  const Tensor x = from_vector(numbers(1000, 5), {1000}, device_);
   {
     LentMemory lent;
     {
-      const Tensor y = from_vector(numbers(1000, 5), {1000}, device_) * 1.0;
+      const Tensor y = x * 1.0;
       lent = lend(y, kLegacyStream);
     }
     address = reinterpret_cast<uint64_t>(lent.data);
