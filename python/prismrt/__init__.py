@@ -14,6 +14,7 @@ from __future__ import annotations
 from . import _core
 from ._core import *  # noqa: F401,F403  the functions of the C++ API
 from ._core import __version__ as __version__
+from ._compare import allclose as allclose, isclose as isclose
 from ._functional import Compiled as Compiled, compile as compile, grad as grad, no_grad as no_grad
 from ._functional import value_and_grad as value_and_grad
 from ._nearest import Nearest as Nearest
