@@ -113,8 +113,8 @@ class DeviceDriver {
   virtual std::unique_ptr<QueueDriver> make_queue() = 0;
   // Host address of host-accessible (unified) memory, or null.
   virtual std::byte* host_pointer(MemoryDriver&) { return nullptr; }
-  // Zero-copy memory over an allocation of another owner: of the host, or of another library on this
-  // device. Neither side may change it while the device uses it. Returns null if that is not
+  // Zero-copy memory over an allocation of another owner: of the host, or of another library on
+  // this device. Neither side may change it while the device uses it. Returns null if that is not
   // possible; never throws.
   virtual std::unique_ptr<MemoryDriver> wrap(std::span<std::byte> memory) {
     (void)memory;
