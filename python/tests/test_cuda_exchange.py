@@ -47,18 +47,17 @@ gpu = prism.Device("cuda:0")
 """
 
 
-def run(code, tmp_path):
+def run(code):
     if not LIBRARY.exists():
         pytest.skip("there is no double of the CUDA driver: only `make test` builds it")
     library = str(LIBRARY.resolve())
-    environment = {**os.environ, "PRISM_CUDA_LIBRARY": library, "PRISM_NVRTC_LIBRARY": library, "PRISM_BACKENDS": "cuda,cpu",
-                   "PRISM_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "PRISM_CUDA_LIBRARY": library, "PRISM_NVRTC_LIBRARY": library, "PRISM_BACKENDS": "cuda,cpu"}
     text = PREAMBLE.replace("{library!r}", repr(library)) + textwrap.dedent(code)
     result = subprocess.run([sys.executable, "-X", "dev", "-c", text], capture_output=True, text=True, env=environment, timeout=300)
     assert result.returncode == 0 and result.stdout.endswith("done\n"), result.stdout + result.stderr
 
 
-def test_both_ways(tmp_path):
+def test_both_ways():
     run("""
     x = prism.arange(100, dtype="float32", device=gpu).reshape(4, 25).eval()
     assert x.__dlpack_device__() == (2, 0)
@@ -102,10 +101,10 @@ def test_both_ways(tmp_path):
         assert "without a copy" in str(error)
     assert prism.from_dlpack(other, device="cpu").device.id == "cpu:0"
     print("done")
-    """, tmp_path)
+    """)
 
 
-def test_lifetimes_and_errors(tmp_path):
+def test_lifetimes_and_errors():
     run("""
     import weakref
     x = prism.ones(1000, device=gpu).eval()
@@ -143,4 +142,4 @@ def test_lifetimes_and_errors(tmp_path):
     except prism.InvalidArgument as error:
         assert "not an allocation of cuda:0" in str(error)
     print("done")
-    """, tmp_path)
+    """)
