@@ -159,7 +159,7 @@ endfunction()
 
 if("cuda" IN_LIST PRISM_ENABLED_BACKENDS)
   prism_add_double(cuda cuda_*.cpp host_*.cpp)
-  foreach(name cuda_double_test cuda_fallback_test cuda_products_test cuda_set_up_test)
+  foreach(name cuda_double_test cuda_exchange_test cuda_fallback_test cuda_products_test cuda_set_up_test)
     if(TARGET ${name})
       add_dependencies(${name} cuda_double)
     endif()

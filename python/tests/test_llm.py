@@ -243,3 +243,22 @@ except KeyboardInterrupt:
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert result.stdout.startswith("interrupted"), result.stderr
+
+
+def test_closing(model_path):
+    with prism.LLM(model_path, device="cpu", progress=False) as llm:
+        stream = llm.stream("Once", max_tokens=8, temperature=0)
+        first = next(stream)
+    assert repr(llm) == "LLM(closed)" and (first + "".join(stream)).startswith(" upon a time")
+    for use in (lambda: llm.generate("Once"), lambda: llm.context, lambda: llm.tokenize("a")):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+    llm.close()
+
+
+def test_wrong_arguments_of_models(llm, model_path):
+    with pytest.raises(TypeError, match="prompt is of type int"):
+        llm.generate(5)
+    for wrong in ("context", "slots", "batch"):
+        with pytest.raises(ValueError, match=f"LLM: {wrong} is -4"):
+            prism.LLM(model_path, **{wrong: -4})
