@@ -60,8 +60,9 @@ struct TextRequest {
 struct EmbedOptions {
   bool normalise = true;  // scale each vector to length 1
   // Cut texts that are longer than the context: their last tokens are left out, and what the
-  // tokenizer adds at the end stays. false: such a text is an error.
-  bool truncate = false;
+  // tokenizer adds at the end stays. false: such a text is an error. Unset: true for models that
+  // were trained to embed, as they were trained on cut texts.
+  std::optional<bool> truncate = {};
   // Called after each batch; returning false stops with kInvalidArgument.
   std::function<bool(size_t done, size_t all)> progress = {};
 };

@@ -1,4 +1,5 @@
 // `prism embed`: vectors of texts.
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "cli/terminal.h"
 #include "llm/model/config.h"
 #include "prism/error.h"
+#include "prism/llm/model_store.h"
 #include "prism/warning.h"
 
 namespace prism::cli {
@@ -32,18 +34,30 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+void report_long_texts(const llm::LanguageModel& model, const std::vector<std::string>& texts) {
+  const auto count = std::ranges::count_if(texts, [&](const std::string& text) {
+    return static_cast<int64_t>(model.tokenizer().encode(text).size()) > model.context();
+  });
+  if (count > 0)
+    warn(fmt::format("{} of {} texts {} longer than {} tokens; only the first {} count", count,
+                     texts.size(), count == 1 ? "is" : "are", model.context(), model.context()));
+}
+
 int embed(const Options& o) {
   std::vector<std::string> texts = o.texts;
   if (texts.empty()) texts = lines_of(read_file_or_input(o.file.empty() ? "-" : o.file));
   if (texts.empty())
     throw Error(ErrorCode::kInvalidArgument,
                 "embed: there is no text; give it with -p or -f, or on standard input");
-  llm::LanguageModel model = open_model(o.model, 4);
+  ModelArguments arguments = o.model;
+  if (arguments.choice.model.empty()) arguments.choice.model = llm::kDefaultEmbedder;
+  llm::LanguageModel model = open_model(arguments, 4);
   const llm::Config& config = model.config();
   if (config.causal && config.pooling == llm::Pooling::none && !o.model.quiet)
     warn(
-        "this model was trained to write text, not to compare texts, so its vectors are poor; use "
-        "an embedding model such as bge-small");
+        "this model was trained to write text, not to compare texts, so its vectors are poor; "
+        "without a model, prism embed uses all-MiniLM-L6-v2");
+  if (!o.model.quiet) report_long_texts(model, texts);
   const std::vector<std::vector<float>> vectors =
       model.embed(texts, {.normalise = !o.raw, .truncate = true});
   if (o.json) {
@@ -66,6 +80,7 @@ int embed(const Options& o) {
 void add_embed_command(const Command& program) {
   const Command command = program.subcommand("embed", "turn texts into vectors");
   auto options = std::make_shared<Options>();
+  options->model.choice.default_title = "all-MiniLM-L6-v2, fetched once";
   add_model_arguments(command, options->model);
   command.option("-p,--prompt", options->texts, "a text; may be given several times");
   command.option("-f,--file", options->file,
@@ -74,8 +89,9 @@ void add_embed_command(const Command& program) {
   command.flag("--json", options->json, "print JSON: embeddings[] with text and embedding");
   command.footer(
       "Without --json each line is one vector. Vectors have length 1, so the dot product of two is "
-      "their cosine.\nExamples:\n  prism embed bge-small.gguf -p 'a cat' -p 'a dog'\n  prism embed "
-      "bge-small.gguf -f sentences.txt --json");
+      "their cosine.\nTexts with more tokens than the model takes are cut.\nExamples:\n  prism "
+      "embed -p 'a cat' -p "
+      "'a dog'\n  prism embed -m bge-small.gguf -f sentences.txt --json");
   command.run([options] { return embed(*options); });
 }
 

@@ -152,7 +152,8 @@ constexpr ConfigRule kSoftCaps[] = {
 };
 constexpr ConfigRule kWindow[] = {{"sliding_window", "attention.sliding_window", integer}};
 constexpr ConfigRule kQwenMoe[] = {
-    {"num_experts", "expert_count"},
+    {"num_experts", "expert_count", integer, false},
+    {"num_local_experts", "expert_count", integer, false},  // the same, in newer files
     {"num_experts_per_tok", "expert_used_count"},
     {"moe_intermediate_size", "expert_feed_forward_length"},
 };
@@ -203,6 +204,13 @@ void check_gemma_scale(const JsonView& config, int64_t layers_of_27b) {
                        length));
 }
 
+// Prism knows both from the tensors and the architecture; llama.cpp does not.
+void more_bert(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  to.set(fmt::format("{}attention.causal", prefix), false);
+  to.set("tokenizer.ggml.token_type_count",
+         static_cast<uint32_t>(config["type_vocab_size"].integer_or(2, 1, 1 << 16)));
+}
+
 void more_gemma2(const JsonView& config, std::string_view, GgufWriter&) {
   check_gemma_scale(config, 46);
   check_windows(config, 2);
@@ -235,6 +243,8 @@ const std::vector<HfArchitecture>& table() {
   const Rules halves = {kEnds, kNorms, kQueryKey, kValueOutput, kFeedForward};
   const Keys decoder = {kSizes, kDecoder};
   const Expectation gelu{"hidden_activation", {R"("gelu_pytorch_tanh")"}};
+  // Early files of Gemma name the exact function and mean the approximation.
+  const Expectation either_gelu{"hidden_act", {R"("gelu_pytorch_tanh")", R"("gelu")"}};
   static const std::vector<HfArchitecture> rows = {
       {"BertModel",
        "bert",
@@ -242,7 +252,9 @@ const std::vector<HfArchitecture>& table() {
        {kSizes, kBertConfig},
        {{"hidden_act", {R"("gelu")"}},
         {"position_embedding_type", {R"("absolute")"}},
-        {"is_decoder", {"false"}}}},
+        {"is_decoder", {"false"}}},
+       false,
+       more_bert},
       {"LlamaForCausalLM", "llama", adjacent, decoder, {kSilu}},
       {"MistralForCausalLM", "llama", adjacent, decoder, {kSilu}},
       {"MixtralForCausalLM",
@@ -264,7 +276,7 @@ const std::vector<HfArchitecture>& table() {
        "gemma",
        {kEnds, kGemmaNorms, kQueryKey, kValueOutput, kFeedForward},
        decoder,
-       {gelu}},
+       {gelu, either_gelu}},
       {"Gemma2ForCausalLM",
        "gemma2",
        {kEnds, kGemma2Norms, kQueryKey, kValueOutput, kFeedForward},

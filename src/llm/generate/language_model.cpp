@@ -199,10 +199,12 @@ Generation LanguageModel::chat(std::span<const ChatMessage> messages,
 
 std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string> texts,
                                                      const EmbedOptions& options) {
+  const bool truncate =
+      options.truncate.value_or(!config().causal || config().pooling != Pooling::none);
   std::vector<std::vector<int32_t>> tokens;
   tokens.reserve(texts.size());
   for (const std::string& text : texts)
-    tokens.push_back(tokens_to_embed(tokenizer(), text, context(), options.truncate));
+    tokens.push_back(tokens_to_embed(tokenizer(), text, context(), truncate));
   std::vector<std::vector<float>> vectors =
       state_->beside_texts([&](Model& model) { return model.embed(tokens, options.progress); });
   if (!options.normalise) return vectors;
