@@ -297,5 +297,5 @@ def embed(texts: Any) -> _core.Tensor:
     model or device: LLM("model.gguf", device="cpu").embed(texts)."""
     global _embedder
     if _embedder is None:
-        _embedder = LLM("minilm", slots=4)
+        _embedder = LLM("minilm", slots=4, context=256)
     return _embedder.embed(texts)

@@ -10,7 +10,9 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/model_arguments.h"
+#include "cli/model_fetch.h"
 #include "cli/terminal.h"
+#include "llm/generate/embedding_load.h"
 #include "llm/model/config.h"
 #include "prism/error.h"
 #include "prism/llm/model_store.h"
@@ -51,7 +53,16 @@ int embed(const Options& o) {
                 "embed: there is no text; give it with -p or -f, or on standard input");
   ModelArguments arguments = o.model;
   if (arguments.choice.model.empty()) arguments.choice.model = llm::kDefaultEmbedder;
-  llm::LanguageModel model = open_model(arguments, 4);
+  arguments.choice.model = llm::resolve_model(
+      arguments.choice.model, arguments.quiet ? llm::FetchOptions{} : fetch_options());
+  end_progress();
+  llm::LoadOptions load;
+  load.batch_rows = arguments.batch;
+  if (arguments.choice.context > 0) load.fit.context = arguments.choice.context;
+  llm::set_embedding_load(llm::GgufFile::open(arguments.choice.model), load);
+  arguments.batch = load.batch_rows;
+  arguments.choice.context = load.fit.context.value_or(0);
+  llm::LanguageModel model = open_model(arguments, load.slots);
   const llm::Config& config = model.config();
   if (config.causal && config.pooling == llm::Pooling::none && !o.model.quiet)
     warn(
