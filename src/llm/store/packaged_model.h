@@ -22,10 +22,10 @@ struct PackagedModel {
   const char* download;                 // the size of the package
   const char* file;                     // in the cache folder
   std::span<const PackagedFile> files;  // the weights first
-  bool is_folder;                       // a Hugging Face folder, which is converted to `file`
+  const char* type;  // of a Hugging Face folder, which is converted to `file`; null: no folder
 };
 
-// The models by name: kDefaultModel, kDefaultEmbedder.
+// The models by name: kDefaultModel, kDefaultEmbedder, and the latter with all its precision.
 std::span<const PackagedModel> packaged_models();
 const PackagedModel* packaged_model(std::string_view name);  // null if there is none
 
