@@ -20,7 +20,7 @@ from ._functional import value_and_grad as value_and_grad
 from ._nearest import Nearest as Nearest
 from .kernels import kernel as kernel
 from .llm import LLM as LLM, AsyncTextStream as AsyncTextStream, Generation as Generation
-from .llm import TextStream as TextStream, TokenScore as TokenScore
+from .llm import TextStream as TextStream, TokenScore as TokenScore, embed as embed
 from .serving import Server as Server, serve as serve
 
 bool = _core.bool_

@@ -43,17 +43,27 @@ struct Server::Core {
           each.name, each.path,
           ServedModel::Options{options.chat_template, options.template_variables,
                                options.generation}));
+    if (!options.embedder.path.empty())
+      list.set_embedder(
+          std::make_shared<ServedModel>(options.embedder.name, options.embedder.path));
     return list;
+  }
+
+  // The context that the user chose is that of the chat models.
+  llm::LoadOptions load_options(const ServedModel& model) const {
+    llm::LoadOptions load = options.load;
+    if (model.makes_embeddings()) load.fit.context.reset();
+    return load;
   }
 
   EngineOptions engine_options() {
     EngineOptions result;
     result.load = options.load_model ? options.load_model : [this](const ServedModel& model) {
-      return load_engine_model(model.path(), options.load, options.parallel);
+      return load_engine_model(model.path(), load_options(model), options.parallel);
     };
     if (!options.load_model)
       result.has_room = [this](const ServedModel& model) {
-        return has_room_for(model.file(), options.load);
+        return has_room_for(model.file(), load_options(model));
       };
     result.on_load = options.on_load;
     result.post = [this](std::function<void()> event) { http->post(std::move(event)); };

@@ -23,6 +23,7 @@ struct ServerOptions {
     std::string name, path;
   };
   std::vector<NamedModel> models;
+  NamedModel embedder = {};  // makes embeddings where a chat model is asked for them; no path: none
   std::string chat_template = {};         // replaces those of the files; empty: theirs
   std::string template_variables = {};    // JSON, see ServedModel::Options
   ServedModel::Defaults generation = {};  // of requests that give no options

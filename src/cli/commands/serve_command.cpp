@@ -53,7 +53,7 @@ bool is_model_file(const fs::path& path) {
 
 void add_models(NamedModels& models, const std::string& word) {
   std::error_code problem;
-  if (fs::is_directory(word, problem)) {
+  if (fs::is_directory(word, problem) && !fs::exists(fs::path(word) / "config.json", problem)) {
     std::vector<fs::path> files;
     for (fs::directory_iterator each(word, problem), end; !problem && each != end;
          each.increment(problem)) {
@@ -104,6 +104,12 @@ int serve(const Options& o) {
   server::ServerOptions options;
   options.models = named_models(o);
   end_progress();
+  // A request never fetches a model, so the embedder is used only if it is there already.
+  options.embedder = {llm::kDefaultEmbedder, llm::find_model(llm::kDefaultEmbedder)};
+  const bool needs_embedder =
+      options.embedder.path.empty() && std::ranges::any_of(options.models, [](const auto& each) {
+        return !server::ServedModel(each.name, each.path).makes_embeddings();
+      });
   options.chat_template = template_text(o.chat_template);
   options.template_variables = template_variables(o.chat_template);
   options.is_verbose = o.model.verbose;
@@ -153,6 +159,13 @@ int serve(const Options& o) {
   std::cout << fmt::format("serving {} at {}\n", names, server.url());
   if (!o.no_page) std::cout << fmt::format("chat page: {}/\n", server.url());
   std::cout << std::flush;
+  if (!o.model.quiet && needs_embedder)
+    std::cerr << paint(Colour::dim,
+                       fmt::format("Embeddings are made by the chat model; for better ones: prism "
+                                   "model fetch {}",
+                                   llm::kDefaultEmbedder),
+                       Stream::error)
+              << "\n";
   if (!o.model.quiet)
     std::cerr << paint(
                      Colour::dim,
