@@ -44,7 +44,8 @@ int embed(const Options& o) {
     warn(
         "this model was trained to write text, not to compare texts, so its vectors are poor; use "
         "an embedding model such as bge-small");
-  const std::vector<std::vector<float>> vectors = model.embed(texts, !o.raw);
+  const std::vector<std::vector<float>> vectors =
+      model.embed(texts, {.normalise = !o.raw, .truncate = true});
   if (o.json) {
     Json all = Json::array();
     for (size_t i = 0; i < texts.size(); ++i)

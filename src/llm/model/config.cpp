@@ -225,6 +225,11 @@ Config read_config(const GgufFile& file) {
   config.rope_base = config_number(file, "rope.freq_base", 10000, {.most = 1e12});
   config.rope_scaling = read_scaling(file, prefix, config.context);
 
+  // In the order of the numbers in files; 4 scores pairs of texts and needs more than a vector.
+  constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last,
+                                   Pooling::none};
+  config.pooling = kPoolings[config_integer(file, "pooling_type", 0, 0, 4)];
+
   config.experts = config_integer(file, "expert_count", 0, 0, 1024);
   if (config.experts > 0) config.experts_used = count("expert_used_count", config.experts);
   const std::string wide_key = prefix + "feed_forward_length";

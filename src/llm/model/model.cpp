@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -263,13 +264,20 @@ Tensor Model::prefill(int32_t slot, int32_t first_position, std::span<const int3
   }
 }
 
-std::vector<std::vector<float>> Model::embed(std::span<const std::vector<int32_t>> texts) {
-  std::vector<std::vector<float>> results;
+std::vector<std::vector<float>> Model::embed(
+    std::span<const std::vector<int32_t>> texts,
+    const std::function<bool(size_t done, size_t all)>& progress) {
+  std::vector<std::vector<float>> results(texts.size());
+  // Batches of equal lengths have equal numbers of rows, so their plans are reused.
+  std::vector<size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return texts[i].size(); });
   const SideWork work(cache());
-  while (results.size() < texts.size()) {
+  for (size_t done = 0; done < order.size();) {
     std::vector<SequencePart> parts;
     auto left = static_cast<size_t>(batch_rows());
-    for (const std::vector<int32_t>& text : texts.subspan(results.size())) {
+    for (const size_t i : std::span(order).subspan(done)) {
+      const std::vector<int32_t>& text = texts[i];
       const auto slot = static_cast<int32_t>(side_slot() + std::ssize(parts));
       if (std::ssize(parts) == cache().side_slots()) break;
       // Without blocks for its first text a batch fails; other texts wait for the next batch.
@@ -278,8 +286,10 @@ std::vector<std::vector<float>> Model::embed(std::span<const std::vector<int32_t
       parts.push_back({slot, 0, text, Wanted::all});
       left -= std::min(left, text.size());
     }
-    for (std::vector<float>& each : state_->embed(*this, parts)) results.push_back(std::move(each));
+    for (std::vector<float>& each : state_->embed(*this, parts))
+      results[order[done++]] = std::move(each);
     work.return_blocks();
+    if (progress && !progress(done, order.size())) fail("embed: stopped by its caller");
   }
   return results;
 }

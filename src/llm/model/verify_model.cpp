@@ -39,8 +39,9 @@ void check_layers(const GgufFile& file) {
   }
 }
 
-// Everything that loading does, except that the weights stay views of the file.
-void check_load(const GgufFile& file) {
+}  // namespace
+
+void check_loads(const GgufFile& file) {
   const auto architecture = make_architecture(std::string(file.string("general.architecture")));
   Config config = read_config(file);
   architecture->configure(file, config);
@@ -49,15 +50,13 @@ void check_load(const GgufFile& file) {
   make_rope_tables(config, weights, {Device::cpu()});
 }
 
-}  // namespace
-
 VerifyResult verify_model(const GgufFile& file,
                           const std::function<void(uint64_t done, uint64_t all)>& progress) {
   VerifyResult result;
   if (file.tensors().empty()) {
     result.notes.push_back("has no tensors");
   } else {
-    collect(result, [&] { check_load(file); });
+    collect(result, [&] { check_loads(file); });
     if (result.problems.empty()) collect(result, [&] { check_layers(file); });
   }
   if (file.has("tokenizer.ggml.tokens")) collect(result, [&] { Tokenizer::from(file); });
