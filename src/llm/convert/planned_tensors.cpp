@@ -42,10 +42,6 @@ ParsedName parse_name(const std::string& name) {
   return parsed;
 }
 
-bool is_float(ElementType type) {
-  return type == DType::f32 || type == DType::f16 || type == DType::bf16 || type == DType::f64;
-}
-
 class Planner {
  public:
   Planner(const HfArchitecture& architecture, const HfFolder& folder)

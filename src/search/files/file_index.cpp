@@ -66,7 +66,7 @@ AboutIndex AboutIndex::parse(const std::string& path, const Index& index) {
     AboutIndex about{top["embedder"].string(), {}, top["updated"].integer()};
     for (const JsonView& root : top["roots"].items()) about.roots.push_back(root.string());
     return about;
-  } catch (const JsonError& error) {
+  } catch (const Error& error) {
     throw Error(
         ErrorCode::kCorruptFile,
         fmt::format("{}: cannot be read: {}; delete the file and index again", path, error.what()));

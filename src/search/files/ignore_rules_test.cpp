@@ -85,8 +85,9 @@ TEST(IgnoreRules, AgreesWithGit) {
     for (int i = 0; i < 6; ++i) {
       std::string rule;
       for (size_t parts = 1 + random() % 5; parts > 0; --parts)
-        rule += pick({"a", "b", "ab", "*", "?", "/", "/", "/**/", "/**/", "[ab]", "[!a]", "[a-b]",
-                      "\\a", "!", "#", " ", "x.c", "*.c", "[[:alpha:]]", "[", "]"});
+        rule += pick({"a",    "b",    "ab",   "*",    "?",           "/",   "/",
+                      "/**/", "/**/", "[ab]", "[!a]", "[a-b]",       "\\a", "!",
+                      "#",    " ",    "x.c",  "*.c",  "[[:alpha:]]", "[",   "]"});
       if (random() % 4 == 0) rule += "/**";
       // "//" is in no path, and git compares two pointers by mistake for other double stars.
       for (size_t at = 0; (at = rule.find("//")) != rule.npos;) rule.erase(at, 1);

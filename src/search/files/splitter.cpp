@@ -14,10 +14,10 @@ namespace {
 // itself: two sections are kept apart unless one is short, paragraphs are joined up to the limit.
 constexpr double kCutPrice[] = {8, 3, 0.8, 0.2, 0};
 constexpr double kJoinPrice[] = {0, 0, 0.1, 0.7, 1.7};
-constexpr double kShortPrice = 2.5;    // of an empty passage, falling to 0
-constexpr uint64_t kShortTokens = 40;  // below this a passage says little
-constexpr size_t kMaximumLines = 300;  // blank lines have no tokens
-constexpr size_t kPieceBytes = 400;    // of long lines
+constexpr double kShortPrice = 2.5;     // of an empty passage, falling to 0
+constexpr uint64_t kShortTokens = 100;  // below this a passage says little
+constexpr size_t kMaximumLines = 300;   // blank lines have no tokens
+constexpr size_t kPieceBytes = 400;     // of long lines
 constexpr uint64_t kOverlapTokens = 40, kOverlapLines = 2;
 constexpr size_t kContextBytes = 80, kContexts = 2;
 constexpr uint64_t kSpecialTokens = 2;  // an embedder puts one before and one behind the text

@@ -60,8 +60,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = os.path.join(scratch, "files")
         os.mkdir(folder)
-        # Only words: the model would have to be fetched.
-        environment = {**os.environ, "PRISM_CACHE_DIR": os.path.join(scratch, "cache"), "PRISM_BACKENDS": "cpu"}
+        # Without pip the model is not fetched, and words are compared.
+        environment = {"PATH": "/var/empty", "PRISM_CACHE_DIR": os.path.join(scratch, "cache"), "PRISM_BACKENDS": "cpu"}
         asyncio.run(use(folder, environment))
     print("mcp: right")
 
