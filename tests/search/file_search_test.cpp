@@ -59,7 +59,7 @@ TEST_F(FileSearchCommand, IndexesAndFinds) {
   EXPECT_FALSE(has(found, "\033")) << found.output;
   EXPECT_EQ(run({"search", "eggs", "deep"}).status, 1);  // found by the index of the folder above
   EXPECT_TRUE(has(run({"search", "eggs", "..", "--rank", "words"}), "is not indexed yet"));
-  EXPECT_TRUE(has(run({"search", "cake", "--lines", "0"}), "cake.md:3\n"));
+  EXPECT_TRUE(has(run({"search", "cake", "--lines", "0"}), "cake.md:1\n"));
   EXPECT_TRUE(has(run({"index", "deep"}), "1 files, 2 passages"));  // the same index
 }
 
@@ -70,7 +70,7 @@ TEST_F(FileSearchCommand, PrintsJson) {
   const Json json = Json::parse(found.output.substr(found.output.find('{')));
   ASSERT_EQ(json["results"].size(), 1u) << found.output;
   EXPECT_EQ(json["results"][0]["path"], fs::canonical(folder_.path() / "notes/cake.md").string());
-  EXPECT_EQ(json["results"][0]["line"], 3);
+  EXPECT_EQ(json["results"][0]["line"], 1);
   EXPECT_EQ(json["ranking"], "words");
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "llm/architectures/architecture.h"
+#include "llm/generate/embedding_load.h"
 #include "llm/generate/known_models.h"
 #include "llm/gguf/file_checksum.h"
 #include "llm/model/config.h"
@@ -13,21 +14,28 @@ namespace prism::llm {
 
 namespace {
 
-constexpr int64_t kBatchRows = 512;  // tokens computed at once
+constexpr int64_t kBatchRows = 512;      // tokens computed at once
+constexpr int64_t kShortContext = 2048;  // up to this, several texts are in the cache
 
 LoadOptions load_options(const GgufFile& file, const EmbedderOptions& options) {
-  Config config = read_config(file);
-  make_architecture(config.architecture)->configure(file, config);
   LoadOptions load;
   load.fit.device = options.device;
-  // Without a causal mask a text is computed in one batch.
-  load.batch_rows = std::max(kBatchRows, config.causal ? 0 : config.context);
-  // The texts of a batch are in the cache at once.
-  load.slots = std::max<int64_t>(1, 2 * load.batch_rows / std::max<int64_t>(config.context, 1));
+  set_embedding_load(file, load);
   return load;
 }
 
 }  // namespace
+
+void set_embedding_load(const GgufFile& file, LoadOptions& load) {
+  Config config = read_config(file);
+  make_architecture(config.architecture)->configure(file, config);
+  // Without a causal mask a text is computed in one batch.
+  load.batch_rows = std::max({load.batch_rows, kBatchRows, config.causal ? 0 : config.context});
+  load.slots = 1;
+  if (load.fit.context || config.context > kShortContext) return;
+  load.fit.context = config.context;
+  load.slots = std::max<int64_t>(1, 2 * load.batch_rows / config.context);
+}
 
 struct Embedder::State {
   State(const std::string& path, const EmbedderOptions& options)

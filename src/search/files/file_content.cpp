@@ -18,7 +18,7 @@ constexpr size_t kMaximumLine = 100000, kMaximumMeanLine = 2000;
 
 constexpr std::string_view kBraces =
     " c h cc cpp cxx hh hpp hxx inc inl ipp cu cuh m mm java kt kts scala groovy cs js jsx mjs cjs "
-    "ts tsx go rs swift dart php css scss less glsl vert frag comp hlsl wgsl metal cl proto "
+    "ts tsx go rs swift dart php css scss less glsl vert frag comp hlsl cl proto "
     "thrift zig v sv r pl pm d sol tf hcl gradle json jsonc json5 ";
 constexpr std::string_view kIndents =
     " py pyi pyx rb lua jl ex exs erl hrl hs ml mli fs fsx clj cljs el lisp scm nim cr sh bash zsh "
