@@ -80,7 +80,8 @@ void print_result(const UpdateResult& done, const std::string& index) {
   if (done.embedded > 0)
     text += fmt::format(", {} passages embedded ({}/s)", exact_count_text(done.embedded),
                         number_text(static_cast<double>(done.embedded) / done.seconds));
-  text += fmt::format("; {}\n", duration_text(done.seconds));
+  text += done.seconds < 10 ? fmt::format("; {:.1f} s\n", done.seconds)
+                            : fmt::format("; {}\n", duration_text(done.seconds));
   std::string left_out;
   const auto add = [&](uint64_t count, const char* why) {
     if (count > 0)

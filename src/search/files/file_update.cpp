@@ -94,8 +94,9 @@ class FileUpdate {
       std::ranges::move(walk.unreadable, std::back_inserter(unreadable_));
     }
     std::ranges::sort(files_, {}, &WalkedFile::path);
-    const auto same = std::ranges::unique(files_, {}, &WalkedFile::path);
-    files_.erase(same.begin(), same.end());
+    // clang 14 has no std::ranges::unique for this library.
+    const auto is_same = [](const WalkedFile& a, const WalkedFile& b) { return a.path == b.path; };
+    files_.erase(std::unique(files_.begin(), files_.end(), is_same), files_.end());
   }
 
   void add_files() {
