@@ -32,6 +32,8 @@ void add_score_command(const Command& program);
 void add_perplexity_command(const Command& program);
 void add_embed_command(const Command& program);
 void add_vectors_command(const Command& program);  // build, search, add, remove, info ...
+void add_index_command(const Command& program);
+void add_search_command(const Command& program);
 void add_completion_command(const Command& program);
 
 }  // namespace prism::cli

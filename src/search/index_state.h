@@ -45,6 +45,7 @@ struct Index::State {
   size_t placed = 0;              // segments in the file
   std::optional<OpenFile> file;
   std::unique_ptr<UpdatedFile> writing;  // null: read only, or in memory
+  Attachments attachments;
   bool is_changed = false;
 
   // Guards everything above. The map of ids has its own lock, because reading builds it.

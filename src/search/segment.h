@@ -22,6 +22,13 @@ class Section {
   Section(std::shared_ptr<const std::byte> mapped, uint64_t bytes)
       : mapped_(std::move(mapped)), bytes_(bytes) {}
   const std::byte* data() const { return mapped_ ? mapped_.get() : own_.data(); }
+  bool is_mapped() const { return mapped_ != nullptr; }
+  // Points to mapped bytes; copies own ones.
+  std::shared_ptr<const std::byte> shared() const {
+    if (mapped_) return mapped_;
+    const auto copy = std::make_shared<const std::vector<std::byte>>(own_);
+    return {copy, copy->data()};
+  }
   uint64_t bytes() const { return mapped_ ? bytes_ : own_.size(); }
   std::span<const std::byte> span() const { return {data(), bytes()}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data()), bytes()}; }

@@ -8,6 +8,7 @@
 #include "prism/error.h"
 #include "server/api/openai.h"
 #include "server/api/routes.h"
+#include "server/searched_files.h"
 #include "server/work_queue.h"
 
 namespace prism::server {
@@ -27,8 +28,11 @@ struct Server::Core {
       handle(std::move(request), std::move(response));
     });
     engine.emplace(engine_options());
+    if (!options.file_index.empty()) files.emplace(options.file_index, options.load_embedder);
     context.emplace(
         ApiContext{*engine, models, engine_options(), unix_seconds(), options.is_verbose});
+    if (files)
+      context->search_files = [this](const JsonView& request) { return files->answer(request); };
     work.emplace(kWorkThreads);
     if (options.loads_first) load_first();
   }
@@ -141,6 +145,7 @@ struct Server::Core {
   // Destroyed in reverse: all users of the HTTP server end before it.
   std::optional<HttpServer> http;
   std::optional<Engine> engine;
+  std::optional<SearchedFiles> files;
   std::optional<ApiContext> context;
   std::optional<WorkQueue> work;
 };

@@ -18,6 +18,8 @@
 
 #if PRISM_HAS_SERVER
 #include "base/system/open_files.h"
+#include "prism/file_search.h"
+#include "search/files/default_embedder.h"
 #include "server/server.h"
 #endif
 
@@ -29,7 +31,7 @@ namespace fs = std::filesystem;
 struct Options {
   ModelArguments model;
   std::vector<std::string> models, api_keys, cors, allow_hosts;
-  std::string host = "127.0.0.1", api_key_file, alias, tls_certificate, tls_key;
+  std::string host = "127.0.0.1", api_key_file, alias, tls_certificate, tls_key, search;
   TemplateArguments chat_template;
   SamplingArguments sampling;
   std::string max_body = "32M";
@@ -91,6 +93,13 @@ NamedModels named_models(const Options& o) {
   return models;
 }
 
+std::string index_of(const std::string& folder) {
+  if (const auto index = search::nearest_file_index(folder)) return *index;
+  throw Error(
+      ErrorCode::kNotFound,
+      fmt::format("serve: {} is not indexed yet; run this once: prism index {}", folder, folder));
+}
+
 void describe_loaded(const server::ServedModel& model, const server::EngineModel::Facts& facts) {
   end_progress();
   const auto count = [](int64_t number) { return exact_count_text(static_cast<uint64_t>(number)); };
@@ -148,6 +157,10 @@ int serve(const Options& o) {
   options.timeout_seconds = o.timeout;
   options.idle_unload_seconds = o.idle_unload;
   options.has_page = !o.no_page;
+  if (!o.search.empty()) {
+    options.file_index = index_of(o.search);
+    options.load_embedder = search::default_embedder_if_possible;
+  }
   if (!o.model.quiet) options.on_load = describe_loaded;
   options.loads_first = options.models.size() == 1;
   allow_open_files(options.http.max_connections + 256);  // systems often begin with 1,024
@@ -230,6 +243,8 @@ void add_serve_command(const Command& program) {
               "unload a model after these seconds without use; 0: never")
       .shows_default()
       .not_negative();
+  work.option("--search", o.search,
+              "an indexed folder whose files /search finds (prism help index)");
   add_prompt_cache_arguments(work, o.model);
   work.option("--alias", o.alias, "the name of the first model for clients");
   add_template_arguments(work, o.chat_template);

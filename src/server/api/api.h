@@ -41,6 +41,7 @@ struct ApiContext {
   EngineOptions limits = {};  // parallel, max_queue and so on, for /props
   int64_t started = 0;        // seconds since 1970
   bool is_verbose = false;    // chat completions also hold their prompt
+  std::function<Json(const JsonView& request)> search_files = {};  // empty: no files
 };
 
 struct ApiCall {
@@ -95,5 +96,6 @@ void native_props(const ApiCall& call);
 void native_slots(const ApiCall& call);    // without prompts
 void native_metrics(const ApiCall& call);  // for Prometheus
 void native_devices(const ApiCall& call);
+void native_search(const ApiCall& call);  // passages of files
 
 }  // namespace prism::server
