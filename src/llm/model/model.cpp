@@ -300,7 +300,7 @@ std::vector<ModelMemory> Model::memory() const {
     };
     for_each_weight(state.weights, add);
     for (int64_t layer = 0; layer < state.config.layers; ++layer)
-      for (const Tensor* each : {&state.cache.keys(layer), &state.cache.values(layer)})
+      for (const Tensor* each : state.cache.tensors(layer))
         if (each->device() == device) memory.cache_bytes += bytes(*each);
     memory.work_bytes = state.arenas->bytes(device);
     result.push_back(memory);
