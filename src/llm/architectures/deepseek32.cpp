@@ -32,6 +32,14 @@ class GlmDsa : public DeepSeek32 {
     for (size_t i = 0; i < own.size(); ++i)
       if (own[i] == 0) config.each_layer[i].indexer = 0;
   }
+  // Files may have indexers that are not used.
+  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
+    DeepSeek32::load_layer(from, layer);
+    if (layer.indexer) return;
+    for (const char* name :
+         {"k_norm.weight", "k_norm.bias", "proj.weight", "attn_k.weight", "attn_q_b.weight"})
+      from.leave_out(std::string("indexer.") + name);
+  }
 };
 
 }  // namespace

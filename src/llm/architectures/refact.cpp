@@ -13,6 +13,11 @@ class Refact : public TransformerArchitecture {
     config.rope_dims = 0;
     config.max_bias = 8;
   }
+  // llama.cpp loads these biases and adds none of them.
+  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
+    TransformerArchitecture::load_layer(from, layer);
+    for (Linear* each : {&layer.out, &layer.gate, &layer.up, &layer.down}) each->bias = {};
+  }
   // llama.cpp loads experts and uses none: the block is its activation alone.
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     if (!w.router) return TransformerArchitecture::layer(blocks, w, x);

@@ -24,8 +24,9 @@ namespace {
 
 void check_placement(const Placement& placement, const Config& config) {
   const auto layers = static_cast<size_t>(config.layers);
-  if (placement.layers.size() != layers ||
-      (!placement.experts.empty() && placement.experts.size() != layers))
+  // It may cover layers of the file that the model leaves out (leave_out_proposing_layers).
+  if (placement.layers.size() < layers ||
+      (!placement.experts.empty() && placement.experts.size() < layers))
     fail(fmt::format(
         "model: the placement covers {} layers and the experts of {}, the model has {} layers",
         placement.layers.size(), placement.experts.size(), layers));

@@ -208,8 +208,7 @@ void WeightLoader::indexer(LayerWeights& layer) {
   } else {
     to.q = linear("indexer.attn_q_b", heads * dim, config_.q_rank);
     to.k = linear("indexer.attn_k", dim, config_.width);
-    to.head_weights.weight = take(in_layer("indexer.proj.weight"), {heads * config_.width}, device_)
-                                 .reshape({heads, config_.width});
+    to.head_weights = linear("indexer.proj", heads, config_.width);
   }
   to.k_norm = norm("indexer.k_norm", dim);
 }
