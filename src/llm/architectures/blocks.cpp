@@ -77,9 +77,13 @@ Blocks::Heads Blocks::heads(const LayerWeights& w, const Tensor& x) const {
     Tensor all = project(x, w.qkv);
     if (rest > 0) all = all.slice(-1, 0, q + 2 * kv);
     const std::vector<Tensor> parts = split(all, {q, kv, kv}, -1);
-    result = {parts[0], parts[1], parts[2]};
+    result = {parts[0], parts[1], parts[2], {}};
   } else {
-    result = {project(x, w.q), project(x, w.k), project(x, w.v)};
+    result = {project(x, w.q), project(x, w.k), project(x, w.v), {}};
+  }
+  if (config_.q_has_gate) {
+    const std::vector<Tensor> both = split(result.q.reshape({rows, sizes.heads, 2 * dim}), 2, -1);
+    result.q = both[0], result.gate = both[1];
   }
   for (Tensor* each : {&result.q, &result.k, &result.v}) {
     if (config_.qkv_clamp > 0) *each = clamp(*each, -config_.qkv_clamp, config_.qkv_clamp);
@@ -105,7 +109,7 @@ Tensor Blocks::temperature(const Device& device) const {
 
 Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
   const int64_t rows = x.size(0);
-  auto [q, k, v] = heads(w, x);
+  auto [q, k, v, gate_of_q] = heads(w, x);
   RopeOptions rotation;
   Tensor frequencies;
   if (config_.is_rotated(layer_)) {
@@ -139,17 +143,18 @@ Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) const {
   const BatchShape& shape = layout_.shape();
   Tensor seen = cached_attention(rows_in.q, rows_in.k_cache, rows_in.v_cache, layout_.spans(batch),
                                  shape.each_one_row ? 1 : shape.rows, settings);
+  if (gate_of_q) seen = seen * sigmoid(gate_of_q);
   if (w.attention_gate) {  // one number for each element, or for each head
     const Tensor by = project(x, w.attention_gate);
-    // log(1 + exp(x)) without an overflow.
-    const Tensor gate =
-        config_.gate_is_softplus ? maximum(by, 0.0) + log1p(exp(-abs(by))) : sigmoid(by);
+    const Tensor gate = config_.gate_is_softplus ? softplus(by) : sigmoid(by);
     const int64_t of_head = gate.size(1) / seen.size(1);
     seen = seen * gate.reshape({rows, seen.size(1), of_head});
   }
   seen = seen.reshape({rows, seen.size(1) * seen.size(2)});
   return project(w.attention_inner_norm ? norm(seen, w.attention_inner_norm) : seen, w.out);
 }
+
+Tensor Blocks::softplus(const Tensor& x) { return maximum(x, 0.0) + log1p(exp(-abs(x))); }
 
 Tensor Blocks::activate(const Tensor& up) const {
   switch (config_.activation) {

@@ -46,10 +46,15 @@ class Blocks {
   const Weights& weights() const { return weights_; }
   void enter_layer(int64_t layer) { layer_ = layer; }
   int64_t layer() const { return layer_; }
+  Tensor carried;  // what an architecture passes from one layer to the next beside x
 
   // Inputs of the batch on a device.
   Tensor tokens(const Device& device) const { return layout_.tokens(words(device)); }
   Tensor positions(const Device& device) const { return layout_.positions(words(device)); }
+  // Recurrent layers: which rows belong to which text, and the states of the current layer in the
+  // order of LayerConfig::states.
+  Tensor texts(const Device& device) const { return layout_.texts(words(device)); }
+  const Tensor& state(size_t i) const { return cache_.states().of_layer(layer_)[i]; }
   // Selects the rows of x whose results are wanted.
   Tensor wanted_rows(const Tensor& x) const;
 
@@ -66,6 +71,7 @@ class Blocks {
   Tensor experts(const LayerWeights& w, const Tensor& x) const { return experts(w, x, x); }
   // The same, chosen by other rows than those they work on.
   Tensor experts(const LayerWeights& w, const Tensor& x, const Tensor& chosen_by) const;
+  static Tensor softplus(const Tensor& x);  // log(1 + exp(x)) without an overflow
   // The model's activation of `up`, or of `gate` times `up`.
   Tensor activate(const Tensor& up) const;
   Tensor activate(const Tensor& gate, const Tensor& up) const;
@@ -73,6 +79,7 @@ class Blocks {
  private:
   struct Heads {
     Tensor q, k, v;  // [rows, heads or kv_heads, head_dim]
+    Tensor gate;     // of the heads before `out`, if q's matrix makes it
   };
   Heads heads(const LayerWeights& w, const Tensor& x) const;
   Tensor head_norm(const Tensor& x, const Norm& norm) const;

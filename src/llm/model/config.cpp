@@ -174,6 +174,10 @@ void have_no_experts(Config& config) {
   for (LayerConfig& each : config.each_layer) each.experts = false;
 }
 
+bool Config::has_states() const {
+  return std::ranges::any_of(each_layer, [](const auto& each) { return !each.states.empty(); });
+}
+
 Config read_config(const GgufFile& file) {
   Config config;
   config.architecture = std::string(file.string("general.architecture"));
@@ -199,8 +203,15 @@ Config read_config(const GgufFile& file) {
     config.each_layer[i].heads = heads[i];
     config.each_layer[i].kv_heads = kv_heads[i];
   }
-  config.heads = checked(heads_key, std::ranges::max(heads), 1 << 16);
-  config.kv_heads = checked(kv_key, std::ranges::max(kv_heads), 1 << 16);
+  // Models without attention say 0 heads, and those without feed-forward blocks a width of 0.
+  const bool may_be_none =
+      file.has(prefix + "ssm.conv_kernel") || file.has(prefix + "wkv.head_size");
+  const auto most_of = [&](const std::string& key, const std::vector<int64_t>& values,
+                           int64_t most) {
+    return checked(key, std::max<int64_t>(may_be_none, std::ranges::max(values)), most);
+  };
+  config.heads = most_of(heads_key, heads, 1 << 16);
+  config.kv_heads = most_of(kv_key, kv_heads, 1 << 16);
   const std::string dim_key = prefix + "attention.key_length";
   if (!file.has(dim_key) && config.width % config.heads != 0)
     fail(fmt::format("model: {} is {}, not a multiple of {} heads, and {} is missing",
@@ -233,7 +244,7 @@ Config read_config(const GgufFile& file) {
         layer_integers(file, wide_key, config.layers, 0, kMostFeedForward);
     for (size_t i = 0; i < wide.size(); ++i) config.each_layer[i].feed_forward = wide[i];
     config.feed_forward = std::ranges::max(wide);
-    if (config.experts == 0) checked(wide_key, config.feed_forward, kMostFeedForward);
+    if (config.experts == 0) most_of(wide_key, wide, kMostFeedForward);
   }
   const char* const expert_key = "expert_feed_forward_length";
   config.expert_feed_forward = config_integer(file, expert_key, 0, 0, kMostFeedForward);

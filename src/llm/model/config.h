@@ -44,6 +44,18 @@ struct LayerConfig {
   bool windowed = false;
   bool rotated = true;
   bool experts = false;  // in place of a feed-forward block
+  // What the layer remembers of a text beside keys and values: the shapes of f32 tensors.
+  std::vector<Shape> states = {};
+};
+
+// The sizes of state-space layers (Mamba and its relatives).
+struct SsmConfig {
+  int64_t taps = 0;    // of the convolution
+  int64_t inner = 0;   // channels
+  int64_t keys = 0;    // numbers of state for each channel
+  int64_t rank = 0;    // Mamba: what time steps are made from; others: heads
+  int64_t groups = 1;  // heads that share their keys
+  bool norms = false;  // Mamba: of time steps and keys
 };
 
 struct Config {
@@ -82,6 +94,7 @@ struct Config {
   double attention_scale = 0;  // 0: 1 / sqrt(head_dim)
   double attention_soft_cap = 0, logit_soft_cap = 0;
   int64_t window = 0;                // keys visible to windowed layers
+  bool q_has_gate = false;           // its matrix also makes the gates of the heads, head by head
   int64_t qkv_rows = 0;              // of the fused matrix; 0: as many as the heads need
   double qkv_clamp = 0;              // limits q, k and v; 0: no limit
   bool rotates_before_norm = false;  // the norms of q and k follow the rotation
@@ -101,12 +114,18 @@ struct Config {
   double expert_weights_scale = 1;
   int64_t expert_groups = 1, expert_groups_used = 1;  // only the best groups are chosen from
   bool weights_before_experts = false;                // they multiply the input, not the result
+  int64_t expert_width = 0;                           // of their input and result; 0: width
+
+  // --- recurrent layers
+  SsmConfig ssm;
+  int64_t rescale_every = 0;  // rwkv6: layers after which x is halved; 0: none
 
   Pooling pooling = Pooling::none;
 
   const LayerConfig& at(int64_t layer) const { return each_layer[static_cast<size_t>(layer)]; }
   bool is_windowed(int64_t layer) const { return window > 0 && at(layer).windowed; }
   bool is_rotated(int64_t layer) const { return rope_dims > 0 && at(layer).rotated; }
+  bool has_states() const;
 };
 
 // Reads the hyperparameters common to all architectures. Throws kNotFound or kCorruptFile naming

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "llm/model/config.h"
@@ -41,6 +43,10 @@ struct LayerWeights {
   Linear expert_gate, expert_up, expert_down;  // [experts, out, in], biases [experts, out]
   Linear shared_gate, shared_up, shared_down;  // the expert that sees every token
   Linear shared_router;                        // [1, width], its weight
+  // Tensors that few architectures have, by their names in files: "ssm_a". See WeightLoader::keep.
+  std::map<std::string, Tensor, std::less<>> others;
+  // One of them, or an empty tensor.
+  Tensor other(std::string_view name) const;
 };
 
 // The tensors beside the matrices that the layers of an architecture need. One that is not needed
@@ -105,6 +111,10 @@ class WeightLoader {
   void experts(LayerWeights& layer);       // router, expert_... and shared_...
   Linear linear(const std::string& name, int64_t out, int64_t in, bool needs_bias = false);
   void leave_out(const std::string& name);  // a tensor that the model does not need
+  // Puts a tensor into LayerWeights::others. keep_if_there: if the file has it.
+  void keep(LayerWeights& layer, const std::string& name, const Shape& shape);
+  void keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape);
+  const Device& device() const { return device_; }  // of the current layer
 
   uint64_t bytes() const { return bytes_; }
   // Throws kNotSupported if the file has a tensor that no part of the architecture took: the result
