@@ -117,8 +117,7 @@ void TransformerArchitecture::load_layer(WeightLoader& from, LayerWeights& layer
     from.feed_forward(layer);
 }
 
-Tensor TransformerArchitecture::mix(const Blocks& blocks, const LayerWeights& w,
-                                    const Tensor& x) const {
+Tensor TransformerArchitecture::mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
   return blocks.attention(w, x);
 }
 

@@ -18,7 +18,7 @@ class FalconH1 : public TransformerArchitecture {
     layer.out.bias = {};  // files may have one, which the model does not add
     load_mamba2(from, layer);
   }
-  Tensor mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+  Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     return blocks.attention(w, x) + mamba2(blocks, w, x);
   }
 };

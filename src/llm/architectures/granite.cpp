@@ -34,7 +34,7 @@ class GraniteHybrid : public Granite {
   void load_mixer(WeightLoader& from, LayerWeights& layer) const override {
     is_recurrent(from.config(), from.layer()) ? load_mamba2(from, layer) : from.attention(layer);
   }
-  Tensor mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+  Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     return is_recurrent(blocks.config(), blocks.layer()) ? mamba2(blocks, w, x)
                                                          : blocks.attention(w, x);
   }

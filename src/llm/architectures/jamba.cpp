@@ -22,7 +22,7 @@ class Jamba : public TransformerArchitecture {
   void load_mixer(WeightLoader& from, LayerWeights& layer) const override {
     is_recurrent(from.config(), from.layer()) ? load_mamba(from, layer) : from.attention(layer);
   }
-  Tensor mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+  Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     return is_recurrent(blocks.config(), blocks.layer()) ? mamba(blocks, w, x)
                                                          : blocks.attention(w, x);
   }

@@ -30,7 +30,7 @@ class Lfm2 : public TransformerArchitecture {
     weights.output_norm = from.take_norm("token_embd_norm", placement.output);
     load_output(from, placement, weights);
   }
-  Tensor mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+  Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     if (!is_recurrent(blocks.config(), blocks.layer())) return blocks.attention(w, x);
     const std::vector<Tensor> parts = split(linear(x, w.other("shortconv.in_proj.weight")), 3, -1);
     const Tensor seen =

@@ -41,7 +41,7 @@ class Plamo2 : public TransformerArchitecture {
     from.keep(layer, "ssm_c_norm", {ssm.keys});
     from.keep(layer, "ssm_dt_norm", {steps});
   }
-  Tensor mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+  Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Config& config = blocks.config();
     if (!is_recurrent(config, blocks.layer())) return blocks.attention(w, x);
     const SsmConfig& ssm = config.ssm;

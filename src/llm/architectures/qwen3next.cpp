@@ -54,7 +54,7 @@ class Qwen35 : public TransformerArchitecture {
     from.keep(layer, "ssm_norm.weight", {ssm.inner / ssm.rank});
     from.keep(layer, "ssm_out.weight", {width, ssm.inner});
   }
-  Tensor mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+  Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     if (!is_recurrent(blocks.config(), blocks.layer())) return blocks.attention(w, x);
     const SsmConfig& ssm = blocks.config().ssm;
     const int64_t rows = x.size(0), keys = ssm.groups * ssm.keys, values = ssm.inner / ssm.rank;

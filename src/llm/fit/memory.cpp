@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <charconv>
 
+#include "llm/architectures/architecture.h"
 #include "llm/model/kv_cache.h"
 #include "ops/products/matmul_sides.h"
 #include "prism/error.h"
+#include "prism/llm/fit.h"
 #include "prism/ops/attention.h"
 #include "runtime/native_product.h"
 
@@ -60,6 +62,21 @@ uint64_t cache_bytes(int64_t positions, int64_t kv_heads, int64_t length, Elemen
                             "use a smaller context",
                             shape.text()));
   return storage_bytes(shape, type, device);
+}
+
+// What each layer remembers of a text; nothing if Prism does not know the architecture.
+std::vector<uint64_t> states_by_layer(const GgufFile& file, const ModelSizes& sizes) {
+  std::vector<uint64_t> result(static_cast<size_t>(sizes.layers));
+  if (!std::ranges::count(known_architectures(), sizes.architecture)) return result;
+  try {
+    Config config = read_config(file);
+    make_architecture(sizes.architecture)->configure(file, config);
+    for (size_t i = 0; i < std::min(result.size(), config.each_layer.size()); ++i)
+      result[i] = state_bytes(config.each_layer[i]);
+  } catch (const Error&) {
+    // Loading the model reports what is wrong with the file.
+  }
+  return result;
 }
 
 bool is_product_type(DType type) {
@@ -228,7 +245,19 @@ uint64_t MemoryNeed::kv_bytes() const {
   return bytes;
 }
 
-uint64_t MemoryNeed::total_bytes() const { return weight_bytes() + kv_bytes() + activation_bytes; }
+uint64_t MemoryNeed::state_bytes() const {
+  uint64_t bytes = 0;
+  for (const LayerMemory& layer : layers) bytes += layer.state_bytes;
+  return bytes * state_memory(1);
+}
+
+uint64_t MemoryNeed::total_bytes() const {
+  return weight_bytes() + kv_bytes() + state_bytes() + activation_bytes;
+}
+
+uint64_t DeviceShare::bytes() const {
+  return weight_bytes + kv_bytes + state_bytes * state_memory(1) + work_bytes;
+}
 
 MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
                        int64_t context, const Device& device, int64_t batch_rows) {
@@ -271,11 +300,13 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
     memory.output_bytes += stored_bytes(*table, device);
   }
   int64_t widest = 0;
+  const std::vector<uint64_t> states = states_by_layer(file, sizes);
   for (size_t i = 0; i < memory.layers.size(); ++i) {
     const int64_t kv_heads = sizes.kv_heads[i], positions = cached_positions(context);
     memory.layers[i].kv_bytes =
         cache_bytes(positions, kv_heads, sizes.key_length, kv_type, device) +
         cache_bytes(positions, kv_heads, sizes.value_length, kv_type, device);
+    memory.layers[i].state_bytes = states[i];
     widest = std::max(widest, sizes.heads * sizes.key_length +
                                   kv_heads * (sizes.key_length + sizes.value_length));
   }

@@ -16,12 +16,12 @@ uint64_t state_bytes(const LayerConfig& layer) {
   return elements * sizeof(float);
 }
 
-int64_t state_blocks(int64_t slots) { return 2 * slots + 1; }
+uint64_t state_memory(int64_t slots) { return 2 * static_cast<uint64_t>(slots) + 2; }
 
 StateCache::StateCache(const Config& config, const Placement& placement, int64_t slots,
                        int64_t side_slots)
     : is_used_(config.has_states()),
-      blocks_(is_used_ ? state_blocks(slots) : 0),
+      blocks_(is_used_ ? static_cast<int64_t>(state_memory(slots)) - 1 : 0),
       texts_(static_cast<size_t>(slots + side_slots)) {
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::vector<Tensor>& states = layers_.emplace_back();

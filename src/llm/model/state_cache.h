@@ -15,8 +15,9 @@ namespace prism::llm {
 
 // Bytes of the states of a text in a layer.
 uint64_t state_bytes(const LayerConfig& layer);
-// States beside those of texts: one for the side slots together, and one of a prefix for each text.
-int64_t state_blocks(int64_t slots);
+// States of that many texts in memory: one of each, one of a prefix for each, one for the side
+// slots together, and the zeros.
+uint64_t state_memory(int64_t slots);
 
 class StateCache {
  public:
