@@ -17,11 +17,16 @@ Blocks::Heads Blocks::heads(const LayerWeights& w, const Tensor& x) const {
     Tensor all = project(x, w.qkv);
     if (all.size(-1) > q + k + v) all = all.slice(-1, 0, q + k + v);
     const std::vector<Tensor> parts = split(all, {q, k, v}, -1);
-    result = {parts[0], parts[1], parts[2]};
+    result = {parts[0], parts[1], parts[2], {}};
   } else {
     result.q = project(x, w.q);
     if (w.k) result.k = project(x, w.k);
     if (w.k) result.v = w.v ? project(x, w.v) : result.k;
+  }
+  if (config_.q_has_gate) {
+    const std::vector<Tensor> both =
+        split(result.q.reshape({x.size(0), sizes.heads, 2 * sizes.head_dim}), 2, -1);
+    result.q = both[0], result.gate = both[1];
   }
   const auto shaped = [&](Tensor& rows, int64_t heads, int64_t dim) {
     if (!rows) return;
@@ -107,9 +112,7 @@ Tensor Blocks::attention_output(const LayerWeights& w, const Tensor& x, Tensor s
   const int64_t rows = x.size(0);
   if (w.attention_gate) {  // one number for each element, or for each head
     const Tensor by = project(x, w.attention_gate);
-    // log(1 + exp(x)) without an overflow.
-    const Tensor gate =
-        config_.gate_is_softplus ? maximum(by, 0.0) + log1p(exp(-abs(by))) : sigmoid(by);
+    const Tensor gate = config_.gate_is_softplus ? softplus(by) : sigmoid(by);
     const int64_t of_head = gate.size(1) / seen.size(1);
     seen = seen * gate.reshape({rows, seen.size(1), of_head});
   }
@@ -136,7 +139,8 @@ Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) {
     of.q = of.q * temperature(x.device());
   const CachedRows rows = to_cache(of, by);
   const Tensor mask = w.indexer ? chosen_keys(w, x, x) : Tensor();
-  return attention_output(w, x, attend(w, rows, mask));
+  const Tensor seen = attend(w, rows, mask);
+  return attention_output(w, x, of.gate ? seen * sigmoid(of.gate) : seen);
 }
 
 }  // namespace prism::llm

@@ -65,6 +65,8 @@ Tensor Blocks::project(const Tensor& x, const Linear& by) const {
   return linear(x, by.weight, by.bias);
 }
 
+Tensor Blocks::softplus(const Tensor& x) { return maximum(x, 0.0) + log1p(exp(-abs(x))); }
+
 Tensor Blocks::activate(const Tensor& up) const {
   switch (config_.activation) {
     case Activation::gelu:

@@ -48,6 +48,7 @@ class Blocks {
   const Weights& weights() const { return weights_; }
   void enter_layer(int64_t layer) { layer_ = layer; }
   int64_t layer() const { return layer_; }
+  Tensor carried;  // what an architecture passes from one layer to the next beside x
 
   // Inputs of the batch on a device.
   Tensor tokens(const Device& device) const { return layout_.tokens(words(device)); }
@@ -55,6 +56,10 @@ class Blocks {
   // Inputs of the layers beside x, which an architecture makes in embed(): [rows, layers, length].
   void set_layer_inputs(const Tensor& inputs) { layer_inputs_ = inputs; }
   const Tensor& layer_inputs() const { return layer_inputs_; }
+  // Recurrent layers: which rows belong to which text, and the states of the current layer in the
+  // order of LayerConfig::states.
+  Tensor texts(const Device& device) const { return layout_.texts(words(device)); }
+  const Tensor& state(size_t i) const { return cache_.states().of_layer(layer_)[i]; }
   // Selects the rows of x whose results are wanted.
   Tensor wanted_rows(const Tensor& x) const;
 
@@ -71,6 +76,7 @@ class Blocks {
   Tensor experts(const LayerWeights& w, const Tensor& x) const { return experts(w, x, x); }
   // The same, chosen by other rows than those they work on.
   Tensor experts(const LayerWeights& w, const Tensor& x, const Tensor& chosen_by) const;
+  static Tensor softplus(const Tensor& x);  // log(1 + exp(x)) without an overflow
   struct Chosen {
     Tensor experts, weights;  // [rows, used]
   };
@@ -84,6 +90,7 @@ class Blocks {
  private:
   struct Heads {
     Tensor q, k, v;  // [rows, heads or kv_heads, head_dim]; k and v are empty if others are shared
+    Tensor gate;     // of the heads before `out`, if q's matrix makes it
   };
   // How the heads of the current layer are rotated; without frequencies they are not.
   struct Rotation {

@@ -68,14 +68,14 @@ class Gemma3n : public GemmaArchitecture {
     from.attention(layer);
     from.feed_forward(layer);
     load_layer_input(from, kInput, layer);
-    from.other(layer, "altup_correct_coef.weight", {kStates, kStates});
-    from.other(layer, "altup_correct_scale.weight", {width});
-    from.other(layer, "altup_predict_coef.weight", {kStates * kStates, kStates});
-    from.other(layer, "altup_router.weight", {kStates, width});
-    from.other(layer, "altup_router_norm.weight", {width});
-    from.other(layer, "laurel_l.weight", {kRank, width});
-    from.other(layer, "laurel_r.weight", {width, kRank});
-    from.other(layer, "laurel_post_norm.weight", {width});
+    from.keep(layer, "altup_correct_coef.weight", {kStates, kStates});
+    from.keep(layer, "altup_correct_scale.weight", {width});
+    from.keep(layer, "altup_predict_coef.weight", {kStates * kStates, kStates});
+    from.keep(layer, "altup_router.weight", {kStates, width});
+    from.keep(layer, "altup_router_norm.weight", {width});
+    from.keep(layer, "laurel_l.weight", {kRank, width});
+    from.keep(layer, "laurel_r.weight", {width, kRank});
+    from.keep(layer, "laurel_post_norm.weight", {width});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
     GemmaArchitecture::load_ends(from, placement, weights);

@@ -38,14 +38,14 @@ class Gemma4 : public GemmaArchitecture {
     from.feed_forward(layer);
     if (from.has_in_layer("ffn_gate_inp.weight")) {
       from.experts(layer);
-      from.other(layer, "ffn_gate_inp.scale", {width});
-      from.other(layer, "ffn_down_exps.scale", {from.config().experts}, false);
+      from.keep(layer, "ffn_gate_inp.scale", {width});
+      from.keep_if_there(layer, "ffn_down_exps.scale", {from.config().experts});
       for (const char* name :
            {"pre_ffw_norm_2.weight", "post_ffw_norm_1.weight", "post_ffw_norm_2.weight"})
-        from.other(layer, name, {width});
+        from.keep(layer, name, {width});
     }
     if (from.config().layer_input > 0) load_layer_input(from, from.config().layer_input, layer);
-    from.other(layer, "layer_output_scale.weight", {1}, false);
+    from.keep_if_there(layer, "layer_output_scale.weight", {1});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
     GemmaArchitecture::load_ends(from, placement, weights);

@@ -28,9 +28,9 @@ class GroveMoe : public TransformerArchitecture {
     const int64_t groups = config.experts / config.expert_group_members;
     const int64_t length = config_integer(from.file(), "expert_chunk_feed_forward_length",
                                           config.head_dim, 1, 1 << 20);
-    from.other(layer, "ffn_gate_chexps.weight", {groups, length, config.width});
-    from.other(layer, "ffn_up_chexps.weight", {groups, length, config.width});
-    from.other(layer, "ffn_down_chexps.weight", {groups, config.width, length});
+    from.keep(layer, "ffn_gate_chexps.weight", {groups, length, config.width});
+    from.keep(layer, "ffn_up_chexps.weight", {groups, length, config.width});
+    from.keep(layer, "ffn_down_chexps.weight", {groups, config.width, length});
   }
 
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {

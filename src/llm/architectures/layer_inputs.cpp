@@ -33,9 +33,9 @@ void load_layer_input_tables(WeightLoader& from, const Placement& placement, int
 
 void load_layer_input(WeightLoader& from, int64_t length, LayerWeights& layer) {
   const int64_t width = from.config().width;
-  from.other(layer, kGate, {length, width});
-  from.other(layer, kOut, {width, length});
-  from.other(layer, kOutNorm, {width});
+  from.keep(layer, kGate, {length, width});
+  from.keep(layer, kOut, {width, length});
+  from.keep(layer, kOutNorm, {width});
 }
 
 void make_layer_inputs(Blocks& blocks, const Tensor& x) {

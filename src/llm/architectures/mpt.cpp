@@ -21,7 +21,7 @@ class Mpt : public TransformerArchitecture {
     from.attention(layer, has_norms);
     if (!has_norms) from.leave_out("attn_k_norm.weight"), from.leave_out("attn_k_norm.bias");
     from.feed_forward(layer);
-    from.other(layer, "ffn.act.scales", {from.config().feed_forward}, false);
+    from.keep_if_there(layer, "ffn.act.scales", {from.config().feed_forward});
   }
 };
 

@@ -17,10 +17,10 @@ class Talkie : public Architecture {
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     from.attention(layer, false);
     const int64_t heads = from.config().at(from.layer()).heads;
-    from.other(layer, "attn_q_norm.weight", {heads, 1});
+    from.keep(layer, "attn_q_norm.weight", {heads, 1});
     layer.q_norm.weight = layer.other("attn_q_norm.weight");
     from.feed_forward(layer);
-    from.other(layer, "layer_output_scale.weight", {1});
+    from.keep(layer, "layer_output_scale.weight", {1});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
     load_output(from, placement, weights);

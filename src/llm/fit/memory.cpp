@@ -10,6 +10,7 @@
 #include "llm/model/kv_cache.h"
 #include "ops/products/matmul_sides.h"
 #include "prism/error.h"
+#include "prism/llm/fit.h"
 #include "prism/ops/attention.h"
 #include "runtime/native_product.h"
 
@@ -63,19 +64,24 @@ uint64_t cache_bytes(int64_t positions, int64_t kv_heads, int64_t length, Elemen
   return storage_bytes(shape, type, device);
 }
 
-// What the caches hold for a position: as the architecture says, or, if Prism does not know it,
-// keys and values of every head.
-std::vector<CachedPosition> cached_by_layer(const GgufFile& file, const ModelSizes& sizes) {
-  std::vector<CachedPosition> result;
+// What the caches hold for a position, and what each layer remembers of a text: as the architecture
+// says, or, if Prism does not know it, keys and values of every head.
+struct CachedLayer {
+  CachedPosition position;
+  uint64_t state_bytes = 0;
+};
+std::vector<CachedLayer> cached_by_layer(const GgufFile& file, const ModelSizes& sizes) {
+  std::vector<CachedLayer> result;
   for (const int64_t heads : sizes.kv_heads)
-    result.push_back({heads, sizes.key_length, sizes.value_length, 0});
+    result.push_back({{heads, sizes.key_length, sizes.value_length, 0}, 0});
   if (!std::ranges::count(known_architectures(), sizes.architecture)) return result;
   try {
     Config config = read_config(file);
     make_architecture(sizes.architecture)->configure(file, config);
     for (size_t i = 0; i < result.size(); ++i)
-      result[i] = static_cast<int64_t>(i) < config.layers ? config.cached(static_cast<int64_t>(i))
-                                                          : CachedPosition();
+      result[i] = i < config.each_layer.size() ? CachedLayer{config.cached(static_cast<int64_t>(i)),
+                                                             state_bytes(config.each_layer[i])}
+                                               : CachedLayer();
   } catch (const Error&) {
     // Loading the model reports what is wrong with the file.
   }
@@ -248,7 +254,19 @@ uint64_t MemoryNeed::kv_bytes() const {
   return bytes;
 }
 
-uint64_t MemoryNeed::total_bytes() const { return weight_bytes() + kv_bytes() + activation_bytes; }
+uint64_t MemoryNeed::state_bytes() const {
+  uint64_t bytes = 0;
+  for (const LayerMemory& layer : layers) bytes += layer.state_bytes;
+  return bytes * state_memory(1);
+}
+
+uint64_t MemoryNeed::total_bytes() const {
+  return weight_bytes() + kv_bytes() + state_bytes() + activation_bytes;
+}
+
+uint64_t DeviceShare::bytes() const {
+  return weight_bytes + kv_bytes + state_bytes * state_memory(1) + work_bytes;
+}
 
 MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
                        int64_t context, const Device& device, int64_t batch_rows) {
@@ -259,8 +277,8 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
                 fmt::format("KV cache type {} is not supported; use f16, f32, bf16 or q8_0",
                             kv_type.name()));
   const int64_t block = kv_type.block_elements();
-  const std::vector<CachedPosition> cached = cached_by_layer(file, sizes);
-  for (const CachedPosition& each : cached)
+  const std::vector<CachedLayer> cached = cached_by_layer(file, sizes);
+  for (const auto& [each, states] : cached)
     if (each.keys % block != 0 || each.values % block != 0)
       throw Error(
           ErrorCode::kInvalidArgument,
@@ -294,12 +312,13 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   }
   int64_t widest = 0, longest = sizes.key_length;
   for (size_t i = 0; i < memory.layers.size(); ++i) {
-    const CachedPosition& each = cached[i];
+    const CachedPosition& each = cached[i].position;
     const int64_t positions = cached_positions(context);
     memory.layers[i].kv_bytes =
         cache_bytes(positions, each.heads, each.keys, kv_type, device) +
         cache_bytes(positions, each.heads, each.values, kv_type, device) +
         cache_bytes(positions, 1, each.indexer, indexer_type(kv_type), device);
+    memory.layers[i].state_bytes = cached[i].state_bytes;
     longest = std::max(longest, each.keys);
     widest = std::max(widest, sizes.heads * longest + each.elements());
   }
@@ -314,7 +333,7 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   memory.activation_bytes = work(rows);
   // Small batches (decode, or the end of a prompt) also hold partial attention results.
   const int64_t few = std::min(rows, kMostSplitQueries);
-  for (const CachedPosition& each : cached)
+  for (const auto& [each, states] : cached)
     if (each.heads > 0)
       memory.activation_bytes =
           std::max(memory.activation_bytes,

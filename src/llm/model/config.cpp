@@ -203,10 +203,9 @@ void have_no_experts(Config& config) {
 
 CachedPosition Config::cached(int64_t layer) const {
   const LayerConfig& of = at(layer);
-  if (of.cache_of >= 0) return {};
+  if (of.cache_of >= 0 || of.kv_heads == 0) return {};
   if (of.latent > 0) return {1, of.latent + rope_dims, 0, of.indexer};
-  // A layer without attention keeps a head that nothing is written to.
-  return {std::max<int64_t>(1, of.kv_heads), of.head_dim, of.value_dim, of.indexer};
+  return {of.kv_heads, of.head_dim, of.value_dim, of.indexer};
 }
 
 void set_latent(const GgufFile& file, Config& config) {
@@ -270,6 +269,10 @@ void set_shared_caches(const GgufFile& file, Config& config, int64_t own) {
   }
 }
 
+bool Config::has_states() const {
+  return std::ranges::any_of(each_layer, [](const auto& each) { return !each.states.empty(); });
+}
+
 Config read_config(const GgufFile& file) {
   Config config;
   config.architecture = std::string(file.string("general.architecture"));
@@ -295,8 +298,15 @@ Config read_config(const GgufFile& file) {
     config.each_layer[i].heads = heads[i];
     config.each_layer[i].kv_heads = kv_heads[i];
   }
-  config.heads = checked(heads_key, std::ranges::max(heads), 1 << 16);
-  config.kv_heads = checked(kv_key, std::ranges::max(kv_heads), 1 << 16);
+  // Models without attention say 0 heads, and those without feed-forward blocks a width of 0.
+  const bool may_be_none =
+      file.has(prefix + "ssm.conv_kernel") || file.has(prefix + "wkv.head_size");
+  const auto most_of = [&](const std::string& key, const std::vector<int64_t>& values,
+                           int64_t most) {
+    return checked(key, std::max<int64_t>(may_be_none, std::ranges::max(values)), most);
+  };
+  config.heads = most_of(heads_key, heads, 1 << 16);
+  config.kv_heads = most_of(kv_key, kv_heads, 1 << 16);
   const std::string dim_key = prefix + "attention.key_length";
   if (!file.has(dim_key) && config.width % config.heads != 0)
     fail(fmt::format("model: {} is {}, not a multiple of {} heads, and {} is missing",
@@ -331,7 +341,7 @@ Config read_config(const GgufFile& file) {
         layer_integers(file, wide_key, config.layers, 0, kMostFeedForward);
     for (size_t i = 0; i < wide.size(); ++i) config.each_layer[i].feed_forward = wide[i];
     config.feed_forward = std::ranges::max(wide);
-    if (config.experts == 0) checked(wide_key, config.feed_forward, kMostFeedForward);
+    if (config.experts == 0) most_of(wide_key, wide, kMostFeedForward);
   }
   const char* const expert_key = "expert_feed_forward_length";
   config.expert_feed_forward = config_integer(file, expert_key, 0, 0, kMostFeedForward);

@@ -51,6 +51,18 @@ struct LayerConfig {
   bool windowed = false;
   bool rotated = true;
   bool experts = false;  // in place of a feed-forward block
+  // What the layer remembers of a text beside keys and values: the shapes of f32 tensors.
+  std::vector<Shape> states = {};
+};
+
+// The sizes of state-space layers (Mamba and its relatives).
+struct SsmConfig {
+  int64_t taps = 0;    // of the convolution
+  int64_t inner = 0;   // channels
+  int64_t keys = 0;    // numbers of state for each channel
+  int64_t rank = 0;    // Mamba: what time steps are made from; others: heads
+  int64_t groups = 1;  // heads that share their keys
+  bool norms = false;  // Mamba: of time steps and keys
 };
 
 // What the cache of a layer holds for a position.
@@ -100,6 +112,7 @@ struct Config {
   bool chunked = false;              // the windows are chunks: see AttentionSettings
   double max_bias = 0;               // of biases linear in the distance; 0: none
   int64_t q_rank = 0;                // queries of latent attention are made from this many elements
+  bool q_has_gate = false;           // its matrix also makes the gates of the heads, head by head
   int64_t qkv_rows = 0;              // of the fused matrix; 0: as many as the heads need
   double qkv_clamp = 0;              // limits q, k and v; 0: no limit
   bool rotates_before_norm = false;  // the norms of q and k follow the rotation
@@ -135,6 +148,11 @@ struct Config {
   // By layer: what multiplies the gate is at most this in experts, and in feed-forward blocks and
   // the shared expert; 0 or empty: no limit.
   std::vector<double> expert_limits, inner_limits;
+  int64_t expert_width = 0;  // of their input and result; 0: width
+
+  // --- recurrent layers
+  SsmConfig ssm;
+  int64_t rescale_every = 0;  // rwkv6: layers after which x is halved; 0: none
 
   Pooling pooling = Pooling::none;
 
@@ -145,6 +163,7 @@ struct Config {
     return local_rope_dims > 0 && is_windowed(layer) ? local_rope_dims : rope_dims;
   }
   CachedPosition cached(int64_t layer) const;
+  bool has_states() const;
 };
 
 // Reads the hyperparameters common to all architectures. Throws kNotFound or kCorruptFile naming

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include <fmt/format.h>
 
+#include "llm/model/copy_range.h"
 #include "prism/error.h"
-#include "runtime/fallback.h"
 #include "tensor/op.h"
 #include "tensor/relayout.h"
 #include "tensor/storage.h"
@@ -83,7 +82,8 @@ int64_t cached_positions(int64_t context) { return whole_blocks(context) + cache
 KvCache::KvCache(const Config& config, const Placement& placement, const CacheSize& size)
     : size_(size),
       block_(size.block > 0 ? size.block : cache_block(size.positions)),
-      type_(placement.kv_type) {
+      type_(placement.kv_type),
+      states_(config, placement, size.slots, size.side_slots) {
   check_type(config, type_);
   const int64_t each = table_entries();
   const int64_t all =
@@ -176,7 +176,7 @@ void KvCache::write_block(size_t layer, int32_t block, std::span<const std::byte
 }
 
 uint64_t KvCache::bytes() const {
-  uint64_t sum = 0;
+  uint64_t sum = states_.bytes();
   for (size_t layer = 0; layer < layers(); ++layer)
     for (const Tensor* each : tensors(static_cast<int64_t>(layer)))
       sum += storage_bytes(each->shape(), each->type(), each->device());
@@ -226,6 +226,8 @@ bool KvCache::reserve(int32_t slot, int64_t first, int64_t end) {
     while (group.blocks.free() < missing())
       if (!reclaim || !reclaim(g, table[written])) return false;
   }
+  const auto reclaim_state = [&] { return reclaim && reclaim(groups_.size(), CacheBlocks::kNone); };
+  if (!states_.reserve(slot, first, reclaim_state)) return false;
   for (size_t g = 0; g < groups_.size(); ++g) {
     Group& group = groups_[g];
     const std::span<int32_t> table = entries(group, slot);
@@ -241,8 +243,10 @@ bool KvCache::reserve(int32_t slot, int64_t first, int64_t end) {
   return true;
 }
 
-void KvCache::adopt(int32_t slot, std::span<const std::vector<int32_t>> tables) {
+void KvCache::adopt(int32_t slot, std::span<const std::vector<int32_t>> tables, int32_t state,
+                    int64_t length) {
   truncate(slot, 0);
+  if (length > 0) states_.adopt(slot, state, length);
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (const int32_t block : tables[g]) groups_[g].blocks.share(block);
     std::ranges::copy(tables[g], entries(groups_[g], slot).begin());
@@ -250,6 +254,7 @@ void KvCache::adopt(int32_t slot, std::span<const std::vector<int32_t>> tables) 
 }
 
 void KvCache::truncate(int32_t slot, int64_t length) {
+  states_.truncate(slot, length);
   for (Group& group : groups_)
     for (int32_t& block :
          entries(group, slot).subspan(static_cast<size_t>(entries_for(length, block_)))) {
@@ -259,6 +264,7 @@ void KvCache::truncate(int32_t slot, int64_t length) {
 }
 
 bool KvCache::holds(int32_t slot, int64_t position) const {
+  if (!states_.holds(slot, position)) return false;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const std::span<const int32_t> table = this->table(g, slot);
     for (int64_t entry = first_entry(groups_[g], position); entry * block_ < position; ++entry)
@@ -274,18 +280,8 @@ void KvCache::copy_block(size_t group, int32_t from, int32_t to) {
       const Storage& storage = *each->node()->storage[0];
       const uint64_t bytes = storage_bytes(each->shape(), each->type(), each->device()) /
                              static_cast<uint64_t>(each->size(0));
-      const uint64_t source = static_cast<uint64_t>(from) * bytes,
-                     target = static_cast<uint64_t>(to) * bytes;
-      if (storage.is_host()) {
-        std::memcpy(storage.host.get() + target, storage.host.get() + source, bytes);
-        continue;
-      }
-      // Through other memory: some devices cannot copy within a buffer.
-      const auto between = allocate_storage(storage.device, bytes);
-      watching(storage.device, [&] {
-        storage.device.queue().copy(between->buffer, storage.buffer, bytes, 0, source);
-        storage.device.queue().copy(storage.buffer, between->buffer, bytes, target, 0);
-      });
+      copy_range(storage, static_cast<uint64_t>(from) * bytes, static_cast<uint64_t>(to) * bytes,
+                 bytes);
     }
   }
 }

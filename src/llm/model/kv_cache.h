@@ -2,9 +2,8 @@
 // each text, so that memory follows the positions in use.
 //
 // Layers that keep the same positions form a group with its own blocks and tables: layers with full
-// attention keep all positions, windowed layers only those that a later query can see. States of
-// other kinds fit the same interface: latent rows are positions of another width, a recurrent state
-// is a group with one block for each text.
+// attention keep all positions, windowed layers only those that a later query can see. What
+// recurrent layers remember of a text is kept beside them (StateCache).
 #pragma once
 
 #include <cstddef>
@@ -15,6 +14,7 @@
 
 #include "llm/model/cache_blocks.h"
 #include "llm/model/config.h"
+#include "llm/model/state_cache.h"
 #include "prism/llm/placement.h"
 #include "prism/tensor.h"
 
@@ -89,15 +89,21 @@ class KvCache {
   bool reserve(int32_t slot, int64_t first, int64_t end);
   // Called when a group has fewer free blocks than a text needs: frees one, or gives up its use of
   // `shared`, a block that the text would have to copy (or kNone). Returns false if it can do
-  // neither.
+  // neither. Group groups(): the states.
   std::function<bool(size_t group, int32_t shared)> reclaim;
 
-  // Makes an empty text begin with blocks that others use, [group][entry].
-  void adopt(int32_t slot, std::span<const std::vector<int32_t>> tables);
+  // Makes an empty text begin with `length` positions in blocks that others use, [group][entry],
+  // and the state after them.
+  void adopt(int32_t slot, std::span<const std::vector<int32_t>> tables, int32_t state,
+             int64_t length);
   // Gives up the blocks from a length on; 0: all of them.
   void truncate(int32_t slot, int64_t length);
-  // Whether a text can continue at a position: windowed layers still have what its query sees.
+  // Whether a text can continue at a position: windowed layers still have what its query sees, and
+  // recurrent layers have seen exactly the positions before.
   bool holds(int32_t slot, int64_t position) const;
+
+  StateCache& states() { return states_; }
+  const StateCache& states() const { return states_; }
 
  private:
   struct Group {
@@ -114,6 +120,7 @@ class KvCache {
   CacheSize size_;
   int64_t block_ = 1;
   ElementType type_ = DType::f16;
+  StateCache states_;
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // by layer
   struct Parts {

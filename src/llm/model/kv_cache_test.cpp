@@ -116,7 +116,7 @@ TEST_F(KvCacheTest, CopiesSharedBlocksWhenWritten) {
     for (const Tensor* each : {&cache.keys(layer), &cache.values(layer)})
       std::iota(floats(*each), floats(*each) + each->elements(), static_cast<float>(layer));
   const Table first = table(cache, 0, 0);
-  cache.adopt(1, std::vector<Table>{{first[0], first[1]}});
+  cache.adopt(1, std::vector<Table>{{first[0], first[1]}}, CacheBlocks::kNone, 0);
   EXPECT_EQ(cache.blocks(0).uses(first[0]), 2);
   EXPECT_TRUE(cache.reserve(1, 6, 9));
   const Table second = table(cache, 0, 1);

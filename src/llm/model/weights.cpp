@@ -18,10 +18,10 @@ namespace prism::llm {
 namespace {
 
 Shape without_ones(const Shape& shape) {
-  std::vector<int64_t> axes;
-  for (int i = 0; i < shape.rank(); ++i)
-    if (shape[i] != 1) axes.push_back(shape[i]);
-  return Shape(axes);
+  Shape result;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] != 1) result.append(shape[axis]);
+  return result;
 }
 
 }  // namespace
@@ -64,8 +64,9 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
   taken_.insert(name);
   Tensor tensor = file_.tensor(*found);
   if (!(tensor.shape() == shape)) {
-    // Files leave out axes of length 1, or have more of them.
-    if (!(without_ones(tensor.shape()) == without_ones(shape)))
+    // A vector may be stored as a matrix, and any tensor with more or fewer axes of length 1.
+    if (tensor.elements() != shape.elements() ||
+        (shape.rank() != 1 && !(without_ones(tensor.shape()) == without_ones(shape))))
       throw Error(ErrorCode::kCorruptFile,
                   fmt::format("model: tensor {} has shape {}, the metadata requires {}", name,
                               tensor.shape().text(), shape.text()));
@@ -146,7 +147,7 @@ void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
     // Three biases or none.
     const bool bias = required_.qkv_bias || has_in_layer("attn_q.bias") ||
                       has_in_layer("attn_k.bias") || has_in_layer("attn_v.bias");
-    layer.q = linear("attn_q", q, config_.width, bias);
+    layer.q = linear("attn_q", config_.q_has_gate ? 2 * q : q, config_.width, bias);
     layer.k = linear("attn_k", k, config_.width, bias);
     if (!required_.keys_are_values || has_in_layer("attn_v.weight"))
       layer.v = linear("attn_v", v, config_.width, bias);
@@ -213,17 +214,6 @@ void WeightLoader::indexer(LayerWeights& layer) {
   to.k_norm = norm("indexer.k_norm", dim);
 }
 
-void WeightLoader::other(LayerWeights& layer, const std::string& name, const Shape& shape,
-                         bool is_required) {
-  if (Tensor found = take(is_required, in_layer(name), shape, device_))
-    layer.others.emplace(name, std::move(found));
-}
-
-Tensor LayerWeights::other(std::string_view name) const {
-  const auto found = others.find(name);
-  return found == others.end() ? Tensor() : found->second;
-}
-
 void WeightLoader::feed_forward(LayerWeights& layer) {
   const int64_t wide = config_.at(layer_).feed_forward, width = config_.width;
   const bool bias = required_.feed_forward_bias;
@@ -243,16 +233,17 @@ Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t
 
 void WeightLoader::experts(LayerWeights& layer) {
   const int64_t wide = config_.expert_feed_forward, width = config_.width;
+  const int64_t inner = config_.expert_width > 0 ? config_.expert_width : width;
   layer.router = linear("ffn_gate_inp", config_.experts, width, required_.feed_forward_bias);
   for (const char* name : {"exp_probs_b.bias", "exp_probs_b"})
     if (has_in_layer(name)) layer.expert_bias = take(in_layer(name), {config_.experts}, device_);
   if (has_in_layer("ffn_gate_up_exps.weight")) {
-    layer.expert_up = expert_linear("ffn_gate_up_exps", 2 * wide, width);
+    layer.expert_up = expert_linear("ffn_gate_up_exps", 2 * wide, inner);
   } else {
-    if (required_.gate) layer.expert_gate = expert_linear("ffn_gate_exps", wide, width);
-    layer.expert_up = expert_linear("ffn_up_exps", wide, width);
+    if (required_.gate) layer.expert_gate = expert_linear("ffn_gate_exps", wide, inner);
+    layer.expert_up = expert_linear("ffn_up_exps", wide, inner);
   }
-  layer.expert_down = expert_linear("ffn_down_exps", width, wide);
+  layer.expert_down = expert_linear("ffn_down_exps", inner, wide);
   const int64_t shared = config_.shared_feed_forward;
   if (shared == 0) return;
   if (required_.gate) layer.shared_gate = linear("ffn_gate_shexp", shared, width);
@@ -261,6 +252,19 @@ void WeightLoader::experts(LayerWeights& layer) {
   if (has_in_layer("ffn_gate_inp_shexp.weight"))
     layer.shared_router.weight =
         take(in_layer("ffn_gate_inp_shexp.weight"), {width}, device_).reshape({1, width});
+}
+
+Tensor LayerWeights::other(std::string_view name) const {
+  const auto found = others.find(name);
+  return found == others.end() ? Tensor() : found->second;
+}
+
+void WeightLoader::keep(LayerWeights& layer, const std::string& name, const Shape& shape) {
+  layer.others[name] = take(in_layer(name), shape, device_);
+}
+
+void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape) {
+  if (has_in_layer(name)) keep(layer, name, shape);
 }
 
 void WeightLoader::leave_out(const std::string& name) { taken_.insert(in_layer(name)); }

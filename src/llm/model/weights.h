@@ -62,9 +62,8 @@ struct LayerWeights {
   Linear expert_gate, expert_up, expert_down;  // [experts, out, in], biases [experts, out]
   Linear shared_gate, shared_up, shared_down;  // the expert that sees every token
   Linear shared_router;                        // [1, width], its weight
-  OtherWeights others;
-
-  // An empty tensor if the layer has none of this name.
+  OtherWeights others;                         // see WeightLoader::keep
+  // One of them, or an empty tensor.
   Tensor other(std::string_view name) const;
 };
 
@@ -132,10 +131,11 @@ class WeightLoader {
   void feed_forward(LayerWeights& layer);  // gate, up, down
   void experts(LayerWeights& layer);       // router, expert_... and shared_...
   Linear linear(const std::string& name, int64_t out, int64_t in, bool needs_bias = false);
-  // Takes a tensor into LayerWeights::others, if it is required or there.
-  void other(LayerWeights& layer, const std::string& name, const Shape& shape,
-             bool is_required = true);
   void leave_out(const std::string& name);  // a tensor that the model does not need
+  // Puts a tensor into LayerWeights::others. keep_if_there: if the file has it.
+  void keep(LayerWeights& layer, const std::string& name, const Shape& shape);
+  void keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape);
+  const Device& device() const { return device_; }  // of the current layer
 
   uint64_t bytes() const { return bytes_; }
   // Throws kNotSupported if the file has a tensor that no part of the architecture took: the result
