@@ -51,10 +51,7 @@ Tensor sparse(const Tensor& x) {
 class Gemma3n : public GemmaArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    configure_gemma(config, -1);
-    config.attention_scale = 1;
-    config.value_norms = true;
-    config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});
+    configure_unscaled(file, config);
     config.logit_soft_cap = 30;
     set_windows(file, config, 0, 5);
     set_shared_caches(file, config, std::min(kCachedLayers, config.layers));

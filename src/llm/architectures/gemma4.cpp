@@ -15,10 +15,7 @@ namespace {
 class Gemma4 : public GemmaArchitecture {
  public:
   void configure(const GgufFile& file, Config& config) const override {
-    configure_gemma(config, -1);
-    config.attention_scale = 1;
-    config.value_norms = true;
-    config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});
+    configure_unscaled(file, config);
     config.logit_soft_cap = config_number(file, "final_logit_softcapping", 30, {.zero = true});
     set_windows(file, config, 0, 1);
     set_windowed_heads(file, config);

@@ -14,14 +14,10 @@ class Mimo2 : public TransformerArchitecture {
     config.expert_scores = ExpertScores::sigmoid;
     config.attention_result_scale = config_number(file, "attention.value_scale", 1);
   }
-  // Layers with a router have experts, whatever else there is.
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     from.norms(norm_names(), layer);
     from.attention(layer);
-    if (!from.has_in_layer("ffn_gate_inp.weight")) return from.feed_forward(layer);
-    from.experts(layer);
-    for (const char* name : {"ffn_gate.weight", "ffn_up.weight", "ffn_down.weight"})
-      from.leave_out(name);
+    from.feed_forward_or_experts(layer);
   }
 };
 

@@ -310,7 +310,7 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
     memory.embedding_bytes += memory.output_bytes;  // a tied output has only the norm, counted here
     memory.output_bytes += stored_bytes(*table, device);
   }
-  int64_t widest = 0, longest = sizes.key_length;
+  int64_t widest = 0, longest = 0;
   for (size_t i = 0; i < memory.layers.size(); ++i) {
     const CachedPosition& each = cached[i].position;
     const int64_t positions = cached_positions(context);

@@ -225,6 +225,12 @@ void WeightLoader::feed_forward(LayerWeights& layer) {
   layer.down = linear("ffn_down", width, wide, bias);
 }
 
+void WeightLoader::feed_forward_or_experts(LayerWeights& layer) {
+  if (!has_in_layer("ffn_gate_inp.weight")) return feed_forward(layer);
+  experts(layer);
+  for (const char* name : {"ffn_gate.weight", "ffn_up.weight", "ffn_down.weight"}) leave_out(name);
+}
+
 Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t in) {
   return {take(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_),
           take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},

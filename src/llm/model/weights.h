@@ -130,6 +130,8 @@ class WeightLoader {
   void attention(LayerWeights& layer, bool with_head_norms = true);
   void feed_forward(LayerWeights& layer);  // gate, up, down
   void experts(LayerWeights& layer);       // router, expert_... and shared_...
+  // Experts if the layer has a router, whatever else the file has.
+  void feed_forward_or_experts(LayerWeights& layer);
   Linear linear(const std::string& name, int64_t out, int64_t in, bool needs_bias = false);
   void leave_out(const std::string& name);  // a tensor that the model does not need
   // Puts a tensor into LayerWeights::others. keep_if_there: if the file has it.
