@@ -14,6 +14,7 @@
 #include "llm/model/placed_model.h"
 #include "prism/error.h"
 #include "prism/llm/model_store.h"
+#include "prism/warning.h"
 
 namespace prism::llm {
 namespace {
@@ -62,12 +63,18 @@ struct LanguageModel::State {
         tokenizer(Tokenizer::from(file)),
         scheduler(placed.model(), tokenizer,
                   [this](const DeviceFailure& failure) { return placed.place_anew(failure); }) {
-    if (!options.prompt_cache.empty())
+    if (!options.prompt_cache.empty() && config().has_states())
+      warn(
+          fmt::format("the prompt cache is not used: it does not hold the state of the recurrent "
+                      "layers of {}",
+                      config().architecture));
+    else if (!options.prompt_cache.empty())
       scheduler.set_prompt_cache(std::make_unique<PromptCache>(
           options.prompt_cache, options.prompt_cache_bytes, file, placed.model()));
     scheduler.set_proposer(proposer_for(options, tokenizer, placed.model()));
   }
 
+  const Config& config() { return placed.model().config(); }
   // Throws if the model is no longer on any device.
   Scheduler& ready() {
     placed.model();

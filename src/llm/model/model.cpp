@@ -151,6 +151,11 @@ void Model::State::check(std::span<const SequencePart> parts) const {
           fmt::format("model: positions {} to {} exceed the context of {}; load the model "
                       "with a longer context, or shorten the text",
                       part.first_position, end - 1, cache.positions()));
+    if (!cache.states().holds(part.slot, part.first_position))
+      fail(
+          fmt::format("model: slot {} continues at position {}, and its recurrent layers have seen "
+                      "{} tokens; continue there, or begin at position 0",
+                      part.slot, part.first_position, cache.states().length(part.slot)));
     for (const int32_t token : part.tokens)
       if (token < 0 || token >= config.vocabulary)
         fail(fmt::format("model: token {} is out of range, the vocabulary has {}", token,
@@ -170,6 +175,12 @@ void Model::State::reserve(std::span<const SequencePart> parts) {
           fmt::format("model: the KV cache has no free block for {} tokens from position {} on; "
                       "finish other texts, or load the model with a larger cache",
                       part.tokens.size(), part.first_position));
+}
+
+void Model::State::advance_states(std::span<const SequencePart> parts) {
+  for (const SequencePart& part : parts)
+    cache.states().advance(part.slot,
+                           part.first_position + static_cast<int64_t>(part.tokens.size()));
 }
 
 void Model::State::check_devices() const {
@@ -196,6 +207,7 @@ Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
   reserve(parts);
   BatchPlan& plan = plan_for(shape_for(parts), result);
   plan.write(plan.layout.pack(parts, cache));
+  advance_states(parts);
   if (wanted > 0) plan.plan->release_output(0);
   plan.plan->run();
   if (wanted == 0) return {};
@@ -318,8 +330,11 @@ std::vector<ModelMemory> Model::memory() const {
     };
     for_each_weight(state.weights, add);
     for (int64_t layer = 0; layer < state.config.layers; ++layer)
-      for (const Tensor* each : {&state.cache.keys(layer), &state.cache.values(layer)})
+      for (const Tensor* each : state.cache.tensors(layer))
         if (each->device() == device) memory.cache_bytes += bytes(*each);
+    for (int64_t layer = 0; layer < state.config.layers; ++layer)
+      for (const Tensor& each : state.cache.states().of_layer(layer))
+        if (each.device() == device) memory.cache_bytes += bytes(each);
     memory.work_bytes = state.arenas->bytes(device);
     result.push_back(memory);
   }
@@ -336,6 +351,7 @@ std::string Model::explain(const BatchShape& shape, bool measured) {
       parts.push_back({slot, 0, std::span(tokens).first(1), Wanted::last});
     state_->reserve(parts);
     plan.write(plan.layout.pack(parts, state_->cache));
+    state_->advance_states(parts);
     plan.plan->measure();
   }
   return plan.plan->explain();
