@@ -1,6 +1,7 @@
 // Every op over tensors.
 #pragma once
 
+#include "prism/ops/assign.h"
 #include "prism/ops/attention.h"
 #include "prism/ops/bounded.h"
 #include "prism/ops/conv.h"

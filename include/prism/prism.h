@@ -9,6 +9,7 @@
 #include "prism/io.h"
 #include "prism/kernel.h"
 #include "prism/llm.h"
+#include "prism/nn.h"
 #include "prism/ops.h"
 #include "prism/search.h"
 #include "prism/tensor.h"
