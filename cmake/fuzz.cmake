@@ -14,7 +14,8 @@ foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cl
         llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
         llm/store/content_version llm/store/http_headers llm/store/resume runtime/device_records
         runtime/discovery/choice_record runtime/discovery/timed_record runtime/measure/calibration_record
-        search/directory search/filter_parser tensor/io/header_text tensor/io/npy_header tensor/io/safetensors_header tensor/shape)
+        search/directory search/filter_parser search/methods/curve
+        tensor/io/header_text tensor/io/npy_header tensor/io/safetensors_header tensor/shape)
   list(APPEND parser_sources ${source}/${name}.cpp)
 endforeach()
 list(APPEND parser_sources ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/models/gguf_mutator.cpp)

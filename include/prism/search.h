@@ -211,6 +211,12 @@ class Index {
   void save(const std::string& path) const;  // the whole index as a new file
   // Rewrites the file without removed vectors. Includes a commit().
   void compact();
+  // The same by a thread, while searches and changes go on; only the last step, which writes the
+  // file, keeps them waiting. Does nothing if a compaction is under way. What compact(), build() or
+  // a failure made useless is dropped, and the old file stays.
+  void compact_in_background();
+  // Waits for that thread, and throws its error. The destructor waits, too.
+  void wait_for_compaction();
   void refresh();       // for readers: what a writer has committed since
   void verify() const;  // throws kCorruptFile naming the section whose checksum is wrong
 

@@ -245,27 +245,6 @@ void Index::save(const std::string& path) const {
   write_index(path, state_->options, segments, 1);
 }
 
-void Index::State::replace_all(Segment segment) {
-  ids.reset();
-  if (!file) {
-    segments.clear();
-    segments.push_back(std::move(segment));
-    return;
-  }
-  const std::string path = file->path;
-  write_index(path, options, {&segment}, file->root.generation + 1);
-  writing = std::make_unique<UpdatedFile>(path);
-  open(path);
-}
-
-void Index::compact() {
-  const std::unique_lock lock(state_->mutex);
-  state_->check_writable();
-  BuildOptions how = state_->built;
-  how.method = state_->method();
-  state_->replace_all(with_method(state_->joined(), state_->options, how));
-}
-
 void Index::refresh() {
   const std::unique_lock lock(state_->mutex);
   if (!state_->file || state_->writing) return;

@@ -1,6 +1,7 @@
 // The state behind search::Index.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,6 +56,9 @@ struct Index::State {
   mutable std::mutex ids_mutex;
   mutable std::optional<IdMap> ids;
 
+  // Ends before everything above is destroyed.
+  std::future<void> compaction;
+
   std::optional<Location> find(const Id& id) const;
   IdMap& id_map() const;
   void remove(const Id& id, Location at);
@@ -64,10 +68,13 @@ struct Index::State {
   Fields checked(const Fields& fields) const;  // numbers converted to the type of the field
   void check_writable() const;
   void open(const std::string& path);
-  Segment joined() const;             // all vectors in one segment, in the order of additions
-  void replace_all(Segment segment);  // in memory, and in the file if there is one
-  void build_committed();             // structures for large segments that are not in the file
-  Method method() const;              // of the largest segment that has one
+  Segment joined() const;  // all vectors in one segment, in the order of additions
+  void replace_all(
+      Segment segment,
+      std::span<const Segment> more = {});  // in memory, and in the file if there is one
+  void run_compaction();
+  void build_committed();  // structures for large segments that are not in the file
+  Method method() const;   // of the largest segment that has one
   const Segment* largest_with_method() const;
   uint64_t alive() const;
 

@@ -90,32 +90,47 @@ void DeviceRows::keep_only(const std::set<uint64_t>& present) {
   std::erase_if(residents_, [&](const auto& each) { return !present.contains(each.first); });
 }
 
+std::optional<DeviceRows::Part> DeviceRows::upload_part(const cpu::NearestRows& rows) {
+  Part part;
+  part.rows = rows.count;
+  const uint64_t bytes = rows.count * row_bytes(rows);
+  // A plan of the search needs little beside the rows; a tenth covers it.
+  if (device_.free_bytes() < bytes + bytes / 10 + kReserveBytes) return std::nullopt;
+  const auto count = static_cast<int64_t>(rows.count), width = static_cast<int64_t>(rows.width);
+  try {
+    part.matrix = from_bytes({rows.data, rows.count * rows.width * dtype_bytes(rows.type)},
+                             {count, width}, rows.type, device_)
+                      .eval();
+    if (const float* const factors = rows.norms ? rows.norms : rows.scales)
+      part.factors = upload_values(std::span(factors, rows.count), {count}, device_).eval();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutOfMemory) throw;
+    return std::nullopt;
+  }
+  uploaded_bytes_ += bytes;
+  return part;
+}
+
 DeviceRows::Resident& DeviceRows::upload(uint64_t identity, bool is_growing, const Wanted& wanted) {
   Resident& resident = residents_[identity];
   const cpu::NearestRows& rows = wanted.rows;
   const uint64_t whole = is_growing ? rows.count / kPartRows * kPartRows : rows.count;
   const uint64_t most =
       std::max<uint64_t>(1, kPartBytes / (kPartRows * row_bytes(rows))) * kPartRows;
-  while (resident.rows < whole) {
-    Part part{resident.rows, std::min(most, whole - resident.rows), {}, {}, {}};
-    const uint64_t bytes = part.rows * row_bytes(rows);
-    // A plan of the search needs little beside the rows; a tenth covers it.
-    if (device_.free_bytes() < bytes + bytes / 10 + kReserveBytes) break;
-    const cpu::NearestRows source = part_of(rows, part.first, part.rows);
-    const auto count = static_cast<int64_t>(part.rows), width = static_cast<int64_t>(rows.width);
-    try {
-      part.matrix = from_bytes({source.data, part.rows * rows.width * dtype_bytes(rows.type)},
-                               {count, width}, rows.type, device_)
-                        .eval();
-      if (const float* const factors = source.norms ? source.norms : source.scales)
-        part.factors = upload_values(std::span(factors, part.rows), {count}, device_).eval();
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kOutOfMemory) throw;
-      break;
+  // Halves of what does not fit are tried, down to the smallest part.
+  for (uint64_t tried = most; resident.rows < whole && !resident.is_full;) {
+    const uint64_t count = std::min(tried, whole - resident.rows);
+    std::optional<Part> part = upload_part(part_of(rows, resident.rows, count));
+    resident.is_full = !part && count <= kPartRows;
+    if (resident.is_full) break;
+    if (!part) {
+      tried = (count + 1) / 2 / kPartRows * kPartRows;
+      tried = std::max(tried, kPartRows);
+      continue;
     }
-    uploaded_bytes_ += bytes;
-    resident.rows += part.rows;
-    resident.parts.push_back(std::move(part));
+    part->first = resident.rows;
+    resident.rows += count;
+    resident.parts.push_back(std::move(*part));
   }
   return resident;
 }
@@ -155,6 +170,20 @@ Found DeviceRows::scan(uint64_t identity, bool is_growing, const Wanted& wanted)
     return exact_search(wanted);
   }
   Resident& resident = upload(identity, is_growing, wanted);
+  while (true) {
+    try {
+      return scan_resident(resident, wanted);
+    } catch (const Error& error) {
+      // The search itself had no memory: the CPU takes the last part over.
+      if (error.code() != ErrorCode::kOutOfMemory || resident.parts.empty()) throw;
+      resident.rows -= resident.parts.back().rows;
+      resident.parts.pop_back();
+      resident.is_full = true;
+    }
+  }
+}
+
+Found DeviceRows::scan_resident(Resident& resident, const Wanted& wanted) {
   // The rest is scanned by the CPU meanwhile.
   std::future<Found> rest;
   used_cpu_ = resident.rows < wanted.rows.count;
@@ -169,8 +198,10 @@ Found DeviceRows::scan(uint64_t identity, bool is_growing, const Wanted& wanted)
       return found;
     });
   std::vector<Found> parts;
-  const Tensor queries = query_tensor(wanted, device_);
-  for (Part& part : resident.parts) parts.push_back(scan_part(part, wanted, queries));
+  if (!resident.parts.empty()) {
+    const Tensor queries = query_tensor(wanted, device_);
+    for (Part& part : resident.parts) parts.push_back(scan_part(part, wanted, queries));
+  }
   if (rest.valid()) parts.push_back(rest.get());
   return rescored(wanted,
                   merged(wanted.rows.metric, wanted.query_count(), wanted.candidates(), parts));

@@ -44,10 +44,14 @@ class DeviceRows {
   };
   struct Resident {
     std::vector<Part> parts;
-    uint64_t rows = 0;  // from the start of the segment, in all parts
+    uint64_t rows = 0;     // from the start of the segment, in all parts
+    bool is_full = false;  // the device had no memory for more
   };
 
   Resident& upload(uint64_t identity, bool is_growing, const Wanted& wanted);
+  // Nothing if there is no memory for it.
+  std::optional<Part> upload_part(const cpu::NearestRows& rows);
+  Found scan_resident(Resident& resident, const Wanted& wanted);
   Found scan_part(Part& part, const Wanted& wanted, const Tensor& queries);
 
   Device device_;

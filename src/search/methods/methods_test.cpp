@@ -292,6 +292,43 @@ TEST(SearchMethods, OrderOfAdditionsIsKept) {
   EXPECT_EQ(ids, again);
 }
 
+// Vectors are added, replaced and removed while a thread compacts.
+TEST(SearchMethods, BackgroundCompactionLosesNothing) {
+  const TemporaryFolder folder;
+  for (const Method method : {Method::exact, Method::ivf, Method::graph})
+    for (const bool in_file : {false, true}) {
+      const std::string path = folder / "index";
+      Clusters source(8, 31);
+      Index made({.width = 8, .metric = Metric::l2});
+      Plain plain = fill(made, source, 3000);
+      made.build({.method = method});
+      made.save(path);
+      Index index = in_file ? Index::open(path, Access::write) : std::move(made);
+      for (uint64_t id = 0; id < 900; ++id) {
+        index.remove(id);
+        plain.erase(id);
+      }
+      if (in_file) index.commit();
+      index.compact_in_background();
+      for (uint64_t id = 800; id < 1000; ++id) {
+        plain[id] = source.next();
+        index.update(id, plain[id]);
+        index.remove(id + 500);
+        plain.erase(id + 500);
+      }
+      index.wait_for_compaction();
+      const IndexInfo info = index.info();
+      EXPECT_EQ(info.vectors, plain.size());
+      EXPECT_LT(info.removed, 900u);
+      EXPECT_EQ(info.method, method);
+      EXPECT_EQ(mean_recall(index, plain, source, 20, {.recall = 1}), 1);
+      if (!in_file) continue;
+      index.commit();
+      index.verify();
+      EXPECT_EQ(mean_recall(Index::open(path), plain, source, 20, {.recall = 1}), 1);
+    }
+}
+
 TEST(SearchMethods, BadSettingsAreErrors) {
   Clusters source(8, 23);
   Index index({.width = 8});
