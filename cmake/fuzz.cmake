@@ -14,8 +14,8 @@ foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cl
         llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
         llm/store/content_version llm/store/http_headers llm/store/resume runtime/device_records
         runtime/discovery/choice_record runtime/discovery/timed_record runtime/measure/calibration_record
-        search/directory search/filter_parser search/vector_formats search/files/catalogue_part search/files/file_content
-        search/files/ignore_rules search/files/splitter search/files/text_lines search/files/words
+        search/directory search/filter_parser search/vector_formats search/methods/curve search/files/catalogue_part
+        search/files/file_content search/files/ignore_rules search/files/splitter search/files/text_lines search/files/words
         tensor/io/header_text tensor/io/npy_header tensor/io/safetensors_header tensor/shape)
   list(APPEND parser_sources ${source}/${name}.cpp)
 endforeach()

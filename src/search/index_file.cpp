@@ -17,6 +17,8 @@ namespace {
 constexpr char kMagic[8] = {'P', 'R', 'I', 'S', 'M', 'V', 'E', 'C'};
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kSlotBytes = 512;  // a disk writes a sector of this size whole or not at all
+// The highest bit of the identities of segments in files; others count from 0.
+constexpr uint64_t kInFile = uint64_t{1} << 63;
 constexpr uint64_t kFirstSection = 4096, kAlignment = 64;
 
 [[noreturn]] void corrupt(const std::string& path, const std::string& what) {
@@ -170,10 +172,12 @@ Section OpenFile::section(const Placed& placed) const {
 std::vector<Segment> OpenFile::segments() const {
   std::vector<Segment> all;
   for (const PlacedSegment& placed : directory.segments) {
-    std::vector<Segment::NamedSection> sections;
+    std::vector<NamedSection> sections;
     std::vector<uint32_t> alive;
+    uint64_t identity = 0;
     for (const Placed& each : placed.sections) {
       sections.push_back({each.name, section(each)});
+      if (each.name == "vectors") identity = each.checksum ^ (each.at << 20);
       if (each.name != "alive") continue;
       if (each.bytes != (placed.rows + 31) / 32 * 4)
         corrupt(path, "the bitmap of removed vectors has a wrong size; restore it from a copy");
@@ -182,6 +186,7 @@ std::vector<Segment> OpenFile::segments() const {
     }
     all.push_back(Segment::from_sections(directory.options, placed.rows, sections, path));
     if (!alive.empty()) all.back().set_alive(std::move(alive));
+    all.back().set_identity(identity | kInFile);
   }
   return all;
 }
