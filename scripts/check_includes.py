@@ -12,7 +12,8 @@ LAYERS = ["base", "ir", "dsl", "lower", "print", "sample_kernels", "runtime", "c
 PUBLIC = {"error.h": "base", "warning.h": "base", "dtype.h": "base", "element_type.h": "base", "rope_scaling.h": "base", "metric.h": "base",
           "kernel_ir.h": "ir", "capabilities.h": "ir", "kernel.h": "dsl", "device_info.h": "runtime", "device.h": "runtime",
           "shape.h": "tensor", "tensor.h": "tensor", "compile.h": "tensor", "io.h": "tensor",
-          "ops.h": "ops", "grad.h": "grad", "nn.h": "nn", "llm.h": "llm", "search.h": "search"}
+          "ops.h": "ops", "grad.h": "grad", "nn.h": "nn", "llm.h": "llm", "search.h": "search",
+          "file_search.h": "search"}
 BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "sample_kernels", "runtime"}
 # CUDA and HIP have the same calls under different names, and share this code.
 SHARED_BY_BACKENDS = "backends/gpu_runtime"

@@ -4,6 +4,7 @@
 #include "prism/compile.h"
 #include "prism/device.h"
 #include "prism/error.h"
+#include "prism/file_search.h"
 #include "prism/grad.h"
 #include "prism/io.h"
 #include "prism/kernel.h"

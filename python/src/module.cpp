@@ -13,8 +13,10 @@ NB_MODULE(_core, m) {
   bind_creation(m);
   bind_functions(m);
   bind_layers(m);
+  bind_nearest(m);
   bind_gradients(m);
   bind_kernels(m);
   bind_models(m);
+  bind_search(m);
   m.attr("__version__") = PRISM_VERSION;
 }
