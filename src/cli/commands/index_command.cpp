@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/cache_folder.h"
 #include "base/system/folder_watch.h"
 #include "base/units.h"
 #include "cli/commands.h"
