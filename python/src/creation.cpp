@@ -44,16 +44,25 @@ Tensor arange_of(nb::handle start, nb::handle stop, nb::handle step, nb::handle 
 }
 
 #define PRISM_CREATION_ARGS nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none()
+// Also for parameters.
+#define PRISM_PARAMETER_ARGS PRISM_CREATION_ARGS, nb::kw_only(), nb::arg("requires_grad") = false
+
+Tensor with_gradient(Tensor tensor, bool wanted) {
+  if (wanted) tensor.set_requires_grad();
+  return tensor;
+}
 
 void bind_filled(nb::module_& m) {
   const auto filled = [&](const char* name, double value, const char* doc) {
     m.def(
         name,
-        [value](nb::handle shape, nb::handle dtype, nb::handle device) {
-          return full(shape_argument(shape), value, optional_type(dtype).value_or(DType::f32),
-                      device_argument(device));
+        [value](nb::handle shape, nb::handle dtype, nb::handle device, bool requires_grad) {
+          return with_gradient(
+              full(shape_argument(shape), value, optional_type(dtype).value_or(DType::f32),
+                   device_argument(device)),
+              requires_grad);
         },
-        nb::arg("shape"), PRISM_CREATION_ARGS, doc);
+        nb::arg("shape"), PRISM_PARAMETER_ARGS, doc);
     const std::string like = std::string(name) + "_like";
     m.def(
         like.c_str(),
@@ -68,11 +77,14 @@ void bind_filled(nb::module_& m) {
   filled("ones", 1, "A tensor of ones.");
   m.def(
       "full",
-      [](nb::handle shape, nb::handle value, nb::handle dtype, nb::handle device) {
-        return full(shape_argument(shape), number(value),
-                    optional_type(dtype).value_or(number_type(value)), device_argument(device));
+      [](nb::handle shape, nb::handle value, nb::handle dtype, nb::handle device,
+         bool requires_grad) {
+        return with_gradient(
+            full(shape_argument(shape), number(value),
+                 optional_type(dtype).value_or(number_type(value)), device_argument(device)),
+            requires_grad);
       },
-      nb::arg("shape"), nb::arg("fill_value"), PRISM_CREATION_ARGS, "A tensor of one value.");
+      nb::arg("shape"), nb::arg("fill_value"), PRISM_PARAMETER_ARGS, "A tensor of one value.");
   m.def(
       "full_like",
       [](const Tensor& x, nb::handle value, nb::handle dtype, nb::handle device) {
@@ -123,11 +135,12 @@ void bind_random(nb::module_& m) {
   const auto drawn = [&](const char* name, auto function, const char* doc) {
     m.def(
         name,
-        [function](const nb::args& shape, nb::handle dtype, nb::handle device) {
-          return function(Shape(lengths_argument(shape)), plain_type(dtype, DType::f32),
-                          device_argument(device));
+        [function](const nb::args& shape, nb::handle dtype, nb::handle device, bool requires_grad) {
+          return with_gradient(function(Shape(lengths_argument(shape)),
+                                        plain_type(dtype, DType::f32), device_argument(device)),
+                               requires_grad);
         },
-        nb::arg("shape"), PRISM_CREATION_ARGS, doc);
+        nb::arg("shape"), PRISM_CREATION_ARGS, nb::arg("requires_grad") = false, doc);
   };
   drawn(
       "rand", [](const Shape& s, DType t, const Device& d) { return rand(s, t, d); },

@@ -1,14 +1,20 @@
-// Exchange of arrays with other libraries by DLPack, without a copy on the CPU.
+// Exchange of arrays with other libraries by DLPack, without a copy on the CPU and on GPUs whose
+// memory they can address.
+#include <algorithm>
+#include <mutex>
+
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
 #include "prism/error.h"
-#include "tensor/op.h"
-#include "tensor/storage.h"
+#include "tensor/exchange.h"
 
 namespace prism::python {
 namespace {
+
+constexpr int kPinnedMemory = 3;  // DLPack's type of the host memory that CUDA has locked
 
 nb::dlpack::dtype dlpack_type(ElementType type) {
   if (type.is_block())
@@ -37,30 +43,31 @@ ElementType type_of(nb::dlpack::dtype type) {
           .c_str());
 }
 
-// A view of the tensor's memory on the CPU, which the view keeps alive.
+// A view of the tensor's memory, which the view keeps alive. On a GPU the stream waits for it.
 template <class... Settings>
-nb::ndarray<Settings...> view_of(const Tensor& given) {
-  const Tensor tensor = given.device().info().is_cpu ? given : given.to(Device::cpu());
-  tensor.eval();
+nb::ndarray<Settings...> view_of(const Tensor& tensor, std::optional<uintptr_t> stream = {}) {
+  LentMemory lent = lend(tensor, stream);
   deliver_warnings();
-  const std::shared_ptr<Storage> storage = tensor.node()->storage[tensor.output()];
-  const nb::capsule owner(new std::shared_ptr<Storage>(storage), [](void* held) noexcept {
-    delete static_cast<std::shared_ptr<Storage>*>(held);
-  });
+  const nb::capsule owner(
+      new std::shared_ptr<void>(std::move(lent.owner)),
+      [](void* held) noexcept { delete static_cast<std::shared_ptr<void>*>(held); });
   const Layout& layout = tensor.layout();
   std::vector<size_t> shape(layout.shape.begin(), layout.shape.end());
   const std::vector<int64_t> strides(layout.strides.begin(),
                                      layout.strides.begin() + layout.shape.rank());
-  std::byte* const data =
-      storage->host.get() + layout.offset * static_cast<int64_t>(tensor.dtype().block_bytes());
-  return nb::ndarray<Settings...>(data, shape.size(), shape.data(), owner, strides.data(),
-                                  dlpack_type(tensor.dtype()), nb::device::cpu::value, 0);
+  return nb::ndarray<Settings...>(lent.data, shape.size(), shape.data(), owner, strides.data(),
+                                  dlpack_type(tensor.dtype()), lent.device.type,
+                                  lent.device.ordinal);
+}
+
+Tensor on_cpu(const Tensor& tensor) {
+  return tensor.device().info().is_cpu ? tensor : tensor.to(Device::cpu());
 }
 
 nb::object to_numpy(const Tensor& tensor) {
   // NumPy has no bfloat16.
   const Tensor known = tensor.dtype() == DType::bf16 ? tensor.astype(DType::f32) : tensor;
-  return nb::cast(view_of<nb::numpy, nb::ro>(known), nb::rv_policy::reference);
+  return nb::cast(view_of<nb::numpy, nb::ro>(on_cpu(known)), nb::rv_policy::reference);
 }
 
 nb::object as_array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
@@ -70,14 +77,121 @@ nb::object as_array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
   return array;
 }
 
-nb::object to_dlpack(const Tensor& tensor, nb::kwargs options) {
-  if (!tensor.device().info().is_cpu)
-    throw nb::buffer_error(("__dlpack__: the tensor is on " + tensor.device().id() +
-                            "; only tensors on the CPU are exported: use .cpu()")
-                               .c_str());
+DlpackDevice exported_device(const Tensor& tensor) {
+  if (const auto device = dlpack_device(tensor.device())) return *device;
+  throw nb::buffer_error(("__dlpack__: the tensor is on " + tensor.device().id() +
+                          ", whose memory other libraries cannot address; use .cpu()")
+                             .c_str());
+}
+
+// The stream that waits for the values. DLPack: None is the default stream, -1 none at all.
+std::optional<uintptr_t> stream_argument(nb::handle given) {
+  if (given.is_none()) return kLegacyStream;
+  if (!nb::isinstance<nb::int_>(given))
+    throw nb::type_error("__dlpack__: stream must be None or an int");
+  const auto stream = nb::cast<int64_t>(given);
+  if (stream == -1) return std::nullopt;
+  if (stream <= 0)
+    throw nb::value_error(
+        "__dlpack__: stream 0 is ambiguous; use 1 (the default stream), 2 (the thread's own), -1 "
+        "(no wait) or a handle");
+  return static_cast<uintptr_t>(stream);
+}
+
+// PyTorch ends the process for such a tensor.
+bool has_negative_strides(const Tensor& tensor) {
+  const Layout& layout = tensor.layout();
+  return std::any_of(layout.strides.begin(), layout.strides.begin() + layout.shape.rank(),
+                     [](int64_t stride) { return stride < 0; });
+}
+
+nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version,
+                     nb::handle dl_device, nb::handle copy) {
+  const bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
+  const bool may_copy = copy.is_none() || must_copy;
+  Tensor exported = tensor;
+  if (!dl_device.is_none()) {
+    const auto [type, ordinal] = nb::cast<std::pair<int, int>>(dl_device);
+    if (type == kDlpackCpu && may_copy) exported = on_cpu(tensor);
+    if (exported_device(exported) != DlpackDevice{type, ordinal})
+      throw nb::buffer_error(("__dlpack__: the tensor is on " + tensor.device().id() +
+                              ", which is not the wanted device; use .to()")
+                                 .c_str());
+  }
+  const bool is_cpu = exported_device(exported).type == kDlpackCpu;
+  const auto waiting = is_cpu ? std::nullopt : stream_argument(stream);
+  const bool is_reversed = has_negative_strides(exported);
+  if (is_reversed && !may_copy)
+    throw nb::buffer_error("__dlpack__: the tensor has negative strides; use .contiguous()");
+  bool is_new = !(exported.device() == tensor.device());
+  if (!is_new && (must_copy || is_reversed)) {
+    exported = from_bytes(tensor.to_bytes(), tensor.shape(), tensor.dtype(), tensor.device());
+    is_new = true;
+  }
+  // Only a copy may be changed: tensors are values.
   const nb::object view =
-      nb::cast(view_of<nb::array_api, nb::ro>(tensor), nb::rv_policy::reference);
-  return view.attr("__dlpack__")(**options);
+      is_new
+          ? nb::cast(view_of<nb::array_api>(exported, waiting), nb::rv_policy::reference)
+          : nb::cast(view_of<nb::array_api, nb::ro>(exported, waiting), nb::rv_policy::reference);
+  return view.attr("__dlpack__")(nb::arg("max_version") = max_version);
+}
+
+// --- import
+// Arrays of other libraries whose memory we no longer need. A device drops them while it holds its
+// lock, under which nothing may wait for Python's lock: a thread that has it may want the device's.
+std::mutex& dropped_mutex() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+std::vector<nb::ndarray<nb::ro>*>& dropped() {
+  static auto& arrays = *new std::vector<nb::ndarray<nb::ro>*>;
+  return arrays;
+}
+
+int release_dropped(void*) {
+  std::vector<nb::ndarray<nb::ro>*> arrays;
+  {
+    const std::scoped_lock lock(dropped_mutex());
+    arrays.swap(dropped());
+  }
+  for (const auto* each : arrays) delete each;
+  return 0;
+}
+
+void drop_later(nb::ndarray<nb::ro>* array) {
+  {
+    const std::scoped_lock lock(dropped_mutex());
+    dropped().push_back(array);
+  }
+  Py_AddPendingCall(&release_dropped, nullptr);  // if its list is full, the next import does it
+}
+
+// The device that holds an array, as its library names it.
+DlpackDevice device_of_array(nb::handle array) {
+  if (!nb::hasattr(array, "__dlpack_device__")) return {kDlpackCpu, 0};
+  const nb::object named = array.attr("__dlpack_device__")();
+  const DlpackDevice device{nb::cast<int>(named[0]), nb::cast<int>(named[1])};
+  return device.type == kPinnedMemory ? DlpackDevice{kDlpackCpu, 0} : device;
+}
+
+// The array as a capsule of DLPack whose values our stream waits for.
+nb::object capsule_for(nb::handle array, uintptr_t stream) {
+  const nb::object method = array.attr("__dlpack__");
+  try {
+    return method(nb::arg("stream") = stream, nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;  // a library that knows no versions
+  }
+  return method(nb::arg("stream") = stream);
+}
+
+nb::ndarray<nb::ro> view_of_array(nb::handle array, const Device& device) {
+  nb::ndarray<nb::ro> view;
+  const bool is_cpu = device.info().is_cpu;
+  if (nb::try_cast(is_cpu ? nb::borrow(array) : capsule_for(array, stream_of(device)), view))
+    return view;
+  array.attr("__dlpack__")();  // raises the other library's reason, if it has one
+  throw nb::type_error("import: the object does not give its array by DLPack");
 }
 
 }  // namespace
@@ -87,19 +201,24 @@ bool is_array(nb::handle object) {
 }
 
 Tensor import_array(nb::handle given) {
+  release_dropped(nullptr);
   if (nb::isinstance<Tensor>(given)) return nb::cast<Tensor>(given);
   if (!is_array(given))
     throw nb::type_error("import: the object has neither __dlpack__ nor __array__");
-  const nb::object array =
+  nb::object array =
       nb::hasattr(given, "__dlpack__") ? nb::borrow(given) : nb::object(given.attr("__array__")());
-  nb::ndarray<nb::ro> view;
-  if (!nb::try_cast(array, view))
-    throw nb::type_error("import: the object does not give its array by DLPack");
-  const ElementType type = type_of(view.dtype());
-  if (view.device_type() != nb::device::cpu::value)
+  // Gradients of other libraries end here.
+  if (nb::getattr(array, "requires_grad", nb::bool_(false)).is(nb::bool_(true)))
+    array = array.attr("detach")();
+  const DlpackDevice place = device_of_array(array);
+  const Device device = find_device(place);
+  if (!device)
     throw Error(ErrorCode::kNotSupported,
-                "import: the array is on a GPU, and only memory of the CPU is shared; copy it to "
-                "the CPU first");
+                "import: the array is on device " + std::to_string(place.ordinal) +
+                    " of DLPack's type " + std::to_string(place.type) +
+                    ", and Prism shares memory with no such device; copy it to the CPU first");
+  nb::ndarray<nb::ro> view = view_of_array(array, device);
+  const ElementType type = type_of(view.dtype());
   if (view.ndim() > kMaxRank) throw nb::value_error("import: a tensor has at most 8 axes");
   Layout layout;
   int64_t first = 0, last = 0;
@@ -109,14 +228,23 @@ Tensor import_array(nb::handle given) {
     layout.shape.append(length);
     (view.stride(axis) < 0 ? first : last) += (length - 1) * view.stride(axis);
   }
-  if (layout.shape.elements() == 0) return empty(layout.shape, type, Device::cpu());
-  layout.offset = -first;
+  if (layout.shape.elements() == 0) return empty(layout.shape, type, device);
   const auto* start = static_cast<const std::byte*>(static_cast<const void*>(view.data())) +
                       first * static_cast<int64_t>(type.block_bytes());
-  // Letting the array go needs Python's lock, which nanobind takes.
-  const std::shared_ptr<const std::byte> memory(start,
-                                                [view](const std::byte*) mutable { view = {}; });
-  const Tensor all = from_host_memory(memory, Shape{last - first + 1}, type);
+  const int64_t elements = last - first + 1;
+  const bool is_cpu = device.info().is_cpu;
+  Tensor all;
+  if (is_cpu && reinterpret_cast<uintptr_t>(start) % type.block_bytes() != 0) {
+    all = from_bytes({start, static_cast<size_t>(elements) * type.block_bytes()}, Shape{elements},
+                     type, device);  // kernels need aligned elements
+  } else if (is_cpu) {
+    // Letting the array go needs Python's lock, which nanobind takes.
+    all = borrow(device, {start, [view](const std::byte*) mutable { view = {}; }}, elements, type);
+  } else {
+    auto* kept = new nb::ndarray<nb::ro>(view);
+    all = borrow(device, {start, [kept](const std::byte*) { drop_later(kept); }}, elements, type);
+  }
+  layout.offset = all.layout().offset - first;
   return Tensor(all.node(), all.output(), layout);
 }
 
@@ -128,18 +256,22 @@ void bind_exchange(nb::class_<Tensor>& type, nb::module_& m) {
       "__array__", &as_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
       nb::sig(
           "def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> typing.Any"));
-  type.def("__dlpack__", &to_dlpack,
-           nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"),
-           "The memory as a DLPack capsule. CPU only.");
+  type.def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+           nb::arg("copy") = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, "
+                   "int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | "
+                   "None = None) -> typing.Any"),
+           "The memory as a DLPack capsule, without a copy, on the CPU and on CUDA devices. The "
+           "stream waits for the values: a handle, 1 for CUDA's default stream, -1 for none.");
   type.def(
       "__dlpack_device__",
       [](const Tensor& t) {
-        if (!t.device().info().is_cpu)
-          throw nb::buffer_error(
-              "__dlpack_device__: only tensors on the CPU are exported: use .cpu()");
-        return nb::make_tuple(nb::device::cpu::value, 0);
+        const DlpackDevice device = exported_device(t);
+        return nb::make_tuple(device.type, device.ordinal);
       },
-      nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
+      nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
+      "DLPack's type and number of the tensor's device.");
   m.def(
       "from_dlpack",
       [](nb::handle x, nb::handle device, nb::handle copy) {
@@ -147,7 +279,11 @@ void bind_exchange(nb::class_<Tensor>& type, nb::module_& m) {
         const Tensor shared = import_array(x);
         if (!copy.is_none() && nb::cast<bool>(copy))
           return from_bytes(shared.to_bytes(), shared.shape(), shared.dtype(),
-                            place ? place : Device::cpu());
+                            place ? place : shared.device());
+        if (!copy.is_none() && place && !(place == shared.device()))
+          throw nb::value_error(("from_dlpack: the array is on " + shared.device().id() +
+                                 "; it cannot be on " + place.id() + " without a copy")
+                                    .c_str());
         return place ? shared.to(place) : shared;
       },
       nb::arg("x"), nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),

@@ -49,6 +49,9 @@ Item read_item(nb::handle given, const Device& device) {
     item.plain = nb::borrow(given);
     return item;
   }
+  if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::dict>(given))
+    throw nb::type_error(
+        "index: give integers, slices, None, ..., or lists, masks and tensors of indices");
   item.array = make_tensor(given, std::nullopt, device, false).to(device);
   const ElementType type = item.array.dtype();
   if (item.array.size() == 0 && !is_mask(item.array))

@@ -21,6 +21,12 @@ Where here();  // the line of Python that calls
 // A name of a kernel's type ("f32", "u32"), or what element_type() takes.
 DType kernel_type(nb::handle given);
 
+// The same with an optional number of lanes: "f32x4".
+ir::Type kernel_vector_type(nb::handle given);
+// "add", "min", "max", "bit_and", "bit_or" or "bit_xor"; atomics also have "exchange".
+ir::ReduceOp reduce_op(const std::string& name);
+ir::AtomicOp atomic_op(const std::string& name);
+
 // A variable of the kernel. `v.set(x)` and `v += x` change it.
 struct VarHandle {
   std::shared_ptr<dsl::Var> variable;
@@ -91,6 +97,8 @@ class BlockHandle {
 };
 
 void bind_kernel_values(nb::module_& m);
+void bind_kernel_fragments(nb::module_& m);
 void bind_kernel_functions(nb::class_<KernelHandle>& type);
+void bind_fragment_functions(nb::class_<KernelHandle>& type);
 
 }  // namespace prism::python

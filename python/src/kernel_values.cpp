@@ -34,6 +34,35 @@ DType kernel_type(nb::handle given) {
   return type.plain();
 }
 
+ir::Type kernel_vector_type(nb::handle given) {
+  if (nb::isinstance<nb::str>(given)) {
+    const std::string name = nb::cast<std::string>(given);
+    for (const uint8_t lanes : {uint8_t{2}, uint8_t{4}})
+      if (name.size() > 2 && name.ends_with("x" + std::to_string(lanes)))
+        return {kernel_type(nb::str(name.substr(0, name.size() - 2).c_str())), lanes};
+  }
+  return {kernel_type(given), 1};
+}
+
+namespace {
+
+constexpr const char* kOps[] = {"add", "min", "max", "bit_and", "bit_or", "bit_xor", "exchange"};
+
+template <class Op>
+Op op_named(const std::string& name, Op last) {
+  std::string known;
+  for (uint8_t i = 0; i <= static_cast<uint8_t>(last); ++i) {
+    if (name == kOps[i]) return static_cast<Op>(i);
+    known += (i ? ", " : "") + std::string(kOps[i]);
+  }
+  throw nb::value_error(("kernel: no operation '" + name + "'; use " + known).c_str());
+}
+
+}  // namespace
+
+ir::ReduceOp reduce_op(const std::string& name) { return op_named(name, ir::ReduceOp::bit_xor); }
+ir::AtomicOp atomic_op(const std::string& name) { return op_named(name, ir::AtomicOp::exchange); }
+
 Operand operand_of(nb::handle given) {
   const Where where = here();
   if (nb::isinstance<Value>(given)) return Operand(nb::cast<Value>(given), where.file, where.line);
@@ -84,7 +113,10 @@ void bind_operators(nb::class_<T>& type) {
   both("__gt__", nullptr, [](Operand a, Operand b) { return a > b; });
   both("__ge__", nullptr, [](Operand a, Operand b) { return a >= b; });
   type.def("__neg__", [](nb::handle a) { return -operand_of(a); });
-  type.def("__invert__", [](nb::handle a) { return ~operand_of(a); });
+  type.def("__invert__", [](nb::handle a) {
+    const Operand given = operand_of(a);
+    return given.value().element() == DType::b1 ? !given : ~given;
+  });
   type.def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
   type.def("__bool__", [](const T&) -> bool {
     throw nb::type_error(
@@ -121,6 +153,7 @@ void bind_values(nb::module_& m) {
   change("__iadd__", [](Operand a, Operand b) { return a + b; });
   change("__isub__", [](Operand a, Operand b) { return a - b; });
   change("__imul__", [](Operand a, Operand b) { return a * b; });
+  var.def_prop_ro("type", [](const VarHandle& v) { return ir::type_name(v.variable->type()); });
 }
 
 void bind_arrays(nb::module_& m) {
@@ -156,25 +189,61 @@ void bind_arrays(nb::module_& m) {
           [](const dsl::Array& a, nb::handle predicate, nb::handle index, nb::handle value) {
             a.store_if(operand_of(predicate), operand_of(index), operand_of(value), here());
           },
-          nb::arg("predicate"), nb::arg("index"), nb::arg("value"))
+          nb::arg("predicate"), nb::arg("index"), nb::arg("value"),
+          "Stores where the predicate is true.")
       .def(
           "load_words",
           [](const dsl::Array& a, nb::handle index, uint32_t lanes, uint32_t alignment) {
             return a.load_words(operand_of(index), lanes, alignment, here());
           },
-          nb::arg("index"), nb::arg("lanes") = 1, nb::arg("alignment") = 1)
+          nb::arg("index"), nb::arg("lanes") = 1, nb::arg("alignment") = 1,
+          "Loads 1, 2 or 4 words of 32 bits at a word index of a buffer.")
+      .def(
+          "load_words_if",
+          [](const dsl::Array& a, nb::handle predicate, nb::handle index, uint32_t lanes,
+             uint32_t alignment) {
+            return a.load_words_if(operand_of(predicate), operand_of(index), lanes, alignment,
+                                   here());
+          },
+          nb::arg("predicate"), nb::arg("index"), nb::arg("lanes") = 1, nb::arg("alignment") = 1,
+          "Zeros where the predicate is false.")
       .def(
           "store_words",
           [](const dsl::Array& a, nb::handle index, nb::handle value, uint32_t alignment) {
             a.store_words(operand_of(index), operand_of(value), alignment, here());
           },
-          nb::arg("index"), nb::arg("value"), nb::arg("alignment") = 1)
+          nb::arg("index"), nb::arg("value"), nb::arg("alignment") = 1,
+          "Stores 1, 2 or 4 words of 32 bits at a word index of a buffer.")
       .def(
           "atomic_add",
           [](const dsl::Array& a, nb::handle index, nb::handle value) {
             return a.atomic_add(operand_of(index), operand_of(value), here());
           },
-          nb::arg("index"), nb::arg("value"), "Adds; returns the old value.");
+          nb::arg("index"), nb::arg("value"), "Adds; returns the old value.")
+      .def(
+          "atomic",
+          [](const dsl::Array& a, const std::string& op, nb::handle index, nb::handle value) {
+            return a.atomic(atomic_op(op), operand_of(index), operand_of(value), here());
+          },
+          nb::arg("op"), nb::arg("index"), nb::arg("value"),
+          "add, min, max, bit_and, bit_or, bit_xor or exchange; returns the old value.")
+      .def(
+          "compare_exchange",
+          [](const dsl::Array& a, nb::handle index, nb::handle expected, nb::handle desired) {
+            return a.compare_exchange(operand_of(index), operand_of(expected), operand_of(desired),
+                                      here());
+          },
+          nb::arg("index"), nb::arg("expected"), nb::arg("desired"),
+          "Stores desired where the element is expected; returns the old value.")
+      .def(
+          "store",
+          [](const dsl::Array& a, nb::handle index, nb::handle value) {
+            a.store(operand_of(index), operand_of(value), here());
+          },
+          nb::arg("index"), nb::arg("value"), "Stores an element or a vector of elements.")
+      .def_prop_ro(
+          "element", [](const dsl::Array& a) { return dtype_name(a.element()); },
+          "The type of the elements.");
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ void bind_finished(nb::class_<KernelHandle>& type) {
 
 void bind_kernels(nb::module_& m) {
   bind_kernel_values(m);
+  bind_kernel_fragments(m);
   nb::class_<BlockHandle> block(m, "KernelBlock", "A block of a kernel, for `with`.");
   block.def("__enter__", &BlockHandle::enter, nb::sig("def __enter__(self) -> Value"));
   bind_context(block);

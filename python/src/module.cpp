@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   bind_creation(m);
   bind_functions(m);
   bind_layers(m);
+  bind_nearest(m);
   bind_gradients(m);
   bind_kernels(m);
   bind_models(m);

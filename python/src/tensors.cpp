@@ -342,7 +342,19 @@ void bind_values(nb::class_<Tensor>& type) {
       .def(
           "astype", [](const Tensor& t, nb::handle dtype) { return t.astype(element_type(dtype)); },
           nb::arg("dtype"), nb::sig("def astype(self, dtype: DTypeLike) -> Tensor"))
-      .def("contiguous", &Tensor::contiguous)
+      .def("contiguous", &Tensor::contiguous, "The same values, row by row without gaps.")
+      .def(
+          "is_contiguous", [](const Tensor& t) { return t.layout().is_dense(); },
+          "Whether the values are row by row without gaps.")
+      .def(
+          "stride",
+          [](const Tensor& t) {
+            const Layout& layout = t.layout();
+            return nb::tuple(nb::cast(std::vector<int64_t>(
+                layout.strides.begin(), layout.strides.begin() + layout.shape.rank())));
+          },
+          nb::sig("def stride(self) -> tuple[int, ...]"),
+          "The distances between the elements of each axis, in elements.")
       .def(
           "clone", [](const Tensor& t) { return t; },
           "The same values: tensors never share changes.")
@@ -353,7 +365,14 @@ void bind_values(nb::class_<Tensor>& type) {
              if (t.ndim() == 0) throw nb::type_error("len() of a tensor without axes");
              return t.size(0);
            })
-      .def("__bool__", [](const Tensor& t) { return t.item() != 0; })
+      .def("__bool__",
+           [](const Tensor& t) {
+             if (t.size() != 1)
+               throw Error(ErrorCode::kInvalidArgument,
+                           "bool: a tensor of " + std::to_string(t.size()) +
+                               " elements is neither true nor false; use any() or all()");
+             return t.item() != 0;
+           })
       .def("__float__", [](const Tensor& t) { return t.item(); })
       .def(
           "__int__", [](const Tensor& t) { return nb::steal(PyNumber_Long(tensor_item(t).ptr())); },

@@ -67,10 +67,48 @@ def test_types_that_do_not_fit():
     assert prism.ones(2, dtype="bfloat16").numpy().dtype == np.float32
 
 
-def test_torch():
-    torch = pytest.importorskip("torch")
-    x = prism.arange(6, dtype="float32").reshape(2, 3).eval()
-    shared = torch.from_dlpack(x)
-    assert shared.data_ptr() == address(x.numpy())
-    back = prism.from_dlpack(torch.arange(4))
-    assert back.tolist() == [0, 1, 2, 3]
+def test_unaligned_elements():
+    raw = np.zeros(41, np.uint8)
+    array = raw[1:].view(np.float32)
+    array[:] = np.arange(10)
+    assert array.ctypes.data % 4
+    tensor = prism.from_dlpack(array)
+    np.testing.assert_array_equal((tensor * 2).numpy(), array * 2)
+
+
+def test_dlpack_arguments():
+    x = prism.arange(6, dtype="float32").eval()
+    assert x.__dlpack_device__() == (1, 0)
+    copy = np.from_dlpack(x, copy=True)
+    copy += 1
+    assert address(copy) != address(x.numpy()) and x.tolist() == [0, 1, 2, 3, 4, 5]
+    assert address(np.from_dlpack(x, copy=False)) == address(x.numpy()) and np.from_dlpack(x, device="cpu").shape == (6,)
+    with pytest.raises(BufferError, match="wanted device"):
+        x.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(TypeError):
+        x.__dlpack__(None)
+
+
+def test_the_reason_of_the_other_library():
+    class Refuses:
+        def __dlpack__(self, **options):
+            raise BufferError("not today")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    with pytest.raises(BufferError, match="not today"):
+        prism.from_dlpack(Refuses())
+
+
+@pytest.mark.parametrize("device", [device.id for device in prism.devices() if device.id != "cpu:0"])
+def test_other_devices(device):
+    x = prism.arange(3, device=device)
+    if device.startswith("cuda"):
+        assert x.__dlpack_device__()[0] == 2
+        return
+    with pytest.raises(BufferError, match=device):
+        x.__dlpack__()
+    with pytest.raises(BufferError, match=device):
+        x.__dlpack_device__()
+    assert x.numpy().tolist() == [0, 1, 2]

@@ -92,3 +92,13 @@ def test_errors_inside_a_compiled_function():
 
     with pytest.raises(KeyError, match="mine"):
         f(prism.ones(2))
+
+
+def test_parameters_are_made_with_gradients():
+    for made in (prism.zeros(3, requires_grad=True), prism.ones((3,), requires_grad=True), prism.full(3, 2.0, requires_grad=True),
+                 prism.rand(3, requires_grad=True), prism.randn(3, requires_grad=True)):
+        made.sum().backward()
+        assert made.requires_grad and made.grad.tolist() == [1, 1, 1]
+    assert not prism.zeros(3).requires_grad
+    with pytest.raises(ValueError):
+        prism.ones(3, dtype="int32", requires_grad=True)

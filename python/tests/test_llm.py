@@ -150,6 +150,18 @@ def test_embeddings(llm):
     np.testing.assert_allclose(llm.embed("A cat").numpy(), rows[0].numpy(), atol=1e-5)
 
 
+def test_default_embedder():
+    try:
+        rows = prism.embed(["The cat sits outside.", "A feline is outdoors.", "cat " * 400])
+    except prism.Error as error:  # without pip or PyPI
+        pytest.skip(str(error))
+    assert rows.shape == (3, 384)
+    np.testing.assert_allclose(np.linalg.norm(rows.numpy(), axis=1), 1, atol=1e-5)
+    cosines = rows.numpy() @ rows.numpy()[0]
+    assert cosines[1] > cosines[2]
+    np.testing.assert_allclose(prism.embed("The cat sits outside.").numpy(), rows[0].numpy(), atol=1e-3)
+
+
 CHAT = [{"role": "user", "content": "Hello"}]
 
 
@@ -243,3 +255,22 @@ except KeyboardInterrupt:
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert result.stdout.startswith("interrupted"), result.stderr
+
+
+def test_closing(model_path):
+    with prism.LLM(model_path, device="cpu", progress=False) as llm:
+        stream = llm.stream("Once", max_tokens=8, temperature=0)
+        first = next(stream)
+    assert repr(llm) == "LLM(closed)" and (first + "".join(stream)).startswith(" upon a time")
+    for use in (lambda: llm.generate("Once"), lambda: llm.context, lambda: llm.tokenize("a")):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+    llm.close()
+
+
+def test_wrong_arguments_of_models(llm, model_path):
+    with pytest.raises(TypeError, match="prompt is of type int"):
+        llm.generate(5)
+    for wrong in ("context", "slots", "batch"):
+        with pytest.raises(ValueError, match=f"LLM: {wrong} is -4"):
+            prism.LLM(model_path, **{wrong: -4})

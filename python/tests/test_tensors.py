@@ -234,3 +234,24 @@ def test_files(tmp_path):
         prism.load(tmp_path / "bad.npy")
     with pytest.raises(prism.NotFound):
         prism.load(tmp_path / "absent.npy")
+
+
+def test_close_values():
+    a = np.array([1.0, 2.0, np.nan, np.inf, -np.inf], np.float32)
+    b = np.array([1.0000001, 2.1, np.nan, np.inf, np.inf], np.float32)
+    assert prism.isclose(a, b).tolist() == np.isclose(a, b).tolist()
+    assert prism.isclose(prism.tensor(a), b, equal_nan=True).tolist() == np.isclose(a, b, equal_nan=True).tolist()
+    assert prism.allclose(prism.ones(3), np.ones(3)) and not prism.allclose(prism.ones(3), [1.0, 1.0, 1.1])
+    assert prism.allclose(prism.ones(3), 1.1, atol=0.2)
+
+
+def test_truth_and_layout():
+    with pytest.raises(ValueError, match=r"any\(\) or all\(\)"):
+        bool(prism.ones(3))
+    assert bool(prism.ones((1, 1))) and not prism.zeros(())
+    x = prism.arange(6).reshape(2, 3)
+    assert x.stride() == (3, 1) and x.T.stride() == (1, 3) and x.is_contiguous() and not x.T.is_contiguous()
+    assert x.T.contiguous().is_contiguous()
+    for wrong in ("a", {}):
+        with pytest.raises(TypeError, match="index"):
+            x[wrong]

@@ -31,7 +31,12 @@ void statement(Op op, const ir::Location& where, uint64_t bits = 0) {
 
 ir::Block collect(const std::function<void()>& body) {
   builder().begin_block();
-  body();
+  try {
+    body();
+  } catch (...) {
+    builder().end_block();
+    throw;
+  }
   return builder().end_block();
 }
 
@@ -178,14 +183,21 @@ void unrolled_for(uint32_t end, const std::function<void(Value)>& body, Where wh
   loop(start, last, step, body, true, where);
 }
 
+OpenBlock begin_while(const std::function<Value()>& condition, const Where& where) {
+  OpenBlock block;
+  block.inst.op = Op::while_;
+  block.inst.where = where;
+  block.inst.blocks.push_back(
+      collect([&] { yield(Operand(condition(), where.file, where.line).as(b1)); }));
+  builder().begin_block();
+  return block;
+}
+
 void while_(const std::function<Value()>& condition, const std::function<void()>& body,
             Where where) {
-  ir::Inst inst;
-  inst.op = Op::while_;
-  inst.where = where;
-  inst.blocks.push_back(collect([&] { yield(Operand(condition()).as(b1)); }));
-  inst.blocks.push_back(collect(body));
-  builder().append(std::move(inst));
+  OpenBlock block = begin_while(condition, where);
+  body();
+  end_block(std::move(block));
 }
 
 void break_(Where where) { statement(Op::break_, where); }
@@ -209,6 +221,13 @@ void comment(const std::string& text, Where where) {
 Value raw(const std::string& dialect, const std::string& text,
           std::initializer_list<Value> arguments, Type type, const std::function<Value()>& meaning,
           Where where) {
+  return raw_with(dialect, text, std::span(arguments.begin(), arguments.size()), type, meaning,
+                  where);
+}
+
+Value raw_with(const std::string& dialect, const std::string& text,
+               std::span<const Value> arguments, Type type, const std::function<Value()>& meaning,
+               const Where& where) {
   Var result(type, Operand(0), "raw");
   ir::Inst inst;
   inst.op = Op::raw;
@@ -386,8 +405,10 @@ void Fragment::map(const std::vector<Fragment>& sources,
   params.push_back(b.new_value(Type{u32, 1}));
   params.push_back(b.new_value(Type{u32, 1}));
   const Value row(params[params.size() - 2]), column(params.back());
-  ir::Block block =
-      collect([&] { yield(Operand(f(elements, row, column)).as(fragment_of(index_).element)); });
+  ir::Block block = collect([&] {
+    const Operand element(f(elements, row, column), where.file, where.line);
+    yield(element.as(fragment_of(index_).element));
+  });
   block.params = std::move(params);
   inst.blocks.push_back(std::move(block));
   b.append(std::move(inst));
@@ -400,7 +421,10 @@ void Fragment::make(const std::function<Value(Value, Value)>& f, Where where) co
     b.fail(where, "make fills an a operand of f16 or bf16");
   ir::Inst inst = fragment_inst(Op::fragment_make, index_, where);
   const std::vector<ir::Value> params = {b.new_value(Type{u32, 1}), b.new_value(Type{u32, 1})};
-  ir::Block block = collect([&] { yield(Operand(f(Value(params[0]), Value(params[1]))).as(u32)); });
+  ir::Block block = collect([&] {
+    const Operand pair(f(Value(params[0]), Value(params[1])), where.file, where.line);
+    yield(pair.as(u32));
+  });
   block.params = params;
   inst.blocks.push_back(std::move(block));
   b.append(std::move(inst));

@@ -7,7 +7,9 @@
 //   const Kernel add = end_kernel(*builder);
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "dsl/builder.h"
@@ -29,6 +31,13 @@ Kernel end_kernel(Builder& builder);  // verifies the kernel
 OpenBlock begin_if(Operand condition, const Where& where = {});
 OpenBlock begin_else(const Where& where = {});  // of the if that ended last
 OpenBlock begin_for(Operand start, Operand end, Operand step, bool unroll, const Where& where = {});
+// condition: writes the block that is run before each turn.
+OpenBlock begin_while(const std::function<Value()>& condition, const Where& where = {});
 void end_block(OpenBlock block);
+
+// raw() with a number of arguments that is known at run time.
+Value raw_with(const std::string& dialect, const std::string& text,
+               std::span<const Value> arguments, Type type, const std::function<Value()>& meaning,
+               const Where& where);
 
 }  // namespace prism::dsl

@@ -50,6 +50,9 @@ struct DeviceState {
 
   const CompiledVariant& variant(CompiledKernel& compiled, const LaunchVariant& wanted);
   std::shared_ptr<Queue::State> make_queue_state(const std::shared_ptr<DeviceState>& self);
+  // The driver behind a queue, and the lock for calls into it.
+  static QueueDriver& driver_of(const Queue& queue);
+  static std::recursive_mutex& mutex_of(const Queue& queue);
 
   const std::shared_ptr<LockedDriver> locked;  // destroyed after everything below
   // Drivers need not be thread-safe: every call into one is made under this lock.

@@ -23,6 +23,8 @@
 
 namespace prism {
 
+class MemoryExchange;  // runtime/memory_exchange.h
+
 class MemoryDriver {  // one allocation
  public:
   virtual ~MemoryDriver() = default;
@@ -111,12 +113,15 @@ class DeviceDriver {
   virtual std::unique_ptr<QueueDriver> make_queue() = 0;
   // Host address of host-accessible (unified) memory, or null.
   virtual std::byte* host_pointer(MemoryDriver&) { return nullptr; }
-  // Zero-copy memory over a host allocation. Neither side may change it while the device uses it.
-  // Returns null if that is not possible; never throws.
-  virtual std::unique_ptr<MemoryDriver> wrap(std::span<std::byte> host) {
-    (void)host;
+  // Zero-copy memory over an allocation of another owner: of the host, or of another library on
+  // this device. Neither side may change it while the device uses it. Returns null if that is not
+  // possible; never throws.
+  virtual std::unique_ptr<MemoryDriver> wrap(std::span<std::byte> memory) {
+    (void)memory;
     return nullptr;
   }
+  // Null if other libraries in the process cannot address this device's memory.
+  virtual MemoryExchange* exchange() { return nullptr; }
   // Whether the vendor's library supports this (checked) product; *why receives the reason if not.
   virtual bool supports(const NativeProduct& product, std::string* why) {
     (void)product;

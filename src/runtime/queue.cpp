@@ -96,6 +96,12 @@ std::shared_ptr<Queue::State> DeviceState::make_queue_state(
   return state;
 }
 
+QueueDriver& DeviceState::driver_of(const Queue& queue) { return *queue.state_->driver; }
+
+std::recursive_mutex& DeviceState::mutex_of(const Queue& queue) {
+  return queue.state_->device.lock()->mutex;
+}
+
 void Queue::State::run(const Step& step) const {
   if (step.product)
     return driver->product({*step.product, step.bindings[0], step.bindings[1], step.bindings[2]});

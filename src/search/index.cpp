@@ -152,6 +152,7 @@ void Index::State::add(const Id& id, std::span<const float> vector, const Fields
 void Index::State::open(const std::string& path) {
   OpenFile opened = OpenFile::open(path);
   std::vector<Segment> all = opened.segments();
+  attachments = opened.attachments();
   options = opened.directory.options;
   check(options);
   segments = std::move(all);
@@ -233,6 +234,33 @@ std::optional<Fields> Index::fields(const Id& id) const {
   return state_->segments[at->segment].fields(at->row);
 }
 
+void Index::attach(const std::string& name, std::optional<std::string> bytes) {
+  const std::unique_lock lock(state_->mutex);
+  state_->check_writable();
+  if (bytes) {
+    Section section;
+    section.append(std::as_bytes(std::span(*bytes)));
+    state_->attachments[name] = std::move(section);
+  } else if (state_->attachments.erase(name) == 0) {
+    return;
+  }
+  state_->is_changed = true;
+}
+
+std::optional<Attachment> Index::attachment(const std::string& name) const {
+  const std::shared_lock lock(state_->mutex);
+  const auto found = state_->attachments.find(name);
+  if (found == state_->attachments.end()) return std::nullopt;
+  return Attachment{found->second.shared(), found->second.bytes()};
+}
+
+std::vector<std::string> Index::attachments() const {
+  const std::shared_lock lock(state_->mutex);
+  std::vector<std::string> names;
+  for (const auto& each : state_->attachments) names.push_back(each.first);
+  return names;
+}
+
 void Index::commit() {
   const std::unique_lock lock(state_->mutex);
   state_->check_writable();
@@ -241,7 +269,8 @@ void Index::commit() {
   state_->build_committed();
   std::vector<const Segment*> segments;
   for (const Segment& segment : state_->segments) segments.push_back(&segment);
-  append_commit(*state_->writing, *state_->file, state_->options, segments, state_->placed);
+  append_commit(*state_->writing, *state_->file, state_->options, segments, state_->placed,
+                state_->attachments);
   state_->open(state_->file->path);
 }
 
@@ -249,7 +278,7 @@ void Index::save(const std::string& path) const {
   const std::shared_lock lock(state_->mutex);
   std::vector<const Segment*> segments;
   for (const Segment& segment : state_->segments) segments.push_back(&segment);
-  write_index(path, state_->options, segments, 1);
+  write_index(path, state_->options, segments, state_->attachments, 1);
 }
 
 void Index::refresh() {

@@ -20,7 +20,7 @@ void Index::State::replace_all(Segment segment, std::span<const Segment> more) {
   const std::string path = file->path;
   std::vector<const Segment*> all = {&segment};
   for (const Segment& each : more) all.push_back(&each);
-  write_index(path, options, all, file->root.generation + 1);
+  write_index(path, options, all, attachments, file->root.generation + 1);
   writing = std::make_unique<UpdatedFile>(path);
   open(path);
 }

@@ -148,12 +148,19 @@ OpenFile OpenFile::open(const std::string& path) {
   if (checksum(std::as_bytes(std::span(text))) != made.root.directory_checksum)
     corrupt(path, "has a damaged directory; restore the file from a copy");
   made.directory = Directory::parse(path, text);
+  uint64_t left = made.root.end;  // sections that share bytes could claim any number of vectors
+  const auto check_place = [&](const Placed& placed) {
+    if (placed.at > made.root.end || placed.bytes > made.root.end - placed.at || placed.at % 8 != 0)
+      corrupt(path, fmt::format("section {} is outside of the file; restore it from a copy",
+                                placed.name));
+    if (placed.bytes > left)
+      corrupt(path,
+              fmt::format("section {} overlaps another; restore it from a copy", placed.name));
+    left -= placed.bytes;
+  };
   for (const PlacedSegment& segment : made.directory.segments)
-    for (const Placed& placed : segment.sections)
-      if (placed.at > made.root.end || placed.bytes > made.root.end - placed.at ||
-          placed.at % 8 != 0)
-        corrupt(path, fmt::format("section {} is outside of the file; restore it from a copy",
-                                  placed.name));
+    std::ranges::for_each(segment.sections, check_place);
+  std::ranges::for_each(made.directory.attachments, check_place);
   return made;
 }
 
@@ -184,7 +191,17 @@ std::vector<Segment> OpenFile::segments() const {
   return all;
 }
 
+Attachments OpenFile::attachments() const {
+  Attachments all;
+  for (const Placed& placed : directory.attachments) all[placed.name] = section(placed);
+  return all;
+}
+
 void OpenFile::verify() const {
+  for (const Placed& placed : directory.attachments)
+    if (checksum(section(placed).span()) != placed.checksum)
+      corrupt(path,
+              fmt::format("attachment {} is damaged; restore the file from a copy", placed.name));
   for (size_t i = 0; i < directory.segments.size(); ++i)
     for (const Placed& placed : directory.segments[i].sections)
       if (checksum(section(placed).span()) != placed.checksum)
@@ -194,9 +211,12 @@ void OpenFile::verify() const {
 }
 
 void write_index(const std::string& path, const IndexOptions& options,
-                 const std::vector<const Segment*>& segments, uint64_t generation) {
+                 const std::vector<const Segment*>& segments, const Attachments& attachments,
+                 uint64_t generation) {
   Directory directory{options, {}};
   Layout layout(kFirstSection);
+  for (const auto& [name, section] : attachments)
+    directory.attachments.push_back(layout.place(name, section));
   for (const Segment* segment : segments)
     if (segment->rows() > 0) directory.segments.push_back(layout.place(*segment));
   const Root root = layout.root(directory, generation);
@@ -208,7 +228,8 @@ void write_index(const std::string& path, const IndexOptions& options,
 }
 
 void append_commit(UpdatedFile& file, const OpenFile& before, const IndexOptions& options,
-                   const std::vector<const Segment*>& segments, size_t placed) {
+                   const std::vector<const Segment*>& segments, size_t placed,
+                   const Attachments& attachments) {
   Directory directory{options, before.directory.segments};
   Layout layout(before.root.end);
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -225,6 +246,12 @@ void append_commit(UpdatedFile& file, const OpenFile& before, const IndexOptions
       continue;
     if (old != sections.end()) sections.erase(old);
     sections.push_back(layout.place("alive", alive));
+  }
+  for (const auto& [name, section] : attachments) {
+    const auto& there = before.directory.attachments;
+    const auto old = std::ranges::find(there, name, &Placed::name);
+    directory.attachments.push_back(
+        section.is_mapped() && old != there.end() ? *old : layout.place(name, section));
   }
   const Root root = layout.root(directory, before.root.generation + 1);
   UpdateSink sink(file);

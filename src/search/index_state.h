@@ -47,6 +47,7 @@ struct Index::State {
   size_t placed = 0;              // segments in the file
   std::optional<OpenFile> file;
   std::unique_ptr<UpdatedFile> writing;  // null: read only, or in memory
+  Attachments attachments;
   bool is_changed = false;
   BuildOptions built;                     // for segments that commit() adds
   std::unique_ptr<DeviceRows> on_device;  // null: on the CPU

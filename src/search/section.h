@@ -27,6 +27,13 @@ class Section {
     return made;
   }
   const std::byte* data() const { return mapped_ ? mapped_.get() : own_.data(); }
+  bool is_mapped() const { return mapped_ != nullptr; }
+  // Points to mapped bytes; copies own ones.
+  std::shared_ptr<const std::byte> shared() const {
+    if (mapped_) return mapped_;
+    const auto copy = std::make_shared<const decltype(own_)>(own_);
+    return {copy, copy->data()};
+  }
   uint64_t bytes() const { return mapped_ ? bytes_ : own_.size(); }
   std::span<const std::byte> span() const { return {data(), bytes()}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data()), bytes()}; }

@@ -27,8 +27,8 @@ extern "C" void prism_cuda_double_set(const char* settings);
 
 // Counters since the start: allocations, live_allocations, live_bytes, contexts (now retained),
 // live_modules, live_streams, live_events, live_graphs, launches, overlapped_launches,
-// graph_launches, compiles, module_loads, products (of cuBLASLt), overruns (writes outside an
-// allocation), misuses (calls with undefined behaviour in a real driver).
+// graph_launches, stream_waits, compiles, module_loads, products (of cuBLASLt), overruns (writes
+// outside an allocation), misuses (calls with undefined behaviour in a real driver).
 extern "C" long long prism_cuda_double_count(const char* what);
 
 namespace prism::test::cuda_double {

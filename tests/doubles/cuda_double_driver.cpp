@@ -9,8 +9,9 @@
 namespace prism::test::cuda_double {
 namespace {
 
-int copy(Stream* stream, std::function<void()> step) {
-  if (!state().streams.count(stream)) return kInvalidHandle;
+int copy(Stream* handle, std::function<void()> step) {
+  Stream* stream = known_stream(handle);
+  if (!stream) return kInvalidHandle;
   give(*stream, std::move(step), false);
   return 0;
 }
@@ -197,6 +198,16 @@ int cuMemFree_v2(uint64_t pointer) {
     }
   state().allocations.erase(found);
   return state().lost;
+}
+
+int cuMemGetAddressRange_v2(uint64_t* start, size_t* bytes, uint64_t pointer) {
+  const Lock lock(mutex());
+  if (const int result = enter()) return result;
+  const Allocation* found = allocation_of(pointer, 1);
+  if (!found) return kNotFound;
+  *start = reinterpret_cast<uint64_t>(found->data());
+  *bytes = found->bytes;
+  return 0;
 }
 
 int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {

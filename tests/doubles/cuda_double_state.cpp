@@ -71,10 +71,23 @@ Allocation* allocation_of(uint64_t pointer, size_t bytes) {
   return pointer + bytes <= next->first + next->second.bytes ? &next->second : nullptr;
 }
 
+Stream* known_stream(Stream* handle) {
+  if (reinterpret_cast<uintptr_t>(handle) <= 1) return &state().legacy;
+  return state().streams.count(handle) ? handle : nullptr;
+}
+
 void drain(Stream& stream) {
   while (!stream.work.empty()) {
     const auto step = std::move(stream.work.front());
     stream.work.pop_front();
+    if (!state().lost) step();
+  }
+}
+
+void run_until(Event& event) {
+  while (event.recorded && !event.reached && event.stream && !event.stream->work.empty()) {
+    const auto step = std::move(event.stream->work.front());
+    event.stream->work.pop_front();
     if (!state().lost) step();
   }
 }

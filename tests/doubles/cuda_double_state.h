@@ -67,7 +67,8 @@ struct State {
   std::map<uint64_t, Allocation> allocations;
   std::set<void*> host;  // page-locked
   std::set<Stream*> streams;
-  std::set<Event*> events;
+  std::map<Event*, std::shared_ptr<Event>> events;  // pending work keeps them after their end
+  Stream legacy;  // the default stream of other libraries: handles 0 and 1
   std::set<Module*> modules;
   bool initialized = false;
   int lost = 0;  // the sticky error
@@ -86,7 +87,10 @@ int enter();
 // The allocation that contains these bytes; null if none does.
 Allocation* allocation_of(uint64_t pointer, size_t bytes);
 
-void drain(Stream& stream);  // runs all pending work of the stream
+// The stream of a handle; null if there is none.
+Stream* known_stream(Stream* handle);
+void drain(Stream& stream);    // runs all pending work of the stream
+void run_until(Event& event);  // runs the event's stream up to the event
 // Appends to the graph while the stream records, else to the stream's pending work.
 void give(Stream& stream, std::function<void()> step, bool is_kernel);
 

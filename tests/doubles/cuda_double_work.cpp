@@ -166,16 +166,17 @@ int cuStreamDestroy_v2(Stream* stream) {
   const Lock lock(mutex());
   if (!state().streams.erase(stream)) return kInvalidHandle;
   drain(*stream);
-  for (Event* event : state().events)
+  for (const auto& [handle, event] : state().events)
     if (event->stream == stream) event->stream = nullptr;
   delete stream;
   return state().lost;
 }
 
-int cuStreamSynchronize(Stream* stream) {
+int cuStreamSynchronize(Stream* given) {
   const Lock lock(mutex());
   if (const int result = enter()) return result;
-  if (!state().streams.count(stream)) return kInvalidHandle;
+  Stream* stream = known_stream(given);
+  if (!stream) return kInvalidHandle;
   if (stream->capture) {
     ++counter("misuses");
     return kCaptureUnsupported;
@@ -231,23 +232,23 @@ int cuGraphLaunch(Graph* graph, Stream* stream) {
 int cuEventCreate(Event** event, unsigned) {
   const Lock lock(mutex());
   if (const int result = enter()) return result;
-  *event = new Event;
-  state().events.insert(*event);
+  const auto created = std::make_shared<Event>();
+  *event = created.get();
+  state().events[*event] = created;
   return 0;
 }
 
 int cuEventDestroy_v2(Event* event) {
   const Lock lock(mutex());
-  if (!state().events.count(event)) return kInvalidHandle;
-  if (event->stream) drain(*event->stream);
-  state().events.erase(event);
-  delete event;
+  if (!state().events.erase(event)) return kInvalidHandle;
   return state().lost;
 }
 
-int cuEventRecord(Event* event, Stream* stream) {
+int cuEventRecord(Event* event, Stream* given) {
   const Lock lock(mutex());
   if (const int result = enter()) return result;
+  Stream* stream = known_stream(given);
+  if (!stream || !state().events.count(event)) return kInvalidHandle;
   if (stream->capture) {
     ++counter("misuses");
     return kCaptureUnsupported;
@@ -255,10 +256,20 @@ int cuEventRecord(Event* event, Stream* stream) {
   event->recorded = true;
   event->reached = false;
   event->stream = stream;
-  stream->work.push_back([event] {
+  stream->work.push_back([event = state().events.at(event)] {
     event->reached = true;
     event->time = std::chrono::steady_clock::now();
   });
+  return 0;
+}
+
+int cuStreamWaitEvent(Stream* given, Event* event, unsigned) {
+  const Lock lock(mutex());
+  if (const int result = enter()) return result;
+  Stream* stream = known_stream(given);
+  if (!stream || !state().events.count(event)) return kInvalidHandle;
+  ++counter("stream_waits");
+  stream->work.push_back([event = state().events.at(event)] { run_until(*event); });
   return 0;
 }
 
@@ -279,11 +290,7 @@ int cuEventQuery(Event* event) {
 int cuEventSynchronize(Event* event) {
   const Lock lock(mutex());
   if (const int result = enter()) return result;
-  while (event->recorded && !event->reached && event->stream && !event->stream->work.empty()) {
-    const auto step = std::move(event->stream->work.front());
-    event->stream->work.pop_front();
-    if (!state().lost) step();
-  }
+  run_until(*event);
   return state().lost;
 }
 

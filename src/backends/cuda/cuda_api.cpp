@@ -101,6 +101,7 @@ std::string bind(Api& api) {
   get(api.memory_info, "cuMemGetInfo_v2");
   get(api.memory_allocate, "cuMemAlloc_v2");
   get(api.memory_free, "cuMemFree_v2");
+  get(api.memory_range, "cuMemGetAddressRange_v2");
   get(api.host_allocate, "cuMemHostAlloc");
   get(api.host_free, "cuMemFreeHost");
   get(api.copy_to_device, "cuMemcpyHtoDAsync_v2");
@@ -115,6 +116,7 @@ std::string bind(Api& api) {
   get(api.stream_create, "cuStreamCreate");
   get(api.stream_destroy, "cuStreamDestroy_v2");
   get(api.stream_synchronize, "cuStreamSynchronize");
+  get(api.stream_wait_event, "cuStreamWaitEvent");
   get(api.stream_begin_capture, "cuStreamBeginCapture_v2");
   get(api.stream_end_capture, "cuStreamEndCapture");
   get(api.event_create, "cuEventCreate");

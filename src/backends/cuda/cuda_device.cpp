@@ -84,6 +84,7 @@ DeviceInfo describe_device(const Api& api, Ordinal ordinal, int index,
 CudaDevice::CudaDevice(std::shared_ptr<Api> api, Ordinal ordinal, DeviceInfo device,
                        std::shared_ptr<Nvrtc> compiler, Target target)
     : GpuDevice(std::move(device)),
+      ordinal_(ordinal),
       context_(std::make_shared<CudaContext>(std::move(api), ordinal,
                                              fmt::format("{} ({})", info().id, info().name))),
       products_(std::make_shared<Cublas>(context_)),
@@ -127,6 +128,39 @@ std::unique_ptr<ProgramDriver> CudaDevice::compile(const ir::Kernel& lowered) {
   ir::walk(lowered.body, [&](const ir::Inst& inst) { waits |= inst.op == ir::Op::wait_previous; });
   return std::make_unique<gpu::GpuProgram>(std::move(program.module), program.function,
                                            dynamic_bytes, waits, lowered.name);
+}
+
+std::unique_ptr<MemoryDriver> CudaDevice::wrap(std::span<std::byte> memory) {
+  std::unique_ptr<MemoryDriver> wrapped;
+  quietly(*context_, [&](const gpu::Api&) {
+    const auto first = reinterpret_cast<DevicePointer>(memory.data());
+    DevicePointer start = 0;
+    size_t bytes = 0;
+    if (context_->api().memory_range(&start, &bytes, first) == kSuccess &&
+        first + memory.size() <= start + bytes)
+      wrapped = std::make_unique<gpu::GpuMemory>(context_, first, memory.size(), false);
+  });
+  return wrapped;
+}
+
+void* CudaDevice::address(MemoryDriver& memory) const {
+  return reinterpret_cast<void*>(gpu::address(memory, 0));
+}
+
+uintptr_t CudaDevice::stream(QueueDriver& queue) const {
+  return reinterpret_cast<uintptr_t>(static_cast<CudaQueue&>(queue).stream());
+}
+
+void CudaDevice::order(uintptr_t earlier, uintptr_t later) {
+  const Current current(*context_);
+  const Api& api = context_->api();
+  Event created = nullptr;
+  gpu::check(api, api.event_create(&created, gpu::kEventWithoutTiming), "creating an event");
+  const Handle<Event> event(created, [&api](Event e) { api.event_destroy(e); });
+  gpu::check(api, api.event_record(created, reinterpret_cast<Stream>(earlier)),
+             "recording an event");
+  gpu::check(api, api.stream_wait_event(reinterpret_cast<Stream>(later), created, 0),
+             "waiting for another stream");
 }
 
 std::unique_ptr<QueueDriver> CudaDevice::make_queue() {

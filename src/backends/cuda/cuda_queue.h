@@ -16,6 +16,7 @@ class CudaQueue final : public gpu::GpuQueue {
   ~CudaQueue() override;
 
   void product(const ProductCall& call) override;
+  using gpu::GpuQueue::stream;
 
  protected:
   Result submit(const gpu::GpuProgram& program, const LaunchCall& call, void** arguments,

@@ -71,7 +71,7 @@ DevicePointer address(MemoryDriver& memory, uint64_t offset) {
 }
 
 GpuMemory::~GpuMemory() {
-  quietly(*context_, [&](const Api& api) { api.memory_free(pointer_); });
+  if (owned_) quietly(*context_, [&](const Api& api) { api.memory_free(pointer_); });
 }
 
 Error QueueHistory::late_failure(Result result) const {

@@ -15,8 +15,10 @@ namespace prism::gpu {
 
 class GpuMemory final : public MemoryDriver {
  public:
-  GpuMemory(std::shared_ptr<DeviceContext> context, DevicePointer pointer, uint64_t bytes)
-      : context_(std::move(context)), pointer_(pointer), bytes_(bytes) {}
+  // owned: it is freed with this object.
+  GpuMemory(std::shared_ptr<DeviceContext> context, DevicePointer pointer, uint64_t bytes,
+            bool owned = true)
+      : context_(std::move(context)), pointer_(pointer), bytes_(bytes), owned_(owned) {}
   ~GpuMemory() override;
   uint64_t bytes() const override { return bytes_; }
   DevicePointer pointer() const { return pointer_; }
@@ -25,6 +27,7 @@ class GpuMemory final : public MemoryDriver {
   std::shared_ptr<DeviceContext> context_;
   DevicePointer pointer_;
   uint64_t bytes_;
+  bool owned_;
 };
 
 class GpuProgram final : public ProgramDriver {
