@@ -6,8 +6,9 @@
 //
 // truth.npy has the row numbers of the 10 nearest rows of each query. Prints the seconds of the
 // build, and for one query at a time and for the whole batch: queries per second (the best of the
-// runs), recall, and how the index searched; then the bytes of the index.
+// runs), recall, and how the index searched. The memory is that of the whole process.
 #include <chrono>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <set>
@@ -25,6 +26,17 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+uint64_t resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmRSS:") {
+      uint64_t kilobytes = 0;
+      status >> kilobytes;
+      return kilobytes << 10;
+    }
+  return 0;
 }
 
 double recall_of(const std::vector<SearchResult>& results, const VectorTable& truth) {
@@ -59,6 +71,7 @@ int run(std::map<std::string, std::string> options) {
   how.lists = std::stoull(get("--lists", "0"));
   const auto start = Clock::now();
   index.build(how);
+  std::cout << fmt::format("memory {} MiB\n", resident_bytes() >> 20);
   std::cout << fmt::format("build {:.2f} s\n", seconds_since(start));
   if (options.contains("--curve"))
     for (const MeasuredEffort& point : index.info().measured)
@@ -81,7 +94,6 @@ int run(std::map<std::string, std::string> options) {
   std::cout << fmt::format("single {:.0f} queries/s, recall {:.4f}\n",
                            static_cast<double>(queries.rows) / seconds_since(before),
                            recall_of(results, truth));
-  if (options.contains("--save")) index.save(options["--save"]);
   return 0;
 }
 

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-PACKAGES = ["numpy==1.26.4", "faiss-cpu==1.9.0", "usearch==2.16.9"]
+PACKAGES = ["numpy==1.26.4", "faiss-cpu==1.9.0", "usearch==2.16.9", "hnswlib==0.8.0"]
 ROUNDS = 3
 
 PEERS = """
@@ -37,14 +37,21 @@ for count in (1, 64):
 """
 
 
+def make_environment(build):
+    """The Python of an environment with the peers, which is made if it is not there."""
+    venv = build / "search-peers"
+    if not (venv / "packages").exists() or (venv / "packages").read_text() != str(PACKAGES):
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([venv / "bin/python", "-m", "pip", "install", "-q", *PACKAGES], check=True)
+        (venv / "packages").write_text(str(PACKAGES))
+    return venv / "bin/python"
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     sizes = sys.argv[2:] or ["200000x128", "100000x768"]
     venv = build / "search-peers"
-    python = venv / "bin/python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
+    python = make_environment(build)
     for size in sizes:
         rows, width = size.split("x")
         file = venv / f"rows-{size}.npy"

@@ -192,6 +192,7 @@ class Index {
   bool remove(const Id& id);  // false if there is no such vector
   bool contains(const Id& id) const;
   std::optional<std::vector<float>> vector(const Id& id) const;  // as stored
+  std::optional<Fields> fields(const Id& id) const;
 
   SearchResult search(std::span<const float> query, const SearchOptions& options = {}) const;
   SearchResult search(std::initializer_list<float> query, const SearchOptions& options = {}) const;

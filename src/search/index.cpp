@@ -227,6 +227,13 @@ std::optional<std::vector<float>> Index::vector(const Id& id) const {
   return state_->segments[at->segment].vector(at->row);
 }
 
+std::optional<Fields> Index::fields(const Id& id) const {
+  const std::shared_lock lock(state_->mutex);
+  const std::optional<Location> at = state_->find(id);
+  if (!at) return std::nullopt;
+  return state_->segments[at->segment].fields(at->row);
+}
+
 void Index::attach(const std::string& name, std::optional<std::string> bytes) {
   const std::unique_lock lock(state_->mutex);
   state_->check_writable();

@@ -1,5 +1,5 @@
 // Files of plain vectors, to exchange with other programs: .npy, .fvecs, .bvecs, .ivecs, .fbin, and
-// folders with embeddings.npy and embeddings_meta.json.
+// folders with embeddings.npy, embeddings_norms.npy and embeddings_meta.json.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct VectorTable {
 // The extension selects the format. An .npy file with one axis is one vector. Throws kNotFound or
 // kIo, kCorruptFile for malformed files and kInvalidArgument for another extension.
 VectorTable read_vectors(const std::string& path);
-// .npy, .fvecs or .fbin.
+// .npy, .fvecs, .bvecs, .ivecs or .fbin; without an extension a folder with embeddings.npy,
+// embeddings_norms.npy and embeddings_meta.json. .bvecs and .ivecs need integers that fit.
 void write_vectors(const std::string& path, const VectorTable& table);
 
 // The formats with lengths in front of the numbers, over a whole file.

@@ -27,6 +27,13 @@ TEST(VectorFile, WrittenFilesAreRead) {
     EXPECT_EQ(read.width, 3u) << name;
     EXPECT_EQ(read.values, table.values) << name;
   }
+  // Integers only.
+  const VectorTable integers{2, 3, {1, 2, 3, 4, 255, 0}, {}};
+  for (const char* name : {"a.bvecs", "a.ivecs"}) {
+    write_vectors(folder / name, integers);
+    EXPECT_EQ(read_vectors(folder / name).values, integers.values) << name;
+    EXPECT_THROW(write_vectors(folder / name, table), Error);
+  }
   EXPECT_THROW(write_vectors(folder / "a.txt", table), Error);
   EXPECT_THROW(read_vectors(folder / "a.txt"), Error);
   EXPECT_THROW(read_vectors(folder / "absent.fbin"), Error);
@@ -46,6 +53,20 @@ TEST(VectorFile, MalformedFilesAreErrors) {
   for (const std::string& wrong :
        {std::string("abc"), bytes_of({1, 0}), bytes_of({2, 1, 5}), bytes_of({-1, -1, 5})})
     EXPECT_THROW(parse_fbin("a", wrong), Error);
+}
+
+TEST(VectorFile, WrittenFoldersAreRead) {
+  const test::TemporaryFolder folder;
+  VectorTable table{2, 2, {3, 4, 0, 1}, {"a", "b"}};
+  table.fields = {{{"year", 1999}, {"tags", std::vector<std::string>{"x"}}}, {{"share", 0.5}}};
+  write_vectors(folder / "set", table);
+  const VectorTable read = read_vectors(folder / "set");
+  EXPECT_EQ(read.values, table.values);
+  EXPECT_EQ(read.ids, table.ids);
+  EXPECT_EQ(read.fields, table.fields);
+  EXPECT_EQ(read_vectors(folder / "set/embeddings_norms.npy").values, (std::vector<float>{5, 1}));
+  write_vectors(folder / "set/embeddings_norms.npy", {1, 2, {5, 2}, {}});
+  EXPECT_THROW(read_vectors(folder / "set"), Error);  // of other vectors
 }
 
 TEST(VectorFile, FoldersHaveIdsAndFields) {

@@ -221,10 +221,13 @@ int export_index(const Options& o) {
   const Index index = Index::open(o.index);
   VectorTable table;
   table.width = index.info().options.width;
-  index.each([&](const search::Id&, std::span<const float> vector) {
+  index.each([&](const search::Id& id, std::span<const float> vector) {
     table.values.insert(table.values.end(), vector.begin(), vector.end());
+    table.ids.push_back(id);
     ++table.rows;
   });
+  for (const search::Id& id : table.ids)
+    table.fields.push_back(index.fields(id).value_or(search::Fields()));
   search::write_vectors(o.data, table);
   std::cout << fmt::format("{}: {} vectors of {} numbers\n", o.data, table.rows, table.width);
   return kRight;
@@ -293,7 +296,12 @@ void add_vectors_command(const Command& program) {
       .required();
   const Command exports = with("export", "write the vectors of an index to a file", export_index);
   exports.option("index", options->index, "the index").required();
-  exports.option("data", options->data, "the file to write: .npy, .fvecs or .fbin").required();
+  exports
+      .option(
+          "data", options->data,
+          "the file to write: .npy, .fvecs, .bvecs, .ivecs or .fbin; without an extension a folder "
+          "with embeddings.npy")
+      .required();
 }
 
 }  // namespace prism::cli

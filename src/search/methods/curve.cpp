@@ -11,6 +11,9 @@
 namespace prism::search {
 
 std::optional<EffortPoint> Curve::least(uint64_t k, double recall) const {
+  // What was measured with 500 queries is uncertain by about this.
+  constexpr double kMargin = 0.2;  // of the results that may be missed
+  recall += kMargin * (1 - recall);
   // The curve of the next larger k that was measured; beyond the largest, effort grows with k.
   uint64_t measured = 0;
   for (const EffortPoint& point : points)
