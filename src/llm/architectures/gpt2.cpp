@@ -1,5 +1,5 @@
-// gpt2 and starcoder: layer norms, learned positions, no rotation. bloom: linear position biases and a
-// norm of the embedding in their place.
+// gpt2 and starcoder: layer norms, learned positions, no rotation. bloom: linear position biases
+// and a norm of the embedding in their place.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
