@@ -1,8 +1,11 @@
 // Compares an indexer's scores with float64 on every device found, and checks rejected inputs.
 #include "ops/attention/indexer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
+#include <numeric>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -104,6 +107,41 @@ TEST(IndexerDevice, ScoresTheKeysThatARowSees) {
     for (const Case& c : cases) check(c, device, engine);
 }
 
+// Few distinct numbers, so that many are equal at the border, and numbers without equals.
+TEST(IndexerDevice, MasksAllButTheLargest) {
+  const uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << std::endl;
+  std::mt19937_64 engine(seed);
+  constexpr int64_t kRows = 5;
+  for (const int64_t width : {1, 7, 130})
+    for (const int64_t count : {1, 7, 64}) {
+      if (count > width) continue;
+      for (const uint64_t distinct : {3u, 1000000u}) {
+        std::vector<float> scores;
+        for (int64_t i = 0; i < kRows * width; ++i)
+          scores.push_back(static_cast<float>(engine() % distinct) - 1.0f);
+        for (size_t i = 0; i < scores.size(); i += 5)
+          scores[i] = i % 2 ? -0.0f : -std::numeric_limits<float>::infinity();
+        std::vector<float> wanted(scores.size(), -std::numeric_limits<float>::infinity());
+        for (int64_t row = 0; row < kRows; ++row) {
+          std::vector<int64_t> order(static_cast<size_t>(width));
+          std::iota(order.begin(), order.end(), row * width);
+          std::partial_sort(
+              order.begin(), order.begin() + count, order.end(), [&](int64_t a, int64_t b) {
+                return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+              });
+          for (int64_t i = 0; i < count; ++i)
+            wanted[static_cast<size_t>(order[static_cast<size_t>(i)])] = 0;
+        }
+        for (const Device& device : test::every_device())
+          EXPECT_EQ(mask_of_largest(from_vector(scores, {kRows, width}, device), count)
+                        .to_vector<float>(),
+                    wanted)
+              << device.id() << ", " << count << " of " << width << ", " << distinct;
+      }
+    }
+}
+
 TEST(IndexerDevice, MistakesAreErrors) {
   const Device cpu = Device::cpu();
   const Tensor q = zeros({2, 3, 8}, DType::f32, cpu), keys = zeros({2, 4, 1, 8}, DType::f16, cpu);
@@ -118,6 +156,8 @@ TEST(IndexerDevice, MistakesAreErrors) {
   EXPECT_THROW(scores({0, 2, 4, 1}, 1, keys), Error) << "no such text";
   EXPECT_THROW(scores({0, 2, 4, 0}, 2, keys), Error) << "no such block";
   EXPECT_THROW(scores({0, 2, 4, 0}, 1, zeros({2, 4, 1, 9}, DType::f16, cpu)), Error);
+  EXPECT_THROW(mask_of_largest(q, 9), Error) << "more than a row has";
+  EXPECT_THROW(mask_of_largest(q, 0), Error);
 }
 
 }  // namespace
