@@ -22,9 +22,9 @@ class Lfm2 : public TransformerArchitecture {
   void load_mixer(WeightLoader& from, LayerWeights& layer) const override {
     const int64_t width = from.config().width;
     if (!is_recurrent(from.config(), from.layer())) return from.attention(layer);
-    from.keep(layer, "shortconv.in_proj.weight", {3 * width, width});
-    from.keep(layer, "shortconv.conv.weight", {width, from.config().ssm.taps});
-    from.keep(layer, "shortconv.out_proj.weight", {width, width});
+    from.other(layer, "shortconv.in_proj.weight", {3 * width, width});
+    from.other(layer, "shortconv.conv.weight", {width, from.config().ssm.taps});
+    from.other(layer, "shortconv.out_proj.weight", {width, width});
   }
   void load_ends(WeightLoader& from, const Placement& placement, Weights& weights) const override {
     weights.output_norm = from.take_norm("token_embd_norm", placement.output);

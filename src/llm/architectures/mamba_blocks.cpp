@@ -17,18 +17,18 @@ std::vector<Shape> mamba_states(const Config& config) {
 void load_mamba(WeightLoader& from, LayerWeights& layer) {
   const SsmConfig& ssm = from.config().ssm;
   const int64_t width = from.config().width;
-  from.keep(layer, "ssm_in.weight", {2 * ssm.inner, width});
-  from.keep(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
-  from.keep(layer, "ssm_conv1d.bias", {ssm.inner});
-  from.keep(layer, "ssm_x.weight", {ssm.rank + 2 * ssm.keys, ssm.inner});
-  from.keep(layer, "ssm_dt.weight", {ssm.inner, ssm.rank});
-  from.keep(layer, "ssm_dt.bias", {ssm.inner});
-  from.keep(layer, "ssm_a", {ssm.inner, ssm.keys});
-  from.keep(layer, "ssm_d", {ssm.inner});
-  from.keep(layer, "ssm_out.weight", {width, ssm.inner});
-  from.keep_if_there(layer, "ssm_dt_norm.weight", {ssm.rank});
-  from.keep_if_there(layer, "ssm_b_norm.weight", {ssm.keys});
-  from.keep_if_there(layer, "ssm_c_norm.weight", {ssm.keys});
+  from.other(layer, "ssm_in.weight", {2 * ssm.inner, width});
+  from.other(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
+  from.other(layer, "ssm_conv1d.bias", {ssm.inner});
+  from.other(layer, "ssm_x.weight", {ssm.rank + 2 * ssm.keys, ssm.inner});
+  from.other(layer, "ssm_dt.weight", {ssm.inner, ssm.rank});
+  from.other(layer, "ssm_dt.bias", {ssm.inner});
+  from.other(layer, "ssm_a", {ssm.inner, ssm.keys});
+  from.other(layer, "ssm_d", {ssm.inner});
+  from.other(layer, "ssm_out.weight", {width, ssm.inner});
+  from.other(layer, "ssm_dt_norm.weight", {ssm.rank}, false);
+  from.other(layer, "ssm_b_norm.weight", {ssm.keys}, false);
+  from.other(layer, "ssm_c_norm.weight", {ssm.keys}, false);
   // The scan reads the rates of adjacent channels together.
   Tensor& rates = layer.others["ssm_a"];
   rates = rates.transpose().contiguous().reshape({1, ssm.keys, ssm.inner});
@@ -68,14 +68,14 @@ std::vector<Shape> mamba2_states(const Config& config) {
 void load_mamba2(WeightLoader& from, LayerWeights& layer) {
   const SsmConfig& ssm = from.config().ssm;
   const int64_t width = from.config().width, mixed = ssm.inner + 2 * ssm.groups * ssm.keys;
-  from.keep(layer, "ssm_in.weight", {ssm.inner + mixed + ssm.rank, width});
-  from.keep(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
-  from.keep_if_there(layer, "ssm_conv1d.bias", {mixed});
-  from.keep(layer, "ssm_dt.bias", {ssm.rank});
-  from.keep(layer, "ssm_a", {ssm.rank});
-  from.keep(layer, "ssm_d", {ssm.rank});
-  from.keep_if_there(layer, "ssm_norm.weight", {ssm.groups, ssm.inner / ssm.groups});
-  from.keep(layer, "ssm_out.weight", {width, ssm.inner});
+  from.other(layer, "ssm_in.weight", {ssm.inner + mixed + ssm.rank, width});
+  from.other(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
+  from.other(layer, "ssm_conv1d.bias", {mixed}, false);
+  from.other(layer, "ssm_dt.bias", {ssm.rank});
+  from.other(layer, "ssm_a", {ssm.rank});
+  from.other(layer, "ssm_d", {ssm.rank});
+  from.other(layer, "ssm_norm.weight", {ssm.groups, ssm.inner / ssm.groups}, false);
+  from.other(layer, "ssm_out.weight", {width, ssm.inner});
 }
 
 Tensor mamba2(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {

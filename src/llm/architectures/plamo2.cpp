@@ -29,17 +29,17 @@ class Plamo2 : public TransformerArchitecture {
     const SsmConfig& ssm = config.ssm;
     const int64_t steps = step_width(config);
     if (!is_recurrent(config, from.layer())) return from.attention(layer);
-    from.keep(layer, "ssm_in.weight", {2 * ssm.inner, config.width});
-    from.keep(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
-    from.keep(layer, "ssm_x.weight", {steps + 2 * ssm.keys, ssm.inner});
-    from.keep(layer, "ssm_dt.weight", {ssm.rank, steps});
-    from.keep(layer, "ssm_dt.bias", {ssm.rank});
-    from.keep(layer, "ssm_a", {ssm.rank});
-    from.keep(layer, "ssm_d", {ssm.rank});
-    from.keep(layer, "ssm_out.weight", {config.width, ssm.inner});
-    from.keep(layer, "ssm_b_norm", {ssm.keys});
-    from.keep(layer, "ssm_c_norm", {ssm.keys});
-    from.keep(layer, "ssm_dt_norm", {steps});
+    from.other(layer, "ssm_in.weight", {2 * ssm.inner, config.width});
+    from.other(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
+    from.other(layer, "ssm_x.weight", {steps + 2 * ssm.keys, ssm.inner});
+    from.other(layer, "ssm_dt.weight", {ssm.rank, steps});
+    from.other(layer, "ssm_dt.bias", {ssm.rank});
+    from.other(layer, "ssm_a", {ssm.rank});
+    from.other(layer, "ssm_d", {ssm.rank});
+    from.other(layer, "ssm_out.weight", {config.width, ssm.inner});
+    from.other(layer, "ssm_b_norm", {ssm.keys});
+    from.other(layer, "ssm_c_norm", {ssm.keys});
+    from.other(layer, "ssm_dt_norm", {steps});
   }
   Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Config& config = blocks.config();

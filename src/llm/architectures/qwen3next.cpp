@@ -41,18 +41,18 @@ class Qwen35 : public TransformerArchitecture {
       return;
     }
     if (from.has_in_layer("attn_qkv.weight")) {
-      from.keep(layer, "attn_qkv.weight", {mixed, width});
-      from.keep(layer, "attn_gate.weight", {ssm.inner, width});
+      from.other(layer, "attn_qkv.weight", {mixed, width});
+      from.other(layer, "attn_gate.weight", {ssm.inner, width});
       from.leave_out("ssm_in.weight");  // the same in another order
     } else {
-      from.keep(layer, "ssm_in.weight", {mixed + ssm.inner, width});
+      from.other(layer, "ssm_in.weight", {mixed + ssm.inner, width});
     }
     load_gates(from, layer);
-    from.keep(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
-    from.keep(layer, "ssm_dt.bias", {ssm.rank});
-    from.keep(layer, "ssm_a", {ssm.rank});
-    from.keep(layer, "ssm_norm.weight", {ssm.inner / ssm.rank});
-    from.keep(layer, "ssm_out.weight", {width, ssm.inner});
+    from.other(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
+    from.other(layer, "ssm_dt.bias", {ssm.rank});
+    from.other(layer, "ssm_a", {ssm.rank});
+    from.other(layer, "ssm_norm.weight", {ssm.inner / ssm.rank});
+    from.other(layer, "ssm_out.weight", {width, ssm.inner});
   }
   Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     if (!is_recurrent(blocks.config(), blocks.layer())) return blocks.attention(w, x);
@@ -83,7 +83,7 @@ class Qwen35 : public TransformerArchitecture {
   virtual bool tiled_keys() const { return true; }
   virtual void load_gates(WeightLoader& from, LayerWeights& layer) const {
     for (const char* name : {"ssm_beta.weight", "ssm_alpha.weight"})
-      from.keep(layer, name, {from.config().ssm.rank, from.config().width});
+      from.other(layer, name, {from.config().ssm.rank, from.config().width});
   }
   // Beta and alpha, [rows, heads].
   virtual Two gates(const Blocks&, const LayerWeights& w, const Tensor& x) const {
@@ -111,7 +111,7 @@ class Qwen3Next : public Qwen35 {
  protected:
   bool tiled_keys() const override { return false; }
   void load_gates(WeightLoader& from, LayerWeights& layer) const override {
-    from.keep(layer, "ssm_ba.weight", {2 * from.config().ssm.rank, from.config().width});
+    from.other(layer, "ssm_ba.weight", {2 * from.config().ssm.rank, from.config().width});
   }
   Two gates(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const SsmConfig& ssm = blocks.config().ssm;

@@ -32,31 +32,31 @@ class Rwkv6 : public Architecture {
     layer.attention_norm = from.norm("attn_norm");
     layer.feed_forward_norm = from.norm("attn_norm_2");
     load_previous_rows(from, layer);
-    from.keep(layer, "time_mix_w1.weight", {5 * mixed, width});
-    from.keep(layer, "time_mix_w2.weight", {5, width, mixed});
-    from.keep(layer, "time_mix_lerp_x.weight", {width});
+    from.other(layer, "time_mix_w1.weight", {5 * mixed, width});
+    from.other(layer, "time_mix_w2.weight", {5, width, mixed});
+    from.other(layer, "time_mix_lerp_x.weight", {width});
     const bool fused = from.has_in_layer("time_mix_lerp_fused.weight");
-    if (fused) from.keep(layer, "time_mix_lerp_fused.weight", {5, width});
+    if (fused) from.other(layer, "time_mix_lerp_fused.weight", {5, width});
     for (const char* name : kMixed) {
       const std::string each = std::string("time_mix_lerp_") + name + ".weight";
       if (fused)
         from.leave_out(each);
       else
-        from.keep(layer, each, {width});
+        from.other(layer, each, {width});
     }
-    from.keep(layer, "time_mix_first.weight", {config.ssm.rank, config.ssm.keys});
-    from.keep(layer, "time_mix_decay.weight", {width});
-    from.keep(layer, "time_mix_decay_w1.weight", {decayed, width});
-    from.keep(layer, "time_mix_decay_w2.weight", {width, decayed});
+    from.other(layer, "time_mix_first.weight", {config.ssm.rank, config.ssm.keys});
+    from.other(layer, "time_mix_decay.weight", {width});
+    from.other(layer, "time_mix_decay_w1.weight", {decayed, width});
+    from.other(layer, "time_mix_decay_w2.weight", {width, decayed});
     for (const char* name :
          {"time_mix_key.weight", "time_mix_value.weight", "time_mix_receptance.weight",
           "time_mix_gate.weight", "time_mix_output.weight", "channel_mix_receptance.weight"})
-      from.keep(layer, name, {width, width});
+      from.other(layer, name, {width, width});
     for (const char* name : {"time_mix_ln.weight", "time_mix_ln.bias", "channel_mix_lerp_k.weight",
                              "channel_mix_lerp_r.weight"})
-      from.keep(layer, name, {width});
-    from.keep(layer, "channel_mix_key.weight", {wide, width});
-    from.keep(layer, "channel_mix_value.weight", {width, wide});
+      from.other(layer, name, {width});
+    from.other(layer, "channel_mix_key.weight", {wide, width});
+    from.other(layer, "channel_mix_value.weight", {width, wide});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));

@@ -34,19 +34,19 @@ class Rwkv7 : public Architecture {
       const GgufTensor* found =
           from.file().find_tensor("blk." + std::to_string(from.layer()) + "." + first);
       const int64_t rank = found && found->shape.rank() == 2 ? found->shape[0] : 1;
-      from.keep(layer, first, {rank, width});
-      from.keep(layer, std::string(name) + "2.weight", {width, rank});
+      from.other(layer, first, {rank, width});
+      from.other(layer, std::string(name) + "2.weight", {width, rank});
     }
-    from.keep(layer, "time_mix_lerp_fused.weight", {6, width});
+    from.other(layer, "time_mix_lerp_fused.weight", {6, width});
     for (const char* name : {"time_mix_w0.weight", "time_mix_a0.weight", "time_mix_v0.weight",
                              "time_mix_k_k.weight", "time_mix_k_a.weight", "time_mix_r_k.weight",
                              "time_mix_ln.weight", "time_mix_ln.bias", "channel_mix_lerp_k.weight"})
-      from.keep(layer, name, {width});
+      from.other(layer, name, {width});
     for (const char* name : {"time_mix_key.weight", "time_mix_value.weight",
                              "time_mix_receptance.weight", "time_mix_output.weight"})
-      from.keep(layer, name, {width, width});
-    from.keep(layer, "channel_mix_key.weight", {wide, width});
-    from.keep(layer, "channel_mix_value.weight", {width, wide});
+      from.other(layer, name, {width, width});
+    from.other(layer, "channel_mix_key.weight", {wide, width});
+    from.other(layer, "channel_mix_value.weight", {width, wide});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));

@@ -64,15 +64,25 @@ uint64_t cache_bytes(int64_t positions, int64_t kv_heads, int64_t length, Elemen
   return storage_bytes(shape, type, device);
 }
 
-// What each layer remembers of a text; nothing if Prism does not know the architecture.
-std::vector<uint64_t> states_by_layer(const GgufFile& file, const ModelSizes& sizes) {
-  std::vector<uint64_t> result(static_cast<size_t>(sizes.layers));
+// What the caches hold for a position and for a text, by layer: as the architecture says, or, if
+// Prism does not know it, keys and values of every head.
+struct LayerCache {
+  CachedPosition position;
+  uint64_t state_bytes = 0;
+};
+std::vector<LayerCache> cached_by_layer(const GgufFile& file, const ModelSizes& sizes) {
+  std::vector<LayerCache> result;
+  for (const int64_t heads : sizes.kv_heads)
+    result.push_back({{heads, sizes.key_length, sizes.value_length, 0}});
   if (!std::ranges::count(known_architectures(), sizes.architecture)) return result;
   try {
     Config config = read_config(file);
     make_architecture(sizes.architecture)->configure(file, config);
-    for (size_t i = 0; i < std::min(result.size(), config.each_layer.size()); ++i)
-      result[i] = state_bytes(config.each_layer[i]);
+    for (size_t i = 0; i < result.size(); ++i) {
+      result[i] = {};
+      if (static_cast<int64_t>(i) >= config.layers) continue;
+      result[i] = {config.cached(static_cast<int64_t>(i)), state_bytes(config.each_layer[i])};
+    }
   } catch (const Error&) {
     // Loading the model reports what is wrong with the file.
   }
@@ -268,11 +278,13 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
                 fmt::format("KV cache type {} is not supported; use f16, f32, bf16 or q8_0",
                             kv_type.name()));
   const int64_t block = kv_type.block_elements();
-  if (sizes.key_length % block != 0 || sizes.value_length % block != 0)
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("KV cache type {}: heads of {} elements are not a multiple of {}; use f16",
-                    kv_type.name(), sizes.key_length, block));
+  const std::vector<LayerCache> cached = cached_by_layer(file, sizes);
+  for (const auto& [each, states] : cached)
+    if (each.keys % block != 0 || each.values % block != 0)
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("KV cache type {}: heads of {} elements are not a multiple of {}; use f16",
+                      kv_type.name(), each.keys, block));
   constexpr int64_t kMostContext = int64_t{1} << 31;  // positions are 32-bit numbers
   if (context < 1 || context > kMostContext || batch_rows < 1)
     throw Error(ErrorCode::kInvalidArgument,
@@ -299,33 +311,35 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
     memory.embedding_bytes += memory.output_bytes;  // a tied output has only the norm, counted here
     memory.output_bytes += stored_bytes(*table, device);
   }
-  int64_t widest = 0;
-  const std::vector<uint64_t> states = states_by_layer(file, sizes);
+  int64_t widest = 0, longest = sizes.key_length;
   for (size_t i = 0; i < memory.layers.size(); ++i) {
-    const int64_t kv_heads = sizes.kv_heads[i], positions = cached_positions(context);
+    const CachedPosition& each = cached[i].position;
+    const int64_t positions = cached_positions(context);
     memory.layers[i].kv_bytes =
-        cache_bytes(positions, kv_heads, sizes.key_length, kv_type, device) +
-        cache_bytes(positions, kv_heads, sizes.value_length, kv_type, device);
-    memory.layers[i].state_bytes = states[i];
-    widest = std::max(widest, sizes.heads * sizes.key_length +
-                                  kv_heads * (sizes.key_length + sizes.value_length));
+        cache_bytes(positions, each.heads, each.keys, kv_type, device) +
+        cache_bytes(positions, each.heads, each.values, kv_type, device) +
+        cache_bytes(positions, 1, each.indexer, indexer_type(kv_type), device);
+    memory.layers[i].state_bytes = cached[i].state_bytes;
+    longest = std::max(longest, each.keys);
+    widest = std::max(widest, sizes.heads * longest + each.elements());
   }
   const int64_t rows = std::min(context, batch_rows);
   const VendorProducts vendor = vendor_products(file, device, rows);
   const auto work = [&](int64_t of_rows) {
     const Size elements =
-        activation_elements(of_rows, sizes.hidden, sizes.heads * sizes.key_length, widest,
+        activation_elements(of_rows, sizes.hidden, sizes.heads * longest, widest,
                             sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary);
     return (4 * elements + static_cast<int64_t>(vendor.unpacked_bytes)).bytes();
   };
   memory.activation_bytes = work(rows);
   // Small batches (decode, or the end of a prompt) also hold partial attention results.
   const int64_t few = std::min(rows, kMostSplitQueries);
-  for (const int64_t kv_heads : sizes.kv_heads)
-    memory.activation_bytes =
-        std::max(memory.activation_bytes,
-                 work(few) + cached_attention_work_bytes(device.info(), sizes.heads, kv_heads,
-                                                         sizes.key_length, kv_type, few));
+  for (const auto& [each, states] : cached)
+    if (each.heads > 0)
+      memory.activation_bytes =
+          std::max(memory.activation_bytes,
+                   work(few) + cached_attention_work_bytes(device.info(), sizes.heads, each.heads,
+                                                           each.keys, kv_type, few));
   return memory;
 }
 

@@ -27,6 +27,9 @@ int64_t whole_blocks(int64_t context);
 // Positions in memory for a context: whole blocks, and one for padding.
 int64_t cached_positions(int64_t context);
 
+// The type of an indexer's keys in a cache of this type: not quantised, because they are few.
+ElementType indexer_type(ElementType cache);
+
 struct CacheSize {
   int64_t slots = 1;       // texts at once
   int64_t side_slots = 0;  // tables beside them, for short work that takes blocks and returns them
@@ -51,13 +54,17 @@ class KvCache {
   ElementType type() const { return type_; }
   uint64_t bytes() const;  // over all layers
 
-  // [blocks, block, kv_heads, head_dim]. Block 0 is unused by texts: the padding rows of a batch
-  // are written there, and table entries without a block refer to it.
-  const Tensor& keys(int64_t layer) const { return keys_[static_cast<size_t>(layer)]; }
-  const Tensor& values(int64_t layer) const { return values_[static_cast<size_t>(layer)]; }
+  // [blocks, block, heads, length]: see Config::cached. Block 0 is unused by texts: the padding
+  // rows of a batch are written there, and table entries without a block refer to it. What a layer
+  // does not keep is an empty tensor.
+  const Tensor& keys(int64_t layer) const { return parts(layer).keys; }
+  const Tensor& values(int64_t layer) const { return parts(layer).values; }
+  const Tensor& indexer(int64_t layer) const { return parts(layer).indexer; }
+  // Those of a layer that are not empty.
+  std::vector<const Tensor*> tensors(int64_t layer) const;
 
-  // A block of a layer as bytes: keys, then values, in the layout of files, which is the same on
-  // all devices. read_block waits for the device.
+  // A block of a layer as bytes: keys, values, keys of the indexer, in the layout of files, which
+  // is the same on all devices. read_block waits for the device.
   size_t layers() const { return group_of_.size(); }
   uint64_t block_bytes(size_t layer) const;
   uint64_t block_bytes() const;  // over all layers
@@ -101,6 +108,7 @@ class KvCache {
  private:
   struct Group {
     int64_t window = 0;
+    bool chunked = false;
     CacheBlocks blocks;
     std::vector<int32_t> tables;  // [slots + side_slots, table_entries()]
   };
@@ -115,7 +123,11 @@ class KvCache {
   StateCache states_;
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // by layer
-  std::vector<Tensor> keys_, values_;
+  struct Parts {
+    Tensor keys, values, indexer;
+  };
+  const Parts& parts(int64_t layer) const { return parts_[static_cast<size_t>(layer)]; }
+  std::vector<Parts> parts_;  // by layer
 };
 
 // Returns the blocks of all side slots, at the latest when it is destroyed.

@@ -312,7 +312,7 @@ std::vector<ModelMemory> Model::memory() const {
     };
     for_each_weight(state.weights, add);
     for (int64_t layer = 0; layer < state.config.layers; ++layer)
-      for (const Tensor* each : {&state.cache.keys(layer), &state.cache.values(layer)})
+      for (const Tensor* each : state.cache.tensors(layer))
         if (each->device() == device) memory.cache_bytes += bytes(*each);
     for (int64_t layer = 0; layer < state.config.layers; ++layer)
       for (const Tensor& each : state.cache.states().of_layer(layer))
