@@ -152,6 +152,7 @@ struct Config {
 
   // --- recurrent layers
   SsmConfig ssm;
+  double fastest_decay = 0;   // bailingmoe3: the logarithm of the fastest decay, below 0
   int64_t rescale_every = 0;  // rwkv6: layers after which x is halved; 0: none
 
   Pooling pooling = Pooling::none;
