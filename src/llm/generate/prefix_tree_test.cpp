@@ -246,7 +246,7 @@ TEST(PrefixTree, ContinuesWhereAStateIsKnown) {
   EXPECT_EQ(found({1, 2, 3, 4, 9}), std::pair(int64_t{4}, first));
   EXPECT_EQ(found({1, 2, 3}), nothing);
   EXPECT_EQ(tree.find(text).tables[0].size(), 3u);
-  EXPECT_EQ(tree.find({1, 2, 3, 4, 9}).tables[0].size(), 1u);
+  EXPECT_EQ(tree.find(Tokens{1, 2, 3, 4, 9}).tables[0].size(), 1u);
   // The least recently used goes first; a state that a text uses, last.
   states.share(first);
   found(text);
