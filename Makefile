@@ -29,7 +29,7 @@ help:
 	@echo "make bench          build and run the benches"
 	@echo "make format         lay out the sources with clang-format"
 	@echo "make fuzz           the parsers under libFuzzer, SECONDS=25 each"
-	@echo "make attack         hostile files, servers and command lines: many rounds, and the fuzzers, SECONDS=600 each"
+	@echo "make attack         hostile files, servers and command lines: 100 times the rounds (ROUNDS=100), then the fuzzers, SECONDS=120 each"
 	@echo "make lint           layout, layers, vendor names, clang-tidy"
 	@echo "make install        install to PREFIX (default /usr/local)"
 	@echo "make reset          remove the build folder"
@@ -121,9 +121,12 @@ fuzz:
 	@scripts/fuzz.sh $(or $(SECONDS),25)
 
 # Each attack with 100 times the rounds of make test.
-attack: build-tests
+attack:
+	@scripts/setup.sh build test fuzz
+	@scripts/configure.sh $(BUILD)
+	@$(COMPILE) attacks
 	@PRISM_ATTACK=$(or $(ROUNDS),100) $(CTEST) --timeout 7200 -R attack
-	@scripts/fuzz.sh $(or $(SECONDS),600)
+	@scripts/fuzz.sh $(or $(SECONDS),120)
 
 show-backends:
 	@scripts/setup.sh build

@@ -14,7 +14,9 @@ foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cl
         llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
         llm/store/content_version llm/store/http_headers llm/store/resume runtime/device_records
         runtime/discovery/choice_record runtime/discovery/timed_record runtime/measure/calibration_record
-        search/directory search/filter_parser tensor/io/header_text tensor/io/npy_header tensor/io/safetensors_header tensor/shape)
+        search/directory search/filter_parser search/vector_formats search/methods/curve search/files/catalogue_part
+        search/files/file_content search/files/ignore_rules search/files/splitter search/files/text_lines search/files/words
+        tensor/io/header_text tensor/io/npy_header tensor/io/safetensors_header tensor/shape)
   list(APPEND parser_sources ${source}/${name}.cpp)
 endforeach()
 list(APPEND parser_sources ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/models/gguf_mutator.cpp)
@@ -26,10 +28,10 @@ target_include_directories(prism_fuzzed PUBLIC ${source} ${CMAKE_CURRENT_SOURCE_
 target_compile_options(prism_fuzzed PUBLIC ${fuzz_options} -fsanitize=fuzzer-no-link)
 target_link_libraries(prism_fuzzed PUBLIC ${library_dependencies} nlohmann_json::nlohmann_json CLI11::CLI11)
 
-# The server, without TLS; one file of it needs the whole library.
+# The server, without TLS; some files of it need the whole library.
 if(server_sources)
   set(fuzzed_server_sources ${server_sources} ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/server/scripted_model.cpp)
-  list(FILTER fuzzed_server_sources EXCLUDE REGEX "/(server|engine_model)\\.cpp$")
+  list(FILTER fuzzed_server_sources EXCLUDE REGEX "/(server|engine_model|searched_files)\\.cpp$")
   add_library(prism_fuzzed_server STATIC EXCLUDE_FROM_ALL ${fuzzed_server_sources})
   target_include_directories(prism_fuzzed_server SYSTEM PUBLIC ${BOOST_BEAST_INCLUDE_DIR})
   target_compile_definitions(prism_fuzzed_server PUBLIC BOOST_ERROR_CODE_HEADER_ONLY BOOST_ALL_NO_LIB)

@@ -65,7 +65,7 @@ class MemoryConnection {
       : owner_(std::make_shared<ConnectionOwner>()) {
     owner_->options = std::move(options);
     owner_->handler = std::move(handler);
-    owner_->io = std::make_shared<boost::asio::io_context>(1);
+    owner_->io = shared_io();
     owner_->on_closed = [](Connection*) {};
     auto transport = std::make_unique<MemoryTransport>();
     transport_ = transport.get();
@@ -102,6 +102,12 @@ class MemoryConnection {
   size_t held_bytes() const { return owner_->held_bytes; }
 
  private:
+  // One for all connections: to make one takes longer than most requests, and events of another
+  // thread that come when a connection has ended are run with those of the next.
+  static const std::shared_ptr<boost::asio::io_context>& shared_io() {
+    static const auto one = std::make_shared<boost::asio::io_context>(1);
+    return one;
+  }
   void run() {
     owner_->io->restart();
     owner_->io->poll();

@@ -8,11 +8,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "ir", "dsl", "lower", "print", "sample_kernels", "runtime", "cpu", "tensor", "ops", "grad", "conformance",
           "nn", "llm", "search", "server", "cli"]
-# The layer of each public header in include/prism; those in ops/ and llm/ belong to the layers of the same name.
+# The layer of each public header in include/prism; those in ops/, nn/ and llm/ belong to the layers of the same name.
 PUBLIC = {"error.h": "base", "warning.h": "base", "dtype.h": "base", "element_type.h": "base", "rope_scaling.h": "base", "metric.h": "base",
           "kernel_ir.h": "ir", "capabilities.h": "ir", "kernel.h": "dsl", "device_info.h": "runtime", "device.h": "runtime",
           "shape.h": "tensor", "tensor.h": "tensor", "compile.h": "tensor", "io.h": "tensor",
-          "ops.h": "ops", "grad.h": "grad", "llm.h": "llm", "search.h": "search"}
+          "ops.h": "ops", "grad.h": "grad", "nn.h": "nn", "llm.h": "llm", "search.h": "search",
+          "file_search.h": "search"}
 BACKENDS_MAY_USE = {"base", "ir", "lower", "print", "sample_kernels", "runtime"}
 # CUDA and HIP have the same calls under different names, and share this code.
 SHARED_BY_BACKENDS = "backends/gpu_runtime"

@@ -2,6 +2,7 @@
 # Builds the fuzzers and runs each for some time on a copy of its corpus; a crash saves its input in the build folder.
 # usage: scripts/fuzz.sh [SECONDS_EACH] [NAME...]     (NAME: gguf for fuzz/gguf_fuzz.cpp; default: all)
 # FUZZ_RUNS=N runs the same N inputs each time (a fixed seed) within the time limit; without it, inputs are new.
+# FUZZ_TOTAL=N goes on, over several calls, until each fuzzer has run N inputs: corpora and counts stay in the build folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-25}
@@ -21,8 +22,14 @@ done
 cmake --build "$build" --target "${names[@]/#/fuzz_}"
 
 for name in "${names[@]}"; do
-  work="$build/corpus/$name"
-  rm -rf "$work"
+  work="$build/corpus/$name" count="$build/count-$name" before=0
+  if [ -n "${FUZZ_TOTAL:-}" ]; then
+    [ ! -f "$count" ] || before=$(cat "$count")
+    [ "$before" -lt "$FUZZ_TOTAL" ] || { echo "fuzz $name: $before inputs"; continue; }
+    same=(-seed=$((before + 1)) -runs=$((FUZZ_TOTAL - before)))
+  else
+    rm -rf "$work"
+  fi
   mkdir -p "$work" "fuzz/corpus/$name"
   echo "fuzz $name: $seconds s over $(find "fuzz/corpus/$name" -type f | wc -l) inputs"
   # New inputs are written to the first folder; the committed corpus is read-only.
@@ -30,4 +37,9 @@ for name in "${names[@]}"; do
     -print_final_stats=1 -artifact_prefix="$build/crash-$name-" "$work" "fuzz/corpus/$name" 2>"$build/fuzz-$name.log" ||
     { tail -40 "$build/fuzz-$name.log"; exit 1; }
   grep -E 'number_of_executed_units|peak_rss_mb' "$build/fuzz-$name.log" || tail -3 "$build/fuzz-$name.log"
+  [ -z "${FUZZ_TOTAL:-}" ] || {
+    ran=$(sed -n 's/.*number_of_executed_units: *//p' "$build/fuzz-$name.log")
+    echo $((before + ran)) >"$count"
+    echo "fuzz $name: $((before + ran)) of $FUZZ_TOTAL inputs"
+  }
 done

@@ -22,7 +22,8 @@ FAMILIES = {"elementwise": "arithmetic, comparison, functions, activations", "vi
             "expert_matmul": "rows routed to experts",
             "softmax": "softmax, log-softmax, cross-entropy", "norm": "layer norm, RMS norm",
             "attention": "attention", "sort": "top-k, sort", "nearest": "nearest rows (vector search)", "scan": "cumulative sums",
-            "bounded": "masks of bounded dimensions"}
+            "bounded": "masks of bounded dimensions",
+            "recurrence": "short convolutions, state-space scans, delta rule, RWKV"}
 
 
 def compact(run):

@@ -7,14 +7,14 @@ build=$(cd "$1" && pwd)
 shift
 root=$(cd "$(dirname "$0")/.." && pwd)
 model="$root/../shared/models/stories260K.gguf"
-packages="openai==3.49.0 anthropic==2.8.0 ollama==0.6.3 langchain-openai==1.7.3 jsonschema==4.26.0"
+packages="openai==3.49.0 anthropic==2.8.0 ollama==0.6.3 langchain-openai==1.7.3 jsonschema==4.26.0 mcp==2.3.0"
 
 [ -f "$model" ] || { echo "test-server: skipped, it needs ../shared/models/stories260K.gguf"; exit 0; }
 environment="$build/server-clients"
 # shellcheck disable=SC2086
 "$root/scripts/python_environment.sh" "$environment" $packages
 export PRISM_CACHE_DIR=${PRISM_CACHE_DIR:-$build/test-cache}
-[ $# -gt 0 ] || set -- openai responses anthropic ollama langchain schemas docs ending
+[ $# -gt 0 ] || set -- openai responses anthropic ollama langchain schemas docs ending mcp
 for test in "$@"; do
   echo "test-server: $test"
   "$environment/bin/python" "$root/tests/server/clients/${test}_test.py" "$build/prism" "$model"

@@ -59,7 +59,7 @@ int run(const std::map<std::string, std::string>& options) {
           ? cast(randn({std::stoll(get("--rows", "100000")), std::stoll(get("--width", "768"))},
                        DType::f32, Device::cpu()),
                  type)
-          : cast(load(file, Device::cpu()), type);
+          : cast(load(file, Device::cpu()) * 1.0, type);  // a copy in memory, like the peers'
   const Tensor matrix = rows.to(device);
   NearestInputs more;
   if (metric == Metric::cosine) more.norms = row_norms(matrix);

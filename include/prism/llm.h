@@ -2,6 +2,7 @@
 #pragma once
 
 #include "prism/llm/chat_template.h"
+#include "prism/llm/embedder.h"
 #include "prism/llm/fit.h"
 #include "prism/llm/generation.h"
 #include "prism/llm/gguf.h"

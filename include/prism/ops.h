@@ -1,6 +1,7 @@
 // Every op over tensors.
 #pragma once
 
+#include "prism/ops/assign.h"
 #include "prism/ops/attention.h"
 #include "prism/ops/bounded.h"
 #include "prism/ops/conv.h"
@@ -13,6 +14,7 @@
 #include "prism/ops/nearest.h"
 #include "prism/ops/norm.h"
 #include "prism/ops/quantise.h"
+#include "prism/ops/recurrence.h"
 #include "prism/ops/reduce.h"
 #include "prism/ops/rope.h"
 #include "prism/ops/scan.h"

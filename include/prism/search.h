@@ -8,6 +8,7 @@
 //   const uint64_t id = found.hits[0].id.number();
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -81,6 +83,12 @@ class Filter {
   std::shared_ptr<const Node> node_;
 };
 
+// How a search finds vectors: by scanning all of them; by scanning the lists (clusters) nearest to
+// the query; or by walking through a graph of neighbours.
+enum class Method : uint8_t { exact, ivf, graph };
+const char* method_name(Method method);
+std::optional<Method> parse_method(std::string_view name);
+
 struct IndexOptions {
   uint64_t width = 0;
   Metric metric = Metric::cosine;
@@ -95,6 +103,14 @@ struct IndexOptions {
 struct SearchOptions {
   uint64_t k = 10;  // at most 2,048
   Filter filter = {};
+  // The share of the exact results that a search should find, on average; 1: all of them. An index
+  // without a method scans all vectors in any case. Otherwise the least effort is used that found
+  // as much when the index was built, or a scan where that is less work.
+  double recall = 0.95;
+  // In place of recall: a method, and its effort if it is not 0 (the lists to scan, or the vectors
+  // that a walk through a graph keeps).
+  std::optional<Method> method = std::nullopt;
+  uint64_t effort = 0;
   // With rescore: the candidates of the coarse type for each result.
   uint64_t oversample = 8;
   // The best hit of each value of this field only.
@@ -111,10 +127,32 @@ struct SearchResult {
   std::string how;        // the method and its settings
 };
 
+// The settings of build().
+struct BuildOptions {
+  Method method = Method::graph;
+  // ivf: the number of lists; 0: the square root of the number of vectors.
+  uint64_t lists = 0;
+  // graph: the links of a vector, and the vectors that are kept while its neighbours are searched.
+  uint64_t links = 16;
+  uint64_t effort = 64;
+  // ivf: the device that trains and assigns.
+  std::string device = "cpu";
+};
+
+// What was measured with vectors that were held back when the method was built.
+struct MeasuredEffort {
+  uint64_t k = 0, effort = 0;
+  double recall = 0, microseconds = 0;  // for each query of a batch, on all cores
+};
+
 struct IndexInfo {
   IndexOptions options;
-  uint64_t vectors = 0;  // that a search can return
-  uint64_t removed = 0;  // still in the file, until compact()
+  Method method = Method::exact;
+  std::vector<MeasuredEffort> measured = {};  // of the largest part with a method
+  double exact_microseconds = 0;              // a query of a scan there; 0: not measured
+  uint64_t scanned = 0;                       // vectors without a method, which are always scanned
+  uint64_t vectors = 0;                       // that a search can return
+  uint64_t removed = 0;                       // still in the file, until compact()
   uint64_t segments = 0;
   uint64_t file_bytes = 0;  // 0: in memory only
   uint64_t generation = 0;  // of the file; each commit() adds one
@@ -122,6 +160,14 @@ struct IndexInfo {
 };
 
 enum class Access { read, write };
+
+// Named bytes that an index keeps beside its vectors. They stay valid while this object lives, also
+// when the index changes.
+struct Attachment {
+  std::shared_ptr<const std::byte> data;
+  uint64_t bytes = 0;
+  std::string_view text() const { return {reinterpret_cast<const char*>(data.get()), bytes}; }
+};
 
 // A set of vectors. Functions may be called from several threads. Changes are searchable at once,
 // and in the file after commit(). A crash at any moment leaves the file as it was before or after a
@@ -149,6 +195,7 @@ class Index {
 
   SearchResult search(std::span<const float> query, const SearchOptions& options = {}) const;
   SearchResult search(std::initializer_list<float> query, const SearchOptions& options = {}) const;
+  SearchResult search(std::span<const float> query, uint64_t k, SearchOptions options = {}) const;
   // Several queries [queries][width] at once.
   std::vector<SearchResult> search_batch(std::span<const float> queries,
                                          const SearchOptions& options = {}) const;
@@ -156,12 +203,35 @@ class Index {
   SearchResult search_within(std::span<const float> query, float bound,
                              const Filter& filter = {}) const;
 
+  // Keeps bytes under a name, in the file after the same commit() as the vectors; each is written
+  // once. No value removes what is there. Throws kInvalidArgument for an index open for reading.
+  void attach(const std::string& name, std::optional<std::string> bytes);
+  std::optional<Attachment> attachment(const std::string& name) const;
+  std::vector<std::string> attachments() const;  // their names, sorted
+
+  // Joins all vectors, makes the structures of a method for them, and measures it with vectors that
+  // are held back meanwhile. Later additions are scanned until there are many; commit() then makes
+  // structures for them, too. Method::exact drops the structures. Includes a commit() if there is a
+  // file.
+  void build(const BuildOptions& options = {});
+
+  // Scans (of all vectors and of lists) run on this device from now on: cuda:0, auto, cpu ... The
+  // vectors are uploaded when a search first needs them, and later only what is new. What does not
+  // fit into the device's memory is scanned on the CPU at the same time. Not stored in the file.
+  void set_device(const std::string& name);
+
   // Writes the changes to the file and flushes it. Throws kIo (a full disk); the changes stay in
   // memory then, and commit() may be called again.
   void commit();
   void save(const std::string& path) const;  // the whole index as a new file
   // Rewrites the file without removed vectors. Includes a commit().
   void compact();
+  // The same by a thread, while searches and changes go on; only the last step, which writes the
+  // file, keeps them waiting. Does nothing if a compaction is under way. What compact(), build() or
+  // a failure made useless is dropped, and the old file stays.
+  void compact_in_background();
+  // Waits for that thread, and throws its error. The destructor waits, too.
+  void wait_for_compaction();
   void refresh();       // for readers: what a writer has committed since
   void verify() const;  // throws kCorruptFile naming the section whose checksum is wrong
 

@@ -11,6 +11,8 @@
 """
 from __future__ import annotations
 
+import typing as _typing
+
 from . import _core
 from ._core import *  # noqa: F401,F403  the functions of the C++ API
 from ._core import __version__ as __version__
@@ -20,7 +22,7 @@ from ._functional import value_and_grad as value_and_grad
 from ._nearest import Nearest as Nearest
 from .kernels import kernel as kernel
 from .llm import LLM as LLM, AsyncTextStream as AsyncTextStream, Generation as Generation
-from .llm import TextStream as TextStream, TokenScore as TokenScore
+from .llm import TextStream as TextStream, TokenScore as TokenScore, embed as embed
 from .serving import Server as Server, serve as serve
 
 bool = _core.bool_
@@ -28,3 +30,14 @@ div = _core.divide
 sub = _core.subtract
 mul = _core.multiply
 power = _core.pow
+
+if _typing.TYPE_CHECKING:
+    from .search import Found as Found, Index as Index
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name not in ("Index", "Found"):
+        raise AttributeError(f"module 'prismrt' has no attribute {name!r}")
+    from . import search  # needs NumPy, which the rest of the package does without
+
+    return getattr(search, name)

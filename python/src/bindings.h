@@ -30,6 +30,7 @@ void bind_exchange(nb::class_<Tensor>& type, nb::module_& m);
 void bind_gradients(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_models(nb::module_& m);
+void bind_search(nb::module_& m);
 
 // --- arguments
 // A DType, a name ("float32", "f32", "q4_k"), Python's float, int or bool, or a dtype of NumPy.

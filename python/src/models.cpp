@@ -271,7 +271,7 @@ Tensor embeddings(SharedModel& shared, const std::vector<std::string>& texts, bo
   {
     const nb::gil_scoped_release release;
     const std::scoped_lock lock(shared.mutex);
-    rows = shared.model.embed(texts, normalise);
+    rows = shared.model.embed(texts, {.normalise = normalise});
   }
   std::vector<float> values;
   for (const auto& each : rows) values.insert(values.end(), each.begin(), each.end());

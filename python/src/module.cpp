@@ -17,5 +17,6 @@ NB_MODULE(_core, m) {
   bind_gradients(m);
   bind_kernels(m);
   bind_models(m);
+  bind_search(m);
   m.attr("__version__") = PRISM_VERSION;
 }

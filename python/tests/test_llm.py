@@ -150,6 +150,18 @@ def test_embeddings(llm):
     np.testing.assert_allclose(llm.embed("A cat").numpy(), rows[0].numpy(), atol=1e-5)
 
 
+def test_default_embedder():
+    try:
+        rows = prism.embed(["The cat sits outside.", "A feline is outdoors.", "cat " * 400])
+    except prism.Error as error:  # without pip or PyPI
+        pytest.skip(str(error))
+    assert rows.shape == (3, 384)
+    np.testing.assert_allclose(np.linalg.norm(rows.numpy(), axis=1), 1, atol=1e-5)
+    cosines = rows.numpy() @ rows.numpy()[0]
+    assert cosines[1] > cosines[2]
+    np.testing.assert_allclose(prism.embed("The cat sits outside.").numpy(), rows[0].numpy(), atol=1e-3)
+
+
 CHAT = [{"role": "user", "content": "Hello"}]
 
 

@@ -54,11 +54,24 @@ std::optional<std::string> environment(const char* name) {
 
 constexpr const char* kChooseFolder = "set PRISM_CACHE_DIR to a folder of your own";
 
+// The functions of std::filesystem without an error code throw what is not an Error.
+fs::path absolute_path(const std::string& folder) {
+  std::error_code failed;  // the current folder may be gone
+  const fs::path whole = fs::absolute(folder, failed);
+  return failed ? fs::path(folder) : whole;
+}
+
+fs::path temporary_folder() {
+  std::error_code failed;  // TMPDIR may name no folder
+  const fs::path folder = fs::temp_directory_path(failed);
+  return failed ? fs::path("/tmp") : folder;
+}
+
 fs::path chosen_folder() {
-  if (auto folder = environment("PRISM_CACHE_DIR")) return fs::absolute(*folder);
+  if (auto folder = environment("PRISM_CACHE_DIR")) return absolute_path(*folder);
 #ifdef _WIN32
   if (auto folder = environment("LOCALAPPDATA")) return fs::path(*folder) / "prism" / "cache";
-  return fs::temp_directory_path() / "prism-cache";
+  return temporary_folder() / "prism-cache";
 #else
   if (auto folder = environment("XDG_CACHE_HOME")) return fs::path(*folder) / "prism";
   if (auto home = environment("HOME")) {
@@ -68,7 +81,7 @@ fs::path chosen_folder() {
     return fs::path(*home) / ".cache" / "prism";
 #endif
   }
-  return fs::temp_directory_path() / fmt::format("prism-cache-{}", geteuid());
+  return temporary_folder() / fmt::format("prism-cache-{}", geteuid());
 #endif
 }
 

@@ -149,6 +149,19 @@ TEST_F(ForeignCache, BehindALinkInTheTemporaryFolderIsRefused) {
   expect_refused("is a symbolic link");
 }
 
+TEST_F(ForeignCache, ThatCannotBeThereIsNoExceptionOfTheStandardLibrary) {
+  const test::ScopedVariable relative("PRISM_CACHE_DIR", "folder");
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(path_);
+  std::filesystem::remove(path_);  // the current folder
+  EXPECT_NO_THROW(write_cached("test-foreign", "key", bytes_of("content")));
+  EXPECT_EQ(text_of(read_cached("test-foreign", "key")), "nothing");
+  std::filesystem::current_path(here);
+  const test::ScopedVariable none("PRISM_CACHE_DIR", ""), no_xdg("XDG_CACHE_HOME", ""),
+      no_home("HOME", ""), temporary("TMPDIR", folder_ / "absent");
+  EXPECT_EQ(cache_folder().parent_path(), "/tmp");
+}
+
 TEST_F(ForeignCache, IsMadeForThisUserAlone) {
   std::filesystem::remove(path_);
   ASSERT_TRUE(write_cached("test-foreign", "key", bytes_of("content")));

@@ -28,6 +28,8 @@ Examples:
   prism run 'Why is the sky blue?'         answer a question
   prism chat                               talk to a model
   prism serve                              serve a model to programs and the browser
+  prism index ~/notes                      make files searchable
+  prism search 'a cake without eggs' ~/notes
   prism devices                            list the devices of this machine
   prism calibrate                          measure them, so that the fastest is used
   prism fit model.gguf                     where a model would go, and how fast
@@ -68,7 +70,8 @@ void add_commands(const Command& program) {
        {add_run_command, add_chat_command, add_serve_command, add_model_command, add_fit_command,
         add_tokenize_command, add_embed_command, add_score_command, add_perplexity_command})
     add(models);
-  add_vectors_command(program.group("Search"));
+  const Command search = program.group("Search");
+  for (const auto add : {add_index_command, add_search_command, add_vectors_command}) add(search);
   const Command devices = program.group("Devices and kernels");
   for (const auto add :
        {add_devices_command, add_setup_command, add_calibrate_command, add_check_command,

@@ -21,6 +21,7 @@ void add_fit_command(const Command& program);
 void add_model_command(const Command& program);
 void add_model_info_command(const Command& model);
 void add_model_verify_command(const Command& model);
+void add_model_convert_command(const Command& model);
 void add_model_quantize_command(const Command& model);
 void add_model_store_commands(const Command& model);  // fetch, list, remove
 void add_tokenize_command(const Command& program);
@@ -31,6 +32,8 @@ void add_score_command(const Command& program);
 void add_perplexity_command(const Command& program);
 void add_embed_command(const Command& program);
 void add_vectors_command(const Command& program);  // build, search, add, remove, info ...
+void add_index_command(const Command& program);
+void add_search_command(const Command& program);
 void add_completion_command(const Command& program);
 
 }  // namespace prism::cli

@@ -56,7 +56,9 @@ llm::FitOptions FitChoice::options() const {
 
 void add_fit_options(const Command& command, FitChoice& choice, bool takes_model) {
   command.option(takes_model ? "-m,--model,model" : "-m,--model", choice.model,
-                 "a GGUF file, hf:user/repo:file.gguf or an address (default: SmolLM2-135M)");
+                 fmt::format("a GGUF file, a Hugging Face folder, hf:user/repo:file.gguf or an "
+                             "address (default: {})",
+                             choice.default_title));
   command.option("-d,--device,--backend", choice.device,
                  "cpu, gpu, cuda, vulkan:0 and so on (default: the fastest; several if one is too "
                  "small)");

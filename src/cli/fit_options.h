@@ -10,7 +10,8 @@
 namespace prism::cli {
 
 struct FitChoice {
-  std::string model;  // empty: the default model
+  std::string model;                           // empty: the default model
+  std::string default_title = "SmolLM2-135M";  // of that model, for the help
   std::string device = "auto", kv_type, memory_margin;
   int64_t gpu_layers = -1, context = 0, min_context = 0;  // -1 and 0: not given
   bool cpu_experts = false;

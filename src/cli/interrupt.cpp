@@ -28,10 +28,14 @@ void on_end(int signal) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(llm::LanguageModel& model, bool answer_only) {
+InterruptGuard::InterruptGuard() : InterruptGuard(nullptr, false) {}
+InterruptGuard::InterruptGuard(llm::LanguageModel& model, bool answer_only)
+    : InterruptGuard(&model, answer_only) {}
+
+InterruptGuard::InterruptGuard(llm::LanguageModel* model, bool answer_only) {
   was_interrupted = false;
   ends_answer_only = answer_only;
-  interrupted_model = &model;
+  interrupted_model = model;
   before_ = std::signal(SIGINT, on_interrupt);
 }
 

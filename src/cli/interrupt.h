@@ -6,10 +6,12 @@
 
 namespace prism::cli {
 
-// While it lives, an interrupt ends the text that the model generates. A second interrupt before
-// the text has ended ends the program, unless answer_only is set.
+// While it lives, an interrupt ends the text that the model generates, or is noted by
+// interrupted(). A second interrupt before that has ended ends the program, unless answer_only is
+// set.
 class InterruptGuard {
  public:
+  InterruptGuard();  // without a model
   explicit InterruptGuard(llm::LanguageModel& model, bool answer_only = false);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
@@ -17,6 +19,7 @@ class InterruptGuard {
   bool interrupted() const;
 
  private:
+  InterruptGuard(llm::LanguageModel* model, bool answer_only);
   void (*before_)(int);
 };
 

@@ -26,7 +26,8 @@
   family(scan) \
   family(sort) \
   family(nearest) \
-  family(bounded)
+  family(bounded) \
+  family(recurrence)
 // clang-format on
 
 namespace prism {

@@ -49,7 +49,8 @@ struct Piece {
   size_t task, first_key, last_key;
 };
 
-// The running result of a task's rows: [rows] maxima, [rows] sums, [rows][dim] weighted values.
+// The running result of a task's rows: [rows] maxima, [rows] sums, [rows][value_dim] weighted
+// values.
 struct Partial {
   float *largest, *sums, *values;
   Partial(float* memory, size_t rows)
@@ -96,30 +97,33 @@ class Worker {
     const size_t position = span.keys - span.queries + query;
     const size_t last = options_.causal ? position + 1 : span.keys;
     const size_t window = options_.window;
+    if (options_.chunked) return {position / window * window, last};
     return {window != 0 && position + 1 > window ? position + 1 - window : 0, last};
   }
 
   // Accumulates keys [first, last) of a task into `partial`.
   void run(const Task& task, Range keys, Partial partial) {
     const size_t rows = rows_of(task), dim = options_.dim, width = kernels_.columns;
+    const size_t value_dim = options_.value_dim;
     const bool packed = is_packed(task);
     const size_t depth_blocks = (dim + kMatmulDepth - 1) / kMatmulDepth;
     const size_t most = packed ? kKeys : kFewKeys;
-    const size_t padded_dim = (dim + width - 1) / width * width;
+    const size_t padded_dim = (value_dim + width - 1) / width * width;
     const size_t padded_keys = (kKeys + width - 1) / width * width;
     const size_t q_elements = depth_blocks * rows * kMatmulStride;
-    float* q = scratch(q_elements + rows * kMatmulStride + most * dim +
+    const size_t widest = std::max(dim, value_dim);
+    float* q = scratch(q_elements + rows * kMatmulStride + (most * widest + 15) / 16 * 16 +
                        std::max(padded_dim * kKeys, padded_keys * std::min(dim, kMatmulDepth)));
     float* scores = q + q_elements;
     float* converted = scores + rows * kMatmulStride;
-    float* panels = converted + (most * dim + 15) / 16 * 16;
+    float* panels = converted + (most * widest + 15) / 16 * 16;
     std::fill_n(partial.largest, rows, kNothing);
     std::fill_n(partial.sums, rows, 0.0f);
-    std::fill_n(partial.values, rows * dim, 0.0f);
+    std::fill_n(partial.values, rows * value_dim, 0.0f);
     gather_queries(task, packed, q);
     for (size_t first = keys.first, count = 0; first < keys.last; first += count) {
       count = std::min(most - first % most, keys.last - first);
-      gather(k_, task, first, count, converted);
+      gather(k_, options_.k, dim, task, first, count, converted);
       if (packed) {
         packed_scores(q, rows, converted, count, panels, scores);
       } else {
@@ -130,13 +134,13 @@ class Worker {
       }
       for (size_t row = 0; row < rows; ++row)
         weigh(task, row, first, count, scores + row * kMatmulStride, partial);
-      gather(v_, task, first, count, converted);
+      gather(v_, options_.v, value_dim, task, first, count, converted);
       add_values(scores, rows, converted, count, panels, partial.values);
     }
   }
 
   void finish(const Task& task, Partial partial, float* out) const {
-    const size_t dim = options_.dim;
+    const size_t dim = options_.value_dim;
     for (size_t row = 0; row < rows_of(task); ++row) {
       const size_t head = task.kv_head * group_ + row % group_;
       float largest = partial.largest[row], sum = partial.sums[row], factor = 1;
@@ -173,31 +177,31 @@ class Worker {
 
   // Keys or values [count][dim] in f32. f32 caches are copied too: rows a power of two apart would
   // map to the same L1 set.
-  void gather(const uint8_t* cache, const Task& task, size_t first, size_t count, float* to) const {
-    if (!options_.table) return gather_rows(cache, task, task.span->slot, first, count, to);
+  void gather(const uint8_t* cache, const Attention::Strides& strides, size_t dim, const Task& task,
+              size_t first, size_t count, float* to) const {
+    const auto gather_rows = [&](size_t slot, size_t begin, size_t rows, float* into) {
+      const uint8_t* from =
+          cache + slot * strides.slot + begin * strides.position + task.kv_head * strides.head;
+      copy_rows(from, strides.position, dim, rows, into);
+    };
+    if (!options_.table) return gather_rows(task.span->slot, first, count, to);
     const int32_t* const table = options_.table + task.span->slot * options_.table_row;
     while (count > 0) {
       const size_t within = first % options_.block, part = std::min(count, options_.block - within);
-      gather_rows(cache, task, static_cast<size_t>(table[first / options_.block]), within, part,
-                  to);
+      gather_rows(static_cast<size_t>(table[first / options_.block]), within, part, to);
       first += part;
       count -= part;
-      to += part * options_.dim;
+      to += part * dim;
     }
   }
 
-  // Positions [first, first + count) of a slot.
-  void gather_rows(const uint8_t* cache, const Task& task, size_t slot, size_t first, size_t count,
-                   float* to) const {
-    const size_t dim = options_.dim;
-    const uint8_t* from = cache + slot * options_.kv_slot + first * options_.kv_position +
-                          task.kv_head * options_.kv_head;
+  // Rows that are `step` bytes apart.
+  void copy_rows(const uint8_t* from, size_t step, size_t dim, size_t count, float* to) const {
     const size_t bytes = options_.cache.row_bytes(dim);
-    for (size_t j = 0; j < count; ++j, from += options_.kv_position, to += dim) {
+    for (size_t j = 0; j < count; ++j, from += step, to += dim) {
       // Rows of other heads are interleaved, so the hardware prefetcher does not predict the next
       // row.
-      for (size_t line = 0; line < bytes; line += 64)
-        hwy::Prefetch(from + kAhead * options_.kv_position + line);
+      for (size_t line = 0; line < bytes; line += 64) hwy::Prefetch(from + kAhead * step + line);
       if (options_.cache == DType::f16)
         f32_from_f16(reinterpret_cast<const uint16_t*>(from), to, dim);
       else if (options_.cache == DType::bf16)
@@ -227,7 +231,7 @@ class Worker {
 
   void add_values(const float* scores, size_t rows, const float* v, size_t count, float* panels,
                   float* values) const {
-    const size_t dim = options_.dim, width = kernels_.columns;
+    const size_t dim = options_.value_dim, width = kernels_.columns;
     if (dim % width == 0) {
       kernels_.multiply_in_place(scores, rows, v, dim, dim, count, values, dim, 1.0f);
       return;
@@ -251,10 +255,20 @@ class Worker {
     std::fill(scores, scores + begin, 0.0f);
     std::fill(scores + end, scores + count, 0.0f);
     if (begin == end) return;
-    const float* mask =
-        options_.mask
-            ? options_.mask + (task.span->first_row + query) * options_.mask_row + first + begin
-            : nullptr;
+    const size_t head = task.kv_head * group_ + row % group_;
+    const float* mask = options_.mask
+                            ? options_.mask + (task.span->first_row + query) * options_.mask_row +
+                                  head * options_.mask_head + first + begin
+                            : nullptr;
+    float biased[kKeys];
+    if (options_.slopes) {
+      const auto position = static_cast<float>(task.span->keys - task.span->queries + query);
+      const auto start = static_cast<float>(first + begin);
+      for (size_t j = 0; j < end - begin; ++j)
+        biased[j] = (mask ? mask[j] : 0.0f) -
+                    options_.slopes[head] * std::fabs(start + static_cast<float>(j) - position);
+      mask = biased;
+    }
     const float highest =
         finish_scores(scores + begin, end - begin, options_.scale, options_.soft_cap, mask);
     float& largest = partial.largest[row];
@@ -262,7 +276,7 @@ class Worker {
       const float factor = std::exp(largest - highest);
       partial.sums[row] *= factor;
       if (partial.sums[row] != 0)
-        scale_row(partial.values + row * options_.dim, options_.dim, factor);
+        scale_row(partial.values + row * options_.value_dim, options_.value_dim, factor);
       largest = highest;
     }
     if (largest == kNothing) {  // all keys so far are masked, or the scores are NaN
@@ -306,8 +320,9 @@ void check(const Attention& o) {
   const ElementType q8_0 = BlockType::q8_0;
   if (o.cache != DType::f32 && o.cache != DType::f16 && o.cache != DType::bf16 && o.cache != q8_0)
     refuse(std::string("the cache is ") + o.cache.name() + "; use f32, f16, bf16 or q8_0");
-  if (o.dim == 0 || (o.cache == q8_0 && o.dim % 32 != 0))
-    refuse("heads of " + std::to_string(o.dim) + " elements; q8_0 needs a multiple of 32");
+  for (const size_t dim : {o.dim, o.value_dim})
+    if (dim == 0 || (o.cache == q8_0 && dim % 32 != 0))
+      refuse("heads of " + std::to_string(dim) + " elements; q8_0 needs a multiple of 32");
 }
 
 }  // namespace
@@ -316,7 +331,7 @@ void attention(ThreadPool& pool, const Attention& options, const float* q, const
                const void* v, const AttentionSpan* spans, size_t sequences, float* out) {
   check(options);
   Worker worker(options, q, k, v);
-  const size_t most_queries = std::max<size_t>(1, kRows / worker.group()), dim = options.dim;
+  const size_t most_queries = std::max<size_t>(1, kRows / worker.group()), dim = options.value_dim;
   std::vector<Task> tasks;
   for (size_t s = 0; s < sequences; ++s) {
     const AttentionSpan& span = spans[s];

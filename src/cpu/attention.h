@@ -17,27 +17,35 @@ struct AttentionSpan {
   uint32_t first_row = 0, queries = 0, keys = 0, slot = 0;
 };
 
-// Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask. A query at position
-// p sees keys j <= p (causal) with j + window > p (window). A sink is an additional score per head
-// that only enters the denominator. A query that sees no key gives zeros.
+// Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask and - slope *
+// distance in positions. A query at position p sees keys j <= p (causal) with j + window > p
+// (window), or only those of its chunk of `window` positions (chunked). A sink is an additional
+// score per head that only enters the denominator. A query that sees no key gives zeros.
 struct Attention {
   size_t heads = 0, kv_heads = 0;  // heads is a multiple of kv_heads
-  size_t dim = 0;                  // head size; q8_0: a multiple of 32
+  size_t dim = 0;                  // of queries and keys; q8_0: a multiple of 32
+  size_t value_dim = 0;            // of values and results
   float scale = 1;
   bool causal = true;
-  size_t window = 0;   // 0: none
+  size_t window = 0;  // 0: none
+  bool chunked = false;
   float soft_cap = 0;  // 0: none
 
   size_t q_row = 0, q_head = 0, out_row = 0, out_head = 0;  // strides in elements
   ElementType cache = DType::f16;  // type of k and v: f32, f16, bf16 or q8_0 in file layout
-  size_t kv_slot = 0, kv_position = 0, kv_head = 0;  // strides in bytes
+  struct Strides {
+    size_t slot = 0, position = 0, head = 0;  // in bytes
+  };
+  Strides k = {}, v = {};
   // If not null: position p of a sequence is position p % block of the slot
   // table[slot * table_row + p / block].
   const int32_t* table = nullptr;
   size_t table_row = 0, block = 0;
-  const float* mask = nullptr;  // indexed by row * mask_row + key, shared by all heads; may be null
-  size_t mask_row = 0;
-  const float* sinks = nullptr;  // one per head; may be null
+  // Indexed by row * mask_row + head * mask_head + key; may be null.
+  const float* mask = nullptr;
+  size_t mask_row = 0, mask_head = 0;
+  const float* sinks = nullptr;   // one per head; may be null
+  const float* slopes = nullptr;  // one per head; may be null
 };
 
 // Throws Error for an unsupported cache type, or for heads and dims that do not fit.

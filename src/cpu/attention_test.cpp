@@ -83,11 +83,13 @@ void check(ThreadPool& pool, std::mt19937& random, Problem problem, bool with_ma
   o.q_row = o.q_head * o.heads + 2;
   o.out_head = o.dim;
   o.out_row = o.dim * o.heads + 1;
-  o.kv_head = o.cache.row_bytes(o.dim);
-  o.kv_position = o.kv_head * o.kv_heads;
+  o.value_dim = o.dim;
+  o.k.head = o.cache.row_bytes(o.dim);
+  o.k.position = o.k.head * o.kv_heads;
   const size_t block = problem.block ? problem.block : problem.positions;
   const size_t blocks = (problem.positions + block - 1) / block;  // per slot
-  o.kv_slot = o.kv_position * block;
+  o.k.slot = o.k.position * block;
+  o.v = o.k;
   o.mask_row = problem.positions;
   std::vector<int32_t> table(slots * blocks);
   std::iota(table.begin(), table.end(), 0);
@@ -225,7 +227,9 @@ TEST(CpuAttention, NothingSeenGivesZeros) {
   Attention o{
       .heads = 1, .kv_heads = 1, .dim = 4, .cache = DType::f32, .mask = mask.data(), .mask_row = 2};
   o.q_row = o.q_head = o.out_row = o.out_head = 4;
-  o.kv_position = o.kv_head = 16;
+  o.value_dim = o.dim;
+  o.k.position = o.k.head = 16;
+  o.v = o.k;
   const AttentionSpan span{0, 1, 2, 0};
   attention(pool, o, q.data(), kv.data(), kv.data(), &span, 1, out.data());
   EXPECT_EQ(out, std::vector<float>(4, 0.0f));
@@ -267,8 +271,10 @@ TEST(CpuAttention, FewQueriesGiveWhatEachGivesAlone) {
         o.q_head = o.out_head = o.dim;
         o.q_row = o.out_row = o.dim * o.heads;
         o.cache = DType::f16;
-        o.kv_head = o.cache.row_bytes(o.dim);
-        o.kv_position = o.kv_head * o.kv_heads;
+        o.value_dim = o.dim;
+        o.k.head = o.cache.row_bytes(o.dim);
+        o.k.position = o.k.head * o.kv_heads;
+        o.v = o.k;
         constexpr uint32_t kQueries = 4;
         const Cache k = random_cache(random, o.cache, keys * o.kv_heads, o.dim);
         const Cache v = random_cache(random, o.cache, keys * o.kv_heads, o.dim);

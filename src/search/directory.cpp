@@ -27,6 +27,24 @@ uint64_t count_of(const JsonView& view, uint64_t most) {
   return static_cast<uint64_t>(view.integer(0, static_cast<int64_t>(most)));
 }
 
+Json places(const std::vector<Placed>& sections) {
+  Json all = Json::array();
+  for (const Placed& placed : sections)
+    all.push_back({{"name", placed.name},
+                   {"at", placed.at},
+                   {"bytes", placed.bytes},
+                   {"checksum", fmt::format("{:x}", placed.checksum)}});
+  return all;
+}
+
+std::vector<Placed> read_places(const JsonView& view) {
+  std::vector<Placed> sections;
+  for (const JsonView& each : view.items())
+    sections.push_back({each["name"].string(), count_of(each["at"], kMost),
+                        count_of(each["bytes"], kMost), hexadecimal(each["checksum"].string())});
+  return sections;
+}
+
 DType type_of(const std::string& name, std::initializer_list<DType> types) {
   for (const DType type : types)
     if (name == dtype_name(type)) return type;
@@ -37,21 +55,15 @@ DType type_of(const std::string& name, std::initializer_list<DType> types) {
 
 std::string Directory::text() const {
   Json all = Json::array();
-  for (const PlacedSegment& segment : segments) {
-    Json sections = Json::array();
-    for (const Placed& placed : segment.sections)
-      sections.push_back({{"name", placed.name},
-                          {"at", placed.at},
-                          {"bytes", placed.bytes},
-                          {"checksum", fmt::format("{:x}", placed.checksum)}});
-    all.push_back({{"rows", segment.rows}, {"sections", sections}});
-  }
+  for (const PlacedSegment& segment : segments)
+    all.push_back({{"rows", segment.rows}, {"sections", places(segment.sections)}});
   Json top = {{"width", options.width},
               {"metric", metric_name(options.metric)},
               {"type", dtype_name(options.type)},
               {"rescore", options.rescore ? dtype_name(*options.rescore) : ""},
               {"text_ids", options.text_ids},
               {"segments", all}};
+  if (!attachments.empty()) top["attachments"] = places(attachments);
   return top.dump();
 }
 
@@ -69,15 +81,10 @@ Directory Directory::parse(const std::string& path, std::string_view text) {
     if (const std::string& rescore = top["rescore"].string(); !rescore.empty())
       made.options.rescore = type_of(rescore, {DType::f32, DType::f16});
     made.options.text_ids = top["text_ids"].boolean();
-    for (const JsonView& each : top["segments"].items()) {
-      PlacedSegment segment;
-      segment.rows = count_of(each["rows"], kMaximumRows);
-      for (const JsonView& section : each["sections"].items())
-        segment.sections.push_back({section["name"].string(), count_of(section["at"], kMost),
-                                    count_of(section["bytes"], kMost),
-                                    hexadecimal(section["checksum"].string())});
-      made.segments.push_back(std::move(segment));
-    }
+    for (const JsonView& each : top["segments"].items())
+      made.segments.push_back(
+          {count_of(each["rows"], kMaximumRows), read_places(each["sections"])});
+    if (top["attachments"]) made.attachments = read_places(top["attachments"]);
     return made;
   } catch (const Error& error) {
     throw Error(ErrorCode::kCorruptFile,

@@ -152,6 +152,7 @@ void Index::State::add(const Id& id, std::span<const float> vector, const Fields
 void Index::State::open(const std::string& path) {
   OpenFile opened = OpenFile::open(path);
   std::vector<Segment> all = opened.segments();
+  attachments = opened.attachments();
   options = opened.directory.options;
   check(options);
   segments = std::move(all);
@@ -226,14 +227,43 @@ std::optional<std::vector<float>> Index::vector(const Id& id) const {
   return state_->segments[at->segment].vector(at->row);
 }
 
+void Index::attach(const std::string& name, std::optional<std::string> bytes) {
+  const std::unique_lock lock(state_->mutex);
+  state_->check_writable();
+  if (bytes) {
+    Section section;
+    section.append(std::as_bytes(std::span(*bytes)));
+    state_->attachments[name] = std::move(section);
+  } else if (state_->attachments.erase(name) == 0) {
+    return;
+  }
+  state_->is_changed = true;
+}
+
+std::optional<Attachment> Index::attachment(const std::string& name) const {
+  const std::shared_lock lock(state_->mutex);
+  const auto found = state_->attachments.find(name);
+  if (found == state_->attachments.end()) return std::nullopt;
+  return Attachment{found->second.shared(), found->second.bytes()};
+}
+
+std::vector<std::string> Index::attachments() const {
+  const std::shared_lock lock(state_->mutex);
+  std::vector<std::string> names;
+  for (const auto& each : state_->attachments) names.push_back(each.first);
+  return names;
+}
+
 void Index::commit() {
   const std::unique_lock lock(state_->mutex);
   state_->check_writable();
   if (!state_->file) fail("index: it is in memory only; save() writes it to a file");
   if (!state_->is_changed) return;
+  state_->build_committed();
   std::vector<const Segment*> segments;
   for (const Segment& segment : state_->segments) segments.push_back(&segment);
-  append_commit(*state_->writing, *state_->file, state_->options, segments, state_->placed);
+  append_commit(*state_->writing, *state_->file, state_->options, segments, state_->placed,
+                state_->attachments);
   state_->open(state_->file->path);
 }
 
@@ -241,26 +271,7 @@ void Index::save(const std::string& path) const {
   const std::shared_lock lock(state_->mutex);
   std::vector<const Segment*> segments;
   for (const Segment& segment : state_->segments) segments.push_back(&segment);
-  write_index(path, state_->options, segments, 1);
-}
-
-void Index::compact() {
-  const std::unique_lock lock(state_->mutex);
-  state_->check_writable();
-  Segment all(state_->options);
-  for (const Segment& segment : state_->segments)
-    for (uint64_t row = 0; row < segment.rows(); ++row)
-      if (segment.is_alive(row)) all.add(segment.id(row), segment.vector(row), segment.fields(row));
-  state_->ids.reset();
-  if (!state_->file) {
-    state_->segments.clear();
-    state_->segments.push_back(std::move(all));
-    return;
-  }
-  const std::string path = state_->file->path;
-  write_index(path, state_->options, {&all}, state_->file->root.generation + 1);
-  state_->writing = std::make_unique<UpdatedFile>(path);
-  state_->open(path);
+  write_index(path, state_->options, segments, state_->attachments, 1);
 }
 
 void Index::refresh() {
@@ -282,11 +293,19 @@ IndexInfo Index::info() const {
   info.vectors = state_->alive();
   for (const Segment& segment : state_->segments) {
     info.removed += segment.removed();
+    if (!segment.searcher()) info.scanned += segment.rows();
     for (const Column& column : segment.columns())
       if (std::ranges::find(info.fields, column.name) == info.fields.end())
         info.fields.push_back(column.name);
   }
   info.segments = state_->segments.size();
+  if (const Segment* const largest = state_->largest_with_method()) {
+    info.method = largest->searcher()->method();
+    const Curve& curve = largest->searcher()->curve;
+    info.exact_microseconds = curve.exact_microseconds;
+    for (const EffortPoint& point : curve.points)
+      info.measured.push_back({point.k, point.effort, point.recall, point.microseconds});
+  }
   if (state_->file) {
     info.file_bytes = state_->file->root.end;
     info.generation = state_->file->root.generation;
@@ -297,7 +316,7 @@ IndexInfo Index::info() const {
 void Index::each(const std::function<void(const Id&, std::span<const float>)>& visit) const {
   const std::shared_lock lock(state_->mutex);
   for (const Segment& segment : state_->segments)
-    for (uint64_t row = 0; row < segment.rows(); ++row)
+    for (const uint32_t row : segment.added_order())
       if (segment.is_alive(row)) visit(segment.id(row), segment.vector(row));
 }
 

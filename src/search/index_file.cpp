@@ -17,6 +17,8 @@ namespace {
 constexpr char kMagic[8] = {'P', 'R', 'I', 'S', 'M', 'V', 'E', 'C'};
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kSlotBytes = 512;  // a disk writes a sector of this size whole or not at all
+// The highest bit of the identities of segments in files; others count from 0.
+constexpr uint64_t kInFile = uint64_t{1} << 63;
 constexpr uint64_t kFirstSection = 4096, kAlignment = 64;
 
 [[noreturn]] void corrupt(const std::string& path, const std::string& what) {
@@ -146,12 +148,19 @@ OpenFile OpenFile::open(const std::string& path) {
   if (checksum(std::as_bytes(std::span(text))) != made.root.directory_checksum)
     corrupt(path, "has a damaged directory; restore the file from a copy");
   made.directory = Directory::parse(path, text);
+  uint64_t left = made.root.end;  // sections that share bytes could claim any number of vectors
+  const auto check_place = [&](const Placed& placed) {
+    if (placed.at > made.root.end || placed.bytes > made.root.end - placed.at || placed.at % 8 != 0)
+      corrupt(path, fmt::format("section {} is outside of the file; restore it from a copy",
+                                placed.name));
+    if (placed.bytes > left)
+      corrupt(path,
+              fmt::format("section {} overlaps another; restore it from a copy", placed.name));
+    left -= placed.bytes;
+  };
   for (const PlacedSegment& segment : made.directory.segments)
-    for (const Placed& placed : segment.sections)
-      if (placed.at > made.root.end || placed.bytes > made.root.end - placed.at ||
-          placed.at % 8 != 0)
-        corrupt(path, fmt::format("section {} is outside of the file; restore it from a copy",
-                                  placed.name));
+    std::ranges::for_each(segment.sections, check_place);
+  std::ranges::for_each(made.directory.attachments, check_place);
   return made;
 }
 
@@ -163,10 +172,12 @@ Section OpenFile::section(const Placed& placed) const {
 std::vector<Segment> OpenFile::segments() const {
   std::vector<Segment> all;
   for (const PlacedSegment& placed : directory.segments) {
-    std::vector<Segment::NamedSection> sections;
+    std::vector<NamedSection> sections;
     std::vector<uint32_t> alive;
+    uint64_t identity = 0;
     for (const Placed& each : placed.sections) {
       sections.push_back({each.name, section(each)});
+      if (each.name == "vectors") identity = each.checksum ^ (each.at << 20);
       if (each.name != "alive") continue;
       if (each.bytes != (placed.rows + 31) / 32 * 4)
         corrupt(path, "the bitmap of removed vectors has a wrong size; restore it from a copy");
@@ -175,11 +186,22 @@ std::vector<Segment> OpenFile::segments() const {
     }
     all.push_back(Segment::from_sections(directory.options, placed.rows, sections, path));
     if (!alive.empty()) all.back().set_alive(std::move(alive));
+    all.back().set_identity(identity | kInFile);
   }
   return all;
 }
 
+Attachments OpenFile::attachments() const {
+  Attachments all;
+  for (const Placed& placed : directory.attachments) all[placed.name] = section(placed);
+  return all;
+}
+
 void OpenFile::verify() const {
+  for (const Placed& placed : directory.attachments)
+    if (checksum(section(placed).span()) != placed.checksum)
+      corrupt(path,
+              fmt::format("attachment {} is damaged; restore the file from a copy", placed.name));
   for (size_t i = 0; i < directory.segments.size(); ++i)
     for (const Placed& placed : directory.segments[i].sections)
       if (checksum(section(placed).span()) != placed.checksum)
@@ -189,9 +211,12 @@ void OpenFile::verify() const {
 }
 
 void write_index(const std::string& path, const IndexOptions& options,
-                 const std::vector<const Segment*>& segments, uint64_t generation) {
+                 const std::vector<const Segment*>& segments, const Attachments& attachments,
+                 uint64_t generation) {
   Directory directory{options, {}};
   Layout layout(kFirstSection);
+  for (const auto& [name, section] : attachments)
+    directory.attachments.push_back(layout.place(name, section));
   for (const Segment* segment : segments)
     if (segment->rows() > 0) directory.segments.push_back(layout.place(*segment));
   const Root root = layout.root(directory, generation);
@@ -203,7 +228,8 @@ void write_index(const std::string& path, const IndexOptions& options,
 }
 
 void append_commit(UpdatedFile& file, const OpenFile& before, const IndexOptions& options,
-                   const std::vector<const Segment*>& segments, size_t placed) {
+                   const std::vector<const Segment*>& segments, size_t placed,
+                   const Attachments& attachments) {
   Directory directory{options, before.directory.segments};
   Layout layout(before.root.end);
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -220,6 +246,12 @@ void append_commit(UpdatedFile& file, const OpenFile& before, const IndexOptions
       continue;
     if (old != sections.end()) sections.erase(old);
     sections.push_back(layout.place("alive", alive));
+  }
+  for (const auto& [name, section] : attachments) {
+    const auto& there = before.directory.attachments;
+    const auto old = std::ranges::find(there, name, &Placed::name);
+    directory.attachments.push_back(
+        section.is_mapped() && old != there.end() ? *old : layout.place(name, section));
   }
   const Root root = layout.root(directory, before.root.generation + 1);
   UpdateSink sink(file);

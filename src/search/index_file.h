@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,11 +40,15 @@ struct PlacedSegment {
 struct Directory {
   IndexOptions options;
   std::vector<PlacedSegment> segments;
+  std::vector<Placed> attachments = {};
 
   std::string text() const;  // JSON
   // Throws kCorruptFile naming the path.
   static Directory parse(const std::string& path, std::string_view text);
 };
+
+// Bytes that users of an index keep in its file, by name.
+using Attachments = std::map<std::string, Section>;
 
 // What is in a file: parsed and checked, but for the checksums of sections.
 struct OpenFile {
@@ -55,6 +60,7 @@ struct OpenFile {
   static OpenFile open(const std::string& path);
   Section section(const Placed& placed) const;
   std::vector<Segment> segments() const;
+  Attachments attachments() const;
   void verify() const;  // compares the checksum of each section
 };
 
@@ -63,11 +69,13 @@ Root newest_root(const std::string& path, std::string_view file);
 
 // Writes a whole file, or leaves what was there.
 void write_index(const std::string& path, const IndexOptions& options,
-                 const std::vector<const Segment*>& segments, uint64_t generation);
+                 const std::vector<const Segment*>& segments, const Attachments& attachments,
+                 uint64_t generation);
 
 // Appends segments behind the `placed` first ones, which are in the file already. Their bitmaps of
-// removed rows are written again.
+// removed rows are written again. Attachments that are mapped from the file stay where they are.
 void append_commit(UpdatedFile& file, const OpenFile& before, const IndexOptions& options,
-                   const std::vector<const Segment*>& segments, size_t placed);
+                   const std::vector<const Segment*>& segments, size_t placed,
+                   const Attachments& attachments);
 
 }  // namespace prism::search

@@ -1,9 +1,10 @@
 // Searches the segments of an index and merges their results.
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cpu/nearest/nearest.h"
 #include "prism/error.h"
@@ -22,6 +23,12 @@ bool comes_before(Metric metric, const Candidate& a, const Candidate& b) {
   return a.at.row < b.at.row;
 }
 
+uint64_t count_bits(const std::vector<uint32_t>& words) {
+  uint64_t sum = 0;
+  for (const uint32_t word : words) sum += static_cast<uint64_t>(std::popcount(word));
+  return sum;
+}
+
 void keep_best(Metric metric, std::vector<Candidate>& candidates, uint64_t wanted) {
   std::ranges::sort(candidates, [&](const Candidate& a, const Candidate& b) {
     return comes_before(metric, a, b);
@@ -31,45 +38,83 @@ void keep_best(Metric metric, std::vector<Candidate>& candidates, uint64_t wante
 
 }  // namespace
 
-std::vector<std::vector<Candidate>> Index::State::best(std::span<const float> queries,
-                                                       uint64_t wanted, const Filter& filter,
-                                                       uint64_t oversample) const {
-  const uint64_t count = queries.size() / options.width;
-  std::vector<std::vector<Candidate>> all(count);
-  std::vector<std::byte> converted;
-  for (uint64_t q = 0; q < count; ++q) {
-    const auto bytes = query_for(options.type, queries.subspan(q * options.width, options.width));
-    converted.insert(converted.end(), bytes.begin(), bytes.end());
+namespace {
+
+// How one segment is searched.
+struct Choice {
+  bool scans = true;
+  uint64_t effort = 0;
+  std::string how = "exact";
+};
+
+Choice choose(const Segment& segment, const Wanted& wanted, const SearchOptions& given) {
+  const Searcher* const searcher = segment.searcher();
+  const bool wants_all = !given.method && given.recall >= 1;
+  if (!searcher || wants_all || given.method == Method::exact) return {};
+  Choice choice;
+  const std::optional<EffortPoint> measured = searcher->curve.least(wanted.count, given.recall);
+  const bool is_set = given.method && given.effort > 0;
+  if (!is_set && !measured) return {};
+  choice.effort = std::min(is_set ? given.effort : measured->effort, searcher->largest_effort());
+  Wanted with_effort = wanted;
+  with_effort.effort = choice.effort;
+  // Without a filter the measured times decide; with one, the work that is expected.
+  const bool is_slower = measured && wanted.allowed == wanted.rows.count &&
+                         measured->microseconds >= searcher->curve.exact_microseconds;
+  choice.scans = searcher->prefers_scan(with_effort) || (!given.method && is_slower);
+  if (choice.scans) return {};
+  choice.how = fmt::format("{}, {} {}", method_name(searcher->method()), searcher->effort_name(),
+                           choice.effort);
+  if (!is_set) choice.how += fmt::format(" (recall {:.2f} when it was built)", measured->recall);
+  return choice;
+}
+
+}  // namespace
+
+Found Index::State::search_segment(size_t s, bool scans, const Wanted& wanted) const {
+  const Segment& segment = segments[s];
+  if (!on_device) return scans ? exact_search(wanted) : segment.searcher()->search(wanted);
+  if (!scans) return segment.searcher()->search_on(*on_device, segment.identity(), wanted);
+  return on_device->scan(segment.identity(), s >= placed, wanted);
+}
+
+Index::State::Best Index::State::best(std::span<const float> queries, uint64_t count,
+                                      const SearchOptions& given) const {
+  Best best;
+  best.candidates.resize(queries.size() / options.width);
+  std::vector<std::string> hows;
+  if (on_device) {
+    std::set<uint64_t> present;
+    for (const Segment& segment : segments) present.insert(segment.identity());
+    on_device->keep_only(present);
   }
-  const bool rescores = options.rescore.has_value();
-  const uint64_t scanned = rescores ? wanted * std::max<uint64_t>(1, oversample) : wanted;
-  const Metric scan_metric = options.type == DType::b1 ? Metric::hamming : options.metric;
   for (size_t s = 0; s < segments.size(); ++s) {
     const Segment& segment = segments[s];
-    cpu::NearestRows rows = segment.scan_rows();
+    Wanted wanted = segment.wanted();
     std::vector<uint32_t> allowed;
-    if (!filter.is_empty() || segment.removed() > 0) {
-      allowed = allowed_rows(segment, filter);
-      rows.allowed = allowed.data();
+    if (!given.filter.is_empty()) {
+      allowed = allowed_rows(segment, given.filter);
+      wanted.rows.allowed = allowed.data();
+      wanted.allowed = count_bits(allowed);
     }
-    const uint64_t k = std::min(scanned, segment.rows());
-    const std::vector<cpu::NearRow> found =
-        cpu::nearest(cpu_pool(), rows, converted.data(), count, k);
+    wanted.queries = queries;
+    wanted.count = std::min(count, segment.rows());
+    wanted.oversample = std::max<uint64_t>(1, given.oversample);
+    if (wanted.allowed == 0 || wanted.count == 0) continue;
+    Choice choice = choose(segment, wanted, given);
+    wanted.effort = choice.effort;
+    const Found found = search_segment(s, choice.scans, wanted);
+    if (on_device && (choice.scans || segment.searcher()->method() == Method::ivf))
+      choice.how += " on " + on_device->shown();
     for (uint64_t i = 0; i < found.size(); ++i)
       if (found[i].is_row())
-        all[i / k].push_back(
+        best.candidates[i / wanted.count].push_back(
             {{static_cast<uint32_t>(s), static_cast<uint32_t>(found[i].row)}, found[i].score});
+    if (std::ranges::find(hows, choice.how) == hows.end()) hows.push_back(choice.how);
   }
-  for (uint64_t q = 0; q < count; ++q) {
-    keep_best(scan_metric, all[q], scanned);
-    if (!rescores) continue;
-    for (Candidate& each : all[q])
-      each.score = cpu::exact_score(*segments[each.at.segment].exact_rows(),
-                                    queries.data() + q * options.width, each.at.row);
-    std::erase_if(all[q], [](const Candidate& each) { return std::isnan(each.score); });
-    keep_best(options.metric, all[q], wanted);
-  }
-  return all;
+  for (std::vector<Candidate>& each : best.candidates) keep_best(options.metric, each, count);
+  best.how = shown(hows.empty() ? "exact" : fmt::format("{}", fmt::join(hows, "; ")));
+  return best;
 }
 
 std::vector<Candidate> Index::State::grouped(const std::vector<Candidate>& candidates,
@@ -88,9 +133,10 @@ std::vector<Candidate> Index::State::grouped(const std::vector<Candidate>& candi
   return kept;
 }
 
-SearchResult Index::State::result_of(const std::vector<Candidate>& candidates, uint64_t k) const {
+SearchResult Index::State::result_of(const std::vector<Candidate>& candidates, uint64_t k,
+                                     const std::string& how) const {
   SearchResult result;
-  result.how = how();
+  result.how = how;
   for (const Candidate& each : candidates) {
     if (result.hits.size() == k) break;
     result.hits.push_back({segments[each.at.segment].id(each.at.row), each.score});
@@ -98,10 +144,10 @@ SearchResult Index::State::result_of(const std::vector<Candidate>& candidates, u
   return result;
 }
 
-std::string Index::State::how() const {
+std::string Index::State::shown(const std::string& methods) const {
   const std::string rescored =
       options.rescore ? fmt::format(", rescored in {}", dtype_name(*options.rescore)) : "";
-  return fmt::format("exact, {} {}{}", metric_name(options.metric), dtype_name(options.type),
+  return fmt::format("{}, {} {}{}", methods, metric_name(options.metric), dtype_name(options.type),
                      rescored);
 }
 
@@ -115,22 +161,30 @@ std::vector<SearchResult> Index::search_batch(std::span<const float> queries,
   if (given.k > kMaximumResults)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("search: k is {}; it must be at most {}", given.k, kMaximumResults));
+  if (!(given.recall > 0 && given.recall <= 1))
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("search: a recall of {}; it must be above 0 and at most 1", given.recall));
+  if (given.method && *given.method != Method::exact && *given.method != state_->method())
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("search: the index has no {}, its method is {}; use build()",
+                            method_name(*given.method), method_name(state_->method())));
   state_->check_vector("search", queries);
   const uint64_t count = queries.size() / width;
   std::vector<SearchResult> results(count);
   if (given.group_by.empty()) {
-    const auto best = state_->best(queries, given.k, given.filter, given.oversample);
-    for (uint64_t q = 0; q < count; ++q) results[q] = state_->result_of(best[q], given.k);
+    const State::Best best = state_->best(queries, given.k, given);
+    for (uint64_t q = 0; q < count; ++q)
+      results[q] = state_->result_of(best.candidates[q], given.k, best.how);
     return results;
   }
   // More and more candidates, until there are enough groups or no more vectors.
   const uint64_t alive = state_->alive();
   for (uint64_t q = 0; q < count; ++q) {
     for (uint64_t wanted = given.k * 4;; wanted *= 4) {
-      const auto best =
-          state_->best(queries.subspan(q * width, width), wanted, given.filter, given.oversample);
-      const auto groups = state_->grouped(best[0], given.group_by, given.k);
-      results[q] = state_->result_of(groups, given.k);
+      const State::Best best = state_->best(queries.subspan(q * width, width), wanted, given);
+      const auto groups = state_->grouped(best.candidates[0], given.group_by, given.k);
+      results[q] = state_->result_of(groups, given.k, best.how);
       if (groups.size() >= given.k || wanted >= alive) break;
     }
   }
@@ -147,6 +201,17 @@ SearchResult Index::search(std::span<const float> query, const SearchOptions& gi
 
 SearchResult Index::search(std::initializer_list<float> query, const SearchOptions& given) const {
   return search(std::span(query.begin(), query.size()), given);
+}
+
+SearchResult Index::search(std::span<const float> query, uint64_t k, SearchOptions options) const {
+  options.k = k;
+  return search(query, options);
+}
+
+void Index::set_device(const std::string& name) {
+  const Device device = Device::named(name);
+  const std::unique_lock lock(state_->mutex);
+  state_->on_device = device.info().is_cpu ? nullptr : std::make_unique<DeviceRows>(device);
 }
 
 SearchResult Index::search_within(std::span<const float> query, float bound,
@@ -170,7 +235,7 @@ SearchResult Index::search_within(std::span<const float> query, float bound,
       all.push_back({{static_cast<uint32_t>(s), static_cast<uint32_t>(found.row)}, found.score});
   }
   keep_best(state.options.metric, all, all.size());
-  return state.result_of(all, all.size());
+  return state.result_of(all, all.size(), state.shown("exact"));
 }
 
 }  // namespace prism::search

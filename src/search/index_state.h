@@ -1,6 +1,7 @@
 // The state behind search::Index.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "search/filter.h"
 #include "search/index_file.h"
+#include "search/methods/device_rows.h"
 
 namespace prism::search {
 
@@ -45,12 +47,18 @@ struct Index::State {
   size_t placed = 0;              // segments in the file
   std::optional<OpenFile> file;
   std::unique_ptr<UpdatedFile> writing;  // null: read only, or in memory
+  Attachments attachments;
   bool is_changed = false;
+  BuildOptions built;                     // for segments that commit() adds
+  std::unique_ptr<DeviceRows> on_device;  // null: on the CPU
 
   // Guards everything above. The map of ids has its own lock, because reading builds it.
   mutable std::shared_mutex mutex;
   mutable std::mutex ids_mutex;
   mutable std::optional<IdMap> ids;
+
+  // Ends before everything above is destroyed.
+  std::future<void> compaction;
 
   std::optional<Location> find(const Id& id) const;
   IdMap& id_map() const;
@@ -61,16 +69,32 @@ struct Index::State {
   Fields checked(const Fields& fields) const;  // numbers converted to the type of the field
   void check_writable() const;
   void open(const std::string& path);
+  Segment joined() const;  // all vectors in one segment, in the order of additions
+  void replace_all(
+      Segment segment,
+      std::span<const Segment> more = {});  // in memory, and in the file if there is one
+  void run_compaction();
+  void build_committed();  // structures for large segments that are not in the file
+  Method method() const;   // of the largest segment that has one
+  const Segment* largest_with_method() const;
   uint64_t alive() const;
 
-  // The best `wanted` of each query, best first.
-  std::vector<std::vector<Candidate>> best(std::span<const float> queries, uint64_t wanted,
-                                           const Filter& filter, uint64_t oversample) const;
-  SearchResult result_of(const std::vector<Candidate>& candidates, uint64_t k) const;
+  // The best `count` of each query, best first, and how they were found.
+  struct Best {
+    std::vector<std::vector<Candidate>> candidates;
+    std::string how;
+  };
+  Found search_segment(size_t s, bool scans, const Wanted& wanted) const;
+  Best best(std::span<const float> queries, uint64_t count, const SearchOptions& given) const;
+  SearchResult result_of(const std::vector<Candidate>& candidates, uint64_t k,
+                         const std::string& how) const;
   // The best of each value of the field, k at most; candidates without the field stand alone.
   std::vector<Candidate> grouped(const std::vector<Candidate>& candidates, const std::string& field,
                                  uint64_t k) const;
-  std::string how() const;
+  std::string shown(const std::string& methods) const;  // with metric and type
 };
+
+// The segment with the structures of a method; without them if it is small.
+Segment with_method(Segment segment, const IndexOptions& options, const BuildOptions& how);
 
 }  // namespace prism::search

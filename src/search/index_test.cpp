@@ -185,6 +185,42 @@ TEST(SearchIndex, FilesKeepEverything) {
   EXPECT_TRUE(read.contains("d"));
 }
 
+TEST(SearchIndex, AttachmentsAreCommittedWithTheVectors) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "index";
+  Index made({.width = 2});
+  made.attach("first", "one");
+  made.save(path);
+  const Index reader = Index::open(path);
+  const Attachment held = *reader.attachment("first");
+  {
+    Index writer = Index::open(path, Access::write);
+    EXPECT_EQ(writer.attachment("first")->text(), "one");
+    writer.attach("second", std::string(100000, 'x'));
+    writer.add(1, {1, 0});
+    EXPECT_EQ(Index::open(path).attachments(), std::vector<std::string>{"first"});
+    writer.commit();
+    const uint64_t bytes = writer.info().file_bytes;
+    writer.attach("third", "");
+    writer.commit();  // writes neither of the others again
+    EXPECT_LT(writer.info().file_bytes, bytes + 5000);
+    writer.attach("first", std::nullopt);
+    writer.compact();
+    EXPECT_EQ(writer.attachments(), (std::vector<std::string>{"second", "third"}));
+  }
+  EXPECT_EQ(held.text(), "one");
+  Index again = Index::open(path);
+  EXPECT_EQ(again.attachment("second")->bytes, 100000u);
+  EXPECT_EQ(again.attachment("third")->bytes, 0u);
+  EXPECT_FALSE(again.attachment("first"));
+  again.verify();
+  expect_error(ErrorCode::kInvalidArgument, "open for reading", [&] { again.attach("a", "b"); });
+  std::string wrong = test::read_file(path);
+  wrong[wrong.find("xxxx") + 5000] = 'y';
+  test::write_file(path, wrong);
+  expect_error(ErrorCode::kCorruptFile, "attachment second", [&] { Index::open(path).verify(); });
+}
+
 TEST(SearchIndex, BadInputChangesNothing) {
   Index index({.width = 2});
   index.add(1, {1, 0}, {{"n", 5}});

@@ -2,12 +2,15 @@
 #include "search/segment.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "cpu/elementwise.h"
 #include "prism/error.h"
+#include "search/methods/graph_searcher.h"
+#include "search/methods/ivf_searcher.h"
 
 namespace prism::search {
 
@@ -88,6 +91,11 @@ std::vector<std::byte> query_for(DType type, std::span<const float> query) {
   if (type == DType::b1) return bits_of(query);
   const auto bytes = std::as_bytes(query);
   return {bytes.begin(), bytes.end()};
+}
+
+Segment::Segment(const IndexOptions& options) : options_(options) {
+  static std::atomic<uint64_t> next{0};
+  identity_ = next++;
 }
 
 std::string_view Column::text(uint64_t row) const {
@@ -240,18 +248,21 @@ std::optional<cpu::NearestRows> Segment::exact_rows() const {
   return rows;
 }
 
-std::vector<Segment::NamedSection> Segment::sections() const {
+std::vector<NamedSection> Segment::sections() const {
   std::vector<NamedSection> all = {{"vectors", vectors_}, {"ids", ids_}};
   if (factors_.bytes() > 0) all.push_back({"factors", factors_});
   if (exact_.bytes() > 0) all.push_back({"exact", exact_});
   if (scales_.bytes() > 0) all.push_back({"scales", scales_});
   if (options_.text_ids) all.push_back({"id_bytes", id_bytes_});
+  if (order_.bytes() > 0) all.push_back({"order", order_});
   for (const Column& each : columns_) {
     const std::string start = fmt::format("field {} {} ", field_type_name(each.type), each.name);
     all.push_back({"present " + start, each.present});
     all.push_back({"values " + start, each.values});
     if (each.type >= FieldType::text) all.push_back({"bytes " + start, each.bytes});
   }
+  if (searcher_)
+    for (NamedSection& each : searcher_->sections()) all.push_back(std::move(each));
   return all;
 }
 
@@ -301,9 +312,22 @@ Segment Segment::from_sections(const IndexOptions& options, uint64_t rows,
     if (column.type >= FieldType::text) column.bytes = find("bytes " + tail);
     made.columns_.push_back(std::move(column));
   }
-  made.alive_.assign((rows + 31) / 32, ~uint32_t{0});
-  if (rows % 32 != 0) made.alive_.back() = (uint32_t{1} << (rows % 32)) - 1;
+  if (find("order").bytes() > 0) made.order_ = need("order", rows * sizeof(uint32_t));
+  made.set_all_alive();
+  try {
+    made.searcher_ = GraphSearcher::open(options.metric, options.width, rows, sections);
+    if (!made.searcher_)
+      made.searcher_ = IvfSearcher::open(options.metric, options.width, rows, sections);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("{}: {}; restore the file from a copy", path, error.what()));
+  }
   return made;
+}
+
+void Segment::set_all_alive() {
+  alive_.assign((rows_ + 31) / 32, ~uint32_t{0});
+  if (rows_ % 32 != 0) alive_.back() = (uint32_t{1} << (rows_ % 32)) - 1;
 }
 
 }  // namespace prism::search

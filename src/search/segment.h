@@ -12,45 +12,10 @@
 
 #include "cpu/nearest/nearest.h"
 #include "prism/search.h"
+#include "search/methods/searcher.h"
+#include "search/section.h"
 
 namespace prism::search {
-
-// Bytes with a name: grown in memory by additions, or a part of a mapped file.
-class Section {
- public:
-  Section() = default;
-  Section(std::shared_ptr<const std::byte> mapped, uint64_t bytes)
-      : mapped_(std::move(mapped)), bytes_(bytes) {}
-  const std::byte* data() const { return mapped_ ? mapped_.get() : own_.data(); }
-  uint64_t bytes() const { return mapped_ ? bytes_ : own_.size(); }
-  std::span<const std::byte> span() const { return {data(), bytes()}; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(data()), bytes()}; }
-  template <class T>
-  const T* as() const {
-    return reinterpret_cast<const T*>(data());
-  }
-  template <class T>
-  uint64_t count() const {
-    return bytes() / sizeof(T);
-  }
-  void append(std::span<const std::byte> more) {
-    own_.insert(own_.end(), more.begin(), more.end());
-  }
-  template <class T>
-  void push(const T& value) {
-    append(std::as_bytes(std::span(&value, 1)));
-  }
-  template <class T>
-  T* change() {  // of own bytes
-    return reinterpret_cast<T*>(own_.data());
-  }
-  void resize(uint64_t bytes) { own_.resize(bytes); }
-
- private:
-  std::shared_ptr<const std::byte> mapped_;
-  uint64_t bytes_ = 0;
-  std::vector<std::byte> own_;
-};
 
 enum class FieldType : uint8_t { integer, number, text, list };
 const char* field_type_name(FieldType type);
@@ -72,7 +37,11 @@ struct Column {
 
 class Segment {
  public:
-  explicit Segment(const IndexOptions& options) : options_(options) {}
+  explicit Segment(const IndexOptions& options);
+
+  // Tells segments apart: two with the same identity have the same vectors, but for additions.
+  uint64_t identity() const { return identity_; }
+  void set_identity(uint64_t identity) { identity_ = identity; }
 
   uint64_t rows() const { return rows_; }
   uint64_t removed() const { return removed_count_; }
@@ -87,15 +56,27 @@ class Segment {
   Field field(const Column& column, uint64_t row) const;
   Fields fields(uint64_t row) const;
 
+  // The rows in the order in which they were added.
+  std::vector<uint32_t> added_order() const;
+  // A new segment with copies of rows of others, in this order.
+  struct Source {
+    const Segment* segment;
+    uint32_t row;
+  };
+  static Segment gathered(const IndexOptions& options, std::span<const Source> rows);
+  // The same rows in another order; added_order() stays the same.
+  Segment reordered(std::span<const uint32_t> rows) const;
+
+  const Searcher* searcher() const { return searcher_.get(); }
+  void set_searcher(std::shared_ptr<const Searcher> searcher) { searcher_ = std::move(searcher); }
+  // Describes the rows for a search, without queries; all rows that are alive are allowed.
+  Wanted wanted() const;
+
   // The rows as kernels read them, without a bitmap.
   cpu::NearestRows scan_rows() const;
   std::optional<cpu::NearestRows> exact_rows() const;  // the rescore copy
 
   // --- for files
-  struct NamedSection {
-    std::string name;
-    Section section;
-  };
   std::vector<NamedSection> sections() const;  // without the bitmap of removed rows
   // Throws kCorruptFile naming the section if sizes do not fit.
   static Segment from_sections(const IndexOptions& options, uint64_t rows,
@@ -104,10 +85,15 @@ class Segment {
 
  private:
   void add_column_value(Column& column, const Field* value);
+  void set_all_alive();
 
   IndexOptions options_;
+  uint64_t identity_;
   uint64_t rows_ = 0, removed_count_ = 0;
   Section vectors_, factors_, exact_, scales_, ids_, id_bytes_;
+  Section
+      order_;  // uint32_t: the position of each row in the order of additions; empty: its number
+  std::shared_ptr<const Searcher> searcher_;
   std::vector<Column> columns_;
   std::vector<uint32_t> alive_;  // a bit for each row
 };

@@ -57,6 +57,11 @@ TEST(VectorFile, FoldersHaveIdsAndFields) {
   EXPECT_EQ(table.ids, (std::vector<Id>{"a", "b"}));
   EXPECT_EQ(std::get<int64_t>(table.fields[0].at("year")), 1999);
   EXPECT_EQ(std::get<double>(table.fields[1].at("share")), 0.5);
+  test::write_file(folder / "embeddings_meta.json", R"(["a", {"id": "b", "size": -1e300}])");
+  const VectorTable mixed = read_vectors(folder.path().string());
+  ASSERT_EQ(mixed.fields.size(), 2u);
+  EXPECT_TRUE(mixed.fields[0].empty());
+  EXPECT_EQ(std::get<double>(mixed.fields[1].at("size")), -1e300);
   test::write_file(folder / "embeddings_meta.json", R"(["only one"])");
   EXPECT_THROW(read_vectors(folder.path().string()), Error);
 }

@@ -8,6 +8,7 @@
 #include "prism/error.h"
 #include "server/api/openai.h"
 #include "server/api/routes.h"
+#include "server/searched_files.h"
 #include "server/work_queue.h"
 
 namespace prism::server {
@@ -27,8 +28,11 @@ struct Server::Core {
       handle(std::move(request), std::move(response));
     });
     engine.emplace(engine_options());
+    if (!options.file_index.empty()) files.emplace(options.file_index, options.load_embedder);
     context.emplace(
         ApiContext{*engine, models, engine_options(), unix_seconds(), options.is_verbose});
+    if (files)
+      context->search_files = [this](const JsonView& request) { return files->answer(request); };
     work.emplace(kWorkThreads);
     if (options.loads_first) load_first();
   }
@@ -43,17 +47,27 @@ struct Server::Core {
           each.name, each.path,
           ServedModel::Options{options.chat_template, options.template_variables,
                                options.generation}));
+    if (!options.embedder.path.empty())
+      list.set_embedder(
+          std::make_shared<ServedModel>(options.embedder.name, options.embedder.path));
     return list;
+  }
+
+  // The context that the user chose is that of the chat models.
+  llm::LoadOptions load_options(const ServedModel& model) const {
+    llm::LoadOptions load = options.load;
+    if (model.makes_embeddings()) load.fit.context.reset();
+    return load;
   }
 
   EngineOptions engine_options() {
     EngineOptions result;
     result.load = options.load_model ? options.load_model : [this](const ServedModel& model) {
-      return load_engine_model(model.path(), options.load, options.parallel);
+      return load_engine_model(model.path(), load_options(model), options.parallel);
     };
     if (!options.load_model)
       result.has_room = [this](const ServedModel& model) {
-        return has_room_for(model.file(), options.load);
+        return has_room_for(model.file(), load_options(model));
       };
     result.on_load = options.on_load;
     result.post = [this](std::function<void()> event) { http->post(std::move(event)); };
@@ -131,6 +145,7 @@ struct Server::Core {
   // Destroyed in reverse: all users of the HTTP server end before it.
   std::optional<HttpServer> http;
   std::optional<Engine> engine;
+  std::optional<SearchedFiles> files;
   std::optional<ApiContext> context;
   std::optional<WorkQueue> work;
 };

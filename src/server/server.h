@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/file_search.h"
 #include "prism/llm/language_model.h"
 #include "server/access/access.h"
 #include "server/engine/engine.h"
@@ -23,6 +24,7 @@ struct ServerOptions {
     std::string name, path;
   };
   std::vector<NamedModel> models;
+  NamedModel embedder = {};  // makes embeddings where a chat model is asked for them; no path: none
   std::string chat_template = {};         // replaces those of the files; empty: theirs
   std::string template_variables = {};    // JSON, see ServedModel::Options
   ServedModel::Defaults generation = {};  // of requests that give no options
@@ -33,6 +35,9 @@ struct ServerOptions {
   int64_t max_queue = 256;
   double timeout_seconds = 0;
   double idle_unload_seconds = 0;
+  std::string file_index = {};  // of files, for /search; empty: none
+  // Loads the model that embeds questions; may return null.
+  std::function<std::shared_ptr<const search::PassageEmbedder>()> load_embedder = {};
   bool has_page = true;     // the chat page at /
   bool is_verbose = false;  // chat completions also hold their prompt
   bool loads_first = true;  // load the first model before the first request

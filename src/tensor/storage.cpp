@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/system/huge_pages.h"
 #include "prism/error.h"
 #include "runtime/fallback.h"
 
@@ -40,9 +41,13 @@ Pool& pool_of(const Device& device) {
   return *pool;
 }
 
+// Below this the ends that are not whole large pages are a good part.
+constexpr uint64_t kHugeBytes = 8 << 20;
+
 std::shared_ptr<std::byte> host_memory_of(const Device& device, uint64_t bytes) {
   auto* memory = static_cast<std::byte*>(
       ::operator new (bytes, std::align_val_t{kHostAlignment}, std::nothrow));
+  if (memory && bytes >= kHugeBytes) advise_huge_pages(memory, bytes);
   if (!memory) {
     throw Error(ErrorCode::kOutOfMemory,
                 fmt::format("allocation on {}: {} bytes requested, {} free", device.id(), bytes,

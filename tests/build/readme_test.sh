@@ -16,7 +16,7 @@ complain() {
 
 cd "$source"
 for part in examples summary; do scripts/update_readme.py $part --check --build "$build" || complain "README.md: $part"; done
-for page in tensor-tutorial kernels; do
+for page in tensor-tutorial kernels training; do
   scripts/docs_snippets.py check "docs/$page.md" "$build/docs_$page" || complain "docs/$page.md"
 done
 

@@ -174,7 +174,7 @@ TEST_F(LlmProgram, APromptAloneGoesToTheDefaultModel) {
   for (const char* prompt : {"why is the sky blue", "hello"}) {
     const Result result = prism_program({"run", prompt});
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(has(result.errors, "the default model cannot be fetched") &&
+    EXPECT_TRUE(has(result.errors, "SmolLM2-135M-Instruct cannot be fetched") &&
                 has(result.errors, "no index is reachable"))
         << result.errors;
   }

@@ -201,7 +201,7 @@ TEST_F(PromptCacheDevice, LongPrefixesAreReadInParts) {
   for (const int64_t known : {0, 128}) {
     const PrefixTree::Match before = tree.find(prompt_);
     EXPECT_EQ(before.length, known);
-    cache.adopt(0, before.tables);
+    cache.adopt(0, before.tables, before.state, before.length);
     const PromptCache::Restored read = prompts.restore(prompt_, known, tree, cache, 1);
     EXPECT_EQ(read.tokens, 128);
     EXPECT_EQ(read.is_cut, known < 128);

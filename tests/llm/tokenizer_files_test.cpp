@@ -3,44 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 
 #include "prism/llm/gguf.h"
 #include "prism/llm/tokenizer.h"
+#include "support/models/tokenizer_texts.h"
 #include "support/paths.h"
 
 namespace prism::llm {
 namespace {
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// Texts are separated by lines that contain only the mark.
-std::vector<std::string> read_texts(const std::filesystem::path& path) {
-  const std::string mark = "\n__ggml_vocab_test__\n";
-  const std::string all = read_text(path);
-  std::vector<std::string> texts;
-  for (size_t at = 0; at <= all.size();) {
-    const size_t end = std::min(all.find(mark, at), all.size());
-    texts.push_back(all.substr(at, end - at));
-    at = end + mark.size();
-  }
-  return texts;
-}
-
-std::vector<std::vector<int32_t>> read_ids(const std::filesystem::path& path) {
-  std::vector<std::vector<int32_t>> lines;
-  std::istringstream in(read_text(path));
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    lines.emplace_back(std::istream_iterator<int32_t>(words), std::istream_iterator<int32_t>());
-  }
-  return lines;
-}
 
 class TokenizerFiles : public testing::TestWithParam<const char*> {};
 
@@ -49,8 +19,9 @@ TEST_P(TokenizerFiles, GivesTheExpectedIds) {
   const std::string name = GetParam();
   if (!exists(folder / (name + ".gguf"))) GTEST_SKIP() << "no " << name << ".gguf in " << folder;
   const Tokenizer tokenizer = Tokenizer::from(GgufFile::open(folder / (name + ".gguf")));
-  const auto texts = read_texts(folder / (name + ".inp"));
-  const auto expected = read_ids(folder / (name + ".out"));
+  const test::TokenizerTexts cases = test::tokenizer_texts(name);
+  const std::vector<std::string>& texts = cases.texts;
+  const std::vector<std::vector<int32_t>>& expected = cases.ids;
   ASSERT_GT(texts.size(), 40u);
   ASSERT_GE(texts.size(), expected.size());
   ASSERT_LE(texts.size(), expected.size() + 1);  // the last text may be the empty one
@@ -62,7 +33,7 @@ TEST_P(TokenizerFiles, GivesTheExpectedIds) {
     }
   }
   // The whole file at once, twice: the word cache must not change the result.
-  const std::string all = read_text(folder / (name + ".inp"));
+  const std::string& all = cases.all;
   const auto first = tokenizer.encode(all, plain);
   EXPECT_EQ(tokenizer.encode(all, plain), first);
   EXPECT_EQ(Tokenizer::from(GgufFile::open(folder / (name + ".gguf"))).encode(all, plain), first);

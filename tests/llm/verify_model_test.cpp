@@ -130,6 +130,43 @@ TEST_F(Verify, FindsScalesThatAreNotFinite) {
   EXPECT_GE(seen.size(), 6u);
 }
 
+TEST_F(Verify, LayersThatOnlyProposeTokensAreLeftOut) {
+  const auto& files = test::architecture_files();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const GgufFile original =
+      GgufFile::open(std::ranges::find(files, "glm4moe-moe", &test::ArchitectureFile::name)->path);
+  GgufWriter writer = copy_of(original);
+  writer.set("glm4moe.block_count", uint32_t{3});
+  writer.set("glm4moe.nextn_predict_layers", uint32_t{1});
+  const std::vector<float> values(64);
+  writer.add_tensor("blk.2.nextn.enorm.weight", {64}, DType::f32, std::as_bytes(std::span(values)));
+  const GgufFile file = written(writer);
+  EXPECT_EQ(verify_model(file).problems, std::vector<std::string>{});
+  const Model model = Model::load(file, {.placement = place_on(file, Device::cpu(), 40)});
+  EXPECT_EQ(model.config().layers, 2);
+}
+
+// Some architectures divide by hyperparameters, or compute with ones that have no limits.
+TEST_F(Verify, FindsHyperparametersThatGiveInfinities) {
+  if (test::architecture_files().empty())
+    GTEST_SKIP() << "no ../shared/expected/architectures.tar.xz, or no tar and xz";
+  const auto found = [&](const std::string& name, const char* key, auto value, const char* words) {
+    const auto& files = test::architecture_files();
+    const GgufFile original =
+        GgufFile::open(std::ranges::find(files, name, &test::ArchitectureFile::name)->path);
+    GgufWriter writer = copy_of(original);
+    writer.set(key, value);
+    const GgufFile file = written(writer);
+    SCOPED_TRACE(name);
+    expect_found(file, words);
+    expect_refused(file, words);
+  };
+  found("bailingmoe-moe", "bailingmoe.rope.dimension_count", uint32_t{0}, "scale of attention");
+  for (const float bad : {kNan, kInfinity})
+    for (const char* key : {"xielu.alpha_n", "xielu.beta", "xielu.eps"})
+      found("apertus-dense", key, bad, "xIELU");
+}
+
 TEST_F(Verify, FindsHyperparametersWithoutSense) {
   struct Key {
     const char* architecture;

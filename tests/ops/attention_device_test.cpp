@@ -311,6 +311,31 @@ TEST_P(Attention, DecodeKnowsEveryOption) {
   EXPECT_EQ(decode_error(GetParam(), one, tile, 1, kPlainBound), "") << "direct";
 }
 
+// Values shorter than keys, chunks and linear biases: one query, whose split ends before the chunk,
+// and several. Heads of latent attention are the longest.
+TEST_P(Attention, DecodeKnowsShortValuesChunksAndBiases) {
+  if (slow_compiler()) GTEST_SKIP() << "slow compiler: one decode test is enough";
+  for (const uint32_t queries : {1u, 3u}) {
+    AttentionOptions options = options_of(48, 3, DType::f16);
+    options.value_dim = 40;
+    options.window = options.chunked = options.slopes = true;
+    DecodeTile tile = tile_for(options, queries);
+    const AttentionCase one = make(options, 2, 41, false, {{queries, 41}, {1, 40}, {queries, 3}});
+    EXPECT_EQ(decode_error(GetParam(), one, tile, 2, kPlainBound), "") << queries;
+    tile.direct = true;
+    EXPECT_EQ(decode_error(GetParam(), one, tile, 1, kPlainBound), "") << queries << ", direct";
+  }
+  AttentionOptions latent = options_of(576, 5, DType::f16);
+  latent.value_dim = 512;
+  const AttentionCase two = make(latent, 1, 20, false, {{1, 20}, {1, 3}});
+  EXPECT_EQ(decode_error(GetParam(), two, tile_for(latent, 1), 2, kPlainBound), "");
+  AttentionOptions packed = options_of(96, 2, BlockType::q8_0);
+  packed.value_dim = 32;
+  packed.slopes = true;
+  const AttentionCase three = make(packed, 3, 33, true, {{1, 33}, {1, 8}});
+  EXPECT_EQ(decode_error(GetParam(), three, tile_for(packed, 1), 2, kPlainBound), "");
+}
+
 // Fragments: caches that are copied or unpacked, with one or several tiles in flight.
 TEST_P(Attention, FragmentDecodeMatchesAReference) {
   if (!suits_fragments()) GTEST_SKIP() << "no fragments on this device: decode uses lanes";
@@ -351,6 +376,20 @@ TEST_P(Attention, FragmentDecodeKnowsEveryOption) {
       tile.direct = true;
       EXPECT_EQ(decode_error(GetParam(), one, tile, 1, kFragmentBound), "") << dim << ", direct";
     }
+}
+
+TEST_P(Attention, FragmentDecodeKnowsShortValuesChunksAndBiases) {
+  if (!suits_fragments()) GTEST_SKIP() << "no fragments on this device: decode uses lanes";
+  for (const ElementType cache : {ElementType(DType::f16), ElementType(BlockType::q8_0)}) {
+    AttentionOptions options = options_of(96, 3, cache);
+    options.value_dim = cache.is_block() ? 64 : 72;
+    options.window = options.chunked = options.slopes = true;
+    DecodeTile tile = fragment_decode_tile(options, 3);
+    tile.lanes = 32;
+    tile.stages = cache.is_block() ? 1 : 2;
+    const AttentionCase one = make(options, 2, 141, true, {{3, 141}, {2, 40}, {1, 1}});
+    EXPECT_EQ(decode_error(GetParam(), one, tile, 2, kFragmentBound), "") << cache.name();
+  }
 }
 
 // More splits than the merge takes at once, with heads of every width.
@@ -431,6 +470,23 @@ TEST_P(Attention, FragmentPromptKnowsEveryOption) {
   EXPECT_EQ(compare(two, run_tiles(place, two, attention_prompt(all, staged), staged.queries()),
                     kFragmentBound),
             "");
+}
+
+TEST_P(Attention, PromptsKnowShortValuesChunksAndBiases) {
+  AttentionOptions options = options_of(72, 3, DType::f16);
+  options.value_dim = 40;
+  options.window = options.chunked = options.slopes = true;
+  const AttentionCase one = make(options, 2, 90, false, {{70, 90}, {1, 33}, {3, 3}});
+  const PlainTile plain{16, 16};
+  EXPECT_EQ(compare(one, run_tiles(GetParam(), one, attention_plain(options, plain), plain.queries),
+                    kPlainBound),
+            "");
+  if (!suits_fragments()) return;
+  const PromptTile tile{2, 1, 32, 2, true};
+  EXPECT_EQ(
+      compare(one, run_tiles(GetParam(), one, attention_prompt(options, tile), tile.queries()),
+              kFragmentBound),
+      "");
 }
 
 // Heads that end inside a 16-byte chunk, inside a word and inside a fragment.

@@ -21,6 +21,7 @@ struct Case {
   RopePairing pairing;
   ElementType x, cache;
   bool joined = false;  // q, k and v are views of one tensor
+  int64_t values = -1;  // elements of a value; -1: dim, 0: there are none
 };
 
 // A head after rotation, in f64.
@@ -67,10 +68,13 @@ class CacheDevice : public ::testing::Test {
 void CacheDevice::check(const Case& c, const Device& device) {
   constexpr int64_t kSlots = 2;
   const int64_t positions = std::max<int64_t>(5, (c.rows + 1) / 2);
-  const Shape shape = {kSlots, positions, c.kv_heads, c.dim};
+  const int64_t value_dim = c.values < 0 ? c.dim : c.values;
+  const size_t count = value_dim > 0 ? 2 : 1;
+  const Shape shapes[] = {{kSlots, positions, c.kv_heads, c.dim},
+                          {kSlots, positions, c.kv_heads, value_dim}};
   std::vector<Tensor> caches;
-  for (int i = 0; i < 2; ++i) {
-    const Tensor seven = full(shape, 7.0, DType::f32, Device::cpu());
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor seven = full(shapes[i], 7.0, DType::f32, Device::cpu());
     caches.push_back(
         (c.cache.is_block() ? quantise(seven, c.cache.block()) : cast(seven, c.cache.plain()))
             .to(device)
@@ -90,14 +94,20 @@ void CacheDevice::check(const Case& c, const Device& device) {
     RopeOptions options;
     options.dims = c.dims;
     options.pairing = c.pairing;
+    Tensor v;
+    if (count == 2) v = part(c.heads + c.kv_heads, all).slice(2, 0, value_dim);
+    if (v && !c.joined) v = v.contiguous();
     const CachedRows done =
-        rope_to_cache(part(0, c.heads), part(c.heads, c.heads + c.kv_heads),
-                      part(c.heads + c.kv_heads, all), in[1], turns, options, caches[0], caches[1]);
-    return std::vector<Tensor>{done.q, done.k_cache, done.v_cache};
+        rope_to_cache(part(0, c.heads), part(c.heads, c.heads + c.kv_heads), v, in[1], turns,
+                      options, caches[0], count == 2 ? caches[1] : Tensor());
+    std::vector<Tensor> results = {done.q, done.k_cache};
+    if (count == 2) results.push_back(done.v_cache);
+    return results;
   });
   // The expected caches: by cache, row, head and element.
   std::vector<double> wanted[2];
-  for (auto& each : wanted) each.assign(static_cast<size_t>(shape.elements()), 7.0);
+  for (size_t i = 0; i < count; ++i)
+    wanted[i].assign(static_cast<size_t>(shapes[i].elements()), 7.0);
   for (int run = 0; run < 3; ++run) {
     std::vector<int32_t> places;
     std::vector<int32_t> order(static_cast<size_t>(kSlots * positions));
@@ -115,7 +125,7 @@ void CacheDevice::check(const Case& c, const Device& device) {
         step({cast(x, DType::f32).eval(), from_vector(places, {c.rows, 2}, device)});
     const std::vector<double> q = got[0].to_doubles();
     std::vector<double> stored[2];
-    for (size_t i = 0; i < 2; ++i)
+    for (size_t i = 0; i < count; ++i)
       stored[i] = (c.cache.is_block() ? dequantise(got[1 + i]) : got[1 + i]).to_doubles();
     for (int64_t row = 0; row < c.rows; ++row) {
       for (int64_t head = 0; head < all; ++head) {
@@ -124,7 +134,8 @@ void CacheDevice::check(const Case& c, const Device& device) {
         const bool is_v = head >= c.heads + c.kv_heads;
         const std::vector<double> turned_own =
             is_v ? own : turned(own, places[static_cast<size_t>(2 * row)], frequencies, c);
-        for (int64_t e = 0; e < c.dim; ++e) {
+        const int64_t length = is_v ? value_dim : c.dim;
+        for (int64_t e = 0; e < length; ++e) {
           const double value = turned_own[static_cast<size_t>(e)];
           if (head < c.heads) {
             ASSERT_NEAR(q[static_cast<size_t>((row * c.heads + head) * c.dim + e)], value,
@@ -134,12 +145,12 @@ void CacheDevice::check(const Case& c, const Device& device) {
           }
           const int64_t kv = (head - c.heads) % c.kv_heads;
           const auto at = static_cast<size_t>(
-              (places[static_cast<size_t>(2 * row + 1)] * c.kv_heads + kv) * c.dim + e);
+              (places[static_cast<size_t>(2 * row + 1)] * c.kv_heads + kv) * length + e);
           wanted[is_v][at] = value;
         }
       }
     }
-    for (size_t which = 0; which < 2; ++which) {
+    for (size_t which = 0; which < count; ++which) {
       for (size_t i = 0; i < wanted[which].size(); ++i) {
         double largest = 0;
         if (c.cache.is_block())
@@ -166,6 +177,13 @@ TEST_F(CacheDevice, RotatesConvertsAndWrites) {
       {4, 2, 1, 256, 0, halves, f32, bf16},
       {1, 1, 1, 32, 0, adjacent, bf16, q8},
       {6, 6, 3, 6, 4, adjacent, f32, f32, true},
+      // Values of their own length, and none.
+      {3, 4, 2, 48, 16, halves, f32, f16, false, 32},
+      {5, 4, 2, 64, 64, adjacent, f32, q8, true, 32},
+      {67, 5, 3, 24, 8, halves, f32, f32, true, 20},
+      {4, 6, 1, 576, 64, adjacent, f32, f16, false, 0},
+      {2, 3, 1, 96, 0, halves, f32, q8, false, 0},
+      {70, 4, 1, 40, 40, halves, f32, f32, false, 0},
       // Enough rows for several heads per group.
       {67, 13, 3, 64, 64, halves, f32, f16},
       {131, 9, 2, 40, 20, adjacent, f32, f32, true},

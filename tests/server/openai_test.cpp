@@ -261,6 +261,12 @@ TEST_F(OpenAi, WrongValuesAreNamed) {
   wrong(completions, once(1), "prompt", {1, 999999}, "prompt[1]");
   wrong(completions, once(1), "stop", json::array({1}), "stop[0]");
   wrong(completions, once(1), "logit_bias", {{"999999", 1}}, "logit_bias.999999");
+  wrong(completions, once(1), "logit_bias", {{"5", 1e300}}, "logit_bias.5");
+  // Lists that would hold up the texts of all clients.
+  const std::vector<std::string> texts(257, "x");
+  wrong(completions, once(1), "stop", texts, "stop");
+  wrong(completions, once(1), "dry_sequence_breakers", texts, "dry_sequence_breakers");
+  wrong(completions, once(1), "logit_bias", std::vector(513, json::array({1, 0.5})), "logit_bias");
   wrong(completions, once(1), "logprobs", 99, "logprobs");
   wrong(chats, chat(), "messages", json::array(), "messages");
   wrong(chats, chat(), "messages", "hello", "messages");

@@ -48,8 +48,9 @@ struct DeviceShare {
   Device device;
   int64_t layers = 0, expert_layers = 0;  // expert_layers: layers whose experts are here
   uint64_t weight_bytes = 0, kv_bytes = 0, work_bytes = 0;
+  uint64_t state_bytes = 0;  // of recurrent layers, for one text
   uint64_t free_bytes = 0, margin_bytes = 0;
-  uint64_t bytes() const { return weight_bytes + kv_bytes + work_bytes; }
+  uint64_t bytes() const;  // of all, with a cache for one text
 };
 
 struct Fit {

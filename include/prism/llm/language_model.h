@@ -7,7 +7,9 @@
 //   });
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,6 +55,16 @@ struct TextRequest {
   std::string prompt;
   GenerationOptions options = {};
   TextCallback on_text = {};
+};
+
+struct EmbedOptions {
+  bool normalise = true;  // scale each vector to length 1
+  // Cut texts that are longer than the context: their last tokens are left out, and what the
+  // tokenizer adds at the end stays. false: such a text is an error. Unset: true for models that
+  // were trained to embed, as they were trained on cut texts.
+  std::optional<bool> truncate = {};
+  // Called after each batch; returning false stops with kInvalidArgument.
+  std::function<bool(size_t done, size_t all)> progress = {};
 };
 
 // Not thread-safe, except for cancel(). If an automatically chosen device fails (lost or out of
@@ -109,8 +121,10 @@ class LanguageModel {
   std::string chat_prompt(std::span<const ChatMessage> messages,
                           const ChatOptions& chat_options = {}) const;
 
-  // One embedding per text, normalised to length 1 by default.
-  std::vector<std::vector<float>> embed(std::span<const std::string> texts, bool normalise = true);
+  // One embedding per text. Texts of similar length are computed together. Throws kInvalidArgument
+  // for a text without tokens.
+  std::vector<std::vector<float>> embed(std::span<const std::string> texts,
+                                        const EmbedOptions& options = {});
   // The log-probability of each token, and the `top` most likely tokens at its position.
   std::vector<TokenScore> score(std::string_view text, int64_t top = 0);
   std::vector<TokenScore> score(std::span<const int32_t> tokens, int64_t top = 0);

@@ -50,6 +50,7 @@ struct LayerMemory {
   uint64_t weight_bytes = 0;  // without experts
   uint64_t expert_bytes = 0;  // mixture of experts only
   uint64_t kv_bytes = 0;
+  uint64_t state_bytes = 0;  // what recurrent layers remember of one text
 };
 
 // The memory each part of a model needs on a device, in that device's layout.
@@ -62,6 +63,7 @@ struct MemoryNeed {
 
   uint64_t weight_bytes() const;  // layers, embedding and output; a tied output counts once
   uint64_t kv_bytes() const;
+  uint64_t state_bytes() const;  // with the blocks that a cache for one text has
   uint64_t total_bytes() const;
 };
 // The CPU uses the file's layout; other devices store blocks in their own. batch_rows: prompt

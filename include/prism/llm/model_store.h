@@ -3,7 +3,9 @@
 //   model.gguf                     a path
 //   hf:user/repo:file.gguf         a file of a Hugging Face repository
 //   https://host/file.gguf         any address
-//   smollm2                        the default model, from a Python package
+//   folder                         a Hugging Face folder (config.json, *.safetensors), converted
+//                                  into the cache folder once
+//   smollm2, minilm                the default model and embedder, from Python packages
 // The name of a file that was fetched before is also a name, with or without its extension.
 #pragma once
 
@@ -21,6 +23,7 @@
 namespace prism::llm {
 
 inline constexpr const char* kDefaultModel = "smollm2";
+inline constexpr const char* kDefaultEmbedder = "minilm";  // all-MiniLM-L6-v2
 
 struct FetchOptions {
   std::string sha256;  // the checksum that the file must have; empty: the one its source sends
@@ -40,7 +43,7 @@ std::string resolve_model(const std::string& name, const FetchOptions& options =
 std::string find_model(const std::string& name);
 
 // Returns whether the text is written as a model's name: hf:..., an address, a path to a .gguf
-// file, or the default model's name. The model may still be absent.
+// file, or the name of the default model or embedder. The model may still be absent.
 bool is_model_name(const std::string& text);
 
 // The header of a model. If the file is not on this machine, range requests read its header only.

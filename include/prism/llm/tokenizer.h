@@ -89,6 +89,7 @@ class Tokenizer {
   int32_t separator() const;
   bool adds_bos() const;
   bool adds_eos() const;
+  bool adds_separator() const;
   bool adds_space_prefix() const;
   // Whether this token ends generation: eos, eot, eom and others recognised by their text.
   bool ends_text(int32_t id) const;

@@ -39,6 +39,9 @@ Tensor randn(const Shape& shape, DType type = DType::f32, const Device& device =
 
 // Zero with probability p, else x / (1 - p). Throws kInvalidArgument unless 0 <= p < 1.
 Tensor dropout(const Tensor& x, double p, uint64_t key);
+// The same with a key in device memory, i32 [2], so that each run of a plan draws another mask.
+// Draws with one key and different streams are independent.
+Tensor dropout(const Tensor& x, double p, const Tensor& key, uint64_t stream = 0);
 
 }  // namespace prism
 

@@ -25,6 +25,7 @@ TEST(PipDownload, ReportsTheBytesAsTheyArrive) {
   test::write_file(python,
                    "#!/bin/sh\n"
                    "for word; do last=$before; before=$word; done\n"
+                   "echo \"$1\" > \"$0.word\"\n"
                    "echo 'Downloading x.whl (2 kB)'\n"
                    "head -c 1000 /dev/zero > \"$TMPDIR/half\"\n"
                    "sleep 0.7\n"
@@ -48,6 +49,8 @@ TEST(PipDownload, ReportsTheBytesAsTheyArrive) {
   ASSERT_FALSE(seen.empty());
   EXPECT_EQ(seen.front(), 1000u) << "the bytes in pip's temporary folder count";
   EXPECT_TRUE(std::filesystem::exists(into + "/x.whl"));
+  // Isolated: neither the current folder nor PYTHONPATH can replace pip.
+  EXPECT_EQ(test::read_file(python + ".word"), "-I\n");
 }
 
 }  // namespace

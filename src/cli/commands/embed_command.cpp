@@ -1,4 +1,5 @@
 // `prism embed`: vectors of texts.
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <sstream>
@@ -9,9 +10,12 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/model_arguments.h"
+#include "cli/model_fetch.h"
 #include "cli/terminal.h"
+#include "llm/generate/embedding_load.h"
 #include "llm/model/config.h"
 #include "prism/error.h"
+#include "prism/llm/model_store.h"
 #include "prism/warning.h"
 
 namespace prism::cli {
@@ -32,19 +36,41 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+void report_long_texts(const llm::LanguageModel& model, const std::vector<std::string>& texts) {
+  const auto count = std::ranges::count_if(texts, [&](const std::string& text) {
+    return static_cast<int64_t>(model.tokenizer().encode(text).size()) > model.context();
+  });
+  if (count > 0)
+    warn(fmt::format("{} of {} texts {} longer than {} tokens; only the first {} count", count,
+                     texts.size(), count == 1 ? "is" : "are", model.context(), model.context()));
+}
+
 int embed(const Options& o) {
   std::vector<std::string> texts = o.texts;
   if (texts.empty()) texts = lines_of(read_file_or_input(o.file.empty() ? "-" : o.file));
   if (texts.empty())
     throw Error(ErrorCode::kInvalidArgument,
                 "embed: there is no text; give it with -p or -f, or on standard input");
-  llm::LanguageModel model = open_model(o.model, 4);
+  ModelArguments arguments = o.model;
+  if (arguments.choice.model.empty()) arguments.choice.model = llm::kDefaultEmbedder;
+  arguments.choice.model = llm::resolve_model(
+      arguments.choice.model, arguments.quiet ? llm::FetchOptions{} : fetch_options());
+  end_progress();
+  llm::LoadOptions load;
+  load.batch_rows = arguments.batch;
+  if (arguments.choice.context > 0) load.fit.context = arguments.choice.context;
+  llm::set_embedding_load(llm::GgufFile::open(arguments.choice.model), load);
+  arguments.batch = load.batch_rows;
+  arguments.choice.context = load.fit.context.value_or(0);
+  llm::LanguageModel model = open_model(arguments, load.slots);
   const llm::Config& config = model.config();
   if (config.causal && config.pooling == llm::Pooling::none && !o.model.quiet)
     warn(
-        "this model was trained to write text, not to compare texts, so its vectors are poor; use "
-        "an embedding model such as bge-small");
-  const std::vector<std::vector<float>> vectors = model.embed(texts, !o.raw);
+        "this model was trained to write text, not to compare texts, so its vectors are poor; "
+        "without a model, prism embed uses all-MiniLM-L6-v2");
+  if (!o.model.quiet) report_long_texts(model, texts);
+  const std::vector<std::vector<float>> vectors =
+      model.embed(texts, {.normalise = !o.raw, .truncate = true});
   if (o.json) {
     Json all = Json::array();
     for (size_t i = 0; i < texts.size(); ++i)
@@ -65,6 +91,7 @@ int embed(const Options& o) {
 void add_embed_command(const Command& program) {
   const Command command = program.subcommand("embed", "turn texts into vectors");
   auto options = std::make_shared<Options>();
+  options->model.choice.default_title = "all-MiniLM-L6-v2, fetched once";
   add_model_arguments(command, options->model);
   command.option("-p,--prompt", options->texts, "a text; may be given several times");
   command.option("-f,--file", options->file,
@@ -73,8 +100,9 @@ void add_embed_command(const Command& program) {
   command.flag("--json", options->json, "print JSON: embeddings[] with text and embedding");
   command.footer(
       "Without --json each line is one vector. Vectors have length 1, so the dot product of two is "
-      "their cosine.\nExamples:\n  prism embed bge-small.gguf -p 'a cat' -p 'a dog'\n  prism embed "
-      "bge-small.gguf -f sentences.txt --json");
+      "their cosine.\nTexts with more tokens than the model takes are cut.\nExamples:\n  prism "
+      "embed -p 'a cat' -p "
+      "'a dog'\n  prism embed -m bge-small.gguf -f sentences.txt --json");
   command.run([options] { return embed(*options); });
 }
 

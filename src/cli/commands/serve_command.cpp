@@ -18,6 +18,8 @@
 
 #if PRISM_HAS_SERVER
 #include "base/system/open_files.h"
+#include "prism/file_search.h"
+#include "search/files/default_embedder.h"
 #include "server/server.h"
 #endif
 
@@ -29,7 +31,7 @@ namespace fs = std::filesystem;
 struct Options {
   ModelArguments model;
   std::vector<std::string> models, api_keys, cors, allow_hosts;
-  std::string host = "127.0.0.1", api_key_file, alias, tls_certificate, tls_key;
+  std::string host = "127.0.0.1", api_key_file, alias, tls_certificate, tls_key, search;
   TemplateArguments chat_template;
   SamplingArguments sampling;
   std::string max_body = "32M";
@@ -52,10 +54,18 @@ bool is_model_file(const fs::path& path) {
 }
 
 void add_models(NamedModels& models, const std::string& word) {
-  if (fs::is_directory(word)) {
+  std::error_code problem;
+  if (fs::is_directory(word, problem) && !fs::exists(fs::path(word) / "config.json", problem)) {
     std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(word))
-      if (entry.is_regular_file() && is_model_file(entry.path())) files.push_back(entry.path());
+    for (fs::directory_iterator each(word, problem), end; !problem && each != end;
+         each.increment(problem)) {
+      std::error_code ignored;
+      if (each->is_regular_file(ignored) && is_model_file(each->path()))
+        files.push_back(each->path());
+    }
+    if (problem)
+      throw Error(ErrorCode::kIo,
+                  fmt::format("serve: \"{}\" cannot be read: {}", word, problem.message()));
     if (files.empty())
       throw Error(ErrorCode::kNotFound, fmt::format("serve: \"{}\" has no .gguf files", word));
     std::ranges::sort(files);
@@ -83,6 +93,13 @@ NamedModels named_models(const Options& o) {
   return models;
 }
 
+std::string index_of(const std::string& folder) {
+  if (const auto index = search::nearest_file_index(folder)) return *index;
+  throw Error(
+      ErrorCode::kNotFound,
+      fmt::format("serve: {} is not indexed yet; run this once: prism index {}", folder, folder));
+}
+
 void describe_loaded(const server::ServedModel& model, const server::EngineModel::Facts& facts) {
   end_progress();
   const auto count = [](int64_t number) { return exact_count_text(static_cast<uint64_t>(number)); };
@@ -96,6 +113,12 @@ int serve(const Options& o) {
   server::ServerOptions options;
   options.models = named_models(o);
   end_progress();
+  // A request never fetches a model, so the embedder is used only if it is there already.
+  options.embedder = {llm::kDefaultEmbedder, llm::find_model(llm::kDefaultEmbedder)};
+  const bool needs_embedder =
+      options.embedder.path.empty() && std::ranges::any_of(options.models, [](const auto& each) {
+        return !server::ServedModel(each.name, each.path).makes_embeddings();
+      });
   options.chat_template = template_text(o.chat_template);
   options.template_variables = template_variables(o.chat_template);
   options.is_verbose = o.model.verbose;
@@ -134,6 +157,10 @@ int serve(const Options& o) {
   options.timeout_seconds = o.timeout;
   options.idle_unload_seconds = o.idle_unload;
   options.has_page = !o.no_page;
+  if (!o.search.empty()) {
+    options.file_index = index_of(o.search);
+    options.load_embedder = search::default_embedder_if_possible;
+  }
   if (!o.model.quiet) options.on_load = describe_loaded;
   options.loads_first = options.models.size() == 1;
   allow_open_files(options.http.max_connections + 256);  // systems often begin with 1,024
@@ -145,6 +172,13 @@ int serve(const Options& o) {
   std::cout << fmt::format("serving {} at {}\n", names, server.url());
   if (!o.no_page) std::cout << fmt::format("chat page: {}/\n", server.url());
   std::cout << std::flush;
+  if (!o.model.quiet && needs_embedder)
+    std::cerr << paint(Colour::dim,
+                       fmt::format("Embeddings are made by the chat model; for better ones: prism "
+                                   "model fetch {}",
+                                   llm::kDefaultEmbedder),
+                       Stream::error)
+              << "\n";
   if (!o.model.quiet)
     std::cerr << paint(
                      Colour::dim,
@@ -209,6 +243,8 @@ void add_serve_command(const Command& program) {
               "unload a model after these seconds without use; 0: never")
       .shows_default()
       .not_negative();
+  work.option("--search", o.search,
+              "an indexed folder whose files /search finds (prism help index)");
   add_prompt_cache_arguments(work, o.model);
   work.option("--alias", o.alias, "the name of the first model for clients");
   add_template_arguments(work, o.chat_template);

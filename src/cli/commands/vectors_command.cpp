@@ -20,8 +20,10 @@ using search::Index;
 using search::VectorTable;
 
 struct Options {
-  std::string index, data, type = "f32", metric = "cosine", rescore, filter, group_by;
-  uint64_t count = 10;
+  std::string index, data, type = "f32", metric = "cosine", rescore, filter, group_by, method;
+  uint64_t count = 10, effort = 0;
+  float recall = 0.95f;
+  search::BuildOptions how;
   std::vector<std::string> ids;
   bool json = false;
 };
@@ -34,6 +36,13 @@ DType type_named(const std::string& name) {
   const std::optional<DType> type = dtype_from_name(name);
   if (!type) fail(fmt::format("there is no element type {}; f32, f16, bf16, i8 or b1", name));
   return *type;
+}
+
+std::optional<search::Method> method_named(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  const std::optional<search::Method> method = search::parse_method(name);
+  if (!method) fail(fmt::format("there is no method {}; exact, ivf or graph", name));
+  return method;
 }
 
 void add_all(Index& index, const VectorTable& table, uint64_t first_id, bool replaces) {
@@ -57,11 +66,14 @@ int build(const Options& o) {
   options.type = type_named(o.type);
   if (!o.rescore.empty()) options.rescore = type_named(o.rescore);
   options.text_ids = !table.ids.empty() && table.ids[0].is_text();
+  search::BuildOptions how = o.how;
+  how.method = method_named(o.method).value_or(search::Method::exact);
   Index index(options);
   add_all(index, table, 0, false);
+  index.build(how);
   index.save(o.index);
-  std::cout << fmt::format("{}: {} vectors of {} numbers, {} {}\n", o.index, table.rows,
-                           table.width, o.metric, o.type);
+  std::cout << fmt::format("{}: {} vectors of {} numbers, {} {}, {}\n", o.index, table.rows,
+                           table.width, o.metric, o.type, search::method_name(index.info().method));
   return kRight;
 }
 
@@ -110,11 +122,15 @@ int search_index(const Options& o) {
   search::SearchOptions options;
   options.k = o.count;
   options.group_by = o.group_by;
+  options.recall = static_cast<double>(o.recall);
+  options.method = method_named(o.method);
+  options.effort = o.effort;
   if (!o.filter.empty()) options.filter = search::Filter::parse(o.filter);
   const auto results = index.search_batch(queries.values, options);
   Json all = Json::array();
   for (size_t q = 0; q < results.size(); ++q) {
     if (!o.json) {
+      if (q == 0) std::cerr << results[q].how << "\n";
       if (results.size() > 1) std::cout << fmt::format("query {}\n", q);
       for (const search::Hit& hit : results[q].hits)
         std::cout << fmt::format("{}\t{:.6g}\n", hit.id.shown(), hit.score);
@@ -135,7 +151,17 @@ int info(const Options& o) {
   const search::IndexInfo facts = Index::open(o.index).info();
   const std::string rescore = facts.options.rescore ? dtype_name(*facts.options.rescore) : "";
   if (o.json) {
+    Json measured = Json::array();
+    for (const search::MeasuredEffort& point : facts.measured)
+      measured.push_back({{"k", point.k},
+                          {"effort", point.effort},
+                          {"recall", point.recall},
+                          {"microseconds", point.microseconds}});
     std::cout << Json{{"vectors", facts.vectors},
+                      {"method", search::method_name(facts.method)},
+                      {"scanned", facts.scanned},
+                      {"measured", measured},
+                      {"exact_microseconds", facts.exact_microseconds},
                       {"removed", facts.removed},
                       {"width", facts.options.width},
                       {"metric", metric_name(facts.options.metric)},
@@ -162,6 +188,17 @@ int info(const Options& o) {
       rescore.empty() ? "" : ", rescored with " + rescore,
       facts.options.text_ids ? "texts" : "numbers", fields.empty() ? " none" : fields,
       size_text(facts.file_bytes), facts.segments, facts.generation);
+  std::cout << fmt::format("method      {}{}\n", search::method_name(facts.method),
+                           facts.method != search::Method::exact && facts.scanned > 0
+                               ? fmt::format(", {} vectors are scanned", facts.scanned)
+                               : "");
+  if (facts.measured.empty()) return kRight;
+  std::cout << "measured    k    effort   recall   us/query\n";
+  for (const search::MeasuredEffort& point : facts.measured)
+    std::cout << fmt::format("            {:<4} {:<8} {:.4f}   {:.1f}\n", point.k, point.effort,
+                             point.recall, point.microseconds);
+  std::cout << fmt::format("            {:<4} {:<8} {:.4f}   {:.1f}\n", 10, "exact", 1.0,
+                           facts.exact_microseconds);
   return kRight;
 }
 
@@ -215,10 +252,26 @@ void add_vectors_command(const Command& program) {
   builds.option("--metric", options->metric, "cosine, dot, l2 or hamming").shows_default();
   builds.option("--rescore", options->rescore,
                 "f32 or f16: keep a second copy that ranks the best of i8 or b1");
+  builds.option("--method", options->method,
+                "exact (default), ivf (lists of near vectors) or graph; measured when it is built");
+  builds.option("--lists", options->how.lists,
+                "ivf: the number of lists; default: the square root of the number of vectors");
+  builds.option("--links", options->how.links, "graph: the links of a vector").shows_default();
+  builds.option("--effort", options->how.effort, "graph: the vectors kept while linking one")
+      .shows_default();
+  builds.option("--device", options->how.device, "ivf: the device that trains").shows_default();
   const Command searches = with("search", "find the nearest vectors", search_index);
   searches.option("index", options->index, "the index").required();
   searches.option("queries", options->data, "a file with one or more queries").required();
   searches.option("-n,--count", options->count, "results for each query").shows_default();
+  searches
+      .option("--recall", options->recall,
+              "the share of the exact results to find; 1 scans all vectors")
+      .shows_default();
+  searches.option("--method", options->method,
+                  "exact, or the method that the index was built with");
+  searches.option("--effort", options->effort,
+                  "with --method: the lists to scan, or the vectors that a walk keeps");
   searches.option("--filter", options->filter,
                   "a condition on fields: 'year >= 1990 and lang in (\"en\", \"de\")'");
   searches.option("--group-by", options->group_by, "the best result of each value of this field");

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <mutex>
 
 #include "cpu/nearest/keeper.h"
 #include "cpu/nearest/score_tile.h"
@@ -19,6 +21,7 @@ uint64_t candidates_for(uint64_t k) { return k + 16 + k / 16; }
 // 128 KB: half of a small L2 cache. All queries of a block read a tile while it is there.
 constexpr uint64_t kTileBytes = 128 << 10;
 constexpr uint64_t kQueryBlock = 64;
+constexpr uint64_t kRangeLocks = 1024;
 
 float sign_of(Metric metric) { return is_distance(metric) ? -1.0f : 1.0f; }
 
@@ -147,21 +150,6 @@ float exact(const NearestRows& rows, const void* query, double query_length, uin
   return static_cast<float>(length == 0 ? sums.product * 0 : sums.product / length / query_length);
 }
 
-// Scores the rows exactly and puts them into order; rows without a score are dropped.
-std::vector<NearRow> ranked(const NearestRows& rows, const void* query,
-                            const std::vector<uint64_t>& candidates) {
-  const double length = length_of(rows, query);
-  std::vector<NearRow> result;
-  result.reserve(candidates.size());
-  for (const uint64_t row : candidates) {
-    const float score = exact(rows, query, length, row);
-    if (!std::isnan(score)) result.push_back({row, score});
-  }
-  std::ranges::sort(
-      result, [&](const NearRow& a, const NearRow& b) { return comes_before(rows.metric, a, b); });
-  return result;
-}
-
 // Parts of the rows that threads take in turn. Every part begins at a multiple of 32.
 struct Parts {
   uint64_t each, count;
@@ -207,11 +195,23 @@ std::vector<uint64_t> rows_above(ThreadPool& pool, const NearestRows& rows, cons
 // as good, because more than the spare candidates tie with the last, they are scored too.
 std::vector<NearRow> best_of(ThreadPool& pool, const NearestRows& rows, const void* query,
                              const std::vector<uint64_t>& candidates, float worst, uint64_t k) {
-  std::vector<NearRow> best = ranked(rows, query, candidates);
+  std::vector<NearRow> best = rank_rows(rows, query, candidates);
   if (best.size() < k || candidates.size() < candidates_for(k)) return best;
   const float bound = loosened_key(rows.metric, best[k - 1].score, length_of(rows, query));
-  if (worst > bound) best = ranked(rows, query, rows_above(pool, rows, query, bound));
+  if (worst > bound) best = rank_rows(rows, query, rows_above(pool, rows, query, bound));
   return best;
+}
+
+// Keeps the best of the rows in [begin, end) for each query; entries count from `begin`.
+void scan_into(const NearestRows& rows, const void* queries, uint64_t query_count, uint64_t begin,
+               uint64_t end, float sign, Keeper* keepers) {
+  Scan scan(rows, queries, query_count);
+  uint32_t indices[kTileRows];
+  scan.run(begin, end, [&](uint64_t q, uint64_t first, const float* scores, uint64_t count) {
+    const size_t found = indices_above(scores, sign, count, keepers[q].threshold(), indices);
+    for (size_t i = 0; i < found; ++i)
+      keepers[q].add(scores[indices[i]] * sign, static_cast<uint32_t>(first - begin + indices[i]));
+  });
 }
 
 void best_of_block(ThreadPool& pool, const NearestRows& rows, const void* queries,
@@ -223,17 +223,8 @@ void best_of_block(ThreadPool& pool, const NearestRows& rows, const void* querie
   pool.parallel_for(parts.count, 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t part = begin; part < end; ++part) {
       const uint64_t start = part * parts.each;
-      Scan scan(rows, queries, query_count);
-      uint32_t indices[kTileRows];
-      scan.run(start, std::min(rows.count, start + parts.each),
-               [&](uint64_t q, uint64_t first, const float* scores, uint64_t count) {
-                 Keeper& keeper = keepers[part * query_count + q];
-                 const size_t found =
-                     indices_above(scores, sign, count, keeper.threshold(), indices);
-                 for (size_t i = 0; i < found; ++i)
-                   keeper.add(scores[indices[i]] * sign,
-                              static_cast<uint32_t>(first - start + indices[i]));
-               });
+      scan_into(rows, queries, query_count, start, std::min(rows.count, start + parts.each), sign,
+                keepers.data() + part * query_count);
     }
   });
   pool.parallel_for(query_count, 1, [&](uint64_t begin, uint64_t end) {
@@ -259,6 +250,20 @@ void best_of_block(ThreadPool& pool, const NearestRows& rows, const void* querie
 
 }  // namespace
 
+std::vector<NearRow> rank_rows(const NearestRows& rows, const void* query,
+                               const std::vector<uint64_t>& candidates) {
+  const double length = length_of(rows, query);
+  std::vector<NearRow> result;
+  result.reserve(candidates.size());
+  for (const uint64_t row : candidates) {
+    const float score = exact(rows, query, length, row);
+    if (!std::isnan(score)) result.push_back({row, score});
+  }
+  std::ranges::sort(
+      result, [&](const NearRow& a, const NearRow& b) { return comes_before(rows.metric, a, b); });
+  return result;
+}
+
 std::vector<NearRow> nearest(ThreadPool& pool, const NearestRows& rows, const void* queries,
                              uint64_t query_count, uint64_t k) {
   std::vector<NearRow> out(query_count * k);
@@ -273,9 +278,53 @@ std::vector<NearRow> nearest_within(ThreadPool& pool, const NearestRows& rows, c
                                     float bound) {
   const float sign = sign_of(rows.metric);
   const float threshold = loosened_key(rows.metric, bound, length_of(rows, query));
-  std::vector<NearRow> result = ranked(rows, query, rows_above(pool, rows, query, threshold));
+  std::vector<NearRow> result = rank_rows(rows, query, rows_above(pool, rows, query, threshold));
   std::erase_if(result, [&](const NearRow& each) { return each.score * sign < bound * sign; });
   return result;
+}
+
+std::vector<NearRow> nearest_in(ThreadPool& pool, const NearestRows& rows, const void* queries,
+                                uint64_t query_count, uint64_t k,
+                                const std::vector<RowRange>& ranges) {
+  std::vector<NearRow> out(query_count * k);
+  const uint64_t wanted = candidates_for(k), bytes = query_bytes(rows);
+  const float sign = sign_of(rows.metric);
+  // The best of a range for each of its queries; one thread at a time adds to a query's list.
+  std::vector<std::vector<Keeper::Entry>> found(query_count);
+  std::vector<std::mutex> locks(std::min<uint64_t>(query_count, kRangeLocks));
+  pool.parallel_for(ranges.size(), 1, [&](uint64_t first_range, uint64_t last_range) {
+    std::vector<std::byte> some;
+    for (uint64_t r = first_range; r < last_range; ++r) {
+      const RowRange& range = ranges[r];
+      for (size_t from = 0; from < range.queries.size(); from += kQueryBlock) {
+        const size_t count = std::min<size_t>(kQueryBlock, range.queries.size() - from);
+        some.resize(count * bytes);
+        for (size_t i = 0; i < count; ++i)
+          std::memcpy(some.data() + i * bytes, query_at(rows, queries, range.queries[from + i]),
+                      bytes);
+        std::vector<Keeper> keepers(count, Keeper(wanted));
+        scan_into(rows, some.data(), count, range.begin, range.end, sign, keepers.data());
+        for (size_t i = 0; i < count; ++i) {
+          const uint32_t q = range.queries[from + i];
+          const std::scoped_lock lock(locks[q % locks.size()]);
+          for (const Keeper::Entry& entry : keepers[i].finish())
+            found[q].push_back({entry.key, static_cast<uint32_t>(range.begin + entry.row)});
+        }
+      }
+    }
+  });
+  pool.parallel_for(query_count, 1, [&](uint64_t begin, uint64_t end) {
+    for (uint64_t q = begin; q < end; ++q) {
+      const size_t kept = std::min<size_t>(wanted, found[q].size());
+      std::nth_element(found[q].begin(), found[q].begin() + static_cast<ptrdiff_t>(kept),
+                       found[q].end());
+      std::vector<uint64_t> candidates(kept);
+      for (size_t i = 0; i < kept; ++i) candidates[i] = found[q][i].row;
+      const std::vector<NearRow> best = rank_rows(rows, query_at(rows, queries, q), candidates);
+      std::copy_n(best.begin(), std::min<size_t>(k, best.size()), out.data() + q * k);
+    }
+  });
+  return out;
 }
 
 float exact_score(const NearestRows& rows, const void* query, uint64_t row) {

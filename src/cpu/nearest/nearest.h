@@ -53,6 +53,20 @@ std::vector<NearRow> nearest(ThreadPool& pool, const NearestRows& rows, const vo
 std::vector<NearRow> nearest_within(ThreadPool& pool, const NearestRows& rows, const void* query,
                                     float bound);
 
+// Rows of a matrix that only some of the queries are compared with.
+struct RowRange {
+  uint64_t begin = 0, end = 0;
+  std::vector<uint32_t> queries;
+};
+// Like nearest(), over the ranges only. No row may be in two ranges with the same query.
+std::vector<NearRow> nearest_in(ThreadPool& pool, const NearestRows& rows, const void* queries,
+                                uint64_t query_count, uint64_t k,
+                                const std::vector<RowRange>& ranges);
+
+// The rows with their exact scores, best first; rows without a score are dropped.
+std::vector<NearRow> rank_rows(const NearestRows& rows, const void* query,
+                               const std::vector<uint64_t>& candidates);
+
 // The score of one row, computed in f64 and rounded once; NaN if there is none.
 float exact_score(const NearestRows& rows, const void* query, uint64_t row);
 

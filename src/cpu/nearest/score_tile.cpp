@@ -103,11 +103,21 @@ template <bool kDifference>
 void score_rows(const float* x, size_t queries, const float* y, size_t rows, size_t width,
                 float* out) {
   size_t q = 0;
+  // The processor's prefetcher stops at the end of a page of 4 KB. With few queries the memory is
+  // the limit, and each page would begin with the whole latency.
+  constexpr size_t kAheadBytes = 4096, kLine = 64;
+  const bool prefetches = queries <= 2;
   const auto block = [&](auto count) HWY_ATTR {
-    for (size_t r = 0; r < rows; r += kRows)
+    for (size_t r = 0; r < rows; r += kRows) {
+      if (prefetches) {
+        const char* const ahead = reinterpret_cast<const char*>(y + r * width) + kAheadBytes;
+        for (size_t at = 0; at < kRows * width * sizeof(float); at += kLine)
+          __builtin_prefetch(ahead + at);
+      }
       score_block<kDifference, decltype(count)::value>(x + q * width, y + r * width, width,
                                                        std::min(kRows, rows - r), width,
                                                        out + q * kTileRows + r);
+    }
     q += decltype(count)::value;
   };
   while (q + 4 <= queries) block(std::integral_constant<size_t, 4>());

@@ -110,11 +110,15 @@ Tensor Architecture::logits(Blocks& blocks, const Tensor& hidden) const {
 
 void TransformerArchitecture::load_layer(WeightLoader& from, LayerWeights& layer) const {
   from.norms(norm_names(), layer);
-  from.attention(layer);
+  load_mixer(from, layer);
   if (from.config().at(from.layer()).experts)
     from.experts(layer);
   else
     from.feed_forward(layer);
+}
+
+Tensor TransformerArchitecture::mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
+  return blocks.attention(w, x);
 }
 
 Tensor TransformerArchitecture::layer(Blocks& blocks, const LayerWeights& w,
@@ -134,7 +138,7 @@ Tensor TransformerArchitecture::layer(Blocks& blocks, const LayerWeights& w,
     return base + (scale == 1 ? added : added * scale);
   };
   const Tensor input = normed(x, w.attention_norm);
-  const Tensor seen = onto(x, post_normed(blocks.attention(w, input), w.attention_post_norm));
+  const Tensor seen = onto(x, post_normed(mix(blocks, w, input), w.attention_post_norm));
   if (blocks.config().parallel)
     return onto(seen, inner(w.feed_forward_norm ? blocks.norm(x, w.feed_forward_norm) : input));
   return onto(seen, inner(normed(seen, w.feed_forward_norm)));

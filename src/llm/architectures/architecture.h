@@ -46,6 +46,9 @@ class Architecture {
 class TransformerArchitecture : public Architecture {
  public:
   virtual NormNames norm_names() const { return {}; }
+  // The block that mixes positions, if it is not the usual attention in every layer.
+  virtual void load_mixer(WeightLoader& from, LayerWeights& layer) const { from.attention(layer); }
+  virtual Tensor mix(Blocks& blocks, const LayerWeights& weights, const Tensor& x) const;
   void load_layer(WeightLoader& from, LayerWeights& layer) const override;
   Tensor layer(Blocks& blocks, const LayerWeights& weights, const Tensor& x) const override;
 };

@@ -1,6 +1,5 @@
-// baichuan: llama. Only the 7B model is rotated; the 13B model has other positions and is refused.
+// baichuan: llama. Only the 7B model is rotated; the 13B model has linear position biases.
 #include "llm/architectures/architecture.h"
-#include "prism/error.h"
 
 namespace prism::llm {
 
@@ -11,10 +10,7 @@ class Baichuan : public TransformerArchitecture {
   void configure(const GgufFile&, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     constexpr int64_t kLayersOf7B = 32, kLayersOf13B = 40;
-    if (config.layers == kLayersOf13B)
-      throw Error(
-          ErrorCode::kNotSupported,
-          "model: baichuan of 13B has linear position biases, which Prism does not know yet");
+    if (config.layers == kLayersOf13B) config.max_bias = 8;
     if (config.layers != kLayersOf7B) config.rope_dims = 0;
   }
 };

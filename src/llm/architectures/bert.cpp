@@ -15,9 +15,7 @@ class Bert : public Architecture {
     config.rope_dims = 0;
     config.norms = NormKind::layer;
     config.activation = Activation::gelu_erf;
-    // In the order of the numbers in files.
-    constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last};
-    config.pooling = kPoolings[config_integer(file, "pooling_type", 1, 0, 3)];
+    if (!file.has(config_key(file, "pooling_type"))) config.pooling = Pooling::mean;
   }
 
   RequiredTensors required_tensors() const override {

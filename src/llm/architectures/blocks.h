@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "llm/model/batch.h"
 #include "llm/model/config.h"
 #include "llm/model/kv_cache.h"
 #include "llm/model/weights.h"
+#include "ops/attention/rope_to_cache.h"
 #include "prism/tensor.h"
 
 namespace prism::llm {
@@ -46,10 +48,18 @@ class Blocks {
   const Weights& weights() const { return weights_; }
   void enter_layer(int64_t layer) { layer_ = layer; }
   int64_t layer() const { return layer_; }
+  Tensor carried;  // what an architecture passes from one layer to the next beside x
 
   // Inputs of the batch on a device.
   Tensor tokens(const Device& device) const { return layout_.tokens(words(device)); }
   Tensor positions(const Device& device) const { return layout_.positions(words(device)); }
+  // Inputs of the layers beside x, which an architecture makes in embed(): [rows, layers, length].
+  void set_layer_inputs(const Tensor& inputs) { layer_inputs_ = inputs; }
+  const Tensor& layer_inputs() const { return layer_inputs_; }
+  // Recurrent layers: which rows belong to which text, and the states of the current layer in the
+  // order of LayerConfig::states.
+  Tensor texts(const Device& device) const { return layout_.texts(words(device)); }
+  const Tensor& state(size_t i) const { return cache_.states().of_layer(layer_)[i]; }
   // Selects the rows of x whose results are wanted.
   Tensor wanted_rows(const Tensor& x) const;
 
@@ -59,29 +69,54 @@ class Blocks {
   // Attention of the current layer, including the output projection: q, k and v with biases,
   // limits, norms and rotation; writes k and v to the KV cache; applies the model's window, soft
   // cap, sinks and gate.
-  Tensor attention(const LayerWeights& w, const Tensor& x) const;
+  Tensor attention(const LayerWeights& w, const Tensor& x);
   Tensor feed_forward(const LayerWeights& w, const Tensor& x) const;
   // Routes each row to its top experts and sums their results, weighted by the router; adds the
   // shared expert.
   Tensor experts(const LayerWeights& w, const Tensor& x) const { return experts(w, x, x); }
   // The same, chosen by other rows than those they work on.
   Tensor experts(const LayerWeights& w, const Tensor& x, const Tensor& chosen_by) const;
-  // The model's activation of `up`, or of `gate` times `up`.
-  Tensor activate(const Tensor& up) const;
-  Tensor activate(const Tensor& gate, const Tensor& up) const;
-
- private:
-  struct Heads {
-    Tensor q, k, v;  // [rows, heads or kv_heads, head_dim]
-  };
-  Heads heads(const LayerWeights& w, const Tensor& x) const;
-  Tensor head_norm(const Tensor& x, const Norm& norm) const;
-  // What queries are scaled by at their positions: [rows, 1, 1].
-  Tensor temperature(const Device& device) const;
+  static Tensor softplus(const Tensor& x);  // log(1 + exp(x)) without an overflow
   struct Chosen {
     Tensor experts, weights;  // [rows, used]
   };
   Chosen choose(const LayerWeights& w, const Tensor& x) const;
+  // The weighted sum of the chosen experts' results.
+  Tensor routed(const LayerWeights& w, const Tensor& x, const Chosen& chosen) const;
+  // The model's activation of `up`, or of `gate` times `up`. A limit above 0 bounds both factors.
+  Tensor activate(const Tensor& up) const;
+  Tensor activate(const Tensor& gate, const Tensor& up, double limit = 0) const;
+
+ private:
+  struct Heads {
+    Tensor q, k, v;  // [rows, heads or kv_heads, head_dim]; k and v are empty if others are shared
+    Tensor gate;     // of the heads before `out`, if q's matrix makes it
+  };
+  // How the heads of the current layer are rotated; without frequencies they are not.
+  struct Rotation {
+    RopeOptions options;
+    Tensor frequencies;
+  };
+  Rotation rotation(const Device& device) const;
+  // Writes keys and values of the current layer, and rotates q.
+  CachedRows to_cache(const Heads& heads, const Rotation& rotation);
+  // The heads' results from the cache: [rows, heads, value_dim]. mask as in AttentionSettings.
+  Tensor attend(const LayerWeights& w, const CachedRows& rows, const Tensor& mask = {}) const;
+  // Latent attention: queries are multiplied by k_b instead of keys, results by v_b instead of
+  // values, so that the cache holds only the latent elements.
+  Tensor latent_attention(const LayerWeights& w, const Tensor& x);
+  // The mask of the keys that the indexer chooses; by: what its queries are made from.
+  Tensor chosen_keys(const LayerWeights& w, const Tensor& x, const Tensor& by);
+  // Gate, inner norm and output projection.
+  Tensor attention_output(const LayerWeights& w, const Tensor& x, Tensor seen) const;
+  Heads heads(const LayerWeights& w, const Tensor& x) const;
+  Tensor head_norm(const Tensor& x, const Norm& norm) const;
+  // What queries are scaled by at their positions: [rows, 1, 1].
+  Tensor temperature(const Device& device) const;
+  // The limit of the current layer in such a list of the configuration.
+  double limit(const std::vector<double>& by_layer) const {
+    return by_layer.empty() ? 0 : by_layer[static_cast<size_t>(layer_)];
+  }
   const Tensor& words(const Device& device) const;
   const RopeTables& ropes(const Device& device) const;
 
@@ -92,6 +127,9 @@ class Blocks {
   const BatchLayout& layout_;
   const std::vector<DeviceBatch>& batches_;
   int64_t layer_ = 0;
+  Tensor layer_inputs_;
+  std::map<int64_t, CachedRows> written_;  // of the layers so far
+  Tensor chosen_;  // the mask of the indexer before, for layers that have none of their own
 };
 
 }  // namespace prism::llm

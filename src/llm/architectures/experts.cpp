@@ -30,15 +30,17 @@ Tensor best_groups(const Tensor& scores, int64_t groups, int64_t used) {
 Blocks::Chosen Blocks::choose(const LayerWeights& w, const Tensor& x) const {
   const Tensor logits = project(x, w.router);
   const bool is_plain = !w.expert_bias && config_.expert_groups == 1;
-  const auto scaled = [&](const Tensor& weights) {
-    return config_.expert_weights_scale == 1 ? weights : weights * config_.expert_weights_scale;
+  const Tensor scales = w.other("ffn_down_exps.scale");  // of the experts' results
+  const auto chosen = [&](const Tensor& experts, Tensor weights) -> Chosen {
+    if (config_.expert_weights_scale != 1) weights = weights * config_.expert_weights_scale;
+    return {experts, scales ? weights * gather_rows(scales, experts) : weights};
   };
   if (is_plain &&
       (config_.expert_scores == ExpertScores::softmax_of_chosen ||
        (config_.expert_scores == ExpertScores::softmax && config_.expert_weights_sum_to_one))) {
     // A softmax over the selected experts equals the full softmax renormalised to a sum of 1.
     const Ordered best = top_k(logits, config_.experts_used);
-    return {best.indices, scaled(softmax(best.values, -1))};
+    return chosen(best.indices, softmax(best.values, -1));
   }
   Tensor scores = logits;
   if (config_.expert_scores == ExpertScores::softmax) scores = softmax(logits, -1);
@@ -53,11 +55,10 @@ Blocks::Chosen Blocks::choose(const LayerWeights& w, const Tensor& x) const {
     constexpr double kLeastSum = 6.103515625e-5;  // the smallest normal f16: no division by 0
     weights = weights / maximum(sum(weights, {-1}, true), kLeastSum);
   }
-  return {best.indices, scaled(weights)};
+  return chosen(best.indices, weights);
 }
 
-Tensor Blocks::experts(const LayerWeights& w, const Tensor& x, const Tensor& chosen_by) const {
-  const Chosen chosen = choose(w, chosen_by);
+Tensor Blocks::routed(const LayerWeights& w, const Tensor& x, const Chosen& chosen) const {
   const Device& where = w.expert_up.weight.device();
   const Tensor experts = chosen.experts.to(where);
   const Tensor weights = chosen.weights.unsqueeze(-1).to(where);
@@ -69,7 +70,7 @@ Tensor Blocks::experts(const LayerWeights& w, const Tensor& x, const Tensor& cho
   const Tensor up = by(input, w.expert_up);
   Tensor inner;
   if (w.expert_gate) {
-    inner = activate(by(input, w.expert_gate), up);
+    inner = activate(by(input, w.expert_gate), up, limit(config_.expert_limits));
   } else if (up.size(-1) == w.expert_down.weight.size(2)) {
     inner = activate(up);
   } else {
@@ -77,7 +78,11 @@ Tensor Blocks::experts(const LayerWeights& w, const Tensor& x, const Tensor& cho
     inner = activate(both[0], both[1]);
   }
   const Tensor each = by(inner, w.expert_down);
-  Tensor result = sum(config_.weights_before_experts ? each : each * weights, {1}).to(x.device());
+  return sum(config_.weights_before_experts ? each : each * weights, {1}).to(x.device());
+}
+
+Tensor Blocks::experts(const LayerWeights& w, const Tensor& x, const Tensor& chosen_by) const {
+  const Tensor result = routed(w, x, choose(w, chosen_by));
   if (!w.shared_up) return result;
   LayerWeights shared;
   shared.gate = w.shared_gate, shared.up = w.shared_up, shared.down = w.shared_down;

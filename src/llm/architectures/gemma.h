@@ -16,6 +16,9 @@ class GemmaArchitecture : public TransformerArchitecture {
   // The 27B model, identified by its number of layers, scales attention scores by width / heads
   // instead of head_dim.
   static void configure_gemma(Config& config, int64_t layers_of_27b);
+  // gemma3n and gemma4: no scale of the scores, norms of the values, windows with their own
+  // rotation.
+  static void configure_unscaled(const GgufFile& file, Config& config);
 };
 
 }  // namespace prism::llm

@@ -1,4 +1,5 @@
-// gpt2 and starcoder: layer norms, learned positions, no rotation.
+// gpt2 and starcoder: layer norms, learned positions, no rotation. bloom: linear position biases
+// and a norm of the embedding in their place.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
@@ -11,6 +12,7 @@ class Gpt2 : public TransformerArchitecture {
     config.norms = NormKind::layer;
     config.activation = Activation::gelu;
     config.rope_dims = 0;
+    if (config.architecture == "bloom") config.max_bias = 8;
   }
   RequiredTensors required_tensors() const override {
     return {.qkv_bias = true,

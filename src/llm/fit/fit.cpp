@@ -117,6 +117,7 @@ std::vector<DeviceShare> Fitter::shares(const Arrangement& at,
     ++layer.layers;
     layer.weight_bytes += there.weight_bytes;
     layer.kv_bytes += there.kv_bytes;
+    layer.state_bytes += there.state_bytes;
     const uint64_t experts = need[at.experts[i]].layers[i].expert_bytes;
     all[at.experts[i]].weight_bytes += experts;
     all[at.experts[i]].expert_layers += experts > 0;

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <charconv>
 
+#include "llm/architectures/architecture.h"
 #include "llm/model/kv_cache.h"
 #include "ops/products/matmul_sides.h"
 #include "prism/error.h"
+#include "prism/llm/fit.h"
 #include "prism/ops/attention.h"
 #include "runtime/native_product.h"
 
@@ -60,6 +62,30 @@ uint64_t cache_bytes(int64_t positions, int64_t kv_heads, int64_t length, Elemen
                             "use a smaller context",
                             shape.text()));
   return storage_bytes(shape, type, device);
+}
+
+// What the caches hold for a position, and what each layer remembers of a text: as the architecture
+// says, or, if Prism does not know it, keys and values of every head.
+struct CachedLayer {
+  CachedPosition position;
+  uint64_t state_bytes = 0;
+};
+std::vector<CachedLayer> cached_by_layer(const GgufFile& file, const ModelSizes& sizes) {
+  std::vector<CachedLayer> result;
+  for (const int64_t heads : sizes.kv_heads)
+    result.push_back({{heads, sizes.key_length, sizes.value_length, 0}, 0});
+  if (!std::ranges::count(known_architectures(), sizes.architecture)) return result;
+  try {
+    Config config = read_config(file);
+    make_architecture(sizes.architecture)->configure(file, config);
+    for (size_t i = 0; i < result.size(); ++i)
+      result[i] = i < config.each_layer.size() ? CachedLayer{config.cached(static_cast<int64_t>(i)),
+                                                             state_bytes(config.each_layer[i])}
+                                               : CachedLayer();
+  } catch (const Error&) {
+    // Loading the model reports what is wrong with the file.
+  }
+  return result;
 }
 
 bool is_product_type(DType type) {
@@ -228,7 +254,19 @@ uint64_t MemoryNeed::kv_bytes() const {
   return bytes;
 }
 
-uint64_t MemoryNeed::total_bytes() const { return weight_bytes() + kv_bytes() + activation_bytes; }
+uint64_t MemoryNeed::state_bytes() const {
+  uint64_t bytes = 0;
+  for (const LayerMemory& layer : layers) bytes += layer.state_bytes;
+  return bytes * state_memory(1);
+}
+
+uint64_t MemoryNeed::total_bytes() const {
+  return weight_bytes() + kv_bytes() + state_bytes() + activation_bytes;
+}
+
+uint64_t DeviceShare::bytes() const {
+  return weight_bytes + kv_bytes + state_bytes * state_memory(1) + work_bytes;
+}
 
 MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementType kv_type,
                        int64_t context, const Device& device, int64_t batch_rows) {
@@ -239,11 +277,13 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
                 fmt::format("KV cache type {} is not supported; use f16, f32, bf16 or q8_0",
                             kv_type.name()));
   const int64_t block = kv_type.block_elements();
-  if (sizes.key_length % block != 0 || sizes.value_length % block != 0)
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("KV cache type {}: heads of {} elements are not a multiple of {}; use f16",
-                    kv_type.name(), sizes.key_length, block));
+  const std::vector<CachedLayer> cached = cached_by_layer(file, sizes);
+  for (const auto& [each, states] : cached)
+    if (each.keys % block != 0 || each.values % block != 0)
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("KV cache type {}: heads of {} elements are not a multiple of {}; use f16",
+                      kv_type.name(), each.keys, block));
   constexpr int64_t kMostContext = int64_t{1} << 31;  // positions are 32-bit numbers
   if (context < 1 || context > kMostContext || batch_rows < 1)
     throw Error(ErrorCode::kInvalidArgument,
@@ -270,31 +310,35 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
     memory.embedding_bytes += memory.output_bytes;  // a tied output has only the norm, counted here
     memory.output_bytes += stored_bytes(*table, device);
   }
-  int64_t widest = 0;
+  int64_t widest = 0, longest = 0;
   for (size_t i = 0; i < memory.layers.size(); ++i) {
-    const int64_t kv_heads = sizes.kv_heads[i], positions = cached_positions(context);
+    const CachedPosition& each = cached[i].position;
+    const int64_t positions = cached_positions(context);
     memory.layers[i].kv_bytes =
-        cache_bytes(positions, kv_heads, sizes.key_length, kv_type, device) +
-        cache_bytes(positions, kv_heads, sizes.value_length, kv_type, device);
-    widest = std::max(widest, sizes.heads * sizes.key_length +
-                                  kv_heads * (sizes.key_length + sizes.value_length));
+        cache_bytes(positions, each.heads, each.keys, kv_type, device) +
+        cache_bytes(positions, each.heads, each.values, kv_type, device) +
+        cache_bytes(positions, 1, each.indexer, indexer_type(kv_type), device);
+    memory.layers[i].state_bytes = cached[i].state_bytes;
+    longest = std::max(longest, each.keys);
+    widest = std::max(widest, sizes.heads * longest + each.elements());
   }
   const int64_t rows = std::min(context, batch_rows);
   const VendorProducts vendor = vendor_products(file, device, rows);
   const auto work = [&](int64_t of_rows) {
     const Size elements =
-        activation_elements(of_rows, sizes.hidden, sizes.heads * sizes.key_length, widest,
+        activation_elements(of_rows, sizes.hidden, sizes.heads * longest, widest,
                             sizes.feed_forward, vendor.any ? 3 : 2, sizes.vocabulary);
     return (4 * elements + static_cast<int64_t>(vendor.unpacked_bytes)).bytes();
   };
   memory.activation_bytes = work(rows);
   // Small batches (decode, or the end of a prompt) also hold partial attention results.
   const int64_t few = std::min(rows, kMostSplitQueries);
-  for (const int64_t kv_heads : sizes.kv_heads)
-    memory.activation_bytes =
-        std::max(memory.activation_bytes,
-                 work(few) + cached_attention_work_bytes(device.info(), sizes.heads, kv_heads,
-                                                         sizes.key_length, kv_type, few));
+  for (const auto& [each, states] : cached)
+    if (each.heads > 0)
+      memory.activation_bytes =
+          std::max(memory.activation_bytes,
+                   work(few) + cached_attention_work_bytes(device.info(), sizes.heads, each.heads,
+                                                           each.keys, kv_type, few));
   return memory;
 }
 

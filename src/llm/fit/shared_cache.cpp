@@ -25,8 +25,13 @@ constexpr uint64_t kHostPart = 4, kDevicePart = 2;
 constexpr int64_t kTextsIfUnknown = 4;
 
 struct Memory {
-  uint64_t used_bytes = 0, free_bytes = 0, position_bytes = 0;
+  uint64_t used_bytes = 0, free_bytes = 0, position_bytes = 0, state_bytes = 0;
   bool is_host = false;
+  // The part that the cache may take of what the model and one text leave; or unknown.
+  uint64_t part() const {
+    if (free_bytes == kUnknownBytes) return kUnknownBytes;
+    return (free_bytes - std::min(free_bytes, used_bytes)) / (is_host ? kHostPart : kDevicePart);
+  }
 };
 
 }  // namespace
@@ -50,6 +55,8 @@ SharedCache fit_shared_cache(const Fit& fit, int64_t slots) {
     memory.free_bytes =
         std::max(memory.free_bytes, share.free_bytes == kUnknownBytes ? kUnknownBytes : free);
     memory.position_bytes += (share.kv_bytes + positions - 1) / positions;
+    memory.state_bytes +=
+        share.state_bytes * (state_memory(2) - state_memory(1));  // of a text more
     if (share.layers == 0) continue;
     // KvCache: kernels index the elements of a layer's keys with 32 bits.
     const uint64_t row_bytes =
@@ -62,22 +69,29 @@ SharedCache fit_shared_cache(const Fit& fit, int64_t slots) {
   // Positions beside those of one text.
   const auto if_unknown = static_cast<uint64_t>((kTextsIfUnknown - 1) * context);
   uint64_t more = memories.empty() ? if_unknown : UINT64_MAX;
+  int64_t most_texts = kMostTexts;
   for (const auto& [name, memory] : memories) {
-    if (memory.position_bytes == 0) continue;
-    if (memory.free_bytes == kUnknownBytes) {
-      more = std::min(more, if_unknown);
-      continue;
+    uint64_t part = memory.part();
+    if (part != kUnknownBytes && memory.state_bytes > 0) {
+      // Half for states and half for positions, unless the caller gives the number of texts.
+      const uint64_t half = memory.position_bytes > 0 ? part / 2 : part;
+      const auto fit_in =
+          static_cast<int64_t>(std::min<uint64_t>(half / memory.state_bytes, kMostTexts));
+      most_texts = std::min(most_texts, 1 + fit_in);
+      const uint64_t texts = static_cast<uint64_t>(slots > 0 ? slots : most_texts) - 1;
+      part -= std::min(part, texts * memory.state_bytes);
     }
-    const uint64_t left = memory.free_bytes - std::min(memory.free_bytes, memory.used_bytes);
-    more =
-        std::min(more, left / (memory.is_host ? kHostPart : kDevicePart) / memory.position_bytes);
+    if (part == kUnknownBytes && memory.state_bytes > 0)
+      most_texts = std::min(most_texts, kTextsIfUnknown);
+    if (memory.position_bytes == 0) continue;
+    more = std::min(more, part == kUnknownBytes ? if_unknown : part / memory.position_bytes);
   }
   SharedCache cache;
   const auto most_more = static_cast<uint64_t>(std::max<int64_t>(most - context, 0));
   cache.tokens = context + static_cast<int64_t>(std::min(more, most_more)) / block * block;
   cache.slots = slots > 0 ? slots
                           : std::clamp<int64_t>(cache.tokens / std::min(context, kUsualTokens), 1,
-                                                kMostTexts);
+                                                most_texts);
   return cache;
 }
 

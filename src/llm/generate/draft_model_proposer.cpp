@@ -42,6 +42,11 @@ static GgufFile checked(GgufFile file, const Tokenizer& model) {
 DraftModelProposer::DraftModelProposer(GgufFile file, const LoadOptions& options,
                                        const Tokenizer& model)
     : file_(checked(std::move(file), model)), placed_(file_, options, std::nullopt) {
+  if (placed_.model().config().has_states())
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("speculate: the recurrent layers of the draft model ({}) cannot take "
+                            "back rejected tokens; use another draft model, or --speculate ngram",
+                            placed_.model().config().architecture));
   vocabulary_ =
       std::min<int64_t>(placed_.model().config().vocabulary, static_cast<int64_t>(model.size()));
   is_free_slot_.assign(static_cast<size_t>(placed_.model().slots()), true);

@@ -14,6 +14,7 @@
 #include "llm/model/placed_model.h"
 #include "prism/error.h"
 #include "prism/llm/model_store.h"
+#include "prism/warning.h"
 
 namespace prism::llm {
 namespace {
@@ -33,6 +34,26 @@ std::unique_ptr<Proposer> proposer_for(const LoadOptions& options, const Tokeniz
                                               draft, tokenizer);
 }
 
+// The tokens of a text, at most `most`. A cut text keeps the tokens that the tokenizer adds at its
+// end, as the model was trained with them.
+std::vector<int32_t> tokens_to_embed(const Tokenizer& tokenizer, std::string_view text,
+                                     int64_t most, bool truncate) {
+  std::vector<int32_t> tokens = tokenizer.encode(text);
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (count == 0)
+    throw Error(ErrorCode::kInvalidArgument, "embed: a text has no tokens; is it empty?");
+  if (count <= most) return tokens;
+  if (!truncate)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("embed: a text has {} tokens and the context {}; shorten it, or load "
+                            "the model with a larger context",
+                            count, most));
+  const int32_t last = tokens.back();
+  tokens.resize(static_cast<size_t>(most));
+  if (tokenizer.adds_separator() || tokenizer.adds_eos()) tokens.back() = last;
+  return tokens;
+}
+
 }  // namespace
 
 struct LanguageModel::State {
@@ -42,12 +63,18 @@ struct LanguageModel::State {
         tokenizer(Tokenizer::from(file)),
         scheduler(placed.model(), tokenizer,
                   [this](const DeviceFailure& failure) { return placed.place_anew(failure); }) {
-    if (!options.prompt_cache.empty())
+    if (!options.prompt_cache.empty() && config().has_states())
+      warn(
+          fmt::format("the prompt cache is not used: it does not hold the state of the recurrent "
+                      "layers of {}",
+                      config().architecture));
+    else if (!options.prompt_cache.empty())
       scheduler.set_prompt_cache(std::make_unique<PromptCache>(
           options.prompt_cache, options.prompt_cache_bytes, file, placed.model()));
     scheduler.set_proposer(proposer_for(options, tokenizer, placed.model()));
   }
 
+  const Config& config() { return placed.model().config(); }
   // Throws if the model is no longer on any device.
   Scheduler& ready() {
     placed.model();
@@ -178,21 +205,16 @@ Generation LanguageModel::chat(std::span<const ChatMessage> messages,
 }
 
 std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string> texts,
-                                                     bool normalise) {
+                                                     const EmbedOptions& options) {
+  const bool truncate =
+      options.truncate.value_or(!config().causal || config().pooling != Pooling::none);
   std::vector<std::vector<int32_t>> tokens;
-  for (const std::string& text : texts) {
-    tokens.push_back(tokenizer().encode(text));
-    if (tokens.back().empty())
-      throw Error(ErrorCode::kInvalidArgument, "embed: a text has no tokens; is it empty?");
-    if (static_cast<int64_t>(tokens.back().size()) > context())
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("embed: a text has {} tokens and the context {}; shorten it, or load "
-                              "the model with a larger context",
-                              tokens.back().size(), context()));
-  }
+  tokens.reserve(texts.size());
+  for (const std::string& text : texts)
+    tokens.push_back(tokens_to_embed(tokenizer(), text, context(), truncate));
   std::vector<std::vector<float>> vectors =
-      state_->beside_texts([&](Model& model) { return model.embed(tokens); });
-  if (!normalise) return vectors;
+      state_->beside_texts([&](Model& model) { return model.embed(tokens, options.progress); });
+  if (!options.normalise) return vectors;
   for (std::vector<float>& vector : vectors) {
     double square = 0;
     for (const float each : vector) square += static_cast<double>(each) * each;

@@ -10,7 +10,8 @@ namespace prism::llm {
 // block.
 struct PrefixTree::Node {
   std::vector<int32_t> tokens;
-  std::vector<int32_t> blocks;  // by group; kNone: forgotten
+  std::vector<int32_t> blocks;         // by group; kNone: forgotten
+  int32_t state = CacheBlocks::kNone;  // after the last of the tokens
   Node* parent = nullptr;
   std::vector<std::unique_ptr<Node>> children;
   uint64_t last_used = 0;
@@ -33,8 +34,8 @@ struct PrefixTree::Node {
   }
 };
 
-PrefixTree::PrefixTree(int64_t block, std::vector<Group> groups)
-    : block_(block), groups_(std::move(groups)), root_(std::make_unique<Node>()) {}
+PrefixTree::PrefixTree(int64_t block, std::vector<Group> groups, CacheBlocks* states)
+    : block_(block), groups_(std::move(groups)), states_(states), root_(std::make_unique<Node>()) {}
 PrefixTree::~PrefixTree() { clear(); }
 
 void PrefixTree::clear() {
@@ -47,6 +48,12 @@ void PrefixTree::release(Node& node) {
     groups_[g].blocks->release(node.blocks[g]);
     node.blocks[g] = CacheBlocks::kNone;
   }
+  release_state(node);
+}
+
+void PrefixTree::release_state(Node& node) const {
+  if (states_) states_->release(node.state);
+  node.state = CacheBlocks::kNone;
 }
 
 size_t PrefixTree::size() const {
@@ -70,6 +77,7 @@ PrefixTree::Match PrefixTree::find(std::span<const int32_t> tokens) {
   Match match{0, Tables(groups_.size())};
   const uint64_t now = ++uses_;
   const auto block = static_cast<size_t>(block_);
+  Match with_state;  // the longest with a state
   for (Node* node = root_.get(); match.length < std::ssize(tokens);) {
     const auto rest = tokens.subspan(static_cast<size_t>(match.length));
     const auto [child, same] = node->best_child(rest.first(std::min(rest.size(), block)));
@@ -77,11 +85,16 @@ PrefixTree::Match PrefixTree::find(std::span<const int32_t> tokens) {
     child->last_used = now;
     for (size_t g = 0; g < groups_.size(); ++g) match.tables[g].push_back(child->blocks[g]);
     match.length += static_cast<int64_t>(same);
+    if (same == child->tokens.size() && child->state != CacheBlocks::kNone)
+      with_state = {match.length, match.tables, child->state};
     if (same < block) break;
     node = child;
   }
+  if (states_) match = with_state.length > 0 ? with_state : Match{0, Tables(groups_.size())};
   // Windowed layers may have forgotten what the end sees, and still have what an earlier one sees.
-  while (!can_continue(match, match.length)) match.length = (match.length - 1) / block_ * block_;
+  while (!can_continue(match, match.length))
+    match.length = states_ ? 0 : (match.length - 1) / block_ * block_;
+  if (match.length == 0) match.state = CacheBlocks::kNone;
   for (size_t g = 0; g < groups_.size(); ++g) {
     std::vector<int32_t>& table = match.tables[g];
     table.resize(static_cast<size_t>((match.length + block_ - 1) / block_));
@@ -105,7 +118,7 @@ PrefixTree::Tables PrefixTree::known_blocks(std::span<const int32_t> tokens) con
 }
 
 void PrefixTree::add(std::span<const int32_t> tokens,
-                     const std::vector<std::span<const int32_t>>& tables) {
+                     const std::vector<std::span<const int32_t>>& tables, int32_t state) {
   const uint64_t now = ++uses_;
   const auto block = static_cast<size_t>(block_);
   Node* node = root_.get();
@@ -132,6 +145,11 @@ void PrefixTree::add(std::span<const int32_t> tokens,
       child->blocks[g] = tables[g][entry];
       groups_[g].blocks->share(child->blocks[g]);
     }
+    const bool is_end = own.size() == rest.size() && own.size() == child->tokens.size();
+    if (states_ && is_end && child->state == CacheBlocks::kNone) {
+      child->state = state;
+      states_->share(state);
+    }
     node = child;
   }
 }
@@ -156,6 +174,19 @@ bool PrefixTree::evict(size_t group, int32_t shared) {
   release(*oldest);
   std::erase_if(oldest->parent->children, [&](const auto& child) { return child.get() == oldest; });
   return true;
+}
+
+bool PrefixTree::evict_state() {
+  Node* oldest = nullptr;
+  const auto rank = [&](const Node& node) {
+    return std::pair(states_->uses(node.state) > 1, node.last_used);
+  };
+  root_->for_each([&](Node& node) {
+    if (node.state == CacheBlocks::kNone) return;
+    if (!oldest || rank(node) < rank(*oldest)) oldest = &node;
+  });
+  if (oldest) release_state(*oldest);
+  return oldest != nullptr;
 }
 
 int64_t PrefixTree::evictable(size_t group) const {

@@ -22,8 +22,9 @@ class PrefixTree {
   };
   using Tables = std::vector<std::vector<int32_t>>;  // [group][entry]
 
-  // block: positions of a block. The blocks must outlive the tree.
-  PrefixTree(int64_t block, std::vector<Group> groups);
+  // block: positions of a block. states: of recurrent layers (StateCache), or null; a prefix can
+  // then be continued only where its state is known. The blocks must outlive the tree.
+  PrefixTree(int64_t block, std::vector<Group> groups, CacheBlocks* states = nullptr);
   ~PrefixTree();
   PrefixTree(const PrefixTree&) = delete;
   PrefixTree& operator=(const PrefixTree&) = delete;
@@ -33,6 +34,7 @@ class PrefixTree {
   struct Match {
     int64_t length = 0;
     Tables tables;
+    int32_t state = CacheBlocks::kNone;
   };
   Match find(std::span<const int32_t> tokens);
 
@@ -41,13 +43,18 @@ class PrefixTree {
   Tables known_blocks(std::span<const int32_t> tokens) const;
 
   // Remembers the tokens, whose positions are in these blocks, and shares the blocks that it does
-  // not know yet. tables[group] has an entry for every block of tokens.
-  void add(std::span<const int32_t> tokens, const std::vector<std::span<const int32_t>>& tables);
+  // not know yet. tables[group] has an entry for every block of tokens. state: after all of them,
+  // or kNone.
+  void add(std::span<const int32_t> tokens, const std::vector<std::span<const int32_t>>& tables,
+           int32_t state = CacheBlocks::kNone);
 
   // Frees a block of a group that only the tree uses: the least recently used leaf, or for windowed
   // groups the least recently used block. If there is none, forgets a leaf with the block `shared`,
   // whose other user then has it alone. Returns false if there is neither.
   bool evict(size_t group, int32_t shared = CacheBlocks::kNone);
+  // Forgets the least recently used state, one that only the tree uses if there is any. Returns
+  // false if there is none.
+  bool evict_state();
   // The number of blocks of a group that only the tree uses.
   int64_t evictable(size_t group) const;
   void clear();
@@ -58,9 +65,11 @@ class PrefixTree {
   void release(Node& node);
   bool can_continue(const Match& match, int64_t length) const;
   int64_t first_entry(const Group& group, int64_t position) const;
+  void release_state(Node& node) const;
 
   int64_t block_;
   std::vector<Group> groups_;
+  CacheBlocks* states_;
   std::unique_ptr<Node> root_;
   uint64_t uses_ = 0;
 };

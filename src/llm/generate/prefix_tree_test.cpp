@@ -219,5 +219,45 @@ TEST(PrefixTree, AgreesWithAListOfTexts) {
   }
 }
 
+// With states a prefix is continued only where one is known: at the end of the tokens it was given
+// for.
+TEST(PrefixTree, ContinuesWhereAStateIsKnown) {
+  CacheBlocks blocks(8), states(3);
+  PrefixTree tree(4, {{&blocks, 0}}, &states);
+  const Tokens text = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const std::vector<int32_t> table = {blocks.allocate(), blocks.allocate(), blocks.allocate()};
+  const auto add = [&](size_t count, int32_t state) {
+    tree.add(std::span(text).first(count), {std::span(table)}, state);
+  };
+  const auto found = [&](const Tokens& tokens) {
+    const PrefixTree::Match match = tree.find(tokens);
+    return std::pair(match.length, match.state);
+  };
+  const std::pair<int64_t, int32_t> nothing = {0, CacheBlocks::kNone};
+  add(8, CacheBlocks::kNone);
+  EXPECT_EQ(found(text), nothing);
+  const int32_t first = states.allocate(), second = states.allocate();
+  add(4, first);
+  add(9, second);
+  states.release(first);
+  states.release(second);
+  EXPECT_EQ(found(text), std::pair(int64_t{9}, second));
+  EXPECT_EQ(found({1, 2, 3, 4, 5, 6, 7, 8}), std::pair(int64_t{4}, first));
+  EXPECT_EQ(found({1, 2, 3, 4, 9}), std::pair(int64_t{4}, first));
+  EXPECT_EQ(found({1, 2, 3}), nothing);
+  EXPECT_EQ(tree.find(text).tables[0].size(), 3u);
+  EXPECT_EQ(tree.find({1, 2, 3, 4, 9}).tables[0].size(), 1u);
+  // The least recently used goes first; a state that a text uses, last.
+  states.share(first);
+  found(text);
+  EXPECT_TRUE(tree.evict_state());
+  EXPECT_EQ(found(text), std::pair(int64_t{4}, first));
+  EXPECT_TRUE(tree.evict_state());
+  EXPECT_FALSE(tree.evict_state());
+  EXPECT_EQ(states.uses(first), 1);
+  states.release(first);
+  EXPECT_EQ(states.free(), 3);
+}
+
 }  // namespace
 }  // namespace prism::llm

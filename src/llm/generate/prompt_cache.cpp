@@ -2,35 +2,15 @@
 #include "llm/generate/prompt_cache.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
-#include "base/cache_folder.h"
-#include "base/fast_hash.h"
 #include "base/sha256.h"
+#include "llm/gguf/file_checksum.h"
 #include "prism/error.h"
 
 namespace prism::llm {
 namespace {
-
-// The checksum of a model's files. Hashing reads all of them, so it is remembered for files of the
-// same size and time.
-std::string checksum_of(const GgufFile& file) {
-  namespace fs = std::filesystem;
-  std::string facts;
-  for (const std::string& path : file.parts()) {
-    std::error_code ignored;
-    facts += fmt::format("{}\n{}\n{}\n", fs::absolute(path).string(), fs::file_size(path, ignored),
-                         fs::last_write_time(path, ignored).time_since_epoch().count());
-  }
-  constexpr const char* kKind = "model-checksums";
-  if (const auto known = read_cached(kKind, facts); known && known->size() == 32)
-    return {reinterpret_cast<const char*>(known->data()), known->size()};
-  const std::string checksum = fast_hash_of_files(file.parts());
-  write_cached(kKind, facts, std::as_bytes(std::span(checksum)));
-  return checksum;
-}
 
 std::string layout_of(const std::string& checksum, const Model& model) {
   const std::string text = fmt::format("prompt cache 1\n{}\n{}", checksum, model.cache_layout());
@@ -43,7 +23,7 @@ std::string layout_of(const std::string& checksum, const Model& model) {
 
 PromptCache::PromptCache(const std::string& folder, uint64_t most_bytes, const GgufFile& file,
                          const Model& model)
-    : store_(folder, most_bytes, checksum_of(file), layout_of(checksum_of(file), model)) {}
+    : store_(folder, most_bytes, file_checksum(file), layout_of(file_checksum(file), model)) {}
 
 std::vector<std::string> PromptCache::keys(std::span<const int32_t> tokens, int64_t block) const {
   const auto count = static_cast<size_t>(block);

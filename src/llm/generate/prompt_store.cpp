@@ -34,11 +34,17 @@ void touch(const fs::path& path, uint64_t depth) {
       ignored);
 }
 
+fs::path absolute(const std::string& folder) {
+  std::error_code failed;  // the current folder may be gone
+  const fs::path whole = fs::absolute(folder, failed);
+  return (failed ? fs::path(folder) : whole).lexically_normal();
+}
+
 }  // namespace
 
 PromptStore::PromptStore(const std::string& folder, uint64_t most_bytes, const std::string& model,
                          std::string layout)
-    : folder_(fs::absolute(folder).lexically_normal()),
+    : folder_(absolute(folder)),
       most_bytes_(most_bytes),
       start_(fmt::format("{}-{}-", model.substr(0, 16), layout.substr(0, 8))),
       layout_(std::move(layout)) {

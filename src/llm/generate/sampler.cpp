@@ -55,6 +55,10 @@ std::vector<SamplerStage> parse_sampler_stages(std::string_view text) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("\"{}\" is not a sampler{}", name, valid_names(name, names)));
     stages.push_back(kStageNames[found - names.begin()].stage);
+    constexpr size_t kMostStages = 32;  // each takes time for every token, and clients send lists
+    if (stages.size() > kMostStages)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("a list of more than {} samplers; name each once", kMostStages));
   }
   return stages;
 }

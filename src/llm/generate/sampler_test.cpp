@@ -202,6 +202,9 @@ TEST(Sampler, WrongOptionsAreNamed) {
     EXPECT_NE(std::string(error.what()).find("top-p is 1.5"), std::string::npos) << error.what();
   }
   EXPECT_THROW(parse_sampler_stages("top_k,topp"), Error);
+  std::string many = "top_k";
+  for (int i = 0; i < 32; ++i) many += ",top_k";
+  EXPECT_THROW(parse_sampler_stages(many), Error);
 }
 
 TEST(Sampler, NoOptionMayBeNanOrInfinite) {

@@ -127,9 +127,18 @@ PrefixTree& Scheduler::prefixes() {
   for (size_t group = 0; group < cache.groups(); ++group)
     groups.push_back({&cache.blocks(group), cache.window(group)});
   for (int32_t slot = 0; slot < cache.slots(); ++slot) cache.truncate(slot, 0);
-  prefixes_.emplace(cache.block(), std::move(groups));
-  cache.reclaim = [this](size_t group, int32_t shared) { return prefixes_->evict(group, shared); };
+  StateCache& states = cache.states();
+  prefixes_.emplace(cache.block(), std::move(groups),
+                    states.is_used() ? &states.blocks() : nullptr);
+  cache.reclaim = [this, count = cache.groups()](size_t group, int32_t shared) {
+    return group < count ? prefixes_->evict(group, shared) : prefixes_->evict_state();
+  };
   return *prefixes_;
+}
+
+int64_t Scheduler::last_boundary(const Active& active) const {
+  const int64_t block = model_.cache().block();
+  return (std::ssize(active.sequence->tokens()) - 1) / block * block;
 }
 
 void Scheduler::remember(const Active& active, bool all) {
@@ -138,7 +147,13 @@ void Scheduler::remember(const Active& active, bool all) {
   std::vector<std::span<const int32_t>> tables;
   for (size_t group = 0; group < cache.groups(); ++group)
     tables.push_back(cache.table(group, active.slot));
-  prefixes().add(std::span(active.sequence->tokens()).first(static_cast<size_t>(count)), tables);
+  // The state is that after the last token in the cache. While the prompt is computed, only that
+  // which a text with the same prompt can begin with is worth a copy.
+  const StateCache& states = cache.states();
+  const bool is_after = states.is_used() && count > 0 && states.length(active.slot) == count;
+  const bool keeps = is_after && (all || count == last_boundary(active));
+  prefixes().add(std::span(active.sequence->tokens()).first(static_cast<size_t>(count)), tables,
+                 keeps ? states.block_of(active.slot) : CacheBlocks::kNone);
 }
 
 void Scheduler::give_back(const Active& active) {
@@ -237,7 +252,7 @@ std::optional<int64_t> Scheduler::adopt_prefix(int32_t slot, Sequence& sequence)
   const auto tokens = std::span(sequence.tokens()).first(sequence.tokens().size() - 1);
   const auto adopt_known = [&] {
     const PrefixTree::Match known = prefixes().find(tokens);
-    model_.cache().adopt(slot, known.tables);
+    model_.cache().adopt(slot, known.tables, known.state, known.length);
     return known.length;
   };
   const int64_t known = adopt_known();
@@ -377,8 +392,12 @@ void Scheduler::forward() {
   auto left = static_cast<size_t>(chunk_.rows(static_cast<int64_t>(most - rows)));
   for (size_t i = 0; i < prompts.size() && left > 0; ++i) {
     const size_t share = std::max(left / (prompts.size() - i), std::min(left, kShortestPart));
-    const size_t count = std::min(missing(*prompts[i]), share);
+    size_t count = std::min(missing(*prompts[i]), share);
     const int64_t first = prompts[i]->cached;
+    // Recurrent layers stop where their state is kept for other texts.
+    const int64_t boundary = last_boundary(*prompts[i]);
+    if (model_.cache().states().is_used() && first < boundary)
+      count = std::min(count, static_cast<size_t>(boundary - first));
     if (!on_devices([&] {
           return model_.cache().reserve(prompts[i]->slot, first,
                                         first + static_cast<int64_t>(count));

@@ -103,6 +103,9 @@ class Scheduler {
 
   static size_t missing(const Active& active);  // number of tokens not yet in the cache
   PrefixTree& prefixes();
+  // The last position of a sequence's tokens at which a block begins and another text with the same
+  // tokens can continue.
+  int64_t last_boundary(const Active& active) const;
   // Keeps the whole blocks of a sequence for others that begin alike; all: its last tokens too.
   void remember(const Active& active, bool all);
   void give_back(const Active& active);  // its blocks and its slot

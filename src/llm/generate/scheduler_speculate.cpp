@@ -14,7 +14,13 @@ namespace prism::llm {
 
 void Scheduler::set_proposer(std::unique_ptr<Proposer> proposer, SpeculationPolicy policy) {
   speculation_.reset();
-  if (proposer) speculation_.emplace(std::move(proposer), policy);
+  if (!proposer) return;
+  if (model_.cache().states().is_used())
+    return warn(
+        fmt::format("speculation is off: the recurrent layers of {} cannot take back "
+                    "rejected tokens",
+                    model_.config().architecture));
+  speculation_.emplace(std::move(proposer), policy);
 }
 
 std::vector<ProposalRequest> Scheduler::proposal_requests() const {

@@ -82,9 +82,9 @@ TokenCost token_cost(const GgufFile& file, const Config& config, ElementType kv_
     if (tensor.shape.rank() > 1)
       cost.operations += share * 2 * static_cast<double>(tensor.shape.elements());
   }
-  for (const LayerConfig& each : config.each_layer)
-    cost.cache_bytes_a_token += 2.0 * static_cast<double>(kv_type.row_bytes(
-                                          static_cast<uint64_t>(each.kv_heads * config.head_dim)));
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    cost.cache_bytes_a_token += static_cast<double>(
+        kv_type.row_bytes(static_cast<uint64_t>(config.cached(layer).elements())));
   return cost;
 }
 

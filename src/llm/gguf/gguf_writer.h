@@ -81,7 +81,8 @@ class GgufWriter {
   // type.
   void add_tensor(const GgufTensor& like, std::span<const std::byte> bytes);
 
-  uint64_t header_bytes() const;  // offset of the first tensor's data
+  std::string header() const;     // the bytes before the first tensor's data
+  uint64_t header_bytes() const;  // their number
   uint64_t file_bytes() const;
   // Writes under a temporary name and renames: a failure (kIo: disk full) leaves an existing file
   // intact. Throws kInvalidArgument if a producer delivers the wrong number of bytes, and anything
@@ -106,7 +107,6 @@ class GgufWriter {
                  std::span<const std::byte> bytes);
   void add(std::string_view name, const Shape& shape, uint32_t gguf_type, Producer producer);
   uint64_t alignment() const;
-  std::string header() const;
 
   std::vector<Entry> entries_;
   std::vector<Planned> tensors_;

@@ -3,12 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/system/thread_pool.h"
-#include "cpu/quantise/quantise.h"
 #include "llm/gguf/gguf_writer.h"
 #include "llm/gguf/tensor_floats.h"
 #include "tensor/cpu_pool.h"
@@ -19,27 +16,6 @@ namespace {
 
 // Whether a type is precise enough to quantise from.
 bool is_fine(ElementType type) { return !type.is_block() || type == BlockType::q8_0; }
-
-void encode(ElementType type, std::span<const float> values, uint64_t rows, std::span<std::byte> to,
-            ThreadPool& pool) {
-  const uint64_t columns = values.size() / rows;
-  if (type.is_block()) {
-    cpu::quantise(type.block(), values.data(), to.data(), rows, columns, nullptr, pool);
-    return;
-  }
-  for (size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i]))
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("element {} is {}", i, values[i]));
-  if (type == DType::f32) {
-    std::memcpy(to.data(), values.data(), values.size_bytes());
-    return;
-  }
-  const auto round = type == DType::f16 ? f16_from_f32 : bf16_from_f32;
-  auto* const halves = reinterpret_cast<uint16_t*>(to.data());
-  pool.parallel_for(values.size(), 1 << 16, [&](uint64_t first, uint64_t last) {
-    for (uint64_t i = first; i < last; ++i) halves[i] = round(values[i]);
-  });
-}
 
 }  // namespace
 
@@ -80,7 +56,7 @@ QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const 
           const auto put = [&](uint64_t first_row, uint64_t rows, std::span<const float> values) {
             encoded.resize(type.row_bytes(values.size()));
             try {
-              encode(type, values, rows, encoded, pool);
+              from_floats(type, values, rows, encoded, pool);
             } catch (const Error& error) {
               throw Error(
                   error.code(),

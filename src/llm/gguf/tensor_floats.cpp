@@ -1,14 +1,16 @@
-// Decodes the tensors of files piece by piece.
+// Decodes and encodes the elements of tensors piece by piece.
 #include "llm/gguf/tensor_floats.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "base/system/thread_pool.h"
 #include "cpu/quantise/dequantise.h"
+#include "cpu/quantise/quantise.h"
 
 namespace prism::llm {
 
@@ -28,6 +30,8 @@ void convert(const std::byte* from, std::span<float> to, ThreadPool& pool,
     }
   });
 }
+
+}  // namespace
 
 void to_floats(ElementType type, const std::byte* from, std::span<float> to, ThreadPool& pool) {
   const auto plainly = [](auto value) { return static_cast<float>(value); };
@@ -56,7 +60,26 @@ void to_floats(ElementType type, const std::byte* from, std::span<float> to, Thr
   }
 }
 
-}  // namespace
+void from_floats(ElementType type, std::span<const float> values, uint64_t rows,
+                 std::span<std::byte> to, ThreadPool& pool) {
+  const uint64_t columns = values.size() / rows;
+  if (type.is_block()) {
+    cpu::quantise(type.block(), values.data(), to.data(), rows, columns, nullptr, pool);
+    return;
+  }
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("element {} is {}", i, values[i]));
+  if (type == DType::f32) {
+    std::memcpy(to.data(), values.data(), values.size_bytes());
+    return;
+  }
+  const auto round = type == DType::f16 ? f16_from_f32 : bf16_from_f32;
+  auto* const halves = reinterpret_cast<uint16_t*>(to.data());
+  pool.parallel_for(values.size(), 1 << 16, [&](uint64_t first, uint64_t last) {
+    for (uint64_t i = first; i < last; ++i) halves[i] = round(values[i]);
+  });
+}
 
 void for_each_piece(
     const GgufFile& file, const GgufTensor& tensor, ThreadPool& pool,

@@ -1,6 +1,7 @@
-// Decodes the tensors of a file to floats, a piece at a time.
+// Converts elements of tensors to floats and back, a piece at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -18,5 +19,12 @@ namespace prism::llm {
 void for_each_piece(
     const GgufFile& file, const GgufTensor& tensor, ThreadPool& pool,
     const std::function<void(uint64_t first_row, uint64_t rows, std::span<const float>)>& use);
+
+// Decodes to.size() elements. Converts integers too.
+void to_floats(ElementType type, const std::byte* from, std::span<float> to, ThreadPool& pool);
+// Encodes whole rows as f32, f16, bf16 or blocks. Throws kInvalidArgument naming the element that
+// is not finite.
+void from_floats(ElementType type, std::span<const float> values, uint64_t rows,
+                 std::span<std::byte> to, ThreadPool& pool);
 
 }  // namespace prism::llm

@@ -20,12 +20,9 @@ BatchLayout::BatchLayout(const BatchShape& shape, const KvCache& cache)
   for (size_t group = 0; group < cache.groups(); ++group) places_.push_back(place(shape.rows * 2));
   wanted_ = place(shape.wanted);
   spans_ = place(shape.sequences * 4);
+  texts_ = place(cache.states().is_used() ? shape.sequences * 4 : 0);
   for (size_t group = 0; group < cache.groups(); ++group)
     tables_.push_back(place(shape.sequences * table_entries_));
-}
-
-Tensor BatchLayout::spans(const Tensor& words) const {
-  return part(words, spans_, shape_.sequences * 4).reshape({shape_.sequences, 4});
 }
 
 Tensor BatchLayout::places(const Tensor& words, size_t group) const {
@@ -42,7 +39,6 @@ std::vector<int32_t> BatchLayout::pack(std::span<const SequencePart> parts,
   std::vector<int32_t> words(static_cast<size_t>(words_), 0);
   const auto at = [&](int64_t place) -> int32_t& { return words[static_cast<size_t>(place)]; };
   int64_t row = 0, wanted = 0, sequence = 0;
-  std::vector<int32_t> slots;
   for (const SequencePart& part : parts) {
     const auto count = static_cast<int64_t>(part.tokens.size());
     int32_t* const span = &at(spans_ + 4 * sequence);
@@ -50,7 +46,6 @@ std::vector<int32_t> BatchLayout::pack(std::span<const SequencePart> parts,
     span[1] = static_cast<int32_t>(count);
     span[2] = static_cast<int32_t>(part.first_position + count);
     span[3] = static_cast<int32_t>(sequence++);
-    slots.push_back(part.slot);
     for (int64_t i = 0; i < count; ++i, ++row) {
       at(tokens_ + row) = part.tokens[static_cast<size_t>(i)];
       const int64_t position = part.first_position + i;
@@ -65,17 +60,25 @@ std::vector<int32_t> BatchLayout::pack(std::span<const SequencePart> parts,
     }
   }
   // Padding rows are written to row 0, in the block that no text uses.
-  std::ranges::copy(pack_tables(slots, cache), words.begin() + tables_at());
+  std::ranges::copy(pack_tables(parts, cache), words.begin() + tables_at());
   return words;
 }
 
-std::vector<int32_t> BatchLayout::pack_tables(std::span<const int32_t> slots,
+std::vector<int32_t> BatchLayout::pack_tables(std::span<const SequencePart> parts,
                                               const KvCache& cache) const {
   std::vector<int32_t> words(static_cast<size_t>(words_ - tables_at()), CacheBlocks::kNone);
   for (size_t group = 0; group < tables_.size(); ++group)
-    for (size_t i = 0; i < slots.size(); ++i)
-      std::ranges::copy(cache.table(group, slots[i]), words.begin() + tables_[group] - tables_at() +
-                                                          static_cast<int64_t>(i) * table_entries_);
+    for (size_t i = 0; i < parts.size(); ++i)
+      std::ranges::copy(
+          cache.table(group, parts[i].slot),
+          words.begin() + tables_[group] - tables_at() + static_cast<int64_t>(i) * table_entries_);
+  int32_t row = 0;
+  for (size_t i = 0; i < parts.size() && cache.states().is_used(); ++i) {
+    const auto count = static_cast<int32_t>(parts[i].tokens.size());
+    const int32_t text[] = {row, count, 0, cache.states().block_of(parts[i].slot)};
+    std::ranges::copy(text, words.begin() + static_cast<int64_t>(i) * 4);
+    row += count;
+  }
   return words;
 }
 

@@ -46,12 +46,14 @@ class BatchLayout {
   Tensor table(const Tensor& words, size_t group) const;
   Tensor wanted(const Tensor& words) const { return part(words, wanted_, shape_.wanted); }
   // [sequences, 4]: see cached_attention; sequences have the rows of the tables in order.
-  Tensor spans(const Tensor& words) const;
+  Tensor spans(const Tensor& words) const { return fours(words, spans_); }
+  // [sequences, 4]: see prism/ops/recurrence.h.
+  Tensor texts(const Tensor& words) const { return fours(words, texts_); }
 
   // Packs a batch, which must fit into shape(). The cache has blocks for all its positions.
   std::vector<int32_t> pack(std::span<const SequencePart> parts, const KvCache& cache) const;
-  // Packs the tables alone: words from tables_at() on.
-  std::vector<int32_t> pack_tables(std::span<const int32_t> slots, const KvCache& cache) const;
+  // Packs the tables alone, and where states are: words from tables_at() on.
+  std::vector<int32_t> pack_tables(std::span<const SequencePart> parts, const KvCache& cache) const;
 
   // Offsets of the parts, for ops that modify them in place.
   int64_t tokens_at() const { return tokens_; }
@@ -59,15 +61,19 @@ class BatchLayout {
   int64_t spans_at() const { return spans_; }
   int64_t places_at(size_t group) const { return places_[group]; }
   int64_t table_at(size_t group) const { return tables_[group]; }
-  int64_t tables_at() const { return tables_[0]; }
+  int64_t tables_at() const { return texts_; }
   int64_t table_entries() const { return table_entries_; }
 
  private:
   static Tensor part(const Tensor& words, int64_t first, int64_t count) {
     return words.slice(0, first, first + count);
   }
+  Tensor fours(const Tensor& words, int64_t first) const {
+    return part(words, first, shape_.sequences * 4).reshape({shape_.sequences, 4});
+  }
   BatchShape shape_;
-  int64_t tokens_ = 0, positions_ = 0, wanted_ = 0, spans_ = 0, words_ = 0, table_entries_ = 0;
+  int64_t tokens_ = 0, positions_ = 0, wanted_ = 0, spans_ = 0, texts_ = 0, words_ = 0;
+  int64_t table_entries_ = 0;
   std::vector<int64_t> places_, tables_;  // by group; the tables are last
 };
 

@@ -2,6 +2,7 @@
 #include "llm/model/config.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -66,7 +67,10 @@ RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_
   if (scaling.kind == RopeScaling::Kind::yarn) {
     scaling.beta_fast = config_number(file, "rope.scaling.yarn_beta_fast", 32);
     scaling.beta_slow = config_number(file, "rope.scaling.yarn_beta_slow", 1);
-    scaling.attention_factor = config_number(file, "rope.scaling.attn_factor", 0, from_zero);
+    // The factor of files multiplies the one that follows from the scaling.
+    const double grown = scaling.factor > 1 ? 0.1 * std::log(scaling.factor) + 1 : 1;
+    scaling.attention_factor =
+        config_number(file, "rope.scaling.attn_factor", 0, from_zero) * grown;
   }
   return scaling;
 }
@@ -102,6 +106,29 @@ int64_t config_integer(const GgufFile& file, const char* name, int64_t otherwise
   if (value < least || value > most)
     fail(fmt::format("model: {} is {}; it must be from {} to {}", key, value, least, most));
   return value;
+}
+
+std::vector<int64_t> config_layers(const GgufFile& file, const char* name, int64_t layers,
+                                   int64_t least, int64_t most) {
+  return layer_integers(file, config_key(file, name), layers, least, most);
+}
+
+std::vector<double> config_numbers(const GgufFile& file, const char* name, int64_t layers) {
+  const std::string key = config_key(file, name);
+  const GgufValue* value = file.find(key);
+  std::vector<double> values(static_cast<size_t>(layers), 0);
+  if (value && value->is_array()) {
+    const std::vector<float> list = file.floats(key);
+    values.assign(list.begin(), list.end());
+    if (values.size() < static_cast<size_t>(layers))
+      fail(fmt::format("model: {} has {} numbers for {} layers", key, values.size(), layers));
+  } else if (value) {
+    std::ranges::fill(values, file.number(key));
+  }
+  for (const double each : values)
+    if (!(each >= 0 && each <= 1e9))
+      fail(fmt::format("model: {} is {}; it must be from 0 to 1e9", key, each));
+  return values;
 }
 
 void set_windows(const GgufFile& file, Config& config, int64_t otherwise, int64_t period,
@@ -174,6 +201,78 @@ void have_no_experts(Config& config) {
   for (LayerConfig& each : config.each_layer) each.experts = false;
 }
 
+CachedPosition Config::cached(int64_t layer) const {
+  const LayerConfig& of = at(layer);
+  if (of.cache_of >= 0 || of.kv_heads == 0) return {};
+  if (of.latent > 0) return {1, of.latent + rope_dims, 0, of.indexer};
+  return {of.kv_heads, of.head_dim, of.value_dim, of.indexer};
+}
+
+void set_latent(const GgufFile& file, Config& config) {
+  constexpr int64_t kMost = 1 << 16;
+  config.q_rank = config_integer(file, "attention.q_lora_rank", 0, 0, kMost);
+  const std::string key = config_key(file, "attention.kv_lora_rank");
+  const int64_t latent = checked(key, file.integer(key), kMost);
+  for (LayerConfig& each : config.each_layer) {
+    each.latent = latent;
+    each.head_dim = config_integer(file, "attention.key_length_mla", each.head_dim, 1, kMost);
+    each.value_dim = config_integer(file, "attention.value_length_mla", each.value_dim, 1, kMost);
+    if (each.head_dim < config.rope_dims)
+      fail(fmt::format("model: keys have {} elements, fewer than the {} that are rotated",
+                       each.head_dim, config.rope_dims));
+  }
+  config.head_dim = config.at(0).head_dim;
+}
+
+void set_indexer(const GgufFile& file, Config& config) {
+  const auto count = [&](const char* name, int64_t most) {
+    const std::string key = config_key(file, name);
+    return checked(key, file.integer(key), most);
+  };
+  config.indexer_heads = count("attention.indexer.head_count", 1 << 12);
+  config.indexer_keys = count("attention.indexer.top_k", kMostContext);
+  const int64_t length = count("attention.indexer.key_length", 1 << 12);
+  if (length < config.rope_dims)
+    fail(fmt::format("model: {} is {}, less than the {} elements that are rotated",
+                     config_key(file, "attention.indexer.key_length"), length, config.rope_dims));
+  for (LayerConfig& each : config.each_layer) {
+    each.indexer = length;
+    each.chosen = true;
+  }
+}
+
+void set_windowed_heads(const GgufFile& file, Config& config) {
+  const int64_t most = 1 << 14;
+  for (LayerConfig& each : config.each_layer) {
+    if (!each.windowed) continue;
+    each.head_dim = config_integer(file, "attention.key_length_swa", each.head_dim, 1, most);
+    each.value_dim =
+        config_integer(file, "attention.value_length_swa", each.value_dim, 1, each.head_dim);
+    config.local_rope_dims =
+        config_integer(file, "rope.dimension_count_swa", config.rope_dims, 0, each.head_dim);
+    if (config.local_rope_dims % 2 != 0)
+      fail(fmt::format("model: {} is {}; it must be even",
+                       config_key(file, "rope.dimension_count_swa"), config.local_rope_dims));
+  }
+}
+
+void set_shared_caches(const GgufFile& file, Config& config, int64_t own) {
+  for (int64_t i = own; i < config.layers; ++i) {
+    int64_t source = own - 1;
+    while (source >= 0 && config.is_windowed(source) != config.is_windowed(i)) --source;
+    if (source < 0)
+      fail(
+          fmt::format("model: layer {} shares the cache of an earlier layer, but none of the first "
+                      "{} is of its kind; check {}",
+                      i, own, config_key(file, "attention.sliding_window_pattern")));
+    config.each_layer[static_cast<size_t>(i)].cache_of = source;
+  }
+}
+
+bool Config::has_states() const {
+  return std::ranges::any_of(each_layer, [](const auto& each) { return !each.states.empty(); });
+}
+
 Config read_config(const GgufFile& file) {
   Config config;
   config.architecture = std::string(file.string("general.architecture"));
@@ -199,8 +298,15 @@ Config read_config(const GgufFile& file) {
     config.each_layer[i].heads = heads[i];
     config.each_layer[i].kv_heads = kv_heads[i];
   }
-  config.heads = checked(heads_key, std::ranges::max(heads), 1 << 16);
-  config.kv_heads = checked(kv_key, std::ranges::max(kv_heads), 1 << 16);
+  // Models without attention say 0 heads, and those without feed-forward blocks a width of 0.
+  const bool may_be_none =
+      file.has(prefix + "ssm.conv_kernel") || file.has(prefix + "wkv.head_size");
+  const auto most_of = [&](const std::string& key, const std::vector<int64_t>& values,
+                           int64_t most) {
+    return checked(key, std::max<int64_t>(may_be_none, std::ranges::max(values)), most);
+  };
+  config.heads = most_of(heads_key, heads, 1 << 16);
+  config.kv_heads = most_of(kv_key, kv_heads, 1 << 16);
   const std::string dim_key = prefix + "attention.key_length";
   if (!file.has(dim_key) && config.width % config.heads != 0)
     fail(fmt::format("model: {} is {}, not a multiple of {} heads, and {} is missing",
@@ -208,12 +314,12 @@ Config read_config(const GgufFile& file) {
   config.head_dim =
       checked(dim_key, file.integer_or(dim_key, config.width / config.heads), 1 << 14);
   const std::string value_key = prefix + "attention.value_length";
-  if (const int64_t value_dim = file.integer_or(value_key, config.head_dim);
-      value_dim != config.head_dim)
-    throw Error(
-        ErrorCode::kNotSupported,
-        fmt::format("model: {} is {} and {} is {}; keys and values must have the same length",
-                    value_key, value_dim, dim_key, config.head_dim));
+  const int64_t value_dim =
+      checked(value_key, file.integer_or(value_key, config.width / config.heads), config.head_dim);
+  for (LayerConfig& each : config.each_layer) {
+    each.head_dim = config.head_dim;
+    each.value_dim = value_dim;
+  }
 
   // Norms add epsilon to a mean square before they divide by its root: 0 would allow 0 / 0.
   for (const char* name : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
@@ -224,6 +330,13 @@ Config read_config(const GgufFile& file) {
                      config.rope_dims, config.head_dim));
   config.rope_base = config_number(file, "rope.freq_base", 10000, {.most = 1e12});
   config.rope_scaling = read_scaling(file, prefix, config.context);
+  if (config.rope_scaling.kind != RopeScaling::Kind::yarn)
+    config.rope_magnitude = config_number(file, "rope.scaling.attn_factor", 0, {.zero = true});
+
+  // In the order of the numbers in files; 4 scores pairs of texts and needs more than a vector.
+  constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last,
+                                   Pooling::none};
+  config.pooling = kPoolings[config_integer(file, "pooling_type", 0, 0, 4)];
 
   config.experts = config_integer(file, "expert_count", 0, 0, 1024);
   if (config.experts > 0) config.experts_used = count("expert_used_count", config.experts);
@@ -233,7 +346,7 @@ Config read_config(const GgufFile& file) {
         layer_integers(file, wide_key, config.layers, 0, kMostFeedForward);
     for (size_t i = 0; i < wide.size(); ++i) config.each_layer[i].feed_forward = wide[i];
     config.feed_forward = std::ranges::max(wide);
-    if (config.experts == 0) checked(wide_key, config.feed_forward, kMostFeedForward);
+    if (config.experts == 0) most_of(wide_key, wide, kMostFeedForward);
   }
   const char* const expert_key = "expert_feed_forward_length";
   config.expert_feed_forward = config_integer(file, expert_key, 0, 0, kMostFeedForward);

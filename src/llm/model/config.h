@@ -40,19 +40,45 @@ enum class ExpertScores : uint8_t {
 // The sizes that can differ between layers.
 struct LayerConfig {
   int64_t heads = 0, kv_heads = 0;
+  int64_t head_dim = 0, value_dim = 0;  // elements of a head's query and key, and of its value
+  // Latent attention: the elements that the keys and values of all heads are computed from; the
+  // cache holds them and one rotated part of the keys for each position. 0: none.
+  int64_t latent = 0;
+  int64_t cache_of = -1;  // the layer whose keys and values this one reads; -1: its own
+  int64_t indexer = 0;    // elements of an indexer's key, which the cache holds too; 0: none
+  bool chosen = false;    // sees the keys that its indexer, or the last one before it, chose
   int64_t feed_forward = 0;
   bool windowed = false;
   bool rotated = true;
   bool experts = false;  // in place of a feed-forward block
+  // What the layer remembers of a text beside keys and values: the shapes of f32 tensors.
+  std::vector<Shape> states = {};
+};
+
+// The sizes of state-space layers (Mamba and its relatives).
+struct SsmConfig {
+  int64_t taps = 0;    // of the convolution
+  int64_t inner = 0;   // channels
+  int64_t keys = 0;    // numbers of state for each channel
+  int64_t rank = 0;    // Mamba: what time steps are made from; others: heads
+  int64_t groups = 1;  // heads that share their keys
+  bool norms = false;  // Mamba: of time steps and keys
+};
+
+// What the cache of a layer holds for a position.
+struct CachedPosition {
+  int64_t heads = 0, keys = 0, values = 0;  // elements of a head; values 0: part of the keys
+  int64_t indexer = 0;
+  int64_t elements() const { return heads * (keys + values) + indexer; }
 };
 
 struct Config {
   std::string architecture;  // "llama"
   std::string name;          // display name; may be empty
   int64_t layers = 0;
-  int64_t width = 0;                // size of the hidden state
-  int64_t heads = 0, kv_heads = 0;  // the most of any layer
-  int64_t head_dim = 0;
+  int64_t width = 0;                    // size of the hidden state
+  int64_t heads = 0, kv_heads = 0;      // the most of any layer
+  int64_t head_dim = 0;                 // of keys, unless a layer says otherwise
   int64_t feed_forward = 0;             // the most of any layer
   std::vector<LayerConfig> each_layer;  // [layers]
   int64_t vocabulary = 0;
@@ -76,22 +102,38 @@ struct Config {
   // For windowed layers; a base of 0: as the others.
   double local_rope_base = 0;
   RopeScaling local_rope_scaling;
+  int64_t local_rope_dims = 0;  // 0: as the others
 
   // --- attention
   bool causal = true;
   double attention_scale = 0;  // 0: 1 / sqrt(head_dim)
   double attention_soft_cap = 0, logit_soft_cap = 0;
   int64_t window = 0;                // keys visible to windowed layers
+  bool chunked = false;              // the windows are chunks: see AttentionSettings
+  double max_bias = 0;               // of biases linear in the distance; 0: none
+  int64_t q_rank = 0;                // queries of latent attention are made from this many elements
+  bool q_has_gate = false;           // its matrix also makes the gates of the heads, head by head
   int64_t qkv_rows = 0;              // of the fused matrix; 0: as many as the heads need
   double qkv_clamp = 0;              // limits q, k and v; 0: no limit
   bool rotates_before_norm = false;  // the norms of q and k follow the rotation
   bool gate_is_softplus = false;     // that of attention; else a sigmoid
+  bool plain_head_norms = false;     // rotated heads have norms without weights
+  bool value_norms = false;          // values have norms without weights
+
+  // An indexer chooses the keys that a query sees: the best keys, or blocks of indexer_block keys,
+  // of which those of the query and before it, indexer_near in all, are always seen.
+  int64_t indexer_heads = 0, indexer_keys = 0, indexer_block = 0, indexer_near = 0;
+  bool indexer_layer_norm = true;  // else norms are RMS
+  RopePairing indexer_pairing = RopePairing::halves;
 
   // Queries are scaled by 1 + scale * log(1 + floor((position + offset) / length)); 0: not.
   double temperature_scale = 0, temperature_length = 1, temperature_offset = 0;
+  bool temperature_of_unrotated = false;  // only those of layers without rotation
 
   // --- scale factors
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
+  double attention_result_scale = 1;  // of the output of attention
+  int64_t layer_input = 0;            // length of the layers' own inputs (layer_inputs.h)
 
   // --- mixture of experts
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
@@ -101,12 +143,27 @@ struct Config {
   double expert_weights_scale = 1;
   int64_t expert_groups = 1, expert_groups_used = 1;  // only the best groups are chosen from
   bool weights_before_experts = false;                // they multiply the input, not the result
+  int64_t expert_group_members = 1;  // experts that share a smaller one (grovemoe), and its factor
+  double expert_group_scale = 1;
+  // By layer: what multiplies the gate is at most this in experts, and in feed-forward blocks and
+  // the shared expert; 0 or empty: no limit.
+  std::vector<double> expert_limits, inner_limits;
+  int64_t expert_width = 0;  // of their input and result; 0: width
+
+  // --- recurrent layers
+  SsmConfig ssm;
+  int64_t rescale_every = 0;  // rwkv6: layers after which x is halved; 0: none
 
   Pooling pooling = Pooling::none;
 
   const LayerConfig& at(int64_t layer) const { return each_layer[static_cast<size_t>(layer)]; }
   bool is_windowed(int64_t layer) const { return window > 0 && at(layer).windowed; }
   bool is_rotated(int64_t layer) const { return rope_dims > 0 && at(layer).rotated; }
+  int64_t rotated_dims(int64_t layer) const {
+    return local_rope_dims > 0 && is_windowed(layer) ? local_rope_dims : rope_dims;
+  }
+  CachedPosition cached(int64_t layer) const;
+  bool has_states() const;
 };
 
 // Reads the hyperparameters common to all architectures. Throws kNotFound or kCorruptFile naming
@@ -129,6 +186,10 @@ double config_number(const GgufFile& file, const char* name, double otherwise,
                      const NumberRange& range = {});
 int64_t config_integer(const GgufFile& file, const char* name, int64_t otherwise, int64_t least,
                        int64_t most);
+// A list with one number for each layer, or one for all of them. They throw like the above.
+std::vector<int64_t> config_layers(const GgufFile& file, const char* name, int64_t layers,
+                                   int64_t least, int64_t most);
+std::vector<double> config_numbers(const GgufFile& file, const char* name, int64_t layers);
 // Sets the window of windowed layers from the file, or `otherwise` (0: there are none; only then
 // the file may say 0 too). Sets which layers are windowed: all but every `period`-th (1: none, 0:
 // all), or as the file says in `sliding_window_pattern`. first_is_full: the layer with full
@@ -148,6 +209,16 @@ void set_expert_weights(const GgufFile& file, Config& config, ExpertScores other
 void set_shared_width(const GgufFile& file, Config& config, int64_t otherwise);
 // The same for files that count shared experts of the width of the others: expert_shared_count.
 void set_shared_count(const GgufFile& file, Config& config);
+// Latent attention: attention.q_lora_rank, kv_lora_rank, key_length_mla and value_length_mla.
+void set_latent(const GgufFile& file, Config& config);
+// The indexer: attention.indexer.head_count, key_length and top_k.
+void set_indexer(const GgufFile& file, Config& config);
+// The lengths of heads in windowed layers, attention.key_length_swa and value_length_swa, and how
+// much of them is rotated, rope.dimension_count_swa.
+void set_windowed_heads(const GgufFile& file, Config& config);
+// The last layers read the caches of the last layer before them that is of their kind, windowed or
+// not; own: the number of layers with caches.
+void set_shared_caches(const GgufFile& file, Config& config, int64_t own);
 // For architectures without experts whose files may count some.
 void have_no_experts(Config& config);
 

@@ -223,6 +223,8 @@ int64_t DecodeLoop::queue_step() {
                 fmt::format("decode: the KV cache has no free block for the next position of {} "
                             "texts; finish other texts, or load the model with a larger cache",
                             s.slots.size()));
+  for (size_t i = 0; i < s.slots.size(); ++i)
+    s.model.cache.states().advance(s.slots[i], s.positions[i] + s.queued + 1);
   s.now->plan.plan->run();
   s.wants_token = s.on_host;
   const Device& output = s.model.options.placement.output;
@@ -244,8 +246,12 @@ int64_t DecodeLoop::steps_left() {
   if (s.blocks_left == 1 && s.context_left > 1) {
     s.reserve_ahead();
     const BatchLayout& layout = s.now->plan.layout;
-    if (s.blocks_left > 1)
-      s.now->plan.write(layout.pack_tables(s.slots, s.model.cache), layout.tables_at());
+    if (s.blocks_left > 1) {
+      const int32_t any = 0;
+      std::vector<SequencePart> parts;
+      for (const int32_t slot : s.slots) parts.push_back({slot, 0, std::span(&any, 1)});
+      s.now->plan.write(layout.pack_tables(parts, s.model.cache), layout.tables_at());
+    }
   }
   return s.blocks_left;
 }

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include <fmt/format.h>
 
+#include "llm/model/copy_range.h"
 #include "prism/error.h"
-#include "runtime/fallback.h"
 #include "tensor/op.h"
 #include "tensor/relayout.h"
 #include "tensor/storage.h"
@@ -30,13 +29,17 @@ void check_type(const Config& config, ElementType type) {
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format("model: KV cache type {} is not supported; use f32, f16 or q8_0", type.name()));
-  if (config.head_dim % type.block_elements() != 0)
-    throw Error(
-        ErrorCode::kNotSupported,
-        fmt::format(
-            "model: a {} KV cache needs a head size that is a multiple of {}, this model has "
-            "{}; use f16",
-            type.name(), type.block_elements(), config.head_dim));
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const CachedPosition each = config.cached(layer);
+    for (const int64_t length : {each.keys, each.values})
+      if (length % type.block_elements() != 0)
+        throw Error(
+            ErrorCode::kNotSupported,
+            fmt::format(
+                "model: a {} KV cache needs a head size that is a multiple of {}, this model has "
+                "{}; use f16",
+                type.name(), type.block_elements(), length));
+  }
 }
 
 // One block of a layer's keys or values, on its device and in the layout of files.
@@ -61,6 +64,8 @@ std::shared_ptr<Storage> borrowed(std::span<std::byte> memory) {
 
 }  // namespace
 
+ElementType indexer_type(ElementType cache) { return cache.is_block() ? DType::f16 : cache; }
+
 int64_t cache_block(int64_t context) {
   if (context >= kBlock) return kBlock;
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(context, 1))));
@@ -77,14 +82,15 @@ int64_t cached_positions(int64_t context) { return whole_blocks(context) + cache
 KvCache::KvCache(const Config& config, const Placement& placement, const CacheSize& size)
     : size_(size),
       block_(size.block > 0 ? size.block : cache_block(size.positions)),
-      type_(placement.kv_type) {
+      type_(placement.kv_type),
+      states_(config, placement, size.slots, size.side_slots) {
   check_type(config, type_);
   const int64_t each = table_entries();
   const int64_t all =
       size.shared > 0 ? std::max(each, entries_for(size.shared, block_)) : size.slots * each;
   const auto add_group = [&](int64_t window, int64_t blocks) {
     groups_.push_back(
-        {window, CacheBlocks(blocks),
+        {window, config.chunked, CacheBlocks(blocks),
          std::vector<int32_t>(static_cast<size_t>((size.slots + size.side_slots) * each))});
   };
   // A windowed text needs its window, the rows of a batch, parts of a block at both ends, and the
@@ -102,21 +108,31 @@ KvCache::KvCache(const Config& config, const Placement& placement, const CacheSi
     group_of_.push_back(group - 1);
   }
   for (size_t layer = 0; layer < group_of_.size(); ++layer) {
-    // A layer without attention keeps a head that nothing is written to.
-    const int64_t kv_heads = std::max<int64_t>(1, config.at(static_cast<int64_t>(layer)).kv_heads);
-    const Shape shape = {groups_[group_of_[layer]].blocks.count() + 1, block_, kv_heads,
-                         config.head_dim};
-    // Kernels index elements with 32 bits.
-    if (shape.elements() >= int64_t{1} << 32)
-      throw Error(
-          ErrorCode::kNotSupported,
-          fmt::format(
-              "model: the KV cache has {} elements per layer, the limit is 2^32; use a shorter "
-              "context or fewer slots",
-              shape.elements()));
-    keys_.push_back(empty(shape, type_, placement.layers[layer]));
-    values_.push_back(empty(shape, type_, placement.layers[layer]));
+    const CachedPosition held = config.cached(static_cast<int64_t>(layer));
+    const auto make = [&](int64_t heads, int64_t length, ElementType type) {
+      if (length == 0) return Tensor();
+      const Shape shape = {groups_[group_of_[layer]].blocks.count() + 1, block_, heads, length};
+      // Kernels index elements with 32 bits.
+      if (shape.elements() >= int64_t{1} << 32)
+        throw Error(
+            ErrorCode::kNotSupported,
+            fmt::format(
+                "model: the KV cache has {} elements per layer, the limit is 2^32; use a shorter "
+                "context or fewer slots",
+                shape.elements()));
+      return empty(shape, type, placement.layers[layer]);
+    };
+    parts_.push_back({make(held.heads, held.keys, type_), make(held.heads, held.values, type_),
+                      make(1, held.indexer, indexer_type(type_))});
   }
+}
+
+std::vector<const Tensor*> KvCache::tensors(int64_t layer) const {
+  const Parts& of = parts(layer);
+  std::vector<const Tensor*> result;
+  for (const Tensor* each : {&of.keys, &of.values, &of.indexer})
+    if (*each) result.push_back(each);
+  return result;
 }
 
 int64_t KvCache::tokens() const {
@@ -126,7 +142,10 @@ int64_t KvCache::tokens() const {
 }
 
 uint64_t KvCache::block_bytes(size_t layer) const {
-  return block_layout(keys_[layer]).file_bytes + block_layout(values_[layer]).file_bytes;
+  uint64_t sum = 0;
+  for (const Tensor* each : tensors(static_cast<int64_t>(layer)))
+    sum += block_layout(*each).file_bytes;
+  return sum;
 }
 
 uint64_t KvCache::block_bytes() const {
@@ -136,7 +155,7 @@ uint64_t KvCache::block_bytes() const {
 }
 
 void KvCache::read_block(size_t layer, int32_t block, std::span<std::byte> to) const {
-  for (const Tensor* each : {&keys_[layer], &values_[layer]}) {
+  for (const Tensor* each : tensors(static_cast<int64_t>(layer))) {
     const BlockLayout of = block_layout(*each);
     transfer(*each->node()->storage[0], static_cast<uint64_t>(block) * of.device_bytes, of.view,
              *borrowed(to.first(of.file_bytes)), 0);
@@ -145,7 +164,7 @@ void KvCache::read_block(size_t layer, int32_t block, std::span<std::byte> to) c
 }
 
 void KvCache::write_block(size_t layer, int32_t block, std::span<const std::byte> from) {
-  for (const Tensor* each : {&keys_[layer], &values_[layer]}) {
+  for (const Tensor* each : tensors(static_cast<int64_t>(layer))) {
     const BlockLayout of = block_layout(*each);
     const auto bytes = from.first(of.file_bytes);
     // The borrowed memory is only read.
@@ -157,9 +176,10 @@ void KvCache::write_block(size_t layer, int32_t block, std::span<const std::byte
 }
 
 uint64_t KvCache::bytes() const {
-  uint64_t sum = 0;
-  for (const auto* list : {&keys_, &values_})
-    for (const Tensor& each : *list) sum += storage_bytes(each.shape(), each.type(), each.device());
+  uint64_t sum = states_.bytes();
+  for (size_t layer = 0; layer < layers(); ++layer)
+    for (const Tensor* each : tensors(static_cast<int64_t>(layer)))
+      sum += storage_bytes(each->shape(), each->type(), each->device());
   return sum;
 }
 
@@ -178,7 +198,9 @@ int64_t KvCache::row(size_t group, int32_t slot, int64_t position) const {
 }
 
 int64_t KvCache::first_entry(const Group& group, int64_t position) const {
-  return group.window > 0 ? std::max<int64_t>(0, position + 1 - group.window) / block_ : 0;
+  if (group.window == 0) return 0;
+  if (group.chunked) return position / group.window * group.window / block_;
+  return std::max<int64_t>(0, position + 1 - group.window) / block_;
 }
 
 bool KvCache::reserve(int32_t slot, int64_t first, int64_t end) {
@@ -204,6 +226,8 @@ bool KvCache::reserve(int32_t slot, int64_t first, int64_t end) {
     while (group.blocks.free() < missing())
       if (!reclaim || !reclaim(g, table[written])) return false;
   }
+  const auto reclaim_state = [&] { return reclaim && reclaim(groups_.size(), CacheBlocks::kNone); };
+  if (!states_.reserve(slot, first, reclaim_state)) return false;
   for (size_t g = 0; g < groups_.size(); ++g) {
     Group& group = groups_[g];
     const std::span<int32_t> table = entries(group, slot);
@@ -219,8 +243,10 @@ bool KvCache::reserve(int32_t slot, int64_t first, int64_t end) {
   return true;
 }
 
-void KvCache::adopt(int32_t slot, std::span<const std::vector<int32_t>> tables) {
+void KvCache::adopt(int32_t slot, std::span<const std::vector<int32_t>> tables, int32_t state,
+                    int64_t length) {
   truncate(slot, 0);
+  if (length > 0) states_.adopt(slot, state, length);
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (const int32_t block : tables[g]) groups_[g].blocks.share(block);
     std::ranges::copy(tables[g], entries(groups_[g], slot).begin());
@@ -228,6 +254,7 @@ void KvCache::adopt(int32_t slot, std::span<const std::vector<int32_t>> tables) 
 }
 
 void KvCache::truncate(int32_t slot, int64_t length) {
+  states_.truncate(slot, length);
   for (Group& group : groups_)
     for (int32_t& block :
          entries(group, slot).subspan(static_cast<size_t>(entries_for(length, block_)))) {
@@ -237,6 +264,7 @@ void KvCache::truncate(int32_t slot, int64_t length) {
 }
 
 bool KvCache::holds(int32_t slot, int64_t position) const {
+  if (!states_.holds(slot, position)) return false;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const std::span<const int32_t> table = this->table(g, slot);
     for (int64_t entry = first_entry(groups_[g], position); entry * block_ < position; ++entry)
@@ -248,22 +276,12 @@ bool KvCache::holds(int32_t slot, int64_t position) const {
 void KvCache::copy_block(size_t group, int32_t from, int32_t to) {
   for (size_t layer = 0; layer < group_of_.size(); ++layer) {
     if (group_of_[layer] != group) continue;
-    for (const Tensor* each : {&keys_[layer], &values_[layer]}) {
+    for (const Tensor* each : tensors(static_cast<int64_t>(layer))) {
       const Storage& storage = *each->node()->storage[0];
-      const uint64_t bytes = storage_bytes(each->shape(), type_, each->device()) /
+      const uint64_t bytes = storage_bytes(each->shape(), each->type(), each->device()) /
                              static_cast<uint64_t>(each->size(0));
-      const uint64_t source = static_cast<uint64_t>(from) * bytes,
-                     target = static_cast<uint64_t>(to) * bytes;
-      if (storage.is_host()) {
-        std::memcpy(storage.host.get() + target, storage.host.get() + source, bytes);
-        continue;
-      }
-      // Through other memory: some devices cannot copy within a buffer.
-      const auto between = allocate_storage(storage.device, bytes);
-      watching(storage.device, [&] {
-        storage.device.queue().copy(between->buffer, storage.buffer, bytes, 0, source);
-        storage.device.queue().copy(storage.buffer, between->buffer, bytes, target, 0);
-      });
+      copy_range(storage, static_cast<uint64_t>(from) * bytes, static_cast<uint64_t>(to) * bytes,
+                 bytes);
     }
   }
 }

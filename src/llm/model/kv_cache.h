@@ -2,9 +2,8 @@
 // each text, so that memory follows the positions in use.
 //
 // Layers that keep the same positions form a group with its own blocks and tables: layers with full
-// attention keep all positions, windowed layers only those that a later query can see. States of
-// other kinds fit the same interface: latent rows are positions of another width, a recurrent state
-// is a group with one block for each text.
+// attention keep all positions, windowed layers only those that a later query can see. What
+// recurrent layers remember of a text is kept beside them (StateCache).
 #pragma once
 
 #include <cstddef>
@@ -15,6 +14,7 @@
 
 #include "llm/model/cache_blocks.h"
 #include "llm/model/config.h"
+#include "llm/model/state_cache.h"
 #include "prism/llm/placement.h"
 #include "prism/tensor.h"
 
@@ -26,6 +26,9 @@ int64_t cache_block(int64_t context);
 int64_t whole_blocks(int64_t context);
 // Positions in memory for a context: whole blocks, and one for padding.
 int64_t cached_positions(int64_t context);
+
+// The type of an indexer's keys in a cache of this type: not quantised, because they are few.
+ElementType indexer_type(ElementType cache);
 
 struct CacheSize {
   int64_t slots = 1;       // texts at once
@@ -51,13 +54,17 @@ class KvCache {
   ElementType type() const { return type_; }
   uint64_t bytes() const;  // over all layers
 
-  // [blocks, block, kv_heads, head_dim]. Block 0 is unused by texts: the padding rows of a batch
-  // are written there, and table entries without a block refer to it.
-  const Tensor& keys(int64_t layer) const { return keys_[static_cast<size_t>(layer)]; }
-  const Tensor& values(int64_t layer) const { return values_[static_cast<size_t>(layer)]; }
+  // [blocks, block, heads, length]: see Config::cached. Block 0 is unused by texts: the padding
+  // rows of a batch are written there, and table entries without a block refer to it. What a layer
+  // does not keep is an empty tensor.
+  const Tensor& keys(int64_t layer) const { return parts(layer).keys; }
+  const Tensor& values(int64_t layer) const { return parts(layer).values; }
+  const Tensor& indexer(int64_t layer) const { return parts(layer).indexer; }
+  // Those of a layer that are not empty.
+  std::vector<const Tensor*> tensors(int64_t layer) const;
 
-  // A block of a layer as bytes: keys, then values, in the layout of files, which is the same on
-  // all devices. read_block waits for the device.
+  // A block of a layer as bytes: keys, values, keys of the indexer, in the layout of files, which
+  // is the same on all devices. read_block waits for the device.
   size_t layers() const { return group_of_.size(); }
   uint64_t block_bytes(size_t layer) const;
   uint64_t block_bytes() const;  // over all layers
@@ -82,19 +89,26 @@ class KvCache {
   bool reserve(int32_t slot, int64_t first, int64_t end);
   // Called when a group has fewer free blocks than a text needs: frees one, or gives up its use of
   // `shared`, a block that the text would have to copy (or kNone). Returns false if it can do
-  // neither.
+  // neither. Group groups(): the states.
   std::function<bool(size_t group, int32_t shared)> reclaim;
 
-  // Makes an empty text begin with blocks that others use, [group][entry].
-  void adopt(int32_t slot, std::span<const std::vector<int32_t>> tables);
+  // Makes an empty text begin with `length` positions in blocks that others use, [group][entry],
+  // and the state after them.
+  void adopt(int32_t slot, std::span<const std::vector<int32_t>> tables, int32_t state,
+             int64_t length);
   // Gives up the blocks from a length on; 0: all of them.
   void truncate(int32_t slot, int64_t length);
-  // Whether a text can continue at a position: windowed layers still have what its query sees.
+  // Whether a text can continue at a position: windowed layers still have what its query sees, and
+  // recurrent layers have seen exactly the positions before.
   bool holds(int32_t slot, int64_t position) const;
+
+  StateCache& states() { return states_; }
+  const StateCache& states() const { return states_; }
 
  private:
   struct Group {
     int64_t window = 0;
+    bool chunked = false;
     CacheBlocks blocks;
     std::vector<int32_t> tables;  // [slots + side_slots, table_entries()]
   };
@@ -106,9 +120,14 @@ class KvCache {
   CacheSize size_;
   int64_t block_ = 1;
   ElementType type_ = DType::f16;
+  StateCache states_;
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // by layer
-  std::vector<Tensor> keys_, values_;
+  struct Parts {
+    Tensor keys, values, indexer;
+  };
+  const Parts& parts(int64_t layer) const { return parts_[static_cast<size_t>(layer)]; }
+  std::vector<Parts> parts_;  // by layer
 };
 
 // Returns the blocks of all side slots, at the latest when it is destroyed.

@@ -40,10 +40,9 @@ class KvCacheTest : public testing::Test {
   KvCache make(const CacheSize& size, int64_t window = 0) {
     Config config;
     config.layers = 2;
-    config.kv_heads = 1;
-    config.head_dim = 4;
     config.window = window;
-    config.each_layer = {{.kv_heads = 1, .windowed = true}, {.kv_heads = 1}};
+    config.each_layer = {{.kv_heads = 1, .head_dim = 4, .value_dim = 4, .windowed = true},
+                         {.kv_heads = 1, .head_dim = 4, .value_dim = 4}};
     Placement placement;
     placement.layers = {Device::cpu(), Device::cpu()};
     placement.kv_type = DType::f32;
@@ -117,7 +116,7 @@ TEST_F(KvCacheTest, CopiesSharedBlocksWhenWritten) {
     for (const Tensor* each : {&cache.keys(layer), &cache.values(layer)})
       std::iota(floats(*each), floats(*each) + each->elements(), static_cast<float>(layer));
   const Table first = table(cache, 0, 0);
-  cache.adopt(1, std::vector<Table>{{first[0], first[1]}});
+  cache.adopt(1, std::vector<Table>{{first[0], first[1]}}, CacheBlocks::kNone, 0);
   EXPECT_EQ(cache.blocks(0).uses(first[0]), 2);
   EXPECT_TRUE(cache.reserve(1, 6, 9));
   const Table second = table(cache, 0, 1);
@@ -160,7 +159,7 @@ TEST_F(KvCacheTest, WindowedLayersForgetWhatNoQuerySees) {
 TEST_F(KvCacheTest, RefusesWhatDoesNotFit) {
   Config config;
   config.layers = 1;
-  config.head_dim = 8;
+  config.each_layer = {{.kv_heads = 1, .head_dim = 8, .value_dim = 8}};
   Placement placement;
   placement.layers = {Device::cpu()};
   placement.kv_type = BlockType::q8_0;

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/fast_hash.h"
 #include "cpu/products/quantised_product.h"
+#include "llm/architectures/model_config.h"
 #include "llm/model/finite.h"
 #include "llm/model/model_state.h"
 #include "prism/error.h"
@@ -34,6 +36,13 @@ void check_placement(const Placement& placement, const Config& config) {
   if (!all) fail("model: the placement leaves parts without a device");
   if (placement.context < 1)
     fail("model: the placement has a context of 0 tokens; at least 1 is needed");
+}
+
+// Placements have all layers of the file, also those that only propose tokens.
+void leave_out_layers(const GgufFile& file, const Config& config, Placement& placement) {
+  const auto all = static_cast<size_t>(read_config(file).layers);
+  for (std::vector<Device>* const each : {&placement.layers, &placement.experts})
+    if (each->size() == all) each->resize(static_cast<size_t>(config.layers));
 }
 
 // Texts that embed() computes at once. A side slot without blocks costs only its table.
@@ -78,9 +87,9 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model Model::load(const GgufFile& file, const ModelOptions& options) {
   auto state = std::make_unique<State>();
   state->architecture = make_architecture(std::string(file.string("general.architecture")));
-  state->config = read_config(file);
-  state->architecture->configure(file, state->config);
+  state->config = model_config(file, *state->architecture);
   state->options = options;
+  leave_out_layers(file, state->config, state->options.placement);
   const Placement& placement = state->options.placement;
   check_placement(placement, state->config);
   const FallbackHeld held;
@@ -142,6 +151,11 @@ void Model::State::check(std::span<const SequencePart> parts) const {
           fmt::format("model: positions {} to {} exceed the context of {}; load the model "
                       "with a longer context, or shorten the text",
                       part.first_position, end - 1, cache.positions()));
+    if (!cache.states().holds(part.slot, part.first_position))
+      fail(
+          fmt::format("model: slot {} continues at position {}, and its recurrent layers have seen "
+                      "{} tokens; continue there, or begin at position 0",
+                      part.slot, part.first_position, cache.states().length(part.slot)));
     for (const int32_t token : part.tokens)
       if (token < 0 || token >= config.vocabulary)
         fail(fmt::format("model: token {} is out of range, the vocabulary has {}", token,
@@ -161,6 +175,12 @@ void Model::State::reserve(std::span<const SequencePart> parts) {
           fmt::format("model: the KV cache has no free block for {} tokens from position {} on; "
                       "finish other texts, or load the model with a larger cache",
                       part.tokens.size(), part.first_position));
+}
+
+void Model::State::advance_states(std::span<const SequencePart> parts) {
+  for (const SequencePart& part : parts)
+    cache.states().advance(part.slot,
+                           part.first_position + static_cast<int64_t>(part.tokens.size()));
 }
 
 void Model::State::check_devices() const {
@@ -187,6 +207,7 @@ Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
   reserve(parts);
   BatchPlan& plan = plan_for(shape_for(parts), result);
   plan.write(plan.layout.pack(parts, cache));
+  advance_states(parts);
   if (wanted > 0) plan.plan->release_output(0);
   plan.plan->run();
   if (wanted == 0) return {};
@@ -263,13 +284,20 @@ Tensor Model::prefill(int32_t slot, int32_t first_position, std::span<const int3
   }
 }
 
-std::vector<std::vector<float>> Model::embed(std::span<const std::vector<int32_t>> texts) {
-  std::vector<std::vector<float>> results;
+std::vector<std::vector<float>> Model::embed(
+    std::span<const std::vector<int32_t>> texts,
+    const std::function<bool(size_t done, size_t all)>& progress) {
+  std::vector<std::vector<float>> results(texts.size());
+  // Batches of equal lengths have equal numbers of rows, so their plans are reused.
+  std::vector<size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return texts[i].size(); });
   const SideWork work(cache());
-  while (results.size() < texts.size()) {
+  for (size_t done = 0; done < order.size();) {
     std::vector<SequencePart> parts;
     auto left = static_cast<size_t>(batch_rows());
-    for (const std::vector<int32_t>& text : texts.subspan(results.size())) {
+    for (const size_t i : std::span(order).subspan(done)) {
+      const std::vector<int32_t>& text = texts[i];
       const auto slot = static_cast<int32_t>(side_slot() + std::ssize(parts));
       if (std::ssize(parts) == cache().side_slots()) break;
       // Without blocks for its first text a batch fails; other texts wait for the next batch.
@@ -278,8 +306,10 @@ std::vector<std::vector<float>> Model::embed(std::span<const std::vector<int32_t
       parts.push_back({slot, 0, text, Wanted::all});
       left -= std::min(left, text.size());
     }
-    for (std::vector<float>& each : state_->embed(*this, parts)) results.push_back(std::move(each));
+    for (std::vector<float>& each : state_->embed(*this, parts))
+      results[order[done++]] = std::move(each);
     work.return_blocks();
+    if (progress && !progress(done, order.size())) fail("embed: stopped by its caller");
   }
   return results;
 }
@@ -300,8 +330,11 @@ std::vector<ModelMemory> Model::memory() const {
     };
     for_each_weight(state.weights, add);
     for (int64_t layer = 0; layer < state.config.layers; ++layer)
-      for (const Tensor* each : {&state.cache.keys(layer), &state.cache.values(layer)})
+      for (const Tensor* each : state.cache.tensors(layer))
         if (each->device() == device) memory.cache_bytes += bytes(*each);
+    for (int64_t layer = 0; layer < state.config.layers; ++layer)
+      for (const Tensor& each : state.cache.states().of_layer(layer))
+        if (each.device() == device) memory.cache_bytes += bytes(each);
     memory.work_bytes = state.arenas->bytes(device);
     result.push_back(memory);
   }
@@ -318,6 +351,7 @@ std::string Model::explain(const BatchShape& shape, bool measured) {
       parts.push_back({slot, 0, std::span(tokens).first(1), Wanted::last});
     state_->reserve(parts);
     plan.write(plan.layout.pack(parts, state_->cache));
+    state_->advance_states(parts);
     plan.plan->measure();
   }
   return plan.plan->explain();

@@ -6,7 +6,9 @@
 //   Tensor logits = model.prefill(0, 0, prompt);          // [1, vocabulary], of the last token
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -76,8 +78,11 @@ class Model {
   // Same as forward, but returns the final hidden states: [wanted, width].
   Tensor hidden(std::span<const SequencePart> parts);
   // One embedding per text, pooled as the file specifies, or by the mean if it does not. Not
-  // normalised. Uses the side slots: the texts in other slots keep their keys and values.
-  std::vector<std::vector<float>> embed(std::span<const std::vector<int32_t>> texts);
+  // normalised. Uses the side slots: the texts in other slots keep their keys and values. Texts of
+  // similar length share a batch. progress: see EmbedOptions.
+  std::vector<std::vector<float>> embed(
+      std::span<const std::vector<int32_t>> texts,
+      const std::function<bool(size_t done, size_t all)>& progress = {});
 
   std::vector<ModelMemory> memory() const;  // per device
   size_t plans() const;                     // created so far

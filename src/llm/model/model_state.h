@@ -54,6 +54,8 @@ struct Model::State {
   // Gives the texts blocks for the positions of these parts. Throws kOutOfMemory if the cache has
   // too few.
   void reserve(std::span<const SequencePart> parts);
+  // The states of recurrent layers are after these parts.
+  void advance_states(std::span<const SequencePart> parts);
   // Throws DeviceFailure if one of the model's devices was abandoned by other work. Tensors would
   // then move to the fallback one by one and split the KV cache across devices.
   void check_devices() const;

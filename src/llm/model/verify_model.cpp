@@ -7,6 +7,7 @@
 
 #include "llm/architectures/architecture.h"
 #include "llm/architectures/blocks.h"
+#include "llm/architectures/model_config.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
 #include "prism/llm/memory.h"
@@ -39,17 +40,15 @@ void check_layers(const GgufFile& file) {
   }
 }
 
-// Everything that loading does, except that the weights stay views of the file.
-void check_load(const GgufFile& file) {
+}  // namespace
+
+void check_loads(const GgufFile& file) {
   const auto architecture = make_architecture(std::string(file.string("general.architecture")));
-  Config config = read_config(file);
-  architecture->configure(file, config);
+  const Config config = model_config(file, *architecture);
   const Placement placement = place_on(file, Device::cpu());
   const Weights weights = load_weights(file, config, *architecture, placement, {});
   make_rope_tables(config, weights, {Device::cpu()});
 }
-
-}  // namespace
 
 VerifyResult verify_model(const GgufFile& file,
                           const std::function<void(uint64_t done, uint64_t all)>& progress) {
@@ -57,7 +56,7 @@ VerifyResult verify_model(const GgufFile& file,
   if (file.tensors().empty()) {
     result.notes.push_back("has no tensors");
   } else {
-    collect(result, [&] { check_load(file); });
+    collect(result, [&] { check_loads(file); });
     if (result.problems.empty()) collect(result, [&] { check_layers(file); });
   }
   if (file.has("tokenizer.ggml.tokens")) collect(result, [&] { Tokenizer::from(file); });

@@ -9,6 +9,10 @@
 
 namespace prism::llm {
 
+// Does everything that loading does, except that the weights stay views of the file. Throws what
+// loading throws.
+void check_loads(const GgufFile& file);
+
 // The checks of verify_file, and those of a load: hyperparameters, the tensors that the
 // architecture needs and their shapes, the tokenizer. An architecture that Prism cannot run is a
 // note; the rest is checked all the same.

@@ -10,8 +10,21 @@
 #include "base/printable.h"
 #include "llm/architectures/architecture.h"
 #include "prism/error.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/quantise.h"
 
 namespace prism::llm {
+
+namespace {
+
+Shape without_ones(const Shape& shape) {
+  Shape result;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] != 1) result.append(shape[axis]);
+  return result;
+}
+
+}  // namespace
 
 WeightLoader::WeightLoader(const GgufFile& file, const Config& config,
                            const RequiredTensors& required, const Placement& placement,
@@ -51,8 +64,9 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
   taken_.insert(name);
   Tensor tensor = file_.tensor(*found);
   if (!(tensor.shape() == shape)) {
-    // A vector may be stored as a matrix of one row.
-    if (tensor.elements() != shape.elements() || shape.rank() != 1)
+    // A vector may be stored as a matrix, and any tensor with more or fewer axes of length 1.
+    if (tensor.elements() != shape.elements() ||
+        (shape.rank() != 1 && !(without_ones(tensor.shape()) == without_ones(shape))))
       throw Error(ErrorCode::kCorruptFile,
                   fmt::format("model: tensor {} has shape {}, the metadata requires {}", name,
                               tensor.shape().text(), shape.text()));
@@ -105,36 +119,99 @@ Tensor WeightLoader::vector(bool is_required, const std::string& name, int64_t l
 Norm WeightLoader::head_norm(const std::string& name, int64_t heads) {
   const GgufTensor* found = file_.find_tensor(in_layer(name + ".weight"));
   if (!found && !required_.head_norms) return {};
-  Shape shape = {config_.head_dim};
-  if (found && found->shape.elements() == heads * config_.head_dim && heads > 1) {
-    shape = {heads * config_.head_dim};
-    if (found->shape.rank() == 2) shape = {heads, config_.head_dim};
+  const int64_t dim = config_.at(layer_).head_dim;
+  Shape shape = {dim};
+  if (found && found->shape.elements() == heads * dim && heads > 1) {
+    shape = {heads * dim};
+    if (found->shape.rank() == 2) shape = {heads, dim};
   }
   return {take(in_layer(name + ".weight"), shape, device_),
           take(false, in_layer(name + ".bias"), shape, device_)};
 }
 
-void WeightLoader::attention(LayerWeights& layer) {
+void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
   const LayerConfig& sizes = config_.at(layer_);
-  const int64_t q = sizes.heads * config_.head_dim, kv = sizes.kv_heads * config_.head_dim;
-  if (has_in_layer("attn_qkv.weight")) {
-    layer.qkv = linear("attn_qkv", std::max(q + 2 * kv, config_.qkv_rows), config_.width,
+  const int64_t q = sizes.heads * sizes.head_dim, k = sizes.kv_heads * sizes.head_dim,
+                v = sizes.kv_heads * sizes.value_dim, out = sizes.heads * sizes.value_dim;
+  if (sizes.latent > 0) {
+    latent(layer);
+  } else if (sizes.cache_of >= 0) {
+    layer.q = linear("attn_q", q, config_.width);
+    // Some files have the matrices that would make the keys and values, too.
+    for (const char* name : {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"})
+      leave_out(name);
+  } else if (has_in_layer("attn_qkv.weight")) {
+    layer.qkv = linear("attn_qkv", std::max(q + k + v, config_.qkv_rows), config_.width,
                        required_.qkv_bias);
   } else {
     // Three biases or none.
     const bool bias = required_.qkv_bias || has_in_layer("attn_q.bias") ||
                       has_in_layer("attn_k.bias") || has_in_layer("attn_v.bias");
-    layer.q = linear("attn_q", q, config_.width, bias);
-    layer.k = linear("attn_k", kv, config_.width, bias);
-    layer.v = linear("attn_v", kv, config_.width, bias);
+    layer.q = linear("attn_q", config_.q_has_gate ? 2 * q : q, config_.width, bias);
+    layer.k = linear("attn_k", k, config_.width, bias);
+    if (!required_.keys_are_values || has_in_layer("attn_v.weight"))
+      layer.v = linear("attn_v", v, config_.width, bias);
   }
-  layer.out = linear("attn_output", config_.width, q, required_.output_bias);
-  layer.q_norm = head_norm("attn_q_norm", sizes.heads);
-  layer.k_norm = head_norm("attn_k_norm", sizes.kv_heads);
+  layer.out = linear("attn_output", config_.width, out, required_.output_bias);
+  if (with_head_norms) layer.q_norm = head_norm("attn_q_norm", sizes.heads);
+  if (with_head_norms && sizes.cache_of < 0 && sizes.latent == 0)
+    layer.k_norm = head_norm("attn_k_norm", sizes.kv_heads);
   layer.sinks = vector(required_.sinks, "attn_sinks", sizes.heads);
   if (const GgufTensor* gate = file_.find_tensor(in_layer("attn_gate.weight")))
-    layer.attention_gate =
-        linear("attn_gate", gate->shape[0] == sizes.heads ? sizes.heads : q, config_.width);
+    layer.attention_gate = linear(
+        "attn_gate", gate->shape.elements() == sizes.heads * config_.width ? sizes.heads : out,
+        config_.width);
+  if (sizes.indexer > 0) indexer(layer);
+}
+
+void WeightLoader::latent(LayerWeights& layer) {
+  const LayerConfig& sizes = config_.at(layer_);
+  LatentWeights& to = layer.latent;
+  const int64_t q = sizes.heads * sizes.head_dim, rank = sizes.latent;
+  const int64_t plain = sizes.head_dim - config_.rope_dims;
+  if (config_.q_rank > 0 && has_in_layer("attn_q_a.weight")) {
+    to.q_a = linear("attn_q_a", config_.q_rank, config_.width);
+    to.q_norm = norm("attn_q_a_norm", config_.q_rank);
+    to.q_b = linear("attn_q_b", q, config_.q_rank);
+  } else {
+    layer.q = linear("attn_q", q, config_.width);
+  }
+  to.kv_a = linear("attn_kv_a_mqa", rank + config_.rope_dims, config_.width);
+  to.kv_norm = norm("attn_kv_a_norm", rank);
+  if (has_in_layer("attn_k_b.weight")) {
+    to.k_b = take(in_layer("attn_k_b.weight"), {sizes.heads, rank, plain}, device_);
+    to.v_b = take(in_layer("attn_v_b.weight"), {sizes.heads, sizes.value_dim, rank}, device_);
+    leave_out("attn_kv_b.weight");
+    return;
+  }
+  // Both in one matrix, of which queries need the transposed half: rows of blocks cannot be read
+  // across, so it is unpacked.
+  const int64_t each = plain + sizes.value_dim;
+  const Tensor both = take(in_layer("attn_kv_b.weight"), {sizes.heads * each, rank}, Device::cpu());
+  const Tensor wide =
+      (both.type().is_block() ? dequantise(both) : both).reshape({sizes.heads, each, rank});
+  const auto placed = [&](const Tensor& part) {
+    const Tensor made = cast(part, DType::f32).contiguous();
+    made.eval();
+    return made.to(device_);
+  };
+  if (plain > 0) to.k_b = placed(wide.slice(1, 0, plain).transpose());
+  to.v_b = placed(wide.slice(1, plain, each));
+}
+
+void WeightLoader::indexer(LayerWeights& layer) {
+  IndexerWeights& to = layer.indexer;
+  const int64_t dim = config_.at(layer_).indexer, heads = config_.indexer_heads;
+  if (has_in_layer("indexer.q_proj.weight")) {
+    to.q = linear("indexer.q_proj", heads * dim, config_.width);
+    to.k = linear("indexer.k_proj", dim, config_.width);
+    to.q_norm = norm("indexer.q_norm", dim);
+  } else {
+    to.q = linear("indexer.attn_q_b", heads * dim, config_.q_rank);
+    to.k = linear("indexer.attn_k", dim, config_.width);
+    to.head_weights = linear("indexer.proj", heads, config_.width);
+  }
+  to.k_norm = norm("indexer.k_norm", dim);
 }
 
 void WeightLoader::feed_forward(LayerWeights& layer) {
@@ -148,6 +225,12 @@ void WeightLoader::feed_forward(LayerWeights& layer) {
   layer.down = linear("ffn_down", width, wide, bias);
 }
 
+void WeightLoader::feed_forward_or_experts(LayerWeights& layer) {
+  if (!has_in_layer("ffn_gate_inp.weight")) return feed_forward(layer);
+  experts(layer);
+  for (const char* name : {"ffn_gate.weight", "ffn_up.weight", "ffn_down.weight"}) leave_out(name);
+}
+
 Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t in) {
   return {take(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_),
           take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
@@ -156,16 +239,17 @@ Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t
 
 void WeightLoader::experts(LayerWeights& layer) {
   const int64_t wide = config_.expert_feed_forward, width = config_.width;
+  const int64_t inner = config_.expert_width > 0 ? config_.expert_width : width;
   layer.router = linear("ffn_gate_inp", config_.experts, width, required_.feed_forward_bias);
   for (const char* name : {"exp_probs_b.bias", "exp_probs_b"})
     if (has_in_layer(name)) layer.expert_bias = take(in_layer(name), {config_.experts}, device_);
   if (has_in_layer("ffn_gate_up_exps.weight")) {
-    layer.expert_up = expert_linear("ffn_gate_up_exps", 2 * wide, width);
+    layer.expert_up = expert_linear("ffn_gate_up_exps", 2 * wide, inner);
   } else {
-    if (required_.gate) layer.expert_gate = expert_linear("ffn_gate_exps", wide, width);
-    layer.expert_up = expert_linear("ffn_up_exps", wide, width);
+    if (required_.gate) layer.expert_gate = expert_linear("ffn_gate_exps", wide, inner);
+    layer.expert_up = expert_linear("ffn_up_exps", wide, inner);
   }
-  layer.expert_down = expert_linear("ffn_down_exps", width, wide);
+  layer.expert_down = expert_linear("ffn_down_exps", inner, wide);
   const int64_t shared = config_.shared_feed_forward;
   if (shared == 0) return;
   if (required_.gate) layer.shared_gate = linear("ffn_gate_shexp", shared, width);
@@ -174,6 +258,19 @@ void WeightLoader::experts(LayerWeights& layer) {
   if (has_in_layer("ffn_gate_inp_shexp.weight"))
     layer.shared_router.weight =
         take(in_layer("ffn_gate_inp_shexp.weight"), {width}, device_).reshape({1, width});
+}
+
+Tensor LayerWeights::other(std::string_view name) const {
+  const auto found = others.find(name);
+  return found == others.end() ? Tensor() : found->second;
+}
+
+void WeightLoader::keep(LayerWeights& layer, const std::string& name, const Shape& shape) {
+  layer.others[name] = take(in_layer(name), shape, device_);
+}
+
+void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape) {
+  if (has_in_layer(name)) keep(layer, name, shape);
 }
 
 void WeightLoader::leave_out(const std::string& name) { taken_.insert(in_layer(name)); }
@@ -222,8 +319,16 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
           &layer.expert_down, &layer.shared_gate, &layer.shared_up, &layer.shared_down,
           &layer.shared_router})
       each({&linear->weight, &linear->bias});
-    each({&layer.sinks, &layer.expert_bias});
+    for (const Norm* norm : {&layer.latent.q_norm, &layer.latent.kv_norm, &layer.indexer.q_norm,
+                             &layer.indexer.k_norm})
+      each({&norm->weight, &norm->bias});
+    for (const Linear* linear : {&layer.latent.q_a, &layer.latent.q_b, &layer.latent.kv_a,
+                                 &layer.indexer.q, &layer.indexer.k, &layer.indexer.head_weights})
+      each({&linear->weight, &linear->bias});
+    each({&layer.sinks, &layer.expert_bias, &layer.latent.k_b, &layer.latent.v_b});
+    for (const auto& [name, tensor] : layer.others) use(tensor);
   }
+  for (const auto& [name, tensor] : weights.others) use(tensor);
 }
 
 namespace {

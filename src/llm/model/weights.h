@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "llm/model/config.h"
@@ -25,13 +27,32 @@ struct Norm {
   explicit operator bool() const { return static_cast<bool>(weight); }
 };
 
+// The matrices of latent attention. k_b and v_b make a head's key and value from the latent
+// elements: [heads, latent, head_dim without its rotated part] and [heads, value_dim, latent].
+struct LatentWeights {
+  Linear q_a, q_b, kv_a;  // q_a may be missing
+  Norm q_norm, kv_norm;   // of the results of q_a and kv_a
+  Tensor k_b, v_b;
+  explicit operator bool() const { return static_cast<bool>(kv_a); }
+};
+// Chooses the keys that a query sees, by heads of its own with one key for all of them.
+struct IndexerWeights {
+  Linear q, k, head_weights;  // head_weights may be missing: the heads count alike
+  Norm q_norm, k_norm;
+  explicit operator bool() const { return static_cast<bool>(k); }
+};
+// Tensors that only single architectures have, by their names in files.
+using OtherWeights = std::map<std::string, Tensor, std::less<>>;
+
 // The weights of one layer. Members that an architecture does not have stay empty.
 struct LayerWeights {
   Norm attention_norm, attention_post_norm;
   Linear q, k, v, qkv, out;  // separate q, k and v, or one fused matrix
   Norm q_norm, k_norm;       // [head_dim], [heads, head_dim], or [heads * head_dim] for whole rows
   Tensor sinks;              // [heads]
-  Linear attention_gate;     // multiplies the heads before `out`
+  LatentWeights latent;
+  IndexerWeights indexer;
+  Linear attention_gate;                               // multiplies the heads before `out`
   Norm attention_inner_norm, feed_forward_inner_norm;  // before the last matrix of a block
   Norm feed_forward_norm, feed_forward_post_norm;
   Linear gate, up, down;  // without a gate: up alone (or both fused, gate first)
@@ -41,6 +62,9 @@ struct LayerWeights {
   Linear expert_gate, expert_up, expert_down;  // [experts, out, in], biases [experts, out]
   Linear shared_gate, shared_up, shared_down;  // the expert that sees every token
   Linear shared_router;                        // [1, width], its weight
+  OtherWeights others;                         // see WeightLoader::keep
+  // One of them, or an empty tensor.
+  Tensor other(std::string_view name) const;
 };
 
 // The tensors beside the matrices that the layers of an architecture need. One that is not needed
@@ -51,6 +75,7 @@ struct RequiredTensors {
   bool feed_forward_bias = false;  // also of the router and the experts
   bool norm_bias = false;          // the norms are layer norms
   bool gate = true;                // the feed-forward layers are gated
+  bool keys_are_values = false;    // in layers without a matrix of values
 };
 
 // The names of a layer's norms in files. An architecture does not have those that are empty.
@@ -67,6 +92,7 @@ struct Weights {
   Norm embedding_norm, output_norm;
   Tensor output;  // [vocabulary, width]
   Tensor output_bias;
+  OtherWeights others;
   std::vector<LayerWeights> layers;
   std::vector<float> rope_divisors;  // rotary frequency divisors from the file; may be empty
   uint64_t bytes = 0;                // total, as stored on the devices
@@ -99,12 +125,19 @@ class WeightLoader {
   bool has_in_layer(const std::string& name) const;
   Norm norm(const std::string& name, int64_t length = 0);  // 0: the width
   void norms(const NormNames& names, LayerWeights& layer);
-  // q, k, v (or qkv), output, norms of q and k, sinks, gate
-  void attention(LayerWeights& layer);
+  // q, k, v (or qkv), output, norms of q and k, sinks, gate; latent attention and an indexer if the
+  // layer has them
+  void attention(LayerWeights& layer, bool with_head_norms = true);
   void feed_forward(LayerWeights& layer);  // gate, up, down
   void experts(LayerWeights& layer);       // router, expert_... and shared_...
+  // Experts if the layer has a router, whatever else the file has.
+  void feed_forward_or_experts(LayerWeights& layer);
   Linear linear(const std::string& name, int64_t out, int64_t in, bool needs_bias = false);
   void leave_out(const std::string& name);  // a tensor that the model does not need
+  // Puts a tensor into LayerWeights::others. keep_if_there: if the file has it.
+  void keep(LayerWeights& layer, const std::string& name, const Shape& shape);
+  void keep_if_there(LayerWeights& layer, const std::string& name, const Shape& shape);
+  const Device& device() const { return device_; }  // of the current layer
 
   uint64_t bytes() const { return bytes_; }
   // Throws kNotSupported if the file has a tensor that no part of the architecture took: the result
@@ -117,6 +150,8 @@ class WeightLoader {
   Tensor vector(bool is_required, const std::string& name, int64_t length);
   Norm head_norm(const std::string& name, int64_t heads);
   Linear expert_linear(const std::string& name, int64_t out, int64_t in);
+  void latent(LayerWeights& layer);
+  void indexer(LayerWeights& layer);
 
   const GgufFile& file_;
   const Config& config_;

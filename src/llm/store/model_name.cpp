@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "base/cache_folder.h"
-#include "llm/store/default_model.h"
+#include "llm/store/packaged_model.h"
 #include "prism/error.h"
 #include "prism/llm/model_store.h"
 
@@ -86,8 +86,10 @@ ModelName parse_model_name(const std::string& text) {
   if (text.starts_with("hf:")) return parse_hugging_face(text);
   if (text.starts_with("http://") || text.starts_with("https://")) return parse_address(text);
   // A file of that name in the current folder takes precedence.
-  if (text.empty() || (text == kDefaultModel && !fs::exists(text)))
-    return {ModelSource::package, kDefaultModel, "", models_folder() / kDefaultModelFile, {}};
+  const PackagedModel* packaged = packaged_model(text.empty() ? kDefaultModel : text);
+  std::error_code ignored;
+  if (packaged && (text.empty() || !fs::exists(text, ignored)))
+    return {ModelSource::package, packaged->name, "", models_folder() / packaged->file, {}};
   return {ModelSource::path, text, "", text, {}};
 }
 

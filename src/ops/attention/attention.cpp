@@ -40,15 +40,29 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
   const Tensor by_group = q.reshape({batch, kv_heads, group, queries, q.size(3)});
   Tensor scores = matmul(by_group, grouped(k).transpose()) * scale;
   if (s.soft_cap > 0) scores = tanh(scores / s.soft_cap) * s.soft_cap;
-  if (s.mask) scores = scores + cast(s.mask, scores.type());
+  const Tensor key = arange(0, static_cast<double>(keys), 1, DType::i32, q.device());
+  const Tensor place = arange(static_cast<double>(keys - queries), static_cast<double>(keys), 1,
+                              DType::i32, q.device())
+                           .unsqueeze(1);
+  if (s.max_bias > 0) {
+    const Tensor slopes =
+        from_vector(bias_slopes(s.max_bias, heads), {kv_heads, group, 1, 1}, q.device());
+    scores = scores - cast(slopes * abs(cast(key - place, DType::f32)), scores.type());
+  }
+  if (s.mask) {
+    const Tensor mask = cast(s.mask, scores.type());
+    scores = scores + (mask.rank() == 2
+                           ? mask
+                           : mask.permute({1, 0, 2}).reshape({kv_heads, group, queries, keys}));
+  }
   const double never = -std::numeric_limits<double>::infinity();
   if (s.causal || s.window > 0) {
-    const Tensor key = arange(0, static_cast<double>(keys), 1, DType::i32, q.device());
-    const Tensor place = arange(static_cast<double>(keys - queries), static_cast<double>(keys), 1,
-                                DType::i32, q.device())
-                             .unsqueeze(1);
     Tensor seen = s.causal ? key <= place : key < static_cast<double>(keys);
-    if (s.window > 0) seen = logical_and(seen, key + static_cast<double>(s.window) > place);
+    const auto window = static_cast<double>(s.window);
+    if (s.chunked)
+      seen = logical_and(seen, key >= floor_divide(place, window) * window);
+    else if (s.window > 0)
+      seen = logical_and(seen, key + window > place);
     scores = where(seen, scores, never);
   }
   Tensor weights;
@@ -69,15 +83,23 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSettings& s) {
   if (!q || !k || !v) fail("attention: q, k or v is an empty Tensor");
   const auto fits = [&] {
-    if (q.rank() != 4 || k.rank() != 4 || !(k.shape() == v.shape())) return false;
+    if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || v.size(3) > k.size(3)) return false;
+    for (int axis = 0; axis < 3; ++axis)
+      if (k.size(axis) != v.size(axis)) return false;
     return q.size(0) == k.size(0) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 &&
            q.size(3) == k.size(3) && q.size(2) <= k.size(2);
   };
   if (!fits()) {
     fail(
         fmt::format("attention: q {}, k {}, v {}; q must be [batch, heads, queries, dim], k and v "
-                    "[batch, kv_heads, keys, dim] with at least as many keys as queries",
+                    "[batch, kv_heads, keys, dim] with at least as many keys as queries, and v "
+                    "with at most the dim of k",
                     q.shape().text(), k.shape().text(), v.shape().text()));
+  }
+  if (s.value_dim > 0 && s.value_dim < v.size(3)) {
+    AttentionSettings rest = s;
+    rest.value_dim = 0;
+    return attention(q, k, v.slice(-1, 0, s.value_dim), rest);
   }
   const int64_t batch = q.size(0), queries = q.size(2), dim = q.size(3);
   const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(dim));
@@ -89,7 +111,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const bool floats = is_type(k, DType::f32) || is_type(k, DType::f16) || is_type(k, DType::bf16);
   const bool kernels = !learns && (is_type(q, DType::f32) || is_type(q, DType::f16)) && floats &&
                        k.type() == v.type() && dim <= ops::kMaxHeadDim && k.elements() > 0 &&
-                       q.elements() > 0;
+                       q.elements() > 0 && v.elements() > 0;
   if (!kernels) return composed(q, k, v, s, scale);
   std::vector<int32_t> spans;
   for (int64_t b = 0; b < batch; ++b)
@@ -97,15 +119,15 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       spans.push_back(static_cast<int32_t>(word));
   AttentionSettings settings = s;
   settings.scale = scale;
-  if (s.mask && batch > 1)  // repeat the mask for each sequence
-    settings.mask = s.mask.unsqueeze(0)
-                        .expand({batch, queries, k.size(2)})
-                        .reshape({batch * queries, k.size(2)});
+  if (s.mask && batch > 1) {  // repeat the mask for each sequence
+    const std::vector<Tensor> each(static_cast<size_t>(batch), s.mask);
+    settings.mask = concat(each, 0);
+  }
   const Tensor rows = q.permute({0, 2, 1, 3}).reshape({batch * queries, q.size(1), dim});
   const Tensor result =
       cached_attention(rows, k.permute({0, 2, 1, 3}), v.permute({0, 2, 1, 3}),
                        from_vector(spans, {batch, 4}, q.device()), queries, settings);
-  return result.reshape({batch, queries, q.size(1), dim}).permute({0, 2, 1, 3});
+  return result.reshape({batch, queries, q.size(1), v.size(3)}).permute({0, 2, 1, 3});
 }
 
 Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
@@ -115,12 +137,17 @@ Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
   op->scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
   op->causal = s.causal;
   op->window = s.window;
+  op->chunked = s.chunked && s.window > 0;
   op->soft_cap = s.soft_cap;
+  op->max_bias = s.max_bias;
+  op->value_dim = s.value_dim > 0 ? s.value_dim : v.size(-1);
   op->most_queries = most_queries;
   op->has_table = static_cast<bool>(s.table);
   op->has_mask = static_cast<bool>(s.mask);
   op->has_sinks = static_cast<bool>(s.sinks);
-  const bool alike = k.rank() == v.rank() && k.layout().strides == v.layout().strides;
+  // Values of the length of keys are read with the strides of keys.
+  const bool alike = k.rank() == v.rank() &&
+                     (op->value_dim < k.size(-1) || k.layout().strides == v.layout().strides);
   std::vector<Tensor> inputs = {q, alike ? k : k.contiguous(), alike ? v : v.contiguous(), spans};
   for (const Tensor* each : {&s.table, &s.mask, &s.sinks})
     if (*each) inputs.push_back(*each);
@@ -134,8 +161,13 @@ std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
                      q.type().name(), q.shape().text(), k.type().name(), k.shape().text(),
                      v.type().name(), v.shape().text(), spans.type().name(), spans.shape().text()));
   };
-  if (q.rank() != 3 || k.rank() != 4 || !(k.shape() == v.shape()) || !(k.type() == v.type()))
+  if (q.rank() != 3 || k.rank() != 4 || v.rank() != 4 || !(k.type() == v.type()))
     wrong("q must be [rows, heads, dim], k and v [slots, positions, kv_heads, dim] of one type");
+  for (int axis = 0; axis < 3; ++axis)
+    if (k.size(axis) != v.size(axis))
+      wrong("k and v must have the same slots, positions and kv_heads");
+  if (v.size(3) > k.size(3) || value_dim < 1 || value_dim > v.size(3))
+    wrong(fmt::format("values of {} elements must not be longer than keys and v", value_dim));
   if (k.size(2) == 0 || q.size(1) % k.size(2) != 0 || q.size(2) != k.size(3))
     wrong("heads must be a multiple of kv_heads, and q and k must have the same dim");
   if (!is_type(q, DType::f32) && !is_type(q, DType::f16)) wrong("q must be f32 or f16");
@@ -155,18 +187,20 @@ std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
                     "must have a power of two of positions",
                     table->shape().text(), table->type().name()));
   const Tensor* mask = has_mask ? &inputs[next++] : nullptr;
-  if (mask && (mask->rank() != 2 || !is_type(*mask, DType::f32) || mask->size(0) < q.size(0)))
-    wrong(fmt::format("the mask is {} of {} and must be f32 [rows, keys]", mask->shape().text(),
-                      mask->type().name()));
+  const bool of_heads = mask && mask->rank() == 3 && mask->size(1) == q.size(1);
+  if (mask && ((mask->rank() != 2 && !of_heads) || !is_type(*mask, DType::f32) ||
+               mask->size(0) < q.size(0)))
+    wrong(fmt::format("the mask is {} of {} and must be f32 [rows, keys] or [rows, heads, keys]",
+                      mask->shape().text(), mask->type().name()));
   const Tensor* sinks = has_sinks ? &inputs[next] : nullptr;
   if (sinks && (sinks->elements() != q.size(1) || !is_type(*sinks, DType::f32)))
     wrong(fmt::format("sinks are {} of {} and must be f32 [heads]", sinks->shape().text(),
                       sinks->type().name()));
   if (rounded) {
-    const uint64_t bytes = ops::rounded_bytes(1, static_cast<uint64_t>(q.size(1) * q.size(2)));
+    const uint64_t bytes = ops::rounded_bytes(1, static_cast<uint64_t>(q.size(1) * value_dim));
     return {{{q.size(0), static_cast<int64_t>(bytes / 4)}, DType::i32}};
   }
-  return {{q.shape(), narrow ? ElementType(DType::f16) : q.type()}};
+  return {{{q.size(0), q.size(1), value_dim}, narrow ? ElementType(DType::f16) : q.type()}};
 }
 
 bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const {
@@ -200,6 +234,17 @@ double AttentionOp::operations(std::span<const DeviceView> inputs,
          static_cast<double>(inputs[1].layout.shape[1] * blocks);
 }
 
+std::vector<float> bias_slopes(double max_bias, int64_t heads) {
+  const auto whole = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  std::vector<float> slopes;
+  for (int64_t h = 0; h < heads; ++h) {
+    const double power =
+        h < whole ? static_cast<double>(h + 1) : static_cast<double>(h - whole) + 0.5;
+    slopes.push_back(static_cast<float>(std::exp2(-max_bias * power / static_cast<double>(whole))));
+  }
+  return slopes;
+}
+
 std::shared_ptr<const Op> AttentionOp::with_epilogue(const Chain& chain, size_t) const {
   if (narrow || rounded || chain.key() != cast_chain(DType::f32, DType::f16).key()) return nullptr;
   auto both = std::make_shared<AttentionOp>(*this);
@@ -208,8 +253,10 @@ std::shared_ptr<const Op> AttentionOp::with_epilogue(const Chain& chain, size_t)
 }
 
 std::string AttentionOp::attributes() const {
-  return fmt::format("scale {:.4g}{}{}{}{}{}", scale, causal ? ", causal" : "",
-                     window ? fmt::format(", window {}", window) : "", has_table ? ", paged" : "",
+  return fmt::format("scale {:.4g}{}{}{}{}{}{}", scale, causal ? ", causal" : "",
+                     window ? fmt::format(", {} {}", chunked ? "chunks of" : "window", window) : "",
+                     has_table ? ", paged" : "",
+                     max_bias > 0 ? fmt::format(", biases up to {:g}", max_bias) : "",
                      soft_cap > 0 ? fmt::format(", soft cap {:g}", soft_cap) : "",
                      narrow    ? ", then f16"
                      : rounded ? ", rounded to 8 bits"

@@ -24,7 +24,8 @@ struct Row {
   std::vector<Var> sums;
   Var maximum{f32, kNoMaximum, "maximum"};
   Var weight{f32, 0.0f, "weight"};
-  Value query, position, visible, mask_row;
+  Value query, position, visible;
+  AttentionArguments::Query scored;
 };
 
 void check_tile(const AttentionOptions& options, const DecodeTile& tile) {
@@ -53,6 +54,8 @@ DecodeTile decode_tile(const AttentionOptions& options, uint32_t queries) {
   const uint32_t chunk = CacheHead::chunk_elements(options);
   const uint32_t chunks = CacheHead::chunks(options);
   tile.rows = std::min(queries * options.group, chunk == 16 ? 4u : 8u);
+  // Shared memory holds the sums of a row in each subgroup: 9 KB for latent heads of 576.
+  if (options.head_dim > 512) tile.rows = std::min(tile.rows, 2u);
   // A lane keeps q and the sums of its elements for all rows; 32 of each leave registers for loads
   // in flight. Fewer lanes per key need fewer shuffles: on an H200 with heads of 128 f16, 4 lanes
   // per key reach 68% of the read bandwidth, 8 reach 56%.
@@ -137,8 +140,8 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
     with_split(own_rows, warp_results, [&](const SplitKeys& split) {
       const Value &begin = split.begin, &end = split.end;
       CachePositions positions(arguments, span.slot, begin, end, split.seen, tile.keys());
-      const CacheHead keys(arguments, *arguments.k, positions, kv_head),
-          values(arguments, *arguments.v, positions, kv_head);
+      const CacheHead keys(arguments, CacheHead::Of::keys, positions, kv_head),
+          values(arguments, CacheHead::Of::values, positions, kv_head);
       const Value lane = local_id() % key_lanes, slot = local_id() / key_lanes;
       const auto chunk_at = [&](uint32_t c) { return lane + c * key_lanes; };
       const auto has = [&](uint32_t c) {
@@ -157,7 +160,8 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
                 query,
                 span.position(query),
                 valid,
-                span.first_row + query};
+                arguments.query(span.first_row + query, head, arguments.slope_of(head),
+                                span.position(query))};
         for (uint32_t c = 0; c < own; ++c)
           for (uint32_t e = 0; e < chunk; e += 4) {
             for (const Value& one : arguments.four_of_q(valid && has(c), span.first_row + query,
@@ -210,11 +214,11 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
             if (options.mask) {
               Var masked(f32, kHidden, "masked");
               if_(seen && row.visible,
-                  [&] { masked = arguments.score(sum, row.mask_row, key_at[u]); });
+                  [&] { masked = arguments.score(sum, row.scored, key_at[u]); });
               scores[u].push_back(masked);
             } else {
               scores[u].push_back(
-                  select(seen, arguments.score(sum, row.mask_row, key_at[u]), kHidden));
+                  select(seen, arguments.score(sum, row.scored, key_at[u]), kHidden));
             }
           }
         }
@@ -290,7 +294,7 @@ ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& ti
     if (options.rounded) require_subgroup_size(kWarp);
     const AttentionArguments arguments(options, AttentionArguments::Result::merged);
     const DecodeTile own = merge_tile(tile);
-    const SubgroupSums sums(own, (options.head_dim + 3) / 4 * 4);
+    const SubgroupSums sums(own, (options.values() + 3) / 4 * 4);
     const RowBlock rows(arguments, own);
     if_(rows.used, [&] {
       const Cut cut(arguments, tile, rows.span, rows.block / tile.rows, *arguments.splits);

@@ -49,16 +49,15 @@ class HeldChunk {
 // must be unpacked.
 class Stream {
  public:
-  Stream(const AttentionArguments& arguments, const In& cache, const CachePositions& positions,
+  Stream(const AttentionArguments& arguments, CacheHead::Of of, const CachePositions& positions,
          Value kv_head, const Array& tile, const DecodeTile& cut, uint32_t width)
-      : cache_(cache),
-        positions_(positions),
-        head_(arguments, cache, positions, kv_head),
+      : positions_(positions),
+        head_(arguments, of, positions, kv_head),
         tile_(tile),
         keys_(cut.keys()),
         lanes_(cut.lanes),
         each_(CacheHead::chunk_elements(arguments.options)),
-        used_(CacheHead::chunks(arguments.options)),
+        used_(head_.chunks()),
         chunks_(width / each_),
         row_length_(width + kPadding),
         copies_(arguments.options.cache == ElementType(f16)) {
@@ -73,7 +72,7 @@ class Stream {
       Value wanted = positions_.holds(position);
       if (used_ != chunks_) wanted = wanted && chunk < used_;
       if (copies_) {
-        async_copy_if(wanted, tile_, place(slot, row, chunk), cache_,
+        async_copy_if(wanted, tile_, place(slot, row, chunk), head_.cache(),
                       head_.element(position) + chunk * each_, each_);
         return;
       }
@@ -106,7 +105,6 @@ class Stream {
     }
   }
 
-  const In& cache_;
   const CachePositions& positions_;
   CacheHead head_;
   const Array& tile_;
@@ -160,8 +158,8 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
     with_split(own_rows, results, [&](const SplitKeys& split) {
       const Value &begin = split.begin, &end = split.end;
       CachePositions positions(arguments, span.slot, begin, end, split.seen, keys);
-      Stream key_stream(arguments, *arguments.k, positions, kv_head, k_tile, tile, width),
-          value_stream(arguments, *arguments.v, positions, kv_head, v_tile, tile, width);
+      Stream key_stream(arguments, CacheHead::Of::keys, positions, kv_head, k_tile, tile, width),
+          value_stream(arguments, CacheHead::Of::values, positions, kv_head, v_tile, tile, width);
       const auto ask = [&](Value slot, Value first) {
         const auto both = [&] {
           positions.enter(first);
@@ -243,6 +241,11 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
               return f(score, r, (block * tile.rows + r) / group, first_key + column + c * kSide);
             });
         };
+        const auto query_of = [&](Value r, Value query) {
+          const Value head = kv_head * group + (block * tile.rows + r) % group;
+          return arguments.query(span.first_row + query, head, arguments.slope_of(head),
+                                 span.position(query));
+        };
         const auto sees = [&](Value query, Value key) {
           return tile.queries > 1 ? key < end && arguments.sees(span.position(query), key)
                                   : positions.holds(key);
@@ -251,13 +254,13 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
           each_score([&](Value score, Value r, Value query, Value key) {
             Var masked(f32, kHidden, "masked");
             if_(r < tile.rows && query < span.queries && sees(query, key),
-                [&] { masked = arguments.score(score, span.first_row + query, key); });
+                [&] { masked = arguments.score(score, query_of(r, query), key); });
             return Value(masked);
           });
         } else {
-          if (options.soft_cap)
-            each_score([&](Value score, Value, Value query, Value key) {
-              return arguments.score(score, query, key);
+          if (arguments.scores_differ())
+            each_score([&](Value score, Value r, Value query, Value key) {
+              return arguments.score(score, query_of(r, query), key);
             });
           const auto hide = [&] {
             each_score([&](Value score, Value, Value query, Value key) {

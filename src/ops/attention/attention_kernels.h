@@ -3,8 +3,9 @@
 //
 // Terms: a sequence has queries (the newest tokens) and keys (all tokens so far, including those of
 // the queries). `group` query heads share one key/value head. A score is scale * q.k, then soft_cap
-// * tanh(score / soft_cap), then + mask. A query at position p sees keys j <= p (causal) with j +
-// window > p (window). A sink is an extra score per head that only enters the denominator. A query
+// * tanh(score / soft_cap), then + mask, then - slope of the head * distance in positions. A query
+// at position p sees keys j <= p (causal) with j + window > p (window), or with j / window == p /
+// window (chunked). A sink is an extra score per head that only enters the denominator. A query
 // that sees no key gives zeros.
 //
 // Buffers, in this order:
@@ -16,9 +17,10 @@
 //   table  u32, optional: blocks of the cache at slot * table_row + position / block; the slot
 //   above
 //          is then the block, and the position is the one within the block
-//   mask   f32, optional: row * mask_row + position, the same for all heads
+//   mask   f32, optional: row * mask_row + head * mask_head + position
 //   sinks  f32, optional: one per query head (not for decode that writes partial results)
 //   out    out_type: row * out_row + head * out_head + d; decode: partial results instead
+// If values are shorter than keys, v has the strides v_slot, v_position and v_head.
 // Elements beyond a sequence's keys are never used. The strides of k and v are multiples of
 // load_bytes(); those of q are multiples of four elements if the head size is.
 #pragma once
@@ -34,7 +36,8 @@
 
 namespace prism::ops {
 
-inline constexpr uint32_t kMaxHeadDim = 512;
+// Latent attention has the longest heads: 512 elements and 64 rotated ones.
+inline constexpr uint32_t kMaxHeadDim = 576;
 
 // The width of cache loads in bytes: the largest of 16, 8, 4 and one element that divides a head.
 uint32_t load_bytes(ElementType cache, uint32_t head_dim);
@@ -42,26 +45,36 @@ uint32_t load_bytes(ElementType cache, uint32_t head_dim);
 // The specialisation of a kernel.
 struct AttentionOptions {
   uint32_t head_dim = 128;         // up to kMaxHeadDim; q8_0: a multiple of 32
+  uint32_t value_dim = 0;          // of values and results, less than head_dim; 0: head_dim
   uint32_t group = 1;              // query heads that share a key/value head
   ElementType cache = DType::f16;  // f16, bf16, f32, or BlockType::q8_0
   DType q_type = DType::f32, out_type = DType::f32;
   bool causal = true, window = false, soft_cap = false, mask = false, sinks = false;
+  bool chunked = false, slopes = false;
   uint32_t block = 0;  // positions of a block, a power of two; 0: a slot has all positions
   // Decode and merge: out holds rows of out_row elements rounded to 8 bits (u32, rounded_rows.h).
   // Heads are multiples of a block and contiguous.
   bool rounded = false;
+
+  uint32_t values() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 // The parameters of a launch. A kernel takes those that its options require, in this order.
 struct AttentionParams {
   uint32_t q_row = 0, q_head = 0, out_row = 0, out_head = 0;
   uint32_t kv_slot = 0, kv_position = 0, kv_head = 0;
-  uint32_t table_row = 0;                       // with blocks
-  uint32_t factor_offset = 0, factor_head = 0;  // q8_0
+  uint32_t v_slot = 0, v_position = 0, v_head = 0;  // with a value_dim
+  uint32_t table_row = 0;                           // with blocks
+  uint32_t factor_offset = 0, factor_head = 0;      // q8_0
+  uint32_t v_factor_offset = 0;                     // q8_0 with a value_dim
   float scale = 1;
   uint32_t window = 0;
   float soft_cap = 0;
-  uint32_t mask_row = 0;
+  uint32_t mask_row = 0, mask_head = 0;
+  // Slopes: 2^(-2 (head + 1) slope_step) for the first slope_heads heads, 2^(-(2 (head -
+  // slope_heads) + 1) slope_step) for the others.
+  float slope_step = 0;
+  uint32_t slope_heads = 0;
 
   std::vector<ParamValue> values(const AttentionOptions& options) const;
 };

@@ -9,10 +9,11 @@ namespace prism {
 // Inputs: q, k, v, spans, then the optional table, mask and sinks (see prism/ops/attention.h).
 class AttentionOp : public Op, public MakesPrepared {
  public:
-  double scale = 1, soft_cap = 0;
-  bool causal = true, has_table = false, has_mask = false, has_sinks = false;
+  double scale = 1, soft_cap = 0, max_bias = 0;
+  bool causal = true, chunked = false, has_table = false, has_mask = false, has_sinks = false;
   int64_t window = 0, most_queries = 1;
-  bool narrow = false;  // stores the result of f32 queries as f16
+  int64_t value_dim = 0;  // of the result; at most that of v
+  bool narrow = false;    // stores the result of f32 queries as f16
   bool rounded =
       false;  // rounds output rows to 8 bits (ops/products/rounded_rows.h); decode kernels only
 

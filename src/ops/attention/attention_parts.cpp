@@ -1,6 +1,7 @@
 // Arguments, cache reads and scores of the attention kernels.
 #include "ops/attention/attention_parts.h"
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -20,6 +21,12 @@ bool is_q8(const AttentionOptions& options) {
 
 DType cache_dtype(const AttentionOptions& options) {
   return is_q8(options) ? i8 : options.cache.plain();
+}
+
+// Loads of this width are aligned in keys and in values.
+uint32_t common_load_bytes(const AttentionOptions& options) {
+  return std::min(load_bytes(options.cache, options.head_dim),
+                  load_bytes(options.cache, options.values()));
 }
 
 }  // namespace
@@ -44,14 +51,20 @@ void check_options(const AttentionOptions& options, const char* kernel) {
   if (options.head_dim == 0 || options.head_dim % multiple != 0 || options.head_dim > kMaxHeadDim)
     fail(fmt::format("the head size is {} in a cache of {}; it must be a multiple of {} up to {}",
                      options.head_dim, options.cache.name(), multiple, kMaxHeadDim));
+  if (options.value_dim % multiple != 0 || options.value_dim >= options.head_dim)
+    fail(
+        fmt::format("values have {} elements, keys {}, in a cache of {}; shorter values must be a "
+                    "multiple of {}",
+                    options.value_dim, options.head_dim, options.cache.name(), multiple));
   if (options.group == 0) fail("group is 0; it must be at least 1");
   for (const DType type : {options.q_type, options.out_type})
     if (type != f32 && type != f16)
       fail(fmt::format("q or out is {}; it must be f32 or f16", dtype_name(type)));
-  if (options.rounded && (options.head_dim % 32 != 0 || options.out_type != f32))
+  if (options.rounded && (options.values() % 32 != 0 || options.out_type != f32))
     fail(fmt::format("rounded output with head size {} and type {}; needs a multiple of 32 and f32",
-                     options.head_dim, dtype_name(options.out_type)));
+                     options.values(), dtype_name(options.out_type)));
   if (options.window && !options.causal) fail("window needs causal");
+  if (options.chunked && !options.window) fail("chunked needs window");
   if (options.block != 0 && !std::has_single_bit(options.block))
     fail(fmt::format("blocks of {} positions; they must be a power of two", options.block));
 }
@@ -61,7 +74,9 @@ std::string option_name(const AttentionOptions& options) {
       fmt::format("d{}_g{}_{}_{}{}", options.head_dim, options.group, options.cache.name(),
                   options.q_type == f16 ? "h" : "f", options.out_type == f16 ? "h" : "f");
   if (options.causal) name += "_causal";
-  if (options.window) name += "_window";
+  if (options.value_dim) name += fmt::format("_v{}", options.value_dim);
+  if (options.window) name += options.chunked ? "_chunks" : "_window";
+  if (options.slopes) name += "_slopes";
   if (options.soft_cap) name += "_cap";
   if (options.mask) name += "_mask";
   if (options.sinks) name += "_sinks";
@@ -72,15 +87,25 @@ std::string option_name(const AttentionOptions& options) {
 
 std::vector<ParamValue> AttentionParams::values(const AttentionOptions& options) const {
   std::vector<ParamValue> all = {q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head};
+  if (options.value_dim)
+    for (const uint32_t each : {v_slot, v_position, v_head}) all.emplace_back(each);
   if (options.block) all.emplace_back(table_row);
   if (is_q8(options)) {
     all.emplace_back(factor_offset);
     all.emplace_back(factor_head);
+    if (options.value_dim) all.emplace_back(v_factor_offset);
   }
   all.emplace_back(scale);
   if (options.window) all.emplace_back(window);
   if (options.soft_cap) all.emplace_back(soft_cap);
-  if (options.mask) all.emplace_back(mask_row);
+  if (options.mask) {
+    all.emplace_back(mask_row);
+    all.emplace_back(mask_head);
+  }
+  if (options.slopes) {
+    all.emplace_back(slope_step);
+    all.emplace_back(slope_heads);
+  }
   return all;
 }
 
@@ -125,24 +150,61 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
   kv_slot = param("kv_slot", u32);
   kv_position = param("kv_position", u32);
   kv_head = param("kv_head", u32);
+  if (options.value_dim) {
+    v_slot = param("v_slot", u32);
+    v_position = param("v_position", u32);
+    v_head = param("v_head", u32);
+  }
   if (options.block) table_row = param("table_row", u32);
   if (is_q8(options)) {
     factor_offset = param("factor_offset", u32);
     factor_head = param("factor_head", u32);
+    if (options.value_dim) v_factor_offset = param("v_factor_offset", u32);
   }
   scale = param("scale", f32);
   if (options.window) window = param("window", u32);
   if (options.soft_cap) soft_cap = param("soft_cap", f32);
-  if (options.mask) mask_row = param("mask_row", u32);
+  if (options.mask) {
+    mask_row = param("mask_row", u32);
+    mask_head = param("mask_head", u32);
+  }
+  if (options.slopes) {
+    slope_step = param("slope_step", f32);
+    slope_heads = param("slope_heads", u32);
+  }
 }
 
 Value AttentionArguments::q_factor() const {
   return options.soft_cap ? *scale / *soft_cap : *scale * kLog2E;
 }
 
-Value AttentionArguments::score(Value product, Value row, Value position) const {
+std::optional<Value> AttentionArguments::slope_of(Value head) const {
+  if (!options.slopes) return std::nullopt;
+  const Value odd = (head - *slope_heads) * 2u + 1u;
+  const Value power = select(head < *slope_heads, head * 2u + 2u, odd);
+  return exp2(-(cast(f32, power) * *slope_step)) * kLog2E;
+}
+
+AttentionArguments::Query AttentionArguments::query(Value row, Value head,
+                                                    const std::optional<Value>& slope,
+                                                    Value position) const {
+  Query result;
+  if (options.mask) result.mask_start = row * *mask_row + head * *mask_head;
+  if (options.slopes) {
+    result.slope = slope;
+    result.position = position;
+  }
+  return result;
+}
+
+Value AttentionArguments::score(Value product, const Query& query, Value position) const {
   Value result = options.soft_cap ? tanh(product) * (*soft_cap * kLog2E) : product;
-  if (options.mask) result = max(fma((*mask)[row * *mask_row + position], kLog2E, result), kHidden);
+  if (options.slopes) {
+    const Value distance = abs(cast(f32, bitcast(i32, position - *query.position)));
+    result = fma(-distance, *query.slope, result);
+  }
+  if (options.mask)
+    result = max(fma((*mask)[*query.mask_start + position], kLog2E, result), kHidden);
   return result;
 }
 
@@ -173,6 +235,7 @@ void AttentionArguments::store(Value wanted, Value row, Value head, Value d, Val
 
 Value AttentionArguments::first_seen(Value query_position) const {
   if (!options.window) return constant(u32, 0);
+  if (options.chunked) return query_position / *window * *window;
   const Value behind = query_position + 1u;
   return select(behind > *window, behind - *window, 0u);
 }
@@ -180,6 +243,7 @@ Value AttentionArguments::first_seen(Value query_position) const {
 Value AttentionArguments::sees(Value query_position, Value key) const {
   if (!options.causal) return constant(b1, 1);
   const Value before = key <= query_position;
+  if (options.chunked) return before && key >= first_seen(query_position);
   return options.window ? before && key + *window > query_position : before;
 }
 
@@ -192,9 +256,26 @@ CachePositions::CachePositions(const AttentionArguments& arguments, Value slot, 
     : arguments_(arguments), slot_(slot), end_(end), seen_(seen), keys_(keys) {
   const uint32_t block = arguments.options.block;
   if (block == 0)
-    base_ = slot * *arguments.kv_slot;
+    set_bases([&](bool of_values) { return slot * slot_step(of_values); });
   else if (block % keys == 0)
     next_.emplace(u32, block_at(begin), "block");
+}
+
+bool CachePositions::are_apart(bool of_values) const {
+  return of_values && arguments_.options.value_dim > 0;
+}
+
+Value CachePositions::slot_step(bool of_values) const {
+  return are_apart(of_values) ? *arguments_.v_slot : *arguments_.kv_slot;
+}
+
+Value CachePositions::position_step(bool of_values) const {
+  return are_apart(of_values) ? *arguments_.v_position : *arguments_.kv_position;
+}
+
+void CachePositions::set_bases(const std::function<Value(bool)>& base) {
+  bases_[0] = base(false);
+  bases_[1] = are_apart(true) ? base(true) : *bases_[0];
 }
 
 Value CachePositions::block_at(Value position) const {
@@ -202,14 +283,14 @@ Value CachePositions::block_at(Value position) const {
       position < end_, slot_ * *arguments_.table_row + position / arguments_.options.block);
 }
 
-Value CachePositions::base(Value position, Value block) const {
+Value CachePositions::base(Value position, Value block, bool of_values) const {
   const uint32_t size = arguments_.options.block;
-  return block * *arguments_.kv_slot - position / size * size * *arguments_.kv_position;
+  return block * slot_step(of_values) - position / size * size * position_step(of_values);
 }
 
 void CachePositions::enter(Value first) {
   if (!next_) return;
-  base_ = base(first, *next_);
+  set_bases([&](bool of_values) { return base(first, *next_, of_values); });
   *next_ = block_at(first + keys_);
 }
 
@@ -217,18 +298,30 @@ Value CachePositions::holds(Value position) const {
   return arguments_.options.window ? position < end_ && position >= seen_ : position < end_;
 }
 
-Value CachePositions::element(Value position) const {
-  return (base_ ? *base_ : base(position, block_at(position))) + position * *arguments_.kv_position;
+Value CachePositions::element(Value position, bool of_values) const {
+  const std::optional<Value>& known = bases_[of_values];
+  return (known ? *known : base(position, block_at(position), of_values)) +
+         position * position_step(of_values);
 }
 
-CacheHead::CacheHead(const AttentionArguments& arguments, const In& cache,
-                     const CachePositions& positions, Value head)
+CacheHead::CacheHead(const AttentionArguments& arguments, Of of, const CachePositions& positions,
+                     Value head)
     : arguments_(arguments),
-      cache_(cache),
+      values_(of == Of::values),
+      dim_(values_ ? arguments.options.values() : arguments.options.head_dim),
+      cache_(values_ ? *arguments.v : *arguments.k),
       positions_(positions),
-      base_(head * *arguments.kv_head) {
-  if (is_q8(arguments.options))
-    factor_base_ = *arguments.factor_offset + head * *arguments.factor_head;
+      base_(head * (values_ && arguments.v_head ? *arguments.v_head : *arguments.kv_head)) {
+  if (!is_q8(arguments.options)) return;
+  // A head's quants and factors are one row of planes: both have the same stride.
+  const bool apart = values_ && arguments.v_factor_offset;
+  factor_base_ = (apart ? *arguments.v_factor_offset : *arguments.factor_offset) +
+                 head * (apart ? *arguments.v_head : *arguments.factor_head);
+}
+
+uint32_t CacheHead::chunks() const {
+  const uint32_t each = chunk_elements(arguments_.options);
+  return (dim_ + each - 1) / each;
 }
 
 uint32_t CacheHead::chunk_elements(const AttentionOptions& options) {
@@ -241,19 +334,21 @@ uint32_t CacheHead::chunks(const AttentionOptions& options) {
 }
 
 bool CacheHead::whole_chunks(const AttentionOptions& options) {
-  return load_bytes(options.cache, options.head_dim) == 16;
+  return common_load_bytes(options) == 16;
 }
 
-Value CacheHead::element(Value position) const { return base_ + positions_.element(position); }
+Value CacheHead::element(Value position) const {
+  return base_ + positions_.element(position, values_);
+}
 
 CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) const {
   const AttentionOptions& options = arguments_.options;
   const uint32_t each = chunk_elements(options), in_a_word = each / 4;
-  const uint32_t unit = load_bytes(options.cache, options.head_dim);
+  const uint32_t unit = common_load_bytes(options);
   // Whether the element is within the head; constant if all chunks are full.
   const auto inside = [&](uint32_t e) {
-    if (options.head_dim % each == 0) return wanted;
-    return wanted && chunk * each + e < options.head_dim;
+    if (dim_ == options.head_dim && dim_ % each == 0) return wanted;
+    return wanted && chunk * each + e < dim_;
   };
   Chunk result;
   if (unit < 4) {
@@ -271,8 +366,8 @@ CacheHead::Chunk CacheHead::load(Value wanted, Value position, Value chunk) cons
     for (uint32_t i = 0; i < unit / 4; ++i) result.words.push_back(unit == 4 ? words : words[i]);
   }
   if (is_q8(options)) {
-    const Value byte = *factor_base_ + positions_.element(position) + chunk / 2u * 2u;
-    const Value word = cache_.load_words_if(wanted, byte / 4u);
+    const Value byte = *factor_base_ + positions_.element(position, values_) + chunk / 2u * 2u;
+    const Value word = cache_.load_words_if(inside(0), byte / 4u);
     result.factor = unpack_f16(word >> ((byte & 2u) * 8u))[0];
   }
   return result;

@@ -2,6 +2,7 @@
 // Private to attention.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,17 +37,28 @@ struct AttentionArguments {
   std::optional<dsl::In> q, k, v, spans, table, mask, sinks;
   std::optional<dsl::Array> partial, out, counters;
   std::optional<dsl::Value> splits;
-  std::optional<dsl::Value> q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head,
-      table_row, factor_offset, factor_head, scale, window, soft_cap, mask_row;
+  std::optional<dsl::Value> q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head, v_slot,
+      v_position, v_head, table_row, factor_offset, factor_head, v_factor_offset, scale, window,
+      soft_cap, mask_row, mask_head, slope_step, slope_heads;
 
   // The factor on q that gives scores in units of log2 (with a soft cap: in units of the cap).
   dsl::Value q_factor() const;
-  // Caps and masks the product of the scaled q and a key. row: row of the mask.
-  dsl::Value score(dsl::Value product, dsl::Value row, dsl::Value position) const;
+  // What the scores of a query and head depend on beside the product.
+  struct Query {
+    std::optional<dsl::Value> mask_start, slope, position;
+  };
+  // row: row of q. slope: slope_of(head), which callers compute once.
+  Query query(dsl::Value row, dsl::Value head, const std::optional<dsl::Value>& slope,
+              dsl::Value position) const;
+  std::optional<dsl::Value> slope_of(dsl::Value head) const;
+  // Whether score() changes the product.
+  bool scores_differ() const { return options.soft_cap || options.mask || options.slopes; }
+  // Caps and masks the product of the scaled q and a key.
+  dsl::Value score(dsl::Value product, const Query& query, dsl::Value position) const;
   // Loads four elements of q from d on as f32; zeros if not wanted and beyond the head.
   std::vector<dsl::Value> four_of_q(dsl::Value wanted, dsl::Value row, dsl::Value head,
                                     dsl::Value d) const;
-  // Stores an element of the result, 0 <= d < head_dim. If rounded, all lanes of the group must
+  // Stores an element of the result, 0 <= d < values(). If rounded, all lanes of the group must
   // call it, with consecutive elements in consecutive lanes.
   void store(dsl::Value wanted, dsl::Value row, dsl::Value head, dsl::Value d,
              dsl::Value value) const;
@@ -77,28 +89,37 @@ class CachePositions {
   void enter(dsl::Value first);
   // Whether the position is read.
   dsl::Value holds(dsl::Value position) const;
-  // The index of the position's first element in head 0 of k and v (q8_0: byte).
-  dsl::Value element(dsl::Value position) const;
+  // The index of the position's first element in head 0 of k or of v (q8_0: byte).
+  dsl::Value element(dsl::Value position, bool of_values) const;
 
  private:
   dsl::Value block_at(dsl::Value position) const;
+  // Values of their own length have their own strides.
+  bool are_apart(bool of_values) const;
+  dsl::Value slot_step(bool of_values) const;
+  dsl::Value position_step(bool of_values) const;
   // The index of position 0 if all positions were in the block of this one; it may wrap.
-  dsl::Value base(dsl::Value position, dsl::Value block) const;
+  dsl::Value base(dsl::Value position, dsl::Value block, bool of_values) const;
+  void set_bases(const std::function<dsl::Value(bool)>& base);
 
   const AttentionArguments& arguments_;
   dsl::Value slot_, end_, seen_;
   uint32_t keys_;
-  std::optional<dsl::Value> base_;  // of the tile; none: each position looks up its own
-  std::optional<dsl::Var> next_;    // the block of the next tile
+  // Of the tile, for keys and values; none: each position looks up its own.
+  std::optional<dsl::Value> bases_[2];
+  std::optional<dsl::Var> next_;  // the block of the next tile
 };
 
-// One head of k or v as 16-byte chunks; the last is zero-padded.
+// One head of k or v as 16-byte chunks, as many as a key has; zeros follow the last element.
 class CacheHead {
  public:
-  CacheHead(const AttentionArguments& arguments, const dsl::In& cache,
-            const CachePositions& positions, dsl::Value head);
+  enum class Of { keys, values };
+  CacheHead(const AttentionArguments& arguments, Of of, const CachePositions& positions,
+            dsl::Value head);
   static uint32_t chunk_elements(const AttentionOptions& options);
-  static uint32_t chunks(const AttentionOptions& options);
+  static uint32_t chunks(const AttentionOptions& options);  // of a key
+  uint32_t chunks() const;                                  // with elements of this head
+  const dsl::In& cache() const { return cache_; }
   // Whether all chunks are 16 aligned bytes of memory.
   static bool whole_chunks(const AttentionOptions& options);
 
@@ -118,6 +139,8 @@ class CacheHead {
 
  private:
   const AttentionArguments& arguments_;
+  const bool values_;
+  const uint32_t dim_;
   const dsl::In& cache_;
   const CachePositions& positions_;
   dsl::Value base_;

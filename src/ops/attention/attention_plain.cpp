@@ -43,7 +43,8 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
                     tile.queries, tile.keys, kShare));
   const uint32_t dim = options.head_dim, width = tile_width(options), row_length = width + 1;
   const uint32_t lanes = tile.lanes();
-  const uint32_t own_keys = tile.keys / kShare, own_dims = (dim + kShare - 1) / kShare;
+  const uint32_t values = options.values();
+  const uint32_t own_keys = tile.keys / kShare, own_dims = (values + kShare - 1) / kShare;
   const std::string name =
       fmt::format("attention_plain_{}_{}x{}", option_name(options), tile.queries, tile.keys);
   return kernel(name, lanes, [&] {
@@ -61,8 +62,8 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
       const Value seen = arguments.first_seen(span.position(first_query));
       const Value begin = options.window ? seen / tile.keys * tile.keys : seen;
       CachePositions positions(arguments, span.slot, begin, end, seen, tile.keys);
-      const CacheHead key_head(arguments, *arguments.k, positions, kv_head),
-          value_head(arguments, *arguments.v, positions, kv_head);
+      const CacheHead key_head(arguments, CacheHead::Of::keys, positions, kv_head),
+          value_head(arguments, CacheHead::Of::values, positions, kv_head);
 
       const Value factor = arguments.q_factor();
       for_(local_id(), tile.queries * (width / 4), lanes, [&](Value index) {
@@ -89,6 +90,8 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
       // same maximum and sum of weights.
       const Value row = local_id() / kShare, part = local_id() % kShare;
       const Value query = first_query + row, position = span.position(query);
+      const AttentionArguments::Query own =
+          arguments.query(span.first_row + query, head, arguments.slope_of(head), position);
       std::vector<Var> sums;
       for (uint32_t d = 0; d < own_dims; ++d) sums.emplace_back(f32, 0.0f, "sum");
       Var maximum(f32, kNoMaximum, "maximum");
@@ -109,7 +112,7 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
           const Value column = part + k * kShare, key = first_key + column;
           Var score(f32, kHidden, "seen");
           if_(query < span.queries && key < end && arguments.sees(position, key),
-              [&] { score = arguments.score(scores[k], span.first_row + query, key); });
+              [&] { score = arguments.score(scores[k], own, key); });
           weights[row * (tile.keys + 1) + column] = score;
         }
         barrier();
@@ -142,10 +145,10 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
             (span.first_row + query) * *arguments.out_row + head * *arguments.out_head + part;
         for (uint32_t d = 0; d < own_dims; ++d) {
           const auto write = [&] { (*arguments.out)[to + d * kShare] = sums[d] * share; };
-          if ((d + 1) * kShare <= dim)
+          if ((d + 1) * kShare <= values)
             write();
           else
-            if_(part + d * kShare < dim, write);
+            if_(part + d * kShare < values, write);
         }
       });
     });

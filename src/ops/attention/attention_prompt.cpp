@@ -37,12 +37,10 @@ bool is_copied(const AttentionOptions& options) {
 class TileFetch {
  public:
   TileFetch(const AttentionArguments& arguments, const CachePositions& positions,
-            const CacheHead& head, const In& cache, const Array& tile, uint32_t keys,
-            uint32_t lanes)
+            const CacheHead& head, const Array& tile, uint32_t keys, uint32_t lanes)
       : arguments_(arguments),
         positions_(positions),
         head_(head),
-        cache_(cache),
         tile_(tile),
         keys_(keys),
         lanes_(lanes) {}
@@ -53,7 +51,7 @@ class TileFetch {
     const uint32_t width = tile_width(options), row_length = width + kPadding;
     const bool copies = is_copied(options);
     const uint32_t each = CacheHead::chunk_elements(options), chunks = width / each;
-    const uint32_t used = CacheHead::chunks(options);
+    const uint32_t used = head_.chunks();
     for (uint32_t turn = 0; turn * lanes_ < keys_ * chunks; ++turn) {
       const Value index = local_id() + turn * lanes_;
       const Value row = index / chunks, chunk = index % chunks;
@@ -63,7 +61,8 @@ class TileFetch {
       const Value to = slot * (keys_ * row_length) + row * row_length + chunk * each;
       const auto move = [&] {
         if (copies) {
-          async_copy_if(wanted, tile_, to, cache_, head_.element(position) + chunk * each, each);
+          async_copy_if(wanted, tile_, to, head_.cache(), head_.element(position) + chunk * each,
+                        each);
           return;
         }
         const CacheHead::Chunk loaded = head_.load(wanted, position, chunk);
@@ -86,7 +85,6 @@ class TileFetch {
   const AttentionArguments& arguments_;
   const CachePositions& positions_;
   const CacheHead& head_;
-  const In& cache_;
   const Array& tile_;
   uint32_t keys_, lanes_;
 };
@@ -140,10 +138,14 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
       const Value begin = options.window ? seen / keys * keys : seen;
       const Value turns = (end - begin + (keys - 1)) / keys;
       CachePositions positions(arguments, span.slot, begin, end, seen, keys);
-      const CacheHead key_head(arguments, *arguments.k, positions, kv_head),
-          value_head(arguments, *arguments.v, positions, kv_head);
-      const TileFetch key_fetch(arguments, positions, key_head, *arguments.k, k_tile, keys, lanes),
-          value_fetch(arguments, positions, value_head, *arguments.v, v_tile, keys, lanes);
+      const CacheHead key_head(arguments, CacheHead::Of::keys, positions, kv_head),
+          value_head(arguments, CacheHead::Of::values, positions, kv_head);
+      const TileFetch key_fetch(arguments, positions, key_head, k_tile, keys, lanes),
+          value_fetch(arguments, positions, value_head, v_tile, keys, lanes);
+      const std::optional<Value> slope = arguments.slope_of(head);
+      const auto query_of = [&](Value query) {
+        return arguments.query(span.first_row + query, head, slope, span.position(query));
+      };
       const auto fetch = [&](Value slot, Value first) {
         positions.enter(first);
         key_fetch.fetch(slot, first);
@@ -230,19 +232,21 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
               const Value inside = query < span.queries && key < end;
               Var masked(f32, kHidden, "masked");
               if_(inside && arguments.sees(span.position(query), key),
-                  [&] { masked = arguments.score(score, span.first_row + query, key); });
+                  [&] { masked = arguments.score(score, query_of(query), key); });
               return Value(masked);
             });
           } else {
-            if (options.soft_cap)
+            if (arguments.scores_differ())
               each_score([&](Value score, Value query, Value key) {
-                return arguments.score(score, query, key);
+                return arguments.score(score, query_of(query), key);
               });
             // Mask only tiles in which a key is hidden from a query of the group.
             Value hidden = first_key + keys > end;
             if (options.causal)
               hidden = hidden || first_key + keys > span.position(first_query) + 1u;
-            if (options.window)
+            if (options.chunked)
+              hidden = hidden || first_key < arguments.first_seen(span.position(last_query));
+            else if (options.window)
               hidden = hidden || first_key + *arguments.window <= span.position(last_query);
             if_(hidden, [&] {
               each_score([&](Value score, Value query, Value key) {
@@ -327,8 +331,8 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
             const Value at = (span.first_row + query) * *arguments.out_row +
                              head * *arguments.out_head + column + s * kSide;
             Value inside = query < span.queries;
-            if ((s + 1) * kSide > options.head_dim)
-              inside = inside && column + s * kSide < options.head_dim;
+            if ((s + 1) * kSide > options.values())
+              inside = inside && column + s * kSide < options.values();
             arguments.out->store_if(inside, at, value);
             return value;
           });

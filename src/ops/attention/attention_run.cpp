@@ -39,8 +39,8 @@ std::shared_ptr<const Op> AttentionOp::with_prepared(const Device& device,
   const Tensor& q = inputs[0];
   const bool decodes = most_queries <= kFewQueries && ops::suits_decode(device.info().capabilities);
   if (rounded || narrow || kept || !decodes || !dynamic_cast<const RoundRowsOp*>(&prepare) ||
-      q.type() != ElementType(DType::f32) || q.size(2) % 32 != 0 ||
-      seen[-1] != q.size(1) * q.size(2))
+      q.type() != ElementType(DType::f32) || value_dim % 32 != 0 ||
+      seen[-1] != q.size(1) * value_dim)
     return nullptr;
   auto op = std::make_shared<AttentionOp>(*this);
   op->rounded = true;
@@ -61,19 +61,27 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   options.heads = size(heads);
   options.kv_heads = size(k.layout.shape[2]);
   options.dim = size(dim);
+  options.value_dim = size(value_dim);
   options.scale = static_cast<float>(scale);
   options.causal = causal;
   options.window = size(window);
+  options.chunked = chunked;
   options.soft_cap = static_cast<float>(soft_cap);
-  options.out_row = size(heads * dim);
-  options.out_head = size(dim);
+  options.out_row = size(heads * value_dim);
+  options.out_head = size(value_dim);
   options.cache = k.type;
-  const auto byte_step = [&](int axis) {
-    return size(k.layout.stride(axis)) / k.type.block_elements() * k.type.block_bytes();
+  const auto strides = [](const HostView& cache) {
+    const auto bytes = [&](int axis) {
+      return size(cache.layout.stride(axis)) / cache.type.block_elements() *
+             cache.type.block_bytes();
+    };
+    return cpu::Attention::Strides{bytes(0), bytes(1), bytes(2)};
   };
-  options.kv_slot = byte_step(0);
-  options.kv_position = byte_step(1);
-  options.kv_head = byte_step(2);
+  options.k = strides(k);
+  options.v = strides(v);
+  const std::vector<float> slopes =
+      max_bias > 0 ? bias_slopes(max_bias, heads) : std::vector<float>();
+  if (max_bias > 0) options.slopes = slopes.data();
   size_t next = 4;
   int64_t texts = k.layout.shape[0], positions = k.layout.shape[1];
   if (has_table) {
@@ -85,8 +93,10 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
     positions *= table.layout.shape[1];
   }
   if (has_mask) {
-    options.mask = call.inputs[next].first<float>();
-    options.mask_row = size(call.inputs[next++].layout.shape[1]);
+    const Shape& of_mask = call.inputs[next].layout.shape;
+    options.mask = call.inputs[next++].first<float>();
+    options.mask_row = size(of_mask.elements() / of_mask[0]);
+    options.mask_head = of_mask.rank() == 3 ? size(of_mask[2]) : 0;
   }
   if (has_sinks) options.sinks = call.inputs[next].first<float>();
 
@@ -124,7 +134,10 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
     }
     list[s] = {word(w[0]), word(w[1]), word(w[2]), word(w[3])};
     if (!has_table || w[1] == 0) continue;
-    const int64_t first = window > 0 ? std::max<int64_t>(0, w[2] - w[1] + 1 - window) : 0;
+    const int64_t position = w[2] - w[1];
+    const int64_t first = window == 0 ? 0
+                          : chunked   ? position / window * window
+                                      : std::max<int64_t>(0, position + 1 - window);
     for (int64_t b = first / k.layout.shape[1]; b * k.layout.shape[1] < w[2]; ++b) {
       const int32_t block = options.table[w[3] * static_cast<int64_t>(options.table_row) + b];
       if (block < 0 || block >= k.layout.shape[0])
@@ -140,7 +153,7 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   std::vector<float> result;
   float* to = out.first<float>();
   if (out.type != ElementType(DType::f32)) {
-    result.resize(size(rows * heads * dim));
+    result.resize(size(rows * heads * value_dim));
     to = result.data();
   }
   cpu::attention(call.pool, options, from, cache_at(k), cache_at(v), list.data(), sequences, to);
@@ -158,6 +171,7 @@ void AttentionOp::launch(DeviceCall& call) const {
 
   ops::AttentionOptions options;
   options.head_dim = word(dim);
+  options.value_dim = value_dim < dim ? word(value_dim) : 0;
   options.group = word(heads) / kv_heads;
   options.cache = k.type;
   options.q_type = q.type.plain();
@@ -165,6 +179,8 @@ void AttentionOp::launch(DeviceCall& call) const {
   options.rounded = rounded;
   options.causal = causal;
   options.window = window > 0;
+  options.chunked = chunked;
+  options.slopes = max_bias > 0;
   options.soft_cap = soft_cap > 0;
   options.mask = has_mask;
   options.sinks = has_sinks;
@@ -172,8 +188,8 @@ void AttentionOp::launch(DeviceCall& call) const {
   ops::AttentionParams params;
   params.q_row = word(q.layout.stride(0));
   params.q_head = word(q.layout.stride(1));
-  params.out_row = word(heads * dim);
-  params.out_head = word(dim);
+  params.out_row = word(heads * value_dim);
+  params.out_head = word(value_dim);
   params.kv_slot = word(k.layout.stride(0));
   params.kv_position = word(k.layout.stride(1));
   params.kv_head = word(k.layout.stride(2));
@@ -184,6 +200,24 @@ void AttentionOp::launch(DeviceCall& call) const {
     params.kv_position = word(k.layout.stride(1) / dim * bytes);
     params.kv_head = params.factor_head = word(bytes);
     params.factor_offset = word(static_cast<int64_t>(row.factors.offset));
+  }
+  if (options.value_dim > 0) {
+    params.v_slot = word(v.layout.stride(0));
+    params.v_position = word(v.layout.stride(1));
+    params.v_head = word(v.layout.stride(2));
+    if (v.type.is_block()) {
+      const int64_t stored = v.layout.shape[3];
+      const GpuBlockLayout row = gpu_block_layout(v.type.block(), 1, static_cast<uint64_t>(stored));
+      const auto bytes = static_cast<int64_t>(row.row_bytes);
+      params.v_slot = word(v.layout.stride(0) / stored * bytes);
+      params.v_position = word(v.layout.stride(1) / stored * bytes);
+      params.v_head = word(bytes);
+      params.v_factor_offset = word(static_cast<int64_t>(row.factors.offset));
+    }
+  }
+  if (max_bias > 0) {
+    params.slope_heads = std::bit_floor(word(heads));
+    params.slope_step = static_cast<float>(max_bias / 2 / params.slope_heads);
   }
   params.scale = static_cast<float>(scale);
   params.window = word(window);
@@ -196,15 +230,21 @@ void AttentionOp::launch(DeviceCall& call) const {
   }
   DeviceView sinks;
   if (has_mask) {
-    params.mask_row = word(call.input(next).layout.shape[1]);
+    const Shape& of_mask = call.input(next).layout.shape;
+    params.mask_row = word(of_mask.elements() / of_mask[0]);
+    params.mask_head = of_mask.rank() == 3 ? word(of_mask[2]) : 0;
     inputs.push_back(call.input(next++));
   }
   if (has_sinks) sinks = call.input(next);
-  const std::string key = fmt::format(
-      "{} {} {} {} {} {} {}{}{}{}{}{}", options.head_dim, options.group, options.cache.name(),
-      dtype_name(options.q_type), dtype_name(options.out_type), options.block, causal ? 'c' : '-',
-      options.window ? 'w' : '-', options.soft_cap ? 's' : '-', has_mask ? 'm' : '-',
-      has_sinks ? 'k' : '-', rounded ? 'r' : '-');
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {} {}{}{}{}{}{}{}", options.head_dim, options.values(),
+                  options.group, options.cache.name(), dtype_name(options.q_type),
+                  dtype_name(options.out_type), options.block, causal ? 'c' : '-',
+                  chunked          ? 'h'
+                  : options.window ? 'w'
+                                   : '-',
+                  options.slopes ? 'a' : '-', options.soft_cap ? 's' : '-', has_mask ? 'm' : '-',
+                  has_sinks ? 'k' : '-', rounded ? 'r' : '-');
 
   // Round up to powers of two, so that prompts of similar length share kernels.
   ops::DecodeTile decode =

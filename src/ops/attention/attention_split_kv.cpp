@@ -53,7 +53,7 @@ struct MergeShare {
   uint32_t strands, quads, items, beside, own;
   MergeShare(const AttentionOptions& options, const DecodeTile& tile)
       : strands(tile.lanes / kDecodeSubgroup),
-        quads((options.head_dim + 3) / 4),
+        quads((options.values() + 3) / 4),
         items(tile.rows * quads),
         beside(strands) {
     while (beside > 1 && (strands % beside != 0 || beside * items > tile.lanes)) --beside;
@@ -64,7 +64,7 @@ struct MergeShare {
 }  // namespace
 
 uint32_t partial_stride(const AttentionOptions& options) {
-  return (options.head_dim + 3) / 4 * 4 + 4;
+  return (options.values() + 3) / 4 * 4 + 4;
 }
 
 uint32_t blocks_of_rows(const AttentionOptions& options, const DecodeTile& tile) {
@@ -191,7 +191,7 @@ SubgroupSums::Whole SubgroupSums::over_subgroups(const DecodeTile& tile, Value r
 void SubgroupSums::write_partial(const RowBlock& rows, Value splits, Value split) const {
   const DecodeTile& tile = rows.tile;
   const AttentionOptions& options = rows.arguments.options;
-  const uint32_t dim = options.head_dim;
+  const uint32_t dim = options.values();
   const Array& partial = *rows.arguments.partial;
   for_(local_id(), tile.rows * dim, tile.lanes, [&](Value element) {
     const Value r = element / dim, d = element % dim;
@@ -209,7 +209,7 @@ void SubgroupSums::write_partial(const RowBlock& rows, Value splits, Value split
 void SubgroupSums::write_result(const RowBlock& rows) const {
   const DecodeTile& tile = rows.tile;
   const AttentionOptions& options = rows.arguments.options;
-  const uint32_t dim = options.head_dim, elements = tile.rows * dim;
+  const uint32_t dim = options.values(), elements = tile.rows * dim;
   // Rounding needs all lanes.
   for_(options.rounded ? constant(u32, 0) : local_id(), elements, tile.lanes, [&](Value number) {
     const Value element = options.rounded ? number + local_id() : number;

@@ -39,16 +39,18 @@ void store_block(const float* x, BlockQ8_0& block) {
 
 class RopeToCacheOp : public Op, public JoinsJoint {
  public:
-  RopeToCacheOp(const RopeOptions& options, bool rotates) : options_(options), rotates_(rotates) {}
+  RopeToCacheOp(const RopeOptions& options, bool rotates, bool has_values)
+      : options_(options), rotates_(rotates), caches_(has_values ? 2 : 1) {}
   std::string_view name() const override { return "rope_to_cache"; }
   bool has_gradient() const override { return false; }
-  uint32_t changed_inputs() const override { return 2; }
+  uint32_t changed_inputs() const override { return static_cast<uint32_t>(caches_); }
   std::string attributes() const override { return rope_text(options_, rotates_); }
 
-  // Inputs: k_cache, v_cache, q, k, v, places, frequencies.
+  // Inputs: k_cache, v_cache, q, k, v, places, frequencies; without values no v_cache and v.
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
-    const Tensor &k_cache = inputs[0], &v_cache = inputs[1], &q = inputs[2], &k = inputs[3],
-                 &v = inputs[4], &places = inputs[5];
+    const Tensor &k_cache = inputs[0], &v_cache = inputs[caches_ - 1], &q = inputs[caches_],
+                 &k = inputs[caches_ + 1], &v = inputs[2 * caches_],
+                 &places = inputs[2 * caches_ + 1];
     ops::check_changeable("rope_to_cache", k_cache);
     ops::check_changeable("rope_to_cache", v_cache);
     const auto shapes = [&] {
@@ -57,10 +59,14 @@ class RopeToCacheOp : public Op, public JoinsJoint {
                          v.shape().text(), k_cache.type().name(), k_cache.shape().text(),
                          v_cache.type().name(), v_cache.shape().text());
     };
-    const bool fits = q.rank() == 3 && k.rank() == 3 && k.shape() == v.shape() &&
-                      k_cache.shape() == v_cache.shape() && k_cache.rank() >= 3 &&
-                      q.shape()[0] == k.shape()[0] && q.shape()[2] == k.shape()[2] &&
-                      k.shape()[1] == k_cache.shape()[-2] && k.shape()[2] == k_cache.shape()[-1];
+    const auto suits = [&](const Tensor& x, const Tensor& cache) {
+      return x.rank() == 3 && cache.rank() >= 3 && q.size(0) == x.size(0) &&
+             x.size(1) == cache.size(-2) && x.size(2) == cache.size(-1);
+    };
+    const bool fits = q.rank() == 3 && suits(k, k_cache) && suits(v, v_cache) &&
+                      q.size(2) == k.size(2) && k_cache.rank() == v_cache.rank() &&
+                      k_cache.elements() / std::max<int64_t>(1, k_cache.size(-1)) ==
+                          v_cache.elements() / std::max<int64_t>(1, v_cache.size(-1));
     if (!fits)
       fail(
           fmt::format("rope_to_cache: {}; q must be [rows, heads, dim], k and v [rows, kv_heads, "
@@ -81,7 +87,7 @@ class RopeToCacheOp : public Op, public JoinsJoint {
       fail(fmt::format("rope_to_cache: places {} {} for {} rows; they must be i32 [{}, 2]",
                        places.type().name(), places.shape().text(), q.shape()[0], q.shape()[0]));
     if (rotates_) {
-      const Tensor& frequencies = inputs[6];
+      const Tensor& frequencies = inputs[2 * caches_ + 2];
       if (options_.dims % 2 != 0 || options_.dims > q.shape()[2] || options_.dims < 0 ||
           !(frequencies.shape() == Shape{options_.dims / 2}) ||
           !(frequencies.type() == ElementType(DType::f32)))
@@ -90,11 +96,15 @@ class RopeToCacheOp : public Op, public JoinsJoint {
             "be even, frequencies f32 [dims / 2]",
             options_.dims, q.shape()[2], frequencies.type().name(), frequencies.shape().text()));
     }
-    return {{k_cache.shape(), cache}, {v_cache.shape(), cache}, {q.shape(), q.type()}};
+    std::vector<Spec> outputs = {{k_cache.shape(), cache}};
+    if (caches_ == 2) outputs.push_back({v_cache.shape(), cache});
+    outputs.push_back({q.shape(), q.type()});
+    return outputs;
   }
 
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override {
-    if (input >= 2 && input < 5) return tensor.shape()[2] <= 1 || tensor.layout().stride(2) == 1;
+    if (input >= caches_ && input <= 2 * caches_)
+      return tensor.shape()[2] <= 1 || tensor.layout().stride(2) == 1;
     return Op::takes_layout(input, tensor, device);
   }
 
@@ -103,8 +113,9 @@ class RopeToCacheOp : public Op, public JoinsJoint {
   std::optional<Joint> with_joint(const Device& device, std::span<const Tensor> inputs,
                                   std::span<const size_t> made, const OpUse& maker) const override {
     const auto* products = dynamic_cast<const SideBySideOp*>(&maker.op);
-    if (!products || !std::ranges::equal(made, std::array<size_t, 3>{2, 3, 4}) ||
-        inputs[0].type().is_block() || inputs[0].shape()[-1] % 2 != 0 || inputs[0].elements() == 0)
+    if (caches_ != 2 || !products || !std::ranges::equal(made, std::array<size_t, 3>{2, 3, 4}) ||
+        inputs[0].type().is_block() || inputs[0].shape()[-1] % 2 != 0 ||
+        inputs[0].elements() == 0 || !(inputs[0].shape() == inputs[1].shape()))
       return std::nullopt;
     for (size_t i = 0; i < 3; ++i)
       if (inputs[made[i]].type() != ElementType(DType::f32) ||
@@ -119,11 +130,11 @@ class RopeToCacheOp : public Op, public JoinsJoint {
   }
 
   void run_cpu(const CpuCall& call) const override {
-    const HostView &q = call.inputs[2], &out = call.outputs[2];
+    const HostView &q = call.inputs[caches_], &out = call.outputs[caches_];
     const Shape& shape = q.layout.shape;
     const int64_t rows = shape[0];
     if (rows == 0) return;
-    const auto* pairs = call.inputs[5].first<int32_t>();
+    const auto* pairs = call.inputs[2 * caches_ + 1].first<int32_t>();
     const Shape& cache = call.outputs[0].layout.shape;
     const int64_t kv_heads = cache[-2], dim = cache[-1];
     const int64_t cache_rows = cache.elements() / std::max<int64_t>(1, kv_heads * dim);
@@ -136,15 +147,17 @@ class RopeToCacheOp : public Op, public JoinsJoint {
     rope.dims = rotates_ ? static_cast<size_t>(options_.dims) : 0;
     rope.pairing = options_.pairing;
     rope.magnitude = static_cast<float>(options_.magnitude);
-    const float* const frequencies = rotates_ ? call.inputs[6].first<float>() : nullptr;
+    const float* const frequencies =
+        rotates_ ? call.inputs[2 * caches_ + 2].first<float>() : nullptr;
     const auto heads = static_cast<size_t>(shape[1]), cached = static_cast<size_t>(kv_heads);
     const auto length = static_cast<size_t>(dim);
     // About 10 microseconds of rows per task.
-    const size_t row_work = std::max<size_t>(1, (heads + 2 * cached) * length);
+    const size_t row_work = std::max<size_t>(1, (heads + caches_ * cached) * length);
     const size_t chunk = std::max<size_t>(1, 16384 / row_work);
     call.pool.parallel_for(static_cast<uint64_t>(rows), chunk, [&](uint64_t first, uint64_t last) {
       cpu::RopeAngles angles(rope, frequencies);
-      std::vector<float> wide(std::max(heads, cached) * length);
+      const auto values = static_cast<size_t>(call.outputs[caches_ - 1].layout.shape[-1]);
+      std::vector<float> wide(std::max(heads, cached) * std::max(length, values));
       const bool direct = out.type == ElementType(DType::f32);
       for (auto row = static_cast<int64_t>(first); row < static_cast<int64_t>(last); ++row) {
         if (rotates_) angles.set(pairs[2 * row]);
@@ -154,39 +167,42 @@ class RopeToCacheOp : public Op, public JoinsJoint {
         if (!direct)
           cpu::store(DType::f32, q_row, out.type.plain(),
                      out.first<uint16_t>() + row * shape[1] * dim, heads * length);
-        for (size_t which = 0; which < 2; ++which) {
-          load_row(call.inputs[3 + which], row, wide.data());
+        for (size_t which = 0; which < caches_; ++which) {
+          load_row(call.inputs[caches_ + 1 + which], row, wide.data());
           if (rotates_ && which == 0) angles.turn(wide.data(), cached, length);
-          store_row(wide.data(), cached * length, call.outputs[which], pairs[2 * row + 1]);
+          store_row(wide.data(), cached * (which == 0 ? length : values), call.outputs[which],
+                    pairs[2 * row + 1]);
         }
       }
     });
   }
 
   void launch(DeviceCall& call) const override {
-    const DeviceView &q = call.input(2), &cache = call.output(0);
+    const DeviceView &q = call.input(caches_), &cache = call.output(0);
     const Shape& shape = q.layout.shape;
     if (shape.elements() == 0) return;
     const Shape& places = cache.layout.shape;
     const int64_t kv_heads = places[-2], dim = places[-1];
     ops::CacheKernel p{q.type.plain(), cache.type, static_cast<uint32_t>(dim),
                        rotates_ ? static_cast<uint32_t>(options_.dims / 2) : 0, options_.pairing};
+    p.value_dim = caches_ == 2 ? static_cast<uint32_t>(call.output(1).layout.shape[-1]) : 0;
     const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
-    std::vector<DeviceView> buffers = {call.output(0), call.output(1)};
+    std::vector<DeviceView> buffers;
+    for (size_t i = 0; i < caches_; ++i) buffers.push_back(call.output(i));
     std::vector<ParamValue> params = {word(shape[1]), word(kv_heads),
                                       word(places.elements() / (kv_heads * dim)),
                                       static_cast<float>(options_.magnitude)};
-    for (size_t i = 2; i < 5; ++i) {
+    for (size_t i = caches_; i <= 2 * caches_; ++i) {
       DeviceView x = call.input(i);
       for (const int64_t each : {x.layout.stride(0), x.layout.stride(1), x.layout.offset})
         params.push_back(word(each));
       x.layout.offset = 0;  // passed as a parameter
       buffers.push_back(x);
     }
-    buffers.push_back(call.input(5));
-    if (rotates_) buffers.push_back(call.input(6));
-    buffers.push_back(call.output(2));
-    const int64_t heads = shape[1] + 2 * kv_heads;
+    buffers.push_back(call.input(2 * caches_ + 1));
+    if (rotates_) buffers.push_back(call.input(2 * caches_ + 2));
+    buffers.push_back(call.output(caches_));
+    const int64_t heads = shape[1] + static_cast<int64_t>(caches_) * kv_heads;
     uint32_t each = 1;
     if (!cache.type.is_block())
       each = ops::heads_of_group(heads, shape[0], call.info().compute_units);
@@ -222,6 +238,7 @@ class RopeToCacheOp : public Op, public JoinsJoint {
 
   RopeOptions options_;
   bool rotates_;
+  size_t caches_;  // that are written: 2 with values, else 1
 };
 
 }  // namespace
@@ -229,16 +246,19 @@ class RopeToCacheOp : public Op, public JoinsJoint {
 CachedRows rope_to_cache(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& places,
                          const Tensor& frequencies, const RopeOptions& options,
                          const Tensor& k_cache, const Tensor& v_cache) {
-  for (const Tensor* each : {&q, &k, &v, &places, &k_cache, &v_cache})
-    if (!*each) fail("rope_to_cache: an operand is an empty Tensor");
+  const auto has_values = static_cast<bool>(v);
+  for (const Tensor* each : {&q, &k, &places, &k_cache})
+    if (!*each || has_values != static_cast<bool>(v_cache))
+      fail("rope_to_cache: an operand is an empty Tensor");
   RopeOptions whole = options;
   if (whole.dims == 0 && q.rank() > 0) whole.dims = q.shape()[-1];
   const auto rotates = static_cast<bool>(frequencies);
-  std::vector<Tensor> inputs = {k_cache, v_cache, q, k, v, places};
-  if (rotates) inputs.push_back(frequencies);
+  std::vector<Tensor> inputs;
+  for (const Tensor* each : {&k_cache, &v_cache, &q, &k, &v, &places, &frequencies})
+    if (*each) inputs.push_back(*each);
   const std::vector<Tensor> outputs =
-      use_op_all(std::make_shared<RopeToCacheOp>(whole, rotates), std::move(inputs));
-  return {outputs[2], outputs[0], outputs[1]};
+      use_op_all(std::make_shared<RopeToCacheOp>(whole, rotates, has_values), std::move(inputs));
+  return {outputs.back(), outputs[0], has_values ? outputs[1] : Tensor()};
 }
 
 }  // namespace prism

@@ -12,8 +12,9 @@ struct CachedRows {
   Tensor k_cache, v_cache;  // the memory of the caches, with the rows written
 };
 
-// q [rows, heads, dim], k and v [rows, kv_heads, dim], all f32, f16 or bf16; caches [slots...,
-// kv_heads, dim] of f32, f16, bf16 or q8_0. places (i32) [rows, 2] is device data: the position of
+// q [rows, heads, dim], k [rows, kv_heads, dim], v the same of any dim, all f32, f16 or bf16;
+// caches [slots..., kv_heads, dim] of f32, f16, bf16 or q8_0. v and v_cache are both empty if the
+// values are part of the keys. places (i32) [rows, 2] is device data: the position of
 // each row, by which q and k are rotated, and the row of the caches (all axes before kv_heads
 // flattened) to which its k and v are written. frequencies as in rope(); an empty tensor rotates
 // nothing. A place out of range is an error on the CPU and ignored on other devices. The caches are

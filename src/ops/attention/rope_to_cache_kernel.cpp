@@ -2,8 +2,10 @@
 #include "ops/attention/rope_to_cache_kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -57,8 +59,8 @@ void store_blocks(const Array& cache, Value row_word, uint32_t factors_at, const
 // The state of the kernel. Heads of a row are numbered through q, then k, then v.
 struct CacheWriter {
   const CacheKernel& p;
-  Array k_cache, v_cache;
-  std::vector<In> x;  // q, k, v
+  std::vector<Array> caches;  // of k, and of v if there is one
+  std::vector<In> x;          // q, k, v
   In places;
   std::optional<In> frequencies;
   Array rotated;
@@ -67,16 +69,21 @@ struct CacheWriter {
 
   static CacheWriter declare(const CacheKernel& p) {
     const DType stored = p.cache.is_block() ? u32 : kernel_type(p.cache.plain());
-    const Array k_cache = inout("k_cache", stored), v_cache = inout("v_cache", stored);
-    const In q = in("q", p.x), k = in("k", p.x), v = in("v", p.x), places = in("places", u32);
+    std::vector<Array> caches = {inout("k_cache", stored)};
+    if (p.value_dim) caches.push_back(inout("v_cache", stored));
+    std::vector<In> x = {in("q", p.x), in("k", p.x)};
+    if (p.value_dim) x.push_back(in("v", p.x));
+    const In places = in("places", u32);
     std::optional<In> frequencies;
     if (p.pairs) frequencies = in("frequencies", f32);
     const Array rotated = out("rotated", p.x);
     const Value heads = param("heads", u32), kv_heads = param("kv_heads", u32),
                 cache_rows = param("cache_rows", u32), magnitude = param("magnitude", f32);
-    CacheWriter w{p,       k_cache, v_cache,  {q, k, v},  places,   frequencies,
-                  rotated, heads,   kv_heads, cache_rows, magnitude};
-    for (const char* name : {"q", "k", "v"}) {
+    const size_t count = x.size();
+    CacheWriter w{p,     std::move(caches), std::move(x), places,   frequencies, rotated,
+                  heads, kv_heads,          cache_rows,   magnitude};
+    constexpr std::array<const char*, 3> kNames = {"q", "k", "v"};
+    for (const char* name : std::span(kNames).first(count)) {
       w.row_steps.push_back(param(fmt::format("{}_row", name), u32));
       w.head_steps.push_back(param(fmt::format("{}_head", name), u32));
       w.offsets.push_back(param(fmt::format("{}_offset", name), u32));
@@ -93,11 +100,14 @@ struct CacheWriter {
     if_(
         head < heads, [&] { use(0, head); },
         [&] {
+          if (!p.value_dim) return use(1, head - heads);
           if_(
               head < heads + kv_heads, [&] { use(1, head - heads); },
               [&] { use(2, head - heads - kv_heads); });
         });
   }
+  uint32_t dim(uint32_t which) const { return which == 2 ? p.value_dim : p.dim; }
+  Value all_heads() const { return heads + kv_heads * (p.value_dim ? 2u : 1u); }
   Value element(uint32_t which, Value own, Value i) const {
     const Value from = offsets[which] + row() * row_steps[which] + own * head_steps[which];
     return load_element(x[which], from + i, p.x);
@@ -118,7 +128,7 @@ void write_floats(const CacheWriter& w) {
   const CacheKernel& p = w.p;
   const Value each = p.one_head ? constant(u32, 1) : param("heads_each", u32), lane = local_id();
   const Value first = group_id(0) * each;
-  const Value last = min(first + each, w.heads + w.kv_heads * 2u);
+  const Value last = min(first + each, w.all_heads());
   const Value place = w.place(), there = place < w.cache_rows;
   const auto store = [&](uint32_t which, Value own, Value i, Value value) {
     if (which == 0) {
@@ -126,8 +136,8 @@ void write_floats(const CacheWriter& w) {
       return;
     }
     if_(there, [&] {
-      const Array& cache = which == 1 ? w.k_cache : w.v_cache;
-      cache[(place * w.kv_heads + own) * p.dim + i] = to_stored(value, p.cache.plain());
+      w.caches[which - 1][(place * w.kv_heads + own) * w.dim(which) + i] =
+          to_stored(value, p.cache.plain());
     });
   };
   // Issue the loads before computing the angle, to hide their latency.
@@ -157,7 +167,7 @@ void write_floats(const CacheWriter& w) {
   const bool all_turn = 2 * p.pairs == p.dim;
   for_(all_turn ? max(first, w.heads + w.kv_heads) : first, last, 1u, [&](Value head) {
     w.each_kind(head, [&](uint32_t which, Value own) {
-      for_(lane + (which < 2 ? 2 * p.pairs : 0u), p.dim, kLanes,
+      for_(lane + (which < 2 ? 2 * p.pairs : 0u), w.dim(which), kLanes,
            [&](Value i) { store(which, own, i, w.element(which, own, i)); });
     });
   });
@@ -167,7 +177,7 @@ void write_floats(const CacheWriter& w) {
 // of a pair may be in different blocks.
 void write_blocks(const CacheWriter& w) {
   const CacheKernel& p = w.p;
-  const Array turned = shared(f32, p.dim, "turned");
+  const Array turned = shared(f32, std::max(p.dim, p.value_dim), "turned");
   const Value head = group_id(0), lane = local_id(), place = w.place();
   w.each_kind(head, [&](uint32_t which, Value own) {
     const uint32_t pairs = which < 2 ? p.pairs : 0;
@@ -179,7 +189,8 @@ void write_blocks(const CacheWriter& w) {
         turned[first] = a * c - b * s;
         turned[second] = a * s + b * c;
       });
-    for_(lane + 2 * pairs, p.dim, kLanes, [&](Value i) { turned[i] = w.element(which, own, i); });
+    for_(lane + 2 * pairs, w.dim(which), kLanes,
+         [&](Value i) { turned[i] = w.element(which, own, i); });
   });
   barrier();
   w.each_kind(head, [&](uint32_t which, Value own) {
@@ -190,10 +201,10 @@ void write_blocks(const CacheWriter& w) {
       return;
     }
     if_(place < w.cache_rows, [&] {
-      const GpuBlockLayout planes = gpu_block_layout(p.cache.block(), 1, p.dim);
-      store_blocks(which == 1 ? w.k_cache : w.v_cache,
+      const GpuBlockLayout planes = gpu_block_layout(p.cache.block(), 1, w.dim(which));
+      store_blocks(w.caches[which - 1],
                    (place * w.kv_heads + own) * static_cast<uint32_t>(planes.row_bytes / 4),
-                   static_cast<uint32_t>(planes.factors.offset), turned, p.dim);
+                   static_cast<uint32_t>(planes.factors.offset), turned, w.dim(which));
     });
   });
 }
@@ -201,8 +212,8 @@ void write_blocks(const CacheWriter& w) {
 }  // namespace
 
 std::string CacheKernel::key() const {
-  return fmt::format("rope_to_cache {} {} {} {} {}{}", dtype_name(x), cache.name(), dim, pairs,
-                     static_cast<int>(pairing), one_head ? " one head" : "");
+  return fmt::format("rope_to_cache {} {} {} {} {} {}{}", dtype_name(x), cache.name(), dim,
+                     value_dim, pairs, static_cast<int>(pairing), one_head ? " one head" : "");
 }
 
 ir::Kernel cache_kernel(const CacheKernel& p) {

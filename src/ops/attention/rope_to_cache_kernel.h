@@ -16,12 +16,14 @@ struct CacheKernel {
   ElementType cache;  // q8_0 or a float type
   uint32_t dim, pairs;
   RopePairing pairing;
-  bool one_head = true;  // float caches: one head per group, else heads_each
+  uint32_t value_dim = 0;  // 0: there are no values
+  bool one_head = true;    // float caches: one head per group, else heads_each
 
   std::string key() const;
 };
 
-// Buffers: k_cache, v_cache, q, k, v, places, [frequencies], rotated. Params: heads, kv_heads,
+// Buffers: k_cache, v_cache, q, k, v, places, [frequencies], rotated; without values no v_cache and
+// v. Params: heads, kv_heads,
 // cache_rows, magnitude; row step, head step and offset for each of q, k and v; heads_each if a
 // group takes several heads. Grid: (heads of q, k and v / heads_each, rows).
 ir::Kernel cache_kernel(const CacheKernel& p);

@@ -10,6 +10,7 @@
 
 #include "cpu/elementwise.h"
 #include "dsl/philox.h"
+#include "ops/create/random_keys.h"
 #include "ops/float_param.h"
 #include "prism/error.h"
 #include "prism/ops/create.h"
@@ -128,13 +129,17 @@ ir::Kernel random_kernel(bool is_normal, DType type) {
   });
 }
 
-ir::Kernel dropout_kernel(DType type) {
+ir::Kernel dropout_kernel(DType type, bool by_data) {
   return kernel("dropout", 256, [&] {
     auto x = in("x", type);
+    std::optional<Array> key;
+    if (by_data) key = in("key", i32);
     auto y = out("y", type);
-    const Value count = param("count", u32), low = param("key_low", u32),
-                high = param("key_high", u32), threshold = param("threshold", u32),
+    const Value count = param("count", u32), key_low = param("key_low", u32),
+                key_high = param("key_high", u32), threshold = param("threshold", u32),
                 factor = ops::float_param("factor", register_type(type));
+    const Value low = key ? key_low ^ bitcast(u32, key->load(0u)) : key_low;
+    const Value high = key ? key_high ^ bitcast(u32, key->load(1u)) : key_high;
     const Value block = global_id();
     if_(block * 4u < count, [&] {
       const Value words = dsl::philox_words(block, low, high);
@@ -232,7 +237,8 @@ class RandomOp : public Op {
   DType type_;
 };
 
-// Linear in x, so the gradient is the same op: the key gives the same mask again.
+// Linear in x, so the gradient is the same op: the key gives the same mask again. A second input,
+// i32 [2], is a key in device memory, combined with the op's own.
 class DropoutOp : public Op {
  public:
   DropoutOp(double p, uint64_t key) : p_(p), key_(key) {}
@@ -243,10 +249,15 @@ class DropoutOp : public Op {
     const Tensor& x = inputs[0];
     if (x.type().is_block() || !is_float(x.type().plain()))
       fail(fmt::format("dropout: elements of type {}; cast them to floats first", x.type().name()));
+    if (inputs.size() > 1 &&
+        (!(inputs[1].type() == ElementType(DType::i32)) || !(inputs[1].shape() == Shape{2})))
+      fail(fmt::format("dropout: a key of type {} and shape {}; it must be i32 [2]",
+                       inputs[1].type().name(), inputs[1].shape().text()));
     return {{x.shape(), x.type()}};
   }
   std::vector<Tensor> gradient(const GradientCall& call) const override {
-    return {dropout(call.output_gradients[0], p_, key_)};
+    if (call.inputs.size() == 1) return {dropout(call.output_gradients[0], p_, key_)};
+    return {dropout(call.output_gradients[0], p_, call.inputs[1], key_), Tensor()};
   }
 
   void run_cpu(const CpuCall& call) const override {
@@ -262,10 +273,14 @@ class DropoutOp : public Op {
     const Key key(key_);
     std::vector<ParamValue> params = {static_cast<uint32_t>(count), key.low, key.high, threshold()};
     ops::add_float_param(params, 1 / (1 - p_), register_type(type));
+    const bool by_data = call.input_count() > 1;
+    std::vector<DeviceView> buffers = {call.input(0)};
+    if (by_data) buffers.push_back(call.input(1));
+    buffers.push_back(call.output());
     call.launch(
-        fmt::format("dropout {}", dtype_name(type)), [&] { return dropout_kernel(type); },
-        {groups_for((count + 3) / 4, 256), 1, 1}, {call.input(0), call.output()},
-        std::move(params));
+        fmt::format("dropout {}{}", dtype_name(type), by_data ? " by data" : ""),
+        [&] { return dropout_kernel(type, by_data); }, {groups_for((count + 3) / 4, 256), 1, 1},
+        buffers, std::move(params));
   }
 
   std::optional<std::string> cannot_run(const DeviceInfo& device,
@@ -283,7 +298,11 @@ class DropoutOp : public Op {
     const auto bytes = static_cast<uint64_t>(x.type.block_bytes());
     const std::byte* from = x.data + static_cast<uint64_t>(x.layout.offset) * bytes;
     const auto count = static_cast<uint64_t>(y.layout.shape.elements());
-    const Key key(key_);
+    Key key(key_);
+    if (call.inputs.size() > 1) {
+      const int32_t* const words = call.inputs[1].first<int32_t>();
+      key.low ^= static_cast<uint32_t>(words[0]), key.high ^= static_cast<uint32_t>(words[1]);
+    }
     const T factor = static_cast<T>(1 / (1 - p_));
     const uint32_t lowest = threshold();
     call.pool.parallel_for((count + 3) / 4, kBlocksAPiece, [&](uint64_t first, uint64_t last) {
@@ -317,7 +336,11 @@ std::atomic<uint64_t>& key_state() {
   return state;
 }
 
-uint64_t next_key() {
+}  // namespace
+
+uint64_t random_key_state() { return key_state(); }
+
+uint64_t next_random_key() {
   constexpr uint64_t kStep = 0x9e3779b97f4a7c15u;
   uint64_t z = key_state().fetch_add(kStep) + kStep;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -325,16 +348,14 @@ uint64_t next_key() {
   return z ^ (z >> 31);
 }
 
-}  // namespace
-
 void seed(uint64_t seed) { key_state() = seed; }
 
 Tensor rand(const Shape& shape, DType type, const Device& device) {
-  return uniform(shape, next_key(), 0, 1, type, device);
+  return uniform(shape, next_random_key(), 0, 1, type, device);
 }
 
 Tensor randn(const Shape& shape, DType type, const Device& device) {
-  return normal(shape, next_key(), 0, 1, type, device);
+  return normal(shape, next_random_key(), 0, 1, type, device);
 }
 
 Tensor uniform(const Shape& shape, uint64_t key, double low, double high, DType type,
@@ -349,10 +370,24 @@ Tensor normal(const Shape& shape, uint64_t key, double mean, double deviation, D
   return random(true, shape, key, mean, deviation, type, device);
 }
 
-Tensor dropout(const Tensor& x, double p, uint64_t key) {
+namespace {
+
+void check_probability(double p) {
   if (!(p >= 0 && p < 1)) fail(fmt::format("dropout: p {}; it must be at least 0 and below 1", p));
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double p, uint64_t key) {
+  check_probability(p);
   if (p == 0) return x;
   return use_op(std::make_shared<DropoutOp>(p, key), {x});
+}
+
+Tensor dropout(const Tensor& x, double p, const Tensor& key, uint64_t stream) {
+  check_probability(p);
+  if (p == 0) return x;
+  return use_op(std::make_shared<DropoutOp>(p, stream), {x, key});
 }
 
 }  // namespace prism

@@ -23,8 +23,16 @@ class ModelList {
   // clients often send the name of another service's model. Throws ApiError 404 otherwise.
   std::shared_ptr<ServedModel> find(const std::string& name) const;
 
+  // A model that makes embeddings in place of models that were trained to chat; not in all().
+  void set_embedder(std::shared_ptr<ServedModel> model) { embedder_ = std::move(model); }
+  // The same as find(), but the embedder has its name too.
+  std::shared_ptr<ServedModel> find_or_embedder(const std::string& name) const;
+  // The model that makes the embeddings that were asked of this one.
+  std::shared_ptr<ServedModel> embedder_for(const std::shared_ptr<ServedModel>& model) const;
+
  private:
   std::vector<std::shared_ptr<ServedModel>> models_;
+  std::shared_ptr<ServedModel> embedder_;
 };
 
 struct ApiContext {
@@ -33,6 +41,7 @@ struct ApiContext {
   EngineOptions limits = {};  // parallel, max_queue and so on, for /props
   int64_t started = 0;        // seconds since 1970
   bool is_verbose = false;    // chat completions also hold their prompt
+  std::function<Json(const JsonView& request)> search_files = {};  // empty: no files
 };
 
 struct ApiCall {
@@ -87,5 +96,6 @@ void native_props(const ApiCall& call);
 void native_slots(const ApiCall& call);    // without prompts
 void native_metrics(const ApiCall& call);  // for Prometheus
 void native_devices(const ApiCall& call);
+void native_search(const ApiCall& call);  // passages of files
 
 }  // namespace prism::server

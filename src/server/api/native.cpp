@@ -39,6 +39,12 @@ Json placement_json(const EngineModel::Facts& facts) {
 
 }  // namespace
 
+void native_search(const ApiCall& call) {
+  if (!call.context.search_files)
+    throw ApiError(404, "this server searches no files; start it with prism serve --search FOLDER");
+  send_json(call.response, call.context.search_files(call.body));
+}
+
 void native_health(const ApiCall& call) { send_json(call.response, {{"status", "ok"}}); }
 
 void native_tokenize(const ApiCall& call) {

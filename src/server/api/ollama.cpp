@@ -224,12 +224,13 @@ void ollama_chat(const ApiCall& call) {
 
 void ollama_embed(const ApiCall& call) {
   const JsonView& body = call.body;
-  const auto model = ollama_model(call);
+  const auto named = ollama_model(call, true);
+  const auto model = call.context.models.embedder_for(named);
   const int64_t dimensions = body["dimensions"].integer_or(0, 1);
   const KeepAlive keep(call);
   const auto asked = std::chrono::steady_clock::now();
   embed_texts(
-      call, model, {read_inputs(body["input"], *model), dimensions}, ollama_error,
+      call, model, {read_inputs(body["input"], *named), dimensions}, ollama_error,
       [response = call.response, name = model->name(), asked](
           std::vector<std::vector<float>> vectors, int64_t tokens) {
         Json list = Json::array();
@@ -246,9 +247,10 @@ void ollama_embed(const ApiCall& call) {
 }
 
 void ollama_embeddings(const ApiCall& call) {
-  const auto model = ollama_model(call);
+  const auto named = ollama_model(call, true);
+  const auto model = call.context.models.embedder_for(named);
   const KeepAlive keep(call);
-  embed_texts(call, model, {read_inputs(call.body["prompt"], *model)}, ollama_error,
+  embed_texts(call, model, {read_inputs(call.body["prompt"], *named)}, ollama_error,
               [response = call.response](std::vector<std::vector<float>> vectors, int64_t) {
                 Json json = Json::object();
                 json["embedding"] = vectors[0];

@@ -13,7 +13,7 @@ namespace prism::server {
 std::string ollama_time(std::time_t seconds);  // since 1970: "2026-01-31T12:00:00Z"
 
 // The model that a request names. Ollama adds a tag to names; "latest" is the usual one.
-std::shared_ptr<ServedModel> ollama_model(const ApiCall& call);
+std::shared_ptr<ServedModel> ollama_model(const ApiCall& call, bool for_embeddings = false);
 
 // How long a model stays loaded after a request (keep_alive): seconds, or a text such as "5m" or
 // "1h30m". 0 unloads it at the end of the request; a negative time keeps it for ever.

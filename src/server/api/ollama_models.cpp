@@ -132,10 +132,11 @@ std::string ollama_time(std::time_t seconds) {
   return text;
 }
 
-std::shared_ptr<ServedModel> ollama_model(const ApiCall& call) {
+std::shared_ptr<ServedModel> ollama_model(const ApiCall& call, bool for_embeddings) {
   std::string name = call.body[call.body["model"] ? "model" : "name"].string_or("");
   if (name.ends_with(":latest")) name.resize(name.size() - 7);
-  return call.context.models.find(name);
+  const ModelList& models = call.context.models;
+  return for_embeddings ? models.find_or_embedder(name) : models.find(name);
 }
 
 KeepAlive::KeepAlive(const ApiCall& call) {

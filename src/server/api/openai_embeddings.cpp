@@ -103,12 +103,14 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
 
 void openai_embeddings(const ApiCall& call) {
   const JsonView& body = call.body;
-  const auto model = call.context.models.find(body["model"].string_or(""));
+  const ModelList& models = call.context.models;
+  const auto named = models.find_or_embedder(body["model"].string_or(""));
+  const auto model = models.embedder_for(named);
   const std::string encoding = body["encoding_format"].string_or("float");
   if (encoding != "float" && encoding != "base64")
     body["encoding_format"].fail(fmt::format("is \"{}\"; it must be float or base64", encoding));
   const int64_t dimensions = body["dimensions"].integer_or(0, 1);
-  embed_texts(call, model, {read_inputs(body["input"], *model), dimensions}, openai_error,
+  embed_texts(call, model, {read_inputs(body["input"], *named), dimensions}, openai_error,
               [response = call.response, name = model->name(), encoding](
                   std::vector<std::vector<float>> vectors, int64_t tokens) {
                 Json data = Json::array();

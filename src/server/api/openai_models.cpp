@@ -26,6 +26,15 @@ std::shared_ptr<ServedModel> ModelList::find(const std::string& name) const {
                  "model", "model_not_found");
 }
 
+std::shared_ptr<ServedModel> ModelList::find_or_embedder(const std::string& name) const {
+  return embedder_ && embedder_->name() == name ? embedder_ : find(name);
+}
+
+std::shared_ptr<ServedModel> ModelList::embedder_for(
+    const std::shared_ptr<ServedModel>& model) const {
+  return embedder_ && !model->makes_embeddings() ? embedder_ : model;
+}
+
 void openai_models(const ApiCall& call) {
   Json data = Json::array();
   for (const auto& each : call.context.models.all())

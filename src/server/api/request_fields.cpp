@@ -16,6 +16,8 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr size_t kMaxPrompts = 1024;
+// The engine compares every token of all clients with the texts of one.
+constexpr size_t kMaxTexts = 256;
 
 void read(const JsonView& field, float& value, double least = -1e30, double most = 1e30) {
   value = static_cast<float>(field.number_or(value, least, most));
@@ -33,7 +35,15 @@ int32_t read_token(const JsonView& field, const ServedModel& model) {
 // A number, or false for a token that must never come.
 float read_bias(const JsonView& field) {
   if (field.json().kind() == Json::Kind::boolean && !field.boolean()) return kNever;
-  return static_cast<float>(field.number());
+  return static_cast<float>(field.number(-1e30, 1e30));
+}
+
+std::vector<std::string> read_texts(const JsonView& field) {
+  std::vector<std::string> texts;
+  for (const JsonView& each : field.items()) texts.push_back(each.string());
+  if (texts.size() > kMaxTexts)
+    field.fail(fmt::format("has {} texts; at most {} are read", texts.size(), kMaxTexts));
+  return texts;
 }
 
 // {"15043": -2.5} or [[15043, -2.5], ["text", false]].
@@ -44,6 +54,10 @@ void read_logit_bias(const JsonView& biases, const ServedModel& model,
     for (const int32_t token : model.tokenizer().encode(text, {.add_special = false}))
       sampler.logit_bias.emplace_back(token, bias);
   };
+  const size_t count = biases.is_object() ? biases.members().size() : biases.items().size();
+  if (count > model.tokenizer().size())
+    biases.fail(
+        fmt::format("has {} biases; the model has {} tokens", count, model.tokenizer().size()));
   if (biases.is_object()) {
     for (const auto& [key, value] : biases.members()) {
       int32_t token = 0;
@@ -78,10 +92,8 @@ void read_penalties(const JsonView& body, llm::SamplerOptions& s) {
   read(body["dry_base"], s.dry.base, 1, 100);
   read(body["dry_allowed_length"], s.dry.allowed_length, 0);
   read(body["dry_penalty_last_n"], s.dry.window, -1);
-  if (const JsonView breakers = body["dry_sequence_breakers"]) {
-    s.dry_breakers.clear();
-    for (const JsonView& each : breakers.items()) s.dry_breakers.push_back(each.string());
-  }
+  if (const JsonView breakers = body["dry_sequence_breakers"])
+    s.dry_breakers = read_texts(breakers);
 }
 
 std::string schema_text(const JsonView& schema) {
@@ -168,12 +180,10 @@ void read_sampling(const JsonView& body, const ServedModel& model,
 
 void read_stop(const JsonView& stop, llm::GenerationOptions& options) {
   if (!stop) return;
-  if (stop.is_string()) {
-    if (!stop.string().empty()) options.stop.push_back(stop.string());
-    return;
-  }
-  for (const JsonView& each : stop.items())
-    if (!each.string().empty()) options.stop.push_back(each.string());
+  const std::vector<std::string> texts =
+      stop.is_string() ? std::vector<std::string>{stop.string()} : read_texts(stop);
+  for (const std::string& each : texts)
+    if (!each.empty()) options.stop.push_back(each);
 }
 
 void read_response_format(const JsonView& format, llm::GenerationOptions& options) {

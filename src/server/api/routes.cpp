@@ -36,6 +36,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/slots", native_slots, Route::quick},
     {"GET", "/metrics", native_metrics, Route::quick},
     {"GET", "/devices", native_devices},
+    {"POST", "/search", native_search},
 };
 
 std::string_view without_version(std::string_view path) {

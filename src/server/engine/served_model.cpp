@@ -34,6 +34,13 @@ ServedModel::Parts& ServedModel::parts() const {
   return *parts_;
 }
 
+bool ServedModel::makes_embeddings() const {
+  const llm::GgufFile& from = file();
+  const std::string prefix = std::string(from.string_or("general.architecture", "")) + ".";
+  return prefix == "bert." || from.integer_or(prefix + "pooling_type", 0) > 0 ||
+         !from.boolean_or(prefix + "attention.causal", true);
+}
+
 std::string ServedModel::digest() const {
   Parts& all = parts();
   const std::lock_guard lock(mutex_);

@@ -126,6 +126,7 @@ bool chain_fits(const Chain& chain, std::span<const Layout> inputs, const Shape&
 }
 
 std::string_view ChainOp::name() const {
+  if (in_place_) return "assign";
   const Chain::Step& last = chain_.steps[chain_.result];
   switch (last.kind) {
     case Chain::Kind::input:
@@ -150,7 +151,8 @@ std::vector<Spec> ChainOp::infer(std::span<const Tensor> inputs) const {
 }
 
 std::vector<Tensor> ChainOp::gradient(const GradientCall& call) const {
-  if (chain_.steps[chain_.result].kind == Chain::Kind::input) return {call.output_gradients[0]};
+  if (!in_place_ && chain_.steps[chain_.result].kind == Chain::Kind::input)
+    return {call.output_gradients[0]};
   return Op::gradient(call);
 }
 
@@ -166,6 +168,7 @@ std::optional<std::string> ChainOp::cannot_run(const DeviceInfo& device,
 bool ChainOp::takes_layout(size_t, const Tensor&, const DeviceInfo&) const { return true; }
 
 int ChainOp::overwrites(std::span<const Tensor> inputs) const {
+  if (in_place_) return -1;  // its place is given
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& each = inputs[i];
     if (each.layout().offset == 0 && each.layout().is_dense() &&

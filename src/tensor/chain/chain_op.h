@@ -9,10 +9,13 @@ namespace prism {
 class ChainOp : public Op {
  public:
   // shape: the result's if the chain has no inputs; otherwise the inputs also broadcast to it.
-  explicit ChainOp(Chain chain, Shape shape = {}) : chain_(std::move(chain)), shape_(shape) {}
+  // in_place: writes into the memory of input 0, which has the shape and type of the result.
+  explicit ChainOp(Chain chain, Shape shape = {}, bool in_place = false)
+      : chain_(std::move(chain)), shape_(shape), in_place_(in_place) {}
 
   const Chain& chain() const { return chain_; }
   const Shape& shape() const { return shape_; }
+  bool in_place() const { return in_place_; }
 
   std::string_view name() const override;
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
@@ -25,11 +28,14 @@ class ChainOp : public Op {
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   int overwrites(std::span<const Tensor> inputs) const override;
   bool launches_overwrite() const override { return true; }
+  uint32_t changed_inputs() const override { return in_place_ ? 1 : 0; }
+  bool has_gradient() const override { return !in_place_; }
   std::string attributes() const override;
 
  private:
   Chain chain_;
   Shape shape_;
+  bool in_place_;
 };
 
 // Whether a chain is the identity.

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -23,10 +24,31 @@ Tensor stand_in(const Tensor& like) {
   return result;
 }
 
-// Returns the inner nodes that depend on no input, so that they are computed once and not at each
-// run. Nodes without inputs (zeros, arange) stay in the plan: recomputing them is cheaper than
-// storing them.
+// The memory that the graph changes in place: weights of a training step, caches.
+std::unordered_set<const Storage*> changed_memory(std::span<const Tensor> outputs) {
+  std::unordered_set<const Storage*> changed;
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> open;
+  const auto visit = [&](const Node* node) {
+    if (!node->is_evaluated() && seen.insert(node).second) open.push_back(node);
+  };
+  for (const Tensor& output : outputs)
+    if (output) visit(output.node().get());
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    for (const Tensor& input : node->inputs) visit(input.node().get());
+    for (uint32_t i = 0; node->op && i < node->op->changed_inputs(); ++i)
+      changed.insert(node->inputs[i].node()->storage[node->inputs[i].output()].get());
+  }
+  return changed;
+}
+
+// Returns the inner nodes that depend on no input and on no memory that the plan changes, so that
+// they are computed once and not at each run. Nodes without inputs (zeros, arange) stay in the
+// plan: recomputing them is cheaper than storing them.
 std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
+  const std::unordered_set<const Storage*> changed = changed_memory(outputs);
   std::unordered_map<const Node*, bool> varies;
   std::vector<Tensor> constants;
   std::vector<std::pair<std::shared_ptr<Node>, size_t>> open;
@@ -40,6 +62,8 @@ std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
         continue;
       }
       bool changes = node->is_input;
+      for (const auto& storage : node->storage)
+        changes = changes || changed.contains(storage.get());
       if (!node->is_evaluated())
         for (const Tensor& input : node->inputs) changes = changes || varies[input.node().get()];
       varies[node.get()] = changes;

@@ -38,6 +38,17 @@ bool fits(const Chain& chain, std::span<const Tensor> inputs, const Shape& shape
   return chain_fits(chain, layouts, shape);
 }
 
+// Whether an input reads the memory of `target` in another order than element by element. Such a
+// read must be complete before the target is overwritten.
+bool reads_otherwise(std::span<const Tensor> inputs, const Tensor& target) {
+  return std::ranges::any_of(inputs, [&](const Tensor& each) {
+    if (!each.is_evaluated() ||
+        each.node()->storage[each.output()] != target.node()->storage[target.output()])
+      return false;
+    return each.node() != target.node() || !(each.layout() == target.layout());
+  });
+}
+
 }  // namespace
 
 void Planner::fuse() {
@@ -47,7 +58,8 @@ void Planner::fuse() {
     if (const ChainOp* op = as_chain(item.op)) {
       Chain chain = simplified(op->chain());
       merge_equal_inputs(chain, item.inputs);
-      item.op = std::make_shared<ChainOp>(std::move(chain), item.node->outputs[0].shape);
+      item.op =
+          std::make_shared<ChainOp>(std::move(chain), item.node->outputs[0].shape, op->in_place());
       while (join_epilogue(item)) {
       }
     } else {
@@ -90,7 +102,9 @@ bool Planner::join_chains(Item& item) {
     Item* producer = sole_producer(input, input.shape());
     if (!producer || producer->node->device != item.node->device) continue;
     const ChainOp* before = as_chain(producer->op);
-    if (!before || (!(input.shape() == shape) && !producer->inputs.empty())) continue;
+    if (!before || before->in_place()) continue;
+    if (!(input.shape() == shape) && !producer->inputs.empty()) continue;
+    if (op->in_place() && reads_otherwise(producer->inputs, item.inputs[0])) continue;
     Chain chain = joined(op->chain(), i, before->chain());
     std::vector<Tensor> inputs;
     for (size_t n = 0; n < item.inputs.size(); ++n)
@@ -98,7 +112,7 @@ bool Planner::join_chains(Item& item) {
     inputs.insert(inputs.end(), producer->inputs.begin(), producer->inputs.end());
     merge_equal_inputs(chain, inputs);
     if (!fits(chain, inputs, shape)) continue;
-    item.op = std::make_shared<ChainOp>(std::move(chain), shape);
+    item.op = std::make_shared<ChainOp>(std::move(chain), shape, op->in_place());
     item.inputs = std::move(inputs);
     producer->dropped = true;
     return true;
@@ -108,7 +122,7 @@ bool Planner::join_chains(Item& item) {
 
 bool Planner::join_epilogue(Item& item) {
   const ChainOp* op = as_chain(item.op);
-  if (!op) return false;
+  if (!op || op->in_place()) return false;
   for (size_t i = 0; i < item.inputs.size(); ++i) {
     const Tensor& input = item.inputs[i];
     if (!(input.shape() == item.node->outputs[0].shape)) continue;
@@ -133,7 +147,7 @@ bool Planner::join_prologue(Item& item) {
     Item* producer = sole_producer(item.inputs[i], item.inputs[i].shape());
     if (!producer || producer->node->device != item.node->device) continue;
     const ChainOp* before = as_chain(producer->op);
-    if (!before) continue;
+    if (!before || before->in_place()) continue;
     const auto both = item.op->with_prologue(i, before->chain());
     if (!both) continue;
     const auto place = item.inputs.erase(item.inputs.begin() + static_cast<ptrdiff_t>(i));

@@ -32,10 +32,9 @@ void Planner::make() {
   for (const Tensor& each : inputs_) plan_.input_slots_.push_back(view_of(each).slot);
   count_uses();  // recount after fusion
   hold_unkept();
-  for (Item& item : items_) {
-    if (item.dropped) continue;
-    emit(item);
-    for (const Tensor& input : item.inputs) --uses_[input.node().get()];
+  for (Item* item : emission_order()) {
+    emit(*item);
+    for (const Tensor& input : item->inputs) --uses_[input.node().get()];
   }
   for (const Tensor& each : outputs_) plan_.output_slots_.push_back(view_of(each).slot);
   wait_for_made_weights();

@@ -58,6 +58,8 @@ class Planner {
   void join_maker(Item& item);
   void join_siblings();
   void join_joint(Item& item);
+  // --- changes in place (order_changes.cpp)
+  std::vector<Item*> emission_order();
   // --- emitting
   void emit(Item& item);
   void emit_on(const Device& device, const Item& item, const std::string& reason);

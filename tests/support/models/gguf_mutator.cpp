@@ -226,6 +226,26 @@ void GgufMutator::mutate_field(Bytes& file, const GgufMap& map) {
   }
 }
 
+// A hyperparameter: a number of the metadata becomes another that could be one.
+void GgufMutator::mutate_number(Bytes& file, const GgufMap& map) {
+  if (map.entries.empty()) return mutate_field(file, map);
+  const GgufMap::Range entry = map.entries[below(map.entries.size())];
+  std::vector<GgufMap::Field> numbers;
+  for (const GgufMap::Field& each : map.fields)
+    if (each.at >= entry.at && each.at < entry.end &&
+        (each.kind == Kind::number || each.kind == Kind::real))
+      numbers.push_back(each);
+  if (numbers.empty()) return mutate_field(file, map);
+  const GgufMap::Field field = numbers[below(numbers.size())];
+  const uint64_t now = get(file, field.at, std::min<size_t>(field.bytes, 8));
+  if (field.kind == Kind::real || below(4) == 0)
+    return put(file, field.at,
+               field.kind == Kind::real ? unusual_real(field.bytes) : unusual_integer(field.bytes),
+               field.bytes);
+  const uint64_t close[] = {0, 1, 2, now - 1, now + 1, now / 2, 2 * now, 3 * now, now << below(24)};
+  put(file, field.at, close[below(std::size(close))], field.bytes);
+}
+
 void GgufMutator::mutate_list(Bytes& file, const GgufMap& map) {
   const bool of_tensors = below(2) == 0;
   const std::vector<GgufMap::Range>& list = of_tensors ? map.infos : map.entries;
@@ -278,12 +298,14 @@ Bytes GgufMutator::mutate(std::span<const std::byte> from) {
   const size_t mutations = 1 + below(below(3) == 0 ? 4 : 1);
   for (size_t i = 0; i < mutations; ++i) {
     const GgufMap map = GgufMap::of(file);
-    const size_t what = below(16);
+    const size_t what = below(20);
     if (map.fields.empty() || what == 0)
       mutate_bytes(file);
     else if (what < 9)
       mutate_field(file, map);
-    else if (what < 12)
+    else if (what < 13)
+      mutate_number(file, map);
+    else if (what < 16)
       mutate_list(file, map);
     else
       mutate_data(file, map);

@@ -34,14 +34,15 @@ class GgufMutator {
  public:
   explicit GgufMutator(uint64_t seed) : random_(seed) {}
 
-  // Applies one to four mutations: of a value, a count, a length or a type; of whole entries and
-  // tensor infos (removed, repeated, exchanged); of the weights (NaN, infinities, zeros); or of
-  // single bytes.
+  // Applies one to four mutations: of a value, a count, a length or a type; of a hyperparameter; of
+  // whole entries and tensor infos (removed, repeated, exchanged); of the weights (NaN, infinities,
+  // zeros); or of single bytes.
   std::vector<std::byte> mutate(std::span<const std::byte> file);
 
  private:
   size_t below(size_t count) { return static_cast<size_t>(random_() % count); }
   void mutate_field(std::vector<std::byte>& file, const GgufMap& map);
+  void mutate_number(std::vector<std::byte>& file, const GgufMap& map);
   void mutate_list(std::vector<std::byte>& file, const GgufMap& map);
   void mutate_data(std::vector<std::byte>& file, const GgufMap& map);
   void mutate_bytes(std::vector<std::byte>& file);

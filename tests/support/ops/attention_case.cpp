@@ -56,17 +56,20 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
   one.options = options;
   one.kv_heads = kv_heads;
   one.sequences = sequences;
-  const uint32_t dim = options.head_dim, heads = one.heads();
+  const uint32_t dim = options.head_dim, value_dim = options.values(), heads = one.heads();
   const uint32_t slots = static_cast<uint32_t>(sequences.size()) + 1;
   ops::AttentionParams& p = one.params;
   p.q_head = dim;
   p.q_row = heads * dim + 16;
-  p.out_head = dim;
-  p.out_row = heads * dim + 8;
+  p.out_head = value_dim;
+  p.out_row = heads * value_dim + 8;
   p.scale = 1.0f / std::sqrt(static_cast<float>(dim));
   p.window = 5;
   p.soft_cap = 1.5f;
   p.mask_row = positions + 3;
+  // The last 2^n heads that fit have steps of a power of two, the others lie between.
+  p.slope_heads = std::bit_floor(heads);
+  p.slope_step = 4.0f / static_cast<float>(p.slope_heads);
   const bool q8 = options.cache.is_block();
   const uint32_t width = by_head ? dim : dim * kv_heads;
   const uint32_t quants = (width + 15) / 16 * 16;
@@ -79,6 +82,11 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
   p.table_row = blocks + 1;
   p.factor_offset = quants;
   p.factor_head = by_head ? p.kv_head : dim / 32 * 2;
+  // Shorter values lie in rows of the length of keys.
+  p.v_slot = p.kv_slot;
+  p.v_position = p.kv_position;
+  p.v_head = p.kv_head;
+  p.v_factor_offset = p.factor_offset;
 
   // The sequences use the slots in reverse order; the first slot is unused.
   std::vector<uint32_t> spans;
@@ -177,7 +185,7 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
   one.sinks = kernels::bytes_of(sinks);
   one.out = kernels::poison(size_t{one.rows + 1} * p.out_row, options.out_type);
 
-  one.expected.assign(size_t{one.rows} * heads * dim, 0);
+  one.expected.assign(size_t{one.rows} * heads * value_dim, 0);
   uint32_t first_row = 0;
   for (size_t s = 0; s < sequences.size(); ++s) {
     const AttentionSequence& sequence = sequences[s];
@@ -192,7 +200,8 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
         double top = -HUGE_VAL, all = 0;
         for (uint32_t j = 0; j < sequence.keys; ++j) {
           if (options.causal && j > position) continue;
-          if (options.window && int64_t{j} + p.window <= position) continue;
+          if (options.chunked && j / p.window != position / p.window) continue;
+          if (options.window && !options.chunked && int64_t{j} + p.window <= position) continue;
           double score = 0;
           for (uint32_t d = 0; d < dim; ++d)
             score += q_values[row_of_q * p.q_row + head * p.q_head + d] *
@@ -200,6 +209,12 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
           score *= p.scale;
           if (options.soft_cap) score = p.soft_cap * std::tanh(score / p.soft_cap);
           if (options.mask) score += mask[row_of_q * p.mask_row + j];
+          if (options.slopes) {
+            const double power =
+                head < p.slope_heads ? 2.0 * (head + 1) : 2.0 * (head - p.slope_heads) + 1;
+            score -= std::exp2(-power * double{p.slope_step}) *
+                     std::fabs(static_cast<double>(position - int64_t{j}));
+          }
           if (std::isinf(score)) continue;
           scores.push_back(score);
           seen.push_back(j);
@@ -208,9 +223,9 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
         if (options.sinks && !seen.empty()) top = std::max(top, double{sinks[head]});
         for (double& score : scores) all += score = std::exp(score - top);
         if (options.sinks && !seen.empty()) all += std::exp(sinks[head] - top);
-        double* result = &one.expected[(row_of_q * heads + head) * dim];
+        double* result = &one.expected[(row_of_q * heads + head) * value_dim];
         for (size_t i = 0; i < seen.size(); ++i)
-          for (uint32_t d = 0; d < dim; ++d)
+          for (uint32_t d = 0; d < value_dim; ++d)
             result[d] += scores[i] / all * v.values[(cache_at + seen[i]) * dim + d];
       }
     first_row += sequence.queries;
@@ -219,7 +234,7 @@ AttentionCase attention_case(const ops::AttentionOptions& options, uint32_t kv_h
 }
 
 std::string compare(const AttentionCase& one, const std::vector<std::byte>& out, double bound) {
-  const uint32_t dim = one.options.head_dim, heads = one.heads();
+  const uint32_t dim = one.options.values(), heads = one.heads();
   const bool half = one.options.out_type == DType::f16;
   const auto value_at = [&](size_t index) -> double {
     if (half) {

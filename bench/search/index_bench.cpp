@@ -1,0 +1,100 @@
+// Builds an index with a method and times searches of a batch of queries, for
+// bench/search/peers.py.
+//
+// usage: index_bench --rows rows.npy --queries queries.npy --truth truth.npy --method graph
+//                    [--recall 0.95] [--type f32] [--metric l2] [--links 16] [--effort 64]
+//
+// truth.npy has the row numbers of the 10 nearest rows of each query. Prints the seconds of the
+// build, and for one query at a time and for the whole batch: queries per second (the best of the
+// runs), recall, and how the index searched; then the bytes of the index.
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "prism/error.h"
+#include "prism/search.h"
+#include "search/vector_file.h"
+
+namespace prism::search {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double recall_of(const std::vector<SearchResult>& results, const VectorTable& truth) {
+  uint64_t found = 0;
+  for (uint64_t q = 0; q < truth.rows; ++q) {
+    const std::set<float> right(truth.row(q).begin(), truth.row(q).end());
+    for (const Hit& hit : results[q].hits)
+      found += right.contains(static_cast<float>(hit.id.number()));
+  }
+  return static_cast<double>(found) / static_cast<double>(truth.rows * truth.width);
+}
+
+int run(std::map<std::string, std::string> options) {
+  const auto get = [&](const char* name, const char* otherwise) {
+    const auto found = options.find(name);
+    return found == options.end() ? std::string(otherwise) : found->second;
+  };
+  const VectorTable queries = read_vectors(get("--queries", "queries.npy"));
+  const VectorTable truth = read_vectors(get("--truth", "truth.npy"));
+  Index index = [&] {
+    const VectorTable rows = read_vectors(get("--rows", "rows.npy"));
+    Index made({.width = rows.width,
+                .metric = parse_metric(get("--metric", "l2")).value(),
+                .type = dtype_from_name(get("--type", "f32")).value()});
+    for (uint64_t r = 0; r < rows.rows; ++r) made.add(r, rows.row(r));
+    return made;
+  }();
+  BuildOptions how;
+  how.method = parse_method(get("--method", "graph")).value();
+  how.links = std::stoull(get("--links", "16"));
+  how.effort = std::stoull(get("--effort", "64"));
+  how.lists = std::stoull(get("--lists", "0"));
+  const auto start = Clock::now();
+  index.build(how);
+  std::cout << fmt::format("build {:.2f} s\n", seconds_since(start));
+  if (options.contains("--curve"))
+    for (const MeasuredEffort& point : index.info().measured)
+      std::cout << fmt::format("k {} effort {}: recall {:.4f}, {:.1f} us\n", point.k, point.effort,
+                               point.recall, point.microseconds);
+  SearchOptions wanted{.k = truth.width};
+  wanted.recall = std::stod(get("--recall", "0.95"));
+  double best = 1e30;
+  std::vector<SearchResult> results;
+  for (int i = 0; i < 5; ++i) {
+    const auto before = Clock::now();
+    results = index.search_batch(queries.values, wanted);
+    best = std::min(best, seconds_since(before));
+  }
+  std::cout << fmt::format("batch {:.0f} queries/s, recall {:.4f}, {}\n",
+                           static_cast<double>(queries.rows) / best, recall_of(results, truth),
+                           results[0].how);
+  const auto before = Clock::now();
+  for (uint64_t q = 0; q < queries.rows; ++q) results[q] = index.search(queries.row(q), wanted);
+  std::cout << fmt::format("single {:.0f} queries/s, recall {:.4f}\n",
+                           static_cast<double>(queries.rows) / seconds_since(before),
+                           recall_of(results, truth));
+  if (options.contains("--save")) index.save(options["--save"]);
+  return 0;
+}
+
+}  // namespace
+}  // namespace prism::search
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::string> options;
+  for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
+  try {
+    return prism::search::run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    return 1;
+  }
+}

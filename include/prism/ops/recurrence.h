@@ -1,0 +1,63 @@
+// Ops of recurrent layers: each text has a state that its rows read and change in order.
+#pragma once
+
+#include <cstdint>
+
+#include "prism/tensor.h"
+
+#pragma GCC visibility push(default)
+
+namespace prism {
+
+// In all of these, `texts` (i32 [texts, 4]) is device data that says which rows of a batch belong
+// to which text: the first row, the number of rows (0: none; the state is left alone), 0, and the
+// index of the state. Texts have different states and rows. Rows of no text are after all others
+// and give zeros. States (f32) are changed in place: they must be evaluated. A text whose rows or
+// state are out of range is an error on the CPU and undefined on other devices. All values are f32.
+// There are no gradients.
+struct Recurrence {
+  Tensor y;
+  Tensor state;  // the memory of the state, with the change
+};
+
+// A causal convolution of each channel over the rows of a text:
+//   y[row, c] = bias[c] + sum over t of weight[c, t] * x[row - taps + 1 + t, c]
+// x [rows, channels], weight [channels, taps], bias [channels] or an empty tensor; the state
+// [states, taps - 1, channels] holds the rows before the first, the oldest first. At least 2 taps.
+Recurrence short_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                      const Tensor& state, const Tensor& texts);
+
+struct ScanSettings {
+  bool reads_before = false;  // y is read from the state before the row changes it
+  // Which of fewer key heads belongs to head h: h % key_heads, else h / (heads / key_heads).
+  bool tiled_keys = false;
+};
+
+// A matrix S [keys, values] for each head, changed by every row:
+//   S = decay * S + k v^T,  y = q^T S
+// q and k [rows, key_heads, keys], v [rows, heads, values], decay [rows, heads] or [rows, heads,
+// keys]; the state [states, heads, keys, values] holds S. The result is [rows, heads, values].
+Recurrence state_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
+                      const Tensor& state, const Tensor& texts, const ScanSettings& settings = {});
+
+// The same with a decay for each element of S: exp(steps[row, value] * rates[key, value]). steps
+// [rows, heads, values], rates [heads, keys, values].
+Recurrence selective_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& steps,
+                          const Tensor& rates, const Tensor& state, const Tensor& texts);
+
+// The gated delta rule: what S already holds for k is replaced by v, in part.
+//   S = decay * S,  S = S + k (beta (v - k^T S))^T,  y = q^T S
+// beta [rows, heads]; the others as in state_scan.
+Recurrence delta_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
+                      const Tensor& beta, const Tensor& state, const Tensor& texts,
+                      bool tiled_keys = false);
+
+// The rule of RWKV 7: what S holds for one vector is added for another.
+//   S = decay * S + k v^T + to (from^T S)^T,  y = q^T S
+// from_to [rows, heads, 2, keys]: both vectors; the others as in state_scan.
+Recurrence moving_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
+                       const Tensor& from_to, const Tensor& state, const Tensor& texts);
+
+}  // namespace prism
+
+#pragma GCC visibility pop

@@ -1,0 +1,61 @@
+// grovemoe: qwen3moe whose experts share smaller ones in groups, which work on their result.
+#include <algorithm>
+
+#include "llm/architectures/architecture.h"
+#include "llm/architectures/blocks.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/index.h"
+#include "prism/ops/reduce.h"
+#include "prism/ops/softmax.h"
+#include "prism/ops/sort.h"
+
+namespace prism::llm {
+
+namespace {
+
+class GroveMoe : public TransformerArchitecture {
+ public:
+  void configure(const GgufFile& file, Config& config) const override {
+    require_experts(file, config);
+    config.expert_group_members = config_integer(file, "experts_per_group", 1, 1, config.experts);
+    config.expert_group_scale = config_number(file, "expert_group_scale", 1);
+  }
+  RequiredTensors required_tensors() const override { return {.head_norms = true}; }
+
+  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
+    TransformerArchitecture::load_layer(from, layer);
+    const Config& config = from.config();
+    const int64_t groups = config.experts / config.expert_group_members;
+    const int64_t length = config_integer(from.file(), "expert_chunk_feed_forward_length",
+                                          config.head_dim, 1, 1 << 20);
+    from.keep(layer, "ffn_gate_chexps.weight", {groups, length, config.width});
+    from.keep(layer, "ffn_up_chexps.weight", {groups, length, config.width});
+    from.keep(layer, "ffn_down_chexps.weight", {groups, config.width, length});
+  }
+
+  Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+    const Tensor seen = x + blocks.attention(w, blocks.norm(x, w.attention_norm));
+    const Tensor input = blocks.norm(seen, w.feed_forward_norm);
+    const Tensor result = blocks.experts(w, input);
+    const Config& config = blocks.config();
+    LayerWeights small;
+    small.expert_gate.weight = w.other("ffn_gate_chexps.weight");
+    small.expert_up.weight = w.other("ffn_up_chexps.weight");
+    small.expert_down.weight = w.other("ffn_down_chexps.weight");
+    const int64_t groups = small.expert_up.weight.size(0);
+    const Tensor scores = softmax(blocks.project(input, w.router), -1);
+    Blocks::Chosen chosen;
+    chosen.experts = floor_divide(top_k(scores, std::min(config.experts_used, groups)).indices,
+                                  static_cast<double>(config.expert_group_members));
+    // A group has the weight of the expert of its number, as llama.cpp does it.
+    const Tensor weights = take_along(scores, chosen.experts, -1);
+    chosen.weights = weights / sum(weights, {-1}, true);
+    return seen + result + blocks.routed(small, result, chosen) * config.expert_group_scale;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Architecture> make_grovemoe() { return std::make_unique<GroveMoe>(); }
+
+}  // namespace prism::llm

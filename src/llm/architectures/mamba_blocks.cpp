@@ -1,0 +1,102 @@
+// The blocks of Mamba 1 and 2.
+#include "llm/architectures/recurrent.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/gates.h"
+#include "prism/ops/join.h"
+#include "prism/ops/matmul.h"
+#include "prism/ops/norm.h"
+#include "prism/ops/recurrence.h"
+
+namespace prism::llm {
+
+std::vector<Shape> mamba_states(const Config& config) {
+  const SsmConfig& ssm = config.ssm;
+  return {{ssm.taps - 1, ssm.inner}, {1, ssm.keys, ssm.inner}};
+}
+
+void load_mamba(WeightLoader& from, LayerWeights& layer) {
+  const SsmConfig& ssm = from.config().ssm;
+  const int64_t width = from.config().width;
+  from.keep(layer, "ssm_in.weight", {2 * ssm.inner, width});
+  from.keep(layer, "ssm_conv1d.weight", {ssm.inner, ssm.taps});
+  from.keep(layer, "ssm_conv1d.bias", {ssm.inner});
+  from.keep(layer, "ssm_x.weight", {ssm.rank + 2 * ssm.keys, ssm.inner});
+  from.keep(layer, "ssm_dt.weight", {ssm.inner, ssm.rank});
+  from.keep(layer, "ssm_dt.bias", {ssm.inner});
+  from.keep(layer, "ssm_a", {ssm.inner, ssm.keys});
+  from.keep(layer, "ssm_d", {ssm.inner});
+  from.keep(layer, "ssm_out.weight", {width, ssm.inner});
+  from.keep_if_there(layer, "ssm_dt_norm.weight", {ssm.rank});
+  from.keep_if_there(layer, "ssm_b_norm.weight", {ssm.keys});
+  from.keep_if_there(layer, "ssm_c_norm.weight", {ssm.keys});
+  // The scan reads the rates of adjacent channels together.
+  Tensor& rates = layer.others["ssm_a"];
+  rates = rates.transpose().contiguous().reshape({1, ssm.keys, ssm.inner});
+  eval({rates});
+}
+
+Tensor mamba(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
+  const Config& config = blocks.config();
+  const SsmConfig& ssm = config.ssm;
+  const int64_t rows = x.size(0);
+  const std::vector<Tensor> both = split(linear(x, w.other("ssm_in.weight")), 2, -1);
+  const Tensor seen = convolved(blocks, w, both[0].contiguous(), "ssm_conv1d", 0);
+  std::vector<Tensor> parts =
+      split(linear(seen, w.other("ssm_x.weight")), {ssm.rank, ssm.keys, ssm.keys}, -1);
+  if (ssm.norms || w.other("ssm_dt_norm.weight"))
+    for (size_t i = 0; i < parts.size(); ++i) {
+      static constexpr const char* kNames[] = {"ssm_dt_norm.weight", "ssm_b_norm.weight",
+                                               "ssm_c_norm.weight"};
+      parts[i] = rms_norm(parts[i], w.other(kNames[i]), config.norm_epsilon);
+    }
+  const Tensor steps =
+      Blocks::softplus(linear(parts[0], w.other("ssm_dt.weight"), w.other("ssm_dt.bias")));
+  const Shape one_head = {rows, 1, ssm.inner};
+  const Tensor y = selective_scan(parts[2].unsqueeze(1), parts[1].unsqueeze(1),
+                                  (seen * steps).reshape(one_head), steps.reshape(one_head),
+                                  w.other("ssm_a"), blocks.state(1), blocks.texts(x.device()))
+                       .y.reshape({rows, ssm.inner});
+  return linear(swiglu(both[1], y + seen * w.other("ssm_d")), w.other("ssm_out.weight"));
+}
+
+std::vector<Shape> mamba2_states(const Config& config) {
+  const SsmConfig& ssm = config.ssm;
+  return {{ssm.taps - 1, ssm.inner + 2 * ssm.groups * ssm.keys},
+          {ssm.rank, ssm.keys, ssm.inner / ssm.rank}};
+}
+
+void load_mamba2(WeightLoader& from, LayerWeights& layer) {
+  const SsmConfig& ssm = from.config().ssm;
+  const int64_t width = from.config().width, mixed = ssm.inner + 2 * ssm.groups * ssm.keys;
+  from.keep(layer, "ssm_in.weight", {ssm.inner + mixed + ssm.rank, width});
+  from.keep(layer, "ssm_conv1d.weight", {mixed, ssm.taps});
+  from.keep_if_there(layer, "ssm_conv1d.bias", {mixed});
+  from.keep(layer, "ssm_dt.bias", {ssm.rank});
+  from.keep(layer, "ssm_a", {ssm.rank});
+  from.keep(layer, "ssm_d", {ssm.rank});
+  from.keep_if_there(layer, "ssm_norm.weight", {ssm.groups, ssm.inner / ssm.groups});
+  from.keep(layer, "ssm_out.weight", {width, ssm.inner});
+}
+
+Tensor mamba2(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
+  const SsmConfig& ssm = blocks.config().ssm;
+  const int64_t rows = x.size(0), of_groups = ssm.groups * ssm.keys;
+  const std::vector<Tensor> parts = split(linear(x, w.other("ssm_in.weight")),
+                                          {ssm.inner, ssm.inner + 2 * of_groups, ssm.rank}, -1);
+  const std::vector<Tensor> mixed =
+      split(convolved(blocks, w, parts[1].contiguous(), "ssm_conv1d", 0),
+            {ssm.inner, of_groups, of_groups}, -1);
+  const Shape grouped = {rows, ssm.groups, ssm.keys};
+  const Tensor y = scan_heads(blocks, w, mixed[0].reshape({rows, ssm.rank, ssm.inner / ssm.rank}),
+                              parts[2] + w.other("ssm_dt.bias"), mixed[1].reshape(grouped),
+                              mixed[2].reshape(grouped));
+  Tensor gated = swiglu(parts[0], y.reshape({rows, ssm.inner}));
+  if (const Tensor norm = w.other("ssm_norm.weight")) {
+    const Tensor by_group = gated.reshape({rows, ssm.groups, ssm.inner / ssm.groups});
+    gated =
+        (rms_norm(by_group, {}, blocks.config().norm_epsilon) * norm).reshape({rows, ssm.inner});
+  }
+  return linear(gated, w.other("ssm_out.weight"));
+}
+
+}  // namespace prism::llm

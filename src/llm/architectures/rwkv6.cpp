@@ -1,0 +1,119 @@
+// rwkv6: time mixing over a matrix of state for each head, and channel mixing, both of a row and
+// the one before it.
+#include "llm/architectures/recurrent.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/join.h"
+#include "prism/ops/matmul.h"
+#include "prism/ops/norm.h"
+#include "prism/ops/recurrence.h"
+#include "prism/ops/reduce.h"
+
+namespace prism::llm {
+
+namespace {
+
+class Rwkv6 : public Architecture {
+ public:
+  RequiredTensors required_tensors() const override { return {.norm_bias = true}; }
+  void configure(const GgufFile& file, Config& config) const override {
+    config.norms = NormKind::layer;
+    const int64_t head = config_integer(file, "wkv.head_size", 64, 1, config.width);
+    config.ssm.keys = head;
+    config.ssm.rank = config.width / head;
+    config.rescale_every = config_integer(file, "rescale_every_n_layers", 0, 0, 4096);
+    set_all_recurrent(config,
+                      {{1, config.width}, {config.ssm.rank, head, head}, {1, config.width}});
+  }
+  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
+    const Config& config = from.config();
+    const int64_t width = config.width, wide = config.feed_forward;
+    const int64_t mixed = config_integer(from.file(), "time_mix_extra_dim", 32, 1, 1 << 16),
+                  decayed = config_integer(from.file(), "time_decay_extra_dim", 64, 1, 1 << 16);
+    layer.attention_norm = from.norm("attn_norm");
+    layer.feed_forward_norm = from.norm("attn_norm_2");
+    load_previous_rows(from, layer);
+    from.keep(layer, "time_mix_w1.weight", {5 * mixed, width});
+    from.keep(layer, "time_mix_w2.weight", {5, width, mixed});
+    from.keep(layer, "time_mix_lerp_x.weight", {width});
+    const bool fused = from.has_in_layer("time_mix_lerp_fused.weight");
+    if (fused) from.keep(layer, "time_mix_lerp_fused.weight", {5, width});
+    for (const char* name : kMixed) {
+      const std::string each = std::string("time_mix_lerp_") + name + ".weight";
+      if (fused)
+        from.leave_out(each);
+      else
+        from.keep(layer, each, {width});
+    }
+    from.keep(layer, "time_mix_first.weight", {config.ssm.rank, config.ssm.keys});
+    from.keep(layer, "time_mix_decay.weight", {width});
+    from.keep(layer, "time_mix_decay_w1.weight", {decayed, width});
+    from.keep(layer, "time_mix_decay_w2.weight", {width, decayed});
+    for (const char* name :
+         {"time_mix_key.weight", "time_mix_value.weight", "time_mix_receptance.weight",
+          "time_mix_gate.weight", "time_mix_output.weight", "channel_mix_receptance.weight"})
+      from.keep(layer, name, {width, width});
+    for (const char* name : {"time_mix_ln.weight", "time_mix_ln.bias", "channel_mix_lerp_k.weight",
+                             "channel_mix_lerp_r.weight"})
+      from.keep(layer, name, {width});
+    from.keep(layer, "channel_mix_key.weight", {wide, width});
+    from.keep(layer, "channel_mix_value.weight", {width, wide});
+  }
+  Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+    const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));
+    const Tensor input = blocks.norm(seen, w.feed_forward_norm);
+    const Tensor change = previous_rows(blocks, w, input, 2) - input;
+    const auto mixed = [&](const char* name) { return input + change * w.other(name); };
+    const Tensor key =
+        square(relu(linear(mixed("channel_mix_lerp_k.weight"), w.other("channel_mix_key.weight"))));
+    const Tensor gate = sigmoid(
+        linear(mixed("channel_mix_lerp_r.weight"), w.other("channel_mix_receptance.weight")));
+    const Tensor result = seen + gate * linear(key, w.other("channel_mix_value.weight"));
+    const int64_t every = blocks.config().rescale_every;
+    return every > 0 && (blocks.layer() + 1) % every == 0 ? result * 0.5 : result;
+  }
+
+ private:
+  static constexpr const char* kMixed[] = {"w", "k", "v", "r", "g"};
+
+  static Tensor time_mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
+    const SsmConfig& ssm = blocks.config().ssm;
+    const int64_t rows = x.size(0), width = blocks.config().width;
+    const Tensor change = previous_rows(blocks, w, x, 0) - x;
+    // How much of the row before each projection sees, which the row itself decides.
+    const Tensor by =
+        tanh(linear(x + change * w.other("time_mix_lerp_x.weight"), w.other("time_mix_w1.weight")));
+    const std::vector<Tensor> bys = split(by, 5, -1);
+    const Tensor second = w.other("time_mix_w2.weight"),
+                 fused = w.other("time_mix_lerp_fused.weight");
+    const auto mixed = [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      const Tensor base = fused ? fused.select(0, i)
+                                : w.other(std::string("time_mix_lerp_") + kMixed[at] + ".weight");
+      return x + change * (linear(bys[at], second.select(0, i)) + base);
+    };
+    const Shape heads = {rows, ssm.rank, ssm.keys};
+    const Tensor k = linear(mixed(1), w.other("time_mix_key.weight")).reshape(heads);
+    const Tensor v = linear(mixed(2), w.other("time_mix_value.weight")).reshape(heads);
+    const Tensor r = linear(mixed(3), w.other("time_mix_receptance.weight")).reshape(heads);
+    const Tensor gate = silu(linear(mixed(4), w.other("time_mix_gate.weight")));
+    const Tensor rate = linear(tanh(linear(mixed(0), w.other("time_mix_decay_w1.weight"))),
+                               w.other("time_mix_decay_w2.weight")) +
+                        w.other("time_mix_decay.weight");
+    const Tensor decay = exp(-exp(rate)).reshape(heads);
+    const Tensor before = state_scan(r, k, v, decay, blocks.state(1), blocks.texts(x.device()),
+                                     {.reads_before = true})
+                              .y;
+    // The row itself counts by a weight of its own.
+    const Tensor y = before + sum(r * k * w.other("time_mix_first.weight"), {-1}, true) * v;
+    const Tensor normed =
+        layer_norm(y, {}, {}, 64e-5).reshape({rows, width}) * w.other("time_mix_ln.weight") +
+        w.other("time_mix_ln.bias");
+    return linear(normed * gate, w.other("time_mix_output.weight"));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Architecture> make_rwkv6() { return std::make_unique<Rwkv6>(); }
+
+}  // namespace prism::llm

@@ -1,0 +1,114 @@
+// rwkv7: time mixing in which each row moves what the state holds for one key to another, and
+// channel mixing, both of a row and the one before it.
+#include "llm/architectures/recurrent.h"
+#include "prism/ops/elementwise.h"
+#include "prism/ops/join.h"
+#include "prism/ops/matmul.h"
+#include "prism/ops/norm.h"
+#include "prism/ops/recurrence.h"
+#include "prism/ops/reduce.h"
+
+namespace prism::llm {
+
+namespace {
+
+class Rwkv7 : public Architecture {
+ public:
+  RequiredTensors required_tensors() const override { return {.norm_bias = true}; }
+  void configure(const GgufFile& file, Config& config) const override {
+    config.norms = NormKind::layer;
+    const int64_t head = config_integer(file, "wkv.head_size", 64, 1, config.width);
+    config.ssm.keys = head;
+    config.ssm.rank = config.width / head;
+    set_all_recurrent(config,
+                      {{1, config.width}, {config.ssm.rank, head, head}, {1, config.width}});
+  }
+  void load_layer(WeightLoader& from, LayerWeights& layer) const override {
+    const int64_t width = from.config().width, wide = from.config().feed_forward;
+    layer.attention_norm = from.norm("attn_norm");
+    layer.feed_forward_norm = from.norm("attn_norm_2");
+    load_previous_rows(from, layer);
+    // Pairs of narrow matrices; their rank is that of the file.
+    for (const char* name : {"time_mix_w", "time_mix_a", "time_mix_v", "time_mix_g"}) {
+      const std::string first = std::string(name) + "1.weight";
+      const GgufTensor* found =
+          from.file().find_tensor("blk." + std::to_string(from.layer()) + "." + first);
+      const int64_t rank = found && found->shape.rank() == 2 ? found->shape[0] : 1;
+      from.keep(layer, first, {rank, width});
+      from.keep(layer, std::string(name) + "2.weight", {width, rank});
+    }
+    from.keep(layer, "time_mix_lerp_fused.weight", {6, width});
+    for (const char* name : {"time_mix_w0.weight", "time_mix_a0.weight", "time_mix_v0.weight",
+                             "time_mix_k_k.weight", "time_mix_k_a.weight", "time_mix_r_k.weight",
+                             "time_mix_ln.weight", "time_mix_ln.bias", "channel_mix_lerp_k.weight"})
+      from.keep(layer, name, {width});
+    for (const char* name : {"time_mix_key.weight", "time_mix_value.weight",
+                             "time_mix_receptance.weight", "time_mix_output.weight"})
+      from.keep(layer, name, {width, width});
+    from.keep(layer, "channel_mix_key.weight", {wide, width});
+    from.keep(layer, "channel_mix_value.weight", {width, wide});
+  }
+  Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
+    const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));
+    const Tensor input = blocks.norm(seen, w.feed_forward_norm);
+    const Tensor change = previous_rows(blocks, w, input, 2) - input;
+    const Tensor key = square(relu(linear(input + change * w.other("channel_mix_lerp_k.weight"),
+                                          w.other("channel_mix_key.weight"))));
+    return seen + linear(key, w.other("channel_mix_value.weight"));
+  }
+
+ private:
+  static Tensor time_mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) {
+    const SsmConfig& ssm = blocks.config().ssm;
+    const int64_t rows = x.size(0), width = blocks.config().width;
+    const Tensor change = previous_rows(blocks, w, x, 0) - x;
+    const Tensor lerps = w.other("time_mix_lerp_fused.weight");
+    const auto mixed = [&](int64_t i) { return x + change * lerps.select(0, i); };
+    const auto narrow = [&](const Tensor& rows_in, const char* first) {
+      return linear(rows_in, w.other(first));
+    };
+    const Tensor r = linear(mixed(0), w.other("time_mix_receptance.weight"));
+    const Tensor rate = linear(tanh(narrow(mixed(1), "time_mix_w1.weight")),
+                               w.other("time_mix_w2.weight"), w.other("time_mix_w0.weight"));
+    constexpr double kSlowest = -0.606531;  // -exp(-0.5): the decay is at least exp of it
+    const Tensor decay = exp(sigmoid(rate) * kSlowest);
+    const Tensor key = linear(mixed(2), w.other("time_mix_key.weight"));
+    const Tensor row_v = mixed(3);
+    Tensor v = linear(row_v, w.other("time_mix_value.weight"));
+    // Later layers mix in the values of the first.
+    if (blocks.layer() == 0) {
+      blocks.carried = v;
+    } else {
+      const Tensor part =
+          sigmoid(linear(narrow(row_v, "time_mix_v1.weight"), w.other("time_mix_v2.weight"),
+                         w.other("time_mix_v0.weight")));
+      v = v + (blocks.carried.to(x.device()) - v) * part;
+    }
+    const Tensor rate_in =
+        sigmoid(linear(narrow(mixed(4), "time_mix_a1.weight"), w.other("time_mix_a2.weight"),
+                       w.other("time_mix_a0.weight")));
+    const Tensor gate =
+        linear(sigmoid(narrow(mixed(5), "time_mix_g1.weight")), w.other("time_mix_g2.weight"));
+    const Shape heads = {rows, ssm.rank, ssm.keys};
+    const Tensor removed =
+        unit_length((key * w.other("time_mix_k_k.weight")).reshape(heads), 1e-12);
+    const Tensor k = (key + (rate_in - 1.0) * key * w.other("time_mix_k_a.weight")).reshape(heads);
+    const Tensor from_to = stack({-removed, removed * rate_in.reshape(heads)}, 2);
+    const Tensor read = r.reshape(heads), given = v.reshape(heads);
+    const Tensor y = moving_scan(read, k, given, decay.reshape(heads), from_to, blocks.state(1),
+                                 blocks.texts(x.device()))
+                         .y;
+    const Tensor normed =
+        layer_norm(y, {}, {}, 64e-5).reshape({rows, width}) * w.other("time_mix_ln.weight") +
+        w.other("time_mix_ln.bias");
+    const Tensor weights = w.other("time_mix_r_k.weight").reshape({1, ssm.rank, ssm.keys});
+    const Tensor own = (sum(k * read * weights, {-1}, true) * given).reshape({rows, width});
+    return linear((normed + own) * gate, w.other("time_mix_output.weight"));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Architecture> make_rwkv7() { return std::make_unique<Rwkv7>(); }
+
+}  // namespace prism::llm

@@ -1,0 +1,382 @@
+// The table of Hugging Face architectures.
+#include "llm/convert/hf_architectures.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/printable.h"
+#include "llm/convert/hf_rope.h"
+#include "prism/error.h"
+
+namespace prism::llm {
+
+namespace {
+
+using enum TensorChange;
+using enum ConfigKind;
+
+// --- tensors
+constexpr TensorRule kEnds[] = {
+    {"model.embed_tokens.weight", "token_embd.weight"},
+    {"lm_head.weight", "output.weight"},
+    {"model.layers.{}.self_attn.rotary_emb.inv_freq", ""},  // computed from the base
+    {"model.rotary_emb.inv_freq", ""},
+};
+constexpr TensorRule kNorms[] = {
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+};
+constexpr TensorRule kPostNorms[] = {
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight"},
+    {"model.layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight"},
+    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+};
+constexpr TensorRule kGemmaNorms[] = {
+    {"model.norm.weight", "output_norm.weight", add_one},
+    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight", add_one},
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight", add_one},
+};
+constexpr TensorRule kGemma2Norms[] = {
+    {"model.norm.weight", "output_norm.weight", add_one},
+    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight", add_one},
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight",
+     add_one},
+    {"model.layers.{}.pre_feedforward_layernorm.weight", "blk.{}.ffn_norm.weight", add_one},
+    {"model.layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight", add_one},
+    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight", add_one},
+    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight", add_one},
+};
+constexpr TensorRule kQueryKey[] = {
+    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"},
+    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+    {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"},
+};
+constexpr TensorRule kAdjacentQueryKey[] = {
+    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight", rotary},
+    {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias", rotary},
+    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight", rotary},
+    {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias", rotary},
+};
+constexpr TensorRule kValueOutput[] = {
+    {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"},
+    {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {"model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias"},
+};
+constexpr TensorRule kFusedAttention[] = {
+    {"model.layers.{}.self_attn.qkv_proj.weight", "blk.{}.attn_qkv.weight"},
+    {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+};
+constexpr TensorRule kFeedForward[] = {
+    {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
+    {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+};
+constexpr TensorRule kFusedFeedForward[] = {
+    {"model.layers.{}.mlp.gate_up_proj.weight", "blk.{}.ffn_up.weight"},
+    {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+};
+constexpr TensorRule kExperts[] = {
+    {"model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {"model.layers.{}.mlp.experts.{}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
+    {"model.layers.{}.mlp.experts.{}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+    {"model.layers.{}.mlp.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+};
+constexpr TensorRule kMixtralExperts[] = {
+    {"model.layers.{}.block_sparse_moe.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w1.weight", "blk.{}.ffn_gate_exps.weight"},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w3.weight", "blk.{}.ffn_up_exps.weight"},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w2.weight", "blk.{}.ffn_down_exps.weight"},
+};
+constexpr TensorRule kBert[] = {
+    {"embeddings.word_embeddings.weight", "token_embd.weight"},
+    {"embeddings.position_embeddings.weight", "position_embd.weight", cut},
+    {"embeddings.token_type_embeddings.weight", "token_types.weight"},
+    {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
+    {"embeddings.LayerNorm.bias", "token_embd_norm.bias"},
+    {"embeddings.position_ids", ""},  // 0, 1, 2 ...
+    {"encoder.layer.{}.attention.self.query.weight", "blk.{}.attn_q.weight"},
+    {"encoder.layer.{}.attention.self.query.bias", "blk.{}.attn_q.bias"},
+    {"encoder.layer.{}.attention.self.key.weight", "blk.{}.attn_k.weight"},
+    {"encoder.layer.{}.attention.self.key.bias", "blk.{}.attn_k.bias"},
+    {"encoder.layer.{}.attention.self.value.weight", "blk.{}.attn_v.weight"},
+    {"encoder.layer.{}.attention.self.value.bias", "blk.{}.attn_v.bias"},
+    {"encoder.layer.{}.attention.output.dense.weight", "blk.{}.attn_output.weight"},
+    {"encoder.layer.{}.attention.output.dense.bias", "blk.{}.attn_output.bias"},
+    {"encoder.layer.{}.attention.output.LayerNorm.weight", "blk.{}.attn_output_norm.weight"},
+    {"encoder.layer.{}.attention.output.LayerNorm.bias", "blk.{}.attn_output_norm.bias"},
+    {"encoder.layer.{}.intermediate.dense.weight", "blk.{}.ffn_up.weight"},
+    {"encoder.layer.{}.intermediate.dense.bias", "blk.{}.ffn_up.bias"},
+    {"encoder.layer.{}.output.dense.weight", "blk.{}.ffn_down.weight"},
+    {"encoder.layer.{}.output.dense.bias", "blk.{}.ffn_down.bias"},
+    {"encoder.layer.{}.output.LayerNorm.weight", "blk.{}.layer_output_norm.weight"},
+    {"encoder.layer.{}.output.LayerNorm.bias", "blk.{}.layer_output_norm.bias"},
+    // The classifier over the first token; embeddings are pooled from the last layer.
+    {"pooler.dense.weight", ""},
+    {"pooler.dense.bias", ""},
+};
+
+// --- hyperparameters
+constexpr ConfigRule kSizes[] = {
+    {"num_hidden_layers", "block_count"},
+    {"hidden_size", "embedding_length"},
+    {"num_attention_heads", "attention.head_count"},
+    {"intermediate_size", "feed_forward_length"},
+};
+constexpr ConfigRule kDecoder[] = {
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", number},
+    {"num_key_value_heads", "attention.head_count_kv", integer, false},
+};
+constexpr ConfigRule kBertConfig[] = {
+    {"layer_norm_eps", "attention.layer_norm_epsilon", number},
+};
+constexpr ConfigRule kGraniteScales[] = {
+    {"embedding_multiplier", "embedding_scale", number},
+    {"residual_multiplier", "residual_scale", number},
+    {"attention_multiplier", "attention.scale", number},
+    {"logits_scaling", "logit_scale", number},
+};
+constexpr ConfigRule kSoftCaps[] = {
+    {"attn_logit_softcapping", "attn_logit_softcapping", number, false},
+    {"final_logit_softcapping", "final_logit_softcapping", number, false},
+    {"sliding_window", "attention.sliding_window", integer},
+};
+constexpr ConfigRule kWindow[] = {{"sliding_window", "attention.sliding_window", integer}};
+constexpr ConfigRule kQwenMoe[] = {
+    {"num_experts", "expert_count", integer, false},
+    {"num_local_experts", "expert_count", integer, false},  // the same, in newer files
+    {"num_experts_per_tok", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+};
+constexpr ConfigRule kMixtral[] = {
+    {"num_local_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+};
+
+const Expectation kSilu{"hidden_act", {R"("silu")", R"("swish")"}};
+
+// --- checks that need more than one value
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kNotSupported, fmt::format("config.json: {}", what));
+}
+
+int64_t head_length(const JsonView& config) {
+  const int64_t heads = config["num_attention_heads"].integer(1, 1 << 16);
+  return config["head_dim"].integer_or(config["hidden_size"].integer(1, 1 << 20) / heads, 1,
+                                       1 << 14);
+}
+
+// The layers with a window, or without rotation, must be the ones that Prism assumes.
+void check_layers(const JsonView& config, const char* key, const auto& is_expected) {
+  int64_t layer = 0;
+  for (const JsonView& each : config[key].items()) {
+    if (!is_expected(layer, each))
+      refuse(fmt::format("{} has {} for layer {}; Prism's layers have another pattern", key,
+                         printable(each.json().dump()), layer));
+    ++layer;
+  }
+}
+
+void check_windows(const JsonView& config, int64_t period) {
+  check_layers(config, "layer_types", [&](int64_t layer, const JsonView& type) {
+    return type.string() == ((layer + 1) % period == 0 ? "full_attention" : "sliding_attention");
+  });
+}
+
+// Prism computes the scale of attention scores from the sizes.
+void check_gemma_scale(const JsonView& config, int64_t layers_of_27b) {
+  const int64_t layers = config["num_hidden_layers"].integer(1, 4096);
+  const int64_t length = layers == layers_of_27b ? config["hidden_size"].integer(1, 1 << 20) /
+                                                       config["num_attention_heads"].integer(1)
+                                                 : head_length(config);
+  const double scalar = config["query_pre_attn_scalar"].number_or(static_cast<double>(length));
+  if (scalar != static_cast<double>(length))
+    refuse(fmt::format("query_pre_attn_scalar is {}; Prism's Gemma has {} for these sizes", scalar,
+                       length));
+}
+
+// Prism knows both from the tensors and the architecture; llama.cpp does not.
+void more_bert(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  to.set(fmt::format("{}attention.causal", prefix), false);
+  to.set("tokenizer.ggml.token_type_count",
+         static_cast<uint32_t>(config["type_vocab_size"].integer_or(2, 1, 1 << 16)));
+}
+
+void more_gemma2(const JsonView& config, std::string_view, GgufWriter&) {
+  check_gemma_scale(config, 46);
+  check_windows(config, 2);
+}
+
+void more_gemma3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  check_gemma_scale(config, 62);
+  for (const char* key : {"sliding_window_pattern", "_sliding_window_pattern"})
+    if (const int64_t period = config[key].integer_or(6); period != 6)
+      refuse(fmt::format("{} is {}; Prism's Gemma 3 has 6", key, period));
+  check_windows(config, 6);
+  const JsonView local = config["rope_parameters"]["sliding_attention"];
+  const double base =
+      local ? local["rope_theta"].number_or(1e4) : config["rope_local_base_freq"].number_or(1e4);
+  to.set(fmt::format("{}rope.freq_base_swa", prefix), static_cast<float>(base));
+}
+
+void more_smollm3(const JsonView& config, std::string_view, GgufWriter&) {
+  if (const int64_t period = config["no_rope_layer_interval"].integer_or(4); period != 4)
+    refuse(fmt::format("no_rope_layer_interval is {}; Prism's SmolLM3 has 4", period));
+  check_layers(config, "no_rope_layers", [](int64_t layer, const JsonView& rotates) {
+    return rotates.integer() == ((layer + 1) % 4 == 0 ? 0 : 1);
+  });
+}
+
+const std::vector<HfArchitecture>& table() {
+  using Rules = std::vector<std::span<const TensorRule>>;
+  using Keys = std::vector<std::span<const ConfigRule>>;
+  const Rules adjacent = {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kFeedForward};
+  const Rules halves = {kEnds, kNorms, kQueryKey, kValueOutput, kFeedForward};
+  const Keys decoder = {kSizes, kDecoder};
+  const Expectation gelu{"hidden_activation", {R"("gelu_pytorch_tanh")"}};
+  // Early files of Gemma name the exact function and mean the approximation.
+  const Expectation either_gelu{"hidden_act", {R"("gelu_pytorch_tanh")", R"("gelu")"}};
+  static const std::vector<HfArchitecture> rows = {
+      {"BertModel",
+       "bert",
+       {kBert},
+       {kSizes, kBertConfig},
+       {{"hidden_act", {R"("gelu")"}},
+        {"position_embedding_type", {R"("absolute")"}},
+        {"is_decoder", {"false"}}},
+       false,
+       more_bert},
+      {"LlamaForCausalLM", "llama", adjacent, decoder, {kSilu}},
+      {"MistralForCausalLM", "llama", adjacent, decoder, {kSilu}},
+      {"MixtralForCausalLM",
+       "llama",
+       {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kMixtralExperts},
+       {kSizes, kDecoder, kMixtral},
+       {kSilu}},
+      {"Qwen2ForCausalLM", "qwen2", halves, decoder, {kSilu}},
+      {"Qwen3ForCausalLM", "qwen3", halves, decoder, {kSilu}},
+      {"Qwen3MoeForCausalLM",
+       "qwen3moe",
+       {kEnds, kNorms, kQueryKey, kValueOutput, kExperts},
+       {kSizes, kDecoder, kQwenMoe},
+       {kSilu,
+        {"mlp_only_layers", {"[]"}},
+        {"decoder_sparse_step", {"1"}},
+        {"norm_topk_prob", {"true"}}}},
+      {"GemmaForCausalLM",
+       "gemma",
+       {kEnds, kGemmaNorms, kQueryKey, kValueOutput, kFeedForward},
+       decoder,
+       {gelu, either_gelu}},
+      {"Gemma2ForCausalLM",
+       "gemma2",
+       {kEnds, kGemma2Norms, kQueryKey, kValueOutput, kFeedForward},
+       {kSizes, kDecoder, kSoftCaps},
+       {gelu},
+       true,
+       more_gemma2},
+      {"Gemma3ForCausalLM",
+       "gemma3",
+       {kEnds, kGemma2Norms, kQueryKey, kValueOutput, kFeedForward},
+       {kSizes, kDecoder, kWindow},
+       {gelu,
+        {"use_bidirectional_attention", {"false"}},
+        {"attn_logit_softcapping", {}},
+        {"final_logit_softcapping", {}}},
+       true,
+       more_gemma3},
+      {"Phi3ForCausalLM",
+       "phi3",
+       {kEnds, kNorms, kFusedAttention, kFusedFeedForward},
+       decoder,
+       {kSilu}},
+      {"SmolLM3ForCausalLM", "smollm3", adjacent, decoder, {kSilu}, false, more_smollm3},
+      {"GraniteForCausalLM", "granite", adjacent, {kSizes, kDecoder, kGraniteScales}, {kSilu}},
+      {"Olmo2ForCausalLM",
+       "olmo2",
+       {kEnds, kPostNorms, kQueryKey, kValueOutput, kFeedForward},
+       decoder,
+       {kSilu}},
+  };
+  return rows;
+}
+
+void write_rule(const ConfigRule& rule, const JsonView& config, std::string_view prefix,
+                GgufWriter& to) {
+  const JsonView value = config[rule.from];
+  if (!value && !rule.is_required) return;
+  const std::string key = fmt::format("{}{}", prefix, rule.to);
+  if (rule.kind == integer)
+    to.set(key, static_cast<uint32_t>(value.integer(0, 1 << 30)));
+  else
+    to.set(key, static_cast<float>(value.number()));
+}
+
+// The window of attention; 0: none. A model whose layers know no windows is right up to its window.
+int64_t window_of(const JsonView& config) {
+  if (!config["sliding_window"] || !config["use_sliding_window"].boolean_or(true)) return 0;
+  bool is_used = !config["layer_types"];
+  for (const JsonView& each : config["layer_types"].items())
+    is_used = is_used || each.string() == "sliding_attention";
+  return is_used ? config["sliding_window"].integer(1, 1 << 30) : 0;
+}
+
+}  // namespace
+
+const HfArchitecture& hf_architecture(const JsonView& config) {
+  std::string found = "nothing";
+  for (const JsonView& each : config["architectures"].items()) {
+    found = each.string();
+    for (const HfArchitecture& row : table())
+      if (row.name == found) return row;
+  }
+  throw Error(ErrorCode::kNotSupported,
+              fmt::format("config.json: architectures names {}, which cannot be converted; "
+                          "supported are {}",
+                          printable(found), fmt::join(hf_architecture_names(), ", ")));
+}
+
+std::vector<std::string_view> hf_architecture_names() {
+  std::vector<std::string_view> names;
+  for (const HfArchitecture& row : table()) names.push_back(row.name);
+  return names;
+}
+
+void write_hyperparameters(const HfArchitecture& architecture, const JsonView& config,
+                           GgufWriter& to) {
+  if (config["quantization_config"])
+    refuse("quantization_config says that the weights are quantised; convert the original model");
+  for (const Expectation& each : architecture.expected) {
+    const JsonView value = config[each.key];
+    if (value && std::ranges::find(each.values, value.json().dump()) == each.values.end())
+      refuse(fmt::format(
+          "{} is {}; Prism's {} {}", each.key, printable(value.json().dump()), architecture.gguf,
+          each.values.empty() ? "has none"
+                              : fmt::format("needs {}", fmt::join(each.values, " or "))));
+  }
+  const std::string prefix = fmt::format("{}.", architecture.gguf);
+  int64_t context = config["max_position_embeddings"].integer(1, 1 << 30);
+  const int64_t window = architecture.has_windows ? 0 : window_of(config);
+  if (window > 0) context = std::min(context, window);
+  to.set(prefix + "context_length", static_cast<uint32_t>(context));
+  for (const auto& rules : architecture.config)
+    for (const ConfigRule& rule : rules) write_rule(rule, config, prefix, to);
+  if (architecture.gguf != "bert") {
+    const int64_t length = head_length(config);
+    to.set(prefix + "attention.key_length", static_cast<uint32_t>(length));
+    to.set(prefix + "attention.value_length", static_cast<uint32_t>(length));
+    write_rope(config, prefix, length, to);
+  }
+  if (architecture.more) architecture.more(config, prefix, to);
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,129 @@
+// Opens Hugging Face folders and checks that their tensors are inside their files.
+#include "llm/convert/hf_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "prism/error.h"
+
+namespace prism::llm {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+// The largest tokenizer.json files have 35 MB.
+constexpr uint64_t kMostTextBytes = uint64_t{128} << 20;
+constexpr JsonLimits kLimits{.bytes = kMostTextBytes, .values = size_t{16} << 20, .depth = 64};
+
+// A name from a file must not lead out of the folder.
+void check_name(const std::string& folder, const std::string& file) {
+  const fs::path path = file;
+  const bool leaves = path.is_absolute() || path.has_root_name() ||
+                      std::ranges::any_of(path, [](const fs::path& step) { return step == ".."; });
+  if (file.empty() || leaves)
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("{}: names the file \"{}\", which is not inside the folder", folder,
+                            printable(file)));
+}
+
+}  // namespace
+
+bool HfFolder::is_one(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) &&
+         fs::is_regular_file(fs::path(path) / "config.json", ignored);
+}
+
+std::optional<std::string> HfFolder::text(const std::string& file) const {
+  check_name(path_, file);
+  const fs::path path = fs::path(path_) / file;
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed)) return std::nullopt;
+  const uint64_t bytes = fs::file_size(path, failed);
+  if (failed || bytes > kMostTextBytes)
+    throw Error(ErrorCode::kCorruptFile, fmt::format("{}: the file has {} bytes; at most {} can be "
+                                                     "read",
+                                                     path.string(), bytes, kMostTextBytes));
+  std::ifstream in(path, std::ios::binary);
+  std::string text(bytes, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(bytes));
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (!in && !in.eof())
+    throw Error(ErrorCode::kIo, fmt::format("{}: the file cannot be read", path.string()));
+  return text;
+}
+
+std::optional<Json> HfFolder::json(const std::string& file) const {
+  const std::optional<std::string> content = text(file);
+  if (!content) return std::nullopt;
+  try {
+    return Json::parse(*content, kLimits);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kCorruptFile, fmt::format("{}/{}: {}", path_, file, error.what()));
+  }
+}
+
+void HfFolder::add_weights(const std::string& file) {
+  check_name(path_, file);
+  const std::string path = (fs::path(path_) / file).string();
+  weight_files_.push_back(path);
+  maps_.push_back(map_file(path, MapAccess::read));
+  const MappedFile& map = maps_.back();
+  const std::string_view content(reinterpret_cast<const char*>(map.data.get()), map.bytes);
+  for (auto& [name, entry] : parse_safetensors(path, content)) {
+    const ElementType type = entry.type;
+    const uint64_t needed = type.row_bytes(static_cast<uint64_t>(entry.shape.elements()));
+    if (entry.bytes.size() != needed)
+      throw Error(
+          ErrorCode::kCorruptFile,
+          fmt::format("{}: tensor {} of {} {} has {} bytes, {} are needed", path, printable(name),
+                      type.name(), entry.shape.text(), entry.bytes.size(), needed));
+    if (!tensors_.emplace(name, entry).second)
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("{}: tensor {} is also in another file", path, printable(name)));
+  }
+}
+
+HfFolder HfFolder::open(const std::string& path) {
+  HfFolder folder;
+  folder.path_ = path;
+  std::optional<Json> config = folder.json("config.json");
+  if (!config || !config->is_object())
+    throw Error(
+        ErrorCode::kNotFound,
+        fmt::format("{}: {}; a Hugging Face folder has config.json, {} and tokenizer.json", path,
+                    config ? "config.json is no JSON object" : "no config.json", kWeights));
+  folder.config_ = std::move(*config);
+  const std::optional<Json> index = folder.json(kIndex);
+  std::error_code ignored;
+  if (fs::is_regular_file(fs::path(path) / kWeights, ignored)) {
+    folder.add_weights(kWeights);
+  } else if (index) {
+    const Json* map = index->find("weight_map");
+    std::set<std::string> files;
+    for (const auto& [name, file] :
+         map ? JsonView(*map, kIndex).members() : std::vector<std::pair<std::string, JsonView>>())
+      files.insert(file.string());
+    for (const std::string& file : files) folder.add_weights(file);
+    for (const Json::Member& each : map ? map->members() : std::span<const Json::Member>())
+      if (!folder.tensors_.contains(each.key))
+        throw Error(ErrorCode::kCorruptFile, fmt::format("{}/{}: tensor {} is in none of the files",
+                                                         path, kIndex, printable(each.key)));
+  } else {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("{}: neither {} nor {} is there; weights in other formats (.bin, .pt) "
+                            "can be saved as safetensors by transformers",
+                            path, kWeights, kIndex));
+  }
+  return folder;
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,45 @@
+// A Hugging Face folder: config.json, the tensors of its .safetensors files, and other JSON files.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/system/mapped_file.h"
+#include "tensor/io/safetensors_header.h"
+
+namespace prism::llm {
+
+class HfFolder {
+ public:
+  // Maps model.safetensors, or the files that model.safetensors.index.json lists. Throws kNotFound
+  // for a folder without them, kCorruptFile naming the file and what is wrong with it.
+  static HfFolder open(const std::string& path);
+  // Whether the path is a folder with a config.json.
+  static bool is_one(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const Json& config() const { return config_; }
+  const std::map<std::string, SafetensorsEntry>& tensors() const { return tensors_; }
+  const std::vector<std::string>& weight_files() const { return weight_files_; }  // paths
+
+  // The content of a file; nothing if there is none. `file` may contain folders, but no "..".
+  std::optional<std::string> text(const std::string& file) const;
+  // A JSON object or array. Throws kCorruptFile naming the file.
+  std::optional<Json> json(const std::string& file) const;
+
+ private:
+  void add_weights(const std::string& file);
+
+  std::string path_;
+  Json config_;
+  std::map<std::string, SafetensorsEntry> tensors_;
+  std::vector<std::string> weight_files_;
+  std::vector<MappedFile> maps_;  // tensors_ points into them
+};
+
+}  // namespace prism::llm

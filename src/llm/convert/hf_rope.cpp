@@ -1,0 +1,135 @@
+// Reads rope_theta, rope_scaling and their successor rope_parameters.
+#include "llm/convert/hf_rope.h"
+
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "prism/error.h"
+
+namespace prism::llm {
+
+namespace {
+
+// The settings of the rotation; of models with two kinds of layers, those with full attention.
+JsonView settings_of(const JsonView& config) {
+  const JsonView parameters = config["rope_parameters"];
+  if (!parameters) return config["rope_scaling"];
+  const JsonView full = parameters["full_attention"];
+  return full ? full : parameters;
+}
+
+std::string kind_of(const JsonView& settings) {
+  const JsonView kind = settings["rope_type"];
+  return kind ? kind.string() : settings["type"].string_or("default");
+}
+
+double base_of(const JsonView& config) {
+  const JsonView own = settings_of(config)["rope_theta"];
+  return own ? own.number(1e-3, 1e12) : config["rope_theta"].number_or(10000, 1e-3, 1e12);
+}
+
+int64_t rotated(const JsonView& config, int64_t head_length) {
+  const JsonView own = settings_of(config)["partial_rotary_factor"];
+  const double part = own ? own.number(0, 1) : config["partial_rotary_factor"].number_or(1, 0, 1);
+  return static_cast<int64_t>(static_cast<double>(head_length) * part) / 2 * 2;
+}
+
+int64_t original_context(const JsonView& config) {
+  const JsonView own = settings_of(config)["original_max_position_embeddings"];
+  const JsonView outer = config["original_max_position_embeddings"];
+  return own     ? own.integer(1, 1 << 30)
+         : outer ? outer.integer(1, 1 << 30)
+                 : config["max_position_embeddings"].integer(1, 1 << 30);
+}
+
+// As Llama 3.1 was trained: low frequencies are divided by the factor, high ones stay, and those
+// between are interpolated.
+std::vector<float> llama3_divisors(const JsonView& config, int64_t head_length) {
+  const JsonView settings = settings_of(config);
+  const double factor = settings["factor"].number(1, 1e6);
+  const double low = settings["low_freq_factor"].number(1e-6, 1e6);
+  const double high = settings["high_freq_factor"].number(1e-6, 1e6);
+  const auto context = static_cast<double>(original_context(config));
+  const int64_t count = rotated(config, head_length);
+  std::vector<float> divisors;
+  for (int64_t i = 0; i < count; i += 2) {
+    const double wave =
+        2 * std::numbers::pi *
+        std::pow(base_of(config), static_cast<double>(i) / static_cast<double>(count));
+    const double smooth = (context / wave - low) / (high - low);
+    divisors.push_back(static_cast<float>(wave < context / high ? 1
+                                          : wave > context / low
+                                              ? factor
+                                              : 1 / ((1 - smooth) / factor + smooth)));
+  }
+  return divisors;
+}
+
+std::vector<float> numbers_of(const JsonView& list, size_t needed) {
+  std::vector<float> values;
+  for (const JsonView& each : list.items()) values.push_back(static_cast<float>(each.number()));
+  if (values.size() != needed)
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("config.json: {} has {} numbers, {} are needed", list.path(),
+                            values.size(), needed));
+  return values;
+}
+
+}  // namespace
+
+void write_rope(const JsonView& config, const std::string& prefix, int64_t head_length,
+                GgufWriter& to) {
+  to.set(prefix + "rope.freq_base", static_cast<float>(base_of(config)));
+  to.set(prefix + "rope.dimension_count", static_cast<uint32_t>(rotated(config, head_length)));
+  const JsonView settings = settings_of(config);
+  const std::string kind = kind_of(settings);
+  const std::string scaling = prefix + "rope.scaling.";
+  if (kind == "default" || kind == "llama3") return;
+  if (kind == "linear") {
+    to.set(scaling + "type", "linear");
+    to.set(scaling + "factor", static_cast<float>(settings["factor"].number(1e-6, 1e6)));
+    return;
+  }
+  const auto original = static_cast<uint32_t>(original_context(config));
+  to.set(scaling + "original_context_length", original);
+  if (kind == "longrope" || kind == "su") {
+    const double longer =
+        config["max_position_embeddings"].number(1, 1 << 30) / static_cast<double>(original);
+    const double magnitude =
+        longer > 1 ? std::sqrt(1 + std::log(longer) / std::log(static_cast<double>(original))) : 1;
+    to.set(scaling + "type", "longrope");
+    to.set(scaling + "attn_factor",
+           static_cast<float>(settings["attention_factor"].number_or(magnitude)));
+    return;
+  }
+  const bool is_plain_yarn = kind == "yarn" && !settings["attention_factor"] &&
+                             !settings["mscale"] && !settings["mscale_all_dim"] &&
+                             settings["truncate"].boolean_or(true);
+  if (!is_plain_yarn)
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("config.json: the rotary scaling is {}, which cannot be converted; "
+                            "supported are default, linear, llama3, longrope, and yarn without "
+                            "attention_factor and mscale",
+                            printable(settings.json().dump())));
+  to.set(scaling + "type", "yarn");
+  to.set(scaling + "factor", static_cast<float>(settings["factor"].number(1e-6, 1e6)));
+  if (settings["beta_fast"])
+    to.set(scaling + "yarn_beta_fast", static_cast<float>(settings["beta_fast"].number(1e-6, 1e6)));
+  if (settings["beta_slow"])
+    to.set(scaling + "yarn_beta_slow", static_cast<float>(settings["beta_slow"].number(1e-6, 1e6)));
+}
+
+std::vector<ComputedTensor> rope_tensors(const JsonView& config, int64_t head_length) {
+  const JsonView settings = settings_of(config);
+  const std::string kind = kind_of(settings);
+  if (kind == "llama3") return {{"rope_freqs.weight", llama3_divisors(config, head_length)}};
+  if (kind != "longrope" && kind != "su") return {};
+  const auto count = static_cast<size_t>(rotated(config, head_length) / 2);
+  return {{"rope_factors_long.weight", numbers_of(settings["long_factor"], count)},
+          {"rope_factors_short.weight", numbers_of(settings["short_factor"], count)}};
+}
+
+}  // namespace prism::llm

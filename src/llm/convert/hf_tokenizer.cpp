@@ -1,0 +1,298 @@
+// Recognises the kind of a Hugging Face tokenizer and writes its tables.
+#include "llm/convert/hf_tokenizer.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "llm/convert/hf_pre_tokenizer.h"
+#include "llm/convert/hf_vocabulary.h"
+#include "llm/tokenizer/text_encoder.h"
+#include "prism/error.h"
+
+namespace prism::llm {
+
+namespace {
+
+constexpr const char* kKey = "tokenizer.ggml.";
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kNotSupported, fmt::format("tokenizer.json: {}", what));
+}
+
+std::string shown(const JsonView& value) {
+  std::string text = value.json().dump();
+  if (text.size() > 200) text = text.substr(0, 200) + "...";
+  return printable(text);
+}
+
+// The tokens that are put around a text.
+struct Surroundings {
+  std::optional<std::string> first, last;
+};
+
+std::string token_of(const JsonView& step) { return step["SpecialToken"]["id"].string(); }
+
+Surroundings surroundings_of(const JsonView& processor) {
+  if (!processor) return {};
+  const std::string type = processor["type"].string();
+  if (type == "ByteLevel") return {};
+  if (type == "Sequence") {
+    Surroundings all;
+    for (const JsonView& each : processor["processors"].items()) {
+      const Surroundings found = surroundings_of(each);
+      if (found.first) all.first = found.first;
+      if (found.last) all.last = found.last;
+    }
+    return all;
+  }
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    const auto name = [&](const char* key) {
+      const std::vector<JsonView> pair = processor[key].items();
+      if (pair.empty()) refuse(fmt::format("post_processor has no {}", key));
+      return pair[0].string();
+    };
+    return {name("cls"), name("sep")};
+  }
+  if (type != "TemplateProcessing")
+    refuse(fmt::format("post_processor is {}, which cannot be converted", shown(processor)));
+  const std::vector<JsonView> steps = processor["single"].items();
+  const auto text =
+      std::ranges::find_if(steps, [](const JsonView& each) { return bool(each["Sequence"]); });
+  const auto before = text - steps.begin(), after = steps.end() - text - 1;
+  if (text == steps.end() || before > 1 || after > 1)
+    refuse(
+        fmt::format("post_processor puts {} around a text; at most one token before and one "
+                    "after can be converted",
+                    shown(processor["single"])));
+  Surroundings found;
+  if (before == 1) found.first = token_of(steps.front());
+  if (after == 1) found.last = token_of(steps.back());
+  return found;
+}
+
+// "content" of a token that may be a text or an object.
+std::optional<std::string> named_token(const JsonView& value) {
+  if (!value) return std::nullopt;
+  return value.is_object() ? value["content"].string() : value.string();
+}
+
+// The special tokens, by tokenizer_config.json, special_tokens_map.json or, as ids, config.json.
+class SpecialNames {
+ public:
+  SpecialNames(const HfFolder& folder, const HfVocabulary& vocabulary)
+      : vocabulary_(vocabulary), config_(folder.config()) {
+    for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"})
+      if (std::optional<Json> json = folder.json(file)) files_.push_back(std::move(*json));
+  }
+
+  std::optional<int64_t> find(const std::string& role) const {
+    for (const Json& file : files_)
+      if (const auto name = named_token(JsonView(file)[role + "_token"]))
+        if (const auto id = vocabulary_.find(*name)) return id;
+    JsonView id = JsonView(config_)[role + "_token_id"];
+    if (id.is_array() && !id.items().empty()) id = id.items()[0];
+    if (!id) return std::nullopt;
+    const int64_t value = id.integer(-1, INT32_MAX);
+    return value >= 0 && value < vocabulary_.size() ? std::optional(value) : std::nullopt;
+  }
+
+ private:
+  const HfVocabulary& vocabulary_;
+  const Json& config_;
+  std::vector<Json> files_;
+};
+
+int64_t required_id(const HfVocabulary& vocabulary, const std::string& text) {
+  const auto id = vocabulary.find(text);
+  if (!id)
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("tokenizer.json: post_processor adds \"{}\", which is no token",
+                            printable(text)));
+  return *id;
+}
+
+void set_id(GgufWriter& to, const char* role, std::optional<int64_t> id) {
+  if (id) to.set(fmt::format("{}{}_token_id", kKey, role), static_cast<uint32_t>(*id));
+}
+
+// WordPiece marks what continues a word; GGUF marks what begins one.
+void write_word_pieces(const JsonView& json, HfVocabulary& vocabulary, GgufWriter& to) {
+  const JsonView model = json["model"], normalizer = json["normalizer"];
+  const std::string prefix = model["continuing_subword_prefix"].string_or("##");
+  if (prefix != "##")
+    refuse(fmt::format("continuing_subword_prefix is \"{}\"; \"##\" is needed", printable(prefix)));
+  if (normalizer && normalizer["type"].string() != "BertNormalizer")
+    refuse(fmt::format("normalizer is {}; WordPiece needs BertNormalizer", shown(normalizer)));
+  const JsonView splitter = json["pre_tokenizer"];
+  if (splitter && splitter["type"].string() != "BertPreTokenizer")
+    refuse(fmt::format("pre_tokenizer is {}; WordPiece needs BertPreTokenizer", shown(splitter)));
+  for (const char* key : {"clean_text", "handle_chinese_chars"})
+    if (!normalizer[key].boolean_or(true))
+      refuse(fmt::format("normalizer.{} is false; true is needed", key));
+  const bool lowercase = normalizer["lowercase"].boolean_or(true);
+  to.set("tokenizer.ggml.model", "bert");
+  to.set("tokenizer.ggml.normalizer.lowercase", lowercase);
+  to.set("tokenizer.ggml.normalizer.strip_accents",
+         normalizer["strip_accents"].boolean_or(lowercase));
+  for (int64_t id = 0; id < vocabulary.size(); ++id) {
+    std::string& text = vocabulary.texts()[static_cast<size_t>(id)];
+    if (vocabulary.type(id) != TokenType::normal) continue;
+    const bool is_name = text.starts_with("[") && text.ends_with("]") && text.size() > 2;
+    if (text.starts_with("##") && text.size() > 2)
+      text.erase(0, 2);
+    else if (!is_name)
+      text.insert(0, kSpaceMark);
+  }
+}
+
+std::vector<std::string> merges_of(const JsonView& model) {
+  std::vector<std::string> merges;
+  for (const Json& each : model["merges"].json().items()) {
+    const JsonView merge(each, "model.merges");
+    if (merge.is_string()) {
+      merges.push_back(merge.string());
+      continue;
+    }
+    const std::vector<JsonView> pair = merge.items();
+    if (pair.size() != 2) refuse(fmt::format("the merge {} is no pair", shown(merge)));
+    merges.push_back(pair[0].string() + " " + pair[1].string());
+  }
+  for (const std::string& each : merges)
+    if (const size_t space = each.find(' ');
+        space == 0 || space + 1 >= each.size() || each.find(' ', space + 1) != each.npos)
+      refuse(fmt::format("the merge \"{}\" is no pair of tokens without spaces", printable(each)));
+  return merges;
+}
+
+void write_byte_level(const JsonView& json, GgufWriter& to) {
+  if (const JsonView normalizer = json["normalizer"]; !is_composition(normalizer))
+    refuse(fmt::format("normalizer is {}; byte-level BPE allows none or NFC", shown(normalizer)));
+  const bool ignores = json["model"]["ignore_merges"].boolean_or(false);
+  to.set("tokenizer.ggml.model", "gpt2");
+  to.set("tokenizer.ggml.pre", byte_level_type(json["pre_tokenizer"], ignores));
+  to.set("tokenizer.ggml.merges", merges_of(json["model"]));
+}
+
+// SentencePiece merges the pair whose token has the best score. The rank of the first merge that
+// makes a token is that score.
+void write_sentence_pieces(const JsonView& json, HfVocabulary& vocabulary, GgufWriter& to) {
+  std::vector<float> scores(static_cast<size_t>(vocabulary.size()), -1e9f);
+  float rank = 0;
+  for (const std::string& merge : merges_of(json["model"])) {
+    const size_t space = merge.find(' ');
+    const auto id = vocabulary.find(merge.substr(0, space) + merge.substr(space + 1));
+    if (!id)
+      throw Error(ErrorCode::kCorruptFile,
+                  fmt::format("tokenizer.json: the merge \"{}\" makes no token", printable(merge)));
+    float& score = scores[static_cast<size_t>(*id)];
+    score = std::max(score, -rank);
+    ++rank;
+  }
+  for (int byte = 0; byte < 256; ++byte)
+    if (const auto id = vocabulary.find(fmt::format("<0x{:02X}>", byte)))
+      vocabulary.set_type(*id, TokenType::byte);
+  to.set("tokenizer.ggml.model", "llama");
+  to.set("tokenizer.ggml.pre", "default");
+  to.set("tokenizer.ggml.scores", scores);
+  to.set("tokenizer.ggml.add_space_prefix",
+         sentence_space_prefix(json["normalizer"], json["pre_tokenizer"]));
+}
+
+// A folder with nothing but vocab.txt: one token on each line, in order.
+Json word_piece_json(const HfFolder& folder, const std::string& lines) {
+  Json added = Json::array();
+  int64_t id = 0;
+  std::string text = "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{";
+  for (size_t at = 0; at < lines.size(); ++id) {
+    const size_t end = std::min(lines.find('\n', at), lines.size());
+    std::string token = lines.substr(at, end - at);
+    if (token.ends_with('\r')) token.pop_back();
+    text += fmt::format("{}{}:{}", id > 0 ? "," : "", Json(token).dump(), id);
+    for (const char* special : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
+      if (token == special)
+        added.push_back(Json{{"id", id}, {"content", token}, {"special", true}});
+    at = end + 1;
+  }
+  text += "}}}";
+  Json json = Json::parse(text, {.bytes = size_t{256} << 20, .values = size_t{16} << 20});
+  json["added_tokens"] = added;
+  const std::optional<Json> config = folder.json("tokenizer_config.json");
+  const JsonView settings = config ? JsonView(*config) : JsonView(json)["absent"];
+  json["normalizer"] =
+      Json{{"type", "BertNormalizer"}, {"lowercase", settings["do_lower_case"].boolean_or(true)}};
+  json["post_processor"] = Json{{"type", "BertProcessing"},
+                                {"sep", std::vector<std::string>{"[SEP]"}},
+                                {"cls", std::vector<std::string>{"[CLS]"}}};
+  return json;
+}
+
+Json tokenizer_json(const HfFolder& folder) {
+  if (std::optional<Json> json = folder.json("tokenizer.json")) return std::move(*json);
+  if (const auto lines = folder.text("vocab.txt")) return word_piece_json(folder, *lines);
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("{}: neither tokenizer.json nor vocab.txt is there; transformers writes "
+                          "tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained",
+                          folder.path()));
+}
+
+void write_chat_template(const HfFolder& folder, GgufWriter& to) {
+  constexpr const char* kTemplate = "tokenizer.chat_template";
+  if (const auto text = folder.text("chat_template.jinja")) return to.set(kTemplate, *text);
+  const std::optional<Json> config = folder.json("tokenizer_config.json");
+  if (!config) return;
+  const JsonView found = JsonView(*config)["chat_template"];
+  if (!found) return;
+  if (found.is_string()) return to.set(kTemplate, found.string());
+  for (const JsonView& each : found.items())
+    if (each["name"].string() == "default") to.set(kTemplate, each["template"].string());
+}
+
+}  // namespace
+
+void write_tokenizer(const HfFolder& folder, int64_t rows, GgufWriter& to) {
+  const Json document = tokenizer_json(folder);
+  const JsonView json(document);
+  const JsonView model = json["model"];
+  const std::string type = model["type"].string();
+  HfVocabulary vocabulary(rows);
+  vocabulary.add_all(model["vocab"]);
+  vocabulary.add_added(json["added_tokens"]);
+  const SpecialNames names(folder, vocabulary);
+  const Surroundings around = surroundings_of(json["post_processor"]);
+  const bool is_byte_level = has_byte_level(json["pre_tokenizer"]);
+  auto unknown = names.find("unk");
+  if (const auto text = named_token(model["unk_token"])) unknown = vocabulary.find(*text);
+  if (type == "WordPiece") {
+    write_word_pieces(json, vocabulary, to);
+    if (!around.first || !around.last)
+      refuse("post_processor puts no token before or after a text; WordPiece needs both");
+    for (const char* role : {"cls", "mask"}) set_id(to, role, names.find(role));
+    set_id(to, "cls", required_id(vocabulary, *around.first));
+    set_id(to, "seperator", required_id(vocabulary, *around.last));  // sic
+  } else if (type == "BPE") {
+    if (is_byte_level)
+      write_byte_level(json, to);
+    else if (model["byte_fallback"].boolean_or(false))
+      write_sentence_pieces(json, vocabulary, to);
+    else
+      refuse(
+          fmt::format("BPE with the pre_tokenizer {} and without byte_fallback cannot be "
+                      "converted",
+                      shown(json["pre_tokenizer"])));
+    set_id(to, "bos", around.first ? required_id(vocabulary, *around.first) : names.find("bos"));
+    set_id(to, "eos", around.last ? required_id(vocabulary, *around.last) : names.find("eos"));
+    to.set("tokenizer.ggml.add_bos_token", around.first.has_value());
+    to.set("tokenizer.ggml.add_eos_token", around.last.has_value());
+  } else {
+    refuse(fmt::format("model.type is \"{}\"; supported are WordPiece and BPE", printable(type)));
+  }
+  if (unknown && !is_byte_level) vocabulary.set_type(*unknown, TokenType::unknown);
+  set_id(to, "unknown", unknown);
+  set_id(to, "padding", names.find("pad"));
+  vocabulary.write(to);
+  write_chat_template(folder, to);
+}
+
+}  // namespace prism::llm

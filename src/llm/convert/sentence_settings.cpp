@@ -1,0 +1,58 @@
+// Reads the settings of sentence-transformers.
+#include "llm/convert/sentence_settings.h"
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "prism/error.h"
+
+namespace prism::llm {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kNotSupported, fmt::format("modules.json: {}", what));
+}
+
+uint32_t pooling_of(const HfFolder& folder, const std::string& path) {
+  const std::optional<Json> config = folder.json(path + "/config.json");
+  if (!config) refuse(fmt::format("names {}/config.json, which is missing", printable(path)));
+  uint32_t pooling = 0;
+  for (const auto& [key, value] : JsonView(*config).members()) {
+    if (!key.starts_with("pooling_mode_") || !value.boolean_or(false)) continue;
+    const uint32_t found = key == "pooling_mode_mean_tokens" ? 1
+                           : key == "pooling_mode_cls_token" ? 2
+                           : key == "pooling_mode_lasttoken" ? 3
+                                                             : 0;
+    if (found == 0 || pooling != 0)
+      refuse(fmt::format("the pooling is {}; supported are the mean, the first and the last token",
+                         printable(config->dump().substr(0, 300))));
+    pooling = found;
+  }
+  if (pooling == 0) refuse(fmt::format("{}/config.json names no pooling", printable(path)));
+  return pooling;
+}
+
+}  // namespace
+
+SentenceSettings sentence_settings(const HfFolder& folder) {
+  SentenceSettings settings;
+  if (const std::optional<Json> modules = folder.json("modules.json")) {
+    for (const JsonView& module : JsonView(*modules).items()) {
+      const std::string type = module["type"].string();
+      if (type.ends_with(".Pooling"))
+        settings.pooling = pooling_of(folder, module["path"].string());
+      else if (!type.ends_with(".Transformer") && !type.ends_with(".Normalize"))
+        refuse(
+            fmt::format("the module {} cannot be converted; supported are Transformer, Pooling "
+                        "and Normalize",
+                        printable(type)));
+    }
+  }
+  if (const std::optional<Json> config = folder.json("sentence_bert_config.json"))
+    if (const JsonView most = JsonView(*config)["max_seq_length"])
+      settings.max_tokens = most.integer(1, 1 << 30);
+  return settings;
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,20 @@
+// The settings of sentence-transformers in a Hugging Face folder: how rows become one embedding.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "llm/convert/hf_folder.h"
+
+namespace prism::llm {
+
+struct SentenceSettings {
+  std::optional<uint32_t> pooling;    // as in GGUF: 1 mean, 2 first, 3 last
+  std::optional<int64_t> max_tokens;  // longer texts were cut in training
+};
+
+// Reads modules.json, the pooling's config.json and sentence_bert_config.json, where they are.
+// Throws kNotSupported naming a module or pooling that Prism does not have.
+SentenceSettings sentence_settings(const HfFolder& folder);
+
+}  // namespace prism::llm

@@ -1,0 +1,64 @@
+// DeviceRows: the vectors of an index on a device, uploaded once and searched there.
+//
+// A segment is uploaded in parts. Parts are known by the identity of their segment, so that a
+// change of the file uploads only what is new. Parts that do not fit into the device's memory are
+// scanned on the CPU at the same time. Bitmaps of allowed rows are uploaded with each search.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "prism/compile.h"
+#include "prism/device.h"
+#include "prism/tensor.h"
+#include "search/methods/searcher.h"
+
+namespace prism::search {
+
+class DeviceRows {
+ public:
+  explicit DeviceRows(const Device& device) : device_(device) {}
+
+  // Uploads what is missing of the rows and drops segments that are not among `present`.
+  void keep_only(const std::set<uint64_t>& present);
+  // A scan of the rows of a segment. `is_growing`: rows are still added at its end; whole parts of
+  // it are uploaded all the same.
+  Found scan(uint64_t identity, bool is_growing, const Wanted& wanted);
+  // The same over some of the rows, which are gathered on the device.
+  Found scan_some(uint64_t identity, const Wanted& wanted, const std::vector<uint32_t>& rows);
+
+  uint64_t uploaded_bytes() const { return uploaded_bytes_; }  // in all uploads so far
+  // Which share of the last search the device did, for people: "cuda:0", "cuda:0 and cpu".
+  std::string shown() const;
+  const Device& device() const { return device_; }
+
+ private:
+  struct Part {
+    uint64_t first = 0, rows = 0;
+    Tensor matrix, factors;  // no factors: empty
+    std::map<std::string, CompiledFunction> searches;
+  };
+  struct Resident {
+    std::vector<Part> parts;
+    uint64_t rows = 0;     // from the start of the segment, in all parts
+    bool is_full = false;  // the device had no memory for more
+  };
+
+  Resident& upload(uint64_t identity, bool is_growing, const Wanted& wanted);
+  // Nothing if there is no memory for it.
+  std::optional<Part> upload_part(const cpu::NearestRows& rows);
+  Found scan_resident(Resident& resident, const Wanted& wanted);
+  Found scan_part(Part& part, const Wanted& wanted, const Tensor& queries);
+
+  Device device_;
+  std::mutex mutex_;
+  std::map<uint64_t, Resident> residents_;
+  uint64_t uploaded_bytes_ = 0;
+  bool used_cpu_ = false;
+};
+
+}  // namespace prism::search

@@ -1,0 +1,41 @@
+// Scans all rows of a segment.
+#include <algorithm>
+
+#include "search/methods/searcher.h"
+#include "search/segment.h"
+#include "tensor/cpu_pool.h"
+
+namespace prism::search {
+
+std::vector<std::byte> scan_queries(const Wanted& wanted) {
+  std::vector<std::byte> all;
+  for (uint64_t q = 0; q < wanted.query_count(); ++q) {
+    const auto bytes = query_for(wanted.type, wanted.query(q));
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+Found exact_search(const Wanted& wanted) {
+  return rescored(wanted, cpu::nearest(cpu_pool(), wanted.rows, scan_queries(wanted).data(),
+                                       wanted.query_count(), wanted.candidates()));
+}
+
+Found rescored(const Wanted& wanted, Found found) {
+  if (!wanted.exact) return found;
+  const uint64_t each = wanted.candidates();
+  Found best(wanted.query_count() * wanted.count);
+  cpu_pool().parallel_for(wanted.query_count(), 1, [&](uint64_t first, uint64_t last) {
+    for (uint64_t q = first; q < last; ++q) {
+      std::vector<uint64_t> rows;
+      for (uint64_t i = 0; i < each; ++i)
+        if (found[q * each + i].is_row()) rows.push_back(found[q * each + i].row);
+      const Found ranked = cpu::rank_rows(*wanted.exact, wanted.query(q).data(), rows);
+      std::copy_n(ranked.begin(), std::min<uint64_t>(wanted.count, ranked.size()),
+                  best.begin() + static_cast<ptrdiff_t>(q * wanted.count));
+    }
+  });
+  return best;
+}
+
+}  // namespace prism::search

@@ -1,0 +1,217 @@
+// Converts tiny Hugging Face folders and compares the models with what transformers computes.
+#include "llm/convert/convert_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "llm/gguf/quantise_file.h"
+#include "llm/model/model.h"
+#include "prism/error.h"
+#include "prism/io.h"
+#include "prism/llm/gguf.h"
+#include "prism/llm/model_store.h"
+#include "prism/llm/tokenizer.h"
+#include "support/models/hf_files.h"
+#include "support/scoped_variable.h"
+
+namespace prism::llm {
+namespace {
+
+using json = nlohmann::json;
+using test::HfModel;
+using test::HfTestFolder;
+
+double error_of(std::span<const float> found, std::span<const float> wanted) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const double by = static_cast<double>(found[i]) - static_cast<double>(wanted[i]);
+    difference += by * by;
+    size += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
+  }
+  return found.size() == wanted.size() ? difference / size : 1e30;
+}
+
+// The last logits, or the mean hidden state of a model without logits.
+std::vector<float> result_of(const GgufFile& file, const std::vector<int32_t>& tokens) {
+  Model model = Model::load(file, {.placement = place_on(file, Device::cpu(), 32, DType::f32)});
+  if (!model.config().causal) return model.embed(std::span(&tokens, 1))[0];
+  return model.prefill(0, 0, tokens).to_vector<float>();
+}
+
+GgufFile convert(const HfTestFolder& folder, const std::string& type = "",
+                 const std::string& to = "out.gguf") {
+  convert_folder(folder.path(), folder.path(to), {.type = type, .name = "tiny"});
+  return GgufFile::open(folder.path(to));
+}
+
+std::string failure_of(const HfTestFolder& folder, ErrorCode code) {
+  try {
+    convert(folder);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_FALSE(std::filesystem::exists(folder.path("out.gguf")));
+    return error.what();
+  }
+  ADD_FAILURE() << "the folder was converted";
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
+  const std::vector<HfModel> models = test::hf_models();
+  EXPECT_GE(models.size(), 19u);
+  for (const HfModel& model : models) {
+    const HfTestFolder folder(model);
+    EXPECT_LT(error_of(result_of(convert(folder), model.tokens), model.expected), 1e-8)
+        << model.name;
+  }
+}
+
+// Weights of 16 bits are copied bit by bit; other types are what quantising the F32 file makes.
+TEST(Convert, TypesAreThoseOfTheFolderOrAsAsked) {
+  const HfModel model = test::hf_model("qwen2");
+  for (const DType type : {DType::f16, DType::bf16}) {
+    const HfTestFolder folder(model, type);
+    const GgufFile file = convert(folder);
+    EXPECT_EQ(file.find_tensor("blk.1.ffn_up.weight")->type, ElementType(type));
+    EXPECT_EQ(file.find_tensor("blk.1.attn_q.bias")->type, ElementType(DType::f32));
+    EXPECT_LT(error_of(result_of(file, model.tokens), model.expected), 2e-3);
+  }
+  for (const char* type : {"F16", "Q8_0", "Q4_K_M"}) {
+    const HfTestFolder folder(test::hf_model("llama"));
+    const GgufFile at_once = convert(folder, type), first = convert(folder, "F32", "first.gguf");
+    quantise_file(first, folder.path("then.gguf"), quantise_mix(type));
+    const GgufFile then = GgufFile::open(folder.path("then.gguf"));
+    ASSERT_EQ(at_once.tensors().size(), then.tensors().size());
+    for (const GgufTensor& each : at_once.tensors()) {
+      const GgufTensor& other = *then.find_tensor(each.name);
+      EXPECT_EQ(each.type, other.type) << each.name;
+      const auto a = at_once.data(each), b = then.data(other);
+      EXPECT_TRUE(std::ranges::equal(a, b)) << type << " " << each.name;
+    }
+    EXPECT_EQ(at_once.integer("general.file_type"), then.integer("general.file_type"));
+  }
+}
+
+// The parts of a model in several files make the same file.
+TEST(Convert, SeveralFilesAreOneModel) {
+  const HfModel model = test::hf_model("llama");
+  const HfTestFolder folder(model);
+  convert(folder, "", "whole.gguf");
+  const std::map<std::string, Tensor> all = load_safetensors(folder.path("model.safetensors"));
+  std::map<std::string, Tensor> halves[2];
+  json map = json::object();
+  for (const auto& [name, tensor] : all) {
+    const size_t half = map.size() % 2;
+    halves[half].emplace(name, tensor);
+    map[name] = "part-" + std::to_string(half) + ".safetensors";
+  }
+  for (int half = 0; half < 2; ++half)
+    save_safetensors(folder.path("part-" + std::to_string(half) + ".safetensors"), halves[half]);
+  std::filesystem::remove(folder.path("model.safetensors"));
+  folder.write("model.safetensors.index.json", json{{"weight_map", map}}.dump());
+  convert(folder);
+  EXPECT_EQ(folder.read("out.gguf"), folder.read("whole.gguf"));
+
+  map["model.nowhere.weight"] = "part-0.safetensors";
+  folder.write("model.safetensors.index.json", json{{"weight_map", map}}.dump());
+  std::filesystem::remove(folder.path("out.gguf"));
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "model.nowhere.weight"));
+  map["model.nowhere.weight"] = "../outside.safetensors";
+  folder.write("model.safetensors.index.json", json{{"weight_map", map}}.dump());
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "../outside.safetensors"));
+}
+
+TEST(Convert, TensorsThatNothingUsesOrThatAreMissingAreErrors) {
+  HfModel model = test::hf_model("llama");
+  model.tensors["model.layers.0.self_attn.extra.weight"] = {4, 4};
+  EXPECT_TRUE(has(failure_of(HfTestFolder(model), ErrorCode::kNotSupported),
+                  "model.layers.0.self_attn.extra.weight"));
+  model = test::hf_model("llama");
+  model.tensors["model.layers.9.mlp.up_proj.weight"] = {48, 32};  // beyond the last layer
+  EXPECT_TRUE(has(failure_of(HfTestFolder(model), ErrorCode::kNotSupported), "layers.9"));
+  model = test::hf_model("llama");
+  model.tensors.erase("model.layers.2.mlp.up_proj.weight");
+  EXPECT_TRUE(has(failure_of(HfTestFolder(model), ErrorCode::kNotFound), "blk.2.ffn_up.weight"));
+  model = test::hf_model("llama");
+  model.tensors["model.layers.2.mlp.up_proj.weight"] = {47, 32};
+  EXPECT_TRUE(has(failure_of(HfTestFolder(model), ErrorCode::kCorruptFile), "blk.2.ffn_up.weight"));
+  model = test::hf_model("mixtral");
+  model.tensors.erase("model.layers.1.block_sparse_moe.experts.3.w2.weight");
+  EXPECT_TRUE(has(failure_of(HfTestFolder(model), ErrorCode::kCorruptFile), "expert 3"));
+}
+
+TEST(Convert, SettingsThatPrismDoesNotHaveAreNamed) {
+  const auto with = [](const char* model, const char* key, const json& value) {
+    HfModel changed = test::hf_model(model);
+    json config = json::parse(changed.config);
+    config[key] = value;
+    changed.config = config.dump();
+    return failure_of(HfTestFolder(changed), ErrorCode::kNotSupported);
+  };
+  EXPECT_TRUE(has(with("llama", "architectures", {"ParrotForCausalLM"}), "ParrotForCausalLM"));
+  EXPECT_TRUE(has(with("llama", "architectures", {"ParrotForCausalLM"}), "Qwen3ForCausalLM"));
+  EXPECT_TRUE(has(with("llama", "hidden_act", "gelu"), "hidden_act is \"gelu\""));
+  EXPECT_TRUE(has(with("llama", "rope_parameters", {{"rope_type", "dynamic"}}), "dynamic"));
+  EXPECT_TRUE(has(with("llama", "quantization_config", {{"bits", 4}}), "quantization_config"));
+  EXPECT_TRUE(has(with("gemma2", "query_pre_attn_scalar", 99), "query_pre_attn_scalar"));
+  EXPECT_TRUE(has(with("smollm3", "no_rope_layer_interval", 3), "no_rope_layer_interval"));
+  EXPECT_TRUE(has(with("bert", "position_embedding_type", "relative_key"), "relative_key"));
+}
+
+// A model with a window that Prism's layers lack is right up to that window.
+TEST(Convert, AWindowLimitsTheContext) {
+  HfModel model = test::hf_model("mistral");
+  json config = json::parse(model.config);
+  config["sliding_window"] = 24;
+  model.config = config.dump();
+  EXPECT_EQ(convert(HfTestFolder(model)).integer("llama.context_length"), 24);
+}
+
+TEST(Convert, SentenceSettingsGivePoolingAndLength) {
+  HfModel model = test::hf_model("bert");
+  const HfTestFolder folder(model);
+  folder.write("modules.json",
+               R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"1_Pooling"}])");
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_cls_token":true})");
+  folder.write("sentence_bert_config.json", R"({"max_seq_length":40})");
+  const GgufFile file = convert(folder);
+  EXPECT_EQ(file.integer("bert.pooling_type"), 2);
+  EXPECT_EQ(file.integer("bert.context_length"), 40);
+  EXPECT_EQ(file.find_tensor("position_embd.weight")->shape, (Shape{40, 32}));
+  std::filesystem::remove(folder.path("out.gguf"));
+  folder.write("modules.json", R"([{"type":"a.Pooling","path":"../../etc"}])");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "../../etc"));
+  folder.write("modules.json", R"([{"type":"a.Dense","path":"2_Dense"}])");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "a.Dense"));
+}
+
+// A folder is a model's name. It is converted once, and again when it changes.
+TEST(Convert, AFolderIsAModelsName) {
+  const HfModel model = test::hf_model("llama");
+  const HfTestFolder folder(model), cache(model);
+  const test::ScopedVariable variable("PRISM_CACHE_DIR", cache.path("cache"));
+  EXPECT_EQ(find_model(folder.path()), "");
+  int notes = 0;
+  FetchOptions options;
+  options.note = [&](const std::string& line) { notes += has(line, "converting"); };
+  const std::string path = resolve_model(folder.path(), options);
+  EXPECT_TRUE(path.starts_with(cache.path("cache"))) << path;
+  EXPECT_EQ(resolve_model(folder.path(), options), path);
+  EXPECT_EQ(find_model(folder.path()), path);
+  EXPECT_EQ(notes, 1);
+  EXPECT_LT(error_of(result_of(GgufFile::open(path), model.tokens), model.expected), 1e-8);
+  folder.write("config.json", folder.read("config.json") + "\n");
+  EXPECT_NE(resolve_model(folder.path(), options), path);
+  EXPECT_EQ(notes, 2);
+  ASSERT_EQ(stored_models().size(), 2u);
+  remove_model(folder.path());
+  EXPECT_EQ(stored_models().size(), 1u);
+}
+
+}  // namespace
+}  // namespace prism::llm

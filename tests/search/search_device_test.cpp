@@ -1,0 +1,246 @@
+// Tests indexes on every device: real vectors against faiss and float64, every type, filters,
+// changes, lists, and memory that is too small.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "base/system/input_file.h"
+#include "prism/device.h"
+#include "prism/error.h"
+#include "prism/search.h"
+#include "support/devices/devices.h"
+#include "support/paths.h"
+#include "support/run_program.h"
+#include "tensor/storage.h"
+
+namespace prism::search {
+namespace {
+
+using test::TemporaryFolder;
+
+void on_every_device(const std::function<void(const Device&)>& run) {
+  for (const BackendReport& report : discover_backends())
+    for (const auto& driver : report.devices) {
+      const Device device(driver, "a test");
+      SCOPED_TRACE(device.id());
+      run(device);
+    }
+}
+
+struct RealSet {
+  uint64_t width = 0;
+  std::vector<float> rows, queries;  // queries: those of faiss, in its order
+};
+
+// GloVe: two i32, then f32 rows. SIFT: text with tabs.
+RealSet read_set(const std::string& name) {
+  const std::filesystem::path data = test::shared_dir() / "data";
+  RealSet set;
+  const auto add_every = [&](uint64_t step) {
+    for (uint64_t r = 0; r < set.rows.size() / set.width; r += step)
+      set.queries.insert(set.queries.end(),
+                         set.rows.begin() + static_cast<ptrdiff_t>(r * set.width),
+                         set.rows.begin() + static_cast<ptrdiff_t>((r + 1) * set.width));
+  };
+  if (name == "glove") {
+    const std::string bytes = read_input_file((data / "glove100-10k.f32").string());
+    int32_t header[2];
+    std::memcpy(header, bytes.data(), sizeof header);
+    set.width = static_cast<uint64_t>(header[1]);
+    set.rows.resize((bytes.size() - sizeof header) / sizeof(float));
+    std::memcpy(set.rows.data(), bytes.data() + sizeof header, set.rows.size() * sizeof(float));
+    add_every(400);
+    return set;
+  }
+  set.width = 128;
+  const auto parse = [&](const std::string& text, std::vector<float>& to) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      float value = 0;
+      for (int i = 0; i < 128 && words >> value; ++i) to.push_back(value);
+    }
+  };
+  const TemporaryFolder folder;
+  const test::ProcessResult text =
+      test::run_process({"gzip", "-dc", (data / "sift-5k-128.tsv.gz").string()});
+  parse(text.output, set.rows);
+  parse(read_input_file((data / "sift-query-3.tsv").string()), set.queries);
+  add_every(400);
+  return set;
+}
+
+double exact_score(Metric metric, std::span<const float> a, std::span<const float> b) {
+  double product = 0, apart = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double x = a[i], y = b[i];
+    product += x * y;
+    apart += (x - y) * (x - y);
+    aa += x * x;
+    bb += y * y;
+  }
+  return metric == Metric::l2    ? apart
+         : metric == Metric::dot ? product
+                                 : product / std::sqrt(aa * bb);
+}
+
+// The ids of faiss (tests/data/search/make_expected.py) and the scores of float64.
+TEST(SearchDevice, RealVectorsAgreeWithFaiss) {
+  if (!std::filesystem::exists(test::shared_dir() / "data" / "glove100-10k.f32"))
+    GTEST_SKIP() << "there is no ../shared/data";
+  std::map<std::string, RealSet> sets;
+  for (const char* name : {"glove", "sift"}) sets[name] = read_set(name);
+  on_every_device([&](const Device& device) {
+    std::map<std::string, Index> indexes;
+    std::ifstream expected(test::source_dir() / "tests/data/search/expected.txt");
+    int lines = 0;
+    for (std::string line; std::getline(expected, line); ++lines) {
+      std::istringstream words(line);
+      std::string name, metric_word;
+      uint64_t number = 0, id = 0;
+      words >> name >> metric_word >> number;
+      const Metric metric = *parse_metric(metric_word);
+      const RealSet& set = sets[name];
+      auto found = indexes.find(name + metric_word);
+      if (found == indexes.end()) {
+        Index index({.width = set.width, .metric = metric});
+        for (uint64_t r = 0; r < set.rows.size() / set.width; ++r)
+          index.add(r, std::span(set.rows).subspan(r * set.width, set.width));
+        // A file, so that devices get all rows.
+        const TemporaryFolder folder;
+        index.save(folder / "index");
+        found = indexes.emplace(name + metric_word, Index::open(folder / "index")).first;
+        found->second.set_device(device.id());
+      }
+      const auto query = std::span(set.queries).subspan(number * set.width, set.width);
+      const SearchResult result = found->second.search(query, {.k = 10});
+      ASSERT_EQ(result.hits.size(), 10u) << line;
+      for (const Hit& hit : result.hits) {
+        words >> id;
+        ASSERT_EQ(hit.id.number(), id) << line;
+        const double right =
+            exact_score(metric, query, std::span(set.rows).subspan(id * set.width, set.width));
+        ASSERT_NEAR(hit.score, right, 2e-6 * std::max(1.0, std::abs(right))) << line;
+      }
+    }
+    EXPECT_GT(lines, 100);
+  });
+}
+
+std::vector<float> random_vector(uint64_t width, std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> vector(width);
+  for (float& value : vector) value = normal(random);
+  return vector;
+}
+
+std::vector<Id> ids(const SearchResult& result) {
+  std::vector<Id> all;
+  for (const Hit& hit : result.hits) all.push_back(hit.id);
+  return all;
+}
+
+// The device finds what the CPU finds, before and after changes.
+void expect_same(Index& index, const Device& device, std::mt19937& random, SearchOptions options) {
+  std::vector<float> queries;
+  const uint64_t width = index.info().options.width;
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<float> query = random_vector(width, random);
+    queries.insert(queries.end(), query.begin(), query.end());
+  }
+  index.set_device("cpu");
+  const auto right = index.search_batch(queries, options);
+  index.set_device(device.id());
+  const auto found = index.search_batch(queries, options);
+  for (size_t q = 0; q < right.size(); ++q) EXPECT_EQ(ids(found[q]), ids(right[q])) << found[q].how;
+  if (!device.info().is_cpu) {
+    EXPECT_NE(found[0].how.find(device.id()), std::string::npos) << found[0].how;
+  }
+}
+
+TEST(SearchDevice, EveryTypeFiltersAndChanges) {
+  std::mt19937 random(3);
+  const TemporaryFolder folder;
+  on_every_device([&](const Device& device) {
+    using Pair = std::pair<DType, Metric>;
+    // The conformance suite of the op has all combinations.
+    for (const auto& [type, metric] :
+         {Pair(DType::f32, Metric::cosine), Pair(DType::f16, Metric::dot),
+          Pair(DType::bf16, Metric::l2), Pair(DType::i8, Metric::l2),
+          Pair(DType::b1, Metric::hamming)}) {
+      SCOPED_TRACE(std::string(dtype_name(type)) + " " + metric_name(metric));
+      const std::string path = folder / "index";
+      Index made({.width = 40, .metric = metric, .type = type});
+      for (uint64_t i = 0; i < 300; ++i)
+        made.add(i, random_vector(40, random), {{"n", static_cast<int64_t>(i)}});
+      made.save(path);
+      Index index = Index::open(path, Access::write);
+      expect_same(index, device, random, {});
+      expect_same(index, device, random, {.k = 5, .filter = Filter::parse("n >= 250")});
+      index.add(1000, random_vector(40, random));
+      index.remove(7);
+      expect_same(index, device, random, {.k = 20});
+      index.commit();
+      expect_same(index, device, random, {.k = 20});
+    }
+  });
+}
+
+TEST(SearchDevice, ListsOnEveryDevice) {
+  std::mt19937 random(5);
+  on_every_device([&](const Device& device) {
+    const TemporaryFolder folder;
+    Index made({.width = 12, .metric = Metric::l2});
+    for (uint64_t i = 0; i < 1000; ++i) made.add(i, random_vector(12, random));
+    made.build({.method = Method::ivf, .lists = 12, .device = device.id()});
+    made.save(folder / "index");
+    Index index = Index::open(folder / "index");
+    uint64_t equal = 0, all = 0;
+    for (int i = 0; i < 5; ++i) {
+      const std::vector<float> query = random_vector(12, random);
+      index.set_device(device.id());
+      const SearchResult found = index.search(query, {.method = Method::ivf, .effort = 2});
+      EXPECT_NE(found.how.find("ivf, lists 2"), std::string::npos) << found.how;
+      index.set_device("cpu");
+      const std::vector<Id> right = ids(index.search(query, {.method = Method::ivf, .effort = 2}));
+      EXPECT_EQ(ids(found), right);
+      const std::vector<Id> exact = ids(index.search(query, {.recall = 1}));
+      for (const Id& id : right) equal += std::ranges::find(exact, id) != exact.end();
+      all += exact.size();
+    }
+    EXPECT_GT(equal * 2, all);
+  });
+}
+
+TEST(SearchDevice, WhatDoesNotFitIsScannedOnTheCpu) {
+  std::mt19937 random(7);
+  on_every_device([&](const Device& device) {
+    if (device.info().is_cpu) return;
+    const TemporaryFolder folder;
+    {
+      Index made({.width = 4, .metric = Metric::l2});
+      for (uint64_t i = 0; i < 200000; ++i) made.add(i, random_vector(4, random));
+      made.save(folder / "index");
+    }
+    Index index = Index::open(folder / "index");
+    const MemoryStats before = memory_stats(device);
+    // Two parts of 65,536 vectors need 2 MiB, all of them 3.2 MB.
+    set_memory_limit(device, before.in_use_bytes + (uint64_t{5} << 19));
+    const std::vector<float> query = random_vector(4, random);
+    const std::vector<Id> right = ids(index.search(query));
+    index.set_device(device.id());
+    const SearchResult found = index.search(query);
+    set_memory_limit(device, 0);
+    EXPECT_EQ(ids(found), right);
+    EXPECT_NE(found.how.find(device.id() + " and cpu"), std::string::npos) << found.how;
+  });
+}
+
+}  // namespace
+}  // namespace prism::search

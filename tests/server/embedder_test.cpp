@@ -1,0 +1,70 @@
+// Requests for embeddings to a server whose model was trained to chat: another model answers them.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "llm/convert/convert_folder.h"
+#include "support/models/hf_files.h"
+#include "support/running_server.h"
+
+namespace prism::server {
+namespace {
+
+using json = nlohmann::json;
+using test::HfTestFolder;
+using test::RunningServer;
+
+class EmbedderOfServer : public testing::Test {
+ protected:
+  EmbedderOfServer() : chat_(test::hf_model("llama")), bert_(test::hf_model("bert")) {
+    llm::convert_folder(chat_.path(), chat_.path("chat.gguf"));
+    llm::convert_folder(bert_.path(), bert_.path("bert.gguf"));
+  }
+  static json post(const RunningServer& server, const std::string& path, const json& body) {
+    const test::ClientReply reply = server.post(path, body.dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return json::parse(reply.body);
+  }
+  ServerOptions options(const std::string& path) const {
+    ServerOptions made = RunningServer::with_model(path);
+    made.load.fit.context = 32;
+    return made;
+  }
+  HfTestFolder chat_, bert_;
+};
+
+TEST_F(EmbedderOfServer, AnswersInPlaceOfAChatModel) {
+  ServerOptions with = options(chat_.path("chat.gguf"));
+  with.embedder = {"minilm", bert_.path("bert.gguf")};
+  const RunningServer server(std::move(with)), bert(options(bert_.path("bert.gguf")));
+  // A text beyond the embedder's 64 tokens is cut; the chat model's context does not count.
+  const json request = {{"input", {"%&", std::string(300, '%')}}};
+  const json found = post(server, "/v1/embeddings", request);
+  EXPECT_EQ(found["model"], "minilm");
+  EXPECT_EQ(found["data"], post(bert, "/v1/embeddings", request)["data"]);
+  const json ollama = post(server, "/api/embed", {{"model", "minilm:latest"}, {"input", "%&"}});
+  EXPECT_EQ(ollama["model"], "minilm");
+  const std::vector<float> one = ollama["embeddings"][0], other = found["data"][0]["embedding"];
+  for (size_t i = 0; i < 32; ++i) EXPECT_NEAR(one.at(i), other.at(i), 1e-5);
+  // It is no model to chat with.
+  const json models = json::parse(server.get("/v1/models").body);
+  EXPECT_EQ(models["data"].size(), 1u);
+}
+
+TEST_F(EmbedderOfServer, WithoutOneTheChatModelAnswers) {
+  const RunningServer server(options(chat_.path("chat.gguf")));
+  const json found = post(server, "/v1/embeddings", {{"input", "%&"}, {"model", "minilm"}});
+  EXPECT_EQ(found["model"], "tiny");
+  EXPECT_EQ(found["data"][0]["embedding"].size(), 32u);
+}
+
+// A model that was trained for embeddings keeps its requests.
+TEST_F(EmbedderOfServer, DoesNotReplaceAnEmbeddingModel) {
+  ServerOptions with = options(bert_.path("bert.gguf"));
+  with.embedder = {"minilm", chat_.path("chat.gguf")};
+  const RunningServer server(std::move(with));
+  EXPECT_EQ(post(server, "/v1/embeddings", {{"input", "%&"}})["model"], "tiny");
+}
+
+}  // namespace
+}  // namespace prism::server
