@@ -249,6 +249,20 @@ Tensor import_array(nb::handle given) {
 }
 
 void bind_exchange(nb::class_<Tensor>& type, nb::module_& m) {
+  type.def(
+          "is_contiguous", [](const Tensor& t) { return t.layout().is_dense(); },
+          "Whether the values are row by row without gaps.")
+      .def(
+          "stride",
+          [](const Tensor& t) {
+            const Layout& layout = t.layout();
+            nb::list strides;
+            for (int axis = 0; axis < layout.shape.rank(); ++axis)
+              strides.append(layout.stride(axis));
+            return nb::tuple(strides);
+          },
+          nb::sig("def stride(self) -> tuple[int, ...]"),
+          "The distances between the elements of each axis, in elements.");
   type.def("numpy", &to_numpy, nb::sig("def numpy(self) -> typing.Any"),
            "The values as a read-only array of NumPy, without a copy on the CPU. bfloat16 becomes "
            "float32.");

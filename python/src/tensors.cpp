@@ -3,7 +3,6 @@
 #include <cmath>
 #include <deque>
 
-#include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -242,6 +241,11 @@ Tensor from_numbers(nb::handle data, std::optional<ElementType> type, const Devi
 }
 
 // --- values as Python's
+bool truth(const Tensor& tensor) {
+  if (tensor.size() == 1) return tensor.item() != 0;
+  throw nb::value_error("bool: only one element is true or false; use any() or all()");
+}
+
 template <class T>
 nb::object nested(const std::vector<T>& values, const Shape& shape, int axis, size_t& next) {
   if (axis == shape.rank()) return nb::cast(values[next++]);
@@ -344,18 +348,6 @@ void bind_values(nb::class_<Tensor>& type) {
           nb::arg("dtype"), nb::sig("def astype(self, dtype: DTypeLike) -> Tensor"))
       .def("contiguous", &Tensor::contiguous, "The same values, row by row without gaps.")
       .def(
-          "is_contiguous", [](const Tensor& t) { return t.layout().is_dense(); },
-          "Whether the values are row by row without gaps.")
-      .def(
-          "stride",
-          [](const Tensor& t) {
-            const Layout& layout = t.layout();
-            return nb::tuple(nb::cast(std::vector<int64_t>(
-                layout.strides.begin(), layout.strides.begin() + layout.shape.rank())));
-          },
-          nb::sig("def stride(self) -> tuple[int, ...]"),
-          "The distances between the elements of each axis, in elements.")
-      .def(
           "clone", [](const Tensor& t) { return t; },
           "The same values: tensors never share changes.")
       .def("numel", &Tensor::numel)
@@ -365,14 +357,7 @@ void bind_values(nb::class_<Tensor>& type) {
              if (t.ndim() == 0) throw nb::type_error("len() of a tensor without axes");
              return t.size(0);
            })
-      .def("__bool__",
-           [](const Tensor& t) {
-             if (t.size() != 1)
-               throw Error(ErrorCode::kInvalidArgument,
-                           "bool: a tensor of " + std::to_string(t.size()) +
-                               " elements is neither true nor false; use any() or all()");
-             return t.item() != 0;
-           })
+      .def("__bool__", &truth)
       .def("__float__", [](const Tensor& t) { return t.item(); })
       .def(
           "__int__", [](const Tensor& t) { return nb::steal(PyNumber_Long(tensor_item(t).ptr())); },
