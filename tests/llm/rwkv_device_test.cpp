@@ -155,7 +155,11 @@ TEST(RwkvDevice, SevenFollowsItsDefinition) {
     const Rows wanted = Rwkv7(file).logits(each.tokens);
     for (const Device& device : test::every_device()) {
       Model model = Model::load(file, {.placement = place_on(file, device, 256, DType::f32)});
-      for (const size_t chunk : {each.tokens.size(), size_t{7}, size_t{1}}) {
+      // Software devices take long to compile the kernels of a plan.
+      const std::vector<size_t> chunks = device.info().software
+                                             ? std::vector<size_t>{7}
+                                             : std::vector<size_t>{each.tokens.size(), 7, 1};
+      for (const size_t chunk : chunks) {
         double difference = 0, size = 0;
         for (size_t first = 0; first < each.tokens.size(); first += chunk) {
           const size_t count = std::min(chunk, each.tokens.size() - first);
