@@ -19,6 +19,8 @@ find_package(hwy QUIET)
 prism_need("${hwy_FOUND}" Highway libhwy-dev)
 find_package(PCRE2 QUIET)
 prism_need("${PCRE2_FOUND}" PCRE2 libpcre2-dev)
+find_package(ZLIB QUIET)
+prism_need("${ZLIB_FOUND}" zlib zlib1g-dev)
 find_package(nlohmann_json QUIET)  # headers only, inside .cpp files
 prism_need("${nlohmann_json_FOUND}" nlohmann-json nlohmann-json3-dev)
 if(PRISM_PROGRAM)

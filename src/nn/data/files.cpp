@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/inflate.h"
+#include "base/gzip.h"
 #include "base/system/input_file.h"
 #include "prism/error.h"
 #include "prism/nn/data.h"

@@ -1,5 +1,5 @@
 // Tests of unpacking gzip: every kind of block, several members, and damaged files.
-#include "base/inflate.h"
+#include "base/gzip.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ const std::string kDynamic = from_hex(
     "3095a39a0911039b9c83d74664129b1160ddc876c2142149a03a002c81b019491d8647512d44684472254c092e3b70"
     "2b0200a4b9e2d16a010000");
 
-TEST(Inflate, UnpacksEveryKindOfBlock) {
+TEST(Gzip, UnpacksEveryKindOfBlock) {
   EXPECT_TRUE(is_gzip(std::as_bytes(std::span(kFixed))));
   EXPECT_FALSE(is_gzip(std::as_bytes(std::span("plain", 5))));
   EXPECT_EQ(unpacked(kStored), "stored bytes");
@@ -40,7 +40,7 @@ TEST(Inflate, UnpacksEveryKindOfBlock) {
   EXPECT_EQ(unpacked(kStored + kFixed), "stored bytesaaaaaaaaab");
 }
 
-TEST(Inflate, RefusesDamage) {
+TEST(Gzip, RefusesDamage) {
   EXPECT_THROW(unpacked(kFixed, 9), Error) << "more than the limit";
   EXPECT_THROW(unpacked("no gzip at all"), Error);
   for (const std::string& whole : {kStored, kFixed, kDynamic}) {

@@ -1,4 +1,4 @@
-// Unpacks gzip files (RFC 1951 and 1952).
+// Unpacks gzip files.
 #pragma once
 
 #include <cstddef>
