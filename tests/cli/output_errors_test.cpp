@@ -25,11 +25,11 @@ class OutputErrors : public testing::Test {
     if (model_.empty()) GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
     model_ = with_template(model_, folder_.path());
   }
-  // redirection: as in a shell, such as "> /dev/full".
+  // redirection: as in a shell, such as "> /dev/full". Without programs in PATH nothing is fetched.
   ProcessResult prism(const std::vector<std::string>& words, const std::string& redirection) const {
-    std::string command = "echo 'Once' | PRISM_BACKENDS=cpu PRISM_DATA_DIR='" + (folder_ / "data") +
-                          "' PRISM_CACHE_DIR='" + (folder_ / "cache") + "' '" + program().string() +
-                          "'";
+    std::string command = "echo 'Once' | PATH=/var/empty PRISM_BACKENDS=cpu PRISM_DATA_DIR='" +
+                          (folder_ / "data") + "' PRISM_CACHE_DIR='" + (folder_ / "cache") + "' '" +
+                          program().string() + "'";
     for (const std::string& word : words) command += " '" + word + "'";
     return run_process({"sh", "-c", command + " " + redirection});
   }
@@ -65,6 +65,8 @@ class OutputErrors : public testing::Test {
             {"kernel", "run", "vector_add", "--device", "cpu"},
             {"report", "--no-check"},
             {"vectors", "info", index_},
+            {"index", folder_ / "notes"},
+            {"search", "eggs", folder_ / "notes"},
             {"completion", "bash"}};
   }
 
@@ -78,6 +80,8 @@ TEST_F(OutputErrors, AFullDiskIsAnErrorOfEveryCommand) {
   std::set<std::string> covered = {"setup", "help", "serve"};
   save(folder_ / "vectors.npy", from_vector<float>({1, 2, 3, 4}, {2, 2}));
   ASSERT_EQ(prism({"vectors", "build", folder_ / "vectors.npy", index_}, "").status, 0);
+  std::filesystem::create_directory(folder_.path() / "notes");
+  write_file(folder_.path() / "notes" / "cake.md", "A cake without eggs.\n");
   for (const std::vector<std::string>& words : printing_commands()) {
     if (!words.empty()) covered.insert(words[0]);
     std::string shown;
