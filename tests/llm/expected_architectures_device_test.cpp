@@ -69,7 +69,7 @@ TEST(ExpectedArchitectures, EveryKnownOneOnEveryDevice) {
   for (const Device& device : test::every_device())
     for (const ArchitectureFile& each : files) {
       // Software devices take minutes to compile the kernels of all files: they take turns.
-      constexpr size_t kTurns = 4;
+      constexpr size_t kTurns = 8;
       if (device.info().software && ++index % kTurns != 0) continue;
       const std::string name(GgufFile::open(each.path).string("general.architecture"));
       if (!std::ranges::count(known, name)) continue;
