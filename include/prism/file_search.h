@@ -3,7 +3,7 @@
 //   search::FileIndex index = search::FileIndex::open_or_create("notes.index");
 //   index.update({"/home/me/notes"});
 //   for (const search::FoundPassage& each : index.search("a cake without eggs").passages)
-//     use(each.path, each.first_line, each.text);
+//     std::cout << each.path << ":" << each.first_line << "\n" << each.text << "\n";
 //
 // Without an embedder the index holds words only; with one also the vectors of its passages.
 #pragma once

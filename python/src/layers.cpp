@@ -54,8 +54,9 @@ void bind_rows(nb::module_& m) {
       },
       nb::arg("logits"), nb::arg("target"), nb::arg("ignore_index") = kNoIgnoredIndex,
       "The mean of -log_softmax(logits)[target] over rows.");
-  m.def("dropout", &dropout, nb::arg("x"), nb::arg("p"), nb::arg("key"),
-        "Zero with probability p, else x / (1 - p).");
+  m.def(
+      "dropout", [](const Tensor& x, double p, uint64_t key) { return dropout(x, p, key); },
+      nb::arg("x"), nb::arg("p"), nb::arg("key"), "Zero with probability p, else x / (1 - p).");
   m.def(
       "swiglu", [](const Tensor& gate, const Tensor& up) { return swiglu(gate, up); },
       nb::arg("gate"), nb::arg("up"));

@@ -1,6 +1,7 @@
 // Embedder: turns many texts into vectors whose dot products say how alike the texts are.
 //
 //   llm::Embedder embedder = llm::Embedder::open();
+//   const std::vector<std::string> texts = {"a cat", "a dog"};
 //   const std::vector<float> rows = embedder.embed(texts);   // [texts, dimension()], length 1 each
 #pragma once
 

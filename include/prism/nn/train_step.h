@@ -1,5 +1,7 @@
 // A training step as one plan: forward pass, backward pass, clipping and update, replayed.
 //
+//   nn::Linear model(784, 10);
+//   const Tensor images = zeros({128, 784}), labels = zeros({128}, DType::i32);
 //   nn::AdamW optimizer(model.parameters(), {.lr = 1e-3});
 //   nn::TrainStep step(optimizer, [&](std::span<const Tensor> batch) {
 //     return nn::cross_entropy(model(batch[0]), batch[1]);
