@@ -10,10 +10,10 @@ from ._core import Tensor
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether |a - b| <= atol + rtol * |b|, for each element."""
-    a, b = _core.asarray(a), _core.asarray(b)
-    near = (a - b).abs() <= b.abs() * rtol + atol
-    close = (near & (b.abs() < math.inf)) | (a == b)
-    return close | ((a != a) & (b != b)) if equal_nan else close
+    x, y = _core.asarray(a), _core.asarray(b)
+    near = (x - y).abs() <= y.abs() * rtol + atol
+    close: Tensor = (near & (y.abs() < math.inf)) | (x == y)
+    return close | ((x != x) & (y != y)) if equal_nan else close
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
