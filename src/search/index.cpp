@@ -142,7 +142,8 @@ void Index::State::remove(const Id& id, Location at) {
 
 void Index::State::add(const Id& id, std::span<const float> vector, const Fields& fields) {
   IdMap& map = id_map();
-  if (segments.size() == placed) segments.emplace_back(options);
+  // The structures of a segment have all its rows: what follows goes into a segment of its own.
+  if (segments.size() == placed || segments.back().searcher()) segments.emplace_back(options);
   Segment& last = segments.back();
   last.add(id, vector, fields);
   map.set(id, {static_cast<uint32_t>(segments.size() - 1), static_cast<uint32_t>(last.rows() - 1)});
