@@ -40,7 +40,7 @@ Tensor joined(const Tensor& first, const Tensor& rest) {
   return concat(parts, 1);
 }
 
-// Keeps what lies in the upper 5% of a normal distribution, less the border.
+// Keeps the upper 5% of a normal distribution, less the border.
 Tensor sparse(const Tensor& x) {
   constexpr double kDeviations = 1.6448533535003662;
   const Tensor mean = sum(x, {-1}, true) * (1 / static_cast<double>(x.size(-1)));
