@@ -144,8 +144,8 @@ void start(const ApiCall& call, AnswerRequest request, bool is_chat) {
   const auto model = request.model;
   const KeepAlive keep(call);
   auto format = std::make_unique<OllamaFormat>(is_chat, request.options.scores >= 0);
-  Answer::start(call.context.engine, std::move(request), std::move(format), call.response);
   keep.apply(call.context.engine, *model);
+  Answer::start(call.context.engine, std::move(request), std::move(format), call.response);
 }
 
 // A request without a prompt only loads the model, or unloads it with "keep_alive": 0.
@@ -159,15 +159,15 @@ void load(const ApiCall& call, std::shared_ptr<ServedModel> model, bool is_chat)
   json["done"] = true;
   json["done_reason"] = keep.is_zero() ? "unload" : "load";
   if (keep.is_zero()) {
-    keep.apply(call.context.engine, *model);
+    call.context.engine.unload(model->name());
     return send_json(call.response, json);
   }
+  keep.apply(call.context.engine, *model);
   call.context.engine.run_with(
       model, [response = call.response, json](EngineModel&) { send_json(response, json); },
       [response = call.response](std::exception_ptr failure) {
         response.send(ollama_error(ApiError::from(failure)));
       });
-  keep.apply(call.context.engine, *model);
 }
 
 }  // namespace
@@ -227,7 +227,7 @@ void ollama_embed(const ApiCall& call) {
   const auto named = ollama_model(call, true);
   const auto model = call.context.models.embedder_for(named);
   const int64_t dimensions = body["dimensions"].integer_or(0, 1);
-  const KeepAlive keep(call);
+  KeepAlive(call).apply(call.context.engine, *model);
   const auto asked = std::chrono::steady_clock::now();
   embed_texts(
       call, model, {read_inputs(body["input"], *named), dimensions}, ollama_error,
@@ -243,20 +243,18 @@ void ollama_embed(const ApiCall& call) {
         json["prompt_eval_count"] = tokens;
         send_json(response, json);
       });
-  keep.apply(call.context.engine, *model);
 }
 
 void ollama_embeddings(const ApiCall& call) {
   const auto named = ollama_model(call, true);
   const auto model = call.context.models.embedder_for(named);
-  const KeepAlive keep(call);
+  KeepAlive(call).apply(call.context.engine, *model);
   embed_texts(call, model, {read_inputs(call.body["prompt"], *named)}, ollama_error,
               [response = call.response](std::vector<std::vector<float>> vectors, int64_t) {
                 Json json = Json::object();
                 json["embedding"] = vectors[0];
                 send_json(response, json);
               });
-  keep.apply(call.context.engine, *model);
 }
 
 }  // namespace prism::server

@@ -21,7 +21,7 @@ class KeepAlive {
  public:
   explicit KeepAlive(const ApiCall& call);  // reads the field
   bool is_zero() const { return seconds_ == 0.0; }
-  // Call it after the engine got the request.
+  // Call it before the engine gets the request.
   void apply(Engine& engine, const ServedModel& model) const;
 
  private:

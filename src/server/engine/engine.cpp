@@ -108,7 +108,7 @@ void Engine::run_with(std::shared_ptr<ServedModel> model, std::function<void(Eng
     commands_.push_back(
         [this, model = std::move(model), work = std::move(work), failed = std::move(failed)] {
           try {
-            Loaded& with = loaded(*model);
+            Loaded& with = use(*model);
             publish();  // an answer of the work must not be ahead of the state
             work(*with.model);
             with.last_use = Clock::now();
@@ -123,9 +123,17 @@ void Engine::run_with(std::shared_ptr<ServedModel> model, std::function<void(Eng
 void Engine::keep(const std::string& model, double seconds) {
   {
     const std::lock_guard lock(mutex_);
-    commands_.push_back([this, model, seconds] {
+    commands_.push_back([this, model, seconds] { asked_keep_[model] = seconds; });
+  }
+  wake_.notify_one();
+}
+
+void Engine::unload(const std::string& model) {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back([this, model] {
       if (const auto found = models_.find(model); found != models_.end())
-        found->second->keep_seconds = seconds;
+        found->second->keep_seconds = 0;
     });
   }
   wake_.notify_one();
@@ -202,6 +210,12 @@ Engine::Loaded& Engine::loaded(const ServedModel& model) {
   return *(models_[model.name()] = std::move(fresh));
 }
 
+Engine::Loaded& Engine::use(const ServedModel& model) {
+  Loaded& on = loaded(model);
+  if (const auto asked = asked_keep_.extract(model.name())) on.keep_seconds = asked.mapped();
+  return on;
+}
+
 bool Engine::unload_oldest() {
   auto oldest = models_.end();
   for (auto each = models_.begin(); each != models_.end(); ++each)
@@ -216,7 +230,7 @@ bool Engine::unload_oldest() {
 void Engine::begin(const std::shared_ptr<Text>& text) {
   try {
     const bool is_loaded = models_.contains(text->job.model->name());
-    Loaded& on = loaded(*text->job.model);
+    Loaded& on = use(*text->job.model);
     // The callback is called on this thread, within step().
     const auto on_text = [this, at = text.get()](const llm::TextPiece& piece) {
       at->generated += static_cast<int64_t>(piece.tokens.size());

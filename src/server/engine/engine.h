@@ -107,9 +107,10 @@ class Engine {
   // Both run on the engine's thread.
   void run_with(std::shared_ptr<ServedModel> model, std::function<void(EngineModel&)> work,
                 std::function<void(std::exception_ptr)> failed);
-  // Unloads the model when it was idle for this time: 0: when its last text has ended; negative:
-  // never. Replaces idle_unload_seconds for it until it is unloaded.
+  // Unloads the model when it was idle for this time after its next use: 0: when its last text has
+  // ended; negative: never. Replaces idle_unload_seconds for it until it is unloaded.
   void keep(const std::string& model, double seconds);
+  void unload(const std::string& model);  // when its last text has ended
   EngineState state() const;
   size_t unfinished() const { return unfinished_; }
 
@@ -133,6 +134,7 @@ class Engine {
   void unload_idle();
   // Loads a model at its first use. If memory is short, models without texts make room.
   Loaded& loaded(const ServedModel& model);
+  Loaded& use(const ServedModel& model);            // loaded(), with the time of keep()
   double kept_seconds(const Loaded& loaded) const;  // while idle; infinity: for ever
   bool unload_oldest();  // of the models without texts; false: there is none
   bool has_work() const;
@@ -153,6 +155,7 @@ class Engine {
 
   // The engine's thread only.
   std::map<std::string, std::unique_ptr<Loaded>> models_;
+  std::map<std::string, double> asked_keep_;  // of keep(), until the model is used
   std::map<uint64_t, std::shared_ptr<Text>> texts_;
   std::vector<Event> events_;
   EngineState counters_;

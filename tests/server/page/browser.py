@@ -4,7 +4,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException
+from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException, TimeoutException
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -53,8 +53,10 @@ class Page:
         self.until(lambda: self.all("#model option"), "the models")
 
     def until(self, condition, what):
-        return WebDriverWait(self.driver, SECONDS, poll_frequency=0.02).until(
-            lambda _: condition(), f"waited for {what}; the page shows:\n{self.one('body').text}")
+        try:
+            return WebDriverWait(self.driver, SECONDS, poll_frequency=0.02).until(lambda _: condition())
+        except TimeoutException:
+            raise AssertionError(f"waited for {what}; the page shows:\n{self.one('body').text}") from None
 
     def script(self, text, *arguments):
         return self.driver.execute_script(text, *arguments)
