@@ -160,7 +160,7 @@ void ollama_ps(const ApiCall& call) {
   const EngineState state = call.context.engine.state();
   Json list = Json::array();
   for (const EngineState::Loaded& each : state.models) {
-    Json json = model_json(*call.context.models.find(each.model));
+    Json json = model_json(*call.context.models.find_or_embedder(each.model));
     json["size"] = each.facts.memory_bytes;
     json["size_vram"] = each.facts.device.starts_with("cpu") ? 0 : each.facts.memory_bytes;
     json["context_length"] = each.facts.context;

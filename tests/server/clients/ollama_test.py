@@ -74,8 +74,8 @@ class Ollama(Clients):
 
     def test_keep_alive(self):
         def expires():
-            loaded = self.client.ps().models
-            return loaded[0].expires_at if loaded else None
+            (loaded,) = self.loaded()
+            return loaded.expires_at
         now = datetime.datetime.now(datetime.timezone.utc)
         self.client.generate(self.model, ONCE, options=self.options, keep_alive=-1)
         self.assertGreater(expires().year, now.year + 50)
@@ -90,11 +90,15 @@ class Ollama(Clients):
         self.assertGreater(reply.load_duration, 0)
         self.wait_until_unloaded()
         self.assertEqual(self.client.generate(self.model).done_reason, "load")
-        self.assertEqual(len(self.client.ps().models), 1)
+        self.assertEqual(len(self.loaded()), 1)
+
+    def loaded(self):
+        """The entries of the model; beside it there may be the embedder."""
+        return [each for each in self.client.ps().models if each.model == self.model]
 
     def wait_until_unloaded(self):
         for _ in range(1000):
-            if not self.client.ps().models:
+            if not self.loaded():
                 return
         self.fail("the model is still loaded")
 
