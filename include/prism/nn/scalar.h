@@ -40,6 +40,11 @@ class Value {
   Value& operator-=(const Value& other);
   Value& operator*=(const Value& other);
   Value& operator/=(const Value& other);
+  // A number is on the device of this value.
+  Value& operator+=(double other);
+  Value& operator-=(double other);
+  Value& operator*=(double other);
+  Value& operator/=(double other);
 
   explicit Value(std::shared_ptr<ScalarNode> node) : node_(std::move(node)) {}
   const std::shared_ptr<ScalarNode>& node() const { return node_; }

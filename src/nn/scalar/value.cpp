@@ -83,6 +83,10 @@ Value& Value::operator+=(const Value& other) { return *this = *this + other; }
 Value& Value::operator-=(const Value& other) { return *this = *this - other; }
 Value& Value::operator*=(const Value& other) { return *this = *this * other; }
 Value& Value::operator/=(const Value& other) { return *this = *this / other; }
+Value& Value::operator+=(double other) { return *this = *this + other; }
+Value& Value::operator-=(double other) { return *this = *this - other; }
+Value& Value::operator*=(double other) { return *this = *this * other; }
+Value& Value::operator/=(double other) { return *this = *this / other; }
 
 Value operator+(const Value& a, const Value& b) { return apply(ScalarCode::add, a, b); }
 Value operator-(const Value& a, const Value& b) { return apply(ScalarCode::sub, a, b); }
