@@ -28,8 +28,13 @@ double error_of(std::span<const float> found, std::span<const float> wanted) {
 
 // The limit of the error. llama.cpp rounds the inputs and results of a GELU to f16. The 22 layers
 // of gemma3n amplify that: with the same rounding Prism's error is 2e-6, and parts of a prompt
-// instead of the whole change Prism's own logits by 6e-8, where other models have 1e-12.
-double limit_of(const std::string& name) { return name.starts_with("gemma3n") ? 2e-3 : 1e-6; }
+// instead of the whole change Prism's own logits by 6e-8, where other models have 1e-12. On an H200
+// its error is 7e-3. Products of f32 by matrix units round their operands to ten bits.
+double limit_of(const std::string& name, const Device& device) {
+  const bool rounds = !device.info().is_cpu && !device.info().capabilities.fragments.empty();
+  if (name.starts_with("gemma3n")) return rounds ? 1e-2 : 2e-3;
+  return rounds ? 1e-5 : 1e-6;
+}
 
 std::vector<float> logits_of(Model& model, std::span<const int32_t> tokens, size_t chunk) {
   std::vector<float> all;
@@ -51,7 +56,8 @@ void check(const ArchitectureFile& each, const Device& device) {
   const std::vector<size_t> chunks =
       model.config().causal ? std::vector<size_t>{length, 7, 1} : std::vector<size_t>{length};
   for (const size_t chunk : chunks)
-    EXPECT_LT(error_of(logits_of(model, each.tokens, chunk), each.logits), limit_of(each.name))
+    EXPECT_LT(error_of(logits_of(model, each.tokens, chunk), each.logits),
+              limit_of(each.name, device))
         << each.name << " on " << device.id() << " in chunks of " << chunk;
 }
 

@@ -122,37 +122,35 @@ TEST_F(RecurrentDevice, TextsOfABatchKeepTheirOwnStates) {
     }
 }
 
-// The recorded step of two texts gives the tokens of forward passes, one of them from its first
-// token on.
+// The recorded step of two texts, one of them from its first token on, takes tokens that forward
+// passes over the same texts find most likely, up to what products of many rows round.
 TEST_F(RecurrentDevice, DecodeLoopsCarryTheStates) {
   for (const Device& device : test::every_device())
     for (const char* name : kinds_for(device)) {
       const ArchitectureFile& each = *find(name);
       Model model = load(each, device);
       const auto prompt = std::span(each.tokens).first(9);
-      const auto argmax = [](const std::vector<float>& logits) {
-        return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
-      };
       constexpr size_t kSteps = 20;  // crosses blocks
-      std::vector<std::vector<int32_t>> wanted;
-      for (const size_t length : {prompt.size(), size_t{1}}) {
-        std::vector<int32_t> text(prompt.begin(), prompt.begin() + static_cast<int64_t>(length));
-        for (size_t i = 0; i < kSteps; ++i)
-          text.push_back(argmax(model.prefill(2, 0, text).to_vector<float>()));
-        wanted.push_back(text);
-      }
       const SequencePart part{0, 0, prompt.first(prompt.size() - 1), Wanted::none};
       model.forward(std::span(&part, 1));
       DecodeLoop loop(model);
       loop.start(std::vector<DecodeLoop::Sequence>{
           {.slot = 0, .position = static_cast<int32_t>(prompt.size()) - 1, .token = prompt.back()},
           {.slot = 1, .position = 0, .token = prompt[0]}});
+      std::vector<std::vector<int32_t>> texts = {{prompt.begin(), prompt.end()}, {prompt[0]}};
       for (size_t i = 0; i < kSteps; ++i) {
         ASSERT_GT(loop.steps_left(), 0);
         const std::vector<int32_t> tokens = loop.read(loop.queue_step());
-        EXPECT_EQ(tokens[0], wanted[0][prompt.size() + i]) << name << " on " << device.id();
-        EXPECT_EQ(tokens[1], wanted[1][1 + i]) << name << " on " << device.id();
+        for (size_t t = 0; t < texts.size(); ++t) texts[t].push_back(tokens[t]);
       }
+      for (size_t t = 0; t < texts.size(); ++t)
+        for (size_t i = texts[t].size() - kSteps; i < texts[t].size(); ++i) {
+          const std::vector<float> logits =
+              model.prefill(2, 0, std::span(texts[t]).first(i)).to_vector<float>();
+          const auto [least, most] = std::ranges::minmax(logits);
+          EXPECT_LE(most - logits[static_cast<size_t>(texts[t][i])], 2e-3f * (most - least))
+              << name << " on " << device.id() << ", text " << t << ", token " << i;
+        }
       EXPECT_EQ(model.cache().states().length(0), static_cast<int64_t>(prompt.size() - 1 + kSteps));
     }
 }
