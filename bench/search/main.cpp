@@ -2,7 +2,8 @@
 // with the CPU's.
 //
 // usage: bench_search [--device cuda:0] [--rows 1000000] [--width 768] [--type f16]
-//                     [--metric dot] [--queries 1,64,1024] [-k 10] [--file rows.npy]
+//                     [--metric dot] [--queries 1,64,1024] [--query-type f32] [-k 10]
+//                     [--file rows.npy]
 //
 // Prints one line for each number of queries: milliseconds for the batch (the best of the runs),
 // queries per second, bytes of rows per second, and the share of equal rows. --file takes the rows
@@ -50,7 +51,8 @@ int run(const std::map<std::string, std::string>& options) {
   };
   const Device device = Device::named(get("--device", "cpu"));
   const Metric metric = parse_metric(get("--metric", "dot")).value();
-  const DType type = dtype_from_name(get("--type", "f32")).value();
+  const DType type = dtype_from_name(get("--type", "f32")).value(),
+              query_type = dtype_from_name(get("--query-type", "f32")).value();
   const int64_t k = std::stoll(get("-k", "10"));
   const std::string file = get("--file", "");
   seed(7);
@@ -69,7 +71,8 @@ int run(const std::map<std::string, std::string>& options) {
   std::istringstream counts(get("--queries", "1,64"));
   for (std::string count; std::getline(counts, count, ',');) {
     const Tensor queries =
-        randn({std::stoll(count), rows.size(1)}, DType::f32, Device::cpu()).to(device);
+        cast(randn({std::stoll(count), rows.size(1)}, DType::f32, Device::cpu()), query_type)
+            .to(device);
     queries.eval();
     CompiledFunction search = compile([&](std::span<const Tensor> in) {
       const Nearest best = nearest_rows(metric, in[0], matrix, k, more);

@@ -8,36 +8,45 @@ namespace prism::ops {
 using namespace dsl;
 
 // Group x: the piece; group y: the query. A piece is `lists` lists of `kept` pairs, each `stride`
-// pairs after the one before. Writes one list.
-ir::Kernel nearest_merge_kernel() {
-  return kernel("nearest_merge", kNearestGroup, [] {
+// pairs after the one before. Writes one list. overflow: does nothing for a query whose filter had
+// room.
+ir::Kernel nearest_merge_kernel(bool overflow) {
+  return kernel("nearest_merge", kNearestGroup, [&] {
     const In keys = in("keys", u32), rows = in("rows", u32);
+    std::optional<In> found;
+    if (overflow) found = in("found", u32);
     const Array keys_out = out("keys_out", u32), rows_out = out("rows_out", u32);
     const Value all = param("all", u32), lists = param("lists", u32), stride = param("stride", u32),
                 kept = param("kept", u32);
     const Array counts = shared(u32, 256, "counts");
     const Array taken = shared(u32, 1, "taken");
     const Value first = group_id(0) * lists, count = min(lists, all - first) * kept;
-    const Value start = (group_id(1) * all + first) * stride;
-    const auto place = [&](Value i) { return start + i / kept * stride + i % kept; };
-    const PairSource pairs{[&](Value i) { return keys[place(i)]; },
-                           [&](Value i) { return rows[place(i)]; }};
-    if_(local_id() == 0u, [&] { taken[0u] = 0u; });
-    const Bound bound = select_bound(counts, pairs, count, kept);
-    const Value to = (group_id(1) * group_count(0) + group_id(0)) * kept;
-    for_(local_id(), count, kNearestGroup, [&](Value i) {
-      const Value key = pairs.key(i), row = pairs.row(i);
-      if_(key != kNoKey && bound.holds(key, row), [&] {
-        const Value at = to + taken.atomic_add(0u, 1u);
-        keys_out[at] = key;
-        rows_out[at] = row;
+    const auto body = [&] {
+      const Value start = (group_id(1) * all + first) * stride;
+      const auto place = [&](Value i) { return start + i / kept * stride + i % kept; };
+      const PairSource pairs{[&](Value i) { return keys[place(i)]; },
+                             [&](Value i) { return rows[place(i)]; }};
+      if_(local_id() == 0u, [&] { taken[0u] = 0u; });
+      const Bound bound = select_bound(counts, pairs, count, kept);
+      const Value to = (group_id(1) * group_count(0) + group_id(0)) * kept;
+      for_(local_id(), count, kNearestGroup, [&](Value i) {
+        const Value key = pairs.key(i), row = pairs.row(i);
+        if_(key != kNoKey && bound.holds(key, row), [&] {
+          const Value at = to + taken.atomic_add(0u, 1u);
+          keys_out[at] = key;
+          rows_out[at] = row;
+        });
       });
-    });
-    barrier();
-    for_(taken.load(0u) + local_id(), kept, kNearestGroup, [&](Value i) {
-      keys_out[to + i] = constant(u32, kNoKey);
-      rows_out[to + i] = constant(u32, kNoKey);
-    });
+      barrier();
+      for_(taken.load(0u) + local_id(), kept, kNearestGroup, [&](Value i) {
+        keys_out[to + i] = constant(u32, kNoKey);
+        rows_out[to + i] = constant(u32, kNoKey);
+      });
+    };
+    if (overflow)
+      if_(FilterRoom{*found, param("room", u32)}.overflows(group_id(1), 1, group_count(1)), body);
+    else
+      body();
   });
 }
 

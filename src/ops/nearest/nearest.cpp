@@ -27,8 +27,12 @@ namespace {
 // for others) and the bitmap, where they are given. Outputs: scores, indices.
 class NearestRowsOp : public Op {
  public:
-  NearestRowsOp(Metric metric, int64_t k, bool has_factors, bool has_allowed)
-      : metric_(metric), k_(k), has_factors_(has_factors), has_allowed_(has_allowed) {}
+  NearestRowsOp(Metric metric, int64_t k, DType query_type, bool has_factors, bool has_allowed)
+      : metric_(metric),
+        k_(k),
+        query_type_(query_type),
+        has_factors_(has_factors),
+        has_allowed_(has_allowed) {}
 
   std::string_view name() const override { return "nearest_rows"; }
   std::string attributes() const override {
@@ -77,7 +81,7 @@ class NearestRowsOp : public Op {
 
   void launch(DeviceCall& call) const override {
     if (call.output().elements() == 0) return;
-    ops::NearestLaunch launch{metric_, k_, call.input(0),  call.input(1),
+    ops::NearestLaunch launch{metric_, k_, query_type_,    call.input(0), call.input(1),
                               {},      {}, call.output(0), call.output(1)};
     if (has_factors_) launch.factors = call.input(2);
     if (has_allowed_) launch.allowed = call.input(has_factors_ ? 3 : 2);
@@ -87,6 +91,7 @@ class NearestRowsOp : public Op {
  private:
   Metric metric_;
   int64_t k_;
+  DType query_type_;
   bool has_factors_, has_allowed_;
 };
 
@@ -149,10 +154,10 @@ Nearest nearest_rows(Metric metric, const Tensor& query, const Tensor& matrix, i
   std::vector<Tensor> inputs = {queries, matrix};
   if (factors) inputs.push_back(factors);
   if (given.allowed) inputs.push_back(given.allowed);
-  const std::vector<Tensor> both =
-      use_op_all(std::make_shared<NearestRowsOp>(metric, k, static_cast<bool>(factors),
-                                                 static_cast<bool>(given.allowed)),
-                 std::move(inputs));
+  const std::vector<Tensor> both = use_op_all(
+      std::make_shared<NearestRowsOp>(metric, k, query.type().plain(), static_cast<bool>(factors),
+                                      static_cast<bool>(given.allowed)),
+      std::move(inputs));
   if (!one) return {both[0], both[1]};
   return {both[0].reshape({k}), both[1].reshape({k})};
 }

@@ -5,12 +5,20 @@
 // rescore: scores the candidates again with compensated sums
 // rank:    writes the k best in order
 //
+// On devices with matrix fragments, dot products with many f16 or bf16 rows are filtered instead:
+// scan, merge: over a sample of the rows; the worst of its best is a limit for every query
+// prepare: writes the limits, and the queries in the type of the rows
+// filter:  a product whose sums are candidates where they reach the limit, and are not stored
+// scan, merge: again, for queries with more candidates than there is room for; rare
+// choose:  keeps the best candidates
+//
 // A candidate is a key and a row. Smaller keys are better; rows break ties. Lists are padded with
 // kNoKey.
 #pragma once
 
 #include <optional>
 
+#include "ops/products/product_kernels.h"
 #include "prism/kernel.h"
 #include "prism/metric.h"
 #include "tensor/plan/device_call.h"
@@ -27,11 +35,13 @@ inline constexpr uint32_t kScanPiece = 512;
 // What kernels are specialised for.
 struct NearestForm {
   Metric metric;
-  DType type;        // of the matrix
-  bool aligned;      // rows begin at multiples of 16 bytes
-  bool has_factors;  // norms for cosine, scales for others
-  bool has_allowed;  // a bitmap
-  uint32_t queries;  // that one group scores
+  DType type;             // of the matrix
+  bool aligned;           // rows begin at multiples of 16 bytes
+  bool has_factors;       // norms for cosine, scales for others
+  bool has_allowed;       // a bitmap
+  uint32_t queries;       // that one group scores
+  bool sampled = false;   // every `spacing`-th row only
+  bool overflow = false;  // only for queries whose filter had no room
 
   std::string key() const;
 };
@@ -72,8 +82,22 @@ struct PairSource {
 Bound select_bound(const dsl::Array& counts, const PairSource& pairs, dsl::Value count,
                    dsl::Value kept);
 
+// The number of candidates that the filter found for each query, and its room for them.
+struct FilterRoom {
+  dsl::In found;
+  dsl::Value capacity;
+  // Whether any of `count` queries from `first` on has more; the same in the whole group.
+  dsl::Value overflows(dsl::Value first, uint32_t count, dsl::Value queries) const;
+};
+
 ir::Kernel nearest_scan_kernel(const NearestForm& form);
-ir::Kernel nearest_merge_kernel();
+ir::Kernel nearest_merge_kernel(bool overflow);
+// How a query is written for products: in the type of the rows, or as a sum of several numbers of
+// that type.
+uint32_t nearest_query_parts(DType query, DType row);
+ir::Kernel nearest_prepare_kernel(const FragmentProduct& tiling, Metric metric);
+ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct& tiling);
+ir::Kernel nearest_choose_kernel();
 ir::Kernel nearest_rescore_kernel(const NearestForm& form);
 ir::Kernel nearest_rank_kernel(Metric metric);
 
@@ -81,11 +105,26 @@ ir::Kernel nearest_rank_kernel(Metric metric);
 struct NearestLaunch {
   Metric metric;
   int64_t k;
+  DType query_type;  // what the queries were before they became f32
   DeviceView queries, matrix;
   std::optional<DeviceView> factors, allowed;
   DeviceView scores, indices;
 
   void emit(DeviceCall& call) const;
+
+ private:
+  struct Lists;
+  struct Filter;
+  int64_t query_count() const { return queries.layout.shape[0]; }
+  int64_t rows() const { return matrix.layout.shape[0]; }
+  int64_t width() const { return matrix.layout.shape[1]; }
+  int64_t kept() const;
+  NearestForm form() const;
+  std::optional<FragmentProduct> tiling(const DeviceInfo& device) const;
+  Lists scan(DeviceCall& call, const NearestForm& form, int64_t count, int64_t part,
+             const Filter* filter) const;
+  Lists merge(DeviceCall& call, Lists from, const Filter* filter) const;
+  Lists filter(DeviceCall& call, const FragmentProduct& tiling) const;
 };
 
 }  // namespace prism::ops

@@ -13,84 +13,213 @@ namespace {
 // Enough groups to fill the largest cards (132 multiprocessors with eight groups each); more only
 // lengthens the merge.
 constexpr int64_t kGroups = 1056;
-constexpr int64_t kListsPerMerge = 16;
+constexpr int64_t kListsPerMerge = 32;
+// The filter pays from this many rows on. It has room for four times the candidates that are
+// expected, which a sample of this many rows sets.
+constexpr int64_t kFilterRows = 16384;
+constexpr int64_t kFilterKept = 256;
+constexpr int64_t kFilterPairs = int64_t{1} << 27;  // room for all queries: 1 GiB
 
 ParamValue word(int64_t value) { return ParamValue(static_cast<uint32_t>(value)); }
 
-struct CandidateLists {
-  DeviceView keys, rows;
-  int64_t lists, stride;  // per query; pairs between starts of lists
-};
-
 int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-CandidateLists merged(DeviceCall& call, CandidateLists from, int64_t queries, int64_t kept) {
-  while (from.lists > 1) {
-    const int64_t pieces = (from.lists + kListsPerMerge - 1) / kListsPerMerge;
-    const CandidateLists to{call.scratch({queries, pieces, kept}, DType::i32),
-                            call.scratch({queries, pieces, kept}, DType::i32), pieces, kept};
-    call.launch("nearest_merge", nearest_merge_kernel,
-                {static_cast<uint32_t>(pieces), static_cast<uint32_t>(queries), 1},
-                {from.keys, from.rows, to.keys, to.rows},
-                {word(from.lists), word(kListsPerMerge), word(from.stride), word(kept)});
+int64_t sample_rows(int64_t rows, int64_t queries) {
+  return std::min(rows / 8, queries <= 8 || rows > 4'000'000 ? int64_t{16384} : int64_t{8192});
+}
+
+int64_t room_for(int64_t rows, int64_t queries, int64_t kept) {
+  return std::min(rows, round_up(4 * kept * rows / sample_rows(rows, queries) + 1024, 256));
+}
+
+}  // namespace
+
+// Of every query: `count` lists of pairs, each `stride` pairs after the one before.
+struct NearestLaunch::Lists {
+  DeviceView keys, rows;
+  int64_t count, stride;
+};
+
+struct NearestLaunch::Filter {
+  DeviceView found;
+  int64_t room;
+};
+
+int64_t NearestLaunch::kept() const {
+  return k + 16 + k / 16;  // f32 sums in another order can swap neighbours
+}
+
+NearestForm NearestLaunch::form() const {
+  const int64_t bytes = width() * static_cast<int64_t>(matrix.type.block_bytes());
+  return {metric,
+          matrix.type.plain(),
+          bytes % 16 == 0 && rows() * bytes > 0,
+          factors.has_value(),
+          allowed.has_value(),
+          query_count() == 1 ? 1u : 4u};
+}
+
+NearestLaunch::Lists NearestLaunch::scan(DeviceCall& call, const NearestForm& form, int64_t count,
+                                         int64_t part, const Filter* filter) const {
+  const int64_t blocks = (query_count() + form.queries - 1) / form.queries;
+  const int64_t parts = std::max<int64_t>(1, (count + part - 1) / part);
+  const int64_t units = (width() * static_cast<int64_t>(matrix.type.block_bytes()) + 15) / 16;
+  const int64_t capacity = kept() + 2 * kScanPiece;
+  const Shape shape = {blocks * form.queries, parts, capacity};
+  const Lists lists{call.scratch(shape, DType::i32), call.scratch(shape, DType::i32), parts,
+                    capacity};
+  std::vector<DeviceView> buffers = {matrix, queries};
+  if (factors) buffers.push_back(*factors);
+  if (allowed) buffers.push_back(*allowed);
+  if (filter) buffers.push_back(filter->found);
+  buffers.insert(buffers.end(), {lists.keys, lists.rows});
+  std::vector<ParamValue> params = {word(count), word(width()), word(units),
+                                    word(part),  word(kept()),  word(query_count())};
+  if (form.sampled) params.push_back(word(rows() / count));
+  if (filter) params.push_back(word(filter->room));
+  call.launch(
+      "nearest_scan " + form.key(), [&] { return nearest_scan_kernel(form); },
+      {static_cast<uint32_t>(parts), static_cast<uint32_t>(blocks), 1}, buffers, std::move(params));
+  return lists;
+}
+
+NearestLaunch::Lists NearestLaunch::merge(DeviceCall& call, Lists from,
+                                          const Filter* filter) const {
+  while (from.count > 1) {
+    const int64_t pieces = (from.count + kListsPerMerge - 1) / kListsPerMerge;
+    const Shape shape = {query_count(), pieces, kept()};
+    const Lists to{call.scratch(shape, DType::i32), call.scratch(shape, DType::i32), pieces,
+                   kept()};
+    std::vector<DeviceView> buffers = {from.keys, from.rows};
+    if (filter) buffers.push_back(filter->found);
+    buffers.insert(buffers.end(), {to.keys, to.rows});
+    std::vector<ParamValue> params = {word(from.count), word(kListsPerMerge), word(from.stride),
+                                      word(kept())};
+    if (filter) params.push_back(word(filter->room));
+    call.launch(
+        fmt::format("nearest_merge {}", filter != nullptr),
+        [&] { return nearest_merge_kernel(filter != nullptr); },
+        {static_cast<uint32_t>(pieces), static_cast<uint32_t>(query_count()), 1}, buffers,
+        std::move(params));
     from = to;
   }
   return from;
 }
 
-}  // namespace
+// nullopt: scan. L2 distances by products would cancel digits.
+std::optional<FragmentProduct> NearestLaunch::tiling(const DeviceInfo& device) const {
+  const ir::Capabilities& can = device.capabilities;
+  const DType type = matrix.type.plain();
+  const bool has_fragments = std::ranges::any_of(can.fragments, [&](const ir::FragmentShape& f) {
+    return f.operand == type && f.m == 16 && f.n == 16 && f.k == 16;
+  });
+  if (!has_fragments || (metric != Metric::dot && metric != Metric::cosine) ||
+      (metric == Metric::dot && factors) || (type != DType::f16 && type != DType::bf16) ||
+      !form().aligned || rows() < kFilterRows || kept() > kFilterKept ||
+      query_count() * room_for(rows(), query_count(), kept()) > kFilterPairs)
+    return std::nullopt;
+  FragmentProduct p{.a = type, .b = type, .operand = type};
+  p.subgroup = fragment_subgroup(can);
+  p.repeat_a = nearest_query_parts(query_type, type);
+  const auto cut = [&](uint32_t m, uint32_t n, uint32_t k_tile, uint32_t warps_m, uint32_t warps_n,
+                       uint32_t stages, bool ahead) {
+    p.tile_m = m;
+    p.tile_n = n;
+    p.tile_k = k_tile;
+    p.warps_m = warps_m;
+    p.warps_n = warps_n;
+    p.stages = stages;
+    p.run_ahead = ahead;
+  };
+  const bool is_large = can.shared_bytes >= (160u << 10) && can.max_group_size >= 256;
+  if (query_count() <= 16)
+    is_large ? cut(128, 16, 64, 8, 1, 4, false) : cut(64, 16, 32, 4, 1, 2, false);
+  else if (!is_large)
+    cut(64, 64, 32, 2, 2, 2, false);
+  else if (query_count() <= 64)
+    cut(128, 64, 64, 4, 2, 4, false);
+  else if (query_count() <= 128)
+    cut(128, 128, 64, 2, 4, 3, true);
+  else
+    cut(128, 256, 64, 2, 4, 3, true);
+  return p;
+}
+
+NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProduct& p) const {
+  const int64_t sample = sample_rows(rows(), query_count());
+  NearestForm sampled = form();
+  sampled.sampled = true;
+  const Lists limits_from = merge(call, scan(call, sampled, sample, kScanPiece, nullptr), nullptr);
+
+  const int64_t tiles = (query_count() + p.tile_n - 1) / p.tile_n, all = tiles * p.tile_n;
+  const int64_t padded = round_up(width(), p.tile_k);
+  const Filter room{call.scratch({all}, DType::i32), room_for(rows(), query_count(), kept())};
+  const DeviceView parts = call.scratch({all, padded * p.repeat_a}, p.operand),
+                   limits = call.scratch({all}, DType::f32);
+  call.launch(fmt::format("nearest_prepare {} {} {} {}", dtype_name(p.operand), p.repeat_a,
+                          p.tile_k, is_distance(metric)),
+              [&] { return nearest_prepare_kernel(p, metric); }, {static_cast<uint32_t>(all), 1, 1},
+              {queries, limits_from.keys, parts, limits, room.found},
+              {word(query_count()), word(width()), word(padded), word(kept())});
+
+  const Shape shape = {all, room.room};
+  const DeviceView keys = call.scratch(shape, DType::i32), found = call.scratch(shape, DType::i32);
+  std::vector<DeviceView> buffers = {matrix, parts};
+  if (factors) buffers.push_back(*factors);
+  if (allowed) buffers.push_back(*allowed);
+  buffers.insert(buffers.end(), {limits, room.found, keys, found});
+  call.launch(fmt::format("nearest_filter {} {} {}x{}x{}", form().key(), p.repeat_a, p.tile_m,
+                          p.tile_n, p.tile_k),
+              [&] { return nearest_filter_kernel(form(), p); },
+              {groups_for(rows(), p.tile_m) * static_cast<uint32_t>(tiles), 1, 1}, buffers,
+              {word(rows()), word(width()), word(padded), word(tiles), word(room.room)});
+
+  NearestForm again = form();
+  again.overflow = true;
+  const Lists scanned = merge(
+      call, scan(call, again, rows(), round_up(rows() / kListsPerMerge / 8 + 1, kScanPiece), &room),
+      &room);
+  const Lists best{call.scratch({query_count(), kept()}, DType::i32),
+                   call.scratch({query_count(), kept()}, DType::i32), 1, kept()};
+  call.launch("nearest_choose", nearest_choose_kernel, {static_cast<uint32_t>(query_count()), 1, 1},
+              {keys, found, room.found, scanned.keys, scanned.rows, best.keys, best.rows},
+              {word(room.room), word(kept())});
+  return best;
+}
 
 void NearestLaunch::emit(DeviceCall& call) const {
-  const int64_t query_count = queries.layout.shape[0], rows = matrix.layout.shape[0],
-                width = matrix.layout.shape[1];
   const auto bytes = static_cast<int64_t>(matrix.type.block_bytes());
-  if (rows * width * bytes / 4 > int64_t{UINT32_MAX} || rows >= INT32_MAX) {
+  if (rows() * width() * bytes / 4 > int64_t{UINT32_MAX} || rows() >= INT32_MAX) {
     throw Error(ErrorCode::kNotSupported,
                 fmt::format("nearest_rows: a matrix {} of {} bytes; kernels address 16 GiB, so "
                             "search parts of it and merge the results",
-                            matrix.layout.shape.text(), rows * width * bytes));
+                            matrix.layout.shape.text(), rows() * width() * bytes));
   }
-  NearestForm form{metric,
-                   matrix.type.plain(),
-                   width * bytes % 16 == 0 && rows * width * bytes > 0,
-                   factors.has_value(),
-                   allowed.has_value(),
-                   query_count == 1 ? 1u : 4u};
-  // Candidates beyond k, because f32 sums in another order can swap neighbours.
-  const int64_t kept = k + 16 + k / 16;
-  const int64_t blocks = (query_count + form.queries - 1) / form.queries;
-  const int64_t wanted_parts = std::clamp<int64_t>(kGroups / blocks, 1, rows / 2048 + 1);
-  const int64_t part =
-      round_up(std::max<int64_t>(1, (rows + wanted_parts - 1) / wanted_parts), kScanPiece);
-  const int64_t parts = std::max<int64_t>(1, (rows + part - 1) / part),
-                capacity = kept + 2 * kScanPiece;
-  const int64_t units = (width * bytes + 15) / 16;
-  const Shape shape = {blocks * form.queries, parts, capacity};
-  const CandidateLists scanned{call.scratch(shape, DType::i32), call.scratch(shape, DType::i32),
-                               parts, capacity};
+  const auto scan_all = [&] {
+    const NearestForm all = form();
+    const int64_t blocks = (query_count() + all.queries - 1) / all.queries;
+    const int64_t parts = std::clamp<int64_t>(kGroups / blocks, 1, rows() / 2048 + 1);
+    const int64_t part = round_up(std::max<int64_t>(1, (rows() + parts - 1) / parts), kScanPiece);
+    return merge(call, scan(call, all, rows(), part, nullptr), nullptr);
+  };
+  const std::optional<FragmentProduct> products = tiling(call.info());
+  const Lists list = products ? filter(call, *products) : scan_all();
 
+  NearestForm one = form();
+  one.has_allowed = false;
+  one.queries = 1;
+  const int64_t units = (width() * bytes + 15) / 16;
+  const DeviceView exact = call.scratch({query_count(), kept()}, DType::i32);
   std::vector<DeviceView> buffers = {matrix, queries};
   if (factors) buffers.push_back(*factors);
-  if (allowed) buffers.push_back(*allowed);
-  buffers.insert(buffers.end(), {scanned.keys, scanned.rows});
-  call.launch("nearest_scan " + form.key(), [&] { return nearest_scan_kernel(form); },
-              {static_cast<uint32_t>(parts), static_cast<uint32_t>(blocks), 1}, buffers,
-              {word(rows), word(width), word(units), word(part), word(kept), word(query_count)});
-  const CandidateLists list = merged(call, scanned, query_count, kept);
-
-  const DeviceView exact = call.scratch({query_count, kept}, DType::i32);
-  buffers = {matrix, queries};
-  if (factors) buffers.push_back(*factors);
   buffers.insert(buffers.end(), {list.keys, list.rows, exact});
-  form.has_allowed = false;
-  form.queries = 1;
-  call.launch("nearest_rescore " + form.key(), [&] { return nearest_rescore_kernel(form); },
-              {groups_for(kept, kNearestGroup / kTeam), static_cast<uint32_t>(query_count), 1},
-              buffers, {word(width), word(units), word(list.stride), word(kept)});
+  call.launch("nearest_rescore " + one.key(), [&] { return nearest_rescore_kernel(one); },
+              {groups_for(kept(), kNearestGroup / kTeam), static_cast<uint32_t>(query_count()), 1},
+              buffers, {word(width()), word(units), word(list.stride), word(kept())});
   call.launch(fmt::format("nearest_rank {}", is_distance(metric)),
               [&] { return nearest_rank_kernel(metric); },
-              {static_cast<uint32_t>(query_count), 1, 1}, {exact, list.rows, scores, indices},
-              {word(list.stride), word(kept), word(k)});
+              {static_cast<uint32_t>(query_count()), 1, 1}, {exact, list.rows, scores, indices},
+              {word(list.stride), word(kept()), word(k)});
 }
 
 }  // namespace prism::ops

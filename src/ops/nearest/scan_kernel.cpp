@@ -82,8 +82,8 @@ Value add_term(Metric metric, Value x, Value y, Value sum) {
 }  // namespace
 
 std::string NearestForm::key() const {
-  return fmt::format("{} {} {} {} {} {}", metric_name(metric), dtype_name(type), aligned,
-                     has_factors, has_allowed, queries);
+  return fmt::format("{} {} {} {} {} {} {} {}", metric_name(metric), dtype_name(type), aligned,
+                     has_factors, has_allowed, queries, sampled, overflow);
 }
 
 // Group x: the part of the rows; group y: the block of queries.
@@ -95,10 +95,15 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
     std::optional<In> factors, allowed;
     if (form.has_factors) factors = in("factors", f32);
     if (form.has_allowed) allowed = in("allowed", u32);
+    std::optional<In> found;
+    if (form.overflow) found = in("found", u32);
     const Array keys = inout("keys", u32), rows = inout("rows", u32);
     const Value count = param("count", u32), width = param("width", u32),
                 units = param("units", u32), part = param("part", u32), kept = param("kept", u32),
                 query_count = param("query_count", u32);
+    std::optional<Value> spacing, room;
+    if (form.sampled) spacing = param("spacing", u32);
+    if (form.overflow) room = param("room", u32);
     const uint32_t many = form.queries;
     const Array lengths = shared(u32, many, "lengths"), worst = shared(u32, many, "worst");
     const Value capacity = kept + 2 * kScanPiece, query_first = group_id(1) * many;
@@ -120,7 +125,11 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
 
     const uint32_t each = kSums / many, step = kTeams * each;  // rows of a team, of the group
     const Array partial = shared(f32, kSums * kStride, "partial");
-    const Value begin = group_id(0) * part, end = min(begin + part, count);
+    const Value begin = group_id(0) * part;
+    Value end = min(begin + part, count);
+    if (form.overflow)
+      end = select(FilterRoom{*found, *room}.overflows(query_first, many, query_count), end, begin);
+    const auto row_of = [&](Value place) { return spacing ? place * *spacing : place; };
     // The last round has no rows; it shortens the lists to their final length.
     for_(begin, end + kScanPiece, kScanPiece, [&](Value piece) {
       for_(piece, min(piece + kScanPiece, end), step, [&](Value base) {
@@ -128,13 +137,13 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
         for (uint32_t r = 0; r < each; ++r) row.push_back(base + r * kTeams + team);
         if (form.metric == Metric::l2 && factors)
           for (uint32_t r = 0; r < each; ++r)
-            scale.push_back(factors->load_if(row[r] < end, row[r]));
+            scale.push_back(factors->load_if(row[r] < end, row_of(row[r])));
         std::vector<Var> sums;
         for (uint32_t i = 0; i < kSums; ++i) sums.emplace_back(f32, 0.0f, "sum");
         for_(lane, units, kTeam, [&](Value unit) {
           std::vector<std::vector<Value>> y;
           for (uint32_t r = 0; r < each; ++r) {
-            y.push_back(reader.load(row[r] < end, row[r], unit));
+            y.push_back(reader.load(row[r] < end, row_of(row[r]), unit));
             if (!scale.empty())
               for (Value& value : y[r]) value = value * scale[r];
           }
@@ -155,8 +164,9 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
         for (uint32_t i = 0; i < kTeam; ++i)
           score = score + partial.load(lane * kStride + team * kTeam + i);
         barrier();
-        const Value query = lane % many, at = base + lane / many * kTeams + team;
-        Value inside = at < end && query_first + query < query_count;
+        const Value query = lane % many, place = base + lane / many * kTeams + team,
+                    at = row_of(place);
+        Value inside = place < end && query_first + query < query_count;
         if (factors && form.metric == Metric::cosine) {
           const Value norm = factors->load_if(inside, at);
           score = select(norm == 0.0f, score * 0.0f, score / norm);

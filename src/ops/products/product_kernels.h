@@ -135,6 +135,9 @@ struct FragmentProduct {
   uint32_t subgroup = 32;  // lanes per subgroup
   uint32_t stages = 2;
   bool run_ahead = false;
+  // Steps along k that use the same tile of a: the rows of b hold that many parts of each tile_k
+  // elements, side by side.
+  uint32_t repeat_a = 1;
 };
 struct ProductShape {
   uint32_t m = 0, n = 0, k = 0;
