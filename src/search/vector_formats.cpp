@@ -90,7 +90,8 @@ VectorTable parse_fbin(const std::string& path, std::string_view file) {
     corrupt(path, fmt::format("has {} bytes, {} vectors of {} numbers need {}; is it truncated?",
                               file.size(), table.rows, table.width, needed));
   table.values.resize(table.rows * table.width);
-  std::memcpy(table.values.data(), file.data() + sizeof counts, table.values.size() * 4);
+  if (!table.values.empty())
+    std::memcpy(table.values.data(), file.data() + sizeof counts, table.values.size() * 4);
   return table;
 }
 
