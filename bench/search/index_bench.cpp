@@ -2,7 +2,7 @@
 // bench/search/peers.py.
 //
 // usage: index_bench --rows rows.npy --queries queries.npy --truth truth.npy --method graph
-//                    [--recall 0.95] [--type f32] [--metric l2] [--links 16] [--effort 64]
+//                    [--recall 0.95] [--type f32] [--metric l2] [--links 32] [--effort 100]
 //
 // truth.npy has the row numbers of the 10 nearest rows of each query. Prints the seconds of the
 // build, and for one query at a time and for the whole batch: queries per second (the best of the
@@ -66,8 +66,8 @@ int run(std::map<std::string, std::string> options) {
   }();
   BuildOptions how;
   how.method = parse_method(get("--method", "graph")).value();
-  how.links = std::stoull(get("--links", "16"));
-  how.effort = std::stoull(get("--effort", "64"));
+  how.links = std::stoull(get("--links", "32"));
+  how.effort = std::stoull(get("--effort", "100"));
   how.lists = std::stoull(get("--lists", "0"));
   const auto start = Clock::now();
   index.build(how);

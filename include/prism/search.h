@@ -133,8 +133,8 @@ struct BuildOptions {
   // ivf: the number of lists; 0: the square root of the number of vectors.
   uint64_t lists = 0;
   // graph: the links of a vector, and the vectors that are kept while its neighbours are searched.
-  uint64_t links = 16;
-  uint64_t effort = 64;
+  uint64_t links = 32;
+  uint64_t effort = 100;
   // ivf: the device that trains and assigns.
   std::string device = "cpu";
 };

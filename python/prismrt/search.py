@@ -111,7 +111,7 @@ class Index:
         ids, scores, how = self._index.search_within(_rows(query), bound, filter)
         return Found(ids[0], np.asarray(scores[0]), how)
 
-    def build(self, method: Method = "graph", *, lists: int = 0, links: int = 16, effort: int = 64, device: str = "cpu") -> None:
+    def build(self, method: Method = "graph", *, lists: int = 0, links: int = 32, effort: int = 100, device: str = "cpu") -> None:
         """Makes the structures of a method for all vectors and measures what it finds with which effort."""
         self._index.build(method, lists, links, effort, device)
 

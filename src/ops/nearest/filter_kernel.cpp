@@ -41,14 +41,13 @@ Value FilterRoom::overflows(Value first, uint32_t count, Value queries) const {
   return group_max(select(found[query] > capacity, constant(u32, 1), constant(u32, 0))) != 0u;
 }
 
-// Group x: the query; those beyond the last fill the last tile, and nothing reaches their limit.
-ir::Kernel nearest_prepare_kernel(const FragmentProduct& p, Metric metric) {
+// Group x: the query; those beyond the last fill the last tile with zeros.
+ir::Kernel nearest_prepare_kernel(const FragmentProduct& p) {
   return kernel("nearest_prepare", kNearestGroup, [&] {
-    const In queries = in("queries", f32), sample = in("sample", u32);
-    const Array parts = out("parts", p.operand), limits = out("limits", f32),
-                found = out("found", u32);
+    const In queries = in("queries", f32);
+    const Array parts = out("parts", p.operand);
     const Value count = param("count", u32), width = param("width", u32),
-                padded = param("padded", u32), kept = param("kept", u32);
+                padded = param("padded", u32);
     const Value query = group_id(0), is_query = query < count;
     Var largest(f32, 0.0f, "largest");
     for_(local_id(), width, kNearestGroup, [&](Value i) {
@@ -64,14 +63,23 @@ ir::Kernel nearest_prepare_kernel(const FragmentProduct& p, Metric metric) {
         rest = rest - rounded;
       }
     });
-    // kNoKey, which is the largest, if the sample has fewer rows: then every row is a candidate.
-    Var worst(u32, 0u, "worst");
-    for_(local_id(), kept, kNearestGroup,
-         [&](Value i) { worst = max(Value(worst), sample.load_if(is_query, query * kept + i)); });
-    const Value limit = score_of_key(group_max(worst), metric) * scale;
+  });
+}
+
+// Group x: the query; nothing reaches the limit of those beyond the last.
+ir::Kernel nearest_limit_kernel(Metric metric) {
+  return kernel("nearest_limit", kNearestGroup, [&] {
+    const In sample = in("sample", u32);
+    const Array limits = out("limits", f32), found = out("found", u32);
+    const Value count = param("count", u32), rows = param("rows", u32), kept = param("kept", u32);
+    const Value query = group_id(0), start = query * rows;
+    // kNoKey if the sample has fewer rows: then every row is a candidate.
+    const Value worst = select_key(
+        shared(u32, 256, "counts"), [&](Value i) { return sample[start + i]; }, rows, kept);
+    const Value limit = score_of_key(worst, metric);
     if_(local_id() == 0u, [&] {
-      // Lower by more than the sums of scan and filter can differ.
-      limits[query] = select(is_query, limit - abs(limit) * 1e-5f, infinity());
+      // Lower by more than sums in another order can differ.
+      limits[query] = select(query < count, limit - abs(limit) * 1e-5f, infinity());
       found[query] = 0u;
     });
   });
@@ -83,25 +91,31 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
   return kernel("nearest_filter", lanes, [&] {
     require_subgroup_size(p.subgroup);
     const In matrix = in("matrix", p.a), queries = in("queries", p.operand);
-    std::optional<In> factors, allowed;
+    std::optional<In> factors, allowed, limits;
+    std::optional<Array> found, rows;
     if (form.has_factors) factors = in("factors", f32);
     if (form.has_allowed) allowed = in("allowed", u32);
-    const In limits = in("limits", f32);
-    const Array found = inout("found", u32), keys = out("keys", u32), rows = out("rows", u32);
+    if (!form.sampled) {
+      limits = in("limits", f32);
+      found = inout("found", u32);
+      rows = out("rows", u32);
+    }
+    const Array keys = out("keys", u32);
     const Value count = param("count", u32), width = param("width", u32),
                 padded = param("padded", u32), query_tiles = param("query_tiles", u32),
-                room = param("room", u32);
+                room = param("room", u32), spacing = param("spacing", u32);
     const FragmentTiles tiles(p);
     const Value first_row = group_id(0) / query_tiles * p.tile_m,
                 first_query = group_id(0) % query_tiles * p.tile_n, k = padded * p.repeat_a,
                 zero = constant(u32, 0);
     auto a = copied_source(tiles.a, tiles.a_outer, tiles.a_inner, lanes, matrix,
-                           {count, width, width, zero}, {});
+                           {count, width, form.sampled ? width * spacing : width, zero}, {});
     auto b = copied_source(tiles.b, tiles.b_outer, tiles.b_inner, lanes, queries,
                            {query_tiles * p.tile_n, k, k, zero}, {});
     const auto write = [&](Value in_row, Value in_column, const std::vector<Value>& four) {
-      const Value row = first_row + in_row, query = first_query + in_column;
-      Value inside = row < count;
+      const Value place = first_row + in_row, query = first_query + in_column;
+      const Value row = form.sampled ? place * spacing : place;
+      Value inside = place < count;
       if (allowed)
         inside = inside && ((allowed->load_if(inside, row / 32u) >> (row % 32u)) & 1u) == 1u;
       std::vector<Value> scores = four;
@@ -110,16 +124,24 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
         const Value factor = select(norm == 0.0f, constant(f32, 0.0), 1.0f / norm);
         for (Value& score : scores) score = score * factor;
       }
-      const Value limit = limits.load(query, 4);
+      if (form.sampled) {
+        if_(place < count, [&] {
+          for (uint32_t i = 0; i < 4; ++i)
+            keys[(query + i) * count + place] =
+                select(inside, nearest_key(scores[i], form.metric), constant(u32, kNoKey));
+        });
+        return;
+      }
+      const Value limit = limits->load(query, 4);
       const auto reaches = [&](uint32_t i) { return inside && scores[i] >= limit[i]; };
       if_(reaches(0) || reaches(1) || reaches(2) || reaches(3), [&] {
         for (uint32_t i = 0; i < 4; ++i) {
           const Value key = nearest_key(scores[i], form.metric);
           if_(reaches(i) && key != kNoKey, [&] {
-            const Value place = found.atomic_add(query + i, 1u);
-            if_(place < room, [&] {
-              keys[(query + i) * room + place] = key;
-              rows[(query + i) * room + place] = row;
+            const Value at = found->atomic_add(query + i, 1u);
+            if_(at < room, [&] {
+              keys[(query + i) * room + at] = key;
+              (*rows)[(query + i) * room + at] = row;
             });
           });
         }

@@ -6,8 +6,9 @@
 // rank:    writes the k best in order
 //
 // On devices with matrix fragments, dot products with many f16 or bf16 rows are filtered instead:
-// scan, merge: over a sample of the rows; the worst of its best is a limit for every query
-// prepare: writes the limits, and the queries in the type of the rows
+// prepare: writes the queries in the type of the rows
+// filter:  of a sample of the rows: a product, whose sums are stored
+// limit:   what the best of the sample reach is a limit for every query
 // filter:  a product whose sums are candidates where they reach the limit, and are not stored
 // scan, merge: again, for queries with more candidates than there is room for; rare
 // choose:  keeps the best candidates
@@ -40,8 +41,8 @@ struct NearestForm {
   bool has_factors;       // norms for cosine, scales for others
   bool has_allowed;       // a bitmap
   uint32_t queries;       // that one group scores
-  bool sampled = false;   // every `spacing`-th row only
-  bool overflow = false;  // only for queries whose filter had no room
+  bool sampled = false;   // filter: every `spacing`-th row only, and all sums are stored
+  bool overflow = false;  // scan: only for queries whose filter had no room
 
   std::string key() const;
 };
@@ -81,6 +82,9 @@ struct PairSource {
 };
 Bound select_bound(const dsl::Array& counts, const PairSource& pairs, dsl::Value count,
                    dsl::Value kept);
+// The key alone, of keys that may be equal.
+dsl::Value select_key(const dsl::Array& counts, const std::function<dsl::Value(dsl::Value)>& key,
+                      dsl::Value count, dsl::Value kept);
 
 // The number of candidates that the filter found for each query, and its room for them.
 struct FilterRoom {
@@ -95,7 +99,8 @@ ir::Kernel nearest_merge_kernel(bool overflow);
 // How a query is written for products: in the type of the rows, or as a sum of several numbers of
 // that type.
 uint32_t nearest_query_parts(DType query, DType row);
-ir::Kernel nearest_prepare_kernel(const FragmentProduct& tiling, Metric metric);
+ir::Kernel nearest_prepare_kernel(const FragmentProduct& tiling);
+ir::Kernel nearest_limit_kernel(Metric metric);
 ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct& tiling);
 ir::Kernel nearest_choose_kernel();
 ir::Kernel nearest_rescore_kernel(const NearestForm& form);

@@ -75,7 +75,6 @@ NearestLaunch::Lists NearestLaunch::scan(DeviceCall& call, const NearestForm& fo
   buffers.insert(buffers.end(), {lists.keys, lists.rows});
   std::vector<ParamValue> params = {word(count), word(width()), word(units),
                                     word(part),  word(kept()),  word(query_count())};
-  if (form.sampled) params.push_back(word(rows() / count));
   if (filter) params.push_back(word(filter->room));
   call.launch(
       "nearest_scan " + form.key(), [&] { return nearest_scan_kernel(form); },
@@ -137,7 +136,7 @@ std::optional<FragmentProduct> NearestLaunch::tiling(const DeviceInfo& device) c
   else if (!is_large)
     cut(64, 64, 32, 2, 2, 2, false);
   else if (query_count() <= 64)
-    cut(128, 64, 64, 4, 2, 4, false);
+    cut(128, 64, 64, 4, 1, 4, true);
   else if (query_count() <= 128)
     cut(128, 128, 64, 2, 4, 3, true);
   else
@@ -147,32 +146,39 @@ std::optional<FragmentProduct> NearestLaunch::tiling(const DeviceInfo& device) c
 
 NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProduct& p) const {
   const int64_t sample = sample_rows(rows(), query_count());
-  NearestForm sampled = form();
-  sampled.sampled = true;
-  const Lists limits_from = merge(call, scan(call, sampled, sample, kScanPiece, nullptr), nullptr);
-
   const int64_t tiles = (query_count() + p.tile_n - 1) / p.tile_n, all = tiles * p.tile_n;
   const int64_t padded = round_up(width(), p.tile_k);
+  const DeviceView parts = call.scratch({all, padded * p.repeat_a}, p.operand);
+  call.launch(fmt::format("nearest_prepare {} {} {}", dtype_name(p.operand), p.repeat_a, p.tile_k),
+              [&] { return nearest_prepare_kernel(p); }, {static_cast<uint32_t>(all), 1, 1},
+              {queries, parts}, {word(query_count()), word(width()), word(padded)});
+
+  const auto multiply = [&](bool is_sample, int64_t count, int64_t room,
+                            std::initializer_list<DeviceView> results) {
+    NearestForm how = form();
+    how.sampled = is_sample;
+    std::vector<DeviceView> buffers = {matrix, parts};
+    if (factors) buffers.push_back(*factors);
+    if (allowed) buffers.push_back(*allowed);
+    buffers.insert(buffers.end(), results);
+    call.launch(
+        fmt::format("nearest_filter {} {} {}x{}x{}", how.key(), p.repeat_a, p.tile_m, p.tile_n,
+                    p.tile_k),
+        [&] { return nearest_filter_kernel(how, p); },
+        {groups_for(count, p.tile_m) * static_cast<uint32_t>(tiles), 1, 1}, buffers,
+        {word(count), word(width()), word(padded), word(tiles), word(room), word(rows() / count)});
+  };
+  const DeviceView sums = call.scratch({all, sample}, DType::i32);
+  multiply(true, sample, 0, {sums});
   const Filter room{call.scratch({all}, DType::i32), room_for(rows(), query_count(), kept())};
-  const DeviceView parts = call.scratch({all, padded * p.repeat_a}, p.operand),
-                   limits = call.scratch({all}, DType::f32);
-  call.launch(fmt::format("nearest_prepare {} {} {} {}", dtype_name(p.operand), p.repeat_a,
-                          p.tile_k, is_distance(metric)),
-              [&] { return nearest_prepare_kernel(p, metric); }, {static_cast<uint32_t>(all), 1, 1},
-              {queries, limits_from.keys, parts, limits, room.found},
-              {word(query_count()), word(width()), word(padded), word(kept())});
+  const DeviceView limits = call.scratch({all}, DType::f32);
+  call.launch(fmt::format("nearest_limit {}", is_distance(metric)),
+              [&] { return nearest_limit_kernel(metric); }, {static_cast<uint32_t>(all), 1, 1},
+              {sums, limits, room.found}, {word(query_count()), word(sample), word(kept())});
 
   const Shape shape = {all, room.room};
   const DeviceView keys = call.scratch(shape, DType::i32), found = call.scratch(shape, DType::i32);
-  std::vector<DeviceView> buffers = {matrix, parts};
-  if (factors) buffers.push_back(*factors);
-  if (allowed) buffers.push_back(*allowed);
-  buffers.insert(buffers.end(), {limits, room.found, keys, found});
-  call.launch(fmt::format("nearest_filter {} {} {}x{}x{}", form().key(), p.repeat_a, p.tile_m,
-                          p.tile_n, p.tile_k),
-              [&] { return nearest_filter_kernel(form(), p); },
-              {groups_for(rows(), p.tile_m) * static_cast<uint32_t>(tiles), 1, 1}, buffers,
-              {word(rows()), word(width()), word(padded), word(tiles), word(room.room)});
+  multiply(false, rows(), room.room, {limits, room.found, found, keys});
 
   NearestForm again = form();
   again.overflow = true;

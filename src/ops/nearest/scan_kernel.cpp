@@ -101,8 +101,7 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
     const Value count = param("count", u32), width = param("width", u32),
                 units = param("units", u32), part = param("part", u32), kept = param("kept", u32),
                 query_count = param("query_count", u32);
-    std::optional<Value> spacing, room;
-    if (form.sampled) spacing = param("spacing", u32);
+    std::optional<Value> room;
     if (form.overflow) room = param("room", u32);
     const uint32_t many = form.queries;
     const Array lengths = shared(u32, many, "lengths"), worst = shared(u32, many, "worst");
@@ -129,7 +128,6 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
     Value end = min(begin + part, count);
     if (form.overflow)
       end = select(FilterRoom{*found, *room}.overflows(query_first, many, query_count), end, begin);
-    const auto row_of = [&](Value place) { return spacing ? place * *spacing : place; };
     // The last round has no rows; it shortens the lists to their final length.
     for_(begin, end + kScanPiece, kScanPiece, [&](Value piece) {
       for_(piece, min(piece + kScanPiece, end), step, [&](Value base) {
@@ -137,13 +135,13 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
         for (uint32_t r = 0; r < each; ++r) row.push_back(base + r * kTeams + team);
         if (form.metric == Metric::l2 && factors)
           for (uint32_t r = 0; r < each; ++r)
-            scale.push_back(factors->load_if(row[r] < end, row_of(row[r])));
+            scale.push_back(factors->load_if(row[r] < end, row[r]));
         std::vector<Var> sums;
         for (uint32_t i = 0; i < kSums; ++i) sums.emplace_back(f32, 0.0f, "sum");
         for_(lane, units, kTeam, [&](Value unit) {
           std::vector<std::vector<Value>> y;
           for (uint32_t r = 0; r < each; ++r) {
-            y.push_back(reader.load(row[r] < end, row_of(row[r]), unit));
+            y.push_back(reader.load(row[r] < end, row[r], unit));
             if (!scale.empty())
               for (Value& value : y[r]) value = value * scale[r];
           }
@@ -164,9 +162,8 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
         for (uint32_t i = 0; i < kTeam; ++i)
           score = score + partial.load(lane * kStride + team * kTeam + i);
         barrier();
-        const Value query = lane % many, place = base + lane / many * kTeams + team,
-                    at = row_of(place);
-        Value inside = place < end && query_first + query < query_count;
+        const Value query = lane % many, at = base + lane / many * kTeams + team;
+        Value inside = at < end && query_first + query < query_count;
         if (factors && form.metric == Metric::cosine) {
           const Value norm = factors->load_if(inside, at);
           score = select(norm == 0.0f, score * 0.0f, score / norm);
