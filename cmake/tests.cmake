@@ -64,7 +64,7 @@ target_link_libraries(thread_tests PRIVATE prism_warnings fmt::fmt hwy::hwy nloh
 # With the server, whose model is a double; of the layer llm only the parsers.
 if(TARGET prism_server)
   set(thread_server_sources ${server_sources})
-  list(FILTER thread_server_sources EXCLUDE REGEX "/engine_model\\.cpp$")
+  list(FILTER thread_server_sources EXCLUDE REGEX "/(engine_model|searched_files)\\.cpp$")
   set(thread_parser_sources ${library_sources})
   list(FILTER thread_parser_sources INCLUDE REGEX "/src/llm/(gguf|tokenizer|template|grammar|chat_format|generate|store)/|/src/llm/model/finite_values\\.cpp$|/src/tensor/shape\\.cpp$")
   add_library(thread_parsers STATIC EXCLUDE_FROM_ALL ${thread_parser_sources} ${thread_server_sources})

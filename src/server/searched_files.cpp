@@ -1,12 +1,25 @@
 // Answers /search from an index of files.
 #include "server/searched_files.h"
 
+#include <mutex>
+
+#include "prism/file_search.h"
 #include "search/files/search_json.h"
 
 namespace prism::server {
 
+struct SearchedFiles::State {
+  std::mutex mutex;
+  search::FileIndex index;
+  LoadEmbedder load_embedder;
+  std::shared_ptr<const search::PassageEmbedder> embedder = nullptr;
+  bool has_loaded = false;
+};
+
 SearchedFiles::SearchedFiles(const std::string& index, LoadEmbedder load_embedder)
-    : index_(search::FileIndex::open(index)), load_embedder_(std::move(load_embedder)) {}
+    : state_(new State{{}, search::FileIndex::open(index), std::move(load_embedder)}) {}
+
+SearchedFiles::~SearchedFiles() = default;
 
 Json SearchedFiles::answer(const JsonView& request) {
   search::FileSearchOptions options;
@@ -15,14 +28,15 @@ Json SearchedFiles::answer(const JsonView& request) {
   options.ranking = search::ranking_named(request["rank"].string_or("hybrid"));
   options.only = search::kind_named(request["only"].string_or(""));
   options.under = request["path"].string_or("");
-  const std::lock_guard lock(mutex_);
-  index_.refresh();
-  if (options.ranking != search::Ranking::words && !has_loaded_ && index_.info().vectors > 0) {
-    embedder_ = load_embedder_();
-    has_loaded_ = true;
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  s.index.refresh();
+  if (options.ranking != search::Ranking::words && !s.has_loaded && s.index.info().vectors > 0) {
+    s.embedder = s.load_embedder();
+    s.has_loaded = true;
   }
-  options.embedder = embedder_.get();
-  return search::result_json(index_.search(query, options));
+  options.embedder = s.embedder.get();
+  return search::result_json(s.index.search(query, options));
 }
 
 }  // namespace prism::server

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/json.h"
-#include "prism/file_search.h"
+
+namespace prism::search {
+class PassageEmbedder;
+}
 
 namespace prism::server {
 
@@ -19,16 +21,14 @@ class SearchedFiles {
   // Throws what FileIndex::open throws. load_embedder may return null; it is called once, by the
   // first search that needs it.
   SearchedFiles(const std::string& index, LoadEmbedder load_embedder);
+  ~SearchedFiles();
 
   // {"query", "n", "rank", "only", "path"} to what search::result_json writes.
   Json answer(const JsonView& request);
 
  private:
-  std::mutex mutex_;
-  search::FileIndex index_;
-  LoadEmbedder load_embedder_;
-  std::shared_ptr<const search::PassageEmbedder> embedder_;
-  bool has_loaded_ = false;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace prism::server

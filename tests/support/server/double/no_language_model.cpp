@@ -1,6 +1,8 @@
-// In place of engine_model.cpp, for programs without the layers that a language model needs.
+// In place of engine_model.cpp and searched_files.cpp, for programs without the layers that a
+// language model and a search need.
 #include "prism/error.h"
 #include "server/engine/engine_model.h"
+#include "server/searched_files.h"
 
 namespace prism::server {
 
@@ -9,5 +11,15 @@ std::unique_ptr<EngineModel> load_engine_model(const std::string& path, llm::Loa
 }
 
 bool has_room_for(const llm::GgufFile&, const llm::LoadOptions&) { return true; }
+
+struct SearchedFiles::State {};
+
+SearchedFiles::SearchedFiles(const std::string& index, LoadEmbedder) {
+  throw Error(ErrorCode::kNotSupported, "this program cannot open \"" + index + "\"");
+}
+
+SearchedFiles::~SearchedFiles() = default;
+
+Json SearchedFiles::answer(const JsonView&) { return {}; }
 
 }  // namespace prism::server
