@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/encoder_model.h"
-#include "cli/terminal.h"
 #include "prism/error.h"
 
 namespace prism::cli {
@@ -57,7 +57,7 @@ int rerank(const Options& o) {
     return kRight;
   }
   for (const size_t i : order)
-    std::cout << fmt::format("{:9.4f}  {}\n", ranking.scores[i], shown_text(texts[i]));
+    std::cout << fmt::format("{:9.4f}  {}\n", ranking.scores[i], printable(texts[i]));
   return kRight;
 }
 

@@ -300,4 +300,29 @@ Row TinyEncoder::mean(const Rows& rows) {
   return sum;
 }
 
+void TinyEncoder::bert_ends() {
+  set_metadata();
+  norm("token_embd_norm");
+  tensor("token_types.weight", {2, width}, 1);
+  for (int i = 0; i < layers; ++i)
+    for (const char* name : {"attn_output_norm", "layer_output_norm"}) norm(in_layer(i, name));
+}
+
+TinyReranker::TinyReranker(bool has_head) : TinyEncoder("bert") {
+  use_words();
+  bert_ends();
+  for (int i = 0; i < layers; ++i) blocks(i, false, true, Gate::none);
+  tensor("position_embd.weight", {64, width}, 1);
+  set("pooling_type", has_head ? 4 : 1);
+  if (!has_head) return;
+  linear("cls", width, width, true);
+  linear("cls.output", 1, width, true);
+}
+
+double TinyReranker::score(std::span<const int32_t> tokens) const {
+  Row inner = times("cls", hidden(tokens).front());
+  for (double& each : inner) each = std::tanh(each);
+  return times("cls.output", inner)[0];
+}
+
 }  // namespace prism::test

@@ -55,6 +55,8 @@ class TinyEncoder {
     else
       file.set(architecture_ + "." + key, value);
   }
+  // The embedding, the norms and the ends of bert and its descendants.
+  void bert_ends();
   // Words a to z in a WordPiece vocabulary; sets `vocabulary`.
   void use_words();
   std::string write();  // returns the path
@@ -86,6 +88,13 @@ class TinyEncoder {
   std::map<std::string, Row> tensors_;
   std::list<std::vector<float>> kept_;
   TemporaryFolder folder_;
+};
+
+// A bert with a vocabulary of letters; it ranks texts if it has a head.
+class TinyReranker : public TinyEncoder {
+ public:
+  explicit TinyReranker(bool has_head = true);
+  double score(std::span<const int32_t> tokens) const;
 };
 
 }  // namespace prism::test
