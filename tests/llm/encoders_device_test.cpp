@@ -147,11 +147,12 @@ TEST(Encoders, ModernBert) {
   check(tiny, TinyEncoder::mean, labels, true);
 }
 
-TEST(Encoders, EuroBertAndNeoBert) {
-  for (const bool neo : {false, true}) {
-    TinyEncoder tiny(neo ? "neo-bert" : "eurobert");
+TEST(Encoders, LikeLlama) {
+  for (const std::string name : {"eurobert", "neo-bert", "llama-embed"}) {
+    const bool neo = name == "neo-bert";
+    TinyEncoder tiny(name);
     tiny.rms = tiny.rotated = true;
-    tiny.adjacent = neo;
+    tiny.adjacent = name != "eurobert";
     tiny.kv_heads = neo ? tiny.heads : 2;
     tiny.function = TinyEncoder::Function::silu;
     tiny.set_metadata();

@@ -1,4 +1,5 @@
-// The ends of encoders, and those whose layers are like llama's: eurobert and neo-bert.
+// The ends of encoders, and those whose layers are like llama's: eurobert, neo-bert and
+// llama-embed.
 #include "llm/architectures/encoder.h"
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ Tensor EncoderArchitecture::logits(Blocks& blocks, const Tensor&) const {
 std::unique_ptr<Architecture> make_eurobert() {
   return std::make_unique<LlamaEncoder>(RopePairing::halves);
 }
-std::unique_ptr<Architecture> make_neo_bert() {
+std::unique_ptr<Architecture> make_llama_encoder() {
   return std::make_unique<LlamaEncoder>(RopePairing::adjacent);
 }
 

@@ -68,6 +68,7 @@ class TinyEncoder {
   Row normed(const std::string& name, Row x) const;
   static Row mean(const Rows& rows);
   static double gelu(double x);
+  const Row& values(const std::string& name) const { return tensors_.at(name); }
 
   llm::GgufWriter file;
 
