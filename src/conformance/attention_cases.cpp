@@ -61,7 +61,7 @@ Values attention_reference(std::span<const ReferenceInput> in, const Sizes& s, c
           score -= slope_of(h, s.heads, o.max_bias) * std::fabs(static_cast<double>(place - j));
         const bool within = o.window == 0 ? true
                             : o.chunked   ? j / o.window == place / o.window
-                                          : j + o.window > place;
+                                          : j + o.window > place && j < place + o.window;
         const bool seen = (!o.causal || j <= place) && within;
         scores.push_back(seen ? score : -std::numeric_limits<double>::infinity());
         most = std::max(most, scores.back());
@@ -249,6 +249,15 @@ void add_attention_cases(std::vector<OpCase>& cases, CaseRandom& random) {
       add_paged(cases, random, type, {1, 3, 1, queries, 20, 576, 512}, 8, plain, true);
       add_paged(cases, random, type, {2, 4, 2, queries, 65, 48, 32}, 16, chunks);
     }
+  // Windows of encoders reach as far forward as backward.
+  Options around{.causal = false, .window = 6}, around_chunks{.causal = false, .window = 6};
+  around.max_bias = 8;
+  around_chunks.chunked = true;
+  for (const DType type : {DType::f32, DType::f16})
+    for (const Sizes& each : {Sizes{1, 2, 1, 1, 9, 16}, Sizes{1, 4, 2, 3, 21, 32},
+                              Sizes{2, 4, 2, 19, 19, 32}, Sizes{1, 3, 3, 70, 70, 64}})
+      for (const Options& options : {around, around_chunks})
+        add(cases, random, type, type, each, options);
   // Paged caches: lengths at the borders of blocks, blocks of one position, and longer than a text.
   const Options windowed_sinks{.sinks = true, .window = 9};
   for (const int64_t block : {1, 16, 64})

@@ -95,9 +95,14 @@ class Worker {
   // The keys that are visible to a query of a span.
   Range seen(const AttentionSpan& span, size_t query) const {
     const size_t position = span.keys - span.queries + query;
-    const size_t last = options_.causal ? position + 1 : span.keys;
     const size_t window = options_.window;
-    if (options_.chunked) return {position / window * window, last};
+    if (options_.chunked) {
+      const size_t first = position / window * window;
+      return {first, options_.causal ? position + 1 : std::min<size_t>(first + window, span.keys)};
+    }
+    const size_t last = options_.causal ? position + 1
+                        : window != 0   ? std::min<size_t>(position + window, span.keys)
+                                        : span.keys;
     return {window != 0 && position + 1 > window ? position + 1 - window : 0, last};
   }
 

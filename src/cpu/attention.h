@@ -19,8 +19,9 @@ struct AttentionSpan {
 
 // Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask and - slope *
 // distance in positions. A query at position p sees keys j <= p (causal) with j + window > p
-// (window), or only those of its chunk of `window` positions (chunked). A sink is an additional
-// score per head that only enters the denominator. A query that sees no key gives zeros.
+// (window; if not causal, also j < p + window), or only those of its chunk of `window` positions
+// (chunked). A sink is an additional score per head that only enters the denominator. A query that
+// sees no key gives zeros.
 struct Attention {
   size_t heads = 0, kv_heads = 0;  // heads is a multiple of kv_heads
   size_t dim = 0;                  // of queries and keys; q8_0: a multiple of 32

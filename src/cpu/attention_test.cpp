@@ -128,6 +128,7 @@ void check(ThreadPool& pool, std::mt19937& random, Problem problem, bool with_ma
         for (size_t j = 0; j < span.keys; ++j) {
           if (o.causal && j > position) continue;
           if (o.window != 0 && j + o.window <= position) continue;
+          if (o.window != 0 && j >= position + o.window) continue;
           double score = 0;
           for (size_t i = 0; i < o.dim; ++i)
             score += static_cast<double>(q[row * o.q_row + head * o.q_head + i]) * cached(k, j)[i];

@@ -92,8 +92,8 @@ TEST(Program, HelpAndVersionAreCommands) {
 
 // Lines of examples may be longer than the terminal is wide.
 TEST(Program, HelpFitsATerminal) {
-  for (const char* command :
-       {"", "run", "chat", "model", "fit", "tokenize", "embed", "score", "perplexity", "setup"}) {
+  for (const char* command : {"", "run", "chat", "model", "fit", "tokenize", "embed", "rerank",
+                              "score", "perplexity", "setup"}) {
     const std::vector<std::string> words = {"help", command};
     std::istringstream lines(
         prism_program(*command ? words : std::vector<std::string>{"help"}).output);
@@ -105,9 +105,10 @@ TEST(Program, HelpFitsATerminal) {
 // -d means a device, -p a prompt and -f a file in every command.
 TEST(Program, ShortOptionsMeanTheSameEverywhere) {
   const std::vector<std::vector<std::string>> commands = {
-      {"run"},      {"chat"},  {"embed"},     {"score"},         {"perplexity"},
-      {"tokenize"}, {"fit"},   {"bench"},     {"bench", "ops"},  {"check"},
-      {"devices"},  {"setup"}, {"calibrate"}, {"kernel", "run"}, {"kernel", "show"}};
+      {"run"},        {"chat"},         {"embed"},         {"score"},
+      {"perplexity"}, {"rerank"},       {"tokenize"},      {"fit"},
+      {"bench"},      {"bench", "ops"}, {"check"},         {"devices"},
+      {"setup"},      {"calibrate"},    {"kernel", "run"}, {"kernel", "show"}};
   for (std::vector<std::string> command : commands) {
     command.insert(command.begin(), "help");
     const std::string help = prism_program(command).output;
@@ -118,7 +119,8 @@ TEST(Program, ShortOptionsMeanTheSameEverywhere) {
         EXPECT_EQ(help.substr(at + 6, meaning.size()), meaning) << command.back() << "\n" << help;
     }
   }
-  for (const char* command : {"run", "chat", "embed", "score", "perplexity", "fit", "bench"})
+  for (const char* command :
+       {"run", "chat", "embed", "rerank", "score", "perplexity", "fit", "bench"})
     EXPECT_TRUE(has(prism_program({"help", command}).output, "-d, --device")) << command;
 }
 

@@ -11,6 +11,7 @@
 #include "prism/io.h"
 #include "support/models/chat_model.h"
 #include "support/models/expected_text.h"
+#include "support/models/tiny_encoder.h"
 #include "support/paths.h"
 #include "support/run_program.h"
 
@@ -53,6 +54,7 @@ class OutputErrors : public testing::Test {
             {"tokenize", model_},
             {"tokenize", model_, "--json"},
             {"embed", model_, "-q"},
+            {"rerank", reranker_.write(), "a", "b", "c", "-q"},
             {"score", model_, "-q"},
             {"perplexity", model_, "-q", "-c", "3"},
             {"devices"},
@@ -73,6 +75,7 @@ class OutputErrors : public testing::Test {
   const TemporaryFolder folder_;
   std::string model_ = shared_model("stories260K");
   const std::string index_ = folder_ / "vectors.index";
+  mutable TinyReranker reranker_;
 };
 
 TEST_F(OutputErrors, AFullDiskIsAnErrorOfEveryCommand) {

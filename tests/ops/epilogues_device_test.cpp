@@ -15,6 +15,7 @@
 #include "prism/ops/norm.h"
 #include "prism/ops/quantise.h"
 #include "prism/ops/softmax.h"
+#include "support/devices/devices.h"
 #include "tensor/plan/plan.h"
 
 namespace prism {
@@ -200,6 +201,24 @@ TEST(Epilogues, ChainsThatFollowEachOther) {
   const Tensor outputs[] = {y};
   const Plan plan(outputs);
   EXPECT_EQ(plan.steps().size(), 2u) << plan.explain();
+}
+
+// The bias belongs to rows of 24, not to those of 8 that the next chain sees.
+TEST(Epilogues, AReshapeAfterABias) {
+  std::mt19937_64 engine(std::random_device{}());
+  for (const Device& device : test::every_device()) {
+    const Drawn draw{device, engine};
+    for (const int64_t rows : {1, 5, 40}) {
+      const Tensor x = draw({rows, 24}), w = draw({24, 24}), b = draw({24}), c = draw({3, 1});
+      const Shape shape = {rows, 3, 8};
+      const std::vector<float> found =
+          (silu(linear(x, w, b).reshape(shape)) * c).to_vector<float>();
+      const Tensor made = (linear(x, w).eval() + b).eval();
+      const std::vector<float> wanted = (silu(made.reshape(shape)).eval() * c).to_vector<float>();
+      for (size_t i = 0; i < wanted.size(); ++i)
+        ASSERT_NEAR(found[i], wanted[i], 1e-4) << device.id() << ", " << rows << " rows, " << i;
+    }
+  }
 }
 
 TEST(Epilogues, ResultsThatOthersUseAreMade) {

@@ -67,6 +67,13 @@ struct EmbedOptions {
   std::function<bool(size_t done, size_t all)> progress = {};
 };
 
+// How relevant documents are to a query: the larger the score, the more. Scores of different models
+// are not comparable.
+struct Ranking {
+  std::vector<float> scores;  // one for each document, in order
+  int64_t tokens = 0;         // of all pairs of the query and a document
+};
+
 // Not thread-safe, except for cancel(). If an automatically chosen device fails (lost or out of
 // memory), it is abandoned with a warning, the model moves to the remaining devices, and generation
 // continues. A device chosen by name throws instead (runtime/fallback.h).
@@ -125,6 +132,11 @@ class LanguageModel {
   // for a text without tokens.
   std::vector<std::vector<float>> embed(std::span<const std::string> texts,
                                         const EmbedOptions& options = {});
+  // Scores documents by the classification head of a reranker: its first label. Of documents that
+  // are too long for the context the end is left out. Throws kNotSupported if the file has no head.
+  Ranking rerank(std::string_view query, std::span<const std::string> documents,
+                 const std::function<bool(size_t done, size_t all)>& progress = {});
+  bool reranks() const;  // whether the file has a head
   // The log-probability of each token, and the `top` most likely tokens at its position.
   std::vector<TokenScore> score(std::string_view text, int64_t top = 0);
   std::vector<TokenScore> score(std::span<const int32_t> tokens, int64_t top = 0);

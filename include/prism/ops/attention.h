@@ -12,8 +12,9 @@ namespace prism {
 // Scores are scale * q.k, then soft_cap * tanh(score / soft_cap), then + mask, then - slope *
 // |p - j| for the key j and the query at position p. If causal, the queries are at the last
 // positions, and a query at position p sees keys j <= p. A window limits the keys to j + window > p
-// or, if chunked, to those with j / window == p / window (rounded down). A sink adds a score to the
-// softmax denominator of its head. A query without visible keys gives zeros.
+// and, if not causal, to j < p + window; if chunked, to those with j / window == p / window
+// (rounded down). A sink adds a score to the softmax denominator of its head. A query without
+// visible keys gives zeros.
 struct AttentionSettings {
   double scale = 0;  // 0: 1 / sqrt(dim)
   bool causal = true;

@@ -2,17 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/input.h"
-#include "cli/model_arguments.h"
-#include "cli/model_fetch.h"
-#include "cli/terminal.h"
-#include "llm/generate/embedding_load.h"
+#include "cli/encoder_model.h"
 #include "llm/model/config.h"
 #include "prism/error.h"
 #include "prism/llm/model_store.h"
@@ -28,14 +23,6 @@ struct Options {
   bool json = false, raw = false;
 };
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);)
-    if (!line.empty()) lines.push_back(line);
-  return lines;
-}
-
 void report_long_texts(const llm::LanguageModel& model, const std::vector<std::string>& texts) {
   const auto count = std::ranges::count_if(texts, [&](const std::string& text) {
     return static_cast<int64_t>(model.tokenizer().encode(text).size()) > model.context();
@@ -47,22 +34,13 @@ void report_long_texts(const llm::LanguageModel& model, const std::vector<std::s
 
 int embed(const Options& o) {
   std::vector<std::string> texts = o.texts;
-  if (texts.empty()) texts = lines_of(read_file_or_input(o.file.empty() ? "-" : o.file));
+  if (texts.empty()) texts = read_lines(o.file.empty() ? "-" : o.file);
   if (texts.empty())
     throw Error(ErrorCode::kInvalidArgument,
                 "embed: there is no text; give it with -p or -f, or on standard input");
   ModelArguments arguments = o.model;
   if (arguments.choice.model.empty()) arguments.choice.model = llm::kDefaultEmbedder;
-  arguments.choice.model = llm::resolve_model(
-      arguments.choice.model, arguments.quiet ? llm::FetchOptions{} : fetch_options());
-  end_progress();
-  llm::LoadOptions load;
-  load.batch_rows = arguments.batch;
-  if (arguments.choice.context > 0) load.fit.context = arguments.choice.context;
-  llm::set_embedding_load(llm::GgufFile::open(arguments.choice.model), load);
-  arguments.batch = load.batch_rows;
-  arguments.choice.context = load.fit.context.value_or(0);
-  llm::LanguageModel model = open_model(arguments, load.slots);
+  llm::LanguageModel model = open_encoder(std::move(arguments));
   const llm::Config& config = model.config();
   if (config.causal && config.pooling == llm::Pooling::none && !o.model.quiet)
     warn(

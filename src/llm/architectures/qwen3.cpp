@@ -1,4 +1,4 @@
-// qwen3: norms of each head's q and k.
+// qwen3: norms of each head's q and k. Its rerankers read the last token and give probabilities.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
@@ -7,7 +7,9 @@ namespace {
 
 class Qwen3 : public TransformerArchitecture {
  public:
-  void configure(const GgufFile&, Config&) const override {}
+  void configure(const GgufFile&, Config& config) const override {
+    config.head = {.pooling = Pooling::last, .gelu = false, .softmax = true};
+  }
   RequiredTensors required_tensors() const override { return {.head_norms = true}; }
 };
 

@@ -1,5 +1,7 @@
 // rwkv6: time mixing over a matrix of state for each head, and channel mixing, both of a row and
-// the one before it.
+// the one before it. rwkv6qwen2 has qwen2's layers with time mixing in place of attention.
+#include <cmath>
+
 #include "llm/architectures/recurrent.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/join.h"
@@ -14,15 +16,25 @@ namespace {
 
 class Rwkv6 : public Architecture {
  public:
-  RequiredTensors required_tensors() const override { return {.norm_bias = true}; }
+  explicit Rwkv6(bool in_qwen) : in_qwen_(in_qwen) {}
+
+  RequiredTensors required_tensors() const override { return {.norm_bias = !in_qwen_}; }
   void configure(const GgufFile& file, Config& config) const override {
-    config.norms = NormKind::layer;
+    config.norms = in_qwen_ ? NormKind::rms : NormKind::layer;
     const int64_t head = config_integer(file, "wkv.head_size", 64, 1, config.width);
     config.ssm.keys = head;
     config.ssm.rank = config.width / head;
     config.rescale_every = config_integer(file, "rescale_every_n_layers", 0, 0, 4096);
-    set_all_recurrent(config,
-                      {{1, config.width}, {config.ssm.rank, head, head}, {1, config.width}});
+    const Shape row = {1, config.width}, matrices = {config.ssm.rank, head, head};
+    if (in_qwen_) {
+      // Several heads may share a key and a value.
+      const int64_t shared = config.at(0).kv_heads;
+      config.ssm.groups = shared > 0 && config.ssm.rank % shared == 0 ? shared : config.ssm.rank;
+      config.rescale_every = 0;
+      return set_all_recurrent(config, {row, matrices});
+    }
+    config.ssm.groups = config.ssm.rank;
+    set_all_recurrent(config, {row, matrices, row});
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     const Config& config = from.config();
@@ -30,7 +42,7 @@ class Rwkv6 : public Architecture {
     const int64_t mixed = config_integer(from.file(), "time_mix_extra_dim", 32, 1, 1 << 16),
                   decayed = config_integer(from.file(), "time_decay_extra_dim", 64, 1, 1 << 16);
     layer.attention_norm = from.norm("attn_norm");
-    layer.feed_forward_norm = from.norm("attn_norm_2");
+    layer.feed_forward_norm = from.norm(in_qwen_ ? "ffn_norm" : "attn_norm_2");
     load_previous_rows(from, layer);
     from.keep(layer, "time_mix_w1.weight", {5 * mixed, width});
     from.keep(layer, "time_mix_w2.weight", {5, width, mixed});
@@ -44,14 +56,21 @@ class Rwkv6 : public Architecture {
       else
         from.keep(layer, each, {width});
     }
-    from.keep(layer, "time_mix_first.weight", {config.ssm.rank, config.ssm.keys});
     from.keep(layer, "time_mix_decay.weight", {width});
     from.keep(layer, "time_mix_decay_w1.weight", {decayed, width});
     from.keep(layer, "time_mix_decay_w2.weight", {width, decayed});
+    const int64_t given = config.ssm.groups * config.ssm.keys;
+    for (const char* name : {"time_mix_key", "time_mix_value"}) {
+      from.keep(layer, std::string(name) + ".weight", {given, width});
+      from.keep_if_there(layer, std::string(name) + ".bias", {given});
+    }
+    from.keep_if_there(layer, "time_mix_receptance.bias", {width});
     for (const char* name :
-         {"time_mix_key.weight", "time_mix_value.weight", "time_mix_receptance.weight",
-          "time_mix_gate.weight", "time_mix_output.weight", "channel_mix_receptance.weight"})
+         {"time_mix_receptance.weight", "time_mix_gate.weight", "time_mix_output.weight"})
       from.keep(layer, name, {width, width});
+    if (in_qwen_) return from.feed_forward(layer);
+    from.keep(layer, "time_mix_first.weight", {config.ssm.rank, config.ssm.keys});
+    from.keep(layer, "channel_mix_receptance.weight", {width, width});
     for (const char* name : {"time_mix_ln.weight", "time_mix_ln.bias", "channel_mix_lerp_k.weight",
                              "channel_mix_lerp_r.weight"})
       from.keep(layer, name, {width});
@@ -61,6 +80,7 @@ class Rwkv6 : public Architecture {
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));
     const Tensor input = blocks.norm(seen, w.feed_forward_norm);
+    if (in_qwen_) return seen + blocks.feed_forward(w, input);
     const Tensor change = previous_rows(blocks, w, input, 2) - input;
     const auto mixed = [&](const char* name) { return input + change * w.other(name); };
     const Tensor key =
@@ -75,7 +95,7 @@ class Rwkv6 : public Architecture {
  private:
   static constexpr const char* kMixed[] = {"w", "k", "v", "r", "g"};
 
-  static Tensor time_mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
+  Tensor time_mix(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
     const SsmConfig& ssm = blocks.config().ssm;
     const int64_t rows = x.size(0), width = blocks.config().width;
     const Tensor change = previous_rows(blocks, w, x, 0) - x;
@@ -92,14 +112,30 @@ class Rwkv6 : public Architecture {
       return x + change * (linear(bys[at], second.select(0, i)) + base);
     };
     const Shape heads = {rows, ssm.rank, ssm.keys};
-    const Tensor k = linear(mixed(1), w.other("time_mix_key.weight")).reshape(heads);
-    const Tensor v = linear(mixed(2), w.other("time_mix_value.weight")).reshape(heads);
-    const Tensor r = linear(mixed(3), w.other("time_mix_receptance.weight")).reshape(heads);
-    const Tensor gate = silu(linear(mixed(4), w.other("time_mix_gate.weight")));
+    const auto shared = [&](const Tensor& row, const std::string& name) {
+      const Tensor each = linear(row, w.other(name + ".weight"), w.other(name + ".bias"));
+      const Tensor of_groups = each.reshape({rows, ssm.groups, ssm.keys});
+      return ssm.groups == ssm.rank ? of_groups : repeat(of_groups, ssm.rank / ssm.groups, 1);
+    };
+    Tensor k = shared(mixed(1), "time_mix_key");
+    const Tensor v = shared(mixed(2), "time_mix_value");
+    const Tensor r =
+        linear(mixed(3), w.other("time_mix_receptance.weight"), w.other("time_mix_receptance.bias"))
+            .reshape(heads);
+    const Tensor opening = linear(mixed(4), w.other("time_mix_gate.weight"));
+    const Tensor gate = in_qwen_ ? sigmoid(opening) : silu(opening);
     const Tensor rate = linear(tanh(linear(mixed(0), w.other("time_mix_decay_w1.weight"))),
                                w.other("time_mix_decay_w2.weight")) +
                         w.other("time_mix_decay.weight");
     const Tensor decay = exp(-exp(rate)).reshape(heads);
+    if (in_qwen_) {
+      // What a key gives is what the decay takes; the row itself counts, and there is no norm.
+      k = k - k * decay;
+      const double scale = 1 / std::sqrt(static_cast<double>(ssm.keys));
+      const Tensor y =
+          state_scan(r * scale, k, v, decay, blocks.state(1), blocks.texts(x.device())).y;
+      return linear(y.reshape({rows, width}) * gate, w.other("time_mix_output.weight"));
+    }
     const Tensor before = state_scan(r, k, v, decay, blocks.state(1), blocks.texts(x.device()),
                                      {.reads_before = true})
                               .y;
@@ -110,10 +146,13 @@ class Rwkv6 : public Architecture {
         w.other("time_mix_ln.bias");
     return linear(normed * gate, w.other("time_mix_output.weight"));
   }
+
+  bool in_qwen_;
 };
 
 }  // namespace
 
-std::unique_ptr<Architecture> make_rwkv6() { return std::make_unique<Rwkv6>(); }
+std::unique_ptr<Architecture> make_rwkv6() { return std::make_unique<Rwkv6>(false); }
+std::unique_ptr<Architecture> make_rwkv6qwen2() { return std::make_unique<Rwkv6>(true); }
 
 }  // namespace prism::llm

@@ -1,5 +1,6 @@
 // rwkv7: time mixing in which each row moves what the state holds for one key to another, and
-// channel mixing, both of a row and the one before it.
+// channel mixing, both of a row and the one before it. arwkv7 has qwen2's layers with such time
+// mixing in place of attention.
 #include "llm/architectures/recurrent.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/join.h"
@@ -14,43 +15,52 @@ namespace {
 
 class Rwkv7 : public Architecture {
  public:
-  RequiredTensors required_tensors() const override { return {.norm_bias = true}; }
+  explicit Rwkv7(bool in_qwen) : in_qwen_(in_qwen) {}
+
+  RequiredTensors required_tensors() const override { return {.norm_bias = !in_qwen_}; }
   void configure(const GgufFile& file, Config& config) const override {
-    config.norms = NormKind::layer;
+    config.norms = in_qwen_ ? NormKind::rms : NormKind::layer;
     const int64_t head = config_integer(file, "wkv.head_size", 64, 1, config.width);
     config.ssm.keys = head;
     config.ssm.rank = config.width / head;
-    set_all_recurrent(config,
-                      {{1, config.width}, {config.ssm.rank, head, head}, {1, config.width}});
+    std::vector<Shape> states = {{1, config.width}, {config.ssm.rank, head, head}};
+    if (!in_qwen_) states.push_back({1, config.width});
+    set_all_recurrent(config, states);
   }
   void load_layer(WeightLoader& from, LayerWeights& layer) const override {
     const int64_t width = from.config().width, wide = from.config().feed_forward;
     layer.attention_norm = from.norm("attn_norm");
-    layer.feed_forward_norm = from.norm("attn_norm_2");
+    layer.feed_forward_norm = from.norm(in_qwen_ ? "ffn_norm" : "attn_norm_2");
     load_previous_rows(from, layer);
     // Pairs of narrow matrices; their rank is that of the file.
+    const bool gated = !in_qwen_ || from.has_in_layer("time_mix_g1.weight");
     for (const char* name : {"time_mix_w", "time_mix_a", "time_mix_v", "time_mix_g"}) {
       const std::string first = std::string(name) + "1.weight";
+      if (!gated && first == "time_mix_g1.weight") continue;
       const GgufTensor* found =
           from.file().find_tensor("blk." + std::to_string(from.layer()) + "." + first);
       const int64_t rank = found && found->shape.rank() == 2 ? found->shape[0] : 1;
       from.keep(layer, first, {rank, width});
       from.keep(layer, std::string(name) + "2.weight", {width, rank});
     }
-    from.keep(layer, "time_mix_lerp_fused.weight", {6, width});
+    from.keep(layer, "time_mix_lerp_fused.weight", {gated ? 6 : 5, width});
     for (const char* name : {"time_mix_w0.weight", "time_mix_a0.weight", "time_mix_v0.weight",
-                             "time_mix_k_k.weight", "time_mix_k_a.weight", "time_mix_r_k.weight",
-                             "time_mix_ln.weight", "time_mix_ln.bias", "channel_mix_lerp_k.weight"})
+                             "time_mix_k_k.weight", "time_mix_k_a.weight", "time_mix_r_k.weight"})
       from.keep(layer, name, {width});
+    for (const char* name : {"time_mix_ln.weight", "time_mix_ln.bias"})
+      if (!in_qwen_ || from.has_in_layer("time_mix_ln.weight")) from.keep(layer, name, {width});
     for (const char* name : {"time_mix_key.weight", "time_mix_value.weight",
                              "time_mix_receptance.weight", "time_mix_output.weight"})
       from.keep(layer, name, {width, width});
+    if (in_qwen_) return from.feed_forward(layer);
+    from.keep(layer, "channel_mix_lerp_k.weight", {width});
     from.keep(layer, "channel_mix_key.weight", {wide, width});
     from.keep(layer, "channel_mix_value.weight", {width, wide});
   }
   Tensor layer(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));
     const Tensor input = blocks.norm(seen, w.feed_forward_norm);
+    if (in_qwen_) return seen + blocks.feed_forward(w, input);
     const Tensor change = previous_rows(blocks, w, input, 2) - input;
     const Tensor key = square(relu(linear(input + change * w.other("channel_mix_lerp_k.weight"),
                                           w.other("channel_mix_key.weight"))));
@@ -87,8 +97,6 @@ class Rwkv7 : public Architecture {
     const Tensor rate_in =
         sigmoid(linear(narrow(mixed(4), "time_mix_a1.weight"), w.other("time_mix_a2.weight"),
                        w.other("time_mix_a0.weight")));
-    const Tensor gate =
-        linear(sigmoid(narrow(mixed(5), "time_mix_g1.weight")), w.other("time_mix_g2.weight"));
     const Shape heads = {rows, ssm.rank, ssm.keys};
     const Tensor removed =
         unit_length((key * w.other("time_mix_k_k.weight")).reshape(heads), 1e-12);
@@ -98,17 +106,24 @@ class Rwkv7 : public Architecture {
     const Tensor y = moving_scan(read, k, given, decay.reshape(heads), from_to, blocks.state(1),
                                  blocks.texts(x.device()))
                          .y;
-    const Tensor normed =
-        layer_norm(y, {}, {}, 64e-5).reshape({rows, width}) * w.other("time_mix_ln.weight") +
-        w.other("time_mix_ln.bias");
+    Tensor seen = y.reshape({rows, width});
+    if (const Tensor weight = w.other("time_mix_ln.weight"))
+      seen = layer_norm(y, {}, {}, 64e-5).reshape({rows, width}) * weight +
+             w.other("time_mix_ln.bias");
     const Tensor weights = w.other("time_mix_r_k.weight").reshape({1, ssm.rank, ssm.keys});
     const Tensor own = (sum(k * read * weights, {-1}, true) * given).reshape({rows, width});
-    return linear((normed + own) * gate, w.other("time_mix_output.weight"));
+    seen = seen + own;
+    if (const Tensor second = w.other("time_mix_g2.weight"))
+      seen = seen * linear(sigmoid(narrow(mixed(5), "time_mix_g1.weight")), second);
+    return linear(seen, w.other("time_mix_output.weight"));
   }
+
+  bool in_qwen_;
 };
 
 }  // namespace
 
-std::unique_ptr<Architecture> make_rwkv7() { return std::make_unique<Rwkv7>(); }
+std::unique_ptr<Architecture> make_rwkv7() { return std::make_unique<Rwkv7>(false); }
+std::unique_ptr<Architecture> make_arwkv7() { return std::make_unique<Rwkv7>(true); }
 
 }  // namespace prism::llm

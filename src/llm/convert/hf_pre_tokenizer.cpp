@@ -21,16 +21,6 @@ namespace {
                           printable(rule.json().dump().substr(0, 300))));
 }
 
-// The rules of a sequence, or the one rule; none if there is nothing.
-std::vector<JsonView> rules_of(const JsonView& part, const char* list) {
-  if (!part) return {};
-  if (part["type"].string() != "Sequence") return {part};
-  std::vector<JsonView> all;
-  for (const JsonView& each : part[list].items())
-    for (const JsonView& inner : rules_of(each, list)) all.push_back(inner);
-  return all;
-}
-
 // A split that keeps both the matches and the text between them.
 std::string split_pattern(const JsonView& rule) {
   const std::string behavior = rule["behavior"].string();
@@ -60,6 +50,15 @@ std::vector<std::string> patterns_of(const JsonView& pre_tokenizer) {
 }
 
 }  // namespace
+
+std::vector<JsonView> rules_of(const JsonView& part, const char* list) {
+  if (!part) return {};
+  if (part["type"].string() != "Sequence") return {part};
+  std::vector<JsonView> all;
+  for (const JsonView& each : part[list].items())
+    for (const JsonView& inner : rules_of(each, list)) all.push_back(inner);
+  return all;
+}
 
 bool has_byte_level(const JsonView& pre_tokenizer) {
   return std::ranges::any_of(rules_of(pre_tokenizer, "pretokenizers"), [](const JsonView& rule) {

@@ -3,11 +3,15 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
 namespace prism::llm {
 
+// The rules of a sequence, or the one rule; none if there is nothing. list: the name of the
+// sequence.
+std::vector<JsonView> rules_of(const JsonView& part, const char* list);
 // Whether texts are split into bytes of GPT-2's alphabet.
 bool has_byte_level(const JsonView& pre_tokenizer);
 // The type (tokenizer.ggml.pre) whose expressions are those of the pre-tokenizer. Throws

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "llm/convert/hf_pre_tokenizer.h"
+#include "llm/convert/hf_unigram.h"
 #include "llm/convert/hf_vocabulary.h"
 #include "llm/tokenizer/text_encoder.h"
 #include "prism/error.h"
@@ -228,13 +229,43 @@ Json word_piece_json(const HfFolder& folder, const std::string& lines) {
   return json;
 }
 
-Json tokenizer_json(const HfFolder& folder) {
-  if (std::optional<Json> json = folder.json("tokenizer.json")) return std::move(*json);
+std::optional<Json> tokenizer_json(const HfFolder& folder) {
+  if (std::optional<Json> json = folder.json("tokenizer.json")) return json;
   if (const auto lines = folder.text("vocab.txt")) return word_piece_json(folder, *lines);
-  throw Error(ErrorCode::kNotFound,
-              fmt::format("{}: neither tokenizer.json nor vocab.txt is there; transformers writes "
-                          "tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained",
-                          folder.path()));
+  return std::nullopt;
+}
+
+// A folder with SentencePiece's own file: the settings beside it say what surrounds a text.
+void write_sentence_piece_folder(const HfFolder& folder, int64_t rows, GgufWriter& to) {
+  std::optional<std::string> bytes = folder.text("tokenizer.model");
+  if (!bytes) bytes = folder.text("spiece.model");
+  if (bytes) {
+    const SentencePieceModel model = read_sentence_piece_model(*bytes);
+    HfVocabulary vocabulary(rows);
+    write_sentence_piece_model(model, vocabulary, to);
+    const Json config = folder.json("tokenizer_config.json").value_or(Json::object());
+    const JsonView settings(config);
+    for (const auto& [id, token] : settings["added_tokens_decoder"].members())
+      vocabulary.add_added(id, token);
+    const SpecialNames names(folder, vocabulary);
+    const auto role = [&](const char* name, const char* named, int64_t id) {
+      const auto found = names.find(named);
+      if (found || (id >= 0 && id < vocabulary.size())) set_id(to, name, found.value_or(id));
+    };
+    role("unknown", "unk", model.unknown);
+    role("bos", "bos", model.bos);
+    role("eos", "eos", model.eos);
+    role("padding", "pad", model.padding);
+    to.set("tokenizer.ggml.add_bos_token", settings["add_bos_token"].boolean_or(!model.is_unigram));
+    to.set("tokenizer.ggml.add_eos_token", settings["add_eos_token"].boolean_or(model.is_unigram));
+    return vocabulary.write(to);
+  }
+  throw Error(
+      ErrorCode::kNotFound,
+      fmt::format(
+          "{}: there is no tokenizer.json, vocab.txt or tokenizer.model; transformers writes "
+          "tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained",
+          folder.path()));
 }
 
 void write_chat_template(const HfFolder& folder, GgufWriter& to) {
@@ -252,18 +283,26 @@ void write_chat_template(const HfFolder& folder, GgufWriter& to) {
 }  // namespace
 
 void write_tokenizer(const HfFolder& folder, int64_t rows, GgufWriter& to) {
-  const Json document = tokenizer_json(folder);
-  const JsonView json(document);
+  const std::optional<Json> document = tokenizer_json(folder);
+  if (!document) {
+    write_sentence_piece_folder(folder, rows, to);
+    return write_chat_template(folder, to);
+  }
+  const JsonView json(*document);
   const JsonView model = json["model"];
   const std::string type = model["type"].string();
   HfVocabulary vocabulary(rows);
-  vocabulary.add_all(model["vocab"]);
+  if (type == "Unigram")
+    write_unigram(json, vocabulary, to);
+  else
+    vocabulary.add_all(model["vocab"]);
   vocabulary.add_added(json["added_tokens"]);
   const SpecialNames names(folder, vocabulary);
   const Surroundings around = surroundings_of(json["post_processor"]);
   const bool is_byte_level = has_byte_level(json["pre_tokenizer"]);
   auto unknown = names.find("unk");
   if (const auto text = named_token(model["unk_token"])) unknown = vocabulary.find(*text);
+  if (const JsonView id = model["unk_id"]) unknown = id.integer(0, vocabulary.size() - 1);
   if (type == "WordPiece") {
     write_word_pieces(json, vocabulary, to);
     if (!around.first || !around.last)
@@ -271,8 +310,12 @@ void write_tokenizer(const HfFolder& folder, int64_t rows, GgufWriter& to) {
     for (const char* role : {"cls", "mask"}) set_id(to, role, names.find(role));
     set_id(to, "cls", required_id(vocabulary, *around.first));
     set_id(to, "seperator", required_id(vocabulary, *around.last));  // sic
-  } else if (type == "BPE") {
-    if (is_byte_level)
+  } else if (type == "BPE" || type == "Unigram") {
+    if (type == "Unigram") {
+      // Pairs have two of the last tokens between them: <s> a </s></s> b </s>.
+      to.set("tokenizer.ggml.add_sep_token", around.first && around.last);
+      if (around.last) set_id(to, "seperator", required_id(vocabulary, *around.last));  // sic
+    } else if (is_byte_level)
       write_byte_level(json, to);
     else if (model["byte_fallback"].boolean_or(false))
       write_sentence_pieces(json, vocabulary, to);
@@ -286,7 +329,8 @@ void write_tokenizer(const HfFolder& folder, int64_t rows, GgufWriter& to) {
     to.set("tokenizer.ggml.add_bos_token", around.first.has_value());
     to.set("tokenizer.ggml.add_eos_token", around.last.has_value());
   } else {
-    refuse(fmt::format("model.type is \"{}\"; supported are WordPiece and BPE", printable(type)));
+    refuse(fmt::format("model.type is \"{}\"; supported are WordPiece, BPE and Unigram",
+                       printable(type)));
   }
   if (unknown && !is_byte_level) vocabulary.set_type(*unknown, TokenType::unknown);
   set_id(to, "unknown", unknown);

@@ -1,6 +1,8 @@
 // Collects the tokens of a Hugging Face tokenizer and checks their ids.
 #include "llm/convert/hf_vocabulary.h"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "base/printable.h"
@@ -39,12 +41,25 @@ void HfVocabulary::add_all(const JsonView& vocabulary) {
 }
 
 void HfVocabulary::add_added(const JsonView& added) {
-  for (const JsonView& each : added.items()) {
-    const int64_t id = each["id"].integer(0);
-    if (id >= size()) continue;
-    add(each["content"].string(), id);
-    set_type(id, each["special"].boolean_or(false) ? TokenType::control : TokenType::user_defined);
-  }
+  for (const JsonView& each : added.items()) add_added(each["id"].integer(0), each);
+}
+
+void HfVocabulary::add_added(const std::string& id, const JsonView& token) {
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+  if (error != std::errc() || end != id.data() + id.size() || number < 0)
+    token.fail("has a name that is no id");
+  add_added(number, token);
+}
+
+void HfVocabulary::add_added(int64_t id, const JsonView& token) {
+  if (id >= size()) return;
+  const bool is_unknown = is_taken_[static_cast<size_t>(id)] && type(id) == TokenType::unknown;
+  add(token["content"].string(), id);
+  const bool is_special = token["special"].boolean_or(false);
+  set_type(id, is_unknown   ? TokenType::unknown
+               : is_special ? TokenType::control
+                            : TokenType::user_defined);
 }
 
 std::optional<int64_t> HfVocabulary::find(const std::string& text) const {

@@ -25,6 +25,8 @@ class HfVocabulary {
   // tokenizer.json's added_tokens: special ones are control tokens, others are parsed in any text.
   // Ids beyond the embedding have no weights and are left out.
   void add_added(const JsonView& added);
+  // tokenizer_config.json's added_tokens_decoder: the id is the name of a member.
+  void add_added(const std::string& id, const JsonView& token);
 
   int64_t size() const { return static_cast<int64_t>(texts_.size()); }
   std::optional<int64_t> find(const std::string& text) const;
@@ -37,6 +39,8 @@ class HfVocabulary {
   void write(GgufWriter& to) const;
 
  private:
+  void add_added(int64_t id, const JsonView& token);
+
   std::vector<std::string> texts_;
   std::vector<bool> is_taken_;
   std::vector<TokenType> types_;

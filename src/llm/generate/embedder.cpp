@@ -37,6 +37,14 @@ void set_embedding_load(const GgufFile& file, LoadOptions& load) {
   load.slots = std::max<int64_t>(1, 2 * load.batch_rows / config.context);
 }
 
+int64_t whole_text_rows(const GgufFile& file, int64_t rows) {
+  constexpr int64_t kMost = 8192;
+  Config config = read_config(file);
+  make_architecture(config.architecture)->configure(file, config);
+  const bool is_encoder = !config.causal && config.pooling != Pooling::none;
+  return is_encoder ? std::max(rows, std::min(config.context, kMost)) : rows;
+}
+
 struct Embedder::State {
   State(const std::string& path, const EmbedderOptions& options)
       : model(LanguageModel::load(path, load_options(GgufFile::open(path), options))),

@@ -10,6 +10,7 @@
 
 #include "llm/generate/draft_model_proposer.h"
 #include "llm/generate/ngram_proposer.h"
+#include "llm/generate/pair_tokens.h"
 #include "llm/generate/scheduler.h"
 #include "llm/model/placed_model.h"
 #include "prism/error.h"
@@ -222,6 +223,26 @@ std::vector<std::vector<float>> LanguageModel::embed(std::span<const std::string
     for (float& each : vector) each = static_cast<float>(each * scale);
   }
   return vectors;
+}
+
+bool LanguageModel::reranks() const { return state_->placed.model().classifies(); }
+
+Ranking LanguageModel::rerank(std::string_view query, std::span<const std::string> documents,
+                              const std::function<bool(size_t done, size_t all)>& progress) {
+  Ranking result;
+  std::vector<std::vector<int32_t>> pairs;
+  const PairTokens tokens(file(), tokenizer(), query, context());
+  for (const std::string& each : documents) {
+    pairs.push_back(tokens.with(each));
+    result.tokens += std::ssize(pairs.back());
+    if (pairs.back().empty())
+      throw Error(ErrorCode::kInvalidArgument,
+                  "rerank: the query and a document have no tokens; are both empty?");
+  }
+  for (const std::vector<float>& labels :
+       state_->beside_texts([&](Model& model) { return model.classify(pairs, progress); }))
+    result.scores.push_back(labels.front());
+  return result;
 }
 
 std::vector<TokenScore> LanguageModel::score(std::string_view text, int64_t top) {

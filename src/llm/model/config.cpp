@@ -131,6 +131,12 @@ std::vector<double> config_numbers(const GgufFile& file, const char* name, int64
   return values;
 }
 
+void set_encoder(const GgufFile& file, Config& config) {
+  config.causal = file.boolean_or(config_key(file, "attention.causal"), false);
+  if (config.pooling == Pooling::none) config.pooling = Pooling::mean;
+  if (!config.causal && config.window > 0) config.window = config.window / 2 + 1;
+}
+
 void set_windows(const GgufFile& file, Config& config, int64_t otherwise, int64_t period,
                  bool first_is_full) {
   config.window = config_integer(file, "attention.sliding_window", otherwise,

@@ -65,6 +65,14 @@ struct SsmConfig {
   bool norms = false;  // Mamba: of time steps and keys
 };
 
+// A head that classifies texts: a matrix with an activation, a norm, a matrix with a row for each
+// label. Files may leave each of them out.
+struct HeadConfig {
+  Pooling pooling = Pooling::first;  // what it reads of a text
+  bool gelu = false;                 // the activation; else tanh
+  bool softmax = false;              // over the labels
+};
+
 // What the cache of a layer holds for a position.
 struct CachedPosition {
   int64_t heads = 0, keys = 0, values = 0;  // elements of a head; values 0: part of the keys
@@ -156,6 +164,7 @@ struct Config {
   int64_t rescale_every = 0;  // rwkv6: layers after which x is halved; 0: none
 
   Pooling pooling = Pooling::none;
+  HeadConfig head;
 
   const LayerConfig& at(int64_t layer) const { return each_layer[static_cast<size_t>(layer)]; }
   bool is_windowed(int64_t layer) const { return window > 0 && at(layer).windowed; }
@@ -191,6 +200,9 @@ int64_t config_integer(const GgufFile& file, const char* name, int64_t otherwise
 std::vector<int64_t> config_layers(const GgufFile& file, const char* name, int64_t layers,
                                    int64_t least, int64_t most);
 std::vector<double> config_numbers(const GgufFile& file, const char* name, int64_t layers);
+// For encoders: no causal mask unless the file says otherwise, and means as embeddings. Windows as
+// files count them, half on each side, become those of AttentionSettings.
+void set_encoder(const GgufFile& file, Config& config);
 // Sets the window of windowed layers from the file, or `otherwise` (0: there are none; only then
 // the file may say 0 too). Sets which layers are windowed: all but every `period`-th (1: none, 0:
 // all), or as the file says in `sliding_window_pattern`. first_is_full: the layer with full

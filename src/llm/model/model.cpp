@@ -2,8 +2,6 @@
 #include "llm/model/model.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -214,48 +212,6 @@ Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
   return tensor_over(plan.plan->output(0), plan.output).slice(0, 0, wanted);
 }
 
-// The hidden states of a batch. A text longer than a batch is computed in several: the rows of a
-// causal model do not depend on later ones.
-std::vector<float> Model::State::hidden_rows(std::span<const SequencePart> parts) {
-  const auto most = static_cast<size_t>(options.batch_rows);
-  const std::span<const int32_t> tokens = parts.front().tokens;
-  if (parts.size() > 1 || tokens.size() <= most || !config.causal)
-    return run(parts, Result::hidden).to_vector<float>();
-  std::vector<float> rows;
-  for (size_t first = 0; first < tokens.size(); first += most) {
-    const SequencePart part{parts.front().slot, static_cast<int32_t>(first),
-                            tokens.subspan(first, std::min(most, tokens.size() - first)),
-                            Wanted::all};
-    const std::vector<float> some = run(std::span(&part, 1), Result::hidden).to_vector<float>();
-    rows.insert(rows.end(), some.begin(), some.end());
-  }
-  return rows;
-}
-
-std::vector<std::vector<float>> Model::State::embed(Model& model,
-                                                    std::span<const SequencePart> parts) {
-  const auto width = static_cast<size_t>(config.width);
-  const Pooling pooling = config.pooling == Pooling::none ? Pooling::mean : config.pooling;
-  const std::vector<float> values = hidden_rows(parts);
-  std::vector<std::vector<float>> results;
-  const float* row = values.data();
-  for (const SequencePart& part : parts) {
-    const size_t count = part.tokens.size();
-    if (!all_finite({row, count * width})) throw not_finite_error(model, part.slot, part.tokens);
-    std::vector<float> sum(width);
-    if (pooling == Pooling::mean) {
-      for (size_t i = 0; i < count; ++i)
-        for (size_t c = 0; c < width; ++c) sum[c] += row[i * width + c] / static_cast<float>(count);
-    } else {
-      const float* from = row + (pooling == Pooling::first ? 0 : (count - 1) * width);
-      sum.assign(from, from + width);
-    }
-    results.push_back(std::move(sum));
-    row += count * width;
-  }
-  return results;
-}
-
 Tensor Model::forward(std::span<const SequencePart> parts) {
   return state_->run(parts, Result::logits);
 }
@@ -282,36 +238,6 @@ Tensor Model::prefill(int32_t slot, int32_t first_position, std::span<const int3
     tokens = tokens.subspan(count);
     first_position += static_cast<int32_t>(count);
   }
-}
-
-std::vector<std::vector<float>> Model::embed(
-    std::span<const std::vector<int32_t>> texts,
-    const std::function<bool(size_t done, size_t all)>& progress) {
-  std::vector<std::vector<float>> results(texts.size());
-  // Batches of equal lengths have equal numbers of rows, so their plans are reused.
-  std::vector<size_t> order(texts.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return texts[i].size(); });
-  const SideWork work(cache());
-  for (size_t done = 0; done < order.size();) {
-    std::vector<SequencePart> parts;
-    auto left = static_cast<size_t>(batch_rows());
-    for (const size_t i : std::span(order).subspan(done)) {
-      const std::vector<int32_t>& text = texts[i];
-      const auto slot = static_cast<int32_t>(side_slot() + std::ssize(parts));
-      if (std::ssize(parts) == cache().side_slots()) break;
-      // Without blocks for its first text a batch fails; other texts wait for the next batch.
-      const bool has_blocks = cache().reserve(slot, 0, static_cast<int64_t>(text.size()));
-      if (!parts.empty() && (text.size() > left || !has_blocks)) break;
-      parts.push_back({slot, 0, text, Wanted::all});
-      left -= std::min(left, text.size());
-    }
-    for (std::vector<float>& each : state_->embed(*this, parts))
-      results[order[done++]] = std::move(each);
-    work.return_blocks();
-    if (progress && !progress(done, order.size())) fail("embed: stopped by its caller");
-  }
-  return results;
 }
 
 std::vector<ModelMemory> Model::memory() const {

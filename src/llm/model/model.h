@@ -83,6 +83,12 @@ class Model {
   std::vector<std::vector<float>> embed(
       std::span<const std::vector<int32_t>> texts,
       const std::function<bool(size_t done, size_t all)>& progress = {});
+  // The numbers that the classification head of the file gives for each text, one for each label.
+  // Throws kNotSupported if the file has none.
+  bool classifies() const;
+  std::vector<std::vector<float>> classify(
+      std::span<const std::vector<int32_t>> texts,
+      const std::function<bool(size_t done, size_t all)>& progress = {});
 
   std::vector<ModelMemory> memory() const;  // per device
   size_t plans() const;                     // created so far

@@ -60,9 +60,12 @@ struct Model::State {
   // then move to the fallback one by one and split the KV cache across devices.
   void check_devices() const;
   Tensor run(std::span<const SequencePart> parts, Result result);
-  // One embedding for each part.
-  std::vector<std::vector<float>> embed(Model& model, std::span<const SequencePart> parts);
+  // The hidden states of each part as one row.
+  std::vector<float> pooled(Model& model, std::span<const SequencePart> parts, Pooling pooling);
   std::vector<float> hidden_rows(std::span<const SequencePart> parts);
+  // What the head, or the matrices behind it, make of such rows.
+  Tensor classified(const Tensor& rows) const;
+  Tensor densified(const Tensor& rows) const;
 };
 
 // A tensor that wraps existing storage.

@@ -276,12 +276,10 @@ void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, c
 void WeightLoader::leave_out(const std::string& name) { taken_.insert(in_layer(name)); }
 
 void WeightLoader::check_all_taken() const {
-  // Frequencies are read as numbers, and converters of old wrote those of each layer. Heads that
-  // classify texts are not needed to continue or embed them.
+  // Frequencies are read as numbers, and converters of old wrote those of each layer.
   const auto is_harmless = [](std::string_view name) {
-    return name.starts_with("cls.") || name == "rope_freqs.weight" ||
-           name.starts_with("rope_factors_") || name.ends_with(".attn_rot_embd.weight") ||
-           name.ends_with(".rope_freqs.weight");
+    return name == "rope_freqs.weight" || name.starts_with("rope_factors_") ||
+           name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight");
   };
   // Layers beyond the last propose tokens (leave_out_proposing_layers).
   const auto is_beyond = [&](std::string_view name) {
@@ -307,6 +305,10 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
         &weights.embedding_norm.weight, &weights.embedding_norm.bias, &weights.output_norm.weight,
         &weights.output_norm.bias, &weights.output_bias});
   if (weights.output && weights.output.node() != weights.embedding.node()) use(weights.output);
+  const HeadWeights& head = weights.head;
+  each({&head.inner.weight, &head.inner.bias, &head.norm.weight, &head.norm.bias, &head.out.weight,
+        &head.out.bias});
+  for (const Linear& dense : head.dense) each({&dense.weight, &dense.bias});
   for (const LayerWeights& layer : weights.layers) {
     for (const Norm* norm :
          {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm,
@@ -362,6 +364,31 @@ std::vector<float> rope_divisors(const GgufFile& file, const Config& config, int
   return is_long ? longer : shorter;
 }
 
+// The heads that files may have behind the last layer, whatever their architecture.
+HeadWeights load_head(WeightLoader& from, const Config& config, const Device& device) {
+  HeadWeights head;
+  int64_t width = config.width;
+  // A matrix of `width` columns; its rows are the width of what follows.
+  const auto linear = [&](const std::string& name) -> Linear {
+    const GgufTensor* found = from.file().find_tensor(name + ".weight");
+    if (!found) return {};
+    const int64_t rows = std::max<int64_t>(1, found->shape.elements() / width);
+    Linear result{from.take(name + ".weight", {rows, width}, device),
+                  from.take_if_there(name + ".bias", {rows}, device)};
+    width = rows;
+    return result;
+  };
+  head.inner = linear("cls");
+  if (from.has("cls.norm.weight"))
+    head.norm = {from.take("cls.norm.weight", {width}, device),
+                 from.take_if_there("cls.norm.bias", {width}, device)};
+  head.out = linear("cls.output");
+  width = config.width;
+  for (const char* name : {"dense_2", "dense_3"})
+    if (const Linear dense = linear(name)) head.dense.push_back(dense);
+  return head;
+}
+
 }  // namespace
 
 Weights load_weights(const GgufFile& file, const Config& config, const Architecture& architecture,
@@ -375,6 +402,7 @@ Weights load_weights(const GgufFile& file, const Config& config, const Architect
     architecture.load_layer(from, weights.layers.emplace_back());
   }
   architecture.load_ends(from, placement, weights);
+  weights.head = load_head(from, config, placement.output);
   from.check_all_taken();
   weights.rope_divisors = rope_divisors(file, config, placement.context);
   weights.bytes = from.bytes();

@@ -86,12 +86,21 @@ struct NormNames {
   const char* feed_forward_post = "";
 };
 
+// What becomes of a pooled text: see HeadConfig, and the matrices that some embeddings end with.
+struct HeadWeights {
+  Linear inner, out;
+  Norm norm;
+  std::vector<Linear> dense;
+  explicit operator bool() const { return inner || out; }
+};
+
 struct Weights {
   Tensor embedding;                           // [vocabulary, width]
   Tensor position_embedding, type_embedding;  // learned embeddings
   Norm embedding_norm, output_norm;
   Tensor output;  // [vocabulary, width]
   Tensor output_bias;
+  HeadWeights head;
   OtherWeights others;
   std::vector<LayerWeights> layers;
   std::vector<float> rope_divisors;  // rotary frequency divisors from the file; may be empty

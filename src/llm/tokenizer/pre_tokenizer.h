@@ -12,8 +12,11 @@ namespace prism::llm {
 struct PreTokenizerTraits {
   bool ignore_merges = false;  // a word that is a token is not merged
   bool add_bos = false;        // default if the file does not say
-  bool raw_text =
-      false;  // tokens are plain UTF-8 with U+2581 for spaces, not GPT-2's byte alphabet
+  // Tokens are plain UTF-8 with U+2581 for spaces, not GPT-2's byte alphabet.
+  bool raw_text = false;
+  // Raw text whose white space only separates words; the file may ask for lower case.
+  bool drops_spaces = false;
+  bool add_separator = false;  // default if the file does not say
 };
 
 class PreTokenizer {

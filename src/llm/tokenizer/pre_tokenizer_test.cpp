@@ -195,6 +195,26 @@ const ExpectedSplits kExpected[] = {
      {"I'VE 12345 it's HelloWorld!¦\n\n¦  don't  stop...\r¦\n¦\tx=1234567; // y/¦\n",
       "Ünï café e\u0301te\u0301 中文字かな한국어 ١٢٣ ½ ² 1234 हिन्दी «ok»\u00a0\u3000x  ",
       "   ¦\n¦ ¦\n¦  a\t\tb     <sentinel:12>IMGIMGABZ ~$+^|`(foo)[bar]/¦\n¦/ 。，、！ we'Ll"}},
+    {"afmoe",
+     {"I¦'VE¦ ¦12¦345¦ it¦'s¦ HelloWorld¦!\n\n¦ ¦ don¦'t¦ ¦ stop¦...\r\n¦\tx¦=¦1¦234¦567¦;¦ //¦ "
+      "y¦/\n",
+      "Ünï¦ café¦ e\u0301te\u0301¦ ¦中文字かな한국어¦ ¦١٢٣¦ ¦½¦ ¦²¦ ¦1¦234¦ हिन्दी¦ "
+      "«¦ok¦»¦\u00a0¦\u3000x¦  ",
+      "   \n \n¦ ¦ a¦\t¦\tb¦    ¦ <¦sentinel¦:¦12¦>IMGIMGABZ¦ ~$+^|`(¦foo¦)[¦bar¦]/\n¦/¦ 。，、！¦ "
+      "we¦'Ll"}},
+    {"laguna",
+     {"I¦'VE¦ ¦1¦2¦3¦4¦5¦ it¦'s¦ HelloWorld¦!¦\n\n¦ ¦ don¦'t¦ ¦ "
+      "stop¦...\r¦\n¦\tx¦=¦1¦2¦3¦4¦5¦6¦7¦;¦ //¦ y¦/¦\n",
+      "Ünï¦ café¦ e¦\u0301te¦\u0301¦ 中文字かな한국어¦ ¦١¦٢¦٣¦ ¦½¦ ¦²¦ ¦1¦2¦3¦4¦ ह¦िन¦्द¦ी¦ "
+      "«¦ok¦»¦\u00a0¦\u3000x¦  ",
+      "   ¦\n¦ ¦\n¦ ¦ a¦\t¦\tb¦    ¦ <¦sentinel¦:¦1¦2¦>IMGIMGABZ¦ ~$+^|`(¦foo¦)[¦bar¦]/¦\n¦/¦ "
+      "。，、！¦ we¦'Ll"}},
+    {"whitespace",
+     {"I'VE¦ ¦12345¦ ¦it's¦ ¦HelloWorld!¦\n\n  ¦don't¦  ¦stop...¦\r\n\t¦x=1234567;¦ ¦//¦ ¦y/¦\n",
+      "Ünï¦ ¦café¦ ¦e\u0301te\u0301¦ ¦中文字かな한국어¦ ¦١٢٣¦ ¦½¦ ¦²¦ ¦1234¦ ¦हिन्दी¦ "
+      "¦«ok»¦\u00a0\u3000¦x¦  ",
+      "   \n \n  ¦a¦\t\t¦b¦     ¦<sentinel:12>IMGIMGABZ¦ ¦~$+^|`(foo)[bar]/¦\n¦/¦ ¦。，、！¦ "
+      "¦we'Ll"}},
 };
 
 std::vector<std::string_view> split(const PreTokenizer& splitter, std::string_view text) {
@@ -273,6 +293,123 @@ TEST(PreTokenizer, WordsAreTheText) {
       ASSERT_EQ(all, text) << expected.type;
     }
   }
+}
+
+// Characters from all planes, mostly letters, digits and spaces.
+TEST(PreTokenizer, EveryTypeKeepsAnyUnicode) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (const std::string_view type : pre_tokenizer_types()) {
+    const PreTokenizer splitter(type);
+    for (int round = 0; round < 40; ++round) {
+      std::string text, all;
+      for (size_t n = random() % 60; n > 0; --n) {
+        const uint32_t most[] = {0x80, 0x80, 0x600, 0x3000, 0xd800, 0x110000};
+        uint32_t code = random() % most[random() % 6];
+        if (code >= 0xd800 && code < 0xe000) code = 0x4e2d;
+        append_utf8(code, &text);
+      }
+      for (const std::string_view word : split(splitter, text)) {
+        EXPECT_EQ(utf8_valid_end(word, 0), word.size()) << type << ": " << word;
+        all += word;
+      }
+      ASSERT_EQ(all, text) << type;
+    }
+  }
+}
+
+// The names of llama.cpp at 2026-11.
+TEST(PreTokenizer, KnowsTheNamesOfFiles) {
+  const std::vector<std::string_view> known = pre_tokenizer_types();
+  for (const char* name : {"a.x-4.0",
+                           "afmoe",
+                           "bailingmoe",
+                           "bailingmoe2",
+                           "bloom",
+                           "chameleon",
+                           "chatglm-bpe",
+                           "codeshell",
+                           "cohere2moe",
+                           "command-r",
+                           "dbrx",
+                           "deepseek-coder",
+                           "deepseek-llm",
+                           "deepseek-r1-qwen",
+                           "deepseek-v3",
+                           "default",
+                           "exaone",
+                           "exaone-moe",
+                           "exaone4",
+                           "f2llmv2",
+                           "falcon",
+                           "falcon-h1",
+                           "falcon3",
+                           "gemma4",
+                           "gigachat",
+                           "glm4",
+                           "gpt-2",
+                           "gpt-4o",
+                           "gpt3-finnish",
+                           "granite-docling",
+                           "granite-embed-multi-311m",
+                           "granite-embed-multi-97m",
+                           "grok-2",
+                           "hunyuan",
+                           "hunyuan-dense",
+                           "jais",
+                           "jais-2",
+                           "jina-de",
+                           "jina-es",
+                           "jina-v1-en",
+                           "jina-v2-code",
+                           "jina-v2-de",
+                           "jina-v2-es",
+                           "jina-v5-nano",
+                           "joyai-llm",
+                           "kanana2",
+                           "kimi-k2",
+                           "kormo",
+                           "laguna",
+                           "lfm2",
+                           "llada-moe",
+                           "llama-bpe",
+                           "llama-v3",
+                           "llama3",
+                           "llama4",
+                           "megrez",
+                           "mellum",
+                           "mellum2",
+                           "midm-2.0",
+                           "minerva-7b",
+                           "minicpm5",
+                           "minimax-m2",
+                           "modern-bert",
+                           "mpt",
+                           "olmo",
+                           "phi-2",
+                           "pixtral",
+                           "poro-chat",
+                           "qwen2",
+                           "qwen35",
+                           "refact",
+                           "roberta-bpe",
+                           "sarvam-moe",
+                           "seed-coder",
+                           "smaug-bpe",
+                           "smollm",
+                           "solar-open",
+                           "stablelm2",
+                           "starcoder",
+                           "superbpe",
+                           "talkie",
+                           "tekken",
+                           "tiny_aya",
+                           "trillion",
+                           "viking",
+                           "whitespace",
+                           "youtu"})
+    EXPECT_TRUE(std::ranges::count(known, name)) << name;
 }
 
 TEST(PreTokenizer, LongWordsAndLongSpaces) {

@@ -45,8 +45,15 @@ constexpr std::string_view kDeepseekLetters =
     R"(-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ)"
     R"(-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+)";
 
-constexpr PreTokenizerTraits kPlain, kIgnoreMerges{true, false, false},
-    kLlama3Traits{true, true, false}, kRawText{false, true, true};
+// The scripts that afmoe keeps together, each in its own words.
+constexpr std::string_view kAfmoeScripts =
+    R"([一-鿿㐀-䶿豈-\x{faff}぀-ゟ゠-ヿ･-ﾟ⼀-\x{2fdf}เ-\x{e7f}\x{e80}-\x{eff}ក-\x{17ff}က-႟ꩠ-ꩿꧠ-)"
+    R"(\x{a9ff}가-\x{d7af}ᄀ-ᇿ]+)";
+
+constexpr PreTokenizerTraits kPlain, kIgnoreMerges{.ignore_merges = true},
+    kLlama3Traits{.ignore_merges = true, .add_bos = true},
+    kRawText{.add_bos = true, .raw_text = true},
+    kWhiteSpace{.raw_text = true, .drops_spaces = true}, kSeparated{.add_separator = true};
 
 }  // namespace
 
@@ -55,11 +62,11 @@ const std::vector<PreType>& pre_types() {
       {{"default"},
        {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Pattern, R"(\p{N}+)", "[0-9][0-9][0-9]"},
        kPlain},
-      {{"gpt-2", "phi-2", "mpt", "olmo", "jais", "jina-es", "jina-de", "jina-v1-en", "jina-v2-es",
-        "jina-v2-de", "jina-v2-code", "roberta-bpe", "gigachat", "a.x-4.0", "mellum", "modern-bert",
-        "exaone4", "trillion", "granite-docling"},
+      {{"gpt-2", "phi-2", "mpt", "olmo", "jais", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de",
+        "gigachat", "a.x-4.0", "mellum", "modern-bert", "exaone4", "trillion", "granite-docling"},
        {kGpt2Pattern},
        kPlain},
+      {{"jina-v1-en", "jina-v2-code", "roberta-bpe"}, {kGpt2Pattern}, kSeparated},
       {{"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b",
         "mellum2", "granite"},
        {kNumber, kGpt2Pattern},
@@ -112,7 +119,7 @@ const std::vector<PreType>& pre_types() {
       {{"chameleon"},
        {"<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", R"(([\t\n]|    |  ))", kNumber,
         R"([\p{P}!-/:-@\[-`{-~])", kGpt2Pattern},
-       {false, true, false}},
+       {.add_bos = true}},
       {{"exaone-moe"},
        {PRISM_CONTRACTIONS
         R"(|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?)"
@@ -128,6 +135,14 @@ const std::vector<PreType>& pre_types() {
        {R"(\p{N}{1,3})", PRISM_CONTRACTIONS
         R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*)" PRISM_SPACES},
        kIgnoreMerges},
+      // Digits in groups of three from the end of a number: first whole numbers, so that one look
+      // ahead is enough for each.
+      {{"afmoe"},
+       {R"(\p{N}+)", R"(^\p{N}{1,2}(?=(?:\p{N}{3})+\z)|\p{N}{3})", kAfmoeScripts,
+        kDeepseek3Pattern},
+       kPlain},
+      {{"laguna"}, {R"([^\n]+|[\n]+)", kQwen2Pattern}, kPlain},
+      {{"whitespace"}, {R"(\S+)"}, kWhiteSpace},
       {{"gemma4", "sarvam-moe", "granite-embed-multi-311m"}, {R"([^\n]+|[\n]+)"}, kRawText},
   };
   return types;

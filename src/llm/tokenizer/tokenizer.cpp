@@ -124,9 +124,14 @@ struct Tokenizer::State {
         throw Error(ErrorCode::kCorruptFile, "tokenizer: tokenizer.ggml.merges is empty or absent");
       encoder = make_bpe_encoder(vocabulary, tables);
       if (!tables.add_bos) add_bos = pre_tokenizer_traits(pre).add_bos;
+      if (!tables.add_separator) add_separator = pre_tokenizer_traits(pre).add_separator;
     }
     if (model == "bert") encoder = make_wordpiece_encoder(vocabulary, tables);
-    if (model == "t5") encoder = make_unigram_encoder(vocabulary, tables, space_prefix);
+    if (model == "t5") {
+      encoder = make_unigram_encoder(vocabulary, tables, space_prefix);
+      // XLM-RoBERTa, whose older files do not say it: <s> a </s></s> b </s>.
+      if (!tables.add_separator) add_separator = add_bos && add_eos && bos >= 0;
+    }
     if (model == "no_vocab") encoder = make_no_encoder();
     special = std::make_unique<SpecialTokens>(vocabulary);
   }
@@ -199,7 +204,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions opti
       at = std::min(text.find_first_not_of(" \t\r\n\v\f", at), text.size());
   }
   if (options.add_special && state.add_eos && state.eos >= 0) ids.push_back(state.eos);
-  if (options.add_special && state.add_separator && state.separator >= 0)
+  // Elsewhere it only separates the texts of a pair.
+  if (options.add_special && state.add_separator && state.separator >= 0 && state.model == "bert")
     ids.push_back(state.separator);
   return ids;
 }

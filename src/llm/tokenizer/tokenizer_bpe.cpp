@@ -6,6 +6,7 @@
 #include "llm/tokenizer/merge_queue.h"
 #include "llm/tokenizer/pre_tokenizer.h"
 #include "llm/tokenizer/text_encoder.h"
+#include "llm/tokenizer/unicode.h"
 #include "llm/tokenizer/word_cache.h"
 
 namespace prism::llm {
@@ -72,7 +73,10 @@ struct Scratch {
 class BpeEncoder final : public TextEncoder {
  public:
   BpeEncoder(const Vocabulary& vocabulary, const TokenizerTables& tables)
-      : vocabulary_(vocabulary), splitter_(tables.pre), ranks_(tables.merges) {
+      : vocabulary_(vocabulary),
+        splitter_(tables.pre),
+        ranks_(tables.merges),
+        lowercase_(splitter_.traits().drops_spaces && tables.lowercase.value_or(false)) {
     for (int byte = 0; byte < 256; ++byte) {
       const std::string& character = byte_alphabet().characters[static_cast<size_t>(byte)];
       byte_tokens_[byte] = splitter_.traits().raw_text
@@ -83,13 +87,17 @@ class BpeEncoder final : public TextEncoder {
 
   void encode(std::string_view text, bool, std::vector<int32_t>* ids) const override {
     const Pool<Scratch>::Lease scratch(&pool_);
-    if (splitter_.traits().raw_text) {
-      scratch->marked = replace_all(text, " ", kSpaceMark);
+    const PreTokenizerTraits& traits = splitter_.traits();
+    if (traits.raw_text) {
+      scratch->marked = lowercase_            ? lower_case(text)
+                        : traits.drops_spaces ? std::string(text)
+                                              : replace_all(text, " ", kSpaceMark);
       text = scratch->marked;
     }
     scratch->words.clear();
     splitter_.split(text, &scratch->words);
     for (const std::string_view word : scratch->words) {
+      if (traits.drops_spaces && is_white_space(utf8_at(word, 0).code)) continue;
       const uint64_t hash = hash_text(word);
       if (scratch->cache.find(word, hash, ids)) continue;
       const size_t before = ids->size();
@@ -114,6 +122,15 @@ class BpeEncoder final : public TextEncoder {
   }
 
  private:
+  static std::string lower_case(std::string_view text) {
+    std::string out;
+    for (size_t at = 0; at < text.size();) {
+      const Utf8Character next = utf8_at(text, at);
+      append_utf8(llm::lower_case(next.code), &out);
+      at += next.bytes;
+    }
+    return out;
+  }
   void encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>* ids) const {
     std::string_view text = word;
     const bool raw = splitter_.traits().raw_text;
@@ -144,6 +161,8 @@ class BpeEncoder final : public TextEncoder {
     scratch.queue.for_each([&](std::string_view symbol) {
       if (const int32_t id = vocabulary_.texts.find(symbol); id >= 0)
         ids->push_back(id);
+      else if (splitter_.traits().drops_spaces && byte_tokens_[0] < 0)
+        put_unknown(ids);
       else
         for (const char byte : raw ? std::string(symbol) : bytes_of(symbol)) put_byte(byte, ids);
     });
@@ -152,13 +171,17 @@ class BpeEncoder final : public TextEncoder {
     const int32_t id = byte_tokens_[static_cast<unsigned char>(byte)];
     if (id >= 0)
       ids->push_back(id);
-    else if (vocabulary_.unknown >= 0)
-      ids->push_back(vocabulary_.unknown);
+    else
+      put_unknown(ids);
+  }
+  void put_unknown(std::vector<int32_t>* ids) const {
+    if (vocabulary_.unknown >= 0) ids->push_back(vocabulary_.unknown);
   }
 
   const Vocabulary& vocabulary_;
   PreTokenizer splitter_;
   MergeRanks ranks_;
+  bool lowercase_;
   int32_t byte_tokens_[256];
   mutable Pool<Scratch> pool_;
 };

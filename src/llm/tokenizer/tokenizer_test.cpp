@@ -280,6 +280,40 @@ TEST(TokenizerWordPiece, NormalisesAndTakesTheLongestTokens) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("hello world")), "hello world");
 }
 
+TEST(TokenizerBpe, WhiteSpaceOnlySeparatesWords) {
+  TokenizerTables tables;
+  tables.model = "gpt2";
+  tables.pre = "whitespace";
+  add(&tables, "<unk>", TokenType::unknown);
+  for (const char* text : {"a", "b", "ab", "中", "文", "中文"}) add(&tables, text);
+  tables.merges = {"a b", "中 文"};
+  tables.unknown = 0;
+  const auto ids = [&](std::string_view text) { return Tokenizer(tables).encode(text); };
+  EXPECT_EQ(ids(" ab\n a\u3000中文b "), (Ids{3, 1, 6, 2}));
+  EXPECT_EQ(ids("aéb"), (Ids{1, 0, 2}));  // one unknown character, not its bytes
+  EXPECT_EQ(ids("AB"), (Ids{0, 0}));
+  tables.lowercase = true;
+  EXPECT_EQ(ids("AB"), Ids{3});
+}
+
+// Only WordPiece ends single texts with a separator; elsewhere it stands between two.
+TEST(TokenizerBpe, SeparatorsAreForPairs) {
+  TokenizerTables tables;
+  tables.model = "gpt2";
+  tables.pre = "roberta-bpe";
+  add(&tables, "<s>", kControl);
+  add(&tables, "</s>", kControl);
+  add(&tables, "a");
+  tables.merges = {"a a"};
+  tables.bos = 0, tables.eos = 1, tables.separator = 1;
+  tables.add_bos = tables.add_eos = true;
+  const Tokenizer tokenizer(tables);
+  EXPECT_TRUE(tokenizer.adds_separator());
+  EXPECT_EQ(tokenizer.encode("a"), (Ids{0, 2, 1}));
+  tables.add_separator = false;
+  EXPECT_FALSE(Tokenizer(tables).adds_separator());
+}
+
 TokenizerTables unigram_tables() {
   TokenizerTables tables;
   tables.model = "t5";
@@ -306,6 +340,9 @@ TEST(TokenizerUnigram, TakesTheTokensWithTheBestSum) {
   tables.remove_extra_spaces = true;
   EXPECT_EQ(Tokenizer(tables).encode("  a  b  ", {.add_special = false}),
             (Ids{id("▁"), id("a"), id("▁"), id("b")}));
+  tables.add_space_prefix = false;
+  EXPECT_EQ(Tokenizer(tables).encode("  a  b  ", {.add_special = false}),
+            (Ids{id("a"), id("▁"), id("b")}));
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("ab cab")), "ab cab");
   // The sum must be the best over all segmentations, found by exhaustive search.
   const auto best_sum = [&](const auto& self, std::string_view text) -> float {

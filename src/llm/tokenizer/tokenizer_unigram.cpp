@@ -13,6 +13,9 @@ namespace {
 
 // The penalty for an unknown character, relative to the rarest token.
 constexpr double kUnknownPenalty = 10;
+// The longest replacement of a character; NFKC's has 33 bytes. A hostile file could have any text
+// made of megabytes.
+constexpr size_t kMostReplacement = 256;
 
 // SentencePiece's precompiled map of replacements: 4 bytes with the size of the trie; the trie, a
 // double array of 32-bit units; the replacements, zero-terminated.
@@ -39,14 +42,14 @@ class CharacterMap {
       node ^= offset(value);
       if ((value >> 8 & 1) == 0) continue;
       const size_t start = replacements_ + (unit(node) & 0x7fffffffu);
-      const auto end =
-          start < bytes_.size()
-              ? std::find(bytes_.begin() + static_cast<ptrdiff_t>(start), bytes_.end(), 0)
-              : bytes_.end();
-      if (end == bytes_.end()) break;  // a corrupt map
+      const size_t rest = start < bytes_.size() ? bytes_.size() - start : 0;
+      const std::string_view rest_of_map(
+          reinterpret_cast<const char*>(bytes_.data()) + (rest > 0 ? start : 0),
+          std::min(rest, kMostReplacement + 1));
+      const size_t length = rest > 0 ? rest_of_map.find('\0') : rest_of_map.npos;
+      if (length == rest_of_map.npos) break;  // a corrupt map
       longest = i + 1 - at;
-      *becomes = {reinterpret_cast<const char*>(bytes_.data()) + start,
-                  static_cast<size_t>(end - bytes_.begin()) - start};
+      *becomes = rest_of_map.substr(0, length);
     }
     return longest;
   }
@@ -124,21 +127,21 @@ class UnigramEncoder final : public TextEncoder {
 
   void normalise(std::string_view text, std::string* out) const {
     out->clear();
-    bool in_word = false, prefixed = false;
+    bool in_word = false, has_begun = false;
+    const auto put_character = [&](char c) {
+      // A space before the first word and, if runs of spaces are merged, before the others.
+      if (!in_word && (has_begun ? merge_spaces_ : space_prefix_)) *out += ' ';
+      in_word = has_begun = true;
+      *out += c;
+    };
     const auto put = [&](std::string_view part) {
       for (const char c : part) {
-        if (c == ' ') {
-          in_word = false;
-          if (!merge_spaces_) *out += ' ';
+        if (c != ' ') {
+          put_character(c);
           continue;
         }
-        // A space before the first word and, if runs of spaces are merged, before every word.
-        if (!in_word && ((space_prefix_ && !prefixed) || merge_spaces_)) {
-          *out += ' ';
-          prefixed = true;
-        }
-        in_word = true;
-        *out += c;
+        in_word = false;
+        if (!merge_spaces_) *out += ' ';
       }
     };
     for (size_t at = 0; at < text.size();) {
@@ -148,11 +151,15 @@ class UnigramEncoder final : public TextEncoder {
         const Utf8Character next = utf8_at(text, at);
         bytes = next.bytes;
         becomes = next.is_valid ? text.substr(at, bytes) : std::string_view("\ufffd");
-        if (becomes == kSpaceMark) becomes = " ";
       }
-      put(becomes);
+      // A mark in the text is not merged with other spaces, except at the end.
+      if (becomes == kSpaceMark)
+        put_character(' ');
+      else
+        put(becomes);
       at += bytes;
     }
+    while (merge_spaces_ && out->ends_with(' ')) out->pop_back();
   }
 
   void encode_word(const std::string& word, Scratch& scratch, std::vector<int32_t>* ids) const {

@@ -57,8 +57,10 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
   }
   const double never = -std::numeric_limits<double>::infinity();
   if (s.causal || s.window > 0) {
-    Tensor seen = s.causal ? key <= place : key < static_cast<double>(keys);
     const auto window = static_cast<double>(s.window);
+    Tensor seen = s.causal    ? key <= place
+                  : s.chunked ? floor_divide(key, window) <= floor_divide(place, window)
+                              : key < place + window;
     if (s.chunked)
       seen = logical_and(seen, key >= floor_divide(place, window) * window);
     else if (s.window > 0)

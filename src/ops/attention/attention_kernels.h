@@ -4,9 +4,9 @@
 // Terms: a sequence has queries (the newest tokens) and keys (all tokens so far, including those of
 // the queries). `group` query heads share one key/value head. A score is scale * q.k, then soft_cap
 // * tanh(score / soft_cap), then + mask, then - slope of the head * distance in positions. A query
-// at position p sees keys j <= p (causal) with j + window > p (window), or with j / window == p /
-// window (chunked). A sink is an extra score per head that only enters the denominator. A query
-// that sees no key gives zeros.
+// at position p sees keys j <= p (causal) with j + window > p (window; if not causal, also j < p +
+// window), or with j / window == p / window (chunked). A sink is an extra score per head that only
+// enters the denominator. A query that sees no key gives zeros.
 //
 // Buffers, in this order:
 //   q      q_type: row * q_row + head * q_head + d

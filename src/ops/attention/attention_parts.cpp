@@ -63,7 +63,6 @@ void check_options(const AttentionOptions& options, const char* kernel) {
   if (options.rounded && (options.values() % 32 != 0 || options.out_type != f32))
     fail(fmt::format("rounded output with head size {} and type {}; needs a multiple of 32 and f32",
                      options.values(), dtype_name(options.out_type)));
-  if (options.window && !options.causal) fail("window needs causal");
   if (options.chunked && !options.window) fail("chunked needs window");
   if (options.block != 0 && !std::has_single_bit(options.block))
     fail(fmt::format("blocks of {} positions; they must be a power of two", options.block));
@@ -240,9 +239,18 @@ Value AttentionArguments::first_seen(Value query_position) const {
   return select(behind > *window, behind - *window, 0u);
 }
 
+Value AttentionArguments::end_seen(Value query_position, Value keys) const {
+  if (options.causal) return min(query_position + 1u, keys);
+  if (!options.window) return keys;
+  if (options.chunked) return min(first_seen(query_position) + *window, keys);
+  return min(query_position + *window, keys);
+}
+
 Value AttentionArguments::sees(Value query_position, Value key) const {
-  if (!options.causal) return constant(b1, 1);
-  const Value before = key <= query_position;
+  if (!options.causal && !options.window) return constant(b1, 1);
+  const Value before = options.causal    ? key <= query_position
+                       : options.chunked ? key < first_seen(query_position) + *window
+                                         : key < query_position + *window;
   if (options.chunked) return before && key >= first_seen(query_position);
   return options.window ? before && key + *window > query_position : before;
 }

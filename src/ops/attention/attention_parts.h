@@ -64,6 +64,8 @@ struct AttentionArguments {
              dsl::Value value) const;
   // The first key that the query at a position sees.
   dsl::Value first_seen(dsl::Value query_position) const;
+  // The end of the keys that it sees, of `keys` in all.
+  dsl::Value end_seen(dsl::Value query_position, dsl::Value keys) const;
   // Whether the query at a position sees the key; the caller checks key < keys.
   dsl::Value sees(dsl::Value query_position, dsl::Value key) const;
 };

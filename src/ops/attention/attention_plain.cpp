@@ -58,7 +58,7 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
     const Value first_query = group_id(1) * tile.queries;
     if_(first_query < span.queries, [&] {
       const Value last_query = min(first_query + tile.queries, span.queries) - 1u;
-      const Value end = options.causal ? min(span.position(last_query) + 1u, span.keys) : span.keys;
+      const Value end = arguments.end_seen(span.position(last_query), span.keys);
       const Value seen = arguments.first_seen(span.position(first_query));
       const Value begin = options.window ? seen / tile.keys * tile.keys : seen;
       CachePositions positions(arguments, span.slot, begin, end, seen, tile.keys);

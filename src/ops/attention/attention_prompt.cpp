@@ -133,7 +133,7 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
     if_(first_query < span.queries, [&] {
       // The keys that at least one query of the group sees.
       const Value last_query = min(first_query + tile.queries(), span.queries) - 1u;
-      const Value end = options.causal ? min(span.position(last_query) + 1u, span.keys) : span.keys;
+      const Value end = arguments.end_seen(span.position(last_query), span.keys);
       const Value seen = arguments.first_seen(span.position(first_query));
       const Value begin = options.window ? seen / keys * keys : seen;
       const Value turns = (end - begin + (keys - 1)) / keys;
@@ -244,6 +244,9 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
             Value hidden = first_key + keys > end;
             if (options.causal)
               hidden = hidden || first_key + keys > span.position(first_query) + 1u;
+            else if (options.window)
+              hidden = hidden ||
+                       first_key + keys > arguments.end_seen(span.position(first_query), span.keys);
             if (options.chunked)
               hidden = hidden || first_key < arguments.first_seen(span.position(last_query));
             else if (options.window)

@@ -124,9 +124,9 @@ Cut::Cut(const AttentionArguments& arguments, const DecodeTile& tile, const Span
       each(begin),
       seen(begin),
       alone(constant(b1, 0)) {
-  if (arguments.options.causal && tile.queries > 1) {
+  if ((arguments.options.causal || arguments.options.window) && tile.queries > 1) {
     const Value last = (block * tile.rows + (tile.rows - 1)) / arguments.options.group;
-    end = min(span.position(last) + 1u, span.keys);
+    end = arguments.end_seen(span.position(last), span.keys);
   }
   if (arguments.options.window) {
     seen = arguments.first_seen(span.position(block * tile.rows / arguments.options.group));

@@ -27,6 +27,8 @@ class ModelList {
   void set_embedder(std::shared_ptr<ServedModel> model) { embedder_ = std::move(model); }
   // The same as find(), but the embedder has its name too.
   std::shared_ptr<ServedModel> find_or_embedder(const std::string& name) const;
+  // The model of that name, or the first one that ranks texts. Throws ApiError 400 if it cannot.
+  std::shared_ptr<ServedModel> reranker(const std::string& name) const;
   // The model that makes the embeddings that were asked of this one.
   std::shared_ptr<ServedModel> embedder_for(const std::shared_ptr<ServedModel>& model) const;
 
@@ -97,5 +99,6 @@ void native_slots(const ApiCall& call);    // without prompts
 void native_metrics(const ApiCall& call);  // for Prometheus
 void native_devices(const ApiCall& call);
 void native_search(const ApiCall& call);  // passages of files
+void native_rerank(const ApiCall& call);  // documents by their relevance to a query
 
 }  // namespace prism::server

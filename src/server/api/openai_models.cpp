@@ -1,4 +1,6 @@
 // /v1/models.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "server/api/api.h"
@@ -33,6 +35,21 @@ std::shared_ptr<ServedModel> ModelList::find_or_embedder(const std::string& name
 std::shared_ptr<ServedModel> ModelList::embedder_for(
     const std::shared_ptr<ServedModel>& model) const {
   return embedder_ && !model->makes_embeddings() ? embedder_ : model;
+}
+
+std::shared_ptr<ServedModel> ModelList::reranker(const std::string& name) const {
+  std::shared_ptr<ServedModel> model = find(name);
+  const auto ranks = [](const auto& each) { return each->reranks(); };
+  if (name.empty())
+    if (const auto found = std::ranges::find_if(models_, ranks); found != models_.end())
+      model = *found;
+  if (!model->reranks())
+    throw ApiError(400,
+                   fmt::format("the model \"{}\" has no classification head, so it cannot rank "
+                               "texts; serve a reranker, such as bge-reranker-v2-m3",
+                               model->name()),
+                   "model", "not_supported");
+  return model;
 }
 
 void openai_models(const ApiCall& call) {

@@ -37,6 +37,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/metrics", native_metrics, Route::quick},
     {"GET", "/devices", native_devices},
     {"POST", "/search", native_search},
+    {"POST", "/rerank", native_rerank},
+    {"POST", "/reranking", native_rerank},
 };
 
 std::string_view without_version(std::string_view path) {

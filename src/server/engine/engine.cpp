@@ -52,6 +52,10 @@ bool is_device_lost(const std::exception_ptr& failure) {
 
 }  // namespace
 
+llm::Ranking EngineModel::rerank(std::string_view, std::span<const std::string>) {
+  throw Error(ErrorCode::kNotSupported, "rerank: this model ranks no texts");
+}
+
 std::vector<llm::TokenScore> EngineModel::score(std::span<const int32_t>, int64_t) {
   throw Error(ErrorCode::kNotSupported, "score: this model has no log-probabilities of prompts");
 }

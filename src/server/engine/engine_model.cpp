@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "llm/generate/embedding_load.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
 #include "prism/llm/fit.h"
@@ -30,6 +31,9 @@ class LanguageEngineModel : public EngineModel {
   void cancel(int64_t id) override { model_.cancel(id); }
   std::vector<std::vector<float>> embed(std::span<const std::string> texts) override {
     return model_.embed(texts);
+  }
+  llm::Ranking rerank(std::string_view query, std::span<const std::string> documents) override {
+    return model_.rerank(query, documents);
   }
   std::vector<llm::TokenScore> score(std::span<const int32_t> tokens, int64_t top) override {
     return model_.score(tokens, top);
@@ -68,15 +72,16 @@ std::unique_ptr<EngineModel> engine_model(llm::LanguageModel model) {
 std::unique_ptr<EngineModel> load_engine_model(const std::string& path, llm::LoadOptions options,
                                                int64_t parallel) {
   options.slots = parallel;
+  options.batch_rows = llm::whole_text_rows(llm::GgufFile::open(path), options.batch_rows);
   options.shares_cache = true;
   return engine_model(llm::LanguageModel::load(path, options));
 }
 
 bool has_room_for(const llm::GgufFile& file, const llm::LoadOptions& options) {
   llm::FitOptions fit = options.fit;
-  fit.batch_rows = options.batch_rows;
   if (!fit.context) fit.min_context = std::max(fit.min_context, llm::kDefaultContext);
   try {
+    fit.batch_rows = llm::whole_text_rows(file, options.batch_rows);
     llm::fit_model(file, llm::fit_devices(fit, true), fit);
   } catch (const Error& error) {
     return error.code() != ErrorCode::kOutOfMemory;  // loading finds other errors

@@ -24,6 +24,8 @@ class EngineModel {
   virtual llm::Generation take(int64_t id) = 0;
   virtual void cancel(int64_t id) = 0;
   virtual std::vector<std::vector<float>> embed(std::span<const std::string> texts) = 0;
+  // Throws kNotSupported unless a model has a head for it.
+  virtual llm::Ranking rerank(std::string_view query, std::span<const std::string> documents);
   // The log-probability of each token given those before it, with `top` alternatives. Throws
   // kNotSupported unless a model has it.
   virtual std::vector<llm::TokenScore> score(std::span<const int32_t> tokens, int64_t top);

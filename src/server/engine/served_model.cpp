@@ -41,6 +41,10 @@ bool ServedModel::makes_embeddings() const {
          !from.boolean_or(prefix + "attention.causal", true);
 }
 
+bool ServedModel::reranks() const {
+  return file().find_tensor("cls.weight") || file().find_tensor("cls.output.weight");
+}
+
 std::string ServedModel::digest() const {
   Parts& all = parts();
   const std::lock_guard lock(mutex_);

@@ -35,6 +35,7 @@ class ServedModel {
   const llm::GgufFile& file() const { return parts().file; }
   const llm::Tokenizer& tokenizer() const { return parts().tokenizer; }
   bool makes_embeddings() const;  // it was trained for them
+  bool reranks() const;           // it has a classification head
   // A checksum that names the model: SHA-256 over the file's header (metadata, and the names,
   // types, shapes and places of tensors) and its size. The weights are not read, because that takes
   // seconds for each gigabyte.

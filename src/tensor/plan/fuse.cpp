@@ -129,6 +129,9 @@ bool Planner::join_epilogue(Item& item) {
     Item* producer = sole_maker(input);
     if (!producer || producer->node->device != item.node->device || as_chain(producer->op))
       continue;
+    // An epilogue that the producer already has broadcasts its inputs to the producer's shape.
+    if (as_chain(producer->node->op) && !(input.shape() == producer->node->outputs[0].shape))
+      continue;
     const auto both = producer->op->with_epilogue(op->chain(), i);
     if (!both) continue;
     std::vector<Tensor> inputs = producer->inputs;
