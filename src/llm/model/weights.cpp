@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "llm/architectures/architecture.h"
+#include "llm/gguf/gguf_types.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/quantise.h"
@@ -63,6 +64,8 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
                             name, config_.architecture));
   taken_.insert(name);
   Tensor tensor = file_.tensor(*found);
+  if (const ElementType type = loaded_type(tensor.type()); type != tensor.type())
+    tensor = cast(tensor, type.plain()).eval();
   if (!(tensor.shape() == shape)) {
     // A vector may be stored as a matrix, and any tensor with more or fewer axes of length 1.
     if (tensor.elements() != shape.elements() ||
