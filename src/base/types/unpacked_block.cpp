@@ -58,13 +58,13 @@ uint32_t index_of(const Codebook& book, const int8_t* values) {
 }
 
 // The eight magnitudes of two entries of an iq3 book.
-uint64_t two(const Codebook& book, uint32_t first, uint32_t second) {
-  return book.values[first] | book.values[second] << 32;
+uint64_t two(const uint64_t* book, uint32_t first, uint32_t second) {
+  return book[first] | book[second] << 32;
 }
 
 // Eight elements of iq1, in eighths: the entry's, of which 1 or -1 is the offset.
-uint64_t iq1_values(uint32_t index, bool subtract) {
-  const uint64_t values = codebooks().iq1.values[index];
+uint64_t iq1_values(const uint64_t* book, uint32_t index, bool subtract) {
+  const uint64_t values = book[index];
   return subtract ? ((values ^ kTops) - 2 * kOnes) ^ kTops : values;
 }
 
@@ -100,15 +100,14 @@ void pack_scales(const UnpackedBlock& from, uint8_t* scales) {
 }  // namespace
 
 void unpack(const BlockIQ2_XXS& block, UnpackedBlock& to) {
-  const Codebook& book = codebooks().iq2_xxs;
+  const uint64_t* const book = codebooks().iq2_xxs.values.data();
   to.d = block.d;
   for (uint32_t group = 0; group < 8; ++group) {
     const uint32_t word = load_word(block.words + 8 * group + 4);
     set_scales(to, group, odd(word >> 28));
     for (uint32_t i = 0; i < 4; ++i)
-      store_eight(
-          to.values + 32 * group + 8 * i,
-          with_signs(book.values[block.words[8 * group + i]], all_signs(word >> (7 * i) & 127)));
+      store_eight(to.values + 32 * group + 8 * i,
+                  with_signs(book[block.words[8 * group + i]], all_signs(word >> (7 * i) & 127)));
   }
 }
 
@@ -122,12 +121,12 @@ void pack(const UnpackedBlock& from, BlockIQ2_XXS& block) {
 }
 
 void unpack(const BlockIQ2_XS& block, UnpackedBlock& to) {
-  const Codebook& book = codebooks().iq2_xs;
+  const uint64_t* const book = codebooks().iq2_xs.values.data();
   to.d = block.d;
   unpack_scales(block.scales, to);
   for (uint32_t i = 0; i < 32; ++i)
     store_eight(to.values + 8 * i,
-                with_signs(book.values[block.qs[i] & 511], all_signs(block.qs[i] >> 9)));
+                with_signs(book[block.qs[i] & 511], all_signs(block.qs[i] >> 9)));
 }
 
 void pack(const UnpackedBlock& from, BlockIQ2_XS& block) {
@@ -139,13 +138,12 @@ void pack(const UnpackedBlock& from, BlockIQ2_XS& block) {
 }
 
 void unpack(const BlockIQ2_S& block, UnpackedBlock& to) {
-  const Codebook& book = codebooks().iq2_s;
+  const uint64_t* const book = codebooks().iq2_s.values.data();
   to.d = block.d;
   unpack_scales(block.scales, to);
   for (uint32_t i = 0; i < 32; ++i) {
     const uint32_t high = block.qh[i / 4] >> (2 * (i % 4)) & 3;
-    store_eight(to.values + 8 * i,
-                with_signs(book.values[block.qs[i] | high << 8], block.signs[i]));
+    store_eight(to.values + 8 * i, with_signs(book[block.qs[i] | high << 8], block.signs[i]));
   }
 }
 
@@ -162,7 +160,7 @@ void pack(const UnpackedBlock& from, BlockIQ2_S& block) {
 }
 
 void unpack(const BlockIQ3_XXS& block, UnpackedBlock& to) {
-  const Codebook& book = codebooks().iq3_xxs;
+  const uint64_t* const book = codebooks().iq3_xxs.values.data();
   to.d = block.d;
   for (uint32_t group = 0; group < 8; ++group) {
     const uint32_t word = load_word(block.signs_scales + 4 * group);
@@ -184,7 +182,7 @@ void pack(const UnpackedBlock& from, BlockIQ3_XXS& block) {
 }
 
 void unpack(const BlockIQ3_S& block, UnpackedBlock& to) {
-  const Codebook& book = codebooks().iq3_s;
+  const uint64_t* const book = codebooks().iq3_s.values.data();
   to.d = block.d;
   for (uint32_t group = 0; group < 8; ++group)
     set_scales(to, group, odd(block.scales[group / 2] >> (4 * (group % 2)) & 15));
@@ -212,13 +210,14 @@ void pack(const UnpackedBlock& from, BlockIQ3_S& block) {
 }
 
 void unpack(const BlockIQ1_S& block, UnpackedBlock& to) {
+  const uint64_t* const book = codebooks().iq1.values.data();
   to.d = block.d;
   for (uint32_t group = 0; group < 8; ++group) {
     const uint32_t qh = block.qh[group];
     set_scales(to, group, odd(qh >> 12 & 7));
     for (uint32_t i = 0; i < 4; ++i)
       store_eight(to.values + 32 * group + 8 * i,
-                  iq1_values(block.qs[4 * group + i] | (qh >> (3 * i) & 7) << 8, qh >> 15));
+                  iq1_values(book, block.qs[4 * group + i] | (qh >> (3 * i) & 7) << 8, qh >> 15));
   }
 }
 
@@ -237,13 +236,14 @@ void pack(const UnpackedBlock& from, BlockIQ1_S& block) {
 }
 
 void unpack(const BlockIQ1_M& block, UnpackedBlock& to) {
+  const uint64_t* const book = codebooks().iq1.values.data();
   uint32_t d = 0;
   for (uint32_t i = 0; i < 4; ++i) d |= static_cast<uint32_t>(block.scales[i] >> 12) << (4 * i);
   to.d = static_cast<uint16_t>(d);
   for (uint32_t i = 0; i < 16; ++i) to.scales[i] = odd(block.scales[i / 4] >> (3 * (i % 4)) & 7);
   for (uint32_t i = 0; i < 32; ++i) {
     const uint32_t high = block.qh[i / 2] >> (4 * (i % 2)) & 15;
-    store_eight(to.values + 8 * i, iq1_values(block.qs[i] | (high & 7) << 8, high >> 3));
+    store_eight(to.values + 8 * i, iq1_values(book, block.qs[i] | (high & 7) << 8, high >> 3));
   }
 }
 
