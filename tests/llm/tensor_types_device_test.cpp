@@ -162,7 +162,8 @@ TEST(TensorTypes, GiveTheLogitsOfTheirDecodedWeights) {
     const bool is_cpu = device.info().is_cpu;
     if (!is_cpu) drawn.erase(drawn.begin() + 1, drawn.end());
     for (const ElementType type : drawn) {
-      const TypedModel model(type, type == BlockType::nvfp4 || type == BlockType::tq2_0, random());
+      const TypedModel model(type, type == BlockType::nvfp4 || type == BlockType::tq2_0,
+                             static_cast<uint32_t>(random()));
       const std::vector<float> wanted = logits(model.plain(), Device::cpu(), true);
       const std::vector<float> found = logits(model.typed(), device, is_cpu);
       ASSERT_EQ(found.size(), wanted.size());

@@ -31,10 +31,14 @@ uint64_t with_signs(uint64_t magnitudes, uint32_t bits) {
   return (magnitudes ^ mask) + (mask & kOnes);
 }
 
-// Seven signs and the eighth that makes their number even.
-uint32_t all_signs(uint32_t seven) {
-  return seven | (static_cast<uint32_t>(std::popcount(seven)) & 1) << 7;
-}
+// Seven signs and the eighth that makes their number even. A table: not all processors count bits.
+constexpr std::array<uint8_t, 128> kAllSigns = [] {
+  std::array<uint8_t, 128> signs{};
+  for (uint32_t seven = 0; seven < 128; ++seven)
+    signs[seven] = static_cast<uint8_t>(seven | (std::popcount(seven) & 1) << 7);
+  return signs;
+}();
+uint32_t all_signs(uint32_t seven) { return kAllSigns[seven]; }
 
 int8_t odd(uint32_t code) { return static_cast<int8_t>(2 * code + 1); }
 uint32_t code_of(int8_t odd_scale) { return static_cast<uint32_t>(odd_scale - 1) / 2; }
@@ -64,8 +68,8 @@ uint64_t two(const uint64_t* book, uint32_t first, uint32_t second) {
 
 // Eight elements of iq1, in eighths: the entry's, of which 1 or -1 is the offset.
 uint64_t iq1_values(const uint64_t* book, uint32_t index, bool subtract) {
-  const uint64_t values = book[index];
-  return subtract ? ((values ^ kTops) - 2 * kOnes) ^ kTops : values;
+  // Without a branch, which nobody could predict.
+  return ((book[index] ^ kTops) - 2 * kOnes * static_cast<uint64_t>(subtract)) ^ kTops;
 }
 
 struct Iq1Entry {
@@ -272,19 +276,29 @@ constexpr TernaryRun kTernaryRuns[] = {{0, 32, 5, 0}, {32, 16, 5, 160}, {48, 4, 
 
 }  // namespace
 
+namespace {
+
+template <uint32_t kRun>
+void unpack_ternary(const uint8_t* packed, int8_t* values) {
+  constexpr TernaryRun run = kTernaryRuns[kRun];
+  constexpr uint8_t kPowers[] = {1, 3, 9, 27, 81};
+  for (uint32_t n = 0; n < run.digits; ++n)
+    for (uint32_t i = 0; i < run.bytes; ++i) {
+      const auto fraction = static_cast<uint8_t>(packed[run.byte + i] * kPowers[n]);
+      values[run.element + run.bytes * n + i] = static_cast<int8_t>((fraction * 3 >> 8) - 1);
+    }
+}
+
+}  // namespace
+
 void unpack(const BlockTQ1_0& block, UnpackedBlock& to) {
   to.d = block.d;
   std::memset(to.scales, 1, 16);
   uint8_t packed[52];
   std::memcpy(packed, &block, 52);
-  for (const TernaryRun& run : kTernaryRuns) {
-    uint32_t power = 1;
-    for (uint32_t n = 0; n < run.digits; ++n, power *= 3)
-      for (uint32_t i = 0; i < run.bytes; ++i) {
-        const uint32_t fraction = packed[run.byte + i] * power & 255;
-        to.values[run.element + run.bytes * n + i] = static_cast<int8_t>((fraction * 3 >> 8) - 1u);
-      }
-  }
+  unpack_ternary<0>(packed, to.values);
+  unpack_ternary<1>(packed, to.values);
+  unpack_ternary<2>(packed, to.values);
 }
 
 void pack(const UnpackedBlock& from, BlockTQ1_0& block) {

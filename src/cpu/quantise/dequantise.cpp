@@ -1,8 +1,6 @@
 // Decodes one block of each quantised type with plain loops that compilers vectorise.
 #include "cpu/quantise/dequantise.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "base/system/thread_pool.h"
@@ -160,7 +158,9 @@ template <UnpackableBlock Block>
 void decode(const Block& block, float* y) {
   UnpackedBlock unpacked;
   unpack(block, unpacked);
-  const float d = std::ldexp(f32_from_f16(unpacked.d), plane_format(Block::kType).exponent);
+  constexpr int kExponent = plane_format(Block::kType).exponent;
+  static_assert(kExponent <= 0);
+  const float d = f32_from_f16(unpacked.d) * (1.0f / static_cast<float>(1 << -kExponent));
   for (uint32_t s = 0; s < 16; ++s) {
     const float scale = d * static_cast<float>(unpacked.scales[s]);
     for (uint32_t i = 16 * s; i < 16 * s + 16; ++i)
