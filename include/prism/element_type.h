@@ -27,9 +27,19 @@ enum class BlockType : uint8_t {
   q6_k,
   iq4_nl,
   iq4_xs,
-  mxfp4
+  mxfp4,
+  iq1_s,
+  iq1_m,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  tq1_0,
+  tq2_0,
+  nvfp4
 };
-inline constexpr int kBlockTypeCount = 13;
+inline constexpr int kBlockTypeCount = 23;
 
 struct BlockInfo {
   const char* name;   // "q4_k"

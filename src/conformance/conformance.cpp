@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/types/block_factors.h"
 #include "cpu/quantise/dequantise.h"
 #include "cpu/quantise/quantise.h"
 #include "prism/error.h"
@@ -49,14 +50,10 @@ std::vector<std::byte> blocks_of(const CaseInput& input) {
     cpu::quantise(type, values.data(), blocks.data(), values.size());
     return blocks;
   }
-  const uint32_t block_bytes = input.type.block_bytes();
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    const float value = values[i % values.size()];
-    blocks[i] = static_cast<std::byte>(static_cast<int64_t>(value * 1e6f) >> 3);
-    // Both types begin with the block's f16 scale: about 1 / the largest code.
-    const uint16_t scale = f16_from_f32(type == BlockType::iq4_nl ? 0.01f : 0.0008f);
-    if (i % block_bytes < 2) blocks[i] = static_cast<std::byte>(scale >> (8 * (i % block_bytes)));
-  }
+  for (size_t i = 0; i < blocks.size(); ++i)
+    blocks[i] = static_cast<std::byte>(static_cast<int64_t>(values[i % values.size()] * 1e6f) >> 3);
+  for (size_t at = 0; at < blocks.size(); at += input.type.block_bytes())
+    set_block_factors(type, blocks.data() + at, 2.0f);
   return blocks;
 }
 

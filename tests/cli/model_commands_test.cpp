@@ -89,6 +89,32 @@ TEST_F(ModelCommands, QuantizeThenVerify) {
   EXPECT_NE(wrong.output.find("sha256"), std::string::npos);
 }
 
+TEST_F(ModelCommands, QuantizeByNamesAndByImportance) {
+  const std::string from = whole_model(), out = folder_ / "q3.gguf", text = folder_ / "text.txt";
+  const std::string importance = folder_ / "i.gguf";
+  test::write_file(text, "one two three four five six seven eight nine ten");
+  const std::vector<std::string> measure = {"model", "imatrix", from, "-f",       text,
+                                            "-c",    "16",      "-o", importance, "-q"};
+  const test::ProcessResult measured = prism(measure);
+  ASSERT_EQ(measured.status, 0) << measured.output;
+  EXPECT_EQ(prism(measure).status, 2) << "it is there already";
+  const test::ProcessResult done =
+      prism({"model", "quantize", from, out, "Q3_K_M", "--imatrix", importance, "--tensor-type",
+             "attn_q=q6_k", "--tensor-type", "attn_[qk]=q5_k"});
+  ASSERT_EQ(done.status, 0) << done.output;
+  EXPECT_NE(done.output.find("by importance"), std::string::npos) << done.output;
+  const llm::GgufFile file = llm::GgufFile::open(out);
+  EXPECT_STREQ(file.find_tensor("blk.0.attn_q.weight")->type_name(), "q6_k");
+  EXPECT_STREQ(file.find_tensor("blk.0.attn_k.weight")->type_name(), "q5_k");
+  EXPECT_EQ(prism({"model", "verify", out}).status, 0);
+  const std::string other = folder_ / "other.gguf";
+  EXPECT_EQ(prism({"model", "quantize", from, other, "Q4_0", "--tensor-type", "none=q4_0"}).status,
+            2);
+  EXPECT_EQ(prism({"model", "quantize", from, other, "Q4_0", "--imatrix", from}).status, 2);
+  EXPECT_EQ(prism({"model", "quantize", from, other, "Q4_0", "--imatrix", text}).status, 1);
+  EXPECT_FALSE(std::filesystem::exists(other));
+}
+
 TEST_F(ModelCommands, FitPlacesOrSaysWhatWould) {
   const Json fit = json({"fit", model_, "-c", "512", "--kv-type", "q8_0", "-ngl", "99"});
   EXPECT_EQ(fit["context"], 512);

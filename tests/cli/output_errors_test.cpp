@@ -49,6 +49,7 @@ class OutputErrors : public testing::Test {
             {"model", "verify", model_},
             {"model", "list"},
             {"model", "quantize", model_, folder_ / "q8.gguf", "Q8_0", "--overwrite"},
+            {"model", "imatrix", model_, "-q", "-c", "2", "-o", folder_ / "i.gguf", "--overwrite"},
             {"fit", model_},
             {"fit", model_, "--json"},
             {"tokenize", model_},

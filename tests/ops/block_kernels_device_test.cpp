@@ -9,7 +9,7 @@
 #include <functional>
 #include <random>
 
-#include "base/types/block_formats.h"
+#include "base/types/block_factors.h"
 #include "base/types/gpu_block_layout.h"
 #include "cpu/quantise/dequantise.h"
 #include "lower/lower.h"
@@ -36,18 +36,11 @@ std::vector<uint16_t> random_blocks(BlockType type, uint64_t elements, std::mt19
   const uint64_t count = elements / info.elements;
   std::vector<uint16_t> file(count * info.bytes / 2 + 1);
   for (uint16_t& half : file) half = static_cast<uint16_t>(random());
-  std::normal_distribution<float> normal(0, 0.1f);
-  with_block(type, [&]<class Block>(Block*) {
-    Block* blocks = reinterpret_cast<Block*>(file.data());
-    for (uint64_t b = 0; b < count; ++b) {
-      if constexpr (requires { blocks[b].d; }) blocks[b].d = f16_from_f32(normal(random));
-      if constexpr (requires { blocks[b].m; }) blocks[b].m = f16_from_f32(normal(random));
-      if constexpr (requires { blocks[b].dmin; }) blocks[b].dmin = f16_from_f32(normal(random));
-      // Devices may flush denormals to zero.
-      if constexpr (requires { blocks[b].e8m0; })
-        blocks[b].e8m0 = static_cast<uint8_t>(100 + random() % 40);
-    }
-  });
+  // Exponents near 1, because devices may flush denormals to zero.
+  std::normal_distribution<float> normal;
+  for (uint64_t b = 0; b < count; ++b)
+    set_block_factors(type, reinterpret_cast<uint8_t*>(file.data()) + b * info.bytes,
+                      normal(random));
   return file;
 }
 

@@ -7,9 +7,10 @@
 
 namespace prism {
 
-// Quantises rows of floats to a block type (any but iq4_nl and iq4_xs). Scales minimise the squared
-// error, weighted by the optional importance: a non-negative number per column. The last axis must
-// be a multiple of the type's block. Runs on the CPU, for tensors on any device. Has no gradient.
+// Quantises rows of floats to a block type (q4_0 to q8_0, q2_k to q6_k, mxfp4). Scales minimise the
+// squared error, weighted by the optional importance: a non-negative number per column. The last
+// axis must be a multiple of the type's block. Runs on the CPU, for tensors on any device. Has no
+// gradient.
 Tensor quantise(const Tensor& x, BlockType type, const Tensor& importance = {});
 
 // The elements of a block-quantised tensor as f32, f16 or bf16, equal on every device. Has no

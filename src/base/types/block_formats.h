@@ -2,12 +2,14 @@
 //
 // The formula above each struct gives element e of a block, counted from 0 along the row. Fields
 // are little-endian; f16 fields hold the bits of a half. No struct has padding, so an array of them
-// is a row as stored in the file; a pointer to blocks must be aligned to 2 bytes (mxfp4: 1).
+// is a row as stored in the file; a pointer to blocks must be aligned to 2 bytes (mxfp4, nvfp4: 1).
+// The types with codebooks and the ternary ones are in base/types/unpacked_block.h.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
+#include "base/types/unpacked_block.h"
 #include "prism/element_type.h"
 
 namespace prism {
@@ -161,12 +163,22 @@ struct BlockMXFP4 {
 };
 static_assert(sizeof(BlockMXFP4) == 17);
 
+// x[e] = nvfp4_scale(scales[e / 16]) * kMxfp4Values[q]; 4-bit q: with s = e / 16 and i = e % 16,
+// qs[8 * s + i % 8] >> (4 * (i / 8)) & 15.
+struct BlockNVFP4 {
+  static constexpr BlockType kType = BlockType::nvfp4;
+  static constexpr uint32_t kElements = 64;
+  uint8_t scales[4];
+  uint8_t qs[32];
+};
+static_assert(sizeof(BlockNVFP4) == 36);
+
 // The values of the 4-bit codes in iq4_nl and iq4_xs.
 inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                           1,    13,   25,  38,  53,  69,  89,  113};
 
-// Twice the values of the 4-bit float codes (bit 3 the sign, bits 1..2 the exponent, bit 0 the
-// fraction).
+// Twice the values of the 4-bit float codes of mxfp4 and nvfp4 (bit 3 the sign, bits 1..2 the
+// exponent, bit 0 the fraction).
 inline constexpr int8_t kMxfp4Values[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                             0, -1, -2, -3, -4, -6, -8, -12};
 
@@ -221,6 +233,15 @@ inline float mxfp4_scale(uint8_t e8m0) {
   return std::bit_cast<float>(bits);
 }
 
+// Half the value of an unsigned 8-bit float (4 bits of exponent, 3 of fraction), to go with twice
+// the FP4 values. The top bit is ignored, and code 127 is 0.
+inline float nvfp4_scale(uint8_t code) {
+  if (code == 127) return 0;
+  const uint32_t bits = code & 127u;
+  if (bits < 8) return static_cast<float>(bits) * 0x1p-10f;
+  return std::bit_cast<float>((bits << 20) + (119u << 23));
+}
+
 // Calls work with a null pointer to the block struct of a type: with_block(type, []<class
 // Block>(Block*) { ... });
 template <class Work>
@@ -251,9 +272,29 @@ decltype(auto) with_block(BlockType type, Work&& work) {
     case BlockType::iq4_xs:
       return work(static_cast<BlockIQ4_XS*>(nullptr));
     case BlockType::mxfp4:
+      return work(static_cast<BlockMXFP4*>(nullptr));
+    case BlockType::iq1_s:
+      return work(static_cast<BlockIQ1_S*>(nullptr));
+    case BlockType::iq1_m:
+      return work(static_cast<BlockIQ1_M*>(nullptr));
+    case BlockType::iq2_xxs:
+      return work(static_cast<BlockIQ2_XXS*>(nullptr));
+    case BlockType::iq2_xs:
+      return work(static_cast<BlockIQ2_XS*>(nullptr));
+    case BlockType::iq2_s:
+      return work(static_cast<BlockIQ2_S*>(nullptr));
+    case BlockType::iq3_xxs:
+      return work(static_cast<BlockIQ3_XXS*>(nullptr));
+    case BlockType::iq3_s:
+      return work(static_cast<BlockIQ3_S*>(nullptr));
+    case BlockType::tq1_0:
+      return work(static_cast<BlockTQ1_0*>(nullptr));
+    case BlockType::tq2_0:
+      return work(static_cast<BlockTQ2_0*>(nullptr));
+    case BlockType::nvfp4:
       break;
   }
-  return work(static_cast<BlockMXFP4*>(nullptr));
+  return work(static_cast<BlockNVFP4*>(nullptr));
 }
 
 }  // namespace prism

@@ -6,6 +6,7 @@
 #include "base/types/gpu_block_layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <type_traits>
@@ -14,6 +15,8 @@
 
 #include "base/system/thread_pool.h"
 #include "base/types/block_formats.h"
+#include "base/types/unpacked_planes.h"
+#include "base/types/words.h"
 #include "prism/error.h"
 
 namespace prism {
@@ -36,14 +39,6 @@ struct Row {
 };
 using ToRow = Row<uint8_t>;
 using FromRow = Row<const uint8_t>;
-
-uint32_t load_word(const uint8_t* from) {
-  uint32_t word;
-  std::memcpy(&word, from, 4);
-  return word;
-}
-
-void store_word(uint8_t* to, uint32_t word) { std::memcpy(to, &word, 4); }
 
 // Two 16-byte units: the low nibbles of both go to the first, the high nibbles to the second.
 void transpose_nibbles(const uint8_t* from0, const uint8_t* from1, uint8_t* to0, uint8_t* to1) {
@@ -188,10 +183,37 @@ void header_from_plane(const uint8_t* header, Block& block) {
   store_word(block.scales + 8, nibbles_to_bytes(scale >> 16) | nibbles_to_bytes(min >> 16) << 4);
 }
 
+// 64 elements of nvfp4: the file has elements i and i + 8 of 16 in a byte, the plane elements i and
+// i + 16 of 32. Each exchange of two nibbles is its own inverse.
+void nvfp4_nibbles(const uint8_t* from, uint8_t* to) {
+  for (const uint32_t unit : {0, 16})
+    for (uint32_t i = unit; i < unit + 8; ++i) {
+      to[i] = static_cast<uint8_t>((from[i] & 15) | (from[8 + i] & 15) << 4);
+      to[8 + i] = static_cast<uint8_t>(from[i] >> 4 | (from[8 + i] & 0xf0));
+    }
+}
+
+// The position of block b, 256 elements, in the planes of a row.
+template <class Row>
+auto unpacked_at(const PlaneFormat& format, const Row& row, uint64_t b) {
+  return UnpackedPlanes<std::remove_pointer_t<decltype(row.quants)>>{
+      row.quants + 32 * format.quant_bits * b, row.high + 32 * format.high_bits * b,
+      row.scales + (format.scale_elements ? 256 / format.scale_elements * b : 0),
+      row.factors + 2 * b};
+}
+
 // Converts block b of a row to its positions in the planes.
 template <class Block>
 void block_to_planes(const Block& block, const ToRow& row, uint64_t b) {
-  if constexpr (std::is_same_v<Block, BlockQ8_0>) {
+  if constexpr (UnpackableBlock<Block>) {
+    UnpackedBlock unpacked;
+    unpack(block, unpacked);
+    constexpr PlaneFormat kFormat = plane_format(Block::kType);
+    unpacked_to_planes(kFormat, unpacked, unpacked_at(kFormat, row, b));
+  } else if constexpr (std::is_same_v<Block, BlockNVFP4>) {
+    nvfp4_nibbles(block.qs, row.quants + 32 * b);
+    std::memcpy(row.scales + 4 * b, block.scales, 4);
+  } else if constexpr (std::is_same_v<Block, BlockQ8_0>) {
     std::memcpy(row.quants + 32 * b, block.qs, 32);
     std::memcpy(row.factors + 2 * b, &block.d, 2);
   } else if constexpr (Block::kElements == 32) {
@@ -234,7 +256,15 @@ void block_to_planes(const Block& block, const ToRow& row, uint64_t b) {
 
 template <class Block>
 void block_from_planes(const FromRow& row, uint64_t b, Block& block) {
-  if constexpr (std::is_same_v<Block, BlockQ8_0>) {
+  if constexpr (UnpackableBlock<Block>) {
+    UnpackedBlock unpacked;
+    constexpr PlaneFormat kFormat = plane_format(Block::kType);
+    unpacked_from_planes(kFormat, unpacked_at(kFormat, row, b), unpacked);
+    pack(unpacked, block);
+  } else if constexpr (std::is_same_v<Block, BlockNVFP4>) {
+    nvfp4_nibbles(row.quants + 32 * b, block.qs);
+    std::memcpy(block.scales, row.scales + 4 * b, 4);
+  } else if constexpr (std::is_same_v<Block, BlockQ8_0>) {
     std::memcpy(block.qs, row.quants + 32 * b, 32);
     std::memcpy(&block.d, row.factors + 2 * b, 2);
   } else if constexpr (Block::kElements == 32) {
@@ -327,6 +357,26 @@ void from_gpu_layout_on(const GpuBlockLayout& layout, const void* planes, void* 
 
 }  // namespace
 
+std::span<const int8_t> value_table(QuantValues values) {
+  switch (values) {
+    case QuantValues::linear:
+      break;
+    case QuantValues::iq4:
+      return kIq4Values;
+    case QuantValues::mxfp4:
+      return kMxfp4Values;
+    case QuantValues::iq1:
+      return kIq1Values;
+    case QuantValues::iq2:
+      return kIq2Values;
+    case QuantValues::iq3_xxs:
+      return kIq3XxsValues;
+    case QuantValues::iq3_s:
+      return kIq3SValues;
+  }
+  return {};
+}
+
 GpuBlockLayout gpu_block_layout(BlockType type, uint64_t rows, uint64_t columns) {
   const BlockInfo& info = block_info(type);
   if (columns % info.elements != 0)
@@ -352,7 +402,7 @@ GpuBlockLayout gpu_block_layout(BlockType type, uint64_t rows, uint64_t columns)
     add(layout.scales, columns / 256 * 16);
   else
     add(layout.scales, f.scale_elements ? columns / f.scale_elements : 0);
-  constexpr uint64_t kFactorBytes[] = {2, 4, 1, 0};  // in the order of FactorFormat
+  constexpr uint64_t kFactorBytes[] = {2, 4, 1, 0, 0};  // in the order of FactorFormat
   add(layout.factors, columns / f.factor_elements * kFactorBytes[static_cast<int>(f.factors)]);
   layout.row_bytes = round_up(end, 32);
   return layout;
@@ -394,8 +444,7 @@ float plane_element(const GpuBlockLayout& layout, const void* planes, uint64_t r
          << f.quant_bits;
 
   float v = static_cast<float>(q - f.zero);
-  if (f.values == QuantValues::iq4) v = kIq4Values[q];
-  if (f.values == QuantValues::mxfp4) v = kMxfp4Values[q];
+  if (f.values != QuantValues::linear) v = value_table(f.values)[static_cast<size_t>(q)];
 
   float d = 0, second = 0;
   const auto pair = [&](const uint8_t* from) {
@@ -420,13 +469,19 @@ float plane_element(const GpuBlockLayout& layout, const void* planes, uint64_t r
     case FactorFormat::in_header:
       pair(at.scales + 16 * factor);
       break;
+    case FactorFormat::none:
+      d = 1;
+      break;
   }
+  d = std::ldexp(d, f.exponent);
 
   switch (f.scales) {
     case ScaleFormat::none:
       return f.has_offset() ? d * v + second : d * v;
     case ScaleFormat::i8:
       return d * static_cast<float>(static_cast<int8_t>(at.scales[e / f.scale_elements])) * v;
+    case ScaleFormat::ue4m3:
+      return d * nvfp4_scale(at.scales[e / 16]) * v;
     case ScaleFormat::pair4: {
       const uint8_t byte = at.scales[e / 16];
       return d * static_cast<float>(byte & 15) * v - second * static_cast<float>(byte >> 4);

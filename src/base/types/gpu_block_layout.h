@@ -28,6 +28,7 @@
 //           and the high ones with w = word 2 * (e / 32) + 1.
 // Scales (small integers, one for 16 or 32 elements):
 //   i8      byte e / scale_elements, signed, without the file's bias of 32.
+//   ue4m3   byte e / 16: a small float (nvfp4_scale of base/types/block_formats.h).
 //   pair4   byte e / 16: bits 0..3 the scale, bits 4..7 the min (as in the file).
 //   header  16 bytes for 256 elements, word 4 * (e / 256) + ...: word 0 is the pair of f16 d
 //           (low half) and dmin (high half). For group i = e / 32 % 8 of 32 elements: scale =
@@ -42,9 +43,10 @@
 //           in the high half.
 //   e8m0    byte e / 32: an exponent; d = 2^(byte - 128) (mxfp4_scale of
 //   base/types/block_formats.h).
+// Types with scales of ue4m3 have no factors: d = 1.
 //
-// An element, with v = q - zero (or table[q]) and scale = 1 for types without scales:
-//   x = (d * scale) * v                          without mins
+// An element, with v = q - zero (or value_table(values)[q]) and scale = 1 for types without scales:
+//   x = (d * 2^exponent * scale) * v             without mins
 //   x = (d * scale) * v + m                      q4_1, q5_1
 //   x = (d * scale) * v - (dmin * min)           q2_k, q4_k, q5_k
 //
@@ -62,11 +64,24 @@
 //   iq4_nl  4      -    -           f16 /32   kIq4Values   144 (144)
 //   iq4_xs  4      -    i8 /32      f16 /256  kIq4Values   138 (136), 1.5% more
 //   mxfp4   4      -    -           e8m0 /32  kMxfp4Values 136 (136)
-// q3_k and iq4_xs grow because their 6-bit scales are stored as bytes. Padding adds less than 16
-// bytes per plane and less than 32 per row.
+//   nvfp4   4      -    ue4m3 /16   -         kMxfp4Values 144 (144)
+//   iq1_s   2      -    i8 /32      f16 /256  kIq1Values   74 (50), 48% more
+//   iq1_m   2      1    i8 /16      f16 /256  kIq1Values   114 (56), 104% more
+//   iq2_xxs 2      1    i8 /32      f16 /256  kIq2Values   106 (66), 61% more
+//   iq2_xs  2      1    i8 /16      f16 /256  kIq2Values   114 (74), 54% more
+//   iq2_s   2      1    i8 /16      f16 /256  kIq2Values   114 (82), 39% more
+//   iq3_xxs 4      -    i8 /32      f16 /256  kIq3XxsValues 138 (98), 41% more
+//   iq3_s   4      -    i8 /32      f16 /256  kIq3SValues  138 (110), 25% more
+//   tq1_0   2      -    -           f16 /256  q - 1        66 (54), 22% more
+//   tq2_0   2      -    -           f16 /256  q - 1        66 (66)
+// q3_k and iq4_xs grow because their 6-bit scales are stored as bytes, the last ones because their
+// elements are stored one by one: a kernel would need the codebook at hand. (iq1_s: where 1/8 is
+// subtracted from 32 elements, scale and elements are negated.) Padding adds less than 16 bytes per
+// plane and less than 32 per row.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "prism/element_type.h"
 
@@ -74,13 +89,20 @@ namespace prism {
 
 class ThreadPool;
 
-enum class ScaleFormat : uint8_t { none, i8, pair4, header };
-enum class FactorFormat : uint8_t { f16, pair, e8m0, in_header };
-enum class QuantValues : uint8_t {
-  linear,
-  iq4,
-  mxfp4
-};  // q - zero, kIq4Values[q], kMxfp4Values[q]
+enum class ScaleFormat : uint8_t { none, i8, pair4, header, ue4m3 };
+enum class FactorFormat : uint8_t { f16, pair, e8m0, in_header, none };
+enum class QuantValues : uint8_t { linear, iq4, mxfp4, iq1, iq2, iq3_xxs, iq3_s };
+
+// The values by code, in units of 2^exponent. Codes of 3 bits: bit 2 is in the plane of high bits;
+// it is the sign (iq2), or says that 1 is subtracted and not added (iq1).
+inline constexpr int8_t kIq1Values[8] = {-7, 1, 9, 0, -9, -1, 7, 0};
+inline constexpr int8_t kIq2Values[8] = {8, 25, 43, 0, -8, -25, -43, 0};
+inline constexpr int8_t kIq3XxsValues[16] = {4,  12,  20,  28,  36,  44,  52,  62,
+                                             -4, -12, -20, -28, -36, -44, -52, -62};
+inline constexpr int8_t kIq3SValues[16] = {-15, -13, -11, -9, -7, -5, -3, -1,
+                                           1,   3,   5,   7,  9,  11, 13, 15};
+// Empty for linear ones.
+std::span<const int8_t> value_table(QuantValues values);
 
 // The plane contents of a type: everything a kernel is specialised for.
 struct PlaneFormat {
@@ -91,7 +113,8 @@ struct PlaneFormat {
   FactorFormat factors;
   uint16_t factor_elements;  // elements per factor: 32 or 256
   QuantValues values;
-  uint8_t zero;  // subtracted from q when values are linear
+  uint8_t zero;         // subtracted from q when values are linear
+  int8_t exponent = 0;  // of two, times each element
 
   constexpr bool has_min() const {
     return scales == ScaleFormat::pair4 || scales == ScaleFormat::header;
@@ -132,6 +155,24 @@ constexpr PlaneFormat plane_format(BlockType type) {
       return {4, 0, S::i8, 32, F::f16, 256, V::iq4, 0};
     case BlockType::mxfp4:
       return {4, 0, S::none, 0, F::e8m0, 32, V::mxfp4, 0};
+    case BlockType::iq1_s:
+      return {2, 0, S::i8, 32, F::f16, 256, V::iq1, 0, -3};
+    case BlockType::iq1_m:
+      return {2, 1, S::i8, 16, F::f16, 256, V::iq1, 0, -3};
+    case BlockType::iq2_xxs:
+      return {2, 1, S::i8, 32, F::f16, 256, V::iq2, 0, -3};
+    case BlockType::iq2_xs:
+    case BlockType::iq2_s:
+      return {2, 1, S::i8, 16, F::f16, 256, V::iq2, 0, -3};
+    case BlockType::iq3_xxs:
+      return {4, 0, S::i8, 32, F::f16, 256, V::iq3_xxs, 0, -2};
+    case BlockType::iq3_s:
+      return {4, 0, S::i8, 32, F::f16, 256, V::iq3_s, 0};
+    case BlockType::tq1_0:
+    case BlockType::tq2_0:
+      return {2, 0, S::none, 0, F::f16, 256, V::linear, 1};
+    case BlockType::nvfp4:
+      return {4, 0, S::ue4m3, 16, F::none, 64, V::mxfp4, 0};
   }
   return {};
 }
@@ -161,7 +202,7 @@ void to_gpu_layout(const GpuBlockLayout& layout, const void* blocks, void* plane
 void to_gpu_layout(const GpuBlockLayout& layout, const void* blocks, void* planes,
                    ThreadPool& pool);
 
-// The exact inverse: restores the bytes that to_gpu_layout received.
+// The exact inverse: restores the bytes that to_gpu_layout received (of tq1_0: the elements).
 void from_gpu_layout(const GpuBlockLayout& layout, const void* planes, void* blocks);
 void from_gpu_layout(const GpuBlockLayout& layout, const void* planes, void* blocks,
                      ThreadPool& pool);

@@ -101,7 +101,8 @@ uint64_t ActivationsView::row_bytes(BlockType type, uint64_t k) {
                     info.name + ", whose blocks have " + std::to_string(info.elements) +
                     "; the length of a row must be a multiple of the block");
   }
-  const uint64_t floats = k / info.elements + (info.elements == 32 ? k / 32 : 0);
+  const uint32_t group = activation_group(type);
+  const uint64_t floats = k / group + (group == 32 ? k / 32 : 0);
   return k + floats * sizeof(float) + (k / 16 + k / 32) * sizeof(int16_t);
 }
 
@@ -110,7 +111,7 @@ ActivationsView ActivationsView::in(void* memory, BlockType type, uint64_t rows,
   ActivationsView view;
   view.rows = rows;
   view.k = k;
-  view.scale_elements = block_info(type).elements;
+  view.scale_elements = activation_group(type);
   view.values = static_cast<int8_t*>(memory);
   view.scales = reinterpret_cast<float*>(view.values + rows * k);
   view.scaled_sums = view.scales + rows * (k / view.scale_elements);

@@ -27,9 +27,20 @@ struct LineAllocator {
   }
 };
 
+// Types whose blocks kernels read in place. Blocks of the others are expanded first: see
+// cpu/products/expanded_rows.h.
+constexpr bool is_read_in_place(BlockType type) { return type <= BlockType::mxfp4; }
+
+// Activations under one scale: as many as weights in a block, where blocks are read in place.
+constexpr uint32_t activation_group(BlockType type) {
+  return is_read_in_place(type) && type >= BlockType::q2_k && type != BlockType::iq4_nl &&
+                 type != BlockType::mxfp4
+             ? 256
+             : 32;
+}
+
 // Rows of k activations as integers times scales: x[i][e] is about scales[i][e / scale_elements] *
-// values[i][e]. A scale covers 32 elements for weight types with blocks of 32, and 256 for those
-// with blocks of 256.
+// values[i][e]. A scale covers activation_group elements.
 //
 // The rounding, in f32: with a = the largest |x| under a scale, scale = a / 127 and value = x *
 // (127 / a) rounded to nearest, ties to even. If a < 2^-100, scale and values are zero. If an
@@ -63,8 +74,8 @@ struct QuantisedActivations : ActivationsView {
   std::vector<std::byte, LineAllocator<std::byte>> memory;
 };
 
-// Quantises x, with row stride x_stride in elements, for weight types whose block size equals the
-// result's scale_elements.
+// Quantises x, with row stride x_stride in elements, for weight types whose activation_group equals
+// the result's scale_elements.
 void quantise_activations(ThreadPool& pool, const float* x, uint64_t x_stride,
                           const ActivationsView& result);
 // The same into reusable memory.

@@ -14,6 +14,19 @@ inline constexpr uint32_t kQuantisedRowsAtOnce = 4;
 // Tasks are plain pointers: headers included by the kernels' files must not define functions,
 // because those would be compiled for that instruction set and could be linked into other code.
 
+// A kernel for each type that is read in place, and the last one for expanded blocks.
+inline constexpr int kKernelTypeCount = static_cast<int>(BlockType::mxfp4) + 2;
+constexpr int kernel_of(BlockType type) {
+  return is_read_in_place(type) ? static_cast<int>(type) : kKernelTypeCount - 1;
+}
+
+// 32 elements of any type as integers: x[e] = scales[e / 16] * values[e].
+struct ExpandedBlock {
+  static constexpr uint32_t kElements = 32;
+  float scales[2];
+  int8_t values[32];
+};
+
 // Some weight rows times a few activation rows, as whole dot products.
 struct QuantisedRowsTask {
   const void* weights;  // the first row
@@ -47,12 +60,13 @@ struct QuantisedKernels {
   uint32_t panel_rows;  // weight rows per panel, at most kMaxPanelRows; 0: no panel kernel
   uint32_t tile_rows;   // activation rows per tile
   uint8_t flip;         // 128 if the instruction takes unsigned activations, else 0
-  void (*rows[kBlockTypeCount])(const QuantisedRowsTask&);
-  void (*panel[kBlockTypeCount])(const QuantisedPanelTask&);
+  void (*rows[kKernelTypeCount])(const QuantisedRowsTask&);  // by kernel_of
+  void (*panel[kKernelTypeCount])(const QuantisedPanelTask&);
 };
 inline constexpr uint32_t kMaxPanelRows = 32;
 
-// Weights per scale (and min): 16 for q2_k, q3_k and q6_k, else 32.
+// Weights per scale (and min) of the types that are read in place: 16 for q2_k, q3_k and q6_k,
+// else 32.
 constexpr uint32_t quantised_group(BlockType type) {
   return type == BlockType::q2_k || type == BlockType::q3_k || type == BlockType::q6_k ? 16 : 32;
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 
+#include "cpu/products/expanded_rows.h"
 #include "prism/error.h"
 
 namespace prism::cpu {
@@ -30,7 +31,12 @@ class Product {
  public:
   Product(const QuantisedKernels& kernels, const QuantisedWeights& weights,
           const ActivationsView& x)
-      : kernels_(kernels), weights_(weights), x_(x), row_bytes_(weights.row_bytes()) {}
+      : kernels_(kernels),
+        weights_(weights),
+        x_(x),
+        row_bytes_(weights.row_bytes()),
+        read_row_bytes_(is_read_in_place(weights.type) ? row_bytes_
+                                                       : x.k / 32 * sizeof(ExpandedBlock)) {}
 
   bool by_panels(const Group& group) const {
     return kernels_.panel_rows > 0 && group.x_rows.size() > kFewRows;
@@ -72,21 +78,31 @@ class Product {
       run_dots(group, first, last);
   }
 
+  // The rows as kernels read them: those of the file, or copies that live until the next call.
+  const void* readable(const Group& group, uint64_t first, uint64_t last) const {
+    const uint8_t* rows = group.weights + first * row_bytes_;
+    if (is_read_in_place(weights_.type)) return rows;
+    thread_local std::vector<ExpandedBlock> expanded;
+    expanded.resize((last - first) * (x_.k / 32));
+    expand_blocks(weights_.type, rows, (last - first) * x_.k, expanded.data());
+    return expanded.data();
+  }
+
   void run_dots(const Group& group, uint64_t first, uint64_t last) const {
     QuantisedRowsTask task{};
-    task.row_bytes = row_bytes_;
+    task.row_bytes = read_row_bytes_;
     task.k = x_.k;
     const bool per_16 = quantised_group(weights_.type) == 16;
     const uint64_t count = group.x_rows.size();
     // With more activation rows than fit into one pass, the passes run one after another while the
-    // weights are in cache.
+    // weights are in cache. Expanded weights stay there, too.
     const uint64_t step =
-        count <= kQuantisedRowsAtOnce
+        count <= kQuantisedRowsAtOnce && is_read_in_place(weights_.type)
             ? last - first
-            : std::max<uint64_t>(1, (16 << 10) / std::max<uint64_t>(row_bytes_, 1));
+            : std::max<uint64_t>(1, (16 << 10) / std::max<uint64_t>(read_row_bytes_, 1));
     for (uint64_t row = first; row < last; row += step) {
-      task.weights = group.weights + row * row_bytes_;
       task.rows = std::min(step, last - row);
+      task.weights = readable(group, row, row + task.rows);
       for (uint64_t begin = 0; begin < count; begin += kQuantisedRowsAtOnce) {
         task.count = static_cast<uint32_t>(std::min<uint64_t>(kQuantisedRowsAtOnce, count - begin));
         for (uint32_t n = 0; n < task.count; ++n) {
@@ -97,7 +113,7 @@ class Product {
           task.scaled_sums[n] = x_.row_scaled_sums(from);
           task.y[n] = group.y[begin + n] + row;
         }
-        kernels_.rows[static_cast<int>(weights_.type)](task);
+        kernels_.rows[kernel_of(weights_.type)](task);
       }
     }
   }
@@ -108,8 +124,8 @@ class Product {
     memory.resize(kPanelTaskRows * kernels_.panel_rows + kAlignment);
     const auto misaligned = reinterpret_cast<uintptr_t>(memory.data()) / sizeof(float) % kAlignment;
     QuantisedPanelTask task{};
-    task.weights = group.weights + first * row_bytes_;
-    task.row_bytes = row_bytes_;
+    task.weights = readable(group, first, last);
+    task.row_bytes = read_row_bytes_;
     task.rows = last - first;
     task.k = x_.k;
     const uint64_t first_tile = part * group.tiles_per_task;
@@ -123,13 +139,14 @@ class Product {
     task.y = group.y.data();
     task.column = first;
     task.scratch = memory.data() + (kAlignment - misaligned) % kAlignment;
-    kernels_.panel[static_cast<int>(weights_.type)](task);
+    kernels_.panel[kernel_of(weights_.type)](task);
   }
 
   const QuantisedKernels& kernels_;
   const QuantisedWeights& weights_;
   const ActivationsView& x_;
-  const uint64_t row_bytes_;
+  const uint64_t row_bytes_;       // in the file
+  const uint64_t read_row_bytes_;  // as kernels read it
 };
 
 void run_groups(const QuantisedKernels& kernels, ThreadPool& pool, const QuantisedWeights& weights,
@@ -198,9 +215,9 @@ void check_activations(const QuantisedWeights& weights, const ActivationsView& x
     fail("activations have rows of " + std::to_string(x.k) + " elements, weights rows of " +
          std::to_string(weights.k));
   }
-  if (x.scale_elements != info.elements) {
+  if (const uint32_t group = activation_group(weights.type); x.scale_elements != group) {
     fail("activations were quantised in groups of " + std::to_string(x.scale_elements) +
-         ", weights of type " + info.name + " need " + std::to_string(info.elements) +
+         ", weights of type " + info.name + " need " + std::to_string(group) +
          "; quantise them for this type");
   }
 }

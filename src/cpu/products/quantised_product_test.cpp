@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/types/block_formats.h"
+#include "base/types/block_factors.h"
 #include "cpu/quantise/dequantise.h"
 #include "prism/error.h"
 
@@ -39,50 +39,13 @@ std::vector<BlockType> all_types() {
   return types;
 }
 
-// A random half between 2^-9 and 2^-5, of either sign.
-uint16_t random_half() {
-  return static_cast<uint16_t>((below(2) << 15) | ((6 + below(4)) << 10) | below(1024));
-}
-
 // Blocks of random bytes that cover all codes, scales and mins, with sensible scale factors.
 std::vector<uint8_t> random_blocks(BlockType type, uint64_t count) {
   const uint32_t bytes = block_info(type).bytes;
   std::vector<uint8_t> blocks(count * bytes);
   for (uint8_t& byte : blocks) byte = static_cast<uint8_t>(below(256));
-  const auto put_half = [&](size_t offset) {
-    for (uint64_t b = 0; b < count; ++b) {
-      const uint16_t value = random_half();
-      std::memcpy(&blocks[b * bytes + offset], &value, 2);
-    }
-  };
-  switch (type) {
-    case BlockType::q4_1:
-      put_half(offsetof(BlockQ4_1, d)), put_half(offsetof(BlockQ4_1, m));
-      break;
-    case BlockType::q5_1:
-      put_half(offsetof(BlockQ5_1, d)), put_half(offsetof(BlockQ5_1, m));
-      break;
-    case BlockType::q2_k:
-      put_half(offsetof(BlockQ2_K, d)), put_half(offsetof(BlockQ2_K, dmin));
-      break;
-    case BlockType::q4_k:
-      put_half(offsetof(BlockQ4_K, d)), put_half(offsetof(BlockQ4_K, dmin));
-      break;
-    case BlockType::q5_k:
-      put_half(offsetof(BlockQ5_K, d)), put_half(offsetof(BlockQ5_K, dmin));
-      break;
-    case BlockType::q3_k:
-      put_half(offsetof(BlockQ3_K, d));
-      break;
-    case BlockType::q6_k:
-      put_half(offsetof(BlockQ6_K, d));
-      break;
-    case BlockType::mxfp4:
-      for (uint64_t b = 0; b < count; ++b) blocks[b * bytes] = static_cast<uint8_t>(118 + below(8));
-      break;
-    default:
-      put_half(0);
-  }
+  for (uint64_t b = 0; b < count; ++b)
+    set_block_factors(type, &blocks[b * bytes], std::exp2(normal()) * (below(2) ? 1.0f : -1.0f));
   return blocks;
 }
 
@@ -230,26 +193,9 @@ TEST(QuantisedProduct, TheLargestCodesTimesTheLargestActivations) {
       for (const int byte : {0x00, 0x80, 0x7F, 0xFF})
         for (const uint64_t x_rows : {1, 9}) {
           Weights w = random_weights(type, 9, 512);
-          const std::vector<uint8_t> with_scales = w.blocks;
-          const BlockInfo& info = block_info(type);
           for (uint8_t& b : w.blocks) b = static_cast<uint8_t>(byte);
-          // The halves and the exponent keep their values.
-          const size_t at_end = type == BlockType::q2_k   ? 4
-                                : type == BlockType::q3_k ? 2
-                                : type == BlockType::q6_k ? 2
-                                                          : 0;
-          const size_t at_start = at_end > 0                 ? 0
-                                  : type == BlockType::mxfp4 ? 1
-                                  : type == BlockType::q4_1  ? 4
-                                  : type == BlockType::q5_1  ? 4
-                                  : type == BlockType::q4_k  ? 4
-                                  : type == BlockType::q5_k  ? 4
-                                                             : 2;
-          for (size_t at = 0; at < w.blocks.size(); at += info.bytes) {
-            std::memcpy(&w.blocks[at], &with_scales[at], at_start);
-            std::memcpy(&w.blocks[at + info.bytes - at_end], &with_scales[at + info.bytes - at_end],
-                        at_end);
-          }
+          for (size_t at = 0; at < w.blocks.size(); at += block_info(type).bytes)
+            set_block_factors(type, &w.blocks[at], std::exp2(normal()));
           dequantise(type, w.blocks.data(), w.values.data(), w.values.size());
           std::vector<float> x(x_rows * 512), y(x_rows * 9);
           for (float& value : x) value = below(8) == 0 ? 0.01f : -1.0f;

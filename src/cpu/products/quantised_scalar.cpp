@@ -54,6 +54,10 @@ int code(const BlockQ6_K& b, uint32_t e) {
   return (low | (b.qh[32 * h + l] >> (2 * j) & 3) << 4) - 32;
 }
 
+int code(const ExpandedBlock& b, uint32_t e) { return b.values[e]; }
+
+float scale(const ExpandedBlock& b, uint32_t i) { return b.scales[i]; }
+
 template <class Block>
 float scale(const Block& b, uint32_t i) {
   if constexpr (Block::kType == BlockType::mxfp4) {
@@ -84,9 +88,20 @@ float offset(const Block& b, uint32_t i) {
   return 0.0f;
 }
 
+float offset(const ExpandedBlock&, uint32_t) { return 0; }
+
+template <class Block>
+constexpr uint32_t group_of() {
+  return quantised_group(Block::kType);
+}
+template <>
+constexpr uint32_t group_of<ExpandedBlock>() {
+  return 16;
+}
+
 template <class Block>
 float dot(const Block* w, const int8_t* x, const float* scales, uint64_t k) {
-  constexpr uint32_t kGroup = quantised_group(Block::kType);
+  constexpr uint32_t kGroup = group_of<Block>();
   float total = 0;
   for (uint64_t b = 0; b < k / Block::kElements; ++b, x += Block::kElements) {
     float block_total = 0;
@@ -122,7 +137,7 @@ constexpr QuantisedKernels kKernels = {
     0,
     {rows<BlockQ4_0>, rows<BlockQ4_1>, rows<BlockQ5_0>, rows<BlockQ5_1>, rows<BlockQ8_0>,
      rows<BlockQ2_K>, rows<BlockQ3_K>, rows<BlockQ4_K>, rows<BlockQ5_K>, rows<BlockQ6_K>,
-     rows<BlockIQ4_NL>, rows<BlockIQ4_XS>, rows<BlockMXFP4>},
+     rows<BlockIQ4_NL>, rows<BlockIQ4_XS>, rows<BlockMXFP4>, rows<ExpandedBlock>},
     {}};
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/system/thread_pool.h"
 #include "base/types/block_formats.h"
+#include "base/types/gpu_block_layout.h"
 #include "prism/error.h"
 
 namespace prism::cpu {
@@ -140,6 +141,31 @@ void decode(const BlockIQ4_XS& block, float* y) {
 void decode(const BlockMXFP4& block, float* y) {
   const float d = mxfp4_scale(block.e8m0);
   decode_nibbles(block.qs, y, [d](int32_t q) { return d * static_cast<float>(kMxfp4Values[q]); });
+}
+
+void decode(const BlockNVFP4& block, float* y) {
+  for (uint32_t s = 0; s < 4; ++s) {
+    const float d = nvfp4_scale(block.scales[s]);
+    for (uint32_t i = 0; i < 8; ++i) {
+      const uint8_t both = block.qs[8 * s + i];
+      y[16 * s + i] = d * static_cast<float>(kMxfp4Values[both & 15]);
+      y[16 * s + i + 8] = d * static_cast<float>(kMxfp4Values[both >> 4]);
+    }
+  }
+}
+
+template <UnpackableBlock Block>
+void decode(const Block& block, float* y) {
+  UnpackedBlock unpacked;
+  unpack(block, unpacked);
+  constexpr int kExponent = plane_format(Block::kType).exponent;
+  static_assert(kExponent <= 0);
+  const float d = f32_from_f16(unpacked.d) * (1.0f / static_cast<float>(1 << -kExponent));
+  for (uint32_t s = 0; s < 16; ++s) {
+    const float scale = d * static_cast<float>(unpacked.scales[s]);
+    for (uint32_t i = 16 * s; i < 16 * s + 16; ++i)
+      y[i] = scale * static_cast<float>(unpacked.values[i]);
+  }
 }
 
 void dequantise_on(BlockType type, const void* blocks, float* out, uint64_t elements,

@@ -94,7 +94,7 @@ void encode_blocks(BlockType type, const float* x, void* blocks, uint64_t count,
                    const float* importance, Name name) {
   const float most = reach(type);
   with_block(type, [&]<class Block>(Block*) {
-    if constexpr (!std::is_same_v<Block, BlockIQ4_NL> && !std::is_same_v<Block, BlockIQ4_XS>) {
+    if constexpr (requires(Block & block) { encode(x, x, block); }) {
       constexpr uint32_t kCount = Block::kElements;
       float w[kCount];
       for (uint64_t b = 0; b < count; ++b) {
@@ -109,7 +109,11 @@ void encode_blocks(BlockType type, const float* x, void* blocks, uint64_t count,
 
 }  // namespace
 
-bool can_quantise(BlockType type) { return type != BlockType::iq4_nl && type != BlockType::iq4_xs; }
+bool can_quantise(BlockType type) {
+  return with_block(type, []<class Block>(Block* block) {
+    return requires(const float* x) { encode(x, x, *block); };
+  });
+}
 
 void quantise(BlockType type, const float* x, void* blocks, uint64_t elements,
               const float* importance) {

@@ -11,7 +11,7 @@ class ThreadPool;
 
 namespace prism::cpu {
 
-// Whether quantise can write a type: all but iq4_nl and iq4_xs.
+// Whether quantise can write a type: q4_0 to q8_0, q2_k to q6_k and mxfp4.
 bool can_quantise(BlockType type);
 
 // Encodes x as blocks (base/types/block_formats.h) that minimise the sum of importance * (x -

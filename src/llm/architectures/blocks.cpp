@@ -62,7 +62,9 @@ Tensor Blocks::post_norm(const Tensor& x, const Norm& by) const {
 }
 
 Tensor Blocks::project(const Tensor& x, const Linear& by) const {
-  return linear(x, by.weight, by.bias);
+  if (!by.scale) return linear(x, by.weight, by.bias);
+  const Tensor scaled = linear(x, by.weight) * by.scale;
+  return by.bias ? scaled + by.bias : scaled;
 }
 
 Tensor Blocks::softplus(const Tensor& x) { return maximum(x, 0.0) + log1p(exp(-abs(x))); }

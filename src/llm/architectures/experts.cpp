@@ -30,10 +30,9 @@ Tensor best_groups(const Tensor& scores, int64_t groups, int64_t used) {
 Blocks::Chosen Blocks::choose(const LayerWeights& w, const Tensor& x) const {
   const Tensor logits = project(x, w.router);
   const bool is_plain = !w.expert_bias && config_.expert_groups == 1;
-  const Tensor scales = w.other("ffn_down_exps.scale");  // of the experts' results
   const auto chosen = [&](const Tensor& experts, Tensor weights) -> Chosen {
     if (config_.expert_weights_scale != 1) weights = weights * config_.expert_weights_scale;
-    return {experts, scales ? weights * gather_rows(scales, experts) : weights};
+    return {experts, weights};
   };
   if (is_plain &&
       (config_.expert_scores == ExpertScores::softmax_of_chosen ||
@@ -63,7 +62,10 @@ Tensor Blocks::routed(const LayerWeights& w, const Tensor& x, const Chosen& chos
   const Tensor experts = chosen.experts.to(where);
   const Tensor weights = chosen.weights.unsqueeze(-1).to(where);
   const auto by = [&](const Tensor& rows, const Linear& linear) {
-    return expert_matmul(rows, linear.weight, experts, linear.bias);
+    if (!linear.scale) return expert_matmul(rows, linear.weight, experts, linear.bias);
+    const Tensor scaled = expert_matmul(rows, linear.weight, experts) *
+                          gather_rows(linear.scale, experts).unsqueeze(-1);
+    return linear.bias ? scaled + gather_rows(linear.bias, experts) : scaled;
   };
   Tensor input = x.to(where);
   if (config_.weights_before_experts) input = input.unsqueeze(1) * weights;

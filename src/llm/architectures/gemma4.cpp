@@ -36,7 +36,6 @@ class Gemma4 : public GemmaArchitecture {
     if (from.has_in_layer("ffn_gate_inp.weight")) {
       from.experts(layer);
       from.keep(layer, "ffn_gate_inp.scale", {width});
-      from.keep_if_there(layer, "ffn_down_exps.scale", {from.config().experts});
       for (const char* name :
            {"pre_ffw_norm_2.weight", "post_ffw_norm_1.weight", "post_ffw_norm_2.weight"})
         from.keep(layer, name, {width});

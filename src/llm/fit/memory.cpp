@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "llm/architectures/architecture.h"
+#include "llm/gguf/gguf_types.h"
 #include "llm/model/kv_cache.h"
 #include "ops/products/matmul_sides.h"
 #include "prism/error.h"
@@ -146,7 +147,8 @@ int64_t layer_of(std::string_view name) {
 bool is_expert(std::string_view name) { return name.find("_exps.") != std::string_view::npos; }
 
 uint64_t stored_bytes(const GgufTensor& tensor, const Device& device) {
-  return tensor.is_supported() ? storage_bytes(tensor.shape, tensor.type, device) : tensor.bytes;
+  if (!tensor.is_supported()) return tensor.bytes;
+  return storage_bytes(tensor.shape, loaded_type(tensor.type), device);
 }
 
 }  // namespace

@@ -24,24 +24,25 @@ constexpr std::array kTypes = {
     GgufTensorType{13, "q5_k", 256, 176, B::q5_k},
     GgufTensorType{14, "q6_k", 256, 210, B::q6_k},
     GgufTensorType{15, "q8_k", 256, 292, std::nullopt},
-    GgufTensorType{16, "iq2_xxs", 256, 66, std::nullopt},
-    GgufTensorType{17, "iq2_xs", 256, 74, std::nullopt},
-    GgufTensorType{18, "iq3_xxs", 256, 98, std::nullopt},
-    GgufTensorType{19, "iq1_s", 256, 50, std::nullopt},
+    GgufTensorType{16, "iq2_xxs", 256, 66, B::iq2_xxs},
+    GgufTensorType{17, "iq2_xs", 256, 74, B::iq2_xs},
+    GgufTensorType{18, "iq3_xxs", 256, 98, B::iq3_xxs},
+    GgufTensorType{19, "iq1_s", 256, 50, B::iq1_s},
     GgufTensorType{20, "iq4_nl", 32, 18, B::iq4_nl},
-    GgufTensorType{21, "iq3_s", 256, 110, std::nullopt},
-    GgufTensorType{22, "iq2_s", 256, 82, std::nullopt},
+    GgufTensorType{21, "iq3_s", 256, 110, B::iq3_s},
+    GgufTensorType{22, "iq2_s", 256, 82, B::iq2_s},
     GgufTensorType{23, "iq4_xs", 256, 136, B::iq4_xs},
     GgufTensorType{24, "i8", 1, 1, DType::i8},
     GgufTensorType{25, "i16", 1, 2, DType::i16},
     GgufTensorType{26, "i32", 1, 4, DType::i32},
     GgufTensorType{27, "i64", 1, 8, DType::i64},
     GgufTensorType{28, "f64", 1, 8, DType::f64},
-    GgufTensorType{29, "iq1_m", 256, 56, std::nullopt},
+    GgufTensorType{29, "iq1_m", 256, 56, B::iq1_m},
     GgufTensorType{30, "bf16", 1, 2, DType::bf16},
-    GgufTensorType{34, "tq1_0", 256, 54, std::nullopt},
-    GgufTensorType{35, "tq2_0", 256, 66, std::nullopt},
+    GgufTensorType{34, "tq1_0", 256, 54, B::tq1_0},
+    GgufTensorType{35, "tq2_0", 256, 66, B::tq2_0},
     GgufTensorType{39, "mxfp4", 32, 17, B::mxfp4},
+    GgufTensorType{40, "nvfp4", 64, 36, B::nvfp4},
 };
 
 }  // namespace
@@ -56,6 +57,11 @@ std::optional<uint32_t> gguf_number(ElementType type) {
   for (const GgufTensorType& known : kTypes)
     if (known.element_type == type) return known.number;
   return std::nullopt;
+}
+
+ElementType loaded_type(ElementType type) {
+  if (type.is_block() || type == DType::f16 || type == DType::bf16) return type;
+  return DType::f32;
 }
 
 }  // namespace prism::llm

@@ -20,5 +20,8 @@ struct GgufTensorType {
 const GgufTensorType* gguf_tensor_type(uint32_t number);
 // The number of a type in files; none for u16, u32, u64 and bool, which files cannot hold.
 std::optional<uint32_t> gguf_number(ElementType type);
+// The type in which a loaded model keeps weights: f32 for integers and f64, which products and
+// norms do not take, else the type itself.
+ElementType loaded_type(ElementType type);
 
 }  // namespace prism::llm

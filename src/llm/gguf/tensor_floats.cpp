@@ -61,10 +61,10 @@ void to_floats(ElementType type, const std::byte* from, std::span<float> to, Thr
 }
 
 void from_floats(ElementType type, std::span<const float> values, uint64_t rows,
-                 std::span<std::byte> to, ThreadPool& pool) {
+                 std::span<std::byte> to, ThreadPool& pool, const float* importance) {
   const uint64_t columns = values.size() / rows;
   if (type.is_block()) {
-    cpu::quantise(type.block(), values.data(), to.data(), rows, columns, nullptr, pool);
+    cpu::quantise(type.block(), values.data(), to.data(), rows, columns, importance, pool);
     return;
   }
   for (size_t i = 0; i < values.size(); ++i)

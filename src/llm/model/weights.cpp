@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "llm/architectures/architecture.h"
+#include "llm/gguf/gguf_types.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/quantise.h"
@@ -63,6 +64,8 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
                             name, config_.architecture));
   taken_.insert(name);
   Tensor tensor = file_.tensor(*found);
+  if (const ElementType type = loaded_type(tensor.type()); type != tensor.type())
+    tensor = cast(tensor, type.plain()).eval();
   if (!(tensor.shape() == shape)) {
     // A vector may be stored as a matrix, and any tensor with more or fewer axes of length 1.
     if (tensor.elements() != shape.elements() ||
@@ -74,6 +77,7 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
   }
   if (!(device == tensor.device())) tensor = share(tensor, device);
   bytes_ += storage_bytes(shape, tensor.type(), device);
+  names_[tensor.node().get()] = name;
   done_.bytes_done += found->bytes;
   if (progress_ && !progress_(done_))
     throw Error(ErrorCode::kInvalidArgument, "model: loading was cancelled");
@@ -109,7 +113,14 @@ void WeightLoader::norms(const NormNames& names, LayerWeights& layer) {
 
 Linear WeightLoader::linear(const std::string& name, int64_t out, int64_t in, bool needs_bias) {
   return {take(in_layer(name + ".weight"), {out, in}, device_),
-          take(needs_bias, in_layer(name + ".bias"), {out}, device_)};
+          take(needs_bias, in_layer(name + ".bias"), {out}, device_), scale_of(name, 1, device_)};
+}
+
+Tensor WeightLoader::scale_of(const std::string& name, int64_t count, const Device& device) {
+  const GgufTensor* found = file_.find_tensor(in_layer(name + ".scale"));
+  // gemma4 has a vector of this name beside its router: not a factor of the matrix.
+  if (!found || found->shape.elements() != count) return {};
+  return take(found->name, {count}, device);
 }
 
 Tensor WeightLoader::vector(bool is_required, const std::string& name, int64_t length) {
@@ -234,7 +245,8 @@ void WeightLoader::feed_forward_or_experts(LayerWeights& layer) {
 Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t in) {
   return {take(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_),
           take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
-               expert_device_)};
+               expert_device_),
+          scale_of(name, config_.experts, expert_device_)};
 }
 
 void WeightLoader::experts(LayerWeights& layer) {
@@ -276,10 +288,12 @@ void WeightLoader::keep_if_there(LayerWeights& layer, const std::string& name, c
 void WeightLoader::leave_out(const std::string& name) { taken_.insert(in_layer(name)); }
 
 void WeightLoader::check_all_taken() const {
-  // Frequencies are read as numbers, and converters of old wrote those of each layer.
+  // Frequencies are read as numbers, and converters of old wrote those of each layer. Scales of
+  // inputs are for hardware that multiplies 4-bit floats; here inputs have scales of their own.
   const auto is_harmless = [](std::string_view name) {
     return name == "rope_freqs.weight" || name.starts_with("rope_factors_") ||
-           name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight");
+           name.ends_with(".attn_rot_embd.weight") || name.ends_with(".rope_freqs.weight") ||
+           name.ends_with(".input_scale");
   };
   // Layers beyond the last propose tokens (leave_out_proposing_layers).
   const auto is_beyond = [&](std::string_view name) {
@@ -406,6 +420,7 @@ Weights load_weights(const GgufFile& file, const Config& config, const Architect
   from.check_all_taken();
   weights.rope_divisors = rope_divisors(file, config, placement.context);
   weights.bytes = from.bytes();
+  weights.names = from.names();
   return weights;
 }
 

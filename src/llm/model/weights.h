@@ -17,9 +17,10 @@
 
 namespace prism::llm {
 
-// A matrix [out, in] with an optional bias.
+// A matrix [out, in] with an optional bias. Files may have a factor of the whole matrix beside it
+// (NVFP4, BitNet): scale [1], of experts [experts].
 struct Linear {
-  Tensor weight, bias;
+  Tensor weight, bias, scale;
   explicit operator bool() const { return static_cast<bool>(weight); }
 };
 struct Norm {
@@ -105,6 +106,7 @@ struct Weights {
   std::vector<LayerWeights> layers;
   std::vector<float> rope_divisors;  // rotary frequency divisors from the file; may be empty
   uint64_t bytes = 0;                // total, as stored on the devices
+  std::map<const Node*, std::string> names;  // of the file's tensors, by the nodes that hold them
 };
 
 // Calls use once for every tensor present.
@@ -149,6 +151,7 @@ class WeightLoader {
   const Device& device() const { return device_; }  // of the current layer
 
   uint64_t bytes() const { return bytes_; }
+  const std::map<const Node*, std::string>& names() const { return names_; }
   // Throws kNotSupported if the file has a tensor that no part of the architecture took: the result
   // would be wrong without it.
   void check_all_taken() const;
@@ -159,6 +162,7 @@ class WeightLoader {
   Tensor vector(bool is_required, const std::string& name, int64_t length);
   Norm head_norm(const std::string& name, int64_t heads);
   Linear expert_linear(const std::string& name, int64_t out, int64_t in);
+  Tensor scale_of(const std::string& name, int64_t count, const Device& device);
   void latent(LayerWeights& layer);
   void indexer(LayerWeights& layer);
 
@@ -170,6 +174,7 @@ class WeightLoader {
   LoadProgress done_;
   uint64_t bytes_ = 0;
   std::set<std::string, std::less<>> taken_;
+  std::map<const Node*, std::string> names_;
   int64_t layer_ = 0;
   Device device_, expert_device_;
 };

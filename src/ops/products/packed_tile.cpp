@@ -2,6 +2,7 @@
 #include "ops/products/packed_tile.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -139,7 +140,9 @@ void PackedTile::decode_scales(Value slot, Value set, Value start) const {
           if (plane->bytes)
             words.push_back(tile_.load(place(*plane, element / (4 * 256 / plane->bytes))));
       }
-      const BlockUnit::Part part = block_part(format_, words, element / elements,
+      PlaneFormat integral = format_;
+      integral.exponent = 0;  // pair() applies it to the codes, which stay exact
+      const BlockUnit::Part part = block_part(integral, words, element / elements,
                                               element / uint32_t{format_.factor_elements});
       const auto both = [](Value x) { return pack_f16(vec(x, x)); };
       const Value at = set * (total * each) + item * each;
@@ -171,8 +174,18 @@ PackedTile::Codes PackedTile::codes(const Place& place, Value row_start, Value k
     const Value shift = one ? quad + half * 4u : quad * 2u;
     return low | (((bytes << at) >> shift) & ((one ? 0x00010001u : 0x00030003u) << at));
   };
-  if (format_.quant_bits == 8)
-    return {two_bytes(word(planes_.quants, 4, quad) ^ 0x80808080u, k, kBias), 0, 128};
+  const auto signed_bytes = [&](Value four) {
+    return Codes{two_bytes(four ^ 0x80808080u, k, kBias), 0, 128};
+  };
+  if (format_.quant_bits == 8) return signed_bytes(word(planes_.quants, 4, quad));
+  if (format_.quant_bits == 2 && format_.values != QuantValues::linear) {
+    Value four = (word(planes_.quants, 16, none) >> (quad * 2u)) & 0x03030303u;
+    if (format_.high_bits == 1) {
+      const Value bits = word(planes_.high, 32, none) >> (quad + half * 4u);
+      four = four | ((bits & 0x01010101u) << 2u);
+    }
+    return signed_bytes(code_values(format_.values, four));
+  }
   if (format_.quant_bits == 2) {
     const Value bytes = two_bytes(word(planes_.quants, 16, none), k, 0);
     return {with_high_bits(((bytes >> (quad * 2u)) & 0x00030003u) | kBias, 2), 0, format_.zero};
@@ -182,12 +195,10 @@ PackedTile::Codes PackedTile::codes(const Place& place, Value row_start, Value k
       tile_.load(row_start + planes_.quants.at + place.column / 8u + place.at / 32 * 4 + quad);
   if (format_.values == QuantValues::iq4) {
     const auto [low, high] = iq4_values(stored);
-    return {two_bytes((half ? high : low) ^ 0x80808080u, k, kBias), 0, 128};
+    return signed_bytes(half ? high : low);
   }
-  if (format_.values == QuantValues::mxfp4) {
-    const Value four = (stored >> (half * 4u)) & 0x0F0F0F0Fu;
-    return {two_bytes(mxfp4_values(four) ^ 0x80808080u, k, kBias), 0, 128};
-  }
+  if (format_.values != QuantValues::linear)
+    return signed_bytes(code_values(format_.values, (stored >> (half * 4u)) & 0x0F0F0F0Fu));
   // The high nibble stays where it is: 16 times the code.
   const Value bytes = two_bytes(stored, k, kBias);
   return {with_high_bits(bytes & (half ? 0xFFF0FFF0u : 0xFF0FFF0Fu), half ? 8 : 4), half * 4u,
@@ -202,9 +213,10 @@ Value PackedTile::pair(const Place& place, Value row, Value k) const {
   const Value at = ((place.set * parts() + part) * rows_ + in_tile) * each;
   const Value scale = scales_.load(at, each);
   const Codes found = codes(place, row_start, k);
-  const float unit = 1.0f / static_cast<float>(1u << found.shift);
-  const Value code = fma_pair(found.numbers, pair_of(unit),
-                              pair_of(-1024.0f * unit - static_cast<float>(found.zero)));
+  const float unit = std::ldexp(1.0f, -static_cast<int>(found.shift));
+  const float power = std::ldexp(1.0f, format_.exponent);
+  const Value code = fma_pair(found.numbers, pair_of(unit * power),
+                              pair_of((-1024.0f * unit - static_cast<float>(found.zero)) * power));
   return fma_pair(code, each == 2 ? scale[0] : scale, each == 2 ? scale[1] : constant(u32, 0));
 }
 

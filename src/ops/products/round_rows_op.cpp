@@ -27,9 +27,9 @@ int64_t rows_of(const Shape& shape) { return shape.elements() / std::max<int64_t
 
 }  // namespace
 
-// Products may share what they need: weights whose blocks are as long on the CPU, all elsewhere.
+// Products may share what they need: those with groups of one length on the CPU, all elsewhere.
 std::string RoundRowsOp::attributes() const {
-  return cpu_ ? fmt::format("by {}", block_info(type_).elements) : "by 32";
+  return fmt::format("by {}", cpu_ ? cpu::activation_group(type_) : 32);
 }
 
 std::vector<Spec> RoundRowsOp::infer(std::span<const Tensor> inputs) const {

@@ -1,6 +1,8 @@
 // Units of weights: which words of a row a lane loads, and their decoding.
 #include "ops/products/weight_units.h"
 
+#include <cmath>
+
 #include "ops/quantise/code_tables.h"
 
 namespace prism::ops {
@@ -10,6 +12,11 @@ using namespace dsl;
 namespace {
 
 bool is_header(const PlaneFormat& f) { return f.scales == ScaleFormat::header; }
+
+// In a plane of their own.
+bool has_factors(const PlaneFormat& f) {
+  return f.factors != FactorFormat::in_header && f.factors != FactorFormat::none;
+}
 
 // One of several fields of a word, each of `bits`, chosen by the low part of an index.
 Value field(Value word, Value index, uint32_t bits) {
@@ -72,7 +79,7 @@ uint32_t WeightReader::unit_words(ElementType type, bool aligned) {
   const PlaneFormat f = plane_format(type.block());
   const uint32_t quants = f.quant_bits == 2 ? 2 : 4;
   const uint32_t scales = is_header(f) ? 4 : f.scales == ScaleFormat::none ? 0 : 1;
-  return quants + f.high_bits + scales + (is_header(f) ? 0 : 1);
+  return quants + f.high_bits + scales + (has_factors(f) ? 1 : 0);
 }
 
 std::vector<Value> WeightReader::load(Value wanted, Value row, Value unit) const {
@@ -106,6 +113,7 @@ std::vector<Value> WeightReader::load(Value wanted, Value row, Value unit) const
     return words;
   }
   if (f.scales != ScaleFormat::none) take(scales + unit / (f.scale_elements == 16 ? 2u : 4u), 1);
+  if (!has_factors(f)) return words;
   const uint32_t units = f.factor_elements / unit_elements(type_);  // that share one factor
   const uint32_t in_word = f.factors == FactorFormat::pair   ? 1
                            : f.factors == FactorFormat::e8m0 ? 4
@@ -162,6 +170,7 @@ BlockUnit::Part block_part(const PlaneFormat& f, const std::vector<Value>& words
     const Value min = ((words[2] >> shift) & 15u) | ((high & 12u) << 2u);
     return {pair[0] * as_float(scale), pair[1] * as_float(min)};
   }
+  if (f.scales == ScaleFormat::ue4m3) return {nvfp4_scale(field(words[0], scale_index, 8)), {}};
   const bool scaled = f.scales != ScaleFormat::none;
   const Value word = words[scaled ? 1 : 0];
   if (f.factors == FactorFormat::pair) {
@@ -170,8 +179,9 @@ BlockUnit::Part block_part(const PlaneFormat& f, const std::vector<Value>& words
     const Value both = field(words[0], scale_index, 8);
     return {pair[0] * as_float(both & 15u), pair[1] * as_float(both >> 4u)};
   }
-  const Value factor = f.factors == FactorFormat::e8m0 ? mxfp4_factor(field(word, factor_index, 8))
-                                                       : half_of(word, factor_index);
+  Value factor = f.factors == FactorFormat::e8m0 ? mxfp4_factor(field(word, factor_index, 8))
+                                                 : half_of(word, factor_index);
+  if (f.exponent) factor = factor * std::ldexp(1.0f, f.exponent);
   if (!scaled) return {factor, {}};
   return {factor * cast(f32, signed_byte(words[0], scale_index)), {}};
 }
@@ -186,8 +196,7 @@ BlockUnit WeightReader::decode_block(const std::vector<Value>& words, Value unit
       result.quads[i] = low;
       result.quads[4 + i] = high;
     }
-  if (f.values == QuantValues::mxfp4)
-    for (Value& quad : result.quads) quad = mxfp4_values(quad);
+  for (Value& quad : result.quads) quad = code_values(f.values, quad);
 
   const auto quants = static_cast<std::ptrdiff_t>((f.quant_bits == 2 ? 2 : 4) + f.high_bits);
   const std::vector<Value> rest(words.begin() + quants, words.end());

@@ -2,6 +2,7 @@
 // write whole 32-byte sectors.
 #include "ops/quantise/block_kernels.h"
 
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -61,10 +62,10 @@ class PieceReader {
     if (format_.quant_bits == 2) {
       const Value word = planes_.load_words(start + piece / 2u) >> (piece % 2u * 4u);
       const Two low = {word & 0x03030303u, (word >> 2u) & 0x03030303u};
-      if (format_.high_bits == 0) return low;
+      if (format_.high_bits == 0) return by_table(low);
       const Value bits = planes_.load_words(start + params_[1] + piece / 4u) >> (piece % 4u * 2u);
-      return {low.first | ((bits & 0x01010101u) << 2u),
-              low.second | (((bits >> 1u) & 0x01010101u) << 2u)};
+      return by_table({low.first | ((bits & 0x01010101u) << 2u),
+                       low.second | (((bits >> 1u) & 0x01010101u) << 2u)});
     }
     const Value word = planes_.load_words(start + piece), k = piece % 4u;
     if (format_.values == QuantValues::iq4) {
@@ -72,8 +73,6 @@ class PieceReader {
       return {low, high};
     }
     const Two low = {word & 0x0F0F0F0Fu, (word >> 4u) & 0x0F0F0F0Fu};
-    if (format_.values == QuantValues::mxfp4)
-      return {mxfp4_values(low.first), mxfp4_values(low.second)};
     if (format_.high_bits == 1) {
       const Value bits = planes_.load_words(start + params_[1] + piece / 4u) >> k;
       return {low.first | ((bits & 0x01010101u) << 4u), low.second | (bits & 0x10101010u)};
@@ -83,7 +82,11 @@ class PieceReader {
       const auto above = [&](uint32_t i) { return ((words[i] >> (k * 2u)) & 0x03030303u) << 4u; };
       return {low.first | above(0), low.second | above(1)};
     }
-    return low;
+    return by_table(low);
+  }
+
+  Two by_table(const Two& codes) const {
+    return {code_values(format_.values, codes.first), code_values(format_.values, codes.second)};
   }
 
   // d, and m or dmin (zero if the type has neither).
@@ -93,8 +96,11 @@ class PieceReader {
     switch (format_.factors) {
       case FactorFormat::f16: {
         const Value both = unpack_f16(planes_.load_words(start + params_[3] + index / 2u));
-        return {select(index % 2u == 0u, both[0], both[1]), none};
+        const Value d = select(index % 2u == 0u, both[0], both[1]);
+        return {format_.exponent ? d * std::ldexp(1.0f, format_.exponent) : d, none};
       }
+      case FactorFormat::none:
+        return {constant(f32, 1.0), none};
       case FactorFormat::e8m0: {
         const Value word = planes_.load_words(start + params_[3] + index / 4u);
         const Value e = extract_bits(word, index % 4u * 8u, 8u);
@@ -130,6 +136,10 @@ class PieceReader {
         const Value word = planes_.load_words(at + scale_index / 4u);
         const Value scale = extract_bits(bitcast(i32, word), scale_index % 4u * 8u, 8u);
         return times(d * cast(f32, scale));
+      }
+      case ScaleFormat::ue4m3: {
+        const Value word = planes_.load_words(at + scale_index / 4u);
+        return times(nvfp4_scale(extract_bits(word, scale_index % 4u * 8u, 8u)));
       }
       case ScaleFormat::pair4: {
         const Value word = planes_.load_words(at + scale_index / 4u);

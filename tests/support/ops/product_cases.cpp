@@ -6,64 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "base/types/block_formats.h"
+#include "base/types/block_factors.h"
 #include "base/types/gpu_block_layout.h"
 
 namespace prism::testing_support {
-namespace {
 
 using kernels::CaseRandom;
-
-// A scale that keeps the elements of a block near one.
-uint16_t scale_bits(CaseRandom& random, float size) {
-  return f16_from_f32(random.uniform(0.2f, 1.0f) * size * (random.next() % 8 == 0 ? -1.0f : 1.0f));
-}
-
-template <class Block>
-void set_scales(Block* blocks, size_t count, CaseRandom& random, float size) {
-  for (size_t i = 0; i < count; ++i) {
-    if constexpr (requires { blocks[i].e8m0; }) {
-      blocks[i].e8m0 = static_cast<uint8_t>(120 + random.next() % 8);
-    } else {
-      blocks[i].d = scale_bits(random, size);
-    }
-    if constexpr (requires { blocks[i].m; }) blocks[i].m = scale_bits(random, 1.0f);
-    if constexpr (requires { blocks[i].dmin; }) blocks[i].dmin = scale_bits(random, size * 4);
-  }
-}
-
-void set_scales(BlockType type, void* bytes, size_t count, CaseRandom& random) {
-  switch (type) {
-    case BlockType::q4_0:
-      return set_scales(static_cast<BlockQ4_0*>(bytes), count, random, 0.1f);
-    case BlockType::q4_1:
-      return set_scales(static_cast<BlockQ4_1*>(bytes), count, random, 0.1f);
-    case BlockType::q5_0:
-      return set_scales(static_cast<BlockQ5_0*>(bytes), count, random, 0.05f);
-    case BlockType::q5_1:
-      return set_scales(static_cast<BlockQ5_1*>(bytes), count, random, 0.05f);
-    case BlockType::q8_0:
-      return set_scales(static_cast<BlockQ8_0*>(bytes), count, random, 0.01f);
-    case BlockType::q2_k:
-      return set_scales(static_cast<BlockQ2_K*>(bytes), count, random, 0.02f);
-    case BlockType::q3_k:
-      return set_scales(static_cast<BlockQ3_K*>(bytes), count, random, 0.01f);
-    case BlockType::q4_k:
-      return set_scales(static_cast<BlockQ4_K*>(bytes), count, random, 0.002f);
-    case BlockType::q5_k:
-      return set_scales(static_cast<BlockQ5_K*>(bytes), count, random, 0.001f);
-    case BlockType::q6_k:
-      return set_scales(static_cast<BlockQ6_K*>(bytes), count, random, 0.0005f);
-    case BlockType::iq4_nl:
-      return set_scales(static_cast<BlockIQ4_NL*>(bytes), count, random, 0.01f);
-    case BlockType::iq4_xs:
-      return set_scales(static_cast<BlockIQ4_XS*>(bytes), count, random, 0.0005f);
-    case BlockType::mxfp4:
-      return set_scales(static_cast<BlockMXFP4*>(bytes), count, random, 1.0f);
-  }
-}
-
-}  // namespace
 
 Matrix random_matrix(CaseRandom& random, ElementType type, uint32_t rows, uint32_t k) {
   Matrix matrix{type, rows, k, {}, {}};
@@ -75,7 +23,9 @@ Matrix random_matrix(CaseRandom& random, ElementType type, uint32_t rows, uint32
   }
   const size_t count = uint64_t(rows) * k / type.block_elements();
   std::vector<uint8_t> blocks = random.octets(count * type.block_bytes());
-  set_scales(type.block(), blocks.data(), count, random);
+  for (size_t i = 0; i < count; ++i)
+    set_block_factors(type.block(), blocks.data() + i * type.block_bytes(),
+                      random.uniform(0.2f, 1.0f) * (random.next() % 8 == 0 ? -1.0f : 1.0f));
   const GpuBlockLayout layout = gpu_block_layout(type.block(), rows, k);
   matrix.bytes.resize(layout.bytes());
   to_gpu_layout(layout, blocks.data(), matrix.bytes.data());

@@ -1,0 +1,14 @@
+// Expands weights that kernels cannot read in place: blocks with codebooks, ternary ones, nvfp4.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/products/quantised_kernels.h"
+
+namespace prism::cpu {
+
+// elements: a multiple of the type's block; to: elements / 32 blocks. Only for types that are not
+// read in place.
+void expand_blocks(BlockType type, const void* blocks, uint64_t elements, ExpandedBlock* to);
+
+}  // namespace prism::cpu
