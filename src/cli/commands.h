@@ -30,6 +30,7 @@ void add_chat_command(const Command& program);
 void add_serve_command(const Command& program);
 void add_score_command(const Command& program);
 void add_perplexity_command(const Command& program);
+void add_train_command(const Command& program);
 void add_embed_command(const Command& program);
 void add_vectors_command(const Command& program);  // build, search, add, remove, info ...
 void add_index_command(const Command& program);
