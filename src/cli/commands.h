@@ -23,6 +23,7 @@ void add_model_info_command(const Command& model);
 void add_model_verify_command(const Command& model);
 void add_model_convert_command(const Command& model);
 void add_model_quantize_command(const Command& model);
+void add_model_merge_command(const Command& model);
 void add_model_store_commands(const Command& model);  // fetch, list, remove
 void add_tokenize_command(const Command& program);
 void add_run_command(const Command& program);

@@ -5,7 +5,6 @@
 #include "prism/ops/elementwise.h"
 #include "prism/ops/index.h"
 #include "prism/ops/join.h"
-#include "prism/ops/matmul.h"
 #include "prism/ops/reduce.h"
 #include "prism/ops/softmax.h"
 #include "prism/ops/sort.h"
@@ -63,7 +62,7 @@ Tensor Blocks::routed(const LayerWeights& w, const Tensor& x, const Chosen& chos
   const Tensor experts = chosen.experts.to(where);
   const Tensor weights = chosen.weights.unsqueeze(-1).to(where);
   const auto by = [&](const Tensor& rows, const Linear& linear) {
-    return expert_matmul(rows, linear.weight, experts, linear.bias);
+    return project(rows, linear, experts);
   };
   Tensor input = x.to(where);
   if (config_.weights_before_experts) input = input.unsqueeze(1) * weights;

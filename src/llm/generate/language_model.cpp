@@ -27,6 +27,7 @@ std::unique_ptr<Proposer> proposer_for(const LoadOptions& options, const Tokeniz
   if (options.speculate == "ngram") return std::make_unique<NgramProposer>();
   LoadOptions draft = options;
   draft.fit.context = model.context();
+  draft.adapters.clear();
   // A full context for each text: none of them may lack blocks. Other texts have no proposals.
   draft.shares_cache = false;
   draft.slots = std::clamp<int64_t>(model.cache().tokens() / model.context(), 1, model.slots());

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <vector>
 
 #include "base/system/thread_pool.h"
@@ -19,15 +20,16 @@ bool is_fine(ElementType type) { return !type.is_block() || type == BlockType::q
 
 }  // namespace
 
-QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const QuantiseMix& mix,
+QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const QuantiseMix* mix,
                              const QuantiseOptions& options) {
   ThreadPool& pool = options.pool ? *options.pool : cpu_pool();
-  const auto types = quantised_types(file, mix);
+  std::vector<std::optional<ElementType>> types(file.tensors().size());
+  if (mix) types = quantised_types(file, *mix);
   GgufWriter writer;
   for (const auto& [key, value] : file.metadata())
     if (!key.starts_with("split.")) writer.set(key, value);
-  writer.set("general.file_type", mix.file_type);
-  if (mix.base.is_block()) writer.set("general.quantization_version", uint32_t{2});
+  if (mix) writer.set("general.file_type", mix->file_type);
+  if (mix && mix->base.is_block()) writer.set("general.quantization_version", uint32_t{2});
 
   QuantiseResult result;
   std::string at;  // the tensor being written
@@ -35,7 +37,9 @@ QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const 
     const GgufTensor& tensor = file.tensors()[i];
     result.input_bytes += tensor.bytes;
     ++result.tensors;
-    if (!types[i] || (tensor.is_supported() && tensor.type == *types[i])) {
+    const bool changes = options.has_change && options.has_change(tensor.name);
+    if (changes && !types[i]) types[i] = tensor.type;
+    if (!types[i] || (!changes && tensor.is_supported() && tensor.type == *types[i])) {
       writer.add_tensor(tensor, file.data(tensor));
       result.output_bytes += tensor.bytes;
       continue;
@@ -50,10 +54,16 @@ QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const 
     result.output_bytes += type.row_bytes(static_cast<uint64_t>(tensor.shape.elements()));
     writer.add_tensor(
         tensor.name, tensor.shape, type,
-        [&file, &tensor, &at, type, &pool](const GgufWriter::Sink& sink) {
+        [&file, &tensor, &at, type, &pool, &options, changes](const GgufWriter::Sink& sink) {
           at = tensor.name;
           std::vector<std::byte> encoded;
+          std::vector<float> changed;
           const auto put = [&](uint64_t first_row, uint64_t rows, std::span<const float> values) {
+            if (changes) {
+              changed.assign(values.begin(), values.end());
+              options.change(tensor, first_row, changed);
+              values = changed;
+            }
             encoded.resize(type.row_bytes(values.size()));
             try {
               from_floats(type, values, rows, encoded, pool);

@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "llm/architectures/architecture.h"
+#include "llm/model/adapters.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/quantise.h"
@@ -28,11 +29,12 @@ Shape without_ones(const Shape& shape) {
 
 WeightLoader::WeightLoader(const GgufFile& file, const Config& config,
                            const RequiredTensors& required, const Placement& placement,
-                           LoadCallback progress)
+                           LoadCallback progress, const Adapters* adapters)
     : file_(file),
       config_(config),
       required_(required),
       placement_(placement),
+      adapters_(adapters),
       progress_(std::move(progress)) {
   for (const GgufTensor& each : file.tensors()) done_.bytes_total += each.bytes;
 }
@@ -55,6 +57,31 @@ Norm WeightLoader::take_norm(const std::string& name, const Device& device, int6
 }
 
 Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Device& device) {
+  const LowRank* const change = adapters_ ? adapters_->find(name) : nullptr;
+  if (!change) return take_plain(name, shape, device);
+  adapted_.insert(name);
+  return placed(change->added_to(take_plain(name, shape, Device::cpu())), device);
+}
+
+Linear WeightLoader::take_linear(const std::string& name, const Shape& shape,
+                                 const Device& device) {
+  Linear result = {take_plain(name, shape, device), {}};
+  if (const LowRank* const change = adapters_ ? adapters_->find(name) : nullptr) {
+    adapted_.insert(name);
+    result.lora_a = placed(change->a, device);
+    result.lora_b = placed(change->b, device);
+  }
+  return result;
+}
+
+Tensor WeightLoader::placed(Tensor tensor, const Device& device) {
+  tensor = tensor.contiguous();
+  tensor.eval();
+  bytes_ += storage_bytes(tensor.shape(), tensor.type(), device);
+  return tensor.to(device);
+}
+
+Tensor WeightLoader::take_plain(const std::string& name, const Shape& shape, const Device& device) {
   const GgufTensor* found = file_.find_tensor(name);
   if (!found)
     throw Error(ErrorCode::kNotFound,
@@ -108,8 +135,9 @@ void WeightLoader::norms(const NormNames& names, LayerWeights& layer) {
 }
 
 Linear WeightLoader::linear(const std::string& name, int64_t out, int64_t in, bool needs_bias) {
-  return {take(in_layer(name + ".weight"), {out, in}, device_),
-          take(needs_bias, in_layer(name + ".bias"), {out}, device_)};
+  Linear result = take_linear(in_layer(name + ".weight"), {out, in}, device_);
+  result.bias = take(needs_bias, in_layer(name + ".bias"), {out}, device_);
+  return result;
 }
 
 Tensor WeightLoader::vector(bool is_required, const std::string& name, int64_t length) {
@@ -232,9 +260,11 @@ void WeightLoader::feed_forward_or_experts(LayerWeights& layer) {
 }
 
 Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t in) {
-  return {take(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_),
-          take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
-               expert_device_)};
+  Linear result =
+      take_linear(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_);
+  result.bias = take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
+                     expert_device_);
+  return result;
 }
 
 void WeightLoader::experts(LayerWeights& layer) {
@@ -296,6 +326,7 @@ void WeightLoader::check_all_taken() const {
                   fmt::format("model: the file has a tensor {} that Prism's {} does not use, so "
                               "its text would be wrong; please report the model",
                               printable(each.name), config_.architecture));
+  if (adapters_) adapters_->check_all_used(adapted_);
 }
 
 void for_each_weight(const Weights& weights, const std::function<void(const Tensor&)>& use) {
@@ -305,8 +336,10 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
   };
   each({&weights.embedding, &weights.position_embedding, &weights.type_embedding,
         &weights.embedding_norm.weight, &weights.embedding_norm.bias, &weights.output_norm.weight,
-        &weights.output_norm.bias, &weights.output_bias});
-  if (weights.output && weights.output.node() != weights.embedding.node()) use(weights.output);
+        &weights.output_norm.bias, &weights.output.bias, &weights.output.lora_a,
+        &weights.output.lora_b});
+  if (weights.output && weights.output.weight.node() != weights.embedding.node())
+    use(weights.output.weight);
   for (const LayerWeights& layer : weights.layers) {
     for (const Norm* norm :
          {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm,
@@ -318,13 +351,13 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
           &layer.attention_gate, &layer.router, &layer.expert_gate, &layer.expert_up,
           &layer.expert_down, &layer.shared_gate, &layer.shared_up, &layer.shared_down,
           &layer.shared_router})
-      each({&linear->weight, &linear->bias});
+      each({&linear->weight, &linear->bias, &linear->lora_a, &linear->lora_b});
     for (const Norm* norm : {&layer.latent.q_norm, &layer.latent.kv_norm, &layer.indexer.q_norm,
                              &layer.indexer.k_norm})
       each({&norm->weight, &norm->bias});
     for (const Linear* linear : {&layer.latent.q_a, &layer.latent.q_b, &layer.latent.kv_a,
                                  &layer.indexer.q, &layer.indexer.k, &layer.indexer.head_weights})
-      each({&linear->weight, &linear->bias});
+      each({&linear->weight, &linear->bias, &linear->lora_a, &linear->lora_b});
     each({&layer.sinks, &layer.expert_bias, &layer.latent.k_b, &layer.latent.v_b});
     for (const auto& [name, tensor] : layer.others) use(tensor);
   }
@@ -365,8 +398,9 @@ std::vector<float> rope_divisors(const GgufFile& file, const Config& config, int
 }  // namespace
 
 Weights load_weights(const GgufFile& file, const Config& config, const Architecture& architecture,
-                     const Placement& placement, const LoadCallback& progress) {
-  WeightLoader from(file, config, architecture.required_tensors(), placement, progress);
+                     const Placement& placement, const LoadCallback& progress,
+                     const Adapters* adapters) {
+  WeightLoader from(file, config, architecture.required_tensors(), placement, progress, adapters);
   Weights weights;
   const Shape table = {config.vocabulary, config.width};
   weights.embedding = from.take("token_embd.weight", table, placement.embedding);

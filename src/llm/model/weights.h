@@ -17,9 +17,14 @@
 
 namespace prism::llm {
 
-// A matrix [out, in] with an optional bias.
+class Adapters;  // adapters.h
+
+// A matrix [out, in] with an optional bias. With adapters the product is that of
+// weight + lora_b lora_a, of which the second part is never multiplied out: [rank, in] and
+// [out, rank], f32. The matrices of experts have one axis more in front.
 struct Linear {
   Tensor weight, bias;
+  Tensor lora_a = {}, lora_b = {};
   explicit operator bool() const { return static_cast<bool>(weight); }
 };
 struct Norm {
@@ -90,8 +95,7 @@ struct Weights {
   Tensor embedding;                           // [vocabulary, width]
   Tensor position_embedding, type_embedding;  // learned embeddings
   Norm embedding_norm, output_norm;
-  Tensor output;  // [vocabulary, width]
-  Tensor output_bias;
+  Linear output;  // [vocabulary, width]
   OtherWeights others;
   std::vector<LayerWeights> layers;
   std::vector<float> rope_divisors;  // rotary frequency divisors from the file; may be empty
@@ -106,18 +110,22 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
 // layout.
 class WeightLoader {
  public:
+  // adapters may be null.
   WeightLoader(const GgufFile& file, const Config& config, const RequiredTensors& required,
-               const Placement& placement, LoadCallback progress);
+               const Placement& placement, LoadCallback progress, const Adapters* adapters);
 
   const Config& config() const { return config_; }
   const GgufFile& file() const { return file_; }
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
-  // Throws kNotFound if the file has no such tensor, kCorruptFile if its shape differs.
+  // Throws kNotFound if the file has no such tensor, kCorruptFile if its shape differs. Adapters of
+  // the tensor are added to it, which makes it f32.
   Tensor take(const std::string& name, const Shape& shape, const Device& device);
   Tensor take_if_there(const std::string& name, const Shape& shape, const Device& device);
   // A norm outside the layers: "output_norm" is output_norm.weight and output_norm.bias.
   Norm take_norm(const std::string& name, const Device& device, int64_t length = 0);
+  // A matrix for a product, whose adapters stay apart.
+  Linear take_linear(const std::string& name, const Shape& shape, const Device& device);
 
   // --- the current layer: "attn_q" is blk.N.attn_q.weight and attn_q.bias
   void begin_layer(int64_t layer);
@@ -147,6 +155,8 @@ class WeightLoader {
  private:
   std::string in_layer(const std::string& name) const;
   Tensor take(bool is_required, const std::string& name, const Shape& shape, const Device& device);
+  Tensor take_plain(const std::string& name, const Shape& shape, const Device& device);
+  Tensor placed(Tensor tensor, const Device& device);
   Tensor vector(bool is_required, const std::string& name, int64_t length);
   Norm head_norm(const std::string& name, int64_t heads);
   Linear expert_linear(const std::string& name, int64_t out, int64_t in);
@@ -157,16 +167,18 @@ class WeightLoader {
   const Config& config_;
   const RequiredTensors required_;
   const Placement& placement_;
+  const Adapters* const adapters_;
   LoadCallback progress_;
   LoadProgress done_;
   uint64_t bytes_ = 0;
-  std::set<std::string, std::less<>> taken_;
+  std::set<std::string, std::less<>> taken_, adapted_;
   int64_t layer_ = 0;
   Device device_, expert_device_;
 };
 
 class Architecture;
 Weights load_weights(const GgufFile& file, const Config& config, const Architecture& architecture,
-                     const Placement& placement, const LoadCallback& progress);
+                     const Placement& placement, const LoadCallback& progress,
+                     const Adapters* adapters = nullptr);
 
 }  // namespace prism::llm
