@@ -37,6 +37,7 @@ struct TrainSettings {
   int64_t save_every = 0;
   bool resume = false, overwrite = false, quiet = false;
   int64_t samples = 1, sample_tokens = 200;
+  std::string prompt;  // of the samples; empty: the first word of the text
 };
 
 // Each returns the exit status. settings.data and settings.output are not empty.

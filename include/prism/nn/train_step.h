@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/compile.h"
 #include "prism/nn/optimizer.h"
 #include "prism/tensor.h"
 
@@ -62,6 +63,9 @@ class TrainStep {
   // The number of batches, which determines dropout, and the sums of an unfinished accumulation.
   std::map<std::string, Tensor> state_dict() const;
   void load_state_dict(const std::map<std::string, Tensor>& state);
+  // The memory that steps with such batches need beside parameters and the optimiser's state, which
+  // count as present. Makes no plan.
+  std::vector<PlanMemory> estimate_memory(std::span<const Tensor> batch);
   // The plan's steps as text (CompiledFunction::explain), and the number of plans made.
   std::string explain(std::span<const Tensor> batch);
   size_t plans() const;

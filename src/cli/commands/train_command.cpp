@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/system/output_file.h"
 #include "cli/commands.h"
 #include "cli/train.h"
 #include "prism/error.h"
@@ -76,15 +77,34 @@ void add_file_options(const Command& command, TrainSettings& s) {
   command.option("--sample-tokens", s.sample_tokens, "tokens of such a text")
       .positive()
       .shows_default();
+  command.option("-p,--prompt", s.prompt,
+                 "how such a text begins (default: the data's first word)");
   command.flag("-q,--quiet", s.quiet, "print no progress");
 }
 
-int train(TrainSettings settings) {
-  if (std::filesystem::exists(settings.output) && !settings.overwrite)
-    throw Error(ErrorCode::kInvalidArgument,
-                settings.output + ": the file exists; --overwrite replaces it");
-  if (settings.checkpoint.empty()) settings.checkpoint = settings.output + ".checkpoint";
-  return settings.lora.model.empty() ? train_gpt(settings) : train_lora(settings);
+// Finds out before hours of training that a file cannot be written. Nothing is left behind.
+void check_writable(const std::string& path) {
+  if (!path.empty()) OutputFile probe(path);
+}
+
+int train(TrainSettings s) {
+  if (s.checkpoint.empty()) s.checkpoint = s.output + ".checkpoint";
+  const bool has_checkpoint = std::filesystem::exists(s.checkpoint);
+  if (s.resume && !has_checkpoint)
+    throw Error(ErrorCode::kNotFound,
+                s.checkpoint + ": no checkpoint to resume from; leave out --resume to start anew");
+  if (!s.resume && !s.overwrite) {
+    if (std::filesystem::exists(s.output))
+      throw Error(ErrorCode::kInvalidArgument,
+                  s.output + ": the file exists; --overwrite replaces it");
+    if (has_checkpoint)
+      throw Error(ErrorCode::kInvalidArgument,
+                  s.checkpoint +
+                      ": an earlier run left this checkpoint; --resume continues that run, "
+                      "--overwrite starts anew");
+  }
+  for (const std::string& path : {s.output, s.checkpoint, s.svg}) check_writable(path);
+  return s.lora.model.empty() ? train_gpt(s) : train_lora(s);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include "nn/train/anomaly.h"
 #include "nn/train/step_context.h"
-#include "prism/compile.h"
 #include "prism/error.h"
 #include "prism/grad.h"
 #include "prism/ops/assign.h"
@@ -176,6 +175,10 @@ void TrainStep::load_state_dict(const std::map<std::string, Tensor>& state) {
   }
   eval(changes);
   state_->batches = state.at("batches").to_vector<int64_t>()[0];
+}
+
+std::vector<PlanMemory> TrainStep::estimate_memory(std::span<const Tensor> batch) {
+  return state_->updates->estimate_memory(state_->inputs_of(batch));
 }
 
 std::string TrainStep::explain(std::span<const Tensor> batch) {
