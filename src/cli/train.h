@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/command_line.h"
 
@@ -18,6 +19,9 @@ struct ModelSettings {
 // An adapter for a model that exists (train_lora.cpp adds these options).
 struct LoraSettings {
   std::string model;  // empty: no adapter
+  int64_t rank = 16;
+  float alpha = 0;                    // 0: twice the rank
+  std::vector<std::string> matrices;  // empty: those of attention and feed-forward
 };
 
 struct TrainSettings {

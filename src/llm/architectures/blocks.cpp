@@ -45,6 +45,7 @@ const RopeTables& Blocks::ropes(const Device& device) const {
 }
 
 Tensor Blocks::wanted_rows(const Tensor& x) const {
+  if (training_) return training_->wanted ? gather_rows(x, training_->wanted) : x;
   if (layout_->shape().each_one_row) return x;
   return gather_rows(x, layout_->wanted(words(x.device())));
 }

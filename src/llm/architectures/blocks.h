@@ -41,6 +41,7 @@ struct DeviceBatch {
 struct TrainingBatch {
   Tensor tokens, positions;  // i32 [rows], one sequence after the other
   int64_t sequences = 1;
+  Tensor wanted = {};  // i32: the rows whose logits are wanted; empty: all
   std::function<Tensor(const Tensor&)> dropout = {};  // of the inputs of adapters; may be empty
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -66,6 +67,7 @@ Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Dev
 Linear WeightLoader::take_linear(const std::string& name, const Shape& shape,
                                  const Device& device) {
   Linear result = {take_plain(name, shape, device), {}};
+  result.name = name;
   if (const LowRank* const change = adapters_ ? adapters_->find(name) : nullptr) {
     adapted_.insert(name);
     result.lora_a = placed(change->a, device);
@@ -329,6 +331,23 @@ void WeightLoader::check_all_taken() const {
   if (adapters_) adapters_->check_all_used(adapted_);
 }
 
+void for_each_linear(const Weights& weights, const std::function<void(const Linear&)>& use) {
+  use(weights.output);
+  for (const LayerWeights& layer : weights.layers)
+    for (const Linear* each :
+         {&layer.q, &layer.k, &layer.v, &layer.qkv, &layer.out, &layer.gate, &layer.up, &layer.down,
+          &layer.attention_gate, &layer.router, &layer.expert_gate, &layer.expert_up,
+          &layer.expert_down, &layer.shared_gate, &layer.shared_up, &layer.shared_down,
+          &layer.shared_router, &layer.latent.q_a, &layer.latent.q_b, &layer.latent.kv_a,
+          &layer.indexer.q, &layer.indexer.k, &layer.indexer.head_weights})
+      use(*each);
+}
+
+void for_each_linear(Weights& weights, const std::function<void(Linear&)>& use) {
+  for_each_linear(std::as_const(weights),
+                  [&](const Linear& each) { use(const_cast<Linear&>(each)); });
+}
+
 void for_each_weight(const Weights& weights, const std::function<void(const Tensor&)>& use) {
   const auto each = [&](std::initializer_list<const Tensor*> tensors) {
     for (const Tensor* tensor : tensors)
@@ -336,28 +355,18 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
   };
   each({&weights.embedding, &weights.position_embedding, &weights.type_embedding,
         &weights.embedding_norm.weight, &weights.embedding_norm.bias, &weights.output_norm.weight,
-        &weights.output_norm.bias, &weights.output.bias, &weights.output.lora_a,
-        &weights.output.lora_b});
-  if (weights.output && weights.output.weight.node() != weights.embedding.node())
-    use(weights.output.weight);
+        &weights.output_norm.bias});
+  for_each_linear(weights, [&](const Linear& linear) {
+    if (linear.weight && linear.weight.node() != weights.embedding.node()) use(linear.weight);
+    each({&linear.bias, &linear.lora_a, &linear.lora_b});
+  });
   for (const LayerWeights& layer : weights.layers) {
     for (const Norm* norm :
          {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm,
           &layer.feed_forward_post_norm, &layer.q_norm, &layer.k_norm, &layer.attention_inner_norm,
-          &layer.feed_forward_inner_norm, &layer.expert_norm})
+          &layer.feed_forward_inner_norm, &layer.expert_norm, &layer.latent.q_norm,
+          &layer.latent.kv_norm, &layer.indexer.q_norm, &layer.indexer.k_norm})
       each({&norm->weight, &norm->bias});
-    for (const Linear* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.qkv, &layer.out, &layer.gate, &layer.up, &layer.down,
-          &layer.attention_gate, &layer.router, &layer.expert_gate, &layer.expert_up,
-          &layer.expert_down, &layer.shared_gate, &layer.shared_up, &layer.shared_down,
-          &layer.shared_router})
-      each({&linear->weight, &linear->bias, &linear->lora_a, &linear->lora_b});
-    for (const Norm* norm : {&layer.latent.q_norm, &layer.latent.kv_norm, &layer.indexer.q_norm,
-                             &layer.indexer.k_norm})
-      each({&norm->weight, &norm->bias});
-    for (const Linear* linear : {&layer.latent.q_a, &layer.latent.q_b, &layer.latent.kv_a,
-                                 &layer.indexer.q, &layer.indexer.k, &layer.indexer.head_weights})
-      each({&linear->weight, &linear->bias, &linear->lora_a, &linear->lora_b});
     each({&layer.sinks, &layer.expert_bias, &layer.latent.k_b, &layer.latent.v_b});
     for (const auto& [name, tensor] : layer.others) use(tensor);
   }

@@ -25,6 +25,7 @@ class Adapters;  // adapters.h
 struct Linear {
   Tensor weight, bias;
   Tensor lora_a = {}, lora_b = {};
+  std::string name = {};  // of the matrix in the file
   explicit operator bool() const { return static_cast<bool>(weight); }
 };
 struct Norm {
@@ -104,6 +105,9 @@ struct Weights {
 
 // Calls use once for every tensor present.
 void for_each_weight(const Weights& weights, const std::function<void(const Tensor&)>& use);
+// Calls use once for every matrix of a product; some are empty.
+void for_each_linear(const Weights& weights, const std::function<void(const Linear&)>& use);
+void for_each_linear(Weights& weights, const std::function<void(Linear&)>& use);
 
 // Loads tensors from a file. On the CPU, and for plain types on devices that read host memory in
 // place, they are views of the memory-mapped file; otherwise they are uploaded in the device's
