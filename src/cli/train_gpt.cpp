@@ -159,7 +159,7 @@ int train_gpt(const TrainSettings& s) {
   add_identity(subject, loop);
   const SessionEnd end = run_session(s, run, loop, [&] {
     say_run(s, model, tokens, options, device);
-    say_estimate(s, run, options.steps, device);
+    say_estimate(s, run, loop, device);
   });
   if (end.is_interrupted) return kInterrupted;
   subject.write(model, s.output);

@@ -106,7 +106,7 @@ int train_lora(const TrainSettings& given) {
     say(s, fmt::format("training: {} steps of {} samples, {:.1f} times the data",
                        exact_text(options.steps), of_step,
                        static_cast<double>(options.steps * of_step) / static_cast<double>(count)));
-    say_estimate(s, run, options.steps, device);
+    say_estimate(s, run, loop, device);
   });
   if (end.is_interrupted) return kInterrupted;
   model.write(s.output);

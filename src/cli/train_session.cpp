@@ -78,11 +78,13 @@ void check_memory(uint64_t needed, const Device& device) {
                           size_text(needed), device.id(), size_text(free)));
 }
 
-void say_estimate(const TrainSettings& s, llm::ModelRun& run, int64_t steps, const Device& device) {
+void say_estimate(const TrainSettings& s, llm::ModelRun& run, const nn::LoopSettings& loop,
+                  const Device& device) {
   const llm::RunMemory memory = run.estimate_memory();
   check_memory(memory.needed, device);
   if (s.quiet) return;
-  const double seconds = run.estimate_step_seconds() * static_cast<double>(steps);
+  const int64_t left = loop.steps - run.parts().optimizers[0]->steps();
+  const double seconds = run.estimate_seconds(left, left / loop.validate_every);
   say(s, fmt::format("needs about {} of memory, of which {} are free, and about {}",
                      size_text(memory.present + memory.needed), size_text(device.free_bytes()),
                      duration_text(seconds)));

@@ -25,7 +25,7 @@ void say(const TrainSettings& settings, const std::string& line);  // unless qui
 // Throws kOutOfMemory before anything large is allocated.
 void check_memory(uint64_t needed, const Device& device);
 // Prints the memory and the time that the run will need; throws as check_memory does.
-void say_estimate(const TrainSettings& settings, llm::ModelRun& run, int64_t steps,
+void say_estimate(const TrainSettings& settings, llm::ModelRun& run, const nn::LoopSettings& loop,
                   const Device& device);
 
 struct SessionEnd {

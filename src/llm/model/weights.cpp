@@ -334,12 +334,29 @@ void WeightLoader::check_all_taken() const {
 void for_each_linear(const Weights& weights, const std::function<void(const Linear&)>& use) {
   use(weights.output);
   for (const LayerWeights& layer : weights.layers)
-    for (const Linear* each :
-         {&layer.q, &layer.k, &layer.v, &layer.qkv, &layer.out, &layer.gate, &layer.up, &layer.down,
-          &layer.attention_gate, &layer.router, &layer.expert_gate, &layer.expert_up,
-          &layer.expert_down, &layer.shared_gate, &layer.shared_up, &layer.shared_down,
-          &layer.shared_router, &layer.latent.q_a, &layer.latent.q_b, &layer.latent.kv_a,
-          &layer.indexer.q, &layer.indexer.k, &layer.indexer.head_weights})
+    for (const Linear* each : {&layer.q,
+                               &layer.k,
+                               &layer.v,
+                               &layer.qkv,
+                               &layer.out,
+                               &layer.gate,
+                               &layer.up,
+                               &layer.down,
+                               &layer.attention_gate,
+                               &layer.router,
+                               &layer.expert_gate,
+                               &layer.expert_up,
+                               &layer.expert_down,
+                               &layer.shared_gate,
+                               &layer.shared_up,
+                               &layer.shared_down,
+                               &layer.shared_router,
+                               &layer.latent.q_a,
+                               &layer.latent.q_b,
+                               &layer.latent.kv_a,
+                               &layer.indexer.q,
+                               &layer.indexer.k,
+                               &layer.indexer.head_weights})
       use(*each);
 }
 

@@ -10,6 +10,7 @@ namespace prism::llm {
 
 namespace {
 
+constexpr int64_t kValidationBatches = 50;
 constexpr double kLastRate = 0.1;  // of the highest learning rate
 
 using Group = nn::ParameterGroup<nn::AdamWSettings>;
@@ -57,13 +58,18 @@ ModelRun::ModelRun(nn::Module& model, Loss loss, RunData data, const ModelRunOpt
   });
 }
 
+int64_t ModelRun::validation_batches() const {
+  if (!data_.validation) return 0;
+  return std::clamp<int64_t>(data_.validation->size() / options_.batch, 1, kValidationBatches);
+}
+
 double ModelRun::validate() {
   nn::DataLoader loader(data_.validation,
                         {.batch = std::min(options_.batch, data_.validation->size()),
                          .shuffle = false,
                          .prefetch = false,
                          .device = device_});
-  const int64_t count = std::min(options_.validation_batches, loader.batches_per_epoch());
+  const int64_t count = validation_batches();
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += (*loss_only_)(loader.next())[0].item();
   return sum / static_cast<double>(count);
@@ -88,13 +94,15 @@ RunMemory ModelRun::estimate_memory() {
   return sum;
 }
 
-double ModelRun::estimate_step_seconds() {
+double ModelRun::estimate_seconds(int64_t steps, int64_t validations) {
+  constexpr int64_t kPasses = 3;  // a backward pass takes two forward passes' time
   const std::vector<Tensor> batch = example();
   (*loss_only_)(batch)[0].item();  // makes the plan
   const auto start = std::chrono::steady_clock::now();
   (*loss_only_)(batch)[0].item();
   const std::chrono::duration<double> forward = std::chrono::steady_clock::now() - start;
-  return 3 * forward.count() * static_cast<double>(options_.accumulate);
+  return forward.count() * static_cast<double>(kPasses * options_.accumulate * steps +
+                                               validations * validation_batches());
 }
 
 }  // namespace prism::llm

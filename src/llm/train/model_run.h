@@ -20,7 +20,6 @@ struct ModelRunOptions {
   double weight_decay = 0.1, clip = 1;
   uint64_t seed = 1;  // of dropout and the order of the data
   bool detect_anomaly = false;
-  int64_t validation_batches = 50;  // at most
 };
 
 // The sources of samples; validation may be null. example: the samples of the largest batch.
@@ -47,15 +46,17 @@ class ModelRun {
   nn::TrainingRun parts() { return {&model_, {&*optimizer_}, &*step_, nullptr, &*loader_}; }
   nn::DataLoader& loader() { return *loader_; }
   bool has_validation() const { return data_.validation != nullptr; }
-  double validate();  // the mean loss over the validation set
+  // The mean loss over the validation set, of which at most 50 batches are read.
+  double validate();
 
   RunMemory estimate_memory();
-  // The expected seconds of a step: three times those of a forward pass, which is measured. Changes
-  // no state of the run.
-  double estimate_step_seconds();
+  // The expected seconds of as many updates and validations, from a forward pass that is measured.
+  // Changes no state of the run.
+  double estimate_seconds(int64_t steps, int64_t validations);
 
  private:
   std::vector<Tensor> example() const;
+  int64_t validation_batches() const;
 
   nn::Module& model_;
   RunData data_;
