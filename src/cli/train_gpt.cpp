@@ -24,6 +24,10 @@
 namespace prism::cli {
 namespace {
 
+// The defaults for a model that is trained already: fewer and gentler steps than for a new one.
+constexpr int64_t kFullContext = 256, kFullSteps = 500;
+constexpr double kFullRate = 1e-4;
+
 [[noreturn]] void wrong(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
@@ -60,6 +64,8 @@ Subject open_subject(const TrainSettings& s, const std::string& text) {
   subject.shape = llm::shape_of(*subject.file);
   if (s.context > subject.shape.context)
     wrong(fmt::format("--context {}: the model was made for {}", s.context, subject.shape.context));
+  // What the file says of its context stays as it is.
+  subject.shape.context = s.context ? s.context : std::min(subject.shape.context, kFullContext);
   subject.tokens = llm::Tokenizer::from(*subject.file).encode(text);
   return subject;
 }
@@ -101,12 +107,12 @@ void check_settings(const TrainSettings& s) {
 
 llm::GptRunOptions run_options(const TrainSettings& s, const llm::GptPreset& preset) {
   llm::GptRunOptions options;
+  const bool is_new = s.full.empty();
   options.batch = s.batch ? s.batch : preset.batch;
-  options.steps = s.steps ? s.steps : preset.steps;
+  options.steps = s.steps ? s.steps : is_new ? preset.steps : kFullSteps;
   options.accumulate = s.accumulate;
   options.warmup = s.warmup;
-  // A trained model needs gentler steps than a new one.
-  options.rate = s.rate > 0 ? static_cast<double>(s.rate) : s.full.empty() ? preset.rate : 1e-4;
+  options.rate = s.rate > 0 ? static_cast<double>(s.rate) : is_new ? preset.rate : kFullRate;
   if (s.weight_decay >= 0) options.weight_decay = static_cast<double>(s.weight_decay);
   options.clip = static_cast<double>(s.clip);
   options.seed = s.seed;
@@ -155,16 +161,16 @@ void check_memory(uint64_t needed, const Device& device) {
 }
 
 void say_estimate(const TrainSettings& s, llm::GptRun& run, const Subject& subject,
-                  const llm::TokenSplit& tokens, const llm::GptRunOptions& options,
+                  const llm::TokenSplit& tokens, const nn::LoopSettings& loop,
                   const Device& device) {
   const llm::RunMemory memory = run.estimate_memory();
   check_memory(memory.needed, device);
   if (s.quiet) return;
   const llm::GptShape& shape = subject.shape;
-  const auto a_step = static_cast<double>(options.batch * options.accumulate * shape.context);
-  const double times =
-      static_cast<double>(options.steps) * a_step / static_cast<double>(tokens.training.size());
-  const double seconds = run.estimate_step_seconds() * static_cast<double>(options.steps);
+  const double times = static_cast<double>(loop.steps * loop.units_per_step) /
+                       static_cast<double>(tokens.training.size());
+  const int64_t left = loop.steps - run.parts().optimizers[0]->steps();
+  const double seconds = run.estimate_seconds(left, left / loop.validate_every);
   say(s, fmt::format("model: {} layers of {}, {} heads, context {}, {} tokens: {} parameters",
                      shape.layers, shape.width, shape.heads, shape.context,
                      count_text(shape.vocabulary), count_text(run.model().parameter_count())));
@@ -172,8 +178,8 @@ void say_estimate(const TrainSettings& s, llm::GptRun& run, const Subject& subje
                      count_text(static_cast<int64_t>(tokens.training.size())),
                      count_text(static_cast<int64_t>(tokens.validation.size()))));
   say(s, fmt::format("training: {} steps of {} tokens, {:.1f} times the text, on {} ({})",
-                     count_text(options.steps), count_text(static_cast<int64_t>(a_step)), times,
-                     device.id(), device.name()));
+                     count_text(loop.steps), count_text(loop.units_per_step), times, device.id(),
+                     device.name()));
   say(s, fmt::format("needs about {} of memory, of which {} are free, and about {}",
                      size_text(memory.present + memory.needed), size_text(device.free_bytes()),
                      duration_text(seconds)));
@@ -204,10 +210,43 @@ void print_samples(const TrainSettings& s, const std::string& text) {
                                  ? s.prompt
                                  : text.substr(start, text.find_first_of(" \t\r\n", start) - start);
   for (int64_t i = 0; i < s.samples; ++i) {
-    llm::GenerationOptions options{.max_tokens = s.sample_tokens};
+    llm::GenerationOptions options{.max_tokens = s.sample_tokens, .shift_context = true};
     options.sampler.seed = s.seed + static_cast<uint64_t>(i);
     std::cout << "\n" << prompt << model.generate(prompt, options).text << "\n";
   }
+}
+
+Subject make_subject(const TrainSettings& s, const llm::GptPreset& preset,
+                     const std::string& text) {
+  Subject subject = s.full.empty() ? new_subject(s, preset, text) : open_subject(s, text);
+  if (s.dropout >= 0) subject.shape.dropout = static_cast<double>(s.dropout);
+  subject.shape = llm::checked_shape(subject.shape);
+  return subject;
+}
+
+nn::LoopEvents loop_events(const TrainSettings& s, llm::GptRun& run, const InterruptGuard& guard,
+                           nn::TrainingLog& log) {
+  nn::LoopEvents events;
+  if (run.has_validation()) events.validate = [&run] { return run.validate(); };
+  events.interrupted = [&guard] { return guard.interrupted(); };
+  events.log = &log;
+  if (s.quiet) return events;
+  events.progress = progress;
+  events.validated = [](const std::string& line) {
+    end_progress();
+    std::cerr << line << "\n";
+  };
+  return events;
+}
+
+void print_result(const TrainSettings& s, llm::GptRun& run, const nn::TrainingLoop& loop,
+                  nn::LoopEnd end) {
+  std::cout << fmt::format(
+      "{}: {} parameters, {} steps{}{}\n", s.output, count_text(run.model().parameter_count()),
+      count_text(loop.steps()), end == nn::LoopEnd::stopped_early ? " (stopped early)" : "",
+      run.has_validation() ? fmt::format(", validation loss {:.4f} of step {}", loop.best_loss(),
+                                         count_text(loop.best_step()))
+                           : "");
 }
 
 }  // namespace
@@ -215,36 +254,24 @@ void print_samples(const TrainSettings& s, const std::string& text) {
 int train_gpt(const TrainSettings& s) {
   check_settings(s);
   const llm::GptPreset& preset = llm::gpt_preset(s.model.shape);
+  const llm::GptRunOptions options = run_options(s, preset);
   const Device device = Device::named(s.device);
   set_default_device(device);
-  const llm::GptRunOptions options = run_options(s, preset);
   const std::string text = llm::read_training_text(s.data);
-  Subject subject = s.full.empty() ? new_subject(s, preset, text) : open_subject(s, text);
-  if (s.context > 0) subject.shape.context = s.context;
-  if (s.dropout >= 0) subject.shape.dropout = static_cast<double>(s.dropout);
-  subject.shape = llm::checked_shape(subject.shape);
+  const Subject subject = make_subject(s, preset, text);
   const llm::TokenSplit tokens =
       llm::split_tokens(subject.tokens, static_cast<double>(s.validation), subject.shape.context,
                         options.batch, s.data);
   check_memory(llm::least_run_bytes(subject.shape), device);
   llm::GptRun run(subject.shape, tokens, options, device);
   if (subject.file) llm::load_weights(*subject.file, run.model());
+
   nn::TrainingLog log(s.log);
   const InterruptGuard guard;
-  nn::LoopEvents events;
-  if (run.has_validation()) events.validate = [&] { return run.validate(); };
-  events.interrupted = [&] { return guard.interrupted(); };
-  if (!s.quiet) {
-    events.progress = progress;
-    events.validated = [&](const std::string& line) {
-      end_progress();
-      say(s, line);
-    };
-  }
-  events.log = &log;
-  nn::TrainingLoop loop(run.parts(), loop_settings(s, subject, options), events);
+  const nn::LoopSettings settings = loop_settings(s, subject, options);
+  nn::TrainingLoop loop(run.parts(), settings, loop_events(s, run, guard, log));
   if (s.resume) loop.resume();
-  say_estimate(s, run, subject, tokens, options, device);
+  say_estimate(s, run, subject, tokens, settings, device);
   if (s.resume) say(s, fmt::format("continues after step {}", count_text(loop.steps())));
   const nn::LoopEnd end = loop.run();
   end_progress();
@@ -257,12 +284,7 @@ int train_gpt(const TrainSettings& s) {
   }
   loop.use_best();
   subject.write(run.model(), s.output);
-  std::cout << fmt::format(
-      "{}: {} parameters, {} steps{}{}\n", s.output, count_text(run.model().parameter_count()),
-      count_text(loop.steps()), end == nn::LoopEnd::stopped_early ? " (stopped early)" : "",
-      run.has_validation() ? fmt::format(", validation loss {:.4f} of step {}", loop.best_loss(),
-                                         count_text(loop.best_step()))
-                           : "");
+  print_result(s, run, loop, end);
   print_samples(s, text);
   return kRight;
 }

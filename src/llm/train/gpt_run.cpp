@@ -78,12 +78,17 @@ Tensor GptRun::loss(std::span<const Tensor> batch) {
   return nn::cross_entropy(model_(batch[0]), batch[1]);
 }
 
+int64_t GptRun::validation_batches() const {
+  if (!validation_) return 0;
+  return std::clamp<int64_t>(validation_->size() / options_.batch, 1, kValidationBatches);
+}
+
 double GptRun::validate() {
   nn::DataLoader loader(validation_, {.batch = std::min(options_.batch, validation_->size()),
                                       .shuffle = false,
                                       .prefetch = false,
                                       .device = device_});
-  const int64_t count = std::min(kValidationBatches, loader.batches_per_epoch());
+  const int64_t count = validation_batches();
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += (*loss_only_)(loader.next())[0].item();
   return sum / static_cast<double>(count);
@@ -111,13 +116,15 @@ RunMemory GptRun::estimate_memory() {
   return sum;
 }
 
-double GptRun::estimate_step_seconds() {
+double GptRun::estimate_seconds(int64_t steps, int64_t validations) {
+  constexpr int64_t kPasses = 3;  // a backward pass takes two forward passes' time
   const std::vector<Tensor> batch = example();
   (*loss_only_)(batch)[0].item();  // makes the plan
   const auto start = std::chrono::steady_clock::now();
   (*loss_only_)(batch)[0].item();
   const std::chrono::duration<double> forward = std::chrono::steady_clock::now() - start;
-  return 3 * forward.count() * static_cast<double>(options_.accumulate);
+  return forward.count() * static_cast<double>(kPasses * options_.accumulate * steps +
+                                               validations * validation_batches());
 }
 
 }  // namespace prism::llm

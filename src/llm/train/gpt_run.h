@@ -47,13 +47,14 @@ class GptRun {
   double validate();
 
   RunMemory estimate_memory();
-  // The expected seconds of a step: three times those of a forward pass, which is measured. Changes
-  // no state of the run.
-  double estimate_step_seconds();
+  // The expected seconds of as many updates and validations, from a forward pass that is measured.
+  // Changes no state of the run.
+  double estimate_seconds(int64_t steps, int64_t validations);
 
  private:
   Tensor loss(std::span<const Tensor> batch);
   std::vector<Tensor> example() const;  // a batch
+  int64_t validation_batches() const;
 
   GptRunOptions options_;
   Device device_;
