@@ -28,6 +28,7 @@ Examples:
   prism run 'Why is the sky blue?'         answer a question
   prism chat                               talk to a model
   prism serve                              serve a model to programs and the browser
+  prism train --data text.txt -o my.gguf   train a small model of your own
   prism index ~/notes                      make files searchable
   prism search 'a cake without eggs' ~/notes
   prism devices                            list the devices of this machine

@@ -36,22 +36,27 @@ void add_model_options(const Command& command, TrainSettings& s) {
 }
 
 void add_training_options(const Command& command, TrainSettings& s) {
-  command.option("-n,--steps", s.steps, "updates of the weights").positive();
-  command.option("--batch", s.batch, "sequences in a step").positive();
+  command.option("-n,--steps", s.steps, "updates of the weights (default: the shape's)").positive();
+  command.option("--batch", s.batch, "sequences in a step (default: the shape's)").positive();
   command.option("--accumulate", s.accumulate, "batches whose mean makes one update")
       .positive()
       .shows_default();
-  command.option("--lr", s.rate, "the highest learning rate");
+  command.option("--lr", s.rate, "the highest learning rate (default: the shape's)");
   command
-      .option("--warmup", s.warmup, "steps until the learning rate is reached; after them it falls")
+      .option("--warmup", s.warmup,
+              "steps until that rate is reached; then it falls (default: a twentieth)")
       .not_negative();
-  command.option("--weight-decay", s.weight_decay, "how fast matrices shrink");
-  command.option("--dropout", s.dropout, "share of activations that a step leaves out");
+  command.option("--weight-decay", s.weight_decay, "how fast weights shrink (default: 0.1)");
+  command.option("--dropout", s.dropout,
+                 "share of activations that a step leaves out, against overfitting");
   command.option("--clip", s.clip, "the largest norm of the gradients; 0: no limit")
       .shows_default();
   command.option("--validation", s.validation, "share of the text that is kept for validation")
       .shows_default();
-  command.option("--validate-every", s.validate_every, "steps between validations").positive();
+  command
+      .option("--validate-every", s.validate_every,
+              "steps between validations (default: a tenth of them)")
+      .positive();
   command
       .option("--patience", s.patience,
               "stop early after this many validations without improvement (default: never)")
@@ -66,7 +71,9 @@ void add_training_options(const Command& command, TrainSettings& s) {
 void add_file_options(const Command& command, TrainSettings& s) {
   command.option("--checkpoint", s.checkpoint,
                  "file for the state of the run (default: OUTPUT.checkpoint)");
-  command.option("--save-every", s.save_every, "steps between checkpoints").positive();
+  command
+      .option("--save-every", s.save_every, "steps between checkpoints (default: a tenth of them)")
+      .positive();
   command.flag("--resume", s.resume, "continue from the checkpoint, with the same bits");
   command.option("--log", s.log, "append loss and speed to this file, as JSON lines");
   command.option("--svg", s.svg, "draw the curve of the loss into this file");

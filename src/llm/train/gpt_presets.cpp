@@ -14,33 +14,29 @@ namespace prism::llm {
 
 namespace {
 
+struct Sizes {
+  int64_t vocabulary, context, layers, width, heads;
+};
+
+GptPreset preset(std::string_view name, Sizes sizes, double dropout, int64_t batch, int64_t steps,
+                 double rate) {
+  GptPreset result{name, {}, batch, steps, rate};
+  result.shape.vocabulary = sizes.vocabulary;
+  result.shape.context = sizes.context;
+  result.shape.layers = sizes.layers;
+  result.shape.width = sizes.width;
+  result.shape.heads = sizes.heads;
+  result.shape.dropout = dropout;
+  return result;
+}
+
 // nano is for trying things out, tiny learns a book on a laptop, base is as large as GPT-2.
 const GptPreset kPresets[] = {
-    {"nano",
-     {.vocabulary = 512, .context = 64, .layers = 2, .width = 64, .heads = 4},
-     16,
-     500,
-     3e-3},
-    {"tiny",
-     {.vocabulary = 1024, .context = 128, .layers = 4, .width = 128, .heads = 4},
-     16,
-     2000,
-     2e-3},
-    {"small",
-     {.vocabulary = 4096, .context = 256, .layers = 6, .width = 384, .heads = 6, .dropout = 0.1},
-     32,
-     5000,
-     1e-3},
-    {"medium",
-     {.vocabulary = 8192, .context = 512, .layers = 12, .width = 512, .heads = 8, .dropout = 0.1},
-     32,
-     20000,
-     6e-4},
-    {"base",
-     {.vocabulary = 16384, .context = 1024, .layers = 12, .width = 768, .heads = 12},
-     32,
-     100000,
-     6e-4},
+    preset("nano", {512, 64, 2, 64, 4}, 0, 16, 500, 3e-3),
+    preset("tiny", {1024, 128, 4, 128, 4}, 0, 8, 2000, 2e-3),
+    preset("small", {4096, 256, 6, 384, 6}, 0.1, 32, 5000, 1e-3),
+    preset("medium", {8192, 512, 12, 512, 8}, 0.1, 32, 20000, 6e-4),
+    preset("base", {16384, 1024, 12, 768, 12}, 0, 32, 100000, 6e-4),
 };
 
 }  // namespace

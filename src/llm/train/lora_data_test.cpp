@@ -53,8 +53,8 @@ TEST_F(LoraData, OnlyAnswersAreLearned) {
       "\"content\": \"yo\"}, {\"role\": \"user\", \"content\": \"b\"}, {\"role\": \"assistant\", "
       "\"content\": \"c\"}]}\n\n{\"question\": \"q\", \"answer\": \"r\"}\n{\"text\": \"d\"}");
   ASSERT_EQ(samples.size(), 3u);
-  EXPECT_EQ(shown(samples[0]), "<s> uhi</s>za[y][o][</s>]zub</s>za[c][</s>]z");
-  EXPECT_EQ(shown(samples[1]), "<s> uq</s>za[r][</s>]z");
+  EXPECT_EQ(shown(samples[0]), "<s> uhi</s> za[y][o][</s>] zub</s> za[c][</s>] z");
+  EXPECT_EQ(shown(samples[1]), "<s> uq</s> za[r][</s>] z");
   EXPECT_EQ(shown(samples[2]), "[<s>][ ][d][</s>]");
 }
 
@@ -77,7 +77,7 @@ TEST_F(LoraData, PlainTextAndCuts) {
       "{\"prompt\": \"abcdefghijklmnop\", \"completion\": \"q\"}",
       10);
   ASSERT_EQ(cut.size(), 1u);
-  EXPECT_EQ(shown(cut[0]), "<s> uabc</s>za[d][e]");
+  EXPECT_EQ(shown(cut[0]), "<s> uabc</s> za[d]");
 }
 
 TEST_F(LoraData, BatchesArePadded) {
