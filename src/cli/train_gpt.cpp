@@ -29,6 +29,12 @@ constexpr double kFullRate = 1e-4;
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
+DType compute_type(const std::string& name) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    if (name == dtype_name(type)) return type;
+  wrong(fmt::format("--precision {}: give f32, bf16 or f16", name));
+}
+
 // What is trained: a new model with a vocabulary of its own, or the model of a file.
 struct Subject {
   llm::GptShape shape;
@@ -143,9 +149,10 @@ int train_gpt(const TrainSettings& s) {
   const Device device = Device::named(s.device);
   set_default_device(device);
   const bool is_new = s.full.empty();
-  const llm::ModelRunOptions options = run_options(s, {.batch = preset.batch,
-                                                       .steps = is_new ? preset.steps : kFullSteps,
-                                                       .rate = is_new ? preset.rate : kFullRate});
+  llm::ModelRunOptions options = run_options(s, {.batch = preset.batch,
+                                                 .steps = is_new ? preset.steps : kFullSteps,
+                                                 .rate = is_new ? preset.rate : kFullRate});
+  options.compute = compute_type(s.precision);
   const std::string text = llm::read_training_text(s.data);
   Subject subject = is_new ? new_subject(s, preset, text) : open_subject(s, text);
   if (s.dropout >= 0) subject.shape.dropout = static_cast<double>(s.dropout);
@@ -159,6 +166,7 @@ int train_gpt(const TrainSettings& s) {
   nn::LoopSettings loop =
       loop_settings(s, options, options.batch * options.accumulate * subject.shape.context);
   add_identity(subject, loop);
+  loop.identity.emplace_back("--precision", static_cast<int64_t>(options.compute));
   const SessionEnd end = run_session(s, run, loop, [&] {
     say_run(s, run.model(), tokens, loop, device);
     say_estimate(s, run, loop, device);

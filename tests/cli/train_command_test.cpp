@@ -72,7 +72,8 @@ TEST_F(TrainCommand, WritesAModelThatRuns) {
   fs::remove(folder_ / "my.gguf");
   expect_error(train("my.gguf", "--steps 30"), 2, "--resume continues that run");
   // Trains on from the file, with its own tokenizer.
-  ASSERT_EQ(train("my.gguf", "--steps 3 --overwrite --samples 0").status, 0);
+  const ProcessResult half = train("my.gguf", "--steps 3 --overwrite --samples 0 --precision bf16");
+  ASSERT_EQ(half.status, 0) << half.output;
   const ProcessResult full =
       train("more.gguf", "--steps 5 --samples 0 --full '" + folder_ / "my.gguf" + "'");
   EXPECT_EQ(full.status, 0) << full.output;
@@ -146,6 +147,7 @@ TEST_F(TrainCommand, BadSettingsAreExplained) {
   expect("--validation 1.5", "--validation");
   expect("--dropout 1", "--dropout");
   expect("--lr -1", "--lr");
+  expect("--precision f64", "f32, bf16 or f16");
   expect("--batch 100000", "too few for batches");
   expect("--context 100000", "too few");
   expect("--full '" + data_ + "'", "", 1);

@@ -64,6 +64,10 @@ void add_training_options(const Command& command, TrainSettings& s) {
   command.option("--seed", s.seed, "seed of weights, order of the data and dropout")
       .shows_default();
   command.option("--device", s.device, "the device, as `prism devices` names it").shows_default();
+  command
+      .option("--precision", s.precision,
+              "type of matrix products: f32, bf16 or f16; weights stay in f32. Not with --lora")
+      .shows_default();
   command.flag("--detect-anomaly", s.detect_anomaly,
                "check every step, and name the layer where a loss that is not finite began");
 }
@@ -95,6 +99,9 @@ void check_writable(const std::string& path) {
 }
 
 int train(TrainSettings s) {
+  if (!s.lora.model.empty() && s.precision != "f32")
+    throw Error(ErrorCode::kInvalidArgument,
+                "train: --precision is for new models; adapters are trained in f32");
   if (s.checkpoint.empty()) s.checkpoint = s.output + ".checkpoint";
   const bool has_checkpoint = std::filesystem::exists(s.checkpoint);
   if (s.resume && !has_checkpoint)

@@ -47,6 +47,7 @@ ModelRun::ModelRun(nn::Module& model, Loss loss, RunData data, const ModelRunOpt
                 nn::TrainStepOptions{.clip_norm = options.clip,
                                      .accumulate = static_cast<int>(options.accumulate),
                                      .seed = options.seed,
+                                     .compute = options.compute,
                                      .detect_anomaly = options.detect_anomaly,
                                      .model = &model});
   loss_only_.emplace([this, loss](std::span<const Tensor> batch) {

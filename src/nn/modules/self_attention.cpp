@@ -1,6 +1,7 @@
 // Self-attention with causal mask, grouped heads and rotary positions.
 #include <fmt/format.h>
 
+#include "nn/train/step_context.h"
 #include "prism/error.h"
 #include "prism/nn/layers.h"
 #include "prism/ops/attention.h"
@@ -58,12 +59,13 @@ Tensor SelfAttention::forward(const Tensor& x) {
     Tensor y = projection(x).reshape({batch, length, -1, head});
     if (rotated && positions)
       y = rope(y, positions, frequencies, {.pairing = options.rotary_pairing});
-    return y.permute({0, 2, 1, 3});
+    return in_compute_type(y.permute({0, 2, 1, 3}));
   };
   AttentionSettings settings;
   settings.causal = options.causal;
   const Tensor mixed =
-      attention(in_heads(query, true), in_heads(key, true), in_heads(value, false), settings);
+      attention(in_heads(query, true), in_heads(key, true), in_heads(value, false), settings)
+          .astype(x.dtype());
   return dropout(output(mixed.permute({0, 2, 1, 3}).reshape({batch, length, width})));
 }
 
