@@ -1,4 +1,6 @@
 // `prism train` without --lora: trains all weights of a small GPT.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
@@ -6,18 +8,13 @@
 
 #include <fmt/format.h>
 
-#include "base/fast_hash.h"
-#include "base/units.h"
-#include "cli/interrupt.h"
 #include "cli/model_fetch.h"
-#include "cli/output.h"
-#include "cli/terminal.h"
 #include "cli/train.h"
+#include "cli/train_session.h"
 #include "llm/train/gpt_file.h"
 #include "llm/train/gpt_presets.h"
 #include "llm/train/gpt_run.h"
 #include "llm/train/trained_vocabulary.h"
-#include "nn/train/training_loop.h"
 #include "prism/error.h"
 #include "prism/llm/language_model.h"
 
@@ -31,8 +28,6 @@ constexpr double kFullRate = 1e-4;
 [[noreturn]] void wrong(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
-
-std::string count_text(int64_t count) { return exact_count_text(static_cast<uint64_t>(count)); }
 
 // What is trained: a new model with a vocabulary of its own, or the model of a file.
 struct Subject {
@@ -93,110 +88,34 @@ Subject new_subject(const TrainSettings& s, const llm::GptPreset& preset, const 
   return subject;
 }
 
-void check_settings(const TrainSettings& s) {
-  const auto check = [](const char* option, double value, double most) {
-    if (!(value >= 0 && value <= most))
-      wrong(fmt::format("{} {}: give a number from 0 to {}", option, value, most));
-  };
-  check("--lr", static_cast<double>(s.rate), 10);
-  check("--clip", static_cast<double>(s.clip), 1e9);
-  check("--validation", static_cast<double>(s.validation), 0.9);
-  if (s.weight_decay != -1) check("--weight-decay", static_cast<double>(s.weight_decay), 10);
-  if (s.dropout != -1) check("--dropout", static_cast<double>(s.dropout), 0.99);
-}
-
-llm::GptRunOptions run_options(const TrainSettings& s, const llm::GptPreset& preset) {
-  llm::GptRunOptions options;
-  const bool is_new = s.full.empty();
-  options.batch = s.batch ? s.batch : preset.batch;
-  options.steps = s.steps ? s.steps : is_new ? preset.steps : kFullSteps;
-  options.accumulate = s.accumulate;
-  options.warmup = s.warmup;
-  options.rate = s.rate > 0 ? static_cast<double>(s.rate) : is_new ? preset.rate : kFullRate;
-  if (s.weight_decay >= 0) options.weight_decay = static_cast<double>(s.weight_decay);
-  options.clip = static_cast<double>(s.clip);
-  options.seed = s.seed;
-  options.detect_anomaly = s.detect_anomaly;
-  return options;
-}
-
 // What a run must have in common with its checkpoint.
-std::vector<std::pair<std::string, int64_t>> identity(const TrainSettings& s,
-                                                      const Subject& subject,
-                                                      const llm::GptRunOptions& options) {
-  const auto hash = [](const std::string& digits) {
-    return static_cast<int64_t>(std::stoull(digits.substr(0, 16), nullptr, 16));
-  };
+void add_identity(const Subject& subject, nn::LoopSettings& loop) {
   const llm::GptShape& shape = subject.shape;
-  return {{"text or tokenizer", hash(fast_hash(std::as_bytes(std::span(subject.tokens))))},
-          {"model", hash(fast_hash(std::as_bytes(std::span<const int64_t>(
-                        {shape.vocabulary, shape.layers, shape.width, shape.heads, shape.kv_heads,
-                         static_cast<int64_t>(shape.tied), shape.feed_forward}))))},
-          {"--context", shape.context},
-          {"--batch", options.batch},
-          {"--accumulate", options.accumulate},
-          {"--seed", static_cast<int64_t>(options.seed)},
-          {"--dropout", std::llround(shape.dropout * 1e6)},
-          {"--validation", std::llround(static_cast<double>(s.validation) * 1e6)}};
+  const std::array<int64_t, 7> sizes = {shape.vocabulary,  shape.layers,   shape.width,
+                                        shape.heads,       shape.kv_heads, shape.tied ? 1 : 0,
+                                        shape.feed_forward};
+  loop.identity.insert(
+      loop.identity.end(),
+      {{"text or tokenizer", identity_of(std::as_bytes(std::span(subject.tokens)))},
+       {"model", identity_of(std::as_bytes(std::span(sizes)))},
+       {"--context", shape.context},
+       {"--dropout", std::llround(shape.dropout * 1e6)}});
 }
 
-std::string duration_text(double seconds) {
-  if (seconds < 90) return fmt::format("{:.0f} s", std::max(1.0, seconds));
-  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
-
-void say(const TrainSettings& s, const std::string& text) {
-  if (!s.quiet) std::cerr << text << "\n";
-}
-
-// Throws before anything large is allocated.
-void check_memory(uint64_t needed, const Device& device) {
-  const uint64_t free = device.free_bytes();
-  if (needed <= free) return;
-  throw Error(ErrorCode::kOutOfMemory,
-              fmt::format("train: the run needs about {} of memory, {} has {} free; use a smaller "
-                          "--batch (with --accumulate), a shorter --context or a smaller --shape",
-                          size_text(needed), device.id(), size_text(free)));
-}
-
-void say_estimate(const TrainSettings& s, llm::GptRun& run, const Subject& subject,
-                  const llm::TokenSplit& tokens, const nn::LoopSettings& loop,
-                  const Device& device) {
-  const llm::RunMemory memory = run.estimate_memory();
-  check_memory(memory.needed, device);
-  if (s.quiet) return;
-  const llm::GptShape& shape = subject.shape;
+void say_run(const TrainSettings& s, llm::Gpt& model, const llm::TokenSplit& tokens,
+             const nn::LoopSettings& loop, const Device& device) {
+  const llm::GptShape& shape = model.shape();
   const double times = static_cast<double>(loop.steps * loop.units_per_step) /
                        static_cast<double>(tokens.training.size());
-  const int64_t left = loop.steps - run.parts().optimizers[0]->steps();
-  const double seconds = run.estimate_seconds(left, left / loop.validate_every);
   say(s, fmt::format("model: {} layers of {}, {} heads, context {}, {} tokens: {} parameters",
                      shape.layers, shape.width, shape.heads, shape.context,
-                     count_text(shape.vocabulary), count_text(run.model().parameter_count())));
+                     exact_text(shape.vocabulary), exact_text(model.parameter_count())));
   say(s, fmt::format("data: {} tokens to learn from, {} to validate",
-                     count_text(static_cast<int64_t>(tokens.training.size())),
-                     count_text(static_cast<int64_t>(tokens.validation.size()))));
+                     exact_text(static_cast<int64_t>(tokens.training.size())),
+                     exact_text(static_cast<int64_t>(tokens.validation.size()))));
   say(s, fmt::format("training: {} steps of {} tokens, {:.1f} times the text, on {} ({})",
-                     count_text(loop.steps), count_text(loop.units_per_step), times, device.id(),
+                     exact_text(loop.steps), exact_text(loop.units_per_step), times, device.id(),
                      device.name()));
-  say(s, fmt::format("needs about {} of memory, of which {} are free, and about {}",
-                     size_text(memory.present + memory.needed), size_text(device.free_bytes()),
-                     duration_text(seconds)));
-}
-
-nn::LoopSettings loop_settings(const TrainSettings& s, const Subject& subject,
-                               const llm::GptRunOptions& options) {
-  // Ten validations and checkpoints are enough for a curve, and cost little beside training.
-  const int64_t often = std::max<int64_t>(1, options.steps / 10);
-  return {.steps = options.steps,
-          .accumulate = options.accumulate,
-          .units_per_step = options.batch * options.accumulate * subject.shape.context,
-          .validate_every = s.validate_every ? s.validate_every : often,
-          .patience = s.patience,
-          .save_every = s.save_every ? s.save_every : often,
-          .checkpoint = s.checkpoint,
-          .identity = identity(s, subject, options)};
 }
 
 // Texts of the finished model, through the engine that `prism run` uses.
@@ -216,75 +135,38 @@ void print_samples(const TrainSettings& s, const std::string& text) {
   }
 }
 
-Subject make_subject(const TrainSettings& s, const llm::GptPreset& preset,
-                     const std::string& text) {
-  Subject subject = s.full.empty() ? new_subject(s, preset, text) : open_subject(s, text);
-  if (s.dropout >= 0) subject.shape.dropout = static_cast<double>(s.dropout);
-  subject.shape = llm::checked_shape(subject.shape);
-  return subject;
-}
-
-nn::LoopEvents loop_events(const TrainSettings& s, llm::GptRun& run, const InterruptGuard& guard,
-                           nn::TrainingLog& log) {
-  nn::LoopEvents events;
-  if (run.has_validation()) events.validate = [&run] { return run.validate(); };
-  events.interrupted = [&guard] { return guard.interrupted(); };
-  events.log = &log;
-  if (s.quiet) return events;
-  events.progress = progress;
-  events.validated = [](const std::string& line) {
-    end_progress();
-    std::cerr << line << "\n";
-  };
-  return events;
-}
-
-void print_result(const TrainSettings& s, llm::GptRun& run, const nn::TrainingLoop& loop,
-                  nn::LoopEnd end) {
-  std::cout << fmt::format(
-      "{}: {} parameters, {} steps{}{}\n", s.output, count_text(run.model().parameter_count()),
-      count_text(loop.steps()), end == nn::LoopEnd::stopped_early ? " (stopped early)" : "",
-      run.has_validation() ? fmt::format(", validation loss {:.4f} of step {}", loop.best_loss(),
-                                         count_text(loop.best_step()))
-                           : "");
-}
-
 }  // namespace
 
 int train_gpt(const TrainSettings& s) {
   check_settings(s);
   const llm::GptPreset& preset = llm::gpt_preset(s.model.shape);
-  const llm::GptRunOptions options = run_options(s, preset);
   const Device device = Device::named(s.device);
   set_default_device(device);
+  const bool is_new = s.full.empty();
+  const llm::ModelRunOptions options = run_options(s, {.batch = preset.batch,
+                                                       .steps = is_new ? preset.steps : kFullSteps,
+                                                       .rate = is_new ? preset.rate : kFullRate});
   const std::string text = llm::read_training_text(s.data);
-  const Subject subject = make_subject(s, preset, text);
+  Subject subject = is_new ? new_subject(s, preset, text) : open_subject(s, text);
+  if (s.dropout >= 0) subject.shape.dropout = static_cast<double>(s.dropout);
+  subject.shape = llm::checked_shape(subject.shape);
   const llm::TokenSplit tokens =
       llm::split_tokens(subject.tokens, static_cast<double>(s.validation), subject.shape.context,
                         options.batch, s.data);
   check_memory(llm::least_run_bytes(subject.shape), device);
   llm::GptRun run(subject.shape, tokens, options, device);
   if (subject.file) llm::load_weights(*subject.file, run.model());
-
-  nn::TrainingLog log(s.log);
-  const InterruptGuard guard;
-  const nn::LoopSettings settings = loop_settings(s, subject, options);
-  nn::TrainingLoop loop(run.parts(), settings, loop_events(s, run, guard, log));
-  if (s.resume) loop.resume();
-  say_estimate(s, run, subject, tokens, settings, device);
-  if (s.resume) say(s, fmt::format("continues after step {}", count_text(loop.steps())));
-  const nn::LoopEnd end = loop.run();
-  end_progress();
-  if (!s.svg.empty()) log.write_svg(s.svg, {"loss", "validation"});
-  if (end == nn::LoopEnd::interrupted) {
-    std::cerr << fmt::format(
-        "stopped after step {}; the same command with --resume continues from {}\n",
-        count_text(loop.steps()), s.checkpoint);
-    return kInterrupted;
-  }
-  loop.use_best();
+  nn::LoopSettings loop =
+      loop_settings(s, options, options.batch * options.accumulate * subject.shape.context);
+  add_identity(subject, loop);
+  const SessionEnd end = run_session(s, run, loop, [&] {
+    say_run(s, run.model(), tokens, loop, device);
+    say_estimate(s, run, loop, device);
+  });
+  if (end.is_interrupted) return kInterrupted;
   subject.write(run.model(), s.output);
-  print_result(s, run, loop, end);
+  std::cout << fmt::format("{}: {} parameters, {}\n", s.output,
+                           exact_text(run.model().parameter_count()), end.summary);
   print_samples(s, text);
   return kRight;
 }
