@@ -226,7 +226,6 @@ TEST(LoraTraining, ValidationFollowsTraining) {
   const std::vector<Tensor> batch = whole_batch(samples, Device::cpu());
   double before = 1e9;
   for (int i = 0; i < 3; ++i) {
-    const NoGrad off;
     const double loss = run.validate();
     EXPECT_NEAR(loss, lora_loss(model, batch).item(), 1e-4);
     EXPECT_LT(loss, before - 0.01);
