@@ -42,7 +42,7 @@ struct TrainingBatch {
   Tensor tokens, positions;  // i32 [rows], one sequence after the other
   int64_t sequences = 1;
   Tensor wanted = {};  // i32: the rows whose logits are wanted; empty: all
-  std::function<Tensor(const Tensor&)> dropout = {};  // of the inputs of adapters; may be empty
+  std::function<Tensor(const Tensor&)> adapter_input = {};  // scales and drops; empty: as it is
 };
 
 class Blocks {
@@ -134,7 +134,7 @@ class Blocks {
   // Attention within the sequences of a training batch.
   Tensor attend_sequences(const CachedRows& rows, const AttentionSettings& settings) const;
   Tensor adapter_input(const Tensor& x) const {
-    return training_ && training_->dropout ? training_->dropout(x) : x;
+    return training_ && training_->adapter_input ? training_->adapter_input(x) : x;
   }
   Heads heads(const LayerWeights& w, const Tensor& x) const;
   Tensor head_norm(const Tensor& x, const Norm& norm) const;

@@ -122,6 +122,11 @@ LanguageModel LanguageModel::load(const std::string& path, const Placement& plac
 
 LanguageModel LanguageModel::load(GgufFile file, const LoadOptions& options,
                                   const std::optional<Placement>& placement) {
+  if (file.string_or("general.type", "model") == "adapter")
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: the file is an adapter and not a model; use it with the model it "
+                            "was trained on: prism run MODEL --lora {}",
+                            file.path(), file.path()));
   const auto start = std::chrono::steady_clock::now();
   auto state = std::make_unique<State>(std::move(file), options, placement);
   state->load_seconds =

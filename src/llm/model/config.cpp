@@ -274,11 +274,6 @@ bool Config::has_states() const {
 }
 
 Config read_config(const GgufFile& file) {
-  if (file.string_or("general.type", "model") == "adapter")
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: the file is an adapter and not a model; use it with the model it "
-                            "was trained on: prism run MODEL --lora {}",
-                            file.path(), file.path()));
   Config config;
   config.architecture = std::string(file.string("general.architecture"));
   config.name = std::string(file.string_or("general.name", ""));

@@ -111,8 +111,7 @@ void LoraModel::check_gradients() {
 Tensor LoraModel::logits(const Tensor& tokens, const Tensor& wanted) {
   const int64_t sequences = tokens.size(0), length = tokens.size(1), rows = sequences * length;
   const double scale = options_.alpha / static_cast<double>(options_.rank);
-  for (const Pair& each : pairs_)
-    each.linear->lora_a = each.a, each.linear->lora_b = each.b * scale;
+  for (const Pair& each : pairs_) each.linear->lora_a = each.a, each.linear->lora_b = each.b;
   TrainingBatch batch;
   batch.tokens = tokens.reshape({rows});
   batch.positions = arange(0, static_cast<double>(length), 1, DType::i32, device_)
@@ -121,7 +120,8 @@ Tensor LoraModel::logits(const Tensor& tokens, const Tensor& wanted) {
                         .reshape({rows});
   batch.sequences = sequences;
   batch.wanted = wanted;
-  if (options_.dropout > 0) batch.dropout = [this](const Tensor& x) { return dropout_(x); };
+  // Not the factors are scaled: a plan computes what depends on parameters alone only once.
+  batch.adapter_input = [this, scale](const Tensor& x) { return dropout_(x) * scale; };
   Blocks blocks(config_, weights_, ropes_, batch);
   Tensor x = architecture_->embed(blocks);
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
