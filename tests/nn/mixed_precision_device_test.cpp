@@ -16,7 +16,8 @@ namespace prism {
 namespace {
 
 // The losses of a small GPT that learns sums.
-std::vector<double> losses_in(DType type, const Device& device, int64_t steps) {
+std::vector<double> losses_in(DType type, const Device& device, llm::GptShape shape,
+                              int64_t steps) {
   std::vector<int32_t> tokens;
   for (int a = 0; a < 30; ++a)
     for (int b = 0; b < 30; ++b)
@@ -24,10 +25,12 @@ std::vector<double> losses_in(DType type, const Device& device, int64_t steps) {
            std::to_string(a) + "+" + std::to_string(b) + "=" + std::to_string(a + b) + "\n")
         tokens.push_back(c % 64);
   seed(5);
-  llm::Gpt model({.vocabulary = 64, .context = 32, .layers = 2, .width = 64, .heads = 4}, device);
+  shape.vocabulary = 64;
+  llm::Gpt model(shape, device);
   nn::AdamW optimizer(model.parameters(), {.lr = 3e-3});
   optimizer.set_schedule(nn::warm_up(10, nn::cosine_schedule(steps)));
-  nn::DataLoader loader(nn::token_source(tokens, 32), {.batch = 8, .seed = 1, .device = device});
+  nn::DataLoader loader(nn::token_source(tokens, shape.context),
+                        {.batch = 8, .seed = 1, .device = device});
   nn::TrainStep step(
       optimizer,
       [&](std::span<const Tensor> batch) { return nn::cross_entropy(model(batch[0]), batch[1]); },
@@ -39,18 +42,26 @@ std::vector<double> losses_in(DType type, const Device& device, int64_t steps) {
 
 TEST(MixedPrecision, LossesFollowThoseOfF32) {
   for (const Device& device : test::every_device()) {
+    if (device.backend() == "opencl" && device.info().software) {
+      test::left_out(device.id(), "its compiler takes a minute for these kernels");
+      continue;
+    }
     set_default_device(device);
-    const int64_t steps = device.backend() == "cpu" ? 60 : 10;
-    const std::vector<double> plain = losses_in(DType::f32, device, steps);
-    if (steps == 60) {
+    // Software devices compile slowly, so theirs is a short run of a small model.
+    const bool is_cpu = device.backend() == "cpu";
+    const llm::GptShape shape =
+        is_cpu ? llm::GptShape{.context = 32, .layers = 2, .width = 64, .heads = 4}
+               : llm::GptShape{.context = 8, .layers = 1, .width = 16, .heads = 1};
+    const int64_t steps = is_cpu ? 60 : 3;
+    const std::vector<double> plain = losses_in(DType::f32, device, shape, steps);
+    if (is_cpu) {
       EXPECT_LT(plain.back(), plain.front() - 1.5) << "it learns";
     }
     for (const DType type : {DType::bf16, DType::f16}) {
-      const std::vector<double> got = losses_in(type, device, steps);
+      const std::vector<double> got = losses_in(type, device, shape, steps);
       double largest = 0;
       for (size_t i = 0; i < got.size(); ++i)
         largest = std::max(largest, std::abs(got[i] - plain[i]));
-      std::cout << device.id() << " " << dtype_name(type) << ": within " << largest << "\n";
       EXPECT_LT(largest, 0.01) << device.id() << " " << dtype_name(type);
       EXPECT_GT(largest, 0) << device.id() << " " << dtype_name(type) << " computed in f32";
     }

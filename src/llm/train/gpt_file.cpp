@@ -70,11 +70,12 @@ void write_shape(const GptShape& shape, const std::string& name, GgufWriter& to)
 }
 
 void add_weights(Gpt& model, GgufWriter& to) {
-  for (const auto& [name, tensor] : named_weights(model))
-    to.add_tensor(name, tensor.shape(), DType::f32, [tensor](const GgufWriter::Sink& sink) {
-      const std::vector<float> values = tensor.detach().to_vector<float>();
-      sink(std::as_bytes(std::span(values)));
-    });
+  for (const auto& named : named_weights(model))
+    to.add_tensor(named.first, named.second.shape(), DType::f32,
+                  [tensor = named.second](const GgufWriter::Sink& sink) {
+                    const std::vector<float> values = tensor.detach().to_vector<float>();
+                    sink(std::as_bytes(std::span(values)));
+                  });
 }
 
 GptShape shape_of(const GgufFile& file) {
