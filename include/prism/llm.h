@@ -1,6 +1,7 @@
 // Language models: files, tokenizers, templates, placement, generation.
 #pragma once
 
+#include "prism/llm/adapter.h"
 #include "prism/llm/chat_template.h"
 #include "prism/llm/embedder.h"
 #include "prism/llm/fit.h"

@@ -28,6 +28,7 @@ Examples:
   prism run 'Why is the sky blue?'         answer a question
   prism chat                               talk to a model
   prism serve                              serve a model to programs and the browser
+  prism train --data text.txt -o my.gguf   train a small model of your own
   prism index ~/notes                      make files searchable
   prism search 'a cake without eggs' ~/notes
   prism devices                            list the devices of this machine
@@ -66,9 +67,10 @@ int complain(const std::string& text, int status) {
 
 void add_commands(const Command& program) {
   const Command models = program.group("Language models");
-  for (const auto add : {add_run_command, add_chat_command, add_serve_command, add_model_command,
-                         add_fit_command, add_tokenize_command, add_embed_command,
-                         add_rerank_command, add_score_command, add_perplexity_command})
+  for (const auto add :
+       {add_run_command, add_chat_command, add_serve_command, add_model_command, add_fit_command,
+        add_tokenize_command, add_train_command, add_embed_command, add_rerank_command,
+        add_score_command, add_perplexity_command})
     add(models);
   const Command search = program.group("Search");
   for (const auto add : {add_index_command, add_search_command, add_vectors_command}) add(search);

@@ -20,7 +20,8 @@ namespace prism::cli {
 class CommandLine;
 struct CommandEntry;  // cli/command_tree.h
 
-inline constexpr int kRight = 0, kFailed = 1, kWrongCall = 2;  // exit statuses
+// Exit statuses; kInterrupted is what shells report for a program that Ctrl-C ended.
+inline constexpr int kRight = 0, kFailed = 1, kWrongCall = 2, kInterrupted = 130;
 
 // Further properties of an option: command.option(...).positive().shows_default().
 class Option {

@@ -24,6 +24,7 @@ void add_model_verify_command(const Command& model);
 void add_model_convert_command(const Command& model);
 void add_model_quantize_command(const Command& model);
 void add_model_imatrix_command(const Command& model);
+void add_model_merge_command(const Command& model);
 void add_model_store_commands(const Command& model);  // fetch, list, remove
 void add_tokenize_command(const Command& program);
 void add_run_command(const Command& program);
@@ -31,6 +32,7 @@ void add_chat_command(const Command& program);
 void add_serve_command(const Command& program);
 void add_score_command(const Command& program);
 void add_perplexity_command(const Command& program);
+void add_train_command(const Command& program);
 void add_embed_command(const Command& program);
 void add_rerank_command(const Command& program);
 void add_vectors_command(const Command& program);  // build, search, add, remove, info ...

@@ -39,9 +39,20 @@ void add_model_arguments(const Command& command, ModelArguments& a, bool takes_m
   model.option("--batch", a.batch, "the number of prompt tokens to process at once")
       .shows_default()
       .positive();
+  model
+      .option("--lora", a.lora,
+              "a LoRA adapter that changes the model: FILE.gguf or FILE.gguf:SCALE; may be given "
+              "several times")
+      .one_word();
   command.flag("-q,--quiet", a.quiet, "print nothing but errors on standard error");
   command.flag("-v,--verbose", a.verbose,
                "also print why the device was chosen, the sampling, and the memory used");
+}
+
+std::vector<llm::LoraAdapter> adapters(const ModelArguments& a) {
+  std::vector<llm::LoraAdapter> result;
+  for (const std::string& each : a.lora) result.push_back(llm::parse_adapter(each));
+  return result;
 }
 
 void add_prompt_cache_arguments(const Command& command, ModelArguments& a) {
@@ -78,6 +89,7 @@ llm::LanguageModel open_model(const ModelArguments& a, int64_t slots) {
   options.fit = a.choice.options();
   options.slots = slots;
   options.batch_rows = a.batch;
+  options.adapters = adapters(a);
   set_prompt_cache(a, options);
   options.speculate = speculate_path(a);
   if (a.quiet)

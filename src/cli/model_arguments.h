@@ -14,6 +14,7 @@ namespace prism::cli {
 struct ModelArguments {
   FitChoice choice;
   std::string speculate;  // "ngram", a model, or empty
+  std::vector<std::string> lora;
   int64_t batch = 512;
   bool quiet = false, verbose = false;
   std::string prompt_cache, prompt_cache_size = "8G";
@@ -23,6 +24,8 @@ struct ModelArguments {
 void add_model_arguments(const Command& command, ModelArguments& arguments,
                          bool takes_model = true);
 
+// The adapters of --lora.
+std::vector<llm::LoraAdapter> adapters(const ModelArguments& arguments);
 // For the commands that generate text: --prompt-cache and --prompt-cache-size.
 void add_prompt_cache_arguments(const Command& command, ModelArguments& arguments);
 void set_prompt_cache(const ModelArguments& arguments, llm::LoadOptions& options);

@@ -53,10 +53,10 @@ struct Server::Core {
     return list;
   }
 
-  // The context that the user chose is that of the chat models.
+  // The context and the adapters that the user chose are those of the chat models.
   llm::LoadOptions load_options(const ServedModel& model) const {
     llm::LoadOptions load = options.load;
-    if (model.makes_embeddings()) load.fit.context.reset();
+    if (model.makes_embeddings()) load.fit.context.reset(), load.adapters.clear();
     return load;
   }
 

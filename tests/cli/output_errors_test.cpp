@@ -54,6 +54,8 @@ class OutputErrors : public testing::Test {
             {"fit", model_, "--json"},
             {"tokenize", model_},
             {"tokenize", model_, "--json"},
+            {"train", "--data", folder_ / "text.txt", "-o", folder_ / "new.gguf", "--steps", "1",
+             "--shape", "nano", "--device", "cpu", "--overwrite"},
             {"embed", model_, "-q"},
             {"rerank", reranker_.write(), "a", "b", "c", "-q"},
             {"score", model_, "-q"},
@@ -86,6 +88,9 @@ TEST_F(OutputErrors, AFullDiskIsAnErrorOfEveryCommand) {
   ASSERT_EQ(prism({"vectors", "build", folder_ / "vectors.npy", index_}, "").status, 0);
   std::filesystem::create_directory(folder_.path() / "notes");
   write_file(folder_.path() / "notes" / "cake.md", "A cake without eggs.\n");
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += std::to_string(i * i) + "\n";
+  write_file(folder_ / "text.txt", text);
   for (const std::vector<std::string>& words : printing_commands()) {
     if (!words.empty()) covered.insert(words[0]);
     std::string shown;

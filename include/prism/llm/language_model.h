@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "prism/llm/adapter.h"
 #include "prism/llm/chat_template.h"
 #include "prism/llm/fit.h"
 #include "prism/llm/generation.h"
@@ -39,7 +40,8 @@ struct LoadOptions {
   // false: the KV cache has a full context for each text. true, or slots is 0: the texts share a
   // cache that is sized by the free memory. If it is full, the youngest wait.
   bool shares_cache = false;
-  int64_t batch_rows = 512;  // prompt tokens per batch
+  int64_t batch_rows = 512;                // prompt tokens per batch
+  std::vector<LoraAdapter> adapters = {};  // applied together
   // A folder that keeps the keys and values of prompts and answers, for later runs with the same
   // model and cache type; empty: none. Several processes may share it.
   std::string prompt_cache = {};

@@ -8,6 +8,7 @@
 
 #include "prism/nn/module.h"
 #include "prism/ops/conv.h"
+#include "prism/rope_scaling.h"
 
 #pragma GCC visibility push(default)
 
@@ -127,7 +128,8 @@ struct SelfAttentionOptions {
   bool causal = true;
   bool bias = true;
   double rotary_base = 0;  // the base of rotary positions (10000 is usual); 0: none
-  double dropout = 0;      // of the output
+  RopePairing rotary_pairing = RopePairing::halves;
+  double dropout = 0;  // of the output
 };
 // x [batch, length, width] to the same shape.
 class SelfAttention : public Layer {

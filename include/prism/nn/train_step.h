@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/compile.h"
 #include "prism/nn/optimizer.h"
 #include "prism/tensor.h"
 
@@ -28,10 +29,15 @@ namespace prism::nn {
 class Module;
 
 struct TrainStepOptions {
-  double clip_norm = 0;              // the largest norm of all gradients together; 0: no limit
-  double clip_value = 0;             // the largest size of an element of a gradient; 0: no limit
-  int accumulate = 1;                // batches whose mean gradient makes one update
-  uint64_t seed = 0;                 // of dropout
+  double clip_norm = 0;   // the largest norm of all gradients together; 0: no limit
+  double clip_value = 0;  // the largest size of an element of a gradient; 0: no limit
+  int accumulate = 1;     // batches whose mean gradient makes one update
+  uint64_t seed = 0;      // of dropout
+  // The type in which Linear and SelfAttention compute: f32, bf16 or f16. Parameters, their
+  // updates, norms and losses stay in f32. With f16 the loss is scaled so that small gradients
+  // survive; a step whose gradients overflow halves the scale and leaves the parameters as they
+  // are.
+  DType compute = DType::f32;
   MovingAverage* average = nullptr;  // updated with the parameters
   // Checks every loss and gradient. If one is not finite, the update is left out and the call
   // throws kInvalidArgument, naming the step and the first layer of `model` that made one.
@@ -62,6 +68,9 @@ class TrainStep {
   // The number of batches, which determines dropout, and the sums of an unfinished accumulation.
   std::map<std::string, Tensor> state_dict() const;
   void load_state_dict(const std::map<std::string, Tensor>& state);
+  // The memory that steps with such batches need beside parameters and the optimiser's state, which
+  // count as present. Makes no plan.
+  std::vector<PlanMemory> estimate_memory(std::span<const Tensor> batch);
   // The plan's steps as text (CompiledFunction::explain), and the number of plans made.
   std::string explain(std::span<const Tensor> batch);
   size_t plans() const;

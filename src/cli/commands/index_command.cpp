@@ -26,8 +26,6 @@ using search::PassageEmbedder;
 using search::UpdateProgress;
 using search::UpdateResult;
 
-constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells count
-
 struct Options {
   std::vector<std::string> paths;
   std::string index;

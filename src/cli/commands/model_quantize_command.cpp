@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -11,10 +10,9 @@
 #include "cli/commands.h"
 #include "cli/model_fetch.h"
 #include "cli/model_text.h"
+#include "cli/output_file.h"
 #include "cli/terminal.h"
 #include "llm/gguf/quantise_file.h"
-#include "prism/error.h"
-
 namespace prism::cli {
 namespace {
 
@@ -28,14 +26,7 @@ struct Options {
 int quantise(const Options& options) {
   const llm::QuantiseMix& mix = llm::quantise_mix(options.type);
   const llm::GgufFile file = llm::GgufFile::open(model_path(options.input));
-  std::error_code ignored;
-  for (const std::string& part : file.parts())
-    if (std::filesystem::equivalent(part, options.output, ignored))
-      throw Error(ErrorCode::kInvalidArgument,
-                  options.output + ": the output is the input itself; name another file");
-  if (std::filesystem::exists(options.output) && !options.overwrite)
-    throw Error(ErrorCode::kInvalidArgument,
-                options.output + ": the file exists; --overwrite replaces it");
+  check_output(options.output, file.parts(), options.overwrite);
   std::unique_ptr<ThreadPool> pool;
   if (options.threads > 0) pool = std::make_unique<ThreadPool>(options.threads);
   llm::QuantiseOptions how;

@@ -28,8 +28,6 @@ struct Options {
   bool raw = false, json = false;
 };
 
-constexpr int kInterrupted = 130;  // as shells report a program that Ctrl-C ended
-
 // Returns whether the only positional argument is a model and not a prompt.
 bool names_model(const std::string& word) {
   if (llm::is_model_name(word) || !llm::find_model(word).empty()) return true;

@@ -131,6 +131,12 @@ int serve(const Options& o) {
   };
   options.load.fit = o.model.choice.options();
   options.load.batch_rows = o.model.batch;
+  options.load.adapters = adapters(o.model);
+  if (!options.load.adapters.empty() && options.models.size() > 1)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("serve: --lora with {} models; an adapter belongs to one model, so "
+                            "serve that one alone",
+                            options.models.size()));
   set_prompt_cache(o.model, options.load);
   options.load.speculate = speculate_path(o.model);
   if (!o.model.quiet)

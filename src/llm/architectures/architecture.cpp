@@ -9,7 +9,6 @@
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/index.h"
-#include "prism/ops/matmul.h"
 #include "prism/ops/quantise.h"
 
 namespace prism::llm {
@@ -61,14 +60,14 @@ void Architecture::load_embeddings(WeightLoader& from, const Placement& placemen
 
 void Architecture::load_output(WeightLoader& from, const Placement& placement, Weights& weights) {
   const Config& config = from.config();
-  weights.output_bias = from.take_if_there("output.bias", {config.vocabulary}, placement.output);
   const Shape table = {config.vocabulary, config.width};
   if (from.has("output.weight"))
-    weights.output = from.take("output.weight", table, placement.output);
+    weights.output = from.take_linear("output.weight", table, placement.output);
   else if (placement.output == placement.embedding)
-    weights.output = weights.embedding;
+    weights.output.weight = weights.embedding;
   else
-    weights.output = from.take("token_embd.weight", table, placement.output);
+    weights.output.weight = from.take("token_embd.weight", table, placement.output);
+  weights.output.bias = from.take_if_there("output.bias", {config.vocabulary}, placement.output);
 }
 
 void Architecture::load_ends(WeightLoader& from, const Placement& placement,
@@ -101,7 +100,7 @@ Tensor Architecture::hidden(Blocks& blocks, const Tensor& x) const {
 
 Tensor Architecture::logits(Blocks& blocks, const Tensor& hidden) const {
   const Config& config = blocks.config();
-  Tensor logits = linear(hidden, blocks.weights().output, blocks.weights().output_bias);
+  Tensor logits = blocks.project(hidden, blocks.weights().output);
   if (config.logit_scale != 1) logits = logits * config.logit_scale;
   if (config.logit_soft_cap > 0)
     logits = tanh(logits / config.logit_soft_cap) * config.logit_soft_cap;

@@ -51,7 +51,7 @@ Tensor Blocks::head_norm(const Tensor& x, const Norm& by) const {
 Tensor Blocks::temperature(const Device& device) const {
   const Tensor position = cast(positions(device), DType::f32) + config_.temperature_offset;
   return (log(floor(position / config_.temperature_length) + 1.0) * config_.temperature_scale + 1.0)
-      .reshape({layout_.shape().rows, 1, 1});
+      .reshape({position.size(0), 1, 1});
 }
 
 Blocks::Rotation Blocks::rotation(const Device& device) const {
@@ -70,23 +70,34 @@ Blocks::Rotation Blocks::rotation(const Device& device) const {
 
 CachedRows Blocks::to_cache(const Heads& heads, const Rotation& by) {
   const Device& device = heads.q.device();
+  const auto rotated = [&](const Tensor& x) {
+    return by.frequencies ? rope(x, positions(device), by.frequencies, by.options) : x;
+  };
   if (!heads.k) {
     const CachedRows& shared = written_.at(config_.at(layer_).cache_of);
-    const Tensor q =
-        by.frequencies ? rope(heads.q, positions(device), by.frequencies, by.options) : heads.q;
-    return {q, shared.k_cache, shared.v_cache};
+    return {rotated(heads.q), shared.k_cache, shared.v_cache};
   }
-  const Tensor places = layout_.places(words(device), cache_.group_of(layer_));
+  if (training_) return written_[layer_] = {rotated(heads.q), rotated(heads.k), heads.v};
+  const Tensor places = layout_->places(words(device), cache_->group_of(layer_));
   const CachedRows rows = rope_to_cache(heads.q, heads.k, heads.v, places, by.frequencies,
-                                        by.options, cache_.keys(layer_), cache_.values(layer_));
+                                        by.options, cache_->keys(layer_), cache_->values(layer_));
   written_[layer_] = rows;
   return rows;
+}
+
+Tensor Blocks::attend_sequences(const CachedRows& rows, const AttentionSettings& settings) const {
+  const auto by_sequence = [&](const Tensor& x) {
+    return x.reshape({training_->sequences, -1, x.size(1), x.size(2)}).permute({0, 2, 1, 3});
+  };
+  const Tensor seen =
+      prism::attention(by_sequence(rows.q), by_sequence(rows.k_cache),
+                       by_sequence(rows.v_cache ? rows.v_cache : rows.k_cache), settings);
+  return seen.permute({0, 2, 1, 3}).reshape({rows.q.size(0), rows.q.size(1), seen.size(-1)});
 }
 
 Tensor Blocks::attend(const LayerWeights& w, const CachedRows& rows, const Tensor& mask) const {
   // A shared cache may be on the device of an earlier layer.
   const Device& device = rows.k_cache.device();
-  const Tensor& batch = words(device);
   const LayerConfig& sizes = config_.at(layer_);
   AttentionSettings settings;
   settings.scale = config_.attention_scale > 0 ? config_.attention_scale
@@ -98,12 +109,14 @@ Tensor Blocks::attend(const LayerWeights& w, const CachedRows& rows, const Tenso
   settings.max_bias = config_.max_bias;
   if (w.sinks) settings.sinks = w.sinks.to(device);
   if (mask) settings.mask = mask.to(device);
-  settings.table =
-      layout_.table(batch, cache_.group_of(sizes.cache_of >= 0 ? sizes.cache_of : layer_));
   settings.value_dim = sizes.latent;
-  const BatchShape& shape = layout_.shape();
+  if (training_) return attend_sequences(rows, settings);
+  const Tensor& batch = words(device);
+  settings.table =
+      layout_->table(batch, cache_->group_of(sizes.cache_of >= 0 ? sizes.cache_of : layer_));
+  const BatchShape& shape = layout_->shape();
   return cached_attention(rows.q.to(device), rows.k_cache,
-                          rows.v_cache ? rows.v_cache : rows.k_cache, layout_.spans(batch),
+                          rows.v_cache ? rows.v_cache : rows.k_cache, layout_->spans(batch),
                           shape.each_one_row ? 1 : shape.rows, settings)
       .to(rows.q.device());
 }

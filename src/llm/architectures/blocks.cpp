@@ -37,7 +37,7 @@ std::vector<RopeTables> make_rope_tables(const Config& config, const Weights& we
 }
 
 const Tensor& Blocks::words(const Device& device) const {
-  return std::ranges::find(batches_, device, &DeviceBatch::device)->words;
+  return std::ranges::find(*batches_, device, &DeviceBatch::device)->words;
 }
 
 const RopeTables& Blocks::ropes(const Device& device) const {
@@ -45,8 +45,9 @@ const RopeTables& Blocks::ropes(const Device& device) const {
 }
 
 Tensor Blocks::wanted_rows(const Tensor& x) const {
-  if (layout_.shape().each_one_row) return x;
-  return gather_rows(x, layout_.wanted(words(x.device())));
+  if (training_) return training_->wanted ? gather_rows(x, training_->wanted) : x;
+  if (layout_->shape().each_one_row) return x;
+  return gather_rows(x, layout_->wanted(words(x.device())));
 }
 
 Tensor Blocks::norm(const Tensor& x, const Norm& norm) const {
@@ -62,9 +63,20 @@ Tensor Blocks::post_norm(const Tensor& x, const Norm& by) const {
 }
 
 Tensor Blocks::project(const Tensor& x, const Linear& by) const {
-  if (!by.scale) return linear(x, by.weight, by.bias);
-  const Tensor scaled = linear(x, by.weight) * by.scale;
-  return by.bias ? scaled + by.bias : scaled;
+  Tensor y = linear(x, by.weight, by.scale ? Tensor() : by.bias);
+  if (by.scale) y = by.bias ? y * by.scale + by.bias : y * by.scale;
+  return by.lora_a ? y + linear(linear(adapter_input(x), by.lora_a), by.lora_b) : y;
+}
+
+Tensor Blocks::project(const Tensor& x, const Linear& by, const Tensor& experts) const {
+  Tensor y = expert_matmul(x, by.weight, experts, by.scale ? Tensor() : by.bias);
+  if (by.scale) {
+    y = y * gather_rows(by.scale, experts).unsqueeze(-1);
+    if (by.bias) y = y + gather_rows(by.bias, experts);
+  }
+  if (!by.lora_a) return y;
+  const Tensor narrow = expert_matmul(adapter_input(x), by.lora_a, experts);
+  return y + expert_matmul(narrow, by.lora_b, experts);
 }
 
 Tensor Blocks::softplus(const Tensor& x) { return maximum(x, 0.0) + log1p(exp(-abs(x))); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -11,6 +12,10 @@
 #include "llm/model/weights.h"
 #include "ops/attention/rope_to_cache.h"
 #include "prism/tensor.h"
+
+namespace prism {
+struct AttentionSettings;
+}
 
 namespace prism::llm {
 
@@ -32,6 +37,14 @@ struct DeviceBatch {
   Tensor words;
 };
 
+// Whole sequences of one length, on one device. Nothing is cached, so the graph has gradients.
+struct TrainingBatch {
+  Tensor tokens, positions;  // i32 [rows], one sequence after the other
+  int64_t sequences = 1;
+  Tensor wanted = {};  // i32: the rows whose logits are wanted; empty: all
+  std::function<Tensor(const Tensor&)> adapter_input = {};  // scales and drops; empty: as it is
+};
+
 class Blocks {
  public:
   Blocks(const Config& config, const Weights& weights, const KvCache& cache,
@@ -39,10 +52,13 @@ class Blocks {
          const std::vector<DeviceBatch>& batches)
       : config_(config),
         weights_(weights),
-        cache_(cache),
         ropes_(ropes),
-        layout_(layout),
-        batches_(batches) {}
+        cache_(&cache),
+        layout_(&layout),
+        batches_(&batches) {}
+  Blocks(const Config& config, const Weights& weights, const std::vector<RopeTables>& ropes,
+         const TrainingBatch& batch)
+      : config_(config), weights_(weights), ropes_(ropes), training_(&batch) {}
 
   const Config& config() const { return config_; }
   const Weights& weights() const { return weights_; }
@@ -51,21 +67,27 @@ class Blocks {
   Tensor carried;  // what an architecture passes from one layer to the next beside x
 
   // Inputs of the batch on a device.
-  Tensor tokens(const Device& device) const { return layout_.tokens(words(device)); }
-  Tensor positions(const Device& device) const { return layout_.positions(words(device)); }
+  Tensor tokens(const Device& device) const {
+    return training_ ? training_->tokens : layout_->tokens(words(device));
+  }
+  Tensor positions(const Device& device) const {
+    return training_ ? training_->positions : layout_->positions(words(device));
+  }
   // Inputs of the layers beside x, which an architecture makes in embed(): [rows, layers, length].
   void set_layer_inputs(const Tensor& inputs) { layer_inputs_ = inputs; }
   const Tensor& layer_inputs() const { return layer_inputs_; }
   // Recurrent layers: which rows belong to which text, and the states of the current layer in the
   // order of LayerConfig::states.
-  Tensor texts(const Device& device) const { return layout_.texts(words(device)); }
-  const Tensor& state(size_t i) const { return cache_.states().of_layer(layer_)[i]; }
+  Tensor texts(const Device& device) const { return layout_->texts(words(device)); }
+  const Tensor& state(size_t i) const { return cache_->states().of_layer(layer_)[i]; }
   // Selects the rows of x whose results are wanted.
   Tensor wanted_rows(const Tensor& x) const;
 
   Tensor norm(const Tensor& x, const Norm& norm) const;       // of the model's kind
   Tensor post_norm(const Tensor& x, const Norm& norm) const;  // of the result of a block
+  // The product with a matrix and its adapters; also for rows routed to experts (expert_matmul).
   Tensor project(const Tensor& x, const Linear& linear) const;
+  Tensor project(const Tensor& x, const Linear& linear, const Tensor& experts) const;
   // Attention of the current layer, including the output projection: q, k and v with biases,
   // limits, norms and rotation; writes k and v to the KV cache; applies the model's window, soft
   // cap, sinks and gate.
@@ -109,6 +131,11 @@ class Blocks {
   Tensor chosen_keys(const LayerWeights& w, const Tensor& x, const Tensor& by);
   // Gate, inner norm and output projection.
   Tensor attention_output(const LayerWeights& w, const Tensor& x, Tensor seen) const;
+  // Attention within the sequences of a training batch.
+  Tensor attend_sequences(const CachedRows& rows, const AttentionSettings& settings) const;
+  Tensor adapter_input(const Tensor& x) const {
+    return training_ && training_->adapter_input ? training_->adapter_input(x) : x;
+  }
   Heads heads(const LayerWeights& w, const Tensor& x) const;
   Tensor head_norm(const Tensor& x, const Norm& norm) const;
   // What queries are scaled by at their positions: [rows, 1, 1].
@@ -122,10 +149,12 @@ class Blocks {
 
   const Config& config_;
   const Weights& weights_;
-  const KvCache& cache_;
   const std::vector<RopeTables>& ropes_;
-  const BatchLayout& layout_;
-  const std::vector<DeviceBatch>& batches_;
+  // Either these or the training batch.
+  const KvCache* cache_ = nullptr;
+  const BatchLayout* layout_ = nullptr;
+  const std::vector<DeviceBatch>* batches_ = nullptr;
+  const TrainingBatch* training_ = nullptr;
   int64_t layer_ = 0;
   Tensor layer_inputs_;
   std::map<int64_t, CachedRows> written_;  // of the layers so far

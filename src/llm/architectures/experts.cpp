@@ -5,7 +5,6 @@
 #include "prism/ops/elementwise.h"
 #include "prism/ops/index.h"
 #include "prism/ops/join.h"
-#include "prism/ops/matmul.h"
 #include "prism/ops/reduce.h"
 #include "prism/ops/softmax.h"
 #include "prism/ops/sort.h"
@@ -62,10 +61,7 @@ Tensor Blocks::routed(const LayerWeights& w, const Tensor& x, const Chosen& chos
   const Tensor experts = chosen.experts.to(where);
   const Tensor weights = chosen.weights.unsqueeze(-1).to(where);
   const auto by = [&](const Tensor& rows, const Linear& linear) {
-    if (!linear.scale) return expert_matmul(rows, linear.weight, experts, linear.bias);
-    const Tensor scaled = expert_matmul(rows, linear.weight, experts) *
-                          gather_rows(linear.scale, experts).unsqueeze(-1);
-    return linear.bias ? scaled + gather_rows(linear.bias, experts) : scaled;
+    return project(rows, linear, experts);
   };
   Tensor input = x.to(where);
   if (config_.weights_before_experts) input = input.unsqueeze(1) * weights;

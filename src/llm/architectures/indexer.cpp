@@ -25,16 +25,16 @@ Tensor Blocks::chosen_keys(const LayerWeights& w, const Tensor& x, const Tensor&
   Rotation turned = rotation(x.device());
   turned.options.pairing = config_.indexer_pairing;
   const Tensor& batch = words(x.device());
-  const size_t group = cache_.group_of(layer_);
+  const size_t group = cache_->group_of(layer_);
   const CachedRows cached =
-      rope_to_cache(q, k, {}, layout_.places(batch, group), turned.frequencies, turned.options,
-                    cache_.indexer(layer_), {});
+      rope_to_cache(q, k, {}, layout_->places(batch, group), turned.frequencies, turned.options,
+                    cache_->indexer(layer_), {});
   Tensor weights;
   if (w.indexer.head_weights)
     weights = project(x, w.indexer.head_weights) *
               (1 / std::sqrt(static_cast<double>(dim * config_.indexer_heads)));
-  const Tensor scores = indexer_scores(cached.q, weights, cached.k_cache, layout_.spans(batch),
-                                       layout_.table(batch, group));
+  const Tensor scores = indexer_scores(cached.q, weights, cached.k_cache, layout_->spans(batch),
+                                       layout_->table(batch, group));
   if (config_.indexer_block == 0)
     return chosen_ = mask_of_largest(scores, std::min(config_.indexer_keys, scores.size(-1)));
 

@@ -28,6 +28,7 @@ std::unique_ptr<Proposer> proposer_for(const LoadOptions& options, const Tokeniz
   if (options.speculate == "ngram") return std::make_unique<NgramProposer>();
   LoadOptions draft = options;
   draft.fit.context = model.context();
+  draft.adapters.clear();
   // A full context for each text: none of them may lack blocks. Other texts have no proposals.
   draft.shares_cache = false;
   draft.slots = std::clamp<int64_t>(model.cache().tokens() / model.context(), 1, model.slots());
@@ -122,6 +123,11 @@ LanguageModel LanguageModel::load(const std::string& path, const Placement& plac
 
 LanguageModel LanguageModel::load(GgufFile file, const LoadOptions& options,
                                   const std::optional<Placement>& placement) {
+  if (file.string_or("general.type", "model") == "adapter")
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: the file is an adapter and not a model; use it with the model it "
+                            "was trained on: prism run MODEL --lora {}",
+                            file.path(), file.path()));
   const auto start = std::chrono::steady_clock::now();
   auto state = std::make_unique<State>(std::move(file), options, placement);
   state->load_seconds =

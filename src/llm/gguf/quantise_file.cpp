@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,15 +39,16 @@ void encode_rows(ElementType type, std::span<const float> values, uint64_t first
 
 }  // namespace
 
-QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const QuantiseMix& mix,
+QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const QuantiseMix* mix,
                              const QuantiseOptions& options) {
   ThreadPool& pool = options.pool ? *options.pool : cpu_pool();
-  auto types = quantised_types(file, mix);
+  std::vector<std::optional<ElementType>> types(file.tensors().size());
+  if (mix) types = quantised_types(file, *mix);
   apply_tensor_type_rules(options.types, file, types);
   GgufWriter writer;
   for (const auto& [key, value] : file.metadata())
     if (!key.starts_with("split.")) writer.set(key, value);
-  writer.set("general.file_type", mix.file_type);
+  if (mix) writer.set("general.file_type", mix->file_type);
   if (std::ranges::any_of(types, [](const auto& type) { return type && type->is_block(); }))
     writer.set("general.quantization_version", uint32_t{2});
   if (options.importance) {
@@ -64,7 +66,9 @@ QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const 
     const GgufTensor& tensor = file.tensors()[i];
     result.input_bytes += tensor.bytes;
     ++result.tensors;
-    if (!types[i] || (tensor.is_supported() && tensor.type == *types[i])) {
+    const bool changes = options.has_change && options.has_change(tensor.name);
+    if (changes && !types[i]) types[i] = tensor.type;
+    if (!types[i] || (!changes && tensor.is_supported() && tensor.type == *types[i])) {
       writer.add_tensor(tensor, file.data(tensor));
       result.output_bytes += tensor.bytes;
       continue;
@@ -82,11 +86,17 @@ QuantiseResult quantise_file(const GgufFile& file, const std::string& to, const 
     result.output_bytes += type.row_bytes(static_cast<uint64_t>(tensor.shape.elements()));
     writer.add_tensor(
         tensor.name, tensor.shape, type,
-        [&file, &tensor, &at, type, &pool,
+        [&file, &tensor, &at, type, &pool, &options, changes,
          weights = std::move(weights)](const GgufWriter::Sink& sink) {
           at = tensor.name;
           std::vector<std::byte> encoded;
+          std::vector<float> changed;
           const auto put = [&](uint64_t first_row, uint64_t rows, std::span<const float> values) {
+            if (changes) {
+              changed.assign(values.begin(), values.end());
+              options.change(tensor, first_row, changed);
+              values = changed;
+            }
             encoded.resize(type.row_bytes(values.size()));
             try {
               encode_rows(type, values, first_row, rows, tensor.shape, weights, encoded, pool);

@@ -8,6 +8,7 @@
 #include "base/fast_hash.h"
 #include "cpu/products/quantised_product.h"
 #include "llm/architectures/model_config.h"
+#include "llm/model/adapters.h"
 #include "llm/model/finite.h"
 #include "llm/model/model_state.h"
 #include "prism/error.h"
@@ -94,8 +95,10 @@ Model Model::load(const GgufFile& file, const ModelOptions& options) {
   if (options.slots < 1 || options.batch_rows < 1)
     fail(fmt::format("model: slots is {} and batch_rows is {}; both must be at least 1",
                      options.slots, options.batch_rows));
-  state->weights =
-      load_weights(file, state->config, *state->architecture, placement, options.progress);
+  const Adapters adapters(file, options.adapters);
+  state->adapters = adapters.fingerprint();
+  state->weights = load_weights(file, state->config, *state->architecture, placement,
+                                options.progress, &adapters);
   state->cache = KvCache(state->config, placement,
                          {.slots = options.slots,
                           .side_slots = kSideSlots,
@@ -128,7 +131,8 @@ std::string Model::cache_layout() const {
     text += fmt::format(" {}", of.block_bytes(layer));
   // Some models have other divisors for long contexts.
   const std::vector<float>& divisors = state_->weights.rope_divisors;
-  return text + " rotation " + fast_hash(std::as_bytes(std::span(divisors)));
+  text += " rotation " + fast_hash(std::as_bytes(std::span(divisors)));
+  return state_->adapters.empty() ? text : text + " adapters " + state_->adapters;
 }
 
 void Model::State::check(std::span<const SequencePart> parts) const {

@@ -18,6 +18,7 @@
 #include "llm/model/config.h"
 #include "llm/model/kv_cache.h"
 #include "llm/model/weights.h"
+#include "prism/llm/adapter.h"
 #include "prism/llm/gguf.h"
 #include "prism/llm/memory.h"
 #include "prism/llm/placement.h"
@@ -31,6 +32,7 @@ struct ModelOptions {
   int64_t cache_positions = 0;  // that they share; 0: slots times the context
   int64_t cache_block = 0;      // positions of a block, a power of two; 0: chosen
   int64_t batch_rows = 512;     // maximum tokens per forward
+  std::vector<LoraAdapter> adapters = {};
   LoadCallback progress = {};
 };
 
@@ -59,7 +61,7 @@ class Model {
   int32_t side_slot() const { return static_cast<int32_t>(cache().slots()); }
   int64_t batch_rows() const;
   // Describes what the bytes of a block in the KV cache depend on beside the weights: the element
-  // type, the block size, the layers and the rotation.
+  // type, the block size, the layers, the rotation and the adapters.
   std::string cache_layout() const;
   // The most rows of a batch in which each row is computed as in a batch of `rows` rows: larger
   // ones run other kernels, whose rounding differs. Known for the CPU only; elsewhere batch_rows().

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct Model::State {
   ModelOptions options;
   std::unique_ptr<Architecture> architecture;
   Weights weights;
+  std::string adapters;  // Adapters::fingerprint
   KvCache cache;
   std::vector<Device> devices;  // without duplicates
   std::vector<RopeTables> ropes;

@@ -83,6 +83,7 @@ void PlacedModel::load(Fit fit, const LoadCallback& progress) {
                                      .slots = cache.slots,
                                      .cache_positions = cache.tokens,
                                      .batch_rows = options_.batch_rows,
+                                     .adapters = options_.adapters,
                                      .progress = progress});
   // Assign in place: callers hold references to the model.
   if (model_)

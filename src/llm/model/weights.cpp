@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/printable.h"
 #include "llm/architectures/architecture.h"
 #include "llm/gguf/gguf_types.h"
+#include "llm/model/adapters.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/quantise.h"
@@ -29,11 +31,12 @@ Shape without_ones(const Shape& shape) {
 
 WeightLoader::WeightLoader(const GgufFile& file, const Config& config,
                            const RequiredTensors& required, const Placement& placement,
-                           LoadCallback progress)
+                           LoadCallback progress, const Adapters* adapters)
     : file_(file),
       config_(config),
       required_(required),
       placement_(placement),
+      adapters_(adapters),
       progress_(std::move(progress)) {
   for (const GgufTensor& each : file.tensors()) done_.bytes_total += each.bytes;
 }
@@ -56,6 +59,32 @@ Norm WeightLoader::take_norm(const std::string& name, const Device& device, int6
 }
 
 Tensor WeightLoader::take(const std::string& name, const Shape& shape, const Device& device) {
+  const LowRank* const change = adapters_ ? adapters_->find(name) : nullptr;
+  if (!change) return take_plain(name, shape, device);
+  adapted_.insert(name);
+  return placed(change->added_to(take_plain(name, shape, Device::cpu())), device);
+}
+
+Linear WeightLoader::take_linear(const std::string& name, const Shape& shape,
+                                 const Device& device) {
+  Linear result = {take_plain(name, shape, device), {}};
+  result.name = name;
+  if (const LowRank* const change = adapters_ ? adapters_->find(name) : nullptr) {
+    adapted_.insert(name);
+    result.lora_a = placed(change->a, device);
+    result.lora_b = placed(change->b, device);
+  }
+  return result;
+}
+
+Tensor WeightLoader::placed(Tensor tensor, const Device& device) {
+  tensor = tensor.contiguous();
+  tensor.eval();
+  bytes_ += storage_bytes(tensor.shape(), tensor.type(), device);
+  return tensor.to(device);
+}
+
+Tensor WeightLoader::take_plain(const std::string& name, const Shape& shape, const Device& device) {
   const GgufTensor* found = file_.find_tensor(name);
   if (!found)
     throw Error(ErrorCode::kNotFound,
@@ -112,8 +141,10 @@ void WeightLoader::norms(const NormNames& names, LayerWeights& layer) {
 }
 
 Linear WeightLoader::linear(const std::string& name, int64_t out, int64_t in, bool needs_bias) {
-  return {take(in_layer(name + ".weight"), {out, in}, device_),
-          take(needs_bias, in_layer(name + ".bias"), {out}, device_), scale_of(name, 1, device_)};
+  Linear result = take_linear(in_layer(name + ".weight"), {out, in}, device_);
+  result.bias = take(needs_bias, in_layer(name + ".bias"), {out}, device_);
+  result.scale = scale_of(name, 1, device_);
+  return result;
 }
 
 Tensor WeightLoader::scale_of(const std::string& name, int64_t count, const Device& device) {
@@ -243,10 +274,12 @@ void WeightLoader::feed_forward_or_experts(LayerWeights& layer) {
 }
 
 Linear WeightLoader::expert_linear(const std::string& name, int64_t out, int64_t in) {
-  return {take(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_),
-          take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
-               expert_device_),
-          scale_of(name, config_.experts, expert_device_)};
+  Linear result =
+      take_linear(in_layer(name + ".weight"), {config_.experts, out, in}, expert_device_);
+  result.bias = take(required_.feed_forward_bias, in_layer(name + ".bias"), {config_.experts, out},
+                     expert_device_);
+  result.scale = scale_of(name, config_.experts, expert_device_);
+  return result;
 }
 
 void WeightLoader::experts(LayerWeights& layer) {
@@ -308,6 +341,41 @@ void WeightLoader::check_all_taken() const {
                   fmt::format("model: the file has a tensor {} that Prism's {} does not use, so "
                               "its text would be wrong; please report the model",
                               printable(each.name), config_.architecture));
+  if (adapters_) adapters_->check_all_used(adapted_);
+}
+
+void for_each_linear(const Weights& weights, const std::function<void(const Linear&)>& use) {
+  use(weights.output);
+  for (const LayerWeights& layer : weights.layers)
+    for (const Linear* each : {&layer.q,
+                               &layer.k,
+                               &layer.v,
+                               &layer.qkv,
+                               &layer.out,
+                               &layer.gate,
+                               &layer.up,
+                               &layer.down,
+                               &layer.attention_gate,
+                               &layer.router,
+                               &layer.expert_gate,
+                               &layer.expert_up,
+                               &layer.expert_down,
+                               &layer.shared_gate,
+                               &layer.shared_up,
+                               &layer.shared_down,
+                               &layer.shared_router,
+                               &layer.latent.q_a,
+                               &layer.latent.q_b,
+                               &layer.latent.kv_a,
+                               &layer.indexer.q,
+                               &layer.indexer.k,
+                               &layer.indexer.head_weights})
+      use(*each);
+}
+
+void for_each_linear(Weights& weights, const std::function<void(Linear&)>& use) {
+  for_each_linear(std::as_const(weights),
+                  [&](const Linear& each) { use(const_cast<Linear&>(each)); });
 }
 
 void for_each_weight(const Weights& weights, const std::function<void(const Tensor&)>& use) {
@@ -317,8 +385,11 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
   };
   each({&weights.embedding, &weights.position_embedding, &weights.type_embedding,
         &weights.embedding_norm.weight, &weights.embedding_norm.bias, &weights.output_norm.weight,
-        &weights.output_norm.bias, &weights.output_bias});
-  if (weights.output && weights.output.node() != weights.embedding.node()) use(weights.output);
+        &weights.output_norm.bias});
+  for_each_linear(weights, [&](const Linear& linear) {
+    if (linear.weight && linear.weight.node() != weights.embedding.node()) use(linear.weight);
+    each({&linear.bias, &linear.scale, &linear.lora_a, &linear.lora_b});
+  });
   const HeadWeights& head = weights.head;
   each({&head.inner.weight, &head.inner.bias, &head.norm.weight, &head.norm.bias, &head.out.weight,
         &head.out.bias});
@@ -327,20 +398,9 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
     for (const Norm* norm :
          {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm,
           &layer.feed_forward_post_norm, &layer.q_norm, &layer.k_norm, &layer.attention_inner_norm,
-          &layer.feed_forward_inner_norm, &layer.expert_norm})
+          &layer.feed_forward_inner_norm, &layer.expert_norm, &layer.latent.q_norm,
+          &layer.latent.kv_norm, &layer.indexer.q_norm, &layer.indexer.k_norm})
       each({&norm->weight, &norm->bias});
-    for (const Linear* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.qkv, &layer.out, &layer.gate, &layer.up, &layer.down,
-          &layer.attention_gate, &layer.router, &layer.expert_gate, &layer.expert_up,
-          &layer.expert_down, &layer.shared_gate, &layer.shared_up, &layer.shared_down,
-          &layer.shared_router})
-      each({&linear->weight, &linear->bias});
-    for (const Norm* norm : {&layer.latent.q_norm, &layer.latent.kv_norm, &layer.indexer.q_norm,
-                             &layer.indexer.k_norm})
-      each({&norm->weight, &norm->bias});
-    for (const Linear* linear : {&layer.latent.q_a, &layer.latent.q_b, &layer.latent.kv_a,
-                                 &layer.indexer.q, &layer.indexer.k, &layer.indexer.head_weights})
-      each({&linear->weight, &linear->bias});
     each({&layer.sinks, &layer.expert_bias, &layer.latent.k_b, &layer.latent.v_b});
     for (const auto& [name, tensor] : layer.others) use(tensor);
   }
@@ -406,8 +466,9 @@ HeadWeights load_head(WeightLoader& from, const Config& config, const Device& de
 }  // namespace
 
 Weights load_weights(const GgufFile& file, const Config& config, const Architecture& architecture,
-                     const Placement& placement, const LoadCallback& progress) {
-  WeightLoader from(file, config, architecture.required_tensors(), placement, progress);
+                     const Placement& placement, const LoadCallback& progress,
+                     const Adapters* adapters) {
+  WeightLoader from(file, config, architecture.required_tensors(), placement, progress, adapters);
   Weights weights;
   const Shape table = {config.vocabulary, config.width};
   weights.embedding = from.take("token_embd.weight", table, placement.embedding);

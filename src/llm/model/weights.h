@@ -17,10 +17,16 @@
 
 namespace prism::llm {
 
+class Adapters;  // adapters.h
+
 // A matrix [out, in] with an optional bias. Files may have a factor of the whole matrix beside it
-// (NVFP4, BitNet): scale [1], of experts [experts].
+// (NVFP4, BitNet): scale [1], of experts [experts]. With adapters the product is that of
+// weight + lora_b lora_a, of which the second part is never multiplied out: [rank, in] and
+// [out, rank], f32. The matrices of experts have one axis more in front.
 struct Linear {
-  Tensor weight, bias, scale;
+  Tensor weight, bias = {}, scale = {};
+  Tensor lora_a = {}, lora_b = {};
+  std::string name = {};  // of the matrix in the file
   explicit operator bool() const { return static_cast<bool>(weight); }
 };
 struct Norm {
@@ -99,8 +105,7 @@ struct Weights {
   Tensor embedding;                           // [vocabulary, width]
   Tensor position_embedding, type_embedding;  // learned embeddings
   Norm embedding_norm, output_norm;
-  Tensor output;  // [vocabulary, width]
-  Tensor output_bias;
+  Linear output;  // [vocabulary, width]
   HeadWeights head;
   OtherWeights others;
   std::vector<LayerWeights> layers;
@@ -111,24 +116,31 @@ struct Weights {
 
 // Calls use once for every tensor present.
 void for_each_weight(const Weights& weights, const std::function<void(const Tensor&)>& use);
+// Calls use once for every matrix of a product; some are empty.
+void for_each_linear(const Weights& weights, const std::function<void(const Linear&)>& use);
+void for_each_linear(Weights& weights, const std::function<void(Linear&)>& use);
 
 // Loads tensors from a file. On the CPU, and for plain types on devices that read host memory in
 // place, they are views of the memory-mapped file; otherwise they are uploaded in the device's
 // layout.
 class WeightLoader {
  public:
+  // adapters may be null.
   WeightLoader(const GgufFile& file, const Config& config, const RequiredTensors& required,
-               const Placement& placement, LoadCallback progress);
+               const Placement& placement, LoadCallback progress, const Adapters* adapters);
 
   const Config& config() const { return config_; }
   const GgufFile& file() const { return file_; }
   bool has(const std::string& name) const { return file_.find_tensor(name) != nullptr; }
 
-  // Throws kNotFound if the file has no such tensor, kCorruptFile if its shape differs.
+  // Throws kNotFound if the file has no such tensor, kCorruptFile if its shape differs. Adapters of
+  // the tensor are added to it, which makes it f32.
   Tensor take(const std::string& name, const Shape& shape, const Device& device);
   Tensor take_if_there(const std::string& name, const Shape& shape, const Device& device);
   // A norm outside the layers: "output_norm" is output_norm.weight and output_norm.bias.
   Norm take_norm(const std::string& name, const Device& device, int64_t length = 0);
+  // A matrix for a product, whose adapters stay apart.
+  Linear take_linear(const std::string& name, const Shape& shape, const Device& device);
 
   // --- the current layer: "attn_q" is blk.N.attn_q.weight and attn_q.bias
   void begin_layer(int64_t layer);
@@ -159,6 +171,8 @@ class WeightLoader {
  private:
   std::string in_layer(const std::string& name) const;
   Tensor take(bool is_required, const std::string& name, const Shape& shape, const Device& device);
+  Tensor take_plain(const std::string& name, const Shape& shape, const Device& device);
+  Tensor placed(Tensor tensor, const Device& device);
   Tensor vector(bool is_required, const std::string& name, int64_t length);
   Norm head_norm(const std::string& name, int64_t heads);
   Linear expert_linear(const std::string& name, int64_t out, int64_t in);
@@ -170,10 +184,11 @@ class WeightLoader {
   const Config& config_;
   const RequiredTensors required_;
   const Placement& placement_;
+  const Adapters* const adapters_;
   LoadCallback progress_;
   LoadProgress done_;
   uint64_t bytes_ = 0;
-  std::set<std::string, std::less<>> taken_;
+  std::set<std::string, std::less<>> taken_, adapted_;
   std::map<const Node*, std::string> names_;
   int64_t layer_ = 0;
   Device device_, expert_device_;
@@ -181,6 +196,7 @@ class WeightLoader {
 
 class Architecture;
 Weights load_weights(const GgufFile& file, const Config& config, const Architecture& architecture,
-                     const Placement& placement, const LoadCallback& progress);
+                     const Placement& placement, const LoadCallback& progress,
+                     const Adapters* adapters = nullptr);
 
 }  // namespace prism::llm

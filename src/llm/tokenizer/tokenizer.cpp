@@ -120,8 +120,6 @@ struct Tokenizer::State {
     if (model == "llama") encoder = make_spm_encoder(vocabulary, space_prefix);
     if (model == "gpt2" || model == "gemma4") {
       if (model == "gemma4") tables.pre = pre = "gemma4";
-      if (tables.merges.empty())
-        throw Error(ErrorCode::kCorruptFile, "tokenizer: tokenizer.ggml.merges is empty or absent");
       encoder = make_bpe_encoder(vocabulary, tables);
       if (!tables.add_bos) add_bos = pre_tokenizer_traits(pre).add_bos;
       if (!tables.add_separator) add_separator = pre_tokenizer_traits(pre).add_separator;

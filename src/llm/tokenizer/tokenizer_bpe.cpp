@@ -1,8 +1,7 @@
 // Byte-level BPE (`gpt2`): splits text into words by the model's rule, then merges the bytes of
 // each word in the order of their merge ranks.
-#include <array>
-
 #include "base/utf8.h"
+#include "llm/tokenizer/byte_alphabet.h"
 #include "llm/tokenizer/merge_queue.h"
 #include "llm/tokenizer/pre_tokenizer.h"
 #include "llm/tokenizer/text_encoder.h"
@@ -11,28 +10,6 @@
 
 namespace prism::llm {
 namespace {
-
-// GPT-2 writes each byte as a printable character: itself, or the next one from U+0100 on.
-struct ByteAlphabet {
-  std::array<std::string, 256> characters;
-  std::array<int16_t, 512> bytes;  // by code point; -1: not a byte
-
-  ByteAlphabet() {
-    bytes.fill(-1);
-    uint32_t next = 0x100;
-    for (uint32_t byte = 0; byte < 256; ++byte) {
-      const bool printable = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte != 0xad);
-      const uint32_t code = printable ? byte : next++;
-      append_utf8(code, &characters[byte]);
-      bytes[code] = static_cast<int16_t>(byte);
-    }
-  }
-};
-
-const ByteAlphabet& byte_alphabet() {
-  static const ByteAlphabet alphabet;
-  return alphabet;
-}
 
 // Merge ranks by pair, looked up without copying the halves.
 class MergeRanks {

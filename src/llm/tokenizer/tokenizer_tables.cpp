@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "prism/error.h"
 #include "prism/llm/gguf.h"
 #include "prism/llm/tokenizer.h"
 
@@ -36,6 +37,9 @@ TokenizerTables TokenizerTables::from(const GgufFile& file) {
   tables.pre = file.string_or("tokenizer.ggml.pre", "");
   tables.tokens = file.strings("tokenizer.ggml.tokens");
   tables.merges = file.strings("tokenizer.ggml.merges");
+  // A vocabulary of characters has an empty list.
+  if ((tables.model == "gpt2" || tables.model == "gemma4") && !file.has("tokenizer.ggml.merges"))
+    throw Error(ErrorCode::kCorruptFile, "tokenizer: tokenizer.ggml.merges is absent");
   tables.scores = file.floats("tokenizer.ggml.scores");
   for (const int64_t type : file.integers("tokenizer.ggml.token_type")) {
     const bool known = type >= 0 && type <= static_cast<int64_t>(TokenType::byte);

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "base/utf8.h"
+#include "llm/gguf/gguf_writer.h"
 #include "llm/tokenizer/pre_tokenizer.h"
 #include "prism/error.h"
+#include "prism/llm/gguf.h"
 
 namespace prism::llm {
 namespace {
@@ -413,9 +415,21 @@ TEST(Tokenizer, TellsWhatIsWrong) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("llama-bpe"), std::string::npos) << error.what();
   }
+  // A vocabulary of characters has no merges; a file must say so.
   tables = bpe_tables("gpt-2");
   tables.merges.clear();
-  EXPECT_EQ(code_of(tables), ErrorCode::kCorruptFile);
+  EXPECT_EQ(Tokenizer(tables).encode("hello").size(), 5u);
+  GgufWriter writer;
+  writer.set("tokenizer.ggml.model", "gpt2");
+  writer.set("tokenizer.ggml.pre", "gpt-2");
+  writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"h", "e"});
+  const auto from_file = [&] {
+    const std::string header = writer.header();
+    return Tokenizer::from(GgufFile::parse(std::as_bytes(std::span(header))));
+  };
+  EXPECT_THROW(from_file(), Error);
+  writer.set("tokenizer.ggml.merges", std::vector<std::string>{});
+  EXPECT_EQ(from_file().encode("hehe").size(), 4u);
   tables = spm_tables();
   tables.scores.pop_back();
   EXPECT_EQ(code_of(tables), ErrorCode::kCorruptFile);

@@ -1,8 +1,7 @@
 // Self-attention with causal mask, grouped heads and rotary positions.
-#include <cmath>
-
 #include <fmt/format.h>
 
+#include "nn/train/step_context.h"
 #include "prism/error.h"
 #include "prism/nn/layers.h"
 #include "prism/ops/attention.h"
@@ -52,21 +51,21 @@ Tensor SelfAttention::forward(const Tensor& x) {
   Tensor positions, frequencies;
   if (options.rotary_base > 0) {
     positions = arange(length, DType::i32, x.device()).expand({batch, length});
-    std::vector<float> each;
-    for (int64_t i = 0; i < head / 2; ++i)
-      each.push_back(static_cast<float>(std::pow(
-          options.rotary_base, -2.0 * static_cast<double>(i) / static_cast<double>(head))));
-    frequencies = from_vector(each, {head / 2}, x.device());
+    frequencies =
+        from_vector(rope_frequencies(static_cast<uint32_t>(head), options.rotary_base).frequencies,
+                    {head / 2}, x.device());
   }
   const auto in_heads = [&](Linear& projection, bool rotated) {
     Tensor y = projection(x).reshape({batch, length, -1, head});
-    if (rotated && positions) y = rope(y, positions, frequencies);
-    return y.permute({0, 2, 1, 3});
+    if (rotated && positions)
+      y = rope(y, positions, frequencies, {.pairing = options.rotary_pairing});
+    return in_compute_type(y.permute({0, 2, 1, 3}));
   };
   AttentionSettings settings;
   settings.causal = options.causal;
   const Tensor mixed =
-      attention(in_heads(query, true), in_heads(key, true), in_heads(value, false), settings);
+      attention(in_heads(query, true), in_heads(key, true), in_heads(value, false), settings)
+          .astype(x.dtype());
   return dropout(output(mixed.permute({0, 2, 1, 3}).reshape({batch, length, width})));
 }
 

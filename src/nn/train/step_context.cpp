@@ -14,6 +14,10 @@ thread_local StepContext* current = nullptr;
 
 StepContext* step_context() { return current; }
 
+Tensor in_compute_type(const Tensor& x) {
+  return current && current->compute != DType::f32 ? x.astype(current->compute) : x;
+}
+
 WithContext::WithContext(StepContext& context) : before_(current) { current = &context; }
 WithContext::~WithContext() { current = before_; }
 

@@ -15,12 +15,16 @@ struct StepContext {
   Tensor key;                   // i32 [2]: another for each step; an empty tensor outside of steps
   uint64_t draws = 0;           // streams of this key in use
   std::vector<Tensor> changes;  // assignments that belong to the step, such as running means
+  DType compute = DType::f32;   // of products: see TrainStepOptions
   Tensor go_on;  // b1 []: false if the step's changes must be left out; empty: they never are
   std::function<void(const Layer&, const Tensor& output)> observe = {};
 };
 
 // The context of the step that this thread records; null outside of steps.
 StepContext* step_context();
+
+// A tensor in the type that the step computes in; itself outside of steps.
+Tensor in_compute_type(const Tensor& x);
 
 // Makes a context current during its lifetime.
 class WithContext {

@@ -8,17 +8,22 @@
 
 #include "nn/train/anomaly.h"
 #include "nn/train/step_context.h"
-#include "prism/compile.h"
 #include "prism/error.h"
 #include "prism/grad.h"
 #include "prism/ops/assign.h"
+#include "prism/ops/create.h"
 #include "prism/ops/elementwise.h"
+#include "prism/ops/join.h"
 #include "prism/ops/reduce.h"
 #include "tensor/op.h"
 
 namespace prism::nn {
 
 namespace {
+
+// The loss scale of f16: where it starts, how long a run without overflow doubles it, and its
+// bound. The first two are those of PyTorch's GradScaler.
+constexpr double kFirstScale = 65536, kScaleSteps = 2000, kMostScale = 16777216;
 
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
@@ -40,6 +45,12 @@ struct TrainStep::State {
         sums.push_back(zeros(each.shape(), each.dtype(), each.device()));
       eval(sums);
     }
+    if (options.compute != DType::f32 && options.compute != DType::bf16 &&
+        options.compute != DType::f16)
+      fail(fmt::format("TrainStep: computes in {}; give f32, bf16 or f16",
+                       dtype_name(options.compute)));
+    if (options.compute == DType::f16)
+      scaling = from_vector<float>({kFirstScale, 0}, {2}, parameters[0].device());
     gathers.emplace([this](std::span<const Tensor> inputs) { return record(inputs, false); });
     updates.emplace([this](std::span<const Tensor> inputs) { return record(inputs, true); });
   }
@@ -62,6 +73,7 @@ struct TrainStep::State {
     const size_t count = inputs.size() - optimizers.size() - 1;
     StepContext context;
     context.key = inputs.back();
+    context.compute = options.compute;
     Tensor value;
     {
       const WithContext with(context);
@@ -74,16 +86,17 @@ struct TrainStep::State {
                       value ? "a tensor of shape " + value.shape().text() : "an empty Tensor"));
     const Tensor share =
         options.accumulate > 1 ? value / static_cast<double>(options.accumulate) : value;
-    std::vector<Tensor> slopes = gradients(share, parameters);
+    std::vector<Tensor> slopes = scaling ? scaled_gradients(share) : gradients(share, parameters);
     const NoGrad off;
     std::vector<Tensor> results = {value.reshape(Shape{}).astype(DType::f32)}, changes;
     for (size_t i = 0; i < sums.size(); ++i) slopes[i] = sums[i] + slopes[i];
     if (update && options.clip_value > 0)
       for (Tensor& each : slopes) each = clamp(each, -options.clip_value, options.clip_value);
-    if (options.detect_anomaly || (update && options.clip_norm > 0))
+    if (options.detect_anomaly || scaling || (update && options.clip_norm > 0))
       results.push_back(global_norm(slopes));
     const WithContext with(context);
-    if (options.detect_anomaly) context.go_on = are_finite(results);
+    if (options.detect_anomaly || scaling) context.go_on = are_finite(results);
+    if (scaling) changes.push_back(next_scaling(context.go_on));
     for (size_t i = 0; i < sums.size(); ++i) {
       const Tensor none = zeros(sums[i].shape(), sums[i].dtype(), sums[i].device());
       changes.push_back(change(sums[i], update ? none : slopes[i]));
@@ -98,6 +111,25 @@ struct TrainStep::State {
       changes.push_back(change(each.node()->inputs[0], each.node()->inputs[1]));
     results.insert(results.end(), changes.begin(), changes.end());
     return results;
+  }
+
+  // The gradients of the loss times the scale, over the scale again: in between they are f16.
+  std::vector<Tensor> scaled_gradients(const Tensor& share) const {
+    const Tensor scale = scaling.slice(0, 0, 1).reshape(Shape{});
+    std::vector<Tensor> slopes = gradients(share.reshape(Shape{}) * scale, parameters);
+    const NoGrad off;
+    for (Tensor& each : slopes) each = each / scale;
+    return slopes;
+  }
+  // Halves the scale after an overflow, doubles it after many steps without one.
+  Tensor next_scaling(const Tensor& is_finite) const {
+    const Tensor scale = scaling.slice(0, 0, 1), good = scaling.slice(0, 1, 2) + 1.0;
+    const Tensor is_due = good >= kScaleSteps;
+    const Tensor grown = where(is_due, minimum(scale * 2.0, kMostScale), scale);
+    const Tensor none = good * 0.0;
+    return assign(scaling, concat({where(is_finite, grown, maximum(scale * 0.5, 1.0)),
+                                   where(is_finite, where(is_due, none, good), none)},
+                                  0));
   }
 
   void add_updates(std::span<const Tensor> slopes, std::span<const Tensor> numbers,
@@ -131,9 +163,11 @@ struct TrainStep::State {
 
   void check_finite(std::span<const Tensor> results, std::span<const Tensor> batch) {
     const double value = results[0].item(), size = results[1].item();
-    if (std::isfinite(value) && std::isfinite(size)) return;
+    // Gradients that overflow in f16 are no anomaly: the next step has a smaller scale.
+    if (std::isfinite(value) && (std::isfinite(size) || scaling)) return;
     StepContext context;
     context.key = inputs_of(batch).back();
+    context.compute = options.compute;
     throw_anomaly({.step = batches, .loss = value, .norm = size}, loss, batch, context,
                   options.model, parameters);
   }
@@ -144,6 +178,7 @@ struct TrainStep::State {
   std::vector<Tensor> parameters, sums;
   std::optional<CompiledFunction> gathers, updates;
   Tensor norm;
+  Tensor scaling;  // f16 only: f32 [2], the scale of the loss and the steps since it changed
   int64_t batches = 0;
 };
 
@@ -164,6 +199,7 @@ std::map<std::string, Tensor> TrainStep::state_dict() const {
   std::map<std::string, Tensor> result;
   for (size_t i = 0; i < state_->sums.size(); ++i)
     result[fmt::format("sum.{}", i)] = state_->sums[i];
+  if (state_->scaling) result["scaling"] = state_->scaling;
   result["batches"] = from_vector<int64_t>({state_->batches}, {1}, Device::cpu());
   return result;
 }
@@ -174,8 +210,14 @@ void TrainStep::load_state_dict(const std::map<std::string, Tensor>& state) {
     const Tensor& sum = state_->sums[i];
     changes.push_back(assign(sum, state.at(fmt::format("sum.{}", i)).to(sum.device())));
   }
+  if (const Tensor& scaling = state_->scaling)
+    changes.push_back(assign(scaling, state.at("scaling").to(scaling.device())));
   eval(changes);
   state_->batches = state.at("batches").to_vector<int64_t>()[0];
+}
+
+std::vector<PlanMemory> TrainStep::estimate_memory(std::span<const Tensor> batch) {
+  return state_->updates->estimate_memory(state_->inputs_of(batch));
 }
 
 std::string TrainStep::explain(std::span<const Tensor> batch) {

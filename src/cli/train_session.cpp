@@ -1,0 +1,130 @@
+// The checks and the loop of `prism train`.
+#include "cli/train_session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "base/fast_hash.h"
+#include "base/units.h"
+#include "cli/interrupt.h"
+#include "cli/model_text.h"
+#include "cli/terminal.h"
+#include "prism/error.h"
+
+namespace prism::cli {
+
+void check_settings(const TrainSettings& s) {
+  const auto check = [](const char* option, double value, double most) {
+    if (!(value >= 0 && value <= most))
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} {}: give a number from 0 to {}", option, value, most));
+  };
+  check("--lr", static_cast<double>(s.rate), 10);
+  check("--clip", static_cast<double>(s.clip), 1e9);
+  check("--validation", static_cast<double>(s.validation), 0.9);
+  if (s.weight_decay != -1) check("--weight-decay", static_cast<double>(s.weight_decay), 10);
+  if (s.dropout != -1) check("--dropout", static_cast<double>(s.dropout), 0.99);
+}
+
+llm::ModelRunOptions run_options(const TrainSettings& s, llm::ModelRunOptions options) {
+  if (s.batch > 0) options.batch = s.batch;
+  if (s.steps > 0) options.steps = s.steps;
+  options.accumulate = s.accumulate;
+  options.warmup = s.warmup;
+  if (s.rate > 0) options.rate = static_cast<double>(s.rate);
+  if (s.weight_decay >= 0) options.weight_decay = static_cast<double>(s.weight_decay);
+  options.clip = static_cast<double>(s.clip);
+  options.seed = s.seed;
+  options.detect_anomaly = s.detect_anomaly;
+  return options;
+}
+
+nn::LoopSettings loop_settings(const TrainSettings& s, const llm::ModelRunOptions& options,
+                               int64_t units_per_step) {
+  // Ten validations and checkpoints are enough for a curve, and cost little beside training.
+  const int64_t often = std::max<int64_t>(1, options.steps / 10);
+  return {.steps = options.steps,
+          .accumulate = options.accumulate,
+          .units_per_step = units_per_step,
+          .validate_every = s.validate_every ? s.validate_every : often,
+          .patience = s.patience,
+          .save_every = s.save_every ? s.save_every : often,
+          .checkpoint = s.checkpoint,
+          .identity = {{"--batch", options.batch},
+                       {"--accumulate", options.accumulate},
+                       {"--seed", static_cast<int64_t>(options.seed)},
+                       {"--validation", std::llround(static_cast<double>(s.validation) * 1e6)}}};
+}
+
+std::string exact_text(int64_t count) { return exact_count_text(static_cast<uint64_t>(count)); }
+
+int64_t identity_of(std::span<const std::byte> bytes) {
+  return static_cast<int64_t>(std::stoull(fast_hash(bytes).substr(0, 16), nullptr, 16));
+}
+
+void say(const TrainSettings& s, const std::string& line) {
+  if (!s.quiet) std::cerr << line << "\n";
+}
+
+void check_memory(uint64_t needed, const Device& device) {
+  const uint64_t free = device.free_bytes();
+  if (needed <= free) return;
+  throw Error(ErrorCode::kOutOfMemory,
+              fmt::format("train: the run needs about {} of memory, {} has {} free; use a smaller "
+                          "--batch (with --accumulate), a shorter --context or a smaller model",
+                          size_text(needed), device.id(), size_text(free)));
+}
+
+void say_estimate(const TrainSettings& s, llm::ModelRun& run, const nn::LoopSettings& loop,
+                  const Device& device) {
+  const llm::RunMemory memory = run.estimate_memory();
+  check_memory(memory.needed, device);
+  if (s.quiet) return;
+  const int64_t left = loop.steps - run.parts().optimizers[0]->steps();
+  const double seconds = run.estimate_seconds(left, left / loop.validate_every);
+  say(s, fmt::format("needs about {} of memory, of which {} are free, and about {}",
+                     size_text(memory.present + memory.needed), size_text(device.free_bytes()),
+                     duration_text(seconds)));
+}
+
+SessionEnd run_session(const TrainSettings& s, llm::ModelRun& run, const nn::LoopSettings& settings,
+                       const std::function<void()>& before_steps) {
+  nn::TrainingLog log(s.log);
+  const InterruptGuard guard;
+  nn::LoopEvents events;
+  if (run.has_validation()) events.validate = [&] { return run.validate(); };
+  events.interrupted = [&] { return guard.interrupted(); };
+  if (!s.quiet) {
+    events.progress = progress;
+    events.validated = [&](const std::string& line) {
+      end_progress();
+      say(s, line);
+    };
+  }
+  events.log = &log;
+  nn::TrainingLoop loop(run.parts(), settings, events);
+  if (s.resume) loop.resume();
+  before_steps();
+  if (s.resume) say(s, fmt::format("continues after step {}", exact_text(loop.steps())));
+  const nn::LoopEnd end = loop.run();
+  end_progress();
+  if (!s.svg.empty()) log.write_svg(s.svg, {"loss", "validation"});
+  if (end == nn::LoopEnd::interrupted) {
+    std::cerr << fmt::format(
+        "stopped after step {}; the same command with --resume continues from {}\n",
+        exact_text(loop.steps()), s.checkpoint);
+    return {.is_interrupted = true, .summary = {}};
+  }
+  loop.use_best();
+  return {false, fmt::format("{} steps{}{}", exact_text(loop.steps()),
+                             end == nn::LoopEnd::stopped_early ? " (stopped early)" : "",
+                             run.has_validation()
+                                 ? fmt::format(", validation loss {:.4f} of step {}",
+                                               loop.best_loss(), exact_text(loop.best_step()))
+                                 : "")};
+}
+
+}  // namespace prism::cli

@@ -1,0 +1,40 @@
+// What all kinds of `prism train` share: checks, the estimate, and the loop with its output.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "cli/train.h"
+#include "llm/train/model_run.h"
+#include "nn/train/training_loop.h"
+
+namespace prism::cli {
+
+// Throws kInvalidArgument for numbers out of their range.
+void check_settings(const TrainSettings& settings);
+// The options that the kinds of training have in common, from those that the kind chose.
+llm::ModelRunOptions run_options(const TrainSettings& settings, llm::ModelRunOptions otherwise);
+nn::LoopSettings loop_settings(const TrainSettings& settings, const llm::ModelRunOptions& options,
+                               int64_t units_per_step);
+
+std::string exact_text(int64_t count);                             // "12,345"
+int64_t identity_of(std::span<const std::byte>);                   // for LoopSettings::identity
+void say(const TrainSettings& settings, const std::string& line);  // unless quiet
+// Throws kOutOfMemory before anything large is allocated.
+void check_memory(uint64_t needed, const Device& device);
+// Prints the memory and the time that the run will need; throws as check_memory does.
+void say_estimate(const TrainSettings& settings, llm::ModelRun& run, const nn::LoopSettings& loop,
+                  const Device& device);
+
+struct SessionEnd {
+  bool is_interrupted = false;
+  std::string summary;  // "200 steps (stopped early), validation loss 1.2345 of step 150"
+};
+// Trains, and gives the model its best parameters at the end. before_steps is called after a
+// resumed run was read, before the first step.
+SessionEnd run_session(const TrainSettings& settings, llm::ModelRun& run,
+                       const nn::LoopSettings& loop, const std::function<void()>& before_steps);
+
+}  // namespace prism::cli
