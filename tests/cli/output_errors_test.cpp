@@ -50,12 +50,15 @@ class OutputErrors : public testing::Test {
             {"model", "list"},
             {"model", "quantize", model_, folder_ / "q8.gguf", "Q8_0", "--overwrite"},
             {"model", "imatrix", model_, "-q", "-c", "2", "-o", folder_ / "i.gguf", "--overwrite"},
+            {"model", "merge", model_, adapter_, folder_ / "merged.gguf", "--overwrite"},
             {"fit", model_},
             {"fit", model_, "--json"},
             {"tokenize", model_},
             {"tokenize", model_, "--json"},
             {"train", "--data", folder_ / "text.txt", "-o", folder_ / "new.gguf", "--steps", "1",
              "--shape", "nano", "--device", "cpu", "--overwrite"},
+            {"train", "--lora", model_, "--data", folder_ / "text.txt", "-o", adapter_, "--steps",
+             "1", "--context", "32", "--device", "cpu", "--overwrite"},
             {"embed", model_, "-q"},
             {"rerank", reranker_.write(), "a", "b", "c", "-q"},
             {"score", model_, "-q"},
@@ -77,7 +80,7 @@ class OutputErrors : public testing::Test {
 
   const TemporaryFolder folder_;
   std::string model_ = shared_model("stories260K");
-  const std::string index_ = folder_ / "vectors.index";
+  const std::string index_ = folder_ / "vectors.index", adapter_ = folder_ / "adapter.gguf";
   mutable TinyReranker reranker_;
 };
 
@@ -91,6 +94,11 @@ TEST_F(OutputErrors, AFullDiskIsAnErrorOfEveryCommand) {
   std::string text;
   for (int i = 0; i < 2000; ++i) text += std::to_string(i * i) + "\n";
   write_file(folder_ / "text.txt", text);
+  ASSERT_EQ(prism({"train", "--lora", model_, "--data", folder_ / "text.txt", "-o", adapter_,
+                   "--steps", "1", "--context", "32", "-q"},
+                  "")
+                .status,
+            0);
   for (const std::vector<std::string>& words : printing_commands()) {
     if (!words.empty()) covered.insert(words[0]);
     std::string shown;

@@ -206,6 +206,12 @@ TEST(LoraTraining, CurvesAgreeOnAllDevices) {
   const std::vector<double> wanted = curve(file, samples, Device::cpu());
   EXPECT_LT(wanted.back(), wanted.front() - 0.2);
   for (const Device& device : test::every_device()) {
+    const bool is_tried = device.backend() == "vulkan" || device.backend() == "opencl";
+    if (device.info().is_cpu) continue;  // that is the one above
+    if (device.info().software && (!is_tried || test::is_intels_opencl(device.info()))) {
+      test::left_out(device.id(), "its compiler takes minutes for these kernels");
+      continue;
+    }
     const std::vector<double> losses = curve(file, samples, device);
     for (size_t i = 0; i < losses.size(); ++i)
       EXPECT_NEAR(losses[i], wanted[i], 1e-3) << device.id() << " step " << i;
