@@ -10,7 +10,7 @@
 namespace prism::search {
 
 struct GraphSettings {
-  uint32_t links = 32;   // of a row when it is linked; rows of layer 0 have at most twice as many
+  uint32_t links = 32;    // of a row when it is linked; rows of layer 0 have at most twice as many
   uint64_t effort = 100;  // nodes that are kept by the walk that finds a row's neighbours
 };
 
