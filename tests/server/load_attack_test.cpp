@@ -262,12 +262,18 @@ TEST_F(ServerLoad, ManyShortRequestsLeaveNothing) {
     while (running.connections() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
   run(100);
-  const int64_t heap = heap_bytes(), resident = resident_bytes();
-  run(requests);
-  std::cout << fmt::format("{} requests: heap {} to {} bytes, resident {} to {}\n", requests, heap,
-                           heap_bytes(), resident, resident_bytes());
+  // Buffers grow to their final size at some time, once; a leak shows every time.
+  int64_t growth = 0, resident = 0;
+  for (int attempt = 0; attempt < 3 && (attempt == 0 || growth > 64 << 10); ++attempt) {
+    const int64_t heap = heap_bytes();
+    resident = resident_bytes();
+    run(requests);
+    growth = heap_bytes() - heap;
+    std::cout << fmt::format("{} requests: heap {} to {} bytes, resident {} to {}\n", requests,
+                             heap, heap + growth, resident, resident_bytes());
+  }
   EXPECT_EQ(wrong, 0);
-  EXPECT_LE(heap_bytes() - heap, 64 << 10);
+  EXPECT_LE(growth, 64 << 10);
   EXPECT_LE(resident_bytes() - resident, 8 << 20);
 }
 
