@@ -8,7 +8,7 @@
 #include "base/json.h"
 
 namespace prism::search {
-class PassageEmbedder;
+struct PassageEmbedder;
 }
 
 namespace prism::server {

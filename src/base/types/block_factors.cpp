@@ -65,8 +65,8 @@ void set_block_factors(BlockType type, void* block, float size) {
     if constexpr (requires { to.dmin; })  // half, that the largest codes and mins do not cancel out
       to.dmin = f16_from_f32(size / (Block::kType == BlockType::q2_k ? 30.0f : 126.0f));
     if constexpr (requires { to.e8m0; }) to.e8m0 = static_cast<uint8_t>(120 | (to.e8m0 & 7));
-    if constexpr (Block::kType == BlockType::nvfp4)
-      for (uint8_t& scale : to.scales) scale = static_cast<uint8_t>(40 + (scale & 15));
+    if constexpr (Block::kType == BlockType::nvfp4)  // up to 0.3125 times 6
+      for (uint8_t& scale : to.scales) scale = static_cast<uint8_t>(27 + (scale & 15));
     if constexpr (Block::kType == BlockType::iq1_m)
       for (uint32_t i = 0; i < 4; ++i)
         to.scales[i] = static_cast<uint16_t>((to.scales[i] & 0x0fff) | (d >> (4 * i) & 15) << 12);
