@@ -423,8 +423,9 @@ TEST(Tokenizer, TellsWhatIsWrong) {
   writer.set("tokenizer.ggml.model", "gpt2");
   writer.set("tokenizer.ggml.pre", "gpt-2");
   writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"h", "e"});
+  std::string header;  // the tokenizer reads the file's bytes
   const auto from_file = [&] {
-    const std::string header = writer.header();
+    header = writer.header();
     return Tokenizer::from(GgufFile::parse(std::as_bytes(std::span(header))));
   };
   EXPECT_THROW(from_file(), Error);
