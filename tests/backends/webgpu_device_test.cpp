@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Libraries, WebGpu, testing::Values(test::kWgpu, test::k
                          [](const auto& which) { return library_name(which.param); });
 
 // wgpu-native has no cache callback, but the driver below it caches: of two processes that share
-// its cache folder, the second writes nothing.
+// its cache folder, a later one writes nothing.
 TEST(WgpuNative, ASecondStartFindsWhatTheDriverKept) {
   PRISM_SKIP_WITHOUT(test::kWgpu);
   if (!found_by(test::kWgpu).devices.at(0)->info().software)
@@ -150,11 +150,17 @@ TEST(WgpuNative, ASecondStartFindsWhatTheDriverKept) {
     return written;
   };
   const std::string launches = "Libraries/WebGpuCases.Hold/wgpu_LaunchesOfAwkwardSizes";
-  ASSERT_EQ(test::run_self(launches), 0);
-  const auto first = files();
-  EXPECT_GT(first.size(), 1u) << "nothing beside the index was kept";
-  ASSERT_EQ(test::run_self(launches), 0);
-  EXPECT_EQ(files(), first) << "the second start compiled again";
+  // The driver writes in the background and drops what is not written when the process ends, so
+  // that a busy machine may need more starts.
+  auto before = files();
+  bool is_kept = false;
+  for (int start = 0; start < 8 && !is_kept; ++start) {
+    ASSERT_EQ(test::run_self(launches), 0);
+    const auto after = files();
+    is_kept = after.size() > 1 && after == before;
+    before = after;
+  }
+  EXPECT_TRUE(is_kept) << "eight starts compiled again; " << before.size() << " files were kept";
 }
 
 // A file that is not a WebGPU library gives a reason, whatever it does.
