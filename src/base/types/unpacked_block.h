@@ -98,10 +98,10 @@ struct BlockIQ1_M {
 };
 static_assert(sizeof(BlockIQ1_M) == 56);
 
-// Five ternary digits in a byte, as the fraction byte / 256 to the base 3, rounded up; x = d *
-// (digit
-// - 1). Digit n of byte i is element 32n + i of the first 160 for i < 32, and element 16n + i of
-// the next 80 for the other 16 bytes; qh has four digits: element 4n + i of the last 16.
+// Five ternary digits in a byte, as the fraction byte / 256 to the base 3, rounded up. An element
+// is d times its digit less 1. Digit n of byte i is element 32n + i of the first 160 for i < 32,
+// and element 16n + i of the next 80 for the other 16 bytes; qh has four digits: element 4n + i of
+// the last 16.
 struct BlockTQ1_0 {
   static constexpr BlockType kType = BlockType::tq1_0;
   static constexpr uint32_t kElements = 256;

@@ -1,10 +1,7 @@
 // The filter of nearest_rows: a product with matrix fragments whose sums become candidates where
 // they reach a limit, and what prepares and ends it.
-#include <fmt/format.h>
-
 #include "ops/nearest/nearest_kernels.h"
 #include "ops/products/fragment_tile.h"
-#include "tensor/chain/chain_kernel.h"
 
 namespace prism::ops {
 

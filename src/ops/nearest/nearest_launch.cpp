@@ -14,8 +14,8 @@ namespace {
 // lengthens the merge.
 constexpr int64_t kGroups = 1056;
 constexpr int64_t kListsPerMerge = 32;
-// The filter pays from this many rows on. It has room for four times the candidates that are
-// expected, which a sample of this many rows sets.
+// The filter pays from this many rows on. It has room for four times the candidates that the limits
+// of a sample let through when rows are in no order.
 constexpr int64_t kFilterRows = 16384;
 constexpr int64_t kFilterKept = 256;
 constexpr int64_t kFilterPairs = int64_t{1} << 27;  // room for all queries: 1 GiB
