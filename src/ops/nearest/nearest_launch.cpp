@@ -109,10 +109,7 @@ NearestLaunch::Lists NearestLaunch::merge(DeviceCall& call, Lists from,
 std::optional<FragmentProduct> NearestLaunch::tiling(const DeviceInfo& device) const {
   const ir::Capabilities& can = device.capabilities;
   const DType type = matrix.type.plain();
-  const bool has_fragments = std::ranges::any_of(can.fragments, [&](const ir::FragmentShape& f) {
-    return f.operand == type && f.m == 16 && f.n == 16 && f.k == 16;
-  });
-  if (!has_fragments || (metric != Metric::dot && metric != Metric::cosine) ||
+  if (!has_fragments(can, type) || (metric != Metric::dot && metric != Metric::cosine) ||
       (metric == Metric::dot && factors) || (type != DType::f16 && type != DType::bf16) ||
       !form().aligned || rows() < kFilterRows || kept() > kFilterKept ||
       query_count() * room_for(rows(), query_count(), kept()) > kFilterPairs)
@@ -120,26 +117,16 @@ std::optional<FragmentProduct> NearestLaunch::tiling(const DeviceInfo& device) c
   FragmentProduct p{.a = type, .b = type, .operand = type};
   p.subgroup = fragment_subgroup(can);
   p.repeat_a = nearest_query_parts(query_type, type);
-  const auto cut = [&](uint32_t m, uint32_t n, uint32_t k_tile, uint32_t warps_m, uint32_t warps_n,
-                       uint32_t stages, bool ahead) {
-    p.tile_m = m;
-    p.tile_n = n;
-    p.tile_k = k_tile;
-    p.warps_m = warps_m;
-    p.warps_n = warps_n;
-    p.stages = stages;
-    p.run_ahead = ahead;
-  };
   const bool is_large = can.shared_bytes >= (160u << 10) && can.max_group_size >= 256;
   // By what was fastest on an H200.
   if (query_count() <= 16)
-    is_large ? cut(256, 16, 64, 8, 1, 3, true) : cut(64, 16, 32, 4, 1, 2, false);
+    is_large ? p.cut(256, 16, 64, 8, 1, 3, true) : p.cut(64, 16, 32, 4, 1, 2, false);
   else if (!is_large)
-    cut(64, 64, 32, 2, 2, 2, false);
+    p.cut(64, 64, 32, 2, 2, 2, false);
   else if (query_count() <= 64)
-    cut(128, 64, 64, 4, 2, 3, true);
+    p.cut(128, 64, 64, 4, 2, 3, true);
   else
-    cut(256, 128, 64, 4, 2, 3, true);
+    p.cut(256, 128, 64, 4, 2, 3, true);
   return p;
 }
 

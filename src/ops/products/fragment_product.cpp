@@ -202,6 +202,12 @@ uint32_t fragment_subgroup(const ir::Capabilities& device) {
   return device.fragments.empty() || !device.fragment_layout ? 32 : device.subgroup_size;
 }
 
+bool has_fragments(const ir::Capabilities& device, DType operand) {
+  return std::ranges::any_of(device.fragments, [&](const ir::FragmentShape& f) {
+    return f.operand == operand && f.m == 16 && f.n == 16 && f.k == 16;
+  });
+}
+
 FragmentProduct fragment_product_for(FragmentProduct p, const ProductShape& s,
                                      const ir::Capabilities& device, uint32_t compute_units) {
   p.subgroup = fragment_subgroup(device);
@@ -209,16 +215,6 @@ FragmentProduct fragment_product_for(FragmentProduct p, const ProductShape& s,
   p.aligned = p.aligned && whole(s.a_stride) && whole(s.b_stride) && whole(s.c_stride) &&
               whole(s.a_batch) && (whole(s.b_batch) || p.b.is_block()) && whole(s.c_batch) &&
               whole(p.a_transposed ? s.m : s.k) && whole(p.b_transposed ? s.k : s.n) && whole(s.n);
-  const auto cut = [&](uint32_t m, uint32_t n, uint32_t k, uint32_t warps_m, uint32_t warps_n,
-                       uint32_t stages, bool ahead) {
-    p.tile_m = m;
-    p.tile_n = n;
-    p.tile_k = k;
-    p.warps_m = warps_m;
-    p.warps_n = warps_n;
-    p.stages = stages;
-    p.run_ahead = ahead;
-  };
   // Groups that run at once finish together: how full the rounds of all compute units are.
   const auto fullness = [&](uint32_t m, uint32_t n) {
     const uint64_t groups = uint64_t((s.m + m - 1) / m) * ((s.n + n - 1) / n) * s.batch;
@@ -226,30 +222,27 @@ FragmentProduct fragment_product_for(FragmentProduct p, const ProductShape& s,
     return static_cast<double>(groups) /
            static_cast<double>(std::max<uint64_t>(1, (groups + units - 1) / units) * units);
   };
-  const bool fragments = std::ranges::any_of(device.fragments, [&](const ir::FragmentShape& f) {
-    return f.operand == p.operand && f.m == 16 && f.n == 16 && f.k == 16;
-  });
   const bool loads = p.b.is_block() || !p.aligned || p.a != p.operand || p.b.plain() != p.operand;
-  if (!fragments) {
+  if (!has_fragments(device, p.operand)) {
     // What is emulated needs shared memory of its own, and narrow elements may take a word each.
     if (device.shared_bytes >= (30u << 10))
-      cut(32, 32, 32, 1, 2, 2, false);
+      p.cut(32, 32, 32, 1, 2, 2, false);
     else
-      cut(16, 16, 32, 1, 1, 2, false);
+      p.cut(16, 16, 32, 1, 1, 2, false);
   } else if (device.shared_bytes < (160u << 10) || device.max_group_size < 256) {
-    cut(64, 64, 32, 2, 2, 2, false);
+    p.cut(64, 64, 32, 2, 2, 2, false);
   } else if (s.m <= 32) {
-    cut(32, 64, 128, 2, 4, 2, false);  // as many groups as can be: the weights are read once
+    p.cut(32, 64, 128, 2, 4, 2, false);  // as many groups as can be: the weights are read once
   } else {
     // By what full rounds reach on an H200, in TFLOP/s.
     const double large = loads ? 0 : 424 * fullness(128, 256), middle = 331 * fullness(128, 128),
                  small = 200 * fullness(64, 64);
     if (large >= middle && large >= small)
-      cut(128, 256, 64, 2, 4, 3, true);
+      p.cut(128, 256, 64, 2, 4, 3, true);
     else if (middle >= small)
-      cut(128, 128, 64, 2, 4, loads ? 2 : 3, true);
+      p.cut(128, 128, 64, 2, 4, loads ? 2 : 3, true);
     else
-      cut(64, 64, 64, 2, 2, 3, true);
+      p.cut(64, 64, 64, 2, 2, 3, true);
   }
   return p;
 }

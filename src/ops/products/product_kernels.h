@@ -138,6 +138,13 @@ struct FragmentProduct {
   // Steps along k that use the same tile of a: the rows of b hold that many parts of each tile_k
   // elements, side by side.
   uint32_t repeat_a = 1;
+
+  void cut(uint32_t m, uint32_t n, uint32_t k, uint32_t across_m, uint32_t across_n,
+           uint32_t of_stages, bool ahead) {
+    tile_m = m, tile_n = n, tile_k = k;
+    warps_m = across_m, warps_n = across_n;
+    stages = of_stages, run_ahead = ahead;
+  }
 };
 struct ProductShape {
   uint32_t m = 0, n = 0, k = 0;
@@ -160,6 +167,8 @@ ProductShape dense_shape(const FragmentProduct& product, uint32_t m, uint32_t n,
 // Subgroup size for fragments: the device's own if it knows their layout (matrix instructions of
 // 64-lane waves), else 32.
 uint32_t fragment_subgroup(const ir::Capabilities& device);
+// Whether the device has the 16 x 16 x 16 fragments that these products use.
+bool has_fragments(const ir::Capabilities& device, DType operand);
 FragmentProduct fragment_product_for(FragmentProduct product, const ProductShape& shape,
                                      const ir::Capabilities& device, uint32_t compute_units);
 
