@@ -10,7 +10,6 @@
 
 #include "support/models/chat_model.h"
 #include "support/models/expected_text.h"
-#include "support/models/tiny_encoder.h"
 #include "support/paths.h"
 #include "support/run_program.h"
 
@@ -270,50 +269,6 @@ TEST_F(LlmProgram, EmbeddingWithAChatModelIsAWarning) {
   EXPECT_TRUE(has(result.errors, "warning: ") && has(result.errors, "vectors are poor"))
       << result.errors;
   EXPECT_EQ(prism_program({"embed", model_, "-p", "a cat", "-q"}).errors, "");
-}
-
-// [CLS] a [SEP] document [SEP]; the letters begin at token 4.
-TEST(RerankProgram, PrintsTheBestTextsFirst) {
-  TinyReranker tiny;
-  const std::string model = tiny.write();
-  const auto score = [&](int32_t letter) {
-    return tiny.score(std::vector<int32_t>{2, 4, 3, letter, 3});
-  };
-  const Result found = prism_program({"rerank", model, "a", "b", "c", "d", "--json", "-q"});
-  ASSERT_EQ(found.status, 0) << found.errors;
-  const Json results = Json::parse(found.output).at("results");
-  ASSERT_EQ(results.size(), 3u);
-  for (size_t i = 0; i < 3; ++i) {
-    const auto index = results[i].at("index").get<int32_t>();
-    EXPECT_EQ(results[i].at("text"), std::string(1, static_cast<char>('b' + index)));
-    EXPECT_NEAR(results[i].at("relevance_score").get<double>(), score(5 + index), 0.02);
-    if (i > 0) {
-      EXPECT_GE(results[i - 1]["relevance_score"], results[i]["relevance_score"]);
-    }
-  }
-  // One text on each line: of a file, of -f and of standard input.
-  const TemporaryFolder folder;
-  const std::string file = (folder.path() / "texts").string();
-  write_file(file, "b\nc\n\nd\n");
-  const Result best = prism_program({"rerank", model, "a", file, "-n", "2", "-q"});
-  ASSERT_EQ(best.status, 0) << best.errors;
-  EXPECT_EQ(std::ranges::count(best.output, '\n'), 2);
-  EXPECT_TRUE(has(best.output, "  " + results[0]["text"].get<std::string>() + "\n"));
-  EXPECT_EQ(prism_program({"rerank", model, "a", "-f", file, "-n", "2", "-q"}).output, best.output);
-  EXPECT_EQ(prism_program({"rerank", model, "a", "-n", "2", "-q"}, "b\nc\nd\n").output,
-            best.output);
-}
-
-TEST(RerankProgram, ErrorsSayWhatIsMissing) {
-  TinyReranker tiny, plain(false);
-  const std::string model = tiny.write();
-  const Result headless = prism_program({"rerank", plain.write(), "a", "b", "-q"});
-  EXPECT_EQ(headless.status, 1);
-  EXPECT_TRUE(has(headless.errors, "no classification head")) << headless.errors;
-  EXPECT_EQ(prism_program({"rerank", model, "-q"}).status, 2);
-  EXPECT_EQ(prism_program({"rerank", model, "a", "-q"}).status, 2);  // no text
-  const Result both = prism_program({"rerank", model, "a", "b", "-f", model, "-q"});
-  EXPECT_TRUE(has(both.errors, "texts and a file")) << both.errors;
 }
 
 // A file whose general.name is SmolLM2 gets the sampling of its makers; options override it.
