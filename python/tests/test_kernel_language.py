@@ -7,6 +7,7 @@ import pytest
 
 import prismrt as prism
 from prismrt.kernels import Kernel, KernelArray, KernelFragment, Value, Var, f16, f32, i32, u8, u16, u32
+from seeds import fresh_random
 
 HEADER = pathlib.Path(__file__).resolve().parents[2] / "include" / "prism" / "kernel.h"
 # C++ names whose Python spelling differs. None: Python has no use for it.
@@ -141,7 +142,7 @@ def test_fragments():
             result.multiply(a, b)
             result.map(lambda e, row, column: e[0] / e[1], [result, reduced])
             result.store(o, start, 16)
-    random = np.random.default_rng()
+    random = fresh_random()
     q, keys, v = (random.standard_normal((3, 16, 16)).astype(np.float16) for _ in range(3))
     scores = q.astype(float) @ keys.astype(float).transpose(0, 2, 1) / 4
     scores = np.where(np.tril(np.ones((16, 16), bool)), scores, -np.inf)
@@ -200,7 +201,7 @@ def test_asynchronous_copies():
         k.async_wait()
         k.barrier()
         y[lane + 64] = tile[256 + lane]
-    x = np.random.default_rng().standard_normal(512).astype(np.float32)
+    x = fresh_random().standard_normal(512).astype(np.float32)
     got = everywhere(k, 1, x=x, y=128, count=296)
     np.testing.assert_array_equal(got, np.concatenate([x[255:191:-1], x[256:296], np.zeros(24, np.float32)]))
     with prism.kernel("unwaited", 64) as k:  # the interpreter sees a read of what is still under way
@@ -225,7 +226,7 @@ def test_bits_words_and_atomics():
         total += k.splat(k.constant(u32, 2), 2)
         y[i + 128] = total.value[1]
         assert total.type == "u32x2" and x.element == "u32"
-    x = np.random.default_rng().integers(0, 2**31, 32)
+    x = fresh_random().integers(0, 2**31, 32)
     got = everywhere(k, 1, x=x, y=160)
     np.testing.assert_array_equal(got[:32], x & ~0x700 | 0x500)
     np.testing.assert_array_equal(got[32:64], x >> 4 & 255)
@@ -256,7 +257,7 @@ def test_reductions_and_scans():
         lanes = k.cast(i32, k.subgroup_size())
         y[i + 128] = k.subgroup_scan("add", k.constant(i32, 1)) - k.subgroup_scan("add", k.constant(i32, 1), exclusive=True)
         y[i + 192] = k.subgroup_reduce("add", k.constant(i32, 1)) - lanes
-    x = np.random.default_rng().integers(-1000, 1000, 64)
+    x = fresh_random().integers(-1000, 1000, 64)
     got = everywhere(k, 1, x=x, y=256)
     assert set(got[:64]) == {x.min()} and set(got[64:128]) == {np.bitwise_xor.reduce(x)}
     assert set(got[128:192]) == {1} and set(got[192:]) == {0}

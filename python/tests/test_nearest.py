@@ -3,10 +3,11 @@ import numpy as np
 import pytest
 
 import prismrt as prism
+from seeds import fresh_random
 
 
 def data(rows=301, width=67, queries=5):
-    random = np.random.default_rng()
+    random = fresh_random()
     return random.standard_normal((queries, width)).astype(np.float32), random.standard_normal((rows, width)).astype(np.float32)
 
 
@@ -33,7 +34,7 @@ def test_against_float64(metric, device):
 
 
 def test_hamming():
-    random = np.random.default_rng()
+    random = fresh_random()
     query, matrix = random.integers(0, 256, 9).astype(np.uint8), random.integers(0, 256, (50, 9)).astype(np.uint8)
     distances = np.unpackbits(query ^ matrix, axis=1).sum(1)
     found = prism.hamming_top_k(query, matrix, 10)
@@ -55,7 +56,7 @@ def test_allowed_rows_and_norms():
 
 
 def test_int8_with_scales():
-    random = np.random.default_rng()
+    random = fresh_random()
     codes, scales = random.integers(-127, 128, (40, 16)).astype(np.int8), random.uniform(0.5, 2, 40)
     query = random.standard_normal(16).astype(np.float32)
     expected = (codes.astype(float) * scales[:, None]) @ query

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import prismrt as prism
+from seeds import fresh_random
 
 torch = pytest.importorskip("torch", reason="torch is not installed: exchange with PyTorch is not tested")
 
@@ -18,7 +19,7 @@ def address(tensor):
 
 
 def values(shape, dtype):
-    numbers = np.random.default_rng().integers(0, 2 if dtype == "bool" else 100, shape)
+    numbers = fresh_random().integers(0, 2 if dtype == "bool" else 100, shape)
     return torch.tensor(numbers).to(getattr(torch, dtype))
 
 

@@ -15,6 +15,7 @@
 #include "cpu/elementwise.h"
 #include "cpu/simd_targets.h"
 #include "prism/error.h"
+#include "support/seed.h"
 
 namespace prism::cpu {
 namespace {
@@ -23,7 +24,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 uint32_t fresh_seed() {
-  const uint32_t seed = std::random_device()();
+  const uint32_t seed = test_seed();
   std::printf("seed %u\n", seed);
   return seed;
 }

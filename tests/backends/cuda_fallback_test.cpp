@@ -17,6 +17,7 @@
 #include "runtime/fallback.h"
 #include "support/doubles/double_faults.h"
 #include "support/doubles/use_cuda_double.h"
+#include "support/seed.h"
 #include "tensor/storage.h"
 
 namespace prism {
@@ -30,7 +31,7 @@ class CudaFallbackTest : public testing::Test {
  protected:
   CudaFallbackTest() {
     before_ = set_warning_handler([this](const std::string& text) { warnings_.push_back(text); });
-    const uint64_t seed = std::random_device{}();
+    const uint64_t seed = test_seed();
     std::cout << "seed " << seed << std::endl;
     engine_.seed(seed);
   }

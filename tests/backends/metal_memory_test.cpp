@@ -16,6 +16,7 @@
 #include "support/doubles/use_metal_double.h"
 #include "support/models/expected_text.h"
 #include "support/models/greedy.h"
+#include "support/seed.h"
 #include "tensor/plan/device_fallback.h"
 #include "tensor/storage.h"
 
@@ -34,7 +35,7 @@ constexpr const char* kWrap = "newBufferWithBytesNoCopy:length:options:deallocat
 class MetalMemoryTest : public testing::Test {
  protected:
   MetalMemoryTest() {
-    const uint32_t seed = std::random_device{}();
+    const uint32_t seed = test_seed();
     std::cout << "seed " << seed << '\n';
     std::mt19937 random(seed);
     for (float& value : values_) value = static_cast<float>(random() % 2000) - 1000;

@@ -15,6 +15,7 @@
 #include "support/models/expected_text.h"
 #include "support/models/greedy.h"
 #include "support/models/short_text.h"
+#include "support/seed.h"
 
 namespace prism::llm {
 namespace {
@@ -28,7 +29,7 @@ class ModelFaults : public testing::Test {
  protected:
   ModelFaults() {
     before_ = set_warning_handler([this](const std::string& text) { warnings_.push_back(text); });
-    const uint64_t seed = std::random_device{}();
+    const uint64_t seed = test_seed();
     std::cout << "seed " << seed << std::endl;
     engine_.seed(seed);
   }

@@ -15,6 +15,7 @@
 #include "llm/model/model.h"
 #include "support/devices/devices.h"
 #include "support/run_program.h"
+#include "support/seed.h"
 
 namespace prism::llm {
 namespace {
@@ -148,7 +149,7 @@ double normalised_error(const std::vector<float>& values, const std::vector<floa
 }
 
 TEST(TensorTypes, GiveTheLogitsOfTheirDecodedWeights) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = test_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   std::vector<ElementType> types = {DType::i8, DType::i16, DType::i32, DType::f64};

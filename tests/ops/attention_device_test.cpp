@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -14,6 +13,7 @@
 #include "prism/device.h"
 #include "runtime/driver.h"
 #include "support/ops/attention_case.h"
+#include "support/seed.h"
 
 namespace prism {
 namespace {
@@ -173,7 +173,7 @@ AttentionOptions options_of(uint32_t dim, uint32_t group, ElementType cache) {
 
 class Attention : public ::testing::TestWithParam<Place> {
  protected:
-  uint64_t seed = std::random_device{}();
+  uint64_t seed = test_seed();
   void SetUp() override { std::cout << GetParam().name() << ", seed " << seed << "\n"; }
   // Software devices take minutes to compile kernels with many rows and keys.
   bool slow_compiler() const {

@@ -24,6 +24,7 @@
 #include "support/front_ends/nvrtc_front_end.h"
 #include "support/front_ends/wgsl_front_end.h"
 #include "support/kernels/kernel_texts.h"
+#include "support/seed.h"
 
 namespace prism {
 namespace {
@@ -134,7 +135,7 @@ constexpr DType kResults[] = {DType::f32, DType::f16, DType::bf16};
 class BlockKernelsInterpreted : public ::testing::TestWithParam<int> {};
 
 TEST_P(BlockKernelsInterpreted, DecodeWhatTheCpuDecodes) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = test_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const auto type = static_cast<BlockType>(GetParam());
@@ -163,7 +164,7 @@ class BlockKernels
     : public ::testing::TestWithParam<std::tuple<std::shared_ptr<DeviceDriver>, int>> {};
 
 TEST_P(BlockKernels, DecodeWhatTheCpuDecodes) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = test_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const Device device(std::get<0>(GetParam()), "");

@@ -12,6 +12,7 @@
 #include "prism/ops/elementwise.h"
 #include "prism/ops/quantise.h"
 #include "support/devices/devices.h"
+#include "support/seed.h"
 
 namespace prism {
 namespace {
@@ -52,7 +53,7 @@ class CacheDevice : public ::testing::Test {
  protected:
   std::mt19937_64 engine_;
   void SetUp() override {
-    const uint64_t seed = std::random_device{}();
+    const uint64_t seed = test_seed();
     std::cout << "seed " << seed << std::endl;
     engine_.seed(seed);
   }

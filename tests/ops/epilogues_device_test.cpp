@@ -16,6 +16,7 @@
 #include "prism/ops/quantise.h"
 #include "prism/ops/softmax.h"
 #include "support/devices/devices.h"
+#include "support/seed.h"
 #include "tensor/plan/plan.h"
 
 namespace prism {
@@ -176,7 +177,7 @@ void compare(const Device& device, const NamedOp& op, const NamedChain& chain, u
 
 // Software devices compile slowly: they get a random half of the ops with one chain each.
 TEST(Epilogues, OneStepGivesWhatTwoGive) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = test_seed();
   std::cout << "seed " << seed << "\n";
   std::mt19937_64 engine(seed);
   for (const BackendReport& report : discover_backends()) {
@@ -205,7 +206,7 @@ TEST(Epilogues, ChainsThatFollowEachOther) {
 
 // The bias belongs to rows of 24, not to those of 8 that the next chain sees.
 TEST(Epilogues, AReshapeAfterABias) {
-  std::mt19937_64 engine(std::random_device{}());
+  std::mt19937_64 engine(test_seed());
   for (const Device& device : test::every_device()) {
     const Drawn draw{device, engine};
     for (const int64_t rows : {1, 5, 40}) {
@@ -232,7 +233,7 @@ TEST(Epilogues, ResultsThatOthersUseAreMade) {
 // Products of one input with quantised weights: the rows are rounded once, and the results equal
 // those of separate products.
 TEST(SharedRows, AreRoundedOnce) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = test_seed();
   std::cout << "seed " << seed << "\n";
   std::mt19937_64 engine(seed);
   for (const BackendReport& report : discover_backends()) {

@@ -11,6 +11,7 @@
 #include "prism/ops/index.h"
 #include "prism/ops/matmul.h"
 #include "support/devices/interpreted_device.h"
+#include "support/seed.h"
 #include "tensor/plan/plan.h"
 
 namespace prism {
@@ -29,7 +30,7 @@ bool reads_early(const PlanStep& step) {
 }
 
 TEST(MadeWeights, AreWaitedFor) {
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = test_seed();
   std::cout << "seed " << seed << "\n";
   std::mt19937_64 engine(seed);
   const Device device = test::interpreted_device(8, {}, 64, true);

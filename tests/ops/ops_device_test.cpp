@@ -5,12 +5,12 @@
 // PRISM_OPS_OP one op.
 #include <cstdlib>
 #include <iostream>
-#include <random>
 
 #include <gtest/gtest.h>
 
 #include "conformance/suite.h"
 #include "prism/device.h"
+#include "support/seed.h"
 
 namespace prism {
 namespace {
@@ -49,7 +49,7 @@ TEST(OpsDevice, EveryOpOnEveryDevice) {
   SuiteOptions options;
   const std::string seed = variable("PRISM_OPS_SEED"), cases = variable("PRISM_OPS_CASES"),
                     only = variable("PRISM_OPS_DEVICE"), programs = variable("PRISM_OPS_PROGRAMS");
-  options.seed = seed.empty() ? std::random_device{}() : std::stoull(seed);
+  options.seed = seed.empty() ? test_seed() : std::stoull(seed);
   if (!cases.empty()) options.cases = std::stoull(cases);
   if (!programs.empty()) options.programs = std::stoull(programs);
   options.op = variable("PRISM_OPS_OP");

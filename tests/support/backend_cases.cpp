@@ -13,6 +13,7 @@
 #include "conformance/suite.h"
 #include "runtime/measure/case_run.h"
 #include "sample_kernels/sample_library.h"
+#include "support/seed.h"
 
 namespace prism::test {
 namespace {
@@ -393,13 +394,13 @@ std::vector<std::byte> random_bytes(uint64_t seed, size_t count) {
 }
 
 uint64_t printed_seed() {
-  const uint64_t seed = std::random_device{}();
+  const uint64_t seed = test_seed();
   std::cout << "seed " << seed << std::endl;
   return seed;
 }
 
 void check_library_kernels(const Device& device, size_t step) {
-  const size_t first = std::random_device{}() % step;
+  const size_t first = test_seed() % step;
   std::cout << "kernels " << first << ", " << first + step << ", ..." << std::endl;
   size_t ran = 0, tried = 0;
   for (size_t i = first; i < sample_kernels().size(); i += step, ++tried) {
@@ -419,7 +420,7 @@ void check_library_kernels(const Device& device, size_t step) {
 
 void check_tensor_ops(const Device& device, size_t cases, size_t programs) {
   SuiteOptions options;
-  options.seed = std::random_device{}();
+  options.seed = test_seed();
   options.cases = cases;
   options.programs = programs;
   const SuiteResult result = run_suite(device, options);

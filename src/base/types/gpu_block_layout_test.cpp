@@ -12,6 +12,7 @@
 #include "base/system/thread_pool.h"
 #include "base/types/block_formats.h"
 #include "prism/error.h"
+#include "support/seed.h"
 
 namespace prism {
 namespace {
@@ -24,7 +25,7 @@ class Planes : public ::testing::TestWithParam<int> {
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_());
     return bytes;
   }
-  const uint32_t seed_ = std::random_device{}();
+  const uint32_t seed_ = test_seed();
   std::mt19937 random_{seed_};
 };
 

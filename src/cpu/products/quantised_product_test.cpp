@@ -13,6 +13,7 @@
 #include "base/types/block_factors.h"
 #include "cpu/quantise/dequantise.h"
 #include "prism/error.h"
+#include "support/seed.h"
 
 namespace prism::cpu {
 namespace {
@@ -21,7 +22,7 @@ using Random = std::mt19937_64;
 
 Random& random_numbers() {
   static Random random = [] {
-    const uint64_t seed = std::random_device{}();
+    const uint64_t seed = test_seed();
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
     return Random(seed);
   }();

@@ -17,6 +17,7 @@
 #include "base/types/gpu_block_layout.h"
 #include "prism/error.h"
 #include "support/paths.h"
+#include "support/seed.h"
 
 namespace prism::cpu {
 namespace {
@@ -55,7 +56,7 @@ TEST(Dequantise, GivesTheElementsThatNumpyGives) {
 class EveryBlockType : public ::testing::TestWithParam<int> {};
 
 TEST_P(EveryBlockType, DecodesAlikeFromBlocksAndFromPlanes) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = test_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const auto type = static_cast<BlockType>(GetParam());

@@ -15,6 +15,7 @@
 #include "base/types/block_formats.h"
 #include "cpu/quantise/dequantise.h"
 #include "prism/error.h"
+#include "support/seed.h"
 
 namespace prism::cpu {
 namespace {
@@ -143,7 +144,7 @@ class Quantise : public ::testing::TestWithParam<int> {
     for (float& v : x) v = static_cast<float>(next());
     return x;
   }
-  const uint32_t seed_ = std::random_device{}();
+  const uint32_t seed_ = test_seed();
   std::mt19937 random_{seed_};
   std::normal_distribution<double> normal_;
   std::uniform_real_distribution<double> uniform_{0, 1};

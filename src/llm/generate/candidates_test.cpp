@@ -1,5 +1,6 @@
 // Tests each filter against double arithmetic on a full sort.
 #include "llm/generate/candidates.h"
+#include "support/seed.h"
 
 #include <gtest/gtest.h>
 
@@ -60,7 +61,7 @@ class CandidatesTest : public ::testing::Test {
     for (size_t i = 0; i < std::min(count, all.size()); ++i) result.push_back(all[i].id);
     return result;
   }
-  const uint32_t seed_ = std::random_device{}();
+  const uint32_t seed_ = test_seed();
   std::mt19937 random_{seed_};
   ::testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(seed_)};
 };

@@ -1,5 +1,6 @@
 // Tests the penalties against straightforward quadratic implementations.
 #include "prism/llm/penalties.h"
+#include "support/seed.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ class PenaltiesTest : public ::testing::Test {
     for (int32_t& each : all) each = static_cast<int32_t>(random_() % unsigned(vocabulary));
     return all;
   }
-  const uint32_t seed_ = std::random_device{}();
+  const uint32_t seed_ = test_seed();
   std::mt19937 random_{seed_};
   ::testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(seed_)};
 };

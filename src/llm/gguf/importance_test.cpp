@@ -11,6 +11,7 @@
 #include "llm/gguf/quantise_file.h"
 #include "llm/gguf/tensor_floats.h"
 #include "support/run_program.h"
+#include "support/seed.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism::llm {
@@ -118,7 +119,7 @@ double weighted_error(const std::vector<float>& x, const std::vector<float>& wan
 
 TEST(Importance, LowersTheWeightedErrorOfEveryType) {
   const test::TemporaryFolder folder;
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = test_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;

@@ -13,6 +13,7 @@
 #include "llm/grammar/json_schema.h"
 #include "llm/grammar/vocabulary_trie.h"
 #include "prism/error.h"
+#include "support/seed.h"
 
 namespace prism::llm {
 namespace {
@@ -179,7 +180,7 @@ RandomGrammar random_grammar(std::mt19937& random, int depth) {
 }
 
 TEST(Grammar, AgreesWithSetsOfPlaces) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = test_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   int accepted = 0;
@@ -204,7 +205,7 @@ bool allowed(std::span<const uint64_t> mask, size_t token) {
 }
 
 TEST(GrammarMatcher, MasksAreWhatAcceptingOneByOneGives) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = test_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   // Tokens with the bytes that matter, including partial characters; some are duplicates, some

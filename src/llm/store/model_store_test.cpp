@@ -24,6 +24,7 @@
 #include "support/http_server.h"
 #include "support/run_program.h"
 #include "support/scoped_variable.h"
+#include "support/seed.h"
 
 namespace prism::llm {
 namespace {
@@ -42,7 +43,7 @@ std::string digest(const std::string& text) {
 }
 
 std::string random_text(size_t bytes) {
-  const uint32_t seed = std::random_device{}();
+  const uint32_t seed = test_seed();
   std::mt19937 random(seed);
   std::string text(bytes, '\0');
   for (char& c : text) c = static_cast<char>(random());

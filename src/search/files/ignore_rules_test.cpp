@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/run_program.h"
+#include "support/seed.h"
 
 namespace prism::search {
 namespace {
@@ -76,7 +77,7 @@ TEST(IgnoreRules, AgreesWithGit) {
   if (test::run_process({"sh", "-c", "git --version"}).status != 0) GTEST_SKIP() << "no git";
   const test::TemporaryFolder folder;
   ASSERT_EQ(test::run_process({"git", "init", "-q", folder.path().string()}).status, 0);
-  const auto seed = std::random_device()();
+  const auto seed = test_seed();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   const auto pick = [&](const std::vector<std::string>& all) { return all[random() % all.size()]; };

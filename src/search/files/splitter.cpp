@@ -47,7 +47,7 @@ class Splitter {
     do {  // pieces of rare symbols have a token for each byte
       lines_ = text_lines(text, most);
       most /= 2;
-    } while (count_tokens() > budget_ && most >= 16);
+    } while (count_tokens() > budget_ && most >= 8);
     rate_cuts(text, structure, lines_);
   }
 

@@ -3,13 +3,13 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "prism/error.h"
 #include "support/kernels/shrink.h"
+#include "support/seed.h"
 
 namespace prism::test {
 
@@ -28,7 +28,7 @@ uint64_t random_seed() {
   static const uint64_t value = [] {
     const char* text = std::getenv("PRISM_RANDOM_SEED");
     const uint64_t chosen = text && std::string_view(text) == "new"
-                                ? std::random_device{}()
+                                ? test_seed()
                                 : number_from("PRISM_RANDOM_SEED", kUsualSeed);
     fmt::print("random programs: PRISM_RANDOM_SEED={}\n", chosen);
     std::fflush(stdout);

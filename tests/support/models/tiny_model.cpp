@@ -7,6 +7,7 @@
 
 #include "prism/ops/quantise.h"
 #include "support/models/letters.h"
+#include "support/seed.h"
 #include "tensor/op.h"
 #include "tensor/storage.h"
 
@@ -15,7 +16,7 @@ namespace prism::test {
 using Style = ReferenceModel::Style;
 
 uint32_t model_seed() {
-  static const uint32_t value = std::random_device()();
+  static const uint32_t value = test_seed();
   return value;
 }
 

@@ -9,6 +9,7 @@
 #include "prism/device.h"
 #include "prism/element_type.h"
 #include "prism/tensor.h"
+#include "support/seed.h"
 
 namespace prism::test {
 
@@ -18,7 +19,7 @@ class DrawnTensors : public testing::Test {
   // Uniform in [-1, 1), stored as the type.
   Tensor draw(const Device& device, const Shape& shape, ElementType type = DType::f32);
 
-  const uint64_t seed = std::random_device()();
+  const uint64_t seed = test_seed();
   std::mt19937_64 engine{seed};
 };
 

@@ -4,29 +4,13 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 
 #include "prism/device.h"
 #include "support/devices/devices.h"
+#include "support/seed.h"
 
 namespace prism::testing_support {
-namespace {
-
-uint64_t seed() {
-  static const uint64_t value = [] {
-    const char* asked = std::getenv("PRISM_TEST_SEED");
-    const uint64_t chosen =
-        asked ? std::strtoull(asked, nullptr, 10)
-              : static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) %
-                    1000000;
-    std::cout << "PRISM_TEST_SEED=" << chosen << std::endl;
-    return chosen;
-  }();
-  return value;
-}
-
-}  // namespace
 
 std::vector<Place> places() {
   std::vector<Place> all = {{"checked", nullptr}};
@@ -49,7 +33,7 @@ KernelCase case_of(const ops::ProductLaunch& launch) {
   return one;
 }
 
-void ProductsAnywhere::SetUp() { random_ = CaseRandom(seed()); }
+void ProductsAnywhere::SetUp() { random_ = CaseRandom(run_seed()); }
 
 void ProductsAnywhere::TearDown() {
   std::cout << programs_.size() << " programs, " << not_drawn_ << " sets of cases not drawn\n";

@@ -8,13 +8,14 @@
 #include "prism/ops/index.h"
 #include "prism/ops/join.h"
 #include "prism/ops/reduce.h"
+#include "support/seed.h"
 
 namespace prism::test {
 
 uint64_t seed_of_run() {
   const char* text = std::getenv("PRISM_RANDOM_SEED");
   const uint64_t given = text ? std::strtoull(text, nullptr, 10) : 0;
-  const uint64_t seed = given != 0 ? given : std::random_device{}();
+  const uint64_t seed = given != 0 ? given : test_seed();
   std::cout << "PRISM_RANDOM_SEED=" << seed << std::endl;
   return seed;
 }
