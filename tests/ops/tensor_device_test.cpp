@@ -7,6 +7,7 @@
 
 #include "prism/device.h"
 #include "prism/ops/elementwise.h"
+#include "support/seed.h"
 #include "tensor/chain/chain.h"
 #include "tensor/plan/plan.h"
 
@@ -41,7 +42,6 @@ double lowest_operand(ScalarOp op) {
   case ScalarOp::name:                                                                         \
     return low;
 #include "base/types/float_functions.inc"
-#include "support/seed.h"
     case ScalarOp::pow:
       return 0.1;
     default:
