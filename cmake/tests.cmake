@@ -34,7 +34,7 @@ set(test_libraries prism_test_support prism_internal prism_warnings fmt::fmt GTe
     Threads::Threads ${CMAKE_DL_LIBS})
 list(APPEND unit_test_sources ${server_tests} ${program_tests})
 # Tests are not optimised: it takes 2 of 5 seconds of compiling a test (more under sanitizers) and saves little at run
-# time. The tests of cpu/ are an exception, because they compute much themselves.
+# time. Those that compute much themselves are an exception: the tests of src/cpu/, and of models and ops in tests/.
 if(NOT MSVC)
   set(plain_test_sources ${unit_test_sources})
   list(FILTER plain_test_sources EXCLUDE REGEX "/src/cpu/")
@@ -98,6 +98,9 @@ foreach(file IN LISTS test_files)
     set(label device)
   endif()
   add_executable(${name} ${file})
+  if(NOT MSVC AND file MATCHES "/tests/(attack|cli|search|server)/")
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:prism_cli> ${test_libraries})
   if(name MATCHES "attack")
     add_dependencies(attacks ${name})

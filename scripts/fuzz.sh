@@ -8,8 +8,6 @@ cd "$(dirname "$0")/.."
 seconds=${1:-25}
 shift || true
 build=${BUILD:-build-fuzz}
-same=()
-[ -z "${FUZZ_RUNS:-}" ] || same=(-seed=1 -runs="$FUZZ_RUNS")
 
 scripts/setup.sh build fuzz
 CXX=clang++ CMAKE_FLAGS="-DPRISM_FUZZ=ON -DPRISM_TESTS=OFF -DPRISM_EXAMPLES=OFF -DPRISM_BENCHES=OFF
@@ -21,25 +19,33 @@ names=("$@")
 done
 cmake --build "$build" --target "${names[@]/#/fuzz_}"
 
-for name in "${names[@]}"; do
-  work="$build/corpus/$name" count="$build/count-$name" before=0
+# fuzz_one NAME: one of them, with its output in one piece.
+fuzz_one() {
+  local name=$1 before=0 ran
+  local work="$build/corpus/$name" count="$build/count-$name" log="$build/fuzz-$name.log"
+  local same=()
+  [ -z "${FUZZ_RUNS:-}" ] || same=(-seed=1 -runs="$FUZZ_RUNS")
   if [ -n "${FUZZ_TOTAL:-}" ]; then
     [ ! -f "$count" ] || before=$(cat "$count")
-    [ "$before" -lt "$FUZZ_TOTAL" ] || { echo "fuzz $name: $before inputs"; continue; }
+    [ "$before" -lt "$FUZZ_TOTAL" ] || { echo "fuzz $name: $before inputs"; return 0; }
     same=(-seed=$((before + 1)) -runs=$((FUZZ_TOTAL - before)))
   else
     rm -rf "$work"
   fi
   mkdir -p "$work" "fuzz/corpus/$name"
-  echo "fuzz $name: $seconds s over $(find "fuzz/corpus/$name" -type f | wc -l) inputs"
   # New inputs are written to the first folder; the committed corpus is read-only.
-  "$build/fuzz_$name" "${same[@]}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=65536 \
-    -print_final_stats=1 -artifact_prefix="$build/crash-$name-" "$work" "fuzz/corpus/$name" 2>"$build/fuzz-$name.log" ||
-    { tail -40 "$build/fuzz-$name.log"; exit 1; }
-  grep -E 'number_of_executed_units|peak_rss_mb' "$build/fuzz-$name.log" || tail -3 "$build/fuzz-$name.log"
-  [ -z "${FUZZ_TOTAL:-}" ] || {
-    ran=$(sed -n 's/.*number_of_executed_units: *//p' "$build/fuzz-$name.log")
+  "$build/fuzz_$name" "${same[@]}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 \
+    -max_len=65536 -print_final_stats=1 -artifact_prefix="$build/crash-$name-" "$work" "fuzz/corpus/$name" 2>"$log" ||
+    { echo "fuzz $name: FAILED"; tail -40 "$log"; return 1; }
+  ran=$(sed -n 's/.*number_of_executed_units: *//p' "$log")
+  if [ -n "${FUZZ_TOTAL:-}" ]; then
     echo $((before + ran)) >"$count"
     echo "fuzz $name: $((before + ran)) of $FUZZ_TOTAL inputs"
-  }
-done
+  else
+    echo "fuzz $name: ${ran:-no} inputs, $(sed -n 's/.*peak_rss_mb: *//p' "$log") MB at most," \
+      "$(find "fuzz/corpus/$name" -type f | wc -l) in its corpus"
+  fi
+}
+export -f fuzz_one
+export build seconds
+printf '%s\n' "${names[@]}" | xargs -P "$(nproc 2>/dev/null || echo 1)" -I NAME bash -c 'fuzz_one NAME'
