@@ -36,6 +36,7 @@ struct TrainSettings {
   uint64_t seed = 1;
   int64_t validate_every = 0, patience = 0;  // patience 0: no early stop
   bool detect_anomaly = false;
+  bool recompute = false;
   std::string precision = "f32";  // or bf16, f16
 
   std::string checkpoint, log, svg;  // checkpoint empty: beside the output

@@ -75,6 +75,7 @@ int train_lora(const TrainSettings& given) {
 
   llm::LoraOptions lora{.rank = s.lora.rank, .alpha = static_cast<double>(s.lora.alpha)};
   if (s.dropout >= 0) lora.dropout = static_cast<double>(s.dropout);
+  lora.recompute = s.recompute;
   if (!s.lora.matrices.empty()) lora.matrices = s.lora.matrices;
   const int64_t context = s.context > 0 ? s.context : kDefaultContext;
   const std::vector<llm::LoraSample> samples = llm::read_lora_samples(s.data, file, context);

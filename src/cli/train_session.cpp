@@ -39,6 +39,7 @@ llm::ModelRunOptions run_options(const TrainSettings& s, llm::ModelRunOptions op
   options.clip = static_cast<double>(s.clip);
   options.seed = s.seed;
   options.detect_anomaly = s.detect_anomaly;
+  options.recompute = s.recompute;
   return options;
 }
 

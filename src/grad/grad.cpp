@@ -5,9 +5,11 @@
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "grad/recompute.h"
 #include "ops/shape/view_gradient.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
@@ -72,27 +74,35 @@ class BackwardWalk {
     const Tensor placed = same ? gradient : view_gradient(gradient, whole, view.layout());
     Tensor& sum = gathered_[{view.node().get(), view.output()}];
     sum = sum ? sum + placed : placed;
+    if (!view.node()->op) finished_.push_back(sum);
   }
 
   void pass_back(const std::shared_ptr<Node>& node) {
     std::vector<Tensor> outputs, output_gradients;
     bool any = false;
     for (uint32_t i = 0; i < node->outputs.size(); ++i) {
-      outputs.emplace_back(node, i);
       output_gradients.push_back(of(node, i));
       any = any || output_gradients.back();
     }
     if (!any) return;
+    if (const auto* part = dynamic_cast<const RecomputedOp*>(node->op.get())) {
+      finished_.push_back(output_gradients[0]);
+      recomputed_.add(*part, std::exchange(finished_, {}));
+    }
+    const std::shared_ptr<Node>& made = recomputed_.again(node);
+    for (uint32_t i = 0; i < node->outputs.size(); ++i) outputs.emplace_back(made, i);
     const size_t count = node->inputs.size();
     const auto wanted = std::make_unique<bool[]>(count);
     for (size_t i = 0; i < count; ++i) wanted[i] = leads_.contains(node->inputs[i].node().get());
     const std::vector<Tensor> results = node->op->gradient(
-        {node->inputs, outputs, output_gradients, std::span(wanted.get(), count)});
+        {made->inputs, outputs, output_gradients, std::span(wanted.get(), count)});
     for (size_t i = 0; i < results.size(); ++i)
       if (results[i] && wanted[i]) give(node->inputs[i], results[i]);
   }
 
   NodeSet leads_;
+  Recomputation recomputed_;
+  std::vector<Tensor> finished_;  // gradients of leaves since the last recomputed part
   std::map<std::pair<const Node*, uint32_t>, Tensor> gathered_;
 };
 

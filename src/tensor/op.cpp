@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include "prism/error.h"
+#include "tensor/alias.h"
 
 namespace prism {
 
 namespace {
 
 thread_local bool no_grad = false;
+thread_local RecordedNodes* recording = nullptr;
 
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
@@ -20,6 +22,12 @@ thread_local bool no_grad = false;
 NoGrad::NoGrad() : before_(no_grad) { no_grad = true; }
 NoGrad::~NoGrad() { no_grad = before_; }
 bool NoGrad::active() { return no_grad; }
+
+RecordedNodes::RecordedNodes() : before_(recording) { recording = this; }
+RecordedNodes::~RecordedNodes() { recording = before_; }
+void RecordedNodes::add(const std::shared_ptr<Node>& node) {
+  for (RecordedNodes* each = recording; each; each = each->before_) each->nodes.push_back(node);
+}
 
 std::vector<Tensor> Op::gradient(const GradientCall&) const {
   throw Error(ErrorCode::kNotSupported,
@@ -60,6 +68,7 @@ std::vector<Tensor> use_op_all(std::shared_ptr<const Op> op, std::vector<Tensor>
   node->outputs = op->infer(inputs);
   node->op = std::move(op);
   node->inputs = std::move(inputs);
+  RecordedNodes::add(node);
   std::vector<Tensor> results;
   for (uint32_t i = 0; i < node->outputs.size(); ++i) results.emplace_back(node, i);
   return results;

@@ -33,11 +33,12 @@ std::string some_text() {
 }
 
 struct Trained {
-  Trained(GptShape shape, const Device& device, int64_t steps)
+  Trained(GptShape shape, const Device& device, int64_t steps, bool recompute = false)
       : vocabulary(TrainedVocabulary::of_words(some_text(), 300)) {
     shape.vocabulary = vocabulary.size();
     GptRunOptions options;
     options.batch = 4, options.steps = steps, options.rate = 1e-2, options.seed = 3;
+    options.recompute = recompute;
     const TokenSplit split = split_tokens(vocabulary.tokenizer().encode(some_text()), 0.1,
                                           shape.context, options.batch, "text");
     run.emplace(shape, split, options, device);
@@ -175,6 +176,14 @@ TEST(TrainGpt, RefusesShapesThatMakeNoModel) {
         changed(&GptShape::layers, int64_t{1} << 40), changed(&GptShape::width, int64_t{1} << 40),
         changed(&GptShape::kv_heads, 3), changed(&GptShape::context, 0)})
     EXPECT_THROW(checked_shape(bad), Error);
+}
+
+TEST(TrainGpt, RecomputedLayersGiveTheSameBits) {
+  set_default_device(Device::cpu());
+  const GptShape shape{.context = 32, .layers = 6, .width = 64, .heads = 4, .dropout = 0.1};
+  Trained kept(shape, Device::cpu(), 6), again(shape, Device::cpu(), 6, true);
+  EXPECT_EQ(kept.losses, again.losses);
+  EXPECT_LT(again.run->estimate_memory().needed * 10, kept.run->estimate_memory().needed * 7);
 }
 
 TEST(TrainGpt, TheEstimateOfMemoryHolds) {

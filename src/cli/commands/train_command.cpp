@@ -68,6 +68,8 @@ void add_training_options(const Command& command, TrainSettings& s) {
       .option("--precision", s.precision,
               "type of matrix products: f32, bf16 or f16; weights stay in f32. Not with --lora")
       .shows_default();
+  command.flag("--recompute", s.recompute,
+               "compute layers again for the gradient: less memory, about a third more time");
   command.flag("--detect-anomaly", s.detect_anomaly,
                "check every step, and name the layer where a loss that is not finite began");
 }

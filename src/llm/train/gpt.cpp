@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "prism/error.h"
+#include "prism/grad.h"
 #include "prism/nn/init.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/gates.h"
@@ -99,7 +100,10 @@ Gpt::Gpt(const GptShape& shape, const Device& device)
 
 Tensor Gpt::operator()(const Tensor& ids) {
   Tensor x = dropout(tokens(ids));
-  for (GptBlock& each : blocks) x = each(x);
+  for (GptBlock& each : blocks) {
+    const auto layer = [&each](std::span<const Tensor> in) { return each(in[0]); };
+    x = recompute_ ? recompute(layer, {x}) : each(x);
+  }
   return output(norm(x));
 }
 

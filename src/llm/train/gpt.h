@@ -46,10 +46,13 @@ class Gpt : public nn::Module {
   // ids (i32) [batch, length] to logits [batch, length, vocabulary].
   Tensor operator()(const Tensor& ids);
   const GptShape& shape() const { return shape_; }
+  // Layers are computed again for the gradient; see recompute().
+  void set_recompute(bool on) { recompute_ = on; }
   PRISM_MEMBERS(tokens, dropout, blocks, norm, output)
 
  private:
   GptShape shape_;
+  bool recompute_ = false;
 
  public:
   nn::Embedding tokens;

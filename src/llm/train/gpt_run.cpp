@@ -43,6 +43,8 @@ GptRun::GptRun(const GptShape& shape, const TokenSplit& tokens, const GptRunOpti
           [this](std::span<const Tensor> batch) {
             return nn::cross_entropy(model()(batch[0]), batch[1]);
           },
-          data_of(tokens, shape.context, options.batch), options, device) {}
+          data_of(tokens, shape.context, options.batch), options, device) {
+  model().set_recompute(options.recompute);
+}
 
 }  // namespace prism::llm

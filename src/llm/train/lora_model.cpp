@@ -126,7 +126,10 @@ Tensor LoraModel::logits(const Tensor& tokens, const Tensor& wanted) {
   Tensor x = architecture_->embed(blocks);
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     blocks.enter_layer(layer);
-    x = architecture_->layer(blocks, weights_.layers[static_cast<size_t>(layer)], x);
+    const auto run = [&](std::span<const Tensor> in) {
+      return architecture_->layer(blocks, weights_.layers[static_cast<size_t>(layer)], in[0]);
+    };
+    x = options_.recompute ? recompute(run, {x}) : run({{x}});
   }
   return architecture_->logits(blocks, architecture_->hidden(blocks, blocks.wanted_rows(x)));
 }

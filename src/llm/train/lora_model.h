@@ -18,8 +18,9 @@ namespace prism::llm {
 
 struct LoraOptions {
   int64_t rank = 16;
-  double alpha = 32;   // the change is multiplied by alpha / rank
-  double dropout = 0;  // of the adapters' inputs
+  double alpha = 32;       // the change is multiplied by alpha / rank
+  double dropout = 0;      // of the adapters' inputs
+  bool recompute = false;  // layers are computed again for the gradient, to save memory
   // Beginnings of the names of matrices: "attn" are all of attention, "ffn_down" is one in each
   // layer, "output" the output. Routers and the matrices of experts must be named in full.
   std::vector<std::string> matrices = {"attn", "ffn"};

@@ -20,6 +20,7 @@ struct ModelRunOptions {
   double weight_decay = 0.1, clip = 1;
   uint64_t seed = 1;  // of dropout and the order of the data
   bool detect_anomaly = false;
+  bool recompute = false;      // layers are computed again for the gradient, to save memory
   DType compute = DType::f32;  // of products: see nn::TrainStepOptions
 };
 

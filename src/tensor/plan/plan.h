@@ -23,6 +23,7 @@ struct PlanSlot {
   std::shared_ptr<Storage>
       storage;            // preallocated or kept values; null for temporaries, which use the arena
   bool in_place = false;  // written in place for an outside holder: never replaced
+  bool aliased = false;   // of two tensors, so neither may be overwritten by its last reader
   bool kept = false;      // output of the plan: outlives a run
   bool zero = false;      // zero between runs; the plan owns the memory
   uint64_t offset = 0;    // in the arena

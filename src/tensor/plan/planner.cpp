@@ -8,6 +8,7 @@
 #include "ir/wait_first.h"
 #include "prism/error.h"
 #include "runtime/fallback.h"
+#include "tensor/alias.h"
 #include "tensor/chain/chain_op.h"
 #include "tensor/plan/device_fallback.h"
 
@@ -220,6 +221,7 @@ DeviceView Planner::copy_of(const DeviceView& view) {
 
 void Planner::emit(Item& item) {
   if (dynamic_cast<const ToDeviceOp*>(item.op.get())) return emit_transfer(item);
+  if (dynamic_cast<const AliasOp*>(item.op.get())) return emit_alias(item);
   const Device& device = item.node->device;
   const auto reason =
       device.info().is_cpu ? std::nullopt : item.op->cannot_run(device.info(), item.inputs);
@@ -260,7 +262,8 @@ std::optional<uint32_t> Planner::dying_input(const Item& item, const PlanStep& s
   const bool alone = uses_[taken.node().get()] == 1 && taken.node()->outputs.size() == 1;
   // A slot shared with other tensors (written in place) cannot be taken over.
   const bool own = slot_of_.contains({taken.node().get(), 0}) &&
-                   slot_of_.at({taken.node().get(), 0}) == slot && !plan_.slots_[slot].in_place;
+                   slot_of_.at({taken.node().get(), 0}) == slot && !plan_.slots_[slot].in_place &&
+                   !plan_.slots_[slot].aliased;
   if (!alone || !own || !plan_.slots_[slot].is_temporary() ||
       plan_.slots_[slot].bytes != storage_bytes(spec.shape, spec.type, step.device))
     return std::nullopt;
@@ -333,6 +336,18 @@ void Planner::emit_transfer(const Item& item) {
   const Spec& spec = node.outputs[0];
   step.outputs = {{output_slot(node, 0, node.device), spec.type, Layout::dense(spec.shape)}};
   push(std::move(step));
+}
+
+// No step, but for a result that is handed out: that needs memory of its own.
+void Planner::emit_alias(const Item& item) {
+  const Tensor& input = item.inputs[0];
+  if (wanted_.contains({item.node, 0}) || !(input.layout() == Layout::dense(input.shape()))) {
+    const auto copy = std::make_shared<ChainOp>(copy_chain(input.type().plain()));
+    return emit_on(item.node->device, {item.node, copy, {input}}, "");
+  }
+  const uint32_t slot = view_of(input).slot;
+  plan_.slots_[slot].aliased = true;
+  slot_of_[{item.node, 0}] = slot;
 }
 
 std::vector<Spec> ToDeviceOp::infer(std::span<const Tensor> inputs) const {

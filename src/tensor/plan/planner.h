@@ -65,6 +65,7 @@ class Planner {
   void emit_on(const Device& device, const Item& item, const std::string& reason);
   std::optional<uint32_t> dying_input(const Item& item, const PlanStep& step);
   void emit_transfer(const Item& item);
+  void emit_alias(const Item& item);
   void wait_for_made_weights();
   uint32_t new_slot(const Device& device, uint64_t bytes);
   uint32_t output_slot(Node& node, uint32_t output, const Device& device);
