@@ -1,4 +1,6 @@
 // Clipping of gradients, and moving averages of parameters.
+#include <ranges>
+
 #include <fmt/format.h>
 
 #include "nn/train/step_context.h"
@@ -36,7 +38,8 @@ void change_gradients(std::span<const Tensor> parameters, const Change& change) 
 
 Tensor global_norm(std::span<const Tensor> gradients) {
   Tensor total;
-  for (const Tensor& each : gradients) {
+  // The last ones first, as a backward pass makes them: a plan then needs no activations for long.
+  for (const Tensor& each : std::views::reverse(gradients)) {
     if (!each) continue;
     const Tensor squares = sum(square(each.astype(DType::f32)));
     total = total ? total + squares : squares;
