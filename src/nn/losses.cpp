@@ -1,10 +1,15 @@
 // Losses.
 #include "prism/nn/losses.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "prism/error.h"
+#include "prism/grad.h"
 #include "prism/ops/elementwise.h"
+#include "prism/ops/join.h"
 #include "prism/ops/reduce.h"
 #include "prism/ops/softmax.h"
 
@@ -54,6 +59,37 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
   }
   if (options.reduction == Reduction::mean) return sum(each) / sum(counts);
   return options.reduction == Reduction::sum ? sum(each) : each.reshape(target.shape());
+}
+
+Tensor chunked_cross_entropy(const Tensor& x, const std::function<Tensor(const Tensor&)>& output,
+                             const Tensor& target, const CrossEntropyOptions& options,
+                             int64_t rows_at_once) {
+  if (x.ndim() < 1 || x.size(-1) == 0 || x.size() / x.size(-1) != target.size())
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("chunked_cross_entropy: inputs of shape {} and targets of shape {}; "
+                            "inputs need the targets' shape and one more axis",
+                            x.shape().text(), target.shape().text()));
+  if (rows_at_once < 1)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("chunked_cross_entropy: {} rows at once; give a positive number",
+                            rows_at_once));
+  const Tensor rows = x.reshape({-1, x.size(-1)}), wanted = target.reshape({-1});
+  if (rows.size(0) <= rows_at_once) return cross_entropy(output(rows), target, options);
+  CrossEntropyOptions part = options;
+  if (part.reduction == Reduction::mean) part.reduction = Reduction::sum;
+  std::vector<Tensor> parts;
+  for (int64_t first = 0; first < rows.size(0); first += rows_at_once) {
+    const int64_t end = std::min(first + rows_at_once, rows.size(0));
+    const auto loss = [&](std::span<const Tensor> in) {
+      return cross_entropy(output(in[0]), wanted.slice(0, first, end), part);
+    };
+    parts.push_back(recompute(loss, {rows.slice(0, first, end)}));
+  }
+  if (options.reduction == Reduction::none) return concat(parts, 0).reshape(target.shape());
+  Tensor total = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) total = total + parts[i];
+  if (options.reduction == Reduction::sum) return total;
+  return total / sum(cast(wanted != static_cast<double>(options.ignore_index), total.dtype()));
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction) {

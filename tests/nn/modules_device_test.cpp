@@ -3,18 +3,22 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "prism/compile.h"
 #include "prism/error.h"
 #include "prism/grad.h"
 #include "prism/nn.h"
 #include "prism/ops/create.h"
 #include "prism/ops/elementwise.h"
+#include "prism/ops/matmul.h"
 #include "prism/ops/reduce.h"
 #include "support/devices/devices.h"
 #include "support/paths.h"
+#include "support/seed.h"
 
 namespace prism {
 namespace {
@@ -250,6 +254,46 @@ TEST_F(Modules, MoveToADevice) {
   }
 }
 
+TEST_F(Modules, ChunksOfCrossEntropyAddUp) {
+  constexpr int64_t kRows = 101, kWidth = 8, kClasses = 501;
+  std::mt19937 random(test_seed());
+  std::vector<int32_t> targets(kRows);
+  for (int32_t& each : targets)
+    each = random() % 5 == 0 ? -100 : static_cast<int32_t>(random() % kClasses);
+  for (const Device& device : test::every_device()) {
+    const Tensor x = randn({kRows, kWidth}, DType::f32, device).eval(),
+                 w = randn({kClasses, kWidth}, DType::f32, device).eval(),
+                 target = from_vector(targets, {kRows}, device);
+    for (const nn::Reduction reduction :
+         {nn::Reduction::mean, nn::Reduction::sum, nn::Reduction::none}) {
+      if (!device.info().is_cpu && reduction != nn::Reduction::mean) continue;  // slow to compile
+      const auto losses = [&](int64_t rows_at_once) {
+        return value_and_grad([&, rows_at_once](std::span<const Tensor> in) {
+          const auto scores = [&](const Tensor& rows) { return linear(rows, in[1]); };
+          const nn::CrossEntropyOptions options{.label_smoothing = 0.1, .reduction = reduction};
+          return sum(
+              square(nn::chunked_cross_entropy(in[0], scores, target, options, rows_at_once)));
+        })({x, w});
+      };
+      const ValueAndGrad whole = losses(kRows), parts = losses(16);
+      EXPECT_NEAR(parts.value.item(), whole.value.item(), 1e-5 * whole.value.item());
+      for (size_t i = 0; i < 2; ++i) {
+        const double largest = whole.gradients[i].abs().max().item();
+        EXPECT_LT((parts.gradients[i] - whole.gradients[i]).abs().max().item(), 1e-5 * largest)
+            << device.id();
+      }
+      const auto temporaries = [](const ValueAndGrad& of) {
+        uint64_t bytes = 0;
+        for (const PlanMemory& each : estimate_memory(of.gradients)) bytes += each.temporaries;
+        return bytes;
+      };
+      if (device.info().is_cpu && reduction != nn::Reduction::none) {
+        EXPECT_LT(temporaries(losses(16)) * 2, temporaries(losses(kRows)));
+      }
+    }
+  }
+}
+
 TEST_F(Modules, RefuseBadInput) {
   EXPECT_THROW(nn::Linear(0, 3), Error);
   EXPECT_THROW(nn::Dropout(1.0), Error);
@@ -260,6 +304,10 @@ TEST_F(Modules, RefuseBadInput) {
   EXPECT_THROW(nn::BatchNorm(3)(zeros({1, 3})), Error) << "one element has no variance";
   EXPECT_THROW(nn::mse_loss(zeros({2}), zeros({3})), Error);
   EXPECT_THROW(nn::cross_entropy(zeros({2, 3}), zeros({3}, DType::i32)), Error);
+  const auto same = [](const Tensor& x) { return x; };
+  EXPECT_THROW(nn::chunked_cross_entropy(zeros({2, 3}), same, zeros({3}, DType::i32)), Error);
+  EXPECT_THROW(nn::chunked_cross_entropy(zeros({2, 3}), same, zeros({2}, DType::i32), {}, 0),
+               Error);
 }
 
 TEST_F(Modules, InitialisersHaveTheirMoments) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "prism/tensor.h"
 
@@ -19,6 +20,13 @@ struct CrossEntropyOptions {
 // logits [..., classes], target (i32) [...]. The mean is over the targets that count.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                      const CrossEntropyOptions& options = {});
+
+// cross_entropy(output(x), target) for many classes: output is called for some rows of x at a time,
+// and the gradient computes their scores again, so that memory never holds those of all rows.
+// x [..., width], target (i32) [...], output: from [n, width] to [n, classes].
+Tensor chunked_cross_entropy(const Tensor& x, const std::function<Tensor(const Tensor&)>& output,
+                             const Tensor& target, const CrossEntropyOptions& options = {},
+                             int64_t rows_at_once = 1024);
 
 // Both tensors of one shape.
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target,

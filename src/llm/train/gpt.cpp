@@ -1,6 +1,7 @@
 // A trainable GPT.
 #include "llm/train/gpt.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -8,12 +9,15 @@
 #include "prism/error.h"
 #include "prism/grad.h"
 #include "prism/nn/init.h"
+#include "prism/nn/losses.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/gates.h"
 
 namespace prism::llm {
 
 namespace {
+
+constexpr int64_t kLogitsAtOnce = 1 << 26;
 
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, "model shape: " + message);
@@ -98,13 +102,21 @@ Gpt::Gpt(const GptShape& shape, const Device& device)
   }
 }
 
-Tensor Gpt::operator()(const Tensor& ids) {
+Tensor Gpt::operator()(const Tensor& ids) { return output(hidden(ids)); }
+
+Tensor Gpt::loss(const Tensor& ids, const Tensor& targets) {
+  const auto scores = [this](const Tensor& x) { return output(x); };
+  const int64_t rows = std::max<int64_t>(1, kLogitsAtOnce / shape_.vocabulary);
+  return nn::chunked_cross_entropy(hidden(ids), scores, targets, {}, rows);
+}
+
+Tensor Gpt::hidden(const Tensor& ids) {
   Tensor x = dropout(tokens(ids));
   for (GptBlock& each : blocks) {
     const auto layer = [&each](std::span<const Tensor> in) { return each(in[0]); };
     x = recompute_ ? recompute(layer, {x}) : each(x);
   }
-  return output(norm(x));
+  return norm(x);
 }
 
 }  // namespace prism::llm

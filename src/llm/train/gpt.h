@@ -45,12 +45,16 @@ class Gpt : public nn::Module {
   explicit Gpt(const GptShape& shape, const Device& device = {});
   // ids (i32) [batch, length] to logits [batch, length, vocabulary].
   Tensor operator()(const Tensor& ids);
+  // The mean cross-entropy of the logits, some of them at a time if there are many.
+  Tensor loss(const Tensor& ids, const Tensor& targets);
   const GptShape& shape() const { return shape_; }
   // Layers are computed again for the gradient; see recompute().
   void set_recompute(bool on) { recompute_ = on; }
   PRISM_MEMBERS(tokens, dropout, blocks, norm, output)
 
  private:
+  Tensor hidden(const Tensor& ids);
+
   GptShape shape_;
   bool recompute_ = false;
 

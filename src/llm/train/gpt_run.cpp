@@ -3,7 +3,6 @@
 
 #include <numeric>
 
-#include "prism/nn/losses.h"
 #include "prism/ops/create.h"
 
 namespace prism::llm {
@@ -40,9 +39,7 @@ GptRun::GptRun(const GptShape& shape, const TokenSplit& tokens, const GptRunOpti
     : RunningGpt(shape, options.seed, device),
       ModelRun(
           model(),
-          [this](std::span<const Tensor> batch) {
-            return nn::cross_entropy(model()(batch[0]), batch[1]);
-          },
+          [this](std::span<const Tensor> batch) { return model().loss(batch[0], batch[1]); },
           data_of(tokens, shape.context, options.batch), options, device) {
   model().set_recompute(options.recompute);
 }
