@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
-#include "grad/recompute.h"
 #include "ops/shape/view_gradient.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
 #include "tensor/op.h"
+#include "tensor/recompute.h"
 
 namespace prism {
 
@@ -191,6 +191,14 @@ DerivedFunction<std::vector<Tensor>> grad(TensorFunction f) {
       [both = value_and_grad(std::move(f))](std::span<const Tensor> inputs) {
         return both(inputs).gradients;
       });
+}
+
+Tensor recompute(const TensorFunction& f, std::span<const Tensor> inputs) {
+  return recomputed([&] { return f(inputs); });
+}
+
+Tensor recompute(const TensorFunction& f, std::initializer_list<Tensor> inputs) {
+  return recompute(f, std::span<const Tensor>(inputs.begin(), inputs.size()));
 }
 
 void backward(const Tensor& loss) {

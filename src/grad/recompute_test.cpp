@@ -1,6 +1,4 @@
 // Tests that a recomputed part has the same gradients and takes less memory.
-#include "grad/recompute.h"
-
 #include <cmath>
 #include <random>
 

@@ -109,7 +109,8 @@ struct TrainStep::State {
     // Recorded before go_on was known.
     for (const Tensor& each : context.changes)
       changes.push_back(change(each.node()->inputs[0], each.node()->inputs[1]));
-    // The last layers first: their gradients are there first, and then nothing keeps what they need.
+    // The last layers first: their gradients are there first, and then nothing keeps what they
+    // need.
     results.insert(results.end(), changes.rbegin(), changes.rend());
     return results;
   }

@@ -1,7 +1,7 @@
 // Parts of a graph that the gradient computes again.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +19,9 @@ class RecomputedOp : public AliasOp {
  private:
   std::vector<std::shared_ptr<Node>> nodes_;
 };
+
+// The result of f. A gradient computes again what f made, from what was there before.
+Tensor recomputed(const std::function<Tensor()>& f);
 
 // The nodes whose values a gradient uses: copies of those in recomputed parts.
 class Recomputation {

@@ -1,10 +1,10 @@
 // Computes parts of a graph again for the gradient, which saves the memory of what they make.
-#include "grad/recompute.h"
+#include "tensor/recompute.h"
 
+#include <map>
 #include <unordered_set>
 
 #include "prism/error.h"
-#include "prism/grad.h"
 
 namespace prism {
 
@@ -59,17 +59,13 @@ const std::shared_ptr<Node>& Recomputation::again(const std::shared_ptr<Node>& n
   return found == copies_.end() ? node : found->second;
 }
 
-Tensor recompute(const TensorFunction& f, std::span<const Tensor> inputs) {
+Tensor recomputed(const std::function<Tensor()>& f) {
   RecordedNodes recorded;
-  const Tensor result = f(inputs);
+  const Tensor result = f();
   if (!result) throw Error(ErrorCode::kInvalidArgument, "recompute: f returned an empty Tensor");
   // A view of the result keeps its layout; the part ends at the node.
   const Tensor whole = result.contiguous();
   return use_op(std::make_shared<RecomputedOp>(reached(whole, std::move(recorded.nodes))), {whole});
-}
-
-Tensor recompute(const TensorFunction& f, std::initializer_list<Tensor> inputs) {
-  return recompute(f, std::span<const Tensor>(inputs.begin(), inputs.size()));
 }
 
 }  // namespace prism
