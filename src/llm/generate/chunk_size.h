@@ -22,7 +22,7 @@ class ChunkSize {
     if (!is_limited()) return most;
     const int64_t rows = std::max(rows_, kLeast);
     const int64_t step =
-        std::max(kLeast, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rows))) / 4);
+        std::max(kFinest, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rows))) / 4);
     return std::min(most, rows - rows % step);
   }
   void learn(int64_t rows, double seconds) {
@@ -41,9 +41,10 @@ class ChunkSize {
  private:
   // Enough for the matrix products of a CPU to be limited by arithmetic rather than memory.
   static constexpr int64_t kLeast = 16;
+  static constexpr int64_t kFinest = 8;  // between sizes
   // Part of the limit to aim at, and of the way to go to a larger size. With times that vary by a
-  // third (two cores that other programs share) one batch in a hundred then exceeds the limit.
-  static constexpr double kAim = 0.9, kGrowth = 0.25;
+  // third (two cores that other programs share) one batch in fifty then exceeds the limit.
+  static constexpr double kAim = 0.85, kGrowth = 0.25;
   int64_t rows_ = 64;
   double limit_ = 0;
 };
