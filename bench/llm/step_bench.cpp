@@ -103,8 +103,8 @@ void bench(const Options& o) {
   std::cout << fmt::format("a decoding text got {} tokens; first tokens of the prompts (ms):",
                            written[0] - before);
   for (const double each : first_ms) std::cout << fmt::format(" {:.0f}", each);
-  std::cout << fmt::format("; {:.0f} prompt tokens/s\n", static_cast<double>(o.prompts * o.tokens) /
-                                                             (ms_since(begun) / 1e3));
+  std::cout << fmt::format("; {:.0f} prompt tokens/s\n",
+                           static_cast<double>(o.prompts * o.tokens) / (ms_since(begun) / 1e3));
 }
 
 }  // namespace

@@ -68,8 +68,8 @@ TEST_F(TurnsDevice, TextsThatTakeTurnsAreTheSameAndAdvanceAlike) {
       }
       while (scheduler.step()) {
         if (written.size() < 5) continue;  // prompts
-        const auto [least, greatest] = std::ranges::minmax_element(
-            written, {}, [](const auto& each) { return each.second; });
+        const auto [least, greatest] =
+            std::ranges::minmax_element(written, {}, [](const auto& each) { return each.second; });
         EXPECT_LE(greatest->second - least->second, 2 * TextsPerStep::kTurnSteps);
       }
       for (size_t i = 0; i < 5; ++i)

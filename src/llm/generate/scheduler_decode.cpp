@@ -95,8 +95,7 @@ void Scheduler::decode() {
     }
     learn_step(now);
     const std::chrono::duration<double> took = now.read - begun;
-    if (speculation_ && now.done > 1)
-      speculation_->learn_step(std::ssize(now.ids), took.count());
+    if (speculation_ && now.done > 1) speculation_->learn_step(std::ssize(now.ids), took.count());
   }
   check();
   if (now.is_over && now.done == loop_->queued()) decoding_.reset();

@@ -11,8 +11,8 @@ TextsPerStep::Turn TextsPerStep::choose(int64_t texts, int64_t rows,
   // was measured, but not tried.
   const auto is_worth_a_try = [&](int64_t size) { return texts < 2 * size; };
   const auto is_known = [&](int64_t size) { return times_.knows(size); };
-  if (std::ranges::none_of(
-          smaller, [&](int64_t size) { return is_worth_a_try(size) || is_known(size); }))
+  if (std::ranges::none_of(smaller,
+                           [&](int64_t size) { return is_worth_a_try(size) || is_known(size); }))
     return {texts, INT64_MAX};
   if (!is_known(rows)) return {texts, kTurnSteps};
   // A change of turns costs about this much.

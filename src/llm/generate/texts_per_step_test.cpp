@@ -49,10 +49,10 @@ double rate(const FakeDevice& device, TextsPerStep& choice, int64_t texts, int64
 // up to 64.
 FakeDevice padding_device() {
   return {{1, 2, 4, 8, 16, 32, 64}, [](int64_t rows) {
-            return rows <= 1   ? 1.5
-                   : rows <= 2 ? 2.2
-                   : rows <= 4 ? 2.9
-                   : rows <= 8 ? 4.2
+            return rows <= 1    ? 1.5
+                   : rows <= 2  ? 2.2
+                   : rows <= 4  ? 2.9
+                   : rows <= 8  ? 4.2
                    : rows <= 16 ? 4.6
                    : rows <= 32 ? 6.75
                                 : 9.0;
@@ -79,9 +79,15 @@ TEST(TextsPerStep, TheTotalNeverFallsAsTextsAreAdded) {
 TEST(TextsPerStep, TakesTheFullStepWhereOneMoreTextCostsAJump) {
   const FakeDevice device = padding_device();
   TextsPerStep choice;
-  for (const auto& [texts, chosen] :
-       std::vector<std::pair<int64_t, int64_t>>{{16, 16}, {17, 16}, {22, 16}, {24, 24}, {32, 32},
-                                                {33, 32}, {42, 32}, {44, 44}, {64, 64}}) {
+  for (const auto& [texts, chosen] : std::vector<std::pair<int64_t, int64_t>>{{16, 16},
+                                                                              {17, 16},
+                                                                              {22, 16},
+                                                                              {24, 24},
+                                                                              {32, 32},
+                                                                              {33, 32},
+                                                                              {42, 32},
+                                                                              {44, 44},
+                                                                              {64, 64}}) {
     rate(device, choice, texts, 64);
     EXPECT_EQ(choice.choose(texts, device.padded(texts), device.smaller(texts)).texts, chosen)
         << texts;
