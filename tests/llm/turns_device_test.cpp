@@ -53,7 +53,8 @@ TEST_F(TurnsDevice, TextsThatTakeTurnsAreTheSameAndAdvanceAlike) {
       scheduler.run();
       expected.push_back(scheduler.take(id));
     }
-    for (const int64_t most : {1, 2, 4}) {
+    for (const int64_t most : {2, 1, 4}) {
+      if (most != 2 && !device.info().is_cpu) continue;  // each needs kernels of its own
       SCOPED_TRACE(most);
       scheduler.set_most_decoding(most);
       std::map<int64_t, int64_t> written;

@@ -7,9 +7,10 @@ namespace prism::llm {
 
 TextsPerStep::Turn TextsPerStep::choose(int64_t texts, int64_t rows,
                                         std::span<const int64_t> smaller) const {
-  // With twice the texts two small steps would have to be shorter than one. That is used where it
-  // was measured, but not tried.
-  const auto is_worth_a_try = [&](int64_t size) { return texts < 2 * size; };
+  // With twice the texts two small steps would have to be shorter than one, and the few rows of a
+  // smaller step cost hardly more than one. Both are used where they were measured, but not tried.
+  constexpr int64_t kLeastTried = 4;
+  const auto is_worth_a_try = [&](int64_t size) { return size >= kLeastTried && texts < 2 * size; };
   const auto is_known = [&](int64_t size) { return times_.knows(size); };
   if (std::ranges::none_of(smaller,
                            [&](int64_t size) { return is_worth_a_try(size) || is_known(size); }))

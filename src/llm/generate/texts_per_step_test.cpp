@@ -104,7 +104,8 @@ TEST(TextsPerStep, TakesAllWhereTimesAreSmooth) {
     EXPECT_EQ(turn.texts, texts);
     EXPECT_GE(turn.steps, 64) << "trials cost time";
   }
-  // Without a jump below there is nothing to try.
+  // Without a jump below, or with few texts, there is nothing to try.
+  EXPECT_EQ(TextsPerStep().choose(3, 4, std::vector<int64_t>{2, 1}).steps, INT64_MAX);
   EXPECT_EQ(TextsPerStep().choose(3, 3, {}).steps, INT64_MAX);
 }
 
