@@ -57,7 +57,7 @@ void Scheduler::start_decoding() {
   on_devices([&] { loop_->start(sequences); });
   decoding_ = std::move(decoding);
   // Those that wait now are the first of the next turn.
-  std::ranges::rotate(active_, active_.begin() + turn.texts);
+  std::rotate(active_.begin(), active_.begin() + turn.texts, active_.end());
 }
 
 void Scheduler::decode() {
