@@ -188,6 +188,10 @@ TEST_F(EngineTest, CancelledTextFreesItsPlace) {
 TEST_F(EngineTest, WorkTakesTurnsWithTextsAndOtherWork) {
   Gate gate;
   std::atomic<int> steps = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string calls;
+  int last_step = 0, left = 3;
   Engine engine(options({.parallel = 1, .before_step = [&] {
                            ++steps;
                            return gate.pass();
@@ -195,10 +199,6 @@ TEST_F(EngineTest, WorkTakesTurnsWithTextsAndOtherWork) {
   Reader text;
   submit(engine, text.job(engine, model_, 1, 50));
   while (steps == 0) std::this_thread::yield();  // the engine waits in its first step
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::string calls;
-  int last_step = 0, left = 3;
   const auto work = [&](char name, int count) {
     engine.run_with(
         model_,
@@ -228,7 +228,8 @@ TEST_F(EngineTest, WorkTakesTurnsWithTextsAndOtherWork) {
 }
 
 TEST_F(EngineTest, AModelWithWorkStaysLoaded) {
-  std::atomic<int> loads = 0;
+  std::atomic<int> loads = 0, calls = 0;
+  std::atomic<bool> is_done = false;
   EngineOptions with = options({});
   with.load = [&](const ServedModel&) {
     ++loads;
@@ -236,8 +237,6 @@ TEST_F(EngineTest, AModelWithWorkStaysLoaded) {
   };
   Engine engine(std::move(with));
   engine.keep(model_->name(), 0);
-  std::atomic<int> calls = 0;
-  std::atomic<bool> is_done = false;
   engine.run_with(
       model_,
       [&](EngineModel&) {
@@ -255,9 +254,9 @@ TEST_F(EngineTest, AModelWithWorkStaysLoaded) {
 }
 
 TEST_F(EngineTest, WorkThatFailsEnds) {
-  Engine engine(options({}));
   int calls = 0;
-  std::atomic<int> failures = 0;
+  std::atomic<int> failures = 0;  // outlives the engine's call of notify_one
+  Engine engine(options({}));
   engine.run_with(
       model_,
       [&](EngineModel&) -> bool {
