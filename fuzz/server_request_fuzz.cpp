@@ -70,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static std::atomic<bool> is_over;  // outlives the engine's call of notify_one
     is_over = false;
     api.engine->run_with(
-        api.models.all().front(), [](EngineModel&) {},
+        api.models.all().front(), [](EngineModel&) { return true; },
         [](const std::exception_ptr&) {
           is_over = true;
           is_over.notify_one();

@@ -58,6 +58,7 @@ const std::string kReport =
 std::vector<Task> tasks() {
   return {{"code edit",
            "Rename the class Account to Wallet and print the whole program again:\n\n" + kCode},
+          {"summary", "Summarise this report and quote what people said:\n\n" + kReport},
           {"quotation", "Repeat this report word for word:\n\n" + kReport},
           {"no repetition", "Write a long story about a lighthouse keeper and a whale."}};
 }

@@ -91,7 +91,12 @@ struct Server::Core {
       done.notify_one();
     };
     engine->run_with(
-        models.all().front(), [&](EngineModel&) { end(nullptr); }, end);
+        models.all().front(),
+        [&](EngineModel&) {
+          end(nullptr);
+          return true;
+        },
+        end);
     std::unique_lock lock(mutex);
     done.wait(lock, [&] { return is_done; });
     if (failure) std::rethrow_exception(failure);

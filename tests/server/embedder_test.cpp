@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "llm/convert/convert_folder.h"
+#include "server/engine/engine_model.h"
 #include "support/models/hf_files.h"
 #include "support/running_server.h"
 
@@ -56,6 +57,36 @@ TEST_F(EmbedderOfServer, WithoutOneTheChatModelAnswers) {
   const json found = post(server, "/v1/embeddings", {{"input", "%&"}, {"model", "minilm"}});
   EXPECT_EQ(found["model"], "tiny");
   EXPECT_EQ(found["data"][0]["embedding"].size(), 32u);
+}
+
+// A long request is computed in pieces, so that other requests have steps in between.
+TEST_F(EmbedderOfServer, ALongRequestIsTheSameAsManyShortOnes) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 150; ++i)
+    texts.push_back(std::string(static_cast<size_t>(1 + i * 7 % 20), '%') + "&" +
+                    std::string(static_cast<size_t>(i % 5), '%'));
+  const std::string path = bert_.path("bert.gguf");
+  const auto model = engine_model(llm::LanguageModel::load(path, options(path).load));
+  size_t pieces = 0;
+  std::vector<std::vector<float>> vectors;
+  for (; vectors.size() < texts.size(); ++pieces) {
+    const auto some = model->embed(std::span(texts).subspan(vectors.size()));
+    ASSERT_GT(some.size(), 0u);
+    vectors.insert(vectors.end(), some.begin(), some.end());
+  }
+  EXPECT_GT(pieces, 1u);
+  ASSERT_EQ(vectors.size(), texts.size());
+  const RunningServer server(options(path));
+  const json found = post(server, "/v1/embeddings", {{"input", texts}});
+  ASSERT_EQ(found["data"].size(), texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<float> one = found["data"][i]["embedding"];
+    const std::vector<float> alone = model->embed(std::span(texts).subspan(i, 1)).front();
+    for (size_t c = 0; c < one.size(); ++c) {
+      ASSERT_NEAR(one[c], alone[c], 1e-5) << i;
+      ASSERT_NEAR(vectors[i][c], alone[c], 1e-5) << i;
+    }
+  }
 }
 
 // A model that was trained for embeddings keeps its requests.

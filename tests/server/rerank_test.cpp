@@ -1,11 +1,14 @@
 // /rerank through HTTP: the order and the scores of documents, in the formats of Jina and of
 // text-embeddings-inference, and errors.
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "support/models/tiny_encoder.h"
 #include "support/running_server.h"
+#include "support/seed.h"
 
 namespace prism::server {
 namespace {
@@ -58,6 +61,26 @@ TEST_F(RerankRoute, BestDocumentsComeFirst) {
     EXPECT_EQ(found["usage"]["prompt_tokens"], tokens);
     EXPECT_EQ(found["usage"]["total_tokens"], tokens);
   }
+}
+
+// They are scored in pieces.
+TEST_F(RerankRoute, ManyDocumentsHaveTheirOwnScores) {
+  std::mt19937 random(test_seed());
+  std::vector<std::string> documents;
+  for (int i = 0; i < 100; ++i) {
+    std::string& text = documents.emplace_back();
+    for (size_t letters = 1 + random() % 9; letters > 0; --letters)
+      text += {static_cast<char>('a' + random() % 26), ' '};
+  }
+  const json found = post("/rerank", {{"query", "a b"}, {"documents", documents}});
+  ASSERT_EQ(found["results"].size(), documents.size());
+  size_t tokens = 0;
+  for (const json& each : found["results"]) {
+    const std::vector<int32_t> ids = pair(documents.at(each["index"]));
+    tokens += ids.size();
+    EXPECT_NEAR(each["relevance_score"], tiny_.score(ids), 1e-3);
+  }
+  EXPECT_EQ(found["usage"]["prompt_tokens"], tokens);
 }
 
 TEST_F(RerankRoute, TopAndDocuments) {

@@ -8,10 +8,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +25,7 @@
 #include "llm/generate/prompt_cache.h"
 #include "llm/generate/sequence.h"
 #include "llm/generate/speculation.h"
+#include "llm/generate/texts_per_step.h"
 #include "llm/model/decode.h"
 #include "llm/model/model.h"
 #include "prism/llm/tokenizer.h"
@@ -47,7 +50,8 @@ class Scheduler {
   // Throws kInvalidArgument for a prompt that is empty, longer than the context, or has a token
   // outside the vocabulary.
   int64_t add(GenerationRequest request);
-  // One step: the next token of every sequence, or a batch of next tokens and parts of prompts.
+  // One step: the next token of every sequence (or of those whose turn it is, see
+  // texts_per_step.h), or a batch of next tokens and parts of prompts.
   // Returns false when nothing is left to do. An exception from a callback, a sampler or a grammar
   // ends its sequence; a failure of the model ends all sequences that it concerns. Neither is
   // thrown: Generation::failure holds it.
@@ -71,6 +75,9 @@ class Scheduler {
   // Limits the time of a step with prompts, so that they do not hold back the other sequences; 0:
   // no limit.
   void set_step_limit(double seconds) { chunk_.set_limit(seconds); }
+  // Decodes at most so many texts in a step; the others take turns. 0: the number is chosen by
+  // measured times.
+  void set_most_decoding(int64_t texts) { most_decoding_ = texts; }
   // Keeps prefixes on disk too, and looks for those of new sequences there.
   void set_prompt_cache(std::unique_ptr<PromptCache> cache) { prompt_cache_ = std::move(cache); }
   // Returns the youngest active sequence to the queue, so that other work gets its blocks. Returns
@@ -99,6 +106,10 @@ class Scheduler {
     int64_t limit = 0;     // steps until one of them ends
     int64_t ahead = 1;     // steps queued before the first is read
     bool is_over = false;  // only the steps already queued are read
+    // When the last step was read, and the shortest time between two reads in this turn.
+    std::chrono::steady_clock::time_point read = {};
+    double fastest = kUnmeasured;
+    static constexpr double kUnmeasured = std::numeric_limits<double>::infinity();
   };
 
   static size_t missing(const Active& active);  // number of tokens not yet in the cache
@@ -127,6 +138,8 @@ class Scheduler {
   void sample(const Tensor& logits, std::span<Active* const> wanted);
   void decode();
   void start_decoding();
+  TextsPerStep::Turn next_turn() const;  // of the active sequences
+  void learn_step(Decoding& decoding);   // after each read
   // Checks proposed tokens of the sequences in one batch. Returns false, and does nothing, if there
   // are none that are worth it.
   bool speculate();
@@ -155,6 +168,8 @@ class Scheduler {
   std::unique_ptr<DecodeLoop> loop_;
   std::optional<Decoding> decoding_;
   std::optional<Speculation> speculation_;
+  TextsPerStep texts_per_step_;
+  int64_t most_decoding_ = 0;
   ChunkSize chunk_;
   uint64_t steps_ = 0;  // batches with prompts so far
   int64_t next_id_ = 0;

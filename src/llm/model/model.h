@@ -66,6 +66,11 @@ class Model {
   // The most rows of a batch in which each row is computed as in a batch of `rows` rows: larger
   // ones run other kernels, whose rounding differs. Known for the CPU only; elsewhere batch_rows().
   int64_t rows_alike(int64_t rows) const;
+  // The rows that a decoding step of `rows` rows computes: devices that record launches pad it.
+  int64_t padded_rows(int64_t rows) const;
+  // The largest number of rows below `rows` after which the time of a decoding step jumps, because
+  // padding begins or other kernels run; 0: none is known.
+  int64_t rows_before_jump(int64_t rows) const;
 
   // Runs the tokens of all parts in one batch (one part per slot; at most batch_rows() tokens in
   // total) and writes their keys and values to the KV cache. Returns the logits of the wanted rows

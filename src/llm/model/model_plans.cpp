@@ -63,6 +63,10 @@ Tensor Model::State::through_layers(Blocks& blocks) const {
   return x;
 }
 
+int64_t Model::State::padded_rows(int64_t rows) const {
+  return only_cpu ? rows : bucket(rows, std::max(rows, options.batch_rows));
+}
+
 BatchShape Model::State::shape_for(std::span<const SequencePart> parts) const {
   int64_t rows = 0, wanted = 0;
   bool each_one_row = true;
@@ -74,7 +78,7 @@ BatchShape Model::State::shape_for(std::span<const SequencePart> parts) const {
   }
   BatchShape shape;
   shape.each_one_row = each_one_row;
-  shape.rows = only_cpu ? rows : bucket(rows, std::max(rows, options.batch_rows));
+  shape.rows = padded_rows(rows);
   if (each_one_row) {
     shape.sequences = shape.wanted = shape.rows;
   } else {
@@ -82,6 +86,17 @@ BatchShape Model::State::shape_for(std::span<const SequencePart> parts) const {
     shape.wanted = wanted == rows ? shape.rows : std::min(power_of_two(wanted), shape.rows);
   }
   return shape;
+}
+
+int64_t Model::padded_rows(int64_t rows) const { return state_->padded_rows(rows); }
+
+int64_t Model::rows_before_jump(int64_t rows) const {
+  if (state_->only_cpu) {
+    const int64_t alike = rows_alike(1);
+    return rows > alike ? alike : 0;
+  }
+  const auto above = std::ranges::lower_bound(kRowBuckets, rows);
+  return above == kRowBuckets.begin() ? 0 : *std::prev(above);
 }
 
 BatchPlan& Model::State::plan_for(const BatchShape& shape, Result result) {

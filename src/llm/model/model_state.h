@@ -50,6 +50,7 @@ struct Model::State {
   // Device data for a plan. words: at least those of the layout.
   std::vector<DeviceBatch> make_batches(int64_t words) const;
   BatchPlan& plan_for(const BatchShape& shape, Result result);
+  int64_t padded_rows(int64_t rows) const;  // of the plan that runs so many
   // The shape of the plan that runs this batch.
   BatchShape shape_for(std::span<const SequencePart> parts) const;
   void check(std::span<const SequencePart> parts) const;

@@ -164,7 +164,11 @@ void load(const ApiCall& call, std::shared_ptr<ServedModel> model, bool is_chat)
   }
   keep.apply(call.context.engine, *model);
   call.context.engine.run_with(
-      model, [response = call.response, json](EngineModel&) { send_json(response, json); },
+      model,
+      [response = call.response, json](EngineModel&) {
+        send_json(response, json);
+        return true;
+      },
       [response = call.response](std::exception_ptr failure) {
         response.send(ollama_error(ApiError::from(failure)));
       });

@@ -198,15 +198,16 @@ void openai_completions(const ApiCall& call) {
     Answer::start(engine, std::move(asked), std::move(format), response);
   };
   if (!fields.has_echo || !fields.has_logprobs) return start(std::move(request), std::move(fields));
-  // The prompts are scored between two steps, before their texts begin.
+  // The prompts are scored one by one between two steps, before their texts begin.
   const auto model = request.model;
   call.context.engine.run_with(
       model,
-      [request, fields, start](EngineModel& on) {
-        CompletionFormat::Fields scored = fields;
-        for (const std::vector<int32_t>& each : request.prompts)
-          scored.prompt_scores.push_back(on.score(each, request.options.scores));
-        start(request, std::move(scored));
+      [request, scored = fields, start](EngineModel& on) mutable {
+        const size_t next = scored.prompt_scores.size();
+        scored.prompt_scores.push_back(on.score(request.prompts[next], request.options.scores));
+        if (next + 1 < request.prompts.size()) return false;
+        start(std::move(request), std::move(scored));
+        return true;
       },
       [response = call.response](std::exception_ptr failure) {
         response.send(openai_error(ApiError::from(failure)));

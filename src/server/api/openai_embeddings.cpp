@@ -83,9 +83,11 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
   const HttpResponse response = call.response;
   call.context.engine.run_with(
       std::move(model),
-      [request = std::move(request), tokens, done = std::move(done)](EngineModel& on) {
-        std::vector<std::vector<float>> vectors = on.embed(request.texts);
-        for (std::vector<float>& each : vectors) {
+      [request = std::move(request), tokens, done = std::move(done),
+       vectors = std::vector<std::vector<float>>()](EngineModel& on) mutable {
+        const auto left = std::span(request.texts).subspan(vectors.size());
+        std::vector<std::vector<float>> some = on.embed(left);
+        for (std::vector<float>& each : some) {
           const int64_t dimensions = request.dimensions;
           if (dimensions > static_cast<int64_t>(each.size()))
             throw ApiError(400,
@@ -93,8 +95,11 @@ void embed_texts(const ApiCall& call, std::shared_ptr<ServedModel> model, EmbedR
                                        each.size()),
                            "dimensions");
           if (dimensions > 0) shorten(each, static_cast<size_t>(dimensions));
+          vectors.push_back(std::move(each));
         }
+        if (some.size() < left.size()) return false;
         done(std::move(vectors), tokens);
+        return true;
       },
       [response, write_error](std::exception_ptr failure) {
         response.send(write_error(ApiError::from(failure)));

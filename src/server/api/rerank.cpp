@@ -67,8 +67,15 @@ void native_rerank(const ApiCall& call) {
   const HttpResponse response = call.response;
   call.context.engine.run_with(
       model,
-      [request = std::move(request), response, name = model->name()](EngineModel& on) {
-        send_json(response, reply(request, on.rerank(request.query, request.documents), name));
+      [request = std::move(request), response, name = model->name(),
+       all = llm::Ranking()](EngineModel& on) mutable {
+        const auto left = std::span(request.documents).subspan(all.scores.size());
+        const llm::Ranking some = on.rerank(request.query, left);
+        all.scores.insert(all.scores.end(), some.scores.begin(), some.scores.end());
+        all.tokens += some.tokens;
+        if (some.scores.size() < left.size()) return false;
+        send_json(response, reply(request, all, name));
+        return true;
       },
       [response](std::exception_ptr failure) {
         response.send(openai_error(ApiError::from(failure)));

@@ -105,20 +105,13 @@ void Engine::cancel(uint64_t id) {
   wake_.notify_one();
 }
 
-void Engine::run_with(std::shared_ptr<ServedModel> model, std::function<void(EngineModel&)> work,
+void Engine::run_with(std::shared_ptr<ServedModel> model, Work work,
                       std::function<void(std::exception_ptr)> failed) {
   {
     const std::lock_guard lock(mutex_);
     commands_.push_back(
-        [this, model = std::move(model), work = std::move(work), failed = std::move(failed)] {
-          try {
-            Loaded& with = use(*model);
-            publish();  // an answer of the work must not be ahead of the state
-            work(*with.model);
-            with.last_use = Clock::now();
-          } catch (...) {
-            failed(std::current_exception());
-          }
+        [this, side = SideWork{std::move(model), std::move(work), std::move(failed)}]() mutable {
+          work_.push_back(std::move(side));
         });
   }
   wake_.notify_one();
@@ -153,6 +146,7 @@ EngineState Engine::state() const {
 void Engine::run() {
   for (;;) {
     if (!take_commands()) return;
+    continue_work();
     for (auto& [name, each] : models_)
       if (!each->texts.empty()) step(*each);
     cancel_late();
@@ -162,7 +156,29 @@ void Engine::run() {
   }
 }
 
-bool Engine::has_work() const { return !texts_.empty(); }
+bool Engine::has_work() const { return !texts_.empty() || !work_.empty(); }
+
+bool Engine::has_work_for(const Loaded& on) const {
+  return !on.texts.empty() || std::ranges::any_of(work_, [&](const SideWork& each) {
+    return each.model->name() == on.name;
+  });
+}
+
+void Engine::continue_work() {
+  if (work_.empty()) return;
+  SideWork& side = work_.front();
+  bool is_done = true;
+  try {
+    Loaded& with = use(*side.model);
+    publish();  // an answer of the work must not be ahead of the state
+    is_done = side.work(*with.model);
+    with.last_use = Clock::now();
+  } catch (...) {
+    side.failed(std::current_exception());
+  }
+  if (!is_done) work_.push_back(std::move(side));
+  work_.pop_front();
+}
 
 bool Engine::take_commands() {
   std::vector<std::function<void()>> commands;
@@ -223,7 +239,7 @@ Engine::Loaded& Engine::use(const ServedModel& model) {
 bool Engine::unload_oldest() {
   auto oldest = models_.end();
   for (auto each = models_.begin(); each != models_.end(); ++each)
-    if (each->second->texts.empty() &&
+    if (!has_work_for(*each->second) &&
         (oldest == models_.end() || each->second->last_use < oldest->second->last_use))
       oldest = each;
   if (oldest == models_.end()) return false;
@@ -323,7 +339,8 @@ void Engine::unload_idle() {
   std::erase_if(models_, [&](const auto& each) {
     const Loaded& on = *each.second;
     if (!on.texts.empty()) return false;
-    return !on.model || on.is_lost ||
+    if (!on.model || on.is_lost) return true;
+    return !has_work_for(on) &&
            std::chrono::duration<double>(now - on.last_use).count() >= kept_seconds(on);
   });
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -103,9 +104,12 @@ class Engine {
   // Adds all jobs or, if the queue has no room for them, none: throws QueueFull.
   void submit(std::vector<TextJob> jobs);
   void cancel(uint64_t id);  // the text ends at the next step; nothing if it has ended
-  // Runs work with a loaded model between two steps. `failed` gets what loading or work throws.
-  // Both run on the engine's thread.
-  void run_with(std::shared_ptr<ServedModel> model, std::function<void(EngineModel&)> work,
+  // Work with a loaded model beside the texts. It is called between two steps and again after the
+  // next ones until it returns true, in turn with other work, so each call should be short.
+  using Work = std::function<bool(EngineModel&)>;
+  // `failed` gets what loading or work throws, which ends the work. Both run on the engine's
+  // thread.
+  void run_with(std::shared_ptr<ServedModel> model, Work work,
                 std::function<void(std::exception_ptr)> failed);
   // Unloads the model when it was idle for this time after its next use: 0: when its last text has
   // ended; negative: never. Replaces idle_unload_seconds for it until it is unloaded.
@@ -118,6 +122,11 @@ class Engine {
   using Clock = std::chrono::steady_clock;
   struct Text;
   struct Loaded;
+  struct SideWork {
+    std::shared_ptr<ServedModel> model;
+    Work work;
+    std::function<void(std::exception_ptr)> failed;
+  };
   // A piece of a text, which needs no allocation of its own, or any other event.
   struct Event {
     std::shared_ptr<Text> to;
@@ -130,13 +139,15 @@ class Engine {
   void begin(const std::shared_ptr<Text>& text);
   void end(const std::shared_ptr<Text>& text, llm::Generation result);
   void step(Loaded& loaded);
+  void continue_work();  // one call of the work whose turn it is
+  bool has_work_for(const Loaded& loaded) const;
   void cancel_late();
   void unload_idle();
-  // Loads a model at its first use. If memory is short, models without texts make room.
+  // Loads a model at its first use. If memory is short, models without texts and work make room.
   Loaded& loaded(const ServedModel& model);
   Loaded& use(const ServedModel& model);            // loaded(), with the time of keep()
   double kept_seconds(const Loaded& loaded) const;  // while idle; infinity: for ever
-  bool unload_oldest();  // of the models without texts; false: there is none
+  bool unload_oldest();  // of the models without texts and work; false: there is none
   bool has_work() const;
   void emit(std::function<void()> event) { events_.push_back({nullptr, {}, std::move(event)}); }
   void flush_events();
@@ -157,6 +168,7 @@ class Engine {
   std::map<std::string, std::unique_ptr<Loaded>> models_;
   std::map<std::string, double> asked_keep_;  // of keep(), until the model is used
   std::map<uint64_t, std::shared_ptr<Text>> texts_;
+  std::deque<SideWork> work_;  // the first is next
   std::vector<Event> events_;
   EngineState counters_;
   std::thread thread_;

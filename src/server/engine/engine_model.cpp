@@ -2,7 +2,10 @@
 #include "server/engine/engine_model.h"
 
 #include <algorithm>
+#include <chrono>
+#include <type_traits>
 
+#include "llm/generate/chunk_size.h"
 #include "llm/generate/embedding_load.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
@@ -18,6 +21,7 @@ class LanguageEngineModel : public EngineModel {
  public:
   explicit LanguageEngineModel(llm::LanguageModel model) : model_(std::move(model)) {
     model_.set_step_limit(kStepSeconds);
+    piece_.set_limit(kStepSeconds);
     for (const Device& each : model_.model().placement().layers)
       layer_devices_.push_back(each.id());
   }
@@ -30,10 +34,11 @@ class LanguageEngineModel : public EngineModel {
   llm::Generation take(int64_t id) override { return model_.take(id); }
   void cancel(int64_t id) override { model_.cancel(id); }
   std::vector<std::vector<float>> embed(std::span<const std::string> texts) override {
-    return model_.embed(texts);
+    return in_time(texts, 0, [&](std::span<const std::string> some) { return model_.embed(some); });
   }
   llm::Ranking rerank(std::string_view query, std::span<const std::string> documents) override {
-    return model_.rerank(query, documents);
+    return in_time(documents, query.size(),
+                   [&](std::span<const std::string> some) { return model_.rerank(query, some); });
   }
   std::vector<llm::TokenScore> score(std::span<const int32_t> tokens, int64_t top) override {
     return model_.score(tokens, top);
@@ -59,7 +64,27 @@ class LanguageEngineModel : public EngineModel {
   }
 
  private:
+  // Runs work over the first texts that fit into a step. with_each: bytes that are computed with
+  // each of them. A step learns from the one before, in bytes: tokens are not counted yet.
+  template <typename Work>
+  std::invoke_result_t<Work, std::span<const std::string>> in_time(
+      std::span<const std::string> texts, size_t with_each, Work&& work) {
+    const auto most = static_cast<size_t>(piece_.rows(INT64_MAX));
+    size_t count = 0, bytes = 0;
+    for (const std::string& each : texts) {
+      if (count > 0 && bytes + each.size() + with_each > most) break;
+      bytes += each.size() + with_each;
+      ++count;
+    }
+    const auto begun = std::chrono::steady_clock::now();
+    auto result = work(texts.first(count));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    piece_.learn(static_cast<int64_t>(bytes), took.count());
+    return result;
+  }
+
   llm::LanguageModel model_;
+  llm::ChunkSize piece_;
   std::vector<std::string> layer_devices_;  // when it was loaded
 };
 

@@ -23,8 +23,10 @@ class EngineModel {
   virtual bool is_finished(int64_t id) const = 0;
   virtual llm::Generation take(int64_t id) = 0;
   virtual void cancel(int64_t id) = 0;
+  // The vectors of the first texts: at least one, and as many as a step has time for.
   virtual std::vector<std::vector<float>> embed(std::span<const std::string> texts) = 0;
-  // Throws kNotSupported unless a model has a head for it.
+  // The ranking of the first documents, as many as for embed(). Throws kNotSupported unless a model
+  // has a head for it.
   virtual llm::Ranking rerank(std::string_view query, std::span<const std::string> documents);
   // The log-probability of each token given those before it, with `top` alternatives. Throws
   // kNotSupported unless a model has it.

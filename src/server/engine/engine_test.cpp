@@ -185,6 +185,93 @@ TEST_F(EngineTest, CancelledTextFreesItsPlace) {
   EXPECT_EQ(second.text(), scripted_answer("02", 3));
 }
 
+TEST_F(EngineTest, WorkTakesTurnsWithTextsAndOtherWork) {
+  Gate gate;
+  std::atomic<int> steps = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string calls;
+  int last_step = 0, left = 3;
+  Engine engine(options({.parallel = 1, .before_step = [&] {
+                           ++steps;
+                           return gate.pass();
+                         }}));
+  Reader text;
+  submit(engine, text.job(engine, model_, 1, 50));
+  while (steps == 0) std::this_thread::yield();  // the engine waits in its first step
+  const auto work = [&](char name, int count) {
+    engine.run_with(
+        model_,
+        [&, name, count](EngineModel&) mutable {
+          EXPECT_GT(steps, last_step) << "no step since the last call";
+          last_step = steps;
+          const std::lock_guard lock(mutex);
+          calls += name;
+          if (--count > 0) return false;
+          --left;
+          changed.notify_one();
+          return true;
+        },
+        [](const std::exception_ptr&) { ADD_FAILURE(); });
+  };
+  work('a', 5);
+  work('b', 3);
+  work('c', 1);
+  gate.open();
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), [&] { return left == 0; }));
+    EXPECT_EQ(calls, "abcababaa");
+  }
+  ASSERT_TRUE(text.wait_for_end());
+  EXPECT_EQ(text.text(), scripted_answer("01", 50));
+}
+
+TEST_F(EngineTest, AModelWithWorkStaysLoaded) {
+  std::atomic<int> loads = 0, calls = 0;
+  std::atomic<bool> is_done = false;
+  EngineOptions with = options({});
+  with.load = [&](const ServedModel&) {
+    ++loads;
+    return scripted_model({});
+  };
+  Engine engine(std::move(with));
+  engine.keep(model_->name(), 0);
+  engine.run_with(
+      model_,
+      [&](EngineModel&) {
+        is_done = ++calls == 5;
+        if (is_done) is_done.notify_one();
+        return is_done.load();
+      },
+      [](const std::exception_ptr&) { ADD_FAILURE(); });
+  is_done.wait(false);
+  EXPECT_EQ(loads, 1);
+  // After its work it goes, as asked.
+  for (int i = 0; i < 2000 && !engine.state().models.empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(engine.state().models.empty());
+}
+
+TEST_F(EngineTest, WorkThatFailsEnds) {
+  int calls = 0;
+  std::atomic<int> failures = 0;  // outlives the engine's call of notify_one
+  Engine engine(options({}));
+  engine.run_with(
+      model_,
+      [&](EngineModel&) -> bool {
+        if (++calls == 2) throw Error(ErrorCode::kInvalidArgument, "the work's own");
+        return false;
+      },
+      [&](const std::exception_ptr&) {
+        ++failures;
+        failures.notify_one();
+      });
+  failures.wait(0);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(failures, 1);
+}
+
 TEST_F(EngineTest, WaitingTextsCanBeCancelled) {
   Gate gate;
   Engine engine(options({.parallel = 1, .before_step = [&] { return gate.pass(); }}));
