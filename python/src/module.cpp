@@ -18,5 +18,6 @@ NB_MODULE(_core, m) {
   bind_kernels(m);
   bind_models(m);
   bind_search(m);
+  bind_scalars(m);
   m.attr("__version__") = PRISM_VERSION;
 }

@@ -13,6 +13,7 @@ TEMPLATE = "{% for message in messages %}{{ message.content }} {% endfor %}"
 EXAMPLES = {
     "devices.py": ([], "", "cpu:0"),
     "tensors.py": ([], "", r"y = [23]\.\d\d x -0\.\d\d"),
+    "moons.py": (["cpu", "80"], "", r"step 79, loss 0\.\d+, 100% right"),
     "own_kernel.py": (["cpu"], "", r"NumPy: \d\.?\d*(e-0[789])?\n"),
     "chat.py": (["MODEL", TEMPLATE], "Hello\nWhat is a cat?\n\n", r"\w"),
     "stream.py": (["MODEL"], "", r"tokens/s\n"),

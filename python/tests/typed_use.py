@@ -30,3 +30,10 @@ def kernel() -> prism.Kernel:
         with k.if_(k.global_id() < 3):
             y[k.global_id()] = 1.0
     return k
+
+
+def scalars() -> float:
+    model = prism.MLP(2, [4, 1], device="cpu")
+    loss: prism.Value = (1 - model([0.5, prism.Value(1.0)]) ** 2) * 3
+    loss.backward()
+    return loss.data + sum(each.grad for each in model.parameters())
