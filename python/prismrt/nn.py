@@ -17,12 +17,13 @@ from typing import Any, Literal, TypeVar, Union, overload
 from . import _core
 from . import _init as init
 from ._core import Device, Tensor
+from ._log import Progress as Progress, TrainingLog as TrainingLog
 from ._train_step import TrainStep as TrainStep, load_checkpoint as load_checkpoint, save_checkpoint as save_checkpoint
 
 __all__ = [
     "AvgPool2d", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Conv1d", "Conv2d", "Dropout", "Embedding", "Flatten", "GELU",
-    "GroupNorm", "LayerNorm", "Linear", "MaxPool2d", "Module", "ModuleList", "Parameter", "RMSNorm", "ReLU", "SelfAttention",
-    "Sequential", "SiLU", "Sigmoid", "Tanh", "TrainStep", "bce_with_logits", "cosine_loss", "cross_entropy", "hinge_loss",
+    "GroupNorm", "LayerNorm", "Linear", "MaxPool2d", "Module", "ModuleList", "Parameter", "Progress", "RMSNorm", "ReLU", "SelfAttention",
+    "Sequential", "SiLU", "Sigmoid", "Tanh", "TrainStep", "TrainingLog", "bce_with_logits", "cosine_loss", "cross_entropy", "hinge_loss",
     "huber_loss", "init", "kl_divergence", "l1_loss", "load_checkpoint", "mse_loss", "save_checkpoint",
 ]
 

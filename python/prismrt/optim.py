@@ -7,6 +7,7 @@
 """
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
@@ -80,7 +81,14 @@ class Optimizer:
 
     def set_schedule(self, schedule: Schedule) -> None:
         """The learning rate of each group is its own times schedule(steps)."""
-        self._core.set_schedule(schedule)
+        self._schedule = schedule
+        self_now = weakref.ref(self)  # a reference from C++ would keep this object alive for ever
+
+        def factor(step: int) -> float:
+            own = self_now()
+            return 1.0 if own is None else float(own._schedule(step))
+
+        self._core.set_schedule(factor)
 
     def get_lr(self, group: int = 0) -> float:
         """The learning rate of the group in the next step, with the schedule's factor."""

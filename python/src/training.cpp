@@ -1,5 +1,5 @@
-// Compiled training steps, data loaders and checkpoints. The classes that users see are Python's
-// (prismrt/nn.py, prismrt/data.py).
+// Compiled training steps, data loaders, logs and checkpoints. The classes that users see are
+// Python's (prismrt/nn.py, prismrt/data.py).
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -9,6 +9,7 @@
 #include "modules.h"
 #include "prism/nn/checkpoint.h"
 #include "prism/nn/data.h"
+#include "prism/nn/log.h"
 #include "prism/nn/train_step.h"
 
 namespace prism::python {
@@ -170,6 +171,19 @@ void bind_data(nb::module_& m) {
       .def_prop_ro("batches_per_epoch", &nn::DataLoader::batches_per_epoch);
 }
 
+void bind_log(nb::module_& m) {
+  nb::class_<nn::Progress>(m, "_Progress")
+      .def(nb::init<int64_t, int64_t, std::string, int64_t>(), nb::arg("steps"),
+           nb::arg("units_per_step"), nb::arg("unit"), nb::arg("done"))
+      .def("line", &nn::Progress::line, nb::arg("step"), nb::arg("loss"))
+      .def("seconds", &nn::Progress::seconds);
+  nb::class_<nn::TrainingLog>(m, "_TrainingLog")
+      .def(nb::init<std::string>(), nb::arg("path"))
+      .def("add", &nn::TrainingLog::add, nb::arg("step"), nb::arg("values"))
+      .def("svg", &nn::TrainingLog::svg, nb::arg("names"))
+      .def("write_svg", &nn::TrainingLog::write_svg, nb::arg("path"), nb::arg("names"));
+}
+
 using Checkpoint = void (*)(const std::string&, const nn::TrainingRun&);
 
 template <Checkpoint function>
@@ -190,6 +204,7 @@ void checkpoint(const std::string& path, nb::handle model,
 void bind_training(nb::module_& m) {
   bind_step(m);
   bind_data(m);
+  bind_log(m);
   const auto define = [&](const char* name, auto function) {
     m.def(name, function, nb::arg("path"), nb::arg("model").none(), nb::arg("optimizers"),
           nb::arg("step").none(), nb::arg("average").none(), nb::arg("loader").none());

@@ -1,6 +1,8 @@
 """Optimisers, schedules, compiled steps and checkpoints; the first three against PyTorch's results (tests/data/nn)."""
+import gc
 import json
 import pathlib
+import weakref
 
 import numpy as np
 import pytest
@@ -224,6 +226,32 @@ def test_mixed_precision_stays_close():
         np.testing.assert_allclose(losses[kind], losses["float32"], atol=0.01)
 
 
+def test_nothing_keeps_a_run_alive():
+    run = make_run()
+    optimizer = run["optimizer"][1]
+    optimizer.set_schedule(lambda step, own=optimizer: own.steps + 1)
+    train(run, 2)
+    assert optimizer.lr == pytest.approx(0.06)
+    alive = [weakref.ref(each) for each in (run["model"], optimizer, run["step"], run["loader"])]
+    del run, optimizer
+    gc.collect()
+    assert [each() for each in alive] == [None] * 4
+
+
+def test_logs(tmp_path):
+    log = nn.TrainingLog(tmp_path / "log.jsonl")
+    for step in range(3):
+        log.add(step, loss=1 / (step + 1), rate=float("nan"))
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["loss"] for line in lines] == pytest.approx([1, 0.5, 1 / 3]) and lines[0]["rate"] is None
+    log.write_svg(tmp_path / "curve.svg", "loss")
+    assert (tmp_path / "curve.svg").read_text() == log.svg("loss") and "<svg" in log.svg("loss")
+    progress = nn.Progress(2000, 64, "tokens")
+    assert progress.line(120, 2.134).startswith("step 120 of 2,000, loss 2.134, ") and progress.seconds > 0
+    with pytest.raises(OSError):
+        nn.TrainingLog(tmp_path / "none" / "log.jsonl").add(1, loss=1.0)
+
+
 def test_the_plan_is_shown():
     p = fresh()
     step = nn.TrainStep(optim.SGD(p), lambda x, y: loss_of(p, x, y))
@@ -236,7 +264,8 @@ def test_errors():
     p = fresh()
     for wrong in (lambda: optim.SGD([1.0]), lambda: optim.SGD([{"lr": 1}]), lambda: optim.SGD([{"params": p, "speed": 1}]),
                   lambda: optim.Optimizer(p, {}), lambda: optim.SGD(p, lr="fast"), lambda: optim.SGD(p, rate=1),
-                  lambda: nn.TrainStep(optim.SGD(p), lambda x: x)(3), lambda: nn.TrainStep(optim.SGD(p), lambda x: 3)(X)):
+                  lambda: optim.SGD(p, schedule=lambda step: None).lr, lambda: nn.TrainStep(optim.SGD(p), lambda x: x)(3),
+                  lambda: nn.TrainStep(optim.SGD(p), lambda x: 3)(X)):
         with pytest.raises(TypeError):
             wrong()
     for wrong, message in ((lambda: optim.SGD(p, lr=-1), "learning rate of -1"), (lambda: optim.SGD([p[0], p[0]]), "twice"),
