@@ -10,6 +10,10 @@ find_package(nanobind 3.1 CONFIG REQUIRED HINTS ${nanobind_folder})
 
 file(GLOB python_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/python/src/*.cpp)
 nanobind_add_module(prism_python STABLE_ABI BACKEND_MODULE nanobind_backend NB_SUPPRESS_WARNINGS NOMINSIZE ${python_sources})
+# Operators and functions of tensors, and decoding, are called often; the wheel is small because the rest is compiled for size.
+set(small_sources ${python_sources})
+list(FILTER small_sources EXCLUDE REGEX "/(tensors|functions|indexing|dlpack|models)\\.cpp$")
+set_source_files_properties(${small_sources} PROPERTIES COMPILE_OPTIONS -Os)
 set_target_properties(prism_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/prismrt)
 target_link_libraries(prism_python PRIVATE prism_internal prism_warnings)
 target_compile_definitions(prism_python PRIVATE PRISM_VERSION="${PROJECT_VERSION}")

@@ -23,7 +23,7 @@ PATH="$tools/bin:$PATH" "$tools/bin/pip" wheel "$root" --quiet --disable-pip-ver
   --wheel-dir "$build/wheel-plain" --config-settings=build-dir="$build-pip" \
   --config-settings=cmake.define.PRISM_OBJECTS_FROM="$build" --config-settings=cmake.define.CMAKE_CXX_COMPILER="$compiler"
 # The libraries that it links go inside; those of drivers are opened at run time and are not linked.
-PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair --strip --wheel-dir "$build/wheel" "$build"/wheel-plain/*.whl >"$build/auditwheel.log" 2>&1 ||
+PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair --strip -z 9 --wheel-dir "$build/wheel" "$build"/wheel-plain/*.whl >"$build/auditwheel.log" 2>&1 ||
   { cat "$build/auditwheel.log" >&2; exit 1; }
 for wheel in "$build"/wheel/*.whl; do
   bytes=$(stat -c %s "$wheel")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import typing as _typing
 
-from . import _core
+from . import _core, data as data, nn as nn, optim as optim
 from ._core import *  # noqa: F401,F403  the functions of the C++ API
 from ._core import __version__ as __version__
 from ._compare import allclose as allclose, isclose as isclose

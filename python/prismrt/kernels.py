@@ -9,7 +9,8 @@
 """
 from __future__ import annotations
 
-from ._core import Kernel, KernelArray, KernelBlock, KernelFragment, Value, Var
+from ._core import Kernel, KernelArray, KernelBlock, KernelFragment, Var
+from ._core import KernelValue as Value
 
 b1, i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 = (
     "b1", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64")

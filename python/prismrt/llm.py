@@ -3,15 +3,19 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, cast, overload
+from typing import Any, Union, cast, overload
 
 from . import _core, _openai
 from ._progress import ProgressLike, progress_function
 from ._schema import parse_as, schema_text
 
 Message = Mapping[str, Any]
+Path = Union[str, "os.PathLike[str]"]
+Adapter = Union[Path, tuple[Path, float]]
+Adapters = Union[Adapter, Sequence[Adapter]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,13 +117,29 @@ class _Closed:
         raise ValueError("LLM: the model is closed")
 
 
+def _adapters(given: Any) -> list[tuple[str, float]]:
+    """Each adapter as a file and the factor of its change."""
+    is_one = isinstance(given, (str, os.PathLike)) or (isinstance(given, tuple) and len(given) == 2 and
+                                                       isinstance(given[1], (int, float)))
+    adapters: list[tuple[str, float]] = []
+    for each in [given] if is_one or not isinstance(given, Sequence) else given:
+        path, scale = each if isinstance(each, tuple) and len(each) == 2 else (each, 1.0)
+        if not isinstance(path, (str, os.PathLike)) or not isinstance(scale, (int, float)):
+            raise TypeError(f"LLM: lora has {each!r}; give a file or (file, scale)")
+        if not math.isfinite(scale):
+            raise ValueError(f"LLM: lora has a scale of {scale}; give a finite number")
+        adapters.append((os.fspath(path), float(scale)))
+    return adapters
+
+
 class LLM:
     """A language model. It is freed with the last reference, by close() or at the end of a `with` block.
 
     model: a GGUF file, `hf:user/repo:file.gguf`, an address, the name of a fetched model, or None for the default model,
     which is fetched once. device: auto, cpu, gpu, cuda:0 ... or a Device; backend: the same for a whole backend. context:
     tokens that the cache holds. slots: texts that are generated at once. threads: of the CPU, for the whole process.
-    chat_template: a Jinja template in place of the file's. progress: a bar (by default on a terminal) or a function of
+    chat_template: a Jinja template in place of the file's. lora: an adapter's GGUF file, (file, scale), or a list of these,
+    which are applied together. progress: a bar (by default on a terminal) or a function of
     (what, done, total).
     """
 
@@ -136,6 +156,7 @@ class LLM:
         batch: int = 512,
         threads: int | None = None,
         chat_template: str | None = None,
+        lora: Adapters | None = None,
         progress: ProgressLike = None,
     ) -> None:
         if backend is not None:
@@ -151,7 +172,8 @@ class LLM:
         where = device.id if isinstance(device, _core.Device) else device
         function, close = progress_function(progress)
         try:
-            self._core = _core._Model(name, where, context, gpu_layers, str(kv_type), slots, batch, function)
+            self._core = _core._Model(name, where, context, gpu_layers, str(kv_type), slots, batch, _adapters(lora or ()),
+                                      function)
         finally:
             close()
         if chat_template is not None:

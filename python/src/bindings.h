@@ -31,6 +31,10 @@ void bind_gradients(nb::module_& m);
 void bind_kernels(nb::module_& m);
 void bind_models(nb::module_& m);
 void bind_search(nb::module_& m);
+void bind_scalars(nb::module_& m);
+void bind_modules(nb::module_& m);
+void bind_optimizers(nb::module_& m);
+void bind_training(nb::module_& m);
 
 // --- arguments
 // A DType, a name ("float32", "f32", "q4_k"), Python's float, int or bool, or a dtype of NumPy.

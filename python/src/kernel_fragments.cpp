@@ -158,7 +158,7 @@ void bind_raw(nb::class_<KernelHandle>& type) {
       nb::arg("dialect"), nb::arg("text"), nb::arg("arguments"), nb::arg("dtype"),
       nb::arg("meaning"),
       nb::sig("def raw(self, dialect: str, text: str, arguments: Sequence[object], dtype: object, "
-              "meaning: Callable[[], object]) -> Value"),
+              "meaning: Callable[[], object]) -> KernelValue"),
       "Code for one dialect, with {0}, {1} for the arguments and {r} for the result; meaning() "
       "writes the same for all others.");
 }

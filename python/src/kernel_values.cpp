@@ -126,7 +126,7 @@ void bind_operators(nb::class_<T>& type) {
 }
 
 void bind_values(nb::module_& m) {
-  nb::class_<Value> value(m, "Value", "A value of a kernel; immutable.");
+  nb::class_<Value> value(m, "KernelValue", "A value of a kernel; immutable.");
   bind_operators(value);
   value.def_prop_ro("type", [](const Value& v) { return ir::type_name(v.type()); });
   value.def(

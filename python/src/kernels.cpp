@@ -79,7 +79,7 @@ void bind_kernels(nb::module_& m) {
   bind_kernel_values(m);
   bind_kernel_fragments(m);
   nb::class_<BlockHandle> block(m, "KernelBlock", "A block of a kernel, for `with`.");
-  block.def("__enter__", &BlockHandle::enter, nb::sig("def __enter__(self) -> Value"));
+  block.def("__enter__", &BlockHandle::enter, nb::sig("def __enter__(self) -> KernelValue"));
   bind_context(block);
   nb::class_<KernelHandle> type(m, "Kernel",
                                 "A kernel: written once inside `with`, run on any device.");

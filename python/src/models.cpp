@@ -65,6 +65,7 @@ std::shared_ptr<SharedModel> load_model(const std::string& name, const std::stri
                                         std::optional<int64_t> context,
                                         std::optional<int64_t> gpu_layers,
                                         const std::string& kv_type, int64_t slots, int64_t batch,
+                                        const std::vector<std::pair<std::string, double>>& adapters,
                                         nb::handle progress_function) {
   Progress progress(progress_function);
   LoadOptions options;
@@ -74,6 +75,7 @@ std::shared_ptr<SharedModel> load_model(const std::string& name, const std::stri
   if (!kv_type.empty()) options.fit.kv_type = element_type(nb::str(kv_type.c_str()));
   options.slots = slots;
   options.batch_rows = batch;
+  for (const auto& [path, scale] : adapters) options.adapters.push_back({path, scale});
   options.progress = [&](const LoadProgress& at) {
     return progress("loading", at.bytes_done, at.bytes_total);
   };
@@ -343,7 +345,7 @@ void bind_models(nb::module_& m) {
   nb::class_<SharedModel>(m, "_Model")
       .def(nb::new_(&load_model), nb::arg("model"), nb::arg("device"), nb::arg("context").none(),
            nb::arg("gpu_layers").none(), nb::arg("kv_type"), nb::arg("slots"), nb::arg("batch"),
-           nb::arg("progress").none())
+           nb::arg("adapters"), nb::arg("progress").none())
       .def(
           "tokenize",
           [](const SharedModel& s, const std::string& text, bool add_special, bool parse_special) {

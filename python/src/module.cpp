@@ -18,5 +18,9 @@ NB_MODULE(_core, m) {
   bind_kernels(m);
   bind_models(m);
   bind_search(m);
+  bind_scalars(m);
+  bind_modules(m);
+  bind_optimizers(m);
+  bind_training(m);
   m.attr("__version__") = PRISM_VERSION;
 }

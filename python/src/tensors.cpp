@@ -317,6 +317,11 @@ void bind_attributes(nb::class_<Tensor>& type) {
           "Adds the gradients of this value to grad of every leaf that requires them.");
 }
 
+// Only computed floats can be changed in place, by optimisers and running statistics.
+Tensor copy_of(const Tensor& tensor) {
+  return is_float_type(tensor) && tensor.is_evaluated() ? (tensor * 1.0).eval() : tensor;
+}
+
 void bind_values(nb::class_<Tensor>& type) {
   type.def(
           "eval",
@@ -347,9 +352,8 @@ void bind_values(nb::class_<Tensor>& type) {
           "astype", [](const Tensor& t, nb::handle dtype) { return t.astype(element_type(dtype)); },
           nb::arg("dtype"), nb::sig("def astype(self, dtype: DTypeLike) -> Tensor"))
       .def("contiguous", &Tensor::contiguous, "The same values, row by row without gaps.")
-      .def(
-          "clone", [](const Tensor& t) { return t; },
-          "The same values: tensors never share changes.")
+      .def("clone", &copy_of,
+           "The same values in memory of their own: optimisers change parameters in place.")
       .def("numel", &Tensor::numel)
       .def("dim", &Tensor::ndim)
       .def("__len__",

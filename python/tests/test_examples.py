@@ -13,6 +13,8 @@ TEMPLATE = "{% for message in messages %}{{ message.content }} {% endfor %}"
 EXAMPLES = {
     "devices.py": ([], "", "cpu:0"),
     "tensors.py": ([], "", r"y = [23]\.\d\d x -0\.\d\d"),
+    "digits.py": (["DIGITS", "cpu", "3"], "", r"epoch 3, loss 0\.\d+, 9\d\.\d% of the test right"),
+    "moons.py": (["cpu", "80"], "", r"step 79, loss 0\.\d+, 100% right"),
     "own_kernel.py": (["cpu"], "", r"NumPy: \d\.?\d*(e-0[789])?\n"),
     "chat.py": (["MODEL", TEMPLATE], "Hello\nWhat is a cat?\n\n", r"\w"),
     "stream.py": (["MODEL"], "", r"tokens/s\n"),
@@ -31,7 +33,8 @@ def test_all_examples_are_listed():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name, model_path):
     words, entered, expected = EXAMPLES[name]
-    words = [str(model_path) if word == "MODEL" else word for word in words]
+    files = {"MODEL": model_path, "DIGITS": ROOT.parent / "shared" / "data" / "digits.csv.gz"}
+    words = [str(files.get(word, word)) for word in words]
     result = subprocess.run([sys.executable, ROOT / "examples" / "python" / name, *words], input=entered, text=True,
                             capture_output=True, env=environment(), timeout=300)
     assert result.returncode == 0, result.stderr

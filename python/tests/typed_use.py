@@ -30,3 +30,37 @@ def kernel() -> prism.Kernel:
         with k.if_(k.global_id() < 3):
             y[k.global_id()] = 1.0
     return k
+
+
+def scalars() -> float:
+    model = prism.MLP(2, [4, 1], device="cpu")
+    loss: prism.Value = (1 - model([0.5, prism.Value(1.0)]) ** 2) * 3
+    loss.backward()
+    return loss.data + sum(each.grad for each in model.parameters())
+
+
+class Net(prism.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = prism.nn.Sequential(prism.nn.Linear(2, 4), prism.nn.ReLU())
+        self.scale = prism.nn.Parameter([1.0])
+
+    def forward(self, x: prism.Tensor) -> prism.Tensor:
+        y: prism.Tensor = self.layers(x)
+        return y * self.scale
+
+
+def training(loader: prism.data.DataLoader) -> float:
+    model = Net().train().to("cpu")
+    optimizer = prism.optim.AdamW([{"params": model.parameters(), "lr": 1e-3}], schedule=prism.optim.cosine_schedule(10))
+    step = prism.nn.TrainStep(optimizer, lambda x, y: prism.nn.mse_loss(model(x), y), average=None, model=model)
+    for batch in loader:
+        loss: prism.Tensor = step(*batch)
+    weight: prism.Tensor = prism.nn.Linear(2, 3).weight
+    state: dict[str, prism.Tensor] = model.state_dict()
+    prism.nn.save_checkpoint("run.safetensors", model=model, optimizer=[optimizer], step=step, loader=loader)
+    return float(loss.item()) + float(weight.sum().item()) + len(state) + optimizer.lr
+
+
+def adapted(path: str) -> list[prism.LLM]:
+    return [prism.LLM(path, lora="a.gguf"), prism.LLM(path, lora=("a.gguf", 0.5)), prism.LLM(path, lora=["a.gguf", ("b.gguf", 2)])]

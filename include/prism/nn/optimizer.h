@@ -186,6 +186,7 @@ class MovingAverage {
   explicit MovingAverage(std::span<const Tensor> parameters, double decay = 0.999);
   void update();  // after a step
   void swap();    // exchanges averages and parameters
+  const std::vector<Tensor>& parameters() const { return parameters_; }
   const std::vector<Tensor>& averages() const { return averages_; }
   // The update as a graph from the new parameters, for compiled steps.
   std::vector<Tensor> updates(std::span<const Tensor> parameters) const;

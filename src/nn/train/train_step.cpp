@@ -148,8 +148,22 @@ struct TrainStep::State {
       }
       first += count;
     }
-    if (options.average)
-      for (const Tensor& each : options.average->updates(updated)) changes.push_back(each);
+    if (!options.average) return;
+    for (const Tensor& each : options.average->updates(averaged_from(updated)))
+      changes.push_back(each);
+  }
+
+  // The updated parameters in the order of the average, which may differ from the optimisers' one.
+  // Parameters without an optimiser stay as they are.
+  std::vector<Tensor> averaged_from(std::span<const Tensor> updated) const {
+    std::vector<Tensor> result = options.average->parameters();
+    for (Tensor& each : result)
+      for (size_t i = 0; i < parameters.size(); ++i)
+        if (parameters[i].node() == each.node()) {
+          each = updated[i];
+          break;
+        }
+    return result;
   }
 
   Tensor call(std::span<const Tensor> batch) {
