@@ -58,24 +58,6 @@ struct Partial {
   static size_t elements(size_t rows, size_t dim) { return rows * (dim + 2); }
 };
 
-struct Range {
-  size_t first, last;
-};
-
-// Per-thread buffers, kept between calls.
-float* scratch(size_t elements) {
-  static thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
-  static thread_local size_t size = 0;
-  if (size < elements) {
-    memory = hwy::AllocateAligned<float>(elements);
-    size = memory ? elements : 0;
-    if (!memory)
-      throw Error(ErrorCode::kOutOfMemory,
-                  "attention: no memory for " + std::to_string(elements * 4) + " bytes of scratch");
-  }
-  return memory.get();
-}
-
 class Worker {
  public:
   Worker(const Attention& options, const float* q, const void* k, const void* v)
@@ -92,22 +74,8 @@ class Worker {
     return (task.queries <= kFewQueries ? group_ : rows_of(task)) >= kPackRows;
   }
 
-  // The keys that are visible to a query of a span.
-  Range seen(const AttentionSpan& span, size_t query) const {
-    const size_t position = span.keys - span.queries + query;
-    const size_t window = options_.window;
-    if (options_.chunked) {
-      const size_t first = position / window * window;
-      return {first, options_.causal ? position + 1 : std::min<size_t>(first + window, span.keys)};
-    }
-    const size_t last = options_.causal ? position + 1
-                        : window != 0   ? std::min<size_t>(position + window, span.keys)
-                                        : span.keys;
-    return {window != 0 && position + 1 > window ? position + 1 - window : 0, last};
-  }
-
   // Accumulates keys [first, last) of a task into `partial`.
-  void run(const Task& task, Range keys, Partial partial) {
+  void run(const Task& task, KeyRange keys, Partial partial) {
     const size_t rows = rows_of(task), dim = options_.dim, width = kernels_.columns;
     const size_t value_dim = options_.value_dim;
     const bool packed = is_packed(task);
@@ -117,8 +85,9 @@ class Worker {
     const size_t padded_keys = (kKeys + width - 1) / width * width;
     const size_t q_elements = depth_blocks * rows * kMatmulStride;
     const size_t widest = std::max(dim, value_dim);
-    float* q = scratch(q_elements + rows * kMatmulStride + (most * widest + 15) / 16 * 16 +
-                       std::max(padded_dim * kKeys, padded_keys * std::min(dim, kMatmulDepth)));
+    float* q =
+        attention_scratch(q_elements + rows * kMatmulStride + (most * widest + 15) / 16 * 16 +
+                          std::max(padded_dim * kKeys, padded_keys * std::min(dim, kMatmulDepth)));
     float* scores = q + q_elements;
     float* converted = scores + rows * kMatmulStride;
     float* panels = converted + (most * widest + 15) / 16 * 16;
@@ -254,7 +223,7 @@ class Worker {
   void weigh(const Task& task, size_t row, size_t first, size_t count, float* scores,
              Partial partial) const {
     const size_t query = task.first_query + row / group_;
-    const Range range = seen(*task.span, query);
+    const KeyRange range = seen_keys(options_, *task.span, query);
     const size_t begin = std::clamp(range.first, first, first + count) - first;
     const size_t end = std::clamp(range.last, first + begin, first + count) - first;
     std::fill(scores, scores + begin, 0.0f);
@@ -332,6 +301,31 @@ void check(const Attention& o) {
 
 }  // namespace
 
+float* attention_scratch(size_t elements) {
+  static thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
+  static thread_local size_t size = 0;
+  if (size < elements) {
+    memory = hwy::AllocateAligned<float>(elements);
+    size = memory ? elements : 0;
+    if (!memory)
+      throw Error(ErrorCode::kOutOfMemory,
+                  "attention: no memory for " + std::to_string(elements * 4) + " bytes of scratch");
+  }
+  return memory.get();
+}
+
+KeyRange seen_keys(const Attention& options, const AttentionSpan& span, size_t query) {
+  const size_t position = span.keys - span.queries + query, window = options.window;
+  if (options.chunked) {
+    const size_t first = position / window * window;
+    return {first, options.causal ? position + 1 : std::min<size_t>(first + window, span.keys)};
+  }
+  const size_t last = options.causal ? position + 1
+                      : window != 0  ? std::min<size_t>(position + window, span.keys)
+                                     : span.keys;
+  return {window != 0 && position + 1 > window ? position + 1 - window : 0, last};
+}
+
 void attention(ThreadPool& pool, const Attention& options, const float* q, const void* k,
                const void* v, const AttentionSpan* spans, size_t sequences, float* out) {
   check(options);
@@ -348,7 +342,8 @@ void attention(ThreadPool& pool, const Attention& options, const float* q, const
     for (size_t head = 0; head < options.kv_heads; ++head)
       for (size_t first = 0; first < span.queries; first += most_queries) {
         const size_t count = std::min<size_t>(most_queries, span.queries - first);
-        const Range begin = worker.seen(span, first), end = worker.seen(span, first + count - 1);
+        const KeyRange begin = seen_keys(options, span, first);
+        const KeyRange end = seen_keys(options, span, first + count - 1);
         tasks.push_back({&span, head, first, count, begin.first, end.last});
       }
   }

@@ -49,6 +49,16 @@ struct Attention {
   const float* slopes = nullptr;  // one per head; may be null
 };
 
+// Memory of the calling thread, kept between calls and overwritten by the next one. Throws
+// kOutOfMemory.
+float* attention_scratch(size_t elements);
+
+struct KeyRange {
+  size_t first, last;
+};
+// The keys that are visible to a query of a span.
+KeyRange seen_keys(const Attention& options, const AttentionSpan& span, size_t query);
+
 // Throws Error for an unsupported cache type, or for heads and dims that do not fit.
 void attention(ThreadPool& pool, const Attention& options, const float* q, const void* k,
                const void* v, const AttentionSpan* spans, size_t sequences, float* out);

@@ -40,6 +40,13 @@ struct Weight {
   HWY_INLINE V operator()(D d, V x) const { return exp_f32(d, hn::Sub(x, hn::Set(d, largest))); }
 };
 
+struct ScoreSlope {
+  float total, scale;
+  HWY_INLINE V operator()(D d, V weight, V slope) const {
+    return hn::Mul(hn::Mul(weight, hn::Sub(slope, hn::Set(d, total))), hn::Set(d, scale));
+  }
+};
+
 float FinishScores(float* scores, size_t n, float scale, float soft_cap, const float* mask) {
   const D d;
   if (soft_cap > 0)
@@ -68,6 +75,10 @@ float WeightsOfScores(float* scores, size_t n, float largest) {
 }
 
 void ScaleRow(float* x, size_t n, float factor) { map(D(), D(), x, x, n, Scaled{factor}); }
+
+void SlopesOfScores(const float* weights, float* slopes, size_t n, float total, float scale) {
+  map(D(), D(), weights, slopes, slopes, n, ScoreSlope{total, scale});
+}
 
 void F32FromQ80(const void* blocks, float* to, size_t n) {
   const uint8_t* from = static_cast<const uint8_t*>(blocks);
@@ -98,6 +109,7 @@ namespace prism::cpu {
 
 HWY_EXPORT(FinishScores);
 HWY_EXPORT(WeightsOfScores);
+HWY_EXPORT(SlopesOfScores);
 HWY_EXPORT(ScaleRow);
 HWY_EXPORT(F32FromQ80);
 
@@ -106,6 +118,9 @@ float finish_scores(float* scores, size_t n, float scale, float soft_cap, const 
 }
 float weights_of_scores(float* scores, size_t n, float largest) {
   return HWY_DYNAMIC_DISPATCH(WeightsOfScores)(scores, n, largest);
+}
+void slopes_of_scores(const float* weights, float* slopes, size_t n, float total, float scale) {
+  HWY_DYNAMIC_DISPATCH(SlopesOfScores)(weights, slopes, n, total, scale);
 }
 void scale_row(float* x, size_t n, float factor) { HWY_DYNAMIC_DISPATCH(ScaleRow)(x, n, factor); }
 void f32_from_q8_0(const void* blocks, float* to, size_t n) {

@@ -237,6 +237,10 @@ void row_log_softmax(const float* x, float* out, size_t n) {
   HWY_DYNAMIC_DISPATCH(Normalise)(x, shift, 1, nullptr, nullptr, out, n);
 }
 
+void row_normalise(const float* x, double mean, double scale, float* out, size_t n) {
+  HWY_DYNAMIC_DISPATCH(Normalise)(x, mean, scale, nullptr, nullptr, out, n);
+}
+
 void row_layer_norm(const float* x, const float* weight, const float* bias, double epsilon,
                     float* out, size_t n) {
   const Moments moments = row_moments(x, n);

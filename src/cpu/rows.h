@@ -41,6 +41,9 @@ void row_softmax(const double* x, double* out, size_t n);
 void row_log_softmax(const float* x, float* out, size_t n);
 void row_log_softmax(const double* x, double* out, size_t n);
 
+// (x - mean) * scale
+void row_normalise(const float* x, double mean, double scale, float* out, size_t n);
+
 // (x - mean) / sqrt(variance + epsilon) * weight + bias; weight and bias have n elements or are
 // null.
 void row_layer_norm(const float* x, const float* weight, const float* bias, double epsilon,

@@ -12,6 +12,8 @@
 #include "ops/shape/view_gradient.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
+#include "tensor/chain/chain_op.h"
+#include "tensor/expression_op.h"
 #include "tensor/op.h"
 #include "tensor/recompute.h"
 
@@ -94,10 +96,34 @@ class BackwardWalk {
     const size_t count = node->inputs.size();
     const auto wanted = std::make_unique<bool[]>(count);
     for (size_t i = 0; i < count; ++i) wanted[i] = leads_.contains(node->inputs[i].node().get());
-    const std::vector<Tensor> results = node->op->gradient(
-        {made->inputs, outputs, output_gradients, std::span(wanted.get(), count)});
+    const auto* composed = dynamic_cast<const ExpressionOp*>(node->op.get());
+    const std::vector<Tensor> results =
+        composed ? through_expression(*composed, made->inputs, output_gradients)
+                 : node->op->gradient(
+                       {made->inputs, outputs, output_gradients, std::span(wanted.get(), count)});
     for (size_t i = 0; i < results.size(); ++i)
       if (results[i] && wanted[i]) give(node->inputs[i], results[i]);
+  }
+
+  static std::vector<Tensor> through_expression(const ExpressionOp& op,
+                                                std::span<const Tensor> given,
+                                                std::span<const Tensor> output_gradients) {
+    // Copies have nodes of their own, even where two inputs are one tensor.
+    std::vector<Tensor> inputs, results(given.size());
+    NodeSet ends;
+    for (const Tensor& each : given) {
+      inputs.push_back(copied(each));
+      ends.insert(inputs.back().node().get());
+    }
+    const std::vector<Tensor> outputs = op.expression(inputs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!output_gradients[i]) continue;
+      const BackwardWalk walk(outputs[i], output_gradients[i], ends);
+      for (size_t n = 0; n < inputs.size(); ++n)
+        if (const Tensor more = walk.of(inputs[n].node(), 0))
+          results[n] = results[n] ? results[n] + more : more;
+    }
+    return results;
   }
 
   NodeSet leads_;

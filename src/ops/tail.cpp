@@ -8,6 +8,7 @@
 
 #include "tensor/chain/chain_kernel.h"
 #include "tensor/chain/chain_op.h"
+#include "tensor/chain/chain_pieces.h"
 
 namespace prism {
 
@@ -238,6 +239,25 @@ TailRows::TailRows(const CpuCall& call, const Tail& tail, size_t first_other, in
   }
   output_.layout = prism::Layout::dense(flat);
   output_.layout.offset = call.outputs[0].layout.offset;
+}
+
+void TailRows::run_in_place(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+  ChainPieces pieces(tail_.chain(), columns);
+  std::vector<ChainPieces::Input> inputs(1 + others_.size());
+  const auto at = [](const HostView& view, int64_t i, int64_t j) {
+    const prism::Layout& layout = view.layout;
+    return view.data + (layout.offset + i * layout.stride(0) + j * layout.stride(1)) *
+                           static_cast<int64_t>(view.type.block_bytes());
+  };
+  for (int64_t i = row; i < row + rows; ++i) {
+    for (int64_t j = column; j < column + columns; j += kChainPiece) {
+      std::byte* const to = at(output_, i, j);
+      inputs[0] = {to, 1};
+      for (size_t n = 0; n < others_.size(); ++n)
+        inputs[n + 1] = {at(others_[n], i, j), others_[n].layout.stride(1)};
+      pieces.run(inputs, std::min(kChainPiece, column + columns - j), to);
+    }
+  }
 }
 
 void TailRows::run(int64_t first, int64_t count, float* made) const {

@@ -117,6 +117,8 @@ class TailRows {
            int64_t columns);
   // made: the results from row `first` on.
   void run(int64_t first, int64_t count, float* made) const;
+  // For results that are in the output's memory, which is f32: a block of rows and columns.
+  void run_in_place(int64_t row, int64_t rows, int64_t column, int64_t columns) const;
 
  private:
   const Tail& tail_;

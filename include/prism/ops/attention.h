@@ -32,7 +32,8 @@ struct AttentionSettings {
 
 // q [batch, heads, queries, dim], k [batch, kv_heads, keys, dim], v the same with a dim of at most
 // that, heads a multiple of kv_heads. Result: [batch, heads, queries, dim of v]. The score matrix
-// is stored only if gradients are required.
+// is stored only if gradients are required, and not for f32 on the CPU without mask, sinks, soft
+// cap and linear biases: there memory is linear in the length, with gradients too.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionSettings& settings = {});
 

@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kPanels = 8;
 // Rows of a packed at once: a multiple of the tile height of every instruction set, 96 KB.
 constexpr size_t kGroupRows = 60;
+// Elements of c that a thread passes on at once where a product has no tiles.
+constexpr size_t kDoneElements = 16384;
 
 // Per-thread buffers, kept between products.
 template <class T>
@@ -107,7 +109,7 @@ void pack_b(const MatmulKernels<T>& kernels, const MatmulOperand& b, size_t colu
 template <class T>
 void multiply_tile(const MatmulKernels<T>& kernels, const MatmulOperand& a, const MatmulOperand& b,
                    size_t row, size_t rows, size_t column, size_t columns, size_t k, T* c,
-                   size_t ldc, T beta) {
+                   size_t ldc, T beta, const MatmulDone* done) {
   const size_t width = kernels.columns;
   Scratch<T>& scratch = Scratch<T>::of_thread(kMatmulDepth * kPanels * width);
   const size_t blocks = (k + kMatmulDepth - 1) / kMatmulDepth;
@@ -119,6 +121,7 @@ void multiply_tile(const MatmulKernels<T>& kernels, const MatmulOperand& a, cons
       pack_a(kernels, a, row + i, count, k0, depth, scratch);
       kernels.multiply(scratch.a.get(), count, scratch.b.get(), columns, depth,
                        c + (row + i) * ldc + column, ldc, block == 0 ? beta : T(1));
+      if (done && block + 1 == blocks) (*done)(row + i, count, column, columns);
     }
   }
 }
@@ -129,30 +132,49 @@ void scale_rows(size_t m, size_t n, T* c, size_t ldc, T beta) {
     for (size_t j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : c[i * ldc + j] * beta;
 }
 
+// Products with few rows or columns; false for the others.
+template <class T>
+bool multiply_few(ThreadPool& pool, size_t m, size_t n, size_t k, const MatmulOperand& a,
+                  const MatmulOperand& b, T* c, size_t ldc, T beta) {
+  if (k == 0) {
+    scale_rows(m, n, c, ldc, beta);
+  } else if (m == 1) {
+    multiply_vector(pool, n, k, a, true, b, c, 1, beta);
+  } else if (n == 1) {
+    const MatmulOperand turned{a.type, a.data, a.stride, !a.transposed};
+    multiply_vector(pool, m, k, b, false, turned, c, ldc, beta);
+  } else if (m <= kFewRows && b.transposed) {
+    multiply_few_rows(pool, m, n, k, a, b, c, ldc, beta);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 template <class T>
 void multiply(ThreadPool& pool, size_t m, size_t n, size_t k, const MatmulOperand& a,
-              const MatmulOperand& b, T* c, size_t ldc, T beta) {
+              const MatmulOperand& b, T* c, size_t ldc, T beta, const MatmulDone* done = nullptr) {
   if (m == 0 || n == 0) return;
-  if (k == 0) return scale_rows(m, n, c, ldc, beta);
-  if (m == 1) return multiply_vector(pool, n, k, a, true, b, c, 1, beta);
-  if (n == 1) {
-    const MatmulOperand turned{a.type, a.data, a.stride, !a.transposed};
-    return multiply_vector(pool, m, k, b, false, turned, c, ldc, beta);
+  if (multiply_few(pool, m, n, k, a, b, c, ldc, beta)) {
+    if (done)
+      pool.parallel_for(n, std::max<size_t>(1, kDoneElements / m),
+                        [&](uint64_t first, uint64_t last) { (*done)(0, m, first, last - first); });
+    return;
   }
-  if (m <= kFewRows && b.transposed) return multiply_few_rows(pool, m, n, k, a, b, c, ldc, beta);
   const MatmulKernels<T> kernels = matmul_kernels<T>();
   const size_t panels = (n + kernels.columns - 1) / kernels.columns;
   size_t across = (panels + kPanels - 1) / kPanels, down = 1;
   if (m * n * k >= kWorthThreads && pool.threads() > 1) {
-    // At least two tiles per thread, for balance. Splitting by rows packs b again for each part.
+    // At least two tiles per thread, for balance. A part more down packs all of b again and gives
+    // `across` tiles; a part more across packs all of a again and gives `down` tiles. A transposed
+    // operand takes about twice the time to pack.
     const size_t wanted = 2 * pool.threads();
     while (across * down < wanted) {
-      if (m / (down + 1) >= 2 * kGroupRows)
-        ++down;
-      else if (panels / (across + 1) >= 1)
-        ++across;
-      else
-        break;
+      const bool splits_rows = m / (down + 1) >= kGroupRows, splits_columns = panels > across;
+      if (!splits_rows && !splits_columns) break;
+      const size_t for_rows = n * (b.transposed ? 2 : 1) * down;
+      const size_t for_columns = m * (a.transposed ? 2 : 1) * across;
+      ++(splits_rows && (!splits_columns || for_rows <= for_columns) ? down : across);
     }
   }
   const auto work = [&](uint64_t first, uint64_t last) {
@@ -161,8 +183,8 @@ void multiply(ThreadPool& pool, size_t m, size_t n, size_t k, const MatmulOperan
       const size_t row = m * i / down, row_end = m * (i + 1) / down;
       const size_t column = panels * j / across * kernels.columns;
       const size_t column_end = std::min(n, panels * (j + 1) / across * kernels.columns);
-      multiply_tile(kernels, a, b, row, row_end - row, column, column_end - column, k, c, ldc,
-                    beta);
+      multiply_tile(kernels, a, b, row, row_end - row, column, column_end - column, k, c, ldc, beta,
+                    done);
     }
   };
   const size_t tiles = across * down;
@@ -194,11 +216,11 @@ void matmul_f64(ThreadPool& pool, size_t m, size_t n, size_t k, const double* a,
 
 void matmul(ThreadPool& pool, size_t m, size_t n, size_t k, DType a_type, const void* a, size_t lda,
             bool transpose_a, DType b_type, const void* b, size_t ldb, bool transpose_b, float* c,
-            size_t ldc, float beta) {
+            size_t ldc, float beta, const MatmulDone* done) {
   check_type("left", a_type);
   check_type("right", b_type);
   multiply(pool, m, n, k, {a_type, a, lda, transpose_a}, {b_type, b, ldb, transpose_b}, c, ldc,
-           beta);
+           beta, done);
 }
 
 }  // namespace prism::cpu

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 
 #include "base/system/thread_pool.h"
 #include "prism/dtype.h"
 
 namespace prism::cpu {
+
+// Called for each part of c when it is complete, by the thread that computed it: rows [row, row +
+// rows), columns [column, column + columns). An epilogue then finds its elements in the cache.
+using MatmulDone = std::function<void(size_t row, size_t rows, size_t column, size_t columns)>;
 
 // c = a b + beta c, all row-major. a is [m][k] with row stride lda in elements, or stored as [k][m]
 // if transpose_a; b is [k][n], or stored as [n][k] if transpose_b; c is [m][n]. With beta 0, c is
@@ -22,6 +27,6 @@ void matmul_f64(ThreadPool& pool, size_t m, size_t n, size_t k, const double* a,
 // Throws Error for other types.
 void matmul(ThreadPool& pool, size_t m, size_t n, size_t k, DType a_type, const void* a, size_t lda,
             bool transpose_a, DType b_type, const void* b, size_t ldb, bool transpose_b, float* c,
-            size_t ldc, float beta = 0);
+            size_t ldc, float beta = 0, const MatmulDone* done = nullptr);
 
 }  // namespace prism::cpu

@@ -127,6 +127,34 @@ TEST(Matmul, ManyTilesOnThreads) {
     }
 }
 
+// Every element of c is passed on once, when it has its final value.
+TEST(Matmul, PassesOnWhatIsComplete) {
+  std::mt19937 random(fresh_seed());
+  ThreadPool pool(3);
+  const size_t sizes[][3] = {{1, 5, 7},     {9, 1, 20},      {3, 50, 40},    {4, 6, 0},
+                             {131, 75, 40}, {200, 600, 800}, {70, 130, 390}, {1, 40000, 3}};
+  for (const auto& [m, n, k] : sizes)
+    for (bool ta : {false, true})
+      for (bool tb : {false, true}) {
+        const Matrix a = random_matrix(random, ta ? k : m, ta ? m : k, DType::f32);
+        const Matrix b = random_matrix(random, tb ? n : k, tb ? k : n, DType::f32);
+        std::vector<float> c(m * n), seen(m * n);
+        std::vector<int> times(m * n);
+        const MatmulDone done = [&, columns_of_c = n](size_t row, size_t rows, size_t column,
+                                                      size_t columns) {
+          for (size_t i = row; i < row + rows; ++i)
+            for (size_t j = column; j < column + columns; ++j) {
+              ++times[i * columns_of_c + j];
+              seen[i * columns_of_c + j] = c[i * columns_of_c + j];
+            }
+        };
+        matmul(pool, m, n, k, DType::f32, a.bytes.data(), a.stride, ta, DType::f32, b.bytes.data(),
+               b.stride, tb, c.data(), n, 0, &done);
+        ASSERT_EQ(times, std::vector<int>(times.size(), 1)) << m << " " << n << " " << k;
+        ASSERT_EQ(seen, c) << m << " " << n << " " << k;
+      }
+}
+
 TEST(Matmul, NothingToMultiply) {
   ThreadPool pool(1);
   std::vector<float> c(6, 2.0f);

@@ -28,6 +28,32 @@ namespace {
 
 bool is_type(const Tensor& x, DType type) { return x.type() == ElementType(type); }
 
+// The position of each key, and of each query as a column.
+Tensor key_positions(int64_t keys, const Device& device) {
+  return arange(0, static_cast<double>(keys), 1, DType::i32, device);
+}
+Tensor query_positions(int64_t queries, int64_t keys, const Device& device) {
+  return arange(static_cast<double>(keys - queries), static_cast<double>(keys), 1, DType::i32,
+                device)
+      .unsqueeze(1);
+}
+
+// -infinity for the keys that a query does not see.
+Tensor visible_scores(const Tensor& scores, bool causal, int64_t width, bool chunked) {
+  if (!causal && width == 0) return scores;
+  const Tensor key = key_positions(scores.size(-1), scores.device());
+  const Tensor place = query_positions(scores.size(-2), scores.size(-1), scores.device());
+  const auto window = static_cast<double>(width);
+  Tensor seen = causal    ? key <= place
+                : chunked ? floor_divide(key, window) <= floor_divide(place, window)
+                          : key < place + window;
+  if (chunked)
+    seen = logical_and(seen, key >= floor_divide(place, window) * window);
+  else if (width > 0)
+    seen = logical_and(seen, key + window > place);
+  return where(seen, scores, -std::numeric_limits<double>::infinity());
+}
+
 // Attention from matmul and softmax with the full score matrix: for gradients, and for types and
 // sizes without a kernel.
 Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSettings& s,
@@ -40,13 +66,11 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
   const Tensor by_group = q.reshape({batch, kv_heads, group, queries, q.size(3)});
   Tensor scores = matmul(by_group, grouped(k).transpose()) * scale;
   if (s.soft_cap > 0) scores = tanh(scores / s.soft_cap) * s.soft_cap;
-  const Tensor key = arange(0, static_cast<double>(keys), 1, DType::i32, q.device());
-  const Tensor place = arange(static_cast<double>(keys - queries), static_cast<double>(keys), 1,
-                              DType::i32, q.device())
-                           .unsqueeze(1);
   if (s.max_bias > 0) {
     const Tensor slopes =
         from_vector(bias_slopes(s.max_bias, heads), {kv_heads, group, 1, 1}, q.device());
+    const Tensor key = key_positions(keys, q.device());
+    const Tensor place = query_positions(queries, keys, q.device());
     scores = scores - cast(slopes * abs(cast(key - place, DType::f32)), scores.type());
   }
   if (s.mask) {
@@ -55,18 +79,7 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
                            ? mask
                            : mask.permute({1, 0, 2}).reshape({kv_heads, group, queries, keys}));
   }
-  const double never = -std::numeric_limits<double>::infinity();
-  if (s.causal || s.window > 0) {
-    const auto window = static_cast<double>(s.window);
-    Tensor seen = s.causal    ? key <= place
-                  : s.chunked ? floor_divide(key, window) <= floor_divide(place, window)
-                              : key < place + window;
-    if (s.chunked)
-      seen = logical_and(seen, key >= floor_divide(place, window) * window);
-    else if (s.window > 0)
-      seen = logical_and(seen, key + window > place);
-    scores = where(seen, scores, never);
-  }
+  scores = visible_scores(scores, s.causal, s.window, s.chunked && s.window > 0);
   Tensor weights;
   if (s.sinks) {
     const Tensor sink = cast(s.sinks, scores.type())
@@ -78,6 +91,31 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
     weights = softmax(scores, -1);
   }
   return matmul(weights, grouped(v)).reshape({batch, heads, queries, v.size(3)});
+}
+
+// whole: see AttentionOp.
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
+              int64_t most_queries, const AttentionSettings& s, bool whole) {
+  auto op = std::make_shared<AttentionOp>();
+  op->scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  op->whole = whole;
+  op->causal = s.causal;
+  op->window = s.window;
+  op->chunked = s.chunked && s.window > 0;
+  op->soft_cap = s.soft_cap;
+  op->max_bias = s.max_bias;
+  op->value_dim = s.value_dim > 0 ? s.value_dim : v.size(-1);
+  op->most_queries = most_queries;
+  op->has_table = static_cast<bool>(s.table);
+  op->has_mask = static_cast<bool>(s.mask);
+  op->has_sinks = static_cast<bool>(s.sinks);
+  // Values of the length of keys are read with the strides of keys.
+  const bool alike = k.rank() == v.rank() &&
+                     (op->value_dim < k.size(-1) || k.layout().strides == v.layout().strides);
+  std::vector<Tensor> inputs = {q, alike ? k : k.contiguous(), alike ? v : v.contiguous(), spans};
+  for (const Tensor* each : {&s.table, &s.mask, &s.sinks})
+    if (*each) inputs.push_back(*each);
+  return use_op(std::move(op), std::move(inputs));
 }
 
 }  // namespace
@@ -110,10 +148,13 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   // Use the f32 kernels: the composition would round every score to bf16.
   if (!learns && is_type(q, DType::bf16))
     return cast(attention(cast(q, DType::f32), k, v, s), DType::bf16);
+  const Tensor sides[] = {q, k, v};
+  const bool plain = !s.mask && !s.sinks && s.soft_cap == 0 && s.max_bias == 0 && k.elements() > 0;
+  const bool whole = learns && plain && AttentionOp::has_whole_gradient(q.device(), sides);
   const bool floats = is_type(k, DType::f32) || is_type(k, DType::f16) || is_type(k, DType::bf16);
-  const bool kernels = !learns && (is_type(q, DType::f32) || is_type(q, DType::f16)) && floats &&
-                       k.type() == v.type() && dim <= ops::kMaxHeadDim && k.elements() > 0 &&
-                       q.elements() > 0 && v.elements() > 0;
+  const bool kernels = (!learns || whole) && (is_type(q, DType::f32) || is_type(q, DType::f16)) &&
+                       floats && k.type() == v.type() && dim <= ops::kMaxHeadDim &&
+                       k.elements() > 0 && q.elements() > 0 && v.elements() > 0;
   if (!kernels) return composed(q, k, v, s, scale);
   std::vector<int32_t> spans;
   for (int64_t b = 0; b < batch; ++b)
@@ -127,33 +168,19 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   }
   const Tensor rows = q.permute({0, 2, 1, 3}).reshape({batch * queries, q.size(1), dim});
   const Tensor result =
-      cached_attention(rows, k.permute({0, 2, 1, 3}), v.permute({0, 2, 1, 3}),
-                       from_vector(spans, {batch, 4}, q.device()), queries, settings);
+      attend(rows, k.permute({0, 2, 1, 3}), v.permute({0, 2, 1, 3}),
+             from_vector(spans, {batch, 4}, q.device()), queries, settings, whole);
   return result.reshape({batch, queries, q.size(1), v.size(3)}).permute({0, 2, 1, 3});
 }
 
 Tensor cached_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
                         int64_t most_queries, const AttentionSettings& s) {
   if (!q || !k || !v || !spans) fail("cached_attention: q, k, v or spans is an empty Tensor");
-  auto op = std::make_shared<AttentionOp>();
-  op->scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
-  op->causal = s.causal;
-  op->window = s.window;
-  op->chunked = s.chunked && s.window > 0;
-  op->soft_cap = s.soft_cap;
-  op->max_bias = s.max_bias;
-  op->value_dim = s.value_dim > 0 ? s.value_dim : v.size(-1);
-  op->most_queries = most_queries;
-  op->has_table = static_cast<bool>(s.table);
-  op->has_mask = static_cast<bool>(s.mask);
-  op->has_sinks = static_cast<bool>(s.sinks);
-  // Values of the length of keys are read with the strides of keys.
-  const bool alike = k.rank() == v.rank() &&
-                     (op->value_dim < k.size(-1) || k.layout().strides == v.layout().strides);
-  std::vector<Tensor> inputs = {q, alike ? k : k.contiguous(), alike ? v : v.contiguous(), spans};
-  for (const Tensor* each : {&s.table, &s.mask, &s.sinks})
-    if (*each) inputs.push_back(*each);
-  return use_op(std::move(op), std::move(inputs));
+  return attend(q, k, v, spans, most_queries, s, false);
+}
+
+Tensor AttentionOp::masked(const Tensor& scores) const {
+  return visible_scores(scores, causal, window, chunked);
 }
 
 std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {

@@ -1,6 +1,7 @@
 // The op for attention over a KV cache.
 #pragma once
 
+#include "cpu/attention.h"
 #include "tensor/op.h"
 #include "tensor/plan/preparation.h"
 
@@ -13,16 +14,23 @@ class AttentionOp : public Op, public MakesPrepared {
   bool causal = true, chunked = false, has_table = false, has_mask = false, has_sinks = false;
   int64_t window = 0, most_queries = 1;
   int64_t value_dim = 0;  // of the result; at most that of v
+  bool whole = false;     // span i is all rows of sequence i and all keys of slot i
   bool narrow = false;    // stores the result of f32 queries as f16
   bool rounded =
       false;  // rounds output rows to 8 bits (ops/products/rounded_rows.h); decode kernels only
 
   std::string_view name() const override { return "attention"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
-  bool has_gradient() const override {
-    return false;
-  }  // attention() composes other ops for gradients
+  // Only for whole sequences, of f32, on devices with AttentionGradientOp; attention() composes
+  // other ops for the rest.
+  bool has_gradient() const override { return whole; }
+  std::vector<Tensor> gradient(const GradientCall& call) const override;
+  // Scores with -infinity for the keys that a query does not see; see attention().
+  Tensor masked(const Tensor& scores) const;
+  // Whether a device computes the gradient of these q, k and v without a score matrix.
+  static bool has_whole_gradient(const Device& device, std::span<const Tensor> inputs);
   void run_cpu(const CpuCall& call) const override;
+  cpu::Attention cpu_options(const HostView& q, const HostView& k, const HostView& v) const;
   void launch(DeviceCall& call) const override;
   bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override;
   std::optional<std::string> cannot_run(const DeviceInfo& device,

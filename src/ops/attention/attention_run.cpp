@@ -47,27 +47,19 @@ std::shared_ptr<const Op> AttentionOp::with_prepared(const Device& device,
   return op;
 }
 
-void AttentionOp::run_cpu(const CpuCall& call) const {
-  if (rounded)
-    throw Error(ErrorCode::kNotSupported,
-                "attention: rounded output exists only in device kernels");
-  const HostView &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2];
-  const HostView &spans = call.inputs[3], &out = call.outputs[0];
-  const Shape& shape = q.layout.shape;
-  const int64_t rows = shape[0], heads = shape[1], dim = shape[2];
-  if (rows * heads * dim == 0) return;
-
+cpu::Attention AttentionOp::cpu_options(const HostView& q, const HostView& k,
+                                        const HostView& v) const {
   cpu::Attention options;
-  options.heads = size(heads);
+  options.heads = size(q.layout.shape[1]);
   options.kv_heads = size(k.layout.shape[2]);
-  options.dim = size(dim);
+  options.dim = size(q.layout.shape[2]);
   options.value_dim = size(value_dim);
   options.scale = static_cast<float>(scale);
   options.causal = causal;
   options.window = size(window);
   options.chunked = chunked;
   options.soft_cap = static_cast<float>(soft_cap);
-  options.out_row = size(heads * value_dim);
+  options.out_row = size(q.layout.shape[1] * value_dim);
   options.out_head = size(value_dim);
   options.cache = k.type;
   const auto strides = [](const HostView& cache) {
@@ -79,6 +71,22 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   };
   options.k = strides(k);
   options.v = strides(v);
+  options.q_row = size(q.layout.stride(0));
+  options.q_head = size(q.layout.stride(1));
+  return options;
+}
+
+void AttentionOp::run_cpu(const CpuCall& call) const {
+  if (rounded)
+    throw Error(ErrorCode::kNotSupported,
+                "attention: rounded output exists only in device kernels");
+  const HostView &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2];
+  const HostView &spans = call.inputs[3], &out = call.outputs[0];
+  const Shape& shape = q.layout.shape;
+  const int64_t rows = shape[0], heads = shape[1], dim = shape[2];
+  if (rows * heads * dim == 0) return;
+
+  cpu::Attention options = cpu_options(q, k, v);
   const std::vector<float> slopes =
       max_bias > 0 ? bias_slopes(max_bias, heads) : std::vector<float>();
   if (max_bias > 0) options.slopes = slopes.data();
@@ -105,8 +113,6 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   const float* from = nullptr;
   if (q.type == ElementType(DType::f32)) {
     from = q.first<float>();
-    options.q_row = size(q.layout.stride(0));
-    options.q_head = size(q.layout.stride(1));
   } else {
     wide.resize(size(rows * heads * dim));
     for (int64_t i = 0; i < rows * heads; ++i) {

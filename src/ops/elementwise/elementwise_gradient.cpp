@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/elementwise/elementwise_op.h"
+#include "ops/elementwise/gelu_gradient.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/reduce.h"
 
@@ -18,11 +19,6 @@ struct Parts {
 
 Tensor zero_where_not(const Tensor& condition, const Tensor& x) { return where(condition, x, 0.0); }
 
-Tensor gelu_slope(const Tensor& x) {
-  const Tensor below = 0.5 * (1.0 + erf(x * std::sqrt(0.5)));
-  return below + x * exp(square(x) * -0.5) / std::sqrt(2 * kPi);
-}
-
 Tensor twice_gelu_tanh_slope(const Tensor& x) {
   const double k = std::sqrt(2 / kPi), c = 0.044715;
   const Tensor t = tanh((x + x * square(x) * c) * k);
@@ -37,6 +33,8 @@ Tensor silu_gradient(const Tensor& x, const Tensor& g) {
 
 // y is the result, g its gradient.
 Parts one_operand(ScalarOp op, const Tensor& x, const Tensor& y, const Tensor& g) {
+  if (op == ScalarOp::gelu)
+    if (const auto slopes = gelu_gradient(x, g)) return {*slopes, {}, {}};
   switch (op) {
 #define PRISM_FLOAT_FUNCTION(name, low, high, reference, f64, lanes, vector, kernel, gradient) \
   case ScalarOp::name:                                                                         \

@@ -98,6 +98,10 @@ void MatmulOp::run_cpu(const CpuCall& call) const {
   const bool direct = c_type == DType::f32 || c_type == DType::f64;
   const int64_t each = s.m * s.n;
   std::vector<float> sums(direct ? 0 : size(each * (tail_.empty() ? 1 : batch)));
+  // Plain products apply the tail to each tile while it is in the cache.
+  const bool by_tiles = c_type == DType::f32 && !tail_.empty() && !b.type.is_block();
+  std::optional<TailRows> tail;
+  if (by_tiles) tail.emplace(call, tail_, 2, batch * s.m, s.n);
 
   for (int64_t z = 0; z < batch; ++z) {
     std::byte* const to = c.data + (c.layout.offset + z * each) * c_bytes;
@@ -109,16 +113,22 @@ void MatmulOp::run_cpu(const CpuCall& call) const {
     } else {
       const MatrixLayout in_b = matrix_layout(b.layout).value();
       const void* const from_b = matrix_at(b, in_b, z);
-      if (c_type == DType::f64)
+      if (c_type == DType::f64) {
         run_f64(call, s, *in_a, from_a, in_b, from_b, reinterpret_cast<double*>(to));
-      else
+      } else {
+        const cpu::MatmulDone done = [&](size_t row, size_t rows, size_t column, size_t columns) {
+          tail->run_in_place(z * s.m + static_cast<int64_t>(row), static_cast<int64_t>(rows),
+                             static_cast<int64_t>(column), static_cast<int64_t>(columns));
+        };
         cpu::matmul(call.pool, size(s.m), size(s.n), size(s.k), a.type.plain(), from_a,
                     size(in_a->step), in_a->transposed, b.type.plain(), from_b, size(in_b.step),
-                    in_b.transposed, y, size(s.n));
+                    in_b.transposed, y, size(s.n), 0, by_tiles ? &done : nullptr);
+      }
     }
     if (!direct && tail_.empty()) cpu::store(DType::f32, y, c_type, to, size(each));
   }
-  if (!tail_.empty()) run_tail(call, tail_, 2, direct ? c.first<float>() : sums.data());
+  if (!tail_.empty() && !by_tiles)
+    run_tail(call, tail_, 2, direct ? c.first<float>() : sums.data());
 }
 
 }  // namespace prism

@@ -9,11 +9,11 @@
 #include "ops/float_param.h"
 #include "ops/products/product_launch.h"
 #include "ops/products/round_rows_op.h"
+#include "ops/rows/norm_gradient.h"
 #include "ops/rows/norm_kernel.h"
 #include "ops/rows/row_op.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
-#include "prism/ops/reduce.h"
 #include "tensor/plan/preparation.h"
 #include "tensor/plan/unscaled_rows.h"
 
@@ -93,26 +93,17 @@ class NormOp : public RowOp, public MakesPrepared, public ScalesRows {
   }
 
   std::vector<Tensor> gradient(const GradientCall& call) const override {
-    const DType type = source_.type();
-    const Tensor x = cast(call.inputs[0], type), g = cast(call.output_gradients[0], type);
-    const Tensor off = kind_.centred ? x - mean(x, {-1}, true) : x;
-    const Tensor scale = rsqrt(mean(square(off), {-1}, true) + epsilon_);
-    const Tensor normed = off * scale;
-    const Tensor weighted = kind_.weight ? g * cast(call.inputs[1], type) : g;
+    const size_t weight = kind_.weight ? 1 : 0, bias = kind_.bias ? weight + 1 : 0;
+    const NormGradients slopes =
+        norm_gradients(kind_, epsilon_, source_.type(), call.inputs[0], call.output_gradients[0],
+                       weight ? call.inputs[weight] : Tensor());
     std::vector<Tensor> result(call.inputs.size());
-    if (call.wanted[0]) {
-      Tensor inner = weighted - normed * mean(weighted * normed, {-1}, true);
-      if (kind_.centred) inner = inner - mean(weighted, {-1}, true);
-      result[0] = cast(scale * inner, call.inputs[0].type());
-    }
-    size_t next = 1;
-    if (kind_.weight) {
-      const Tensor& weight = call.inputs[next];
-      if (call.wanted[next]) result[next] = cast(sum_to(g * normed, weight.shape()), weight.type());
-      ++next;
-    }
-    if (kind_.bias && call.wanted[next])
-      result[next] = cast(sum_to(g, call.inputs[next].shape()), call.inputs[next].type());
+    const auto give = [&](size_t input, const Tensor& slope) {
+      if (call.wanted[input]) result[input] = cast(slope, call.inputs[input].type());
+    };
+    give(0, slopes.x);
+    if (weight) give(weight, slopes.weight);
+    if (bias) give(bias, slopes.bias);
     return result;
   }
 

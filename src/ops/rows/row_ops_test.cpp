@@ -1,4 +1,5 @@
 // Errors of row ops, and the fusion of chains into them.
+#include <random>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "prism/ops/scan.h"
 #include "prism/ops/softmax.h"
 #include "prism/ops/sort.h"
+#include "support/seed.h"
 #include "tensor/plan/plan.h"
 
 namespace prism {
@@ -70,6 +72,33 @@ TEST(RowOps, ChainsBeforeAnOpRunInItsLoads) {
   EXPECT_EQ(steps_of(rms_norm(x + x, bias)), 1u);
   EXPECT_EQ(steps_of(cumsum(x * 3.0)), 1u);
   EXPECT_EQ(steps_of(variance(x, {1})), 2u + 1u);  // mean, sum of squares, division
+}
+
+// Rows of more elements than a piece of a chain, and columns, of operands with several layouts.
+TEST(RowOps, ChainsGiveTheValuesOfTheirSteps) {
+  const int64_t rows = 3, width = 2600;
+  const auto drawn = [&](int64_t n) {
+    std::mt19937 random(test_seed());
+    std::vector<float> values(static_cast<size_t>(n));
+    for (float& each : values) each = static_cast<float>(static_cast<int>(random() % 17) - 8);
+    return values;
+  };
+  const std::vector<float> a = drawn(rows * width), b = drawn(rows * width), c = drawn(rows);
+  const Tensor x = from_vector(a, {rows, width}, Device::cpu());
+  const Tensor y = from_vector(b, {width, rows}, Device::cpu()).transpose();
+  const Tensor row = from_vector(c, {rows, 1}, Device::cpu());
+  const auto term = [&](int64_t i, int64_t j) {
+    const float u = a[static_cast<size_t>(i * width + j)], v = b[static_cast<size_t>(j * rows + i)];
+    return u > v ? u * 3.0f : v + c[static_cast<size_t>(i)];
+  };
+  std::vector<double> along(rows), across(width);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < width; ++j) {
+      along[static_cast<size_t>(i)] += static_cast<double>(term(i, j));
+      across[static_cast<size_t>(j)] += static_cast<double>(term(i, j));
+    }
+  EXPECT_EQ(sum(where(x > y, x * 3.0, y + row), {1}).to_doubles(), along);
+  EXPECT_EQ(sum(where(x > y, x * 3.0, y + row), {0}).to_doubles(), across);
 }
 
 TEST(RowOps, SumsOfNothing) {

@@ -251,6 +251,7 @@ RowReader::RowReader(const RowSource& source, const CpuCall& call, size_t first_
     lies_.push_back(*lie);
     even_.push_back(view);
   }
+  operands_.resize(even_.size());
 }
 
 const void* RowReader::read_bytes(int64_t outer, int64_t along, int64_t inner, int64_t n,
@@ -270,17 +271,17 @@ const void* RowReader::read_bytes(int64_t outer, int64_t along, int64_t inner, i
     cpu::load(view.type.plain(), first, step_of(0), type, buffer_.data(), static_cast<size_t>(n));
     return buffer_.data();
   }
-  std::vector<HostView> inputs = even_;
-  const Shape shape{n};
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    prism::Layout layout = prism::Layout::dense(shape);
-    layout.strides[0] = step_of(i);
-    layout.offset = first_of(i);
-    inputs[i].layout = layout;
+  if (!pieces_ || pieces_->most() < std::min(n, kChainPiece)) pieces_.emplace(chain_, n);
+  auto* const to = reinterpret_cast<std::byte*>(buffer_.data());
+  const auto bytes = static_cast<int64_t>(dtype_bytes(type));
+  for (int64_t done = 0; done < n; done += kChainPiece) {
+    for (size_t i = 0; i < even_.size(); ++i) {
+      const int64_t place = first_of(i) + done * step_of(i);
+      operands_[i] = {even_[i].data + place * static_cast<int64_t>(even_[i].type.block_bytes()),
+                      step_of(i)};
+    }
+    pieces_->run(operands_, std::min(kChainPiece, n - done), to + done * bytes);
   }
-  const HostView to{reinterpret_cast<std::byte*>(buffer_.data()), type,
-                    prism::Layout::dense(shape)};
-  ChainOp(chain_, shape).run_cpu({inputs, std::span(&to, 1), pool_});
   return buffer_.data();
 }
 

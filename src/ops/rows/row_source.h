@@ -11,6 +11,7 @@
 
 #include "prism/kernel.h"
 #include "tensor/chain/chain.h"
+#include "tensor/chain/chain_pieces.h"
 #include "tensor/op.h"
 #include "tensor/plan/device_call.h"
 
@@ -125,6 +126,8 @@ class RowReader {
   std::vector<HostView> even_;                   // the inputs as three axes
   std::vector<std::shared_ptr<std::byte>> own_;  // copies of inputs without regular strides
   std::vector<double> buffer_;
+  std::optional<ChainPieces> pieces_;
+  std::vector<ChainPieces::Input> operands_;
 };
 
 // Calls f with a value of the C++ type of a register: f32, f64, i32, i64.

@@ -1,6 +1,12 @@
 // Scatter of elements into a constant tensor by a layout: the op of view_gradient and pad.
 #include "ops/shape/view_gradient.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "ops/shape/strided_copy.h"
@@ -34,6 +40,22 @@ void check_inside(const char* op, const Layout& layout, const Shape& base) {
     fail(fmt::format("{}: a view {} that reaches from element {} to {} of {}, which has {}", op,
                      layout.shape.text(), low, high, base.text(), base.elements()));
   }
+}
+
+// The elements in the order of the base, if the view is a permutation of its axes and x lies in
+// memory in that order already.
+std::optional<Tensor> permuted_back(const Tensor& x, const Layout& layout) {
+  std::vector<int> order(static_cast<size_t>(x.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](int axis) { return layout.stride(axis); });
+  Layout base = {{}, {}, layout.offset};
+  for (const int axis : order) {
+    base.strides[static_cast<size_t>(base.shape.rank())] = layout.stride(axis);
+    base.shape.append(layout.shape[axis]);
+  }
+  if (layout.offset != 0 || !base.is_dense()) return std::nullopt;
+  const Tensor back = x.permute(order);
+  return back.layout().is_dense() ? std::optional(back) : std::nullopt;
 }
 
 }  // namespace
@@ -104,6 +126,8 @@ Tensor view_gradient(const Tensor& x, const Shape& base_shape, const Layout& lay
   if (!repeated.empty()) return view_gradient(cast(sum(x, repeated), x.type()), base_shape, once);
   if (layout.offset == 0 && layout.is_dense() && x.elements() == base_shape.elements())
     return x.reshape(base_shape);
+  if (x.elements() == base_shape.elements())
+    if (const auto back = permuted_back(x, layout)) return back->reshape(base_shape);
   return use_op(std::make_shared<ViewGradientOp>("view_gradient", base_shape, layout), {x});
 }
 
