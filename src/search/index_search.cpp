@@ -74,7 +74,11 @@ Choice choose(const Segment& segment, const Wanted& wanted, const SearchOptions&
 Found Index::State::search_segment(size_t s, bool scans, const Wanted& wanted) const {
   const Segment& segment = segments[s];
   if (!on_device) return scans ? exact_search(wanted) : segment.searcher()->search(wanted);
-  if (!scans) return segment.searcher()->search_on(*on_device, segment.identity(), wanted);
+  if (!scans) {
+    const auto ranges = segment.searcher()->scanned(wanted);
+    return ranges ? on_device->scan_ranges(segment.identity(), wanted, *ranges)
+                  : segment.searcher()->search(wanted);
+  }
   return on_device->scan(segment.identity(), s >= placed, wanted);
 }
 

@@ -22,20 +22,13 @@ double length_of(std::span<const float> values) {
   return std::sqrt(squares);
 }
 
-std::vector<std::byte> bits_of(std::span<const float> values) {
-  std::vector<std::byte> bytes((values.size() + 7) / 8);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] > 0) bytes[i / 8] |= std::byte(1 << (i % 8));
-  return bytes;
-}
-
 struct Stored {
   std::vector<std::byte> bytes;
   float scale = 1;
 };
 
 Stored store(DType type, std::span<const float> values) {
-  if (type == DType::b1) return {bits_of(values)};
+  if (type == DType::b1) return {query_for(type, values)};
   Stored stored{std::vector<std::byte>(vector_bytes(type, values.size()))};
   if (type == DType::i8) {
     float largest = 0;
@@ -85,12 +78,6 @@ const char* field_type_name(FieldType type) {
 
 uint64_t vector_bytes(DType type, uint64_t width) {
   return type == DType::b1 ? (width + 7) / 8 : width * dtype_bytes(type);
-}
-
-std::vector<std::byte> query_for(DType type, std::span<const float> query) {
-  if (type == DType::b1) return bits_of(query);
-  const auto bytes = std::as_bytes(query);
-  return {bytes.begin(), bytes.end()};
 }
 
 Segment::Segment(const IndexOptions& options) : options_(options) {

@@ -21,6 +21,8 @@ constexpr uint64_t kPartRows = 65536;
 constexpr uint64_t kPartBytes = uint64_t{1} << 30;
 // Memory that stays free for plans and for other work.
 constexpr uint64_t kReserveBytes = 64 << 20;
+// Queries that share the ranges of all of them.
+constexpr uint64_t kSharedQueries = 16;
 
 uint64_t row_bytes(const cpu::NearestRows& rows) {
   return rows.width * dtype_bytes(rows.type) + (rows.norms || rows.scales ? sizeof(float) : 0);
@@ -205,6 +207,27 @@ Found DeviceRows::scan_resident(Resident& resident, const Wanted& wanted) {
   if (rest.valid()) parts.push_back(rest.get());
   return rescored(wanted,
                   merged(wanted.rows.metric, wanted.query_count(), wanted.candidates(), parts));
+}
+
+Found DeviceRows::scan_ranges(uint64_t identity, const Wanted& wanted,
+                              const std::vector<cpu::RowRange>& ranges) {
+  Found all;
+  Wanted some = wanted;
+  for (uint64_t first = 0; first < wanted.query_count(); first += kSharedQueries) {
+    const uint64_t count = std::min(kSharedQueries, wanted.query_count() - first);
+    some.queries = wanted.queries.subspan(first * wanted.width, count * wanted.width);
+    std::vector<uint32_t> rows;
+    for (const cpu::RowRange& range : ranges)
+      if (std::ranges::any_of(range.queries,
+                              [&](uint32_t q) { return q >= first && q < first + count; }))
+        for (uint64_t row = range.begin; row < range.end; ++row)
+          rows.push_back(static_cast<uint32_t>(row));
+    // A copy of more than a quarter costs as much as a scan of everything.
+    const Found found = rows.size() * 4 > wanted.rows.count ? scan(identity, false, some)
+                                                            : scan_some(identity, some, rows);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  return all;
 }
 
 Found DeviceRows::scan_some(uint64_t identity, const Wanted& wanted,

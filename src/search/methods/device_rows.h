@@ -28,6 +28,9 @@ class DeviceRows {
   // A scan of the rows of a segment. `is_growing`: rows are still added at its end; whole parts of
   // it are uploaded all the same.
   Found scan(uint64_t identity, bool is_growing, const Wanted& wanted);
+  // The same over ranges of the rows, each for some of the queries.
+  Found scan_ranges(uint64_t identity, const Wanted& wanted,
+                    const std::vector<cpu::RowRange>& ranges);
   // The same over some of the rows, which are gathered on the device.
   Found scan_some(uint64_t identity, const Wanted& wanted, const std::vector<uint32_t>& rows);
 

@@ -2,10 +2,20 @@
 #include <algorithm>
 
 #include "search/methods/searcher.h"
-#include "search/segment.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism::search {
+
+std::vector<std::byte> query_for(DType type, std::span<const float> query) {
+  if (type != DType::b1) {
+    const auto bytes = std::as_bytes(query);
+    return {bytes.begin(), bytes.end()};
+  }
+  std::vector<std::byte> bits((query.size() + 7) / 8);
+  for (size_t i = 0; i < query.size(); ++i)
+    if (query[i] > 0) bits[i / 8] |= std::byte(1 << (i % 8));
+  return bits;
+}
 
 std::vector<std::byte> scan_queries(const Wanted& wanted) {
   std::vector<std::byte> all;

@@ -19,8 +19,6 @@
 
 namespace prism::search {
 
-class DeviceRows;
-
 // What a searcher looks for.
 struct Wanted {
   cpu::NearestRows rows;                  // as scans read them; `allowed` may be null
@@ -41,7 +39,8 @@ struct Wanted {
   }
 };
 
-// The queries as scans read them: f32, or the bits of b1.
+// A query as scans of the type read it: f32, or the bits of b1.
+std::vector<std::byte> query_for(DType type, std::span<const float> query);
 std::vector<std::byte> scan_queries(const Wanted& wanted);
 
 // The results of each query, best first: [queries][count].
@@ -73,9 +72,10 @@ class Searcher {
   // Whether a scan of the allowed rows is less work.
   virtual bool prefers_scan(const Wanted& wanted) const = 0;
   virtual Found search(const Wanted& wanted) const = 0;
-  // The same with scans on a device, where the method has any.
-  virtual Found search_on(DeviceRows&, uint64_t /*identity*/, const Wanted& wanted) const {
-    return search(wanted);
+  // The ranges of rows that search() scans and the queries of each; nothing if it does not scan
+  // ranges. A device can scan them instead.
+  virtual std::optional<std::vector<cpu::RowRange>> scanned(const Wanted&) const {
+    return std::nullopt;
   }
   virtual std::vector<NamedSection> sections() const = 0;
 
