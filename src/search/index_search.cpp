@@ -75,8 +75,12 @@ Found Index::State::search_segment(size_t s, bool scans, const Wanted& wanted) c
   const Segment& segment = segments[s];
   if (!on_device) return scans ? exact_search(wanted) : segment.searcher()->search(wanted);
   if (!scans) {
-    const auto ranges = segment.searcher()->scanned(wanted);
-    return ranges ? on_device->scan_ranges(segment.identity(), wanted, *ranges)
+    const uint64_t identity = segment.identity();
+    const auto ranges = segment.searcher()->scanned(
+        wanted, [&](const cpu::NearestRows& rows, std::span<const float> queries, uint64_t k) {
+          return on_device->scan_centers(identity, rows, queries, k);
+        });
+    return ranges ? on_device->scan_ranges(identity, wanted, *ranges)
                   : segment.searcher()->search(wanted);
   }
   return on_device->scan(segment.identity(), s >= placed, wanted);

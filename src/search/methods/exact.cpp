@@ -31,6 +31,21 @@ Found exact_search(const Wanted& wanted) {
                                        wanted.query_count(), wanted.candidates()));
 }
 
+Found scan_rows(const cpu::NearestRows& rows, std::span<const float> queries, uint64_t k) {
+  constexpr uint64_t kQueries = 64;  // that a thread takes at once
+  const uint64_t count = queries.size() / rows.width;
+  Found all(count * k);
+  cpu_pool().parallel_for((count + kQueries - 1) / kQueries, 1, [&](uint64_t first, uint64_t last) {
+    for (uint64_t begin = first * kQueries; begin < std::min(count, last * kQueries);
+         begin += kQueries) {
+      const Found some = cpu::nearest(cpu_pool(), rows, queries.data() + begin * rows.width,
+                                      std::min(kQueries, count - begin), k);
+      std::ranges::copy(some, all.begin() + static_cast<ptrdiff_t>(begin * k));
+    }
+  });
+  return all;
+}
+
 Found rescored(const Wanted& wanted, Found found) {
   if (!wanted.exact) return found;
   const uint64_t each = wanted.candidates();

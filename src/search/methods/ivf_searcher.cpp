@@ -12,8 +12,6 @@ namespace prism::search {
 namespace {
 
 constexpr uint64_t kHeldBack = 500;
-// Queries whose lists a thread chooses at once.
-constexpr uint64_t kQueries = 64;
 
 [[noreturn]] void corrupt(const std::string& what) {
   throw Error(ErrorCode::kCorruptFile, "the lists have " + what);
@@ -77,7 +75,8 @@ bool IvfSearcher::prefers_scan(const Wanted& wanted) const {
   return 2 * wanted.effort_for_allowed() >= lists();
 }
 
-std::optional<std::vector<cpu::RowRange>> IvfSearcher::scanned(const Wanted& wanted) const {
+std::optional<std::vector<cpu::RowRange>> IvfSearcher::scanned(const Wanted& wanted,
+                                                               const RowScan& scan) const {
   const uint64_t count = wanted.query_count();
   const uint64_t probes = std::clamp<uint64_t>(wanted.effort_for_allowed(), 1, lists());
   std::vector<float> queries(wanted.queries.begin(), wanted.queries.end());
@@ -88,15 +87,7 @@ std::optional<std::vector<cpu::RowRange>> IvfSearcher::scanned(const Wanted& wan
   centers.data = centers_.data();
   centers.count = lists();
   centers.width = width_;
-  std::vector<cpu::NearRow> nearest(count * probes);
-  cpu_pool().parallel_for((count + kQueries - 1) / kQueries, 1, [&](uint64_t first, uint64_t last) {
-    for (uint64_t begin = first * kQueries; begin < std::min(count, last * kQueries);
-         begin += kQueries) {
-      const auto found = cpu::nearest(cpu_pool(), centers, queries.data() + begin * width_,
-                                      std::min(kQueries, count - begin), probes);
-      std::ranges::copy(found, nearest.begin() + static_cast<ptrdiff_t>(begin * probes));
-    }
-  });
+  const Found nearest = scan(centers, queries, probes);
   std::vector<cpu::RowRange> all(lists());
   const auto* const begin = begin_.as<uint32_t>();
   for (uint64_t i = 0; i < nearest.size(); ++i)
@@ -113,9 +104,9 @@ std::optional<std::vector<cpu::RowRange>> IvfSearcher::scanned(const Wanted& wan
 }
 
 Found IvfSearcher::search(const Wanted& wanted) const {
-  return rescored(wanted,
-                  cpu::nearest_in(cpu_pool(), wanted.rows, scan_queries(wanted).data(),
-                                  wanted.query_count(), wanted.candidates(), *scanned(wanted)));
+  return rescored(wanted, cpu::nearest_in(cpu_pool(), wanted.rows, scan_queries(wanted).data(),
+                                          wanted.query_count(), wanted.candidates(),
+                                          *scanned(wanted, scan_rows)));
 }
 
 }  // namespace prism::search

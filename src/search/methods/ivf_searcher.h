@@ -26,7 +26,8 @@ class IvfSearcher : public Searcher {
   uint64_t largest_effort() const override { return lists(); }
   bool prefers_scan(const Wanted& wanted) const override;
   Found search(const Wanted& wanted) const override;
-  std::optional<std::vector<cpu::RowRange>> scanned(const Wanted& wanted) const override;
+  std::optional<std::vector<cpu::RowRange>> scanned(const Wanted& wanted,
+                                                    const RowScan& scan) const override;
   std::vector<NamedSection> sections() const override;
 
  private:

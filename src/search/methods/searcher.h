@@ -46,6 +46,10 @@ std::vector<std::byte> scan_queries(const Wanted& wanted);
 // The results of each query, best first: [queries][count].
 using Found = std::vector<cpu::NearRow>;
 
+// Finds the k nearest of some rows of f32 for each query: [queries][k].
+using RowScan =
+    std::function<Found(const cpu::NearestRows& rows, std::span<const float> queries, uint64_t k)>;
+
 // One line of the measured curve: the share of the k nearest rows that were found.
 struct EffortPoint {
   uint64_t k = 0, effort = 0;
@@ -73,8 +77,8 @@ class Searcher {
   virtual bool prefers_scan(const Wanted& wanted) const = 0;
   virtual Found search(const Wanted& wanted) const = 0;
   // The ranges of rows that search() scans and the queries of each; nothing if it does not scan
-  // ranges. A device can scan them instead.
-  virtual std::optional<std::vector<cpu::RowRange>> scanned(const Wanted&) const {
+  // ranges. A device can scan them instead, and also `scan` what chooses them.
+  virtual std::optional<std::vector<cpu::RowRange>> scanned(const Wanted&, const RowScan&) const {
     return std::nullopt;
   }
   virtual std::vector<NamedSection> sections() const = 0;
@@ -84,6 +88,8 @@ class Searcher {
 
 // Scans all allowed rows.
 Found exact_search(const Wanted& wanted);
+// The rows of a RowScan on the CPU.
+Found scan_rows(const cpu::NearestRows& rows, std::span<const float> queries, uint64_t k);
 // Ranks candidates [queries][wanted.candidates()] of a scan by the precise copy, if there is one.
 Found rescored(const Wanted& wanted, Found found);
 
