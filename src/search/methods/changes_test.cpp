@@ -13,14 +13,7 @@
 namespace prism::search {
 namespace {
 
-using test::Clusters;
-using test::everything;
-using test::fill;
-using test::mean_recall;
-using test::Plain;
-using test::recall;
-using test::TemporaryFolder;
-using test::Vector;
+using namespace test;  // clustered vectors and folders
 
 const Method kMethods[] = {Method::ivf, Method::graph};
 
