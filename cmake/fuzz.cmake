@@ -10,13 +10,20 @@ file(GLOB parser_sources CONFIGURE_DEPENDS ${source}/base/*.cpp ${source}/base/*
      ${source}/llm/chat_format/*.cpp ${source}/llm/grammar/*.cpp ${source}/llm/template/*.cpp ${source}/llm/tokenizer/*.cpp)
 list(FILTER parser_sources EXCLUDE REGEX "_test\\.cpp$")
 foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cli/sampling_arguments cli/text_wrap
-        dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/generate/candidates llm/generate/known_models llm/generate/generation
+        cpu/convert cpu/half cpu/nearest/code_distance
+        cpu/nearest/nearest cpu/nearest/score_tile
+        dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/convert/hf_architectures llm/convert/hf_folder
+        llm/convert/hf_pre_tokenizer llm/convert/hf_rope llm/convert/hf_tokenizer llm/convert/hf_unigram llm/convert/hf_vocabulary
+        llm/convert/sentence_piece_model llm/convert/sentence_settings
+        llm/generate/candidates llm/generate/known_models llm/generate/generation
         llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
         llm/store/content_version llm/store/http_headers llm/store/resume runtime/device_records
         runtime/discovery/choice_record runtime/discovery/timed_record runtime/measure/calibration_record
-        search/directory search/filter_parser search/vector_formats search/methods/curve search/files/catalogue_part
+        search/directory search/filter_parser search/vector_formats search/methods/code_space search/methods/curve
+        search/methods/exact search/methods/graph search/methods/graph_build search/methods/graph_searcher
+        search/methods/ivf_searcher search/methods/measure search/files/catalogue_part
         search/files/file_content search/files/ignore_rules search/files/splitter search/files/text_lines search/files/words
-        tensor/io/header_text tensor/io/npy_header tensor/io/safetensors_header tensor/shape)
+        tensor/io/header_text tensor/io/npy_header tensor/cpu_pool tensor/io/safetensors_header tensor/shape)
   list(APPEND parser_sources ${source}/${name}.cpp)
 endforeach()
 list(APPEND parser_sources ${CMAKE_CURRENT_SOURCE_DIR}/tests/support/models/gguf_mutator.cpp)

@@ -3,10 +3,12 @@
 //
 // usage: index_bench --rows rows.npy --queries queries.npy --truth truth.npy --method graph
 //                    [--recall 0.95] [--type f32] [--metric l2] [--links 32] [--effort 100]
+//                    [--save FILE]
 //
 // truth.npy has the row numbers of the 10 nearest rows of each query. Prints the seconds of the
 // build, and for one query at a time and for the whole batch: queries per second (the best of the
-// runs), recall, and how the index searched. The memory is that of the whole process.
+// runs), recall, and how the index searched. The memory is that of the whole process. With --save
+// the index is also written to a file, and opening it is timed.
 #include <chrono>
 #include <fstream>
 #include <iostream>
@@ -47,6 +49,21 @@ double recall_of(const std::vector<SearchResult>& results, const VectorTable& tr
       found += right.contains(static_cast<float>(hit.id.number()));
   }
   return static_cast<double>(found) / static_cast<double>(truth.rows * truth.width);
+}
+
+// The file is in the system's cache, as after it was written.
+void time_opening(const std::string& path) {
+  double best = 1e30, worst = 0;
+  IndexInfo info;
+  for (int i = 0; i < 20; ++i) {
+    const auto start = Clock::now();
+    info = Index::open(path).info();
+    best = std::min(best, seconds_since(start));
+    worst = std::max(worst, seconds_since(start));
+  }
+  std::cout << fmt::format("open {:.2f} to {:.2f} ms: {} MB, {} vectors, method {}\n", best * 1e3,
+                           worst * 1e3, info.file_bytes / 1000000, info.vectors,
+                           method_name(info.method));
 }
 
 int run(std::map<std::string, std::string> options) {
@@ -94,6 +111,10 @@ int run(std::map<std::string, std::string> options) {
   std::cout << fmt::format("single {:.0f} queries/s, recall {:.4f}\n",
                            static_cast<double>(queries.rows) / seconds_since(before),
                            recall_of(results, truth));
+  if (const std::string path = get("--save", ""); !path.empty()) {
+    index.save(path);
+    time_opening(path);
+  }
   return 0;
 }
 

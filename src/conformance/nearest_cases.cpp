@@ -16,7 +16,7 @@ struct Form {
   Metric metric;
   DType type;
   int64_t queries, rows, width, k;
-  bool norms = false, scales = false, allowed = false, special = false;
+  bool norms = false, scales = false, allowed = false, special = false, spans = false;
 
   bool has_factors() const { return norms || scales; }
 };
@@ -46,7 +46,14 @@ std::vector<Values> reference_of(const Form& form, std::span<const ReferenceInpu
   Values scores, indices;
   for (int64_t q = 0; q < form.queries; ++q) {
     std::vector<std::pair<double, int64_t>> best;  // sign * score, row
-    for (int64_t r = 0; r < form.rows; ++r) {
+    int64_t first = 0, end = form.rows;
+    if (form.spans) {
+      const Values& spans = in.back().values;
+      const auto block = static_cast<size_t>(q / kSpanQueries);
+      first = static_cast<int64_t>(spans[2 * block]);
+      end = std::min(end, static_cast<int64_t>(spans[2 * block + 1]));
+    }
+    for (int64_t r = first; r < end; ++r) {
       if (form.allowed) {
         const double word = in[form.has_factors() ? 3 : 2].values[static_cast<size_t>(r / 32)];
         if ((static_cast<uint32_t>(static_cast<int32_t>(word)) >> (r % 32) & 1) == 0) continue;
@@ -99,10 +106,11 @@ void add_special(const Form& form, Values& queries, Values& rows, CaseRandom& ra
 OpCase nearest_case(const Form& form, CaseRandom& random) {
   OpCase test;
   test.op = "nearest_rows";
-  test.what = fmt::format("{} {} {} queries [{}, {}] k {}{}{}{}{}", metric_name(form.metric),
+  test.what = fmt::format("{} {} {} queries [{}, {}] k {}{}{}{}{}{}", metric_name(form.metric),
                           dtype_name(form.type), form.queries, form.rows, form.width, form.k,
                           form.norms ? " norms" : "", form.scales ? " scales" : "",
-                          form.allowed ? " allowed" : "", form.special ? " zero and NaN rows" : "");
+                          form.allowed ? " allowed" : "", form.special ? " zero and NaN rows" : "",
+                          form.spans ? " spans" : "");
   const bool bits = form.metric == Metric::hamming;
   Values queries = random.integers(form.queries * form.width, bits ? 0 : -4, bits ? 255 : 4);
   Values rows = draw_rows(form, random);
@@ -130,11 +138,26 @@ OpCase nearest_case(const Form& form, CaseRandom& random) {
     const int64_t words = (form.rows + 31) / 32;
     test.inputs.push_back({{words}, DType::i32, random.integers(words, INT32_MIN, INT32_MAX)});
   }
+  if (form.spans) {
+    // Also empty ones, and ends behind the last row.
+    Values spans;
+    for (int64_t q = 0; q < form.queries; q += kSpanQueries) {
+      const int64_t begin = random.between(0, form.rows);
+      spans.push_back(static_cast<double>(begin));
+      spans.push_back(static_cast<double>(random.between(begin, form.rows + 5)));
+    }
+    const auto blocks = static_cast<int64_t>(spans.size() / 2);
+    test.inputs.push_back({{blocks, 2}, DType::i32, spans});
+  }
   test.compute = [form](std::span<const Tensor> in) -> std::vector<Tensor> {
     NearestInputs more;
     if (form.norms) more.norms = in[2];
     if (form.scales) more.scales = in[2];
     if (form.allowed) more.allowed = in[form.has_factors() ? 3 : 2];
+    if (form.spans) {
+      more.spans = in.back();
+      more.longest_span = form.rows + 5;
+    }
     const Nearest best = nearest_rows(form.metric, in[0], in[1], form.k, more);
     return {best.scores, best.indices};
   };
@@ -172,6 +195,26 @@ void add_nearest_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     add({Metric::cosine, type, 4, 700, 64, 12, true, false, false, type != DType::i8});
   for (const Metric metric : {Metric::dot, Metric::l2})
     add({metric, DType::i8, 2, 500, 64, 12, false, true, true});
+  Form spans{.metric = Metric::l2,
+             .type = DType::f32,
+             .queries = 37,
+             .rows = 900,
+             .width = 16,
+             .k = 12,
+             .spans = true};
+  add(spans);
+  spans.allowed = true;
+  spans.queries = 9;
+  spans.rows = 5000;  // ranges of several parts
+  add(spans);
+  add({.metric = Metric::dot,
+       .type = DType::i8,
+       .queries = 1,
+       .rows = 300,
+       .width = 20,
+       .k = 5,
+       .scales = true,
+       .spans = true});
 }
 
 }  // namespace prism

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,12 @@ void check(const IndexOptions& options) {
   if (bits && options.metric != Metric::hamming && !options.rescore)
     fail(fmt::format("index: bits cannot rank by {}; use hamming, or rescore with f16 or f32",
                      metric_name(options.metric)));
+}
+
+// Larger numbers become infinite when they are stored. i8 has a scale, b1 only signs.
+float largest(DType type) {
+  if (type == DType::f16) return 65504;
+  return type == DType::bf16 ? 0x1.fep127f : std::numeric_limits<float>::max();
 }
 
 bool is_field_name(const std::string& name) {
@@ -99,6 +106,17 @@ void Index::State::check_vector(const char* doing, std::span<const float> vector
                        vector[i]));
 }
 
+void Index::State::check_stored(std::span<const float> vector) const {
+  check_vector("index", vector);
+  for (const std::optional<DType> type : {std::optional(options.type), options.rescore}) {
+    const float most = type ? largest(*type) : std::numeric_limits<float>::max();
+    for (size_t i = 0; i < vector.size(); ++i)
+      if (std::abs(vector[i]) > most)
+        fail(fmt::format("index: number {} of the vector is {}, the largest of {} is {}", i,
+                         vector[i], dtype_name(*type), most));
+  }
+}
+
 void Index::State::check_writable() const {
   if (file && !writing)
     fail(fmt::format("index: {} is open for reading; open it with Access::write", file->path));
@@ -152,10 +170,16 @@ void Index::State::add(const Id& id, std::span<const float> vector, const Fields
 
 void Index::State::open(const std::string& path) {
   OpenFile opened = OpenFile::open(path);
+  // First: segments compute sizes from the options.
+  try {
+    check(opened.directory.options);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("{}: {}; restore the file from a copy", path, error.what()));
+  }
   std::vector<Segment> all = opened.segments();
   attachments = opened.attachments();
   options = opened.directory.options;
-  check(options);
   segments = std::move(all);
   placed = segments.size();
   file = std::move(opened);
@@ -185,7 +209,7 @@ void Index::add(const Id& id, std::span<const float> vector, const Fields& field
   if (vector.size() != state_->options.width)
     fail(fmt::format("index: the vector {} has {} numbers, the index {}", id.shown(), vector.size(),
                      state_->options.width));
-  state_->check_vector("index", vector);
+  state_->check_stored(vector);
   if (state_->find(id))
     fail(
         fmt::format("index: there is a vector {} already; use update() to replace it", id.shown()));
@@ -202,7 +226,7 @@ void Index::update(const Id& id, std::span<const float> vector, const Fields& fi
   if (vector.size() != state_->options.width)
     fail(fmt::format("index: the vector {} has {} numbers, the index {}", id.shown(), vector.size(),
                      state_->options.width));
-  state_->check_vector("index", vector);
+  state_->check_stored(vector);
   const Fields right = state_->checked(fields);
   if (const std::optional<Location> at = state_->find(id)) state_->remove(id, *at);
   state_->add(id, vector, right);

@@ -74,7 +74,15 @@ Choice choose(const Segment& segment, const Wanted& wanted, const SearchOptions&
 Found Index::State::search_segment(size_t s, bool scans, const Wanted& wanted) const {
   const Segment& segment = segments[s];
   if (!on_device) return scans ? exact_search(wanted) : segment.searcher()->search(wanted);
-  if (!scans) return segment.searcher()->search_on(*on_device, segment.identity(), wanted);
+  if (!scans) {
+    const uint64_t identity = segment.identity();
+    const auto ranges = segment.searcher()->scanned(
+        wanted, [&](const cpu::NearestRows& rows, std::span<const float> queries, uint64_t k) {
+          return on_device->scan_centers(identity, rows, queries, k);
+        });
+    return ranges ? on_device->scan_ranges(identity, wanted, *ranges)
+                  : segment.searcher()->search(wanted);
+  }
   return on_device->scan(segment.identity(), s >= placed, wanted);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -22,20 +23,13 @@ double length_of(std::span<const float> values) {
   return std::sqrt(squares);
 }
 
-std::vector<std::byte> bits_of(std::span<const float> values) {
-  std::vector<std::byte> bytes((values.size() + 7) / 8);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] > 0) bytes[i / 8] |= std::byte(1 << (i % 8));
-  return bytes;
-}
-
 struct Stored {
   std::vector<std::byte> bytes;
   float scale = 1;
 };
 
 Stored store(DType type, std::span<const float> values) {
-  if (type == DType::b1) return {bits_of(values)};
+  if (type == DType::b1) return {query_for(type, values)};
   Stored stored{std::vector<std::byte>(vector_bytes(type, values.size()))};
   if (type == DType::i8) {
     float largest = 0;
@@ -87,12 +81,6 @@ uint64_t vector_bytes(DType type, uint64_t width) {
   return type == DType::b1 ? (width + 7) / 8 : width * dtype_bytes(type);
 }
 
-std::vector<std::byte> query_for(DType type, std::span<const float> query) {
-  if (type == DType::b1) return bits_of(query);
-  const auto bytes = std::as_bytes(query);
-  return {bytes.begin(), bytes.end()};
-}
-
 Segment::Segment(const IndexOptions& options) : options_(options) {
   static std::atomic<uint64_t> next{0};
   identity_ = next++;
@@ -120,8 +108,10 @@ void Segment::remove(uint64_t row) {
 
 void Segment::set_alive(std::vector<uint32_t> words) {
   alive_ = std::move(words);
+  // By words: opening a file of millions of short vectors must not look at each of them.
+  if (rows_ % 32 != 0) alive_.back() &= (uint32_t{1} << (rows_ % 32)) - 1;
   removed_count_ = rows_;
-  for (uint64_t row = 0; row < rows_; ++row) removed_count_ -= is_alive(row);
+  for (const uint32_t word : alive_) removed_count_ -= static_cast<uint64_t>(std::popcount(word));
 }
 
 void Segment::add(const Id& id, std::span<const float> vector, const Fields& fields) {

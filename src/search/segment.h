@@ -100,7 +100,5 @@ class Segment {
 
 // The bytes of one vector of `width` elements.
 uint64_t vector_bytes(DType type, uint64_t width);
-// The query as scans of the type read it: f32, or the bits of b1.
-std::vector<std::byte> query_for(DType type, std::span<const float> query);
 
 }  // namespace prism::search

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,7 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t kWidth = 9;
+constexpr uint64_t kMethodRows = 1000;  // the fewest that get a graph or lists
 
 std::vector<float> some_vector(std::mt19937_64& random) {
   std::vector<float> vector(kWidth);
@@ -123,6 +125,82 @@ class IndexAttack : public testing::Test {
     return file;
   }
 
+  // Replaces the content of a section, with right checksums.
+  std::string with_section(std::string file, const std::string& name, const std::string& content) {
+    file.resize((file.size() + 63) / 64 * 64);
+    const uint64_t at = file.size();
+    file += content;
+    return with_directory(file, [&](json& directory) {
+      for (json& section : directory["segments"][0]["sections"])
+        if (section["name"] == name) {
+          section["at"] = at;
+          section["bytes"] = content.size();
+          section["checksum"] = fmt::format("{:x}", checksum(std::as_bytes(std::span(content))));
+        }
+    });
+  }
+
+  // The sections of a method: name and content.
+  static std::vector<std::pair<std::string, std::string>> method_sections(const std::string& file) {
+    const Root root = newest_root("original", file);
+    const json directory = json::parse(file.substr(root.directory_at, root.directory_bytes));
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const json& section : directory["segments"][0]["sections"]) {
+      const auto name = section["name"].get<std::string>();
+      if (name.starts_with("graph ") || name.starts_with("ivf "))
+        all.emplace_back(name, file.substr(section["at"], section["bytes"]));
+    }
+    return all;
+  }
+
+  // Numbers that a section of links, rows, lists or centers could use to lead a search astray.
+  void change_numbers(std::string& content) {
+    const uint64_t words = content.size() / 4;
+    if (words == 0) return;
+    const uint64_t begin = below(words), most = below(3) == 0 ? words - begin : 1 + below(70);
+    for (uint64_t i = begin; i < std::min(words, begin + most); ++i) {
+      const uint64_t values[] = {0,          i,          kMethodRows - 1,   kMethodRows,
+                                 UINT32_MAX, 0x7fffffff, 0x80000000,        0x7f800000,
+                                 0x7fc00000, unusual(),  below(kMethodRows)};
+      const auto value = static_cast<uint32_t>(values[below(std::size(values))]);
+      std::memcpy(content.data() + i * 4, &value, 4);
+    }
+  }
+
+  std::string with_method_changed(const std::string& file) {
+    const auto sections = method_sections(file);
+    const auto& [name, content] = sections[below(sections.size())];
+    std::string made = content;
+    switch (below(6)) {
+      case 0:
+        change_bytes(made);
+        break;
+      case 1: {  // another size
+        const uint64_t steps[] = {1, 4, 8, 64, kMethodRows, 4 * kMethodRows, made.size()};
+        const uint64_t step = steps[below(std::size(steps))];
+        made.resize(below(2) == 0 ? made.size() + step : made.size() - std::min(step, made.size()));
+        break;
+      }
+      case 2:  // what belongs to another section
+        made = sections[below(sections.size())].second;
+        break;
+      case 3:
+        if (name.ends_with("curve")) {
+          json curve = json::parse(made);
+          for (uint64_t i = 1 + below(3); i > 0; --i) change_json(curve);
+          made = curve.dump();
+          break;
+        }
+        [[fallthrough]];
+      default:
+        change_numbers(made);
+    }
+    std::string result = with_section(file, name, made);
+    // Sometimes the directory, too: options, numbers of rows, names.
+    if (below(4) == 0) result = with_directory(result, [&](json& each) { change_json(each); });
+    return result;
+  }
+
   std::string mutated(const std::string& file) {
     std::string made = file;
     switch (below(4)) {
@@ -183,6 +261,41 @@ class IndexAttack : public testing::Test {
     ++accepted_;
   }
 
+  void use_method(const std::string& path, bool compacts) {
+    std::optional<Index> index;
+    if (!step([&] { index = Index::open(path, Access::write); })) return;
+    const IndexInfo info = index->info();
+    step([&] { index->verify(); });
+    std::vector<float> queries;
+    for (uint64_t i = 0; i < 3 * info.options.width; ++i)
+      queries.push_back(static_cast<float>(below(2001)) / 1000 - 1);
+    const auto search = [&](const SearchOptions& options) {
+      step([&] {
+        for (const SearchResult& found : index->search_batch(queries, options)) {
+          EXPECT_LE(found.hits.size(), options.k);
+          for (const Hit& hit : found.hits) (void)hit.id.shown();
+        }
+      });
+    };
+    search({});
+    search({.k = 2048, .recall = 0.99});
+    search({.k = 3, .recall = 0.5, .group_by = "lang"});
+    if (info.method != Method::exact) {
+      search({.method = info.method});
+      for (const uint64_t effort : {uint64_t{1}, uint64_t{30}, uint64_t{1} << 40})
+        search({.k = 5, .method = info.method, .effort = effort});
+      search({.k = 5, .filter = Filter::parse("year > 2200"), .method = info.method, .effort = 20});
+    }
+    step([&] {
+      index->update(info.options.text_ids ? Id("name 5") : Id(5),
+                    std::span(queries).first(info.options.width));
+      index->commit();
+    });
+    search({.k = 5, .method = info.method, .effort = 10});
+    if (compacts) step([&] { index->compact(); });
+    ++accepted_;
+  }
+
   test::TemporaryFolder folder_;
   std::mt19937_64 random_{20260102};
   int64_t refused_ = 0, accepted_ = 0;
@@ -209,6 +322,59 @@ TEST_F(IndexAttack, IndexFiles) {
   }
   EXPECT_GT(refused_, 0);
   EXPECT_GT(accepted_, 0);
+}
+
+// Graphs and lists whose links, rows, lists, codes, scales and curves are hostile.
+TEST_F(IndexAttack, GraphsAndLists) {
+  const IndexOptions kinds[] = {
+      {.width = kWidth, .metric = Metric::cosine, .type = DType::f16},
+      {.width = kWidth, .metric = Metric::dot, .type = DType::b1, .rescore = DType::f32},
+      {.width = kWidth, .metric = Metric::l2, .type = DType::i8, .text_ids = true}};
+  const std::string path = folder_ / "mutated";
+  for (const Method method : {Method::graph, Method::ivf})
+    for (const IndexOptions& options : kinds) {
+      Index index(options);
+      for (uint64_t i = 0; i < kMethodRows; ++i)
+        index.add(options.text_ids ? Id("name " + std::to_string(i)) : Id(i), some_vector(random_),
+                  {{"year", static_cast<int64_t>(1990 + i)}, {"lang", i % 3 == 0 ? "en" : "de"}});
+      index.build({.method = method});
+      index.save(folder_ / "original");
+      ASSERT_EQ(Index::open(folder_ / "original").info().method, method);
+      const std::string original = test::read_file(folder_ / "original");
+      for (int64_t round = 0; round < test::attack_rounds(120); ++round) {
+        test::write_file(path, with_method_changed(original));
+        try {
+          use_method(path, round % 20 == 0);
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
+        if (HasFailure())
+          FAIL() << method_name(method) << " " << metric_name(options.metric) << ", round "
+                 << round;
+      }
+    }
+  EXPECT_GT(refused_, 100);
+  EXPECT_GT(accepted_, 100);
+}
+
+// Sizes of sections are computed from the width.
+TEST_F(IndexAttack, AWidthOfZeroIsRefused) {
+  Index index({.width = kWidth});
+  for (uint64_t i = 0; i < kMethodRows; ++i) index.add(i, some_vector(random_));
+  index.build({.method = Method::ivf});
+  const std::string path = folder_ / "index";
+  index.save(path);
+  test::write_file(path, with_directory(test::read_file(path), [](json& directory) {
+                     directory["width"] = 0;
+                     for (json& section : directory["segments"][0]["sections"])
+                       if (section["name"] == "vectors") section["bytes"] = 0;
+                   }));
+  try {
+    Index::open(path);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCorruptFile) << error.what();
+  }
 }
 
 // A directory of some kilobytes could else claim any number of vectors.

@@ -27,9 +27,15 @@ struct NearestInputs {
   Tensor scales = {};   // f32 [rows]: the factor of each row of i8, for dot and l2
   Tensor allowed = {};  // i32 [(rows + 31) / 32]: row r may be returned if bit r % 32 of element
                         // r / 32 is set
+  // i32 [blocks, 2]: queries 4 b to 4 b + 3 are compared with the rows from element [b, 0] up to
+  // element [b, 1] only. Rows of a range are read once for the four. longest_span: at least the
+  // rows of the longest range.
+  Tensor spans = {};
+  int64_t longest_span = 0;
 };
 
 inline constexpr int64_t kMaximumNearest = 2048;
+inline constexpr int64_t kSpanQueries = 4;  // that share a range of NearestInputs::spans
 
 // The k best rows of matrix [rows, width] for query [width], or for each row of query [queries,
 // width]. Queries are f32, f16 or bf16; the matrix is f32, f16, bf16 or i8. For hamming both are u8

@@ -105,7 +105,8 @@ bool any_nearer(const int8_t* code, const int8_t* codes, size_t bytes, const uin
 void encode(const float* from, const float* center, float factor, size_t width, int8_t* to) {
   for (size_t i = 0; i < width; ++i) {
     const float scaled = (from[i] - center[i]) * factor;
-    to[i] = static_cast<int8_t>(std::nearbyint(std::clamp(scaled, -127.0f, 127.0f)));
+    // In this order of arguments NaN becomes -127.
+    to[i] = static_cast<int8_t>(std::nearbyint(std::min(127.0f, std::max(-127.0f, scaled))));
   }
 }
 

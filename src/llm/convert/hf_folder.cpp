@@ -44,6 +44,10 @@ bool HfFolder::is_one(const std::string& path) {
 
 std::optional<std::string> HfFolder::text(const std::string& file) const {
   check_name(path_, file);
+  if (files_) {
+    const auto found = files_->find(file);
+    return found == files_->end() ? std::nullopt : std::optional(found->second);
+  }
   const fs::path path = fs::path(path_) / file;
   std::error_code failed;
   if (!fs::is_regular_file(path, failed)) return std::nullopt;
@@ -92,16 +96,28 @@ void HfFolder::add_weights(const std::string& file) {
   }
 }
 
-HfFolder HfFolder::open(const std::string& path) {
-  HfFolder folder;
-  folder.path_ = path;
-  std::optional<Json> config = folder.json("config.json");
+void HfFolder::read_config() {
+  std::optional<Json> config = json("config.json");
   if (!config || !config->is_object())
     throw Error(
         ErrorCode::kNotFound,
-        fmt::format("{}: {}; a Hugging Face folder has config.json, {} and tokenizer.json", path,
+        fmt::format("{}: {}; a Hugging Face folder has config.json, {} and tokenizer.json", path_,
                     config ? "config.json is no JSON object" : "no config.json", kWeights));
-  folder.config_ = std::move(*config);
+  config_ = std::move(*config);
+}
+
+HfFolder HfFolder::of(std::map<std::string, std::string> files) {
+  HfFolder folder;
+  folder.path_ = "memory";
+  folder.files_ = std::move(files);
+  folder.read_config();
+  return folder;
+}
+
+HfFolder HfFolder::open(const std::string& path) {
+  HfFolder folder;
+  folder.path_ = path;
+  folder.read_config();
   const std::optional<Json> index = folder.json(kIndex);
   std::error_code ignored;
   if (fs::is_regular_file(fs::path(path) / kWeights, ignored)) {

@@ -19,6 +19,8 @@ class HfFolder {
   // Maps model.safetensors, or the files that model.safetensors.index.json lists. Throws kNotFound
   // for a folder without them, kCorruptFile naming the file and what is wrong with it.
   static HfFolder open(const std::string& path);
+  // Files in memory in place of a folder, without weights. Throws like open().
+  static HfFolder of(std::map<std::string, std::string> files);
   // Whether the path is a folder with a config.json.
   static bool is_one(const std::string& path);
 
@@ -33,8 +35,10 @@ class HfFolder {
   std::optional<Json> json(const std::string& file) const;
 
  private:
+  void read_config();
   void add_weights(const std::string& file);
 
+  std::optional<std::map<std::string, std::string>> files_;  // in memory
   std::string path_;
   Json config_;
   std::map<std::string, SafetensorsEntry> tensors_;

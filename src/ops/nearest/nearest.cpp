@@ -24,19 +24,24 @@ namespace {
 }
 
 // Inputs: queries [queries, width], matrix [rows, width], then factors (norms for cosine, scales
-// for others) and the bitmap, where they are given. Outputs: scores, indices.
+// for others), the bitmap and the spans, where they are given. Outputs: scores, indices.
 class NearestRowsOp : public Op {
  public:
-  NearestRowsOp(Metric metric, int64_t k, DType query_type, bool has_factors, bool has_allowed)
+  NearestRowsOp(Metric metric, int64_t k, DType query_type, bool has_factors, bool has_allowed,
+                bool has_spans, int64_t longest_span)
       : metric_(metric),
         k_(k),
         query_type_(query_type),
         has_factors_(has_factors),
-        has_allowed_(has_allowed) {}
+        has_allowed_(has_allowed),
+        has_spans_(has_spans),
+        longest_span_(longest_span) {}
 
   std::string_view name() const override { return "nearest_rows"; }
   std::string attributes() const override {
-    return fmt::format("{}, {} best", metric_name(metric_), k_);
+    const std::string spans =
+        has_spans_ ? fmt::format(", ranges of {} rows", longest_span_) : std::string();
+    return fmt::format("{}, {} best{}", metric_name(metric_), k_, spans);
   }
   bool has_gradient() const override { return false; }
 
@@ -64,12 +69,15 @@ class NearestRowsOp : public Op {
     rows.width = static_cast<uint64_t>(matrix.layout.shape[1]);
     if (has_factors_)
       (metric_ == Metric::cosine ? rows.norms : rows.scales) = call.inputs[2].first<float>();
-    if (has_allowed_) rows.allowed = call.inputs[has_factors_ ? 3 : 2].first<uint32_t>();
+    if (has_allowed_) rows.allowed = call.inputs[allowed_input()].first<uint32_t>();
     const std::byte* const first =
         queries.data + queries.layout.offset * static_cast<int64_t>(queries.type.block_bytes());
+    const auto count = static_cast<uint64_t>(queries.layout.shape[0]);
+    const auto k = static_cast<uint64_t>(k_);
     const std::vector<cpu::NearRow> best =
-        cpu::nearest(call.pool, rows, first, static_cast<uint64_t>(queries.layout.shape[0]),
-                     static_cast<uint64_t>(k_));
+        has_spans_ ? cpu::nearest_in(call.pool, rows, first, count, k,
+                                     ranges(call.inputs[spans_input()], rows.count, count))
+                   : cpu::nearest(call.pool, rows, first, count, k);
     const float none =
         std::numeric_limits<float>::infinity() * (is_distance(metric_) ? 1.0f : -1.0f);
     for (size_t i = 0; i < best.size(); ++i) {
@@ -81,18 +89,38 @@ class NearestRowsOp : public Op {
 
   void launch(DeviceCall& call) const override {
     if (call.output().elements() == 0) return;
-    ops::NearestLaunch launch{metric_, k_, query_type_,    call.input(0), call.input(1),
-                              {},      {}, call.output(0), call.output(1)};
+    ops::NearestLaunch launch{metric_, k_, query_type_,   call.input(0),  call.input(1), {},
+                              {},      {}, longest_span_, call.output(0), call.output(1)};
     if (has_factors_) launch.factors = call.input(2);
-    if (has_allowed_) launch.allowed = call.input(has_factors_ ? 3 : 2);
+    if (has_allowed_) launch.allowed = call.input(allowed_input());
+    if (has_spans_) launch.spans = call.input(spans_input());
     launch.emit(call);
   }
 
  private:
+  size_t allowed_input() const { return has_factors_ ? 3 : 2; }
+  size_t spans_input() const { return allowed_input() + (has_allowed_ ? 1 : 0); }
+
+  static std::vector<cpu::RowRange> ranges(const HostView& spans, uint64_t rows, uint64_t queries) {
+    std::vector<cpu::RowRange> all;
+    const auto* const values = spans.first<uint32_t>();
+    for (uint64_t q = 0; q < queries; q += kSpanQueries) {
+      const uint64_t block = q / kSpanQueries;
+      cpu::RowRange& range = all.emplace_back();
+      range.end = std::min<uint64_t>(rows, values[2 * block + 1]);
+      range.begin = std::min<uint64_t>(range.end, values[2 * block]);
+      for (uint64_t i = q; i < std::min(queries, q + kSpanQueries); ++i)
+        range.queries.push_back(static_cast<uint32_t>(i));
+    }
+    std::erase_if(all, [](const cpu::RowRange& each) { return each.begin == each.end; });
+    return all;
+  }
+
   Metric metric_;
   int64_t k_;
   DType query_type_;
-  bool has_factors_, has_allowed_;
+  bool has_factors_, has_allowed_, has_spans_;
+  int64_t longest_span_;
 };
 
 void check_types(Metric metric, const Tensor& query, const Tensor& matrix) {
@@ -145,6 +173,12 @@ Nearest nearest_rows(Metric metric, const Tensor& query, const Tensor& matrix, i
   Tensor factors = metric == Metric::cosine    ? given.norms
                    : metric == Metric::hamming ? Tensor()
                                                : given.scales;
+  const int64_t blocks =
+      ((query.rank() == 1 ? 1 : query.shape()[0]) + kSpanQueries - 1) / kSpanQueries;
+  if (given.spans && (given.spans.shape() != Shape{blocks, 2} ||
+                      given.spans.type() != ElementType(DType::i32) || given.longest_span < 0))
+    fail(fmt::format("spans are {} {}; they must be i32 [{}, 2]", given.spans.type().name(),
+                     given.spans.shape().text(), blocks));
   const bool is_cpu = matrix.device().info().is_cpu;
   // The CPU computes lengths while a tile is in its cache; kernels read them.
   if (metric == Metric::cosine && !factors && !is_cpu) factors = row_norms(matrix);
@@ -154,9 +188,11 @@ Nearest nearest_rows(Metric metric, const Tensor& query, const Tensor& matrix, i
   std::vector<Tensor> inputs = {queries, matrix};
   if (factors) inputs.push_back(factors);
   if (given.allowed) inputs.push_back(given.allowed);
+  if (given.spans) inputs.push_back(given.spans);
   const std::vector<Tensor> both = use_op_all(
       std::make_shared<NearestRowsOp>(metric, k, query.type().plain(), static_cast<bool>(factors),
-                                      static_cast<bool>(given.allowed)),
+                                      static_cast<bool>(given.allowed),
+                                      static_cast<bool>(given.spans), given.longest_span),
       std::move(inputs));
   if (!one) return {both[0], both[1]};
   return {both[0].reshape({k}), both[1].reshape({k})};

@@ -17,6 +17,7 @@
 // kNoKey.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "ops/products/product_kernels.h"
@@ -36,13 +37,14 @@ inline constexpr uint32_t kScanPiece = 512;
 // What kernels are specialised for.
 struct NearestForm {
   Metric metric;
-  DType type;             // of the matrix
-  bool aligned;           // rows begin at multiples of 16 bytes
-  bool has_factors;       // norms for cosine, scales for others
-  bool has_allowed;       // a bitmap
-  uint32_t queries;       // that one group scores
-  bool sampled = false;   // filter: every `spacing`-th row only, and all sums are stored
-  bool overflow = false;  // scan: only for queries whose filter had no room
+  DType type;              // of the matrix
+  bool aligned;            // rows begin at multiples of 16 bytes
+  bool has_factors;        // norms for cosine, scales for others
+  bool has_allowed;        // a bitmap
+  uint32_t queries;        // that one group scores
+  bool sampled = false;    // filter: every `spacing`-th row only, and all sums are stored
+  bool overflow = false;   // scan: only for queries whose filter had no room
+  bool has_spans = false;  // scan: each block of queries has a range of rows
 
   std::string key() const;
 };
@@ -112,7 +114,8 @@ struct NearestLaunch {
   int64_t k;
   DType query_type;  // what the queries were before they became f32
   DeviceView queries, matrix;
-  std::optional<DeviceView> factors, allowed;
+  std::optional<DeviceView> factors, allowed, spans;
+  int64_t longest_span;  // with spans
   DeviceView scores, indices;
 
   void emit(DeviceCall& call) const;
@@ -122,6 +125,7 @@ struct NearestLaunch {
   struct Filter;
   int64_t query_count() const { return queries.layout.shape[0]; }
   int64_t rows() const { return matrix.layout.shape[0]; }
+  int64_t scanned_rows() const { return spans ? std::min(longest_span, rows()) : rows(); }
   int64_t width() const { return matrix.layout.shape[1]; }
   int64_t kept() const;
   NearestForm form() const;

@@ -5,6 +5,7 @@
 
 #include "ops/nearest/nearest_kernels.h"
 #include "prism/error.h"
+#include "prism/ops/nearest.h"
 
 namespace prism::ops {
 
@@ -56,13 +57,16 @@ NearestForm NearestLaunch::form() const {
           bytes % 16 == 0 && rows() * bytes > 0,
           factors.has_value(),
           allowed.has_value(),
-          query_count() == 1 ? 1u : 4u};
+          query_count() == 1 && !spans ? 1u : static_cast<uint32_t>(kSpanQueries),
+          false,
+          false,
+          spans.has_value()};
 }
 
 NearestLaunch::Lists NearestLaunch::scan(DeviceCall& call, const NearestForm& form, int64_t count,
                                          int64_t part, const Filter* filter) const {
   const int64_t blocks = (query_count() + form.queries - 1) / form.queries;
-  const int64_t parts = std::max<int64_t>(1, (count + part - 1) / part);
+  const int64_t parts = std::max<int64_t>(1, (scanned_rows() + part - 1) / part);
   const int64_t units = (width() * static_cast<int64_t>(matrix.type.block_bytes()) + 15) / 16;
   const int64_t capacity = kept() + 2 * kScanPiece;
   const Shape shape = {blocks * form.queries, parts, capacity};
@@ -71,6 +75,7 @@ NearestLaunch::Lists NearestLaunch::scan(DeviceCall& call, const NearestForm& fo
   std::vector<DeviceView> buffers = {matrix, queries};
   if (factors) buffers.push_back(*factors);
   if (allowed) buffers.push_back(*allowed);
+  if (spans) buffers.push_back(*spans);
   if (filter) buffers.push_back(filter->found);
   buffers.insert(buffers.end(), {lists.keys, lists.rows});
   std::vector<ParamValue> params = {word(count), word(width()), word(units),
@@ -109,7 +114,7 @@ NearestLaunch::Lists NearestLaunch::merge(DeviceCall& call, Lists from,
 std::optional<FragmentProduct> NearestLaunch::tiling(const DeviceInfo& device) const {
   const ir::Capabilities& can = device.capabilities;
   const DType type = matrix.type.plain();
-  if (!has_fragments(can, type) || (metric != Metric::dot && metric != Metric::cosine) ||
+  if (spans || !has_fragments(can, type) || (metric != Metric::dot && metric != Metric::cosine) ||
       (metric == Metric::dot && factors) || (type != DType::f16 && type != DType::bf16) ||
       !form().aligned || rows() < kFilterRows || kept() > kFilterKept ||
       query_count() * room_for(rows(), query_count(), kept()) > kFilterPairs)
@@ -190,15 +195,16 @@ void NearestLaunch::emit(DeviceCall& call) const {
   const auto scan_all = [&] {
     const NearestForm all = form();
     const int64_t blocks = (query_count() + all.queries - 1) / all.queries;
-    const int64_t parts = std::clamp<int64_t>(kGroups / blocks, 1, rows() / 2048 + 1);
-    const int64_t part = round_up(std::max<int64_t>(1, (rows() + parts - 1) / parts), kScanPiece);
+    const int64_t parts = std::clamp<int64_t>(kGroups / blocks, 1, scanned_rows() / 2048 + 1);
+    const int64_t part =
+        round_up(std::max<int64_t>(1, (scanned_rows() + parts - 1) / parts), kScanPiece);
     return merge(call, scan(call, all, rows(), part, nullptr), nullptr);
   };
   const std::optional<FragmentProduct> products = tiling(call.info());
   const Lists list = products ? filter(call, *products) : scan_all();
 
   NearestForm one = form();
-  one.has_allowed = false;
+  one.has_allowed = one.has_spans = false;
   one.queries = 1;
   const int64_t units = (width() * bytes + 15) / 16;
   const DeviceView exact = call.scratch({query_count(), kept()}, DType::i32);

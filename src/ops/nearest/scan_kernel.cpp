@@ -82,8 +82,8 @@ Value add_term(Metric metric, Value x, Value y, Value sum) {
 }  // namespace
 
 std::string NearestForm::key() const {
-  return fmt::format("{} {} {} {} {} {} {} {}", metric_name(metric), dtype_name(type), aligned,
-                     has_factors, has_allowed, queries, sampled, overflow);
+  return fmt::format("{} {} {} {} {} {} {} {} {}", metric_name(metric), dtype_name(type), aligned,
+                     has_factors, has_allowed, queries, sampled, overflow, has_spans);
 }
 
 // Group x: the part of the rows; group y: the block of queries.
@@ -95,7 +95,8 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
     std::optional<In> factors, allowed;
     if (form.has_factors) factors = in("factors", f32);
     if (form.has_allowed) allowed = in("allowed", u32);
-    std::optional<In> found;
+    std::optional<In> spans, found;
+    if (form.has_spans) spans = in("spans", u32);
     if (form.overflow) found = in("found", u32);
     const Array keys = inout("keys", u32), rows = inout("rows", u32);
     const Value count = param("count", u32), width = param("width", u32),
@@ -124,8 +125,12 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
 
     const uint32_t each = kSums / many, step = kTeams * each;  // rows of a team, of the group
     const Array partial = shared(f32, kSums * kStride, "partial");
-    const Value begin = group_id(0) * part;
-    Value end = min(begin + part, count);
+    Value begin = group_id(0) * part, last = count;
+    if (spans) {
+      begin = begin + spans->load(group_id(1) * 2u);
+      last = min(count, spans->load(group_id(1) * 2u + 1u));
+    }
+    Value end = min(begin + part, last);
     if (form.overflow)
       end = select(FilterRoom{*found, *room}.overflows(query_first, many, query_count), end, begin);
     // The last round has no rows; it shortens the lists to their final length.

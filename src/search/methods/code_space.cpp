@@ -45,13 +45,18 @@ void CodeSpace::prepare(std::vector<float>& row) const {
 CodeSpace CodeSpace::fit(Metric metric, uint64_t width, uint64_t rows, const RowReader& row) {
   CodeSpace space(metric, width);
   if (metric == Metric::hamming || rows == 0) return space;
-  const uint64_t count = std::min(rows, kSample);
-  std::vector<std::vector<float>> sample(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    sample[i] = row(i * rows / count);
+  std::vector<std::vector<float>> sample;
+  for (uint64_t i = 0; i < std::min(rows, kSample); ++i) {
+    std::vector<float> each = row(i * rows / std::min(rows, kSample));
+    // A damaged file may have NaN, and lengths may overflow: such rows say nothing about the scale.
+    const float length = squared_length(each);
+    if (!std::isfinite(length)) continue;
     // Longer rows than those of the sample end at the same distance, a little too near.
-    space.longest_ = std::max(space.longest_, squared_length(sample[i]));
+    space.longest_ = std::max(space.longest_, length);
+    sample.push_back(std::move(each));
   }
+  if (sample.empty()) return space;
+  const uint64_t count = sample.size();
   const size_t dimensions = space.dimensions();
   std::vector<double> sum(dimensions);
   for (std::vector<float>& each : sample) {

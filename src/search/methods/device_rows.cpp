@@ -8,8 +8,8 @@
 
 #include "cpu/nearest/nearest.h"
 #include "prism/error.h"
-#include "prism/ops/index.h"
 #include "prism/ops/nearest.h"
+#include "search/methods/device_values.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism::search {
@@ -36,25 +36,6 @@ cpu::NearestRows part_of(cpu::NearestRows rows, uint64_t first, uint64_t count) 
   return rows;
 }
 
-template <class T>
-Tensor upload_values(std::span<const T> values, const Shape& shape, const Device& device) {
-  return from_bytes(std::as_bytes(values), shape, dtype_of<T>(), device);
-}
-
-NearestInputs inputs_of(Metric metric, const Tensor& factors, const Tensor& allowed) {
-  NearestInputs more;
-  if (factors) (metric == Metric::cosine ? more.norms : more.scales) = factors;
-  more.allowed = allowed;
-  return more;
-}
-
-Tensor query_tensor(const Wanted& wanted, const Device& device) {
-  const std::vector<std::byte> bytes = scan_queries(wanted);
-  const auto count = static_cast<int64_t>(wanted.query_count());
-  const DType type = wanted.rows.metric == Metric::hamming ? DType::u8 : DType::f32;
-  return from_bytes(bytes, {count, static_cast<int64_t>(wanted.rows.width)}, type, device);
-}
-
 // Joins results [queries][count] of parts.
 Found merged(Metric metric, uint64_t queries, uint64_t count, const std::vector<Found>& parts) {
   Found all(queries * count);
@@ -74,20 +55,12 @@ Found merged(Metric metric, uint64_t queries, uint64_t count, const std::vector<
   return all;
 }
 
-Found read_results(const std::vector<Tensor>& outputs, uint64_t first) {
-  const auto scores = outputs[0].to_vector<float>();
-  const auto indices = outputs[1].to_vector<int32_t>();
-  Found found(scores.size());
-  for (size_t i = 0; i < scores.size(); ++i)
-    if (indices[i] >= 0) found[i] = {first + static_cast<uint64_t>(indices[i]), scores[i]};
-  return found;
-}
-
 }  // namespace
 
 void DeviceRows::keep_only(const std::set<uint64_t>& present) {
   const std::scoped_lock lock(mutex_);
   std::erase_if(residents_, [&](const auto& each) { return !present.contains(each.first); });
+  std::erase_if(centers_, [&](const auto& each) { return !present.contains(each.first); });
 }
 
 std::optional<DeviceRows::Part> DeviceRows::upload_part(const cpu::NearestRows& rows) {
@@ -135,6 +108,12 @@ DeviceRows::Resident& DeviceRows::upload(uint64_t identity, bool is_growing, con
   return resident;
 }
 
+Tensor DeviceRows::allowed_rows(const Part& part, const Wanted& wanted) const {
+  const uint64_t words = (part.rows + 31) / 32;
+  const auto* const from = reinterpret_cast<const int32_t*>(wanted.rows.allowed) + part.first / 32;
+  return upload_values(std::span(from, words), {static_cast<int64_t>(words)}, device_);
+}
+
 Found DeviceRows::scan_part(Part& part, const Wanted& wanted, const Tensor& queries) {
   const Metric metric = wanted.rows.metric;
   const auto k = static_cast<int64_t>(
@@ -154,12 +133,7 @@ Found DeviceRows::scan_part(Part& part, const Wanted& wanted, const Tensor& quer
                 .first;
   }
   std::vector<Tensor> inputs = {queries};
-  if (filtered) {
-    const uint64_t words = (part.rows + 31) / 32;
-    const auto* const from =
-        reinterpret_cast<const int32_t*>(wanted.rows.allowed) + part.first / 32;
-    inputs.push_back(upload_values(std::span(from, words), {static_cast<int64_t>(words)}, device_));
-  }
+  if (filtered) inputs.push_back(allowed_rows(part, wanted));
   return read_results(found->second(inputs), part.first);
 }
 
@@ -205,41 +179,6 @@ Found DeviceRows::scan_resident(Resident& resident, const Wanted& wanted) {
   if (rest.valid()) parts.push_back(rest.get());
   return rescored(wanted,
                   merged(wanted.rows.metric, wanted.query_count(), wanted.candidates(), parts));
-}
-
-Found DeviceRows::scan_some(uint64_t identity, const Wanted& wanted,
-                            const std::vector<uint32_t>& rows) {
-  {
-    const std::scoped_lock lock(mutex_);
-    Resident& resident = upload(identity, false, wanted);
-    const uint64_t k = wanted.candidates();
-    // All rows in one part: numbers of rows are places in its matrix.
-    if (resident.parts.size() == 1 && resident.rows == wanted.rows.count && !rows.empty() &&
-        k <= static_cast<uint64_t>(kMaximumNearest)) {
-      used_cpu_ = false;
-      const Part& part = resident.parts[0];
-      // Lengths are powers of two, so that there are few plans; what is too much is not allowed.
-      const uint64_t length = std::bit_ceil(std::max<uint64_t>(rows.size(), 32));
-      std::vector<int32_t> indices(length, 0), allowed(length / 32, 0);
-      for (size_t i = 0; i < rows.size(); ++i) {
-        indices[i] = static_cast<int32_t>(rows[i]);
-        if (wanted.rows.allows(rows[i])) allowed[i / 32] |= static_cast<int32_t>(1u << i % 32);
-      }
-      const Tensor chosen = from_vector(indices, {static_cast<int64_t>(length)}, device_);
-      const Tensor factors =
-          part.factors ? gather_rows(part.factors.unsqueeze(1), chosen).squeeze(1) : Tensor();
-      const Nearest best = nearest_rows(
-          wanted.rows.metric, query_tensor(wanted, device_), gather_rows(part.matrix, chosen),
-          static_cast<int64_t>(k),
-          inputs_of(wanted.rows.metric, factors,
-                    from_vector(allowed, {static_cast<int64_t>(allowed.size())}, device_)));
-      Found found = read_results({best.scores, best.indices}, 0);
-      for (cpu::NearRow& each : found)
-        if (each.is_row()) each.row = rows[each.row];
-      return rescored(wanted, std::move(found));
-    }
-  }
-  return scan(identity, false, wanted);
 }
 
 std::string DeviceRows::shown() const { return device_.id() + (used_cpu_ ? " and cpu" : ""); }

@@ -28,8 +28,14 @@ class DeviceRows {
   // A scan of the rows of a segment. `is_growing`: rows are still added at its end; whole parts of
   // it are uploaded all the same.
   Found scan(uint64_t identity, bool is_growing, const Wanted& wanted);
-  // The same over some of the rows, which are gathered on the device.
-  Found scan_some(uint64_t identity, const Wanted& wanted, const std::vector<uint32_t>& rows);
+  // The same over ranges of the rows, each for some of the queries. A range is read once for all of
+  // its queries.
+  Found scan_ranges(uint64_t identity, const Wanted& wanted,
+                    const std::vector<cpu::RowRange>& ranges);
+
+  // The nearest of few rows that belong to a segment and never change: the centers of its lists.
+  Found scan_centers(uint64_t identity, const cpu::NearestRows& centers,
+                     std::span<const float> queries, uint64_t k);
 
   uint64_t uploaded_bytes() const { return uploaded_bytes_; }  // in all uploads so far
   // Which share of the last search the device did, for people: "cuda:0", "cuda:0 and cpu".
@@ -53,10 +59,12 @@ class DeviceRows {
   std::optional<Part> upload_part(const cpu::NearestRows& rows);
   Found scan_resident(Resident& resident, const Wanted& wanted);
   Found scan_part(Part& part, const Wanted& wanted, const Tensor& queries);
+  Tensor allowed_rows(const Part& part, const Wanted& wanted) const;
 
   Device device_;
   std::mutex mutex_;
   std::map<uint64_t, Resident> residents_;
+  std::map<uint64_t, Tensor> centers_;  // of segments
   uint64_t uploaded_bytes_ = 0;
   bool used_cpu_ = false;
 };

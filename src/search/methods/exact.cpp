@@ -2,10 +2,20 @@
 #include <algorithm>
 
 #include "search/methods/searcher.h"
-#include "search/segment.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism::search {
+
+std::vector<std::byte> query_for(DType type, std::span<const float> query) {
+  if (type != DType::b1) {
+    const auto bytes = std::as_bytes(query);
+    return {bytes.begin(), bytes.end()};
+  }
+  std::vector<std::byte> bits((query.size() + 7) / 8);
+  for (size_t i = 0; i < query.size(); ++i)
+    if (query[i] > 0) bits[i / 8] |= std::byte(1 << (i % 8));
+  return bits;
+}
 
 std::vector<std::byte> scan_queries(const Wanted& wanted) {
   std::vector<std::byte> all;
@@ -19,6 +29,21 @@ std::vector<std::byte> scan_queries(const Wanted& wanted) {
 Found exact_search(const Wanted& wanted) {
   return rescored(wanted, cpu::nearest(cpu_pool(), wanted.rows, scan_queries(wanted).data(),
                                        wanted.query_count(), wanted.candidates()));
+}
+
+Found scan_rows(const cpu::NearestRows& rows, std::span<const float> queries, uint64_t k) {
+  constexpr uint64_t kQueries = 64;  // that a thread takes at once
+  const uint64_t count = queries.size() / rows.width;
+  Found all(count * k);
+  cpu_pool().parallel_for((count + kQueries - 1) / kQueries, 1, [&](uint64_t first, uint64_t last) {
+    for (uint64_t begin = first * kQueries; begin < std::min(count, last * kQueries);
+         begin += kQueries) {
+      const Found some = cpu::nearest(cpu_pool(), rows, queries.data() + begin * rows.width,
+                                      std::min(kQueries, count - begin), k);
+      std::ranges::copy(some, all.begin() + static_cast<ptrdiff_t>(begin * k));
+    }
+  });
+  return all;
 }
 
 Found rescored(const Wanted& wanted, Found found) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "prism/error.h"
-#include "search/segment.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism::search {

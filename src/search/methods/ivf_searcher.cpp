@@ -1,13 +1,10 @@
-// Divides rows into lists and searches them.
+// Opens and searches lists.
 #include "search/methods/ivf_searcher.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "prism/error.h"
-#include "search/methods/device_rows.h"
-#include "search/methods/k_means.h"
 #include "tensor/cpu_pool.h"
 
 namespace prism::search {
@@ -15,15 +12,14 @@ namespace prism::search {
 namespace {
 
 constexpr uint64_t kHeldBack = 500;
-// Rows for each list that centers are trained with.
-constexpr uint64_t kTrainedPerList = 64;
-// Queries that share the lists of all of them on a device.
-constexpr uint64_t kDeviceQueries = 16;
-// Queries whose lists a thread chooses at once.
-constexpr uint64_t kQueries = 64;
 
-// A vector as centers are compared with it: a direction for cosine, bits as numbers for hamming.
-void prepare(Metric metric, std::span<float> vector) {
+[[noreturn]] void corrupt(const std::string& what) {
+  throw Error(ErrorCode::kCorruptFile, "the lists have " + what);
+}
+
+}  // namespace
+
+void prepare_for_lists(Metric metric, std::span<float> vector) {
   if (metric == Metric::hamming) {
     for (float& value : vector) value = value > 0 ? 1.0f : 0.0f;
   } else if (metric == Metric::cosine) {
@@ -32,53 +28,6 @@ void prepare(Metric metric, std::span<float> vector) {
     if (squares > 0)
       for (float& value : vector) value = static_cast<float>(value / std::sqrt(squares));
   }
-}
-
-std::vector<float> prepared_rows(Metric metric, uint64_t width, uint64_t begin, uint64_t count,
-                                 const std::function<uint64_t(uint64_t)>& chosen,
-                                 const CodeSpace::RowReader& row) {
-  std::vector<float> x(count * width);
-  cpu_pool().parallel_for(count, 256, [&](uint64_t first, uint64_t last) {
-    for (uint64_t i = first; i < last; ++i) {
-      std::vector<float> vector = row(chosen(begin + i));
-      prepare(metric, vector);
-      std::ranges::copy(vector, x.begin() + static_cast<ptrdiff_t>(i * width));
-    }
-  });
-  return x;
-}
-
-[[noreturn]] void corrupt(const std::string& what) {
-  throw Error(ErrorCode::kCorruptFile, "the lists have " + what);
-}
-
-}  // namespace
-
-Lists make_lists(const Device& device, Metric metric, uint64_t width, uint64_t rows, uint64_t count,
-                 const CodeSpace::RowReader& row) {
-  if (count == 0) count = static_cast<uint64_t>(std::sqrt(static_cast<double>(rows)));
-  count = std::clamp<uint64_t>(count, 1, rows);
-  const uint64_t trained = std::min(rows, count * kTrainedPerList);
-  const std::vector<float> sample = prepared_rows(
-      metric, width, 0, trained, [&](uint64_t i) { return i * rows / trained; }, row);
-  Lists lists;
-  lists.centers = train_centers(device, sample, width, count);
-  std::vector<uint32_t> list_of(rows);
-  constexpr uint64_t kPart = 1 << 18;  // rows in f32 at once
-  for (uint64_t first = 0; first < rows; first += kPart) {
-    const uint64_t some = std::min(kPart, rows - first);
-    const std::vector<float> x = prepared_rows(
-        metric, width, first, some, [](uint64_t i) { return i; }, row);
-    std::ranges::copy(assign_rows(device, x, lists.centers, width),
-                      list_of.begin() + static_cast<ptrdiff_t>(first));
-  }
-  lists.begin.assign(count + 1, 0);
-  for (const uint32_t list : list_of) ++lists.begin[list + 1];
-  std::partial_sum(lists.begin.begin(), lists.begin.end(), lists.begin.begin());
-  std::vector<uint32_t> next(lists.begin.begin(), lists.begin.end() - 1);
-  lists.rows.resize(rows);
-  for (uint32_t r = 0; r < rows; ++r) lists.rows[next[list_of[r]]++] = r;
-  return lists;
 }
 
 std::unique_ptr<Searcher> IvfSearcher::build(const Lists& lists, Metric metric, const Wanted& all,
@@ -126,26 +75,19 @@ bool IvfSearcher::prefers_scan(const Wanted& wanted) const {
   return 2 * wanted.effort_for_allowed() >= lists();
 }
 
-std::vector<cpu::RowRange> IvfSearcher::ranges(const Wanted& wanted) const {
+std::optional<std::vector<cpu::RowRange>> IvfSearcher::scanned(const Wanted& wanted,
+                                                               const RowScan& scan) const {
   const uint64_t count = wanted.query_count();
   const uint64_t probes = std::clamp<uint64_t>(wanted.effort_for_allowed(), 1, lists());
   std::vector<float> queries(wanted.queries.begin(), wanted.queries.end());
   for (uint64_t q = 0; q < count; ++q)
-    prepare(metric_, std::span(queries).subspan(q * width_, width_));
+    prepare_for_lists(metric_, std::span(queries).subspan(q * width_, width_));
   cpu::NearestRows centers;
   centers.metric = metric_ == Metric::dot ? Metric::dot : Metric::l2;
   centers.data = centers_.data();
   centers.count = lists();
   centers.width = width_;
-  std::vector<cpu::NearRow> nearest(count * probes);
-  cpu_pool().parallel_for((count + kQueries - 1) / kQueries, 1, [&](uint64_t first, uint64_t last) {
-    for (uint64_t begin = first * kQueries; begin < std::min(count, last * kQueries);
-         begin += kQueries) {
-      const auto found = cpu::nearest(cpu_pool(), centers, queries.data() + begin * width_,
-                                      std::min(kQueries, count - begin), probes);
-      std::ranges::copy(found, nearest.begin() + static_cast<ptrdiff_t>(begin * probes));
-    }
-  });
+  const Found nearest = scan(centers, queries, probes);
   std::vector<cpu::RowRange> all(lists());
   const auto* const begin = begin_.as<uint32_t>();
   for (uint64_t i = 0; i < nearest.size(); ++i)
@@ -162,28 +104,9 @@ std::vector<cpu::RowRange> IvfSearcher::ranges(const Wanted& wanted) const {
 }
 
 Found IvfSearcher::search(const Wanted& wanted) const {
-  return rescored(wanted,
-                  cpu::nearest_in(cpu_pool(), wanted.rows, scan_queries(wanted).data(),
-                                  wanted.query_count(), wanted.candidates(), ranges(wanted)));
-}
-
-Found IvfSearcher::search_on(DeviceRows& device, uint64_t identity, const Wanted& wanted) const {
-  Found all;
-  Wanted some = wanted;
-  for (uint64_t first = 0; first < wanted.query_count(); first += kDeviceQueries) {
-    const uint64_t count = std::min(kDeviceQueries, wanted.query_count() - first);
-    some.queries = wanted.queries.subspan(first * width_, count * width_);
-    std::vector<uint32_t> rows;
-    for (const cpu::RowRange& range : ranges(some))
-      for (uint64_t row = range.begin; row < range.end; ++row)
-        rows.push_back(static_cast<uint32_t>(row));
-    // A copy of more than a quarter costs as much as a scan of everything.
-    const Found found = rows.size() * 4 > wanted.rows.count
-                            ? device.scan(identity, false, some)
-                            : device.scan_some(identity, some, rows);
-    all.insert(all.end(), found.begin(), found.end());
-  }
-  return all;
+  return rescored(wanted, cpu::nearest_in(cpu_pool(), wanted.rows, scan_queries(wanted).data(),
+                                          wanted.query_count(), wanted.candidates(),
+                                          *scanned(wanted, scan_rows)));
 }
 
 }  // namespace prism::search

@@ -4,21 +4,13 @@
 // scans are those of an exact search (IVF: inverted file, Sivic and Zisserman, 2003).
 #pragma once
 
-#include "prism/device.h"
-#include "search/methods/code_space.h"
+#include "search/methods/lists.h"
 #include "search/methods/searcher.h"
 
 namespace prism::search {
 
-// How the rows of a segment are divided into lists.
-struct Lists {
-  std::vector<float> centers;   // [lists][width]
-  std::vector<uint32_t> rows;   // in the order of the lists
-  std::vector<uint32_t> begin;  // [lists + 1]
-};
-// count 0: chosen by the number of rows. Assignments are computed on the device.
-Lists make_lists(const Device& device, Metric metric, uint64_t width, uint64_t rows, uint64_t count,
-                 const CodeSpace::RowReader& row);
+// Makes a vector comparable with centers: a direction for cosine, bits as numbers for hamming.
+void prepare_for_lists(Metric metric, std::span<float> vector);
 
 class IvfSearcher : public Searcher {
  public:
@@ -34,14 +26,13 @@ class IvfSearcher : public Searcher {
   uint64_t largest_effort() const override { return lists(); }
   bool prefers_scan(const Wanted& wanted) const override;
   Found search(const Wanted& wanted) const override;
-  Found search_on(DeviceRows& device, uint64_t identity, const Wanted& wanted) const override;
+  std::optional<std::vector<cpu::RowRange>> scanned(const Wanted& wanted,
+                                                    const RowScan& scan) const override;
   std::vector<NamedSection> sections() const override;
 
  private:
   IvfSearcher(Metric metric, uint64_t width) : metric_(metric), width_(width) {}
   uint64_t lists() const { return begin_.count<uint32_t>() - 1; }
-  // The lists to scan and the queries of each.
-  std::vector<cpu::RowRange> ranges(const Wanted& wanted) const;
 
   Metric metric_;
   uint64_t width_;

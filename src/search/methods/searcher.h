@@ -19,8 +19,6 @@
 
 namespace prism::search {
 
-class DeviceRows;
-
 // What a searcher looks for.
 struct Wanted {
   cpu::NearestRows rows;                  // as scans read them; `allowed` may be null
@@ -41,11 +39,16 @@ struct Wanted {
   }
 };
 
-// The queries as scans read them: f32, or the bits of b1.
+// A query as scans of the type read it: f32, or the bits of b1.
+std::vector<std::byte> query_for(DType type, std::span<const float> query);
 std::vector<std::byte> scan_queries(const Wanted& wanted);
 
 // The results of each query, best first: [queries][count].
 using Found = std::vector<cpu::NearRow>;
+
+// Finds the k nearest of some rows of f32 for each query: [queries][k].
+using RowScan =
+    std::function<Found(const cpu::NearestRows& rows, std::span<const float> queries, uint64_t k)>;
 
 // One line of the measured curve: the share of the k nearest rows that were found.
 struct EffortPoint {
@@ -73,9 +76,10 @@ class Searcher {
   // Whether a scan of the allowed rows is less work.
   virtual bool prefers_scan(const Wanted& wanted) const = 0;
   virtual Found search(const Wanted& wanted) const = 0;
-  // The same with scans on a device, where the method has any.
-  virtual Found search_on(DeviceRows&, uint64_t /*identity*/, const Wanted& wanted) const {
-    return search(wanted);
+  // The ranges of rows that search() scans and the queries of each; nothing if it does not scan
+  // ranges. A device can scan them instead, and also `scan` what chooses them.
+  virtual std::optional<std::vector<cpu::RowRange>> scanned(const Wanted&, const RowScan&) const {
+    return std::nullopt;
   }
   virtual std::vector<NamedSection> sections() const = 0;
 
@@ -84,6 +88,8 @@ class Searcher {
 
 // Scans all allowed rows.
 Found exact_search(const Wanted& wanted);
+// The rows of a RowScan on the CPU.
+Found scan_rows(const cpu::NearestRows& rows, std::span<const float> queries, uint64_t k);
 // Ranks candidates [queries][wanted.candidates()] of a scan by the precise copy, if there is one.
 Found rescored(const Wanted& wanted, Found found);
 
