@@ -82,7 +82,7 @@ std::vector<SampleItem> sample_order(const std::vector<OpCase>& cases, uint64_t 
 bool ProgramBudget::takes(const SampleItem& item, size_t compiled) {
   if (programs_ != 0 && ops_.contains(item.test->op)) {
     // A case may need several programs, gradients the most.
-    if (compiled + 8 >= programs_ && !fine_.contains(item.fine)) return false;
+    if (compiled + 16 >= programs_ && !fine_.contains(item.fine)) return false;
     if (compiled * 6 >= programs_ * 5 && !forms_.contains(item.form)) return false;
   }
   forms_.insert(item.form);

@@ -334,7 +334,7 @@ void attention(ThreadPool& pool, const Attention& options, const float* q, const
   std::vector<Task> tasks;
   for (size_t s = 0; s < sequences; ++s) {
     const AttentionSpan& span = spans[s];
-    if (span.queries > span.keys)
+    if (span.queries > span.keys && (options.causal || options.window > 0 || options.slopes))
       throw Error(ErrorCode::kInvalidArgument,
                   "attention on the CPU: sequence " + std::to_string(s) + " has " +
                       std::to_string(span.queries) + " queries and " + std::to_string(span.keys) +

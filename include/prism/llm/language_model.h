@@ -140,7 +140,10 @@ class LanguageModel {
                  const std::function<bool(size_t done, size_t all)>& progress = {});
   bool reranks() const;  // whether the file has a head
   // The log-probability of each token, and the `top` most likely tokens at its position.
-  std::vector<TokenScore> score(std::string_view text, int64_t top = 0);
+  // source: of models with an encoder, what it sees; empty: the text itself. The decoder's text
+  // begins with its start token, tokens are scored as they are.
+  std::vector<TokenScore> score(std::string_view text, int64_t top = 0,
+                                std::string_view source = {});
   std::vector<TokenScore> score(std::span<const int32_t> tokens, int64_t top = 0);
 
   // Stops generation at the next token. Safe to call from other threads and signal handlers.

@@ -37,6 +37,7 @@ InferenceMemory estimate_inference_memory(int64_t hidden, int64_t intermediate, 
 struct ModelSizes {
   std::string architecture, name;
   int64_t layers = 0, hidden = 0, feed_forward = 0, heads = 0, vocabulary = 0;
+  int64_t decoder_layers = 0;                // those of `layers` that follow an encoder
   int64_t context = 0;                       // context the model was trained for
   int64_t experts = 0, experts_used = 0;     // 0 without a mixture of experts
   int64_t key_length = 0, value_length = 0;  // elements per head

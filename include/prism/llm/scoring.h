@@ -28,8 +28,10 @@ struct TokenScore {
 TokenScore score_token(std::span<const float> logits, int32_t token, int64_t top);
 
 // Scores each token given those before it, with `top` alternatives. Uses slot 0. Throws
-// kInvalidArgument if the tokens exceed the context.
-std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top);
+// kInvalidArgument if the tokens exceed the context. source: what the encoder of a model with an
+// encoder and a decoder sees; empty: the tokens themselves.
+std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top,
+                                     std::span<const int32_t> source = {});
 
 struct Perplexity {
   double value = 0, error = 0;  // error: one standard deviation

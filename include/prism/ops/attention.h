@@ -41,7 +41,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
 // f16, bf16 or q8_0), read only where a sequence has keys. Values may be shorter than keys, or the
 // first value_dim elements of the keys themselves: v is then the tensor k. spans (i32) [sequences,
 // 4]: the first row in q, the number of queries, the number of keys (including those of the
-// queries), the slot. most_queries: the largest number of queries in any span. Result: [rows,
+// queries, unless it does not matter where these are: neither causal, nor with a window or biases),
+// the slot. most_queries: the largest number of queries in any span. Result: [rows,
 // heads, dim of v]; rows outside all spans are unspecified.
 //
 // With settings.table the cache is paged: k and v are [blocks, block, kv_heads, dim] with `block` a

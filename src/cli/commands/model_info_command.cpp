@@ -114,6 +114,7 @@ void print_json(const GgufFile& file, const Facts& facts, const Options& options
               {"name", sizes.name},
               {"parameters", sizes.parameters},
               {"layers", sizes.layers},
+              {"decoder_layers", sizes.decoder_layers},
               {"hidden", sizes.hidden},
               {"feed_forward", sizes.feed_forward},
               {"heads", sizes.heads},
@@ -139,9 +140,12 @@ void print_json(const GgufFile& file, const Facts& facts, const Options& options
 }
 
 void print_sizes(const llm::ModelSizes& sizes) {
-  std::cout << fmt::format("{} layers, {} wide, {} heads ({} for keys and values), feed-forward {}",
-                           sizes.layers, sizes.hidden, sizes.heads, sizes.kv_heads.front(),
-                           sizes.feed_forward);
+  const std::string of_decoder =
+      sizes.decoder_layers > 0 ? fmt::format(" (the last {} are a decoder)", sizes.decoder_layers)
+                               : "";
+  std::cout << fmt::format(
+      "{} layers{}, {} wide, {} heads ({} for keys and values), feed-forward {}", sizes.layers,
+      of_decoder, sizes.hidden, sizes.heads, sizes.kv_heads.front(), sizes.feed_forward);
   if (sizes.experts > 0)
     std::cout << fmt::format(", {} experts ({} at a time)", sizes.experts, sizes.experts_used);
   std::cout << fmt::format("\ntrained for a context of {}\n", sizes.context);

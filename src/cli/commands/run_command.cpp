@@ -71,7 +71,7 @@ llm::Generation answer(const Options& o, llm::LanguageModel& model, const std::s
                        const llm::GenerationOptions& options, const llm::TextCallback& write) {
   if (o.raw || !model.has_chat_template()) {
     if (!o.raw && !o.model.quiet)
-      std::cerr << "the model has no chat template, so it continues the text as it stands\n";
+      std::cerr << "the model has no chat template, so it gets the text as it stands\n";
     return model.generate(text, options, write);
   }
   std::vector<llm::ChatMessage> messages;

@@ -17,6 +17,7 @@ struct Options {
   ModelArguments model;
   TextArguments text;
   std::vector<int64_t> ids;
+  std::string source;
   int64_t top = 5;
   bool json = false;
 };
@@ -29,7 +30,7 @@ int score(const Options& o) {
   for (const int64_t id : o.ids)  // one that is too large is none of the vocabulary
     ids.push_back(static_cast<int32_t>(std::min<int64_t>(id, std::numeric_limits<int32_t>::max())));
   std::vector<llm::TokenScore> scores =
-      ids.empty() ? model.score(text, o.top) : model.score(ids, o.top);
+      ids.empty() ? model.score(text, o.top, o.source) : model.score(ids, o.top);
   // The user did not write the token that the tokenizer puts before every text.
   if (o.ids.empty() && !scores.empty() && scores[0].id == tokenizer.bos() && tokenizer.adds_bos())
     scores.erase(scores.begin());
@@ -78,6 +79,8 @@ void add_score_command(const Command& program) {
   command.option("--ids", options->ids, "token ids in place of a text: 1,2,3")
       .not_negative()
       .separated_by(',');
+  command.option("--source", options->source,
+                 "what the encoder of a model such as T5 sees; without it, the text itself");
   command
       .option("--top", options->top, "how many of the likeliest tokens to show for each position")
       .not_negative()

@@ -102,7 +102,7 @@ Tensor Blocks::attend(const LayerWeights& w, const CachedRows& rows, const Tenso
   AttentionSettings settings;
   settings.scale = config_.attention_scale > 0 ? config_.attention_scale
                                                : 1 / std::sqrt(static_cast<double>(sizes.head_dim));
-  settings.causal = config_.causal;
+  settings.causal = config_.is_causal(layer_);
   settings.window = config_.is_windowed(layer_) ? config_.window : 0;
   settings.chunked = config_.chunked;
   settings.soft_cap = config_.attention_soft_cap;
@@ -151,7 +151,9 @@ Tensor Blocks::attention(const LayerWeights& w, const Tensor& x) {
       !(config_.temperature_of_unrotated && config_.is_rotated(layer_)))
     of.q = of.q * temperature(x.device());
   const CachedRows rows = to_cache(of, by);
-  const Tensor mask = w.indexer ? chosen_keys(w, x, x) : Tensor();
+  Tensor mask;
+  if (w.indexer) mask = chosen_keys(w, x, x);
+  if (config_.bias_buckets > 0) mask = distance_biases(w, x.device());
   const Tensor seen = attend(w, rows, mask);
   return attention_output(w, x, of.gate ? seen * sigmoid(of.gate) : seen);
 }

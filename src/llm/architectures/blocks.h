@@ -45,6 +45,9 @@ struct TrainingBatch {
   std::function<Tensor(const Tensor&)> adapter_input = {};  // scales and drops; empty: as it is
 };
 
+// Biases of distances: beyond this, all have the last bucket.
+inline constexpr int64_t kFarthest = 128;
+
 class Blocks {
  public:
   Blocks(const Config& config, const Weights& weights, const KvCache& cache,
@@ -92,6 +95,10 @@ class Blocks {
   // limits, norms and rotation; writes k and v to the KV cache; applies the model's window, soft
   // cap, sinks and gate.
   Tensor attention(const LayerWeights& w, const Tensor& x);
+  // Attention of a decoder's layer to the encoder's result, with its norm; and what keeps the
+  // layer's keys and values of that result in the cache.
+  Tensor cross_attention(const LayerWeights& w, const Tensor& x) const;
+  CachedRows keep_encoded(const LayerWeights& w, const Tensor& x) const;
   Tensor feed_forward(const LayerWeights& w, const Tensor& x) const;
   // Routes each row to its top experts and sums their results, weighted by the router; adds the
   // shared expert.
@@ -129,6 +136,9 @@ class Blocks {
   Tensor latent_attention(const LayerWeights& w, const Tensor& x);
   // The mask of the keys that the indexer chooses; by: what its queries are made from.
   Tensor chosen_keys(const LayerWeights& w, const Tensor& x, const Tensor& by);
+  // The biases of the distances between queries and keys as a mask, which hides the encoder's
+  // positions from a decoder.
+  Tensor distance_biases(const LayerWeights& w, const Device& device);
   // Gate, inner norm and output projection.
   Tensor attention_output(const LayerWeights& w, const Tensor& x, Tensor seen) const;
   // Attention within the sequences of a training batch.
@@ -158,7 +168,8 @@ class Blocks {
   int64_t layer_ = 0;
   Tensor layer_inputs_;
   std::map<int64_t, CachedRows> written_;  // of the layers so far
-  Tensor chosen_;  // the mask of the indexer before, for layers that have none of their own
+  Tensor chosen_;        // the mask of the indexer before, for layers that have none of their own
+  Tensor first_biases_;  // distance_biases of the first layer
 };
 
 }  // namespace prism::llm

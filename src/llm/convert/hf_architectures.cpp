@@ -125,6 +125,47 @@ constexpr TensorRule kBert[] = {
     {"pooler.dense.bias", ""},
 };
 
+constexpr TensorRule kT5Encoder[] = {
+    {"shared.weight", "token_embd.weight"},
+    {"encoder.embed_tokens.weight", ""},  // the same
+    {"encoder.final_layer_norm.weight", "enc.output_norm.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.q.weight", "enc.blk.{}.attn_q.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.k.weight", "enc.blk.{}.attn_k.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.v.weight", "enc.blk.{}.attn_v.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.o.weight", "enc.blk.{}.attn_o.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight",
+     "enc.blk.{}.attn_rel_b.weight"},
+    {"encoder.block.{}.layer.0.layer_norm.weight", "enc.blk.{}.attn_norm.weight"},
+    {"encoder.block.{}.layer.1.DenseReluDense.wi.weight", "enc.blk.{}.ffn_up.weight"},
+    {"encoder.block.{}.layer.1.DenseReluDense.wi_0.weight", "enc.blk.{}.ffn_gate.weight"},
+    {"encoder.block.{}.layer.1.DenseReluDense.wi_1.weight", "enc.blk.{}.ffn_up.weight"},
+    {"encoder.block.{}.layer.1.DenseReluDense.wo.weight", "enc.blk.{}.ffn_down.weight"},
+    {"encoder.block.{}.layer.1.layer_norm.weight", "enc.blk.{}.ffn_norm.weight"},
+};
+constexpr TensorRule kT5Decoder[] = {
+    {"lm_head.weight", "output.weight"},
+    {"decoder.embed_tokens.weight", ""},
+    {"decoder.final_layer_norm.weight", "dec.output_norm.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.q.weight", "dec.blk.{}.attn_q.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.k.weight", "dec.blk.{}.attn_k.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.v.weight", "dec.blk.{}.attn_v.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.o.weight", "dec.blk.{}.attn_o.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight",
+     "dec.blk.{}.attn_rel_b.weight"},
+    {"decoder.block.{}.layer.0.layer_norm.weight", "dec.blk.{}.attn_norm.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.q.weight", "dec.blk.{}.cross_attn_q.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.k.weight", "dec.blk.{}.cross_attn_k.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.v.weight", "dec.blk.{}.cross_attn_v.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.o.weight", "dec.blk.{}.cross_attn_o.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.relative_attention_bias.weight", ""},  // not used
+    {"decoder.block.{}.layer.1.layer_norm.weight", "dec.blk.{}.cross_attn_norm.weight"},
+    {"decoder.block.{}.layer.2.DenseReluDense.wi.weight", "dec.blk.{}.ffn_up.weight"},
+    {"decoder.block.{}.layer.2.DenseReluDense.wi_0.weight", "dec.blk.{}.ffn_gate.weight"},
+    {"decoder.block.{}.layer.2.DenseReluDense.wi_1.weight", "dec.blk.{}.ffn_up.weight"},
+    {"decoder.block.{}.layer.2.DenseReluDense.wo.weight", "dec.blk.{}.ffn_down.weight"},
+    {"decoder.block.{}.layer.2.layer_norm.weight", "dec.blk.{}.ffn_norm.weight"},
+};
+
 // --- hyperparameters
 constexpr ConfigRule kSizes[] = {
     {"num_hidden_layers", "block_count"},
@@ -138,6 +179,14 @@ constexpr ConfigRule kDecoder[] = {
 };
 constexpr ConfigRule kBertConfig[] = {
     {"layer_norm_eps", "attention.layer_norm_epsilon", number},
+};
+constexpr ConfigRule kT5Config[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", number},
+    {"relative_attention_num_buckets", "attention.relative_buckets_count"},
+};
+constexpr ConfigRule kT5DecoderConfig[] = {
+    {"num_decoder_layers", "decoder_block_count", integer, false},
+    {"decoder_start_token_id", "decoder_start_token_id", integer, false},
 };
 constexpr ConfigRule kGraniteScales[] = {
     {"embedding_multiplier", "embedding_scale", number},
@@ -245,7 +294,25 @@ const std::vector<HfArchitecture>& table() {
   const Expectation gelu{"hidden_activation", {R"("gelu_pytorch_tanh")"}};
   // Early files of Gemma name the exact function and mean the approximation.
   const Expectation either_gelu{"hidden_act", {R"("gelu_pytorch_tanh")", R"("gelu")"}};
+  const std::vector<Expectation> t5 = {{"feed_forward_proj", {R"("relu")", R"("gated-gelu")"}},
+                                       {"relative_attention_max_distance", {"128"}},
+                                       {"scalable_attention", {"true"}}};
+  const auto t5_model = [&](std::string_view name) {
+    return HfArchitecture{name,
+                          "t5",
+                          {kT5Encoder, kT5Decoder},
+                          {kSizes, kT5Config, kT5DecoderConfig},
+                          t5,
+                          false,
+                          nullptr,
+                          false,
+                          true};
+  };
   static const std::vector<HfArchitecture> rows = {
+      t5_model("T5ForConditionalGeneration"),
+      t5_model("MT5ForConditionalGeneration"),
+      t5_model("UMT5ForConditionalGeneration"),
+      {"T5EncoderModel", "t5encoder", {kT5Encoder}, {kSizes, kT5Config}, t5, false, nullptr, false},
       {"BertModel",
        "bert",
        {kBert},
@@ -254,7 +321,8 @@ const std::vector<HfArchitecture>& table() {
         {"position_embedding_type", {R"("absolute")"}},
         {"is_decoder", {"false"}}},
        false,
-       more_bert},
+       more_bert,
+       false},
       {"LlamaForCausalLM", "llama", adjacent, decoder, {kSilu}},
       {"MistralForCausalLM", "llama", adjacent, decoder, {kSilu}},
       {"MixtralForCausalLM",
@@ -370,12 +438,10 @@ void write_hyperparameters(const HfArchitecture& architecture, const JsonView& c
   to.set(prefix + "context_length", static_cast<uint32_t>(context));
   for (const auto& rules : architecture.config)
     for (const ConfigRule& rule : rules) write_rule(rule, config, prefix, to);
-  if (architecture.gguf != "bert") {
-    const int64_t length = head_length(config);
-    to.set(prefix + "attention.key_length", static_cast<uint32_t>(length));
-    to.set(prefix + "attention.value_length", static_cast<uint32_t>(length));
-    write_rope(config, prefix, length, to);
-  }
+  const int64_t length = head_length(config);
+  to.set(prefix + "attention.key_length", static_cast<uint32_t>(length));
+  to.set(prefix + "attention.value_length", static_cast<uint32_t>(length));
+  if (architecture.is_rotated) write_rope(config, prefix, length, to);
   if (architecture.more) architecture.more(config, prefix, to);
 }
 

@@ -53,6 +53,8 @@ struct HfArchitecture {
   bool has_windows = false;  // Prism's layers know sliding windows
   // Sets and checks what rows of the table cannot say.
   void (*more)(const JsonView& config, std::string_view prefix, GgufWriter& to) = nullptr;
+  bool is_rotated = true;
+  bool is_tied = false;  // the output is the embedding, if config.json does not say
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,22 @@ void check_name(const std::string& folder, const std::string& file) {
     throw Error(ErrorCode::kCorruptFile,
                 fmt::format("{}: names the file \"{}\", which is not inside the folder", folder,
                             printable(file)));
+}
+
+// T5's config.json has names of its own, which transformers maps to the usual ones.
+void add_usual_names(Json& config) {
+  if (!config.is_object() || !config.find("d_model")) return;
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"d_model", "hidden_size"},
+      {"num_layers", "num_hidden_layers"},
+      {"num_heads", "num_attention_heads"},
+      {"d_ff", "intermediate_size"},
+      {"d_kv", "head_dim"},
+      {"n_positions", "max_position_embeddings"}};
+  for (const auto& [own, usual] : kNames)
+    if (config.find(own) && !config.find(usual)) config[usual] = Json(config[own]);
+  // Texts of any length work, because distances have biases; it was trained with these.
+  if (!config.find("max_position_embeddings")) config["max_position_embeddings"] = 512;
 }
 
 }  // namespace
@@ -104,6 +121,7 @@ void HfFolder::read_config() {
         fmt::format("{}: {}; a Hugging Face folder has config.json, {} and tokenizer.json", path_,
                     config ? "config.json is no JSON object" : "no config.json", kWeights));
   config_ = std::move(*config);
+  add_usual_names(config_);
 }
 
 HfFolder HfFolder::of(std::map<std::string, std::string> files) {

@@ -25,15 +25,17 @@ struct ParsedName {
   std::vector<int64_t> numbers;
 };
 
-ParsedName parse_name(const std::string& name) {
+// most: numbers that stand for themselves beyond the first few stay as they are.
+ParsedName parse_name(const std::string& name, size_t most) {
   ParsedName parsed;
   for (size_t at = 0; at <= name.size();) {
     const size_t end = std::min(name.find('.', at), name.size());
     const std::string_view step(name.data() + at, end - at);
     int64_t number = -1;
     const auto [stop, failed] = std::from_chars(step.data(), step.data() + step.size(), number);
-    const bool is_number = failed == std::errc() && stop == step.data() + step.size() &&
-                           number >= 0 && number < 1 << 20 && step == std::to_string(number);
+    const bool is_number = parsed.numbers.size() < most && failed == std::errc() &&
+                           stop == step.data() + step.size() && number >= 0 && number < 1 << 20 &&
+                           step == std::to_string(number);
     if (is_number) parsed.numbers.push_back(number);
     if (!parsed.pattern.empty() || at > 0) parsed.pattern += '.';
     parsed.pattern += is_number ? std::string_view("{}") : step;
@@ -49,6 +51,7 @@ class Planner {
     for (const auto& rules : architecture.tensors)
       for (const TensorRule& rule : rules) rules_.emplace(rule.from, &rule);
     layers_ = config_["num_hidden_layers"].integer(1, 4096);
+    layers_ = std::max(layers_, config_["num_decoder_layers"].integer_or(0, 0, 4096));
     for (const char* key : {"num_experts", "num_local_experts"})
       experts_ = std::max(experts_, config_[key].integer_or(0, 0, 1024));
     heads_ = config_["num_attention_heads"].integer(1, 1 << 16);
@@ -57,9 +60,14 @@ class Planner {
   }
 
   std::vector<PlannedTensor> plan(int64_t context) {
-    const bool is_tied = config_["tie_word_embeddings"].boolean_or(false);
+    // T5 scales what goes into an output that is the embedding; a file says that it does not by an
+    // output of its own.
+    const bool is_scaled = config_["scale_decoder_outputs"].boolean_or(true);
+    const bool is_tied =
+        is_scaled && config_["tie_word_embeddings"].boolean_or(architecture_.is_tied);
     for (const auto& [name, entry] : folder_.tensors()) {
-      const ParsedName parsed = parse_name(name);
+      ParsedName parsed = parse_name(name, 1);  // of the layer; the parts of T5's have numbers, too
+      if (!rules_.contains(parsed.pattern)) parsed = parse_name(name, 2);
       const auto found = rules_.find(parsed.pattern);
       if (found == rules_.end() || (!parsed.numbers.empty() && parsed.numbers[0] >= layers_))
         throw Error(
@@ -71,14 +79,19 @@ class Planner {
       if (rule.to.empty() || (rule.to == "output.weight" && is_tied)) continue;
       add(name, entry, rule, parsed.numbers, context);
     }
+    const auto table = planned_.find({-1, "token_embd.weight"});
+    if (!is_scaled && rules_.contains("lm_head.weight") && table != planned_.end()) {
+      PlannedTensor output = table->second;
+      output.name = "output.weight";
+      planned_.emplace(std::pair(-1, "output.weight"), std::move(output));
+    }
     std::vector<PlannedTensor> all;
     for (auto& [key, tensor] : planned_) {
       check_complete(tensor);
       all.push_back(std::move(tensor));
     }
-    for (ComputedTensor& each : architecture_.gguf == "bert"
-                                    ? std::vector<ComputedTensor>()
-                                    : rope_tensors(config_, head_length_)) {
+    for (ComputedTensor& each : architecture_.is_rotated ? rope_tensors(config_, head_length_)
+                                                         : std::vector<ComputedTensor>()) {
       PlannedTensor tensor;
       tensor.name = std::move(each.name);
       tensor.shape = {static_cast<int64_t>(each.values.size())};

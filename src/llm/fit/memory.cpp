@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "llm/architectures/architecture.h"
 #include "llm/gguf/gguf_types.h"
+#include "llm/gguf/layer_names.h"
 #include "llm/model/kv_cache.h"
 #include "ops/products/matmul_sides.h"
 #include "prism/error.h"
@@ -70,19 +70,22 @@ uint64_t cache_bytes(int64_t positions, int64_t kv_heads, int64_t length, Elemen
 struct CachedLayer {
   CachedPosition position;
   uint64_t state_bytes = 0;
+  int64_t biases = 0;  // of a query for each key
 };
 std::vector<CachedLayer> cached_by_layer(const GgufFile& file, const ModelSizes& sizes) {
   std::vector<CachedLayer> result;
   for (const int64_t heads : sizes.kv_heads)
-    result.push_back({{heads, sizes.key_length, sizes.value_length, 0}, 0});
+    result.push_back({{heads, sizes.key_length, sizes.value_length, 0}, 0, 0});
   if (!std::ranges::count(known_architectures(), sizes.architecture)) return result;
   try {
     Config config = read_config(file);
     make_architecture(sizes.architecture)->configure(file, config);
     for (size_t i = 0; i < result.size(); ++i)
-      result[i] = i < config.each_layer.size() ? CachedLayer{config.cached(static_cast<int64_t>(i)),
-                                                             state_bytes(config.each_layer[i])}
-                                               : CachedLayer();
+      result[i] = i < config.each_layer.size()
+                      ? CachedLayer{config.cached(static_cast<int64_t>(i)),
+                                    state_bytes(config.each_layer[i]),
+                                    config.bias_buckets > 0 ? config.each_layer[i].heads : 0}
+                      : CachedLayer();
   } catch (const Error&) {
     // Loading the model reports what is wrong with the file.
   }
@@ -103,7 +106,7 @@ VendorProducts vendor_products(const GgufFile& file, const Device& device, int64
   VendorProducts found;
   if (device.info().is_cpu) return found;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (!tensor.name.starts_with("blk.") || tensor.shape.rank() != 2 || !tensor.is_supported() ||
+    if (layer_of_tensor(tensor.name) < 0 || tensor.shape.rank() != 2 || !tensor.is_supported() ||
         !(tensor.type.is_block() || is_product_type(tensor.type.plain())))
       continue;
     const uint64_t unpacked =
@@ -134,14 +137,6 @@ int64_t positive(const GgufFile& file, const std::string& key, int64_t value) {
         ErrorCode::kCorruptFile,
         fmt::format("{}: metadata {} is {}; it must be from 1 to 2^31", file.path(), key, value));
   return value;
-}
-
-// The number after "blk.", or -1 for a tensor outside the layers.
-int64_t layer_of(std::string_view name) {
-  if (!name.starts_with("blk.")) return -1;
-  int64_t layer = -1;
-  std::from_chars(name.data() + 4, name.data() + name.size(), layer);
-  return layer;
 }
 
 bool is_expert(std::string_view name) { return name.find("_exps.") != std::string_view::npos; }
@@ -191,7 +186,8 @@ ModelSizes model_sizes(const GgufFile& file) {
   const auto optional = [&](const char* name, int64_t otherwise) {
     return file.has(key(name)) ? positive(file, key(name), file.integer(key(name))) : otherwise;
   };
-  sizes.layers = needed("block_count");
+  sizes.decoder_layers = decoder_layers(file);
+  sizes.layers = needed("block_count") + sizes.decoder_layers;
   if (sizes.layers > 65536)
     throw Error(ErrorCode::kCorruptFile, fmt::format("{}: metadata {} is {}", file.path(),
                                                      key("block_count"), sizes.layers));
@@ -280,7 +276,7 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
                             kv_type.name()));
   const int64_t block = kv_type.block_elements();
   const std::vector<CachedLayer> cached = cached_by_layer(file, sizes);
-  for (const auto& [each, states] : cached)
+  for (const auto& [each, states, biases] : cached)
     if (each.keys % block != 0 || each.values % block != 0)
       throw Error(
           ErrorCode::kInvalidArgument,
@@ -296,7 +292,7 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   memory.layers.resize(static_cast<size_t>(sizes.layers));
   for (const GgufTensor& tensor : file.tensors()) {
     const uint64_t bytes = stored_bytes(tensor, device);
-    const int64_t layer = layer_of(tensor.name);
+    const int64_t layer = layer_of_tensor(tensor.name, sizes.layers - sizes.decoder_layers);
     if (layer >= 0 && layer < sizes.layers) {
       LayerMemory& of = memory.layers[static_cast<size_t>(layer)];
       (is_expert(tensor.name) ? of.expert_bytes : of.weight_bytes) += bytes;
@@ -322,7 +318,9 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
         cache_bytes(positions, 1, each.indexer, indexer_type(kv_type), device);
     memory.layers[i].state_bytes = cached[i].state_bytes;
     longest = std::max(longest, each.keys);
-    widest = std::max(widest, sizes.heads * longest + each.elements());
+    // Biases are there with the places that they were read from.
+    widest = std::max(widest,
+                      sizes.heads * longest + each.elements() + 2 * cached[i].biases * positions);
   }
   const int64_t rows = std::min(context, batch_rows);
   const VendorProducts vendor = vendor_products(file, device, rows);
@@ -335,7 +333,7 @@ MemoryNeed memory_need(const GgufFile& file, const ModelSizes& sizes, ElementTyp
   memory.activation_bytes = work(rows);
   // Small batches (decode, or the end of a prompt) also hold partial attention results.
   const int64_t few = std::min(rows, kMostSplitQueries);
-  for (const auto& [each, states] : cached)
+  for (const auto& [each, states, biases] : cached)
     if (each.heads > 0)
       memory.activation_bytes =
           std::max(memory.activation_bytes,

@@ -42,6 +42,12 @@ static GgufFile checked(GgufFile file, const Tokenizer& model) {
 DraftModelProposer::DraftModelProposer(GgufFile file, const LoadOptions& options,
                                        const Tokenizer& model)
     : file_(checked(std::move(file), model)), placed_(file_, options, std::nullopt) {
+  if (placed_.model().config().has_decoder())
+    throw Error(
+        ErrorCode::kNotSupported,
+        fmt::format("speculate: the draft model ({}) has an encoder, and tokens are proposed "
+                    "by decoders alone; use another draft model, or --speculate ngram",
+                    placed_.model().config().architecture));
   if (placed_.model().config().has_states())
     throw Error(ErrorCode::kNotSupported,
                 fmt::format("speculate: the recurrent layers of the draft model ({}) cannot take "

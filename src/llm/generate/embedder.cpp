@@ -30,7 +30,8 @@ void set_embedding_load(const GgufFile& file, LoadOptions& load) {
   Config config = read_config(file);
   make_architecture(config.architecture)->configure(file, config);
   // Without a causal mask a text is computed in one batch.
-  load.batch_rows = std::max({load.batch_rows, kBatchRows, config.causal ? 0 : config.context});
+  load.batch_rows =
+      std::max({load.batch_rows, kBatchRows, config.is_causal(0) ? 0 : config.context});
   load.slots = 1;
   if (load.fit.context || config.context > kShortContext) return;
   load.fit.context = config.context;
@@ -41,7 +42,8 @@ int64_t whole_text_rows(const GgufFile& file, int64_t rows) {
   constexpr int64_t kMost = 8192;
   Config config = read_config(file);
   make_architecture(config.architecture)->configure(file, config);
-  const bool is_encoder = !config.causal && config.pooling != Pooling::none;
+  const bool is_encoder =
+      config.encoder_layers > 0 || (!config.causal && config.pooling != Pooling::none);
   return is_encoder ? std::max(rows, std::min(config.context, kMost)) : rows;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "llm/generate/draft_model_proposer.h"
+#include "llm/generate/embedding_load.h"
 #include "llm/generate/ngram_proposer.h"
 #include "llm/generate/pair_tokens.h"
 #include "llm/generate/scheduler.h"
@@ -21,6 +22,12 @@ namespace prism::llm {
 namespace {
 
 constexpr const char* kTemplateKey = "tokenizer.chat_template";
+
+// An encoder sees its text in one batch.
+LoadOptions with_whole_texts(const GgufFile& file, LoadOptions options) {
+  if (decoder_layers(file) > 0) options.batch_rows = whole_text_rows(file, options.batch_rows);
+  return options;
+}
 
 std::unique_ptr<Proposer> proposer_for(const LoadOptions& options, const Tokenizer& tokenizer,
                                        const Model& model) {
@@ -61,15 +68,15 @@ std::vector<int32_t> tokens_to_embed(const Tokenizer& tokenizer, std::string_vie
 struct LanguageModel::State {
   State(GgufFile from, const LoadOptions& options, const std::optional<Placement>& placement)
       : file(std::move(from)),
-        placed(file, options, placement),
+        placed(file, with_whole_texts(file, options), placement),
         tokenizer(Tokenizer::from(file)),
         scheduler(placed.model(), tokenizer,
                   [this](const DeviceFailure& failure) { return placed.place_anew(failure); }) {
-    if (!options.prompt_cache.empty() && config().has_states())
-      warn(
-          fmt::format("the prompt cache is not used: it does not hold the state of the recurrent "
-                      "layers of {}",
-                      config().architecture));
+    if (!options.prompt_cache.empty() && (config().has_states() || config().has_decoder()))
+      warn(fmt::format(
+          "the prompt cache is not used: it does not hold {} of {}",
+          config().has_states() ? "the state of the recurrent layers" : "what the encoder sees",
+          config().architecture));
     else if (!options.prompt_cache.empty())
       scheduler.set_prompt_cache(std::make_unique<PromptCache>(
           options.prompt_cache, options.prompt_cache_bytes, file, placed.model()));
@@ -251,8 +258,17 @@ Ranking LanguageModel::rerank(std::string_view query, std::span<const std::strin
   return result;
 }
 
-std::vector<TokenScore> LanguageModel::score(std::string_view text, int64_t top) {
-  return score(std::span<const int32_t>(tokenizer().encode(text)), top);
+std::vector<TokenScore> LanguageModel::score(std::string_view text, int64_t top,
+                                             std::string_view source) {
+  std::vector<int32_t> tokens = tokenizer().encode(text), seen;
+  if (!source.empty()) seen = tokenizer().encode(source);
+  const bool decodes = config().has_decoder();
+  if (decodes && seen.empty()) seen = tokens;
+  if (decodes) tokens.insert(tokens.begin(), config().start_token);
+  std::vector<TokenScore> scores =
+      state_->beside_texts([&](Model& model) { return score_tokens(model, tokens, top, seen); });
+  if (decodes) scores.erase(scores.begin());  // the start token is not part of the text
+  return scores;
 }
 
 std::vector<TokenScore> LanguageModel::score(std::span<const int32_t> tokens, int64_t top) {

@@ -45,7 +45,12 @@ Scheduler::~Scheduler() {
 
 int64_t Scheduler::add(GenerationRequest request) {
   const auto length = static_cast<int64_t>(request.prompt.size());
-  if (length > model_.context()) throw PromptTooLong(length, model_.context());
+  int64_t most = model_.context();
+  if (model_.config().has_decoder()) {
+    request.start = model_.config().start_token;
+    most = std::min(most - 1, model_.batch_rows());  // an encoder sees all tokens in one batch
+  }
+  if (length > most) throw PromptTooLong(length, most);
   for (const int32_t token : request.prompt)
     if (token < 0 || token >= model_.config().vocabulary)
       throw Error(ErrorCode::kInvalidArgument,
@@ -142,6 +147,7 @@ int64_t Scheduler::last_boundary(const Active& active) const {
 }
 
 void Scheduler::remember(const Active& active, bool all) {
+  if (!shares_prefixes()) return;
   const KvCache& cache = model_.cache();
   const int64_t count = all ? active.cached : active.cached / cache.block() * cache.block();
   std::vector<std::span<const int32_t>> tables;
@@ -248,6 +254,7 @@ void Scheduler::place_waiting() {
 std::optional<int64_t> Scheduler::adopt_prefix(int32_t slot, Sequence& sequence) {
   // Other texts wait while this much is read: some 50 ms.
   constexpr uint64_t kBytesAtOnce = uint64_t{64} << 20;
+  if (!shares_prefixes()) return 0;
   // The last token is always computed: its logits are needed.
   const auto tokens = std::span(sequence.tokens()).first(sequence.tokens().size() - 1);
   const auto adopt_known = [&] {
@@ -289,7 +296,8 @@ void Scheduler::settle(Active& active) {
   Sequence& sequence = *active.sequence;
   const auto size = static_cast<int64_t>(sequence.tokens().size());
   if (sequence.finished() || size <= model_.context()) return;
-  if (!sequence.options().shift_context) return sequence.finish(StopReason::context);
+  if (!sequence.options().shift_context || sequence.encoded() > 0)
+    return sequence.finish(StopReason::context);
   const std::vector<int32_t> before(sequence.tokens().begin(),
                                     sequence.tokens().begin() + active.cached);
   sequence.shift(model_.context());
@@ -394,6 +402,10 @@ void Scheduler::forward() {
     const size_t share = std::max(left / (prompts.size() - i), std::min(left, kShortestPart));
     size_t count = std::min(missing(*prompts[i]), share);
     const int64_t first = prompts[i]->cached;
+    if (const int64_t encoded = prompts[i]->sequence->encoded(); first < encoded) {
+      count = static_cast<size_t>(encoded);
+      if (rows + count > most) continue;  // waits for a batch that has room for all of it
+    }
     // Recurrent layers stop where their state is kept for other texts.
     const int64_t boundary = last_boundary(*prompts[i]);
     if (model_.cache().states().is_used() && first < boundary)
@@ -404,7 +416,7 @@ void Scheduler::forward() {
         }))
       continue;  // waits for blocks
     put(*prompts[i], count);
-    left -= count;
+    left -= std::min(left, count);
   }
   if (parts.empty()) return preempt();
   const size_t plans = model_.plans();

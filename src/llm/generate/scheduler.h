@@ -114,6 +114,9 @@ class Scheduler {
 
   static size_t missing(const Active& active);  // number of tokens not yet in the cache
   PrefixTree& prefixes();
+  // Whether texts that begin alike have alike keys and values: not where an encoder sees them
+  // whole.
+  bool shares_prefixes() const { return !model_.config().has_decoder(); }
   // The last position of a sequence's tokens at which a block begins and another text with the same
   // tokens can continue.
   int64_t last_boundary(const Active& active) const;

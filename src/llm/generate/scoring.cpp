@@ -17,14 +17,20 @@ namespace {
 // Logits that one pass returns: 64 MiB, whatever the vocabulary.
 constexpr int64_t kLogitsAtOnce = int64_t{16} << 20;
 
-// Calls use with the logits after each token, in order. Computes them in this slot.
-void each_row(Model& model, int32_t slot, std::span<const int32_t> tokens,
+// Calls use with the logits after each token, in order. Computes them in this slot. source: what an
+// encoder sees before.
+void each_row(Model& model, int32_t slot, std::span<const int32_t> source,
+              std::span<const int32_t> tokens,
               const std::function<void(size_t, std::span<const float>)>& use) {
+  if (!source.empty()) {
+    const SequencePart whole{slot, 0, source, Wanted::none};
+    model.forward(std::span(&whole, 1));
+  }
   const int64_t width = model.config().vocabulary;
   const auto rows =
       static_cast<size_t>(std::clamp<int64_t>(kLogitsAtOnce / width, 1, model.batch_rows()));
   for (size_t first = 0; first < tokens.size(); first += rows) {
-    const SequencePart part{slot, static_cast<int32_t>(first),
+    const SequencePart part{slot, static_cast<int32_t>(source.size() + first),
                             tokens.subspan(first, std::min(rows, tokens.size() - first)),
                             Wanted::all};
     const std::vector<float> logits = model.forward(std::span(&part, 1)).to_vector<float>();
@@ -51,16 +57,25 @@ TokenScore score_token(std::span<const float> logits, int32_t token, int64_t top
   return score;
 }
 
-std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top) {
-  if (static_cast<int64_t>(tokens.size()) > model.context())
+std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> tokens, int64_t top,
+                                     std::span<const int32_t> source) {
+  if (!model.config().has_decoder() && !source.empty())
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("score: the text has {} tokens and the context {}; shorten it, or load "
-                            "the model with a larger context",
-                            tokens.size(), model.context()));
+                fmt::format("score: {} has no encoder that could see a source; put it before the "
+                            "text",
+                            model.config().architecture));
+  if (model.config().has_decoder() && source.empty()) source = tokens;
+  const auto count = static_cast<int64_t>(tokens.size() + source.size());
+  if (count > model.context())
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("score: the text{} has {} tokens and the context {}; shorten it, or "
+                    "load the model with a larger context",
+                    source.empty() ? "" : " with what the encoder sees", count, model.context()));
   if (tokens.empty()) return {};
   std::vector<TokenScore> scores = {{tokens[0], std::nullopt, {}}};
   const SideWork work(model.cache());
-  each_row(model, model.side_slot(), tokens.first(tokens.size() - 1),
+  each_row(model, model.side_slot(), source, tokens.first(tokens.size() - 1),
            [&](size_t at, std::span<const float> logits) {
              scores.push_back(score_token(logits, tokens[at + 1], top));
            });
@@ -70,6 +85,11 @@ std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> toke
 Perplexity perplexity(
     Model& model, std::span<const int32_t> tokens, int64_t window, int32_t bos,
     const std::function<bool(const Perplexity&, int64_t done, int64_t windows)>& progress) {
+  if (model.config().has_decoder())
+    throw Error(ErrorCode::kNotSupported,
+                fmt::format("perplexity: {} answers what its encoder sees and does not continue "
+                            "texts; prism score has the probabilities of an answer",
+                            model.config().architecture));
   if (window < 2 || window > model.context())
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("perplexity: windows of {} tokens; they may have from 2 to the "
@@ -91,7 +111,7 @@ Perplexity perplexity(
     if (bos >= 0) ids.push_back(bos);
     const auto part = tokens.subspan(static_cast<size_t>(w * fresh), static_cast<size_t>(fresh));
     ids.insert(ids.end(), part.begin(), part.end());
-    each_row(model, model.side_slot(), std::span(ids).first(ids.size() - 1),
+    each_row(model, model.side_slot(), {}, std::span(ids).first(ids.size() - 1),
              [&](size_t at, std::span<const float> logits) {
                if (at + 1 < ids.size() / 2) return;
                const double surprise =

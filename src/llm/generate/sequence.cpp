@@ -54,6 +54,7 @@ Sequence::Sequence(int64_t id, GenerationRequest request, const Tokenizer& token
     sampler_.set_dry_breakers(breakers(tokenizer, options().sampler.dry_breakers));
   for (const int32_t token : tokens_) sampler_.accept(token);
   result_.statistics.prompt_tokens = static_cast<int64_t>(tokens_.size());
+  if (request_.start >= 0) tokens_.push_back(request_.start);
 }
 
 Sampling Sequence::device_sampling() const {

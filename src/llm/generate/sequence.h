@@ -19,6 +19,9 @@ struct GenerationRequest {
   std::vector<int32_t> prompt;  // at least one token
   GenerationOptions options = {};
   TextCallback on_text = {};
+  // Models with an encoder and a decoder: the prompt is the encoder's, and the decoder begins with
+  // this token. -1: none.
+  int32_t start = -1;
 };
 
 class Sequence {
@@ -31,6 +34,8 @@ class Sequence {
   const GenerationOptions& options() const { return request_.options; }
   // The prompt and the tokens generated since; the last one may not be in the KV cache yet.
   const std::vector<int32_t>& tokens() const { return tokens_; }
+  // Of tokens(), those that an encoder sees.
+  int64_t encoded() const { return request_.start >= 0 ? std::ssize(request_.prompt) : 0; }
   size_t prompt_tokens() const { return request_.prompt.size(); }
   bool finished() const { return finished_; }
   const Generation& result() const { return result_; }

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "llm/gguf/layer_names.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -41,17 +41,12 @@ bool is_sensitive(int64_t layer, int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
-int64_t layer_of(std::string_view name) {
-  int64_t layer = 0;
-  if (name.starts_with("blk.")) std::from_chars(name.data() + 4, name.data() + name.size(), layer);
-  return layer;
-}
-
 bool is_quantised(const GgufTensor& tensor) {
   const std::string_view name = tensor.name;
   if (tensor.shape.rank() < 2 || !name.ends_with(".weight") || tensor.shape.elements() == 0)
     return false;
-  for (const char* kept : {"_norm", "ffn_gate_inp", "position_embd", "token_types", "conv", "ssm"})
+  for (const char* kept :
+       {"_norm", "ffn_gate_inp", "position_embd", "token_types", "conv", "ssm", "attn_rel_b"})
     if (name.find(kept) != std::string_view::npos) return false;
   return true;
 }
@@ -85,7 +80,7 @@ ElementType mixed_type(std::string_view name, const QuantiseMix& mix, const Mode
   const bool is_output =
       name == "output.weight" || (model.is_output_tied && name == "token_embd.weight");
   if (is_output) return wanted == "Q8_0" ? B::q8_0 : B::q6_k;
-  const int64_t layer = layer_of(name);
+  const int64_t layer = std::max<int64_t>(0, layer_of_tensor(name));
   if (has("attn_v.")) {
     if (model.experts >= 8 && mix.base != B::q8_0) return B::q8_0;  // small compared to the experts
     return value_type(wanted, mix.base, layer, model);

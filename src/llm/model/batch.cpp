@@ -2,6 +2,7 @@
 #include "llm/model/batch.h"
 
 #include <algorithm>
+#include <array>
 
 #include "prism/device.h"
 
@@ -21,6 +22,8 @@ BatchLayout::BatchLayout(const BatchShape& shape, const KvCache& cache)
   wanted_ = place(shape.wanted);
   spans_ = place(shape.sequences * 4);
   texts_ = place(cache.states().is_used() ? shape.sequences * 4 : 0);
+  encoded_spans_ = place(cache.has_encoded() ? shape.sequences * 4 : 0);
+  encoded_ = place(cache.has_encoded() ? shape.rows : 0);
   for (size_t group = 0; group < cache.groups(); ++group)
     tables_.push_back(place(shape.sequences * table_entries_));
 }
@@ -73,10 +76,18 @@ std::vector<int32_t> BatchLayout::pack_tables(std::span<const SequencePart> part
           cache.table(group, parts[i].slot),
           words.begin() + tables_[group] - tables_at() + static_cast<int64_t>(i) * table_entries_);
   int32_t row = 0;
-  for (size_t i = 0; i < parts.size() && cache.states().is_used(); ++i) {
+  for (size_t i = 0; i < parts.size(); ++i) {
     const auto count = static_cast<int32_t>(parts[i].tokens.size());
-    const int32_t text[] = {row, count, 0, cache.states().block_of(parts[i].slot)};
-    std::ranges::copy(text, words.begin() + static_cast<int64_t>(i) * 4);
+    const auto put = [&](int64_t place, const std::array<int32_t, 4>& text) {
+      std::ranges::copy(text, words.begin() + place - tables_at() + static_cast<int64_t>(i) * 4);
+    };
+    if (cache.states().is_used())
+      put(texts_, {row, count, 0, cache.states().block_of(parts[i].slot)});
+    if (cache.has_encoded()) {
+      const auto encoded = static_cast<int32_t>(cache.encoded(parts[i].slot));
+      put(encoded_spans_, {row, count, encoded, static_cast<int32_t>(i)});
+      std::fill_n(words.begin() + encoded_ - tables_at() + row, count, encoded);
+    }
     row += count;
   }
   return words;

@@ -49,10 +49,13 @@ class BatchLayout {
   Tensor spans(const Tensor& words) const { return fours(words, spans_); }
   // [sequences, 4]: see prism/ops/recurrence.h.
   Tensor texts(const Tensor& words) const { return fours(words, texts_); }
+  // Of a decoder: [sequences, 4], spans over the encoder's positions; [rows], how many these are.
+  Tensor encoded_spans(const Tensor& words) const { return fours(words, encoded_spans_); }
+  Tensor encoded(const Tensor& words) const { return part(words, encoded_, shape_.rows); }
 
   // Packs a batch, which must fit into shape(). The cache has blocks for all its positions.
   std::vector<int32_t> pack(std::span<const SequencePart> parts, const KvCache& cache) const;
-  // Packs the tables alone, and where states are: words from tables_at() on.
+  // Packs the tables alone, where states are and what is encoded: words from tables_at() on.
   std::vector<int32_t> pack_tables(std::span<const SequencePart> parts, const KvCache& cache) const;
 
   // Offsets of the parts, for ops that modify them in place.
@@ -73,6 +76,7 @@ class BatchLayout {
   }
   BatchShape shape_;
   int64_t tokens_ = 0, positions_ = 0, wanted_ = 0, spans_ = 0, texts_ = 0, words_ = 0;
+  int64_t encoded_spans_ = 0, encoded_ = 0;
   int64_t table_entries_ = 0;
   std::vector<int64_t> places_, tables_;  // by group; the tables are last
 };

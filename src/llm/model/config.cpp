@@ -275,8 +275,21 @@ void set_shared_caches(const GgufFile& file, Config& config, int64_t own) {
   }
 }
 
+std::string Config::layer_name(int64_t layer) const {
+  if (encoder_layers == 0) return fmt::format("blk.{}", layer);
+  return is_encoder(layer) ? fmt::format("enc.blk.{}", layer)
+                           : fmt::format("dec.blk.{}", layer - encoder_layers);
+}
+
 bool Config::has_states() const {
   return std::ranges::any_of(each_layer, [](const auto& each) { return !each.states.empty(); });
+}
+
+int64_t decoder_layers(const GgufFile& file) {
+  // Files of other architectures may have the key, too.
+  if (file.string("general.architecture") != "t5") return 0;
+  const int64_t blocks = file.integer(config_key(file, "block_count"));
+  return config_integer(file, "decoder_block_count", blocks, 1, 4096);
 }
 
 Config read_config(const GgufFile& file) {
@@ -361,12 +374,24 @@ Config read_config(const GgufFile& file) {
     checked(prefix + expert_key, config.expert_feed_forward, kMostFeedForward);
   for (LayerConfig& each : config.each_layer) each.experts = config.experts > 0;
 
+  if (const int64_t more = decoder_layers(file); more > 0) {
+    config.encoder_layers = config.layers;
+    config.layers += more;
+    config.each_layer.resize(static_cast<size_t>(config.layers), config.each_layer.back());
+    config.start_token =
+        static_cast<int32_t>(config_integer(file, "decoder_start_token_id", 0, 0, (1 << 24) - 1));
+  }
+
   const GgufTensor* table = file.find_tensor("token_embd.weight");
   if (!table) throw Error(ErrorCode::kNotFound, "model: the file has no tensor token_embd.weight");
   if (table->shape.rank() != 2 || table->shape[1] != config.width)
     fail(fmt::format("model: token_embd.weight is {}; it must be [vocabulary, {}]",
                      table->shape.text(), config.width));
   config.vocabulary = checked("the first dimension of token_embd.weight", table->shape[0], 1 << 24);
+  if (config.start_token >= config.vocabulary)
+    fail(fmt::format("model: {} is {}, and the vocabulary has {}",
+                     config_key(file, "decoder_start_token_id"), config.start_token,
+                     config.vocabulary));
   return config;
 }
 

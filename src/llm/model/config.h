@@ -113,7 +113,7 @@ struct Config {
   int64_t local_rope_dims = 0;  // 0: as the others
 
   // --- attention
-  bool causal = true;
+  bool causal = true;          // except for the encoder's layers
   double attention_scale = 0;  // 0: 1 / sqrt(head_dim)
   double attention_soft_cap = 0, logit_soft_cap = 0;
   int64_t window = 0;                // keys visible to windowed layers
@@ -166,6 +166,18 @@ struct Config {
   Pooling pooling = Pooling::none;
   HeadConfig head;
 
+  // --- encoder and decoder
+  // The first layers are an encoder: they see a whole text at once. Where others follow, these are
+  // a decoder, which begins with start_token and attends to the encoder's result.
+  int64_t encoder_layers = 0;
+  int32_t start_token = 0;
+  int64_t bias_buckets = 0;  // of the distances that have a bias for each head; 0: no such biases
+
+  bool has_decoder() const { return encoder_layers > 0 && encoder_layers < layers; }
+  bool is_encoder(int64_t layer) const { return layer < encoder_layers; }
+  bool is_causal(int64_t layer) const { return causal && !is_encoder(layer); }
+  // The name of a layer in files: "blk.3", or "enc.blk.3" and "dec.blk.3".
+  std::string layer_name(int64_t layer) const;
   const LayerConfig& at(int64_t layer) const { return each_layer[static_cast<size_t>(layer)]; }
   bool is_windowed(int64_t layer) const { return window > 0 && at(layer).windowed; }
   bool is_rotated(int64_t layer) const { return rope_dims > 0 && at(layer).rotated; }
@@ -179,6 +191,8 @@ struct Config {
 // Reads the hyperparameters common to all architectures. Throws kNotFound or kCorruptFile naming
 // the key if a value is missing or invalid.
 Config read_config(const GgufFile& file);
+// The layers of the decoder that a file has beside those of block_count; 0: none.
+int64_t decoder_layers(const GgufFile& file);
 // For architectures that cannot do without experts. Throws kCorruptFile naming the key.
 void require_experts(const GgufFile& file, const Config& config);
 

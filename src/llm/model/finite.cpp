@@ -35,8 +35,9 @@ std::vector<Part> parts_of(const Model::State& model, Blocks& blocks) {
     blocks.enter_layer(layer);
     x = architecture.layer(blocks, model.weights.layers[i],
                            x.to(model.options.placement.layers[i]));
-    parts.push_back(
-        part_of(fmt::format("layer {} (blk.{}) of {}", layer, layer, model.config.layers), x));
+    parts.push_back(part_of(fmt::format("layer {} ({}) of {}", layer,
+                                        model.config.layer_name(layer), model.config.layers),
+                            x));
   }
   x = architecture.hidden(blocks, x.to(model.options.placement.output));
   parts.push_back(part_of("the final norm", x));
@@ -75,6 +76,8 @@ Error not_finite_error(Model& model, int32_t slot, std::span<const int32_t> toke
   const FallbackHeld held;
   std::string part = "the output matrix";
   int32_t first = 0;
+  // The tokens do not say which of them are the encoder's.
+  if (state.config.has_decoder()) part = "a layer", tokens = {};
   while (!tokens.empty()) {
     const auto count = std::min(tokens.size(), static_cast<size_t>(model.batch_rows()));
     const SequencePart batch{slot, first, tokens.first(count), Wanted::last};

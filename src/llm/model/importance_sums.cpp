@@ -90,6 +90,11 @@ ImportanceMatrix measure_importance(
     Model& model, std::span<const int32_t> tokens, int64_t chunk, int32_t bos,
     const std::function<bool(int64_t done, int64_t chunks)>& progress) {
   Model::State& state = model.state();
+  if (state.config.has_decoder())
+    refuse(
+        fmt::format("{} has an encoder and a decoder, and a text is not both what one sees and "
+                    "what the other writes; quantize it without an importance matrix",
+                    state.config.architecture));
   if (chunk < 2 || chunk > std::min(model.context(), model.batch_rows()))
     refuse(fmt::format("chunks of {} tokens; they may have from 2 to {}, the context and the batch",
                        chunk, std::min(model.context(), model.batch_rows())));

@@ -83,7 +83,9 @@ KvCache::KvCache(const Config& config, const Placement& placement, const CacheSi
     : size_(size),
       block_(size.block > 0 ? size.block : cache_block(size.positions)),
       type_(placement.kv_type),
-      states_(config, placement, size.slots, size.side_slots) {
+      states_(config, placement, size.slots, size.side_slots),
+      has_encoded_(config.has_decoder()),
+      encoded_(static_cast<size_t>(size.slots + size.side_slots)) {
   check_type(config, type_);
   const int64_t each = table_entries();
   const int64_t all =
@@ -255,6 +257,7 @@ void KvCache::adopt(int32_t slot, std::span<const std::vector<int32_t>> tables, 
 
 void KvCache::truncate(int32_t slot, int64_t length) {
   states_.truncate(slot, length);
+  if (length < encoded(slot)) set_encoded(slot, 0);
   for (Group& group : groups_)
     for (int32_t& block :
          entries(group, slot).subspan(static_cast<size_t>(entries_for(length, block_)))) {

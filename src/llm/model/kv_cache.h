@@ -4,6 +4,10 @@
 // Layers that keep the same positions form a group with its own blocks and tables: layers with full
 // attention keep all positions, windowed layers only those that a later query can see. What
 // recurrent layers remember of a text is kept beside them (StateCache).
+//
+// Models with an encoder and a decoder: the first positions of a text are those that the encoder
+// sees, at which the decoder's layers keep the keys and values of its result; the decoder's own
+// tokens follow.
 #pragma once
 
 #include <cstddef>
@@ -102,6 +106,14 @@ class KvCache {
   // recurrent layers have seen exactly the positions before.
   bool holds(int32_t slot, int64_t position) const;
 
+  // The positions of a text that are the encoder's; 0: it is not encoded yet. truncate() to fewer
+  // forgets all of them.
+  int64_t encoded(int32_t slot) const { return encoded_[static_cast<size_t>(slot)]; }
+  void set_encoded(int32_t slot, int64_t positions) {
+    encoded_[static_cast<size_t>(slot)] = positions;
+  }
+  bool has_encoded() const { return has_encoded_; }  // whether the model has both parts
+
   StateCache& states() { return states_; }
   const StateCache& states() const { return states_; }
 
@@ -121,6 +133,8 @@ class KvCache {
   int64_t block_ = 1;
   ElementType type_ = DType::f16;
   StateCache states_;
+  bool has_encoded_ = false;
+  std::vector<int64_t> encoded_;  // by slot
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // by layer
   struct Parts {

@@ -158,6 +158,7 @@ void Model::State::check(std::span<const SequencePart> parts) const {
           fmt::format("model: slot {} continues at position {}, and its recurrent layers have seen "
                       "{} tokens; continue there, or begin at position 0",
                       part.slot, part.first_position, cache.states().length(part.slot)));
+    if (config.has_decoder()) check_encoded(part);
     for (const int32_t token : part.tokens)
       if (token < 0 || token >= config.vocabulary)
         fail(fmt::format("model: token {} is out of range, the vocabulary has {}", token,
@@ -166,6 +167,16 @@ void Model::State::check(std::span<const SequencePart> parts) const {
   if (rows > static_cast<size_t>(options.batch_rows))
     fail(fmt::format("model: the batch has {} tokens, at most {} are allowed", rows,
                      options.batch_rows));
+}
+
+void Model::State::check_encoded(const SequencePart& part) const {
+  const int64_t encoded = cache.encoded(part.slot);
+  if (part.first_position > 0 && (encoded == 0 || part.first_position < encoded))
+    fail(
+        fmt::format("model: slot {} continues at position {}, and its encoder has seen {} tokens; "
+                    "give the encoder its whole text at position 0, and the decoder its tokens "
+                    "after it",
+                    part.slot, part.first_position, encoded));
 }
 
 void Model::State::reserve(std::span<const SequencePart> parts) {
@@ -197,16 +208,33 @@ void Model::State::check_devices() const {
 
 Tensor Model::State::run(std::span<const SequencePart> parts, Result result) {
   check(parts);
-  if (parts.empty()) return {};
   check_devices();
   const FallbackHeld held;
+  if (!config.has_decoder()) return run_batch(parts, result);
+  std::vector<SequencePart> whole, others;
+  for (const SequencePart& part : parts)
+    (part.first_position == 0 ? whole : others).push_back(part);
+  const bool is_hidden = result == Result::hidden && others.empty();
+  for (const SequencePart& part : whole)
+    if (part.wanted != Wanted::none && !is_hidden)
+      fail(
+          "model: results of the encoder's tokens are wanted, which only hidden() has, of them "
+          "alone; those of the decoder follow them");
+  const Tensor states = run_batch(whole, Result::encoded);
+  return is_hidden ? states : run_batch(others, result);
+}
+
+Tensor Model::State::run_batch(std::span<const SequencePart> parts, Result result) {
+  if (parts.empty()) return {};
   int64_t wanted = 0;
   for (const SequencePart& part : parts)
     wanted += part.wanted == Wanted::all    ? static_cast<int64_t>(part.tokens.size())
               : part.wanted == Wanted::last ? 1
                                             : 0;
-  if (wanted == 0) result = Result::nothing;
+  if (wanted == 0 && result != Result::encoded) result = Result::nothing;
   reserve(parts);
+  for (const SequencePart& part : parts)
+    if (result == Result::encoded) cache.set_encoded(part.slot, std::ssize(part.tokens));
   BatchPlan& plan = plan_for(shape_for(parts), result);
   plan.write(plan.layout.pack(parts, cache));
   advance_states(parts);
@@ -231,6 +259,11 @@ void Model::wait() {
 
 Tensor Model::prefill(int32_t slot, int32_t first_position, std::span<const int32_t> tokens) {
   if (tokens.empty()) fail("model: the prompt has no tokens");
+  if (config().has_decoder() && first_position == 0) {
+    const SequencePart whole{slot, 0, tokens, Wanted::none};
+    forward(std::span(&whole, 1));
+    return prefill(slot, static_cast<int32_t>(tokens.size()), {&config().start_token, 1});
+  }
   const auto most = static_cast<size_t>(batch_rows());
   while (true) {
     const size_t count = std::min(tokens.size(), most);

@@ -77,12 +77,17 @@ class Model {
   // in order: f32 [wanted, vocabulary] on placement().output, or an empty Tensor if no row is
   // wanted. Does not wait for devices. Holding a result across the next forward costs a copy.
   // Throws kInvalidArgument for a slot, position or token out of range, before anything runs.
+  //
+  // Models with an encoder and a decoder: the part at position 0 is what the encoder sees, whole
+  // and without results, and the decoder's tokens follow it, first config().start_token.
   Tensor forward(std::span<const SequencePart> parts);
   void wait();  // for the devices
   // Runs the tokens of one sequence in as many batches as they need. Returns the logits of the last
-  // token, [1, vocabulary].
+  // token, [1, vocabulary]. Where a decoder follows an encoder, the tokens at position 0 are the
+  // encoder's, and the logits are those of the first token behind them.
   Tensor prefill(int32_t slot, int32_t first_position, std::span<const int32_t> tokens);
-  // Same as forward, but returns the final hidden states: [wanted, width].
+  // Same as forward, but returns the final hidden states: [wanted, width]; those of an encoder for
+  // parts at position 0.
   Tensor hidden(std::span<const SequencePart> parts);
   // One embedding per text, pooled as the file specifies, or by the mean if it does not. Not
   // normalised. Uses the side slots: the texts in other slots keep their keys and values. Texts of

@@ -67,7 +67,7 @@ Tensor through(const Tensor& rows, const Linear& by) {
 std::vector<float> Model::State::hidden_rows(std::span<const SequencePart> parts) {
   const auto most = static_cast<size_t>(options.batch_rows);
   const std::span<const int32_t> tokens = parts.front().tokens;
-  if (parts.size() > 1 || tokens.size() <= most || !config.causal)
+  if (parts.size() > 1 || tokens.size() <= most || !config.is_causal(0))
     return run(parts, Result::hidden).to_vector<float>();
   std::vector<float> rows;
   for (size_t first = 0; first < tokens.size(); first += most) {

@@ -54,8 +54,26 @@ std::vector<DeviceBatch> Model::State::make_batches(int64_t words) const {
 }
 
 Tensor Model::State::through_layers(Blocks& blocks) const {
+  return through_layers(blocks, config.has_decoder() ? config.encoder_layers : 0, config.layers);
+}
+
+std::vector<Tensor> Model::State::encoded(Blocks& blocks) const {
+  const Placement& placement = options.placement;
+  const Tensor x = blocks.norm(
+      through_layers(blocks, 0, config.encoder_layers).to(placement.output), weights.encoder_norm);
+  std::vector<Tensor> results = {x};
+  for (int64_t layer = config.encoder_layers; layer < config.layers; ++layer) {
+    const auto i = static_cast<size_t>(layer);
+    blocks.enter_layer(layer);
+    const CachedRows kept = blocks.keep_encoded(weights.layers[i], x.to(placement.layers[i]));
+    results.insert(results.end(), {kept.k_cache, kept.v_cache});
+  }
+  return results;
+}
+
+Tensor Model::State::through_layers(Blocks& blocks, int64_t first, int64_t end) const {
   Tensor x = architecture->embed(blocks);
-  for (int64_t layer = 0; layer < config.layers; ++layer) {
+  for (int64_t layer = first; layer < end; ++layer) {
     const auto i = static_cast<size_t>(layer);
     blocks.enter_layer(layer);
     x = architecture->layer(blocks, weights.layers[i], x.to(options.placement.layers[i]));
@@ -112,17 +130,22 @@ BatchPlan& Model::State::plan_for(const BatchShape& shape, Result result) {
   BatchPlan made(shape, cache);
   made.batches = make_batches(made.layout.words());
   Blocks blocks(config, weights, cache, ropes, made.layout, made.batches);
-  Tensor x = through_layers(blocks);
-  if (result != Result::nothing) {
-    x = blocks.wanted_rows(x).to(options.placement.output);
-    x = architecture->hidden(blocks, x);
+  std::vector<Tensor> outputs;
+  if (result == Result::encoded) {
+    outputs = encoded(blocks);
+    outputs[0] = blocks.wanted_rows(outputs[0]);
+  } else {
+    Tensor& x = outputs.emplace_back(through_layers(blocks));
+    if (result != Result::nothing) {
+      x = blocks.wanted_rows(x).to(options.placement.output);
+      x = architecture->hidden(blocks, x);
+    }
     if (result == Result::logits) x = architecture->logits(blocks, x);
   }
-  made.output = x.node()->outputs[x.output()];
+  made.output = outputs[0].node()->outputs[outputs[0].output()];
   PlanOptions plan_options;
   plan_options.arenas = arenas;
-  made.plan = std::make_unique<Plan>(std::span<const Tensor>(&x, 1), std::span<const Tensor>(),
-                                     plan_options);
+  made.plan = std::make_unique<Plan>(outputs, std::span<const Tensor>(), plan_options);
   made.last_used = ++runs;
   // Release outgrown arenas in the other plans now rather than at their next run.
   for (auto& [shape_and_result, other] : plans) other.plan->use_shared_arenas();

@@ -15,7 +15,8 @@
 
 namespace prism::llm {
 
-enum class Result : uint8_t { logits, hidden, nothing };
+// encoded: the hidden states of an encoder, whose decoder's cache is filled.
+enum class Result : uint8_t { logits, hidden, nothing, encoded };
 
 // A plan and the device data it reads.
 struct BatchPlan {
@@ -45,8 +46,12 @@ struct Model::State {
   uint64_t runs = 0;
   bool only_cpu = false;
 
-  // The graph from tokens to the last layer's output, on the last layer's device.
+  // The graph from tokens to the last layer's output, on the last layer's device; of a model with
+  // an encoder and a decoder, that of the decoder.
   Tensor through_layers(Blocks& blocks) const;
+  Tensor through_layers(Blocks& blocks, int64_t first, int64_t end) const;
+  // The graph of its encoder: the normed states of all rows, then what fills the decoder's cache.
+  std::vector<Tensor> encoded(Blocks& blocks) const;
   // Device data for a plan. words: at least those of the layout.
   std::vector<DeviceBatch> make_batches(int64_t words) const;
   BatchPlan& plan_for(const BatchShape& shape, Result result);
@@ -54,6 +59,7 @@ struct Model::State {
   // The shape of the plan that runs this batch.
   BatchShape shape_for(std::span<const SequencePart> parts) const;
   void check(std::span<const SequencePart> parts) const;
+  void check_encoded(const SequencePart& part) const;
   // Gives the texts blocks for the positions of these parts. Throws kOutOfMemory if the cache has
   // too few.
   void reserve(std::span<const SequencePart> parts);
@@ -62,7 +68,9 @@ struct Model::State {
   // Throws DeviceFailure if one of the model's devices was abandoned by other work. Tensors would
   // then move to the fallback one by one and split the KV cache across devices.
   void check_devices() const;
+  // Where a decoder follows the encoder, parts at position 0 run through the encoder first.
   Tensor run(std::span<const SequencePart> parts, Result result);
+  Tensor run_batch(std::span<const SequencePart> parts, Result result);
   // The hidden states of each part as one row.
   std::vector<float> pooled(Model& model, std::span<const SequencePart> parts, Pooling pooling);
   std::vector<float> hidden_rows(std::span<const SequencePart> parts);

@@ -8,6 +8,7 @@
 #include "llm/architectures/architecture.h"
 #include "llm/architectures/blocks.h"
 #include "llm/architectures/model_config.h"
+#include "llm/gguf/layer_names.h"
 #include "llm/model/model.h"
 #include "prism/error.h"
 #include "prism/llm/memory.h"
@@ -30,10 +31,10 @@ void collect(VerifyResult& result, const Work& work) {
 
 void check_layers(const GgufFile& file) {
   const ModelSizes sizes = model_sizes(file);
+  const int64_t encoder = sizes.layers - sizes.decoder_layers;
   for (int64_t i = 0; i < sizes.layers; ++i) {
-    const std::string prefix = fmt::format("blk.{}.", i);
     if (std::ranges::none_of(file.tensors(), [&](const GgufTensor& tensor) {
-          return tensor.name.starts_with(prefix);
+          return layer_of_tensor(tensor.name, encoder) == i;
         }))
       throw Error(ErrorCode::kCorruptFile,
                   fmt::format("layer {} of {} has no tensors", i, sizes.layers));

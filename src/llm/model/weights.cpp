@@ -2,7 +2,6 @@
 #include "llm/model/weights.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "base/printable.h"
 #include "llm/architectures/architecture.h"
 #include "llm/gguf/gguf_types.h"
+#include "llm/gguf/layer_names.h"
 #include "llm/model/adapters.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
@@ -121,7 +121,7 @@ void WeightLoader::begin_layer(int64_t layer) {
 }
 
 std::string WeightLoader::in_layer(const std::string& name) const {
-  return fmt::format("blk.{}.{}", layer_, name);
+  return fmt::format("{}.{}", config_.layer_name(layer_), name);
 }
 
 bool WeightLoader::has_in_layer(const std::string& name) const { return has(in_layer(name)); }
@@ -330,10 +330,7 @@ void WeightLoader::check_all_taken() const {
   };
   // Layers beyond the last propose tokens (leave_out_proposing_layers).
   const auto is_beyond = [&](std::string_view name) {
-    int64_t layer = -1;
-    if (name.starts_with("blk."))
-      std::from_chars(name.data() + 4, name.data() + name.size(), layer);
-    return layer >= config_.layers;
+    return name.starts_with("blk.") && layer_of_tensor(name) >= config_.layers;
   };
   for (const GgufTensor& each : file_.tensors())
     if (!taken_.contains(each.name) && !is_harmless(each.name) && !is_beyond(each.name))
@@ -369,7 +366,11 @@ void for_each_linear(const Weights& weights, const std::function<void(const Line
                                &layer.latent.kv_a,
                                &layer.indexer.q,
                                &layer.indexer.k,
-                               &layer.indexer.head_weights})
+                               &layer.indexer.head_weights,
+                               &layer.cross.q,
+                               &layer.cross.k,
+                               &layer.cross.v,
+                               &layer.cross.out})
       use(*each);
 }
 
@@ -385,7 +386,7 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
   };
   each({&weights.embedding, &weights.position_embedding, &weights.type_embedding,
         &weights.embedding_norm.weight, &weights.embedding_norm.bias, &weights.output_norm.weight,
-        &weights.output_norm.bias});
+        &weights.output_norm.bias, &weights.encoder_norm.weight});
   for_each_linear(weights, [&](const Linear& linear) {
     if (linear.weight && linear.weight.node() != weights.embedding.node()) use(linear.weight);
     each({&linear.bias, &linear.scale, &linear.lora_a, &linear.lora_b});
@@ -399,9 +400,10 @@ void for_each_weight(const Weights& weights, const std::function<void(const Tens
          {&layer.attention_norm, &layer.attention_post_norm, &layer.feed_forward_norm,
           &layer.feed_forward_post_norm, &layer.q_norm, &layer.k_norm, &layer.attention_inner_norm,
           &layer.feed_forward_inner_norm, &layer.expert_norm, &layer.latent.q_norm,
-          &layer.latent.kv_norm, &layer.indexer.q_norm, &layer.indexer.k_norm})
+          &layer.latent.kv_norm, &layer.indexer.q_norm, &layer.indexer.k_norm, &layer.cross.norm})
       each({&norm->weight, &norm->bias});
-    each({&layer.sinks, &layer.expert_bias, &layer.latent.k_b, &layer.latent.v_b});
+    each({&layer.sinks, &layer.expert_bias, &layer.latent.k_b, &layer.latent.v_b,
+          &layer.distance_bias});
     for (const auto& [name, tensor] : layer.others) use(tensor);
   }
   for (const auto& [name, tensor] : weights.others) use(tensor);

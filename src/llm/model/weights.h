@@ -48,6 +48,12 @@ struct IndexerWeights {
   Norm q_norm, k_norm;
   explicit operator bool() const { return static_cast<bool>(k); }
 };
+// Attention of a decoder's layer to the encoder's result.
+struct CrossWeights {
+  Norm norm;
+  Linear q, k, v, out;
+  explicit operator bool() const { return static_cast<bool>(q); }
+};
 // Tensors that only single architectures have, by their names in files.
 using OtherWeights = std::map<std::string, Tensor, std::less<>>;
 
@@ -70,6 +76,10 @@ struct LayerWeights {
   Linear shared_gate, shared_up, shared_down;  // the expert that sees every token
   Linear shared_router;                        // [1, width], its weight
   OtherWeights others;                         // see WeightLoader::keep
+  CrossWeights cross;
+  // [distances, heads], those from -kFarthest to kFarthest (blocks.h); the first layer's is that of
+  // the layers without one.
+  Tensor distance_bias;
   // One of them, or an empty tensor.
   Tensor other(std::string_view name) const;
 };
@@ -112,6 +122,7 @@ struct Weights {
   std::vector<float> rope_divisors;  // rotary frequency divisors from the file; may be empty
   uint64_t bytes = 0;                // total, as stored on the devices
   std::map<const Node*, std::string> names;  // of the file's tensors, by the nodes that hold them
+  Norm encoder_norm;                         // of the encoder's result, where a decoder follows
 };
 
 // Calls use once for every tensor present.

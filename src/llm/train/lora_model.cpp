@@ -30,6 +30,7 @@ namespace {
 
 void check_architecture(const Config& config) {
   if (config.has_states()) not_supported(config, "its recurrent layers have no gradient");
+  if (config.has_decoder()) not_supported(config, "attention to its encoder has no gradient");
   if (!config.causal) not_supported(config, "it does not write text");
   for (const LayerConfig& layer : config.each_layer)
     if (layer.indexer > 0 || layer.chosen)

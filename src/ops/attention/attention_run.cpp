@@ -127,10 +127,11 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   const auto sequences = size(spans.layout.shape[0]);
   const auto* words = spans.first<int32_t>();
   std::vector<cpu::AttentionSpan> list(sequences);
+  const bool has_positions = causal || window > 0 || max_bias > 0;  // of queries
   for (size_t s = 0; s < sequences; ++s) {
     const int32_t* w = words + 4 * s;
     const bool inside = w[0] >= 0 && w[1] >= 0 && w[2] >= 0 && w[3] >= 0 && w[0] + w[1] <= rows &&
-                        w[1] <= w[2] && w[2] <= positions && w[3] < texts;
+                        (w[1] <= w[2] || !has_positions) && w[2] <= positions && w[3] < texts;
     if (!inside) {
       throw Error(
           ErrorCode::kInvalidArgument,

@@ -37,7 +37,8 @@ ServedModel::Parts& ServedModel::parts() const {
 bool ServedModel::makes_embeddings() const {
   const llm::GgufFile& from = file();
   const std::string prefix = std::string(from.string_or("general.architecture", "")) + ".";
-  return prefix == "bert." || from.integer_or(prefix + "pooling_type", 0) > 0 ||
+  return prefix == "bert." || prefix == "t5encoder." ||
+         from.integer_or(prefix + "pooling_type", 0) > 0 ||
          !from.boolean_or(prefix + "attention.causal", true);
 }
 

@@ -21,6 +21,8 @@ LONG = dict(rope_type="longrope", short_factor=[1.0, 1.1, 1.2, 1.3], long_factor
             original_max_position_embeddings=32)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=32)
+T5 = dict(d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, relative_attention_num_buckets=12,
+          decoder_start_token_id=0, n_positions=64)
 MODELS = {
     "bert": (t.BertModel, t.BertConfig, dict(type_vocab_size=2)),
     "llama": (t.LlamaForCausalLM, t.LlamaConfig, dict(tie_word_embeddings=False)),
@@ -47,6 +49,11 @@ MODELS = {
     "granite": (t.GraniteForCausalLM, t.GraniteConfig, dict(embedding_multiplier=3.0, residual_multiplier=0.5,
                                                             attention_multiplier=0.25, logits_scaling=2.0)),
     "olmo2": (t.Olmo2ForCausalLM, t.Olmo2Config, {}),
+    "t5": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="relu", num_decoder_layers=3)),
+    "t5-gated": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="gated-gelu",
+                                                                tie_word_embeddings=False)),
+    "umt5": (t.UMT5ForConditionalGeneration, t.UMT5Config, dict(T5, feed_forward_proj="gated-gelu")),
+    "t5-encoder": (t.T5EncoderModel, t.T5Config, dict(T5, feed_forward_proj="relu")),
 }
 
 
@@ -82,7 +89,7 @@ def saved_tensors(model):
 def expected(make, configuration, own):
     import tempfile
     from safetensors.numpy import save_file
-    model = make(configuration(**{**COMMON, **own}))
+    model = make(configuration(**(own if "d_model" in own else COMMON) | dict(vocab_size=64) | own))
     config, tensors = saved_tensors(model)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -91,8 +98,12 @@ def expected(make, configuration, own):
                   metadata={"format": "pt"})
         plain = dict(experts_implementation="eager") if "num_experts_per_tok" in own else {}
         model = make.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", **plain).eval()
+    # A decoder answers what its encoder sees: its first token.
+    inputs = dict(input_ids=torch.tensor([TOKENS]))
+    if "lm_head.weight" in model.state_dict() and config.get("is_encoder_decoder"):
+        inputs["decoder_input_ids"] = torch.tensor([[config["decoder_start_token_id"]]])
     with torch.no_grad():
-        result = model(torch.tensor([TOKENS]))
+        result = model(**inputs)
     row = result.logits[0, -1] if hasattr(result, "logits") else result.last_hidden_state[0].mean(0)
     for key in ("transformers_version", "dtype", "_name_or_path"):
         config.pop(key, None)
