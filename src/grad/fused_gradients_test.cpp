@@ -75,6 +75,9 @@ TEST(FusedGradients, AttentionAgreesWithF64) {
       {{1, 2, 1, 8, 5, 150, 200}, {.causal = false, .window = 31}},
       {{1, 1, 1, 16, 16, 140, 140}, {.window = 48, .chunked = true}},
       {{1, 1, 1, 100, 100, 3, 67}, {.scale = 0.3}},
+      {{1, 2, 1, 6, 6, 600, 650}, {}},
+      {{1, 1, 1, 6, 6, 530, 530}, {.causal = false}},
+      {{1, 1, 1, 6, 6, 530, 540}, {.window = 100}},
   };
   for (const auto& [s, settings] : cases) {
     const std::string what = s.kv_heads == 2 ? "grouped or windowed" : "one group";
@@ -92,18 +95,20 @@ TEST(FusedGradients, AttentionAgreesWithF64) {
 }
 
 TEST(FusedGradients, AttentionTakesMemoryLinearInItsLength) {
-  const auto bytes_of = [](int64_t length) {
-    Tensor x = zeros({1, 2, length, 8}, DType::f32, Device::cpu()).eval();
+  // One op for f32, parts of the queries for f64.
+  const auto bytes_of = [](int64_t length, DType type) {
+    Tensor x = zeros({1, 2, length, 8}, type, Device::cpu()).eval();
     x.set_requires_grad();
     CompiledFunction slopes(TensorsFunction([&](std::span<const Tensor> in) {
       return gradients(sum(attention(x * in[0], x, x)), {x});
     }));
     uint64_t bytes = 0;
-    const std::vector<Tensor> inputs = {full({}, 2.0, DType::f32, Device::cpu()).eval()};
+    const std::vector<Tensor> inputs = {full({}, 2.0, type, Device::cpu()).eval()};
     for (const PlanMemory& each : slopes.estimate_memory(inputs)) bytes += each.temporaries;
     return bytes;
   };
-  EXPECT_LE(bytes_of(2048), 2 * bytes_of(1024) + 65536);
+  for (const DType type : {DType::f32, DType::f64})
+    EXPECT_LE(bytes_of(4096, type), 2 * bytes_of(2048, type) + 65536) << dtype_name(type);
 }
 
 TEST(FusedGradients, NormsAgreeWithF64) {

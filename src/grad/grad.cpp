@@ -76,7 +76,6 @@ class BackwardWalk {
     const Tensor placed = same ? gradient : view_gradient(gradient, whole, view.layout());
     Tensor& sum = gathered_[{view.node().get(), view.output()}];
     sum = sum ? sum + placed : placed;
-    if (!view.node()->op) finished_.push_back(sum);
   }
 
   void pass_back(const std::shared_ptr<Node>& node) {
@@ -101,8 +100,12 @@ class BackwardWalk {
         composed ? through_expression(*composed, made->inputs, output_gradients)
                  : node->op->gradient(
                        {made->inputs, outputs, output_gradients, std::span(wanted.get(), count)});
-    for (size_t i = 0; i < results.size(); ++i)
-      if (results[i] && wanted[i]) give(node->inputs[i], results[i]);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i] || !wanted[i]) continue;
+      const std::shared_ptr<Node>& input = node->inputs[i].node();
+      give(node->inputs[i], results[i]);
+      if (made != node && recomputed_.again(input) == input) finished_.push_back(results[i]);
+    }
   }
 
   static std::vector<Tensor> through_expression(const ExpressionOp& op,
@@ -128,7 +131,7 @@ class BackwardWalk {
 
   NodeSet leads_;
   Recomputation recomputed_;
-  std::vector<Tensor> finished_;  // gradients of leaves since the last recomputed part
+  std::vector<Tensor> finished_;  // gradients that the last recomputed parts gave to others
   std::map<std::pair<const Node*, uint32_t>, Tensor> gathered_;
 };
 

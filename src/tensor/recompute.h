@@ -27,8 +27,8 @@ Tensor recomputed(const std::function<Tensor()>& f);
 class Recomputation {
  public:
   // Copies a part. Nothing of the copy is computed before these gradients are there, the one of its
-  // result and those of the weights behind it: the plan could run it in the forward pass otherwise,
-  // or keep several parts at once.
+  // result and those from the parts before: the plan could run it in the forward pass otherwise, or
+  // keep several parts at once.
   void add(const RecomputedOp& part, std::span<const Tensor> gradients);
   // The copy of a node; the node itself outside of such parts.
   const std::shared_ptr<Node>& again(const std::shared_ptr<Node>& node) const;

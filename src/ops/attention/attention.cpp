@@ -1,6 +1,7 @@
 // Attention: the op over a KV cache, and a composition of other ops for gradients.
 #include "prism/ops/attention.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -17,6 +18,7 @@
 #include "prism/ops/matmul.h"
 #include "prism/ops/softmax.h"
 #include "tensor/chain/chain_op.h"
+#include "tensor/recompute.h"
 
 namespace prism {
 
@@ -93,6 +95,27 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
   return matmul(weights, grouped(v)).reshape({batch, heads, queries, v.size(3)});
 }
 
+// For gradients of long texts: some queries at a time, whose scores are computed again, so that
+// memory never holds all of them.
+Tensor composed_in_parts(const Tensor& q, const Tensor& k, const Tensor& v,
+                         const AttentionSettings& s, double scale) {
+  constexpr int64_t kQueries = 256;
+  const int64_t queries = q.size(2), keys = k.size(2);
+  // Places are counted from the last key, which all parts have unless they are causal.
+  const bool by_place = s.window > 0 || s.max_bias > 0;
+  if (queries < 2 * kQueries || s.mask || (by_place && !s.causal))
+    return composed(q, k, v, s, scale);
+  std::vector<Tensor> parts;
+  for (int64_t begin = 0; begin < queries; begin += kQueries) {
+    const int64_t end = std::min(begin + kQueries, queries);
+    const int64_t seen = s.causal ? keys - queries + end : keys;
+    parts.push_back(recomputed([&] {
+      return composed(q.slice(2, begin, end), k.slice(2, 0, seen), v.slice(2, 0, seen), s, scale);
+    }));
+  }
+  return concat(parts, 2);
+}
+
 // whole: see AttentionOp.
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& spans,
               int64_t most_queries, const AttentionSettings& s, bool whole) {
@@ -155,7 +178,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const bool kernels = (!learns || whole) && (is_type(q, DType::f32) || is_type(q, DType::f16)) &&
                        floats && k.type() == v.type() && dim <= ops::kMaxHeadDim &&
                        k.elements() > 0 && q.elements() > 0 && v.elements() > 0;
-  if (!kernels) return composed(q, k, v, s, scale);
+  if (!kernels) return learns ? composed_in_parts(q, k, v, s, scale) : composed(q, k, v, s, scale);
   std::vector<int32_t> spans;
   for (int64_t b = 0; b < batch; ++b)
     for (const int64_t word : {b * queries, queries, k.size(2), b})
