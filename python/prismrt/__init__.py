@@ -18,7 +18,7 @@ from ._core import *  # noqa: F401,F403  the functions of the C++ API
 from ._core import __version__ as __version__
 from ._compare import allclose as allclose, isclose as isclose
 from ._functional import Compiled as Compiled, compile as compile, grad as grad, no_grad as no_grad
-from ._functional import value_and_grad as value_and_grad
+from ._functional import recompute as recompute, value_and_grad as value_and_grad
 from ._nearest import Nearest as Nearest
 from .kernels import kernel as kernel
 from .llm import LLM as LLM, AsyncTextStream as AsyncTextStream, Generation as Generation

@@ -51,6 +51,14 @@ def grad(function: Callable[..., Tensor]) -> Callable[..., Any]:
     return gradients
 
 
+def recompute(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
+    """function(*arguments), without keeping what it makes on the way for the gradient.
+
+    That computes it again from the arguments: the same numbers in less memory, for one more forward pass.
+    """
+    return _core._recompute(function, arguments)
+
+
 class Compiled:
     """A function of tensors whose plan is made once for each set of shapes and types, then replayed."""
 

@@ -23,8 +23,8 @@ from ._train_step import TrainStep as TrainStep, load_checkpoint as load_checkpo
 __all__ = [
     "AvgPool2d", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Conv1d", "Conv2d", "Dropout", "Embedding", "Flatten", "GELU",
     "GroupNorm", "LayerNorm", "Linear", "MaxPool2d", "Module", "ModuleList", "Parameter", "Progress", "RMSNorm", "ReLU", "SelfAttention",
-    "Sequential", "SiLU", "Sigmoid", "Tanh", "TrainStep", "TrainingLog", "bce_with_logits", "cosine_loss", "cross_entropy", "hinge_loss",
-    "huber_loss", "init", "kl_divergence", "l1_loss", "load_checkpoint", "mse_loss", "save_checkpoint",
+    "Sequential", "SiLU", "Sigmoid", "Tanh", "TrainStep", "TrainingLog", "bce_with_logits", "chunked_cross_entropy", "cosine_loss",
+    "cross_entropy", "hinge_loss", "huber_loss", "init", "kl_divergence", "l1_loss", "load_checkpoint", "mse_loss", "save_checkpoint",
 ]
 
 Own = TypeVar("Own", bound="Module")
@@ -393,6 +393,16 @@ def cross_entropy(logits: Tensor, target: Tensor, *, label_smoothing: float = 0,
                   reduction: Reduction = "mean") -> Tensor:
     """logits [..., classes], target [...]: -log_softmax(logits)[target]. Targets of ignore_index do not count."""
     return _core._cross_entropy_loss(logits, target, label_smoothing, ignore_index, reduction)
+
+
+def chunked_cross_entropy(x: Tensor, output: Callable[[Tensor], Tensor], target: Tensor, *, label_smoothing: float = 0,
+                          ignore_index: int = -100, reduction: Reduction = "mean",
+                          rows_at_once: int = 1024) -> Tensor:
+    """cross_entropy(output(x), target) for many classes: memory never holds the scores of all rows.
+
+    `output` gets some rows of x [..., width] at a time, and the gradient computes their scores again.
+    """
+    return _core._chunked_cross_entropy(x, output, target, label_smoothing, ignore_index, reduction, rows_at_once)
 
 
 def bce_with_logits(logits: Tensor, target: Tensor, *, reduction: Reduction = "mean") -> Tensor:

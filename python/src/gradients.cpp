@@ -131,6 +131,15 @@ void bind_gradients(nb::module_& m) {
       nb::sig("def gradients(output: Tensor, inputs: Sequence[Tensor], seed: Tensor | None = None) "
               "-> list[Tensor]"),
       "The gradients of output with respect to each input.");
+  m.def("_recompute", [](nb::handle function, const nb::tuple& arguments) {
+    const TensorFunction f = [&](std::span<const Tensor>) {
+      const nb::object value = call(function, arguments);
+      if (!nb::isinstance<Tensor>(value))
+        throw nb::type_error("recompute: the function must return a tensor");
+      return nb::cast<Tensor>(value);
+    };
+    return recompute(f, {});
+  });
   m.def("_value_and_grad", &value_and_gradients, nb::arg("function"), nb::arg("arguments"));
   m.def(
       "eval",

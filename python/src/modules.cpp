@@ -202,6 +202,13 @@ void bind_losses(nb::module_& m) {
     return nn::cross_entropy(logits, target.astype(DType::i32),
                              {smoothing, ignored, reduction_of(reduction)});
   });
+  m.def("_chunked_cross_entropy", [](const Tensor& x, nb::handle output, const Tensor& target,
+                                     double smoothing, int32_t ignored,
+                                     const std::string& reduction, int64_t rows_at_once) {
+    const auto scores = [&](const Tensor& rows) { return nb::cast<Tensor>(output(rows)); };
+    return nn::chunked_cross_entropy(x, scores, target.astype(DType::i32),
+                                     {smoothing, ignored, reduction_of(reduction)}, rows_at_once);
+  });
   using Pair = Tensor (*)(const Tensor&, const Tensor&, nn::Reduction);
   const auto pair = [&](const char* name, Pair function) {
     m.def(name, [function](const Tensor& a, const Tensor& b, const std::string& reduction) {

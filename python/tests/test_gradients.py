@@ -42,6 +42,21 @@ def test_value_and_grad():
     assert value.item() == 10 and gradient.tolist() == [5, 5]
 
 
+def test_recomputed_parts():
+    w, x = prism.normal((8, 8), key=1), prism.normal((4, 8), key=2)
+
+    def loss(w, again):
+        y = x * 1.0
+        for _ in range(3):
+            y = prism.recompute(lambda y: (y @ w).tanh(), y) if again else (y @ w).tanh()
+        return y.square().sum()
+
+    kept, again = (prism.value_and_grad(loss)(w, each) for each in (False, True))
+    assert kept[0].item() == again[0].item() and kept[1].tolist() == again[1].tolist()
+    with pytest.raises(TypeError, match="recompute"):
+        prism.recompute(lambda y: 3, x)
+
+
 def test_wrong_functions():
     with pytest.raises(TypeError, match="tensor"):
         prism.value_and_grad(lambda x: 3)(prism.tensor([1.0]))

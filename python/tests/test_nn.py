@@ -87,6 +87,19 @@ def test_losses_agree_with_pytorch(name):
     assert_near(prediction.grad, case["gradient"])
 
 
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.2}, {"reduction": "sum"}])
+def test_chunks_of_cross_entropy(options):
+    layer, x = nn.Linear(3, 4), prism.normal((5, 3), key=4).requires_grad_()
+    whole = nn.cross_entropy(layer(x), TARGET, **options)
+    whole.backward()
+    wanted = x.grad.numpy().copy()
+    x.zero_grad()
+    parts = nn.chunked_cross_entropy(x, layer, TARGET, rows_at_once=2, **options)
+    assert parts.item() == pytest.approx(whole.item(), rel=1e-5)
+    parts.backward()
+    assert np.abs(x.grad.numpy() - wanted).max() < 1e-5
+
+
 def test_reductions():
     a, b = prism.tensor([1.0, 2.0, 5.0]), prism.tensor([0.0, 0.0, 1.0])
     assert nn.mse_loss(a, b, reduction="none").tolist() == [1, 4, 16] and nn.l1_loss(a, b, reduction="sum").item() == 7
