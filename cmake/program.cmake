@@ -14,6 +14,8 @@ if(program_sources)
   if(PRISM_SANITIZE)
     # Under sanitizers optimisation takes half of the compile time of templates, and no code here is hot.
     target_compile_options(prism_cli PRIVATE -O0)
+  elseif(NOT MSVC AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    target_compile_options(prism_cli PRIVATE -Os)
   endif()
 endif()
 if(EXISTS ${main_source})

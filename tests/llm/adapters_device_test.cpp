@@ -108,7 +108,8 @@ TEST(Adapters, MergedIntoBlocks) {
     const size_t block = i - i % 32;  // elements with one scale, of 8 bits each
     double largest = 0;
     for (size_t j = block; j < block + 32; ++j) largest = std::max(largest, std::abs(wanted[j]));
-    ASSERT_NEAR(static_cast<double>(values[i]), wanted[i], largest / 127) << i;
+    // The scale with the least error may cut off the largest.
+    ASSERT_NEAR(static_cast<double>(values[i]), wanted[i], 2 * largest / 127) << i;
   }
 }
 
