@@ -207,7 +207,7 @@ TEST(SearchDevice, CoarseTypesAreRescored) {
   for (const Case& each : {Case{DType::i8, DType::f32, Metric::cosine, 8, 0.99},
                            Case{DType::i8, DType::f16, Metric::dot, 8, 0.99},
                            Case{DType::i8, DType::f16, Metric::l2, 8, 0.99},
-                           Case{DType::b1, DType::f32, Metric::cosine, 100, 0.95}}) {
+                           Case{DType::b1, DType::f32, Metric::cosine, 100, 0.85}}) {
     SCOPED_TRACE(std::string(dtype_name(each.type)) + " " + metric_name(each.metric));
     const TemporaryFolder folder;
     std::vector<std::vector<float>> all;
