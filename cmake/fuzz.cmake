@@ -12,9 +12,9 @@ list(FILTER parser_sources EXCLUDE REGEX "_test\\.cpp$")
 foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cli/sampling_arguments cli/text_wrap
         cpu/convert cpu/half cpu/nearest/code_distance
         cpu/nearest/nearest cpu/nearest/score_tile
-        dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/convert/hf_architectures llm/convert/hf_folder
-        llm/convert/hf_pre_tokenizer llm/convert/hf_rope llm/convert/hf_tokenizer llm/convert/hf_unigram llm/convert/hf_vocabulary
-        llm/convert/sentence_piece_model llm/convert/sentence_settings
+        dsl/builder dsl/operations dsl/philox dsl/values ir/kernel llm/convert/hf_architectures llm/convert/hf_encoders
+        llm/convert/hf_folder llm/convert/hf_other_decoders llm/convert/hf_pre_tokenizer llm/convert/hf_rope llm/convert/hf_tokenizer llm/convert/hf_unigram
+        llm/convert/hf_vocabulary llm/convert/sentence_piece_model llm/convert/sentence_settings
         llm/generate/candidates llm/generate/known_models llm/generate/generation
         llm/generate/penalties llm/generate/prompt_file llm/generate/sampler llm/generate/text_stream llm/model/finite_values
         llm/store/content_version llm/store/http_headers llm/store/resume runtime/device_records

@@ -63,7 +63,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 23u);
+  EXPECT_GE(models.size(), 42u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     EXPECT_LT(error_of(result_of(convert(folder), model.tokens), model.expected), 1e-8)
@@ -161,6 +161,10 @@ TEST(Convert, SettingsThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(with("gemma2", "query_pre_attn_scalar", 99), "query_pre_attn_scalar"));
   EXPECT_TRUE(has(with("smollm3", "no_rope_layer_interval", 3), "no_rope_layer_interval"));
   EXPECT_TRUE(has(with("bert", "position_embedding_type", "relative_key"), "relative_key"));
+  EXPECT_TRUE(has(with("stablelm", "qk_layernorm", true), "qk_layernorm is true"));
+  EXPECT_TRUE(has(with("phi", "rope_parameters", {{"rope_theta", 1e4}}), "partial_rotary_factor"));
+  EXPECT_TRUE(has(with("exaone4", "sliding_window", 8), "sliding_window is 8 for 4 layers"));
+  EXPECT_TRUE(has(with("cohere2", "sliding_window_pattern", 2), "sliding_window_pattern is 2"));
 }
 
 // A model with a window that Prism's layers lack is right up to that window.

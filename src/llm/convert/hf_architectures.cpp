@@ -9,9 +9,26 @@
 
 #include "base/printable.h"
 #include "llm/convert/hf_rope.h"
+#include "llm/convert/hf_rules.h"
 #include "prism/error.h"
 
 namespace prism::llm {
+
+void refuse(const std::string& what) {
+  throw Error(ErrorCode::kNotSupported, fmt::format("config.json: {}", what));
+}
+
+int64_t head_length(const JsonView& config) {
+  const int64_t heads = config["num_attention_heads"].integer(1, 1 << 16);
+  return config["head_dim"].integer_or(config["hidden_size"].integer(1, 1 << 20) / heads, 1,
+                                       1 << 14);
+}
+
+void check_windows(const JsonView& config, int64_t period) {
+  check_layers(config, "layer_types", [&](int64_t layer, const JsonView& type) {
+    return type.string() == ((layer + 1) % period == 0 ? "full_attention" : "sliding_attention");
+  });
+}
 
 namespace {
 
@@ -19,26 +36,6 @@ using enum TensorChange;
 using enum ConfigKind;
 
 // --- tensors
-constexpr TensorRule kEnds[] = {
-    {"model.embed_tokens.weight", "token_embd.weight"},
-    {"lm_head.weight", "output.weight"},
-    {"model.layers.{}.self_attn.rotary_emb.inv_freq", ""},  // computed from the base
-    {"model.rotary_emb.inv_freq", ""},
-};
-constexpr TensorRule kNorms[] = {
-    {"model.norm.weight", "output_norm.weight"},
-    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
-    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
-    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
-    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
-};
-constexpr TensorRule kPostNorms[] = {
-    {"model.norm.weight", "output_norm.weight"},
-    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight"},
-    {"model.layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight"},
-    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
-    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
-};
 constexpr TensorRule kGemmaNorms[] = {
     {"model.norm.weight", "output_norm.weight", add_one},
     {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight", add_one},
@@ -54,42 +51,9 @@ constexpr TensorRule kGemma2Norms[] = {
     {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight", add_one},
     {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight", add_one},
 };
-constexpr TensorRule kQueryKey[] = {
-    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
-    {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"},
-    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
-    {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"},
-};
-constexpr TensorRule kAdjacentQueryKey[] = {
-    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight", rotary},
-    {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias", rotary},
-    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight", rotary},
-    {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias", rotary},
-};
-constexpr TensorRule kValueOutput[] = {
-    {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
-    {"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"},
-    {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
-    {"model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias"},
-};
 constexpr TensorRule kFusedAttention[] = {
     {"model.layers.{}.self_attn.qkv_proj.weight", "blk.{}.attn_qkv.weight"},
     {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
-};
-constexpr TensorRule kFeedForward[] = {
-    {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
-    {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
-    {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
-};
-constexpr TensorRule kFusedFeedForward[] = {
-    {"model.layers.{}.mlp.gate_up_proj.weight", "blk.{}.ffn_up.weight"},
-    {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
-};
-constexpr TensorRule kExperts[] = {
-    {"model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
-    {"model.layers.{}.mlp.experts.{}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
-    {"model.layers.{}.mlp.experts.{}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
-    {"model.layers.{}.mlp.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
 constexpr TensorRule kMixtralExperts[] = {
     {"model.layers.{}.block_sparse_moe.gate.weight", "blk.{}.ffn_gate_inp.weight"},
@@ -97,150 +61,15 @@ constexpr TensorRule kMixtralExperts[] = {
     {"model.layers.{}.block_sparse_moe.experts.{}.w3.weight", "blk.{}.ffn_up_exps.weight"},
     {"model.layers.{}.block_sparse_moe.experts.{}.w2.weight", "blk.{}.ffn_down_exps.weight"},
 };
-constexpr TensorRule kBert[] = {
-    {"embeddings.word_embeddings.weight", "token_embd.weight"},
-    {"embeddings.position_embeddings.weight", "position_embd.weight", cut},
-    {"embeddings.token_type_embeddings.weight", "token_types.weight"},
-    {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
-    {"embeddings.LayerNorm.bias", "token_embd_norm.bias"},
-    {"embeddings.position_ids", ""},  // 0, 1, 2 ...
-    {"encoder.layer.{}.attention.self.query.weight", "blk.{}.attn_q.weight"},
-    {"encoder.layer.{}.attention.self.query.bias", "blk.{}.attn_q.bias"},
-    {"encoder.layer.{}.attention.self.key.weight", "blk.{}.attn_k.weight"},
-    {"encoder.layer.{}.attention.self.key.bias", "blk.{}.attn_k.bias"},
-    {"encoder.layer.{}.attention.self.value.weight", "blk.{}.attn_v.weight"},
-    {"encoder.layer.{}.attention.self.value.bias", "blk.{}.attn_v.bias"},
-    {"encoder.layer.{}.attention.output.dense.weight", "blk.{}.attn_output.weight"},
-    {"encoder.layer.{}.attention.output.dense.bias", "blk.{}.attn_output.bias"},
-    {"encoder.layer.{}.attention.output.LayerNorm.weight", "blk.{}.attn_output_norm.weight"},
-    {"encoder.layer.{}.attention.output.LayerNorm.bias", "blk.{}.attn_output_norm.bias"},
-    {"encoder.layer.{}.intermediate.dense.weight", "blk.{}.ffn_up.weight"},
-    {"encoder.layer.{}.intermediate.dense.bias", "blk.{}.ffn_up.bias"},
-    {"encoder.layer.{}.output.dense.weight", "blk.{}.ffn_down.weight"},
-    {"encoder.layer.{}.output.dense.bias", "blk.{}.ffn_down.bias"},
-    {"encoder.layer.{}.output.LayerNorm.weight", "blk.{}.layer_output_norm.weight"},
-    {"encoder.layer.{}.output.LayerNorm.bias", "blk.{}.layer_output_norm.bias"},
-    // The classifier over the first token; embeddings are pooled from the last layer.
-    {"pooler.dense.weight", ""},
-    {"pooler.dense.bias", ""},
-};
-
-constexpr TensorRule kT5Encoder[] = {
-    {"shared.weight", "token_embd.weight"},
-    {"encoder.embed_tokens.weight", ""},  // the same
-    {"encoder.final_layer_norm.weight", "enc.output_norm.weight"},
-    {"encoder.block.{}.layer.0.SelfAttention.q.weight", "enc.blk.{}.attn_q.weight"},
-    {"encoder.block.{}.layer.0.SelfAttention.k.weight", "enc.blk.{}.attn_k.weight"},
-    {"encoder.block.{}.layer.0.SelfAttention.v.weight", "enc.blk.{}.attn_v.weight"},
-    {"encoder.block.{}.layer.0.SelfAttention.o.weight", "enc.blk.{}.attn_o.weight"},
-    {"encoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight",
-     "enc.blk.{}.attn_rel_b.weight"},
-    {"encoder.block.{}.layer.0.layer_norm.weight", "enc.blk.{}.attn_norm.weight"},
-    {"encoder.block.{}.layer.1.DenseReluDense.wi.weight", "enc.blk.{}.ffn_up.weight"},
-    {"encoder.block.{}.layer.1.DenseReluDense.wi_0.weight", "enc.blk.{}.ffn_gate.weight"},
-    {"encoder.block.{}.layer.1.DenseReluDense.wi_1.weight", "enc.blk.{}.ffn_up.weight"},
-    {"encoder.block.{}.layer.1.DenseReluDense.wo.weight", "enc.blk.{}.ffn_down.weight"},
-    {"encoder.block.{}.layer.1.layer_norm.weight", "enc.blk.{}.ffn_norm.weight"},
-};
-constexpr TensorRule kT5Decoder[] = {
-    {"lm_head.weight", "output.weight"},
-    {"decoder.embed_tokens.weight", ""},
-    {"decoder.final_layer_norm.weight", "dec.output_norm.weight"},
-    {"decoder.block.{}.layer.0.SelfAttention.q.weight", "dec.blk.{}.attn_q.weight"},
-    {"decoder.block.{}.layer.0.SelfAttention.k.weight", "dec.blk.{}.attn_k.weight"},
-    {"decoder.block.{}.layer.0.SelfAttention.v.weight", "dec.blk.{}.attn_v.weight"},
-    {"decoder.block.{}.layer.0.SelfAttention.o.weight", "dec.blk.{}.attn_o.weight"},
-    {"decoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight",
-     "dec.blk.{}.attn_rel_b.weight"},
-    {"decoder.block.{}.layer.0.layer_norm.weight", "dec.blk.{}.attn_norm.weight"},
-    {"decoder.block.{}.layer.1.EncDecAttention.q.weight", "dec.blk.{}.cross_attn_q.weight"},
-    {"decoder.block.{}.layer.1.EncDecAttention.k.weight", "dec.blk.{}.cross_attn_k.weight"},
-    {"decoder.block.{}.layer.1.EncDecAttention.v.weight", "dec.blk.{}.cross_attn_v.weight"},
-    {"decoder.block.{}.layer.1.EncDecAttention.o.weight", "dec.blk.{}.cross_attn_o.weight"},
-    {"decoder.block.{}.layer.1.EncDecAttention.relative_attention_bias.weight", ""},  // not used
-    {"decoder.block.{}.layer.1.layer_norm.weight", "dec.blk.{}.cross_attn_norm.weight"},
-    {"decoder.block.{}.layer.2.DenseReluDense.wi.weight", "dec.blk.{}.ffn_up.weight"},
-    {"decoder.block.{}.layer.2.DenseReluDense.wi_0.weight", "dec.blk.{}.ffn_gate.weight"},
-    {"decoder.block.{}.layer.2.DenseReluDense.wi_1.weight", "dec.blk.{}.ffn_up.weight"},
-    {"decoder.block.{}.layer.2.DenseReluDense.wo.weight", "dec.blk.{}.ffn_down.weight"},
-    {"decoder.block.{}.layer.2.layer_norm.weight", "dec.blk.{}.ffn_norm.weight"},
-};
 
 // --- hyperparameters
-constexpr ConfigRule kSizes[] = {
-    {"num_hidden_layers", "block_count"},
-    {"hidden_size", "embedding_length"},
-    {"num_attention_heads", "attention.head_count"},
-    {"intermediate_size", "feed_forward_length"},
-};
-constexpr ConfigRule kDecoder[] = {
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", number},
-    {"num_key_value_heads", "attention.head_count_kv", integer, false},
-};
-constexpr ConfigRule kBertConfig[] = {
-    {"layer_norm_eps", "attention.layer_norm_epsilon", number},
-};
-constexpr ConfigRule kT5Config[] = {
-    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", number},
-    {"relative_attention_num_buckets", "attention.relative_buckets_count"},
-};
-constexpr ConfigRule kT5DecoderConfig[] = {
-    {"num_decoder_layers", "decoder_block_count", integer, false},
-    {"decoder_start_token_id", "decoder_start_token_id", integer, false},
-};
-constexpr ConfigRule kGraniteScales[] = {
-    {"embedding_multiplier", "embedding_scale", number},
-    {"residual_multiplier", "residual_scale", number},
-    {"attention_multiplier", "attention.scale", number},
-    {"logits_scaling", "logit_scale", number},
-};
 constexpr ConfigRule kSoftCaps[] = {
     {"attn_logit_softcapping", "attn_logit_softcapping", number, false},
     {"final_logit_softcapping", "final_logit_softcapping", number, false},
     {"sliding_window", "attention.sliding_window", integer},
 };
-constexpr ConfigRule kWindow[] = {{"sliding_window", "attention.sliding_window", integer}};
-constexpr ConfigRule kQwenMoe[] = {
-    {"num_experts", "expert_count", integer, false},
-    {"num_local_experts", "expert_count", integer, false},  // the same, in newer files
-    {"num_experts_per_tok", "expert_used_count"},
-    {"moe_intermediate_size", "expert_feed_forward_length"},
-};
-constexpr ConfigRule kMixtral[] = {
-    {"num_local_experts", "expert_count"},
-    {"num_experts_per_tok", "expert_used_count"},
-};
-
-const Expectation kSilu{"hidden_act", {R"("silu")", R"("swish")"}};
 
 // --- checks that need more than one value
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::kNotSupported, fmt::format("config.json: {}", what));
-}
-
-int64_t head_length(const JsonView& config) {
-  const int64_t heads = config["num_attention_heads"].integer(1, 1 << 16);
-  return config["head_dim"].integer_or(config["hidden_size"].integer(1, 1 << 20) / heads, 1,
-                                       1 << 14);
-}
-
-// The layers with a window, or without rotation, must be the ones that Prism assumes.
-void check_layers(const JsonView& config, const char* key, const auto& is_expected) {
-  int64_t layer = 0;
-  for (const JsonView& each : config[key].items()) {
-    if (!is_expected(layer, each))
-      refuse(fmt::format("{} has {} for layer {}; Prism's layers have another pattern", key,
-                         printable(each.json().dump()), layer));
-    ++layer;
-  }
-}
-
-void check_windows(const JsonView& config, int64_t period) {
-  check_layers(config, "layer_types", [&](int64_t layer, const JsonView& type) {
-    return type.string() == ((layer + 1) % period == 0 ? "full_attention" : "sliding_attention");
-  });
-}
-
 // Prism computes the scale of attention scores from the sizes.
 void check_gemma_scale(const JsonView& config, int64_t layers_of_27b) {
   const int64_t layers = config["num_hidden_layers"].integer(1, 4096);
@@ -251,13 +80,6 @@ void check_gemma_scale(const JsonView& config, int64_t layers_of_27b) {
   if (scalar != static_cast<double>(length))
     refuse(fmt::format("query_pre_attn_scalar is {}; Prism's Gemma has {} for these sizes", scalar,
                        length));
-}
-
-// Prism knows both from the tensors and the architecture; llama.cpp does not.
-void more_bert(const JsonView& config, std::string_view prefix, GgufWriter& to) {
-  to.set(fmt::format("{}attention.causal", prefix), false);
-  to.set("tokenizer.ggml.token_type_count",
-         static_cast<uint32_t>(config["type_vocab_size"].integer_or(2, 1, 1 << 16)));
 }
 
 void more_gemma2(const JsonView& config, std::string_view, GgufWriter&) {
@@ -285,7 +107,7 @@ void more_smollm3(const JsonView& config, std::string_view, GgufWriter&) {
   });
 }
 
-const std::vector<HfArchitecture>& table() {
+std::vector<HfArchitecture> first_decoders() {
   using Rules = std::vector<std::span<const TensorRule>>;
   using Keys = std::vector<std::span<const ConfigRule>>;
   const Rules adjacent = {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kFeedForward};
@@ -294,35 +116,7 @@ const std::vector<HfArchitecture>& table() {
   const Expectation gelu{"hidden_activation", {R"("gelu_pytorch_tanh")"}};
   // Early files of Gemma name the exact function and mean the approximation.
   const Expectation either_gelu{"hidden_act", {R"("gelu_pytorch_tanh")", R"("gelu")"}};
-  const std::vector<Expectation> t5 = {{"feed_forward_proj", {R"("relu")", R"("gated-gelu")"}},
-                                       {"relative_attention_max_distance", {"128"}},
-                                       {"scalable_attention", {"true"}}};
-  const auto t5_model = [&](std::string_view name) {
-    return HfArchitecture{name,
-                          "t5",
-                          {kT5Encoder, kT5Decoder},
-                          {kSizes, kT5Config, kT5DecoderConfig},
-                          t5,
-                          false,
-                          nullptr,
-                          false,
-                          true};
-  };
-  static const std::vector<HfArchitecture> rows = {
-      t5_model("T5ForConditionalGeneration"),
-      t5_model("MT5ForConditionalGeneration"),
-      t5_model("UMT5ForConditionalGeneration"),
-      {"T5EncoderModel", "t5encoder", {kT5Encoder}, {kSizes, kT5Config}, t5, false, nullptr, false},
-      {"BertModel",
-       "bert",
-       {kBert},
-       {kSizes, kBertConfig},
-       {{"hidden_act", {R"("gelu")"}},
-        {"position_embedding_type", {R"("absolute")"}},
-        {"is_decoder", {"false"}}},
-       false,
-       more_bert,
-       false},
+  return {
       {"LlamaForCausalLM", "llama", adjacent, decoder, {kSilu}},
       {"MistralForCausalLM", "llama", adjacent, decoder, {kSilu}},
       {"MixtralForCausalLM",
@@ -375,6 +169,15 @@ const std::vector<HfArchitecture>& table() {
        decoder,
        {kSilu}},
   };
+}
+
+const std::vector<HfArchitecture>& table() {
+  static const std::vector<HfArchitecture> rows = [] {
+    std::vector<HfArchitecture> all = hf_encoders();
+    for (const auto& more : {first_decoders(), hf_other_decoders()})
+      all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
   return rows;
 }
 

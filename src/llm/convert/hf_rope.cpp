@@ -26,9 +26,19 @@ std::string kind_of(const JsonView& settings) {
   return kind ? kind.string() : settings["type"].string_or("default");
 }
 
-double base_of(const JsonView& config) {
-  const JsonView own = settings_of(config)["rope_theta"];
-  return own ? own.number(1e-3, 1e12) : config["rope_theta"].number_or(10000, 1e-3, 1e12);
+// HunYuan's scaling is a larger base; its factor is 1.
+bool enlarges_base(const JsonView& settings) {
+  return kind_of(settings) == "dynamic" && settings["alpha"] &&
+         settings["factor"].number_or(1) == 1;
+}
+
+double base_of(const JsonView& config, int64_t head_length) {
+  const JsonView settings = settings_of(config), own = settings["rope_theta"];
+  const double base =
+      own ? own.number(1e-3, 1e12) : config["rope_theta"].number_or(10000, 1e-3, 1e12);
+  if (!enlarges_base(settings) || head_length <= 2) return base;
+  const auto length = static_cast<double>(head_length);
+  return base * std::pow(settings["alpha"].number(1e-6, 1e6), length / (length - 2));
 }
 
 int64_t rotated(const JsonView& config, int64_t head_length) {
@@ -58,7 +68,7 @@ std::vector<float> llama3_divisors(const JsonView& config, int64_t head_length) 
   for (int64_t i = 0; i < count; i += 2) {
     const double wave =
         2 * std::numbers::pi *
-        std::pow(base_of(config), static_cast<double>(i) / static_cast<double>(count));
+        std::pow(base_of(config, head_length), static_cast<double>(i) / static_cast<double>(count));
     const double smooth = (context / wave - low) / (high - low);
     divisors.push_back(static_cast<float>(wave < context / high ? 1
                                           : wave > context / low
@@ -82,12 +92,12 @@ std::vector<float> numbers_of(const JsonView& list, size_t needed) {
 
 void write_rope(const JsonView& config, const std::string& prefix, int64_t head_length,
                 GgufWriter& to) {
-  to.set(prefix + "rope.freq_base", static_cast<float>(base_of(config)));
+  to.set(prefix + "rope.freq_base", static_cast<float>(base_of(config, head_length)));
   to.set(prefix + "rope.dimension_count", static_cast<uint32_t>(rotated(config, head_length)));
   const JsonView settings = settings_of(config);
   const std::string kind = kind_of(settings);
   const std::string scaling = prefix + "rope.scaling.";
-  if (kind == "default" || kind == "llama3") return;
+  if (kind == "default" || kind == "llama3" || enlarges_base(settings)) return;
   if (kind == "linear") {
     to.set(scaling + "type", "linear");
     to.set(scaling + "factor", static_cast<float>(settings["factor"].number(1e-6, 1e6)));

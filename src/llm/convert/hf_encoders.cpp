@@ -1,0 +1,137 @@
+// The Hugging Face encoders, and T5 with its decoder.
+#include "llm/convert/hf_rules.h"
+
+namespace prism::llm {
+
+namespace {
+
+using enum TensorChange;
+using enum ConfigKind;
+
+// --- tensors
+constexpr TensorRule kBert[] = {
+    {"embeddings.word_embeddings.weight", "token_embd.weight"},
+    {"embeddings.position_embeddings.weight", "position_embd.weight", cut},
+    {"embeddings.token_type_embeddings.weight", "token_types.weight"},
+    {"embeddings.LayerNorm.weight", "token_embd_norm.weight"},
+    {"embeddings.LayerNorm.bias", "token_embd_norm.bias"},
+    {"embeddings.position_ids", ""},  // 0, 1, 2 ...
+    {"encoder.layer.{}.attention.self.query.weight", "blk.{}.attn_q.weight"},
+    {"encoder.layer.{}.attention.self.query.bias", "blk.{}.attn_q.bias"},
+    {"encoder.layer.{}.attention.self.key.weight", "blk.{}.attn_k.weight"},
+    {"encoder.layer.{}.attention.self.key.bias", "blk.{}.attn_k.bias"},
+    {"encoder.layer.{}.attention.self.value.weight", "blk.{}.attn_v.weight"},
+    {"encoder.layer.{}.attention.self.value.bias", "blk.{}.attn_v.bias"},
+    {"encoder.layer.{}.attention.output.dense.weight", "blk.{}.attn_output.weight"},
+    {"encoder.layer.{}.attention.output.dense.bias", "blk.{}.attn_output.bias"},
+    {"encoder.layer.{}.attention.output.LayerNorm.weight", "blk.{}.attn_output_norm.weight"},
+    {"encoder.layer.{}.attention.output.LayerNorm.bias", "blk.{}.attn_output_norm.bias"},
+    {"encoder.layer.{}.intermediate.dense.weight", "blk.{}.ffn_up.weight"},
+    {"encoder.layer.{}.intermediate.dense.bias", "blk.{}.ffn_up.bias"},
+    {"encoder.layer.{}.output.dense.weight", "blk.{}.ffn_down.weight"},
+    {"encoder.layer.{}.output.dense.bias", "blk.{}.ffn_down.bias"},
+    {"encoder.layer.{}.output.LayerNorm.weight", "blk.{}.layer_output_norm.weight"},
+    {"encoder.layer.{}.output.LayerNorm.bias", "blk.{}.layer_output_norm.bias"},
+    // The classifier over the first token; embeddings are pooled from the last layer.
+    {"pooler.dense.weight", ""},
+    {"pooler.dense.bias", ""},
+};
+
+constexpr TensorRule kT5Encoder[] = {
+    {"shared.weight", "token_embd.weight"},
+    {"encoder.embed_tokens.weight", ""},  // the same
+    {"encoder.final_layer_norm.weight", "enc.output_norm.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.q.weight", "enc.blk.{}.attn_q.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.k.weight", "enc.blk.{}.attn_k.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.v.weight", "enc.blk.{}.attn_v.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.o.weight", "enc.blk.{}.attn_o.weight"},
+    {"encoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight",
+     "enc.blk.{}.attn_rel_b.weight"},
+    {"encoder.block.{}.layer.0.layer_norm.weight", "enc.blk.{}.attn_norm.weight"},
+    {"encoder.block.{}.layer.1.DenseReluDense.wi.weight", "enc.blk.{}.ffn_up.weight"},
+    {"encoder.block.{}.layer.1.DenseReluDense.wi_0.weight", "enc.blk.{}.ffn_gate.weight"},
+    {"encoder.block.{}.layer.1.DenseReluDense.wi_1.weight", "enc.blk.{}.ffn_up.weight"},
+    {"encoder.block.{}.layer.1.DenseReluDense.wo.weight", "enc.blk.{}.ffn_down.weight"},
+    {"encoder.block.{}.layer.1.layer_norm.weight", "enc.blk.{}.ffn_norm.weight"},
+};
+
+constexpr TensorRule kT5Decoder[] = {
+    {"lm_head.weight", "output.weight"},
+    {"decoder.embed_tokens.weight", ""},
+    {"decoder.final_layer_norm.weight", "dec.output_norm.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.q.weight", "dec.blk.{}.attn_q.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.k.weight", "dec.blk.{}.attn_k.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.v.weight", "dec.blk.{}.attn_v.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.o.weight", "dec.blk.{}.attn_o.weight"},
+    {"decoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight",
+     "dec.blk.{}.attn_rel_b.weight"},
+    {"decoder.block.{}.layer.0.layer_norm.weight", "dec.blk.{}.attn_norm.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.q.weight", "dec.blk.{}.cross_attn_q.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.k.weight", "dec.blk.{}.cross_attn_k.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.v.weight", "dec.blk.{}.cross_attn_v.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.o.weight", "dec.blk.{}.cross_attn_o.weight"},
+    {"decoder.block.{}.layer.1.EncDecAttention.relative_attention_bias.weight", ""},  // not used
+    {"decoder.block.{}.layer.1.layer_norm.weight", "dec.blk.{}.cross_attn_norm.weight"},
+    {"decoder.block.{}.layer.2.DenseReluDense.wi.weight", "dec.blk.{}.ffn_up.weight"},
+    {"decoder.block.{}.layer.2.DenseReluDense.wi_0.weight", "dec.blk.{}.ffn_gate.weight"},
+    {"decoder.block.{}.layer.2.DenseReluDense.wi_1.weight", "dec.blk.{}.ffn_up.weight"},
+    {"decoder.block.{}.layer.2.DenseReluDense.wo.weight", "dec.blk.{}.ffn_down.weight"},
+    {"decoder.block.{}.layer.2.layer_norm.weight", "dec.blk.{}.ffn_norm.weight"},
+};
+
+// --- hyperparameters
+constexpr ConfigRule kBertConfig[] = {
+    {"layer_norm_eps", "attention.layer_norm_epsilon", number},
+};
+constexpr ConfigRule kT5Config[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", number},
+    {"relative_attention_num_buckets", "attention.relative_buckets_count"},
+};
+constexpr ConfigRule kT5DecoderConfig[] = {
+    {"num_decoder_layers", "decoder_block_count", integer, false},
+    {"decoder_start_token_id", "decoder_start_token_id", integer, false},
+};
+
+// Prism knows both from the tensors and the architecture; llama.cpp does not.
+void more_bert(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  to.set(fmt::format("{}attention.causal", prefix), false);
+  to.set("tokenizer.ggml.token_type_count",
+         static_cast<uint32_t>(config["type_vocab_size"].integer_or(2, 1, 1 << 16)));
+}
+
+}  // namespace
+
+std::vector<HfArchitecture> hf_encoders() {
+  const std::vector<Expectation> t5 = {{"feed_forward_proj", {R"("relu")", R"("gated-gelu")"}},
+                                       {"relative_attention_max_distance", {"128"}},
+                                       {"scalable_attention", {"true"}}};
+  const auto t5_model = [&](std::string_view name) {
+    return HfArchitecture{name,
+                          "t5",
+                          {kT5Encoder, kT5Decoder},
+                          {kSizes, kT5Config, kT5DecoderConfig},
+                          t5,
+                          false,
+                          nullptr,
+                          false,
+                          true};
+  };
+  return {
+      t5_model("T5ForConditionalGeneration"),
+      t5_model("MT5ForConditionalGeneration"),
+      t5_model("UMT5ForConditionalGeneration"),
+      {"T5EncoderModel", "t5encoder", {kT5Encoder}, {kSizes, kT5Config}, t5, false, nullptr, false},
+      {"BertModel",
+       "bert",
+       {kBert},
+       {kSizes, kBertConfig},
+       {{"hidden_act", {R"("gelu")"}},
+        {"position_embedding_type", {R"("absolute")"}},
+        {"is_decoder", {"false"}}},
+       false,
+       more_bert,
+       false},
+  };
+}
+
+}  // namespace prism::llm

@@ -1,0 +1,132 @@
+// The rules that several Hugging Face architectures share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "llm/convert/hf_architectures.h"
+
+namespace prism::llm {
+
+// Rows of the table, beside those of hf_architectures.cpp.
+std::vector<HfArchitecture> hf_encoders();
+std::vector<HfArchitecture> hf_other_decoders();
+
+// --- tensors
+inline constexpr TensorRule kEnds[] = {
+    {"model.embed_tokens.weight", "token_embd.weight"},
+    {"lm_head.weight", "output.weight"},
+    {"model.layers.{}.self_attn.rotary_emb.inv_freq", ""},  // computed from the base
+    {"model.rotary_emb.inv_freq", ""},
+};
+inline constexpr TensorRule kNorms[] = {
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+};
+inline constexpr TensorRule kNormBiases[] = {
+    {"model.norm.bias", "output_norm.bias"},
+    {"model.layers.{}.input_layernorm.bias", "blk.{}.attn_norm.bias"},
+    {"model.layers.{}.post_attention_layernorm.bias", "blk.{}.ffn_norm.bias"},
+};
+inline constexpr TensorRule kPostNorms[] = {
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight"},
+    {"model.layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight"},
+    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+};
+inline constexpr TensorRule kQueryKey[] = {
+    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"},
+    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+    {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"},
+};
+inline constexpr TensorRule kAdjacentQueryKey[] = {
+    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight", TensorChange::rotary},
+    {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias", TensorChange::rotary},
+    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight", TensorChange::rotary},
+    {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias", TensorChange::rotary},
+};
+inline constexpr TensorRule kValueOutput[] = {
+    {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"},
+    {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
+    {"model.layers.{}.self_attn.o_proj.bias", "blk.{}.attn_output.bias"},
+};
+inline constexpr TensorRule kFeedForward[] = {
+    {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"},
+    {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"},
+    {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+    {"model.layers.{}.mlp.gate_proj.bias", "blk.{}.ffn_gate.bias"},
+    {"model.layers.{}.mlp.up_proj.bias", "blk.{}.ffn_up.bias"},
+    {"model.layers.{}.mlp.down_proj.bias", "blk.{}.ffn_down.bias"},
+};
+inline constexpr TensorRule kFusedFeedForward[] = {
+    {"model.layers.{}.mlp.gate_up_proj.weight", "blk.{}.ffn_up.weight"},
+    {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"},
+};
+inline constexpr TensorRule kExperts[] = {
+    {"model.layers.{}.mlp.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {"model.layers.{}.mlp.experts.{}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
+    {"model.layers.{}.mlp.experts.{}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+    {"model.layers.{}.mlp.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+};
+
+// --- hyperparameters
+inline constexpr ConfigRule kSizes[] = {
+    {"num_hidden_layers", "block_count"},
+    {"hidden_size", "embedding_length"},
+    {"num_attention_heads", "attention.head_count"},
+    {"intermediate_size", "feed_forward_length"},
+};
+inline constexpr ConfigRule kDecoder[] = {
+    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", ConfigKind::number},
+    {"num_key_value_heads", "attention.head_count_kv", ConfigKind::integer, false},
+};
+inline constexpr ConfigRule kGraniteScales[] = {
+    {"embedding_multiplier", "embedding_scale", ConfigKind::number},
+    {"residual_multiplier", "residual_scale", ConfigKind::number},
+    {"attention_multiplier", "attention.scale", ConfigKind::number},
+    {"logits_scaling", "logit_scale", ConfigKind::number},
+};
+inline constexpr ConfigRule kWindow[] = {
+    {"sliding_window", "attention.sliding_window", ConfigKind::integer}};
+inline constexpr ConfigRule kQwenMoe[] = {
+    {"num_experts", "expert_count", ConfigKind::integer, false},
+    {"num_local_experts", "expert_count", ConfigKind::integer, false},  // the same, in newer files
+    {"num_experts_per_tok", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+};
+inline constexpr ConfigRule kMixtral[] = {
+    {"num_local_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+};
+
+inline const Expectation kSilu{"hidden_act", {R"("silu")", R"("swish")"}};
+
+// --- checks that need more than one value
+[[noreturn]] void refuse(const std::string& what);
+
+int64_t head_length(const JsonView& config);
+
+// The layers with a window, or without rotation, must be the ones that Prism assumes.
+void check_layers(const JsonView& config, const char* key, const auto& is_expected) {
+  int64_t layer = 0;
+  for (const JsonView& each : config[key].items()) {
+    if (!is_expected(layer, each))
+      refuse(fmt::format("{} has {} for layer {}; Prism's layers have another pattern", key,
+                         printable(each.json().dump()), layer));
+    ++layer;
+  }
+}
+
+// Every period-th layer sees all positions, the others a window.
+void check_windows(const JsonView& config, int64_t period);
+
+}  // namespace prism::llm
