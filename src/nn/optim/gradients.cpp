@@ -1,6 +1,4 @@
 // Clipping of gradients, and moving averages of parameters.
-#include <ranges>
-
 #include <fmt/format.h>
 
 #include "nn/train/step_context.h"
@@ -39,9 +37,9 @@ void change_gradients(std::span<const Tensor> parameters, const Change& change) 
 Tensor global_norm(std::span<const Tensor> gradients) {
   Tensor total;
   // The last ones first, as a backward pass makes them: a plan then needs no activations for long.
-  for (const Tensor& each : std::views::reverse(gradients)) {
-    if (!each) continue;
-    const Tensor squares = sum(square(each.astype(DType::f32)));
+  for (size_t i = gradients.size(); i-- > 0;) {
+    if (!gradients[i]) continue;
+    const Tensor squares = sum(square(gradients[i].astype(DType::f32)));
     total = total ? total + squares : squares;
   }
   if (!total) throw Error(ErrorCode::kInvalidArgument, "global_norm: there are no gradients");
