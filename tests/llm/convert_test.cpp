@@ -34,9 +34,10 @@ double error_of(std::span<const float> found, std::span<const float> wanted) {
   return found.size() == wanted.size() ? difference / size : 1e30;
 }
 
-// The last logits, or the mean hidden state of a model without logits.
+// The last logits, those of a classifier's labels, or the mean hidden state of another encoder.
 std::vector<float> result_of(const GgufFile& file, const std::vector<int32_t>& tokens) {
   Model model = Model::load(file, {.placement = place_on(file, Device::cpu(), 32, DType::f32)});
+  if (model.classifies()) return model.classify(std::span(&tokens, 1))[0];
   if (!model.config().causal) return model.embed(std::span(&tokens, 1))[0];
   return model.prefill(0, 0, tokens).to_vector<float>();
 }
@@ -63,7 +64,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 42u);
+  EXPECT_GE(models.size(), 53u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     EXPECT_LT(error_of(result_of(convert(folder), model.tokens), model.expected), 1e-8)
@@ -163,6 +164,8 @@ TEST(Convert, SettingsThatPrismDoesNotHaveAreNamed) {
   EXPECT_TRUE(has(with("bert", "position_embedding_type", "relative_key"), "relative_key"));
   EXPECT_TRUE(has(with("stablelm", "qk_layernorm", true), "qk_layernorm is true"));
   EXPECT_TRUE(has(with("phi", "rope_parameters", {{"rope_theta", 1e4}}), "partial_rotary_factor"));
+  EXPECT_TRUE(has(with("modern-bert-ranker", "classifier_pooling", "cls"), "classifier_pooling"));
+  EXPECT_TRUE(has(with("modern-bert", "global_attn_every_n_layers", 2), "global_attn_every_n"));
   EXPECT_TRUE(has(with("exaone4", "sliding_window", 8), "sliding_window is 8 for 4 layers"));
   EXPECT_TRUE(has(with("cohere2", "sliding_window_pattern", 2), "sliding_window_pattern is 2"));
 }
@@ -192,6 +195,35 @@ TEST(Convert, SentenceSettingsGivePoolingAndLength) {
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "../../etc"));
   folder.write("modules.json", R"([{"type":"a.Dense","path":"2_Dense"}])");
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "a.Dense"));
+}
+
+// RoBERTa's first position is the one after its padding token's id, here 4.
+TEST(Convert, PositionsOfPaddingAreLeftOut) {
+  const GgufFile file = convert(HfTestFolder(test::hf_model("xlm-roberta")));
+  EXPECT_EQ(file.integer("bert.context_length"), 59);
+  EXPECT_EQ(file.find_tensor("position_embd.weight")->shape, (Shape{59, 32}));
+}
+
+// Published files of nomic-bert have the names of GPT-2.
+TEST(Convert, OldNamesOfSettingsMeanTheSame) {
+  HfModel model = test::hf_model("nomic-bert");
+  json config = json::parse(model.config);
+  for (const auto& [old, now] : {std::pair("n_embd", "hidden_size"),
+                                 {"n_layer", "num_hidden_layers"},
+                                 {"n_head", "num_attention_heads"},
+                                 {"n_inner", "intermediate_size"},
+                                 {"layer_norm_epsilon", "layer_norm_eps"},
+                                 {"max_trained_positions", "max_position_embeddings"}}) {
+    config[old] = config[now];
+    config.erase(now);
+  }
+  config["rotary_emb_base"] = config["rope_parameters"]["rope_theta"];
+  for (const char* name : {"rope_parameters", "head_dim", "hidden_act"}) config.erase(name);
+  config["n_positions"] = 256;
+  model.config = config.dump();
+  const GgufFile file = convert(HfTestFolder(model));
+  EXPECT_EQ(file.integer("nomic-bert.context_length"), 64);
+  EXPECT_LT(error_of(result_of(file, model.tokens), model.expected), 1e-8);
 }
 
 // A folder is a model's name. It is converted once, and again when it changes.

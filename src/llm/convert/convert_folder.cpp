@@ -51,7 +51,7 @@ GgufWriter metadata(const HfFolder& folder, const HfArchitecture& architecture,
   write_hyperparameters(architecture, config, writer);
   const std::string prefix = fmt::format("{}.", architecture.gguf);
   const SentenceSettings sentences = sentence_settings(folder);
-  *context = config["max_position_embeddings"].integer(1, 1 << 30);
+  *context = context_length(architecture, config);
   if (sentences.max_tokens && *sentences.max_tokens < *context) {
     *context = *sentences.max_tokens;
     writer.set(prefix + "context_length", static_cast<uint32_t>(*context));

@@ -222,6 +222,15 @@ std::vector<std::string_view> hf_architecture_names() {
   return names;
 }
 
+int64_t skipped_positions(const HfArchitecture& architecture, const JsonView& config) {
+  return architecture.counts_after_padding ? config["pad_token_id"].integer(0, 1 << 20) + 1 : 0;
+}
+
+int64_t context_length(const HfArchitecture& architecture, const JsonView& config) {
+  const int64_t skipped = skipped_positions(architecture, config);
+  return config["max_position_embeddings"].integer(skipped + 1, 1 << 30) - skipped;
+}
+
 void write_hyperparameters(const HfArchitecture& architecture, const JsonView& config,
                            GgufWriter& to) {
   if (config["quantization_config"])
@@ -235,7 +244,7 @@ void write_hyperparameters(const HfArchitecture& architecture, const JsonView& c
                               : fmt::format("needs {}", fmt::join(each.values, " or "))));
   }
   const std::string prefix = fmt::format("{}.", architecture.gguf);
-  int64_t context = config["max_position_embeddings"].integer(1, 1 << 30);
+  int64_t context = context_length(architecture, config);
   const int64_t window = architecture.has_windows ? 0 : window_of(config);
   if (window > 0) context = std::min(context, window);
   to.set(prefix + "context_length", static_cast<uint32_t>(context));

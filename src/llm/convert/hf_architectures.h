@@ -16,9 +16,11 @@ namespace prism::llm {
 // What happens to the rows of a tensor on their way.
 enum class TensorChange : uint8_t {
   none,
-  rotary,   // GGUF's Llama rotates adjacent elements of a head, transformers its halves
-  add_one,  // Gemma's norms multiply by 1 + weight
-  cut,      // rows beyond the context are left out
+  rotary,       // GGUF's Llama rotates adjacent elements of a head, transformers its halves
+  add_one,      // Gemma's norms multiply by 1 + weight
+  cut,          // rows beyond the context, and those before the first position, are left out
+  transposed,   // GPT-2's matrices have a row for each input
+  split_heads,  // q, k and v of each head follow each other; GGUF has all of q, of k, of v
 };
 
 // "{}" stands for the number of the layer; a second one in `from` for an expert, whose tensors are
@@ -54,12 +56,18 @@ struct HfArchitecture {
   // Sets and checks what rows of the table cannot say.
   void (*more)(const JsonView& config, std::string_view prefix, GgufWriter& to) = nullptr;
   bool is_rotated = true;
-  bool is_tied = false;  // the output is the embedding, if config.json does not say
+  bool is_tied = false;               // the output is the embedding, if config.json does not say
+  std::string_view prefix = "";       // of tensors' names; files may leave it out
+  bool counts_after_padding = false;  // the first position is the one after the padding token's id
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.
 const HfArchitecture& hf_architecture(const JsonView& config);
 std::vector<std::string_view> hf_architecture_names();
+
+// The rows of the position table before the first position, and the positions behind them.
+int64_t skipped_positions(const HfArchitecture& architecture, const JsonView& config);
+int64_t context_length(const HfArchitecture& architecture, const JsonView& config);
 
 // Throws kNotSupported or kCorruptFile naming the key and the value.
 void write_hyperparameters(const HfArchitecture& architecture, const JsonView& config,

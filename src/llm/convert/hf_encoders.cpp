@@ -37,6 +37,50 @@ constexpr TensorRule kBert[] = {
     {"pooler.dense.bias", ""},
 };
 
+// The heads of classifiers.
+constexpr TensorRule kBertHead[] = {
+    {"pooler.dense.weight", "cls.weight"},
+    {"pooler.dense.bias", "cls.bias"},
+    {"classifier.weight", "cls.output.weight"},
+    {"classifier.bias", "cls.output.bias"},
+};
+constexpr TensorRule kRobertaHead[] = {
+    {"classifier.dense.weight", "cls.weight"},
+    {"classifier.dense.bias", "cls.bias"},
+    {"classifier.out_proj.weight", "cls.output.weight"},
+    {"classifier.out_proj.bias", "cls.output.bias"},
+};
+constexpr TensorRule kModernBert[] = {
+    {"embeddings.tok_embeddings.weight", "token_embd.weight"},
+    {"embeddings.norm.weight", "token_embd_norm.weight"},
+    {"layers.{}.attn_norm.weight", "blk.{}.attn_norm.weight"},
+    {"layers.{}.attn.Wqkv.weight", "blk.{}.attn_qkv.weight"},
+    {"layers.{}.attn.Wo.weight", "blk.{}.attn_output.weight"},
+    {"layers.{}.mlp_norm.weight", "blk.{}.ffn_norm.weight"},
+    {"layers.{}.mlp.Wi.weight", "blk.{}.ffn_up.weight"},
+    {"layers.{}.mlp.Wo.weight", "blk.{}.ffn_down.weight"},
+    {"final_norm.weight", "output_norm.weight"},
+    {"head.dense.weight", "cls.weight"},
+    {"head.norm.weight", "cls.norm.weight"},
+    {"classifier.weight", "cls.output.weight"},
+    {"classifier.bias", "cls.output.bias"},
+};
+constexpr TensorRule kNomicBert[] = {
+    {"embeddings.word_embeddings.weight", "token_embd.weight"},
+    {"embeddings.token_type_embeddings.weight", "token_types.weight"},
+    {"emb_ln.weight", "token_embd_norm.weight"},
+    {"emb_ln.bias", "token_embd_norm.bias"},
+    {"encoder.layers.{}.attn.Wqkv.weight", "blk.{}.attn_qkv.weight"},
+    {"encoder.layers.{}.attn.out_proj.weight", "blk.{}.attn_output.weight"},
+    {"encoder.layers.{}.norm1.weight", "blk.{}.attn_output_norm.weight"},
+    {"encoder.layers.{}.norm1.bias", "blk.{}.attn_output_norm.bias"},
+    {"encoder.layers.{}.mlp.fc11.weight", "blk.{}.ffn_up.weight"},
+    {"encoder.layers.{}.mlp.fc12.weight", "blk.{}.ffn_gate.weight"},
+    {"encoder.layers.{}.mlp.fc2.weight", "blk.{}.ffn_down.weight"},
+    {"encoder.layers.{}.norm2.weight", "blk.{}.layer_output_norm.weight"},
+    {"encoder.layers.{}.norm2.bias", "blk.{}.layer_output_norm.bias"},
+};
+
 constexpr TensorRule kT5Encoder[] = {
     {"shared.weight", "token_embd.weight"},
     {"encoder.embed_tokens.weight", ""},  // the same
@@ -83,6 +127,14 @@ constexpr TensorRule kT5Decoder[] = {
 constexpr ConfigRule kBertConfig[] = {
     {"layer_norm_eps", "attention.layer_norm_epsilon", number},
 };
+constexpr ConfigRule kModernBertConfig[] = {
+    {"norm_eps", "attention.layer_norm_epsilon", number},
+    {"local_attention", "attention.sliding_window"},
+};
+constexpr ConfigRule kNomicBertConfig[] = {
+    {"layer_norm_eps", "attention.layer_norm_epsilon", number, false},
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", number, false},  // in older files
+};
 constexpr ConfigRule kT5Config[] = {
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", number},
     {"relative_attention_num_buckets", "attention.relative_buckets_count"},
@@ -97,6 +149,30 @@ void more_bert(const JsonView& config, std::string_view prefix, GgufWriter& to) 
   to.set(fmt::format("{}attention.causal", prefix), false);
   to.set("tokenizer.ggml.token_type_count",
          static_cast<uint32_t>(config["type_vocab_size"].integer_or(2, 1, 1 << 16)));
+}
+
+void more_ranker(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  more_bert(config, prefix, to);
+  constexpr uint32_t kRank = 4;  // of llama.cpp's kinds of pooling
+  to.set(fmt::format("{}pooling_type", prefix), kRank);
+}
+
+void more_modern_bert(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  to.set(fmt::format("{}attention.causal", prefix), false);
+  if (const int64_t period = config["global_attn_every_n_layers"].integer_or(3); period != 3)
+    refuse(fmt::format("global_attn_every_n_layers is {}; Prism's ModernBERT has 3", period));
+  check_layers(config, "layer_types", [](int64_t layer, const JsonView& type) {
+    return type.string() == (layer % 3 == 0 ? "full_attention" : "sliding_attention");
+  });
+  const JsonView both = config["rope_parameters"];
+  const auto base = [&](const char* kind, const char* old_key, double otherwise) {
+    const double old = config[old_key].number_or(otherwise, 1e-3, 1e12);
+    return static_cast<float>(both[kind]["rope_theta"].number_or(old, 1e-3, 1e12));
+  };
+  to.set(fmt::format("{}rope.freq_base", prefix),
+         base("full_attention", "global_rope_theta", 160000));
+  to.set(fmt::format("{}rope.freq_base_swa", prefix),
+         base("sliding_attention", "local_rope_theta", 10000));
 }
 
 }  // namespace
@@ -116,21 +192,63 @@ std::vector<HfArchitecture> hf_encoders() {
                           false,
                           true};
   };
+  const auto bert = [](std::string_view name, std::string_view prefix,
+                       std::vector<std::span<const TensorRule>> tensors) {
+    HfArchitecture row{name,
+                       "bert",
+                       std::move(tensors),
+                       {kSizes, kBertConfig},
+                       {{"hidden_act", {R"("gelu")"}},
+                        {"position_embedding_type", {R"("absolute")"}},
+                        {"is_decoder", {"false"}}}};
+    row.more = row.tensors.size() > 1 ? more_ranker : more_bert;
+    row.is_rotated = false;
+    row.prefix = prefix;
+    row.counts_after_padding = prefix == "roberta.";
+    return row;
+  };
+  const auto modern_bert = [](std::string_view name, std::vector<std::string_view> pooling) {
+    HfArchitecture row{name,
+                       "modern-bert",
+                       {kModernBert},
+                       {kSizes, kModernBertConfig},
+                       {{"hidden_activation", {R"("gelu")"}}},
+                       true,
+                       more_modern_bert};
+    if (!pooling.empty()) {
+      row.expected.push_back({"classifier_pooling", std::move(pooling)});
+      row.expected.push_back({"classifier_activation", {R"("gelu")"}});
+      row.prefix = "model.";
+    }
+    return row;
+  };
   return {
       t5_model("T5ForConditionalGeneration"),
       t5_model("MT5ForConditionalGeneration"),
       t5_model("UMT5ForConditionalGeneration"),
       {"T5EncoderModel", "t5encoder", {kT5Encoder}, {kSizes, kT5Config}, t5, false, nullptr, false},
-      {"BertModel",
-       "bert",
-       {kBert},
-       {kSizes, kBertConfig},
-       {{"hidden_act", {R"("gelu")"}},
-        {"position_embedding_type", {R"("absolute")"}},
-        {"is_decoder", {"false"}}},
+      bert("BertModel", "bert.", {kBert}),
+      bert("BertForSequenceClassification", "bert.", {kBertHead, kBert}),
+      bert("RobertaModel", "roberta.", {kBert}),
+      bert("RobertaForSequenceClassification", "roberta.", {kRobertaHead, kBert}),
+      bert("XLMRobertaModel", "roberta.", {kBert}),
+      bert("XLMRobertaForSequenceClassification", "roberta.", {kRobertaHead, kBert}),
+      modern_bert("ModernBertModel", {}),
+      modern_bert("ModernBertForSequenceClassification", {R"("mean")"}),
+      {"NomicBertModel",
+       "nomic-bert",
+       {kNomicBert},
+       {kSizes, kNomicBertConfig},
+       {kSilu,
+        {"activation_function", {R"("swiglu")"}},
+        {"rotary_emb_fraction", {"1", "1.0"}},
+        {"rotary_emb_interleaved", {"false"}},
+        {"rotary_emb_scale_base", {}},
+        {"rotary_scaling_factor", {}},
+        {"prenorm", {"false"}},
+        {"causal", {"false"}}},
        false,
-       more_bert,
-       false},
+       more_bert},
   };
 }
 

@@ -35,20 +35,31 @@ void check_name(const std::string& folder, const std::string& file) {
                             printable(file)));
 }
 
-// T5's config.json has names of its own, which transformers maps to the usual ones.
+// T5's and GPT-2's config.json have names of their own, which transformers maps to the usual ones.
 void add_usual_names(Json& config) {
-  if (!config.is_object() || !config.find("d_model")) return;
+  if (!config.is_object() || (!config.find("d_model") && !config.find("n_embd"))) return;
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"d_model", "hidden_size"},
       {"num_layers", "num_hidden_layers"},
       {"num_heads", "num_attention_heads"},
       {"d_ff", "intermediate_size"},
       {"d_kv", "head_dim"},
+      {"n_embd", "hidden_size"},
+      {"n_layer", "num_hidden_layers"},
+      {"n_head", "num_attention_heads"},
+      {"n_inner", "intermediate_size"},
+      {"max_trained_positions", "max_position_embeddings"},  // less than n_positions
       {"n_positions", "max_position_embeddings"}};
+  const auto is_there = [&](const char* name) {
+    const Json* const found = config.find(name);
+    return found && !found->is_null();
+  };
   for (const auto& [own, usual] : kNames)
-    if (config.find(own) && !config.find(usual)) config[usual] = Json(config[own]);
+    if (is_there(own) && !is_there(usual)) config[usual] = Json(config[own]);
+  if (is_there("n_embd") && !is_there("intermediate_size"))
+    config["intermediate_size"] = 4 * JsonView(config)["n_embd"].integer(1, 1 << 20);
   // Texts of any length work, because distances have biases; it was trained with these.
-  if (!config.find("max_position_embeddings")) config["max_position_embeddings"] = 512;
+  if (!is_there("max_position_embeddings")) config["max_position_embeddings"] = 512;
 }
 
 }  // namespace

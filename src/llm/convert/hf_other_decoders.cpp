@@ -58,6 +58,48 @@ constexpr TensorRule kGraniteExperts[] = {
     {"model.layers.{}.block_sparse_moe.input_linear.weight", "blk.{}.ffn_gate_up_exps.weight"},
     {"model.layers.{}.block_sparse_moe.output_linear.weight", "blk.{}.ffn_down_exps.weight"},
 };
+constexpr TensorRule kGpt2[] = {
+    {"wte.weight", "token_embd.weight"},
+    {"wpe.weight", "position_embd.weight", cut},
+    {"ln_f.weight", "output_norm.weight"},
+    {"ln_f.bias", "output_norm.bias"},
+    {"lm_head.weight", "output.weight"},
+    {"h.{}.ln_1.weight", "blk.{}.attn_norm.weight"},
+    {"h.{}.ln_1.bias", "blk.{}.attn_norm.bias"},
+    {"h.{}.attn.c_attn.weight", "blk.{}.attn_qkv.weight", transposed},
+    {"h.{}.attn.c_attn.bias", "blk.{}.attn_qkv.bias"},
+    {"h.{}.attn.c_proj.weight", "blk.{}.attn_output.weight", transposed},
+    {"h.{}.attn.c_proj.bias", "blk.{}.attn_output.bias"},
+    {"h.{}.ln_2.weight", "blk.{}.ffn_norm.weight"},
+    {"h.{}.ln_2.bias", "blk.{}.ffn_norm.bias"},
+    {"h.{}.mlp.c_fc.weight", "blk.{}.ffn_up.weight", transposed},
+    {"h.{}.mlp.c_fc.bias", "blk.{}.ffn_up.bias"},
+    {"h.{}.mlp.c_proj.weight", "blk.{}.ffn_down.weight", transposed},
+    {"h.{}.mlp.c_proj.bias", "blk.{}.ffn_down.bias"},
+    {"h.{}.attn.bias", ""},  // the causal mask
+    {"h.{}.attn.masked_bias", ""},
+};
+constexpr TensorRule kGptNeox[] = {
+    {"embed_in.weight", "token_embd.weight"},
+    {"embed_out.weight", "output.weight"},
+    {"final_layer_norm.weight", "output_norm.weight"},
+    {"final_layer_norm.bias", "output_norm.bias"},
+    {"layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"layers.{}.input_layernorm.bias", "blk.{}.attn_norm.bias"},
+    {"layers.{}.attention.query_key_value.weight", "blk.{}.attn_qkv.weight", split_heads},
+    {"layers.{}.attention.query_key_value.bias", "blk.{}.attn_qkv.bias", split_heads},
+    {"layers.{}.attention.dense.weight", "blk.{}.attn_output.weight"},
+    {"layers.{}.attention.dense.bias", "blk.{}.attn_output.bias"},
+    {"layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"layers.{}.post_attention_layernorm.bias", "blk.{}.ffn_norm.bias"},
+    {"layers.{}.mlp.dense_h_to_4h.weight", "blk.{}.ffn_up.weight"},
+    {"layers.{}.mlp.dense_h_to_4h.bias", "blk.{}.ffn_up.bias"},
+    {"layers.{}.mlp.dense_4h_to_h.weight", "blk.{}.ffn_down.weight"},
+    {"layers.{}.mlp.dense_4h_to_h.bias", "blk.{}.ffn_down.bias"},
+    {"layers.{}.attention.bias", ""},  // the causal mask
+    {"layers.{}.attention.masked_bias", ""},
+    {"layers.{}.attention.rotary_emb.inv_freq", ""},
+};
 
 // --- hyperparameters
 constexpr ConfigRule kKeyHeads[] = {
@@ -71,6 +113,9 @@ constexpr ConfigRule kNormEpsilon[] = {
 };
 constexpr ConfigRule kNormEps[] = {
     {"norm_eps", "attention.layer_norm_epsilon", number},
+};
+constexpr ConfigRule kLayerNormEpsilon[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_epsilon", number},
 };
 constexpr ConfigRule kLogitScale[] = {{"logit_scale", "logit_scale", number}};
 constexpr ConfigRule kClamp[] = {{"clip_qkv", "attention.clamp_kqv", number, false}};
@@ -110,8 +155,15 @@ void more_olmo(const JsonView&, std::string_view prefix, GgufWriter& to) {
 
 // Each of these rotates a part of a head by default, and not the same one.
 void check_rotated_part(const JsonView& config, std::string_view, GgufWriter&) {
-  if (!config["partial_rotary_factor"] && !config["rope_parameters"]["partial_rotary_factor"])
+  if (!config["partial_rotary_factor"] && !config["rotary_pct"] &&
+      !config["rope_parameters"]["partial_rotary_factor"])
     refuse("partial_rotary_factor is missing: how much of a head is rotated is not known");
+}
+
+void more_gpt_neox(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  check_rotated_part(config, prefix, to);
+  to.set(fmt::format("{}use_parallel_residual", prefix),
+         config["use_parallel_residual"].boolean_or(true));
 }
 
 }  // namespace
@@ -180,6 +232,30 @@ std::vector<HfArchitecture> hf_other_decoders() {
        {relu_squared},
        false,
        check_rotated_part},
+      {"GPT2LMHeadModel",
+       "gpt2",
+       {kGpt2},
+       {kSizes, kLayerNormEpsilon},
+       {{"activation_function", {R"("gelu_new")", R"("gelu_pytorch_tanh")"}},
+        {"scale_attn_weights", {"true"}},
+        {"scale_attn_by_inverse_layer_idx", {"false"}},
+        {"add_cross_attention", {"false"}}},
+       false,
+       nullptr,
+       false,
+       true,
+       "transformer."},
+      // The files of Pythia name the exact function; its approximation is close enough.
+      {"GPTNeoXForCausalLM",
+       "gptneox",
+       {kGptNeox},
+       {kSizes, kLayerNormEps},
+       {{"hidden_act", {R"("gelu")", R"("gelu_new")", R"("gelu_fast")", R"("gelu_pytorch_tanh")"}}},
+       false,
+       more_gpt_neox,
+       true,
+       false,
+       "gpt_neox."},
       // These rotate adjacent elements in transformers, too.
       {"CohereForCausalLM",
        "command-r",

@@ -34,8 +34,8 @@ bool enlarges_base(const JsonView& settings) {
 
 double base_of(const JsonView& config, int64_t head_length) {
   const JsonView settings = settings_of(config), own = settings["rope_theta"];
-  const double base =
-      own ? own.number(1e-3, 1e12) : config["rope_theta"].number_or(10000, 1e-3, 1e12);
+  const JsonView outer = config[config["rope_theta"] ? "rope_theta" : "rotary_emb_base"];
+  const double base = own ? own.number(1e-3, 1e12) : outer.number_or(10000, 1e-3, 1e12);
   if (!enlarges_base(settings) || head_length <= 2) return base;
   const auto length = static_cast<double>(head_length);
   return base * std::pow(settings["alpha"].number(1e-6, 1e6), length / (length - 2));
@@ -43,7 +43,8 @@ double base_of(const JsonView& config, int64_t head_length) {
 
 int64_t rotated(const JsonView& config, int64_t head_length) {
   const JsonView own = settings_of(config)["partial_rotary_factor"];
-  const double part = own ? own.number(0, 1) : config["partial_rotary_factor"].number_or(1, 0, 1);
+  const JsonView outer = config[config["rotary_pct"] ? "rotary_pct" : "partial_rotary_factor"];
+  const double part = own ? own.number(0, 1) : outer.number_or(1, 0, 1);
   return static_cast<int64_t>(static_cast<double>(head_length) * part) / 2 * 2;
 }
 

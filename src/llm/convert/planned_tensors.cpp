@@ -66,8 +66,10 @@ class Planner {
     const bool is_tied =
         is_scaled && config_["tie_word_embeddings"].boolean_or(architecture_.is_tied);
     for (const auto& [name, entry] : folder_.tensors()) {
-      ParsedName parsed = parse_name(name, 1);  // of the layer; the parts of T5's have numbers, too
-      if (!rules_.contains(parsed.pattern)) parsed = parse_name(name, 2);
+      const std::string own =
+          name.starts_with(architecture_.prefix) ? name.substr(architecture_.prefix.size()) : name;
+      ParsedName parsed = parse_name(own, 1);  // of the layer; the parts of T5's have numbers, too
+      if (!rules_.contains(parsed.pattern)) parsed = parse_name(own, 2);
       const auto found = rules_.find(parsed.pattern);
       if (found == rules_.end() || (!parsed.numbers.empty() && parsed.numbers[0] >= layers_))
         throw Error(
@@ -120,15 +122,24 @@ class Planner {
       tensor.change = rule.change;
       tensor.head_length = head_length_;
       tensor.sources.resize(is_expert ? static_cast<size_t>(experts_) : 1);
-      if (rule.change == TensorChange::cut) tensor.shape[0] = std::min(tensor.shape[0], context);
+      if (rule.change == TensorChange::cut) {
+        tensor.skipped_rows = skipped_positions(architecture_, config_);
+        tensor.shape[0] = std::min(tensor.shape[0] - tensor.skipped_rows, context);
+      }
+      if (rule.change == TensorChange::transposed && tensor.shape.rank() == 2)
+        tensor.shape = {tensor.shape[1], tensor.shape[0]};
       if (is_expert) tensor.shape.insert(0, experts_);
     }
     const auto place = is_expert ? static_cast<size_t>(numbers[1]) : 0;
     const bool has_shape =
         is_expert ? entry.shape.elements() * experts_ == tensor.shape.elements() : true;
+    const TensorChange change = rule.change;
     if (place >= tensor.sources.size() || !has_shape || !(tensor.type == entry.type) ||
-        (rule.change == TensorChange::rotary && entry.shape[0] % head_length_ != 0) ||
-        (rule.change == TensorChange::rotary && head_length_ % 2 != 0))
+        (change == TensorChange::rotary && entry.shape[0] % head_length_ != 0) ||
+        (change == TensorChange::rotary && head_length_ % 2 != 0) ||
+        (change == TensorChange::split_heads && entry.shape[0] % (3 * head_length_) != 0) ||
+        (change == TensorChange::cut && tensor.shape[0] < 1) ||
+        (change == TensorChange::transposed && entry.shape.rank() != 2))
       throw Error(ErrorCode::kCorruptFile,
                   fmt::format("{}: tensor {} of {} {} does not fit config.json: {} experts, heads "
                               "of {} elements",
@@ -152,12 +163,19 @@ class Planner {
   int64_t layers_ = 0, experts_ = 0, heads_ = 0, head_length_ = 0;
 };
 
-// The row of the source that becomes this row: halves of a head become adjacent elements.
+bool moves_rows(TensorChange change) {
+  return change == TensorChange::rotary || change == TensorChange::split_heads;
+}
+
+// The row of the source that becomes this row. Rotary: halves of a head become adjacent elements.
 uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
-  if (tensor.change != TensorChange::rotary) return row;
   const auto length = static_cast<uint64_t>(tensor.head_length);
   const uint64_t in_head = row % length;
-  return row - in_head + in_head % 2 * (length / 2) + in_head / 2;
+  if (tensor.change == TensorChange::rotary)
+    return row - in_head + in_head % 2 * (length / 2) + in_head / 2;
+  const uint64_t heads = static_cast<uint64_t>(tensor.shape[0]) / (3 * length);
+  const uint64_t part = row / (heads * length), head = row / length % heads;
+  return (head * 3 + part) * length + in_head;
 }
 
 // Streams the rows of one source.
@@ -170,11 +188,16 @@ class Stream {
   void put(const SafetensorsEntry& source, uint64_t rows, uint64_t columns) {
     const uint64_t row_bytes = tensor_.type.row_bytes(columns);
     const uint64_t at_once = std::max<uint64_t>(1, kPieceElements / columns);
-    const auto* const bytes = reinterpret_cast<const std::byte*>(source.bytes.data());
+    const auto* const bytes = reinterpret_cast<const std::byte*>(source.bytes.data()) +
+                              static_cast<uint64_t>(tensor_.skipped_rows) * row_bytes;
     for (uint64_t row = 0; row < rows; row += at_once) {
       const uint64_t count = std::min(at_once, rows - row);
       const std::byte* from = bytes + row * row_bytes;
-      if (tensor_.change == TensorChange::rotary) {
+      if (tensor_.change == TensorChange::transposed) {
+        put_columns(bytes, row, count, rows, columns);
+        from = moved_.data();
+      }
+      if (moves_rows(tensor_.change)) {
         moved_.resize(count * row_bytes);
         for (uint64_t i = 0; i < count; ++i)
           std::memcpy(moved_.data() + i * row_bytes,
@@ -186,6 +209,17 @@ class Stream {
   }
 
  private:
+  // Some columns of a source with `columns` rows become rows.
+  void put_columns(const std::byte* bytes, uint64_t first, uint64_t count, uint64_t all,
+                   uint64_t columns) {
+    const uint64_t size = tensor_.type.row_bytes(1);
+    moved_.resize(count * columns * size);
+    for (uint64_t in = 0; in < columns; ++in)
+      for (uint64_t out = 0; out < count; ++out)
+        std::memcpy(moved_.data() + (out * columns + in) * size,
+                    bytes + (in * all + first + out) * size, size);
+  }
+
   void put_rows(const std::byte* from, uint64_t rows, uint64_t columns) {
     if (tensor_.type == type_ && tensor_.change != TensorChange::add_one) {
       sink_({from, tensor_.type.row_bytes(columns) * rows});
@@ -220,7 +254,7 @@ void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
   if (tensor.sources.empty()) return sink(std::as_bytes(std::span(tensor.computed)));
   const auto elements = static_cast<uint64_t>(tensor.shape.elements()) / tensor.sources.size();
   // The elements of a vector move by themselves.
-  const uint64_t columns = tensor.shape.rank() == 1 && tensor.change == TensorChange::rotary
+  const uint64_t columns = tensor.shape.rank() == 1 && moves_rows(tensor.change)
                                ? 1
                                : static_cast<uint64_t>(tensor.shape[-1]);
   Stream stream(tensor, type, pool, sink);

@@ -24,7 +24,8 @@ struct PlannedTensor {
   ElementType type = DType::f32;                 // in the folder
   std::vector<const SafetensorsEntry*> sources;  // stacked in this order; empty: computed
   TensorChange change = TensorChange::none;
-  int64_t head_length = 0;      // for TensorChange::rotary
+  int64_t head_length = 0;      // for TensorChange::rotary and split_heads
+  int64_t skipped_rows = 0;     // of the source, for TensorChange::cut
   std::vector<float> computed;  // the elements, if there is no source
 };
 

@@ -4,8 +4,8 @@
 usage: make_expected.py      (needs PyPI's torch and transformers; written with torch 2.15 and transformers 5.23)
 
 A model's weights are not stored. value() makes them from the tensor's name, and tests/llm/convert_test.cpp does the same.
-Stored are config.json, the names and shapes of the tensors, some tokens and, in float64, the logits of the last token, or
-the mean of the hidden states of a model without logits."""
+Stored are config.json, the names and shapes of the tensors, some tokens and, in float64, the logits of the last token, of
+a classifier those of the labels, or the mean of the hidden states of a model without logits."""
 import json
 import pathlib
 
@@ -72,6 +72,19 @@ MODELS = {
         embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0,
         num_local_experts=4, num_experts_per_tok=2)),
     "glm": (t.GlmForCausalLM, t.GlmConfig, dict(head_dim=16)),
+    "xlm-roberta": (t.XLMRobertaModel, t.XLMRobertaConfig, dict(type_vocab_size=1, pad_token_id=4)),
+    "roberta": (t.RobertaModel, t.RobertaConfig, dict(type_vocab_size=1, pad_token_id=4)),
+    "bert-ranker": (t.BertForSequenceClassification, t.BertConfig, dict(num_labels=3)),
+    "xlm-roberta-ranker": (t.XLMRobertaForSequenceClassification, t.XLMRobertaConfig, dict(num_labels=1, pad_token_id=4)),
+    "roberta-ranker": (t.RobertaForSequenceClassification, t.RobertaConfig, dict(num_labels=2, pad_token_id=4)),
+    "modern-bert": (t.ModernBertModel, t.ModernBertConfig, dict(local_attention=8)),
+    "modern-bert-ranker": (t.ModernBertForSequenceClassification, t.ModernBertConfig, dict(
+        local_attention=8, classifier_pooling="mean", num_labels=2)),
+    "nomic-bert": (t.NomicBertModel, t.NomicBertConfig, {}),
+    "gpt2": (t.GPT2LMHeadModel, t.GPT2Config, dict(n_embd=32, n_layer=3, n_head=4, n_positions=64)),
+    "gptneox": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig, dict(tie_word_embeddings=False, hidden_act="gelu_new")),
+    "gptneox-sequential": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig, dict(use_parallel_residual=False,
+                                                                              hidden_act="gelu_new")),
     "t5": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="relu", num_decoder_layers=3)),
     "t5-gated": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="gated-gelu",
                                                                 tie_word_embeddings=False)),
@@ -112,7 +125,7 @@ def saved_tensors(model):
 def expected(make, configuration, own):
     import tempfile
     from safetensors.numpy import save_file
-    model = make(configuration(**(own if "d_model" in own else COMMON) | dict(vocab_size=64) | own))
+    model = make(configuration(**(own if "d_model" in own or "n_embd" in own else COMMON) | dict(vocab_size=64) | own))
     config, tensors = saved_tensors(model)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -127,7 +140,10 @@ def expected(make, configuration, own):
         inputs["decoder_input_ids"] = torch.tensor([[config["decoder_start_token_id"]]])
     with torch.no_grad():
         result = model(**inputs)
-    row = result.logits[0, -1] if hasattr(result, "logits") else result.last_hidden_state[0].mean(0)
+    if hasattr(result, "logits"):
+        row = result.logits[0] if result.logits.ndim == 2 else result.logits[0, -1]
+    else:
+        row = result.last_hidden_state[0].mean(0)
     for key in ("transformers_version", "dtype", "_name_or_path"):
         config.pop(key, None)
     return dict(config=config, tensors={name: list(each.shape) for name, each in sorted(tensors.items())},
