@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,11 +15,10 @@
 #include "prism/llm/tokenizer.h"
 #include "support/devices/devices.h"
 #include "support/paths.h"
+#include "support/run_program.h"
 
 namespace prism::llm {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Expected {
   std::vector<std::string> texts;
@@ -91,11 +89,10 @@ TEST_F(MiniLm, TokensAreThoseOfItsTokenizer) {
 
 TEST_F(MiniLm, EmbeddingsAreRightOnEveryDevice) {
   const GgufFile file = GgufFile::open(path_);
-  const fs::path folder = fs::temp_directory_path() / "prism-minilm-test";
-  fs::create_directories(folder);
+  const test::TemporaryFolder folder;
   std::map<std::string, std::string> paths = {{"F32", path_}};
   for (const char* type : {"F16", "Q8_0"}) {
-    paths[type] = (folder / (std::string(type) + ".gguf")).string();
+    paths[type] = folder / (std::string(type) + ".gguf");
     quantise_file(file, paths[type], quantise_mix(type));
   }
   std::set<std::string> checksums;
@@ -109,7 +106,6 @@ TEST_F(MiniLm, EmbeddingsAreRightOnEveryDevice) {
     }
   }
   EXPECT_EQ(checksums.size(), paths.size());
-  fs::remove_all(folder);
 }
 
 // In any order and company a text has the same embedding, and only its first 256 tokens count.
