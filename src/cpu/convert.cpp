@@ -55,6 +55,7 @@ inline To converted(From x) {
 
 template <class From, class To>
 void convert_all(const void* from, ptrdiff_t stride, void* to, size_t n) {
+  if (n == 0) return;  // pointers may be null
   const From* in = static_cast<const From*>(from);
   To* out = static_cast<To*>(to);
   if (stride == 1) {
@@ -71,7 +72,6 @@ void convert_all(const void* from, ptrdiff_t stride, void* to, size_t n) {
     else
       for (size_t i = 0; i < n; ++i) out[i] = converted<To>(in[i]);
   } else if (stride == 0) {
-    if (n == 0) return;
     const To value = converted<To>(*in);
     for (size_t i = 0; i < n; ++i) out[i] = value;
   } else {
