@@ -115,7 +115,7 @@ std::vector<Tensor> MatmulOp::gradient(const GradientCall& call) const {
     results[0] = cast(product(g, rows), a.type());
   }
   if (call.wanted[1] && !b.type().is_block()) {
-    // In the order in which b lies in memory: the gradient of a transposed weight needs no copy.
+    // The gradient gets b's memory order, so a transposed weight needs no copy.
     const bool turned = b.layout().stride(-2) == 1 && b.layout().stride(-1) != 1;
     results[1] =
         cast(turned ? product(g.transpose(), a).transpose() : product(a.transpose(), g), b.type());

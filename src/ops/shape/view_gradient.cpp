@@ -42,8 +42,8 @@ void check_inside(const char* op, const Layout& layout, const Shape& base) {
   }
 }
 
-// The elements in the order of the base, if the view is a permutation of its axes and x lies in
-// memory in that order already.
+// x with the axes of the base, if the view only permutes them and x already has the base's memory
+// order.
 std::optional<Tensor> permuted_back(const Tensor& x, const Layout& layout) {
   std::vector<int> order(static_cast<size_t>(x.rank()));
   std::iota(order.begin(), order.end(), 0);
