@@ -55,7 +55,7 @@ TEST(NearestFilter, QueriesAsSumsOfParts) {
 }
 
 TEST(NearestFilter, QueriesOfTheRowsType) {
-  expect_equal_rows({.query_type = DType::f16, .queries = 1});
+  expect_equal_rows({.query_type = DType::f16, .queries = 2});
   expect_equal_rows({.metric = Metric::cosine, .query_type = DType::f16, .queries = 70});
 }
 

@@ -64,15 +64,15 @@ ir::Kernel nearest_prepare_kernel(const FragmentProduct& p) {
 }
 
 // Group x: the query; nothing reaches the limit of those beyond the last.
-ir::Kernel nearest_limit_kernel(Metric metric) {
-  return kernel("nearest_limit", kNearestGroup, [&] {
+ir::Kernel nearest_limit_kernel(Metric metric, uint32_t lanes) {
+  return kernel("nearest_limit", lanes, [&] {
     const In sample = in("sample", u32);
     const Array limits = out("limits", f32), found = out("found", u32);
     const Value count = param("count", u32), rows = param("rows", u32), kept = param("kept", u32);
     const Value query = group_id(0), start = query * rows;
     // kNoKey if the sample has fewer rows: then every row is a candidate.
     const Value worst = select_key(
-        shared(u32, 256, "counts"), [&](Value i) { return sample[start + i]; }, rows, kept);
+        SelectSpace(lanes), [&](Value i) { return sample[start + i]; }, rows, kept);
     const Value limit = score_of_key(worst, metric);
     if_(local_id() == 0u, [&] {
       // Lower by more than sums in another order can differ.
@@ -150,23 +150,22 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
 
 // Group x: the query. Writes the best of its candidates; where there was no room for all of them,
 // the list that a scan made.
-ir::Kernel nearest_choose_kernel() {
-  return kernel("nearest_choose", kNearestGroup, [] {
+ir::Kernel nearest_choose_kernel(uint32_t lanes) {
+  return kernel("nearest_choose", lanes, [&] {
     const In keys = in("keys", u32), rows = in("rows", u32), found = in("found", u32),
              scanned_keys = in("scanned_keys", u32), scanned_rows = in("scanned_rows", u32);
     const Array keys_out = out("keys_out", u32), rows_out = out("rows_out", u32);
     const Value room = param("room", u32), kept = param("kept", u32);
-    const Array counts = shared(u32, 256, "counts");
+    const SelectSpace space(lanes);
     const Array taken = shared(u32, 1, "taken");
     const Value query = group_id(0), start = query * room, to = query * kept;
     const Value length = found[query], is_whole = length <= room,
                 count = select(is_whole, length, constant(u32, 0));
     if_(local_id() == 0u, [&] { taken[0u] = 0u; });
     const Bound bound = select_bound(
-        counts,
-        {[&](Value i) { return keys[start + i]; }, [&](Value i) { return rows[start + i]; }}, count,
-        kept);
-    for_(local_id(), count, kNearestGroup, [&](Value i) {
+        space, {[&](Value i) { return keys[start + i]; }, [&](Value i) { return rows[start + i]; }},
+        count, kept);
+    for_(local_id(), count, lanes, [&](Value i) {
       const Value key = keys[start + i], row = rows[start + i];
       if_(count <= kept || bound.holds(key, row), [&] {
         const Value at = to + taken.atomic_add(0u, 1u);
@@ -176,7 +175,7 @@ ir::Kernel nearest_choose_kernel() {
     });
     barrier();
     const Value none = constant(u32, kNoKey);
-    for_(taken.load(0u) + local_id(), kept, kNearestGroup, [&](Value i) {
+    for_(taken.load(0u) + local_id(), kept, lanes, [&](Value i) {
       keys_out[to + i] = select(is_whole, none, scanned_keys.load_if(!is_whole, to + i));
       rows_out[to + i] = select(is_whole, none, scanned_rows.load_if(!is_whole, to + i));
     });

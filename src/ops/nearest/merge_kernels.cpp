@@ -18,7 +18,7 @@ ir::Kernel nearest_merge_kernel(bool overflow) {
     const Array keys_out = out("keys_out", u32), rows_out = out("rows_out", u32);
     const Value all = param("all", u32), lists = param("lists", u32), stride = param("stride", u32),
                 kept = param("kept", u32);
-    const Array counts = shared(u32, 256, "counts");
+    const SelectSpace space(kNearestGroup);
     const Array taken = shared(u32, 1, "taken");
     const Value first = group_id(0) * lists, count = min(lists, all - first) * kept;
     const auto body = [&] {
@@ -27,7 +27,7 @@ ir::Kernel nearest_merge_kernel(bool overflow) {
       const PairSource pairs{[&](Value i) { return keys[place(i)]; },
                              [&](Value i) { return rows[place(i)]; }};
       if_(local_id() == 0u, [&] { taken[0u] = 0u; });
-      const Bound bound = select_bound(counts, pairs, count, kept);
+      const Bound bound = select_bound(space, pairs, count, kept);
       const Value to = (group_id(1) * group_count(0) + group_id(0)) * kept;
       for_(local_id(), count, kNearestGroup, [&](Value i) {
         const Value key = pairs.key(i), row = pairs.row(i);
@@ -80,7 +80,8 @@ struct Compensated {
 
 }  // namespace
 
-// Group x: 32 candidates, one for each team; group y: the query. Replaces the keys.
+// Group x: 32 candidates, one for each team; group y: the query. Writes their keys; in_blocks: the
+// candidates are all rows of the blocks of some rows, and they are written, too.
 ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
   return kernel("nearest_rescore", kNearestGroup, [&] {
     const bool bits = form.metric == Metric::hamming, cosine = form.metric == Metric::cosine;
@@ -88,16 +89,29 @@ ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
     const In queries = in("queries", bits ? u8 : f32);
     std::optional<In> factors;
     if (form.has_factors) factors = in("factors", f32);
-    const In keys = in("keys", u32), rows = in("rows", u32);
+    std::optional<In> allowed, keys;
+    if (form.in_blocks && form.has_allowed) allowed = in("allowed", u32);
+    if (!form.in_blocks) keys = in("keys", u32);
+    const In rows = in("rows", u32);
     const Array keys_out = out("keys_out", u32);
+    std::optional<Array> rows_out;
+    if (form.in_blocks) rows_out = out("rows_out", u32);
     const Value width = param("width", u32), units = param("units", u32),
                 stride = param("stride", u32), kept = param("kept", u32);
     const RowUnits reader(form, matrix, width);
     const Value query = group_id(1), lane = local_id() % kTeam;
     const Value slot = group_id(0) * (kNearestGroup / kTeam) + local_id() / kTeam;
-    const Value inside = slot < kept;
-    const Value place = query * stride + select(inside, slot, 0u);
-    const Value row = rows[place], wanted = inside && keys[place] != kNoKey;
+    const Value inside = slot < kept, chosen = select(inside, slot, 0u);
+    Value row = rows[form.in_blocks ? chosen / stride : query * stride + chosen], wanted = inside;
+    if (form.in_blocks) {
+      const Value count = param("count", u32), is_row = row != kNoKey;
+      row = row / stride * stride + chosen % stride;
+      wanted = wanted && is_row && row < count;
+      if (allowed)
+        wanted = wanted && ((allowed->load_if(wanted, row / 32u) >> (row % 32u)) & 1u) == 1u;
+    } else {
+      wanted = wanted && keys->load(query * stride + chosen) != kNoKey;
+    }
     Value scale = constant(f32, 1.0);
     if (factors) scale = factors->load_if(wanted, row);
     Compensated sum, query_squares;
@@ -130,6 +144,7 @@ ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
     if_(lane == 0u && inside, [&] {
       keys_out[query * kept + slot] =
           select(has_score, nearest_key(score, form.metric), constant(u32, kNoKey));
+      if (rows_out) (*rows_out)[slot] = row;
     });
   });
 }
