@@ -26,6 +26,44 @@ Value rounded_to(DType type, Value x) {
   return bitcast(f32, (bits + 0x7fffu + ((bits >> 16u) & 1u)) & 0xffff0000u);
 }
 
+// Candidates of a group in shared memory. A lane would wait for each atomic operation on a buffer;
+// at the end all lanes wait for theirs together.
+class Candidates {
+ public:
+  using Append = std::function<void(Value query, Value key, Value row)>;
+
+  explicit Candidates(uint32_t room)
+      : room_(room),
+        length_(shared(u32, 1, "length")),
+        queries_(shared(u32, room, "candidate_queries")),
+        keys_(shared(u32, room, "candidate_keys")),
+        rows_(shared(u32, room, "candidate_rows")) {
+    if_(local_id() == 0u, [&] { length_[0u] = 0u; });
+    barrier();
+  }
+  // append: for a candidate without room.
+  void add(Value query, Value key, Value row, const Append& append) const {
+    const Value at = length_.atomic_add(0u, 1u);
+    if_(
+        at < room_,
+        [&] {
+          queries_[at] = query;
+          keys_[at] = key;
+          rows_[at] = row;
+        },
+        [&] { append(query, key, row); });
+  }
+  void finish(uint32_t lanes, const Append& append) const {
+    barrier();
+    for_(local_id(), min(length_.load(0u), room_), lanes,
+         [&](Value i) { append(queries_.load(i), keys_.load(i), rows_.load(i)); });
+  }
+
+ private:
+  uint32_t room_;
+  Array length_, queries_, keys_, rows_;
+};
+
 }  // namespace
 
 uint32_t nearest_query_parts(DType query, DType row) {
@@ -109,42 +147,63 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
                            {count, width, form.sampled ? width * spacing : width, zero}, {});
     auto b = copied_source(tiles.b, tiles.b_outer, tiles.b_inner, lanes, queries,
                            {query_tiles * p.tile_n, k, k, zero}, {});
-    const auto write = [&](Value in_row, Value in_column, const std::vector<Value>& four) {
-      const Value place = first_row + in_row, query = first_query + in_column;
-      const Value row = form.sampled ? place * spacing : place;
-      Value inside = place < count;
-      if (allowed)
-        inside = inside && ((allowed->load_if(inside, row / 32u) >> (row % 32u)) & 1u) == 1u;
-      std::vector<Value> scores = four;
+    const auto is_allowed = [&](Value row, Value inside) {
+      if (!allowed) return inside;
+      return inside && ((allowed->load_if(inside, row / 32u) >> (row % 32u)) & 1u) == 1u;
+    };
+    const auto scores_of = [&](const std::vector<Value>& sums, Value row, Value inside) {
+      std::vector<Value> scores = sums;
       if (factors) {
         const Value norm = factors->load_if(inside, row);
         const Value factor = select(norm == 0.0f, constant(f32, 0.0), 1.0f / norm);
         for (Value& score : scores) score = score * factor;
       }
-      if (form.sampled) {
+      return scores;
+    };
+    if (form.sampled) {
+      const auto store = [&](Value in_row, Value in_column, const std::vector<Value>& sums) {
+        const Value place = first_row + in_row, query = first_query + in_column;
         if_(place < count, [&] {
-          for (uint32_t i = 0; i < 4; ++i)
+          const Value row = place * spacing, is_wanted = is_allowed(row, place < count);
+          const std::vector<Value> scores = scores_of(sums, row, place < count);
+          for (uint32_t i = 0; i < scores.size(); ++i)
             keys[(query + i) * count + place] =
-                select(inside, nearest_key(scores[i], form.metric), constant(u32, kNoKey));
+                select(is_wanted, nearest_key(scores[i], form.metric), constant(u32, kNoKey));
         });
-        return;
-      }
-      const Value limit = limits->load(query, 4);
-      const auto reaches = [&](uint32_t i) { return inside && scores[i] >= limit[i]; };
-      if_(reaches(0) || reaches(1) || reaches(2) || reaches(3), [&] {
-        for (uint32_t i = 0; i < 4; ++i) {
+      };
+      multiply_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, store);
+      return;
+    }
+    Candidates candidates(4 * lanes);
+    const auto append = [&](Value query, Value key, Value row) {
+      const Value at = found->atomic_add(query, 1u);
+      if_(at < room, [&] {
+        keys[query * room + at] = key;
+        (*rows)[query * room + at] = row;
+      });
+    };
+    const auto compare = [&](Value in_row, Value in_column, const std::vector<Value>& sums) {
+      const Value row = first_row + in_row, query = first_query + in_column;
+      const std::vector<Value> scores = scores_of(sums, row, row < count);
+      const auto many = static_cast<uint32_t>(scores.size());
+      const Value limit = limits->load(query, many);
+      const auto reaches = [&](uint32_t i) {
+        return many == 1 ? scores[i] >= limit : scores[i] >= limit[i];
+      };
+      Value any = reaches(0);
+      for (uint32_t i = 1; i < many; ++i) any = any || reaches(i);
+      if_(any, [&] {
+        const Value is_wanted = is_allowed(row, row < count);
+        for (uint32_t i = 0; i < many; ++i) {
           const Value key = nearest_key(scores[i], form.metric);
-          if_(reaches(i) && key != kNoKey, [&] {
-            const Value at = found->atomic_add(query + i, 1u);
-            if_(at < room, [&] {
-              keys[(query + i) * room + at] = key;
-              (*rows)[(query + i) * room + at] = row;
-            });
-          });
+          if_(is_wanted && reaches(i) && key != kNoKey,
+              [&] { candidates.add(query + i, key, row, append); });
         }
       });
     };
-    multiply_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, write);
+    multiply_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, compare,
+                  form.one_by_one);
+    candidates.finish(lanes, append);
   });
 }
 

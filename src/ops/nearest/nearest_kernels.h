@@ -43,15 +43,16 @@ inline constexpr uint32_t kScanPiece = 512;
 // What kernels are specialised for.
 struct NearestForm {
   Metric metric;
-  DType type;              // of the matrix
-  bool aligned;            // rows begin at multiples of 16 bytes
-  bool has_factors;        // norms for cosine, scales for others
-  bool has_allowed;        // a bitmap
-  uint32_t queries;        // that one group scores
-  bool sampled = false;    // filter: every `spacing`-th row only, and all sums are stored
-  bool overflow = false;   // scan: only for queries whose filter had no room
-  bool has_spans = false;  // scan: each block of queries has a range of rows
-  bool in_blocks = false;  // rescore: all rows of the blocks of some rows
+  DType type;               // of the matrix
+  bool aligned;             // rows begin at multiples of 16 bytes
+  bool has_factors;         // norms for cosine, scales for others
+  bool has_allowed;         // a bitmap
+  uint32_t queries;         // that one group scores
+  bool one_by_one = false;  // filter: the device knows where the sums of fragments are
+  bool sampled = false;     // filter: every `spacing`-th row only, and all sums are stored
+  bool overflow = false;    // scan: only for queries whose filter had no room
+  bool has_spans = false;   // scan: each block of queries has a range of rows
+  bool in_blocks = false;   // rescore: all rows of the blocks of some rows
 
   std::string key() const;
 };

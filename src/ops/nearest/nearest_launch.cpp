@@ -65,6 +65,7 @@ NearestForm NearestLaunch::form() const {
           query_count() == 1 && !spans ? 1u : static_cast<uint32_t>(kSpanQueries),
           false,
           false,
+          false,
           spans.has_value(),
           false};
 }
@@ -153,6 +154,7 @@ NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProdu
                             std::initializer_list<DeviceView> results) {
     NearestForm how = form();
     how.sampled = is_sample;
+    how.one_by_one = !is_sample && call.info().capabilities.fragment_layout;
     std::vector<DeviceView> buffers = {matrix, parts};
     if (factors) buffers.push_back(*factors);
     if (allowed) buffers.push_back(*allowed);

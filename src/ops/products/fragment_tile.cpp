@@ -113,6 +113,16 @@ class Sums {
         sums_[i * own_n_ + j].multiply(rows_[set * own_m_ + i], columns_[set * own_n_ + j]);
   }
 
+  // write(row, column, one value) for the whole tile.
+  void visit(const TileWriter& write) const {
+    for (uint32_t i = 0; i < own_m_; ++i)
+      for (uint32_t j = 0; j < own_n_; ++j)
+        sums_[i * own_n_ + j].map([&](Value sum, Value row, Value column) {
+          write(warp_row_ + i * 16 + row, warp_column_ + j * 16 + column, {sum});
+          return sum;
+        });
+  }
+
   // write(row, column, four values side by side) for the whole tile, through a strip of shared
   // memory: not every device knows which lane of a fragment holds what.
   void finish(const TileWriter& write) const {
@@ -216,11 +226,11 @@ FragmentTiles::FragmentTiles(const FragmentProduct& p)
 
 void multiply_tile(const FragmentProduct& p, const FragmentTiles& tiles,
                    std::unique_ptr<TileSource> a, std::unique_ptr<TileSource> b, Value row,
-                   Value column, Value k, const TileWriter& write) {
+                   Value column, Value k, const TileWriter& write, bool one_by_one) {
   const Operands operands(p, std::move(a), std::move(b), row, column, k);
   const Sums sums(p, tiles.a, tiles.b);
   multiply_all(p, operands, sums, k);
-  sums.finish(write);
+  one_by_one ? sums.visit(write) : sums.finish(write);
 }
 
 }  // namespace prism::ops

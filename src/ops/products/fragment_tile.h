@@ -18,13 +18,16 @@ struct FragmentTiles {
   dsl::Array a, b;
 };
 
-// Gets four sums side by side, with their row and column within the tile.
+// Gets four sums side by side, or one, with their row and column within the tile.
 using TileWriter =
-    std::function<void(dsl::Value row, dsl::Value column, const std::vector<dsl::Value>& four)>;
+    std::function<void(dsl::Value row, dsl::Value column, const std::vector<dsl::Value>& sums)>;
 
-// Multiplies the tile that begins at a row of a and a column of b, over k elements.
+// Multiplies the tile that begins at a row of a and a column of b, over k elements. one_by_one:
+// `write` gets single sums, in the registers that hold them; without a device that knows the layout
+// of fragments these are not matrix instructions any more.
 void multiply_tile(const FragmentProduct& product, const FragmentTiles& tiles,
                    std::unique_ptr<TileSource> a, std::unique_ptr<TileSource> b, dsl::Value row,
-                   dsl::Value column, dsl::Value k, const TileWriter& write);
+                   dsl::Value column, dsl::Value k, const TileWriter& write,
+                   bool one_by_one = false);
 
 }  // namespace prism::ops
