@@ -48,7 +48,8 @@ struct NearestForm {
   bool has_factors;         // norms for cosine, scales for others
   bool has_allowed;         // a bitmap
   uint32_t queries;         // that one group scores
-  bool one_by_one = false;  // filter: the device knows where the sums of fragments are
+  bool one_by_one = false;  // filter: by the layout of fragments, without factors
+  bool in_turn = false;     // filter, one by one: a group has several tiles of rows
   bool sampled = false;     // filter: every `spacing`-th row only, and all sums are stored
   bool overflow = false;    // scan: only for queries whose filter had no room
   bool has_spans = false;   // scan: each block of queries has a range of rows

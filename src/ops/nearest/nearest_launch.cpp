@@ -33,6 +33,26 @@ int64_t room_for(int64_t rows, int64_t queries, int64_t kept) {
   return std::min(rows, round_up(4 * kept * rows / sample_rows(rows, queries) + 1024, 256));
 }
 
+// Tiles of rows that a group of the filter multiplies one after the other: the more, the fewer
+// starts; but the last groups should end together.
+int64_t tiles_in_turn(const DeviceInfo& device, const FragmentProduct& p, int64_t rows,
+                      int64_t query_tiles) {
+  constexpr int64_t kMost = 8;
+  const int64_t bytes = int64_t{p.stages} * (p.tile_m + p.tile_n) * (p.tile_k + 8) * 2;
+  const int64_t at_once = std::max<int64_t>(
+      1, device.compute_units * std::max<int64_t>(1, device.capabilities.shared_bytes / bytes));
+  const int64_t tiles = (rows + p.tile_m - 1) / p.tile_m;
+  const auto time =
+      [&](int64_t turns) {  // of all waves; a start takes as long as a fifth of a tile
+        const int64_t groups = (tiles + turns - 1) / turns * query_tiles;
+        return (groups + at_once - 1) / at_once * (5 * turns + 1);
+      };
+  int64_t best = 1;
+  for (int64_t turns = 2; turns <= kMost; ++turns)
+    if (time(turns) < time(best)) best = turns;
+  return best;
+}
+
 // Lanes of a group that selects by itself.
 uint32_t select_lanes(const ir::Capabilities& device) {
   return device.max_group_size >= 1024 ? 1024 : kNearestGroup;
@@ -63,6 +83,7 @@ NearestForm NearestLaunch::form() const {
           factors.has_value(),
           allowed.has_value(),
           query_count() == 1 && !spans ? 1u : static_cast<uint32_t>(kSpanQueries),
+          false,
           false,
           false,
           false,
@@ -154,7 +175,12 @@ NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProdu
                             std::initializer_list<DeviceView> results) {
     NearestForm how = form();
     how.sampled = is_sample;
-    how.one_by_one = !is_sample && call.info().capabilities.fragment_layout;
+    // Visits of sums compute a row's factor for each of them: too much for all rows.
+    how.one_by_one =
+        p.run_ahead && call.info().capabilities.fragment_layout && (is_sample || !factors);
+    // Smaller tiles leave room for two groups at once, which hide each other's starts.
+    how.in_turn = how.one_by_one && !is_sample && p.tile_m * p.tile_n >= 256 * 128;
+    const int64_t turns = how.in_turn ? tiles_in_turn(call.info(), p, count, tiles) : 1;
     std::vector<DeviceView> buffers = {matrix, parts};
     if (factors) buffers.push_back(*factors);
     if (allowed) buffers.push_back(*allowed);
@@ -163,8 +189,11 @@ NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProdu
         fmt::format("nearest_filter {} {} {}x{}x{}", how.key(), p.repeat_a, p.tile_m, p.tile_n,
                     p.tile_k),
         [&] { return nearest_filter_kernel(how, p); },
-        {groups_for(count, p.tile_m) * static_cast<uint32_t>(tiles), 1, 1}, buffers,
-        {word(count), word(width()), word(padded), word(tiles), word(room), word(rows() / count)});
+        {groups_for(count, static_cast<uint32_t>(turns) * p.tile_m) * static_cast<uint32_t>(tiles),
+         1, 1},
+        buffers,
+        {word(count), word(width()), word(padded), word(tiles), word(room), word(rows() / count),
+         word(turns * p.tile_m)});
   };
   const DeviceView sums = call.scratch({all, sample}, DType::i32);
   multiply(true, sample, 0, {sums});
@@ -182,9 +211,11 @@ NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProdu
 
   NearestForm again = form();
   again.overflow = true;
+  // Groups of queries with room end at once; few of them, because even that takes time.
+  const int64_t blocks = (query_count() + again.queries - 1) / again.queries;
+  const int64_t pieces = std::clamp<int64_t>(kGroups / blocks, 4, 8 * kListsPerMerge);
   const Lists scanned = merge(
-      call, scan(call, again, rows(), round_up(rows() / kListsPerMerge / 8 + 1, kScanPiece), &room),
-      &room);
+      call, scan(call, again, rows(), round_up(rows() / pieces + 1, kScanPiece), &room), &room);
   const Lists best{call.scratch({query_count(), kept()}, DType::i32),
                    call.scratch({query_count(), kept()}, DType::i32), 1, kept()};
   call.launch(fmt::format("nearest_choose {}", lanes), [&] { return nearest_choose_kernel(lanes); },

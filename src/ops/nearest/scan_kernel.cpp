@@ -87,9 +87,9 @@ Value scaled_score(Metric metric, Value sum, Value factor) {
 }
 
 std::string NearestForm::key() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", metric_name(metric), dtype_name(type),
-                     aligned, has_factors, has_allowed, queries, one_by_one, sampled, overflow,
-                     has_spans, in_blocks);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", metric_name(metric), dtype_name(type),
+                     aligned, has_factors, has_allowed, queries, one_by_one, in_turn, sampled,
+                     overflow, has_spans, in_blocks);
 }
 
 // Group x: the part of the rows; group y: the block of queries.
