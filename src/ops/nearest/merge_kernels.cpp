@@ -1,4 +1,7 @@
 // The later passes of nearest_rows: joins lists, scores candidates again, ranks them.
+#include <algorithm>
+#include <bit>
+
 #include "ops/nearest/nearest_kernels.h"
 #include "ops/rows/sort_pairs.h"
 #include "tensor/chain/chain_kernel.h"
@@ -66,13 +69,13 @@ struct Compensated {
     add(product, fma(a, b, -product));
   }
   // The total over the lanes of a team, in all of them. Called by the whole group.
-  Value total(const Array& highs, const Array& lows) {
+  Value total(const Array& highs, const Array& lows, uint32_t team) {
     highs[local_id()] = high;
     lows[local_id()] = low;
     barrier();
-    const Value first = local_id() / kTeam * kTeam;
+    const Value first = local_id() / team * team;
     Compensated all;
-    for_(kTeam, [&](Value i) { all.add(highs.load(first + i), lows.load(first + i)); });
+    for_(team, [&](Value i) { all.add(highs.load(first + i), lows.load(first + i)); });
     barrier();
     return Value(all.high) + Value(all.low);
   }
@@ -80,9 +83,14 @@ struct Compensated {
 
 }  // namespace
 
-// Group x: 32 candidates, one for each team; group y: the query. Writes their keys; in_blocks: the
-// candidates are all rows of the blocks of some rows, and they are written, too.
-ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
+uint32_t rescore_team(int64_t units) {
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(std::bit_ceil(static_cast<uint64_t>(units) / 4), 8, 32));
+}
+
+// Group x: candidates, one for each team of lanes; group y: the query. Writes their keys;
+// in_blocks: the candidates are all rows of the blocks of some rows, and they are written, too.
+ir::Kernel nearest_rescore_kernel(const NearestForm& form, uint32_t team) {
   return kernel("nearest_rescore", kNearestGroup, [&] {
     const bool bits = form.metric == Metric::hamming, cosine = form.metric == Metric::cosine;
     const In matrix = in("matrix", kernel_type(form.type));
@@ -99,8 +107,8 @@ ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
     const Value width = param("width", u32), units = param("units", u32),
                 stride = param("stride", u32), kept = param("kept", u32);
     const RowUnits reader(form, matrix, width);
-    const Value query = group_id(1), lane = local_id() % kTeam;
-    const Value slot = group_id(0) * (kNearestGroup / kTeam) + local_id() / kTeam;
+    const Value query = group_id(1), lane = local_id() % team;
+    const Value slot = group_id(0) * (kNearestGroup / team) + local_id() / team;
     const Value inside = slot < kept, chosen = select(inside, slot, 0u);
     Value row = rows[form.in_blocks ? chosen / stride : query * stride + chosen], wanted = inside;
     if (form.in_blocks) {
@@ -115,7 +123,7 @@ ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
     Value scale = constant(f32, 1.0);
     if (factors) scale = factors->load_if(wanted, row);
     Compensated sum, query_squares;
-    for_(lane, units, kTeam, [&](Value unit) {
+    for_(lane, units, team, [&](Value unit) {
       const std::vector<Value> y = reader.load(wanted, row, unit);
       const std::vector<Value> x = reader.load_query(queries, query, unit);
       for (size_t i = 0; i < x.size(); ++i) {
@@ -132,10 +140,10 @@ ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
     });
     const Array highs = shared(f32, kNearestGroup, "highs"),
                 lows = shared(f32, kNearestGroup, "lows");
-    Value score = sum.total(highs, lows);
+    Value score = sum.total(highs, lows, team);
     Value has_score = wanted;
     if (cosine) {
-      const Value squares = query_squares.total(highs, lows);
+      const Value squares = query_squares.total(highs, lows, team);
       has_score = wanted && squares > 0.0f;
       score = select(scale == 0.0f, score * 0.0f, score / scale / sqrt(squares));
     } else if (factors && form.metric == Metric::dot) {

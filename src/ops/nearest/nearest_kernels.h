@@ -125,7 +125,9 @@ ir::Kernel nearest_prepare_kernel(const FragmentProduct& tiling);
 ir::Kernel nearest_limit_kernel(Metric metric, uint32_t lanes);
 ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct& tiling);
 ir::Kernel nearest_choose_kernel(uint32_t lanes);
-ir::Kernel nearest_rescore_kernel(const NearestForm& form);
+// Lanes that share a candidate: few units for each, because a lane waits for one after the other.
+uint32_t rescore_team(int64_t units);
+ir::Kernel nearest_rescore_kernel(const NearestForm& form, uint32_t team);
 ir::Kernel nearest_rank_kernel(Metric metric);
 
 // How subgroups of 32 lanes read the rows of blocks.

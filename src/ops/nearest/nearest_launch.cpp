@@ -264,8 +264,10 @@ void NearestLaunch::search_blocks(DeviceCall& call, int64_t block) const {
   how.in_blocks = true;
   buffers = given;
   buffers.insert(buffers.end(), {picked, keys, numbers});
-  call.launch("nearest_rescore " + how.key(), [&] { return nearest_rescore_kernel(how); },
-              {groups_for(candidates, kNearestGroup / kTeam), 1, 1}, buffers,
+  const uint32_t team = rescore_team(units());
+  call.launch(fmt::format("nearest_rescore {} {}", how.key(), team),
+              [&] { return nearest_rescore_kernel(how, team); },
+              {groups_for(candidates, kNearestGroup / team), 1, 1}, buffers,
               {word(width()), word(units()), word(block), word(candidates), word(rows())});
   const auto room = static_cast<uint32_t>(std::max<int64_t>(64, round_up(k, 256)));
   call.launch(fmt::format("nearest_best {} {} {}", is_distance(metric), lanes, room),
@@ -300,8 +302,10 @@ void NearestLaunch::emit(DeviceCall& call) const {
   std::vector<DeviceView> buffers = {matrix, queries};
   if (factors) buffers.push_back(*factors);
   buffers.insert(buffers.end(), {list.keys, list.rows, exact});
-  call.launch("nearest_rescore " + one.key(), [&] { return nearest_rescore_kernel(one); },
-              {groups_for(kept(), kNearestGroup / kTeam), static_cast<uint32_t>(query_count()), 1},
+  const uint32_t team = rescore_team(units());
+  call.launch(fmt::format("nearest_rescore {} {}", one.key(), team),
+              [&] { return nearest_rescore_kernel(one, team); },
+              {groups_for(kept(), kNearestGroup / team), static_cast<uint32_t>(query_count()), 1},
               buffers, {word(width()), word(units()), word(list.stride), word(kept())});
   call.launch(fmt::format("nearest_rank {}", is_distance(metric)),
               [&] { return nearest_rank_kernel(metric); },
