@@ -118,10 +118,11 @@ void ConvChannels(D d, const ShortConv& c, const float* weight, size_t channel) 
     for (size_t tap = 0; tap < c.taps; ++tap) {
       const size_t at = row + tap;  // counted from the first row of the state
       const float* const from =
-          at < before ? c.state + at * c.stride : c.x + (at - before) * c.stride;
+          at < before ? c.state + at * c.stride : c.x + (at - before) * c.x_stride;
       sum = hn::MulAdd(hn::LoadU(d, weight + tap * c.channels + channel),
                        hn::LoadU(d, from + channel), sum);
     }
+    if (c.silu) sum = hn::Mul(sum, sigmoid_f32(d, sum));
     hn::StoreU(sum, d, c.y + row * c.stride + channel);
   }
 }
@@ -157,7 +158,7 @@ void short_conv(const ShortConv& conv) {
   for (size_t i = 0; i < before; ++i) {
     const size_t at = conv.rows + i;
     const float* const from =
-        at < before ? conv.state + at * conv.stride : conv.x + (at - before) * conv.stride;
+        at < before ? conv.state + at * conv.stride : conv.x + (at - before) * conv.x_stride;
     std::copy_n(from, conv.channels, conv.state + i * conv.stride);
   }
 }

@@ -33,11 +33,13 @@ void state_scan(const StateScan& scan);
 struct ShortConv {
   size_t rows = 0, channels = 0, taps = 0;
   const float* x = nullptr;
+  size_t x_stride = 0;  // of rows
   float* y = nullptr;
-  size_t stride = 0;              // of rows in x, y and the state
+  size_t stride = 0;              // of rows in y and the state
   const float* weight = nullptr;  // [channels, taps]
   const float* bias = nullptr;    // or null
   float* state = nullptr;
+  bool silu = false;
 };
 void short_conv(const ShortConv& conv);
 

@@ -20,12 +20,16 @@ struct Recurrence {
   Tensor state;  // the memory of the state, with the change
 };
 
+struct ConvSettings {
+  bool silu = false;  // of the sum
+};
+
 // A causal convolution of each channel over the rows of a text:
 //   y[row, c] = bias[c] + sum over t of weight[c, t] * x[row - taps + 1 + t, c]
 // x [rows, channels], weight [channels, taps], bias [channels] or an empty tensor; the state
 // [states, taps - 1, channels] holds the rows before the first, the oldest first. At least 2 taps.
 Recurrence short_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                      const Tensor& state, const Tensor& texts);
+                      const Tensor& state, const Tensor& texts, const ConvSettings& settings = {});
 
 struct ScanSettings {
   bool reads_before = false;  // y is read from the state before the row changes it

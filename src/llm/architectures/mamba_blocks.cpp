@@ -40,7 +40,7 @@ Tensor mamba(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
   const SsmConfig& ssm = config.ssm;
   const int64_t rows = x.size(0);
   const std::vector<Tensor> both = split(linear(x, w.other("ssm_in.weight")), 2, -1);
-  const Tensor seen = convolved(blocks, w, both[0].contiguous(), "ssm_conv1d", 0);
+  const Tensor seen = convolved(blocks, w, both[0], "ssm_conv1d", 0);
   std::vector<Tensor> parts =
       split(linear(seen, w.other("ssm_x.weight")), {ssm.rank, ssm.keys, ssm.keys}, -1);
   if (ssm.norms || w.other("ssm_dt_norm.weight"))
@@ -84,8 +84,7 @@ Tensor mamba2(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
   const std::vector<Tensor> parts = split(linear(x, w.other("ssm_in.weight")),
                                           {ssm.inner, ssm.inner + 2 * of_groups, ssm.rank}, -1);
   const std::vector<Tensor> mixed =
-      split(convolved(blocks, w, parts[1].contiguous(), "ssm_conv1d", 0),
-            {ssm.inner, of_groups, of_groups}, -1);
+      split(convolved(blocks, w, parts[1], "ssm_conv1d", 0), {ssm.inner, of_groups, of_groups}, -1);
   const Shape grouped = {rows, ssm.groups, ssm.keys};
   const Tensor y = scan_heads(blocks, w, mixed[0].reshape({rows, ssm.rank, ssm.inner / ssm.rank}),
                               parts[2] + w.other("ssm_dt.bias"), mixed[1].reshape(grouped),

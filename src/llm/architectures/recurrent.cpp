@@ -65,9 +65,9 @@ bool is_recurrent(const Config& config, int64_t layer) { return !config.at(layer
 Tensor convolved(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const char* name,
                  size_t state) {
   const std::string weight = std::string(name) + ".weight", bias = std::string(name) + ".bias";
-  return silu(short_conv(x, cast(w.other(weight), DType::f32), w.other(bias), blocks.state(state),
-                         blocks.texts(x.device()))
-                  .y);
+  return short_conv(x, cast(w.other(weight), DType::f32), w.other(bias), blocks.state(state),
+                    blocks.texts(x.device()), {.silu = true})
+      .y;
 }
 
 Tensor scan_heads(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const Tensor& steps,

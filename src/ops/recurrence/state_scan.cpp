@@ -1,9 +1,12 @@
 // state_scan and its relatives: a matrix of state for each head, changed by every row of a text.
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "cpu/state_scan.h"
+#include "ops/recurrence/prompt_scan_kernel.h"
 #include "ops/recurrence/state_scan_kernel.h"
 #include "ops/recurrence/text_rows.h"
 #include "prism/error.h"
@@ -17,6 +20,9 @@ namespace {
 
 using cpu::ScanDecay;
 using cpu::ScanRule;
+
+// Texts with so many rows on average are worth copying rows ahead.
+constexpr int64_t kPromptRows = 4;
 
 class StateScanOp : public Op {
  public:
@@ -126,9 +132,22 @@ class StateScanOp : public Op {
     if (p.has_extra()) buffers.push_back(call.input(6));
     buffers.push_back(call.input(5));
     buffers.push_back(call.output(1));
-    const uint32_t groups = word(shape[1]) * groups_for(shape[2], ops::ScanKernel::kColumns);
-    call.launch(p.key(), [&] { return ops::scan_kernel(p); }, {groups, texts, 1}, buffers,
-                {word(shape[0]), word(shape[1]), word(keys[1]), word(shape[2]), texts});
+    const std::vector<ParamValue> params = {word(shape[0]), word(shape[1]), word(keys[1]),
+                                            word(shape[2]), texts};
+    const auto groups = [&](uint32_t columns) {
+      return std::array<uint32_t, 3>{word(shape[1]) * groups_for(shape[2], columns), texts, 1};
+    };
+    if (shape[0] >= kPromptRows * texts)
+      if (const std::optional<ops::PromptScanKernel> prompt = ops::prompt_scan(
+              p, word(shape[1]), word(shape[2]), texts, call.info().capabilities)) {
+        call.launch(
+            prompt->key(), [&] { return ops::prompt_scan_kernel(*prompt); },
+            groups(prompt->columns), buffers, params);
+        return;
+      }
+    call.launch(
+        p.key(), [&] { return ops::scan_kernel(p); }, groups(ops::ScanKernel::kColumns), buffers,
+        params);
   }
 
   double operations(std::span<const DeviceView> inputs,
