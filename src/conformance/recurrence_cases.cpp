@@ -98,7 +98,7 @@ void add_short_conv(std::vector<OpCase>& cases, CaseRandom& random, const Batch&
   cases.push_back(std::move(test));
 }
 
-enum class Rule { sums, sums_before, selective, delta, moving };
+enum class Rule { sums, gained, sums_before, selective, delta, moving };
 
 struct Sizes {
   int64_t heads, key_heads, keys, values;
@@ -132,6 +132,8 @@ std::vector<Values> scan_reference(std::span<const ReferenceInput> in, Rule rule
             return decay[static_cast<size_t>(by_key ? of_head * s.keys + i : of_head)];
           };
           double moved = 0, given = v[at], sum = 0;
+          if (rule == Rule::selective) given *= decay[at];
+          if (rule == Rule::gained) given *= extra[static_cast<size_t>(of_head)];
           for (int64_t i = 0; i < s.keys; ++i) {
             if (rule == Rule::delta) moved += k[key(i)] * decay_of(i) * state(i);
             if (rule == Rule::moving)
@@ -142,7 +144,7 @@ std::vector<Values> scan_reference(std::span<const ReferenceInput> in, Rule rule
             const double old = state(i);
             state(i) = decay_of(i) * old + k[key(i)] * given;
             if (rule == Rule::moving)
-              state(i) += extra[static_cast<size_t>((of_head * 2 + 1) * s.keys + i)] * moved;
+              state(i) -= extra[static_cast<size_t>((of_head * 2 + 1) * s.keys + i)] * moved;
             sum += q[key(i)] * (rule == Rule::sums_before ? old : state(i));
           }
           y[at] = sum;
@@ -156,29 +158,43 @@ std::vector<Values> scan_reference(std::span<const ReferenceInput> in, Rule rule
 
 void add_scan(std::vector<OpCase>& cases, CaseRandom& random, Rule rule, const Sizes& s,
               const Batch& batch, bool by_key, bool tiled) {
-  static constexpr const char* kNames[] = {"state_scan", "state_scan", "selective_scan",
-                                           "delta_scan", "moving_scan"};
+  static constexpr const char* kNames[] = {"state_scan",     "state_scan", "state_scan",
+                                           "selective_scan", "delta_scan", "moving_scan"};
   const int64_t rows = batch.rows();
   OpCase test;
   test.op = kNames[static_cast<int>(rule)];
-  test.what = fmt::format("{} rows, {} heads of {}, [{} {}]{}{}{}", batch.text(), s.heads,
-                          s.key_heads, s.keys, s.values, by_key ? ", decays by key" : "",
-                          tiled ? ", tiled" : "", rule == Rule::sums_before ? ", before" : "");
+  test.what =
+      fmt::format("{} rows, {} heads of {}, [{} {}]{}{}{}", batch.text(), s.heads, s.key_heads,
+                  s.keys, s.values, by_key ? ", decays by key" : "", tiled ? ", tiled" : "",
+                  rule == Rule::sums_before ? ", before"
+                  : rule == Rule::gained    ? ", gains"
+                                            : "");
   const bool selective = rule == Rule::selective;
   // Sums over keys stay near 1, so that states neither vanish nor explode.
   const double size = 1 / std::sqrt(static_cast<double>(s.keys));
   Shape decays = {rows, s.heads};
   if (by_key) decays.append(s.keys);
   if (selective) decays.append(s.values);
-  test.inputs = {random.input({rows, s.key_heads, s.keys}, DType::f32, -1, 1),
-                 random.input({rows, s.key_heads, s.keys}, DType::f32, -size, size),
-                 random.input({rows, s.heads, s.values}, DType::f32, -1, 1),
+  // Rows of q, k and v are parts of wider ones in some cases.
+  const int64_t before = rule == Rule::delta ? 4 : rule == Rule::moving ? 3 : 0;
+  const auto input = [&](const Shape& shape, double most) {
+    if (before == 0) return random.input(shape, DType::f32, -most, most);
+    const int64_t width = shape[1] * shape[2];
+    const Shape wider = {rows, 2 * before + width};
+    return CaseInput{
+        wider, DType::f32, random.uniform(wider.elements(), -most, most),
+        [=](const Tensor& t) { return t.slice(1, before, before + width).reshape(shape); }};
+  };
+  test.inputs = {input({rows, s.key_heads, s.keys}, 1),
+                 input({rows, s.key_heads, s.keys}, size),
+                 input({rows, s.heads, s.values}, 1),
                  random.input(decays, DType::f32, selective ? 0.0 : 0.5, 1),
                  state_input(random, {batch.states(), s.heads, s.keys, s.values}),
                  batch.input()};
   if (selective)
     test.inputs.push_back(random.input({s.heads, s.keys, s.values}, DType::f32, -2, 0));
-  if (rule == Rule::delta) test.inputs.push_back(random.input({rows, s.heads}, DType::f32, 0, 1));
+  if (rule == Rule::delta || rule == Rule::gained)
+    test.inputs.push_back(random.input({rows, s.heads}, DType::f32, 0, 1));
   if (rule == Rule::moving)
     test.inputs.push_back(random.input({rows, s.heads, 2, s.keys}, DType::f32, -size, size));
   test.compute = [=](std::span<const Tensor> in) {
@@ -189,7 +205,9 @@ void add_scan(std::vector<OpCase>& cases, CaseRandom& random, Rule rule, const S
     if (rule == Rule::moving)
       return results_of(moving_scan(in[0], in[1], in[2], in[3], in[6], in[4], in[5]));
     return results_of(state_scan(in[0], in[1], in[2], in[3], in[4], in[5],
-                                 {.reads_before = rule == Rule::sums_before, .tiled_keys = tiled}));
+                                 {.reads_before = rule == Rule::sums_before,
+                                  .tiled_keys = tiled,
+                                  .gains = rule == Rule::gained ? in[6] : Tensor()}));
   };
   test.reference = [=](std::span<const ReferenceInput> in) {
     return scan_reference(in, rule, s, batch, by_key, tiled);
@@ -215,7 +233,8 @@ void add_recurrence_cases(std::vector<OpCase>& cases, CaseRandom& random) {
                            Form{{4, 2, 16, 33}, true}, Form{{4, 2, 64, 36}, false}})
     for (const Batch& batch : batches()) {
       const bool tiled = form.sizes.keys == 16;
-      for (const Rule rule : {Rule::sums, Rule::sums_before, Rule::delta, Rule::moving})
+      for (const Rule rule :
+           {form.by_key ? Rule::sums : Rule::gained, Rule::sums_before, Rule::delta, Rule::moving})
         add_scan(cases, random, rule, form.sizes, batch, form.by_key,
                  tiled && rule != Rule::moving);
       add_scan(cases, random, Rule::selective, form.sizes, batch, false, false);

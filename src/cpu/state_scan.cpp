@@ -26,17 +26,21 @@ void ScanColumns(D d, const StateScan& s, size_t column) {
     return hn::Set(d, decays[kDecay == ScanDecay::key ? key : 0]);
   };
   for (size_t row = 0; row < s.rows; ++row) {
-    const float* const q = s.q + row * s.key_stride;
-    const float* const k = s.k + row * s.key_stride;
+    const float* const q = s.q + row * s.q_stride;
+    const float* const k = s.k + row * s.k_stride;
     const float* const decays = s.decay + row * s.decay_stride;
     const float* const extra =
         kDecay == ScanDecay::element ? s.extra : s.extra + row * s.extra_stride;
     V v[kCount], y[kCount], moved[kCount], steps[kCount];
     for (size_t i = 0; i < kCount; ++i) {
-      v[i] = hn::LoadU(d, s.v + row * s.value_stride + column + i * lanes);
+      v[i] = hn::LoadU(d, s.v + row * s.v_stride + column + i * lanes);
       y[i] = moved[i] = steps[i] = hn::Zero(d);
-      if constexpr (kDecay == ScanDecay::element)
+      if constexpr (kDecay == ScanDecay::element) {
         steps[i] = hn::LoadU(d, decays + column + i * lanes);
+        v[i] = hn::Mul(v[i], steps[i]);
+      } else if (s.gains) {
+        v[i] = hn::Mul(v[i], hn::Set(d, s.gains[row * s.gain_stride]));
+      }
     }
     float* const state = s.state + column;
     if constexpr (kRule == ScanRule::delta || kRule == ScanRule::moving) {
@@ -65,13 +69,13 @@ void ScanColumns(D d, const StateScan& s, size_t column) {
           decay = exp_f32(d, hn::Mul(steps[i], rate));
         }
         V now = hn::MulAdd(old, decay, hn::Mul(by_k, v[i]));
-        if constexpr (kRule == ScanRule::moving) now = hn::MulAdd(to, moved[i], now);
+        if constexpr (kRule == ScanRule::moving) now = hn::NegMulAdd(to, moved[i], now);
         hn::StoreU(now, d, at + i * lanes);
         y[i] = hn::MulAdd(by_q, kRule == ScanRule::sums_before ? old : now, y[i]);
       }
     }
     for (size_t i = 0; i < kCount; ++i)
-      hn::StoreU(y[i], d, s.y + row * s.value_stride + column + i * lanes);
+      hn::StoreU(y[i], d, s.y + row * s.y_stride + column + i * lanes);
   }
 }
 

@@ -35,6 +35,7 @@ struct ScanSettings {
   bool reads_before = false;  // y is read from the state before the row changes it
   // Which of fewer key heads belongs to head h: h % key_heads, else h / (heads / key_heads).
   bool tiled_keys = false;
+  Tensor gains = {};  // f32 [rows, heads]: v is multiplied by these; empty: it is not
 };
 
 // A matrix S [keys, values] for each head, changed by every row:
@@ -44,8 +45,9 @@ struct ScanSettings {
 Recurrence state_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
                       const Tensor& state, const Tensor& texts, const ScanSettings& settings = {});
 
-// The same with a decay for each element of S: exp(steps[row, value] * rates[key, value]). steps
-// [rows, heads, values], rates [heads, keys, values].
+// The same with a step for each column, which is a gain too, and a decay for each element of S:
+//   S = exp(steps * rates) * S + k (steps * v)^T,  y = q^T S
+// steps [rows, heads, values], rates [heads, keys, values].
 Recurrence selective_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& steps,
                           const Tensor& rates, const Tensor& state, const Tensor& texts);
 
@@ -56,8 +58,8 @@ Recurrence delta_scan(const Tensor& q, const Tensor& k, const Tensor& v, const T
                       const Tensor& beta, const Tensor& state, const Tensor& texts,
                       bool tiled_keys = false);
 
-// The rule of RWKV 7: what S holds for one vector is added for another.
-//   S = decay * S + k v^T + to (from^T S)^T,  y = q^T S
+// The rule of RWKV 7: what S holds for one vector is subtracted for another.
+//   S = decay * S + k v^T - to (from^T S)^T,  y = q^T S
 // from_to [rows, heads, 2, keys]: both vectors; the others as in state_scan.
 Recurrence moving_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
                        const Tensor& from_to, const Tensor& state, const Tensor& texts);

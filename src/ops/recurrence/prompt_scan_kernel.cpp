@@ -37,7 +37,9 @@ struct Stage {
       return at;
     };
     decay_width = s.decay == ScanDecay::head ? 1 : s.decay == ScanDecay::key ? s.keys : p.columns;
-    extra_width = s.rule == ScanRule::moving ? 2 * s.keys : s.rule == ScanRule::delta ? 1 : 0;
+    extra_width = s.rule == ScanRule::moving             ? 2 * s.keys
+                  : s.rule == ScanRule::delta || s.gains ? 1
+                                                         : 0;
     q = take(s.keys);
     k = take(s.keys);
     v = take(p.columns);
@@ -64,13 +66,13 @@ uint32_t PromptScanKernel::parts() const {
 uint32_t PromptScanKernel::staged_words() const { return Stage(*this).words; }
 
 std::string PromptScanKernel::key() const {
-  return fmt::format("prompt_{} {} {} {}{}", scan.key(), columns, staged, subgroup,
-                     quads ? " quads" : "");
+  return fmt::format("prompt_{} {} {} {}{}{}", scan.key(), columns, staged, subgroup,
+                     key_quads ? " key_quads" : "", value_quads ? " value_quads" : "");
 }
 
 std::optional<PromptScanKernel> prompt_scan(const ScanKernel& scan, uint32_t heads, uint32_t values,
                                             uint32_t texts, const ir::Capabilities& capabilities) {
-  PromptScanKernel p{scan, values % 4 == 0};
+  PromptScanKernel p{scan};
   p.subgroup = capabilities.subgroup_size;
   if (p.subgroup < p.parts() || scan.keys / p.parts() > kMostKeysOfALane) return std::nullopt;
   if (heads * ((values + p.columns - 1) / p.columns) * texts < kFewGroups)
@@ -97,6 +99,7 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
     const Value rows = param("rows", u32), heads = param("heads", u32),
                 key_heads = param("key_heads", u32), values = param("values", u32),
                 text_count = param("texts", u32);
+    const RowPlaces of_q, of_k, of_v;
     const Stage stage(p);
     const Array tile = shared(f32, 2 * stage.words, "tile");
     const Array own = local(f32, own_keys, "own");
@@ -134,16 +137,21 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
             if_(index < all, move);
         }
       };
-      const auto of_keys = [&](Value row) { return (row * key_heads + key_head) * s.keys; };
-      const auto of_values = [&](Value row) {
-        return (row * heads + head) * values + first_column;
-      };
-      const uint32_t quad = p.quads ? 4 : 1;
-      copy(q, stage.q, s.keys, load, of_keys, false);
-      copy(k, stage.k, s.keys, load, of_keys, false);
-      copy(v, stage.v, p.columns, quad, of_values, true);
+      const Value own_keys_at = key_head * s.keys, own_values_at = head * values + first_column;
+      const uint32_t key_quad = p.key_quads ? load : 1, quad = p.value_quads ? 4 : 1;
+      copy(
+          q, stage.q, s.keys, key_quad, [&](Value row) { return of_q.at(row) + own_keys_at; },
+          false);
+      copy(
+          k, stage.k, s.keys, key_quad, [&](Value row) { return of_k.at(row) + own_keys_at; },
+          false);
+      copy(
+          v, stage.v, p.columns, quad, [&](Value row) { return of_v.at(row) + own_values_at; },
+          true);
       if (s.decay == ScanDecay::element)
-        copy(decays, stage.decay, p.columns, quad, of_values, true);
+        copy(
+            decays, stage.decay, p.columns, quad,
+            [&](Value row) { return row * heads * values + own_values_at; }, true);
       else
         copy(
             decays, stage.decay, stage.decay_width, s.decay == ScanDecay::key ? load : 1,
@@ -192,6 +200,7 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
       };
       const PerKey keys = vectors(stage.k, s.keys), reads = vectors(stage.q, s.keys);
       const Value value = tile.load(from + stage.v + row * p.columns + tile_column);
+      Value given = value;
       PerKey old, now;
       for (uint32_t i = 0; i < own_keys; ++i) old.push_back(own.load(i));
       // The decayed state: what the row adds comes last, because it waits for a sum over all lanes.
@@ -204,13 +213,14 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
                              : tile.load(from + stage.decay + row * p.columns + tile_column);
         for (uint32_t i = 0; i < own_keys; ++i)
           now.push_back(old[i] * (s.decay == ScanDecay::head ? by : exp(by * rates[i])));
+        if (s.decay == ScanDecay::element) given = value * by;
       }
-      Value given = value;
+      if (s.gains) given = value * tile.load(from + stage.extra + row);
       if (s.rule == ScanRule::delta)
         given = tile.load(from + stage.extra + row) * (value - over_keys(keys, now));
       for (uint32_t i = 0; i < own_keys; ++i) now[i] = fma(keys[i], given, now[i]);
       if (s.rule == ScanRule::moving) {
-        const Value moved = over_keys(vectors(stage.extra, 2 * s.keys), old);
+        const Value moved = -over_keys(vectors(stage.extra, 2 * s.keys), old);
         const PerKey to = per_key(from + stage.extra + row * (2 * s.keys) + s.keys);
         for (uint32_t i = 0; i < own_keys; ++i) now[i] = fma(to[i], moved, now[i]);
       }

@@ -12,7 +12,8 @@ namespace prism::ops {
 
 struct PromptScanKernel {
   ScanKernel scan;
-  bool quads = false;      // rows of values are whole quads
+  // Four neighbours in rows of q and k, or of what belongs to columns, can be copied at once.
+  bool key_quads = false, value_quads = false;
   uint32_t columns = 32;   // of the state, for each group
   uint32_t staged = 16;    // rows in shared memory at once
   uint32_t subgroup = 32;  // of the device
