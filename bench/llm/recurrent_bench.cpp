@@ -1,8 +1,10 @@
-// Speed of recurrent layers beside attention: a prompt and single tokens through models of random
+// Speed of recurrent layers beside attention: a prompt and a decode loop through models of random
 // weights with about as many parameters, one after the other in every round.
 //
-// usage: recurrent_bench [--device NAME] [--prompt N] [--tokens N] [--rounds N] [--width N]
-// The best round of each counts.
+// usage: recurrent_bench [--device NAME] [--kinds a,b] [--prompt N] [--tokens N] [--rounds N]
+//                        [--width N] [--batch N] [--type f32|f16] [--steps prompt|token]
+// kinds: llama, mamba, mamba2, qwen35, rwkv7; llama is always measured. The best round of each
+// counts. --steps prints the time of each step of the plans instead of the table.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -18,23 +20,27 @@
 #include <fmt/format.h>
 
 #include "llm/gguf/gguf_writer.h"
+#include "llm/model/decode.h"
 #include "llm/model/model.h"
+#include "prism/dtype.h"
 #include "prism/error.h"
 
 namespace prism::llm {
 namespace {
 
 struct Options {
-  std::string device = "cpu";
-  int64_t prompt = 2048, tokens = 16, width = 512;
+  std::string device = "cpu", kinds, steps;
+  int64_t prompt = 2048, tokens = 16, width = 512, batch = 512;
   int rounds = 3;
+  DType type = DType::f32;  // of matrices; vectors and the scans' own weights are f32
 };
 
 // A model file with random weights, removed with the object.
 class RandomModel {
  public:
-  RandomModel(std::string architecture, int64_t width, int64_t layers)
-      : architecture_(std::move(architecture)), width_(width) {
+  RandomModel(std::string architecture, const Options& options, int64_t layers)
+      : architecture_(std::move(architecture)), width_(options.width), type_(options.type) {
+    const int64_t width = width_;
     file_.set("general.architecture", architecture_);
     set("block_count", layers);
     set("embedding_length", width);
@@ -60,12 +66,18 @@ class RandomModel {
     if (size == 0) size = std::sqrt(3.0 / static_cast<double>(shape[-1]));
     std::uniform_real_distribution<float> draw(static_cast<float>(around - size),
                                                static_cast<float>(around + size));
-    auto values = std::make_shared<std::vector<float>>(static_cast<size_t>(shape.elements()));
-    for (float& each : *values) each = draw(random_);
+    const auto count = static_cast<size_t>(shape.elements());
     parameters_ += shape.elements();
-    file_.add_tensor(name, shape, DType::f32, [values](const GgufWriter::Sink& sink) {
-      sink(std::as_bytes(std::span(*values)));
-    });
+    // Matrices of products: the others are narrower.
+    if (type_ == DType::f16 && shape.rank() == 2 && std::min(shape[0], shape[1]) > 16) {
+      auto values = std::make_shared<std::vector<uint16_t>>(count);
+      for (uint16_t& each : *values) each = f16_from_f32(draw(random_));
+      put(name, shape, DType::f16, values);
+    } else {
+      auto values = std::make_shared<std::vector<float>>(count);
+      for (float& each : *values) each = draw(random_);
+      put(name, shape, DType::f32, values);
+    }
   }
   void feed_forward(const std::string& prefix, const char* norm) {
     add(prefix + norm, {width_}, 0.5, 1);
@@ -73,8 +85,10 @@ class RandomModel {
     add(prefix + "ffn_up.weight", {11 * width_ / 4, width_});
     add(prefix + "ffn_down.weight", {width_, 11 * width_ / 4});
   }
+  int64_t width() const { return width_; }
   const std::string& name() const { return architecture_; }
   int64_t parameters() const { return parameters_; }
+  int64_t bytes() const { return bytes_; }
   GgufFile open() {
     path_ = (std::filesystem::temp_directory_path() /
              fmt::format("prism_recurrent_bench_{}_{}.gguf", architecture_, std::random_device()()))
@@ -84,16 +98,25 @@ class RandomModel {
   }
 
  private:
+  void put(const std::string& name, const Shape& shape, DType type, auto values) {
+    bytes_ += static_cast<int64_t>(std::span(*values).size_bytes());
+    file_.add_tensor(name, shape, type, [values](const GgufWriter::Sink& sink) {
+      sink(std::as_bytes(std::span(*values)));
+    });
+  }
+
   std::string architecture_, path_;
-  int64_t width_, parameters_ = 0;
+  int64_t width_, parameters_ = 0, bytes_ = 0;
+  DType type_;
   GgufWriter file_;
   std::mt19937 random_{7};
 };
 
 std::string layer(int64_t i) { return fmt::format("blk.{}.", i); }
 
-std::unique_ptr<RandomModel> attention_model(int64_t width) {
-  auto model = std::make_unique<RandomModel>("llama", width, 4);
+std::unique_ptr<RandomModel> attention_model(const Options& options) {
+  const int64_t width = options.width;
+  auto model = std::make_unique<RandomModel>("llama", options, 4);
   for (int64_t i = 0; i < 4; ++i) {
     model->add(layer(i) + "attn_norm.weight", {width}, 0.5, 1);
     for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"})
@@ -111,9 +134,10 @@ void set_ssm(RandomModel& model, int64_t inner, int64_t keys, int64_t rank, int6
   model.set("ssm.group_count", groups);
 }
 
-std::unique_ptr<RandomModel> mamba_model(int64_t width) {
+std::unique_ptr<RandomModel> mamba_model(const Options& options) {
+  const int64_t width = options.width;
   const int64_t inner = 2 * width, keys = 16, rank = width / 16, layers = 7;
-  auto model = std::make_unique<RandomModel>("mamba", width, layers);
+  auto model = std::make_unique<RandomModel>("mamba", options, layers);
   set_ssm(*model, inner, keys, rank, 0);
   for (int64_t i = 0; i < layers; ++i) {
     model->add(layer(i) + "attn_norm.weight", {width}, 0.5, 1);
@@ -130,9 +154,10 @@ std::unique_ptr<RandomModel> mamba_model(int64_t width) {
   return model;
 }
 
-std::unique_ptr<RandomModel> mamba2_model(int64_t width) {
+std::unique_ptr<RandomModel> mamba2_model(const Options& options) {
+  const int64_t width = options.width;
   const int64_t inner = 2 * width, keys = 128, heads = inner / 64, layers = 7;
-  auto model = std::make_unique<RandomModel>("mamba2", width, layers);
+  auto model = std::make_unique<RandomModel>("mamba2", options, layers);
   set_ssm(*model, inner, keys, heads, 1);
   for (int64_t i = 0; i < layers; ++i) {
     model->add(layer(i) + "attn_norm.weight", {width}, 0.5, 1);
@@ -148,10 +173,11 @@ std::unique_ptr<RandomModel> mamba2_model(int64_t width) {
   return model;
 }
 
-std::unique_ptr<RandomModel> delta_model(int64_t width) {
+std::unique_ptr<RandomModel> delta_model(const Options& options) {
+  const int64_t width = options.width;
   const int64_t inner = 2 * width, keys = 128, heads = inner / 128, groups = heads / 2, layers = 3;
   const int64_t mixed = inner + 2 * groups * keys;
-  auto model = std::make_unique<RandomModel>("qwen35", width, layers);
+  auto model = std::make_unique<RandomModel>("qwen35", options, layers);
   set_ssm(*model, inner, keys, heads, groups);
   model->set("attention.recurrent_layers", 1);
   for (int64_t i = 0; i < layers; ++i) {
@@ -170,6 +196,35 @@ std::unique_ptr<RandomModel> delta_model(int64_t width) {
   return model;
 }
 
+std::unique_ptr<RandomModel> rwkv_model(const Options& options) {
+  const int64_t width = options.width, wide = 11 * width / 4, layers = 5;
+  auto model = std::make_unique<RandomModel>("rwkv7", options, layers);
+  model->set("wkv.head_size", 64);
+  model->add("output_norm.bias", {width}, 0.1);
+  model->add("token_embd_norm.weight", {width}, 0.5, 1);
+  model->add("token_embd_norm.bias", {width}, 0.1);
+  for (int64_t i = 0; i < layers; ++i) {
+    for (const char* norm : {"attn_norm", "attn_norm_2", "time_mix_ln"}) {
+      model->add(layer(i) + norm + ".weight", {width}, 0.5, 1);
+      model->add(layer(i) + norm + ".bias", {width}, 0.1);
+    }
+    for (const auto& [name, rank] :
+         {std::pair("w", width / 32), {"a", width / 32}, {"v", width / 32}, {"g", width / 8}}) {
+      model->add(layer(i) + "time_mix_" + name + "1.weight", {rank, width});
+      model->add(layer(i) + "time_mix_" + name + "2.weight", {width, rank});
+    }
+    model->add(layer(i) + "time_mix_lerp_fused.weight", {6, width}, 0.5, 0.5);
+    for (const char* name : {"w0", "a0", "v0", "k_k", "k_a", "r_k"})
+      model->add(layer(i) + "time_mix_" + name + ".weight", {width}, 0.5, 0.5);
+    for (const char* name : {"key", "value", "receptance", "output"})
+      model->add(layer(i) + "time_mix_" + name + ".weight", {width, width});
+    model->add(layer(i) + "channel_mix_lerp_k.weight", {width}, 0.5, 0.5);
+    model->add(layer(i) + "channel_mix_key.weight", {wide, width});
+    model->add(layer(i) + "channel_mix_value.weight", {width, wide});
+  }
+  return model;
+}
+
 struct Timed {
   std::unique_ptr<RandomModel> file;
   Model model;
@@ -182,16 +237,42 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-void run(const Options& options) {
+std::vector<Timed> load(const Options& options) {
+  using Make = std::unique_ptr<RandomModel> (*)(const Options&);
+  const std::pair<const char*, Make> kinds[] = {{"llama", attention_model},
+                                                {"mamba", mamba_model},
+                                                {"mamba2", mamba2_model},
+                                                {"qwen35", delta_model},
+                                                {"rwkv7", rwkv_model}};
   const Device device = Device::named(options.device);
   std::vector<Timed> models;
-  for (const auto make : {attention_model, mamba_model, mamba2_model, delta_model}) {
-    auto file = make(options.width);
+  for (const auto& [name, make] : kinds) {
+    const bool wanted =
+        options.kinds.empty() ||
+        ("," + options.kinds + ",").find(fmt::format(",{},", name)) != std::string::npos;
+    if (!wanted && !models.empty()) continue;
+    auto file = make(options);
     const GgufFile opened = file->open();
-    const int64_t context = options.prompt + options.tokens * (options.rounds + 1) + 1;
-    Model model = Model::load(opened, {.placement = place_on(opened, device, context, DType::f32)});
+    const int64_t context = options.prompt + options.tokens + 2;
+    Model model = Model::load(opened, {.placement = place_on(opened, device, context, options.type),
+                                       .batch_rows = options.batch});
     models.push_back({std::move(file), std::move(model)});
   }
+  return models;
+}
+
+void print_steps(const Options& options) {
+  for (Timed& each : load(options)) {
+    const bool prompt = options.steps == "prompt";
+    const BatchShape shape{.rows = prompt ? std::min(options.batch, options.prompt) : 1,
+                           .each_one_row = !prompt};
+    each.model.explain(shape, true);  // warms up
+    fmt::print("{}\n{}\n", each.file->name(), each.model.explain(shape, true));
+  }
+}
+
+void run(const Options& options) {
+  std::vector<Timed> models = load(options);
   std::vector<int32_t> prompt;
   for (int64_t i = 0; i < options.prompt; ++i)
     prompt.push_back(static_cast<int32_t>(i * i % RandomModel::kVocabulary));
@@ -199,27 +280,28 @@ void run(const Options& options) {
     for (Timed& each : models) {
       const double prompt_time =
           seconds_of([&] { each.model.prefill(0, 0, prompt).to_vector<float>(); });
+      DecodeLoop loop(each.model);
+      loop.start({{.position = static_cast<int32_t>(options.prompt), .token = 1}});
+      loop.read(loop.queue_step());
       const double token_time = seconds_of([&] {
-        for (int64_t i = 0; i < options.tokens; ++i)
-          each.model
-              .prefill(0, static_cast<int32_t>(options.prompt + i), std::span(prompt).first(1))
-              .to_vector<float>();
+        int64_t last = 0;
+        for (int64_t i = 0; i < options.tokens; ++i) last = loop.queue_step();
+        loop.read(last);
       });
       if (round == 0) continue;
       each.prompt_seconds = std::min(each.prompt_seconds, prompt_time);
       each.token_seconds = std::min(each.token_seconds, token_time);
     }
-  fmt::print("{:<10} {:>12} {:>16} {:>12} {:>16} {:>12}\n", "model", "parameters",
-             "prompt tokens/s", "of attention", "single tokens/s", "of attention");
-  const auto rate = [](double tokens, double seconds) { return tokens / seconds; };
+  fmt::print("{:<8} {:>12} {:>16} {:>12} {:>16} {:>12} {:>16}\n", "model", "parameters",
+             "prompt tokens/s", "of attention", "decode tokens/s", "of attention", "weights GB/s");
   for (const Timed& each : models) {
-    const auto share = [](double mine, double other) { return other / mine; };
-    fmt::print("{:<10} {:>12} {:>16.0f} {:>12.2f} {:>16.0f} {:>12.2f}\n", each.file->name(),
-               each.file->parameters(),
-               rate(static_cast<double>(options.prompt), each.prompt_seconds),
-               share(each.prompt_seconds, models[0].prompt_seconds),
-               rate(static_cast<double>(options.tokens), each.token_seconds),
-               share(each.token_seconds, models[0].token_seconds));
+    const double decoded = static_cast<double>(options.tokens) / each.token_seconds;
+    fmt::print("{:<8} {:>12} {:>16.0f} {:>12.2f} {:>16.0f} {:>12.2f} {:>16.0f}\n",
+               each.file->name(), each.file->parameters(),
+               static_cast<double>(options.prompt) / each.prompt_seconds,
+               models[0].prompt_seconds / each.prompt_seconds, decoded,
+               models[0].token_seconds / each.token_seconds,
+               decoded * static_cast<double>(each.file->bytes()) / 1e9);
   }
 }
 
@@ -236,9 +318,16 @@ int main(int argc, char** argv) {
     if (name == "--tokens") options.tokens = std::atoll(value.c_str());
     if (name == "--width") options.width = std::atoll(value.c_str());
     if (name == "--rounds") options.rounds = std::atoi(value.c_str());
+    if (name == "--batch") options.batch = std::atoll(value.c_str());
+    if (name == "--type") options.type = value == "f16" ? prism::DType::f16 : prism::DType::f32;
+    if (name == "--kinds") options.kinds = value;
+    if (name == "--steps") options.steps = value;
   }
   try {
-    prism::llm::run(options);
+    if (options.steps.empty())
+      prism::llm::run(options);
+    else
+      prism::llm::print_steps(options);
   } catch (const prism::Error& error) {
     std::cerr << error.what() << "\n";
     return 1;

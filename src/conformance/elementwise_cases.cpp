@@ -140,6 +140,34 @@ void add_wide_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   }
 }
 
+// Enough elements for kernels that take four neighbours at once: a slice, and a row or a column
+// that is broadcast to it.
+void add_large_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+  constexpr int64_t kRows = 130, kWidth = 128, kBefore = 4, kStored = kWidth + 2 * kBefore;
+  for (const DType type : {DType::f32, DType::f16})
+    for (const bool by_row : {false, true}) {
+      OpCase test;
+      test.op = "add";
+      test.what = fmt::format("{} a slice of {} rows and a {}", ElementType(type).name(), kRows,
+                              by_row ? "row" : "column");
+      for (const Shape& shape : {Shape{kRows, kStored}, by_row ? Shape{kWidth} : Shape{kRows, 1}})
+        test.inputs.push_back({shape, type, random.uniform(shape.elements(), -2, 2)});
+      test.compute = [](std::span<const Tensor> in) -> std::vector<Tensor> {
+        return {in[0].slice(1, kBefore, kBefore + kWidth) + in[1]};
+      };
+      test.reference = [by_row](std::span<const ReferenceInput> in) {
+        Values y;
+        for (int64_t row = 0; row < kRows; ++row)
+          for (int64_t i = 0; i < kWidth; ++i)
+            y.push_back(in[0].values[static_cast<size_t>(row * kStored + kBefore + i)] +
+                        in[1].values[static_cast<size_t>(by_row ? i : row)]);
+        return std::vector<Values>{y};
+      };
+      test.tolerance = Tolerance::elementwise(type);
+      cases.push_back(std::move(test));
+    }
+}
+
 }  // namespace
 
 void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random) {
@@ -192,6 +220,7 @@ void add_elementwise_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   }
   add_floor_divide_cases(cases, random);
   add_wide_cases(cases, random);
+  add_large_cases(cases, random);
 }
 
 }  // namespace prism

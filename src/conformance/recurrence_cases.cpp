@@ -39,7 +39,7 @@ struct Batch {
 
 const std::vector<Batch>& batches() {
   static const std::vector<Batch> all = {
-      {{1}}, {{7}, 2}, {{1, 1, 1}, 1}, {{5, 0, 1, 3}, 4}, {{37}}};
+      {{1}}, {{7}, 2}, {{1, 3, 1}, 1}, {{17, 0, 1, 3}, 4}, {{37}}};
   return all;
 }
 
@@ -51,20 +51,23 @@ CaseInput state_input(CaseRandom& random, const Shape& shape) {
 std::vector<Tensor> results_of(const Recurrence& found) { return {found.y, -found.state}; }
 
 void add_short_conv(std::vector<OpCase>& cases, CaseRandom& random, const Batch& batch,
-                    int64_t channels, int64_t taps, bool has_bias) {
+                    int64_t channels, int64_t taps, bool has_bias, bool silu) {
   OpCase test;
   test.op = "short_conv";
-  test.what = fmt::format("{} rows, {} channels, {} taps{}", batch.text(), channels, taps,
-                          has_bias ? ", bias" : "");
-  test.inputs = {random.input({batch.rows(), channels}, DType::f32),
+  test.what = fmt::format("{} rows, {} channels, {} taps{}{}", batch.text(), channels, taps,
+                          has_bias ? ", bias" : "", silu ? ", silu" : "");
+  // Rows of x are parts of wider ones if there is a bias.
+  const int64_t left = has_bias ? 3 : 0, width = channels + 2 * left;
+  test.inputs = {random.input({batch.rows(), width}, DType::f32),
                  random.input({channels, taps}, DType::f32),
                  state_input(random, {batch.states(), taps - 1, channels}), batch.input()};
   if (has_bias) test.inputs.push_back(random.input({channels}, DType::f32));
-  test.compute = [](std::span<const Tensor> in) {
-    return results_of(short_conv(in[0], in[1], in.size() > 4 ? in[4] : Tensor(), in[2], in[3]));
+  test.compute = [=](std::span<const Tensor> in) {
+    return results_of(short_conv(in[0].slice(1, left, left + channels), in[1],
+                                 in.size() > 4 ? in[4] : Tensor(), in[2], in[3], {.silu = silu}));
   };
   test.reference = [=](std::span<const ReferenceInput> in) {
-    Values y(in[0].values.size()), state = in[2].values;
+    Values y(static_cast<size_t>(batch.rows() * channels)), state = in[2].values;
     int64_t first = 0;
     for (size_t text = 0; text < batch.counts.size(); ++text) {
       const int64_t count = batch.counts[text], slot = batch.state_of(text);
@@ -75,12 +78,13 @@ void add_short_conv(std::vector<OpCase>& cases, CaseRandom& random, const Batch&
         };
         for (int64_t i = 0; i + 1 < taps; ++i) all.push_back(state[at(i)]);
         for (int64_t i = 0; i < count; ++i)
-          all.push_back(in[0].values[static_cast<size_t>((first + i) * channels + c)]);
+          all.push_back(in[0].values[static_cast<size_t>((first + i) * width + left + c)]);
         for (int64_t i = 0; i < count; ++i) {
           double sum = in.size() > 4 ? in[4].values[static_cast<size_t>(c)] : 0;
           for (int64_t t = 0; t < taps; ++t)
             sum +=
                 in[1].values[static_cast<size_t>(c * taps + t)] * all[static_cast<size_t>(i + t)];
+          if (silu) sum /= 1 + std::exp(-sum);
           y[static_cast<size_t>((first + i) * channels + c)] = sum;
         }
         for (int64_t i = 0; i + 1 < taps; ++i) state[at(i)] = all[static_cast<size_t>(count + i)];
@@ -94,7 +98,7 @@ void add_short_conv(std::vector<OpCase>& cases, CaseRandom& random, const Batch&
   cases.push_back(std::move(test));
 }
 
-enum class Rule { sums, sums_before, selective, delta, moving };
+enum class Rule { sums, gained, sums_before, selective, delta, moving };
 
 struct Sizes {
   int64_t heads, key_heads, keys, values;
@@ -128,6 +132,8 @@ std::vector<Values> scan_reference(std::span<const ReferenceInput> in, Rule rule
             return decay[static_cast<size_t>(by_key ? of_head * s.keys + i : of_head)];
           };
           double moved = 0, given = v[at], sum = 0;
+          if (rule == Rule::selective) given *= decay[at];
+          if (rule == Rule::gained) given *= extra[static_cast<size_t>(of_head)];
           for (int64_t i = 0; i < s.keys; ++i) {
             if (rule == Rule::delta) moved += k[key(i)] * decay_of(i) * state(i);
             if (rule == Rule::moving)
@@ -138,7 +144,7 @@ std::vector<Values> scan_reference(std::span<const ReferenceInput> in, Rule rule
             const double old = state(i);
             state(i) = decay_of(i) * old + k[key(i)] * given;
             if (rule == Rule::moving)
-              state(i) += extra[static_cast<size_t>((of_head * 2 + 1) * s.keys + i)] * moved;
+              state(i) -= extra[static_cast<size_t>((of_head * 2 + 1) * s.keys + i)] * moved;
             sum += q[key(i)] * (rule == Rule::sums_before ? old : state(i));
           }
           y[at] = sum;
@@ -152,29 +158,43 @@ std::vector<Values> scan_reference(std::span<const ReferenceInput> in, Rule rule
 
 void add_scan(std::vector<OpCase>& cases, CaseRandom& random, Rule rule, const Sizes& s,
               const Batch& batch, bool by_key, bool tiled) {
-  static constexpr const char* kNames[] = {"state_scan", "state_scan", "selective_scan",
-                                           "delta_scan", "moving_scan"};
+  static constexpr const char* kNames[] = {"state_scan",     "state_scan", "state_scan",
+                                           "selective_scan", "delta_scan", "moving_scan"};
   const int64_t rows = batch.rows();
   OpCase test;
   test.op = kNames[static_cast<int>(rule)];
-  test.what = fmt::format("{} rows, {} heads of {}, [{} {}]{}{}{}", batch.text(), s.heads,
-                          s.key_heads, s.keys, s.values, by_key ? ", decays by key" : "",
-                          tiled ? ", tiled" : "", rule == Rule::sums_before ? ", before" : "");
+  test.what =
+      fmt::format("{} rows, {} heads of {}, [{} {}]{}{}{}", batch.text(), s.heads, s.key_heads,
+                  s.keys, s.values, by_key ? ", decays by key" : "", tiled ? ", tiled" : "",
+                  rule == Rule::sums_before ? ", before"
+                  : rule == Rule::gained    ? ", gains"
+                                            : "");
   const bool selective = rule == Rule::selective;
   // Sums over keys stay near 1, so that states neither vanish nor explode.
   const double size = 1 / std::sqrt(static_cast<double>(s.keys));
   Shape decays = {rows, s.heads};
   if (by_key) decays.append(s.keys);
   if (selective) decays.append(s.values);
-  test.inputs = {random.input({rows, s.key_heads, s.keys}, DType::f32, -1, 1),
-                 random.input({rows, s.key_heads, s.keys}, DType::f32, -size, size),
-                 random.input({rows, s.heads, s.values}, DType::f32, -1, 1),
+  // Rows of q, k and v are parts of wider ones in some cases.
+  const int64_t before = rule == Rule::delta ? 4 : rule == Rule::moving ? 3 : 0;
+  const auto input = [&](const Shape& shape, double most) {
+    if (before == 0) return random.input(shape, DType::f32, -most, most);
+    const int64_t width = shape[1] * shape[2];
+    const Shape wider = {rows, 2 * before + width};
+    return CaseInput{
+        wider, DType::f32, random.uniform(wider.elements(), -most, most),
+        [=](const Tensor& t) { return t.slice(1, before, before + width).reshape(shape); }};
+  };
+  test.inputs = {input({rows, s.key_heads, s.keys}, 1),
+                 input({rows, s.key_heads, s.keys}, size),
+                 input({rows, s.heads, s.values}, 1),
                  random.input(decays, DType::f32, selective ? 0.0 : 0.5, 1),
                  state_input(random, {batch.states(), s.heads, s.keys, s.values}),
                  batch.input()};
   if (selective)
     test.inputs.push_back(random.input({s.heads, s.keys, s.values}, DType::f32, -2, 0));
-  if (rule == Rule::delta) test.inputs.push_back(random.input({rows, s.heads}, DType::f32, 0, 1));
+  if (rule == Rule::delta || rule == Rule::gained)
+    test.inputs.push_back(random.input({rows, s.heads}, DType::f32, 0, 1));
   if (rule == Rule::moving)
     test.inputs.push_back(random.input({rows, s.heads, 2, s.keys}, DType::f32, -size, size));
   test.compute = [=](std::span<const Tensor> in) {
@@ -185,7 +205,9 @@ void add_scan(std::vector<OpCase>& cases, CaseRandom& random, Rule rule, const S
     if (rule == Rule::moving)
       return results_of(moving_scan(in[0], in[1], in[2], in[3], in[6], in[4], in[5]));
     return results_of(state_scan(in[0], in[1], in[2], in[3], in[4], in[5],
-                                 {.reads_before = rule == Rule::sums_before, .tiled_keys = tiled}));
+                                 {.reads_before = rule == Rule::sums_before,
+                                  .tiled_keys = tiled,
+                                  .gains = rule == Rule::gained ? in[6] : Tensor()}));
   };
   test.reference = [=](std::span<const ReferenceInput> in) {
     return scan_reference(in, rule, s, batch, by_key, tiled);
@@ -200,7 +222,7 @@ void add_recurrence_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   for (const Batch& batch : batches())
     for (const int64_t channels : {1, 67})
       for (const int64_t taps : {2, 4})
-        add_short_conv(cases, random, batch, channels, taps, taps == 4);
+        add_short_conv(cases, random, batch, channels, taps, taps == 4, taps == 4);
   // Every combination is a program of its own, so few of them stand for the others: keys that one
   // lane holds, and keys that several share.
   struct Form {
@@ -208,10 +230,11 @@ void add_recurrence_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     bool by_key;
   };
   for (const Form& form : {Form{{1, 1, 1, 1}, true}, Form{{2, 1, 7, 5}, false},
-                           Form{{4, 2, 16, 33}, true}, Form{{4, 2, 64, 35}, false}})
+                           Form{{4, 2, 16, 33}, true}, Form{{4, 2, 64, 36}, false}})
     for (const Batch& batch : batches()) {
       const bool tiled = form.sizes.keys == 16;
-      for (const Rule rule : {Rule::sums, Rule::sums_before, Rule::delta, Rule::moving})
+      for (const Rule rule :
+           {form.by_key ? Rule::sums : Rule::gained, Rule::sums_before, Rule::delta, Rule::moving})
         add_scan(cases, random, rule, form.sizes, batch, form.by_key,
                  tiled && rule != Rule::moving);
       add_scan(cases, random, Rule::selective, form.sizes, batch, false, false);

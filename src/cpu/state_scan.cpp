@@ -26,17 +26,21 @@ void ScanColumns(D d, const StateScan& s, size_t column) {
     return hn::Set(d, decays[kDecay == ScanDecay::key ? key : 0]);
   };
   for (size_t row = 0; row < s.rows; ++row) {
-    const float* const q = s.q + row * s.key_stride;
-    const float* const k = s.k + row * s.key_stride;
+    const float* const q = s.q + row * s.q_stride;
+    const float* const k = s.k + row * s.k_stride;
     const float* const decays = s.decay + row * s.decay_stride;
     const float* const extra =
         kDecay == ScanDecay::element ? s.extra : s.extra + row * s.extra_stride;
     V v[kCount], y[kCount], moved[kCount], steps[kCount];
     for (size_t i = 0; i < kCount; ++i) {
-      v[i] = hn::LoadU(d, s.v + row * s.value_stride + column + i * lanes);
+      v[i] = hn::LoadU(d, s.v + row * s.v_stride + column + i * lanes);
       y[i] = moved[i] = steps[i] = hn::Zero(d);
-      if constexpr (kDecay == ScanDecay::element)
+      if constexpr (kDecay == ScanDecay::element) {
         steps[i] = hn::LoadU(d, decays + column + i * lanes);
+        v[i] = hn::Mul(v[i], steps[i]);
+      } else if (s.gains) {
+        v[i] = hn::Mul(v[i], hn::Set(d, s.gains[row * s.gain_stride]));
+      }
     }
     float* const state = s.state + column;
     if constexpr (kRule == ScanRule::delta || kRule == ScanRule::moving) {
@@ -65,13 +69,13 @@ void ScanColumns(D d, const StateScan& s, size_t column) {
           decay = exp_f32(d, hn::Mul(steps[i], rate));
         }
         V now = hn::MulAdd(old, decay, hn::Mul(by_k, v[i]));
-        if constexpr (kRule == ScanRule::moving) now = hn::MulAdd(to, moved[i], now);
+        if constexpr (kRule == ScanRule::moving) now = hn::NegMulAdd(to, moved[i], now);
         hn::StoreU(now, d, at + i * lanes);
         y[i] = hn::MulAdd(by_q, kRule == ScanRule::sums_before ? old : now, y[i]);
       }
     }
     for (size_t i = 0; i < kCount; ++i)
-      hn::StoreU(y[i], d, s.y + row * s.value_stride + column + i * lanes);
+      hn::StoreU(y[i], d, s.y + row * s.y_stride + column + i * lanes);
   }
 }
 
@@ -118,10 +122,11 @@ void ConvChannels(D d, const ShortConv& c, const float* weight, size_t channel) 
     for (size_t tap = 0; tap < c.taps; ++tap) {
       const size_t at = row + tap;  // counted from the first row of the state
       const float* const from =
-          at < before ? c.state + at * c.stride : c.x + (at - before) * c.stride;
+          at < before ? c.state + at * c.stride : c.x + (at - before) * c.x_stride;
       sum = hn::MulAdd(hn::LoadU(d, weight + tap * c.channels + channel),
                        hn::LoadU(d, from + channel), sum);
     }
+    if (c.silu) sum = hn::Mul(sum, sigmoid_f32(d, sum));
     hn::StoreU(sum, d, c.y + row * c.stride + channel);
   }
 }
@@ -157,7 +162,7 @@ void short_conv(const ShortConv& conv) {
   for (size_t i = 0; i < before; ++i) {
     const size_t at = conv.rows + i;
     const float* const from =
-        at < before ? conv.state + at * conv.stride : conv.x + (at - before) * conv.stride;
+        at < before ? conv.state + at * conv.stride : conv.x + (at - before) * conv.x_stride;
     std::copy_n(from, conv.channels, conv.state + i * conv.stride);
   }
 }

@@ -16,11 +16,14 @@ struct StateScan {
   ScanDecay decay_kind = ScanDecay::head;
   size_t rows = 0, keys = 0, columns = 0;
   const float *q = nullptr, *k = nullptr;  // the first row of the head
-  size_t key_stride = 0;
+  size_t q_stride = 0, k_stride = 0;
   const float* v = nullptr;  // the first row and column
   float* y = nullptr;
-  size_t value_stride = 0;
-  const float* decay = nullptr;  // one number, `keys` numbers, or the steps of the columns
+  size_t v_stride = 0, y_stride = 0;
+  const float* gains = nullptr;  // by which v is multiplied, or null
+  size_t gain_stride = 0;
+  // One number, `keys` numbers, or the steps of the columns, by which v is multiplied.
+  const float* decay = nullptr;
   size_t decay_stride = 0;
   const float* extra = nullptr;  // delta: beta; moving: two vectors; element: rates [keys, columns]
   size_t extra_stride = 0;       // element: of a key
@@ -33,11 +36,13 @@ void state_scan(const StateScan& scan);
 struct ShortConv {
   size_t rows = 0, channels = 0, taps = 0;
   const float* x = nullptr;
+  size_t x_stride = 0;  // of rows
   float* y = nullptr;
-  size_t stride = 0;              // of rows in x, y and the state
+  size_t stride = 0;              // of rows in y and the state
   const float* weight = nullptr;  // [channels, taps]
   const float* bias = nullptr;    // or null
   float* state = nullptr;
+  bool silu = false;
 };
 void short_conv(const ShortConv& conv);
 

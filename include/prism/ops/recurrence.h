@@ -20,17 +20,22 @@ struct Recurrence {
   Tensor state;  // the memory of the state, with the change
 };
 
+struct ConvSettings {
+  bool silu = false;  // of the sum
+};
+
 // A causal convolution of each channel over the rows of a text:
 //   y[row, c] = bias[c] + sum over t of weight[c, t] * x[row - taps + 1 + t, c]
 // x [rows, channels], weight [channels, taps], bias [channels] or an empty tensor; the state
 // [states, taps - 1, channels] holds the rows before the first, the oldest first. At least 2 taps.
 Recurrence short_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                      const Tensor& state, const Tensor& texts);
+                      const Tensor& state, const Tensor& texts, const ConvSettings& settings = {});
 
 struct ScanSettings {
   bool reads_before = false;  // y is read from the state before the row changes it
   // Which of fewer key heads belongs to head h: h % key_heads, else h / (heads / key_heads).
   bool tiled_keys = false;
+  Tensor gains = {};  // f32 [rows, heads]: v is multiplied by these; empty: it is not
 };
 
 // A matrix S [keys, values] for each head, changed by every row:
@@ -40,8 +45,9 @@ struct ScanSettings {
 Recurrence state_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
                       const Tensor& state, const Tensor& texts, const ScanSettings& settings = {});
 
-// The same with a decay for each element of S: exp(steps[row, value] * rates[key, value]). steps
-// [rows, heads, values], rates [heads, keys, values].
+// The same with a step for each column, which is a gain too, and a decay for each element of S:
+//   S = exp(steps * rates) * S + k (steps * v)^T,  y = q^T S
+// steps [rows, heads, values], rates [heads, keys, values].
 Recurrence selective_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& steps,
                           const Tensor& rates, const Tensor& state, const Tensor& texts);
 
@@ -52,8 +58,8 @@ Recurrence delta_scan(const Tensor& q, const Tensor& k, const Tensor& v, const T
                       const Tensor& beta, const Tensor& state, const Tensor& texts,
                       bool tiled_keys = false);
 
-// The rule of RWKV 7: what S holds for one vector is added for another.
-//   S = decay * S + k v^T + to (from^T S)^T,  y = q^T S
+// The rule of RWKV 7: what S holds for one vector is subtracted for another.
+//   S = decay * S + k v^T - to (from^T S)^T,  y = q^T S
 // from_to [rows, heads, 2, keys]: both vectors; the others as in state_scan.
 Recurrence moving_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
                        const Tensor& from_to, const Tensor& state, const Tensor& texts);

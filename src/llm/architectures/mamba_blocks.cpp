@@ -40,7 +40,7 @@ Tensor mamba(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
   const SsmConfig& ssm = config.ssm;
   const int64_t rows = x.size(0);
   const std::vector<Tensor> both = split(linear(x, w.other("ssm_in.weight")), 2, -1);
-  const Tensor seen = convolved(blocks, w, both[0].contiguous(), "ssm_conv1d", 0);
+  const Tensor seen = convolved(blocks, w, both[0], "ssm_conv1d", 0);
   std::vector<Tensor> parts =
       split(linear(seen, w.other("ssm_x.weight")), {ssm.rank, ssm.keys, ssm.keys}, -1);
   if (ssm.norms || w.other("ssm_dt_norm.weight"))
@@ -53,8 +53,8 @@ Tensor mamba(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
       Blocks::softplus(linear(parts[0], w.other("ssm_dt.weight"), w.other("ssm_dt.bias")));
   const Shape one_head = {rows, 1, ssm.inner};
   const Tensor y = selective_scan(parts[2].unsqueeze(1), parts[1].unsqueeze(1),
-                                  (seen * steps).reshape(one_head), steps.reshape(one_head),
-                                  w.other("ssm_a"), blocks.state(1), blocks.texts(x.device()))
+                                  seen.reshape(one_head), steps.reshape(one_head), w.other("ssm_a"),
+                                  blocks.state(1), blocks.texts(x.device()))
                        .y.reshape({rows, ssm.inner});
   return linear(swiglu(both[1], y + seen * w.other("ssm_d")), w.other("ssm_out.weight"));
 }
@@ -76,6 +76,13 @@ void load_mamba2(WeightLoader& from, LayerWeights& layer) {
   from.keep(layer, "ssm_d", {ssm.rank});
   from.keep_if_there(layer, "ssm_norm.weight", {ssm.groups, ssm.inner / ssm.groups});
   from.keep(layer, "ssm_out.weight", {width, ssm.inner});
+  // One for each channel, by group: what follows the scan is then one function of its elements.
+  Tensor& d = layer.others["ssm_d"];
+  d = d.reshape({ssm.rank, 1})
+          .expand({ssm.rank, ssm.inner / ssm.rank})
+          .contiguous()
+          .reshape({ssm.groups, ssm.inner / ssm.groups});
+  eval({d});
 }
 
 Tensor mamba2(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
@@ -84,19 +91,17 @@ Tensor mamba2(const Blocks& blocks, const LayerWeights& w, const Tensor& x) {
   const std::vector<Tensor> parts = split(linear(x, w.other("ssm_in.weight")),
                                           {ssm.inner, ssm.inner + 2 * of_groups, ssm.rank}, -1);
   const std::vector<Tensor> mixed =
-      split(convolved(blocks, w, parts[1].contiguous(), "ssm_conv1d", 0),
-            {ssm.inner, of_groups, of_groups}, -1);
+      split(convolved(blocks, w, parts[1], "ssm_conv1d", 0), {ssm.inner, of_groups, of_groups}, -1);
   const Shape grouped = {rows, ssm.groups, ssm.keys};
   const Tensor y = scan_heads(blocks, w, mixed[0].reshape({rows, ssm.rank, ssm.inner / ssm.rank}),
                               parts[2] + w.other("ssm_dt.bias"), mixed[1].reshape(grouped),
                               mixed[2].reshape(grouped));
-  Tensor gated = swiglu(parts[0], y.reshape({rows, ssm.inner}));
-  if (const Tensor norm = w.other("ssm_norm.weight")) {
-    const Tensor by_group = gated.reshape({rows, ssm.groups, ssm.inner / ssm.groups});
-    gated =
-        (rms_norm(by_group, {}, blocks.config().norm_epsilon) * norm).reshape({rows, ssm.inner});
-  }
-  return linear(gated, w.other("ssm_out.weight"));
+  const Shape by_group = {rows, ssm.groups, ssm.inner / ssm.groups};
+  Tensor gated = swiglu(parts[0].reshape(by_group),
+                        y.reshape(by_group) + mixed[0].reshape(by_group) * w.other("ssm_d"));
+  if (const Tensor norm = w.other("ssm_norm.weight"))
+    gated = rms_norm(gated, {}, blocks.config().norm_epsilon) * norm;
+  return linear(gated.reshape({rows, ssm.inner}), w.other("ssm_out.weight"));
 }
 
 }  // namespace prism::llm

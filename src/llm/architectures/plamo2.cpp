@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "llm/architectures/recurrent.h"
+#include "prism/ops/elementwise.h"
 #include "prism/ops/gates.h"
 #include "prism/ops/join.h"
 #include "prism/ops/matmul.h"
@@ -57,9 +58,11 @@ class Plamo2 : public TransformerArchitecture {
     };
     const Tensor steps =
         linear(normed(parts[2], "ssm_dt_norm"), w.other("ssm_dt.weight"), w.other("ssm_dt.bias"));
-    const Tensor y = scan_heads(blocks, w, seen.reshape({rows, ssm.rank, values}), steps,
-                                normed(parts[0], "ssm_b_norm").unsqueeze(1),
-                                normed(parts[1], "ssm_c_norm").unsqueeze(1));
+    const Tensor by_head = seen.reshape({rows, ssm.rank, values});
+    const Tensor y =
+        scan_heads(blocks, w, by_head, steps, normed(parts[0], "ssm_b_norm").unsqueeze(1),
+                   normed(parts[1], "ssm_c_norm").unsqueeze(1)) +
+        by_head * w.other("ssm_d").reshape({1, ssm.rank, 1});
     return linear(swiglu(both[0], y).reshape({rows, ssm.inner}), w.other("ssm_out.weight"));
   }
 };

@@ -65,19 +65,17 @@ bool is_recurrent(const Config& config, int64_t layer) { return !config.at(layer
 Tensor convolved(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const char* name,
                  size_t state) {
   const std::string weight = std::string(name) + ".weight", bias = std::string(name) + ".bias";
-  return silu(short_conv(x, cast(w.other(weight), DType::f32), w.other(bias), blocks.state(state),
-                         blocks.texts(x.device()))
-                  .y);
+  return short_conv(x, cast(w.other(weight), DType::f32), w.other(bias), blocks.state(state),
+                    blocks.texts(x.device()), {.silu = true})
+      .y;
 }
 
 Tensor scan_heads(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const Tensor& steps,
                   const Tensor& b, const Tensor& c) {
   const Tensor step = Blocks::softplus(steps);
-  const int64_t heads = x.size(1);
-  const Tensor y = state_scan(c, b, x * step.unsqueeze(-1), exp(step * w.other("ssm_a")),
-                              blocks.state(1), blocks.texts(x.device()))
-                       .y;
-  return y + x * w.other("ssm_d").reshape({1, heads, 1});
+  return state_scan(c, b, x, exp(step * w.other("ssm_a")), blocks.state(1),
+                    blocks.texts(x.device()), {.gains = step})
+      .y;
 }
 
 Tensor unit_length(const Tensor& x, double epsilon) {

@@ -35,8 +35,8 @@ Tensor mamba2(const Blocks& blocks, const LayerWeights& w, const Tensor& x);
 // A convolution with the state i, and silu of it. name: of the weight, "ssm_conv1d".
 Tensor convolved(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const char* name,
                  size_t state);
-// Mamba 2 from its parts: x [rows, heads, values], steps [rows, heads] before the softplus, b and c
-// [rows, groups, keys]; uses ssm_a, ssm_d and the state 1.
+// Mamba 2 from its parts, without what ssm_d adds: x [rows, heads, values], steps [rows, heads]
+// before the softplus, b and c [rows, groups, keys]; uses ssm_a and the state 1.
 Tensor scan_heads(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const Tensor& steps,
                   const Tensor& b, const Tensor& c);
 // x over its length, or over epsilon if that is longer.

@@ -73,7 +73,13 @@ class Rwkv7 : public Architecture {
     const int64_t rows = x.size(0), width = blocks.config().width;
     const Tensor change = previous_rows(blocks, w, x, 0) - x;
     const Tensor lerps = w.other("time_mix_lerp_fused.weight");
-    const auto mixed = [&](int64_t i) { return x + change * lerps.select(0, i); };
+    // For few rows all at once: their launches would take longer than their work.
+    constexpr int64_t kFewRows = 16;
+    const Tensor all =
+        rows <= kFewRows ? x.unsqueeze(0) + change.unsqueeze(0) * lerps.unsqueeze(1) : Tensor();
+    const auto mixed = [&](int64_t i) {
+      return all ? all.select(0, i) : x + change * lerps.select(0, i);
+    };
     const auto narrow = [&](const Tensor& rows_in, const char* first) {
       return linear(rows_in, w.other(first));
     };
@@ -101,7 +107,7 @@ class Rwkv7 : public Architecture {
     const Tensor removed =
         unit_length((key * w.other("time_mix_k_k.weight")).reshape(heads), 1e-12);
     const Tensor k = (key + (rate_in - 1.0) * key * w.other("time_mix_k_a.weight")).reshape(heads);
-    const Tensor from_to = stack({-removed, removed * rate_in.reshape(heads)}, 2);
+    const Tensor from_to = stack({removed, removed * rate_in.reshape(heads)}, 2);
     const Tensor read = r.reshape(heads), given = v.reshape(heads);
     const Tensor y = moving_scan(read, k, given, decay.reshape(heads), from_to, blocks.state(1),
                                  blocks.texts(x.device()))

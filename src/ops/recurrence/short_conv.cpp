@@ -17,9 +17,15 @@ namespace {
 using namespace dsl;
 
 constexpr uint32_t kLanes = 64;
+constexpr uint32_t kRows = 8;  // that a lane loads before it uses the first
 
-// A lane walks the rows of one channel of one text, with the last taps in registers.
-ir::Kernel conv_kernel(uint32_t taps, bool has_bias) {
+// At least as many as there are rows before the first, so that only the first piece of a text needs
+// the state.
+uint32_t rows_of_a_lane(uint32_t taps) { return std::max(kRows, taps - 1); }
+
+// A lane computes some rows of one channel of one text. Those of the first group along axis 2 are
+// the only ones that read and change the state.
+ir::Kernel conv_kernel(uint32_t taps, bool has_bias, bool silu) {
   return kernel("short_conv", kLanes, [&] {
     const Array state = inout("state", f32);
     const In x = in("x", f32), weight = in("weight", f32);
@@ -28,35 +34,52 @@ ir::Kernel conv_kernel(uint32_t taps, bool has_bias) {
     const ops::KernelTexts texts{in("texts", u32)};
     const Array y = out("y", f32);
     const Value rows = param("rows", u32), channels = param("channels", u32),
-                text_count = param("texts", u32);
-    const Array window = local(f32, taps, "window"), by = local(f32, taps, "by");
+                text_count = param("texts", u32), x_stride = param("x_stride", u32),
+                x_start = param("x_start", u32);
+    const uint32_t each = rows_of_a_lane(taps), before = taps - 1;
     const Value channel = global_id();
     if_(channel < channels, [&] {
       const Value first = texts.first(), count = texts.count();
-      const Value at = texts.state() * (taps - 1) * channels + channel;
-      if_(count > 0u, [&] {
-        for (uint32_t tap = 0; tap < taps; ++tap) {
-          by[tap] = weight[channel * taps + tap];
-          if (tap + 1 < taps) window[tap + 1] = state.load(at + tap * channels);
+      const Value at = texts.state() * before * channels + channel;
+      const auto x_at = [&](const Value& row) {
+        return x_start + (first + row) * x_stride + channel;
+      };
+      std::vector<Value> by;
+      for (uint32_t tap = 0; tap < taps; ++tap) by.push_back(weight[channel * taps + tap]);
+      const Value start = bias ? (*bias)[channel] : constant(f32, 0.0);
+      for_(group_id(2) * each, count, group_count(2) * each, [&](Value base) {
+        std::vector<Value> window;  // the rows before, then those of the lane
+        const Value is_first = base == 0u;
+        for (uint32_t i = 0; i < before; ++i)
+          window.push_back(select(is_first, state.load_if(is_first, at + i * channels),
+                                  x.load_if(!is_first, x_at(base + i - before))));
+        for (uint32_t i = 0; i < each; ++i)
+          window.push_back(x.load_if(base + i < count, x_at(base + i)));
+        for (uint32_t i = 0; i < each; ++i) {
+          Value sum = start;
+          for (uint32_t tap = 0; tap < taps; ++tap) sum = fma(by[tap], window[i + tap], sum);
+          if (silu) sum = sum / (1.0f + exp(-sum));
+          y.store_if(base + i < count, (first + base + i) * channels + channel, sum);
         }
-        for_(first, first + count, 1u, [&](Value row) {
-          for (uint32_t tap = 0; tap + 1 < taps; ++tap) window[tap] = window.load(tap + 1);
-          window[taps - 1] = x[row * channels + channel];
-          Var sum(f32, bias ? (*bias)[channel] : constant(f32, 0.0), "sum");
-          for (uint32_t tap = 0; tap < taps; ++tap) sum = fma(by.load(tap), window.load(tap), sum);
-          y[row * channels + channel] = sum;
-        });
-        for (uint32_t tap = 0; tap + 1 < taps; ++tap)
-          state[at + tap * channels] = window.load(tap + 1);
       });
-      texts.for_other_rows(text_count, rows,
-                           [&](Value row) { y[row * channels + channel] = constant(f32, 0.0); });
+      if_(group_id(2) == 0u, [&] {
+        if_(count > 0u, [&] {
+          for (uint32_t i = 0; i < before; ++i) {
+            const Value row = count + i, is_old = row < before;
+            state[at + i * channels] = select(is_old, state.load_if(is_old, at + row * channels),
+                                              x.load_if(!is_old, x_at(row - before)));
+          }
+        });
+        texts.for_other_rows(text_count, rows,
+                             [&](Value row) { y[row * channels + channel] = constant(f32, 0.0); });
+      });
     });
   });
 }
 
 class ShortConvOp : public Op {
  public:
+  explicit ShortConvOp(const ConvSettings& settings) : silu_(settings.silu) {}
   std::string_view name() const override { return "short_conv"; }
   bool has_gradient() const override { return false; }
   uint32_t changed_inputs() const override { return 1; }
@@ -80,6 +103,12 @@ class ShortConvOp : public Op {
     return {{state.shape(), DType::f32}, {x.shape(), DType::f32}};
   }
 
+  // Rows of x may be parts of longer ones.
+  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override {
+    if (input != 1) return Op::takes_layout(input, tensor, device);
+    return tensor.size(1) <= 1 || tensor.layout().stride(1) == 1;
+  }
+
   void run_cpu(const CpuCall& call) const override {
     const HostView &x = call.inputs[1], &y = call.outputs[1], &state = call.outputs[0];
     const int64_t rows = x.layout.shape[0], channels = x.layout.shape[1],
@@ -99,7 +128,9 @@ class ShortConvOp : public Op {
             conv.channels = static_cast<size_t>(std::min(kPiece, channels - first));
             conv.taps = static_cast<size_t>(taps);
             conv.stride = static_cast<size_t>(channels);
-            conv.x = x.first<float>() + text.first * channels + first;
+            conv.x_stride = static_cast<size_t>(x.layout.stride(0));
+            conv.x = x.first<float>() + text.first * x.layout.stride(0) + first;
+            conv.silu = silu_;
             conv.y = y.first<float>() + text.first * channels + first;
             conv.weight = call.inputs[2].first<float>() + first * taps;
             if (call.inputs.size() > 4) conv.bias = call.inputs[4].first<float>() + first;
@@ -114,25 +145,36 @@ class ShortConvOp : public Op {
     const auto taps = static_cast<uint32_t>(call.input(2).layout.shape[1]);
     const auto texts = static_cast<uint32_t>(call.input(3).layout.shape[0]);
     const bool has_bias = call.input_count() > 4;
-    std::vector<DeviceView> buffers = {call.output(0), call.input(1), call.input(2)};
+    // Texts of average length have a group for each piece; longer ones walk several.
+    const uint32_t pieces = groups_for(shape[0], rows_of_a_lane(taps) * std::max(1u, texts));
+    DeviceView x = call.input(1);
+    const auto x_start = static_cast<uint32_t>(x.layout.offset),
+               x_stride = static_cast<uint32_t>(x.layout.stride(0));
+    x.layout.offset = 0;  // passed as a parameter
+    std::vector<DeviceView> buffers = {call.output(0), x, call.input(2)};
     if (has_bias) buffers.push_back(call.input(4));
     buffers.push_back(call.input(3));
     buffers.push_back(call.output(1));
-    call.launch(fmt::format("short_conv {}{}", taps, has_bias ? " bias" : ""),
-                [&] { return conv_kernel(taps, has_bias); },
-                {groups_for(shape[1], kLanes), texts, 1}, buffers,
-                {static_cast<uint32_t>(shape[0]), static_cast<uint32_t>(shape[1]), texts});
+    call.launch(
+        fmt::format("short_conv {}{}{}", taps, has_bias ? " bias" : "", silu_ ? " silu" : ""),
+        [&] { return conv_kernel(taps, has_bias, silu_); },
+        {groups_for(shape[1], kLanes), texts, pieces}, buffers,
+        {static_cast<uint32_t>(shape[0]), static_cast<uint32_t>(shape[1]), texts, x_stride,
+         x_start});
   }
+
+ private:
+  bool silu_;
 };
 
 }  // namespace
 
 Recurrence short_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                      const Tensor& state, const Tensor& texts) {
+                      const Tensor& state, const Tensor& texts, const ConvSettings& settings) {
   std::vector<Tensor> inputs = {state, x, weight, texts};
   if (bias) inputs.push_back(bias);
   const std::vector<Tensor> outputs =
-      use_op_all(std::make_shared<ShortConvOp>(), std::move(inputs));
+      use_op_all(std::make_shared<ShortConvOp>(settings), std::move(inputs));
   return {outputs[1], outputs[0]};
 }
 

@@ -1,9 +1,12 @@
 // state_scan and its relatives: a matrix of state for each head, changed by every row of a text.
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "cpu/state_scan.h"
+#include "ops/recurrence/prompt_scan_kernel.h"
 #include "ops/recurrence/state_scan_kernel.h"
 #include "ops/recurrence/text_rows.h"
 #include "prism/error.h"
@@ -18,10 +21,17 @@ namespace {
 using cpu::ScanDecay;
 using cpu::ScanRule;
 
+// Texts with so many rows on average are worth copying rows ahead.
+constexpr int64_t kPromptRows = 4;
+
 class StateScanOp : public Op {
  public:
-  StateScanOp(const char* name, ScanRule rule, ScanDecay decay, bool tiled_keys)
-      : name_(name), rule_(rule), decay_(decay), tiled_keys_(tiled_keys) {}
+  StateScanOp(const char* name, const ops::ScanKernel& scan)
+      : name_(name),
+        scan_(scan),
+        rule_(scan.rule),
+        decay_(scan.decay),
+        tiled_keys_(scan.tiled_keys) {}
   std::string_view name() const override { return name_; }
   bool has_gradient() const override { return false; }
   uint32_t changed_inputs() const override { return 1; }
@@ -43,7 +53,8 @@ class StateScanOp : public Op {
                            : decay_ == ScanDecay::key ? Shape{rows, heads, keys}
                                                       : Shape{rows, heads, values};
       fits = decay.shape() == decays;
-      if (rule_ == ScanRule::delta) fits = fits && inputs[6].shape() == Shape{rows, heads};
+      if (rule_ == ScanRule::delta || scan_.gains)
+        fits = fits && inputs[6].shape() == Shape{rows, heads};
       if (rule_ == ScanRule::moving)
         fits = fits && inputs[6].shape() == Shape{rows, heads, 2, keys};
       if (decay_ == ScanDecay::element)
@@ -61,9 +72,17 @@ class StateScanOp : public Op {
     return {{state.shape(), DType::f32}, {v.shape(), DType::f32}};
   }
 
+  // Rows of q, k and v may be parts of longer ones.
+  bool takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const override {
+    if (input < 1 || input > 3) return Op::takes_layout(input, tensor, device);
+    const Layout& layout = tensor.layout();
+    return (tensor.size(2) <= 1 || layout.stride(2) == 1) &&
+           (tensor.size(1) <= 1 || layout.stride(1) == tensor.size(2));
+  }
+
   void run_cpu(const CpuCall& call) const override {
-    const HostView &q = call.inputs[1], &v = call.inputs[3], &decay = call.inputs[4],
-                   &state = call.outputs[0], &y = call.outputs[1];
+    const HostView &q = call.inputs[1], &k = call.inputs[2], &v = call.inputs[3],
+                   &decay = call.inputs[4], &state = call.outputs[0], &y = call.outputs[1];
     const Shape& shape = v.layout.shape;
     const int64_t heads = shape[1], values = shape[2];
     const int64_t key_heads = q.layout.shape[1], keys = q.layout.shape[2];
@@ -87,13 +106,20 @@ class StateScanOp : public Op {
         scan.rows = static_cast<size_t>(text.count);
         scan.keys = static_cast<size_t>(keys);
         scan.columns = static_cast<size_t>(std::min(kPiece, values - column));
-        const int64_t key_at = (text.first * key_heads + key_head) * keys;
-        scan.q = q.first<float>() + key_at;
-        scan.k = call.inputs[2].first<float>() + key_at;
-        scan.key_stride = static_cast<size_t>(key_heads * keys);
-        scan.v = v.first<float>() + of_head * values + column;
-        scan.y = y.first<float>() + of_head * values + column;
-        scan.value_stride = static_cast<size_t>(heads * values);
+        const auto row_of = [&](const HostView& view, int64_t at) {
+          return view.first<float>() + text.first * view.layout.stride(0) + at;
+        };
+        const auto stride_of = [](const HostView& view) {
+          return static_cast<size_t>(view.layout.stride(0));
+        };
+        scan.q = row_of(q, key_head * keys);
+        scan.k = row_of(k, key_head * keys);
+        scan.q_stride = stride_of(q);
+        scan.k_stride = stride_of(k);
+        scan.v = row_of(v, head * values + column);
+        scan.v_stride = stride_of(v);
+        scan.y = row_of(y, head * values + column);
+        scan.y_stride = stride_of(y);
         const int64_t each = decay_ == ScanDecay::head  ? 1
                              : decay_ == ScanDecay::key ? keys
                                                         : values;
@@ -103,6 +129,9 @@ class StateScanOp : public Op {
           scan.decay += column;
           scan.extra = call.inputs[6].first<float>() + head * keys * values + column;
           scan.extra_stride = static_cast<size_t>(values);
+        } else if (scan_.gains) {
+          scan.gains = call.inputs[6].first<float>() + of_head;
+          scan.gain_stride = static_cast<size_t>(heads);
         } else if (call.inputs.size() > 6) {
           const int64_t words = rule_ == ScanRule::moving ? 2 * keys : 1;
           scan.extra = call.inputs[6].first<float>() + of_head * words;
@@ -119,16 +148,41 @@ class StateScanOp : public Op {
     const Shape& shape = call.input(3).layout.shape;
     const Shape& keys = call.input(1).layout.shape;
     const auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
-    const ops::ScanKernel p{rule_, decay_, tiled_keys_, word(keys[2])};
+    ops::ScanKernel p = scan_;
+    p.keys = word(keys[2]);
     const uint32_t texts = word(call.input(5).layout.shape[0]);
-    std::vector<DeviceView> buffers = {call.output(0), call.input(1), call.input(2), call.input(3),
-                                       call.input(4)};
+    std::vector<ParamValue> params = {word(shape[0]), word(shape[1]), word(keys[1]), word(shape[2]),
+                                      texts};
+    std::vector<DeviceView> buffers = {call.output(0)};
+    bool aligned[3];
+    for (size_t i = 0; i < 3; ++i) {
+      DeviceView view = call.input(1 + i);
+      aligned[i] = view.layout.stride(0) % 4 == 0 && view.layout.offset % 4 == 0;
+      params.emplace_back(word(view.layout.stride(0)));
+      params.emplace_back(word(view.layout.offset));
+      view.layout.offset = 0;  // passed as a parameter
+      buffers.push_back(view);
+    }
+    buffers.push_back(call.input(4));
     if (p.has_extra()) buffers.push_back(call.input(6));
     buffers.push_back(call.input(5));
     buffers.push_back(call.output(1));
-    const uint32_t groups = word(shape[1]) * groups_for(shape[2], ops::ScanKernel::kColumns);
-    call.launch(p.key(), [&] { return ops::scan_kernel(p); }, {groups, texts, 1}, buffers,
-                {word(shape[0]), word(shape[1]), word(keys[1]), word(shape[2]), texts});
+    const auto groups = [&](uint32_t columns) {
+      return std::array<uint32_t, 3>{word(shape[1]) * groups_for(shape[2], columns), texts, 1};
+    };
+    if (shape[0] >= kPromptRows * texts)
+      if (std::optional<ops::PromptScanKernel> prompt = ops::prompt_scan(
+              p, word(shape[1]), word(shape[2]), texts, call.info().capabilities)) {
+        prompt->key_quads = aligned[0] && aligned[1];
+        prompt->value_quads = aligned[2] && shape[2] % 4 == 0;
+        call.launch(
+            prompt->key(), [&] { return ops::prompt_scan_kernel(*prompt); },
+            groups(prompt->columns), buffers, params);
+        return;
+      }
+    call.launch(
+        p.key(), [&] { return ops::scan_kernel(p); }, groups(ops::ScanKernel::kColumns), buffers,
+        params);
   }
 
   double operations(std::span<const DeviceView> inputs,
@@ -141,20 +195,20 @@ class StateScanOp : public Op {
 
  private:
   const char* name_;
+  ops::ScanKernel scan_;  // without its keys
   ScanRule rule_;
   ScanDecay decay_;
   bool tiled_keys_;
 };
 
-Recurrence scan(const char* name, ScanRule rule, ScanDecay decay_kind, bool tiled_keys,
-                std::vector<Tensor> inputs) {
+Recurrence scan(const char* name, const ops::ScanKernel& kind, std::vector<Tensor> inputs) {
   for (const Tensor& each : inputs)
     if (!each)
       throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: an operand is an empty Tensor; "
                                                            "give it a value",
                                                            name));
-  const std::vector<Tensor> outputs = use_op_all(
-      std::make_shared<StateScanOp>(name, rule, decay_kind, tiled_keys), std::move(inputs));
+  const std::vector<Tensor> outputs =
+      use_op_all(std::make_shared<StateScanOp>(name, kind), std::move(inputs));
   return {outputs[1], outputs[0]};
 }
 
@@ -166,26 +220,30 @@ ScanDecay decay_of(const Tensor& decay) {
 
 Recurrence state_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
                       const Tensor& state, const Tensor& texts, const ScanSettings& settings) {
-  return scan("state_scan", settings.reads_before ? ScanRule::sums_before : ScanRule::sums,
-              decay_of(decay), settings.tiled_keys, {state, q, k, v, decay, texts});
+  ops::ScanKernel kind{settings.reads_before ? ScanRule::sums_before : ScanRule::sums,
+                       decay_of(decay), settings.tiled_keys};
+  std::vector<Tensor> inputs = {state, q, k, v, decay, texts};
+  kind.gains = static_cast<bool>(settings.gains);
+  if (kind.gains) inputs.push_back(settings.gains);
+  return scan("state_scan", kind, std::move(inputs));
 }
 
 Recurrence selective_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& steps,
                           const Tensor& rates, const Tensor& state, const Tensor& texts) {
-  return scan("selective_scan", ScanRule::sums, ScanDecay::element, false,
+  return scan("selective_scan", {ScanRule::sums, ScanDecay::element},
               {state, q, k, v, steps, texts, rates});
 }
 
 Recurrence delta_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
                       const Tensor& beta, const Tensor& state, const Tensor& texts,
                       bool tiled_keys) {
-  return scan("delta_scan", ScanRule::delta, decay_of(decay), tiled_keys,
+  return scan("delta_scan", {ScanRule::delta, decay_of(decay), tiled_keys},
               {state, q, k, v, decay, texts, beta});
 }
 
 Recurrence moving_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
                        const Tensor& from_to, const Tensor& state, const Tensor& texts) {
-  return scan("moving_scan", ScanRule::moving, decay_of(decay), false,
+  return scan("moving_scan", {ScanRule::moving, decay_of(decay)},
               {state, q, k, v, decay, texts, from_to});
 }
 

@@ -22,12 +22,13 @@ uint32_t ScanKernel::parts() const {
 }
 
 bool ScanKernel::has_extra() const {
-  return rule == ScanRule::delta || rule == ScanRule::moving || decay == ScanDecay::element;
+  return rule == ScanRule::delta || rule == ScanRule::moving || decay == ScanDecay::element ||
+         gains;
 }
 
 std::string ScanKernel::key() const {
-  return fmt::format("state_scan {} {} {}{}", static_cast<int>(rule), static_cast<int>(decay), keys,
-                     tiled_keys ? " tiled" : "");
+  return fmt::format("state_scan {} {} {}{}{}", static_cast<int>(rule), static_cast<int>(decay),
+                     keys, tiled_keys ? " tiled" : "", gains ? " gains" : "");
 }
 
 ir::Kernel scan_kernel(const ScanKernel& p) {
@@ -43,6 +44,7 @@ ir::Kernel scan_kernel(const ScanKernel& p) {
     const Value rows = param("rows", u32), heads = param("heads", u32),
                 key_heads = param("key_heads", u32), values = param("values", u32),
                 text_count = param("texts", u32);
+    const RowPlaces of_q, of_k, of_v;
     std::optional<Array> sums;
     if (parts > 1) sums = shared(f32, 2 * kColumns * parts, "sums");
     const Array own = local(f32, each, "own");
@@ -72,14 +74,17 @@ ir::Kernel scan_kernel(const ScanKernel& p) {
     for (uint32_t i = 0; i < each; ++i) own[i] = state.load_if(inside, at + i * values);
     for_(first, first + count, 1u, [&](Value row) {
       const Value of_head = row * heads + head;
-      const Value value = v[of_head * values + place];
-      const Value key_at = (row * key_heads + key_head) * p.keys + first_key;
+      const Value value = v[of_v.at(row) + head * values + place];
+      const Value of_part = key_head * p.keys + first_key;
+      const Value q_at = of_q.at(row) + of_part, k_at = of_k.at(row) + of_part;
       const Value vectors = of_head * p.keys + first_key;
-      Value given = value;
       Var moved(f32, constant(f32, 0.0), "moved");
       const Value head_decay = p.decay == ScanDecay::head  ? decays[of_head]
                                : p.decay == ScanDecay::key ? constant(f32, 0.0)
                                                            : decays[of_head * values + place];
+      Value given = value;
+      if (p.gains) given = value * (*extra)[of_head];
+      if (p.decay == ScanDecay::element) given = value * head_decay;
       const auto decay_of = [&](uint32_t i) {
         if (p.decay == ScanDecay::head) return head_decay;
         if (p.decay == ScanDecay::key) return decays[vectors + i];
@@ -89,7 +94,7 @@ ir::Kernel scan_kernel(const ScanKernel& p) {
       if (p.rule == ScanRule::delta || p.rule == ScanRule::moving) {
         for (uint32_t i = 0; i < each; ++i) {
           const Value by = p.rule == ScanRule::delta
-                               ? k[key_at + i] * decay_of(i)
+                               ? k[k_at + i] * decay_of(i)
                                : (*extra)[of_head * (2 * p.keys) + first_key + i];
           moved = fma(by, own.load(i), moved);
         }
@@ -99,11 +104,11 @@ ir::Kernel scan_kernel(const ScanKernel& p) {
       Var result(f32, constant(f32, 0.0), "result");
       for (uint32_t i = 0; i < each; ++i) {
         const Value old = own.load(i);
-        Value now = fma(old, decay_of(i), k[key_at + i] * given);
+        Value now = fma(old, decay_of(i), k[k_at + i] * given);
         if (p.rule == ScanRule::moving)
-          now = fma((*extra)[of_head * (2 * p.keys) + p.keys + first_key + i], moved, now);
+          now = fma((*extra)[of_head * (2 * p.keys) + p.keys + first_key + i], -Value(moved), now);
         own[i] = now;
-        result = fma(q[key_at + i], p.rule == ScanRule::sums_before ? old : now, result);
+        result = fma(q[q_at + i], p.rule == ScanRule::sums_before ? old : now, result);
       }
       const bool other_sum = p.rule == ScanRule::delta || p.rule == ScanRule::moving;
       const Value all = over_parts(result, other_sum ? constant(u32, 1) : row & 1u);

@@ -13,6 +13,7 @@ struct ScanKernel {
   cpu::ScanRule rule = cpu::ScanRule::sums;
   cpu::ScanDecay decay = cpu::ScanDecay::head;
   bool tiled_keys = false;
+  bool gains = false;  // v is multiplied by extra
   uint32_t keys = 1;
 
   static constexpr uint32_t kColumns = 32;  // of the state, for each group
@@ -20,8 +21,9 @@ struct ScanKernel {
   bool has_extra() const;
   std::string key() const;
 };
-// Buffers: state, q, k, v, decay, extra (beta, two vectors, or rates) if there is one, texts, y.
-// Parameters: rows, heads, key_heads, values, texts. Groups: heads * tiles of columns, texts.
+// Buffers: state, q, k, v, decay, extra (gains, beta, two vectors, or rates) if there is one,
+// texts, y. Parameters: rows, heads, key_heads, values, texts, then the stride of rows and the
+// start of q, k and v. Groups: heads * tiles of columns, texts.
 ir::Kernel scan_kernel(const ScanKernel& p);
 
 }  // namespace prism::ops

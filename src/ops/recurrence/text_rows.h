@@ -25,6 +25,12 @@ std::vector<TextRows> read_texts(const char* op, const HostView& texts, int64_t 
 // Makes the rows of y after those of all texts zero.
 void clear_other_rows(const HostView& y, std::span<const TextRows> texts);
 
+// --- in a kernel: the rows of an input, which may be parts of longer ones; two parameters
+struct RowPlaces {
+  dsl::Value stride = dsl::param("stride", dsl::u32), start = dsl::param("start", dsl::u32);
+  dsl::Value at(const dsl::Value& row) const { return start + row * stride; }
+};
+
 // --- in a kernel: the text of this group along axis 1
 struct KernelTexts {
   dsl::In texts;

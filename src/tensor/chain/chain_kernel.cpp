@@ -11,7 +11,9 @@ using namespace dsl;
 
 std::string ChainAccess::key() const {
   const std::string over = taken_over < 0 ? "" : fmt::format(" over {}", taken_over);
-  return fmt::format("{}{}{}", rank, by_four ? "v" : "", over);
+  std::string fours = by_four ? "v" : "";
+  for (const bool each : repeated) fours += each ? '1' : '4';
+  return fmt::format("{}{}{}", rank, fours, over);
 }
 
 size_t ChainAccess::params(size_t inputs) const {
@@ -91,7 +93,7 @@ ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access) {
     for (const ir::Param& each : chain_params(chain))
       constants.push_back(param(each.name, each.type));
 
-    const auto one = [&](Value i) {
+    const auto indices = [&](Value i) {
       std::vector<Value> coordinates;  // innermost first
       Value rest = i;
       for (int axis = access.rank - 1; axis >= 1; --axis) {
@@ -100,38 +102,53 @@ ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access) {
         rest = quotient;
       }
       coordinates.push_back(rest);
-      std::vector<Value> loaded;
+      std::vector<Value> all;
       for (size_t n = 0; n < x.size(); ++n) {
         Value index = access.rank > 0 ? offsets[n] : i;
         for (int axis = 0; axis < access.rank; ++axis)
           index = index + coordinates[static_cast<size_t>(access.rank - 1 - axis)] *
                               strides[n][static_cast<size_t>(axis)];
-        loaded.push_back(from_loaded(x[n].load(index), chain.inputs[n]));
+        all.push_back(index);
       }
+      return all;
+    };
+    const auto one = [&](Value i) {
+      const std::vector<Value> at = indices(i);
+      std::vector<Value> loaded;
+      for (size_t n = 0; n < x.size(); ++n)
+        loaded.push_back(from_loaded(x[n].load(at[n]), chain.inputs[n]));
       y[i] = to_stored(emit_chain(chain, loaded, constants), chain.output);
     };
+    const auto is_repeated = [&](size_t n) { return access.rank > 0 && access.repeated[n]; };
+    // at: of the elements, in fours where they are not repeated.
+    const auto four = [&](Value i, const std::vector<Value>& at) {
+      std::vector<Value> fours;
+      for (size_t n = 0; n < x.size(); ++n)
+        fours.push_back(is_repeated(n) ? x[n].load(at[n]) : x[n].load(at[n] * 4u, 4));
+      std::vector<Value> results;
+      for (uint32_t lane = 0; lane < 4; ++lane) {
+        std::vector<Value> loaded;
+        for (size_t n = 0; n < x.size(); ++n)
+          loaded.push_back(
+              from_loaded(is_repeated(n) ? fours[n] : fours[n][lane], chain.inputs[n]));
+        results.push_back(to_stored(emit_chain(chain, loaded, constants), chain.output));
+      }
+      y.store(i * 4u, vec(results[0], results[1], results[2], results[3]));
+    };
 
+    const Value i = global_id();
     if (!access.by_four) {
-      const Value i = global_id();
       if_(i < count, [&] { one(i); });
       return;
     }
-    const Value first = global_id() * 4u;
+    if (access.rank > 0) {
+      if_(i < count, [&] { four(i, indices(i)); });
+      return;
+    }
+    const Value first = i * 4u;
     if_(
-        first + 3u < count,
-        [&] {
-          std::vector<Value> fours;
-          for (const Array& each : x) fours.push_back(each.load(first, 4));
-          std::vector<Value> results;
-          for (uint32_t lane = 0; lane < 4; ++lane) {
-            std::vector<Value> loaded;
-            for (size_t n = 0; n < x.size(); ++n)
-              loaded.push_back(from_loaded(fours[n][lane], chain.inputs[n]));
-            results.push_back(to_stored(emit_chain(chain, loaded, constants), chain.output));
-          }
-          y.store(first, vec(results[0], results[1], results[2], results[3]));
-        },
-        [&] { for_(first, count, 1u, [&](Value i) { one(i); }); });
+        first + 3u < count, [&] { four(i, std::vector<Value>(x.size(), i)); },
+        [&] { for_(first, count, 1u, [&](Value each) { one(each); }); });
   });
 }
 

@@ -15,8 +15,11 @@ namespace prism {
 // the strides and the offset of every input.
 struct ChainAccess {
   int rank = 0;          // strided axes; 0: linear
-  bool by_four = false;  // four elements per lane; linear access only
+  bool by_four = false;  // four neighbours along the last axis per lane
   int taken_over = -1;   // the input whose memory the output reuses, element by element
+  // By four and strided, for each input: whether the four have one element, instead of four
+  // adjacent ones that begin at a multiple of four.
+  std::vector<bool> repeated = {};
 
   std::string key() const;
   // The number of 32-bit parameters besides the constants.
@@ -25,7 +28,9 @@ struct ChainAccess {
 
 // Buffers: the inputs except the one taken over, then the output. Params: count; if strided, the
 // lengths of axes 1 to rank - 1, then rank strides and the offset of each input; the constants of
-// chain_params(). Grid: one group per 256 elements (1,024 by four), rounded up.
+// chain_params(). By four and strided, everything is counted in fours: the count, the last length,
+// and the strides and offsets of inputs that are not repeated. Grid: one group per 256 elements
+// (1,024 by four), rounded up.
 ir::Kernel chain_kernel(const Chain& chain, const ChainAccess& access);
 
 // The constants that are kernel parameters, in order. 64-bit and b1 constants are part of the code.

@@ -27,6 +27,25 @@ Layout padded(const Layout& layout, int rank) {
   return result;
 }
 
+// Fewer elements are not worth a program of their own.
+constexpr int64_t kStridedFours = 1 << 14;
+
+// Whether each input has the elements of four neighbours once for all, or adjacent and aligned;
+// empty if one has neither. All layouts have the output's shape.
+std::vector<bool> repeated_inputs(std::span<const Layout> inputs, const Shape& shape) {
+  std::vector<bool> repeated;
+  const int last = shape.rank() - 1;
+  if (shape[last] % 4 != 0 || shape.elements() < kStridedFours) return {};
+  for (const Layout& each : inputs) {
+    if (each.stride(last) != 0 && each.stride(last) != 1) return {};
+    repeated.push_back(each.stride(last) == 0);
+    bool aligned = each.offset % 4 == 0;
+    for (int axis = 0; axis < last; ++axis) aligned = aligned && each.stride(axis) % 4 == 0;
+    if (!repeated.back() && !aligned) return {};
+  }
+  return repeated;
+}
+
 // How a kernel addresses inputs that are broadcast to the output's shape, and their layouts for it.
 // Few variants exist, so that few programs are compiled: linear, or strided over 2, 4 or 8 axes.
 ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const Shape& output,
@@ -42,14 +61,15 @@ ChainAccess access_of(const Chain& chain, std::span<const Layout> inputs, const 
                       dense.strides.begin());
   });
   ChainAccess access;
-  if (straight) {
-    // Vectors of four elements; 64-bit types are wide enough already.
-    const auto narrow = [](DType type) { return dtype_bytes(kernel_type(type)) <= 4; };
-    access.by_four = narrow(chain.output) && std::ranges::all_of(chain.inputs, narrow);
-    return access;
-  }
+  // Vectors of four elements; 64-bit types are wide enough already.
+  const auto narrow = [](DType type) { return dtype_bytes(kernel_type(type)) <= 4; };
+  access.by_four = narrow(chain.output) && std::ranges::all_of(chain.inputs, narrow);
+  if (straight) return access;
   access.rank = dense.shape.rank() <= 2 ? 2 : dense.shape.rank() <= 4 ? 4 : kMaxRank;
   for (Layout& each : walk) each = padded(each, access.rank);
+  const auto sources = std::span(walk).first(inputs.size());
+  if (access.by_four) access.repeated = repeated_inputs(sources, walk.back().shape);
+  access.by_four = !access.repeated.empty();
   return access;
 }
 
@@ -80,12 +100,19 @@ void launch_chain(DeviceCall& call, const Chain& chain, std::span<const DeviceVi
   access.taken_over = taken_over;
 
   const auto word = [](int64_t value) { return ParamValue(static_cast<uint32_t>(value)); };
-  std::vector<ParamValue> params = {word(count)};
-  for (int axis = 1; axis < access.rank; ++axis) params.push_back(word(walk.back().shape[axis]));
+  // Strided fours are counted as such; along the last axis, one follows the other.
+  const bool strided_fours = access.by_four && access.rank > 0;
+  const int64_t at_once = strided_fours ? 4 : 1;
+  const int last = access.rank - 1;
+  std::vector<ParamValue> params = {word(count / at_once)};
+  for (int axis = 1; axis <= last; ++axis)
+    params.push_back(word(walk.back().shape[axis] / (axis == last ? at_once : 1)));
   for (size_t i = 0; access.rank > 0 && i < layouts.size(); ++i) {
+    const int64_t unit = strided_fours && access.repeated[i] ? 1 : at_once;
     // Negative strides wrap in 32 bits, as the kernel's sums do.
-    for (int axis = 0; axis < access.rank; ++axis) params.push_back(word(walk[i].stride(axis)));
-    params.push_back(word(walk[i].offset));
+    for (int axis = 0; axis <= last; ++axis)
+      params.push_back(word(walk[i].stride(axis) / (axis == last ? 1 : unit)));
+    params.push_back(word(walk[i].offset / unit));
   }
   for (const Chain::Step& step : chain.steps) {
     if (!is_chain_param(step)) continue;
