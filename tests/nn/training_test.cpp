@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "prism/error.h"
+#include "prism/grad.h"
 #include "prism/io.h"
 #include "prism/nn.h"
 #include "prism/ops/create.h"
@@ -312,6 +313,22 @@ TEST_F(Training, CompiledStepsDrawNewMasks) {
 }
 
 // --- logs
+
+TEST_F(Training, CompiledFunctionsSeeUpdatedParameters) {
+  Tensor weight = full({2, 3}, 1.0, DType::f32, cpu);
+  weight.eval();
+  weight.set_requires_grad();
+  nn::SGD optimizer({weight}, {.lr = 1});
+  nn::TrainStep step(optimizer, [&](std::span<const Tensor> in) { return sum(weight * in[0]); });
+  CompiledFunction validate = compile([&](std::span<const Tensor> in) {
+    const NoGrad off;
+    return std::vector<Tensor>{sum(in[0] * (2.0 * weight))};  // 2 weight depends on no input
+  });
+  const Tensor x = full({2, 3}, 1.0, DType::f32, cpu).eval();
+  EXPECT_EQ(validate({x})[0].item(), 12);
+  step({x});
+  EXPECT_EQ(validate({x})[0].item(), 0);
+}
 
 TEST_F(Training, LogsAndCurves) {
   {

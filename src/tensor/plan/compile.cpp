@@ -44,9 +44,10 @@ std::unordered_set<const Storage*> changed_memory(std::span<const Tensor> output
   return changed;
 }
 
-// Returns the inner nodes that depend on no input and on no memory that the plan changes, so that
-// they are computed once and not at each run. Nodes without inputs (zeros, arange) stay in the
-// plan: recomputing them is cheaper than storing them.
+// Returns the inner nodes that depend on no input, on no memory that the plan changes and on no
+// parameter, which an optimiser changes between runs: they are computed once and not at each run.
+// Nodes without inputs (zeros, arange) stay in the plan: recomputing them is cheaper than storing
+// them.
 std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
   const std::unordered_set<const Storage*> changed = changed_memory(outputs);
   std::unordered_map<const Node*, bool> varies;
@@ -61,7 +62,7 @@ std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
         if (varies.try_emplace(input.get(), false).second) open.emplace_back(input, 0);
         continue;
       }
-      bool changes = node->is_input;
+      bool changes = node->is_input || (node->is_evaluated() && node->requires_grad);
       for (const auto& storage : node->storage)
         changes = changes || changed.contains(storage.get());
       if (!node->is_evaluated())
