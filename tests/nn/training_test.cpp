@@ -125,6 +125,14 @@ TEST_F(Training, TokenFilesAreMapped) {
       contains(message_of([&] { nn::token_file_source(folder_ / "tokens.bin", 11); }), "too few"));
   EXPECT_THROW(nn::token_file_source(folder_ / "tokens.bin", 3, 4), Error) << "22 bytes";
   EXPECT_THROW(nn::token_source({1, 2, 3}, 0), Error);
+  EXPECT_THROW(nn::token_source({1, 2, 3}, 1, -1), Error);
+  const auto overlapping = nn::token_source({5, 6, 7, 8, 9, 10}, 3, 2);
+  ASSERT_EQ(overlapping->size(), 2);
+  const std::vector<int64_t> both = {1, 0};
+  EXPECT_EQ(overlapping->batch(both)[0].to_vector<int32_t>(),
+            (std::vector<int32_t>{7, 8, 9, 5, 6, 7}));
+  EXPECT_EQ(overlapping->batch(both)[1].to_vector<int32_t>(),
+            (std::vector<int32_t>{8, 9, 10, 6, 7, 8}));
 }
 
 // --- checkpoints
