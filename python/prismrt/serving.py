@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from . import _core
-from ._program import PROGRAM
+from ._program import command, environment
 
 
 class Server:
@@ -81,7 +81,7 @@ def serve(
     block=False it returns the running server at once. Raises Error with the server's message if it does not start.
     """
     models = [model] if isinstance(model, (str, os.PathLike)) else [] if model is None else list(model)
-    words = [str(PROGRAM), "serve", *(os.fspath(each) for each in models), "--host", host, "--port", str(port),
+    words = [*command(), "serve", *(os.fspath(each) for each in models), "--host", host, "--port", str(port),
              "--parallel", str(parallel), "--device", device.id if isinstance(device, _core.Device) else device]
     if context is not None:
         words += ["--context", str(context)]
@@ -91,7 +91,8 @@ def serve(
             keys.write("\n".join(api_keys) + "\n")
             keys.flush()
             words += ["--api-key-file", keys.name]
-        process = subprocess.Popen([*words, *options], stdout=subprocess.PIPE, stderr=None if block else messages, text=True)
+        process = subprocess.Popen([*words, *options], stdout=subprocess.PIPE, stderr=None if block else messages, text=True,
+                                   env=environment())
         server = Server(process, _address(process, messages))
     if block:
         print(f"serving at {server.url}; Ctrl-C ends it", flush=True)

@@ -50,9 +50,10 @@ bool is_unpacked_weight(const Node& node) {
   return !node.device.info().is_cpu && node.inputs.size() == 1 && node.inputs[0].type().is_block();
 }
 
-// Returns the inner nodes that depend on no input and on no memory that the plan changes, so that
-// they are computed once and not at each run. Nodes without inputs (zeros, arange) and unpacked
-// weights stay in the plan: recomputing them is cheaper than storing them.
+// Returns the inner nodes that depend on no input, on no memory that the plan changes and on no
+// parameter, which an optimiser changes between runs: they are computed once and not at each run.
+// Nodes without inputs (zeros, arange) and unpacked weights stay in the plan: recomputing them is
+// cheaper than storing them.
 std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
   const std::unordered_set<const Storage*> changed = changed_memory(outputs);
   std::unordered_map<const Node*, bool> varies;
@@ -67,7 +68,7 @@ std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
         if (varies.try_emplace(input.get(), false).second) open.emplace_back(input, 0);
         continue;
       }
-      bool changes = node->is_input;
+      bool changes = node->is_input || (node->is_evaluated() && node->requires_grad);
       for (const auto& storage : node->storage)
         changes = changes || changed.contains(storage.get());
       if (!node->is_evaluated())
