@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/products/block_gradient.h"
 #include "ops/products/matmul_op.h"
 #include "ops/products/matmul_sides.h"
 #include "ops/products/product_launch.h"
@@ -111,8 +112,11 @@ std::vector<Tensor> MatmulOp::gradient(const GradientCall& call) const {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &g = call.output_gradients[0];
   std::vector<Tensor> results(2);
   if (call.wanted[0]) {
-    const Tensor rows = b.type().is_block() ? dequantise(b.transpose()) : b.transpose();
-    results[0] = cast(product(g, rows), a.type());
+    const Tensor rows = b.transpose();
+    if (b.type().is_block() && has_block_gradient(g, rows))
+      results[0] = cast(block_gradient(g, rows), a.type());
+    else
+      results[0] = cast(product(g, b.type().is_block() ? dequantise(rows) : rows), a.type());
   }
   if (call.wanted[1] && !b.type().is_block()) {
     // The gradient gets b's memory order, so a transposed weight needs no copy.
