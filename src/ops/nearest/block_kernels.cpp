@@ -80,34 +80,49 @@ ir::Kernel nearest_blocks_kernel(const NearestForm& form, const BlockCut& cut) {
     const auto x = query_units(reader, queries, cut, lane, units);
     const Value first = group_id(0) * block + subgroup_id() * cut.rows_at_once();
     Var best_key(u32, kNoKey, "best_key"), best_row(u32, kNoKey, "best_row");
-    for_(0u, block, kSubgroups * cut.rows_at_once(), [&](Value from) {
+    const uint32_t step = kSubgroups * cut.rows_at_once();
+    // The units of the rows from `from` on: [rows][units].
+    const auto load = [&](Value from) {
+      std::vector<Value> words;
+      for (uint32_t r = 0; r < cut.rows; ++r) {
+        const Value row = first + from + beside + r * side_by_side;
+        Value wanted = from < block;
+        if (allowed) wanted = wanted && is_allowed(row);
+        for (uint32_t j = 0; j < cut.units; ++j) {
+          const Value unit = lane + j * cut.lanes;
+          words.push_back(reader.load_words(cut.is_whole ? wanted : wanted && unit < units,
+                                            min(row, count - 1u), unit));
+        }
+      }
+      return words;
+    };
+    // Kept from one turn to the next: a compiler that saves registers would otherwise use the first
+    // of the loads before it asks for the last.
+    std::vector<Var> held;
+    for (const Value& four : load(constant(u32, 0))) held.emplace_back(four, "held");
+    for_(0u, block, step, [&](Value from) {
+      const std::vector<Value> y(held.begin(), held.end());
+      const std::vector<Value> next = load(from + step);
       const Value base = first + from + beside;
       // The row whose total this lane gets.
       const Value own = base + subgroup_lane() / (kSubgroup / cut.rows) * side_by_side;
       const Value own_allowed = is_allowed(own);
       std::optional<Value> factor;
       if (factors && form.metric != Metric::l2) factor = factors->load_if(own_allowed, own);
-      std::vector<std::vector<std::vector<Value>>> y(cut.rows);
-      std::vector<Value> scales;
-      for (uint32_t r = 0; r < cut.rows; ++r) {
-        const Value row = base + r * side_by_side, at = min(row, count - 1u);
-        if (factors && form.metric == Metric::l2) scales.push_back(factors->load(at));
-        const Value wanted = allowed ? is_allowed(row) : constant(u32, 0) == 0u;
-        for (uint32_t j = 0; j < cut.units; ++j) {
-          const Value unit = lane + j * cut.lanes;
-          y[r].push_back(reader.load(cut.is_whole ? wanted : wanted && unit < units, at, unit));
-        }
-      }
       std::vector<Value> sums;
       for (uint32_t r = 0; r < cut.rows; ++r) {
+        std::optional<Value> scale;
+        if (factors && form.metric == Metric::l2)
+          scale = factors->load(min(base + r * side_by_side, count - 1u));
         Value sum = constant(f32, 0.0);
-        for (uint32_t j = 0; j < cut.units; ++j)
-          for (size_t i = 0; i < x[j].size(); ++i) {
-            const Value term = scales.empty() ? y[r][j][i] : y[r][j][i] * scales[r];
-            sum = add_term(form.metric, x[j][i], term, sum);
-          }
+        for (uint32_t j = 0; j < cut.units; ++j) {
+          const std::vector<Value> elements = reader.elements_of(y[r * cut.units + j]);
+          for (size_t i = 0; i < elements.size(); ++i)
+            sum = add_term(form.metric, x[j][i], scale ? elements[i] * *scale : elements[i], sum);
+        }
         sums.push_back(sum);
       }
+      for (size_t i = 0; i < held.size(); ++i) held[i] = next[i];
       Value score = spread_sums(sums, side_by_side).held[0];
       if (factor) score = scaled_score(form.metric, score, *factor);
       const Value key = select(own_allowed, nearest_key(score, form.metric), constant(u32, kNoKey));

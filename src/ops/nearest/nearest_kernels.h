@@ -66,6 +66,9 @@ class RowUnits {
   static uint32_t elements(DType type) { return static_cast<uint32_t>(16 / dtype_bytes(type)); }
   // Unit `unit` of the row as f32 values, or as words of bits for hamming; zeros if not wanted.
   std::vector<dsl::Value> load(dsl::Value wanted, dsl::Value row, dsl::Value unit) const;
+  // The same in two steps, for aligned rows: four words, and their elements.
+  dsl::Value load_words(dsl::Value wanted, dsl::Value row, dsl::Value unit) const;
+  std::vector<dsl::Value> elements_of(dsl::Value four) const;
   // The same elements of a query.
   std::vector<dsl::Value> load_query(const dsl::In& queries, dsl::Value query,
                                      dsl::Value unit) const;
