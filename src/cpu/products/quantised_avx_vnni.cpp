@@ -39,13 +39,16 @@ PRISM_INLINE VectorI tile_dot(VectorI total, VectorI w, VectorI x) {
 
 #include "cpu/products/quantised_panels.inc"
 
+#include "cpu/products/quantised_lanes.inc"
+
 constexpr QuantisedKernels kKernels = {"AVX-VNNI",
                                        has_avx_vnni,
                                        kPanelRows,
                                        kTileRows,
                                        kFlip,
                                        PRISM_QUANTISED_LIST(rows),
-                                       PRISM_QUANTISED_LIST(panel)};
+                                       PRISM_QUANTISED_LIST(panel),
+                                       kLanesOf};
 
 }  // namespace
 
