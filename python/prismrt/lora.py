@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _core
+from ._arguments import path_argument
 
 Sample = Union[str, Mapping[str, Any]]
 Data = Union[str, "os.PathLike[str]", Iterable[Sample]]
@@ -97,7 +98,7 @@ def train_lora(
     are learned. Options that are not given have the defaults of the program (`python -m prismrt help train`).
 
     rank, alpha: the change of a matrix has this rank and the factor alpha / rank. matrices: beginnings of their names:
-    attn, ffn, attn_q, output. context: tokens of a sample. validation: the share of samples that are not learned;
+    ffn (the default), attn, attn_q, output. context: tokens of a sample. validation: the share of samples that are not learned;
     patience: validations without improvement that end the training. checkpoint: a file for the state of the run, from
     which resume=True continues. log, svg: files for the losses.
 
@@ -123,11 +124,11 @@ def train_lora(
     def report(*state: Any) -> None:
         function(LoraProgress(*state))  # type: ignore[misc]
 
-    path = os.fspath(out)
+    path = path_argument(out, "train_lora", "out")
     where = device.id if isinstance(device, _core.Device) else device
     with _Lines(data) as lines:
         try:
-            core = _core._train_lora(os.fspath(model), lines, path, options, where, resume,
+            core = _core._train_lora(path_argument(model, "train_lora", "model"), lines, path, options, where, resume,
                                      "" if log is None else os.fspath(log), "" if svg is None else os.fspath(svg),
                                      report if function else None)
         finally:
@@ -168,6 +169,8 @@ class _Lines:
         if isinstance(self._data, (str, os.PathLike)):
             return os.fspath(self._data)
         self._file = tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8")
+        if not isinstance(self._data, Iterable):
+            raise TypeError(f"train_lora: data is {self._data!r}; give a file, or texts and dictionaries")
         for each in self._data:
             if not isinstance(each, (str, Mapping)):
                 raise TypeError(f"train_lora: data has {each!r}; give texts or dictionaries")

@@ -274,3 +274,7 @@ def test_wrong_arguments_of_models(llm, model_path):
     for wrong in ("context", "slots", "batch"):
         with pytest.raises(ValueError, match=f"LLM: {wrong} is -4"):
             prism.LLM(model_path, **{wrong: -4})
+        with pytest.raises(TypeError, match=f"LLM: {wrong} is '4'"):
+            prism.LLM(model_path, **{wrong: "4"})
+    with pytest.raises(TypeError, match="LLM: model is 3"):
+        prism.LLM(3)

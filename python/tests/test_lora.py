@@ -139,6 +139,7 @@ except KeyboardInterrupt:
     ({"resume": True}, ValueError, "checkpoint"), ({"data": []}, ValueError, "empty|nothing|no "),
     ({"data": [3]}, TypeError, "data has 3"), ({"data": [{"a": 1}]}, ValueError, "messages"),
     ({"data": "absent.jsonl"}, LookupError, "absent.jsonl"), ({"out": "/nowhere/out.gguf"}, OSError, "/nowhere"),
+    ({"data": 3}, TypeError, "data is 3"), ({"out": 3}, TypeError, "out is 3"), ({"model": None}, TypeError, "model is None"),
     ({"model": "absent.gguf"}, LookupError, "absent.gguf"), ({"device": "cuda:77"}, RuntimeError, "cuda")])
 def test_wrong_training(model_path, tmp_path, options, kind, message):
     given = {"model": model_path, "data": PAIRS, "out": tmp_path / "a.gguf", "device": "cpu", **options}

@@ -36,7 +36,7 @@ void add_lora_options(const Command& command, LoraSettings& s) {
   group
       .option("--matrices", s.matrices,
               "the matrices to change, by the beginning of their names: attn, ffn, attn_q, output "
-              "(default: attn,ffn)")
+              "(default: ffn, or attn if experts take its place)")
       .separated_by(',');
 }
 

@@ -54,13 +54,21 @@ bool is_chosen(const Linear& linear, const std::vector<std::string>& patterns) {
 }  // namespace
 
 std::vector<Linear*> LoraModel::chosen() {
-  std::vector<Linear*> result;
   std::set<std::string_view> names;
-  for_each_linear(weights_, [&](Linear& each) {
-    if (each.name.empty()) return;
-    names.insert(short_name(each.name));
-    if (is_chosen(each, options_.matrices)) result.push_back(&each);
-  });
+  const auto find = [&](const std::vector<std::string>& patterns) {
+    std::vector<Linear*> result;
+    for_each_linear(weights_, [&](Linear& each) {
+      if (each.name.empty()) return;
+      names.insert(short_name(each.name));
+      if (is_chosen(each, patterns)) result.push_back(&each);
+    });
+    return result;
+  };
+  if (options_.matrices.empty()) {
+    options_.matrices = {"ffn"};
+    if (find(options_.matrices).empty()) options_.matrices = {"attn"};
+  }
+  const std::vector<Linear*> result = find(options_.matrices);
   if (!result.empty()) return result;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("train: no matrix of the model has a name that begins with {}; it has {}",
