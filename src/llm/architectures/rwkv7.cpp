@@ -71,14 +71,16 @@ class Rwkv7 : public Architecture {
   static Tensor time_mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) {
     const SsmConfig& ssm = blocks.config().ssm;
     const int64_t rows = x.size(0), width = blocks.config().width;
-    const Tensor change = previous_rows(blocks, w, x, 0) - x;
+    const Tensor before = previous_rows(blocks, w, x, 0);
     const Tensor lerps = w.other("time_mix_lerp_fused.weight");
     // For few rows all at once: their launches would take longer than their work.
     constexpr int64_t kFewRows = 16;
-    const Tensor all =
-        rows <= kFewRows ? x.unsqueeze(0) + change.unsqueeze(0) * lerps.unsqueeze(1) : Tensor();
+    const Tensor all = rows <= kFewRows
+                           ? x.unsqueeze(0) + (before - x).unsqueeze(0) * lerps.unsqueeze(1)
+                           : Tensor();
     const auto mixed = [&](int64_t i) {
-      return all ? all.select(0, i) : x + change * lerps.select(0, i);
+      // The difference is computed again each time, which is cheaper than to store and load it.
+      return all ? all.select(0, i) : x + (before - x) * lerps.select(0, i);
     };
     const auto narrow = [&](const Tensor& rows_in, const char* first) {
       return linear(rows_in, w.other(first));

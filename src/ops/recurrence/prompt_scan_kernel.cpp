@@ -24,6 +24,9 @@ constexpr uint32_t kMostKeysOfALane = 32;  // in registers, with as many tempora
 // Fewer groups leave processors idle; narrower ones copy the same keys more often.
 constexpr uint32_t kFewGroups = 100, kNarrowColumns = 16;
 constexpr uint32_t kMostSharedBytes = 48 << 10;  // of two stages: what all drivers give
+// Steps in one body of the loop, so that the loads of the next overlap the sums of the one before:
+// compilers do not unroll loops with shuffles by themselves.
+constexpr uint32_t kUnrolled = 4;
 
 uint32_t lanes_of_a_load(uint32_t keys) { return keys % 4 == 0 ? 4 : 1; }
 
@@ -80,7 +83,8 @@ std::optional<PromptScanKernel> prompt_scan(const ScanKernel& scan, uint32_t hea
   p.columns = std::max(p.columns, p.subgroup / p.parts());
   const uint32_t bytes = std::min(capabilities.shared_bytes, kMostSharedBytes);
   while (p.staged > 1 && 2 * 4 * p.staged_words() > bytes) p.staged /= 2;
-  if (p.staged < 4 || p.columns * p.parts() > capabilities.max_group_size) return std::nullopt;
+  if (p.staged < kUnrolled || p.columns * p.parts() > capabilities.max_group_size)
+    return std::nullopt;
   return p;
 }
 
@@ -194,7 +198,9 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
     for (uint32_t i = 0; i < own_keys; ++i)
       own[i] = state.load_if(inside, (state_at + key_at(i)) * values + place);
 
-    const auto step = [&](const Value& from, const Value& row, const Value& target) {
+    // Rows beyond the text have zeros in shared memory: with a decay of 1 they change nothing.
+    const auto step = [&](const Value& from, const Value& row, const Value& target,
+                          const Value& is_row) {
       const auto vectors = [&](uint32_t at, uint32_t width) {
         return per_key(from + at + row * width);
       };
@@ -206,10 +212,10 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
       // The decayed state: what the row adds comes last, because it waits for a sum over all lanes.
       if (s.decay == ScanDecay::key) {
         const PerKey by = vectors(stage.decay, s.keys);
-        for (uint32_t i = 0; i < own_keys; ++i) now.push_back(old[i] * by[i]);
+        for (uint32_t i = 0; i < own_keys; ++i) now.push_back(old[i] * select(is_row, by[i], 1.0f));
       } else {
         const Value by = s.decay == ScanDecay::head
-                             ? tile.load(from + stage.decay + row)
+                             ? select(is_row, tile.load(from + stage.decay + row), 1.0f)
                              : tile.load(from + stage.decay + row * p.columns + tile_column);
         for (uint32_t i = 0; i < own_keys; ++i)
           now.push_back(old[i] * (s.decay == ScanDecay::head ? by : exp(by * rates[i])));
@@ -226,7 +232,7 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
       }
       for (uint32_t i = 0; i < own_keys; ++i) own[i] = now[i];
       const Value result = over_keys(reads, s.rule == ScanRule::sums_before ? old : now);
-      y.store_if(inside && part == 0u, (target * heads + head) * values + place, result);
+      y.store_if(is_row && inside && part == 0u, (target * heads + head) * values + place, result);
     };
 
     fetch(constant(u32, 0), constant(u32, 0));
@@ -235,8 +241,13 @@ ir::Kernel prompt_scan_kernel(const PromptScanKernel& p) {
       fetch(base + p.staged, slot ^ 1u);
       async_wait(1);
       barrier();
-      for_(0u, min(count - base, p.staged), 1u,
-           [&](Value row) { step(slot * stage.words, row, first + base + row); });
+      const Value here = min(count - base, p.staged);
+      for_(0u, here, kUnrolled, [&](Value from) {
+        unrolled_for(kUnrolled, [&](Value i) {
+          const Value row = from + i;
+          step(slot * stage.words, row, first + base + row, row < here);
+        });
+      });
       barrier();
     });
     async_wait();
