@@ -56,6 +56,7 @@ class LoraModel : public nn::Module {
 
   LoraOptions options_;
   Device device_;
+  DType compute_;  // of the products with the adapter; its parameters are f32
   std::unique_ptr<Architecture> architecture_;
   Config config_;
   Weights weights_;
