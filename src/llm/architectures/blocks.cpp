@@ -51,10 +51,14 @@ Tensor Blocks::wanted_rows(const Tensor& x) const {
 }
 
 Tensor Blocks::norm(const Tensor& x, const Norm& norm) const {
-  if (config_.norms == NormKind::layer)
-    return layer_norm(x, norm.weight, norm.bias, config_.norm_epsilon);
-  const Tensor result = rms_norm(x, norm.weight, config_.norm_epsilon);
-  return norm.bias ? result + norm.bias : result;
+  Tensor result;
+  if (config_.norms == NormKind::layer) {
+    result = layer_norm(x, norm.weight, norm.bias, config_.norm_epsilon);
+  } else {
+    result = rms_norm(x, norm.weight, config_.norm_epsilon);
+    if (norm.bias) result = result + norm.bias;
+  }
+  return training_ ? cast(result, training_->compute) : result;
 }
 
 Tensor Blocks::post_norm(const Tensor& x, const Norm& by) const {

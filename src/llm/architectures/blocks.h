@@ -42,7 +42,8 @@ struct TrainingBatch {
   Tensor tokens, positions;  // i32 [rows], one sequence after the other
   int64_t sequences = 1;
   Tensor wanted = {};  // i32: the rows whose logits are wanted; empty: all
-  std::function<Tensor(const Tensor&)> adapter_input = {};  // scales and drops; empty: as it is
+  std::function<Tensor(const Tensor&)> adapter_input = {};  // drops; empty: as it is
+  DType compute = DType::f32;  // of norms, and so of the products and activations after them
 };
 
 // Biases of distances: beyond this, all have the last bucket.

@@ -38,8 +38,9 @@ void check_architecture(const Config& config) {
       not_supported(config, "its choice of keys has no gradient");
 }
 
-// Whether the vendor's library has matrix instructions for bf16. Products with the narrow factors
-// of an adapter take a third of the time there that they take in f32.
+// Whether the vendor's library has matrix instructions for bf16. Layers compute in it there: half of
+// the memory for what gradients need, and products with the narrow factors of an adapter take a
+// third of the time.
 bool multiplies_bf16(const Device& device) {
   NativeProduct product;
   product.m = product.n = product.k = 64;
@@ -148,6 +149,7 @@ Tensor LoraModel::logits(const Tensor& tokens, const Tensor& wanted) {
   batch.adapter_input = [this](const Tensor& x) { return cast(dropout_(x), compute_); };
   Blocks blocks(config_, weights_, ropes_, batch);
   Tensor x = architecture_->embed(blocks);
+  batch.compute = compute_;
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     blocks.enter_layer(layer);
     const auto run = [&](std::span<const Tensor> in) {
@@ -155,6 +157,7 @@ Tensor LoraModel::logits(const Tensor& tokens, const Tensor& wanted) {
     };
     x = options_.recompute ? recompute(run, {x}) : run({{x}});
   }
+  batch.compute = DType::f32;  // for the output's norm and the logits
   return architecture_->logits(blocks, architecture_->hidden(blocks, blocks.wanted_rows(x)));
 }
 

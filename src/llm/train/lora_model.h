@@ -56,7 +56,7 @@ class LoraModel : public nn::Module {
 
   LoraOptions options_;
   Device device_;
-  DType compute_;  // of the products with the adapter; its parameters are f32
+  DType compute_;  // of layers; the adapter's parameters and the sum over layers are f32
   std::unique_ptr<Architecture> architecture_;
   Config config_;
   Weights weights_;

@@ -94,9 +94,10 @@ Tensor unpacked_rows(const Tensor& rows, const Tensor& g) {
   native.n = static_cast<uint32_t>(rows.size(-1));
   native.k = static_cast<uint32_t>(rows.size(-2));
   native.a_type = native.b_type = DType::bf16;
-  native.c_type = DType::f32;
-  const bool narrow = g.type() == ElementType(DType::f32) && !native.is_empty() && native.k > 0 &&
-                      rows.device().supports(native);
+  const bool is_bf16 = g.type() == ElementType(DType::bf16);
+  native.c_type = is_bf16 ? DType::bf16 : DType::f32;
+  const bool narrow = (is_bf16 || g.type() == ElementType(DType::f32)) && !native.is_empty() &&
+                      native.k > 0 && rows.device().supports(native);
   return dequantise(rows, narrow ? DType::bf16 : DType::f32);
 }
 

@@ -92,7 +92,8 @@ void launch_fragments(DeviceCall& call, const Sides& s) {
 }
 
 // The vendor's product of these, the sides in the type that weights have there: quantised ones are
-// decoded to f16 before, and x is brought to that type. Nothing where there is none.
+// decoded to f16 before, for rows of bf16 to that, and x is brought to that type. Nothing where
+// there is none.
 std::optional<NativeProduct> native_of(const Device& device, const Sides& s, ElementType own) {
   const bool block = s.b.type.is_block();
   NativeProduct native;
@@ -101,7 +102,7 @@ std::optional<NativeProduct> native_of(const Device& device, const Sides& s, Ele
   native.k = word(s.k);
   native.transpose_a = s.in_a.transposed;
   native.transpose_b = s.in_b.transposed;
-  native.a_type = native.b_type = block ? DType::f16 : s.b.type.plain();
+  native.a_type = native.b_type = !block ? s.b.type.plain() : s.x == DType::bf16 ? s.x : DType::f16;
   native.c_type = own.plain();
   native.a_stride = static_cast<uint64_t>(s.in_a.step);
   native.b_stride = static_cast<uint64_t>(s.in_b.step);
@@ -167,7 +168,7 @@ void launch_unpacked(DeviceCall& call, Sides s) {
 }
 
 void launch_native(DeviceCall& call, const NativeProduct& native, Sides s) {
-  if (s.b.type.is_block()) s.b = decoded(call, s, DType::f16);
+  if (s.b.type.is_block()) s.b = decoded(call, s, native.b_type);
   call.product(native, as_type(call, s.a, native.a_type), s.b, s.c);
 }
 
