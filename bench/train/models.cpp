@@ -96,10 +96,12 @@ Training make_gpt(const GptSettings& s) {
   return work;
 }
 
-Training make_lora(const std::string& file) {
+Training make_lora(const std::string& file, bool recompute) {
   constexpr int64_t kLength = 2048;
   Training work;
-  auto model = std::make_unique<llm::LoraModel>(llm::GgufFile::open(file), llm::LoraOptions(),
+  llm::LoraOptions options;
+  options.recompute = recompute;
+  auto model = std::make_unique<llm::LoraModel>(llm::GgufFile::open(file), options,
                                                 default_device(), kLength);
   const int64_t vocabulary = model->config().vocabulary;
   work.tokens = kLength;
@@ -115,7 +117,7 @@ Training make_lora(const std::string& file) {
   return work;
 }
 
-Training make(const std::string& name, const std::string& file) {
+Training make(const std::string& name, const std::string& file, bool recompute) {
   if (name == "mlp") return make_mlp();
   if (name == "gpt")
     return make_gpt(
@@ -138,15 +140,15 @@ Training make(const std::string& name, const std::string& file) {
                      .batch = 32,
                      .tied = true,
                      .compute = DType::bf16});
-  if (name == "lora") return make_lora(file);
+  if (name == "lora") return make_lora(file, recompute);
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("--model {}; give mlp, gpt, char_gpt, gpt2 or lora", name));
 }
 
 }  // namespace
 
-Training make_training(const std::string& name, const std::string& file) {
-  Training work = make(name, file);
+Training make_training(const std::string& name, const std::string& file, bool recompute) {
+  Training work = make(name, file, recompute);
   work.name = name;
   return work;
 }

@@ -1,6 +1,7 @@
 // Times training steps, with PyTorch beside them. models.h lists the models.
-// Usage: bench_train [--model mlp,gpt,char_gpt,gpt2,lora] [--gguf FILE] [--device NAME] [--steps N]
-//                    [--rounds N] [--explain] [--peer "PYTHON SCRIPT [--device cuda]"]
+// Usage: bench_train [--model mlp,gpt,char_gpt,gpt2,lora] [--gguf FILE] [--recompute] [--device
+// NAME]
+//                    [--steps N] [--rounds N] [--explain] [--peer "PYTHON SCRIPT [--device cuda]"]
 // The peer is bench/train/pytorch_steps.py; it and Prism take turns. On the CPU the fastest step
 // counts, so that other work on the machine disturbs neither. On a GPU the steps of a round follow
 // one another without a wait, and the fastest round counts.
@@ -90,7 +91,7 @@ void print_line(const Training& work, const std::string& who, const Times& times
 int main(int count, char** words) try {
   std::string device_name = "cpu", peer, models = "mlp,gpt", file;
   int steps = 50, rounds = 3;
-  bool explain = false;
+  bool explain = false, recompute = false;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
     const auto value = [&] { return std::string(i + 1 < count ? words[++i] : ""); };
@@ -101,12 +102,13 @@ int main(int count, char** words) try {
     if (word == "--rounds") rounds = std::max(1, std::atoi(value().c_str()));
     if (word == "--peer") peer = value();
     if (word == "--explain") explain = true;
+    if (word == "--recompute") recompute = true;
   }
   const Device device = Device::named(device_name);
   set_default_device(device);
   std::istringstream names(models);
   for (std::string name; std::getline(names, name, ',');) {
-    Training work = make_training(name, file);
+    Training work = make_training(name, file, recompute);
     if (explain) std::cout << work.step->explain(work.batch);
     Times own;
     own.mib = memory_mib(work, device);
