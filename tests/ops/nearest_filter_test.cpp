@@ -13,18 +13,45 @@ namespace {
 
 constexpr int64_t kRows = 16411;  // the filter begins at 16,384
 
+// With little shared memory, and lanes of fragments that are not known: sums are compared after
+// they went through shared memory.
+class SmallDevice final : public DeviceDriver {
+ public:
+  explicit SmallDevice(std::shared_ptr<DeviceDriver> whole)
+      : whole_(std::move(whole)), info_(whole_->info()) {
+    info_.id = "small";
+    info_.capabilities.shared_bytes = 48 << 10;
+    info_.capabilities.fragment_layout = false;
+  }
+  const DeviceInfo& info() const override { return info_; }
+  uint64_t free_bytes() override { return whole_->free_bytes(); }
+  std::unique_ptr<MemoryDriver> allocate(uint64_t bytes) override {
+    return whole_->allocate(bytes);
+  }
+  std::unique_ptr<ProgramDriver> compile(const ir::Kernel& lowered) override {
+    return whole_->compile(lowered);
+  }
+  std::unique_ptr<QueueDriver> make_queue() override { return whole_->make_queue(); }
+
+ private:
+  std::shared_ptr<DeviceDriver> whole_;
+  DeviceInfo info_;
+};
+
 struct Given {
   Metric metric = Metric::dot;
   DType type = DType::f16, query_type = DType::f32;
   int64_t queries = 5, width = 24, k = 10;
-  bool allowed = false;
+  bool allowed = false, small = false;
 };
 
 // Changes rows before they are stored: row, its first element.
 using Change = std::function<void(int64_t, float*)>;
 
 void expect_equal_rows(const Given& given, const Change& change = {}) {
-  const Device cpu = Device::cpu(), device = test::interpreted_device(8);
+  const Device cpu = Device::cpu();
+  const std::shared_ptr<DeviceDriver> whole = test::interpreted_driver(8);
+  const Device device(given.small ? std::make_shared<SmallDevice>(whole) : whole, "a test");
   std::vector<float> values = randn({kRows, given.width}, DType::f32, cpu).to_vector<float>();
   for (int64_t row = 0; change && row < kRows; ++row)
     change(row, values.data() + row * given.width);
@@ -65,6 +92,17 @@ TEST(NearestFilter, RowsThatAreNotAllowedOrNotNumbers) {
                     [](int64_t row, float* values) {
                       if (row % 5 == 0) values[3] = std::numeric_limits<float>::quiet_NaN();
                       if (row % 7 == 0) std::fill(values, values + 24, 0.0f);
+                    });
+}
+
+TEST(NearestFilter, SmallDevices) {
+  expect_equal_rows({.small = true});
+  expect_equal_rows({.metric = Metric::cosine, .queries = 66, .allowed = true, .small = true});
+  // More candidates than a group keeps.
+  expect_equal_rows({.query_type = DType::f16, .queries = 66, .small = true},
+                    [](int64_t row, float* values) {
+                      if (row < 900 || row >= 1100)
+                        for (int64_t i = 0; i < 24; ++i) values[i] *= 0.01f;
                     });
 }
 

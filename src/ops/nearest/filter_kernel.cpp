@@ -153,6 +153,18 @@ ir::Kernel nearest_prepare_kernel(const FragmentProduct& p) {
   });
 }
 
+ir::Kernel nearest_inverse_kernel() {
+  return kernel("nearest_inverse", kNearestGroup, [] {
+    const In norms = in("norms", f32);
+    const Array inverses = out("inverses", f32);
+    const Value count = param("count", u32), padded = param("padded", u32), row = global_id();
+    if_(row < padded, [&] {
+      const Value norm = norms.load_if(row < count, row);
+      inverses[row] = select(norm == 0.0f, constant(f32, 0.0), 1.0f / norm);
+    });
+  });
+}
+
 // Group x: the query; nothing reaches the limit of those beyond the last.
 ir::Kernel nearest_limit_kernel(Metric metric, uint32_t lanes) {
   return kernel("nearest_limit", lanes, [&] {
@@ -208,8 +220,7 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
     const auto scores_of = [&](const std::vector<Value>& sums, Value row, Value inside) {
       std::vector<Value> scores = sums;
       if (factors) {
-        const Value norm = factors->load_if(inside, row);
-        const Value factor = select(norm == 0.0f, constant(f32, 0.0), 1.0f / norm);
+        const Value factor = factors->load_if(inside, row);
         for (Value& score : scores) score = score * factor;
       }
       return scores;
@@ -230,7 +241,7 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
         const auto store_one = [&](Value row, Value column, Value sum, Value) {
           store(row, column, {sum});
         };
-        visit_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, nullptr,
+        visit_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, {},
                    [&](const TileVisit& visit) { visit(store_one, [] {}); });
       } else {
         multiply_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, store);
@@ -280,11 +291,12 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
               if (form.in_turn) if_(candidates.is_half_full(), append_all);
             });
       };
+      const TileValues values{factors ? &*factors : nullptr, &*limits};
       if (form.in_turn)
         visit_tiles(p, tiles, std::move(a), std::move(b), first_row, row_end, first_query, k,
-                    &*limits, finish);
+                    values, finish);
       else
-        visit_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, &*limits,
+        visit_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, values,
                    [&](const TileVisit& visit) { finish(first_row, visit); });
       append_all();
       return;

@@ -7,6 +7,7 @@
 //
 // On devices with matrix fragments, dot products with many f16 or bf16 rows are filtered instead:
 // prepare: writes the queries in the type of the rows
+// inverse: for cosine, 1 / norm of each row, and zeros up to the end of the last tile
 // filter:  of a sample of the rows: a product, whose sums are stored
 // limit:   what the best of the sample reach is a limit for every query
 // filter:  a product whose sums are candidates where they reach the limit, and are not stored
@@ -48,7 +49,7 @@ struct NearestForm {
   bool has_factors;         // norms for cosine, scales for others
   bool has_allowed;         // a bitmap
   uint32_t queries;         // that one group scores
-  bool one_by_one = false;  // filter: by the layout of fragments, without factors
+  bool one_by_one = false;  // filter: by the layout of fragments
   bool in_turn = false;     // filter, one by one: a group has several tiles of rows
   bool sampled = false;     // filter: every `spacing`-th row only, and all sums are stored
   bool overflow = false;    // scan: only for queries whose filter had no room
@@ -125,6 +126,7 @@ ir::Kernel nearest_merge_kernel(bool overflow);
 // that type.
 uint32_t nearest_query_parts(DType query, DType row);
 ir::Kernel nearest_prepare_kernel(const FragmentProduct& tiling);
+ir::Kernel nearest_inverse_kernel();
 ir::Kernel nearest_limit_kernel(Metric metric, uint32_t lanes);
 ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct& tiling);
 ir::Kernel nearest_choose_kernel(uint32_t lanes);

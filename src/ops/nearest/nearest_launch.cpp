@@ -171,18 +171,24 @@ NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProdu
               [&] { return nearest_prepare_kernel(p); }, {static_cast<uint32_t>(all), 1, 1},
               {queries, parts}, {word(query_count()), word(width()), word(padded)});
 
+  std::optional<DeviceView> inverses;
+  if (factors) {
+    const int64_t padded_rows = round_up(rows(), p.tile_m);
+    inverses = call.scratch({padded_rows}, DType::f32);
+    call.launch("nearest_inverse", nearest_inverse_kernel,
+                {groups_for(padded_rows, kNearestGroup), 1, 1}, {*factors, *inverses},
+                {word(rows()), word(padded_rows)});
+  }
   const auto multiply = [&](bool is_sample, int64_t count, int64_t room,
                             std::initializer_list<DeviceView> results) {
     NearestForm how = form();
     how.sampled = is_sample;
-    // Visits of sums compute a row's factor for each of them: too much for all rows.
-    how.one_by_one =
-        p.run_ahead && call.info().capabilities.fragment_layout && (is_sample || !factors);
+    how.one_by_one = p.run_ahead && call.info().capabilities.fragment_layout;
     // Smaller tiles leave room for two groups at once, which hide each other's starts.
     how.in_turn = how.one_by_one && !is_sample && p.tile_m * p.tile_n >= 256 * 128;
     const int64_t turns = how.in_turn ? tiles_in_turn(call.info(), p, count, tiles) : 1;
     std::vector<DeviceView> buffers = {matrix, parts};
-    if (factors) buffers.push_back(*factors);
+    if (inverses) buffers.push_back(*inverses);
     if (allowed) buffers.push_back(*allowed);
     buffers.insert(buffers.end(), results);
     call.launch(

@@ -118,25 +118,35 @@ class Sums {
         sums_[i * own_n_ + j].multiply(rows_[set * own_m_ + i], columns_[set * own_n_ + j]);
   }
 
-  // first: the place of the tile in columns.
-  TileVisit visits(const In* columns, Value first) const {
-    std::vector<Fragment> values;
-    for (uint32_t j = 0; columns && j < own_n_; ++j) {
-      values.push_back(accumulator(f32));
-      values.back().load(*columns, first + warp_column_ + j * 16, 0u);  // the same in every row
+  // The tile begins at this row and column.
+  TileVisit visits(const TileValues& values, Value first_row, Value first_column) const {
+    std::vector<Fragment> of_rows, of_columns;
+    for (uint32_t i = 0; values.rows && i < own_m_; ++i) {
+      of_rows.push_back(accumulator(f32));
+      of_rows.back().load(*values.rows, first_row + warp_row_ + i * 16, 0u,
+                          dsl::Layout::column_major);  // the same in every column
     }
-    return [this, values](const SumVisitor& visit, const std::function<void()>& before) {
-      for (uint32_t i = 0; i < own_m_; ++i)
-        for (uint32_t j = 0; j < own_n_; ++j) {
-          before();
-          const Fragment& sums = sums_[i * own_n_ + j];
-          const Fragment& beside = values.empty() ? sums : values[j];
-          sums.map({sums, beside}, [&](const std::vector<Value>& both, Value row, Value column) {
-            visit(warp_row_ + i * 16 + row, warp_column_ + j * 16 + column, both[0], both[1]);
-            return both[0];
-          });
-        }
-    };
+    for (uint32_t j = 0; values.columns && j < own_n_; ++j) {
+      of_columns.push_back(accumulator(f32));
+      of_columns.back().load(*values.columns, first_column + warp_column_ + j * 16, 0u);
+    }
+    return
+        [this, of_rows, of_columns](const SumVisitor& visit, const std::function<void()>& before) {
+          for (uint32_t i = 0; i < own_m_; ++i)
+            for (uint32_t j = 0; j < own_n_; ++j) {
+              before();
+              const Fragment& sums = sums_[i * own_n_ + j];
+              std::vector<Fragment> sources = {sums};
+              if (!of_rows.empty()) sources.push_back(of_rows[i]);
+              if (!of_columns.empty()) sources.push_back(of_columns[j]);
+              sums.map(sources, [&](const std::vector<Value>& all, Value row, Value column) {
+                visit(warp_row_ + i * 16 + row, warp_column_ + j * 16 + column,
+                      of_rows.empty() ? all[0] : all[0] * all[1],
+                      of_columns.empty() ? constant(f32, 1.0) : all.back());
+                return all[0];
+              });
+            }
+        };
   }
 
   // write(row, column, four values side by side) for the whole tile, through a strip of shared
@@ -250,17 +260,17 @@ void multiply_tile(const FragmentProduct& p, const FragmentTiles& tiles,
 }
 
 void visit_tile(const FragmentProduct& p, const FragmentTiles& tiles, std::unique_ptr<TileSource> a,
-                std::unique_ptr<TileSource> b, Value row, Value column, Value k, const In* columns,
-                const std::function<void(const TileVisit&)>& finish) {
+                std::unique_ptr<TileSource> b, Value row, Value column, Value k,
+                const TileValues& values, const std::function<void(const TileVisit&)>& finish) {
   const Operands operands(p, std::move(a), std::move(b), row, column, k);
   const Sums sums(p, tiles.a, tiles.b);
   multiply_all(p, operands, sums, k);
-  finish(sums.visits(columns, column));
+  finish(sums.visits(values, row, column));
 }
 
 void visit_tiles(const FragmentProduct& p, const FragmentTiles& tiles,
                  std::unique_ptr<TileSource> a, std::unique_ptr<TileSource> b, Value row,
-                 Value row_end, Value column, Value k, const In* columns,
+                 Value row_end, Value column, Value k, const TileValues& values,
                  const std::function<void(Value, const TileVisit&)>& finish) {
   const Operands operands(p, std::move(a), std::move(b), row, column, k);
   const Sums sums(p, tiles.a, tiles.b);
@@ -302,7 +312,7 @@ void visit_tiles(const FragmentProduct& p, const FragmentTiles& tiles,
       sums.load(slot, inners);
       sums.multiply(inners - 1);
     });
-    finish(at, sums.visits(columns, column));
+    finish(at, sums.visits(values, at, column));
     sums.clear();
   });
 }

@@ -18,7 +18,11 @@ namespace {
 
 // Parts end at multiples of this, so that words of bitmaps are not shared between them.
 constexpr uint64_t kPartRows = 65536;
-constexpr uint64_t kPartBytes = uint64_t{1} << 30;
+// Each part is a search of its own, so that they are large where buffers of any size are bound.
+uint64_t part_bytes(const Device& device) {
+  const uint64_t bound = device.info().capabilities.max_binding_bytes;
+  return uint64_t{bound >= uint64_t{1} << 40 ? 8u : 1u} << 30;
+}
 // Memory that stays free for plans and for other work.
 constexpr uint64_t kReserveBytes = 64 << 20;
 
@@ -103,7 +107,7 @@ DeviceRows::Resident& DeviceRows::upload(uint64_t identity, bool is_growing, con
   const uint64_t whole = is_growing && resident.rows > 0 && is_small ? resident.rows : rows.count;
   resident.searched = rows.count;
   const uint64_t most =
-      std::max<uint64_t>(1, kPartBytes / (kPartRows * row_bytes(rows))) * kPartRows;
+      std::max<uint64_t>(1, part_bytes(device_) / (kPartRows * row_bytes(rows))) * kPartRows;
   // Halves of what does not fit are tried, down to the smallest part.
   for (uint64_t tried = most; resident.rows < whole && !resident.is_full;) {
     const uint64_t first = word_start(resident.rows), count = std::min(tried, whole - first);
