@@ -24,7 +24,7 @@ namespace {
 
 struct Options {
   std::string model, speculate = "ngram", device = "cpu";
-  int64_t tokens = 200, texts = 1;
+  int64_t tokens = 120, texts = 1;
   int rounds = 5;
 };
 
@@ -59,7 +59,13 @@ const std::string kReport =
     "to decide who pays for the new timber.";
 
 std::vector<Task> tasks() {
+  // SmolLM2 repeats the program for the first question, for about 120 tokens, and its beginning for
+  // the second.
   return {{"code edit",
+           "Change the name of the class to Wallet. Repeat the rest of the program word for word:"
+           "\n\n" +
+               kCode},
+          {"part of it",
            "Rename the class Account to Wallet and print the whole program again:\n\n" + kCode},
           {"summary", "Summarise this report and quote what people said:\n\n" + kReport},
           {"quotation", "Repeat this report word for word:\n\n" + kReport},

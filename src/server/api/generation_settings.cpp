@@ -7,10 +7,10 @@
 
 namespace prism::server {
 
+double rounded(float value) { return std::round(double{value} * 1e6) / 1e6; }
+
 Json generation_settings(const llm::GenerationOptions& o, const llm::Tokenizer& tokenizer) {
   const llm::SamplerOptions& s = o.sampler;
-  // As decimal numbers that a person would write: 0.8, not 0.800000012.
-  const auto rounded = [](float value) { return std::round(double{value} * 1e6) / 1e6; };
   Json biases = Json::array();
   const auto add_bias = [&](int32_t token, double bias) {
     biases.push_back({{"token", token}, {"bias", bias}});  // minus infinity is written as null

@@ -7,6 +7,9 @@
 
 namespace prism::server {
 
+// As the decimal number that a person would write: 0.8, not 0.800000012.
+double rounded(float value);
+
 Json generation_settings(const llm::GenerationOptions& options, const llm::Tokenizer& tokenizer);
 
 }  // namespace prism::server

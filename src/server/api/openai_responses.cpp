@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "server/api/api.h"
+#include "server/api/generation_settings.h"
 #include "server/api/openai.h"
 #include "server/api/request_fields.h"
 #include "server/api/responses_input.h"
@@ -267,11 +268,11 @@ Json repeated_fields(const JsonView& body, const llm::GenerationOptions& options
   json["previous_response_id"] = nullptr;
   json["reasoning"] = given("reasoning", nullptr);
   json["store"] = false;
-  json["temperature"] = options.sampler.temperature;
+  json["temperature"] = rounded(options.sampler.temperature);
   json["text"] = given("text", format);
   json["tool_choice"] = given("tool_choice", "auto");
   json["tools"] = given("tools", Json::array());
-  json["top_p"] = options.sampler.top_p;
+  json["top_p"] = rounded(options.sampler.top_p);
   json["top_logprobs"] = given("top_logprobs", 0);
   json["truncation"] = "disabled";
   json["user"] = given("user", nullptr);

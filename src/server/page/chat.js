@@ -13,6 +13,13 @@ import { Tree } from "./tree.js";
 const kSaveEveryMs = 500;  // while an answer is written
 const kTitleLength = 60;
 
+// The beginning of a line, up to a whole word.
+function shortened(line) {
+  if (line.length <= kTitleLength) return line;
+  const start = line.slice(0, kTitleLength);
+  return `${start.slice(0, Math.max(start.lastIndexOf(" "), kTitleLength / 2)).trimEnd()}\u2026`;
+}
+
 class Chat extends EventTarget {
   conversation = null;  // null: a new one, which is kept with its first message
   tree = new Tree([], {});
@@ -105,7 +112,7 @@ class Chat extends EventTarget {
 
   async #ask(parent, text, attachments) {
     if (!this.conversation) {
-      const title = (text.trim() || attachments[0].name).split("\n")[0].slice(0, kTitleLength);
+      const title = shortened((text.trim() || attachments[0].name).split("\n")[0]);
       this.conversation = { id: newId(), title, created: Date.now(), updated: Date.now(), chosen: {} };
       this.tree = new Tree([], this.conversation.chosen);
     }

@@ -134,6 +134,10 @@ class Conversations(PageTest):
         self.page.until(lambda: self.page.text(".branch") == "2/2", "both questions")
         self.assertEqual(len(self.page.kept()), 6)
 
+    def test_the_title_of_a_long_question_ends_with_a_word(self):
+        self.page.ask("say:hello to all the penguins of the southern hemisphere and of every zoo")
+        self.assertEqual(self.page.titles(), ["say:hello to all the penguins of the southern hemisphere\u2026"])
+
     def test_rename_search_delete(self):
         self.page.ask("say:hello to <b>penguins</b>")
         self.page.press(Keys.ALT, "n")
