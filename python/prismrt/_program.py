@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import site
 import sys
 
 
@@ -13,6 +14,8 @@ def command() -> list[str]:
 
 def environment() -> dict[str, str]:
     """Its environment: it finds this package where this process did, and none in the current folder."""
-    package = str(pathlib.Path(__file__).parent.parent)
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
+    variables = {**os.environ, "PYTHONSAFEPATH": "1"}
+    folder = str(pathlib.Path(__file__).parent.parent)
+    if folder not in (*site.getsitepackages(), site.getusersitepackages()):
+        variables["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return variables

@@ -1,5 +1,8 @@
 """The server: started, asked and stopped."""
 import json
+import pathlib
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 
@@ -24,6 +27,27 @@ def test_serve(model_path, llm):
     assert text == llm.generate("Once upon a time", max_tokens=8, temperature=0).text
     with pytest.raises(urllib.error.URLError):
         ask(server.url + "/v1/models")
+
+
+def test_the_server_finds_the_package(model_path, tmp_path, monkeypatch):
+    """As the parent did: not a folder of this name in the current one, and also outside the usual places."""
+    (tmp_path / "prismrt").mkdir()
+    (tmp_path / "prismrt" / "__init__.py").write_text("raise SystemExit('the wrong package')")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "prismrt").symlink_to(pathlib.Path(prism.__file__).parent)
+    monkeypatch.chdir(tmp_path)
+    if sys.version_info >= (3, 11):  # before, Python cannot leave out the current folder
+        with prism.serve(model_path, port=0, device="cpu", block=False) as server:
+            assert ask(server.url + "/v1/models")["data"]
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "elsewhere")!r})
+import prismrt as prism
+with prism.serve({str(model_path)!r}, port=0, device="cpu", block=False) as server:
+    print(prism.__file__, server.port > 0)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/", timeout=120)
+    assert result.stdout.split() == [str(tmp_path / "elsewhere" / "prismrt" / "__init__.py"), "True"], result.stderr
 
 
 def test_keys(model_path):

@@ -64,3 +64,9 @@ def training(loader: prism.data.DataLoader) -> float:
 
 def adapted(path: str) -> list[prism.LLM]:
     return [prism.LLM(path, lora="a.gguf"), prism.LLM(path, lora=("a.gguf", 0.5)), prism.LLM(path, lora=["a.gguf", ("b.gguf", 2)])]
+
+
+def trained(path: str) -> float | None:
+    made: prism.TrainedLora = prism.train_lora(path, [{"prompt": "a", "completion": "b"}, "text"], "a.gguf", rank=4, lr=1e-3,
+                                               matrices=["ffn"], progress=lambda at: print(at.step, at.validation_loss))
+    return made.validation_loss
