@@ -107,6 +107,18 @@ TEST(Convert, TypesAreThoseOfTheFolderOrAsAsked) {
   }
 }
 
+// The large matrices of recurrent layers are quantised like others.
+TEST(Convert, RecurrentLayersAreQuantised) {
+  for (const auto& [name, tensor] : {std::pair("mamba", "blk.1.ssm_in.weight"),
+                                     {"mamba2", "blk.1.ssm_out.weight"},
+                                     {"lfm2", "blk.1.shortconv.in_proj.weight"}}) {
+    const HfModel model = test::hf_model(name);
+    const GgufFile file = convert(HfTestFolder(model), "Q8_0");
+    EXPECT_EQ(file.find_tensor(tensor)->type, ElementType(BlockType::q8_0)) << tensor;
+    EXPECT_LT(error_of(result_of(file, model.tokens), model.expected), 0.05) << name;
+  }
+}
+
 // Replaces a matrix of experts [experts, in, out] by random blocks [experts, out, in / 32, 16] with
 // scales, or by the numbers that these mean.
 void replace_experts(std::map<std::string, Tensor>& tensors, const std::string& name, bool packs) {
