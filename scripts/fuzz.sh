@@ -3,6 +3,7 @@
 # usage: scripts/fuzz.sh [SECONDS_EACH] [NAME...]     (NAME: gguf for fuzz/gguf_fuzz.cpp; default: all)
 # FUZZ_RUNS=N runs the same N inputs each time (a fixed seed) within the time limit; without it, inputs are new.
 # FUZZ_TOTAL=N goes on, over several calls, until each fuzzer has run N inputs: corpora and counts stay in the build folder.
+# It begins with the counts of fuzz/counts.txt, where those of earlier machines are kept.
 # Inputs have at most twice the bytes of the largest in the corpus, and 1,024 at least: most are much faster than long ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,7 +28,9 @@ fuzz_one() {
   local same=() largest longest
   [ -z "${FUZZ_RUNS:-}" ] || same=(-seed=1 -runs="$FUZZ_RUNS")
   if [ -n "${FUZZ_TOTAL:-}" ]; then
+    before=$(awk -v name="$name" '$1 == name { print $2 }' fuzz/counts.txt)
     [ ! -f "$count" ] || before=$(cat "$count")
+    before=${before:-0}
     [ "$before" -lt "$FUZZ_TOTAL" ] || { echo "fuzz $name: $before inputs"; return 0; }
     # To weigh inputs by the rarity of what they reach takes a third of the time.
     same=(-seed=$((before + 1)) -runs=$((FUZZ_TOTAL - before)) -entropic=0)
