@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.bos_token = "<s>";
   options.tools =
       R"([{"type": "function", "function": {"name": "f", "parameters": {"items": {}}}}])";
-  options.limits = {.work = 1 << 20, .depth = 200, .output_bytes = 1 << 16};
+  options.limits = {.work = 1 << 17, .depth = 200, .output_bytes = 1 << 16};
   try {
     render_chat({reinterpret_cast<const char*>(data), size}, messages, options);
   } catch (const Error&) {

@@ -44,6 +44,9 @@ std::string nearest_name(std::string_view typed, const std::vector<std::string>&
     const std::string candidate = lower(name);
     // A prefix counts as near: "soft" for "softmax".
     const bool begins = wanted.size() >= 3 && candidate.starts_with(wanted);
+    const size_t apart =
+        std::max(wanted.size(), candidate.size()) - std::min(wanted.size(), candidate.size());
+    if (!begins && apart >= fewest) continue;  // as many edits at least
     const size_t distance = begins ? 1 : edits(wanted, candidate);
     if (distance >= fewest) continue;
     fewest = distance;

@@ -69,7 +69,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 87u);
+  EXPECT_GE(models.size(), 91u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     try {
@@ -104,6 +104,18 @@ TEST(Convert, TypesAreThoseOfTheFolderOrAsAsked) {
       EXPECT_TRUE(std::ranges::equal(a, b)) << type << " " << each.name;
     }
     EXPECT_EQ(at_once.integer("general.file_type"), then.integer("general.file_type"));
+  }
+}
+
+// The large matrices of recurrent layers are quantised like others.
+TEST(Convert, RecurrentLayersAreQuantised) {
+  for (const auto& [name, tensor] : {std::pair("mamba", "blk.1.ssm_in.weight"),
+                                     {"mamba2", "blk.1.ssm_out.weight"},
+                                     {"lfm2", "blk.1.shortconv.in_proj.weight"}}) {
+    const HfModel model = test::hf_model(name);
+    const GgufFile file = convert(HfTestFolder(model), "Q8_0");
+    EXPECT_EQ(file.find_tensor(tensor)->type, ElementType(BlockType::q8_0)) << tensor;
+    EXPECT_LT(error_of(result_of(file, model.tokens), model.expected), 0.05) << name;
   }
 }
 

@@ -18,6 +18,7 @@ constexpr Names kArchitectures[] = {
     {"Qwen2_5_VLForConditionalGeneration", "Qwen2ForCausalLM"},
     {"Qwen3VLForConditionalGeneration", "Qwen3ForCausalLM"},
     {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
+    {"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"},
     {"SmolVLMForConditionalGeneration", "LlamaForCausalLM"},
 };
 

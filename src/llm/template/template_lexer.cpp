@@ -145,7 +145,8 @@ class Lexer {
       // Inside brackets, }} closes two of them.
       if (brackets == 0 || open == Token::Kind::open_tag) {
         const size_t shift = sign == '-' || sign == '+' ? 1 : 0;
-        if (text_.substr(at_ + shift).starts_with(end)) {
+        if (at_ + shift + 1 < text_.size() && text_[at_ + shift] == end[0] &&
+            text_[at_ + shift + 1] == end[1]) {
           put(close, "");
           move_to(at_ + shift + end.size());
           after_tag(shift ? sign : 0, open == Token::Kind::open_tag);
@@ -165,9 +166,10 @@ class Lexer {
       put(Token::Kind::name, std::string(text_.substr(at_, end - at_)));
       return move_to(end);
     }
-    for (const std::string_view sign : {"**", "//", "==", "!=", "<=", ">="}) {
-      if (!text_.substr(at_).starts_with(sign)) continue;
-      put(Token::Kind::sign, std::string(sign));
+    const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : 0;
+    if ((next == '=' && (c == '=' || c == '!' || c == '<' || c == '>')) ||
+        (next == c && (c == '*' || c == '/'))) {
+      put(Token::Kind::sign, std::string({c, next}));
       return move_to(at_ + 2);
     }
     if (std::string_view("+-*/%~|.,:()[]{}<>=").find(c) == text_.npos)

@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <span>
 
 #include "base/utf8.h"
@@ -59,6 +61,15 @@ class PreTokenizer::Pattern {
     }
     // Without JIT support, PCRE2 falls back to its interpreter.
     pcre2_jit_compile(code_, PCRE2_JIT_COMPLETE);
+  }
+  // Compiled once: that takes longer than to split most texts. The expressions are constants.
+  static std::shared_ptr<const Pattern> shared(std::string_view expression) {
+    static std::mutex mutex;
+    static std::map<std::string_view, std::shared_ptr<const Pattern>> all;
+    const std::scoped_lock lock(mutex);
+    std::shared_ptr<const Pattern>& found = all[expression];
+    if (!found) found = std::make_shared<const Pattern>(expression);
+    return found;
   }
   Pattern(const Pattern&) = delete;
   ~Pattern() { pcre2_code_free(code_); }
@@ -141,7 +152,7 @@ PreTokenizer::PreTokenizer(std::string_view type) {
   const PreType& found = find_type(type);
   traits_ = found.traits;
   for (const std::string_view expression : found.patterns)
-    patterns_.push_back(std::make_unique<Pattern>(expression));
+    patterns_.push_back(Pattern::shared(expression));
 }
 
 PreTokenizer::~PreTokenizer() = default;

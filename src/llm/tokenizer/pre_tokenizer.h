@@ -37,7 +37,7 @@ class PreTokenizer {
   void split_valid(std::string_view text, bool short_way,
                    std::vector<std::string_view>* words) const;
   PreTokenizerTraits traits_;
-  std::vector<std::unique_ptr<Pattern>> patterns_;  // applied in order
+  std::vector<std::shared_ptr<const Pattern>> patterns_;  // applied in order
 };
 
 // Throws like the constructor of PreTokenizer.

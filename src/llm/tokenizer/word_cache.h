@@ -18,11 +18,11 @@ namespace prism::llm {
 // second.
 class WordCache {
  public:
-  WordCache() : entries_(kEntries) {}
+  WordCache() : entries_(kFirstEntries) {}
 
   // Appends the word's tokens and returns true if they are cached.
   bool find(std::string_view word, uint64_t hash, std::vector<int32_t>* ids) const {
-    const size_t place = hash % kEntries;
+    const size_t place = hash % entries_.size();
     for (const Entry* entry : {&entries_[place], &entries_[place ^ 1]}) {
       if (entry->length != word.size() || std::memcmp(entry->word, word.data(), word.size()) != 0)
         continue;
@@ -34,7 +34,8 @@ class WordCache {
   // Ignores words and token lists that are too long for an entry.
   void keep(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
     if (word.empty() || word.size() > kMostBytes || ids.size() > kMostIds) return;
-    const size_t place = hash % kEntries;
+    if (++kept_ > kFirstEntries && entries_.size() < kEntries) entries_.assign(kEntries, {});
+    const size_t place = hash % entries_.size();
     entries_[place ^ 1] = entries_[place];
     Entry& entry = entries_[place];
     std::memcpy(entry.word, word.data(), word.size());
@@ -44,8 +45,9 @@ class WordCache {
   }
 
  private:
-  // An entry is one cache line; 8,192 of them (512 KiB) fit in a core's L2 cache.
-  static constexpr size_t kEntries = 8192, kMostBytes = 30, kMostIds = 8;
+  // An entry is one cache line; 8,192 of them (512 KiB) fit in a core's L2 cache. Short texts do
+  // with a few: to clear the others would take longer than to encode such a text.
+  static constexpr size_t kEntries = 8192, kFirstEntries = 64, kMostBytes = 30, kMostIds = 8;
   struct Entry {
     int32_t ids[kMostIds];
     char word[kMostBytes];
@@ -53,6 +55,7 @@ class WordCache {
   };
   static_assert(sizeof(Entry) == 64);
   std::vector<Entry> entries_;
+  size_t kept_ = 0;
 };
 
 // Lends objects to one caller each and creates more when all are in use, so that a const encoder

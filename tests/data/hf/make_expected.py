@@ -169,6 +169,15 @@ MODELS = {
     "qwen3-5": (t.Qwen3_5ForCausalLM, t.Qwen3_5TextConfig, DELTA),
     "qwen3-5-moe": (t.Qwen3_5MoeForCausalLM, t.Qwen3_5MoeTextConfig, dict(DELTA, **EXPERTS,
                                                                            shared_expert_intermediate_size=40)),
+    "qwen3-5-seeing": (t.Qwen3_5ForConditionalGeneration, seeing(t.Qwen3_5Config, dict(
+        QWEN_EYES, num_position_embeddings=16)), DELTA),
+    "qwen3-5-moe-seeing": (t.Qwen3_5MoeForConditionalGeneration, seeing(t.Qwen3_5MoeConfig, dict(
+        QWEN_EYES, num_position_embeddings=16)), dict(DELTA, **EXPERTS, shared_expert_intermediate_size=40)),
+    "lfm2-vl": (t.Lfm2VlForConditionalGeneration, seeing(t.Lfm2VlConfig, dict(
+        EYES, model_type="siglip2_vision_model", num_patches=16)), dict(SHORT_CONV, block_multiple_of=8)),
+    "qwen2-vl": (t.Qwen2VLForConditionalGeneration, seeing(t.Qwen2VLConfig, dict(
+        depth=1, embed_dim=32, hidden_size=32, num_heads=2, patch_size=4)), dict(
+            rope_parameters=dict(rope_type="default", mrope_section=[1, 1, 2]))),
     "t5": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="relu", num_decoder_layers=3)),
     "t5-gated": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="gated-gelu",
                                                                 tie_word_embeddings=False)),
