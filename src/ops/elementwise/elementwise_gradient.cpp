@@ -26,9 +26,10 @@ Tensor twice_gelu_tanh_slope(const Tensor& x) {
   return 1.0 + t + x * slope;
 }
 
+// A device computes s twice in one chain; shared, it would be a tensor of its own.
 Tensor silu_gradient(const Tensor& x, const Tensor& g) {
-  const Tensor s = sigmoid(x);
-  return g * s * (1.0 + x * (1.0 - s));
+  const Tensor s = sigmoid(x), again = x.device().info().is_cpu ? s : sigmoid(x);
+  return g * s * (1.0 + x * (1.0 - again));
 }
 
 // y is the result, g its gradient.
