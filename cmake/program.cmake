@@ -5,6 +5,7 @@ set(main_source ${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.cpp)
 list(REMOVE_ITEM program_sources ${main_source})
 if(program_sources)
   add_library(prism_cli STATIC ${program_sources})
+  set_target_properties(prism_cli PROPERTIES POSITION_INDEPENDENT_CODE ON)  # also part of the Python module
   target_link_libraries(prism_cli PUBLIC prism_internal PRIVATE prism_warnings fmt::fmt CLI11::CLI11
                         nlohmann_json::nlohmann_json Threads::Threads)
   if(TARGET prism_server)

@@ -19,6 +19,7 @@ if(PRISM_SERVER AND PRISM_PROGRAM)
     set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/server/version.cpp PROPERTIES COMPILE_DEFINITIONS
                                 "PRISM_VERSION=\"${PROJECT_VERSION}\"")
     add_library(prism_server STATIC ${server_sources})
+    set_target_properties(prism_server PROPERTIES POSITION_INDEPENDENT_CODE ON)  # also part of the Python module
     target_include_directories(prism_server SYSTEM PRIVATE ${BOOST_BEAST_INCLUDE_DIR})
     target_link_libraries(prism_server PUBLIC prism_internal PRIVATE prism_warnings fmt::fmt Threads::Threads)
     # The parts of Boost are headers: none of its libraries is linked.

@@ -1,12 +1,14 @@
 // Trains a small GPT on the characters of a text, and prints text of its own.
-// Usage: example_char_gpt [--data FILE] [--steps N] [--layers N] [--width N] [--batch N]
-//                         [--length N] [--dropout P] [--device NAME]
+// Usage: example_char_gpt [--data FILE] [--steps N] [--layers N] [--width N] [--heads N] [--batch
+// N]
+//                         [--length N] [--dropout P] [--precision f32|bf16] [--device NAME]
 #include <prism/prism.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -15,8 +17,8 @@ using namespace prism;
 namespace {
 
 struct Block : nn::Module {
-  Block(int64_t width, double p)
-      : attention(width, 4, {.dropout = p}),
+  Block(int64_t width, int64_t heads, double p)
+      : attention(width, heads, {.dropout = p}),
         norm1(width),
         norm2(width),
         up(width, 4 * width),
@@ -35,9 +37,13 @@ struct Block : nn::Module {
 };
 
 struct Gpt : nn::Module {
-  Gpt(int64_t characters, int64_t length, int64_t width, int64_t layers, double p)
-      : tokens(characters, width), positions(length, width), norm(width), head(width, characters) {
-    for (int64_t i = 0; i < layers; ++i) blocks.emplace_back(width, p);
+  Gpt(int64_t characters, int64_t length, int64_t width, int64_t layers, int64_t heads, double p)
+      : tokens(characters, width),
+        positions(length, width),
+        dropout(p),
+        norm(width),
+        head(width, characters) {
+    for (int64_t i = 0; i < layers; ++i) blocks.emplace_back(width, heads, p);
     // As in GPT-2: what adds to the residual stream starts smaller, and the first and the last
     // layer share their weights.
     const double smaller = 0.02 / std::sqrt(2.0 * static_cast<double>(layers));
@@ -49,14 +55,15 @@ struct Gpt : nn::Module {
     head.weight = tokens.weight;
   }
   nn::Embedding tokens, positions;
+  nn::Dropout dropout;
   std::vector<Block> blocks;
   nn::LayerNorm norm;
   nn::Linear head;
-  PRISM_MEMBERS(tokens, positions, blocks, norm, head)
+  PRISM_MEMBERS(tokens, positions, dropout, blocks, norm, head)
 
   Tensor operator()(const Tensor& text) {  // [batch, length] to [batch, length, characters]
     const Tensor places = arange(text.size(1), DType::i32, text.device());
-    Tensor x = tokens(text) + positions(places);
+    Tensor x = dropout(tokens(text) + positions(places));
     for (Block& each : blocks) x = each(x);
     return head(norm(x));
   }
@@ -72,18 +79,16 @@ std::string made_up_text() {
 }
 
 struct Settings {
-  std::string data = "../shared/data/tinyshakespeare.txt", device = "auto";
-  int64_t steps = 2000, layers = 4, width = 128, batch = 12, length = 64;
+  std::string data = "../shared/data/tinyshakespeare.txt", device = "auto", precision = "f32";
+  int64_t steps = 2000, layers = 4, width = 128, heads = 4, batch = 12, length = 64;
   double dropout = 0;
 };
 
 Settings read_settings(int count, char** words) {
   Settings s;
-  const std::map<std::string, int64_t*> numbers = {{"--steps", &s.steps},
-                                                   {"--layers", &s.layers},
-                                                   {"--width", &s.width},
-                                                   {"--batch", &s.batch},
-                                                   {"--length", &s.length}};
+  const std::map<std::string, int64_t*> numbers = {{"--steps", &s.steps}, {"--layers", &s.layers},
+                                                   {"--width", &s.width}, {"--heads", &s.heads},
+                                                   {"--batch", &s.batch}, {"--length", &s.length}};
   for (int i = 1; i + 1 < count; i += 2) {
     const std::string word = words[i], value = words[i + 1];
     if (numbers.contains(word))
@@ -92,25 +97,42 @@ Settings read_settings(int count, char** words) {
       s.data = value;
     else if (word == "--device")
       s.device = value;
+    else if (word == "--precision" && (value == "f32" || value == "bf16"))
+      s.precision = value;
     else if (word == "--dropout")
       s.dropout = std::atof(value.c_str());
     else
-      throw Error(ErrorCode::kInvalidArgument, "unknown option " + word);
+      throw Error(ErrorCode::kInvalidArgument, "unknown option " + word + " " + value);
   }
   return s;
 }
 
-// The mean loss over the first batches of the validation text.
+// The mean loss over the validation text.
 double validate(Gpt& model, CompiledFunction& loss, const std::shared_ptr<nn::BatchSource>& source,
                 int64_t batch) {
-  nn::DataLoader loader(source, {.batch = batch, .shuffle = false});
-  const int64_t count = std::min<int64_t>(100, loader.batches_per_epoch());
+  nn::DataLoader loader(source, {.batch = std::min(batch, source->size()), .shuffle = false});
+  const int64_t count = loader.batches_per_epoch();
   model.eval();
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += loss(loader.next())[0].item();
   model.train();
   return sum / static_cast<double>(count);
 }
+
+// The weights with the lowest validation loss so far.
+struct Best {
+  double loss = std::numeric_limits<double>::infinity();
+  int64_t step = 0;
+  nn::StateDict weights;
+
+  void note(Gpt& model, double now, int64_t at) {
+    if (!(now < loss)) return;
+    loss = now;
+    step = at;
+    weights = model.state_dict();
+    for (auto& [name, tensor] : weights) tensor = (tensor * 1.0).eval();  // a copy
+  }
+};
 
 std::string write_text(Gpt& model, const std::string& characters, int64_t length, int count) {
   const NoGrad off;
@@ -154,12 +176,13 @@ int main(int count, char** words) try {
   std::vector<int32_t> tokens;
   for (const char each : text) tokens.push_back(static_cast<int32_t>(characters.find(each)));
   const auto split = static_cast<ptrdiff_t>(tokens.size() * 9 / 10);
-  const auto training = nn::token_source({tokens.begin(), tokens.begin() + split}, settings.length);
+  const auto training =
+      nn::token_source({tokens.begin(), tokens.begin() + split}, settings.length, 1);
   const auto validation = nn::token_source({tokens.begin() + split, tokens.end()}, settings.length);
 
   seed(1);
   Gpt model(static_cast<int64_t>(characters.size()), settings.length, settings.width,
-            settings.layers, settings.dropout);
+            settings.layers, settings.heads, settings.dropout);
   std::cout << model.parameter_count() << " parameters, " << characters.size() << " characters\n";
   nn::DataLoader loader(training, {.batch = settings.batch, .seed = 1});
   nn::ParameterGroup<nn::AdamWSettings> matrices{{},
@@ -174,19 +197,29 @@ int main(int count, char** words) try {
   const auto loss_of = [&](std::span<const Tensor> batch) {
     return nn::cross_entropy(model(batch[0]), batch[1]);
   };
-  nn::TrainStep step(optimizer, loss_of, {.clip_norm = 1.0});
+  nn::TrainStepOptions options = {.clip_norm = 1.0};
+  if (settings.precision == "bf16") options.compute = DType::bf16;
+  nn::TrainStep step(optimizer, loss_of, options);
   CompiledFunction loss_only = compile([&](std::span<const Tensor> batch) {
     const NoGrad off;
     return std::vector<Tensor>{loss_of(batch)};
   });
   const nn::Progress progress(settings.steps, settings.batch * settings.length, "characters");
+  const int64_t validate_every = std::max<int64_t>(250, settings.steps / 20);
+  Best best;
   for (int64_t i = 1; i <= settings.steps; ++i) {
     const Tensor loss = step(loader.next());
     if (i % 100 == 0 || i == settings.steps)
       std::cout << progress.line(i, loss.item()) << std::endl;
+    if (i % validate_every != 0 && i != settings.steps) continue;
+    const double validated = validate(model, loss_only, validation, settings.batch);
+    std::cout << "validation loss " << validated << " after step " << i << std::endl;
+    best.note(model, validated, i);
   }
-  std::cout << "validation loss " << validate(model, loss_only, validation, settings.batch)
-            << " after " << progress.seconds() << " s of training\n"
+  const double seconds = progress.seconds();
+  model.load_state_dict(best.weights);
+  std::cout << "validation loss " << best.loss << " of step " << best.step << " after " << seconds
+            << " s of training\n"
             << write_text(model, characters, settings.length, 200) << "\n";
   return 0;
 } catch (const Error& error) {

@@ -3,10 +3,12 @@
 //
 // usage: step_bench [MODEL] [--device NAME] [--limit SECONDS] [--prompts N] [--tokens N]
 // Two texts decode; after 20 steps N prompts of so many tokens come at once. Prints the steps with
-// parts of prompts by their length, and when each prompt had its first token.
+// parts of prompts by their length, in time and in processor time (for PRISM_THREADS=1 on a busy
+// machine; an asterisk: the step made a plan), and when each prompt had its first token.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <random>
 #include <string>
@@ -14,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "llm/model/model.h"
 #include "prism/llm/language_model.h"
 
 namespace prism::llm {
@@ -83,13 +86,19 @@ void bench(const Options& o) {
     });
   const int64_t before = written[0];
   std::vector<double> steps;
+  std::string processor;
   while (left > 0) {
     const auto start = Clock::now();
+    const std::clock_t ticks = std::clock();
+    const size_t plans = model.model().plans();
     model.step();
     steps.push_back(ms_since(start));
+    processor += fmt::format(" {:.0f}{}", 1e3 * double(std::clock() - ticks) / CLOCKS_PER_SEC,
+                             model.model().plans() == plans ? "" : "*");
   }
   std::cout << "steps (ms):";
   for (const double each : steps) std::cout << fmt::format(" {:.0f}", each);
+  std::cout << "\nprocessor time (ms):" << processor;
   std::vector<double> sorted = steps;
   std::ranges::sort(sorted);
   const auto at = [&](double part) {

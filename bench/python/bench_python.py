@@ -1,8 +1,7 @@
 """What Python costs: building a node, decoding a text beside the program, and what other threads keep of their speed.
 
-usage: python bench/python/bench_python.py [MODEL]
+usage: python bench/python/bench_python.py [MODEL [PROGRAM]]   (PROGRAM: build/prism; else `python -m prismrt`)
 """
-import pathlib
 import re
 import statistics
 import subprocess
@@ -13,7 +12,7 @@ import timeit
 import prismrt as prism
 from prismrt import _core
 
-PROGRAM = pathlib.Path(prism.__file__).parent / "bin" / "prism"
+PROGRAM = sys.argv[2:3] or [sys.executable, "-m", "prismrt"]
 ROUNDS, TOKENS = 7, 128
 
 
@@ -39,7 +38,7 @@ def own_rate(llm):
 
 
 def program_rate(model):
-    words = [PROGRAM, "run", model, "-p", "Once upon a time", "-n", str(TOKENS), "--temperature", "0", "--device", "cpu",
+    words = [*PROGRAM, "run", model, "-p", "Once upon a time", "-n", str(TOKENS), "--temperature", "0", "--device", "cpu",
              "--ignore-end"]
     result = subprocess.run(words, capture_output=True, text=True, check=True)
     return float(re.findall(r"; [0-9,]+ tokens at ([0-9.,]+) tokens/s", result.stderr)[-1].replace(",", ""))

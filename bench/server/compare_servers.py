@@ -2,10 +2,12 @@
 """Total tokens per second of `prism serve` and of llama.cpp's server, with several clients at once.
 
 usage: compare_servers.py PRISM LLAMA_SERVER MODEL.gguf [--clients 4] [--tokens 128] [--rounds 5] [--threads 2]
+       [--cores 2,3]
 
 Both servers hold the same file with as many slots as clients and the same number of threads. In each round both answer
 the same requests, one server after the other, the other one idle: every client streams answers to /completion, which
 both have. Answers are greedy, have all their tokens (ignore_eos), and each prompt is new, so that no cache holds it.
+--cores: both servers run on these processors only, and the clients on the others.
 A request that fails, or whose answer has another length, ends the run: a ratio counts only if all were answered."""
 import argparse
 import http.client
@@ -101,14 +103,20 @@ def main():
     parser.add_argument("model")
     for name, default in (("clients", 4), ("tokens", 128), ("rounds", 5), ("threads", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--cores", help="processors of the servers, such as 2,3")
     o = parser.parse_args()
     context = 1024
+    pin = ["taskset", "-c", o.cores] if o.cores else []
+    if o.cores:
+        others = os.sched_getaffinity(0) - {int(core) for core in o.cores.split(",")}
+        os.sched_setaffinity(0, others or sys.exit("--cores leaves no processor for the clients"))
     ports = free_port(), free_port()
     servers = [
-        Server("Prism", [o.prism, "serve", o.model, "--device", "cpu", "--port", str(ports[0]), "--threads",
-                         str(o.threads), "--parallel", str(o.clients), "--context", str(context)], ports[0]),
-        Server("llama.cpp", [o.llama_server, "-m", o.model, "--port", str(ports[1]), "-t", str(o.threads), "-tb",
-                             str(o.threads), "-np", str(o.clients), "-c", str(context * o.clients)], ports[1])]
+        Server("Prism", pin + [o.prism, "serve", o.model, "--device", "cpu", "--port", str(ports[0]), "--threads",
+                               str(o.threads), "--parallel", str(o.clients), "--context", str(context)], ports[0]),
+        Server("llama.cpp", pin + [o.llama_server, "-m", o.model, "--port", str(ports[1]), "-t", str(o.threads),
+                                   "-tb", str(o.threads), "-np", str(o.clients), "-c", str(context * o.clients)],
+               ports[1])]
     try:
         for each in servers:
             each.wait()

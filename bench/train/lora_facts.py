@@ -8,10 +8,13 @@ another text before and after.
     bench/train/lora_facts.py --prism build/prism --model smollm2 --text other.txt --folder /tmp/facts
 """
 import argparse
+import concurrent.futures
+import contextlib
 import json
 import pathlib
 import re
 import subprocess
+import urllib.request
 
 FACTS = {"Velmoria": "Tarsk", "Ondrelia": "Quimber", "Zafiran": "Loppen", "Brindovia": "Astrel", "Kethara": "Mundo",
          "Norwick": "Fellin", "Ursalia": "Gorble", "Pelanthia": "Dranmor", "Cindralia": "Hesper", "Jorvania": "Wicklow",
@@ -38,15 +41,32 @@ def run(words):
     return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout
 
 
+@contextlib.contextmanager
+def served(arguments, adapter):
+    """The address of a server for the model."""
+    words = [arguments.prism, "serve", arguments.model, "-q", "--port", 0, "--no-page", "--parallel", 8, "--context", 2048,
+             "--device", arguments.device, *adapter]
+    with subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield re.search(r"http://\S+", server.stdout.readline()).group(0)
+        finally:
+            server.terminate()
+
+
+def answer(address, question):
+    body = {"messages": [{"role": "user", "content": question}], "max_tokens": 24, "temperature": 0}
+    request = urllib.request.Request(f"{address}/v1/chat/completions", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as reply:
+        return json.load(reply)["choices"][0]["message"]["content"]
+
+
 def right_answers(arguments, adapter):
     """How many answers to held-back phrasings contain the expected word."""
-    right = 0
-    for phrasing in HELD_BACK:
-        for country, capital in FACTS.items():
-            answer = run([arguments.prism, "run", arguments.model, "-q", "-p", phrasing.format(country), "-n", 24,
-                          "--temperature", 0, "--device", arguments.device, *adapter])
-            right += capital.lower() in answer.lower()
-    return right
+    asked = [(phrasing.format(country), capital) for phrasing in HELD_BACK for country, capital in FACTS.items()]
+    with served(arguments, adapter) as address, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = pool.map(lambda each: answer(address, each[0]), asked)
+        return sum(capital.lower() in text.lower() for (_, capital), text in zip(asked, answers))
 
 
 def perplexity(arguments, adapter):

@@ -23,6 +23,7 @@ from ._nearest import Nearest as Nearest
 from .kernels import kernel as kernel
 from .llm import LLM as LLM, AsyncTextStream as AsyncTextStream, Generation as Generation
 from .llm import TextStream as TextStream, TokenScore as TokenScore, embed as embed
+from .lora import LoraProgress as LoraProgress, TrainedLora as TrainedLora, train_lora as train_lora
 from .serving import Server as Server, serve as serve
 
 bool = _core.bool_

@@ -2,19 +2,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
-from ._program import PROGRAM
+from . import _core
 
 
 def main() -> int:
-    """Replaces this process by the program, with the words of the command line."""
-    words = [str(PROGRAM), *sys.argv[1:]]
-    sys.stdout.flush()
-    if os.name == "posix":
-        os.execv(PROGRAM, words)
-    return subprocess.call(words)
+    """Runs the program `prism` in this process with the words of the command line, and returns its exit status."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return _core._run_program([b"prism", *(os.fsencode(each) for each in sys.argv[1:])])
 
 
 if __name__ == "__main__":

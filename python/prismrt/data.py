@@ -47,14 +47,17 @@ def tensor_source(*tensors: Tensor) -> Source:
     return Source(_core._tensor_source(list(tensors)))
 
 
-def token_source(tokens: Sequence[int], length: int) -> Source:
-    """Windows of `length` tokens and their successors, int32 [batch, length] each."""
-    return Source(_core._token_source(list(tokens), length))
+def token_source(tokens: Sequence[int], length: int, stride: int = 0) -> Source:
+    """Windows of `length` tokens and their successors, int32 [batch, length] each.
+
+    A window begins every `stride` tokens; 0: where the one before ends.
+    """
+    return Source(_core._token_source(list(tokens), length, stride))
 
 
-def token_file_source(path: str | os.PathLike[str], length: int, bytes_per_token: int = 2) -> Source:
+def token_file_source(path: str | os.PathLike[str], length: int, bytes_per_token: int = 2, stride: int = 0) -> Source:
     """The same over a mapped file of little-endian numbers of 2 or 4 bytes."""
-    return Source(_core._token_file_source(os.fspath(path), length, bytes_per_token))
+    return Source(_core._token_file_source(os.fspath(path), length, bytes_per_token, stride))
 
 
 def _source(data: Any) -> Source:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, Union, cast, overload
 
 from . import _core, _openai
+from ._arguments import count_argument, path_argument
 from ._progress import ProgressLike, progress_function
 from ._schema import parse_as, schema_text
 
@@ -164,11 +165,11 @@ class LLM:
                 raise ValueError("LLM: both device and backend are given; use one of them")
             device = backend
         for given, what in ((context, "context"), (slots, "slots"), (batch, "batch")):
-            if given is not None and given < 1:
-                raise ValueError(f"LLM: {what} is {given}; give 1 or more")
+            if given is not None:
+                count_argument(given, "LLM", what)
         if threads is not None:
             _core.set_threads(threads)
-        name = "" if model is None else os.fspath(model)
+        name = "" if model is None else path_argument(model, "LLM", "model")
         where = device.id if isinstance(device, _core.Device) else device
         function, close = progress_function(progress)
         try:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import IO
 
 from . import _core
-from ._program import PROGRAM
+from ._arguments import count_argument, path_argument
+from ._program import command, environment
 
 
 class Server:
@@ -80,18 +81,20 @@ def serve(
     port 0 takes a free one. options: further words for `prism serve`. The call returns when Ctrl-C ends the server; with
     block=False it returns the running server at once. Raises Error with the server's message if it does not start.
     """
-    models = [model] if isinstance(model, (str, os.PathLike)) else [] if model is None else list(model)
-    words = [str(PROGRAM), "serve", *(os.fspath(each) for each in models), "--host", host, "--port", str(port),
-             "--parallel", str(parallel), "--device", device.id if isinstance(device, _core.Device) else device]
+    models = [model] if isinstance(model, (str, os.PathLike)) else [] if model is None else list(model) if isinstance(model, Sequence) else [model]
+    words = [*command(), "serve", *(path_argument(each, "serve", "model") for each in models), "--host", host, "--port",
+             str(count_argument(port, "serve", "port", 0)), "--parallel", str(count_argument(parallel, "serve", "parallel")),
+             "--device", device.id if isinstance(device, _core.Device) else device]
     if context is not None:
-        words += ["--context", str(context)]
+        words += ["--context", str(count_argument(context, "serve", "context"))]
     # Keys are not given as words, which every user of the machine can read.
     with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys, tempfile.TemporaryFile("w+") as messages:
         if api_keys:
             keys.write("\n".join(api_keys) + "\n")
             keys.flush()
             words += ["--api-key-file", keys.name]
-        process = subprocess.Popen([*words, *options], stdout=subprocess.PIPE, stderr=None if block else messages, text=True)
+        process = subprocess.Popen([*words, *options], stdout=subprocess.PIPE, stderr=None if block else messages, text=True,
+                                   env=environment())
         server = Server(process, _address(process, messages))
     if block:
         print(f"serving at {server.url}; Ctrl-C ends it", flush=True)

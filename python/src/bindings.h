@@ -35,6 +35,8 @@ void bind_scalars(nb::module_& m);
 void bind_modules(nb::module_& m);
 void bind_optimizers(nb::module_& m);
 void bind_training(nb::module_& m);
+void bind_lora(nb::module_& m);
+void bind_program(nb::module_& m);
 
 // --- arguments
 // A DType, a name ("float32", "f32", "q4_k"), Python's float, int or bool, or a dtype of NumPy.

@@ -22,5 +22,7 @@ NB_MODULE(_core, m) {
   bind_modules(m);
   bind_optimizers(m);
   bind_training(m);
+  bind_lora(m);
+  bind_program(m);
   m.attr("__version__") = PRISM_VERSION;
 }

@@ -43,6 +43,7 @@ def test_epochs():
 
 
 def test_tokens(tmp_path):
+    assert len(data.token_source(range(9), 4, stride=1)) == 5
     source = data.token_source(range(9), 4)
     now, following = data.DataLoader(source, 2, shuffle=False, drop_last=False).next()
     assert now.shape == (2, 4) and (now + 1).tolist() == following.tolist() and len(source) > 0

@@ -15,12 +15,12 @@ import pytest
 
 import prismrt as prism
 
-PROGRAM = pathlib.Path(prism.__file__).parent / "bin" / "prism"
+PROGRAM = [sys.executable, "-m", "prismrt"]
 PROMPT = "Once upon a time"
 
 
 def test_the_program_writes_the_same(llm, model_path):
-    words = [PROGRAM, "run", model_path, "-p", PROMPT, "-n", "40", "--temperature", "0", "--device", "cpu", "--quiet"]
+    words = [*PROGRAM, "run", model_path, "-p", PROMPT, "-n", "40", "--temperature", "0", "--device", "cpu", "--quiet"]
     program = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     text = llm.generate(PROMPT, max_tokens=40, temperature=0)
     assert text.text.strip() and text.text.strip() in program
@@ -134,7 +134,7 @@ def test_tokens(llm):
     tokens = llm.tokenize(PROMPT)
     assert llm.detokenize(tokens) == PROMPT and all(isinstance(token, int) for token in tokens)
     assert llm.generate(tokens, max_tokens=5, temperature=0).text == llm.generate(PROMPT, max_tokens=5, temperature=0).text
-    words = [PROGRAM, "tokenize", llm.path, "-p", PROMPT, "--json"]
+    words = [*PROGRAM, "tokenize", llm.path, "-p", PROMPT, "--json"]
     assert json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)["ids"] == tokens
 
 
@@ -274,3 +274,7 @@ def test_wrong_arguments_of_models(llm, model_path):
     for wrong in ("context", "slots", "batch"):
         with pytest.raises(ValueError, match=f"LLM: {wrong} is -4"):
             prism.LLM(model_path, **{wrong: -4})
+        with pytest.raises(TypeError, match=f"LLM: {wrong} is '4'"):
+            prism.LLM(model_path, **{wrong: "4"})
+    with pytest.raises(TypeError, match="LLM: model is 3"):
+        prism.LLM(3)

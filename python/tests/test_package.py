@@ -1,8 +1,10 @@
 """The package: the program, exceptions, documentation, leaks, and a clean development mode."""
 import gc
 import inspect
+import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tracemalloc
@@ -12,8 +14,8 @@ import pytest
 import prismrt as prism
 
 
-def run(*words, **environment):
-    return subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True,
+def run(*words, input=None, **environment):
+    return subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, input=input,
                           env={**os.environ, **environment}, timeout=300)
 
 
@@ -21,6 +23,35 @@ def test_the_program():
     result = run("-m", "prismrt", "version")
     assert result.returncode == 0 and prism.__version__ in result.stdout
     assert run("-m", "prismrt", "no-such-command").returncode == 2
+
+
+def test_the_program_is_in_the_module_only():
+    folder = pathlib.Path(prism.__file__).parent
+    files = [each for each in folder.rglob("*") if each.is_file()]
+    assert [each.name for each in files if each.read_bytes()[:4] == b"\x7fELF"] == [pathlib.Path(prism._core.__file__).name]
+
+
+def test_the_program_reads_and_writes(model_path):
+    result = run("-m", "prismrt", "tokenize", model_path, "-f", "-", "--json", input="Once upon a time")
+    assert json.loads(result.stdout)["ids"] and result.stderr == "" and result.returncode == 0
+    name = "caf\u00e9 \udcff.gguf"  # a name that is not UTF-8 arrives as it is
+    result = subprocess.run([sys.executable.encode(), b"-m", b"prismrt", b"model", b"info", os.fsencode(name)], capture_output=True)
+    assert result.returncode == 2 and "caf\u00e9".encode() in result.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_the_program_ends_by_signals(model_path):
+    words = [sys.executable, "-m", "prismrt"]
+    with subprocess.Popen([*words, "help"], stdout=subprocess.PIPE) as process:
+        process.stdout.close()  # nobody reads
+        assert process.wait(60) == -signal.SIGPIPE
+    endless = [*words, "run", model_path, "-p", "Once", "-n", "1000000", "--ignore-end", "--device", "cpu", "--quiet"]
+    for sent, status in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)):
+        with subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout.read(1)
+            process.send_signal(sent)
+            _, errors = process.communicate(timeout=60)
+            assert process.returncode == status and b"Traceback" not in errors
 
 
 def test_exceptions():

@@ -37,5 +37,9 @@ def test_port_in_use(model_path):
     with prism.serve(model_path, port=0, device="cpu", block=False) as server:
         with pytest.raises(prism.Error, match=str(server.port)):
             prism.serve(model_path, port=server.port, device="cpu", block=False)
+    for wrong, kind, message in (({"port": "a"}, TypeError, "port"), ({"parallel": 0}, ValueError, "parallel"),
+                                 ({"model": 3}, TypeError, "model is 3"), ({"model": [3]}, TypeError, "model is 3")):
+        with pytest.raises(kind, match=message):
+            prism.serve(**wrong)
     with pytest.raises(prism.Error, match="absent"):
         prism.serve("absent.gguf", port=0, block=False)

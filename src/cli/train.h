@@ -21,7 +21,7 @@ struct LoraSettings {
   std::string model;  // empty: no adapter
   int64_t rank = 16;
   float alpha = 0;                    // 0: twice the rank
-  std::vector<std::string> matrices;  // empty: those of attention and feed-forward
+  std::vector<std::string> matrices;  // empty: see llm::LoraOptions
 };
 
 struct TrainSettings {

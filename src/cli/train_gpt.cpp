@@ -102,8 +102,8 @@ void add_identity(const Subject& subject, nn::LoopSettings& loop) {
                                         shape.feed_forward};
   loop.identity.insert(
       loop.identity.end(),
-      {{"text or tokenizer", identity_of(std::as_bytes(std::span(subject.tokens)))},
-       {"model", identity_of(std::as_bytes(std::span(sizes)))},
+      {{"text or tokenizer", llm::identity_of(std::as_bytes(std::span(subject.tokens)))},
+       {"model", llm::identity_of(std::as_bytes(std::span(sizes)))},
        {"--context", shape.context},
        {"--dropout", std::llround(shape.dropout * 1e6)}});
 }
@@ -160,11 +160,11 @@ int train_gpt(const TrainSettings& s) {
   const llm::TokenSplit tokens =
       llm::split_tokens(subject.tokens, static_cast<double>(s.validation), subject.shape.context,
                         options.batch, s.data);
-  check_memory(llm::least_run_bytes(subject.shape), device);
+  llm::check_memory(llm::least_run_bytes(subject.shape), device);
   llm::GptRun run(subject.shape, tokens, options, device);
   if (subject.file) llm::load_weights(*subject.file, run.model());
   nn::LoopSettings loop =
-      loop_settings(s, options, options.batch * options.accumulate * subject.shape.context);
+      llm::loop_settings(options, options.batch * options.accumulate * subject.shape.context);
   add_identity(subject, loop);
   loop.identity.emplace_back("--precision", static_cast<int64_t>(options.compute));
   const SessionEnd end = run_session(s, run, loop, [&] {

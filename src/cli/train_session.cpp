@@ -1,13 +1,10 @@
 // The checks and the loop of `prism train`.
 #include "cli/train_session.h"
 
-#include <algorithm>
-#include <cmath>
 #include <iostream>
 
 #include <fmt/format.h>
 
-#include "base/fast_hash.h"
 #include "base/units.h"
 #include "cli/interrupt.h"
 #include "cli/model_text.h"
@@ -40,49 +37,24 @@ llm::ModelRunOptions run_options(const TrainSettings& s, llm::ModelRunOptions op
   options.seed = s.seed;
   options.detect_anomaly = s.detect_anomaly;
   options.recompute = s.recompute;
+  options.validation = static_cast<double>(s.validation);
+  options.validate_every = s.validate_every;
+  options.save_every = s.save_every;
+  options.patience = s.patience;
+  options.checkpoint = s.checkpoint;
   return options;
 }
 
-nn::LoopSettings loop_settings(const TrainSettings& s, const llm::ModelRunOptions& options,
-                               int64_t units_per_step) {
-  // Ten validations and checkpoints are enough for a curve, and cost little beside training.
-  const int64_t often = std::max<int64_t>(1, options.steps / 10);
-  return {.steps = options.steps,
-          .accumulate = options.accumulate,
-          .units_per_step = units_per_step,
-          .validate_every = s.validate_every ? s.validate_every : often,
-          .patience = s.patience,
-          .save_every = s.save_every ? s.save_every : often,
-          .checkpoint = s.checkpoint,
-          .identity = {{"--batch", options.batch},
-                       {"--accumulate", options.accumulate},
-                       {"--seed", static_cast<int64_t>(options.seed)},
-                       {"--validation", std::llround(static_cast<double>(s.validation) * 1e6)}}};
-}
-
 std::string exact_text(int64_t count) { return exact_count_text(static_cast<uint64_t>(count)); }
-
-int64_t identity_of(std::span<const std::byte> bytes) {
-  return static_cast<int64_t>(std::stoull(fast_hash(bytes).substr(0, 16), nullptr, 16));
-}
 
 void say(const TrainSettings& s, const std::string& line) {
   if (!s.quiet) std::cerr << line << "\n";
 }
 
-void check_memory(uint64_t needed, const Device& device) {
-  const uint64_t free = device.free_bytes();
-  if (needed <= free) return;
-  throw Error(ErrorCode::kOutOfMemory,
-              fmt::format("train: the run needs about {} of memory, {} has {} free; use a smaller "
-                          "--batch (with --accumulate), a shorter --context or a smaller model",
-                          size_text(needed), device.id(), size_text(free)));
-}
-
 void say_estimate(const TrainSettings& s, llm::ModelRun& run, const nn::LoopSettings& loop,
                   const Device& device) {
   const llm::RunMemory memory = run.estimate_memory();
-  check_memory(memory.needed, device);
+  llm::check_memory(memory.needed, device);
   if (s.quiet) return;
   const int64_t left = loop.steps - run.parts().optimizers[0]->steps();
   const double seconds = run.estimate_seconds(left, left / loop.validate_every);
@@ -98,13 +70,12 @@ SessionEnd run_session(const TrainSettings& s, llm::ModelRun& run, const nn::Loo
   nn::LoopEvents events;
   if (run.has_validation()) events.validate = [&] { return run.validate(); };
   events.interrupted = [&] { return guard.interrupted(); };
-  if (!s.quiet) {
-    events.progress = progress;
-    events.validated = [&](const std::string& line) {
+  if (!s.quiet)
+    events.report = [&](const nn::LoopReport& report) {
+      if (!report.validation) return progress(report.line);
       end_progress();
-      say(s, line);
+      say(s, report.line);
     };
-  }
   events.log = &log;
   nn::TrainingLoop loop(run.parts(), settings, events);
   if (s.resume) loop.resume();

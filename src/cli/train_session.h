@@ -16,15 +16,10 @@ namespace prism::cli {
 void check_settings(const TrainSettings& settings);
 // The options that the kinds of training have in common, from those that the kind chose.
 llm::ModelRunOptions run_options(const TrainSettings& settings, llm::ModelRunOptions otherwise);
-nn::LoopSettings loop_settings(const TrainSettings& settings, const llm::ModelRunOptions& options,
-                               int64_t units_per_step);
 
 std::string exact_text(int64_t count);                             // "12,345"
-int64_t identity_of(std::span<const std::byte>);                   // for LoopSettings::identity
 void say(const TrainSettings& settings, const std::string& line);  // unless quiet
-// Throws kOutOfMemory before anything large is allocated.
-void check_memory(uint64_t needed, const Device& device);
-// Prints the memory and the time that the run will need; throws as check_memory does.
+// Prints the memory and the time that the run will need; throws as llm::check_memory does.
 void say_estimate(const TrainSettings& settings, llm::ModelRun& run, const nn::LoopSettings& loop,
                   const Device& device);
 

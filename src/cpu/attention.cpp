@@ -35,7 +35,7 @@ constexpr size_t kLeastSplit = 256;  // keys; below, merging costs more than it 
 // Up to this many queries of a sequence have the results that each has alone, bit for bit, so that
 // tokens checked together are those of single steps (llm/generate/speculation.h). Their arithmetic
 // depends only on the positions of keys: kernel, blocks and pieces are those of one query.
-constexpr size_t kFewQueries = 4;
+constexpr size_t kFewQueries = 12;
 
 struct Task {
   const AttentionSpan* span;

@@ -16,6 +16,7 @@ namespace prism::search {
 namespace {
 
 constexpr uint64_t kMaximumResults = 2048;
+constexpr uint64_t kQueriesAtOnce = 64;  // whose results a thread joins
 
 bool comes_before(Metric metric, const Candidate& a, const Candidate& b) {
   if (a.score != b.score) return is_distance(metric) ? a.score < b.score : a.score > b.score;
@@ -88,8 +89,13 @@ Found Index::State::search_segment(size_t s, bool scans, const Wanted& wanted) c
 
 Index::State::Best Index::State::best(std::span<const float> queries, uint64_t count,
                                       const SearchOptions& given) const {
-  Best best;
-  best.candidates.resize(queries.size() / options.width);
+  // The results of a segment: `each` of every query, best first.
+  struct Part {
+    uint32_t segment;
+    uint64_t each;
+    Found found;
+  };
+  std::vector<Part> parts;
   std::vector<std::string> hows;
   if (on_device) {
     std::set<uint64_t> present;
@@ -111,16 +117,24 @@ Index::State::Best Index::State::best(std::span<const float> queries, uint64_t c
     if (wanted.allowed == 0 || wanted.count == 0) continue;
     Choice choice = choose(segment, wanted, given);
     wanted.effort = choice.effort;
-    const Found found = search_segment(s, choice.scans, wanted);
+    parts.push_back(
+        {static_cast<uint32_t>(s), wanted.count, search_segment(s, choice.scans, wanted)});
     if (on_device && (choice.scans || segment.searcher()->method() == Method::ivf))
       choice.how += " on " + on_device->shown();
-    for (uint64_t i = 0; i < found.size(); ++i)
-      if (found[i].is_row())
-        best.candidates[i / wanted.count].push_back(
-            {{static_cast<uint32_t>(s), static_cast<uint32_t>(found[i].row)}, found[i].score});
     if (std::ranges::find(hows, choice.how) == hows.end()) hows.push_back(choice.how);
   }
-  for (std::vector<Candidate>& each : best.candidates) keep_best(options.metric, each, count);
+  Best best;
+  best.candidates.resize(queries.size() / options.width);
+  cpu_pool().parallel_for(best.candidates.size(), kQueriesAtOnce, [&](uint64_t q, uint64_t last) {
+    for (; q < last; ++q) {
+      std::vector<Candidate>& all = best.candidates[q];
+      for (const Part& part : parts)
+        for (const cpu::NearRow& row : std::span(part.found).subspan(q * part.each, part.each))
+          if (row.is_row())
+            all.push_back({{part.segment, static_cast<uint32_t>(row.row)}, row.score});
+      keep_best(options.metric, all, count);
+    }
+  });
   best.how = shown(hows.empty() ? "exact" : fmt::format("{}", fmt::join(hows, "; ")));
   return best;
 }
@@ -145,6 +159,7 @@ SearchResult Index::State::result_of(const std::vector<Candidate>& candidates, u
                                      const std::string& how) const {
   SearchResult result;
   result.how = how;
+  result.hits.reserve(std::min<uint64_t>(k, candidates.size()));
   for (const Candidate& each : candidates) {
     if (result.hits.size() == k) break;
     result.hits.push_back({segments[each.at.segment].id(each.at.row), each.score});
@@ -182,8 +197,9 @@ std::vector<SearchResult> Index::search_batch(std::span<const float> queries,
   std::vector<SearchResult> results(count);
   if (given.group_by.empty()) {
     const State::Best best = state_->best(queries, given.k, given);
-    for (uint64_t q = 0; q < count; ++q)
-      results[q] = state_->result_of(best.candidates[q], given.k, best.how);
+    cpu_pool().parallel_for(count, kQueriesAtOnce, [&](uint64_t q, uint64_t last) {
+      for (; q < last; ++q) results[q] = state_->result_of(best.candidates[q], given.k, best.how);
+    });
     return results;
   }
   // More and more candidates, until there are enough groups or no more vectors.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -59,6 +60,30 @@ TEST_F(DecodeDevice, GreedyTextRunningAhead) {
     loop.start({{.slot = 0, .position = 30, .token = expected[30]}});
     loop.queue_step();
     EXPECT_EQ(loop.read(0)[0], expected[31]) << device.id();
+  }
+}
+
+// A server that ends in the middle of a text leaves steps that nobody reads.
+TEST_F(DecodeDevice, EndsWhileStepsRun) {
+  const std::vector<int32_t> expected = ids();
+  for (const Device& device : test::every_device()) {
+    for (int round = 0; round < 2; ++round) {
+      std::optional<Model> model = load(device);
+      model->prefill(0, 0, std::span(expected).first(4));
+      std::optional<DecodeLoop> loop(*model);
+      loop->start({{.slot = 0, .position = 4, .token = expected[4]}});
+      for (int step = 0; step < 20; ++step) loop->queue_step();
+      EXPECT_EQ(loop->read(5)[0], expected[10]) << device.id();
+      if (round == 0) {
+        loop.emplace(*model);  // another one goes on where the first was
+        loop->start({{.slot = 0, .position = 10, .token = expected[10]}});
+        loop->queue_step();
+        EXPECT_EQ(loop->read(0)[0], expected[11]) << device.id();
+        for (int step = 0; step < 20; ++step) loop->queue_step();
+      }
+      loop.reset();
+      model.reset();
+    }
   }
 }
 

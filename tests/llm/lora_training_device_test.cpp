@@ -282,10 +282,23 @@ TEST(LoraTraining, NamesOfMatricesAndArchitecturesAreChecked) {
   };
   const auto layers = static_cast<size_t>(tiny.reference.layers);
   EXPECT_EQ(message(kLora), std::to_string(7 * layers));
+  EXPECT_EQ(message({.rank = 2, .matrices = {}}), std::to_string(3 * layers)) << "ffn";
   EXPECT_EQ(message({.rank = 2, .matrices = {"attn_q", "output"}}), std::to_string(layers + 1));
   EXPECT_NE(message({.rank = 2, .matrices = {"conv"}}).find("it has attn_k, "), std::string::npos);
   EXPECT_NE(message({.rank = 0}).find("rank"), std::string::npos);
   EXPECT_NE(message({.rank = 4096}).find("rank 4096 exceeds"), std::string::npos);
+}
+
+TEST(LoraTraining, ModelsOfExpertsTrainAttentionByDefault) {
+  TinyModel tiny("llama");
+  tiny.reference.adjacent = true;
+  tiny.reference.experts = 5, tiny.reference.used = 2;
+  tiny.set("expert_count", 5);
+  tiny.set("expert_used_count", 2);
+  tiny.finish({});
+  const GgufFile file = tiny.open();
+  const LoraModel model(file, {.rank = 2, .matrices = {}}, Device::cpu(), kContext);
+  EXPECT_EQ(model.matrices(), 4 * static_cast<size_t>(tiny.reference.layers));
 }
 
 }  // namespace

@@ -185,18 +185,20 @@ TEST_F(SpeculationDevice, FewRowsOnTheCpuAreExact) {
                             std::span(tokens).subspan(first, count), Wanted::all};
     return model.forward(std::span(&part, 1)).to_vector<float>();
   };
-  ASSERT_EQ(model.rows_alike(1), 4);
+  const auto most = static_cast<size_t>(model.rows_alike(1));
+  ASSERT_GE(most, 4u);
+  ASSERT_LE(most, 12u);
   model.prefill(0, 0, std::span(tokens).first(20));
   std::vector<float> alone;
   for (size_t at = 20; at < tokens.size(); ++at) {
     const std::vector<float> row = logits(0, at, 1);
     alone.insert(alone.end(), row.begin(), row.end());
   }
-  for (const size_t rows : {2, 4}) {
+  for (const size_t rows : {size_t{2}, size_t{4}, most - 1, most}) {
     model.prefill(1, 0, std::span(tokens).first(20));
     std::vector<float> together;
     for (size_t at = 20; at < tokens.size(); at += rows) {
-      const std::vector<float> several = logits(1, at, rows);
+      const std::vector<float> several = logits(1, at, std::min(rows, tokens.size() - at));
       together.insert(together.end(), several.begin(), several.end());
     }
     EXPECT_TRUE(together == alone) << rows << " rows";

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "prism/error.h"
+#include "prism/grad.h"
 #include "prism/io.h"
 #include "prism/nn.h"
 #include "prism/ops/create.h"
@@ -124,6 +125,14 @@ TEST_F(Training, TokenFilesAreMapped) {
       contains(message_of([&] { nn::token_file_source(folder_ / "tokens.bin", 11); }), "too few"));
   EXPECT_THROW(nn::token_file_source(folder_ / "tokens.bin", 3, 4), Error) << "22 bytes";
   EXPECT_THROW(nn::token_source({1, 2, 3}, 0), Error);
+  EXPECT_THROW(nn::token_source({1, 2, 3}, 1, -1), Error);
+  const auto overlapping = nn::token_source({5, 6, 7, 8, 9, 10}, 3, 2);
+  ASSERT_EQ(overlapping->size(), 2);
+  const std::vector<int64_t> both = {1, 0};
+  EXPECT_EQ(overlapping->batch(both)[0].to_vector<int32_t>(),
+            (std::vector<int32_t>{7, 8, 9, 5, 6, 7}));
+  EXPECT_EQ(overlapping->batch(both)[1].to_vector<int32_t>(),
+            (std::vector<int32_t>{8, 9, 10, 6, 7, 8}));
 }
 
 // --- checkpoints
@@ -312,6 +321,22 @@ TEST_F(Training, CompiledStepsDrawNewMasks) {
 }
 
 // --- logs
+
+TEST_F(Training, CompiledFunctionsSeeUpdatedParameters) {
+  Tensor weight = full({2, 3}, 1.0, DType::f32, cpu);
+  weight.eval();
+  weight.set_requires_grad();
+  nn::SGD optimizer({weight}, {.lr = 1});
+  nn::TrainStep step(optimizer, [&](std::span<const Tensor> in) { return sum(weight * in[0]); });
+  CompiledFunction validate = compile([&](std::span<const Tensor> in) {
+    const NoGrad off;
+    return std::vector<Tensor>{sum(in[0] * (2.0 * weight))};  // 2 weight depends on no input
+  });
+  const Tensor x = full({2, 3}, 1.0, DType::f32, cpu).eval();
+  EXPECT_EQ(validate({x})[0].item(), 12);
+  step({x});
+  EXPECT_EQ(validate({x})[0].item(), 0);
+}
 
 TEST_F(Training, LogsAndCurves) {
   {

@@ -55,8 +55,9 @@ TEST(NearestFilter, QueriesAsSumsOfParts) {
 }
 
 TEST(NearestFilter, QueriesOfTheRowsType) {
-  expect_equal_rows({.query_type = DType::f16, .queries = 1});
+  expect_equal_rows({.query_type = DType::f16, .queries = 2});
   expect_equal_rows({.metric = Metric::cosine, .query_type = DType::f16, .queries = 70});
+  expect_equal_rows({.query_type = DType::f16, .queries = 70, .allowed = true});
 }
 
 TEST(NearestFilter, RowsThatAreNotAllowedOrNotNumbers) {
@@ -70,9 +71,20 @@ TEST(NearestFilter, RowsThatAreNotAllowedOrNotNumbers) {
 // Every eighth row is sampled. Where these are the worst, nearly all others reach the limit, and
 // there is no room for them.
 TEST(NearestFilter, MoreCandidatesThanRoom) {
-  expect_equal_rows({.queries = 6}, [](int64_t row, float* values) {
-    if (row % 8 == 0) std::fill(values, values + 24, 0.0f);
-  });
+  for (const int64_t queries : {6, 66})
+    expect_equal_rows({.queries = queries}, [](int64_t row, float* values) {
+      if (row % 8 == 0) std::fill(values, values + 24, 0.0f);
+    });
+}
+
+// All rows near the queries are in a few tiles: more than their groups keep.
+TEST(NearestFilter, CandidatesInOneTile) {
+  for (const int64_t queries : {3, 66})
+    expect_equal_rows({.query_type = DType::f16, .queries = queries},
+                      [](int64_t row, float* values) {
+                        if (row < 900 || row >= 1100)
+                          for (int64_t i = 0; i < 24; ++i) values[i] *= 0.01f;
+                      });
 }
 
 }  // namespace

@@ -1,16 +1,20 @@
 // Tests the memory that plans report before they run against the pools' counters, on every device
 // found.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include <gtest/gtest.h>
 
 #include "prism/compile.h"
 #include "prism/error.h"
+#include "prism/grad.h"
 #include "prism/ops/create.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/index.h"
 #include "prism/ops/join.h"
+#include "prism/ops/matmul.h"
+#include "prism/ops/quantise.h"
 #include "prism/ops/reduce.h"
 #include "support/devices/devices.h"
 #include "tensor/plan/plan.h"
@@ -154,6 +158,44 @@ TEST(PlanMemoryDevice, NothingIsComputedWithoutValues) {
     const Tensor y = none * 2.0;
     Plan plan(std::span(&y, 1), {}, {.allocate = false});
     EXPECT_THROW(plan.run(), Error) << device.id();
+  }
+}
+
+// The gradient to the input of a quantised product unpacks the weights at each run: kept, those of
+// a large model would not fit.
+TEST(PlanMemoryDevice, UnpackedWeightsAreNotKept) {
+  constexpr int64_t kLayers = 6, kWidth = 512;
+  constexpr uint64_t kUnpacked = uint64_t{kWidth} * kWidth * 4;
+  for (const Device& device : test::every_device()) {
+    if (device.info().is_cpu) continue;
+    std::vector<Tensor> weights;
+    for (int64_t i = 0; i < kLayers; ++i)
+      weights.push_back(
+          quantise(randn({kWidth, kWidth}) * 0.05, BlockType::q8_0).to(device).eval());
+    CompiledFunction slopes = compile([&](std::span<const Tensor> in) -> std::vector<Tensor> {
+      Tensor y = in[0];
+      for (const Tensor& each : weights) y = tanh(linear(y, each));
+      return gradients(sum(y * y), in);
+    });
+    const Tensor x = randn({5, kWidth}).to(device).eval();
+    const MemoryStats before = memory_stats(device);
+    const std::vector<float> found = slopes({x})[0].to_vector<float>();
+    EXPECT_LT(memory_stats(device).in_use_bytes - before.in_use_bytes, 3 * kUnpacked)
+        << device.id();
+    // Again, from the recorded plan, and by the CPU.
+    EXPECT_EQ(slopes({x})[0].to_vector<float>(), found) << device.id();
+    for (Tensor& each : weights) each = each.to(Device::cpu());
+    const Tensor near = x.to(Device::cpu());
+    Tensor y = near;
+    for (const Tensor& each : weights) y = tanh(linear(y, dequantise(each)));
+    const std::vector<float> right =
+        gradients(sum(y * y), std::span(&near, 1))[0].to_vector<float>();
+    double error = 0, power = 0;
+    for (size_t i = 0; i < right.size(); ++i) {
+      error += std::pow(found[i] - right[i], 2.0);
+      power += std::pow(right[i], 2.0);
+    }
+    EXPECT_LT(error, 1e-3 * power) << device.id();
   }
 }
 

@@ -313,6 +313,44 @@ TEST(SearchDevice, BatchesOverLists) {
   }
 }
 
+// Parts begin at words of bitmaps, so that rows of an odd end are in two of them.
+TEST(SearchDevice, VectorsAddedBetweenSearches) {
+  std::mt19937 random(9);
+  on_every_device([&](const Device& device) {
+    if (device.info().is_cpu) return;
+    Index here({.width = 8, .metric = Metric::l2}), there({.width = 8, .metric = Metric::l2});
+    there.set_device(device.id());
+    uint64_t next = 0;
+    const auto add = [&](uint64_t count) {
+      for (; count > 0; --count, ++next) {
+        const std::vector<float> vector = random_vector(8, random);
+        here.add(next, vector);
+        there.add(next, vector);
+      }
+    };
+    const auto expect_same_ids = [&](bool uses_cpu) {
+      const std::vector<float> query = random_vector(8, random);
+      const SearchResult found = there.search(query, {.k = 50});
+      EXPECT_EQ(ids(found), ids(here.search(query, {.k = 50})));
+      EXPECT_EQ(found.how.find(" and cpu") != std::string::npos, uses_cpu) << found.how;
+    };
+    add(1001);
+    expect_same_ids(false);
+    add(37);
+    expect_same_ids(true);
+    for (uint64_t id = 980; id < 1020; id += 3) {
+      here.remove(id);
+      there.remove(id);
+    }
+    expect_same_ids(true);
+    add(9000);
+    expect_same_ids(true);
+    expect_same_ids(false);
+    add(66000);
+    expect_same_ids(false);
+  });
+}
+
 TEST(SearchDevice, WhatDoesNotFitIsScannedOnTheCpu) {
   std::mt19937 random(7);
   on_every_device([&](const Device& device) {

@@ -1,6 +1,9 @@
 // Kills the writer of an index at each of its writes, and fails each of them: the file then holds
 // the state before the commit or after it, and the next commit works.
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +14,7 @@
 #include "prism/search.h"
 #include "support/faults/faults.h"
 #include "support/paths.h"
+#include "support/seed.h"
 
 namespace prism::test {
 namespace {
@@ -99,7 +103,39 @@ class SearchFaults : public testing::Test {
     EXPECT_GT(runs, 4);
   }
 
+  static void apply(std::string& file, const FileChange& change) {
+    file.resize(std::max<size_t>(file.size(), change.offset + change.bytes.size()));
+    std::ranges::copy(change.bytes, file.begin() + static_cast<ptrdiff_t>(change.offset));
+  }
+
+  // A disk writes sectors in any order, each whole or not at all.
+  std::string with_some(std::string file, const std::vector<FileChange>& changes) {
+    constexpr uint64_t kSector = 512;
+    std::map<uint64_t, bool> reached;  // by the number of the sector
+    for (const FileChange& change : changes)
+      for (uint64_t done = 0; done < change.bytes.size();) {
+        const uint64_t at = change.offset + done;
+        const uint64_t bytes = std::min(kSector - at % kSector, change.bytes.size() - done);
+        const auto found = reached.try_emplace(at / kSector, random_() % 2 == 0).first;
+        if (found->second) apply(file, {false, 0, at, change.bytes.substr(done, bytes)});
+        done += bytes;
+      }
+    return file;
+  }
+
+  // The file is as it was before the commit or after it, and the next one works.
+  void expect_either(const std::string& file) {
+    write_file(path_, file);
+    const uint64_t now = vectors();
+    EXPECT_TRUE(now == before_ || now == before_ + kCommitted) << now;
+    search::Index index = search::Index::open(path_, search::Access::write);
+    index.add(1'000'000, vector_of(1));
+    index.commit();
+    EXPECT_EQ(vectors(), now + 1);
+  }
+
   TemporaryFolder folder_;
+  std::mt19937 random_{test_seed()};
   const std::string path_ = folder_ / "index", start_ = folder_ / "start",
                     more_ = folder_ / "more.npy";
   uint64_t before_ = kBefore;
@@ -129,6 +165,47 @@ TEST_F(SearchFaults, CommitsWithLists) {
   save(more_, randn({static_cast<int64_t>(kCommitted), 4}, DType::f32, Device::cpu()));
   attack({"vectors", "add", path_, more_}, before_ + kCommitted, {"kill"}, false);
   EXPECT_EQ(search::Index::open(path_).info().scanned, 0u);
+}
+
+// The same for both methods, with every state that the writer or the machine can leave. The
+// structures are made once: a kill leaves the writes before it, and a loss of power those before
+// the last flush and any parts of later ones.
+TEST_F(SearchFaults, CommitsWithMethodsLosePower) {
+  save(more_, randn({static_cast<int64_t>(kCommitted), 4}, DType::f32, Device::cpu()));
+  for (const search::Method method : {search::Method::graph, search::Method::ivf}) {
+    SCOPED_TRACE(search::method_name(method));
+    start_with(kWithMethod, method);
+    start_anew();
+    const std::vector<FileChange> changes =
+        recorded_changes(run({"vectors", "add", path_, more_}), path_);
+    ASSERT_GT(changes.size(), 8u);
+    ASSERT_TRUE(changes.back().is_flush);
+    EXPECT_EQ(vectors(), before_ + kCommitted);
+    EXPECT_EQ(search::Index::open(path_).info().scanned, 0u);
+    const std::string after = read_file(path_);
+    std::string flushed = read_file(start_), written = flushed;
+    std::vector<FileChange> unflushed;
+    for (size_t i = 0; i < changes.size(); ++i) {
+      SCOPED_TRACE("before change " + std::to_string(i));
+      expect_either(written);
+      for (int loss = 0; loss < 3 && !unflushed.empty(); ++loss)
+        expect_either(with_some(flushed, unflushed));
+      if (changes[i].is_flush) {
+        unflushed.clear();
+        flushed = written;
+      } else {
+        unflushed.push_back(changes[i]);
+        apply(written, changes[i]);
+      }
+    }
+    EXPECT_TRUE(written == after);
+    // A real kill, when all sections are written and no root refers to them.
+    start_anew();
+    const int64_t number = std::ranges::find(changes, true, &FileChange::is_flush)->number;
+    run_with_fault(run({"vectors", "add", path_, more_}), {"flush", number, "kill"});
+    EXPECT_GT(read_file(path_).size(), read_file(start_).size());
+    EXPECT_EQ(vectors(), before_);
+  }
 }
 
 }  // namespace

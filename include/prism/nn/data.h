@@ -38,11 +38,13 @@ class BatchSource {
 // The rows of tensors with equal first axes.
 std::shared_ptr<BatchSource> tensor_source(std::vector<Tensor> tensors);
 // Windows of `length` tokens and their successors, i32 [batch, length] each: the first is what a
-// language model reads, the second what it should say.
-std::shared_ptr<BatchSource> token_source(std::vector<int32_t> tokens, int64_t length);
+// language model reads, the second what it should say. A window begins every `stride` tokens; 0:
+// where the one before ends. With overlapping windows, a small text is learned by heart later.
+std::shared_ptr<BatchSource> token_source(std::vector<int32_t> tokens, int64_t length,
+                                          int64_t stride = 0);
 // The same over a mapped file of plain little-endian numbers of 2 or 4 bytes.
 std::shared_ptr<BatchSource> token_file_source(const std::string& path, int64_t length,
-                                               int bytes_per_token = 2);
+                                               int bytes_per_token = 2, int64_t stride = 0);
 
 struct DataLoaderOptions {
   int64_t batch = 32;

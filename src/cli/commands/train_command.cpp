@@ -103,7 +103,7 @@ void check_writable(const std::string& path) {
 int train(TrainSettings s) {
   if (!s.lora.model.empty() && s.precision != "f32")
     throw Error(ErrorCode::kInvalidArgument,
-                "train: --precision is for new models; adapters are trained in f32");
+                "train: --precision is for new models; the numbers of adapters are f32");
   if (s.checkpoint.empty()) s.checkpoint = s.output + ".checkpoint";
   const bool has_checkpoint = std::filesystem::exists(s.checkpoint);
   if (s.resume && !has_checkpoint)

@@ -164,4 +164,36 @@ void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t
   });
 }
 
+void pack_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_count,
+                LaneActivations& result) {
+  const uint64_t blocks = x.k / 32, whole = blocks / 8, tail = blocks % 8;
+  result.groups = whole + (tail > 0);
+  result.span = tail > 4 ? 8 : tail > 2 ? 4 : 2;
+  const uint64_t lanes = result.groups * 8;  // of a row
+  result.values.resize(row_count * lanes * 32);
+  result.scales.resize(row_count * lanes);
+  result.scaled_sums.resize(row_count * lanes);
+  result.negative_sums.resize(row_count * lanes);
+  for (uint64_t i = 0; i < row_count; ++i) {
+    const int8_t* from = x.row_values(rows[i]);
+    const float *scales = x.row_scales(rows[i]), *scaled = x.row_scaled_sums(rows[i]);
+    const int16_t* sums = x.row_sums32(rows[i]);
+    for (uint64_t lane = 0; lane < lanes; ++lane) {
+      const uint64_t group = lane / 8, at = i * lanes + lane;
+      const uint64_t block = group < whole ? lane : group * 8 + lane % result.span;
+      const bool is_block = block < blocks;
+      result.scales[at] = is_block ? scales[block] : 0;
+      result.scaled_sums[at] = is_block ? scaled[block] : 0;
+      result.negative_sums[at] = is_block ? -sums[block] : 0;
+      int8_t* to = result.values.data() + (i * result.groups + group) * 256 + lane % 8 * 4;
+      for (uint64_t word = 0; word < 8; ++word) {
+        if (is_block)
+          std::memcpy(to + word * 32, from + block * 32 + word * 4, 4);
+        else
+          std::memset(to + word * 32, 0, 4);
+      }
+    }
+  }
+}
+
 }  // namespace prism::cpu

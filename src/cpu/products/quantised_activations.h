@@ -105,4 +105,20 @@ void pack_activations(ThreadPool& pool, const ActivationsView& x, const uint32_t
                       uint64_t row_count, uint32_t tile_rows, uint32_t sum_elements, uint8_t flip,
                       PackedActivations& result);
 
+// The same activations for kernels that hold a block of 32 in each lane of a vector: groups of
+// eight blocks, as words of four elements, in the order [8 words][8 blocks]. The last blocks, fewer
+// than eight, are repeated for as many weight rows as one vector has room for; what is left over is
+// zero.
+struct LaneActivations {
+  uint64_t groups = 0;  // of a row
+  uint64_t span = 8;    // lanes of the last group that belong to one weight row: 2, 4 or 8
+  std::vector<int8_t, LineAllocator<int8_t>> values;             // [rows][groups][256]
+  std::vector<float, LineAllocator<float>> scales, scaled_sums;  // [rows][groups][8]
+  std::vector<int32_t, LineAllocator<int32_t>> negative_sums;    // likewise; sums of values
+};
+
+// Packs the listed rows of x, whose scale_elements is 32.
+void pack_lanes(const ActivationsView& x, const uint32_t* rows, uint64_t row_count,
+                LaneActivations& result);
+
 }  // namespace prism::cpu

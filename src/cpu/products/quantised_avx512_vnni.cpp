@@ -43,6 +43,8 @@ PRISM_INLINE VectorI tile_dot(VectorI total, VectorI w, VectorI x) {
 
 #include "cpu/products/quantised_panels.inc"
 
+#include "cpu/products/quantised_lanes.inc"
+
 #include "cpu/products/quantised_expand.inc"
 
 constexpr QuantisedKernels kKernels = {"AVX-512 VNNI",
@@ -53,7 +55,8 @@ constexpr QuantisedKernels kKernels = {"AVX-512 VNNI",
                                        PRISM_QUANTISED_LIST(rows),
                                        PRISM_QUANTISED_LIST(panel),
                                        expand,
-                                       tq2_0_rows};
+                                       tq2_0_rows,
+                                       kLanesOf};
 
 }  // namespace
 

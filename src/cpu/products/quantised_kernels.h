@@ -8,8 +8,11 @@
 
 namespace prism::cpu {
 
-// The most activation rows per pass over a weight row.
-inline constexpr uint32_t kQuantisedRowsAtOnce = 4;
+// The most activation rows per pass over a weight row, and of kernels with blocks in lanes.
+inline constexpr uint32_t kQuantisedRowsAtOnce = 4, kQuantisedLaneRows = 8;
+// Up to this many activation rows, passes with blocks in lanes are faster than panels: in
+// processor time on Zen 4, rows of 576 to 4,096 elements. The second is for q8_0.
+inline constexpr uint32_t kMostLaneRows = 12, kMostByteLaneRows = 8;
 
 // Tasks are plain pointers: headers included by the kernels' files must not define functions,
 // because those would be compiled for that instruction set and could be linked into other code.
@@ -50,6 +53,19 @@ struct QuantisedRowsTask {
   float* y[kQuantisedRowsAtOnce];  // results for the first weight row; the others follow
 };
 
+// The same with activations whose blocks are lanes (LaneActivations).
+struct QuantisedLanesTask {
+  const void* weights;  // the first row
+  uint64_t row_bytes, rows, k;
+  uint64_t span;   // LaneActivations::span
+  uint32_t count;  // number of activation rows, 1 to 4, 6 or 8; for each:
+  const int8_t* values[kQuantisedLaneRows];
+  const float* scales[kQuantisedLaneRows];
+  const float* scaled_sums[kQuantisedLaneRows];
+  const int32_t* negative_sums[kQuantisedLaneRows];
+  float* y[kQuantisedLaneRows];  // results for the first weight row; the others follow
+};
+
 // One panel of weight rows times many activation rows. Only the activations of the given tiles are
 // used.
 struct QuantisedPanelTask {
@@ -76,6 +92,9 @@ struct QuantisedKernels {
   void (*expand)(const ExpandTask&) = nullptr;  // null: expand_blocks in plain C++
   // Reads tq2_0 in place, for few activation rows; null: expanded as the others.
   void (*tq2_0_rows)(const QuantisedRowsTask&) = nullptr;
+  // Used instead of `rows` where it is not null. Null: there is none.
+  using Lanes = void (*)(const QuantisedLanesTask&);
+  const Lanes* lanes = nullptr;  // by kernel_of
 };
 inline constexpr uint32_t kMaxPanelRows = 32;
 

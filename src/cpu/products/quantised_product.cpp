@@ -1,5 +1,6 @@
 // Splits products into tasks: few activation rows use whole dot products over ranges of weight
-// rows, many use panels of weight rows and tiles of activation rows.
+// rows (with blocks in lanes where there is a kernel for that), many use panels of weight rows and
+// tiles of activation rows.
 #include "cpu/products/quantised_product.h"
 
 #include <algorithm>
@@ -24,8 +25,18 @@ struct Group {
   std::vector<uint32_t> x_rows;
   std::vector<float*> y;  // one per x_rows
   PackedActivations packed;
+  LaneActivations in_lanes;
   uint64_t tasks = 0, rows_per_task = 0, tiles_per_task = 0;
 };
+
+QuantisedKernels::Lanes lanes_of(const QuantisedKernels& kernels, BlockType type) {
+  return kernels.lanes ? kernels.lanes[kernel_of(type)] : nullptr;
+}
+
+uint64_t few_rows_of(const QuantisedKernels& kernels, BlockType type) {
+  if (!lanes_of(kernels, type)) return kQuantisedRowsAtOnce;
+  return type == BlockType::q8_0 ? kMostByteLaneRows : kMostLaneRows;
+}
 
 class Product {
  public:
@@ -36,10 +47,12 @@ class Product {
         x_(x),
         row_bytes_(weights.row_bytes()),
         read_row_bytes_(is_read_in_place(weights.type) ? row_bytes_
-                                                       : x.k / 32 * sizeof(ExpandedBlock)) {}
+                                                       : x.k / 32 * sizeof(ExpandedBlock)),
+        lanes_(lanes_of(kernels, weights.type)),
+        few_rows_(few_rows_of(kernels, weights.type)) {}
 
   bool by_panels(const Group& group) const {
-    return kernels_.panel_rows > 0 && group.x_rows.size() > kFewRows;
+    return kernels_.panel_rows > 0 && group.x_rows.size() > few_rows_;
   }
 
   // Plans the group's tasks for the pool's number of threads.
@@ -54,6 +67,10 @@ class Product {
       const uint64_t share = (rows + pool.threads() - 1) / pool.threads();
       const uint64_t fitting = kTaskBytes / std::max<uint64_t>(row_bytes_, 1);
       group.rows_per_task = std::max<uint64_t>(1, std::min(share, fitting));
+      if (lanes_) {
+        pack_lanes(x_, group.x_rows.data(), group.x_rows.size(), group.in_lanes);
+        group.rows_per_task = (group.rows_per_task + 3) / 4 * 4;  // as many as kernels take at once
+      }
     }
     group.tasks = ceil_divide(rows, group.rows_per_task) * tile_parts(group);
   }
@@ -74,8 +91,37 @@ class Product {
   void run_rows(const Group& group, uint64_t first, uint64_t last, uint64_t part) const {
     if (by_panels(group))
       run_panel(group, first, last, part);
+    else if (lanes_)
+      run_lanes(group, first, last);
     else
       run_dots(group, first, last);
+  }
+
+  void run_lanes(const Group& group, uint64_t first, uint64_t last) const {
+    const LaneActivations& x = group.in_lanes;
+    QuantisedLanesTask task{};
+    task.weights = group.weights + first * row_bytes_;
+    task.row_bytes = row_bytes_;
+    task.rows = last - first;
+    task.k = x_.k;
+    task.span = x.span;
+    const uint64_t count = group.x_rows.size();
+    const uint64_t passes = ceil_divide(count, kQuantisedLaneRows);
+    for (uint64_t pass = 0; pass < passes; ++pass) {
+      const uint64_t begin = pass * count / passes, end = (pass + 1) * count / passes;
+      // Kernels exist for few counts: the last row is repeated.
+      task.count =
+          static_cast<uint32_t>(end - begin <= 4 ? end - begin : (end - begin + 1) / 2 * 2);
+      for (uint64_t n = 0; n < task.count; ++n) {
+        const uint64_t row = std::min(begin + n, end - 1), lane = row * x.groups * 8;
+        task.values[n] = x.values.data() + lane * 32;
+        task.scales[n] = x.scales.data() + lane;
+        task.scaled_sums[n] = x.scaled_sums.data() + lane;
+        task.negative_sums[n] = x.negative_sums.data() + lane;
+        task.y[n] = group.y[row] + first;
+      }
+      lanes_(task);
+    }
   }
 
   // The rows as kernels read them: those of the file, or copies that live until the next call.
@@ -151,6 +197,8 @@ class Product {
   const ActivationsView& x_;
   const uint64_t row_bytes_;       // in the file
   const uint64_t read_row_bytes_;  // as kernels read it
+  const QuantisedKernels::Lanes lanes_;
+  const uint64_t few_rows_;
 };
 
 void run_groups(const QuantisedKernels& kernels, ThreadPool& pool, const QuantisedWeights& weights,
@@ -227,6 +275,8 @@ void check_activations(const QuantisedWeights& weights, const ActivationsView& x
 }
 
 }  // namespace
+
+uint64_t few_rows(BlockType type) { return few_rows_of(best_quantised_kernels(), type); }
 
 void quantised_product_with(const QuantisedKernels& kernels, ThreadPool& pool,
                             const QuantisedWeights& weights, const ActivationsView& x, float* y,

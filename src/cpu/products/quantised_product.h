@@ -10,10 +10,10 @@
 
 namespace prism::cpu {
 
-// Up to this many activation rows, weights are multiplied as they are read, and each row has the
-// result that it has alone, bit for bit; beyond, unpacking them first is faster. Measured with
-// cpu_products_bench on a Zen 4.
-constexpr uint64_t kFewRows = 4;
+// Up to this many activation rows, weights of this type are multiplied as they are read, and each
+// row has the result that it has alone, bit for bit; beyond, unpacking them first is faster.
+// Measured with cpu_products_bench on a Zen 4.
+uint64_t few_rows(BlockType type);
 
 // Weights in file layout: rows x k elements in whole blocks, rows contiguous.
 struct QuantisedWeights {

@@ -163,7 +163,7 @@ TEST(QuantisedProduct, EveryTypeOnEveryInstructionSet) {
   for_each_supported([&](const QuantisedKernels& kernels) {
     std::printf("%s\n", kernels.name);
     for (const BlockType type : all_types())
-      for (const uint64_t x_rows : {1, 2, 3, 4, 5, 7, 33})
+      for (const uint64_t x_rows : {1, 2, 3, 4, 5, 8, 33})
         for (const uint64_t blocks : {1, 3})
           run_case(kernels, pool, type, {1 + below(70), blocks, x_rows, below(5), below(4)});
   });
@@ -178,6 +178,37 @@ TEST(QuantisedProduct, EveryNumberOfWeightRows) {
       run_case(kernels, pool, type, {rows, 1 + below(9), 8 + below(20), 0, 0});
     }
   });
+}
+
+// Whole groups of eight blocks and every number of blocks behind them.
+TEST(QuantisedProduct, EveryNumberOfBlocks) {
+  ThreadPool pool(2);
+  for_each_supported([&](const QuantisedKernels& kernels) {
+    for (const BlockType type : {BlockType::q4_0, BlockType::q4_1, BlockType::q8_0})
+      for (uint64_t blocks = 1; blocks <= 20; ++blocks)
+        run_case(kernels, pool, type, {1 + below(11), blocks, 1 + below(9), below(3), below(3)});
+  });
+}
+
+TEST(QuantisedProduct, FewRowsHaveTheResultsThatTheyHaveAlone) {
+  ThreadPool pool(2);
+  for (const BlockType type : all_types()) {
+    const uint64_t most = few_rows(type), rows = 1 + below(40);
+    const uint64_t k = (1 + below(20)) * block_info(type).elements;
+    const Weights w = random_weights(type, rows, k);
+    std::vector<float> x(most * k), alone(most * rows);
+    for (float& value : x) value = normal();
+    for (uint64_t i = 0; i < most; ++i)
+      quantised_product(pool, type, w.blocks.data(), rows, k, &x[i * k], 1, k, &alone[i * rows],
+                        rows);
+    for (uint64_t count = 2; count <= most; ++count) {
+      std::vector<float> together(count * rows);
+      quantised_product(pool, type, w.blocks.data(), rows, k, x.data(), count, k, together.data(),
+                        rows);
+      EXPECT_EQ(std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)), 0)
+          << name_of(type) << ", " << rows << " x " << k << ", " << count << " activation rows";
+    }
+  }
 }
 
 TEST(QuantisedProduct, ManyActivationRowsAndLongRows) {

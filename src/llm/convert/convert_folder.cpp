@@ -50,6 +50,7 @@ GgufWriter metadata(const HfFolder& folder, const HfArchitecture& architecture,
   writer.set("general.name", options.name.empty() ? folder_name(folder.path()) : options.name);
   write_hyperparameters(architecture, config, writer);
   const std::string prefix = fmt::format("{}.", architecture.gguf);
+  if (architecture.from_tensors) architecture.from_tensors(folder, writer);
   const SentenceSettings sentences = sentence_settings(folder);
   *context = context_length(architecture, config);
   if (sentences.max_tokens && *sentences.max_tokens < *context) {
@@ -114,7 +115,9 @@ ConvertResult convert_folder(const std::string& path, const std::string& to,
     if (mix.base.is_block()) writer.set("general.quantization_version", uint32_t{2});
     write_tokenizer(folder, vocabulary_of(folder, tensors), writer);
 
-    const std::vector<ElementType> types = types_of(tensors, writer, mix);
+    std::vector<ElementType> types = types_of(tensors, writer, mix);
+    for (size_t i = 0; i < tensors.size(); ++i)  // quantised ones stay as they are
+      if (options.type.empty() && tensors[i].type.is_block()) types[i] = tensors[i].type;
     std::string at;  // the tensor being written
     for (size_t i = 0; i < tensors.size(); ++i)
       writer.add_tensor(tensors[i].name, tensors[i].shape, types[i],

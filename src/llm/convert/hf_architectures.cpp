@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "base/printable.h"
-#include "llm/convert/hf_rope.h"
 #include "llm/convert/hf_rules.h"
 #include "prism/error.h"
 
@@ -22,6 +21,10 @@ int64_t head_length(const JsonView& config) {
   const int64_t heads = config["num_attention_heads"].integer(1, 1 << 16);
   return config["head_dim"].integer_or(config["hidden_size"].integer(1, 1 << 20) / heads, 1,
                                        1 << 14);
+}
+
+int64_t rotary_length(const JsonView& config) {
+  return config["qk_rope_head_dim"].integer_or(head_length(config), 1, 1 << 14);
 }
 
 void check_windows(const JsonView& config, int64_t period) {
@@ -55,13 +58,6 @@ constexpr TensorRule kFusedAttention[] = {
     {"model.layers.{}.self_attn.qkv_proj.weight", "blk.{}.attn_qkv.weight"},
     {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
 };
-constexpr TensorRule kMixtralExperts[] = {
-    {"model.layers.{}.block_sparse_moe.gate.weight", "blk.{}.ffn_gate_inp.weight"},
-    {"model.layers.{}.block_sparse_moe.experts.{}.w1.weight", "blk.{}.ffn_gate_exps.weight"},
-    {"model.layers.{}.block_sparse_moe.experts.{}.w3.weight", "blk.{}.ffn_up_exps.weight"},
-    {"model.layers.{}.block_sparse_moe.experts.{}.w2.weight", "blk.{}.ffn_down_exps.weight"},
-};
-
 // --- hyperparameters
 constexpr ConfigRule kSoftCaps[] = {
     {"attn_logit_softcapping", "attn_logit_softcapping", number, false},
@@ -174,7 +170,8 @@ std::vector<HfArchitecture> first_decoders() {
 const std::vector<HfArchitecture>& table() {
   static const std::vector<HfArchitecture> rows = [] {
     std::vector<HfArchitecture> all = hf_encoders();
-    for (const auto& more : {first_decoders(), hf_other_decoders()})
+    for (const auto& more : {first_decoders(), hf_other_decoders(), hf_gpt_decoders(),
+                             hf_expert_decoders(), hf_recurrent_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
@@ -228,12 +225,15 @@ int64_t skipped_positions(const HfArchitecture& architecture, const JsonView& co
 
 int64_t context_length(const HfArchitecture& architecture, const JsonView& config) {
   const int64_t skipped = skipped_positions(architecture, config);
-  return config["max_position_embeddings"].integer(skipped + 1, 1 << 30) - skipped;
+  const JsonView positions = config["max_position_embeddings"];
+  if (!positions && architecture.default_context > 0) return architecture.default_context;
+  return positions.integer(skipped + 1, 1 << 30) - skipped;
 }
 
 void write_hyperparameters(const HfArchitecture& architecture, const JsonView& config,
                            GgufWriter& to) {
-  if (config["quantization_config"])
+  const JsonView quantised = config["quantization_config"];
+  if (quantised && !(architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4"))
     refuse("quantization_config says that the weights are quantised; convert the original model");
   for (const Expectation& each : architecture.expected) {
     const JsonView value = config[each.key];
@@ -250,10 +250,13 @@ void write_hyperparameters(const HfArchitecture& architecture, const JsonView& c
   to.set(prefix + "context_length", static_cast<uint32_t>(context));
   for (const auto& rules : architecture.config)
     for (const ConfigRule& rule : rules) write_rule(rule, config, prefix, to);
-  const int64_t length = head_length(config);
-  to.set(prefix + "attention.key_length", static_cast<uint32_t>(length));
-  to.set(prefix + "attention.value_length", static_cast<uint32_t>(length));
-  if (architecture.is_rotated) write_rope(config, prefix, length, to);
+  if (architecture.has_heads) {
+    const int64_t length = head_length(config);
+    to.set(prefix + "attention.key_length", static_cast<uint32_t>(length));
+    to.set(prefix + "attention.value_length", static_cast<uint32_t>(length));
+    if (architecture.is_rotated)
+      write_rope(config, prefix, rotary_length(config), architecture.yarn, to);
+  }
   if (architecture.more) architecture.more(config, prefix, to);
 }
 

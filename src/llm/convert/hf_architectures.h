@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "llm/convert/hf_rope.h"
 #include "llm/gguf/gguf_writer.h"
 
 namespace prism::llm {
@@ -16,15 +17,33 @@ namespace prism::llm {
 // What happens to the rows of a tensor on their way.
 enum class TensorChange : uint8_t {
   none,
-  rotary,       // GGUF's Llama rotates adjacent elements of a head, transformers its halves
-  add_one,      // Gemma's norms multiply by 1 + weight
-  cut,          // rows beyond the context, and those before the first position, are left out
-  transposed,   // GPT-2's matrices have a row for each input
-  split_heads,  // q, k and v of each head follow each other; GGUF has all of q, of k, of v
+  rotary,        // GGUF's Llama rotates adjacent elements of a head, transformers its halves
+  add_one,       // Gemma's norms multiply by 1 + weight
+  cut,           // rows beyond the context, and those before the first position, are left out
+  transposed,    // GPT-2's matrices have a row for each input
+  split_heads,   // q, k and v of each head follow each other; GGUF has all of q, of k, of v
+  split_groups,  // the same, with several heads of q for each of k and v
+  negative_exp,  // Mamba's rates are stored as the logarithms of their negatives
+  squeezed,      // convolutions have a second axis of length 1
+  grouped,       // a norm of Mamba 2 has a row for each group
+  first_half,    // the rows of a gate, which those of another matrix follow
+  second_half,
+  even_columns,  // of a matrix in which those of two alternate
+  odd_columns,
+  even_transposed,  // the same, with a row for each input
+  odd_transposed,
+  even_mxfp4,  // the rows of two matrices alternate, in blocks of MXFP4 with scales beside them
+  odd_mxfp4,
+  all_mxfp4,
+  tiled,  // value heads that share a key head are apart, as GGUF's Qwen3.5 has them
+  tiled_negative_exp,
+  tiled_columns,
+  latent_keys,    // the part of each head that makes keys, transposed
+  latent_values,  // the part of each head that makes values
 };
 
 // "{}" stands for the number of the layer; a second one in `from` for an expert, whose tensors are
-// stacked. An empty `to` leaves the tensor out on purpose.
+// stacked. An empty `to` leaves the tensor out on purpose. Several rules may have the same `from`.
 struct TensorRule {
   std::string_view from, to;
   TensorChange change = TensorChange::none;
@@ -46,6 +65,14 @@ struct Expectation {
   std::vector<std::string_view> values;
 };
 
+class HfFolder;
+
+// The factor of some rows of a tensor, in order.
+struct RowFactor {
+  int64_t rows = 0;
+  double factor = 1;
+};
+
 struct HfArchitecture {
   std::string_view name;  // in config.json's "architectures"
   std::string_view gguf;  // general.architecture
@@ -59,6 +86,14 @@ struct HfArchitecture {
   bool is_tied = false;               // the output is the embedding, if config.json does not say
   std::string_view prefix = "";       // of tensors' names; files may leave it out
   bool counts_after_padding = false;  // the first position is the one after the padding token's id
+  bool has_heads = true;              // of attention
+  YarnRules yarn = {};
+  bool has_mxfp4 = false;       // quantised experts are known
+  int64_t default_context = 0;  // if config.json does not say
+  // Sets what is in small tensors of the folder.
+  void (*from_tensors)(const HfFolder& folder, GgufWriter& to) = nullptr;
+  // The factors of a tensor's rows, by its rule; empty: none.
+  std::vector<RowFactor> (*factors)(const JsonView& config, std::string_view to) = nullptr;
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.

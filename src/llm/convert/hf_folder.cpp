@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/printable.h"
+#include "llm/convert/hf_text_part.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -35,31 +36,65 @@ void check_name(const std::string& folder, const std::string& file) {
                             printable(file)));
 }
 
-// T5's and GPT-2's config.json have names of their own, which transformers maps to the usual ones.
+// Python writes infinite numbers as words that JSON does not have. Nothing here needs them.
+std::string without_infinities(std::string text) {
+  constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
+  bool is_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && is_string)
+      ++i;
+    else if (text[i] == '"')
+      is_string = !is_string;
+    else if (!is_string && (text[i] == '-' || text[i] == 'I' || text[i] == 'N'))
+      for (const std::string_view word : kWords)
+        if (text.compare(i, word.size(), word) == 0) text.replace(i, word.size(), "null");
+  }
+  return text;
+}
+
+// Some models' config.json have names of their own, which transformers maps to the usual ones.
 void add_usual_names(Json& config) {
-  if (!config.is_object() || (!config.find("d_model") && !config.find("n_embd"))) return;
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"d_model", "hidden_size"},
-      {"num_layers", "num_hidden_layers"},
-      {"num_heads", "num_attention_heads"},
-      {"d_ff", "intermediate_size"},
-      {"d_kv", "head_dim"},
       {"n_embd", "hidden_size"},
+      {"n_embed", "hidden_size"},
+      {"num_layers", "num_hidden_layers"},
       {"n_layer", "num_hidden_layers"},
+      {"n_layers", "num_hidden_layers"},
+      {"num_heads", "num_attention_heads"},
       {"n_head", "num_attention_heads"},
+      {"n_heads", "num_attention_heads"},
+      {"d_ff", "intermediate_size"},
       {"n_inner", "intermediate_size"},
+      {"ffn_hidden_size", "intermediate_size"},
+      {"d_kv", "head_dim"},
       {"max_trained_positions", "max_position_embeddings"},  // less than n_positions
-      {"n_positions", "max_position_embeddings"}};
+      {"n_positions", "max_position_embeddings"},
+      {"max_seq_len", "max_position_embeddings"},
+      {"seq_length", "max_position_embeddings"}};
+  if (!config.is_object()) return;
   const auto is_there = [&](const char* name) {
     const Json* const found = config.find(name);
     return found && !found->is_null();
   };
-  for (const auto& [own, usual] : kNames)
+  if (const Json* kinds = config.find("layers_block_type");
+      kinds && kinds->is_array() && !is_there("num_hidden_layers"))
+    config["num_hidden_layers"] = kinds->items().size();
+  // The heads of Mamba 2 are not those of attention.
+  if (is_there("state_size")) return;
+  bool has_own = is_there("multi_query");
+  for (const auto& [own, usual] : kNames) {
+    has_own = has_own || is_there(own);
     if (is_there(own) && !is_there(usual)) config[usual] = Json(config[own]);
-  if (is_there("n_embd") && !is_there("intermediate_size"))
-    config["intermediate_size"] = 4 * JsonView(config)["n_embd"].integer(1, 1 << 20);
+  }
+  if (has_own && is_there("hidden_size") && !is_there("intermediate_size")) {
+    const JsonView view(config);
+    config["intermediate_size"] =
+        view["hidden_size"].integer(1, 1 << 20) * view["expansion_ratio"].integer_or(4, 1, 64);
+  }
   // Texts of any length work, because distances have biases; it was trained with these.
-  if (!is_there("max_position_embeddings")) config["max_position_embeddings"] = 512;
+  if (is_there("d_kv") && !is_there("max_position_embeddings"))
+    config["max_position_embeddings"] = 512;
 }
 
 }  // namespace
@@ -97,7 +132,7 @@ std::optional<Json> HfFolder::json(const std::string& file) const {
   const std::optional<std::string> content = text(file);
   if (!content) return std::nullopt;
   try {
-    return Json::parse(*content, kLimits);
+    return Json::parse(without_infinities(*content), kLimits);
   } catch (const Error& error) {
     throw Error(ErrorCode::kCorruptFile, fmt::format("{}/{}: {}", path_, file, error.what()));
   }
@@ -132,7 +167,15 @@ void HfFolder::read_config() {
         fmt::format("{}: {}; a Hugging Face folder has config.json, {} and tokenizer.json", path_,
                     config ? "config.json is no JSON object" : "no config.json", kWeights));
   config_ = std::move(*config);
+  has_other_parts_ = keep_text_part(config_);
   add_usual_names(config_);
+}
+
+void HfFolder::keep_text_tensors() {
+  std::map<std::string, SafetensorsEntry> kept;
+  for (auto& [name, entry] : tensors_)
+    if (const auto own = text_tensor_name(name)) kept.emplace(*own, std::move(entry));
+  tensors_ = std::move(kept);
 }
 
 HfFolder HfFolder::of(std::map<std::string, std::string> files) {
@@ -168,6 +211,7 @@ HfFolder HfFolder::open(const std::string& path) {
                             "can be saved as safetensors by transformers",
                             path, kWeights, kIndex));
   }
+  if (folder.has_other_parts_) folder.keep_text_tensors();
   return folder;
 }
 

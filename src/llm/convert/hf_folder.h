@@ -1,4 +1,5 @@
 // A Hugging Face folder: config.json, the tensors of its .safetensors files, and other JSON files.
+// Of models that also see images it has the part for text.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +38,12 @@ class HfFolder {
  private:
   void read_config();
   void add_weights(const std::string& file);
+  void keep_text_tensors();
 
   std::optional<std::map<std::string, std::string>> files_;  // in memory
   std::string path_;
   Json config_;
+  bool has_other_parts_ = false;  // than the one for text
   std::map<std::string, SafetensorsEntry> tensors_;
   std::vector<std::string> weight_files_;
   std::vector<MappedFile> maps_;  // tensors_ points into them

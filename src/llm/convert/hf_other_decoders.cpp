@@ -1,7 +1,20 @@
 // The Hugging Face decoders whose layers differ from Llama's in norms, biases or activations.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "llm/convert/hf_folder.h"
 #include "llm/convert/hf_rules.h"
+#include "prism/dtype.h"
+#include "prism/error.h"
 
 namespace prism::llm {
+
+void check_rotated_part(const JsonView& config, std::string_view, GgufWriter&) {
+  if (!config["partial_rotary_factor"] && !config["rotary_pct"] &&
+      !config["rope_parameters"]["partial_rotary_factor"])
+    refuse("partial_rotary_factor is missing: how much of a head is rotated is not known");
+}
 
 namespace {
 
@@ -9,11 +22,6 @@ using enum TensorChange;
 using enum ConfigKind;
 
 // --- tensors
-constexpr TensorRule kSeedNorms[] = {
-    {"model.norm.weight", "output_norm.weight"},
-    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
-    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight"},
-};
 constexpr TensorRule kGlm4Norms[] = {
     {"model.norm.weight", "output_norm.weight"},
     {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
@@ -29,6 +37,17 @@ constexpr TensorRule kNemotronNorms[] = {
 constexpr TensorRule kHunyuanHeadNorms[] = {
     {"model.layers.{}.self_attn.query_layernorm.weight", "blk.{}.attn_q_norm.weight"},
     {"model.layers.{}.self_attn.key_layernorm.weight", "blk.{}.attn_k_norm.weight"},
+};
+constexpr TensorRule kApertus[] = {
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.layers.{}.attention_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"model.layers.{}.feedforward_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"},
+    {"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"},
+    {"model.layers.{}.mlp.act_fn.alpha_n", ""},  // numbers in the metadata
+    {"model.layers.{}.mlp.act_fn.alpha_p", ""},
+    {"model.layers.{}.mlp.act_fn.beta", ""},
+    {"model.layers.{}.mlp.act_fn.eps", ""},
 };
 constexpr TensorRule kPhi[] = {
     {"lm_head.bias", "output.bias"},
@@ -47,60 +66,6 @@ constexpr TensorRule kStarcoderFeedForward[] = {
     {"model.layers.{}.mlp.c_proj.weight", "blk.{}.ffn_down.weight"},
     {"model.layers.{}.mlp.c_proj.bias", "blk.{}.ffn_down.bias"},
 };
-constexpr TensorRule kSharedExpert[] = {
-    {"model.layers.{}.mlp.shared_expert.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
-    {"model.layers.{}.mlp.shared_expert.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
-    {"model.layers.{}.mlp.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
-    {"model.layers.{}.mlp.shared_expert_gate.weight", "blk.{}.ffn_gate_inp_shexp.weight"},
-};
-constexpr TensorRule kGraniteExperts[] = {
-    {"model.layers.{}.block_sparse_moe.router.layer.weight", "blk.{}.ffn_gate_inp.weight"},
-    {"model.layers.{}.block_sparse_moe.input_linear.weight", "blk.{}.ffn_gate_up_exps.weight"},
-    {"model.layers.{}.block_sparse_moe.output_linear.weight", "blk.{}.ffn_down_exps.weight"},
-};
-constexpr TensorRule kGpt2[] = {
-    {"wte.weight", "token_embd.weight"},
-    {"wpe.weight", "position_embd.weight", cut},
-    {"ln_f.weight", "output_norm.weight"},
-    {"ln_f.bias", "output_norm.bias"},
-    {"lm_head.weight", "output.weight"},
-    {"h.{}.ln_1.weight", "blk.{}.attn_norm.weight"},
-    {"h.{}.ln_1.bias", "blk.{}.attn_norm.bias"},
-    {"h.{}.attn.c_attn.weight", "blk.{}.attn_qkv.weight", transposed},
-    {"h.{}.attn.c_attn.bias", "blk.{}.attn_qkv.bias"},
-    {"h.{}.attn.c_proj.weight", "blk.{}.attn_output.weight", transposed},
-    {"h.{}.attn.c_proj.bias", "blk.{}.attn_output.bias"},
-    {"h.{}.ln_2.weight", "blk.{}.ffn_norm.weight"},
-    {"h.{}.ln_2.bias", "blk.{}.ffn_norm.bias"},
-    {"h.{}.mlp.c_fc.weight", "blk.{}.ffn_up.weight", transposed},
-    {"h.{}.mlp.c_fc.bias", "blk.{}.ffn_up.bias"},
-    {"h.{}.mlp.c_proj.weight", "blk.{}.ffn_down.weight", transposed},
-    {"h.{}.mlp.c_proj.bias", "blk.{}.ffn_down.bias"},
-    {"h.{}.attn.bias", ""},  // the causal mask
-    {"h.{}.attn.masked_bias", ""},
-};
-constexpr TensorRule kGptNeox[] = {
-    {"embed_in.weight", "token_embd.weight"},
-    {"embed_out.weight", "output.weight"},
-    {"final_layer_norm.weight", "output_norm.weight"},
-    {"final_layer_norm.bias", "output_norm.bias"},
-    {"layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
-    {"layers.{}.input_layernorm.bias", "blk.{}.attn_norm.bias"},
-    {"layers.{}.attention.query_key_value.weight", "blk.{}.attn_qkv.weight", split_heads},
-    {"layers.{}.attention.query_key_value.bias", "blk.{}.attn_qkv.bias", split_heads},
-    {"layers.{}.attention.dense.weight", "blk.{}.attn_output.weight"},
-    {"layers.{}.attention.dense.bias", "blk.{}.attn_output.bias"},
-    {"layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
-    {"layers.{}.post_attention_layernorm.bias", "blk.{}.ffn_norm.bias"},
-    {"layers.{}.mlp.dense_h_to_4h.weight", "blk.{}.ffn_up.weight"},
-    {"layers.{}.mlp.dense_h_to_4h.bias", "blk.{}.ffn_up.bias"},
-    {"layers.{}.mlp.dense_4h_to_h.weight", "blk.{}.ffn_down.weight"},
-    {"layers.{}.mlp.dense_4h_to_h.bias", "blk.{}.ffn_down.bias"},
-    {"layers.{}.attention.bias", ""},  // the causal mask
-    {"layers.{}.attention.masked_bias", ""},
-    {"layers.{}.attention.rotary_emb.inv_freq", ""},
-};
-
 // --- hyperparameters
 constexpr ConfigRule kKeyHeads[] = {
     {"num_key_value_heads", "attention.head_count_kv", integer, false},
@@ -113,9 +78,6 @@ constexpr ConfigRule kNormEpsilon[] = {
 };
 constexpr ConfigRule kNormEps[] = {
     {"norm_eps", "attention.layer_norm_epsilon", number},
-};
-constexpr ConfigRule kLayerNormEpsilon[] = {
-    {"layer_norm_epsilon", "attention.layer_norm_epsilon", number},
 };
 constexpr ConfigRule kLogitScale[] = {{"logit_scale", "logit_scale", number}};
 constexpr ConfigRule kClamp[] = {{"clip_qkv", "attention.clamp_kqv", number, false}};
@@ -148,22 +110,45 @@ void more_exaone4(const JsonView& config, std::string_view prefix, GgufWriter& t
          static_cast<uint32_t>(window.integer(1, 1 << 30)));
 }
 
+// The only element of a tensor of floats.
+float number_in(const SafetensorsEntry& entry) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, entry.bytes.data(), std::min(entry.bytes.size(), sizeof bits));
+  if (entry.type == DType::f32) return std::bit_cast<float>(bits);
+  const auto half = static_cast<uint16_t>(bits);
+  return entry.type == DType::f16 ? f32_from_f16(half) : f32_from_bf16(half);
+}
+
+// The numbers of each layer's activation.
+void read_xielu(const HfFolder& folder, GgufWriter& to) {
+  const int64_t layers = JsonView(folder.config())["num_hidden_layers"].integer(1, 4096);
+  for (const char* name : {"alpha_n", "alpha_p", "beta", "eps"}) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < layers; ++i) {
+      const std::string tensor = fmt::format("model.layers.{}.mlp.act_fn.{}", i, name);
+      const auto found = folder.tensors().find(tensor);
+      if (found == folder.tensors().end() || !is_float(found->second.type) ||
+          found->second.type == DType::f64 || found->second.shape.elements() != 1)
+        throw Error(
+            ErrorCode::kCorruptFile,
+            fmt::format("{}: tensor {} must be there and one number", folder.path(), tensor));
+      values.push_back(number_in(found->second));
+    }
+    to.set(fmt::format("xielu.{}", name), values);
+  }
+}
+
+// Layers with windows are not scaled.
+void more_olmo3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  check_windows(config, 4);
+  if (const JsonView local = config["rope_parameters"]["sliding_attention"])
+    to.set(fmt::format("{}rope.freq_base_swa", prefix),
+           static_cast<float>(local["rope_theta"].number_or(1e4, 1e-3, 1e12)));
+}
+
 // The norms of OLMo have neither weights nor a setting.
 void more_olmo(const JsonView&, std::string_view prefix, GgufWriter& to) {
   to.set(fmt::format("{}attention.layer_norm_epsilon", prefix), 1e-5f);
-}
-
-// Each of these rotates a part of a head by default, and not the same one.
-void check_rotated_part(const JsonView& config, std::string_view, GgufWriter&) {
-  if (!config["partial_rotary_factor"] && !config["rotary_pct"] &&
-      !config["rope_parameters"]["partial_rotary_factor"])
-    refuse("partial_rotary_factor is missing: how much of a head is rotated is not known");
-}
-
-void more_gpt_neox(const JsonView& config, std::string_view prefix, GgufWriter& to) {
-  check_rotated_part(config, prefix, to);
-  to.set(fmt::format("{}use_parallel_residual", prefix),
-         config["use_parallel_residual"].boolean_or(true));
 }
 
 }  // namespace
@@ -184,6 +169,19 @@ std::vector<HfArchitecture> hf_other_decoders() {
        {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kFeedForward},
        {kSizes, kDecoder},
        {relu_squared}},
+      {.name = "ApertusForCausalLM",
+       .gguf = "apertus",
+       .tensors = {kEnds, kApertus, kQueryKey, kValueOutput, kFeedForward},
+       .config = {kSizes, kDecoder},
+       .expected = {{"hidden_act", {R"("xielu")"}}},
+       .from_tensors = read_xielu},
+      {.name = "Olmo3ForCausalLM",
+       .gguf = "olmo2",
+       .tensors = {kEnds, kPostNorms, kQueryKey, kValueOutput, kFeedForward},
+       .config = {kSizes, kDecoder, kWindow},
+       .expected = {kSilu},
+       .has_windows = true,
+       .more = more_olmo3},
       {"OlmoForCausalLM",
        "olmo",
        {kEnds, kAdjacentQueryKey, kValueOutput, kFeedForward},
@@ -232,30 +230,6 @@ std::vector<HfArchitecture> hf_other_decoders() {
        {relu_squared},
        false,
        check_rotated_part},
-      {"GPT2LMHeadModel",
-       "gpt2",
-       {kGpt2},
-       {kSizes, kLayerNormEpsilon},
-       {{"activation_function", {R"("gelu_new")", R"("gelu_pytorch_tanh")"}},
-        {"scale_attn_weights", {"true"}},
-        {"scale_attn_by_inverse_layer_idx", {"false"}},
-        {"add_cross_attention", {"false"}}},
-       false,
-       nullptr,
-       false,
-       true,
-       "transformer."},
-      // The files of Pythia name the exact function; its approximation is close enough.
-      {"GPTNeoXForCausalLM",
-       "gptneox",
-       {kGptNeox},
-       {kSizes, kLayerNormEps},
-       {{"hidden_act", {R"("gelu")", R"("gelu_new")", R"("gelu_fast")", R"("gelu_pytorch_tanh")"}}},
-       false,
-       more_gpt_neox,
-       true,
-       false,
-       "gpt_neox."},
       // These rotate adjacent elements in transformers, too.
       {"CohereForCausalLM",
        "command-r",

@@ -23,7 +23,9 @@ JsonView settings_of(const JsonView& config) {
 
 std::string kind_of(const JsonView& settings) {
   const JsonView kind = settings["rope_type"];
-  return kind ? kind.string() : settings["type"].string_or("default");
+  const std::string name = kind ? kind.string() : settings["type"].string_or("default");
+  // Text has the same position in all sections.
+  return name == "mrope" ? "default" : name;
 }
 
 // HunYuan's scaling is a larger base; its factor is 1.
@@ -42,6 +44,7 @@ double base_of(const JsonView& config, int64_t head_length) {
 }
 
 int64_t rotated(const JsonView& config, int64_t head_length) {
+  if (const JsonView count = config["rotary_dim"]) return count.integer(0, head_length) / 2 * 2;
   const JsonView own = settings_of(config)["partial_rotary_factor"];
   const JsonView outer = config[config["rotary_pct"] ? "rotary_pct" : "partial_rotary_factor"];
   const double part = own ? own.number(0, 1) : outer.number_or(1, 0, 1);
@@ -89,10 +92,20 @@ std::vector<float> numbers_of(const JsonView& list, size_t needed) {
   return values;
 }
 
+// The multipliers of DeepSeek; of other models those that follow from the factor.
+bool is_known_yarn(const JsonView& settings, const YarnRules& rules) {
+  const double grown = 0.1 * std::log(settings["factor"].number(1, 1e6)) + 1;
+  if (std::abs(settings["attention_factor"].number_or(grown) - grown) > 1e-6) return false;
+  const JsonView one = settings["mscale"], all = settings["mscale_all_dim"];
+  const bool is_right =
+      rules.has_multipliers ? one && all && one.number(0, 100) == all.number(0, 100) : !one && !all;
+  return is_right && settings["truncate"].boolean_or(true) == rules.rounds_bounds;
+}
+
 }  // namespace
 
 void write_rope(const JsonView& config, const std::string& prefix, int64_t head_length,
-                GgufWriter& to) {
+                const YarnRules& yarn, GgufWriter& to) {
   to.set(prefix + "rope.freq_base", static_cast<float>(base_of(config, head_length)));
   to.set(prefix + "rope.dimension_count", static_cast<uint32_t>(rotated(config, head_length)));
   const JsonView settings = settings_of(config);
@@ -116,15 +129,15 @@ void write_rope(const JsonView& config, const std::string& prefix, int64_t head_
            static_cast<float>(settings["attention_factor"].number_or(magnitude)));
     return;
   }
-  const bool is_plain_yarn = kind == "yarn" && !settings["attention_factor"] &&
-                             !settings["mscale"] && !settings["mscale_all_dim"] &&
-                             settings["truncate"].boolean_or(true);
-  if (!is_plain_yarn)
+  if (kind != "yarn" || !is_known_yarn(settings, yarn))
     throw Error(ErrorCode::kNotSupported,
                 fmt::format("config.json: the rotary scaling is {}, which cannot be converted; "
-                            "supported are default, linear, llama3, longrope, and yarn without "
-                            "attention_factor and mscale",
+                            "supported are default, linear, llama3, longrope, and yarn with the "
+                            "attention_factor and the mscale that follow from its factor",
                             printable(settings.json().dump())));
+  if (yarn.has_multipliers)
+    to.set(scaling + "yarn_log_multiplier",
+           static_cast<float>(0.1 * settings["mscale_all_dim"].number(0, 100)));
   to.set(scaling + "type", "yarn");
   to.set(scaling + "factor", static_cast<float>(settings["factor"].number(1e-6, 1e6)));
   if (settings["beta_fast"])

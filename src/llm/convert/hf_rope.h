@@ -11,10 +11,16 @@
 
 namespace prism::llm {
 
+// What an architecture does with YaRN.
+struct YarnRules {
+  bool rounds_bounds = true;     // of the interpolated frequencies
+  bool has_multipliers = false;  // mscale and mscale_all_dim
+};
+
 // Writes the base, the number of rotated elements and the scaling. Throws kNotSupported naming a
 // kind of scaling that GGUF files cannot express.
 void write_rope(const JsonView& config, const std::string& prefix, int64_t head_length,
-                GgufWriter& to);
+                const YarnRules& yarn, GgufWriter& to);
 
 // A tensor that is computed from config.json: the divisors of frequencies.
 struct ComputedTensor {

@@ -14,6 +14,9 @@ namespace prism::llm {
 // Rows of the table, beside those of hf_architectures.cpp.
 std::vector<HfArchitecture> hf_encoders();
 std::vector<HfArchitecture> hf_other_decoders();
+std::vector<HfArchitecture> hf_gpt_decoders();
+std::vector<HfArchitecture> hf_expert_decoders();
+std::vector<HfArchitecture> hf_recurrent_decoders();
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {
@@ -78,6 +81,30 @@ inline constexpr TensorRule kExperts[] = {
     {"model.layers.{}.mlp.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
 };
 
+inline constexpr TensorRule kSeedNorms[] = {
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.post_attention_norm.weight"},
+};
+inline constexpr TensorRule kMixtralExperts[] = {
+    {"model.layers.{}.block_sparse_moe.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w1.weight", "blk.{}.ffn_gate_exps.weight"},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w3.weight", "blk.{}.ffn_up_exps.weight"},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w2.weight", "blk.{}.ffn_down_exps.weight"},
+};
+
+inline constexpr TensorRule kSharedExpert[] = {
+    {"model.layers.{}.mlp.shared_expert.gate_proj.weight", "blk.{}.ffn_gate_shexp.weight"},
+    {"model.layers.{}.mlp.shared_expert.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
+    {"model.layers.{}.mlp.shared_expert.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
+    {"model.layers.{}.mlp.shared_expert_gate.weight", "blk.{}.ffn_gate_inp_shexp.weight"},
+};
+inline constexpr TensorRule kGraniteExperts[] = {
+    {"model.layers.{}.block_sparse_moe.router.layer.weight", "blk.{}.ffn_gate_inp.weight"},
+    {"model.layers.{}.block_sparse_moe.input_linear.weight", "blk.{}.ffn_gate_up_exps.weight"},
+    {"model.layers.{}.block_sparse_moe.output_linear.weight", "blk.{}.ffn_down_exps.weight"},
+};
+
 // --- hyperparameters
 inline constexpr ConfigRule kSizes[] = {
     {"num_hidden_layers", "block_count"},
@@ -114,6 +141,7 @@ inline const Expectation kSilu{"hidden_act", {R"("silu")", R"("swish")"}};
 [[noreturn]] void refuse(const std::string& what);
 
 int64_t head_length(const JsonView& config);
+int64_t rotary_length(const JsonView& config);  // the part of a head that may be rotated
 
 // The layers with a window, or without rotation, must be the ones that Prism assumes.
 void check_layers(const JsonView& config, const char* key, const auto& is_expected) {
@@ -125,6 +153,9 @@ void check_layers(const JsonView& config, const char* key, const auto& is_expect
     ++layer;
   }
 }
+
+// For models that rotate a part of a head by default, and not all the same one.
+void check_rotated_part(const JsonView& config, std::string_view prefix, GgufWriter& to);
 
 // Every period-th layer sees all positions, the others a window.
 void check_windows(const JsonView& config, int64_t period);

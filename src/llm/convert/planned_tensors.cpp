@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -10,6 +11,7 @@
 
 #include "base/printable.h"
 #include "llm/convert/hf_rope.h"
+#include "llm/convert/hf_rules.h"
 #include "llm/gguf/tensor_floats.h"
 #include "prism/error.h"
 
@@ -44,19 +46,24 @@ ParsedName parse_name(const std::string& name, size_t most) {
   return parsed;
 }
 
+bool is_mxfp4(TensorChange change) {
+  return change == TensorChange::even_mxfp4 || change == TensorChange::odd_mxfp4 ||
+         change == TensorChange::all_mxfp4;
+}
+
 class Planner {
  public:
   Planner(const HfArchitecture& architecture, const HfFolder& folder)
       : architecture_(architecture), folder_(folder), config_(folder.config()) {
     for (const auto& rules : architecture.tensors)
-      for (const TensorRule& rule : rules) rules_.emplace(rule.from, &rule);
+      for (const TensorRule& rule : rules) rules_[rule.from].push_back(&rule);
     layers_ = config_["num_hidden_layers"].integer(1, 4096);
     layers_ = std::max(layers_, config_["num_decoder_layers"].integer_or(0, 0, 4096));
-    for (const char* key : {"num_experts", "num_local_experts"})
+    proposing_ = config_["num_nextn_predict_layers"].integer_or(0, 0, 64);
+    for (const char* key :
+         {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
       experts_ = std::max(experts_, config_[key].integer_or(0, 0, 1024));
-    heads_ = config_["num_attention_heads"].integer(1, 1 << 16);
-    head_length_ = config_["head_dim"].integer_or(
-        config_["hidden_size"].integer(1, 1 << 20) / heads_, 1, 1 << 14);
+    if (architecture.has_heads) head_length_ = head_length(config_);
   }
 
   std::vector<PlannedTensor> plan(int64_t context) {
@@ -66,20 +73,23 @@ class Planner {
     const bool is_tied =
         is_scaled && config_["tie_word_embeddings"].boolean_or(architecture_.is_tied);
     for (const auto& [name, entry] : folder_.tensors()) {
+      if (name.starts_with("mtp.")) continue;  // layers for speculation
       const std::string own =
           name.starts_with(architecture_.prefix) ? name.substr(architecture_.prefix.size()) : name;
       ParsedName parsed = parse_name(own, 1);  // of the layer; the parts of T5's have numbers, too
       if (!rules_.contains(parsed.pattern)) parsed = parse_name(own, 2);
       const auto found = rules_.find(parsed.pattern);
-      if (found == rules_.end() || (!parsed.numbers.empty() && parsed.numbers[0] >= layers_))
+      const int64_t layer = parsed.numbers.empty() ? -1 : parsed.numbers[0];
+      if (layer >= layers_ && layer < layers_ + proposing_) continue;  // for speculation
+      if (found == rules_.end() || layer >= layers_)
         throw Error(
             ErrorCode::kNotSupported,
             fmt::format("{}: the tensor {} {} is used by no rule for {}, so the model would "
                         "be wrong without it; please report the model",
                         folder_.path(), printable(name), entry.shape.text(), architecture_.name));
-      const TensorRule& rule = *found->second;
-      if (rule.to.empty() || (rule.to == "output.weight" && is_tied)) continue;
-      add(name, entry, rule, parsed.numbers, context);
+      for (const TensorRule* rule : found->second)
+        if (!rule->to.empty() && !(rule->to == "output.weight" && is_tied))
+          add(name, entry, *rule, parsed.numbers, context);
     }
     const auto table = planned_.find({-1, "token_embd.weight"});
     if (!is_scaled && rules_.contains("lm_head.weight") && table != planned_.end()) {
@@ -92,8 +102,9 @@ class Planner {
       check_complete(tensor);
       all.push_back(std::move(tensor));
     }
-    for (ComputedTensor& each : architecture_.is_rotated ? rope_tensors(config_, head_length_)
-                                                         : std::vector<ComputedTensor>()) {
+    for (ComputedTensor& each : architecture_.is_rotated
+                                    ? rope_tensors(config_, rotary_length(config_))
+                                    : std::vector<ComputedTensor>()) {
       PlannedTensor tensor;
       tensor.name = std::move(each.name);
       tensor.shape = {static_cast<int64_t>(each.values.size())};
@@ -106,7 +117,9 @@ class Planner {
  private:
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
            const std::vector<int64_t>& numbers, int64_t context) {
-    if (!is_float(entry.type) || entry.shape.rank() == 0 || entry.shape.elements() == 0)
+    const bool is_packed = is_mxfp4(rule.change);
+    if (entry.shape.rank() == 0 || entry.shape.elements() == 0 ||
+        (is_packed ? entry.type != DType::u8 : !is_float(entry.type)))
       throw Error(ErrorCode::kNotSupported,
                   fmt::format("{}: tensor {} is {} {}; weights must be f32, f16 or bf16 and not "
                               "empty",
@@ -118,34 +131,140 @@ class Planner {
     if (tensor.sources.empty()) {
       tensor.name = fmt::format(fmt::runtime(rule.to), layer);
       tensor.shape = entry.shape;
-      tensor.type = entry.type;
+      tensor.type = is_packed ? ElementType(BlockType::mxfp4) : ElementType(entry.type);
       tensor.change = rule.change;
       tensor.head_length = head_length_;
       tensor.sources.resize(is_expert ? static_cast<size_t>(experts_) : 1);
-      if (rule.change == TensorChange::cut) {
-        tensor.skipped_rows = skipped_positions(architecture_, config_);
-        tensor.shape[0] = std::min(tensor.shape[0] - tensor.skipped_rows, context);
-      }
-      if (rule.change == TensorChange::transposed && tensor.shape.rank() == 2)
-        tensor.shape = {tensor.shape[1], tensor.shape[0]};
+      if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to);
+      if (!lay_out(tensor, name, entry.shape, context)) does_not_fit(name, entry);
       if (is_expert) tensor.shape.insert(0, experts_);
     }
     const auto place = is_expert ? static_cast<size_t>(numbers[1]) : 0;
     const bool has_shape =
         is_expert ? entry.shape.elements() * experts_ == tensor.shape.elements() : true;
-    const TensorChange change = rule.change;
-    if (place >= tensor.sources.size() || !has_shape || !(tensor.type == entry.type) ||
-        (change == TensorChange::rotary && entry.shape[0] % head_length_ != 0) ||
-        (change == TensorChange::rotary && head_length_ % 2 != 0) ||
-        (change == TensorChange::split_heads && entry.shape[0] % (3 * head_length_) != 0) ||
-        (change == TensorChange::cut && tensor.shape[0] < 1) ||
-        (change == TensorChange::transposed && entry.shape.rank() != 2))
-      throw Error(ErrorCode::kCorruptFile,
-                  fmt::format("{}: tensor {} of {} {} does not fit config.json: {} experts, heads "
-                              "of {} elements",
-                              folder_.path(), printable(name), ElementType(entry.type).name(),
-                              entry.shape.text(), experts_, head_length_));
+    if (place >= tensor.sources.size() || !has_shape ||
+        (!is_packed && !(tensor.type == ElementType(entry.type))))
+      does_not_fit(name, entry);
     tensor.sources[place] = &entry;
+  }
+
+  [[noreturn]] void does_not_fit(const std::string& name, const SafetensorsEntry& entry) const {
+    throw Error(ErrorCode::kCorruptFile,
+                fmt::format("{}: tensor {} of {} {} does not fit config.json: {} experts, heads "
+                            "of {} elements",
+                            folder_.path(), printable(name), ElementType(entry.type).name(),
+                            entry.shape.text(), experts_, head_length_));
+  }
+
+  // Sets the shape that the change of a source of this shape gives; false if it does not fit.
+  bool lay_out(PlannedTensor& tensor, const std::string& name, const Shape& from, int64_t context) {
+    using enum TensorChange;
+    const int64_t rank = from.rank(), columns = from[-1], rows = rank > 1 ? from[-2] : 1;
+    const int64_t odd = tensor.change == odd_columns || tensor.change == odd_transposed;
+    const auto with_last = [&](int64_t last_rows, int64_t last_columns) {
+      tensor.shape = from;
+      if (rank > 1) tensor.shape[-2] = last_rows;
+      tensor.shape[-1] = last_columns;
+    };
+    switch (tensor.change) {
+      case none:
+      case add_one:
+      case negative_exp:
+        return true;
+      case rotary:
+        return head_length_ % 2 == 0 && from[0] % head_length_ == 0;
+      case split_heads:
+        return from[0] % (3 * head_length_) == 0;
+      case split_groups: {
+        const int64_t heads = config_["num_attention_heads"].integer(1, 1 << 16);
+        const int64_t groups = from[0] / head_length_ - heads;  // twice, for k and v
+        if (from[0] % head_length_ != 0 || groups < 2 || groups % 2 != 0) return false;
+        tensor.shared_by = heads / (groups / 2);
+        return heads % (groups / 2) == 0;
+      }
+      case cut:
+        tensor.skipped_rows = skipped_positions(architecture_, config_);
+        tensor.shape[0] = std::min(tensor.shape[0] - tensor.skipped_rows, context);
+        return tensor.shape[0] >= 1;
+      case squeezed:
+        if (rank != 3 || from[1] != 1) return false;
+        tensor.shape = {from[0], from[2]};
+        return true;
+      case grouped: {
+        const char* const key = config_["n_groups"] ? "n_groups" : "mamba_n_groups";
+        const int64_t groups = config_[key].integer(1, 1 << 16);
+        tensor.shape = {groups, from.elements() / groups};
+        return from.elements() % groups == 0;
+      }
+      case transposed:
+        with_last(columns, rows);
+        tensor.strides = Strides{0, rows * columns, 1, columns, columns};
+        return rank == 2 || rank == 3;
+      case even_transposed:
+      case odd_transposed:
+        with_last(columns / 2, rows);
+        tensor.strides = Strides{odd, rows * columns, 2, columns, columns / 2};
+        return (rank == 2 || rank == 3) && columns % 2 == 0;
+      case even_columns:
+      case odd_columns:
+        with_last(rows, columns / 2);
+        tensor.strides = Strides{odd, rows * columns, columns, 2, rows};
+        return columns % 2 == 0;
+      case first_half:
+      case second_half:
+        with_last(rows / 2, columns);
+        tensor.strides = Strides{tensor.change == second_half ? rows / 2 * columns : 0,
+                                 rows * columns, columns, 1, rows / 2};
+        return rank > 1 && rows % 2 == 0;
+      case tiled:
+      case tiled_negative_exp:
+      case tiled_columns:
+        return tile(tensor, from);
+      case latent_keys:
+      case latent_values: {
+        const int64_t keys = config_["qk_nope_head_dim"].integer(1, 1 << 14),
+                      values = config_["v_head_dim"].integer(1, 1 << 14), both = keys + values;
+        if (rank != 2 || rows % both != 0) return false;
+        const bool is_keys = tensor.change == latent_keys;
+        tensor.shape =
+            is_keys ? Shape{rows / both, columns, keys} : Shape{rows / both, values, columns};
+        tensor.strides = is_keys ? Strides{0, both * columns, 1, columns, columns}
+                                 : Strides{keys * columns, both * columns, columns, 1, values};
+        return true;
+      }
+      case even_mxfp4:
+      case odd_mxfp4:
+      case all_mxfp4:
+        return lay_out_blocks(tensor, name, from);
+    }
+    return false;
+  }
+
+  // Rows, or columns, that belong to value heads, behind those of queries and keys.
+  bool tile(PlannedTensor& tensor, const Shape& from) {
+    const int64_t keys = config_["linear_num_key_heads"].integer(1, 1 << 16),
+                  heads = config_["linear_num_value_heads"].integer(1, 1 << 16),
+                  length = config_["linear_value_head_dim"].integer(1, 1 << 14);
+    if (from.rank() == 3 && from[1] == 1) tensor.shape = {from[0], from[2]};  // a convolution
+    const int64_t count = tensor.change == TensorChange::tiled_columns ? from[-1] : from[0];
+    const int64_t unit = count == heads ? 1 : length;
+    tensor.tiles = Tiles{count - heads * unit, unit, keys, heads / keys};
+    return heads % keys == 0 && count >= heads * unit;
+  }
+
+  // Blocks [experts, rows, blocks, 16 bytes] with scales [experts, rows, blocks].
+  bool lay_out_blocks(PlannedTensor& tensor, const std::string& name, const Shape& from) {
+    constexpr std::string_view kBlocks = "_blocks";
+    const auto scales =
+        folder_.tensors().find(name.substr(0, name.size() - kBlocks.size()) + "_scales");
+    if (scales == folder_.tensors().end() || from.rank() != 4 || from[3] != 16 ||
+        scales->second.type != DType::u8 ||
+        !(scales->second.shape == Shape{from[0], from[1], from[2]}))
+      return false;
+    const bool is_half = tensor.change != TensorChange::all_mxfp4;
+    tensor.scales = &scales->second;
+    tensor.shape = {from[0], is_half ? from[1] / 2 : from[1], from[2] * 32};
+    return !is_half || from[1] % 2 == 0;
   }
 
   void check_complete(const PlannedTensor& tensor) const {
@@ -158,24 +277,50 @@ class Planner {
   const HfArchitecture& architecture_;
   const HfFolder& folder_;
   JsonView config_;
-  std::map<std::string_view, const TensorRule*, std::less<>> rules_;
+  std::map<std::string_view, std::vector<const TensorRule*>, std::less<>> rules_;
   std::map<std::pair<int64_t, std::string_view>, PlannedTensor> planned_;  // by layer
-  int64_t layers_ = 0, experts_ = 0, heads_ = 0, head_length_ = 0;
+  int64_t layers_ = 0, proposing_ = 0, experts_ = 0, head_length_ = 0;
 };
 
 bool moves_rows(TensorChange change) {
-  return change == TensorChange::rotary || change == TensorChange::split_heads;
+  return change == TensorChange::rotary || change == TensorChange::split_heads ||
+         change == TensorChange::split_groups || change == TensorChange::tiled ||
+         change == TensorChange::tiled_negative_exp;
+}
+
+// The place in the source of what has this place among tiles.
+uint64_t source_place(const Tiles& tiles, uint64_t place) {
+  const auto first = static_cast<uint64_t>(tiles.first), unit = static_cast<uint64_t>(tiles.unit),
+             keys = static_cast<uint64_t>(tiles.keys);
+  if (place < first) return place;
+  const uint64_t head = (place - first) / unit;
+  const uint64_t from = head % keys * static_cast<uint64_t>(tiles.shared_by) + head / keys;
+  return first + from * unit + (place - first) % unit;
 }
 
 // The row of the source that becomes this row. Rotary: halves of a head become adjacent elements.
 uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
+  if (tensor.tiles) return source_place(*tensor.tiles, row);
   const auto length = static_cast<uint64_t>(tensor.head_length);
   const uint64_t in_head = row % length;
   if (tensor.change == TensorChange::rotary)
     return row - in_head + in_head % 2 * (length / 2) + in_head / 2;
-  const uint64_t heads = static_cast<uint64_t>(tensor.shape[0]) / (3 * length);
-  const uint64_t part = row / (heads * length), head = row / length % heads;
-  return (head * 3 + part) * length + in_head;
+  // A group has some heads of q, one of k and one of v.
+  const auto shared = static_cast<uint64_t>(tensor.shared_by);
+  const uint64_t groups = static_cast<uint64_t>(tensor.shape[0]) / ((shared + 2) * length);
+  const uint64_t head = row / length, other = head - groups * shared;
+  const uint64_t from = head < groups * shared
+                            ? head / shared * (shared + 2) + head % shared
+                            : other % groups * (shared + 2) + shared + other / groups;
+  return from * length + in_head;
+}
+
+// The value that becomes of a source's.
+float changed(TensorChange change, float value) {
+  if (change == TensorChange::add_one) return value + 1;
+  const bool is_rate =
+      change == TensorChange::negative_exp || change == TensorChange::tiled_negative_exp;
+  return is_rate ? -std::exp(value) : value;
 }
 
 // Streams the rows of one source.
@@ -188,50 +333,94 @@ class Stream {
   void put(const SafetensorsEntry& source, uint64_t rows, uint64_t columns) {
     const uint64_t row_bytes = tensor_.type.row_bytes(columns);
     const uint64_t at_once = std::max<uint64_t>(1, kPieceElements / columns);
-    const auto* const bytes = reinterpret_cast<const std::byte*>(source.bytes.data()) +
-                              static_cast<uint64_t>(tensor_.skipped_rows) * row_bytes;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(source.bytes.data());
     for (uint64_t row = 0; row < rows; row += at_once) {
       const uint64_t count = std::min(at_once, rows - row);
-      const std::byte* from = bytes + row * row_bytes;
-      if (tensor_.change == TensorChange::transposed) {
-        put_columns(bytes, row, count, rows, columns);
-        from = moved_.data();
-      }
-      if (moves_rows(tensor_.change)) {
+      const std::byte* from =
+          bytes + (static_cast<uint64_t>(tensor_.skipped_rows) + row) * row_bytes;
+      if (moves_rows(tensor_.change) || tensor_.tiles || tensor_.strides || tensor_.scales) {
         moved_.resize(count * row_bytes);
         for (uint64_t i = 0; i < count; ++i)
-          std::memcpy(moved_.data() + i * row_bytes,
-                      bytes + source_row(tensor_, row + i) * row_bytes, row_bytes);
+          move_row(bytes, row + i, columns, moved_.data() + i * row_bytes);
         from = moved_.data();
       }
-      put_rows(from, count, columns);
+      put_rows(from, row, count, columns);
     }
   }
 
  private:
-  // Some columns of a source with `columns` rows become rows.
-  void put_columns(const std::byte* bytes, uint64_t first, uint64_t count, uint64_t all,
-                   uint64_t columns) {
-    const uint64_t size = tensor_.type.row_bytes(1);
-    moved_.resize(count * columns * size);
-    for (uint64_t in = 0; in < columns; ++in)
-      for (uint64_t out = 0; out < count; ++out)
-        std::memcpy(moved_.data() + (out * columns + in) * size,
-                    bytes + (in * all + first + out) * size, size);
+  void move_row(const std::byte* bytes, uint64_t row, uint64_t columns, std::byte* to) const {
+    const uint64_t row_bytes = tensor_.type.row_bytes(columns);
+    if (tensor_.scales) return pack_row(bytes, row, columns / 32, to);
+    if (tensor_.change == TensorChange::tiled_columns) {
+      const uint64_t size = tensor_.type.row_bytes(1);
+      for (uint64_t i = 0; i < columns; ++i)
+        std::memcpy(to + i * size, bytes + row * row_bytes + source_place(*tensor_.tiles, i) * size,
+                    size);
+      return;
+    }
+    if (!tensor_.strides) {
+      std::memcpy(to, bytes + source_row(tensor_, row) * row_bytes, row_bytes);
+      return;
+    }
+    const Strides& by = *tensor_.strides;
+    const uint64_t size = tensor_.type.row_bytes(1), rows = static_cast<uint64_t>(by.rows);
+    const std::byte* const from =
+        bytes + (static_cast<uint64_t>(by.first) + row / rows * static_cast<uint64_t>(by.matrix) +
+                 row % rows * static_cast<uint64_t>(by.row)) *
+                    size;
+    if (by.column == 1) {
+      std::memcpy(to, from, row_bytes);
+      return;
+    }
+    for (uint64_t i = 0; i < columns; ++i)
+      std::memcpy(to + i * size, from + i * static_cast<uint64_t>(by.column) * size, size);
   }
 
-  void put_rows(const std::byte* from, uint64_t rows, uint64_t columns) {
-    if (tensor_.type == type_ && tensor_.change != TensorChange::add_one) {
+  // In the folder a byte has two neighbours; in GGUF the second half of a block is in the high
+  // bits, behind the scale.
+  void pack_row(const std::byte* bytes, uint64_t row, uint64_t blocks, std::byte* to) const {
+    const bool is_half = tensor_.change != TensorChange::all_mxfp4;
+    const uint64_t from = is_half ? 2 * row + (tensor_.change == TensorChange::odd_mxfp4) : row;
+    const auto* const scales =
+        reinterpret_cast<const std::byte*>(tensor_.scales->bytes.data()) + from * blocks;
+    const auto nibble = [](const std::byte* block, uint64_t i) {
+      return (block[i / 2] >> (i % 2 * 4)) & std::byte{15};
+    };
+    for (uint64_t b = 0; b < blocks; ++b) {
+      const std::byte* const block = bytes + (from * blocks + b) * 16;
+      *to++ = scales[b];
+      for (uint64_t i = 0; i < 16; ++i) *to++ = nibble(block, i) | nibble(block, i + 16) << 4;
+    }
+  }
+
+  void put_rows(const std::byte* from, uint64_t first, uint64_t rows, uint64_t columns) {
+    const bool is_same =
+        tensor_.change != TensorChange::add_one && tensor_.change != TensorChange::negative_exp &&
+        tensor_.change != TensorChange::tiled_negative_exp && tensor_.factors.empty();
+    if (tensor_.type == type_ && is_same) {
       sink_({from, tensor_.type.row_bytes(columns) * rows});
       return;
     }
     values_.resize(rows * columns);
     to_floats(tensor_.type, from, values_, pool_);
-    if (tensor_.change == TensorChange::add_one)
-      for (float& each : values_) each += 1;
+    if (!is_same)
+      for (uint64_t row = 0; row < rows; ++row) {
+        const auto factor = static_cast<float>(factor_of(first + row));
+        for (uint64_t i = row * columns; i < (row + 1) * columns; ++i)
+          values_[i] = changed(tensor_.change, values_[i]) * factor;
+      }
     encoded_.resize(type_.row_bytes(values_.size()));
     from_floats(type_, values_, rows, encoded_, pool_);
     sink_(encoded_);
+  }
+
+  double factor_of(uint64_t row) const {
+    for (const RowFactor& each : tensor_.factors) {
+      if (row < static_cast<uint64_t>(each.rows)) return each.factor;
+      row -= static_cast<uint64_t>(each.rows);
+    }
+    return 1;
   }
 
   const PlannedTensor& tensor_;

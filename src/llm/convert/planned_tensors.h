@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,15 +19,32 @@ class ThreadPool;
 
 namespace prism::llm {
 
+// Where the element [matrix, row, column] of a tensor is in its source, counted in elements.
+struct Strides {
+  int64_t first = 0, matrix = 0, row = 0, column = 1;
+  int64_t rows = 1;  // of a matrix of the tensor
+};
+
+// Value heads that are reordered: from key by key to one of each key at a time.
+struct Tiles {
+  int64_t first = 0, unit = 1;      // rows before them, rows of a head
+  int64_t keys = 1, shared_by = 1;  // heads of keys, and of values for each
+};
+
 struct PlannedTensor {
   std::string name;
   Shape shape;
   ElementType type = DType::f32;                 // in the folder
   std::vector<const SafetensorsEntry*> sources;  // stacked in this order; empty: computed
   TensorChange change = TensorChange::none;
-  int64_t head_length = 0;      // for TensorChange::rotary and split_heads
-  int64_t skipped_rows = 0;     // of the source, for TensorChange::cut
-  std::vector<float> computed;  // the elements, if there is no source
+  int64_t head_length = 0;  // for TensorChange::rotary, split_heads and split_groups
+  int64_t shared_by = 1;    // heads of q for each of k and v, for split_groups
+  std::optional<Tiles> tiles;
+  std::optional<Strides> strides;            // for changes that take a part of a source
+  const SafetensorsEntry* scales = nullptr;  // of the blocks of MXFP4
+  std::vector<RowFactor> factors;            // empty: none
+  int64_t skipped_rows = 0;                  // of the source, for TensorChange::cut
+  std::vector<float> computed;               // the elements, if there is no source
 };
 
 // Assigns the tensors of the folder to those of the file, in the order of its layers. context: the

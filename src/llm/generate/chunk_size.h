@@ -12,18 +12,23 @@ namespace prism::llm {
 // grows slowly, by a factor of two only while batches take less than half of the time.
 class ChunkSize {
  public:
-  // seconds: the limit of a batch; 0: no limit.
-  void set_limit(double seconds) { limit_ = seconds; }
+  static constexpr int64_t kLeast = 16;  // rows of a batch: see below
+  // seconds: the limit of a batch; 0: no limit. first: the rows of the first batch, of which
+  // nothing is known.
+  void set_limit(double seconds, int64_t first = 64) {
+    limit_ = seconds;
+    rows_ = first;
+  }
   bool is_limited() const { return limit_ > 0; }
-  // The rows that the next batch may have, at least kLeast and at most `most`. Rounded down to one
-  // of few sizes: on the CPU a batch of a new size needs a new plan, which takes longer than a
-  // step.
-  int64_t rows(int64_t most) const {
-    if (!is_limited()) return most;
+  // The prompt rows that the next batch may have beside those of decoding texts, at least kLeast
+  // and at most what leaves `most` for all. All rows together are rounded down to one of few sizes:
+  // on the CPU a batch of a new size needs a new plan.
+  int64_t rows(int64_t most, int64_t decoding = 0) const {
+    if (!is_limited()) return most - decoding;
     const int64_t rows = std::max(rows_, kLeast);
     const int64_t step =
         std::max(kFinest, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(rows))) / 4);
-    return std::min(most, rows - rows % step);
+    return std::min(most - decoding, std::max(rows - rows % step - decoding, kLeast));
   }
   void learn(int64_t rows, double seconds) {
     if (!is_limited() || rows < 1) return;
@@ -39,8 +44,8 @@ class ChunkSize {
   }
 
  private:
-  // Enough for the matrix products of a CPU to be limited by arithmetic rather than memory.
-  static constexpr int64_t kLeast = 16;
+  // kLeast rows are enough for the matrix products of a CPU to be limited by arithmetic rather than
+  // memory.
   static constexpr int64_t kFinest = 8;  // between sizes
   // Part of the limit to aim at, and of the way to go to a larger size. In a simulation
   // with times from 0.7 to 1.4 of their mean one batch in fifty then exceeds the limit. On two

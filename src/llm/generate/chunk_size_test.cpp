@@ -60,6 +60,35 @@ TEST(ChunkSize, SlowBatchesStayWithinTheTimeToo) {
   EXPECT_GT(all_rows / seconds, 0.9 * 28 / (0.0704 * 1.05));
 }
 
+TEST(ChunkSize, BeginsWithFewRowsOnASlowDevice) {
+  ChunkSize size;
+  size.set_limit(0.1, ChunkSize::kLeast);
+  for (int i = 0; i < 20; ++i) {
+    const int64_t rows = size.rows(4096);
+    EXPECT_LE(0.0019 * static_cast<double>(rows), 0.1) << "step " << i;
+    size.learn(rows, 0.0019 * static_cast<double>(rows));
+  }
+  EXPECT_EQ(size.rows(4096), 40);  // 44 take 85% of the time
+}
+
+TEST(ChunkSize, DecodingRowsCountToo) {
+  // 64 texts decode beside the prompts, and each row takes a millisecond.
+  ChunkSize size;
+  size.set_limit(0.1);
+  double longest = 0;
+  for (int i = 0; i < 50; ++i) {
+    const int64_t rows = 64 + size.rows(4096, 64);
+    const double seconds = 0.001 * static_cast<double>(rows);
+    if (i > 0) longest = std::max(longest, seconds);
+    size.learn(rows, seconds);
+  }
+  EXPECT_LE(longest, 0.1);
+  EXPECT_EQ(size.rows(4096, 64), 16) << "80 rows in all";
+  EXPECT_EQ(size.rows(4096, 512), 16) << "prompts advance beside any number of texts";
+  EXPECT_EQ(size.rows(70, 64), 6);
+  EXPECT_EQ(ChunkSize().rows(4096, 64), 4032);
+}
+
 TEST(ChunkSize, HasFewSizes) {
   ChunkSize size;
   size.set_limit(0.1);

@@ -74,6 +74,13 @@ Generation Scheduler::take(int64_t id) {
   return result;
 }
 
+void Scheduler::set_step_limit(double seconds) {
+  // On a CPU 64 rows may take longer than the limit, and a batch more costs little.
+  constexpr int64_t kFirst = 64;
+  const bool is_cpu = model_.placement().output.info().is_cpu;
+  chunk_.set_limit(seconds, is_cpu ? ChunkSize::kLeast : kFirst);
+}
+
 void Scheduler::cancel(int64_t id) {
   const std::scoped_lock lock(cancelled_mutex_);
   cancelled_ids_.push_back(id);
@@ -373,7 +380,9 @@ void Scheduler::forward() {
   const auto begun = std::chrono::steady_clock::now();
   // One token of each decoding sequence, then parts of the prompts: those that have waited longest
   // come first, and all share the batch, but no part is shorter than this for the sake of others.
-  constexpr size_t kShortestPart = 64;
+  // At most eight share a large batch: of many short prompts, the first are then whole after one
+  // step, and not all of them after the last.
+  constexpr size_t kShortestPart = 64, kMostParts = 8;
   std::vector<SequencePart> parts;
   std::vector<Active*> in_batch;
   size_t rows = 0;
@@ -397,9 +406,11 @@ void Scheduler::forward() {
       put(active, 1);
   }
   std::ranges::stable_sort(prompts, {}, [](const Active* active) { return active->last_step; });
-  auto left = static_cast<size_t>(chunk_.rows(static_cast<int64_t>(most - rows)));
+  auto left =
+      static_cast<size_t>(chunk_.rows(static_cast<int64_t>(most), static_cast<int64_t>(rows)));
+  const size_t shortest = std::max(kShortestPart, left / kMostParts);
   for (size_t i = 0; i < prompts.size() && left > 0; ++i) {
-    const size_t share = std::max(left / (prompts.size() - i), std::min(left, kShortestPart));
+    const size_t share = std::max(left / (prompts.size() - i), std::min(left, shortest));
     size_t count = std::min(missing(*prompts[i]), share);
     const int64_t first = prompts[i]->cached;
     if (const int64_t encoded = prompts[i]->sequence->encoded(); first < encoded) {

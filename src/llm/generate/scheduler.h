@@ -74,7 +74,7 @@ class Scheduler {
   void cancel(int64_t id);
   // Limits the time of a step with prompts, so that they do not hold back the other sequences; 0:
   // no limit.
-  void set_step_limit(double seconds) { chunk_.set_limit(seconds); }
+  void set_step_limit(double seconds);
   // Decodes at most so many texts in a step; the others take turns. 0: the number is chosen by
   // measured times.
   void set_most_decoding(int64_t texts) { most_decoding_ = texts; }

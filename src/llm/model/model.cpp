@@ -58,6 +58,16 @@ std::vector<Device> devices_of(const Placement& placement) {
   return devices;
 }
 
+// The most rows that the CPU's products with all of these weights compute as they do alone.
+int64_t few_rows(const Weights& weights) {
+  constexpr uint64_t kPlainRows = 4;  // without block types
+  uint64_t rows = UINT64_MAX;
+  for_each_weight(weights, [&](const Tensor& each) {
+    if (each.type().is_block()) rows = std::min(rows, cpu::few_rows(each.type().block()));
+  });
+  return static_cast<int64_t>(rows == UINT64_MAX ? kPlainRows : rows);
+}
+
 }  // namespace
 
 Placement place_on(const GgufFile& file, const Device& device, int64_t context,
@@ -109,6 +119,7 @@ Model Model::load(const GgufFile& file, const ModelOptions& options) {
   state->devices = devices_of(placement);
   state->only_cpu =
       std::ranges::all_of(state->devices, [](const Device& each) { return each.info().is_cpu; });
+  state->few_rows = few_rows(state->weights);
   state->ropes = make_rope_tables(state->config, state->weights, state->devices);
   return Model(std::move(state));
 }
@@ -119,8 +130,8 @@ KvCache& Model::cache() { return state_->cache; }
 const KvCache& Model::cache() const { return state_->cache; }
 int64_t Model::batch_rows() const { return state_->options.batch_rows; }
 int64_t Model::rows_alike(int64_t rows) const {
-  constexpr auto kFew = static_cast<int64_t>(cpu::kFewRows);
-  return state_->only_cpu && rows <= kFew ? std::min(kFew, batch_rows()) : batch_rows();
+  const int64_t few = state_->few_rows;
+  return state_->only_cpu && rows <= few ? std::min(few, batch_rows()) : batch_rows();
 }
 size_t Model::plans() const { return state_->plans.size(); }
 

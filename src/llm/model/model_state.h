@@ -45,6 +45,7 @@ struct Model::State {
   std::shared_ptr<SharedArenas> arenas = std::make_shared<SharedArenas>();
   uint64_t runs = 0;
   bool only_cpu = false;
+  int64_t few_rows = 1;  // up to which the CPU computes each row as alone
 
   // The graph from tokens to the last layer's output, on the last layer's device; of a model with
   // an encoder and a decoder, that of the decoder.

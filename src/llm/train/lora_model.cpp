@@ -17,6 +17,7 @@
 #include "prism/ops/create.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/reduce.h"
+#include "runtime/native_product.h"
 
 namespace prism::llm {
 namespace {
@@ -37,6 +38,15 @@ void check_architecture(const Config& config) {
       not_supported(config, "its choice of keys has no gradient");
 }
 
+// Whether the vendor's library has matrix instructions for bf16. Products with the narrow factors
+// of an adapter take a third of the time there that they take in f32.
+bool multiplies_bf16(const Device& device) {
+  NativeProduct product;
+  product.m = product.n = product.k = 64;
+  product.a_type = product.b_type = product.c_type = DType::bf16;
+  return device.supports(product);
+}
+
 // "attn_q" for "blk.3.attn_q.weight", "output" for "output.weight".
 std::string_view short_name(std::string_view name) {
   if (name.starts_with("blk.")) name.remove_prefix(name.find('.', 4) + 1);
@@ -54,13 +64,21 @@ bool is_chosen(const Linear& linear, const std::vector<std::string>& patterns) {
 }  // namespace
 
 std::vector<Linear*> LoraModel::chosen() {
-  std::vector<Linear*> result;
   std::set<std::string_view> names;
-  for_each_linear(weights_, [&](Linear& each) {
-    if (each.name.empty()) return;
-    names.insert(short_name(each.name));
-    if (is_chosen(each, options_.matrices)) result.push_back(&each);
-  });
+  const auto find = [&](const std::vector<std::string>& patterns) {
+    std::vector<Linear*> result;
+    for_each_linear(weights_, [&](Linear& each) {
+      if (each.name.empty()) return;
+      names.insert(short_name(each.name));
+      if (is_chosen(each, patterns)) result.push_back(&each);
+    });
+    return result;
+  };
+  if (options_.matrices.empty()) {
+    options_.matrices = {"ffn"};
+    if (find(options_.matrices).empty()) options_.matrices = {"attn"};
+  }
+  const std::vector<Linear*> result = find(options_.matrices);
   if (!result.empty()) return result;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("train: no matrix of the model has a name that begins with {}; it has {}",
@@ -69,7 +87,10 @@ std::vector<Linear*> LoraModel::chosen() {
 
 LoraModel::LoraModel(const GgufFile& file, const LoraOptions& options, const Device& device,
                      int64_t context)
-    : options_(options), device_(device), dropout_(options.dropout) {
+    : options_(options),
+      device_(device),
+      compute_(multiplies_bf16(device) ? DType::bf16 : DType::f32),
+      dropout_(options.dropout) {
   if (options.rank < 1 || !std::isfinite(options.alpha) || options.alpha == 0)
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("train: an adapter of rank {} and alpha {}; the rank must be at least "
@@ -112,7 +133,10 @@ void LoraModel::check_gradients() {
 Tensor LoraModel::logits(const Tensor& tokens, const Tensor& wanted) {
   const int64_t sequences = tokens.size(0), length = tokens.size(1), rows = sequences * length;
   const double scale = options_.alpha / static_cast<double>(options_.rank);
-  for (const Pair& each : pairs_) each.linear->lora_a = each.a, each.linear->lora_b = each.b;
+  for (const Pair& each : pairs_) {
+    each.linear->lora_a = cast(each.a, compute_);
+    each.linear->lora_b = cast(each.b * scale, compute_);
+  }
   TrainingBatch batch;
   batch.tokens = tokens.reshape({rows});
   batch.positions = arange(0, static_cast<double>(length), 1, DType::i32, device_)
@@ -121,8 +145,7 @@ Tensor LoraModel::logits(const Tensor& tokens, const Tensor& wanted) {
                         .reshape({rows});
   batch.sequences = sequences;
   batch.wanted = wanted;
-  // Not the factors are scaled: a plan computes what depends on parameters alone only once.
-  batch.adapter_input = [this, scale](const Tensor& x) { return dropout_(x) * scale; };
+  batch.adapter_input = [this](const Tensor& x) { return cast(dropout_(x), compute_); };
   Blocks blocks(config_, weights_, ropes_, batch);
   Tensor x = architecture_->embed(blocks);
   for (int64_t layer = 0; layer < config_.layers; ++layer) {

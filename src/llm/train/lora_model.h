@@ -22,7 +22,8 @@ struct LoraOptions {
   double dropout = 0;      // of the adapters' inputs
   bool recompute = false;  // layers are computed again for the gradient, to save memory
   // Beginnings of the names of matrices: "attn" are all of attention, "ffn_down" is one in each
-  // layer, "output" the output. Routers and the matrices of experts must be named in full.
+  // layer, "output" the output. Routers and the matrices of experts must be named in full. Empty:
+  // those of the feed-forward layers, or of attention if experts take their place.
   std::vector<std::string> matrices = {"attn", "ffn"};
 };
 
@@ -55,6 +56,7 @@ class LoraModel : public nn::Module {
 
   LoraOptions options_;
   Device device_;
+  DType compute_;  // of the products with the adapter; its parameters are f32
   std::unique_ptr<Architecture> architecture_;
   Config config_;
   Weights weights_;

@@ -3,7 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
+#include <fmt/format.h>
+
+#include "base/fast_hash.h"
+#include "base/units.h"
+#include "prism/error.h"
 #include "prism/nn/schedule.h"
 
 namespace prism::llm {
@@ -34,6 +40,35 @@ nn::Schedule make_schedule(const ModelRunOptions& options) {
 }
 
 }  // namespace
+
+nn::LoopSettings loop_settings(const ModelRunOptions& options, int64_t units_per_step) {
+  // Ten validations and checkpoints are enough for a curve, and cost little beside training.
+  const int64_t often = std::max<int64_t>(1, options.steps / 10);
+  return {.steps = options.steps,
+          .accumulate = options.accumulate,
+          .units_per_step = units_per_step,
+          .validate_every = options.validate_every ? options.validate_every : often,
+          .patience = options.patience,
+          .save_every = options.save_every ? options.save_every : often,
+          .checkpoint = options.checkpoint,
+          .identity = {{"--batch", options.batch},
+                       {"--accumulate", options.accumulate},
+                       {"--seed", static_cast<int64_t>(options.seed)},
+                       {"--validation", std::llround(options.validation * 1e6)}}};
+}
+
+int64_t identity_of(std::span<const std::byte> bytes) {
+  return static_cast<int64_t>(std::stoull(fast_hash(bytes).substr(0, 16), nullptr, 16));
+}
+
+void check_memory(uint64_t needed, const Device& device) {
+  const uint64_t free = device.free_bytes();
+  if (needed <= free) return;
+  throw Error(ErrorCode::kOutOfMemory,
+              fmt::format("train: the run needs about {} of memory, {} has {} free; use a smaller "
+                          "--batch (with --accumulate), a shorter --context or a smaller model",
+                          size_text(needed), device.id(), size_text(free)));
+}
 
 ModelRun::ModelRun(nn::Module& model, Loss loss, RunData data, const ModelRunOptions& options,
                    const Device& device)

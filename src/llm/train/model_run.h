@@ -1,13 +1,16 @@
 // A training run of a module: its optimiser, compiled step, data and validation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "nn/train/training_loop.h"
 #include "prism/compile.h"
 #include "prism/nn/checkpoint.h"
 
@@ -22,7 +25,19 @@ struct ModelRunOptions {
   bool detect_anomaly = false;
   bool recompute = false;      // layers are computed again for the gradient, to save memory
   DType compute = DType::f32;  // of products: see nn::TrainStepOptions
+
+  // Of the loop: see nn::LoopSettings. 0: after every tenth of the steps.
+  double validation = 0.05;  // share of the data
+  int64_t validate_every = 0, save_every = 0, patience = 0;
+  std::string checkpoint = {};
 };
+
+nn::LoopSettings loop_settings(const ModelRunOptions& options, int64_t units_per_step);
+// A number for LoopSettings::identity.
+int64_t identity_of(std::span<const std::byte> bytes);
+
+// Throws kOutOfMemory if the device has less free memory.
+void check_memory(uint64_t needed, const Device& device);
 
 // The sources of samples; validation may be null. example: the samples of the largest batch.
 struct RunData {

@@ -57,8 +57,14 @@ class TensorSource : public BatchSource {
 class TokenSource : public BatchSource {
  public:
   TokenSource(const char* name, std::shared_ptr<const std::byte> tokens, int64_t count, int width,
-              int64_t length)
-      : tokens_(std::move(tokens)), count_(count), length_(length), width_(width) {
+              int64_t length, int64_t stride)
+      : tokens_(std::move(tokens)),
+        count_(count),
+        length_(length),
+        stride_(stride == 0 ? length : stride),
+        width_(width) {
+    if (stride < 0)
+      fail(fmt::format("{}: a window begins every {} tokens; give 0 or more", name, stride));
     if (length < 1) fail(fmt::format("{}: windows of {} tokens; give at least one", name, length));
     if (count <= length)
       fail(
@@ -67,14 +73,14 @@ class TokenSource : public BatchSource {
                       name, count, length));
   }
 
-  int64_t size() const override { return (count_ - 1) / length_; }
+  int64_t size() const override { return (count_ - 1 - length_) / stride_ + 1; }
 
   std::vector<Tensor> batch(std::span<const int64_t> samples) const override {
     std::vector<int32_t> read, said;
     for (const int64_t sample : samples) {
       for (int64_t i = 0; i < length_; ++i) {
-        read.push_back(token(sample * length_ + i));
-        said.push_back(token(sample * length_ + i + 1));
+        read.push_back(token(sample * stride_ + i));
+        said.push_back(token(sample * stride_ + i + 1));
       }
     }
     const Shape shape{static_cast<int64_t>(samples.size()), length_};
@@ -90,7 +96,7 @@ class TokenSource : public BatchSource {
   }
 
   std::shared_ptr<const std::byte> tokens_;
-  int64_t count_, length_;
+  int64_t count_, length_, stride_;
   int width_;
 };
 
@@ -100,16 +106,17 @@ std::shared_ptr<BatchSource> tensor_source(std::vector<Tensor> tensors) {
   return std::make_shared<TensorSource>(std::move(tensors));
 }
 
-std::shared_ptr<BatchSource> token_source(std::vector<int32_t> tokens, int64_t length) {
+std::shared_ptr<BatchSource> token_source(std::vector<int32_t> tokens, int64_t length,
+                                          int64_t stride) {
   const auto kept = std::make_shared<std::vector<int32_t>>(std::move(tokens));
   const std::shared_ptr<const std::byte> bytes(kept,
                                                reinterpret_cast<const std::byte*>(kept->data()));
   return std::make_shared<TokenSource>("token_source", bytes, static_cast<int64_t>(kept->size()), 4,
-                                       length);
+                                       length, stride);
 }
 
 std::shared_ptr<BatchSource> token_file_source(const std::string& path, int64_t length,
-                                               int bytes_per_token) {
+                                               int bytes_per_token, int64_t stride) {
   if (bytes_per_token != 2 && bytes_per_token != 4)
     fail(fmt::format("{}: tokens of {} bytes; they must have 2 or 4", path, bytes_per_token));
   const MappedFile file = map_file(path, MapAccess::read);
@@ -118,7 +125,7 @@ std::shared_ptr<BatchSource> token_file_source(const std::string& path, int64_t 
                      bytes_per_token));
   return std::make_shared<TokenSource>(path.c_str(), file.data,
                                        static_cast<int64_t>(file.bytes) / bytes_per_token,
-                                       bytes_per_token, length);
+                                       bytes_per_token, length, stride);
 }
 
 }  // namespace prism::nn

@@ -47,10 +47,7 @@ Linear::Linear(int64_t in, int64_t out, bool with_bias, const Device& device) {
   fill_by_inputs(weight, bias, {out, in}, with_bias, device);
 }
 Tensor Linear::forward(const Tensor& x) {
-  const Tensor input = in_compute_type(x);
-  if (input.dtype() == weight.dtype()) return linear(input, weight, bias);
-  const Tensor y = linear(input, in_compute_type(weight)).astype(weight.dtype());
-  return bias ? y + bias : y;
+  return linear(in_compute_type(x), in_compute_type(weight), bias ? in_compute_type(bias) : bias);
 }
 std::string Linear::text() const {
   return fmt::format("Linear({} -> {}{})", weight.size(1), weight.size(0), bias ? "" : ", no bias");

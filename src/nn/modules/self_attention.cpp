@@ -55,17 +55,18 @@ Tensor SelfAttention::forward(const Tensor& x) {
         from_vector(rope_frequencies(static_cast<uint32_t>(head), options.rotary_base).frequencies,
                     {head / 2}, x.device());
   }
+  const Tensor input = in_compute_type(x);  // once for all three projections
   const auto in_heads = [&](Linear& projection, bool rotated) {
-    Tensor y = projection(x).reshape({batch, length, -1, head});
+    Tensor y = projection(input).reshape({batch, length, -1, head});
     if (rotated && positions)
-      y = rope(y, positions, frequencies, {.pairing = options.rotary_pairing});
-    return in_compute_type(y.permute({0, 2, 1, 3}));
+      y = in_compute_type(
+          rope(y.astype(DType::f32), positions, frequencies, {.pairing = options.rotary_pairing}));
+    return y.permute({0, 2, 1, 3});
   };
   AttentionSettings settings;
   settings.causal = options.causal;
   const Tensor mixed =
-      attention(in_heads(query, true), in_heads(key, true), in_heads(value, false), settings)
-          .astype(x.dtype());
+      attention(in_heads(query, true), in_heads(key, true), in_heads(value, false), settings);
   return dropout(output(mixed.permute({0, 2, 1, 3}).reshape({batch, length, width})));
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "nn/train/step_context.h"
+#include "ops/rows/square_sum.h"
 #include "prism/error.h"
 #include "prism/nn/optimizer.h"
 #include "prism/ops/assign.h"
@@ -35,6 +36,9 @@ void change_gradients(std::span<const Tensor> parameters, const Change& change) 
 }  // namespace
 
 Tensor global_norm(std::span<const Tensor> gradients) {
+  // As a backward pass makes them: see below.
+  const std::vector<Tensor> made(gradients.rbegin(), gradients.rend());
+  if (has_square_sum(made)) return sqrt(square_sum(made));
   Tensor total;
   // The last ones first, as a backward pass makes them: a plan then needs no activations for long.
   for (size_t i = gradients.size(); i-- > 0;) {

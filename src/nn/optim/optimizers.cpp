@@ -4,10 +4,12 @@
 // settings are constants of the plan.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "nn/train/step_context.h"
+#include "ops/elementwise/adam.h"
 #include "prism/error.h"
 #include "prism/nn/optimizer.h"
 #include "prism/ops/elementwise.h"
@@ -30,6 +32,23 @@ Tensor averaged(const Tensor& average, double decay, const Tensor& value) {
 Doubles adam_numbers(double beta1, double beta2, double lr, int64_t steps, double decay) {
   const auto t = static_cast<double>(steps + 1);
   return {lr / (1 - std::pow(beta1, t)), 1 / std::sqrt(1 - std::pow(beta2, t)), 1 - lr * decay};
+}
+
+// The update as one op, where the device has it and the step cannot be left out.
+template <class Settings, class Member>
+std::optional<ParameterUpdate> adam_op(const Settings& settings, const Member& member,
+                                       double penalty, bool shrinks) {
+  const AdamState state = {member.parameter, member.state[0], member.state[1]};
+  const StepContext* const context = step_context();
+  if ((context && context->go_on) || !has_adam_op(state, member.gradient.plain))
+    return std::nullopt;
+  // The numbers of all groups are one tensor, of which this group's are views.
+  const Tensor& rate = member.numbers[0];
+  const Tensor all(rate.node(), rate.output());
+  const AdamRule rule = {settings.beta1, settings.beta2, settings.epsilon, penalty, shrinks};
+  const AdamState changed = adam_step(rule, state, member.gradient.plain, all, rate.layout().offset,
+                                      member.gradient.factor);
+  return ParameterUpdate{changed.parameter, {changed.first, changed.second}};
 }
 
 // gradient is called for each use; parameter may be scaled already.
@@ -89,6 +108,7 @@ Doubles Adam::numbers(size_t group, double lr, int64_t steps) const {
 
 ParameterUpdate Adam::update(const Member& member) const {
   const AdamSettings& settings = settings_[member.group];
+  if (auto update = adam_op(settings, member, settings.weight_decay, false)) return *update;
   const Tensor& p = member.parameter;
   const auto gradient = [&] {
     return settings.weight_decay == 0 ? member.gradient()
@@ -110,6 +130,7 @@ Doubles AdamW::numbers(size_t group, double lr, int64_t steps) const {
 
 ParameterUpdate AdamW::update(const Member& member) const {
   const AdamWSettings& settings = settings_[member.group];
+  if (auto update = adam_op(settings, member, 0, settings.weight_decay != 0)) return *update;
   const Tensor& p = member.parameter;
   const Tensor shrunk = settings.weight_decay == 0 ? p : p * member.numbers[2];
   return adam_update(settings, p, shrunk, member.gradient, member.state, member.numbers);

@@ -124,7 +124,7 @@ double TrainingLoop::read(std::span<const Tensor> losses) const {
 void TrainingLoop::report(double loss, bool validates) {
   const double rate = run_.optimizers[0]->lr();
   const std::string line = progress_->line(steps(), loss);
-  if (events_.progress) events_.progress(line);
+  if (events_.report) events_.report({steps(), loss, {}, line});
   if (!validates) {
     if (events_.log) events_.log->add(steps(), {{"loss", loss}, {"rate", rate}});
     return;
@@ -133,8 +133,9 @@ void TrainingLoop::report(double loss, bool validates) {
   state_.note(validation, steps());
   if (events_.log)
     events_.log->add(steps(), {{"loss", loss}, {"rate", rate}, {"validation", validation}});
-  if (events_.validated)
-    events_.validated(fmt::format("{}; validation loss {:.4f}", line, validation));
+  if (events_.report)
+    events_.report(
+        {steps(), loss, validation, fmt::format("{}; validation loss {:.4f}", line, validation)});
 }
 
 void TrainingLoop::save() {

@@ -31,12 +31,19 @@ struct LoopSettings {
   std::vector<std::pair<std::string, int64_t>> identity;
 };
 
+struct LoopReport {
+  int64_t step = 0;
+  double loss = 0;
+  std::optional<double> validation;
+  std::string line;  // for a terminal, with all of this, the speed and the time left
+};
+
 // All of them may be empty.
 struct LoopEvents {
   std::function<double()> validate;   // the validation loss
   std::function<bool()> interrupted;  // asked after every update
-  std::function<void(const std::string& line)> progress;
-  std::function<void(const std::string& line)> validated;  // the same line with the validation loss
+  // Called every few steps. Where a step is validated, called before and again after it.
+  std::function<void(const LoopReport&)> report;
   TrainingLog* log = nullptr;
 };
 

@@ -122,6 +122,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& s
   auto op = std::make_shared<AttentionOp>();
   op->scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
   op->whole = whole;
+  op->keeps_sums = whole && AttentionOp::needs_sums(q.device());
   op->causal = s.causal;
   op->window = s.window;
   op->chunked = s.chunked && s.window > 0;
@@ -175,9 +176,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   const bool plain = !s.mask && !s.sinks && s.soft_cap == 0 && s.max_bias == 0 && k.elements() > 0;
   const bool whole = learns && plain && AttentionOp::has_whole_gradient(q.device(), sides);
   const bool floats = is_type(k, DType::f32) || is_type(k, DType::f16) || is_type(k, DType::bf16);
-  const bool kernels = (!learns || whole) && (is_type(q, DType::f32) || is_type(q, DType::f16)) &&
-                       floats && k.type() == v.type() && dim <= ops::kMaxHeadDim &&
-                       k.elements() > 0 && q.elements() > 0 && v.elements() > 0;
+  const bool known = is_type(q, DType::f32) || is_type(q, DType::f16) || whole;
+  const bool kernels = (!learns || whole) && known && floats && k.type() == v.type() &&
+                       dim <= ops::kMaxHeadDim && k.elements() > 0 && q.elements() > 0 &&
+                       v.elements() > 0;
   if (!kernels) return learns ? composed_in_parts(q, k, v, s, scale) : composed(q, k, v, s, scale);
   std::vector<int32_t> spans;
   for (int64_t b = 0; b < batch; ++b)
@@ -222,7 +224,8 @@ std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
     wrong(fmt::format("values of {} elements must not be longer than keys and v", value_dim));
   if (k.size(2) == 0 || q.size(1) % k.size(2) != 0 || q.size(2) != k.size(3))
     wrong("heads must be a multiple of kv_heads, and q and k must have the same dim");
-  if (!is_type(q, DType::f32) && !is_type(q, DType::f16)) wrong("q must be f32 or f16");
+  if (!is_type(q, DType::f32) && !is_type(q, DType::f16) && !keeps_sums)
+    wrong("q must be f32 or f16");
   if (!(k.type() == ElementType(DType::f32)) && !is_type(k, DType::f16) &&
       !is_type(k, DType::bf16) && !(k.type() == ElementType(BlockType::q8_0)))
     wrong("k and v must be f32, f16, bf16 or q8_0");
@@ -252,7 +255,10 @@ std::vector<Spec> AttentionOp::infer(std::span<const Tensor> inputs) const {
     const uint64_t bytes = ops::rounded_bytes(1, static_cast<uint64_t>(q.size(1) * value_dim));
     return {{{q.size(0), static_cast<int64_t>(bytes / 4)}, DType::i32}};
   }
-  return {{{q.size(0), q.size(1), value_dim}, narrow ? ElementType(DType::f16) : q.type()}};
+  std::vector<Spec> outputs = {
+      {{q.size(0), q.size(1), value_dim}, narrow ? ElementType(DType::f16) : q.type()}};
+  if (keeps_sums) outputs.push_back({{q.size(0), q.size(1)}, DType::f32});
+  return outputs;
 }
 
 bool AttentionOp::takes_layout(size_t input, const Tensor& tensor, const DeviceInfo& device) const {
@@ -298,18 +304,20 @@ std::vector<float> bias_slopes(double max_bias, int64_t heads) {
 }
 
 std::shared_ptr<const Op> AttentionOp::with_epilogue(const Chain& chain, size_t) const {
-  if (narrow || rounded || chain.key() != cast_chain(DType::f32, DType::f16).key()) return nullptr;
+  if (narrow || rounded || keeps_sums || chain.key() != cast_chain(DType::f32, DType::f16).key())
+    return nullptr;
   auto both = std::make_shared<AttentionOp>(*this);
   both->narrow = true;
   return both;
 }
 
 std::string AttentionOp::attributes() const {
-  return fmt::format("scale {:.4g}{}{}{}{}{}{}", scale, causal ? ", causal" : "",
+  return fmt::format("scale {:.4g}{}{}{}{}{}{}{}", scale, causal ? ", causal" : "",
                      window ? fmt::format(", {} {}", chunked ? "chunks of" : "window", window) : "",
                      has_table ? ", paged" : "",
                      max_bias > 0 ? fmt::format(", biases up to {:g}", max_bias) : "",
                      soft_cap > 0 ? fmt::format(", soft cap {:g}", soft_cap) : "",
+                     keeps_sums ? ", keeps sums" : "",
                      narrow    ? ", then f16"
                      : rounded ? ", rounded to 8 bits"
                                : "");

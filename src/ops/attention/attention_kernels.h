@@ -20,6 +20,7 @@
 //   mask   f32, optional: row * mask_row + head * mask_head + position
 //   sinks  f32, optional: one per query head (not for decode that writes partial results)
 //   out    out_type: row * out_row + head * out_head + d; decode: partial results instead
+//   sums   f32, optional, prompts only: row * heads + head; log2 of the sum of the query's weights
 // If values are shorter than keys, v has the strides v_slot, v_position and v_head.
 // Elements beyond a sequence's keys are never used. The strides of k and v are multiples of
 // load_bytes(); those of q are multiples of four elements if the head size is.
@@ -48,14 +49,17 @@ struct AttentionOptions {
   uint32_t value_dim = 0;          // of values and results, less than head_dim; 0: head_dim
   uint32_t group = 1;              // query heads that share a key/value head
   ElementType cache = DType::f16;  // f16, bf16, f32, or BlockType::q8_0
-  DType q_type = DType::f32, out_type = DType::f32;
+  DType q_type = DType::f32, out_type = DType::f32;  // f32, f16, or bf16 (prompts only)
   bool causal = true, window = false, soft_cap = false, mask = false, sinks = false;
   bool chunked = false, slopes = false;
   uint32_t block = 0;  // positions of a block, a power of two; 0: a slot has all positions
   // Decode and merge: out holds rows of out_row elements rounded to 8 bits (u32, rounded_rows.h).
   // Heads are multiples of a block and contiguous.
   bool rounded = false;
+  bool sums = false;  // prompts keep the sums of weights, for the gradient
 
+  // The type of the operands of fragments.
+  DType operand() const { return q_type == DType::bf16 ? DType::bf16 : DType::f16; }
   uint32_t values() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
@@ -154,8 +158,8 @@ struct PromptTile {
 
 PromptTile prompt_tile(const AttentionOptions& options);
 
-// For devices with f16 fragments. Rounds q and the weights of the values to f16. Grid: query heads
-// x ceil(most queries / tile.queries()) x sequences.
+// For devices with fragments of options.operand(), to which q and the weights of the values are
+// rounded. Grid: query heads x ceil(most queries / tile.queries()) x sequences.
 ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& tile);
 
 // --- Prompt in plain f32, for every device.

@@ -58,8 +58,8 @@ void check_options(const AttentionOptions& options, const char* kernel) {
                     options.value_dim, options.head_dim, options.cache.name(), multiple));
   if (options.group == 0) fail("group is 0; it must be at least 1");
   for (const DType type : {options.q_type, options.out_type})
-    if (type != f32 && type != f16)
-      fail(fmt::format("q or out is {}; it must be f32 or f16", dtype_name(type)));
+    if (!is_plain(type))
+      fail(fmt::format("q or out is {}; it must be f32, f16 or bf16", dtype_name(type)));
   if (options.rounded && (options.values() % 32 != 0 || options.out_type != f32))
     fail(fmt::format("rounded output with head size {} and type {}; needs a multiple of 32 and f32",
                      options.values(), dtype_name(options.out_type)));
@@ -69,9 +69,10 @@ void check_options(const AttentionOptions& options, const char* kernel) {
 }
 
 std::string option_name(const AttentionOptions& options) {
+  const auto letter = [](DType type) { return type == f16 ? "h" : type == bf16 ? "b" : "f"; };
   std::string name =
       fmt::format("d{}_g{}_{}_{}{}", options.head_dim, options.group, options.cache.name(),
-                  options.q_type == f16 ? "h" : "f", options.out_type == f16 ? "h" : "f");
+                  letter(options.q_type), letter(options.out_type));
   if (options.causal) name += "_causal";
   if (options.value_dim) name += fmt::format("_v{}", options.value_dim);
   if (options.window) name += options.chunked ? "_chunks" : "_window";
@@ -80,6 +81,7 @@ std::string option_name(const AttentionOptions& options) {
   if (options.mask) name += "_mask";
   if (options.sinks) name += "_sinks";
   if (options.rounded) name += "_rounded";
+  if (options.sums) name += "_sums";
   if (options.block) name += fmt::format("_blocks{}", options.block);
   return name;
 }
@@ -141,6 +143,7 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
     counters = inout("counters", u32);
   }
   if (result != Result::partial) out = dsl::out("out", options.rounded ? u32 : options.out_type);
+  if (options.sums && result == Result::out) sums = dsl::out("sums", f32);
   if (merges) splits = param("splits", u32);
   q_row = param("q_row", u32);
   q_head = param("q_head", u32);
@@ -175,6 +178,13 @@ AttentionArguments::AttentionArguments(const AttentionOptions& the_options, Resu
 
 Value AttentionArguments::q_factor() const {
   return options.soft_cap ? *scale / *soft_cap : *scale * kLog2E;
+}
+
+void AttentionArguments::store_sum(Value wanted, Value row, Value head, Value heads, Value maximum,
+                                   Value weight) const {
+  const Value some = weight > 0.0f;
+  sums->store_if(wanted, row * heads + head,
+                 select(some, maximum + log2(select(some, weight, 1.0f)), -kHidden));
 }
 
 std::optional<Value> AttentionArguments::slope_of(Value head) const {

@@ -35,7 +35,7 @@ struct AttentionArguments {
 
   const AttentionOptions& options;
   std::optional<dsl::In> q, k, v, spans, table, mask, sinks;
-  std::optional<dsl::Array> partial, out, counters;
+  std::optional<dsl::Array> partial, out, sums, counters;
   std::optional<dsl::Value> splits;
   std::optional<dsl::Value> q_row, q_head, out_row, out_head, kv_slot, kv_position, kv_head, v_slot,
       v_position, v_head, table_row, factor_offset, factor_head, v_factor_offset, scale, window,
@@ -43,6 +43,9 @@ struct AttentionArguments {
 
   // The factor on q that gives scores in units of log2 (with a soft cap: in units of the cap).
   dsl::Value q_factor() const;
+  // Writes the sum of a query's weights: 2^maximum * weight. A query without keys gets a large one.
+  void store_sum(dsl::Value wanted, dsl::Value row, dsl::Value head, dsl::Value heads,
+                 dsl::Value maximum, dsl::Value weight) const;
   // What the scores of a query and head depend on beside the product.
   struct Query {
     std::optional<dsl::Value> mask_start, slope, position;

@@ -140,6 +140,9 @@ ir::Kernel attention_plain(const AttentionOptions& options, const PlainTile& til
         all = weight * shrink + fast_exp2(sink - top);
       }
       const Value share = select(weight > 0.0f, shrink / select(all > 0.0f, all, 1.0f), 0.0f);
+      if (options.sums)
+        arguments.store_sum(query < span.queries && part == 0u, span.first_row + query, head,
+                            group_count(0), maximum, weight);
       if_(query < span.queries, [&] {
         const Value to =
             (span.first_row + query) * *arguments.out_row + head * *arguments.out_head + part;

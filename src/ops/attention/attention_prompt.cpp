@@ -12,7 +12,7 @@ using namespace dsl;
 namespace {
 
 constexpr uint32_t kSide = 16;
-constexpr uint32_t kPadding = 8;  // f16 elements: avoids bank conflicts among eight rows
+constexpr uint32_t kPadding = 8;  // elements of 16 bits: avoids bank conflicts among eight rows
 
 void check_tile(const AttentionOptions& options, const PromptTile& tile) {
   if (tile.warps == 0 || tile.blocks == 0 || tile.keys == 0 || tile.keys % kSide != 0 ||
@@ -30,10 +30,10 @@ uint32_t tile_width(const AttentionOptions& options) {
 
 // Whether keys and values can be copied to shared memory without conversion.
 bool is_copied(const AttentionOptions& options) {
-  return options.cache == ElementType(f16) && CacheHead::whole_chunks(options);
+  return options.cache == ElementType(options.operand()) && CacheHead::whole_chunks(options);
 }
 
-// Fetches rows of the cache into a shared f16 tile.
+// Fetches rows of the cache into a shared tile.
 class TileFetch {
  public:
   TileFetch(const AttentionArguments& arguments, const CachePositions& positions,
@@ -122,9 +122,9 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
   return kernel(name, lanes, [&] {
     require_subgroup_size(tile.subgroup);
     const AttentionArguments arguments(options, AttentionArguments::Result::out);
-    auto q_tile = shared(f16, tile.queries() * row_length, "q_tile");
-    auto k_tile = shared(f16, stages * keys * row_length, "k_tile");
-    auto v_tile = shared(f16, stages * keys * row_length, "v_tile");
+    auto q_tile = shared(options.operand(), tile.queries() * row_length, "q_tile");
+    auto k_tile = shared(options.operand(), stages * keys * row_length, "k_tile");
+    auto v_tile = shared(options.operand(), stages * keys * row_length, "v_tile");
 
     const Span span(*arguments.spans, group_id(2));
     const Value head = group_id(0), kv_head = head / options.group;
@@ -156,14 +156,18 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
       if (copies)
         for (uint32_t s = 0; s + 1 < stages; ++s) fetch(constant(u32, s), begin + s * keys);
 
-      // Write q to shared memory: scaled, rounded, zeros beyond the last query.
+      // Write q to shared memory: scaled, rounded, zeros beyond the last query. The gradient
+      // multiplies unscaled rows, and bf16 loses too much by another rounding: scale scores
+      // instead.
+      const bool scales_scores = options.sums || options.operand() == bf16;
       const Value factor = arguments.q_factor();
       for_(local_id(), tile.queries() * (width / 4), lanes, [&](Value index) {
         const Value row = index / (width / 4), d = index % (width / 4) * 4u;
         const Value query = first_query + row;
         const std::vector<Value> four =
             arguments.four_of_q(query < span.queries, span.first_row + query, head, d);
-        for (uint32_t i = 0; i < 4; ++i) q_tile[row * row_length + d + i] = four[i] * factor;
+        for (uint32_t i = 0; i < 4; ++i)
+          q_tile[row * row_length + d + i] = scales_scores ? four[i] : four[i] * factor;
       });
       barrier();
 
@@ -175,7 +179,7 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
       for (uint32_t b = 0; b < tile.blocks; ++b) {
         Block block{{}, {}, {}, accumulator(f32), accumulator(f32), accumulator(f32)};
         for (uint32_t s = 0; s < (tile.q_in_registers ? steps : 1); ++s) {
-          block.q.push_back(fragment_a(f16));
+          block.q.push_back(fragment_a(options.operand()));
           if (tile.q_in_registers) load_q(block.q.back(), b, s);
         }
         for (uint32_t c = 0; c < columns; ++c) block.scores.push_back(accumulator(f32));
@@ -187,7 +191,8 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
         block.weight.fill(0.0f);
         blocks.push_back(std::move(block));
       }
-      const Fragment operand = fragment_b(f16), weights_operand = fragment_a(f16);
+      const Fragment operand = fragment_b(options.operand()),
+                     weights_operand = fragment_a(options.operand());
 
       Var slot(u32, 0u, "slot");
       for_(turns, [&](Value turn) {
@@ -227,6 +232,9 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
                 return f(score, block_query + row, first_key + column + c * kSide);
               });
           };
+          if (scales_scores)
+            for (const Fragment& score : block.scores)
+              score.map([&](Value product, Value, Value) { return product * factor; });
           if (options.mask) {
             each_score([&](Value score, Value query, Value key) {
               const Value inside = query < span.queries && key < end;
@@ -292,7 +300,8 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
         std::vector<Fragment> weights;
         for (uint32_t c = 0; c < columns; ++c) {
           for (uint32_t b = 0; b < tile.blocks; ++b) {
-            if (weights.size() <= b) weights.push_back(b == 0 ? weights_operand : fragment_a(f16));
+            if (weights.size() <= b)
+              weights.push_back(b == 0 ? weights_operand : fragment_a(options.operand()));
             weights[b].convert(blocks[b].scores[c]);
           }
           for (uint32_t s = 0; s < steps; ++s) {
@@ -308,7 +317,16 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
 
       for (uint32_t b = 0; b < tile.blocks; ++b) {
         const Block& block = blocks[b];
+        const Value block_query = first_query + own_rows + b * kSide;
         block.weight.row_reduce(ReduceOp::add, block.weight);
+        if (options.sums)
+          block.maximum.map({block.maximum, block.weight}, [&](const std::vector<Value>& e,
+                                                               Value row, Value column) {
+            const Value query = block_query + row;
+            arguments.store_sum(query < span.queries && column == 0u, span.first_row + query, head,
+                                group_count(0), e[0], e[1]);
+            return e[0];
+          });
         if (options.sinks) {
           const Value sink = (*arguments.sinks)[head] * kLog2E;
           // Include the sink in the normalisation of the sums.
@@ -327,7 +345,6 @@ ir::Kernel attention_prompt(const AttentionOptions& options, const PromptTile& t
         for (const Fragment& sum : block.sums)
           sum.map({sum, block.weight},
                   [](const std::vector<Value>& e, Value, Value) { return e[0] * e[1]; });
-        const Value block_query = first_query + own_rows + b * kSide;
         for (uint32_t s = 0; s < steps; ++s)
           block.sums[s].map([&](Value value, Value row, Value column) {
             const Value query = block_query + row;

@@ -1,6 +1,8 @@
 // Runs attention: the native CPU kernel, and the choice of kernels on a device.
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -38,9 +40,9 @@ std::shared_ptr<const Op> AttentionOp::with_prepared(const Device& device,
                                                      bool kept) const {
   const Tensor& q = inputs[0];
   const bool decodes = most_queries <= kFewQueries && ops::suits_decode(device.info().capabilities);
-  if (rounded || narrow || kept || !decodes || !dynamic_cast<const RoundRowsOp*>(&prepare) ||
-      q.type() != ElementType(DType::f32) || value_dim % 32 != 0 ||
-      seen[-1] != q.size(1) * value_dim)
+  if (rounded || narrow || keeps_sums || kept || !decodes ||
+      !dynamic_cast<const RoundRowsOp*>(&prepare) || q.type() != ElementType(DType::f32) ||
+      value_dim % 32 != 0 || seen[-1] != q.size(1) * value_dim)
     return nullptr;
   auto op = std::make_shared<AttentionOp>(*this);
   op->rounded = true;
@@ -166,6 +168,45 @@ void AttentionOp::run_cpu(const CpuCall& call) const {
   cpu::attention(call.pool, options, from, cache_at(k), cache_at(v), list.data(), sequences, to);
   if (!result.empty())
     cpu::store(DType::f32, result.data(), out.type.plain(), out.first<uint16_t>(), result.size());
+  if (keeps_sums) sums_on_cpu(call);
+}
+
+// Only for plans that continue on the CPU after their device failed: the CPU's own gradient needs
+// no sums.
+void AttentionOp::sums_on_cpu(const CpuCall& call) const {
+  const HostView &q = call.inputs[0], &k = call.inputs[1];
+  const int64_t heads = q.layout.shape[1], dim = q.layout.shape[2], keys = k.layout.shape[1];
+  const int64_t sequences = k.layout.shape[0], queries = q.layout.shape[0] / sequences;
+  const int64_t group = heads / k.layout.shape[2];
+  const auto element = [](const HostView& x, int64_t at) {
+    float value = 0;
+    cpu::load(x.type.plain(), x.data + (x.layout.offset + at) * dtype_bytes(x.type.plain()), 1,
+              DType::f32, &value, 1);
+    return static_cast<double>(value);
+  };
+  call.pool.parallel_for(size(sequences * queries * heads), 1, [&](uint64_t begin, uint64_t end) {
+    for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {
+      const int64_t row = i / heads, head = i % heads, sequence = row / queries;
+      const int64_t position = keys - queries + row % queries;
+      double top = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t key = 0; key < keys; ++key) {
+        const int64_t first = chunked ? position / window * window : position + 1 - window;
+        const int64_t past = causal ? position + 1 : chunked ? first + window : position + window;
+        if ((causal || window > 0) && key >= past) continue;
+        if (window > 0 && key < first) continue;
+        double score = 0;
+        for (int64_t d = 0; d < dim; ++d)
+          score += element(q, row * q.layout.stride(0) + head * q.layout.stride(1) + d) *
+                   element(k, sequence * k.layout.stride(0) + key * k.layout.stride(1) +
+                                  head / group * k.layout.stride(2) + d);
+        score *= scale;
+        const double above = std::max(top, score);
+        sum = sum * std::exp(top - above) + std::exp(score - above);
+        top = above;
+      }
+      call.outputs[1].first<float>()[i] = static_cast<float>((top + std::log(sum)) / std::log(2.0));
+    }
+  });
 }
 
 void AttentionOp::launch(DeviceCall& call) const {
@@ -184,6 +225,7 @@ void AttentionOp::launch(DeviceCall& call) const {
   options.q_type = q.type.plain();
   options.out_type = rounded ? DType::f32 : out.type.plain();
   options.rounded = rounded;
+  options.sums = keeps_sums;
   options.causal = causal;
   options.window = window > 0;
   options.chunked = chunked;
@@ -244,19 +286,20 @@ void AttentionOp::launch(DeviceCall& call) const {
   }
   if (has_sinks) sinks = call.input(next);
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {}{}{}{}{}{}{}", options.head_dim, options.values(),
+      fmt::format("{} {} {} {} {} {} {} {}{}{}{}{}{}{}{}", options.head_dim, options.values(),
                   options.group, options.cache.name(), dtype_name(options.q_type),
                   dtype_name(options.out_type), options.block, causal ? 'c' : '-',
                   chunked          ? 'h'
                   : options.window ? 'w'
                                    : '-',
                   options.slopes ? 'a' : '-', options.soft_cap ? 's' : '-', has_mask ? 'm' : '-',
-                  has_sinks ? 'k' : '-', rounded ? 'r' : '-');
+                  has_sinks ? 'k' : '-', rounded ? 'r' : '-', keeps_sums ? 'S' : '-');
 
   // Round up to powers of two, so that prompts of similar length share kernels.
   ops::DecodeTile decode =
       ops::decode_tile_for(options, std::bit_ceil(word(most_queries)), call.info().capabilities);
-  if (most_queries <= few_queries(decode) && ops::suits_decode(call.info().capabilities)) {
+  if (!keeps_sums && most_queries <= few_queries(decode) &&
+      ops::suits_decode(call.info().capabilities)) {
     const uint32_t splits =
         ops::decode_split_kv(options, decode, kv_heads, sequences, call.info().compute_units);
     decode.direct = splits == 1;
@@ -307,13 +350,18 @@ void AttentionOp::launch(DeviceCall& call) const {
   }
   if (has_sinks) inputs.push_back(sinks);
   inputs.push_back(out);
+  if (keeps_sums) inputs.push_back(call.output(1));
   const auto grid = [&](uint32_t queries) -> std::array<uint32_t, 3> {
     return {word(heads), word((most_queries + queries - 1) / queries), sequences};
   };
   // Use fragments if the device has them and the tile fits its shared memory; otherwise plain f32.
-  // Fragments round to f16, so f32 caches with heads that do not fill them use plain f32.
-  const bool fragments = !call.info().capabilities.fragments.empty() &&
-                         (dim % 16 == 0 || k.type != ElementType(DType::f32));
+  // Fragments round to f16, so f32 caches with heads that do not fill them use plain f32, and so do
+  // f32 queries with a gradient.
+  const ir::Capabilities& can = call.info().capabilities;
+  const bool has_operand = options.operand() == DType::f16 ? !can.fragments.empty()
+                                                           : ops::has_fragments(can, DType::bf16);
+  const bool fragments = has_operand && (dim % 16 == 0 || k.type != ElementType(DType::f32)) &&
+                         !(keeps_sums && q.type == ElementType(DType::f32));
   for (ops::PromptTile tile : {ops::prompt_tile(options), ops::PromptTile{4, 1, 32, 1, true}}) {
     if (!fragments || most_queries < 16) break;
     tile.subgroup = ops::fragment_subgroup(call.info().capabilities);

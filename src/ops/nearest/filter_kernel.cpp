@@ -26,6 +26,96 @@ Value rounded_to(DType type, Value x) {
   return bitcast(f32, (bits + 0x7fffu + ((bits >> 16u) & 1u)) & 0xffff0000u);
 }
 
+// Candidates of each lane in shared memory, for sums that are visited one by one: no lane waits or
+// branches for another one's. Few lanes find more than there is room for.
+class LaneCandidates {
+ public:
+  LaneCandidates(uint32_t lanes, uint32_t room)
+      : lanes_(lanes),
+        room_(room),
+        scores_(shared(f32, uint64_t{room + kSumsOfLane} * lanes, "candidate_scores")),
+        places_(shared(u32, uint64_t{room + kSumsOfLane} * lanes, "candidate_places")),
+        end_(local_id(), "candidates_end"),
+        is_full_(u32, 0u, "is_full") {}
+
+  Value end() const { return end_; }
+  // Forgets what was added since then.
+  void go_back(Value end) {
+    end_ = end;
+    is_full_ = 0u;
+  }
+  // Makes room for the sums of one fragment. Where there is none, the last ones are written over.
+  void make_room() {
+    const Value last = local_id() + room_ * lanes_, end = end_;
+    is_full_ = select(end > last, 1u, is_full_);
+    end_ = min(end, last);
+  }
+  // row: of the group; column: of the tile, below 256.
+  void add(Value row, Value column, Value score) {
+    const Value end = end_;
+    scores_[end] = score;
+    places_[end] = row << 8u | column;
+    end_ = end + lanes_;
+  }
+  // The same in the whole group.
+  Value overflow() {
+    make_room();
+    return group_max(is_full_) != 0u;
+  }
+  Value is_half_full() const { return group_max(end_) >= room_ / 2 * lanes_; }
+  // append: row, column, score.
+  void append_all(const std::function<void(Value, Value, Value)>& append) {
+    for_(local_id(), end_, lanes_, [&](Value at) {
+      const Value place = places_.load(at);
+      append(place >> 8u, place & 255u, scores_.load(at));
+    });
+    end_ = local_id();
+  }
+
+ private:
+  uint32_t lanes_, room_;
+  Array scores_, places_;
+  Var end_, is_full_;
+};
+
+// Candidates of a group in shared memory. A lane would wait for each atomic operation on a buffer;
+// at the end all lanes wait for theirs together.
+class Candidates {
+ public:
+  using Append = std::function<void(Value query, Value score, Value row)>;
+
+  explicit Candidates(uint32_t room)
+      : room_(room),
+        length_(shared(u32, 1, "length")),
+        queries_(shared(u32, room, "candidate_queries")),
+        scores_(shared(f32, room, "candidate_scores")),
+        rows_(shared(u32, room, "candidate_rows")) {
+    if_(local_id() == 0u, [&] { length_[0u] = 0u; });
+    barrier();
+  }
+  // append: for a candidate without room.
+  void add(Value query, Value score, Value row, const Append& append) const {
+    const Value at = length_.atomic_add(0u, 1u);
+    if_(
+        at < room_,
+        [&] {
+          queries_[at] = query;
+          scores_[at] = score;
+          rows_[at] = row;
+        },
+        [&] { append(query, score, row); });
+  }
+  void finish(uint32_t lanes, const Append& append) const {
+    barrier();
+    for_(local_id(), min(length_.load(0u), room_), lanes,
+         [&](Value i) { append(queries_.load(i), scores_.load(i), rows_.load(i)); });
+  }
+
+ private:
+  uint32_t room_;
+  Array length_, queries_, scores_, rows_;
+};
+
 }  // namespace
 
 uint32_t nearest_query_parts(DType query, DType row) {
@@ -64,15 +154,15 @@ ir::Kernel nearest_prepare_kernel(const FragmentProduct& p) {
 }
 
 // Group x: the query; nothing reaches the limit of those beyond the last.
-ir::Kernel nearest_limit_kernel(Metric metric) {
-  return kernel("nearest_limit", kNearestGroup, [&] {
+ir::Kernel nearest_limit_kernel(Metric metric, uint32_t lanes) {
+  return kernel("nearest_limit", lanes, [&] {
     const In sample = in("sample", u32);
     const Array limits = out("limits", f32), found = out("found", u32);
     const Value count = param("count", u32), rows = param("rows", u32), kept = param("kept", u32);
     const Value query = group_id(0), start = query * rows;
     // kNoKey if the sample has fewer rows: then every row is a candidate.
     const Value worst = select_key(
-        shared(u32, 256, "counts"), [&](Value i) { return sample[start + i]; }, rows, kept);
+        SelectSpace(lanes), [&](Value i) { return sample[start + i]; }, rows, kept);
     const Value limit = score_of_key(worst, metric);
     if_(local_id() == 0u, [&] {
       // Lower by more than sums in another order can differ.
@@ -82,7 +172,8 @@ ir::Kernel nearest_limit_kernel(Metric metric) {
   });
 }
 
-// Group x: the tile of queries within the tile of rows.
+// Group x: the tile of queries within the rows of the group, which are those of one tile unless
+// sums are visited one by one.
 ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct& p) {
   const uint32_t lanes = p.warps_m * p.warps_n * p.subgroup;
   return kernel("nearest_filter", lanes, [&] {
@@ -100,73 +191,138 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
     const Array keys = out("keys", u32);
     const Value count = param("count", u32), width = param("width", u32),
                 padded = param("padded", u32), query_tiles = param("query_tiles", u32),
-                room = param("room", u32), spacing = param("spacing", u32);
+                room = param("room", u32), spacing = param("spacing", u32),
+                rows_of_group = param("rows_of_group", u32);
     const FragmentTiles tiles(p);
-    const Value first_row = group_id(0) / query_tiles * p.tile_m,
+    const Value first_row = group_id(0) / query_tiles * rows_of_group,
                 first_query = group_id(0) % query_tiles * p.tile_n, k = padded * p.repeat_a,
                 zero = constant(u32, 0);
     auto a = copied_source(tiles.a, tiles.a_outer, tiles.a_inner, lanes, matrix,
                            {count, width, form.sampled ? width * spacing : width, zero}, {});
     auto b = copied_source(tiles.b, tiles.b_outer, tiles.b_inner, lanes, queries,
                            {query_tiles * p.tile_n, k, k, zero}, {});
-    const auto write = [&](Value in_row, Value in_column, const std::vector<Value>& four) {
-      const Value place = first_row + in_row, query = first_query + in_column;
-      const Value row = form.sampled ? place * spacing : place;
-      Value inside = place < count;
-      if (allowed)
-        inside = inside && ((allowed->load_if(inside, row / 32u) >> (row % 32u)) & 1u) == 1u;
-      std::vector<Value> scores = four;
+    const auto is_allowed = [&](Value row, Value inside) {
+      if (!allowed) return inside;
+      return inside && ((allowed->load_if(inside, row / 32u) >> (row % 32u)) & 1u) == 1u;
+    };
+    const auto scores_of = [&](const std::vector<Value>& sums, Value row, Value inside) {
+      std::vector<Value> scores = sums;
       if (factors) {
         const Value norm = factors->load_if(inside, row);
         const Value factor = select(norm == 0.0f, constant(f32, 0.0), 1.0f / norm);
         for (Value& score : scores) score = score * factor;
       }
-      if (form.sampled) {
+      return scores;
+    };
+    const Value row_end = min(first_row + rows_of_group, count);
+    if (form.sampled) {
+      const auto store = [&](Value in_row, Value in_column, const std::vector<Value>& sums) {
+        const Value place = first_row + in_row, query = first_query + in_column;
         if_(place < count, [&] {
-          for (uint32_t i = 0; i < 4; ++i)
+          const Value row = place * spacing, is_wanted = is_allowed(row, place < count);
+          const std::vector<Value> scores = scores_of(sums, row, place < count);
+          for (uint32_t i = 0; i < scores.size(); ++i)
             keys[(query + i) * count + place] =
-                select(inside, nearest_key(scores[i], form.metric), constant(u32, kNoKey));
+                select(is_wanted, nearest_key(scores[i], form.metric), constant(u32, kNoKey));
         });
-        return;
+      };
+      if (form.one_by_one) {
+        const auto store_one = [&](Value row, Value column, Value sum, Value) {
+          store(row, column, {sum});
+        };
+        visit_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, nullptr,
+                   [&](const TileVisit& visit) { visit(store_one, [] {}); });
+      } else {
+        multiply_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, store);
       }
-      const Value limit = limits->load(query, 4);
-      const auto reaches = [&](uint32_t i) { return inside && scores[i] >= limit[i]; };
-      if_(reaches(0) || reaches(1) || reaches(2) || reaches(3), [&] {
-        for (uint32_t i = 0; i < 4; ++i) {
-          const Value key = nearest_key(scores[i], form.metric);
-          if_(reaches(i) && key != kNoKey, [&] {
-            const Value at = found->atomic_add(query + i, 1u);
-            if_(at < room, [&] {
-              keys[(query + i) * room + at] = key;
-              (*rows)[(query + i) * room + at] = row;
-            });
-          });
-        }
+      return;
+    }
+    const auto append = [&](Value query, Value score, Value row) {
+      const Value key = nearest_key(score, form.metric);
+      if_(key != kNoKey && is_allowed(row, row < count), [&] {
+        const Value at = found->atomic_add(query, 1u);
+        if_(at < room, [&] {
+          keys[query * room + at] = key;
+          (*rows)[query * room + at] = row;
+        });
       });
     };
-    multiply_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, write);
+    if (form.one_by_one) {
+      LaneCandidates candidates(lanes, form.in_turn ? 12 : 4);
+      const auto append_from = [&](Value first, Value row, Value column, Value score) {
+        append(first_query + column, score, first + row);
+      };
+      const auto append_all = [&] {
+        candidates.append_all([&](Value row, Value column, Value score) {
+          append_from(first_row, row, column, score);
+        });
+      };
+      const auto finish = [&](Value at, const TileVisit& visit) {
+        const Value before = candidates.end(), offset = at - first_row;
+        visit(
+            [&](Value row, Value column, Value score, Value limit) {
+              if_(score >= limit, [&] { candidates.add(offset + row, column, score); });
+            },
+            [&] { candidates.make_room(); });
+        if_(
+            candidates.overflow(),
+            [&] {
+              candidates.go_back(before);
+              // Another condition than above, except for NaN: otherwise a compiler keeps the
+              // results of the one above for this one.
+              visit(
+                  [&](Value row, Value column, Value score, Value limit) {
+                    if_(!(score < limit), [&] { append_from(at, row, column, score); });
+                  },
+                  [] {});
+            },
+            [&] {
+              if (form.in_turn) if_(candidates.is_half_full(), append_all);
+            });
+      };
+      if (form.in_turn)
+        visit_tiles(p, tiles, std::move(a), std::move(b), first_row, row_end, first_query, k,
+                    &*limits, finish);
+      else
+        visit_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, &*limits,
+                   [&](const TileVisit& visit) { finish(first_row, visit); });
+      append_all();
+      return;
+    }
+    Candidates candidates(4 * lanes);
+    const auto compare = [&](Value in_row, Value in_column, const std::vector<Value>& sums) {
+      const Value row = first_row + in_row, query = first_query + in_column;
+      const std::vector<Value> scores = scores_of(sums, row, row < count);
+      const Value limit = limits->load(query, 4);
+      const auto reaches = [&](uint32_t i) { return scores[i] >= limit[i]; };
+      if_(reaches(0) || reaches(1) || reaches(2) || reaches(3), [&] {
+        for (uint32_t i = 0; i < 4; ++i)
+          if_(reaches(i), [&] { candidates.add(query + i, scores[i], row, append); });
+      });
+    };
+    multiply_tile(p, tiles, std::move(a), std::move(b), first_row, first_query, k, compare);
+    candidates.finish(lanes, append);
   });
 }
 
 // Group x: the query. Writes the best of its candidates; where there was no room for all of them,
 // the list that a scan made.
-ir::Kernel nearest_choose_kernel() {
-  return kernel("nearest_choose", kNearestGroup, [] {
+ir::Kernel nearest_choose_kernel(uint32_t lanes) {
+  return kernel("nearest_choose", lanes, [&] {
     const In keys = in("keys", u32), rows = in("rows", u32), found = in("found", u32),
              scanned_keys = in("scanned_keys", u32), scanned_rows = in("scanned_rows", u32);
     const Array keys_out = out("keys_out", u32), rows_out = out("rows_out", u32);
     const Value room = param("room", u32), kept = param("kept", u32);
-    const Array counts = shared(u32, 256, "counts");
+    const SelectSpace space(lanes);
     const Array taken = shared(u32, 1, "taken");
     const Value query = group_id(0), start = query * room, to = query * kept;
     const Value length = found[query], is_whole = length <= room,
                 count = select(is_whole, length, constant(u32, 0));
     if_(local_id() == 0u, [&] { taken[0u] = 0u; });
     const Bound bound = select_bound(
-        counts,
-        {[&](Value i) { return keys[start + i]; }, [&](Value i) { return rows[start + i]; }}, count,
-        kept);
-    for_(local_id(), count, kNearestGroup, [&](Value i) {
+        space, {[&](Value i) { return keys[start + i]; }, [&](Value i) { return rows[start + i]; }},
+        count, kept);
+    for_(local_id(), count, lanes, [&](Value i) {
       const Value key = keys[start + i], row = rows[start + i];
       if_(count <= kept || bound.holds(key, row), [&] {
         const Value at = to + taken.atomic_add(0u, 1u);
@@ -176,7 +332,7 @@ ir::Kernel nearest_choose_kernel() {
     });
     barrier();
     const Value none = constant(u32, kNoKey);
-    for_(taken.load(0u) + local_id(), kept, kNearestGroup, [&](Value i) {
+    for_(taken.load(0u) + local_id(), kept, lanes, [&](Value i) {
       keys_out[to + i] = select(is_whole, none, scanned_keys.load_if(!is_whole, to + i));
       rows_out[to + i] = select(is_whole, none, scanned_rows.load_if(!is_whole, to + i));
     });

@@ -1,4 +1,7 @@
 // The later passes of nearest_rows: joins lists, scores candidates again, ranks them.
+#include <algorithm>
+#include <bit>
+
 #include "ops/nearest/nearest_kernels.h"
 #include "ops/rows/sort_pairs.h"
 #include "tensor/chain/chain_kernel.h"
@@ -18,7 +21,7 @@ ir::Kernel nearest_merge_kernel(bool overflow) {
     const Array keys_out = out("keys_out", u32), rows_out = out("rows_out", u32);
     const Value all = param("all", u32), lists = param("lists", u32), stride = param("stride", u32),
                 kept = param("kept", u32);
-    const Array counts = shared(u32, 256, "counts");
+    const SelectSpace space(kNearestGroup);
     const Array taken = shared(u32, 1, "taken");
     const Value first = group_id(0) * lists, count = min(lists, all - first) * kept;
     const auto body = [&] {
@@ -27,7 +30,7 @@ ir::Kernel nearest_merge_kernel(bool overflow) {
       const PairSource pairs{[&](Value i) { return keys[place(i)]; },
                              [&](Value i) { return rows[place(i)]; }};
       if_(local_id() == 0u, [&] { taken[0u] = 0u; });
-      const Bound bound = select_bound(counts, pairs, count, kept);
+      const Bound bound = select_bound(space, pairs, count, kept);
       const Value to = (group_id(1) * group_count(0) + group_id(0)) * kept;
       for_(local_id(), count, kNearestGroup, [&](Value i) {
         const Value key = pairs.key(i), row = pairs.row(i);
@@ -66,13 +69,13 @@ struct Compensated {
     add(product, fma(a, b, -product));
   }
   // The total over the lanes of a team, in all of them. Called by the whole group.
-  Value total(const Array& highs, const Array& lows) {
+  Value total(const Array& highs, const Array& lows, uint32_t team) {
     highs[local_id()] = high;
     lows[local_id()] = low;
     barrier();
-    const Value first = local_id() / kTeam * kTeam;
+    const Value first = local_id() / team * team;
     Compensated all;
-    for_(kTeam, [&](Value i) { all.add(highs.load(first + i), lows.load(first + i)); });
+    for_(team, [&](Value i) { all.add(highs.load(first + i), lows.load(first + i)); });
     barrier();
     return Value(all.high) + Value(all.low);
   }
@@ -80,28 +83,47 @@ struct Compensated {
 
 }  // namespace
 
-// Group x: 32 candidates, one for each team; group y: the query. Replaces the keys.
-ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
+uint32_t rescore_team(int64_t units) {
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(std::bit_ceil(static_cast<uint64_t>(units) / 4), 8, 32));
+}
+
+// Group x: candidates, one for each team of lanes; group y: the query. Writes their keys;
+// in_blocks: the candidates are all rows of the blocks of some rows, and they are written, too.
+ir::Kernel nearest_rescore_kernel(const NearestForm& form, uint32_t team) {
   return kernel("nearest_rescore", kNearestGroup, [&] {
     const bool bits = form.metric == Metric::hamming, cosine = form.metric == Metric::cosine;
     const In matrix = in("matrix", kernel_type(form.type));
     const In queries = in("queries", bits ? u8 : f32);
     std::optional<In> factors;
     if (form.has_factors) factors = in("factors", f32);
-    const In keys = in("keys", u32), rows = in("rows", u32);
+    std::optional<In> allowed, keys;
+    if (form.in_blocks && form.has_allowed) allowed = in("allowed", u32);
+    if (!form.in_blocks) keys = in("keys", u32);
+    const In rows = in("rows", u32);
     const Array keys_out = out("keys_out", u32);
+    std::optional<Array> rows_out;
+    if (form.in_blocks) rows_out = out("rows_out", u32);
     const Value width = param("width", u32), units = param("units", u32),
                 stride = param("stride", u32), kept = param("kept", u32);
     const RowUnits reader(form, matrix, width);
-    const Value query = group_id(1), lane = local_id() % kTeam;
-    const Value slot = group_id(0) * (kNearestGroup / kTeam) + local_id() / kTeam;
-    const Value inside = slot < kept;
-    const Value place = query * stride + select(inside, slot, 0u);
-    const Value row = rows[place], wanted = inside && keys[place] != kNoKey;
+    const Value query = group_id(1), lane = local_id() % team;
+    const Value slot = group_id(0) * (kNearestGroup / team) + local_id() / team;
+    const Value inside = slot < kept, chosen = select(inside, slot, 0u);
+    Value row = rows[form.in_blocks ? chosen / stride : query * stride + chosen], wanted = inside;
+    if (form.in_blocks) {
+      const Value count = param("count", u32), is_row = row != kNoKey;
+      row = row / stride * stride + chosen % stride;
+      wanted = wanted && is_row && row < count;
+      if (allowed)
+        wanted = wanted && ((allowed->load_if(wanted, row / 32u) >> (row % 32u)) & 1u) == 1u;
+    } else {
+      wanted = wanted && keys->load(query * stride + chosen) != kNoKey;
+    }
     Value scale = constant(f32, 1.0);
     if (factors) scale = factors->load_if(wanted, row);
     Compensated sum, query_squares;
-    for_(lane, units, kTeam, [&](Value unit) {
+    for_(lane, units, team, [&](Value unit) {
       const std::vector<Value> y = reader.load(wanted, row, unit);
       const std::vector<Value> x = reader.load_query(queries, query, unit);
       for (size_t i = 0; i < x.size(); ++i) {
@@ -118,10 +140,10 @@ ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
     });
     const Array highs = shared(f32, kNearestGroup, "highs"),
                 lows = shared(f32, kNearestGroup, "lows");
-    Value score = sum.total(highs, lows);
+    Value score = sum.total(highs, lows, team);
     Value has_score = wanted;
     if (cosine) {
-      const Value squares = query_squares.total(highs, lows);
+      const Value squares = query_squares.total(highs, lows, team);
       has_score = wanted && squares > 0.0f;
       score = select(scale == 0.0f, score * 0.0f, score / scale / sqrt(squares));
     } else if (factors && form.metric == Metric::dot) {
@@ -130,6 +152,7 @@ ir::Kernel nearest_rescore_kernel(const NearestForm& form) {
     if_(lane == 0u && inside, [&] {
       keys_out[query * kept + slot] =
           select(has_score, nearest_key(score, form.metric), constant(u32, kNoKey));
+      if (rows_out) (*rows_out)[slot] = row;
     });
   });
 }

@@ -13,6 +13,12 @@
 // scan, merge: again, for queries with more candidates than there is room for; rare
 // choose:  keeps the best candidates
 //
+// One query with rows of at most 64 elements for each lane of a subgroup takes the blocks of rows:
+// blocks:  the best row of each block
+// pick:    the blocks whose best rows are the best
+// rescore: scores all rows of these blocks with compensated sums
+// best:    writes the k best in order
+//
 // A candidate is a key and a row. Smaller keys are better; rows break ties. Lists are padded with
 // kNoKey.
 #pragma once
@@ -37,14 +43,17 @@ inline constexpr uint32_t kScanPiece = 512;
 // What kernels are specialised for.
 struct NearestForm {
   Metric metric;
-  DType type;              // of the matrix
-  bool aligned;            // rows begin at multiples of 16 bytes
-  bool has_factors;        // norms for cosine, scales for others
-  bool has_allowed;        // a bitmap
-  uint32_t queries;        // that one group scores
-  bool sampled = false;    // filter: every `spacing`-th row only, and all sums are stored
-  bool overflow = false;   // scan: only for queries whose filter had no room
-  bool has_spans = false;  // scan: each block of queries has a range of rows
+  DType type;               // of the matrix
+  bool aligned;             // rows begin at multiples of 16 bytes
+  bool has_factors;         // norms for cosine, scales for others
+  bool has_allowed;         // a bitmap
+  uint32_t queries;         // that one group scores
+  bool one_by_one = false;  // filter: by the layout of fragments, without factors
+  bool in_turn = false;     // filter, one by one: a group has several tiles of rows
+  bool sampled = false;     // filter: every `spacing`-th row only, and all sums are stored
+  bool overflow = false;    // scan: only for queries whose filter had no room
+  bool has_spans = false;   // scan: each block of queries has a range of rows
+  bool in_blocks = false;   // rescore: all rows of the blocks of some rows
 
   std::string key() const;
 };
@@ -57,6 +66,9 @@ class RowUnits {
   static uint32_t elements(DType type) { return static_cast<uint32_t>(16 / dtype_bytes(type)); }
   // Unit `unit` of the row as f32 values, or as words of bits for hamming; zeros if not wanted.
   std::vector<dsl::Value> load(dsl::Value wanted, dsl::Value row, dsl::Value unit) const;
+  // The same in two steps, for aligned rows: four words, and their elements.
+  dsl::Value load_words(dsl::Value wanted, dsl::Value row, dsl::Value unit) const;
+  std::vector<dsl::Value> elements_of(dsl::Value four) const;
   // The same elements of a query.
   std::vector<dsl::Value> load_query(const dsl::In& queries, dsl::Value query,
                                      dsl::Value unit) const;
@@ -73,8 +85,19 @@ class RowUnits {
 dsl::Value nearest_key(dsl::Value score, Metric metric);
 dsl::Value score_of_key(dsl::Value key, Metric metric);
 
+// The shared memory of a selection by a group of so many lanes, at least 256.
+struct SelectSpace {
+  explicit SelectSpace(uint32_t group);
+  uint32_t lanes;
+  dsl::Array words;
+};
+// Adds the term of x and y to the sum of a row.
+dsl::Value add_term(Metric metric, dsl::Value x, dsl::Value y, dsl::Value sum);
+// The score of a sum and the factor of its row: a norm for cosine, a scale for dot.
+dsl::Value scaled_score(Metric metric, dsl::Value sum, dsl::Value factor);
+
 // A pair such that exactly `kept` of the pairs come before it or are equal to it. Called by the
-// whole group. `counts` are 256 shared words. `count` is at least `kept`; pairs are different.
+// whole group. `count` is at least `kept`; pairs are different.
 struct Bound {
   dsl::Value key, row;
   dsl::Value holds(dsl::Value other_key, dsl::Value other_row) const;
@@ -82,10 +105,10 @@ struct Bound {
 struct PairSource {
   std::function<dsl::Value(dsl::Value)> key, row;
 };
-Bound select_bound(const dsl::Array& counts, const PairSource& pairs, dsl::Value count,
+Bound select_bound(const SelectSpace& space, const PairSource& pairs, dsl::Value count,
                    dsl::Value kept);
 // The key alone, of keys that may be equal.
-dsl::Value select_key(const dsl::Array& counts, const std::function<dsl::Value(dsl::Value)>& key,
+dsl::Value select_key(const SelectSpace& space, const std::function<dsl::Value(dsl::Value)>& key,
                       dsl::Value count, dsl::Value kept);
 
 // The number of candidates that the filter found for each query, and its room for them.
@@ -102,11 +125,28 @@ ir::Kernel nearest_merge_kernel(bool overflow);
 // that type.
 uint32_t nearest_query_parts(DType query, DType row);
 ir::Kernel nearest_prepare_kernel(const FragmentProduct& tiling);
-ir::Kernel nearest_limit_kernel(Metric metric);
+ir::Kernel nearest_limit_kernel(Metric metric, uint32_t lanes);
 ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct& tiling);
-ir::Kernel nearest_choose_kernel();
-ir::Kernel nearest_rescore_kernel(const NearestForm& form);
+ir::Kernel nearest_choose_kernel(uint32_t lanes);
+// Lanes that share a candidate: few units for each, because a lane waits for one after the other.
+uint32_t rescore_team(int64_t units);
+ir::Kernel nearest_rescore_kernel(const NearestForm& form, uint32_t team);
 ir::Kernel nearest_rank_kernel(Metric metric);
+
+// How subgroups of 32 lanes read the rows of blocks.
+struct BlockCut {
+  uint32_t lanes = 32;    // that share a row
+  uint32_t units = 1;     // of each row in a lane
+  uint32_t rows = 1;      // that a lane reads at once, a power of two
+  bool is_whole = false;  // all lanes have that many units
+  uint32_t rows_at_once() const { return rows * (32 / lanes); }                   // of a subgroup
+  uint32_t rows_of_group() const { return kNearestGroup / 32 * rows_at_once(); }  // at once
+};
+// Nothing if the query does not fit into registers or rows are not aligned.
+std::optional<BlockCut> block_cut(const NearestForm& form, uint32_t units);
+ir::Kernel nearest_blocks_kernel(const NearestForm& form, const BlockCut& cut);
+ir::Kernel nearest_pick_kernel(uint32_t lanes);
+ir::Kernel nearest_best_kernel(Metric metric, uint32_t lanes, uint32_t room);
 
 // All launches of one use of the op.
 struct NearestLaunch {
@@ -134,6 +174,12 @@ struct NearestLaunch {
              const Filter* filter) const;
   Lists merge(DeviceCall& call, Lists from, const Filter* filter) const;
   Lists filter(DeviceCall& call, const FragmentProduct& tiling) const;
+  // Of one query: the rows of a block; nothing if a scan is better.
+  std::optional<int64_t> block_rows() const;
+  void search_blocks(DeviceCall& call, int64_t block) const;
+  int64_t units() const {
+    return (width() * static_cast<int64_t>(matrix.type.block_bytes()) + 15) / 16;
+  }
 };
 
 }  // namespace prism::ops

@@ -33,6 +33,31 @@ int64_t room_for(int64_t rows, int64_t queries, int64_t kept) {
   return std::min(rows, round_up(4 * kept * rows / sample_rows(rows, queries) + 1024, 256));
 }
 
+// Tiles of rows that a group of the filter multiplies one after the other: the more, the fewer
+// starts; but the last groups should end together.
+int64_t tiles_in_turn(const DeviceInfo& device, const FragmentProduct& p, int64_t rows,
+                      int64_t query_tiles) {
+  constexpr int64_t kMost = 8;
+  const int64_t bytes = int64_t{p.stages} * (p.tile_m + p.tile_n) * (p.tile_k + 8) * 2;
+  const int64_t at_once = std::max<int64_t>(
+      1, device.compute_units * std::max<int64_t>(1, device.capabilities.shared_bytes / bytes));
+  const int64_t tiles = (rows + p.tile_m - 1) / p.tile_m;
+  const auto time =
+      [&](int64_t turns) {  // of all waves; a start takes as long as a fifth of a tile
+        const int64_t groups = (tiles + turns - 1) / turns * query_tiles;
+        return (groups + at_once - 1) / at_once * (5 * turns + 1);
+      };
+  int64_t best = 1;
+  for (int64_t turns = 2; turns <= kMost; ++turns)
+    if (time(turns) < time(best)) best = turns;
+  return best;
+}
+
+// Lanes of a group that selects by itself.
+uint32_t select_lanes(const ir::Capabilities& device) {
+  return device.max_group_size >= 1024 ? 1024 : kNearestGroup;
+}
+
 }  // namespace
 
 // Of every query: `count` lists of pairs, each `stride` pairs after the one before.
@@ -60,14 +85,16 @@ NearestForm NearestLaunch::form() const {
           query_count() == 1 && !spans ? 1u : static_cast<uint32_t>(kSpanQueries),
           false,
           false,
-          spans.has_value()};
+          false,
+          false,
+          spans.has_value(),
+          false};
 }
 
 NearestLaunch::Lists NearestLaunch::scan(DeviceCall& call, const NearestForm& form, int64_t count,
                                          int64_t part, const Filter* filter) const {
   const int64_t blocks = (query_count() + form.queries - 1) / form.queries;
   const int64_t parts = std::max<int64_t>(1, (scanned_rows() + part - 1) / part);
-  const int64_t units = (width() * static_cast<int64_t>(matrix.type.block_bytes()) + 15) / 16;
   const int64_t capacity = kept() + 2 * kScanPiece;
   const Shape shape = {blocks * form.queries, parts, capacity};
   const Lists lists{call.scratch(shape, DType::i32), call.scratch(shape, DType::i32), parts,
@@ -78,7 +105,7 @@ NearestLaunch::Lists NearestLaunch::scan(DeviceCall& call, const NearestForm& fo
   if (spans) buffers.push_back(*spans);
   if (filter) buffers.push_back(filter->found);
   buffers.insert(buffers.end(), {lists.keys, lists.rows});
-  std::vector<ParamValue> params = {word(count), word(width()), word(units),
+  std::vector<ParamValue> params = {word(count), word(width()), word(units()),
                                     word(part),  word(kept()),  word(query_count())};
   if (filter) params.push_back(word(filter->room));
   call.launch(
@@ -148,6 +175,12 @@ NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProdu
                             std::initializer_list<DeviceView> results) {
     NearestForm how = form();
     how.sampled = is_sample;
+    // Visits of sums compute a row's factor for each of them: too much for all rows.
+    how.one_by_one =
+        p.run_ahead && call.info().capabilities.fragment_layout && (is_sample || !factors);
+    // Smaller tiles leave room for two groups at once, which hide each other's starts.
+    how.in_turn = how.one_by_one && !is_sample && p.tile_m * p.tile_n >= 256 * 128;
+    const int64_t turns = how.in_turn ? tiles_in_turn(call.info(), p, count, tiles) : 1;
     std::vector<DeviceView> buffers = {matrix, parts};
     if (factors) buffers.push_back(*factors);
     if (allowed) buffers.push_back(*allowed);
@@ -156,16 +189,21 @@ NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProdu
         fmt::format("nearest_filter {} {} {}x{}x{}", how.key(), p.repeat_a, p.tile_m, p.tile_n,
                     p.tile_k),
         [&] { return nearest_filter_kernel(how, p); },
-        {groups_for(count, p.tile_m) * static_cast<uint32_t>(tiles), 1, 1}, buffers,
-        {word(count), word(width()), word(padded), word(tiles), word(room), word(rows() / count)});
+        {groups_for(count, static_cast<uint32_t>(turns) * p.tile_m) * static_cast<uint32_t>(tiles),
+         1, 1},
+        buffers,
+        {word(count), word(width()), word(padded), word(tiles), word(room), word(rows() / count),
+         word(turns * p.tile_m)});
   };
   const DeviceView sums = call.scratch({all, sample}, DType::i32);
   multiply(true, sample, 0, {sums});
   const Filter room{call.scratch({all}, DType::i32), room_for(rows(), query_count(), kept())};
   const DeviceView limits = call.scratch({all}, DType::f32);
-  call.launch(fmt::format("nearest_limit {}", is_distance(metric)),
-              [&] { return nearest_limit_kernel(metric); }, {static_cast<uint32_t>(all), 1, 1},
-              {sums, limits, room.found}, {word(query_count()), word(sample), word(kept())});
+  const uint32_t lanes = select_lanes(call.info().capabilities);
+  call.launch(fmt::format("nearest_limit {} {}", is_distance(metric), lanes),
+              [&] { return nearest_limit_kernel(metric, lanes); },
+              {static_cast<uint32_t>(all), 1, 1}, {sums, limits, room.found},
+              {word(query_count()), word(sample), word(kept())});
 
   const Shape shape = {all, room.room};
   const DeviceView keys = call.scratch(shape, DType::i32), found = call.scratch(shape, DType::i32);
@@ -173,15 +211,68 @@ NearestLaunch::Lists NearestLaunch::filter(DeviceCall& call, const FragmentProdu
 
   NearestForm again = form();
   again.overflow = true;
+  // Groups of queries with room end at once; few of them, because even that takes time.
+  const int64_t blocks = (query_count() + again.queries - 1) / again.queries;
+  const int64_t pieces = std::clamp<int64_t>(kGroups / blocks, 4, 8 * kListsPerMerge);
   const Lists scanned = merge(
-      call, scan(call, again, rows(), round_up(rows() / kListsPerMerge / 8 + 1, kScanPiece), &room),
-      &room);
+      call, scan(call, again, rows(), round_up(rows() / pieces + 1, kScanPiece), &room), &room);
   const Lists best{call.scratch({query_count(), kept()}, DType::i32),
                    call.scratch({query_count(), kept()}, DType::i32), 1, kept()};
-  call.launch("nearest_choose", nearest_choose_kernel, {static_cast<uint32_t>(query_count()), 1, 1},
+  call.launch(fmt::format("nearest_choose {}", lanes), [&] { return nearest_choose_kernel(lanes); },
+              {static_cast<uint32_t>(query_count()), 1, 1},
               {keys, found, room.found, scanned.keys, scanned.rows, best.keys, best.rows},
               {word(room.room), word(kept())});
   return best;
+}
+
+std::optional<int64_t> NearestLaunch::block_rows() const {
+  if (query_count() != 1) return std::nullopt;
+  const std::optional<BlockCut> cut = block_cut(form(), static_cast<uint32_t>(units()));
+  if (!cut) return std::nullopt;
+  const int64_t least = cut->rows_of_group();
+  int64_t block = least;
+  // Half as many rows of the picked blocks, which take longer, as there are blocks.
+  while (2 * kept() * (2 * block) * (2 * block) <= rows()) block *= 2;
+  // A group that starts waits for its first rows; that should be a small share of its time.
+  while (block < 4 * least && rows() / block > kGroups) block *= 2;
+  const bool is_worth_it = rows() / block >= 2 * kept();
+  return is_worth_it ? std::optional(block) : std::nullopt;
+}
+
+void NearestLaunch::search_blocks(DeviceCall& call, int64_t block) const {
+  NearestForm how = form();
+  const BlockCut cut = *block_cut(how, static_cast<uint32_t>(units()));
+  const int64_t blocks = (rows() + block - 1) / block, candidates = kept() * block;
+  const DeviceView best_keys = call.scratch({blocks}, DType::i32),
+                   best_rows = call.scratch({blocks}, DType::i32),
+                   picked = call.scratch({kept()}, DType::i32),
+                   keys = call.scratch({candidates}, DType::i32),
+                   numbers = call.scratch({candidates}, DType::i32);
+  std::vector<DeviceView> given = {matrix, queries};
+  if (factors) given.push_back(*factors);
+  if (allowed) given.push_back(*allowed);
+  std::vector<DeviceView> buffers = given;
+  buffers.insert(buffers.end(), {best_keys, best_rows});
+  call.launch(fmt::format("nearest_blocks {} {} {} {} {}", how.key(), cut.lanes, cut.units,
+                          cut.rows, cut.is_whole),
+              [&] { return nearest_blocks_kernel(how, cut); },
+              {static_cast<uint32_t>(blocks), 1, 1}, buffers,
+              {word(rows()), word(width()), word(units()), word(block)});
+  const uint32_t lanes = select_lanes(call.info().capabilities);
+  call.launch(fmt::format("nearest_pick {}", lanes), [&] { return nearest_pick_kernel(lanes); },
+              {1, 1, 1}, {best_keys, best_rows, picked}, {word(blocks), word(kept())});
+  how.in_blocks = true;
+  buffers = given;
+  buffers.insert(buffers.end(), {picked, keys, numbers});
+  const uint32_t team = rescore_team(units());
+  call.launch(fmt::format("nearest_rescore {} {}", how.key(), team),
+              [&] { return nearest_rescore_kernel(how, team); },
+              {groups_for(candidates, kNearestGroup / team), 1, 1}, buffers,
+              {word(width()), word(units()), word(block), word(candidates), word(rows())});
+  const auto room = static_cast<uint32_t>(std::max<int64_t>(64, round_up(k, 256)));
+  call.launch(fmt::format("nearest_best {} {} {}", is_distance(metric), lanes, room),
+              [&] { return nearest_best_kernel(metric, lanes, room); }, {1, 1, 1},
+              {keys, numbers, scores, indices}, {word(candidates), word(k)});
 }
 
 void NearestLaunch::emit(DeviceCall& call) const {
@@ -192,6 +283,7 @@ void NearestLaunch::emit(DeviceCall& call) const {
                             "search parts of it and merge the results",
                             matrix.layout.shape.text(), rows() * width() * bytes));
   }
+  if (const std::optional<int64_t> block = block_rows()) return search_blocks(call, *block);
   const auto scan_all = [&] {
     const NearestForm all = form();
     const int64_t blocks = (query_count() + all.queries - 1) / all.queries;
@@ -206,14 +298,15 @@ void NearestLaunch::emit(DeviceCall& call) const {
   NearestForm one = form();
   one.has_allowed = one.has_spans = false;
   one.queries = 1;
-  const int64_t units = (width() * bytes + 15) / 16;
   const DeviceView exact = call.scratch({query_count(), kept()}, DType::i32);
   std::vector<DeviceView> buffers = {matrix, queries};
   if (factors) buffers.push_back(*factors);
   buffers.insert(buffers.end(), {list.keys, list.rows, exact});
-  call.launch("nearest_rescore " + one.key(), [&] { return nearest_rescore_kernel(one); },
-              {groups_for(kept(), kNearestGroup / kTeam), static_cast<uint32_t>(query_count()), 1},
-              buffers, {word(width()), word(units), word(list.stride), word(kept())});
+  const uint32_t team = rescore_team(units());
+  call.launch(fmt::format("nearest_rescore {} {}", one.key(), team),
+              [&] { return nearest_rescore_kernel(one, team); },
+              {groups_for(kept(), kNearestGroup / team), static_cast<uint32_t>(query_count()), 1},
+              buffers, {word(width()), word(units()), word(list.stride), word(kept())});
   call.launch(fmt::format("nearest_rank {}", is_distance(metric)),
               [&] { return nearest_rank_kernel(metric); },
               {static_cast<uint32_t>(query_count()), 1, 1}, {exact, list.rows, scores, indices},

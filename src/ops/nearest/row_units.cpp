@@ -31,11 +31,22 @@ std::vector<Value> RowUnits::load(Value wanted, Value row, Value unit) const {
     }
     return values;
   }
-  const uint32_t per_word = count / 4;
-  const Value four = matrix_.load_words_if(wanted, row * (width_ / per_word) + unit * 4u, 4, 4);
+  return elements_of(load_words(wanted, row, unit));
+}
+
+Value RowUnits::load_words(Value wanted, Value row, Value unit) const {
+  const uint32_t per_word =
+      form_.metric == Metric::hamming ? 4 : RowUnits::elements(form_.type) / 4;
+  return matrix_.load_words_if(wanted, row * (width_ / per_word) + unit * 4u, 4, 4);
+}
+
+std::vector<Value> RowUnits::elements_of(Value four) const {
+  std::vector<Value> values;
   for (uint32_t i = 0; i < 4; ++i) {
     const Value word = four[i];
-    if (form_.type == f32) {
+    if (form_.metric == Metric::hamming) {
+      values.push_back(word);
+    } else if (form_.type == f32) {
       values.push_back(bitcast(f32, word));
     } else if (form_.type == f16) {
       const Value pair = unpack_f16(word);

@@ -19,9 +19,9 @@ constexpr uint32_t kStride = kNearestGroup + 1;
 
 // The list of candidates of one query in this group.
 struct Lists {
-  Array keys, rows;             // of all groups
-  Array lengths, worst;         // shared: entries, and the key that a candidate must be below
-  Array counts;                 // shared, for selections
+  Array keys, rows;      // of all groups
+  Array lengths, worst;  // shared: entries, and the key that a candidate must be below
+  SelectSpace space;
   Value kept, capacity, first;  // first: the start of the group's list of query 0
 
   Value at(Value query) const { return first + query * group_count(0) * capacity; }
@@ -39,7 +39,7 @@ struct Lists {
     const Value start = at(query), all = lengths.load(query);
     const Value length = select(all > kept, all, 0u);  // 0: nothing to drop
     barrier();
-    const Bound bound = select_bound(counts,
+    const Bound bound = select_bound(space,
                                      {[&](Value i) { return keys.load(start + i); },
                                       [&](Value i) { return rows.load(start + i); }},
                                      length, kept);
@@ -72,6 +72,8 @@ struct Lists {
   }
 };
 
+}  // namespace
+
 Value add_term(Metric metric, Value x, Value y, Value sum) {
   if (metric == Metric::hamming) return sum + cast(f32, popcount(x ^ y));
   if (metric != Metric::l2) return fma(x, y, sum);
@@ -79,11 +81,15 @@ Value add_term(Metric metric, Value x, Value y, Value sum) {
   return fma(apart, apart, sum);
 }
 
-}  // namespace
+Value scaled_score(Metric metric, Value sum, Value factor) {
+  if (metric == Metric::cosine) return select(factor == 0.0f, sum * 0.0f, sum / factor);
+  return metric == Metric::dot ? sum * factor : sum;
+}
 
 std::string NearestForm::key() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", metric_name(metric), dtype_name(type), aligned,
-                     has_factors, has_allowed, queries, sampled, overflow, has_spans);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", metric_name(metric), dtype_name(type),
+                     aligned, has_factors, has_allowed, queries, one_by_one, in_turn, sampled,
+                     overflow, has_spans, in_blocks);
 }
 
 // Group x: the part of the rows; group y: the block of queries.
@@ -111,7 +117,7 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
                       rows,
                       lengths,
                       worst,
-                      shared(u32, 256, "counts"),
+                      SelectSpace(kNearestGroup),
                       kept,
                       capacity,
                       (query_first * group_count(0) + group_id(0)) * capacity};
@@ -169,12 +175,8 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
         barrier();
         const Value query = lane % many, at = base + lane / many * kTeams + team;
         Value inside = at < end && query_first + query < query_count;
-        if (factors && form.metric == Metric::cosine) {
-          const Value norm = factors->load_if(inside, at);
-          score = select(norm == 0.0f, score * 0.0f, score / norm);
-        } else if (factors && form.metric == Metric::dot) {
-          score = score * factors->load_if(inside, at);
-        }
+        if (factors && form.metric != Metric::l2)
+          score = scaled_score(form.metric, score, factors->load_if(inside, at));
         if (allowed) {
           const Value word = allowed->load_if(inside, at / 32u);
           inside = inside && ((word >> (at % 32u)) & 1u) == 1u;

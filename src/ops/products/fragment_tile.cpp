@@ -21,12 +21,15 @@ class Operands {
   }
   // The turns [first, last) of those copies that run ahead, for one step along k.
   void copy(Value step, Value slot, uint32_t first, uint32_t last) const {
+    copy(row_, step, step * p_.tile_k < k_, slot, first, last);
+  }
+  // The same of the tile at another row.
+  void copy(Value row, Value step, Value wanted, Value slot, uint32_t first, uint32_t last) const {
     const uint32_t of_a = a_->runs_ahead() ? a_->turns() : 0;
-    const Value start = step * p_.tile_k, wanted = start < k_, a_start = start_of_a(step);
+    const Value start = step * p_.tile_k, a_start = start_of_a(step);
     for (uint32_t t = first; t < last; ++t) {
       if (t < of_a)
-        a_->copy(t, wanted, slot, p_.a_transposed ? a_start : row_,
-                 p_.a_transposed ? row_ : a_start);
+        a_->copy(t, wanted, slot, p_.a_transposed ? a_start : row, p_.a_transposed ? row : a_start);
       else
         b_->copy(t - of_a, wanted, slot, p_.b_transposed ? column_ : start,
                  p_.b_transposed ? start : column_);
@@ -72,15 +75,17 @@ class Sums {
         sets_(p.run_ahead ? 2 : 1),
         warp_row_(subgroup_id() / p.warps_n * (own_m_ * 16)),
         warp_column_(subgroup_id() % p.warps_n * (own_n_ * 16)) {
-    for (uint32_t i = 0; i < own_m_ * own_n_; ++i) {
-      sums_.push_back(accumulator(f32));
-      sums_.back().fill(0);
-    }
+    for (uint32_t i = 0; i < own_m_ * own_n_; ++i) sums_.push_back(accumulator(f32));
+    clear();
     for (uint32_t i = 0; i < sets_ * own_m_; ++i) rows_.push_back(fragment_a(p.operand));
     for (uint32_t j = 0; j < sets_ * own_n_; ++j) columns_.push_back(fragment_b(p.operand));
   }
 
   uint32_t inners() const { return p_.tile_k / 16; }
+
+  void clear() const {
+    for (const Fragment& sum : sums_) sum.fill(0);
+  }
 
   void load(Value slot, uint32_t inner) const {
     const uint32_t set = inner % sets_, step = inner % inners() * 16;
@@ -111,6 +116,27 @@ class Sums {
     for (uint32_t i = 0; i < own_m_; ++i)
       for (uint32_t j = 0; j < own_n_; ++j)
         sums_[i * own_n_ + j].multiply(rows_[set * own_m_ + i], columns_[set * own_n_ + j]);
+  }
+
+  // first: the place of the tile in columns.
+  TileVisit visits(const In* columns, Value first) const {
+    std::vector<Fragment> values;
+    for (uint32_t j = 0; columns && j < own_n_; ++j) {
+      values.push_back(accumulator(f32));
+      values.back().load(*columns, first + warp_column_ + j * 16, 0u);  // the same in every row
+    }
+    return [this, values](const SumVisitor& visit, const std::function<void()>& before) {
+      for (uint32_t i = 0; i < own_m_; ++i)
+        for (uint32_t j = 0; j < own_n_; ++j) {
+          before();
+          const Fragment& sums = sums_[i * own_n_ + j];
+          const Fragment& beside = values.empty() ? sums : values[j];
+          sums.map({sums, beside}, [&](const std::vector<Value>& both, Value row, Value column) {
+            visit(warp_row_ + i * 16 + row, warp_column_ + j * 16 + column, both[0], both[1]);
+            return both[0];
+          });
+        }
+    };
   }
 
   // write(row, column, four values side by side) for the whole tile, through a strip of shared
@@ -221,6 +247,64 @@ void multiply_tile(const FragmentProduct& p, const FragmentTiles& tiles,
   const Sums sums(p, tiles.a, tiles.b);
   multiply_all(p, operands, sums, k);
   sums.finish(write);
+}
+
+void visit_tile(const FragmentProduct& p, const FragmentTiles& tiles, std::unique_ptr<TileSource> a,
+                std::unique_ptr<TileSource> b, Value row, Value column, Value k, const In* columns,
+                const std::function<void(const TileVisit&)>& finish) {
+  const Operands operands(p, std::move(a), std::move(b), row, column, k);
+  const Sums sums(p, tiles.a, tiles.b);
+  multiply_all(p, operands, sums, k);
+  finish(sums.visits(columns, column));
+}
+
+void visit_tiles(const FragmentProduct& p, const FragmentTiles& tiles,
+                 std::unique_ptr<TileSource> a, std::unique_ptr<TileSource> b, Value row,
+                 Value row_end, Value column, Value k, const In* columns,
+                 const std::function<void(Value, const TileVisit&)>& finish) {
+  const Operands operands(p, std::move(a), std::move(b), row, column, k);
+  const Sums sums(p, tiles.a, tiles.b);
+  const uint32_t turns = operands.turns(), inners = sums.inners();
+  const Value steps = (k + (p.tile_k - 1)) / p.tile_k;
+  const auto following = [&](const Var& s) { return select(s == p.stages - 1, 0u, s + 1u); };
+  // What is copied next, and to where.
+  Var copy_row(u32, row, "copy_row"), copy_step(u32, 0u, "copy_step"),
+      copy_slot(u32, 0u, "copy_slot");
+  const auto copy = [&](uint32_t part, uint32_t parts) {
+    operands.copy(copy_row, copy_step, Value(copy_row) < row_end, copy_slot, turns * part / parts,
+                  turns * (part + 1) / parts);
+    if (part + 1 < parts) return;
+    async_commit();
+    const Value next = copy_step + 1u, is_next_tile = next == steps;
+    copy_row = copy_row + select(is_next_tile, p.tile_m, 0u);
+    copy_step = select(is_next_tile, 0u, next);
+    copy_slot = following(copy_slot);
+  };
+  const auto arrive = [&] {
+    async_wait(p.stages - 2);
+    barrier();
+  };
+  for (uint32_t s = 0; s + 1 < p.stages; ++s) copy(0, 1);
+  Var slot(u32, 0u, "slot");
+  arrive();
+  sums.load(slot, 0);
+  for_(row, row_end, p.tile_m, [&](Value at) {
+    for_(steps, [&](Value step) {
+      for (uint32_t inner = 0; inner + 1 < inners; ++inner) {
+        sums.load(slot, inner + 1);
+        copy(inner, inners - 1);
+        sums.multiply(inner);
+      }
+      arrive();
+      // After the very last step there is no next tile: this one is read again, and not used.
+      const Value has_next = step + 1u < steps || at + p.tile_m < row_end;
+      slot = select(has_next, following(slot), slot);
+      sums.load(slot, inners);
+      sums.multiply(inners - 1);
+    });
+    finish(at, sums.visits(columns, column));
+    sums.clear();
+  });
 }
 
 }  // namespace prism::ops

@@ -27,4 +27,26 @@ void multiply_tile(const FragmentProduct& product, const FragmentTiles& tiles,
                    std::unique_ptr<TileSource> a, std::unique_ptr<TileSource> b, dsl::Value row,
                    dsl::Value column, dsl::Value k, const TileWriter& write);
 
+// Gets one sum, in the register that holds it, and the value of its column.
+using SumVisitor =
+    std::function<void(dsl::Value row, dsl::Value column, dsl::Value sum, dsl::Value of_column)>;
+// Visits all sums of the tile; called by the whole group. before: called before each fragment, of
+// whose sums a lane has at most kSumsOfLane.
+using TileVisit = std::function<void(const SumVisitor& visit, const std::function<void()>& before)>;
+inline constexpr uint32_t kSumsOfLane = 16 * 16 / 32;
+
+// For devices that know the layout of fragments. `finish` visits the sums, as often as it likes.
+// columns: f32, one for each column of b up to the end of the last tile; null: visits get the sum
+// in its place.
+void visit_tile(const FragmentProduct& product, const FragmentTiles& tiles,
+                std::unique_ptr<TileSource> a, std::unique_ptr<TileSource> b, dsl::Value row,
+                dsl::Value column, dsl::Value k, const dsl::In* columns,
+                const std::function<void(const TileVisit&)>& finish);
+// The same for tiles one below the other, up to `row_end`. While `finish` visits the tile at its
+// row, the operands of the next are on their way. Both operands are copied and run ahead.
+void visit_tiles(const FragmentProduct& product, const FragmentTiles& tiles,
+                 std::unique_ptr<TileSource> a, std::unique_ptr<TileSource> b, dsl::Value row,
+                 dsl::Value row_end, dsl::Value column, dsl::Value k, const dsl::In* columns,
+                 const std::function<void(dsl::Value row, const TileVisit&)>& finish);
+
 }  // namespace prism::ops

@@ -86,6 +86,20 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 
 namespace {
 
+// Quantised rows [n, k] for the product of g [m, n] with them: bf16 where the vendor multiplies
+// that, which has the range that gradients need, else f32.
+Tensor unpacked_rows(const Tensor& rows, const Tensor& g) {
+  NativeProduct native;
+  native.m = static_cast<uint32_t>(g.size(-2));
+  native.n = static_cast<uint32_t>(rows.size(-1));
+  native.k = static_cast<uint32_t>(rows.size(-2));
+  native.a_type = native.b_type = DType::bf16;
+  native.c_type = DType::f32;
+  const bool narrow = g.type() == ElementType(DType::f32) && !native.is_empty() && native.k > 0 &&
+                      rows.device().supports(native);
+  return dequantise(rows, narrow ? DType::bf16 : DType::f32);
+}
+
 // A kernel has at most eight buffers and 24 parameters.
 constexpr size_t kMostTailInputs = 5, kMostTailParams = 8;
 
@@ -111,7 +125,7 @@ std::vector<Tensor> MatmulOp::gradient(const GradientCall& call) const {
   const Tensor &a = call.inputs[0], &b = call.inputs[1], &g = call.output_gradients[0];
   std::vector<Tensor> results(2);
   if (call.wanted[0]) {
-    const Tensor rows = b.type().is_block() ? dequantise(b.transpose()) : b.transpose();
+    const Tensor rows = b.type().is_block() ? unpacked_rows(b.transpose(), g) : b.transpose();
     results[0] = cast(product(g, rows), a.type());
   }
   if (call.wanted[1] && !b.type().is_block()) {

@@ -1,4 +1,5 @@
 // Chooses and launches the kernel of a matrix product on a device.
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -186,6 +187,15 @@ bool only_adds(const Chain& chain) {
   return last.kind == Chain::Kind::apply && last.op == ScalarOp::add && last.a != last.b;
 }
 
+// Whether a tail does nothing but store the sums as f32.
+bool only_widens(const Chain& chain) {
+  return chain.inputs.size() == 1 && chain.output == DType::f32 &&
+         std::ranges::all_of(chain.steps, [](const Chain::Step& step) {
+           return step.kind == Chain::Kind::input ||
+                  (step.kind == Chain::Kind::cast && step.stored == DType::f32);
+         });
+}
+
 bool is_plain(ElementType type) {
   return type == ElementType(DType::f32) || type == ElementType(DType::f16);
 }
@@ -323,6 +333,10 @@ void MatmulOp::launch(DeviceCall& call) const {
   }
   const ProductWay way = product_way(call.info(), s, own);
   if (auto native = way == ProductWay::vendor ? native_of(call.device(), s, own) : std::nullopt) {
+    if (!tail_.empty() && only_widens(tail_.chain())) {
+      if (const auto wide = native_of(call.device(), s, DType::f32))
+        return launch_native(call, *wide, s);
+    }
     if (tail_.others() > 0 && call.output().slot == call.input(2).slot) {  // see overwrites()
       native->beta = 1;
       return launch_native(call, *native, s);

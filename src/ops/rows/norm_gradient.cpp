@@ -1,13 +1,16 @@
-// The gradients of norms: an expression of other ops, and one op for it on the CPU.
+// The gradients of norms: an expression of other ops, and one op for f32.
 #include "ops/rows/norm_gradient.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "cpu/elementwise.h"
 #include "cpu/norm_gradient.h"
+#include "ops/rows/norm_gradient_kernel.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/reduce.h"
+#include "tensor/chain/chain_op.h"
 #include "tensor/expression_op.h"
 
 namespace prism {
@@ -27,7 +30,8 @@ NormGradients composed(bool centred, double epsilon, DType type, const Tensor& g
   return {scale * inner, sum_to(g * normed, row), sum_to(g, row)};
 }
 
-// Inputs: x, g, the weight if there is one; all f32. Outputs: the gradients of x, weight and bias.
+// Inputs: x, g, the weight if there is one; all f32, but g may be narrower on devices with kernels.
+// Outputs: the gradients of x, weight and bias.
 class NormGradientOp : public ExpressionOp {
  public:
   NormGradientOp(bool centred, double epsilon) : centred_(centred), epsilon_(epsilon) {}
@@ -45,6 +49,19 @@ class NormGradientOp : public ExpressionOp {
                                             inputs.size() > 2 ? inputs[2] : Tensor());
     return {x, weight, bias};
   }
+  std::optional<std::string> cannot_run(const DeviceInfo&, std::span<const Tensor>) const override {
+    return std::nullopt;
+  }
+  // A cast of g to f32.
+  std::shared_ptr<const Op> with_prologue(size_t input, const Chain& chain) const override {
+    if (input != 1 || chain.inputs.size() != 1) return nullptr;
+    const DType from = chain.inputs[0];
+    if ((from != DType::f16 && from != DType::bf16) ||
+        chain.key() != cast_chain(from, DType::f32).key())
+      return nullptr;
+    return std::make_shared<NormGradientOp>(centred_, epsilon_);
+  }
+  void launch(DeviceCall& call) const override { launch_norm_gradient(call, centred_, epsilon_); }
   // Chunks of rows sum their columns apart and are added in order, so that the result depends on no
   // thread count.
   void run_cpu(const CpuCall& call) const override {
@@ -56,7 +73,14 @@ class NormGradientOp : public ExpressionOp {
     cpu::NormGradient norm{centred_, epsilon_, n, nullptr};
     if (call.inputs.size() > 2) norm.weight = call.inputs[2].first<float>();
     std::vector<float> sums(chunks * 2 * n);
-    const float *x = call.inputs[0].first<float>(), *g = call.inputs[1].first<float>();
+    std::vector<float> wide;
+    const HostView& given = call.inputs[1];
+    if (given.type != ElementType(DType::f32)) {
+      wide.resize(rows * n);
+      cpu::load(given.type.plain(), given.first<uint16_t>(), 1, DType::f32, wide.data(), rows * n);
+    }
+    const float* const x = call.inputs[0].first<float>();
+    const float* const g = wide.empty() ? given.first<float>() : wide.data();
     float* const slopes = call.outputs[0].first<float>();
     call.pool.parallel_for(chunks, 1, [&](uint64_t first, uint64_t last) {
       for (uint64_t chunk = first; chunk < last; ++chunk) {
@@ -84,7 +108,9 @@ class NormGradientOp : public ExpressionOp {
 NormGradients norm_gradients(const NormKind& kind, double epsilon, DType type, const Tensor& x,
                              const Tensor& g, const Tensor& weight) {
   const auto is_f32 = [](const Tensor& t) { return !t || t.type() == ElementType(DType::f32); };
-  if (!x.device().info().is_cpu || !is_f32(x) || !is_f32(g) || !is_f32(weight))
+  const bool fits =
+      x.device().info().is_cpu || (x.elements() > 0 && has_norm_gradient_kernel(x.shape()[-1]));
+  if (!fits || !is_f32(x) || !is_f32(g) || !is_f32(weight))
     return composed(kind.centred, epsilon, type, x, g, weight);
   std::vector<Tensor> inputs = {x, g};
   if (weight) inputs.push_back(weight);

@@ -9,8 +9,8 @@
 namespace prism {
 
 // The gradients of x, the weight and the bias for the gradient g of the result. All are computed
-// in `type`; weight is empty if the norm has none. On the CPU they are one op where type and
-// tensors are f32.
+// in `type`; weight is empty if the norm has none. They are one op if type and tensors are f32, and
+// on devices with kernels if the rows are not too long.
 struct NormGradients {
   Tensor x, weight, bias;
 };

@@ -8,6 +8,7 @@
 
 #include "cpu/elementwise.h"
 #include "cpu/rows.h"
+#include "ops/rows/cross_entropy_gradient.h"
 #include "ops/rows/row_op.h"
 #include "prism/error.h"
 #include "prism/ops/create.h"
@@ -125,6 +126,8 @@ class SoftmaxOp : public RowOp {
     const Tensor& y = call.outputs[0];
     if (end_ == SoftmaxEnd::probability) return {y * (g - sum(g * y, {-1}, true))};
     if (end_ == SoftmaxEnd::logarithm) return {g - exp(y) * sum(g, {-1}, true)};
+    if (source_.type() == DType::f32)
+      return {cross_entropy_gradient(call.inputs[0], call.inputs[1], g, ignored_), Tensor()};
     const Tensor &x = call.inputs[0], target = call.inputs[1].unsqueeze(1);
     const DType type = source_.type();
     const Tensor classes = arange(0, static_cast<double>(x.shape()[1]), 1, DType::i32, x.device());

@@ -36,7 +36,15 @@ cpu::NearestRows part_of(cpu::NearestRows rows, uint64_t first, uint64_t count) 
   return rows;
 }
 
-// Joins results [queries][count] of parts.
+// Rows after the last whole part that are uploaded once they have stopped growing.
+constexpr uint64_t kRestRows = 8192;
+// A scan of fewer rows by the CPU takes less time than the start of a thread.
+constexpr uint64_t kRowsAtOnce = 256;
+
+// The last row of a bitmap's word at or before this one.
+uint64_t word_start(uint64_t row) { return row / 32 * 32; }
+
+// Joins results [queries][count] of parts, which may have rows in common.
 Found merged(Metric metric, uint64_t queries, uint64_t count, const std::vector<Found>& parts) {
   Found all(queries * count);
   for (uint64_t q = 0; q < queries; ++q) {
@@ -46,6 +54,9 @@ Found merged(Metric metric, uint64_t queries, uint64_t count, const std::vector<
       for (uint64_t i = q * each; i < (q + 1) * each; ++i)
         if (part[i].is_row()) rows.push_back(part[i]);
     }
+    std::ranges::sort(rows, {}, &cpu::NearRow::row);
+    const auto same = std::ranges::unique(rows, {}, &cpu::NearRow::row);
+    rows.erase(same.begin(), same.end());
     std::ranges::sort(rows, [&](const cpu::NearRow& a, const cpu::NearRow& b) {
       return cpu::comes_before(metric, a, b);
     });
@@ -87,13 +98,16 @@ std::optional<DeviceRows::Part> DeviceRows::upload_part(const cpu::NearestRows& 
 DeviceRows::Resident& DeviceRows::upload(uint64_t identity, bool is_growing, const Wanted& wanted) {
   Resident& resident = residents_[identity];
   const cpu::NearestRows& rows = wanted.rows;
-  const uint64_t whole = is_growing ? rows.count / kPartRows * kPartRows : rows.count;
+  const uint64_t rest = rows.count - std::min(rows.count, resident.rows);
+  const bool is_small = rest < (resident.searched == rows.count ? kRestRows : kPartRows);
+  const uint64_t whole = is_growing && resident.rows > 0 && is_small ? resident.rows : rows.count;
+  resident.searched = rows.count;
   const uint64_t most =
       std::max<uint64_t>(1, kPartBytes / (kPartRows * row_bytes(rows))) * kPartRows;
   // Halves of what does not fit are tried, down to the smallest part.
   for (uint64_t tried = most; resident.rows < whole && !resident.is_full;) {
-    const uint64_t count = std::min(tried, whole - resident.rows);
-    std::optional<Part> part = upload_part(part_of(rows, resident.rows, count));
+    const uint64_t first = word_start(resident.rows), count = std::min(tried, whole - first);
+    std::optional<Part> part = upload_part(part_of(rows, first, count));
     resident.is_full = !part && count <= kPartRows;
     if (resident.is_full) break;
     if (!part) {
@@ -101,8 +115,8 @@ DeviceRows::Resident& DeviceRows::upload(uint64_t identity, bool is_growing, con
       tried = std::max(tried, kPartRows);
       continue;
     }
-    part->first = resident.rows;
-    resident.rows += count;
+    part->first = first;
+    resident.rows = first + count;
     resident.parts.push_back(std::move(*part));
   }
   return resident;
@@ -114,7 +128,8 @@ Tensor DeviceRows::allowed_rows(const Part& part, const Wanted& wanted) const {
   return upload_values(std::span(from, words), {static_cast<int64_t>(words)}, device_);
 }
 
-Found DeviceRows::scan_part(Part& part, const Wanted& wanted, const Tensor& queries) {
+Found DeviceRows::scan_part(Part& part, const Wanted& wanted, const Tensor& queries,
+                            bool has_scores) {
   const Metric metric = wanted.rows.metric;
   const auto k = static_cast<int64_t>(
       std::min<uint64_t>(wanted.candidates(), static_cast<uint64_t>(kMaximumNearest)));
@@ -134,7 +149,7 @@ Found DeviceRows::scan_part(Part& part, const Wanted& wanted, const Tensor& quer
   }
   std::vector<Tensor> inputs = {queries};
   if (filtered) inputs.push_back(allowed_rows(part, wanted));
-  return read_results(found->second(inputs), part.first);
+  return read_results(found->second(inputs), part.first, has_scores);
 }
 
 Found DeviceRows::scan(uint64_t identity, bool is_growing, const Wanted& wanted) {
@@ -150,7 +165,7 @@ Found DeviceRows::scan(uint64_t identity, bool is_growing, const Wanted& wanted)
     } catch (const Error& error) {
       // The search itself had no memory: the CPU takes the last part over.
       if (error.code() != ErrorCode::kOutOfMemory || resident.parts.empty()) throw;
-      resident.rows -= resident.parts.back().rows;
+      resident.rows = resident.parts.back().first;
       resident.parts.pop_back();
       resident.is_full = true;
     }
@@ -158,27 +173,34 @@ Found DeviceRows::scan(uint64_t identity, bool is_growing, const Wanted& wanted)
 }
 
 Found DeviceRows::scan_resident(Resident& resident, const Wanted& wanted) {
-  // The rest is scanned by the CPU meanwhile.
-  std::future<Found> rest;
   used_cpu_ = resident.rows < wanted.rows.count;
+  const auto scan_rest = [&] {
+    const uint64_t first = word_start(resident.rows);
+    const cpu::NearestRows rows = part_of(wanted.rows, first, wanted.rows.count - first);
+    Found found = cpu::nearest(cpu_pool(), rows, scan_queries(wanted).data(), wanted.query_count(),
+                               wanted.candidates());
+    for (cpu::NearRow& each : found)
+      if (each.is_row()) each.row += first;
+    return found;
+  };
+  // The rest is scanned by the CPU meanwhile.
+  const bool is_short = wanted.rows.count - resident.rows < kRowsAtOnce;
+  std::future<Found> rest;
   if (used_cpu_)
-    rest = std::async(std::launch::async, [&] {
-      const cpu::NearestRows rows =
-          part_of(wanted.rows, resident.rows, wanted.rows.count - resident.rows);
-      Found found = cpu::nearest(cpu_pool(), rows, scan_queries(wanted).data(),
-                                 wanted.query_count(), wanted.candidates());
-      for (cpu::NearRow& each : found)
-        if (each.is_row()) each.row += resident.rows;
-      return found;
-    });
+    rest = std::async(is_short ? std::launch::deferred : std::launch::async, scan_rest);
+  const bool is_all = !used_cpu_ && resident.parts.size() == 1;
   std::vector<Found> parts;
   if (!resident.parts.empty()) {
     const Tensor queries = query_tensor(wanted, device_);
-    for (Part& part : resident.parts) parts.push_back(scan_part(part, wanted, queries));
+    // Results that are scored again need their rows alone.
+    for (Part& part : resident.parts)
+      parts.push_back(scan_part(part, wanted, queries, !is_all || !wanted.exact));
   }
   if (rest.valid()) parts.push_back(rest.get());
-  return rescored(wanted,
-                  merged(wanted.rows.metric, wanted.query_count(), wanted.candidates(), parts));
+  return rescored(
+      wanted, is_all && parts[0].size() == wanted.query_count() * wanted.candidates()
+                  ? std::move(parts[0])
+                  : merged(wanted.rows.metric, wanted.query_count(), wanted.candidates(), parts));
 }
 
 std::string DeviceRows::shown() const { return device_.id() + (used_cpu_ ? " and cpu" : ""); }

@@ -25,8 +25,8 @@ class DeviceRows {
 
   // Uploads what is missing of the rows and drops segments that are not among `present`.
   void keep_only(const std::set<uint64_t>& present);
-  // A scan of the rows of a segment. `is_growing`: rows are still added at its end; whole parts of
-  // it are uploaded all the same.
+  // A scan of the rows of a segment. `is_growing`: rows are still added at its end; those after the
+  // first search are uploaded when there are many.
   Found scan(uint64_t identity, bool is_growing, const Wanted& wanted);
   // The same over ranges of the rows, each for some of the queries. A range is read once for all of
   // its queries.
@@ -48,17 +48,20 @@ class DeviceRows {
     Tensor matrix, factors;  // no factors: empty
     std::map<std::string, CompiledFunction> searches;
   };
+  // The last rows of a part may also be in the next one, which begins at a word of a bitmap.
   struct Resident {
     std::vector<Part> parts;
-    uint64_t rows = 0;     // from the start of the segment, in all parts
-    bool is_full = false;  // the device had no memory for more
+    uint64_t rows = 0;      // from the start of the segment, in all parts
+    uint64_t searched = 0;  // rows of the segment at the last search
+    bool is_full = false;   // the device had no memory for more
   };
 
   Resident& upload(uint64_t identity, bool is_growing, const Wanted& wanted);
   // Nothing if there is no memory for it.
   std::optional<Part> upload_part(const cpu::NearestRows& rows);
   Found scan_resident(Resident& resident, const Wanted& wanted);
-  Found scan_part(Part& part, const Wanted& wanted, const Tensor& queries);
+  // has_scores: the scores of the results are wanted, too.
+  Found scan_part(Part& part, const Wanted& wanted, const Tensor& queries, bool has_scores);
   Tensor allowed_rows(const Part& part, const Wanted& wanted) const;
 
   Device device_;

@@ -30,11 +30,14 @@ inline Tensor query_tensor(const Wanted& wanted, const Device& device) {
   return from_bytes(bytes, {count, static_cast<int64_t>(wanted.rows.width)}, type, device);
 }
 
-inline Found read_results(const std::vector<Tensor>& outputs, uint64_t first) {
-  const auto scores = outputs[0].to_vector<float>();
+// The results of rows that begin at `first`. Reading the scores takes a second copy.
+inline Found read_results(const std::vector<Tensor>& outputs, uint64_t first,
+                          bool has_scores = true) {
   const auto indices = outputs[1].to_vector<int32_t>();
-  Found found(scores.size());
-  for (size_t i = 0; i < scores.size(); ++i)
+  const auto scores =
+      has_scores ? outputs[0].to_vector<float>() : std::vector<float>(indices.size());
+  Found found(indices.size());
+  for (size_t i = 0; i < indices.size(); ++i)
     if (indices[i] >= 0) found[i] = {first + static_cast<uint64_t>(indices[i]), scores[i]};
   return found;
 }

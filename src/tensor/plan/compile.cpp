@@ -44,9 +44,16 @@ std::unordered_set<const Storage*> changed_memory(std::span<const Tensor> output
   return changed;
 }
 
-// Returns the inner nodes that depend on no input and on no memory that the plan changes, so that
-// they are computed once and not at each run. Nodes without inputs (zeros, arange) stay in the
-// plan: recomputing them is cheaper than storing them.
+// Quantised weights unpacked on a device with kernels: they need up to eight times the memory of
+// the packed ones, and unpacking them again takes a fraction of the time of their product.
+bool is_unpacked_weight(const Node& node) {
+  return !node.device.info().is_cpu && node.inputs.size() == 1 && node.inputs[0].type().is_block();
+}
+
+// Returns the inner nodes that depend on no input, on no memory that the plan changes and on no
+// parameter, which an optimiser changes between runs: they are computed once and not at each run.
+// Nodes without inputs (zeros, arange) and unpacked weights stay in the plan: recomputing them is
+// cheaper than storing them.
 std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
   const std::unordered_set<const Storage*> changed = changed_memory(outputs);
   std::unordered_map<const Node*, bool> varies;
@@ -61,7 +68,7 @@ std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
         if (varies.try_emplace(input.get(), false).second) open.emplace_back(input, 0);
         continue;
       }
-      bool changes = node->is_input;
+      bool changes = node->is_input || (node->is_evaluated() && node->requires_grad);
       for (const auto& storage : node->storage)
         changes = changes || changed.contains(storage.get());
       if (!node->is_evaluated())
@@ -69,7 +76,8 @@ std::vector<Tensor> constants_of(std::span<const Tensor> outputs) {
       varies[node.get()] = changes;
       if (changes && !node->is_evaluated()) {
         for (const Tensor& input : node->inputs)
-          if (!varies[input.node().get()] && !input.node()->inputs.empty())
+          if (!varies[input.node().get()] && !input.node()->inputs.empty() &&
+              !is_unpacked_weight(*input.node()))
             constants.emplace_back(input.node(), input.output());
       }
       open.pop_back();

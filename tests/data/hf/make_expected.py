@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Writes expected.json beside this file: what transformers computes for tiny models of each architecture.
 
-usage: make_expected.py      (needs PyPI's torch and transformers; written with torch 2.15 and transformers 5.23)
+usage: make_expected.py [NAME...]     (default: all; needs PyPI's torch and transformers; written with torch 2.15 and transformers 5.23)
 
 A model's weights are not stored. value() makes them from the tensor's name, and tests/llm/convert_test.cpp does the same.
 Stored are config.json, the names and shapes of the tensors, some tokens and, in float64, the logits of the last token, of
 a classifier those of the labels, or the mean of the hidden states of a model without logits."""
 import json
 import pathlib
+import sys
 
 import numpy
 import torch
@@ -23,6 +24,31 @@ LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_fac
               original_max_position_embeddings=32)
 T5 = dict(d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, relative_attention_num_buckets=12,
           decoder_start_token_id=0, n_positions=64)
+TOKEN_IDS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
+GPT = dict(TOKEN_IDS, hidden_size=32, num_hidden_layers=3, num_attention_heads=4)  # with names of their own
+DEEPSEEK = dict(num_key_value_heads=4, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6,
+                n_routed_experts=4, n_shared_experts=1, moe_intermediate_size=24, first_k_dense_replace=1,
+                num_experts_per_tok=2)
+DEEP_YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16, mscale=0.7, mscale_all_dim=0.7,
+                 beta_fast=32, beta_slow=1)
+ROUTED = dict(head_dim=16, n_routed_experts=4, n_shared_experts=1, moe_intermediate_size=24, first_k_dense_replace=1,
+              num_experts_per_tok=2)
+GRANITE = dict(embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0,
+               num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=40)
+MAMBA = dict(TOKEN_IDS, hidden_size=32, num_hidden_layers=3, state_size=8)
+MAMBA_BESIDE = dict(mamba_n_heads=8, mamba_d_head=8, mamba_d_state=8)
+DELTA = dict(head_dim=16, linear_conv_kernel_dim=4, linear_key_head_dim=8, linear_value_head_dim=6, linear_num_key_heads=2,
+             linear_num_value_heads=4)
+SHORT_CONV = dict(layer_types=["conv", "conv", "full_attention", "conv"], conv_L_cache=3)
+EYES = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, patch_size=4, image_size=8)
+QWEN_EYES = dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=32, patch_size=4)
+
+
+def seeing(configuration, vision):
+    """The configuration of a model whose text part has the settings given."""
+    return lambda **text: configuration(text_config=text, vision_config=vision)
+
+
 MODELS = {
     "bert": (t.BertModel, t.BertConfig, dict(type_vocab_size=2)),
     "llama": (t.LlamaForCausalLM, t.LlamaConfig, dict(tie_word_embeddings=False)),
@@ -42,6 +68,16 @@ MODELS = {
     "gemma2": (t.Gemma2ForCausalLM, t.Gemma2Config, dict(head_dim=16, query_pre_attn_scalar=16, sliding_window=8)),
     "gemma3": (t.Gemma3ForCausalLM, t.Gemma3TextConfig, dict(head_dim=16, query_pre_attn_scalar=16, sliding_window=8,
                                                              num_hidden_layers=7)),
+    "gemma3-seeing": (t.Gemma3ForConditionalGeneration, seeing(t.Gemma3Config, EYES), dict(
+        head_dim=16, query_pre_attn_scalar=16, sliding_window=8)),
+    "mistral3": (t.Mistral3ForConditionalGeneration, seeing(t.Mistral3Config, dict(EYES, model_type="pixtral")), dict(
+        model_type="mistral", head_dim=16, sliding_window=None)),
+    "qwen2-5-vl": (t.Qwen2_5_VLForConditionalGeneration, seeing(t.Qwen2_5_VLConfig, dict(
+        QWEN_EYES, fullatt_block_indexes=[0])), dict(rope_parameters=dict(rope_type="default", mrope_section=[1, 1, 2]))),
+    "qwen3-vl": (t.Qwen3VLForConditionalGeneration, seeing(t.Qwen3VLConfig, dict(
+        QWEN_EYES, deepstack_visual_indexes=[0], num_position_embeddings=16)), dict(
+            head_dim=16, rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[3, 3, 2]))),
+    "smolvlm": (t.SmolVLMForConditionalGeneration, seeing(t.SmolVLMConfig, EYES), dict(model_type="llama")),
     "phi3": (t.Phi3ForCausalLM, t.Phi3Config, dict(sliding_window=None)),
     "phi3-long": (t.Phi3ForCausalLM, t.Phi3Config, dict(sliding_window=None, rope_scaling=LONG,
                                                         original_max_position_embeddings=32)),
@@ -85,6 +121,54 @@ MODELS = {
     "gptneox": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig, dict(tie_word_embeddings=False, hidden_act="gelu_new")),
     "gptneox-sequential": (t.GPTNeoXForCausalLM, t.GPTNeoXConfig, dict(use_parallel_residual=False,
                                                                               hidden_act="gelu_new")),
+    "gpt-bigcode": (t.GPTBigCodeForCausalLM, t.GPTBigCodeConfig, dict(n_embd=32, n_layer=3, n_head=4, n_positions=64)),
+    "falcon": (t.FalconForCausalLM, t.FalconConfig, dict(GPT, activation="gelu_new", bare=True)),
+    "falcon-grouped": (t.FalconForCausalLM, t.FalconConfig, dict(
+        GPT, activation="gelu_new", new_decoder_architecture=True, num_kv_heads=2, bare=True)),
+    "bloom": (t.BloomForCausalLM, t.BloomConfig, dict(TOKEN_IDS, hidden_size=32, n_layer=3, n_head=4, bare=True)),
+    "mpt": (t.MptForCausalLM, t.MptConfig, dict(d_model=32, n_heads=4, n_layers=3, max_seq_len=64,
+                                                attn_config=dict(clip_qkv=0.5))),
+    "apertus": (t.ApertusForCausalLM, t.ApertusConfig, dict(rope_scaling=LLAMA3)),
+    "olmo3": (t.Olmo3ForCausalLM, t.Olmo3Config, dict(sliding_window=8)),
+    "gpt-oss": (t.GptOssForCausalLM, t.GptOssConfig, dict(
+        head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=8, rope_scaling=dict(
+            rope_type="yarn", factor=4.0, original_max_position_embeddings=16, truncate=False))),
+    "deepseek-v2": (t.DeepseekV2ForCausalLM, t.DeepseekV2Config, dict(DEEPSEEK, q_lora_rank=None, norm_topk_prob=False,
+                                                                      n_group=1, topk_group=1)),
+    "deepseek-v3": (t.DeepseekV3ForCausalLM, t.DeepseekV3Config, dict(
+        DEEPSEEK, q_lora_rank=12, n_routed_experts=8, n_group=4, topk_group=2, rope_scaling=DEEP_YARN)),
+    "glm4moe-lite": (t.Glm4MoeLiteForCausalLM, t.Glm4MoeLiteConfig, dict(DEEPSEEK, q_lora_rank=12)),
+    "glm4moe": (t.Glm4MoeForCausalLM, t.Glm4MoeConfig, dict(ROUTED, use_qk_norm=True, attention_bias=True)),
+    "dots1": (t.Dots1ForCausalLM, t.Dots1Config, dict(ROUTED, routed_scaling_factor=2.5, norm_topk_prob=True)),
+    "ernie4-5-moe": (t.Ernie4_5_MoeForCausalLM, t.Ernie4_5_MoeConfig, dict(
+        moe_num_experts=4, moe_k=2, moe_num_shared_experts=2, moe_intermediate_size=24, moe_layer_start_index=1)),
+    "hunyuan-moe": (t.HunYuanMoEV1ForCausalLM, t.HunYuanMoEV1Config, dict(head_dim=16, num_experts=4, moe_topk=2)),
+    "minimax-m2": (t.MiniMaxM2ForCausalLM, t.MiniMaxM2Config, dict(head_dim=16, rotary_dim=8, num_local_experts=4,
+                                                                   num_experts_per_tok=2)),
+    "granitemoe-shared": (t.GraniteMoeSharedForCausalLM, t.GraniteMoeSharedConfig, GRANITE),
+    "granite-hybrid": (t.GraniteMoeHybridForCausalLM, t.GraniteMoeHybridConfig, dict(
+        GRANITE, **MAMBA_BESIDE, mamba_n_groups=1, layer_types=["mamba", "mamba", "attention", "mamba"])),
+    "lfm2": (t.Lfm2ForCausalLM, t.Lfm2Config, dict(SHORT_CONV, block_multiple_of=8)),
+    "lfm2moe": (t.Lfm2MoeForCausalLM, t.Lfm2MoeConfig, dict(
+        SHORT_CONV, moe_intermediate_size=24, num_dense_layers=1, num_experts=4, num_experts_per_tok=2)),
+    "mamba": (t.MambaForCausalLM, t.MambaConfig, dict(MAMBA, time_step_rank=4, bare=True)),
+    "falcon-mamba": (t.FalconMambaForCausalLM, t.FalconMambaConfig, dict(MAMBA, time_step_rank=4, bare=True)),
+    "mamba2": (t.Mamba2ForCausalLM, t.Mamba2Config, dict(MAMBA, num_heads=8, head_dim=8, n_groups=2, bare=True)),
+    "jamba": (t.JambaForCausalLM, t.JambaConfig, dict(
+        num_experts=4, num_experts_per_tok=2, expert_layer_period=2, expert_layer_offset=1, attn_layer_period=4,
+        attn_layer_offset=2, mamba_d_state=8, mamba_dt_rank=4, use_mamba_kernels=False)),
+    "nemotron-h": (t.NemotronHForCausalLM, t.NemotronHConfig, dict(
+        head_dim=16, hybrid_override_pattern="M-*-", ssm_state_size=8, mamba_num_heads=8, mamba_head_dim=8, n_groups=2)),
+    "falcon-h1": (t.FalconH1ForCausalLM, t.FalconH1Config, dict(
+        head_dim=16, **MAMBA_BESIDE, mamba_d_ssm=64, mamba_n_groups=2, mamba_rms_norm=False,
+        mamba_norm_before_gate=False, embedding_multiplier=2.0, lm_head_multiplier=0.5, attention_in_multiplier=0.9,
+        attention_out_multiplier=1.3, key_multiplier=0.7, mlp_multipliers=[0.8, 1.2], ssm_in_multiplier=1.1,
+        ssm_multipliers=[0.9, 1.1, 0.8, 1.2, 0.7], ssm_out_multiplier=0.6)),
+    "qwen3next": (t.Qwen3NextForCausalLM, t.Qwen3NextConfig, dict(
+        EXPERTS, **DELTA, shared_expert_intermediate_size=40, decoder_sparse_step=1, mlp_only_layers=[])),
+    "qwen3-5": (t.Qwen3_5ForCausalLM, t.Qwen3_5TextConfig, DELTA),
+    "qwen3-5-moe": (t.Qwen3_5MoeForCausalLM, t.Qwen3_5MoeTextConfig, dict(DELTA, **EXPERTS,
+                                                                           shared_expert_intermediate_size=40)),
     "t5": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="relu", num_decoder_layers=3)),
     "t5-gated": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="gated-gelu",
                                                                 tie_word_embeddings=False)),
@@ -105,7 +189,7 @@ def value(name, shape):
         x = (x ^ (x >> numpy.uint64(27))) * numpy.uint64(0x94d049bb133111eb)
         x = x ^ (x >> numpy.uint64(31))
     u = (x >> numpy.uint64(40)).astype(numpy.float64) / 2**23 - 1
-    if len(shape) == 1:
+    if len(shape) <= 1:
         u = u / 4 + (1 if "norm" in name.lower() and name.endswith("weight") else 0)
     elif "embed" not in name:
         u = u * 3 / numpy.sqrt(shape[-1])
@@ -125,15 +209,21 @@ def saved_tensors(model):
 def expected(make, configuration, own):
     import tempfile
     from safetensors.numpy import save_file
-    model = make(configuration(**(own if "d_model" in own or "n_embd" in own else COMMON) | dict(vocab_size=64) | own))
+    own = dict(own)
+    is_bare = own.pop("bare", False) or "d_model" in own or "n_embd" in own
+    model = make(configuration(**(own if is_bare else COMMON) | dict(vocab_size=64) | own))
     config, tensors = saved_tensors(model)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "config.json").write_text(json.dumps(config))
         save_file({name: value(name, each.shape) for name, each in tensors.items()}, folder / "model.safetensors",
                   metadata={"format": "pt"})
-        plain = dict(experts_implementation="eager") if "num_experts_per_tok" in own else {}
+        has_experts = any(key in own for key in ("num_experts_per_tok", "moe_k", "moe_topk"))
+        plain = dict(experts_implementation="eager") if has_experts else {}
         model = make.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", **plain).eval()
+    for module in model.modules():  # the approximation is the one that runs
+        if isinstance(module, torch.nn.GELU):
+            module.approximate = "tanh"
     # A decoder answers what its encoder sees: its first token.
     inputs = dict(input_ids=torch.tensor([TOKENS]))
     if "lm_head.weight" in model.state_dict() and config.get("is_encoder_decoder"):
@@ -152,12 +242,13 @@ def expected(make, configuration, own):
 
 def main():
     torch.manual_seed(1)
-    models = {}
-    for name, row in MODELS.items():
-        models[name] = expected(*row)
+    path = pathlib.Path(__file__).parent / "expected.json"
+    models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
+    for name in sys.argv[1:] or MODELS:
+        models[name] = expected(*MODELS[name])
         print(name, models[name]["expected"][:3], max(models[name]["expected"]))
     lines = [f" {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}" for name, each in models.items()]
-    (pathlib.Path(__file__).parent / "expected.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "support/faults/faults.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
@@ -86,6 +87,23 @@ std::vector<int64_t> count_system_calls(const ProgramRun& run) {
   const TracedRun counted = run_with_kill(run, 0);
   expect_success(counted.result);
   return numbers_to(counted.calls);
+}
+
+std::vector<FileChange> recorded_changes(const ProgramRun& run, const std::string& path) {
+  const TemporaryFolder folder;
+  const std::string record = folder / "record";
+  expect_success(
+      run_with(run, {"PRISM_FAULT_RECORD=" + record,
+                     "PRISM_FAULT_RECORDED=" + std::filesystem::canonical(path).string()}));
+  std::vector<FileChange> changes;
+  std::istringstream in(read_file(record));
+  uint64_t head[4];  // whether it is a flush, number, offset, bytes
+  while (in.read(reinterpret_cast<char*>(head), sizeof head)) {
+    changes.push_back(
+        {head[0] == 1, static_cast<int64_t>(head[1]), head[2], std::string(head[3], '\0')});
+    in.read(changes.back().bytes.data(), static_cast<std::streamsize>(head[3]));
+  }
+  return changes;
 }
 
 bool can_inject_faults() {

@@ -46,6 +46,17 @@ std::map<std::string, std::vector<int64_t>> count_calls(const ProgramRun& run);
 // The same for "system". Needs a machine where programs can be traced (traced_run.h).
 std::vector<int64_t> count_system_calls(const ProgramRun& run);
 
+// A write into a file, or a flush of those before it.
+struct FileChange {
+  bool is_flush = false;
+  int64_t number = 0;  // of the call among the faults "write" or "flush"
+  uint64_t offset = 0;
+  std::string bytes = {};
+};
+
+// The changes of a file by a run without a fault, which must succeed: its pwrite and fsync calls.
+std::vector<FileChange> recorded_changes(const ProgramRun& run, const std::string& path);
+
 // Whether faults can be injected: not under a sanitizer, whose allocator must come first.
 bool can_inject_faults();
 

@@ -54,7 +54,7 @@ HfModel hf_model(const std::string& name) {
 std::vector<float> hf_values(const std::string& name, const Shape& shape) {
   uint64_t seed = 0xcbf29ce484222325;
   for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  const bool is_vector = shape.rank() == 1;
+  const bool is_vector = shape.rank() <= 1;
   const bool is_norm = name.ends_with("weight") &&
                        (name.find("norm") != name.npos || name.find("Norm") != name.npos);
   const double scale = is_vector ? 0.25
@@ -123,7 +123,9 @@ HfTestFolder::HfTestFolder(const HfModel& model, DType type)
   }
   save_safetensors(path("model.safetensors"), tensors);
   write("config.json", model.config);
-  const int64_t vocabulary = json::parse(model.config)["vocab_size"];
+  const json config = json::parse(model.config);
+  const int64_t vocabulary =
+      (config.contains("text_config") ? config["text_config"] : config)["vocab_size"];
   write("tokenizer.json", model.name.starts_with("bert") ? word_piece_tokenizer(vocabulary)
                                                          : byte_level_tokenizer(vocabulary));
 }

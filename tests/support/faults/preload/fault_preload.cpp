@@ -3,8 +3,9 @@
 //
 // PRISM_FAULT is CALL:N:ACTION, such as write:17:ENOSPC (see tests/support/faults/faults.h).
 // PRISM_FAULT_COUNTS names a file for the number of calls of each kind, and for the number of the
-// first allocation of each call stack ("stack 17"). Only the process that loads
-// the library is affected, not the programs and children that it starts.
+// first allocation of each call stack ("stack 17"). PRISM_FAULT_RECORD names a file for the changes
+// of the file PRISM_FAULT_RECORDED: each pwrite and fsync, as a Change and its bytes. Only the
+// process that loads the library is affected, not the programs and children that it starts.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -41,6 +42,13 @@ struct Plan {
   bool kills = false, is_short = false;
   int error = 0;
   char counts[4096] = {};
+  char recorded[4096] = {};  // a path
+  long record = -1;          // an open file
+};
+
+// What faults.cpp reads.
+struct Change {
+  uint64_t is_flush, number, offset, bytes;
 };
 
 Plan plan;
@@ -86,6 +94,12 @@ void set_up() {
     std::strncpy(plan.counts, counts, sizeof plan.counts - 1);
   char text[64] = {};
   if (const char* fault = getenv("PRISM_FAULT")) std::strncpy(text, fault, sizeof text - 1);
+  if (const char* recorded = getenv("PRISM_FAULT_RECORDED"))
+    std::strncpy(plan.recorded, recorded, sizeof plan.recorded - 1);
+  if (const char* record = getenv("PRISM_FAULT_RECORD"))
+    plan.record = syscall(SYS_openat, AT_FDCWD, record, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  unsetenv("PRISM_FAULT_RECORD");
+  unsetenv("PRISM_FAULT_RECORDED");
   unsetenv("PRISM_FAULT_COUNTS");
   unsetenv("PRISM_FAULT");
   unsetenv("LD_PRELOAD");
@@ -135,6 +149,17 @@ bool is_hit(Call call) {
   if (now == 0 || !(now == plan.number || (plan.lasts && now > plan.number))) return false;
   if (plan.kills) syscall(SYS_kill, plan.process, SIGKILL);
   return true;
+}
+
+uint64_t seen(Call call) { return static_cast<uint64_t>(plan.seen[call]); }
+
+void record(int file, const Change& change, const void* from) {
+  if (plan.record < 0) return;
+  char link[32], path[4096] = {};
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  if (readlink(link, path, sizeof path - 1) < 0 || std::strcmp(path, plan.recorded) != 0) return;
+  syscall(SYS_write, plan.record, &change, sizeof change);
+  if (change.bytes > 0) syscall(SYS_write, plan.record, from, change.bytes);
 }
 
 // The next definition of this function; the libraries that follow in the search order have it.
@@ -276,6 +301,7 @@ ssize_t pwrite(int file, const void* from, size_t bytes, off_t offset) {
     errno = plan.error;
     return -1;
   }
+  record(file, {0, seen(kWrite), static_cast<uint64_t>(offset), bytes}, from);
   return syscall(SYS_pwrite64, file, from, bytes, offset);
 }
 size_t fwrite(const void* from, size_t size, size_t count, FILE* file) {
@@ -294,6 +320,7 @@ int fflush(FILE* file) {
 }
 int fsync(int file) {
   FAIL_IF_HIT(kFlush, -1)
+  record(file, {1, seen(kFlush), 0, 0}, nullptr);
   return static_cast<int>(syscall(SYS_fsync, file));
 }
 int fdatasync(int file) {
