@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "conformance/case_tools.h"
 #include "conformance/cases.h"
 #include "prism/ops/elementwise.h"
 #include "tensor/chain/chain.h"
@@ -140,30 +141,40 @@ void add_wide_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   }
 }
 
-// Enough elements for kernels that take four neighbours at once: a slice, and a row or a column
-// that is broadcast to it.
+// Enough elements for kernels that take four neighbours at once: views of the first operand, and a
+// second that is broadcast to it.
 void add_large_cases(std::vector<OpCase>& cases, CaseRandom& random) {
-  constexpr int64_t kRows = 130, kWidth = 128, kBefore = 4, kStored = kWidth + 2 * kBefore;
+  struct Form {
+    Shape stored;
+    std::function<Tensor(const Tensor&)> view;
+    Shape other;
+  };
+  const auto columns = [](int64_t first) {
+    return [=](const Tensor& t) { return t.slice(1, first, first + 128); };
+  };
+  const std::vector<Form> forms = {
+      {{130, 136}, columns(4), {128}},
+      {{130, 136}, columns(4), {130, 1}},
+      {{130, 131}, columns(3), {128}},  // its rows begin anywhere
+      {{40, 6, 128}, [](const Tensor& t) { return t.slice(1, 1, 5); }, {4, 1}},
+      {{4, 40, 128}, [](const Tensor& t) { return t.transpose(0, 1); }, {1, 4, 128}}};
   for (const DType type : {DType::f32, DType::f16})
-    for (const bool by_row : {false, true}) {
+    for (const Form& form : forms) {
+      const Layout seen = layout_of(form.stored, form.view);
       OpCase test;
       test.op = "add";
-      test.what = fmt::format("{} a slice of {} rows and a {}", ElementType(type).name(), kRows,
-                              by_row ? "row" : "column");
-      for (const Shape& shape : {Shape{kRows, kStored}, by_row ? Shape{kWidth} : Shape{kRows, 1}})
-        test.inputs.push_back({shape, type, random.uniform(shape.elements(), -2, 2)});
+      test.what = fmt::format("{} {} as {} and {}", ElementType(type).name(), form.stored.text(),
+                              seen.shape.text(), form.other.text());
+      test.inputs = {{form.stored, type, random.uniform(form.stored.elements(), -2, 2), form.view},
+                     {form.other, type, random.uniform(form.other.elements(), -2, 2)}};
       test.compute = [](std::span<const Tensor> in) -> std::vector<Tensor> {
-        return {in[0].slice(1, kBefore, kBefore + kWidth) + in[1]};
+        return {in[0] + in[1]};
       };
-      test.reference = [by_row](std::span<const ReferenceInput> in) {
-        Values y;
-        for (int64_t row = 0; row < kRows; ++row)
-          for (int64_t i = 0; i < kWidth; ++i)
-            y.push_back(in[0].values[static_cast<size_t>(row * kStored + kBefore + i)] +
-                        in[1].values[static_cast<size_t>(by_row ? i : row)]);
-        return std::vector<Values>{y};
+      test.reference = [type, shape = seen.shape](std::span<const ReferenceInput> in) {
+        return std::vector<Values>{reference_of(ScalarOp::add, type, in, shape)};
       };
       test.tolerance = Tolerance::elementwise(type);
+      test.gradient = false;
       cases.push_back(std::move(test));
     }
 }

@@ -1,9 +1,11 @@
 // Expands blocks through their unpacked form.
 #include "cpu/products/expanded_rows.h"
 
+#include <array>
 #include <cstring>
 
 #include "base/types/block_formats.h"
+#include "base/types/codebooks.h"
 #include "base/types/gpu_block_layout.h"
 
 namespace prism::cpu {
@@ -47,9 +49,46 @@ void expand(const BlockNVFP4& block, ExpandedBlock* to) {
   }
 }
 
+const uint64_t* book_of(BlockType type) {
+  const Codebooks& books = codebooks();
+  switch (type) {
+    case BlockType::iq1_s:
+    case BlockType::iq1_m:
+      return books.iq1.values.data();
+    case BlockType::iq2_xxs:
+      return books.iq2_xxs.values.data();
+    case BlockType::iq2_xs:
+      return books.iq2_xs.values.data();
+    case BlockType::iq2_s:
+      return books.iq2_s.values.data();
+    case BlockType::iq3_xxs:
+      return books.iq3_xxs.values.data();
+    case BlockType::iq3_s:
+      return books.iq3_s.values.data();
+    default:
+      return nullptr;
+  }
+}
+
+const float* nvfp4_scales() {
+  static const std::array<float, 256> scales = [] {
+    std::array<float, 256> all{};
+    for (uint32_t code = 0; code < 256; ++code) all[code] = nvfp4_scale(static_cast<uint8_t>(code));
+    return all;
+  }();
+  return scales.data();
+}
+
 }  // namespace
 
-void expand_blocks(BlockType type, const void* blocks, uint64_t elements, ExpandedBlock* to) {
+void expand_blocks(const QuantisedKernels& kernels, BlockType type, const void* blocks,
+                   uint64_t elements, ExpandedBlock* to) {
+  if (kernels.expand) {
+    const int exponent = type == BlockType::nvfp4 ? 0 : plane_format(type).exponent;
+    kernels.expand({type, blocks, elements, to, book_of(type), nvfp4_scales(),
+                    1.0f / static_cast<float>(1 << -exponent)});
+    return;
+  }
   with_block(type, [&]<class Block>(Block*) {
     if constexpr (requires(const Block& block) { expand(block, to); }) {
       const Block* from = static_cast<const Block*>(blocks);

@@ -8,7 +8,8 @@
 namespace prism::cpu {
 
 // elements: a multiple of the type's block; to: elements / 32 blocks. Only for types that are not
-// read in place.
-void expand_blocks(BlockType type, const void* blocks, uint64_t elements, ExpandedBlock* to);
+// read in place. Uses the kernels' own function if they have one.
+void expand_blocks(const QuantisedKernels& kernels, BlockType type, const void* blocks,
+                   uint64_t elements, ExpandedBlock* to);
 
 }  // namespace prism::cpu

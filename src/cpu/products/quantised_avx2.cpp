@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "base/types/block_formats.h"
+#include "base/types/unpacked_block.h"
 
 namespace prism::cpu {
 namespace {
@@ -47,13 +48,17 @@ PRISM_INLINE VectorI tile_dot(VectorI total, VectorI w, VectorI x) {
 
 #include "cpu/products/quantised_panels.inc"
 
+#include "cpu/products/quantised_expand.inc"
+
 constexpr QuantisedKernels kKernels = {"AVX2",
                                        has_avx2,
                                        kPanelRows,
                                        kTileRows,
                                        kFlip,
                                        PRISM_QUANTISED_LIST(rows),
-                                       PRISM_QUANTISED_LIST(panel)};
+                                       PRISM_QUANTISED_LIST(panel),
+                                       expand,
+                                       tq2_0_rows};
 
 }  // namespace
 

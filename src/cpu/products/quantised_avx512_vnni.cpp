@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "base/types/block_formats.h"
+#include "base/types/unpacked_block.h"
 
 namespace prism::cpu {
 namespace {
@@ -44,6 +45,8 @@ PRISM_INLINE VectorI tile_dot(VectorI total, VectorI w, VectorI x) {
 
 #include "cpu/products/quantised_lanes.inc"
 
+#include "cpu/products/quantised_expand.inc"
+
 constexpr QuantisedKernels kKernels = {"AVX-512 VNNI",
                                        has_avx512_vnni,
                                        kPanelRows,
@@ -51,6 +54,8 @@ constexpr QuantisedKernels kKernels = {"AVX-512 VNNI",
                                        kFlip,
                                        PRISM_QUANTISED_LIST(rows),
                                        PRISM_QUANTISED_LIST(panel),
+                                       expand,
+                                       tq2_0_rows,
                                        kLanesOf};
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "base/types/block_formats.h"
+#include "base/types/unpacked_block.h"
 
 namespace prism::cpu {
 namespace {
@@ -41,6 +42,8 @@ PRISM_INLINE VectorI tile_dot(VectorI total, VectorI w, VectorI x) {
 
 #include "cpu/products/quantised_lanes.inc"
 
+#include "cpu/products/quantised_expand.inc"
+
 constexpr QuantisedKernels kKernels = {"AVX-VNNI",
                                        has_avx_vnni,
                                        kPanelRows,
@@ -48,6 +51,8 @@ constexpr QuantisedKernels kKernels = {"AVX-VNNI",
                                        kFlip,
                                        PRISM_QUANTISED_LIST(rows),
                                        PRISM_QUANTISED_LIST(panel),
+                                       expand,
+                                       tq2_0_rows,
                                        kLanesOf};
 
 }  // namespace

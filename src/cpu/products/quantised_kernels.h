@@ -30,6 +30,17 @@ struct ExpandedBlock {
   int8_t values[32];
 };
 
+// Weights of a type that is not read in place, in whole blocks.
+struct ExpandTask {
+  BlockType type;
+  const void* blocks;
+  uint64_t elements;
+  ExpandedBlock* to;     // elements / 32
+  const uint64_t* book;  // the codebook of iq types
+  const float* scales;   // of nvfp4, by code
+  float unit;            // by which the block's scale is multiplied
+};
+
 // Some weight rows times a few activation rows, as whole dot products.
 struct QuantisedRowsTask {
   const void* weights;  // the first row
@@ -78,6 +89,9 @@ struct QuantisedKernels {
   uint8_t flip;         // 128 if the instruction takes unsigned activations, else 0
   void (*rows[kKernelTypeCount])(const QuantisedRowsTask&);  // by kernel_of
   void (*panel[kKernelTypeCount])(const QuantisedPanelTask&);
+  void (*expand)(const ExpandTask&) = nullptr;  // null: expand_blocks in plain C++
+  // Reads tq2_0 in place, for few activation rows; null: expanded as the others.
+  void (*tq2_0_rows)(const QuantisedRowsTask&) = nullptr;
   // Used instead of `rows` where it is not null. Null: there is none.
   using Lanes = void (*)(const QuantisedLanesTask&);
   const Lanes* lanes = nullptr;  // by kernel_of

@@ -130,25 +130,29 @@ class Product {
     if (is_read_in_place(weights_.type)) return rows;
     thread_local std::vector<ExpandedBlock> expanded;
     expanded.resize((last - first) * (x_.k / 32));
-    expand_blocks(weights_.type, rows, (last - first) * x_.k, expanded.data());
+    expand_blocks(kernels_, weights_.type, rows, (last - first) * x_.k, expanded.data());
     return expanded.data();
   }
 
   void run_dots(const Group& group, uint64_t first, uint64_t last) const {
     QuantisedRowsTask task{};
-    task.row_bytes = read_row_bytes_;
+    const auto ternary = weights_.type == BlockType::tq2_0 ? kernels_.tq2_0_rows : nullptr;
+    const bool in_place = is_read_in_place(weights_.type) || ternary;
+    const auto kernel = ternary ? ternary : kernels_.rows[kernel_of(weights_.type)];
+    task.row_bytes = in_place ? row_bytes_ : read_row_bytes_;
     task.k = x_.k;
     const bool per_16 = quantised_group(weights_.type) == 16;
     const uint64_t count = group.x_rows.size();
     // With more activation rows than fit into one pass, the passes run one after another while the
     // weights are in cache. Expanded weights stay there, too.
     const uint64_t step =
-        count <= kQuantisedRowsAtOnce && is_read_in_place(weights_.type)
+        count <= kQuantisedRowsAtOnce && in_place
             ? last - first
             : std::max<uint64_t>(1, (16 << 10) / std::max<uint64_t>(read_row_bytes_, 1));
     for (uint64_t row = first; row < last; row += step) {
       task.rows = std::min(step, last - row);
-      task.weights = readable(group, row, row + task.rows);
+      task.weights =
+          in_place ? group.weights + row * row_bytes_ : readable(group, row, row + task.rows);
       for (uint64_t begin = 0; begin < count; begin += kQuantisedRowsAtOnce) {
         task.count = static_cast<uint32_t>(std::min<uint64_t>(kQuantisedRowsAtOnce, count - begin));
         for (uint32_t n = 0; n < task.count; ++n) {
@@ -159,7 +163,7 @@ class Product {
           task.scaled_sums[n] = x_.row_scaled_sums(from);
           task.y[n] = group.y[begin + n] + row;
         }
-        kernels_.rows[kernel_of(weights_.type)](task);
+        kernel(task);
       }
     }
   }
