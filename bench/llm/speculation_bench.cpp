@@ -48,7 +48,7 @@ const std::string kCode =
     "        if amount > self.balance:\n"
     "            raise ValueError(\"not enough money\")\n"
     "        self.balance -= amount\n"
-    "        self.history.append((\"withdraw\", amount))\n";
+    "        self.history.append((\"withdraw\", amount))";
 
 const std::string kReport =
     "The harbour of Port Ellen was closed on Tuesday after a storm damaged two of its three "
@@ -59,13 +59,12 @@ const std::string kReport =
     "to decide who pays for the new timber.";
 
 std::vector<Task> tasks() {
-  // SmolLM2 repeats the program for the first question, for about 120 tokens, and its beginning for
-  // the second.
+  // SmolLM2 repeats the program for about 120 tokens.
   return {{"code edit",
            "Change the name of the class to Wallet. Repeat the rest of the program word for word:"
            "\n\n" +
                kCode},
-          {"part of it",
+          {"rename",
            "Rename the class Account to Wallet and print the whole program again:\n\n" + kCode},
           {"summary", "Summarise this report and quote what people said:\n\n" + kReport},
           {"quotation", "Repeat this report word for word:\n\n" + kReport},

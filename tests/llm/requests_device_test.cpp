@@ -194,6 +194,32 @@ TEST_F(RequestsDevice, ALongPromptDoesNotHoldBackTheOthers) {
   EXPECT_EQ(model.take(talking).tokens.size(), 60u);
 }
 
+// 16 prompts of 100 tokens do not fit into one batch: some are whole after it, in the order in
+// which they came, and the rest after the second.
+TEST_F(RequestsDevice, TheFirstOfManyPromptsAreAnsweredAfterOneStep) {
+  const GgufFile file = GgufFile::open(path());
+  const Tokenizer tokenizer = Tokenizer::from(file);
+  Model model = Model::load(file, {.placement = place_on(file, Device::cpu(), 256, DType::f32),
+                                   .slots = 16,
+                                   .batch_rows = 1024});
+  Scheduler scheduler(model, tokenizer);
+  std::vector<int64_t> ids;
+  for (int32_t i = 0; i < 16; ++i) {
+    std::vector<int32_t> prompt(100, 300);
+    prompt[0] = 400 + i;
+    ids.push_back(scheduler.add({std::move(prompt), greedy(1), {}}));
+  }
+  const auto finished = [&] {
+    return std::ranges::count_if(ids, [&](int64_t id) { return scheduler.is_finished(id); });
+  };
+  scheduler.step();
+  EXPECT_GE(finished(), 8);
+  EXPECT_LT(finished(), 16);
+  for (const int64_t id : {ids[0], ids[7]}) EXPECT_TRUE(scheduler.is_finished(id));
+  scheduler.step();
+  EXPECT_EQ(finished(), 16);
+}
+
 TEST_F(RequestsDevice, TextsDecodeTogether) {
   // The cache has just the blocks that the texts need, and keeps prefixes of the texts before.
   LoadOptions options;
