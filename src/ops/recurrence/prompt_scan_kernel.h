@@ -17,15 +17,18 @@ struct PromptScanKernel {
   uint32_t columns = 32;   // of the state, for each group
   uint32_t staged = 16;    // rows in shared memory at once
   uint32_t subgroup = 32;  // of the device
+  // At least so much shared memory, so that no two groups are on one processor; 0: no matter.
+  uint32_t alone_bytes = 0;
   uint32_t parts() const;  // lanes that share a column, all in one subgroup
   uint32_t staged_words() const;
   std::string key() const;
 };
 
 // The kernel for so many columns of all heads and texts, or none if the device or the number of
-// keys does not suit it.
+// keys does not suit it. processors: of the device.
 std::optional<PromptScanKernel> prompt_scan(const ScanKernel& scan, uint32_t heads, uint32_t values,
-                                            uint32_t texts, const ir::Capabilities& capabilities);
+                                            uint32_t texts, const ir::Capabilities& capabilities,
+                                            uint32_t processors);
 
 // Buffers, parameters and groups: those of scan_kernel, with tiles of p.columns columns.
 ir::Kernel prompt_scan_kernel(const PromptScanKernel& p);

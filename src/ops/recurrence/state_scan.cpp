@@ -171,8 +171,9 @@ class StateScanOp : public Op {
       return std::array<uint32_t, 3>{word(shape[1]) * groups_for(shape[2], columns), texts, 1};
     };
     if (shape[0] >= kPromptRows * texts)
-      if (std::optional<ops::PromptScanKernel> prompt = ops::prompt_scan(
-              p, word(shape[1]), word(shape[2]), texts, call.info().capabilities)) {
+      if (std::optional<ops::PromptScanKernel> prompt =
+              ops::prompt_scan(p, word(shape[1]), word(shape[2]), texts, call.info().capabilities,
+                               call.info().compute_units)) {
         prompt->key_quads = aligned[0] && aligned[1];
         prompt->value_quads = aligned[2] && shape[2] % 4 == 0;
         call.launch(
