@@ -23,6 +23,7 @@ struct Server::Core {
       : options(std::move(given)), access(options.access), models(model_list(options)) {
     HttpOptions http_options = options.http;
     http_options.address = options.access.address;
+    http_options.on_grace_over = [this] { engine->end_all(); };
     http_options.check = [this](const HttpRequest& request) { return check(request); };
     http.emplace(std::move(http_options), [this](HttpRequest request, HttpResponse response) {
       handle(std::move(request), std::move(response));

@@ -1,6 +1,9 @@
 // Tests OpenAI's endpoints with a small model: whole answers, streams, options and errors.
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -477,6 +480,28 @@ TEST_F(OpenAi, SpeculationIsReportedAndKeepsTheText) {
   for (const auto& [name, count] : {std::pair("prism:tokens_proposed_total", proposed),
                                     std::pair("prism:tokens_accepted_total", accepted)})
     EXPECT_NE(metrics.find(fmt::format("\n{} {}\n", name, count)), std::string::npos) << metrics;
+}
+
+TEST_F(OpenAi, TextsThatTheEndCutsOffEndWithAnError) {
+  ServerOptions options = RunningServer::with_model(path());
+  options.load.fit.context = 100000;  // for minutes
+  RunningServer running(std::move(options));
+  json body = once(99000);
+  body["stream"] = body["ignore_eos"] = true;
+  std::thread end([&] {
+    while (running.state().texts.empty() || !running.state().texts[0].is_begun)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    running.stop(0.1);
+  });
+  const ClientReply reply = running.post("/v1/completions", body.dump());
+  end.join();
+  const std::vector<std::string> data = test::event_data(reply.body);
+  ASSERT_GE(data.size(), 3u);
+  EXPECT_TRUE(json::parse(data[0]).contains("choices"));
+  const auto last = std::ranges::find_if(
+      data, [](const std::string& each) { return each.find("\"error\"") != each.npos; });
+  ASSERT_NE(last, data.end()) << data.back();
+  EXPECT_EQ(json::parse(*last)["error"]["code"], "server_ended");
 }
 
 TEST(ServerAccess, KeysAreNeededButForHealth) {

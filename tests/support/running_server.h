@@ -31,6 +31,7 @@ class RunningServer {
     return options;
   }
 
+  void stop(double grace_seconds) { server_.stop(grace_seconds); }
   uint16_t port() const { return server_.port(); }
   server::EngineState state() const { return server_.state(); }
   size_t connections() const { return server_.connections(); }

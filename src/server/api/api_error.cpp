@@ -24,6 +24,8 @@ ApiError ApiError::from(const std::exception_ptr& thrown) {
     return {429, error.what(), {}, "queue_full"};
   } catch (const TimedOut& error) {
     return {504, error.what(), {}, "timeout"};
+  } catch (const ServerEnded& error) {
+    return {503, error.what(), {}, "server_ended"};
   } catch (const Error& error) {
     switch (error.code()) {
       case ErrorCode::kInvalidArgument:

@@ -105,6 +105,18 @@ void Engine::cancel(uint64_t id) {
   wake_.notify_one();
 }
 
+void Engine::end_all() {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back([this] {
+      has_ended_ = true;
+      for (auto& [id, text] : texts_)
+        if (!std::exchange(text->is_late, true)) text->loaded->model->cancel(text->model_id);
+    });
+  }
+  wake_.notify_one();
+}
+
 void Engine::run_with(std::shared_ptr<ServedModel> model, Work work,
                       std::function<void(std::exception_ptr)> failed) {
   {
@@ -276,7 +288,8 @@ void Engine::begin(const std::shared_ptr<Text>& text) {
 void Engine::end(const std::shared_ptr<Text>& text, llm::Generation result) {
   if (text->is_late && result.reason == llm::StopReason::cancelled) {
     result.reason = llm::StopReason::failed;
-    result.failure = std::make_exception_ptr(TimedOut());
+    result.failure =
+        has_ended_ ? std::make_exception_ptr(ServerEnded()) : std::make_exception_ptr(TimedOut());
   }
   if (text->loaded && is_device_lost(result.failure)) text->loaded->is_lost = true;
   ++(result.reason == llm::StopReason::failed ? counters_.texts_failed : counters_.texts_done);

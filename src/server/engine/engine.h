@@ -68,6 +68,14 @@ class TimedOut : public std::exception {
   }
 };
 
+// Ends a text that still ran when the server ended.
+class ServerEnded : public std::exception {
+ public:
+  const char* what() const noexcept override {
+    return "the server has ended before the answer was complete";
+  }
+};
+
 // Counters since the start, and the texts of this moment.
 struct EngineState {
   struct Text {
@@ -104,6 +112,7 @@ class Engine {
   // Adds all jobs or, if the queue has no room for them, none: throws QueueFull.
   void submit(std::vector<TextJob> jobs);
   void cancel(uint64_t id);  // the text ends at the next step; nothing if it has ended
+  void end_all();            // every text ends at the next step, with ServerEnded
   // Work with a loaded model beside the texts. It is called between two steps and again after the
   // next ones until it returns true, in turn with other work, so each call should be short.
   using Work = std::function<bool(EngineModel&)>;
@@ -165,6 +174,7 @@ class Engine {
   EngineState state_;
 
   // The engine's thread only.
+  bool has_ended_ = false;  // end_all() was called
   std::map<std::string, std::unique_ptr<Loaded>> models_;
   std::map<std::string, double> asked_keep_;  // of keep(), until the model is used
   std::map<uint64_t, std::shared_ptr<Text>> texts_;

@@ -24,6 +24,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+constexpr auto kLastSecond = std::chrono::seconds(1);
 constexpr auto kTick = std::chrono::milliseconds(100);  // the resolution of time limits
 
 tcp::endpoint resolved(asio::io_context& io, const std::string& address, uint16_t port) {
@@ -150,7 +151,12 @@ struct HttpServer::Core : std::enable_shared_from_this<HttpServer::Core> {
     timer.async_wait([this](error_code failed) {
       if (failed) return;
       const auto now = Clock::now();
-      if (now > stop_deadline) return cut_off();
+      if (now > stop_deadline) {
+        if (is_last_second) return cut_off();
+        is_last_second = true;
+        stop_deadline = now + kLastSecond;
+        owner->options.on_grace_over();
+      }
       for_each_connection([&](Connection& each) { each.tick(now); });
       tick();
     });
@@ -167,6 +173,7 @@ struct HttpServer::Core : std::enable_shared_from_this<HttpServer::Core> {
   void stop(double grace_seconds) {
     if (is_finished) return;
     owner->is_stopping = true;
+    is_last_second = is_last_second || grace_seconds <= 0 || !owner->options.on_grace_over;
     error_code ignored;
     acceptor.close(ignored);
     stop_deadline =
@@ -202,7 +209,7 @@ struct HttpServer::Core : std::enable_shared_from_this<HttpServer::Core> {
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
   std::atomic<size_t> count = 0;
   Clock::time_point stop_deadline = Clock::time_point::max();
-  bool is_accepting = false, is_finished = false;
+  bool is_accepting = false, is_finished = false, is_last_second = false;
   uint16_t port = 0;
 };
 

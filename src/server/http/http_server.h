@@ -67,6 +67,9 @@ struct HttpOptions {
   // On SIGINT and SIGTERM: stop(grace_seconds), and stop(0) on the second signal.
   bool stops_on_signals = false;
   double grace_seconds = 30;
+  // Called when the grace is over, a second before the requests that still run are cut off; not
+  // without a grace.
+  std::function<void()> on_grace_over = {};
 };
 
 class HttpServer {
