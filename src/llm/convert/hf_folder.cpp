@@ -173,8 +173,8 @@ void HfFolder::read_config() {
 
 void HfFolder::keep_text_tensors() {
   std::map<std::string, SafetensorsEntry> kept;
-  for (auto& [name, entry] : tensors_)
-    if (const auto own = text_tensor_name(name)) kept.emplace(*own, std::move(entry));
+  for (const auto& [name, entry] : tensors_)
+    if (const auto own = text_tensor_name(name)) kept.emplace(*own, entry);
   tensors_ = std::move(kept);
 }
 
