@@ -38,8 +38,8 @@ void check_architecture(const Config& config) {
       not_supported(config, "its choice of keys has no gradient");
 }
 
-// Whether the vendor's library has matrix instructions for bf16. Layers compute in it there: half of
-// the memory for what gradients need, and products with the narrow factors of an adapter take a
+// Whether the vendor's library has matrix instructions for bf16. Layers compute in it there: half
+// of the memory for what gradients need, and products with the narrow factors of an adapter take a
 // third of the time.
 bool multiplies_bf16(const Device& device) {
   NativeProduct product;
