@@ -206,8 +206,8 @@ TEST(SquareSum, OfManyTensorsOnEveryDevice) {
   }
 }
 
-// On devices with a library of products.
-TEST(BlockGradient, AgreesWithDecodedWeights) {
+// In bf16 on devices with a library of products, else in f32.
+TEST(QuantisedGradient, AgreesWithDecodedWeights) {
   const Tensor weights = quantise(cast(random_f64({96, 256}), DType::f32), BlockType::q4_k).eval();
   const Tensor x = random_f64({37, 256}), g = random_f64({37, 96});
   const Tensor wanted = matmul(g, cast(dequantise(weights), DType::f64));

@@ -77,18 +77,13 @@ int64_t NearestLaunch::kept() const {
 
 NearestForm NearestLaunch::form() const {
   const int64_t bytes = width() * static_cast<int64_t>(matrix.type.block_bytes());
-  return {metric,
-          matrix.type.plain(),
-          bytes % 16 == 0 && rows() * bytes > 0,
-          factors.has_value(),
-          allowed.has_value(),
-          query_count() == 1 && !spans ? 1u : static_cast<uint32_t>(kSpanQueries),
-          false,
-          false,
-          false,
-          false,
-          spans.has_value(),
-          false};
+  return {.metric = metric,
+          .type = matrix.type.plain(),
+          .aligned = bytes % 16 == 0 && rows() * bytes > 0,
+          .has_factors = factors.has_value(),
+          .has_allowed = allowed.has_value(),
+          .queries = query_count() == 1 && !spans ? 1u : static_cast<uint32_t>(kSpanQueries),
+          .has_spans = spans.has_value()};
 }
 
 NearestLaunch::Lists NearestLaunch::scan(DeviceCall& call, const NearestForm& form, int64_t count,
