@@ -107,6 +107,7 @@ class CFamily {
   virtual bool restricted(const ir::Memory& memory) const {
     return memory.access == ir::Access::read;
   }
+  virtual std::string buffer_argument(uint32_t memory) const;
   virtual std::string unroll() const { return "#pragma unroll"; }
   // async_*, fragment_*, wait_previous, launch_next. Returns false if the dialect has none.
   virtual bool special(const Inst&) { return false; }
@@ -116,7 +117,6 @@ class CFamily {
   const char* stored_type(const ir::Memory& memory) const {
     return table_.stored[static_cast<size_t>(memory.element)];
   }
-  std::string buffer_argument(uint32_t memory) const;
   std::string param_argument(size_t param) const;
   std::string arguments() const;  // all buffers in binding order, then all params
   // A call of a function that exists per element type and space, for dialects without templates.

@@ -6,6 +6,7 @@
 // PTX for subgroups and dot4.
 #include <fmt/format.h>
 
+#include "ir/bindings.h"
 #include "print/c_family.h"
 #include "print/c_prelude.h"
 
@@ -205,7 +206,10 @@ std::string extension(const char* name) {
 class OpenClPrinter final : public CFamily {
  public:
   OpenClPrinter(const ir::Kernel& kernel, const ir::Capabilities& capabilities)
-      : CFamily(kernel, capabilities, kTable) {}
+      : CFamily(kernel, capabilities, kTable) {
+    for (const std::string& memory : memory_names_)
+      offset_names_.push_back(names_.unique(memory + "_offset"));
+  }
 
   std::vector<PreludeItem> prelude() const override {
     const std::string f = kFunction;
@@ -287,6 +291,22 @@ class OpenClPrinter final : public CFamily {
         entry(), arguments());
   }
 
+  // A binding is a whole buffer and an offset in bytes. A sub-buffer of the range would do without
+  // the offset, but NVIDIA's driver crashes when sub-buffers that overlap are released (580.159).
+  std::string buffer_argument(uint32_t memory) const override {
+    return fmt::format("{}, ulong {}", CFamily::buffer_argument(memory), offset_names_[memory]);
+  }
+  std::string prologue() override {
+    std::vector<std::string> lines;
+    for (uint32_t i : ir::bindings(kernel_)) {
+      const char* access = kernel_.memories[i].access == ir::Access::read ? "const " : "";
+      lines.push_back(fmt::format("{0} = (__global {1}{2}*)((__global {1}char*){0} + {3});",
+                                  memory_names_[i], access, stored_type(kernel_.memories[i]),
+                                  offset_names_[i]));
+    }
+    return fmt::format("{}", fmt::join(lines, "\n  "));
+  }
+
   std::string leaf(Op op, uint32_t axis) override {
     switch (op) {
       case Op::group_id:
@@ -329,6 +349,9 @@ class OpenClPrinter final : public CFamily {
   std::string subgroup_function(const std::string& name, DType type) const override {
     return name + "_" + dtype_name(type);
   }
+
+ private:
+  std::vector<std::string> offset_names_;  // by memory
 };
 
 }  // namespace

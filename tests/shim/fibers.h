@@ -178,6 +178,8 @@ struct Arguments {
           const_cast<void*>(static_cast<const void*>(launch.params)));
     } else if constexpr (std::is_same_v<T, Index>) {
       return index++ == 0 ? Index(machine.block) : Index(machine.grid);
+    } else if constexpr (std::is_same_v<T, unsigned long>) {
+      return 0ul;  // the offset of an OpenCL buffer
     } else {
       static_assert(sizeof(T) == 4);
 #ifdef PRISM_SHIM_PARAMS_AS_BLOCK

@@ -28,7 +28,7 @@ namespace prism::opencl {
   X(clGetPlatformIDs)                                                                              \
   X(clGetPlatformInfo)                                                                             \
   X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext)                      \
-      X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer) X(clCreateSubBuffer)      \
+      X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer)                           \
           X(clReleaseMemObject) X(clCreateProgramWithSource) X(clCreateProgramWithBinary)          \
               X(clBuildProgram) X(clReleaseProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo)   \
                   X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelInfo)        \

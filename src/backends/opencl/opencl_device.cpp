@@ -61,45 +61,13 @@ Memory::Memory(std::shared_ptr<Context> context, Handle<cl_mem> buffer, uint64_t
   context_->allocated_bytes += allocated_;
 }
 
-Memory::~Memory() {
-  parts_.clear();
-  buffer_.reset();
-  context_->allocated_bytes -= allocated_;
-}
+Memory::~Memory() { context_->allocated_bytes -= allocated_; }
 
 void Memory::check_range(const char* doing, uint64_t offset, uint64_t bytes) const {
   if (offset <= bytes_ && bytes <= bytes_ - offset) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}: {} {} bytes at offset {} of a buffer of {} bytes", context_->label(),
                           doing, bytes, offset, bytes_));
-}
-
-cl_mem Memory::at(uint64_t offset, uint64_t bytes) {
-  check_range("binding", offset, bytes);
-  // A range at the start also needs a sub-buffer: a kernel may also be given another range of the
-  // same buffer, and using a buffer together with its own sub-buffer is undefined if either is
-  // written.
-  if (bytes == 0 || (offset == 0 && bytes >= bytes_)) return buffer_.get();
-  const uint64_t alignment = context_->facts.offset_alignment;
-  if (offset % alignment != 0)
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: binding a buffer at offset {}: this device needs a multiple of {} bytes",
-                    context_->label(), offset, alignment));
-  const std::lock_guard guard(parts_lock_);
-  Handle<cl_mem>& part = parts_[{offset, bytes}];
-  if (!part) {
-    // Allocations end on a granule, so rounding up stays inside.
-    const cl_buffer_region region{static_cast<size_t>(offset),
-                                  static_cast<size_t>(rounded_up(bytes))};
-    cl_int code = CL_SUCCESS;
-    cl_mem made = context_->api->clCreateSubBuffer(buffer_.get(), CL_MEM_READ_WRITE,
-                                                   CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
-    check(code, fmt::format("{}: binding {} bytes at offset {} of a buffer of {}",
-                            context_->label(), bytes, offset, bytes_));
-    part = {made, [a = context_->api](cl_mem m) { a->clReleaseMemObject(m); }};
-  }
-  return part.get();
 }
 
 Device::Device(std::shared_ptr<const Api> api, cl_platform_id platform, cl_device_id device,

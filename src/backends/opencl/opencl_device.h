@@ -2,11 +2,9 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 
 #include "backends/opencl/opencl_api.h"
 #include "backends/opencl/opencl_facts.h"
@@ -47,9 +45,6 @@ class Memory final : public MemoryDriver {
   ~Memory() override;
   uint64_t bytes() const override { return bytes_; }
   cl_mem buffer() const { return buffer_.get(); }
-  // The buffer itself, or a sub-buffer for the range. Throws kInvalidArgument if the range is out
-  // of bounds or misaligned for the device.
-  cl_mem at(uint64_t offset, uint64_t bytes);
   // Throws kInvalidArgument unless [offset, offset + bytes) is inside the buffer.
   void check_range(const char* doing, uint64_t offset, uint64_t bytes) const;
 
@@ -58,8 +53,6 @@ class Memory final : public MemoryDriver {
   Handle<cl_mem> buffer_;
   uint64_t bytes_;
   uint64_t allocated_;
-  std::mutex parts_lock_;
-  std::map<std::pair<uint64_t, uint64_t>, Handle<cl_mem>> parts_;  // by offset and bytes
 };
 
 class Device final : public DeviceDriver {

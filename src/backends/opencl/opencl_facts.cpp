@@ -225,8 +225,6 @@ DeviceFacts describe(const Api& api, cl_platform_id platform, cl_device_id devic
   facts.identity = fmt::format("{}|{}|{}|{}", device_text(api, device, CL_DEVICE_NAME), info.driver,
                                device_text(api, device, CL_DEVICE_VERSION),
                                platform_text(api, platform, CL_PLATFORM_VERSION));
-  facts.offset_alignment =
-      std::max<uint64_t>(1, query.number<cl_uint>(CL_DEVICE_MEM_BASE_ADDR_ALIGN, 8192) / 8);
   facts.max_allocation = info.capabilities.max_binding_bytes;
   facts.tells_free_memory = told_free_bytes(api, device) != 0;
   // Prism's queues only enable profiling; command buffers must not require anything else.

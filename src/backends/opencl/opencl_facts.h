@@ -11,11 +11,10 @@ namespace prism::opencl {
 
 struct DeviceFacts {
   DeviceInfo info;
-  uint32_t version = 0;       // OpenCL version times ten: 12, 30
-  std::string build_options;  // for clBuildProgram
-  std::string identity;       // device, driver and platform; part of the key of compiled programs
-  uint64_t offset_alignment = 1;  // alignment in bytes of a binding's offset
-  uint64_t max_allocation = 0;    // guaranteed size in bytes of one buffer
+  uint32_t version = 0;         // OpenCL version times ten: 12, 30
+  std::string build_options;    // for clBuildProgram
+  std::string identity;         // device, driver and platform; part of the key of compiled programs
+  uint64_t max_allocation = 0;  // guaranteed size in bytes of one buffer
   bool tells_free_memory = false;
   bool keeps_group_size = false;  // required group sizes work beyond the queried limit
   bool has_command_buffers = false;

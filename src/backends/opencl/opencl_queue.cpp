@@ -195,8 +195,12 @@ void Queue::set_arguments(cl_kernel kernel, const LaunchCall& call) {
     ++index;
   };
   for (const Binding& binding : call.bindings) {
-    const cl_mem memory = as_memory(*binding.memory).at(binding.offset, binding.bytes);
-    set(sizeof(memory), &memory);
+    const Memory& memory = as_memory(*binding.memory);
+    memory.check_range("binding", binding.offset, binding.bytes);
+    const cl_mem buffer = memory.buffer();
+    set(sizeof(buffer), &buffer);
+    const cl_ulong offset = binding.offset;
+    set(sizeof(offset), &offset);
   }
   for (uint32_t param : call.params) set(sizeof(param), &param);
 }

@@ -170,8 +170,7 @@ void DecodeLoop::State::reserve_ahead() {
 DecodeLoop::DecodeLoop(Model& model) : state_(std::make_unique<State>(model.state())) {}
 DecodeLoop::~DecodeLoop() {
   if (!state_ || state_->done.empty()) return;
-  // Steps that nobody read may still run, with the plans and events that are released next. A
-  // server that ended in the middle of a text crashed in an OpenCL driver then.
+  // Steps that nobody read may still run, with the plans and events that are released next.
   try {
     state_->done.back().wait();
   } catch (const std::exception&) {  // a destructor cannot report it
