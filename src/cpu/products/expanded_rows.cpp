@@ -81,12 +81,23 @@ const float* nvfp4_scales() {
 
 }  // namespace
 
+ExpandTask expand_task(BlockType type, const void* blocks, uint64_t elements) {
+  const int exponent = type == BlockType::nvfp4 ? 0 : plane_format(type).exponent;
+  return {type,
+          blocks,
+          elements,
+          nullptr,
+          book_of(type),
+          nvfp4_scales(),
+          1.0f / static_cast<float>(1 << -exponent)};
+}
+
 void expand_blocks(const QuantisedKernels& kernels, BlockType type, const void* blocks,
                    uint64_t elements, ExpandedBlock* to) {
   if (kernels.expand) {
-    const int exponent = type == BlockType::nvfp4 ? 0 : plane_format(type).exponent;
-    kernels.expand({type, blocks, elements, to, book_of(type), nvfp4_scales(),
-                    1.0f / static_cast<float>(1 << -exponent)});
+    ExpandTask task = expand_task(type, blocks, elements);
+    task.to = to;
+    kernels.expand(task);
     return;
   }
   with_block(type, [&]<class Block>(Block*) {

@@ -58,7 +58,7 @@ constexpr QuantisedKernels kKernels = {"AVX2",
                                        PRISM_QUANTISED_LIST(rows),
                                        PRISM_QUANTISED_LIST(panel),
                                        expand,
-                                       tq2_0_rows};
+                                       rows_expanding};
 
 }  // namespace
 

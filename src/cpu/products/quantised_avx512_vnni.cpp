@@ -55,7 +55,7 @@ constexpr QuantisedKernels kKernels = {"AVX-512 VNNI",
                                        PRISM_QUANTISED_LIST(rows),
                                        PRISM_QUANTISED_LIST(panel),
                                        expand,
-                                       tq2_0_rows,
+                                       rows_expanding,
                                        kLanesOf};
 
 }  // namespace

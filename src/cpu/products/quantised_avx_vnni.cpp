@@ -52,7 +52,7 @@ constexpr QuantisedKernels kKernels = {"AVX-VNNI",
                                        PRISM_QUANTISED_LIST(rows),
                                        PRISM_QUANTISED_LIST(panel),
                                        expand,
-                                       tq2_0_rows,
+                                       rows_expanding,
                                        kLanesOf};
 
 }  // namespace

@@ -90,8 +90,8 @@ struct QuantisedKernels {
   void (*rows[kKernelTypeCount])(const QuantisedRowsTask&);  // by kernel_of
   void (*panel[kKernelTypeCount])(const QuantisedPanelTask&);
   void (*expand)(const ExpandTask&) = nullptr;  // null: expand_blocks in plain C++
-  // Reads tq2_0 in place, for few activation rows; null: expanded as the others.
-  void (*tq2_0_rows)(const QuantisedRowsTask&) = nullptr;
+  // Expands rows of the file while it multiplies them; null: they are expanded before.
+  void (*rows_expanding)(const QuantisedRowsTask&, const ExpandTask&) = nullptr;
   // Used instead of `rows` where it is not null. Null: there is none.
   using Lanes = void (*)(const QuantisedLanesTask&);
   const Lanes* lanes = nullptr;  // by kernel_of

@@ -136,9 +136,9 @@ class Product {
 
   void run_dots(const Group& group, uint64_t first, uint64_t last) const {
     QuantisedRowsTask task{};
-    const auto ternary = weights_.type == BlockType::tq2_0 ? kernels_.tq2_0_rows : nullptr;
-    const bool in_place = is_read_in_place(weights_.type) || ternary;
-    const auto kernel = ternary ? ternary : kernels_.rows[kernel_of(weights_.type)];
+    const bool expanding = !is_read_in_place(weights_.type) && kernels_.rows_expanding;
+    const bool in_place = is_read_in_place(weights_.type) || expanding;
+    const ExpandTask how = expanding ? expand_task(weights_.type, nullptr, 0) : ExpandTask{};
     task.row_bytes = in_place ? row_bytes_ : read_row_bytes_;
     task.k = x_.k;
     const bool per_16 = quantised_group(weights_.type) == 16;
@@ -163,7 +163,10 @@ class Product {
           task.scaled_sums[n] = x_.row_scaled_sums(from);
           task.y[n] = group.y[begin + n] + row;
         }
-        kernel(task);
+        if (expanding)
+          kernels_.rows_expanding(task, how);
+        else
+          kernels_.rows[kernel_of(weights_.type)](task);
       }
     }
   }
