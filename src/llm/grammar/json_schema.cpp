@@ -467,7 +467,7 @@ class Converter {
                                       shared("value"))),
                       true});
 
-    const bool open = extra ? *extra != Json(false) : list.empty();
+    const bool open = extra ? *extra != Json(false) : !properties && list.empty();
     std::string other;
     if (open) {
       std::vector<std::string> names;

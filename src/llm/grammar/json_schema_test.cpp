@@ -57,6 +57,7 @@ TEST(JsonSchema, ObjectsKeepOrderAndRequirements) {
   expect(R"({"properties": {"a": {}, "b": {}}})",
          {"{}", R"({"a": 1})", R"({"b": []})", R"({"a": 1, "b": 2})"}, {R"({, "b": 2})"});
   expect(R"({"type": "object"})", {"{}", R"({"x": {"y": 1}})"}, {"[]"});
+  expect(R"({"type": "object", "properties": {}})", {"{}"}, {R"({"x": 1})"});
   expect(R"({"required": ["x"]})", {R"({"x": 1})"}, {"{}"});
 }
 
