@@ -156,6 +156,8 @@ int serve(const Options& o) {
   options.http.tls_certificate = o.tls_certificate;
   options.http.tls_key = o.tls_key;
   options.http.max_body_bytes = parse_size(o.max_body, "--max-body");
+  if (options.http.max_body_bytes == 0)
+    throw Error(ErrorCode::kInvalidArgument, "--max-body 0: no request would be read; give 32M");
   options.http.stops_on_signals = true;
   options.http.grace_seconds = o.grace;
   options.parallel = o.parallel;
