@@ -73,7 +73,10 @@ void add_models(NamedModels& models, const std::string& word) {
     return;
   }
   const std::string path = model_path(word);
-  models.push_back({word.empty() ? llm::kDefaultModel : fs::path(path).stem().string(), path});
+  std::string name = fs::path(path).stem().string();
+  if (word.empty()) name = llm::kDefaultModel;
+  if (word == llm::kDefaultModel || word == llm::kDefaultEmbedder) name = word;
+  models.push_back({std::move(name), path});
 }
 
 NamedModels named_models(const Options& o) {
