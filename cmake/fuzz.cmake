@@ -24,7 +24,8 @@ foreach(name cli/command_line cli/conversation_text cli/fit_options cli/input cl
         search/directory search/filter_parser search/vector_formats search/methods/code_space search/methods/curve
         search/methods/exact search/methods/graph search/methods/graph_build search/methods/graph_searcher
         search/methods/ivf_searcher search/methods/measure search/files/catalogue_part
-        search/files/file_content search/files/ignore_rules search/files/splitter search/files/text_lines search/files/words
+        search/files/file_content search/files/ignore_rules search/files/splitter search/files/text_encoding
+        search/files/text_lines search/files/words
         tensor/io/header_text tensor/io/npy_header tensor/cpu_pool tensor/io/safetensors_header tensor/shape)
   list(APPEND parser_sources ${source}/${name}.cpp)
 endforeach()

@@ -42,3 +42,7 @@ def __getattr__(name: str) -> _typing.Any:
     from . import search  # needs NumPy, which the rest of the package does without
 
     return getattr(search, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "Index", "Found"])

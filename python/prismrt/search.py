@@ -36,6 +36,15 @@ def _rows(vectors: Any) -> npt.NDArray[np.float32]:
     return array.reshape(1, -1) if array.ndim == 1 else array
 
 
+def _fields(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Plain numbers in place of NumPy's. A field that is a float in one row is one in all."""
+    plain = [{name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+             for row in rows]
+    floats = {name for row in plain for name, value in row.items() if isinstance(value, float)}
+    return [{name: float(value) if name in floats and isinstance(value, int) else value
+             for name, value in row.items()} for row in plain]
+
+
 class Index:
     """A set of vectors, searched exactly or approximately.
 
@@ -72,7 +81,8 @@ class Index:
         names = [ids] if isinstance(ids, (int, str, np.integer)) else ids
         names = names.tolist() if isinstance(names, np.ndarray) else [
             int(each) if isinstance(each, np.integer) else each for each in names]
-        self._index.add(names, _rows(vectors), [fields] if isinstance(fields, Mapping) else fields, replaces)
+        rows = [fields] if isinstance(fields, Mapping) else fields
+        self._index.add(names, _rows(vectors), None if rows is None else _fields(rows), replaces)
 
     def remove(self, id: Id) -> bool:
         """Returns False if there is no such vector."""

@@ -47,8 +47,13 @@ Fields fields_of(nb::handle given) {
       fields.emplace(name, nb::cast<double>(value));
     else if (nb::isinstance<nb::int_>(value))
       fields.emplace(name, nb::cast<int64_t>(value));
+    else if (std::vector<std::string> texts; nb::try_cast(value, texts))
+      fields.emplace(name, std::move(texts));
     else
-      fields.emplace(name, nb::cast<std::vector<std::string>>(value));
+      throw Error(ErrorCode::kInvalidArgument,
+                  "index: the field " + name + " is a " +
+                      nb::cast<std::string>(value.type().attr("__name__")) +
+                      "; it must be a number, a text or a list of texts");
   }
   return fields;
 }
@@ -92,7 +97,8 @@ Index make_index(uint64_t width, const std::string& metric, nb::handle type, nb:
   return Index(options);
 }
 
-// Adds or replaces rows of an array. `fields`: None, or a sequence of a dictionary for each row.
+// Adds or replaces rows of an array. `fields`: None, or a sequence of a dictionary for each row. If
+// a row cannot be added, none is.
 void change(Index& index, nb::handle ids, const Floats& vectors, nb::handle fields, bool replaces) {
   const size_t rows = vectors.shape(0), width = vectors.shape(1);
   std::vector<Id> names;
@@ -109,10 +115,16 @@ void change(Index& index, nb::handle ids, const Floats& vectors, nb::handle fiel
     const std::span<const float> vector(vectors.data() + r * width, width);
     const Fields none;
     const Fields& of_row = values.empty() ? none : values[r];
-    if (replaces)
+    if (replaces) {
       index.update(names[r], vector, of_row);
-    else
+      continue;
+    }
+    try {
       index.add(names[r], vector, of_row);
+    } catch (const Error&) {
+      for (size_t added = 0; added < r; ++added) index.remove(names[added]);
+      throw;
+    }
   }
 }
 

@@ -50,6 +50,19 @@ def test_methods(rows, method):
     assert "exact" in index.search(queries[0], recall=1.0).how
 
 
+def test_fields_of_numpy_and_of_mixed_numbers():
+    index = prism.Index(1, metric="l2")
+    index.add(np.arange(3), np.arange(3).reshape(-1, 1),
+              [{"n": np.int64(i), "share": 1 if i == 0 else np.float32(0.5), "even": i % 2 == 0} for i in range(3)])
+    assert index.search([0.0], 3, filter="share == 1").ids.tolist() == [0]
+    assert index.search([0.0], 3, filter="n >= 1 and even == 1").ids.tolist() == [2]
+    with pytest.raises(prism.InvalidArgument, match="field when is a dict"):
+        index.add(7, [7.0], {"when": {}})
+    with pytest.raises(prism.InvalidArgument):  # the last one has an id that exists
+        index.add([8, 9, 1], [[8.0], [9.0], [1.0]])
+    assert len(index) == 3 and 8 not in index
+
+
 def test_filters_fields_and_groups():
     index = prism.Index(1, metric="l2", text_ids=True)
     index.add([f"v{i}" for i in range(100)], np.arange(100, dtype=np.float32).reshape(-1, 1),

@@ -73,7 +73,7 @@ std::vector<const char*> plain_words(CLI::App& app, std::vector<const char*> wor
   if (first == "help") {
     words.erase(words.begin() + 1);
     if (words.size() > 1 && std::string_view(words[1]) == "help") words.resize(1);
-    if (words.size() > 1)
+    if (named_command(app, words).next_word < words.size())
       if (const std::string wrong = wrong_command(app, words); !wrong.empty())
         throw Error(ErrorCode::kInvalidArgument, wrong);
     words.push_back("--help");
@@ -196,7 +196,9 @@ std::string read_number(std::string& word) {
     const size_t sign = word.starts_with('+') ? 1 : 0;
     const char* const end = word.data() + word.size();
     const auto [stop, error] = std::from_chars(word.data() + sign, end, value);
-    if (error == std::errc::result_out_of_range || (word.starts_with('-') && !std::is_signed_v<T>))
+    if (word.starts_with('-') && !std::is_signed_v<T>)
+      return fmt::format("{} is not a number of at least 0", word);
+    if (error == std::errc::result_out_of_range)
       return fmt::format("{} is not a number from {} to {}", word, std::numeric_limits<T>::min(),
                          std::numeric_limits<T>::max());
     if (error != std::errc() || stop != end)

@@ -146,7 +146,7 @@ TEST_F(CommandLineTest, WrongWordsAreToldAndNothingRuns) {
            {{"first", "-s", "2147483648"}, "--small: 2147483648 is not a number from -2147483648"},
            {{"first", "--seed", "18446744073709551616"},
             "18446744073709551616 is not a number from 0 to 18446744073709551615"},
-           {{"first", "--seed", "-1"}, "--seed: -1 is not a number from 0"},
+           {{"first", "--seed", "-1"}, "--seed: -1 is not a number of at least 0"},
            {{"first", "--share", "nan"}, "--share: \"nan\" is not a number"},
            {{"first", "--share", "inf"}, "--share: \"inf\" is not a number"},
            {{"first", "--share", "1e39"}, "--share: \"1e39\" is not a number"},

@@ -130,7 +130,18 @@ Filter joined(Kind kind, const Filter& a, const Filter& b) {
   return Filter(std::make_shared<const Node>(std::move(node)));
 }
 
+void add_fields(const Node& node, std::vector<std::string>& fields) {
+  if (!node.field.empty()) fields.push_back(node.field);
+  for (const auto& part : node.parts) add_fields(*part, fields);
+}
+
 }  // namespace
+
+std::vector<std::string> fields_of(const Filter& filter) {
+  std::vector<std::string> fields;
+  if (!filter.is_empty()) add_fields(*filter.node(), fields);
+  return fields;
+}
 
 std::vector<uint32_t> allowed_rows(const Segment& segment, const Filter& filter) {
   std::vector<uint32_t> allowed = segment.alive();

@@ -99,21 +99,24 @@ void Index::State::check_id(const Id& id) const {
                      id.is_text() ? "text" : "number", options.text_ids ? "texts" : "numbers"));
 }
 
-void Index::State::check_vector(const char* doing, std::span<const float> vector) const {
-  for (size_t i = 0; i < vector.size(); ++i)
-    if (!std::isfinite(vector[i]))
-      fail(fmt::format("{}: number {} of the vector is {}; all must be finite", doing, i,
-                       vector[i]));
+void Index::State::check_queries(std::span<const float> queries) const {
+  for (size_t i = 0; i < queries.size(); ++i)
+    if (!std::isfinite(queries[i]))
+      fail(fmt::format("search: number {} of query {} is {}; all must be finite", i % options.width,
+                       i / options.width, queries[i]));
 }
 
-void Index::State::check_stored(std::span<const float> vector) const {
-  check_vector("index", vector);
+void Index::State::check_stored(const Id& id, std::span<const float> vector) const {
+  for (size_t i = 0; i < vector.size(); ++i)
+    if (!std::isfinite(vector[i]))
+      fail(fmt::format("index: number {} of the vector {} is {}; all must be finite", i, id.shown(),
+                       vector[i]));
   for (const std::optional<DType> type : {std::optional(options.type), options.rescore}) {
     const float most = type ? largest(*type) : std::numeric_limits<float>::max();
     for (size_t i = 0; i < vector.size(); ++i)
       if (std::abs(vector[i]) > most)
-        fail(fmt::format("index: number {} of the vector is {}, the largest of {} is {}", i,
-                         vector[i], dtype_name(*type), most));
+        fail(fmt::format("index: number {} of the vector {} is {}, the largest of {} is {}", i,
+                         id.shown(), vector[i], dtype_name(*type), most));
   }
 }
 
@@ -209,7 +212,7 @@ void Index::add(const Id& id, std::span<const float> vector, const Fields& field
   if (vector.size() != state_->options.width)
     fail(fmt::format("index: the vector {} has {} numbers, the index {}", id.shown(), vector.size(),
                      state_->options.width));
-  state_->check_stored(vector);
+  state_->check_stored(id, vector);
   if (state_->find(id))
     fail(
         fmt::format("index: there is a vector {} already; use update() to replace it", id.shown()));
@@ -226,7 +229,7 @@ void Index::update(const Id& id, std::span<const float> vector, const Fields& fi
   if (vector.size() != state_->options.width)
     fail(fmt::format("index: the vector {} has {} numbers, the index {}", id.shown(), vector.size(),
                      state_->options.width));
-  state_->check_stored(vector);
+  state_->check_stored(id, vector);
   const Fields right = state_->checked(fields);
   if (const std::optional<Location> at = state_->find(id)) state_->remove(id, *at);
   state_->add(id, vector, right);

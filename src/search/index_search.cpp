@@ -192,7 +192,7 @@ std::vector<SearchResult> Index::search_batch(std::span<const float> queries,
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("search: the index has no {}, its method is {}; use build()",
                             method_name(*given.method), method_name(state_->method())));
-  state_->check_vector("search", queries);
+  state_->check_queries(queries);
   const uint64_t count = queries.size() / width;
   std::vector<SearchResult> results(count);
   if (given.group_by.empty()) {
@@ -246,7 +246,7 @@ SearchResult Index::search_within(std::span<const float> query, float bound,
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("search: the query has {} numbers, the index {}", query.size(),
                             state.options.width));
-  state.check_vector("search", query);
+  state.check_queries(query);
   std::vector<Candidate> all;
   for (size_t s = 0; s < state.segments.size(); ++s) {
     const Segment& segment = state.segments[s];

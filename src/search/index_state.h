@@ -64,8 +64,9 @@ struct Index::State {
   IdMap& id_map() const;
   void remove(const Id& id, Location at);
   void add(const Id& id, std::span<const float> vector, const Fields& fields);
-  void check_vector(const char* doing, std::span<const float> vector) const;
-  void check_stored(std::span<const float> vector) const;  // also its type can hold the numbers
+  void check_queries(std::span<const float> queries) const;  // one or several
+  // Also whether the type can hold the numbers.
+  void check_stored(const Id& id, std::span<const float> vector) const;
   void check_id(const Id& id) const;
   Fields checked(const Fields& fields) const;  // numbers converted to the type of the field
   void check_writable() const;

@@ -83,6 +83,24 @@ TEST(VectorFile, FoldersHaveIdsAndFields) {
   ASSERT_EQ(mixed.fields.size(), 2u);
   EXPECT_TRUE(mixed.fields[0].empty());
   EXPECT_EQ(std::get<double>(mixed.fields[1].at("size")), -1e300);
+  // A field is a float in all rows or in none, booleans are numbers, and ids have 64 bits.
+  test::write_file(folder / "embeddings_meta.json",
+                   R"([{"id": 18446744073709551615, "share": 1, "is_new": true},
+                       {"id": 9223372036854775809, "share": 0.5, "is_new": false}])");
+  const VectorTable wide = read_vectors(folder.path().string());
+  EXPECT_EQ(wide.ids, (std::vector<Id>{UINT64_MAX, uint64_t{9223372036854775809u}}));
+  EXPECT_EQ(std::get<double>(wide.fields[0].at("share")), 1.0);
+  EXPECT_EQ(std::get<int64_t>(wide.fields[0].at("is_new")), 1);
+  for (const char* wrong : {R"(["only one"])", "[", R"([{"id": -1}, {"id": 1.5}])", "[true, 1]"}) {
+    test::write_file(folder / "embeddings_meta.json", wrong);
+    try {
+      read_vectors(folder.path().string());
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("embeddings_meta.json: "), std::string::npos)
+          << error.what();
+    }
+  }
   test::write_file(folder / "embeddings_meta.json", R"(["only one"])");
   EXPECT_THROW(read_vectors(folder.path().string()), Error);
 }

@@ -1,6 +1,8 @@
 // Parses the formats of plain vectors that have lengths in front of the numbers, and descriptions.
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -26,6 +28,7 @@ void check_width(const std::string& path, uint64_t width) {
 
 Field field_of(const JsonView& view) {
   if (view.is_string()) return view.string();
+  if (view.json().kind() == Json::Kind::boolean) return int64_t{view.boolean()};
   if (view.is_array()) {
     std::vector<std::string> items;
     for (const JsonView& item : view.items()) items.push_back(item.string());
@@ -38,7 +41,44 @@ Field field_of(const JsonView& view) {
 
 Id id_of(const JsonView& view) {
   if (view.is_string()) return view.string();
+  if (!view.is_number()) view.fail("must be a number or a text");
+  // Exactly, also above the largest signed number.
+  const std::string digits = view.json().dump();
+  const char* const end = digits.data() + digits.size();
+  uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  if (error == std::errc() && stop == end) return number;
   return static_cast<uint64_t>(view.integer(0));
+}
+
+// A field that is a float in one row is one in all: JSON may write 1.0 as 1.
+void widen_numbers(std::vector<Fields>& rows) {
+  std::set<std::string> floats;
+  for (const Fields& fields : rows)
+    for (const auto& [name, value] : fields)
+      if (std::holds_alternative<double>(value)) floats.insert(name);
+  for (Fields& fields : rows)
+    for (auto& [name, value] : fields)
+      if (const auto* integer = std::get_if<int64_t>(&value); integer && floats.contains(name))
+        value = static_cast<double>(*integer);
+}
+
+void read_rows(const std::string& path, const std::vector<JsonView>& rows, VectorTable& table) {
+  if (rows.size() != table.rows)
+    corrupt(path, fmt::format("describes {} rows, the vectors have {}", rows.size(), table.rows));
+  for (const JsonView& row : rows) {
+    if (!row.is_object()) {
+      table.ids.push_back(id_of(row));
+      continue;
+    }
+    table.ids.push_back(row["id"] ? id_of(row["id"]) : Id(uint64_t{table.ids.size()}));
+    table.fields.resize(table.ids.size());  // rows before it may have an id alone
+    Fields& fields = table.fields.back();
+    for (const auto& [name, value] : row.members())
+      if (name != "id" && value && !value.is_object()) fields.emplace(name, field_of(value));
+  }
+  if (!table.fields.empty()) table.fields.resize(table.rows);
+  widen_numbers(table.fields);
 }
 
 }  // namespace
@@ -96,24 +136,15 @@ VectorTable parse_fbin(const std::string& path, std::string_view file) {
 }
 
 void parse_meta(const std::string& path, std::string_view text, VectorTable& table) {
-  const Json json = Json::parse(text);
-  const JsonView top(json);
-  const std::vector<JsonView> rows = top.is_array() ? top.items() : top["ids"].items();
-  if (rows.size() != table.rows)
-    corrupt(path, fmt::format("describes {} rows, the vectors have {}", rows.size(), table.rows));
-  for (const JsonView& row : rows) {
-    if (!row.is_object()) {
-      table.ids.push_back(id_of(row));
-      continue;
-    }
-    table.ids.push_back(row["id"] ? id_of(row["id"]) : Id(uint64_t{table.ids.size()}));
-    table.fields.resize(table.ids.size());  // rows before it may have an id alone
-    Fields& fields = table.fields.back();
-    for (const auto& [name, value] : row.members())
-      if (name != "id" && (value.is_string() || value.is_number() || value.is_array()))
-        fields.emplace(name, field_of(value));
+  try {
+    const size_t values = JsonLimits().values + 64 * table.rows;  // the vectors bound the rows
+    const Json json = Json::parse(text, {.bytes = text.size(), .values = values});
+    const JsonView top(json);
+    read_rows(path, top.is_array() ? top.items() : top["ids"].items(), table);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCorruptFile) throw;
+    corrupt(path, error.what());
   }
-  if (!table.fields.empty()) table.fields.resize(table.rows);
 }
 
 }  // namespace prism::search

@@ -41,6 +41,8 @@ TEST(Program, HelpAndVersionAreResults) {
                                                                  {"devices", "--help"},
                                                                  {"check", "--help"},
                                                                  {"kernel", "show", "--help"},
+                                                                 {"help", "vectors"},
+                                                                 {"help", "model", "info"},
                                                                  {"report", "--help"}}) {
     const Result help = prism_program(words);
     EXPECT_EQ(help.status, 0);

@@ -239,6 +239,12 @@ TEST_F(LlmProgram, ScoreAsJson) {
     EXPECT_GE(token["top"][0].at("logprob").get<double>(), token["logprob"].get<double>());
     EXPECT_TRUE(token["top"][0].at("text").is_string());
   }
+  for (const char* ids : {"1,99999999", "1,99999999,2", "512"}) {
+    const Result wrong = prism_program({"score", model_, "--ids", ids, "-q"});
+    EXPECT_EQ(wrong.status, 2) << ids;
+    EXPECT_NE(wrong.errors.find("is out of range, the vocabulary has 512"), std::string::npos)
+        << wrong.errors;
+  }
   const Result table = prism_program({"score", model_, "-p", "Once upon a time", "-q"});
   EXPECT_TRUE(has(table.output, "over 4 tokens")) << table.output;
 }

@@ -76,6 +76,32 @@ TEST_F(ModelCommands, InfoTellsSizesTypesAndMemory) {
   EXPECT_NE(text.output.find("2 layers, 256 wide"), std::string::npos) << text.output;
 }
 
+TEST_F(ModelCommands, InfoNamesUnknownArchitecturesAndAdapters) {
+  llm::GgufWriter unknown;
+  unknown.set("general.architecture", "qwenx");
+  unknown.set("qwenx.block_count", uint32_t{1});
+  unknown.set("qwenx.embedding_length", uint32_t{64});
+  unknown.set("qwenx.attention.head_count", uint32_t{2});
+  unknown.add_tensor("token_embd.weight", {64, 256}, DType::f32, std::as_bytes(std::span(values_)));
+  unknown.write(folder_ / "unknown.gguf");
+  const test::ProcessResult info = prism({"model", "info", folder_ / "unknown.gguf"});
+  EXPECT_NE(info.output.find("Prism does not know the architecture qwenx"), std::string::npos)
+      << info.output;
+  EXPECT_EQ(json({"model", "info", folder_ / "unknown.gguf"})["is_known"], false);
+  llm::GgufWriter adapter;
+  adapter.set("general.architecture", "llama");
+  adapter.set("general.type", "adapter");
+  adapter.set("adapter.type", "lora");
+  adapter.set("adapter.lora.alpha", 8.0f);
+  const auto factor = std::as_bytes(std::span(values_).first(4 * 256));
+  adapter.add_tensor("blk.0.attn_q.weight.lora_a", {4, 256}, DType::f32, factor);
+  adapter.add_tensor("blk.0.attn_q.weight.lora_b", {256, 4}, DType::f32, factor);
+  adapter.write(folder_ / "adapter.gguf");
+  const test::ProcessResult text = prism({"model", "info", folder_ / "adapter.gguf"});
+  EXPECT_NE(text.output.find("an adapter of rank 4 for 1 matrices, alpha 8"), std::string::npos)
+      << text.output;
+}
+
 TEST_F(ModelCommands, QuantizeThenVerify) {
   const std::string out = folder_ / "q4.gguf", from = whole_model();
   EXPECT_EQ(prism({"model", "quantize", from, out, "q4_k_m"}).status, 0);

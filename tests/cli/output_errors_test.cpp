@@ -84,6 +84,20 @@ class OutputErrors : public testing::Test {
   mutable TinyReranker reranker_;
 };
 
+TEST_F(OutputErrors, AnIndexReplacesOnlyAnIndex) {
+  const std::string data = folder_ / "data.npy", other = folder_ / "other.npy";
+  for (const std::string& path : {data, other})
+    save(path, from_vector<float>({1, 2, 3, 4}, {2, 2}));
+  EXPECT_EQ(prism({"vectors", "build", data, data}, "").status, 2);
+  EXPECT_EQ(prism({"vectors", "build", data, other}, "").status, 2);
+  EXPECT_EQ(prism({"vectors", "build", data, index_}, "").status, 0);
+  EXPECT_EQ(prism({"vectors", "build", other, index_, "--metric", "l2"}, "").status, 0);
+  EXPECT_EQ(load(data, Device::cpu()).numel(), 4);
+  const ProcessResult typo = prism({"vectors", "search", index_, data, "--filter", "yeer > 3"}, "");
+  EXPECT_EQ(typo.status, 2);
+  EXPECT_NE(typo.output.find("no vector has the field yeer"), std::string::npos) << typo.output;
+}
+
 TEST_F(OutputErrors, AFullDiskIsAnErrorOfEveryCommand) {
   // setup needs the network, serve runs until it is ended.
   std::set<std::string> covered = {"setup", "help", "serve"};

@@ -274,6 +274,10 @@ TEST(Optimizers, RefuseBadInput) {
   EXPECT_THROW(nn::SGD({problem.parameters[0], problem.parameters[0]}), Error);
   EXPECT_THROW(nn::SGD(problem.parameters, {.lr = -1}), Error);
   EXPECT_THROW(nn::SGD(problem.parameters, {.nesterov = true}), Error);
+  EXPECT_THROW(nn::Adam(problem.parameters, {.beta1 = 2}), Error);
+  EXPECT_THROW(nn::AdamW(problem.parameters, {.beta2 = 1}), Error);
+  EXPECT_THROW(nn::RMSprop(problem.parameters, {.alpha = -0.1}), Error);
+  EXPECT_THROW(nn::Lion(problem.parameters, {.beta1 = std::nan("")}), Error);
   EXPECT_THROW(nn::Muon(problem.parameters), Error) << "a bias is no matrix";
   nn::SGD optimizer(problem.parameters);
   nn::TrainStep step(optimizer, [&](std::span<const Tensor> in) { return in[0]; });

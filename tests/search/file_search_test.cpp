@@ -60,7 +60,7 @@ TEST_F(FileSearchCommand, IndexesAndFinds) {
   EXPECT_EQ(run({"search", "eggs", "deep"}).status, 1);  // found by the index of the folder above
   EXPECT_TRUE(has(run({"search", "eggs", "..", "--rank", "words"}), "is not indexed yet"));
   EXPECT_TRUE(has(run({"search", "cake", "--lines", "0"}), "cake.md:1\n"));
-  EXPECT_TRUE(has(run({"index", "deep"}), "1 files, 2 passages"));  // the same index
+  EXPECT_TRUE(has(run({"index", "deep"}), "1 file, 2 passages"));  // the same index
 }
 
 TEST_F(FileSearchCommand, PrintsJson) {
@@ -104,7 +104,7 @@ TEST_F(FileSearchCommand, FollowsChanges) {
   ASSERT_TRUE(watching.sees("watching for changes")) << watching.screen();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   write("notes/new/owl.txt", "An owl in a new folder.\n");
-  ASSERT_TRUE(watching.sees("1 files changed")) << watching.screen();
+  ASSERT_TRUE(watching.sees("1 file changed")) << watching.screen();
   EXPECT_TRUE(has(run({"search", "owl", "--rank", "words"}), "new/owl.txt:1"));
   fs::remove(folder_.path() / "notes/new/owl.txt");
   ASSERT_TRUE(watching.sees("1 removed")) << watching.screen();

@@ -277,7 +277,13 @@ TEST_F(OpenAi, WrongValuesAreNamed) {
   wrong(chats, chat(), "messages", json::array({{{"role", "user"}}}), "messages[0].content");
   wrong(chats, chat(), "top_logprobs", 2, "top_logprobs");
   wrong(chats, chat(), "response_format", {{"type", "xml"}}, "response_format.type");
-  wrong(chats, chat(), "response_format", {{"type", "json_schema"}}, "response_format.schema");
+  wrong(chats, chat(), "response_format", {{"type", "json_schema"}},
+        "response_format.json_schema.schema");
+  wrong(chats, chat(), "samplers", {"top_k", "x"}, "samplers");
+  wrong(chats, chat(), "samplers", 5, "samplers");
+  wrong(chats, chat(), "stop", 5, "stop");
+  wrong(chats, chat(), "logit_bias", 5, "logit_bias");
+  wrong(chats, chat(), "tool_choice", 5, "tool_choice");
   error(completions, "{", 400);
   error(completions, "[]", 400);
   error(completions, "", 400);
@@ -352,6 +358,24 @@ TEST_F(OpenAi, RequiredToolsGiveArgumentsThatParse) {
   EXPECT_EQ(error("/v1/chat/completions", body.dump(), 400)["param"], "tool_choice");
   body["tool_choice"] = {{"type", "function"}, {"function", {{"name", "sing"}}}};
   EXPECT_EQ(error("/v1/chat/completions", body.dump(), 400)["param"], "tool_choice.function.name");
+  // A schema as pydantic writes it for a class inside another one.
+  json& parameters = body["tools"][0]["function"]["parameters"];
+  parameters = json::parse(R"({"$defs":{"Colour":{"enum":["red","blue"]}},"type":"object",
+      "properties":{"colour":{"$ref":"#/$defs/Colour"}},"required":["colour"]})");
+  body["tool_choice"] = "required";
+  const json called = post("/v1/chat/completions", body)["choices"][0]["message"]["tool_calls"][0];
+  EXPECT_TRUE(json::parse(called["function"]["arguments"].get<std::string>()).contains("colour"));
+  parameters["properties"]["colour"]["$ref"] = "#/$defs/nowhere";
+  EXPECT_EQ(error("/v1/chat/completions", body.dump(), 400)["param"], "tools");
+  parameters = {{"type", "string"}};
+  EXPECT_EQ(error("/v1/chat/completions", body.dump(), 400)["param"],
+            "tools[0].function.parameters.type");
+  const json unknown = {{"max_tokens", 5},
+                        {"messages", body["messages"]},
+                        {"tools", {{{"name", "paint"}, {"input_schema", {{"type", "object"}}}}}},
+                        {"tool_choice", {{"type", "tool"}, {"name", "sing"}}}};
+  const std::string message = error("/v1/messages", unknown.dump(), 400)["message"];
+  EXPECT_EQ(message, "tool_choice.name is \"sing\", which is not in tools");
 }
 
 TEST_F(OpenAi, EmbeddingsAsFloatsAndBase64) {

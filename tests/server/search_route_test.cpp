@@ -61,6 +61,12 @@ TEST_F(SearchRoute, RefusesWrongRequests) {
        {R"({})", R"({"query": 5})", R"({"query": " "})", R"({"query": "x", "n": 0})",
         R"({"query": "x", "rank": "best"})", R"({"query": "x", "only": "images"})", "no json"})
     EXPECT_EQ(server.post("/search", body).status, 400) << body;
+  for (const auto& [field, body] : {std::pair("rank", R"({"query": "x", "rank": "best"})"),
+                                    std::pair("only", R"({"query": "x", "only": "images"})"),
+                                    std::pair("query", R"({"query": " "})")}) {
+    const Json json = Json::parse(server.post("/search", body).body);
+    EXPECT_EQ(JsonView(json)["error"]["param"].string(), field);
+  }
   EXPECT_EQ(server.get("/search").status, 405);
   server::ServerOptions without = options();
   without.file_index.clear();

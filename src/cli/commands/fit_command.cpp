@@ -1,15 +1,18 @@
 // `prism fit MODEL`: which layers would go to which device, which context fits, and the speed.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/device_json.h"
 #include "cli/fit_options.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
+#include "llm/architectures/architecture.h"
 #include "llm/fit/expected_speed.h"
 #include "prism/llm/fit.h"
 #include "prism/llm/model_store.h"
@@ -49,6 +52,12 @@ void print_json(const llm::GgufFile& file, const llm::Fit& fit) {
 
 void print_text(const llm::GgufFile& file, const llm::Fit& fit) {
   std::cout << fmt::format("{} fits: {}\n\n", file.path(), fit.why);
+  const std::string architecture(file.string_or("general.architecture", ""));
+  if (!std::ranges::count(llm::known_architectures(), architecture))
+    std::cout << fmt::format(
+        "Prism does not know the architecture {}, so it cannot run this model; docs/models.md says "
+        "how to ask for it. The figures are those of a transformer of this size.\n\n",
+        printable(architecture));
   std::vector<std::vector<std::string>> rows;
   for (const llm::DeviceShare& share : fit.shares)
     rows.push_back({share.device.id(), std::to_string(share.layers), size_text(share.weight_bytes),

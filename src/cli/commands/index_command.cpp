@@ -70,12 +70,16 @@ void show_progress(const UpdateProgress& now) {
   }
 }
 
+std::string counted(uint64_t count, const char* what) {
+  return fmt::format("{} {}{}", exact_count_text(count), what, count == 1 ? "" : "s");
+}
+
 void print_result(const UpdateResult& done, const std::string& index) {
-  std::string text = fmt::format("{} files, {} passages: {} files changed, {} removed",
-                                 exact_count_text(done.files), exact_count_text(done.passages),
-                                 exact_count_text(done.changed), exact_count_text(done.removed));
+  std::string text = fmt::format("{}, {}: {} changed, {} removed", counted(done.files, "file"),
+                                 counted(done.passages, "passage"), counted(done.changed, "file"),
+                                 exact_count_text(done.removed));
   if (done.embedded > 0)
-    text += fmt::format(", {} passages embedded ({}/s)", exact_count_text(done.embedded),
+    text += fmt::format(", {} embedded ({}/s)", counted(done.embedded, "passage"),
                         number_text(static_cast<double>(done.embedded) / done.seconds));
   text += done.seconds < 10 ? fmt::format("; {:.1f} s\n", done.seconds)
                             : fmt::format("; {}\n", duration_text(done.seconds));
@@ -88,7 +92,9 @@ void print_result(const UpdateResult& done, const std::string& index) {
   add(done.binary, "binary");
   add(done.large, "large");
   add(done.minified, "minified");
-  if (!left_out.empty()) text += fmt::format("left out: {} files\n", left_out);
+  if (!left_out.empty())
+    text += fmt::format("left out: {} file{}\n", left_out,
+                        done.binary + done.large + done.minified == 1 ? "" : "s");
   std::cout << text << "index: " << index << "\n" << std::flush;
   constexpr size_t kShown = 10;
   for (size_t i = 0; i < std::min(done.unreadable.size(), kShown); ++i)

@@ -11,6 +11,7 @@
 #include "cli/device_json.h"
 #include "cli/model_text.h"
 #include "cli/terminal.h"
+#include "llm/architectures/architecture.h"
 #include "prism/device.h"
 #include "prism/error.h"
 #include "prism/llm/gguf.h"
@@ -47,6 +48,8 @@ struct Facts {
   std::vector<DeviceNeed> needs;
   std::string tokenizer;
   uint64_t tokens = 0;
+  bool is_adapter = false;
+  bool is_known = true;  // Prism has the architecture
 };
 
 Facts facts_of(const GgufFile& file, const Options& options) {
@@ -63,9 +66,13 @@ Facts facts_of(const GgufFile& file, const Options& options) {
   if (const llm::GgufValue* const tokens = file.find("tokenizer.ggml.tokens"))
     facts.tokens = tokens->count();
   const std::string architecture(file.string_or("general.architecture", ""));
+  facts.is_adapter = file.string_or("general.type", "") == "adapter";
+  facts.is_known = std::ranges::count(llm::known_architectures(), architecture) > 0;
   if (file.tensors().empty() || !file.has(architecture + ".block_count")) {
     facts.sizes.architecture = architecture;
     facts.sizes.name = file.string_or("general.name", "");
+    for (const GgufTensor& tensor : file.tensors())
+      facts.sizes.parameters += static_cast<uint64_t>(tensor.shape.elements());
     return facts;
   }
   facts.sizes = llm::model_sizes(file);
@@ -111,6 +118,8 @@ void print_json(const GgufFile& file, const Facts& facts, const Options& options
               {"version", file.version()},
               {"file_bytes", file.file_bytes()},
               {"architecture", sizes.architecture},
+              {"is_known", facts.is_known},
+              {"is_adapter", facts.is_adapter},
               {"name", sizes.name},
               {"parameters", sizes.parameters},
               {"layers", sizes.layers},
@@ -151,6 +160,21 @@ void print_sizes(const llm::ModelSizes& sizes) {
   std::cout << fmt::format("\ntrained for a context of {}\n", sizes.context);
 }
 
+// The matrices that an adapter changes, each by two factors.
+void print_adapter(const GgufFile& file) {
+  const std::string_view first = ".lora_a";
+  int64_t matrices = 0, rank = 0;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (!tensor.name.ends_with(first)) continue;
+    ++matrices;
+    if (tensor.shape.rank() > 1) rank = std::max(rank, tensor.shape[tensor.shape.rank() - 2]);
+  }
+  std::cout << fmt::format(
+      "an adapter of rank {} for {} matrices, alpha {:g}; "
+      "`prism run MODEL --lora FILE` uses it\n",
+      rank, matrices, file.number_or("adapter.lora.alpha", 0));
+}
+
 void print_text(const GgufFile& file, const Facts& facts, const Options& options) {
   const llm::ModelSizes& sizes = facts.sizes;
   const llm::GgufValue* const title = file.find("general.name");
@@ -160,7 +184,13 @@ void print_text(const GgufFile& file, const Facts& facts, const Options& options
       sizes.architecture.empty() ? "no architecture" : printable(sizes.architecture),
       count_text(sizes.parameters), size_text(file.file_bytes()), file.version(),
       file.parts().size() > 1 ? fmt::format(", {} parts", file.parts().size()) : "");
+  if (facts.is_adapter) print_adapter(file);
   if (sizes.layers > 0) print_sizes(sizes);
+  if (sizes.layers > 0 && !facts.is_known)
+    std::cout << fmt::format(
+        "Prism does not know the architecture {}, so it cannot run this model. It knows {} others: "
+        "docs/models.md lists them and says how to ask for one.\n",
+        printable(sizes.architecture), llm::known_architectures().size());
   if (!facts.tokenizer.empty())
     std::cout << fmt::format("tokenizer {}, {} tokens\n", printable(facts.tokenizer), facts.tokens);
   if (!facts.types.empty()) {

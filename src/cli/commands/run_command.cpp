@@ -143,7 +143,8 @@ void add_run_command(const Command& program) {
   const Command command = program.subcommand("run", "answer a prompt");
   auto options = std::make_shared<Options>();
   command.option("MODEL", options->first,
-                 "a GGUF file, hf:user/repo:file.gguf, an address, or the name of a fetched "
+                 "a GGUF file, a Hugging Face folder, hf:user/repo:file.gguf, an address, or the "
+                 "name of a fetched "
                  "model; may be left out");
   command.option("PROMPT", options->second, "the prompt; a prompt alone goes to the default model");
   add_text_arguments(command, options->text, "the prompt");

@@ -73,7 +73,10 @@ void add_models(NamedModels& models, const std::string& word) {
     return;
   }
   const std::string path = model_path(word);
-  models.push_back({word.empty() ? llm::kDefaultModel : fs::path(path).stem().string(), path});
+  std::string name = fs::path(path).stem().string();
+  if (word.empty()) name = llm::kDefaultModel;
+  if (word == llm::kDefaultModel || word == llm::kDefaultEmbedder) name = word;
+  models.push_back({std::move(name), path});
 }
 
 NamedModels named_models(const Options& o) {
@@ -156,6 +159,8 @@ int serve(const Options& o) {
   options.http.tls_certificate = o.tls_certificate;
   options.http.tls_key = o.tls_key;
   options.http.max_body_bytes = parse_size(o.max_body, "--max-body");
+  if (options.http.max_body_bytes == 0)
+    throw Error(ErrorCode::kInvalidArgument, "--max-body 0: no request would be read; give 32M");
   options.http.stops_on_signals = true;
   options.http.grace_seconds = o.grace;
   options.parallel = o.parallel;

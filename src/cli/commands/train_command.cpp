@@ -126,9 +126,13 @@ int train(TrainSettings s) {
 }  // namespace
 
 void add_train_command(const Command& program) {
-  const Command command = program.subcommand("train", "train a small model of your own from text");
+  const Command command =
+      program.subcommand("train", "train a small model from text, or an adapter for a model");
   auto settings = std::make_shared<TrainSettings>();
-  command.option("-d,--data", settings->data, "the text to learn, a file in UTF-8").required();
+  command
+      .option("-d,--data", settings->data,
+              "the text to learn, a file in UTF-8; with --lora also chats, as JSON lines")
+      .required();
   command.option("-o,--output", settings->output, "the GGUF file to write").required();
   add_model_options(command.group("The model"), *settings);
   add_training_options(command.group("The training"), *settings);
@@ -139,7 +143,9 @@ void add_train_command(const Command& program) {
       "checkpoint; --resume continues from it.\nExamples:\n"
       "  prism train --data shakespeare.txt -o my.gguf\n"
       "  prism run my.gguf 'First Citizen:'\n"
-      "  prism train --data notes.txt --shape small --steps 5000 -o notes.gguf --svg curve.svg");
+      "  prism train --data notes.txt --shape small --steps 5000 -o notes.gguf --svg curve.svg\n"
+      "  prism train --lora smollm2 --data chats.jsonl -o adapter.gguf\n"
+      "  prism run smollm2 'Who are you?' --lora adapter.gguf");
   command.run([settings] { return train(*settings); });
 }
 

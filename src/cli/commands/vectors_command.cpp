@@ -1,6 +1,7 @@
 // `prism vectors ...`: indexes of plain vectors.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "cli/commands.h"
 #include "prism/error.h"
 #include "prism/search.h"
+#include "search/filter.h"
 #include "search/vector_file.h"
 
 namespace prism::cli {
@@ -45,6 +47,32 @@ std::optional<search::Method> method_named(const std::string& name) {
   return method;
 }
 
+// An index may be made again, but no other file is replaced: the vectors would be lost.
+void check_replaceable(const std::string& path, const std::string& data) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  if (std::filesystem::equivalent(path, data, ignored))
+    fail(fmt::format("{} would be replaced by its own index; give the index another name", path));
+  try {
+    Index::open(path);
+  } catch (const Error&) {
+    fail(fmt::format("{} exists and is not an index; remove it, or give another name", path));
+  }
+}
+
+// A field that no vector has is a typing error more often than not.
+void check_field(const Index& index, const std::string& name) {
+  const std::vector<std::string> fields = index.info().fields;
+  if (std::ranges::find(fields, name) != fields.end()) return;
+  fail(fmt::format("no vector has the field {}; {}", name,
+                   fields.empty() ? "the index has none"
+                                  : fmt::format("there are {}", fmt::join(fields, ", "))));
+}
+
+std::string counted(uint64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 void add_all(Index& index, const VectorTable& table, uint64_t first_id, bool replaces) {
   for (uint64_t r = 0; r < table.rows; ++r) {
     const search::Id id = table.ids.empty() ? search::Id(first_id + r) : table.ids[r];
@@ -57,6 +85,7 @@ void add_all(Index& index, const VectorTable& table, uint64_t first_id, bool rep
 }
 
 int build(const Options& o) {
+  check_replaceable(o.index, o.data);
   const VectorTable table = search::read_vectors(o.data);
   const std::optional<Metric> metric = parse_metric(o.metric);
   if (!metric) fail(fmt::format("there is no metric {}; cosine, dot, l2 or hamming", o.metric));
@@ -72,8 +101,9 @@ int build(const Options& o) {
   add_all(index, table, 0, false);
   index.build(how);
   index.save(o.index);
-  std::cout << fmt::format("{}: {} vectors of {} numbers, {} {}, {}\n", o.index, table.rows,
-                           table.width, o.metric, o.type, search::method_name(index.info().method));
+  std::cout << fmt::format("{}: {} of {}, {} {}, {}\n", o.index, counted(table.rows, "vector"),
+                           counted(table.width, "number"), o.metric, o.type,
+                           search::method_name(index.info().method));
   return kRight;
 }
 
@@ -90,7 +120,7 @@ int add(const Options& o) {
   }
   add_all(index, table, next, true);
   index.commit();
-  std::cout << fmt::format("{}: {} vectors\n", o.index, index.info().vectors);
+  std::cout << fmt::format("{}: {}\n", o.index, counted(index.info().vectors, "vector"));
   return kRight;
 }
 
@@ -108,8 +138,8 @@ int remove(const Options& o) {
     removed += index.remove(number);
   }
   index.commit();
-  std::cout << fmt::format("{}: {} of {} removed, {} vectors\n", o.index, removed, o.ids.size(),
-                           index.info().vectors);
+  std::cout << fmt::format("{}: {} of {} removed, {}\n", o.index, removed, o.ids.size(),
+                           counted(index.info().vectors, "vector"));
   return kRight;
 }
 
@@ -125,7 +155,11 @@ int search_index(const Options& o) {
   options.recall = static_cast<double>(o.recall);
   options.method = method_named(o.method);
   options.effort = o.effort;
-  if (!o.filter.empty()) options.filter = search::Filter::parse(o.filter);
+  if (!o.group_by.empty()) check_field(index, o.group_by);
+  if (!o.filter.empty()) {
+    options.filter = search::Filter::parse(o.filter);
+    for (const std::string& name : search::fields_of(options.filter)) check_field(index, name);
+  }
   const auto results = index.search_batch(queries.values, options);
   Json all = Json::array();
   for (size_t q = 0; q < results.size(); ++q) {
@@ -181,13 +215,13 @@ int info(const Options& o) {
   std::cout << fmt::format(
       "vectors     {} of {} numbers{}\nmetric      {}\ntype        {}{}\nids         {}\nfields    "
       " "
-      "{}\nfile        {} in {} segments, generation {}\n",
+      "{}\nfile        {} in {}, generation {}\n",
       facts.vectors, facts.options.width,
       facts.removed > 0 ? fmt::format(", {} removed", facts.removed) : "",
       metric_name(facts.options.metric), dtype_name(facts.options.type),
       rescore.empty() ? "" : ", rescored with " + rescore,
       facts.options.text_ids ? "texts" : "numbers", fields.empty() ? " none" : fields,
-      size_text(facts.file_bytes), facts.segments, facts.generation);
+      size_text(facts.file_bytes), counted(facts.segments, "segment"), facts.generation);
   std::cout << fmt::format("method      {}{}\n", search::method_name(facts.method),
                            facts.method != search::Method::exact && facts.scanned > 0
                                ? fmt::format(", {} vectors are scanned", facts.scanned)
@@ -229,7 +263,8 @@ int export_index(const Options& o) {
   for (const search::Id& id : table.ids)
     table.fields.push_back(index.fields(id).value_or(search::Fields()));
   search::write_vectors(o.data, table);
-  std::cout << fmt::format("{}: {} vectors of {} numbers\n", o.data, table.rows, table.width);
+  std::cout << fmt::format("{}: {} of {}\n", o.data, counted(table.rows, "vector"),
+                           counted(table.width, "number"));
   return kRight;
 }
 
@@ -266,7 +301,9 @@ void add_vectors_command(const Command& program) {
   const Command searches = with("search", "find the nearest vectors", search_index);
   searches.option("index", options->index, "the index").required();
   searches.option("queries", options->data, "a file with one or more queries").required();
-  searches.option("-n,--count", options->count, "results for each query").shows_default();
+  searches.option("-n,--count", options->count, "results for each query")
+      .positive()
+      .shows_default();
   searches
       .option("--recall", options->recall,
               "the share of the exact results to find; 1 scans all vectors")

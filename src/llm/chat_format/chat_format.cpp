@@ -4,6 +4,45 @@
 #include "base/json.h"
 
 namespace prism::llm {
+namespace {
+
+// The schema with its references moved from its own root to `place` in another document.
+Json with_references_at(const Json& schema, const std::string& place) {
+  if (schema.is_array()) {
+    Json result = Json::array();
+    for (const Json& each : schema.items()) result.push_back(with_references_at(each, place));
+    return result;
+  }
+  if (!schema.is_object()) return schema;
+  Json result = Json::object();
+  for (const auto& [key, value] : schema.members()) {
+    if (key == "const" || key == "enum")
+      result[key] = value;  // values, not schemas
+    else if (key == "$ref" && value.is_string() && JsonView(value).string().starts_with("#"))
+      result[key] = "#" + place + JsonView(value).string().substr(1);
+    else
+      result[key] = with_references_at(value, place);
+  }
+  return result;
+}
+
+// The schema of a call's arguments, which are an object. A tool without parameters takes none.
+Json arguments_schema(const Tool& tool, const std::string& place) {
+  Json schema = Json::object();
+  if (tool.parameters.empty()) {
+    schema["type"] = "object";
+    schema["additionalProperties"] = false;
+    return schema;
+  }
+  schema = Json::parse(tool.parameters);
+  bool says_what = false;
+  for (const char* key : {"type", "$ref", "anyOf", "oneOf", "allOf", "const", "enum"})
+    says_what |= schema.find(key) != nullptr;
+  if (!says_what) schema["type"] = "object";
+  return with_references_at(schema, place);
+}
+
+}  // namespace
 
 ChatFormat ChatFormat::of(std::string_view text) {
   const auto has = [&](std::string_view mark) { return text.find(mark) != text.npos; };
@@ -31,14 +70,16 @@ bool ChatFormat::has_control_tokens() const {
 ForcedCall forced_call(const ChatFormat& format, std::span<const Tool> tools, bool parallel) {
   const std::string arguments = format.calls == CallFormat::json ? "parameters" : "arguments";
   Json choices = Json::array();
+  Json definitions = Json::object();  // at the root, because references begin there
   for (const Tool& tool : tools) {
-    Json parameters = Json::object();
-    parameters["type"] = "object";
-    if (!tool.parameters.empty()) parameters = Json::parse(tool.parameters);
+    const std::string number = std::to_string(choices.items().size());
+    const std::string place = "/$defs/" + number;
+    definitions[number] = arguments_schema(tool, place);
     Json properties = Json::object();
     properties["name"] = Json::object();
     properties["name"]["const"] = tool.name;
-    properties[arguments] = std::move(parameters);
+    properties[arguments] = Json::object();
+    properties[arguments]["$ref"] = "#" + place;
     Json call = Json::object();
     call["type"] = "object";
     call["properties"] = std::move(properties);
@@ -63,6 +104,7 @@ ForcedCall forced_call(const ChatFormat& format, std::span<const Tool> tools, bo
     if (!parallel) array["maxItems"] = 1;
     schema = std::move(array);
   }
+  schema["$defs"] = std::move(definitions);
   forced.schema = schema.dump();
   // The other formats name the tool outside of the JSON: an object with the name is clear enough.
   if (format.calls == CallFormat::hermes) forced.opening = "<tool_call>\n";

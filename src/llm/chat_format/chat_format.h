@@ -11,7 +11,7 @@ namespace prism::llm {
 
 struct Tool {
   std::string name;
-  std::string parameters;  // a JSON schema; empty: any object
+  std::string parameters;  // a JSON schema; empty: none
 };
 
 enum class CallFormat : uint8_t {

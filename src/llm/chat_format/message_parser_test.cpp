@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "prism/llm/grammar.h"
+
 namespace prism::llm {
 namespace {
 
@@ -135,15 +137,54 @@ TEST(ChatFormat, ForcedCallsNameTheTools) {
   const std::vector<Tool> tools = {{"f", R"({"type":"object","properties":{"a":{}}})"}, {"g", ""}};
   const ForcedCall hermes = forced_call({.calls = CallFormat::hermes}, tools, true);
   EXPECT_EQ(hermes.opening, "<tool_call>\n");
-  EXPECT_EQ(hermes.schema,
-            R"({"anyOf":[{"type":"object","properties":{"name":{"const":"f"},"arguments":)"
-            R"({"type":"object","properties":{"a":{}}}},"required":["name","arguments"],)"
-            R"("additionalProperties":false},{"type":"object","properties":{"name":)"
-            R"({"const":"g"},"arguments":{"type":"object"}},"required":["name","arguments"],)"
-            R"("additionalProperties":false}]})");
+  EXPECT_EQ(
+      hermes.schema,
+      R"({"anyOf":[{"type":"object","properties":{"name":{"const":"f"},"arguments":)"
+      R"({"$ref":"#/$defs/0"}},"required":["name","arguments"],)"
+      R"("additionalProperties":false},{"type":"object","properties":{"name":)"
+      R"({"const":"g"},"arguments":{"$ref":"#/$defs/1"}},"required":["name","arguments"],)"
+      R"("additionalProperties":false}],"$defs":{"0":{"type":"object","properties":{"a":{}}},)"
+      R"("1":{"type":"object","additionalProperties":false}}})");
   const ForcedCall mistral =
       forced_call({.calls = CallFormat::mistral}, std::span(tools).first(1), false);
-  EXPECT_TRUE(mistral.schema.ends_with(R"(,"minItems":1,"maxItems":1})"));
+  EXPECT_NE(mistral.schema.find(R"(,"minItems":1,"maxItems":1,)"), std::string::npos);
+}
+
+// Whether a call of f with these arguments follows the schema of a forced call.
+bool allows(const std::string& parameters, const std::string& arguments) {
+  const std::vector<Tool> tools = {{"f", parameters}, {"g", ""}};
+  bool is_allowed = true;
+  for (const CallFormat calls : {CallFormat::hermes, CallFormat::json, CallFormat::mistral}) {
+    const Grammar grammar =
+        Grammar::from_json_schema(forced_call({.calls = calls}, tools, true).schema);
+    std::string text = calls == CallFormat::json ? R"({"name": "f", "parameters": )"
+                                                 : R"({"name": "f", "arguments": )";
+    text += arguments + "}";
+    if (calls == CallFormat::mistral) text = "[" + text + "]";
+    is_allowed &= grammar.matches(text);
+  }
+  return is_allowed;
+}
+
+TEST(ChatFormat, ForcedCallsKeepTheReferencesOfTheirTools) {
+  const std::string nested =
+      R"({"$defs":{"Kind":{"enum":["alpha","#"]},"Leaf":{"type":"object","properties":{"k":)"
+      R"({"$ref":"#/$defs/Kind"}},"required":["k"]}},"type":"object","properties":{"leaf":)"
+      R"({"$ref":"#/$defs/Leaf"}},"required":["leaf"]})";
+  EXPECT_TRUE(allows(nested, R"({"leaf": {"k": "alpha"}})"));
+  EXPECT_TRUE(allows(nested, R"({"leaf": {"k": "#"}})"));
+  EXPECT_FALSE(allows(nested, R"({"leaf": {"k": "beta"}})"));
+  const std::string itself = R"({"type":"object","properties":{"next":{"$ref":"#"}}})";
+  EXPECT_TRUE(allows(itself, R"({"next": {"next": {}}})"));
+  EXPECT_FALSE(allows(itself, R"({"next": 1})"));
+}
+
+TEST(ChatFormat, ArgumentsOfForcedCallsAreObjects) {
+  EXPECT_TRUE(allows("{}", R"({"a": 1})"));
+  EXPECT_FALSE(allows("{}", "1"));
+  EXPECT_TRUE(allows(R"({"properties":{"a":{"type":"integer"}}})", R"({"a": 1})"));
+  EXPECT_TRUE(allows("", "{}"));
+  EXPECT_FALSE(allows("", R"({"a": 1})"));
 }
 
 }  // namespace

@@ -45,6 +45,15 @@ void each_row(Model& model, int32_t slot, std::span<const int32_t> source,
   }
 }
 
+// The last token of a text is only predicted, so the model never sees it.
+void check_tokens(const Model& model, const char* doing, std::span<const int32_t> tokens) {
+  for (const int32_t each : tokens)
+    if (each < 0 || each >= model.config().vocabulary)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: token {} is out of range, the vocabulary has {}", doing, each,
+                              model.config().vocabulary));
+}
+
 }  // namespace
 
 TokenScore score_token(std::span<const float> logits, int32_t token, int64_t top) {
@@ -73,6 +82,7 @@ std::vector<TokenScore> score_tokens(Model& model, std::span<const int32_t> toke
                     "load the model with a larger context",
                     source.empty() ? "" : " with what the encoder sees", count, model.context()));
   if (tokens.empty()) return {};
+  check_tokens(model, "score", tokens);
   std::vector<TokenScore> scores = {{tokens[0], std::nullopt, {}}};
   const SideWork work(model.cache());
   each_row(model, model.side_slot(), source, tokens.first(tokens.size() - 1),
@@ -102,6 +112,7 @@ Perplexity perplexity(
                 fmt::format("perplexity: the text has {} tokens, a window needs {}; give a longer "
                             "text or a smaller --context",
                             tokens.size(), fresh));
+  check_tokens(model, "perplexity", tokens);
   const SideWork work(model.cache());
   Perplexity result;
   double sum = 0, squares = 0;

@@ -312,42 +312,77 @@ class Converter {
     return add(name, fmt::format(R"("\"" {}{} "\"")", shared("char"), repetition(least, most)));
   }
 
-  std::optional<int64_t> limit(const Json& schema, const char* key, const char* exclusive, int step,
-                               bool integers, const std::string& place) const {
-    std::optional<int64_t> result;
-    for (const char* each : {key, exclusive}) {
-      const Json* value = find(schema, each);
-      if (!value || (each == exclusive && value->is_boolean())) continue;
-      if (!value->is_number()) fail(place, fmt::format("{} must be a number", each));
-      const double number = value->get<double>();
-      const bool whole = number == std::floor(number);
-      if (!(std::abs(number) < 9e15))
-        fail(place,
-             fmt::format("{} is {}; limits beyond 9e15 are not supported", each, value->dump()),
-             ErrorCode::kNotSupported);
-      if (!integers && (!whole || each == exclusive))
-        fail(place,
-             fmt::format("{} of a non-integer number must be an integer and "
-                         "not exclusive",
-                         each),
-             ErrorCode::kNotSupported);
-      // Round inwards to an integer.
-      int64_t bound = static_cast<int64_t>(step > 0 ? std::ceil(number) : std::floor(number));
-      if (each == exclusive && whole) bound += step;
-      if (!result || (step > 0 ? bound > *result : bound < *result)) result = bound;
-    }
-    return result;
+  // The number of a limit. Throws unless it is one that can be counted in.
+  static double limit(const Json& value, const char* key, const std::string& place) {
+    if (!value.is_number()) fail(place, fmt::format("{} must be a number", key));
+    const double number = value.get<double>();
+    if (!(std::abs(number) < 9e15))
+      fail(place, fmt::format("{} is {}; limits beyond 9e15 are not supported", key, value.dump()),
+           ErrorCode::kNotSupported);
+    return number;
+  }
+
+  // One end of a range, and whether the end itself is outside.
+  struct End {
+    double number = 0;
+    bool is_exclusive = false;
+  };
+  static std::optional<End> range_end(const Json& schema, const char* key, const char* exclusive,
+                                      int step, const std::string& place) {
+    std::optional<End> end;
+    const Json* const outside = find(schema, exclusive);
+    // Draft 4 of JSON schema has a boolean beside the limit.
+    if (const Json* value = find(schema, key))
+      end = End{limit(*value, key, place), outside && *outside == Json(true)};
+    if (!outside || outside->is_boolean()) return end;
+    const End other{limit(*outside, exclusive, place), true};
+    const bool is_closer =
+        !end || (step > 0 ? other.number >= end->number : other.number <= end->number);
+    return is_closer ? other : end;
+  }
+
+  static std::optional<int64_t> rounded_inwards(const std::optional<End>& end, int step) {
+    if (!end) return std::nullopt;
+    const double whole = step > 0 ? std::ceil(end->number) : std::floor(end->number);
+    return static_cast<int64_t>(whole) + (end->is_exclusive && whole == end->number ? step : 0);
+  }
+
+  // The decimals that a number is written with.
+  static size_t decimals_of(double number, const std::string& place) {
+    constexpr size_t kMost = 9;  // 9e15 with more is beyond 64 bits
+    for (size_t decimals = 0; decimals <= kMost; ++decimals)
+      if (std::strtod(fmt::format("{:.{}f}", number, decimals).c_str(), nullptr) == number &&
+          std::abs(number) * std::pow(10.0, static_cast<double>(decimals)) < 9e15)
+        return decimals;
+    fail(place, fmt::format("the limit {} has too many digits", number), ErrorCode::kNotSupported);
   }
 
   std::string number(const Json& schema, const std::string& type, const std::string& place,
                      const std::string& name) {
-    const bool integers = type == "integer";
-    const auto least = limit(schema, "minimum", "exclusiveMinimum", 1, integers, place);
-    const auto most = limit(schema, "maximum", "exclusiveMaximum", -1, integers, place);
+    const auto least = range_end(schema, "minimum", "exclusiveMinimum", 1, place);
+    const auto most = range_end(schema, "maximum", "exclusiveMaximum", -1, place);
     if (!least && !most) return shared(type);
-    if (least && most && *least > *most)
-      fail(place, fmt::format("there is no number between {} and {}", *least, *most));
-    return add(name, integers ? integer_grammar(least, most) : decimal_grammar(least, most));
+    std::string rule;
+    if (type == "integer") {
+      const auto from = rounded_inwards(least, 1), to = rounded_inwards(most, -1);
+      if (!from || !to || *from <= *to) rule = integer_grammar(from, to);
+    } else {
+      size_t decimals = 0;
+      for (const auto& end : {least, most})
+        if (end) decimals = std::max(decimals, decimals_of(end->number, place));
+      const auto scaled = [&](const std::optional<End>& end) -> std::optional<DecimalLimit> {
+        if (!end) return std::nullopt;
+        const double units = end->number * std::pow(10.0, static_cast<double>(decimals));
+        if (!(std::abs(units) < 9e15))
+          fail(place, fmt::format("the limit {} has too many digits", end->number),
+               ErrorCode::kNotSupported);
+        return DecimalLimit{std::llround(units), end->is_exclusive};
+      };
+      const auto from = scaled(least), to = scaled(most);
+      if (!from || !to || from->value <= to->value) rule = decimal_grammar(from, to, decimals);
+    }
+    if (rule.empty()) fail(place, "there is no number between the limits");
+    return add(name, rule);
   }
 
   std::string array(const Json& schema, const std::string& place, const std::string& name,
@@ -467,7 +502,7 @@ class Converter {
                                       shared("value"))),
                       true});
 
-    const bool open = extra ? *extra != Json(false) : list.empty();
+    const bool open = extra ? *extra != Json(false) : !properties && list.empty();
     std::string other;
     if (open) {
       std::vector<std::string> names;

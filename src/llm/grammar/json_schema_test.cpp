@@ -57,6 +57,7 @@ TEST(JsonSchema, ObjectsKeepOrderAndRequirements) {
   expect(R"({"properties": {"a": {}, "b": {}}})",
          {"{}", R"({"a": 1})", R"({"b": []})", R"({"a": 1, "b": 2})"}, {R"({, "b": 2})"});
   expect(R"({"type": "object"})", {"{}", R"({"x": {"y": 1}})"}, {"[]"});
+  expect(R"({"type": "object", "properties": {}})", {"{}"}, {R"({"x": 1})"});
   expect(R"({"required": ["x"]})", {R"({"x": 1})"}, {"{}"});
 }
 
@@ -169,8 +170,61 @@ TEST(JsonSchema, RangesOfNumbers) {
   expect(R"({"type": "number", "minimum": 0, "maximum": 1})", {"0", "0.25", "1", "1.0"},
          {"1.5", "-0.5", "2"});
   expect(R"({"type": "number", "minimum": -2})", {"-2", "-1.99", "-0.5", "7.25"}, {"-2.01", "-3"});
-  error_of(R"({"type": "number", "minimum": 0.5})", ErrorCode::kNotSupported);
+  expect(R"({"type": "number", "minimum": 0.5})", {"0.5", "0.75", "1", "12.5", "3.0"},
+         {"0.49", "0", "-1", "00.5"});
+  expect(R"({"type": "number", "exclusiveMinimum": 0})", {"0.01", "1", "7.5"}, {"0", "0.0", "-1"});
+  expect(R"({"type": "number", "minimum": 0, "exclusiveMinimum": true})", {"0.5"}, {"0", "-0.5"});
+  expect(R"({"type": "number", "exclusiveMinimum": -0.5, "exclusiveMaximum": 1})",
+         {"-0.49", "-0.1", "0", "0.999", "0.0"}, {"-0.5", "-0.50", "1", "1.0", "-1"});
+  error_of(R"({"type": "number", "exclusiveMinimum": 1, "maximum": 1})",
+           ErrorCode::kInvalidArgument);
+  error_of(R"({"type": "number", "minimum": 0.12345678912})", ErrorCode::kNotSupported);
   error_of(R"({"type": "integer", "minimum": 5, "maximum": 3})", ErrorCode::kInvalidArgument);
+}
+
+TEST(JsonSchema, RangesOfDecimalsAreExact) {
+  const uint32_t seed = test_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 400; ++round) {
+    const size_t decimals = random() % 4;
+    const int64_t scale = int64_t{1} << (random() % 20);
+    const auto any = [&] { return static_cast<int64_t>(random() % (2 * uint64_t(scale))) - scale; };
+    std::optional<DecimalLimit> low = DecimalLimit{any(), random() % 2 == 0},
+                                high = DecimalLimit{any(), random() % 2 == 0};
+    if (low->value > high->value) std::swap(low->value, high->value);
+    const int64_t ends[] = {low->value, high->value};
+    if (random() % 4 == 0) low.reset();
+    if (random() % 4 == 0) high.reset();
+    const std::string rule = decimal_grammar(low, high, decimals);
+    if (rule.empty()) {
+      EXPECT_TRUE(ends[0] == ends[1] && (low->is_exclusive || high->is_exclusive));
+      continue;
+    }
+    const Grammar grammar = Grammar::parse("root ::= " + rule);
+    // Each value in tenths of a unit, so that some are between two units.
+    const auto check = [&](int64_t tenths) {
+      const bool is_allowed =
+          (!low || tenths > low->value * 10 || (tenths == low->value * 10 && !low->is_exclusive)) &&
+          (!high || tenths < high->value * 10 ||
+           (tenths == high->value * 10 && !high->is_exclusive));
+      std::string digits = std::to_string(std::abs(tenths));
+      if (digits.size() < decimals + 2) digits.insert(0, decimals + 2 - digits.size(), '0');
+      digits.insert(digits.size() - decimals - 1, ".");
+      const std::string text = (tenths < 0 ? "-" : "") + digits;
+      ASSERT_EQ(grammar.matches(text), is_allowed) << text << " of " << rule;
+      if (!text.ends_with("." + std::string(decimals + 1, '0'))) return;
+      ASSERT_EQ(grammar.matches(text.substr(0, text.find('.'))), is_allowed) << text << rule;
+    };
+    for (const int64_t end : ends)
+      for (const int64_t step : {-101, -100, -11, -10, -9, -1, 0, 1, 9, 10, 11, 100, 101})
+        check(end * 10 + step);
+    for (int i = 0; i < 20; ++i) check(any() * 10 + static_cast<int64_t>(random() % 10));
+    int64_t one = 10;
+    for (size_t i = 0; i < decimals; ++i) one *= 10;
+    for (int64_t whole = -3; whole <= 3; ++whole) check(whole * one);
+    EXPECT_FALSE(grammar.matches("01"));
+  }
 }
 
 TEST(JsonSchema, ErrorsNameThePlace) {

@@ -118,10 +118,30 @@ std::vector<LoraSample> read_lines(const std::string& path, std::string_view tex
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     try {
       const Json json = Json::parse(line);
-      samples.push_back(sample_of(JsonView(json, "the object"), writer));
+      samples.push_back(sample_of(JsonView(json), writer));
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: line {}: {}", path, number, error.what()));
     }
+  }
+  return samples;
+}
+
+// Whether the text begins like an array of objects; a plain text may begin with a bracket.
+bool is_array_of_objects(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (text[first] != '[') return false;
+  const size_t second = text.find_first_not_of(" \t\r\n", first + 1);
+  return second != text.npos && text[second] == '{';
+}
+
+std::vector<LoraSample> read_array(const std::string& path, std::string_view text,
+                                   const ChatWriter& writer) {
+  std::vector<LoraSample> samples;
+  try {
+    const Json json = Json::parse(text, {.bytes = text.size(), .values = SIZE_MAX});
+    for (const JsonView& each : JsonView(json).items()) samples.push_back(sample_of(each, writer));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
   }
   return samples;
 }
@@ -178,6 +198,8 @@ std::vector<LoraSample> read_lora_samples(const std::string& path, const GgufFil
   std::vector<LoraSample> samples;
   if (text[text.find_first_not_of(" \t\r\n")] == '{') {
     samples = read_lines(path, text, writer);
+  } else if (is_array_of_objects(text)) {
+    samples = read_array(path, text, writer);
   } else {
     const std::vector<int32_t> tokens = writer.tokenizer().encode(text);
     for (size_t first = 0; first + 1 < tokens.size(); first += most) {
@@ -204,9 +226,11 @@ std::vector<LoraSample> read_lora_samples(const std::string& path, const GgufFil
                 fmt::format("{}: none of {} samples has an answer within {} tokens; give chats "
                             "with messages of the assistant, or a longer --context",
                             path, all, context));
-  if (cut > 0 || samples.size() < all)
-    warn(fmt::format("{}: {} of {} samples are cut at {} tokens, {} have nothing to learn", path,
-                     cut, all, context, all - samples.size()));
+  if (cut > 0)
+    warn(fmt::format("{}: {} of {} samples are cut at {} tokens", path, cut, all, context));
+  if (samples.size() < all)
+    warn(fmt::format("{}: {} of {} samples are left out, because they have nothing to learn", path,
+                     all - samples.size(), all));
   return samples;
 }
 

@@ -58,6 +58,17 @@ TEST_F(LoraData, OnlyAnswersAreLearned) {
   EXPECT_EQ(shown(samples[2]), "[<s>][ ][d][</s>]");
 }
 
+TEST_F(LoraData, ArraysOfObjectsAreRead) {
+  const std::vector<LoraSample> samples =
+      read("\n[ {\"question\": \"q\", \"answer\": \"r\"},\n {\"text\": \"d\"}]\n");
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(shown(samples[0]), "<s> uq</s> za[r][</s>] z");
+  EXPECT_EQ(shown(samples[1]), "[<s>][ ][d][</s>]");
+  for (const char* wrong : {"[{\"text\": \"d\"}", "[{\"text\": 5}]", "[{\"a\": \"b\"}]"})
+    EXPECT_THROW(read(wrong), Error) << wrong;
+  EXPECT_EQ(read("[scene one] hello", 100).size(), 1u);  // plain text
+}
+
 TEST_F(LoraData, WithoutATemplate) {
   const std::vector<LoraSample> samples =
       read("{\"prompt\": \"a\", \"completion\": \"b\"}", 100, nullptr);

@@ -28,6 +28,22 @@ Tensor averaged(const Tensor& average, double decay, const Tensor& value) {
   return change(average, decay * average + (1 - decay) * value);
 }
 
+// The share of an average that a step keeps.
+void check_kept(const char* optimizer, const char* name, double share) {
+  if (share >= 0 && share < 1) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: {} is {}; it must be at least 0 and below 1", optimizer, name, share));
+}
+
+template <class Settings>
+void check_betas(const char* optimizer, const std::vector<Settings>& groups) {
+  for (const Settings& each : groups) {
+    check_kept(optimizer, "beta1", each.beta1);
+    check_kept(optimizer, "beta2", each.beta2);
+  }
+}
+
 // The bias corrections of Adam for the first step and on.
 Doubles adam_numbers(double beta1, double beta2, double lr, int64_t steps, double decay) {
   const auto t = static_cast<double>(steps + 1);
@@ -97,7 +113,10 @@ ParameterUpdate SGD::update(const Member& member) const {
   return {change(p, p - member.numbers[0] * down), {moved}};
 }
 
-Adam::Adam(const std::vector<ParameterGroup<AdamSettings>>& groups) { add_groups("Adam", groups); }
+Adam::Adam(const std::vector<ParameterGroup<AdamSettings>>& groups) {
+  add_groups("Adam", groups);
+  check_betas("Adam", settings_);
+}
 
 Names Adam::state_names() const { return {"exp_avg", "exp_avg_sq"}; }
 
@@ -119,6 +138,7 @@ ParameterUpdate Adam::update(const Member& member) const {
 
 AdamW::AdamW(const std::vector<ParameterGroup<AdamWSettings>>& groups) {
   add_groups("AdamW", groups);
+  check_betas("AdamW", settings_);
 }
 
 Names AdamW::state_names() const { return {"exp_avg", "exp_avg_sq"}; }
@@ -138,6 +158,7 @@ ParameterUpdate AdamW::update(const Member& member) const {
 
 RMSprop::RMSprop(const std::vector<ParameterGroup<RMSpropSettings>>& groups) {
   add_groups("RMSprop", groups);
+  for (const RMSpropSettings& each : settings_) check_kept("RMSprop", "alpha", each.alpha);
 }
 
 Names RMSprop::state_names() const {
@@ -161,7 +182,10 @@ ParameterUpdate RMSprop::update(const Member& member) const {
   return {change(p, p - member.numbers[0] * moved), {squares, moved}};
 }
 
-Lion::Lion(const std::vector<ParameterGroup<LionSettings>>& groups) { add_groups("Lion", groups); }
+Lion::Lion(const std::vector<ParameterGroup<LionSettings>>& groups) {
+  add_groups("Lion", groups);
+  check_betas("Lion", settings_);
+}
 
 Names Lion::state_names() const { return {"exp_avg"}; }
 

@@ -7,6 +7,7 @@
 #include "base/system/input_file.h"
 #include "base/utf8.h"
 #include "prism/error.h"
+#include "search/files/text_encoding.h"
 
 namespace prism::search {
 namespace {
@@ -35,6 +36,11 @@ std::string lower(std::string_view text) {
   std::ranges::transform(result, result.begin(),
                          [](char c) { return static_cast<char>(std::tolower(c & 0xff)); });
   return result;
+}
+
+// By its byte order mark; every second byte of plain letters is 0.
+bool is_utf16(std::string_view bytes) {
+  return bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff");
 }
 
 bool is_binary(std::string_view bytes) {
@@ -76,18 +82,21 @@ FileContent content_of(std::string bytes) {
   FileContent content;
   if (bytes.size() > kMaximumFileBytes)
     content.unsearchable = Unsearchable::large;
-  else if (is_binary(bytes))
+  else if (!is_utf16(bytes) && is_binary(bytes))
     content.unsearchable = Unsearchable::binary;
   else if (is_minified(bytes))
     content.unsearchable = Unsearchable::minified;
   if (content.unsearchable) return content;
-  content.text = utf8_valid_end(bytes, 0) == bytes.size() ? std::move(bytes) : repair_utf8(bytes);
-  std::string& text = content.text;
-  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  std::string text = as_utf8(bytes);
+  if (text.find('\0') != text.npos) {
+    content.unsearchable = Unsearchable::binary;
+    return content;
+  }
   size_t to = 0;
   for (size_t i = 0; i < text.size(); ++i)
     if (text[i] != '\r' || (i + 1 < text.size() && text[i + 1] != '\n')) text[to++] = text[i];
   text.resize(to);
+  content.text = std::move(text);
   return content;
 }
 

@@ -42,6 +42,20 @@ bool is_ip_address(std::string_view host) {
          std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
 }
 
+// An origin without the slash that people add. Throws for a text that no browser sends as one.
+std::string origin_of(std::string origin) {
+  if (origin == "*" || origin == "null") return origin;
+  const size_t host = origin.find("://");
+  if (origin.ends_with('/')) origin.pop_back();
+  if (host == 0 || host == origin.npos || host + 3 >= origin.size() ||
+      origin.find_first_of("/?# ", host + 3) != origin.npos)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("serve: \"{}\" is not an origin; --cors takes one like "
+                            "https://app.example or http://localhost:3000, or *",
+                            origin));
+  return origin;
+}
+
 }  // namespace
 
 bool is_loopback(std::string_view address) {
@@ -49,7 +63,13 @@ bool is_loopback(std::string_view address) {
 }
 
 Access::Access(AccessOptions options) : options_(std::move(options)) {
-  for (const std::string& key : options_.api_keys) key_hashes_.push_back(hash_of(key));
+  for (const std::string& key : options_.api_keys) {
+    if (key.empty())
+      throw Error(ErrorCode::kInvalidArgument,
+                  "serve: an API key is empty; is the variable set that it came from?");
+    key_hashes_.push_back(hash_of(key));
+  }
+  for (std::string& origin : options_.cors) origin = origin_of(std::move(origin));
   for (std::string& host : options_.allow_hosts) host = lower(host);
   if (!is_loopback(options_.address) && key_hashes_.empty() && !options_.no_auth)
     throw Error(ErrorCode::kInvalidArgument,

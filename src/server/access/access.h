@@ -25,7 +25,8 @@ struct Refusal {
 
 class Access {
  public:
-  // Throws kInvalidArgument for an address that other machines reach without an API key.
+  // Throws kInvalidArgument for an address that other machines reach without an API key, for an
+  // empty key, and for a text in cors that is not an origin.
   explicit Access(AccessOptions options);
 
   // is_open: the request needs no key.

@@ -32,6 +32,17 @@ TEST(Access, OtherAddressesNeedAKey) {
   }
 }
 
+TEST(Access, EmptyKeysAndWrongOriginsAreRefused) {
+  EXPECT_THROW(Access({.address = "0.0.0.0", .api_keys = {""}}), Error);
+  EXPECT_THROW(Access({.api_keys = {"k", ""}}), Error);
+  for (const char* wrong : {"", "app.example", "https://", "://x", "https://a.b/path", "a b://c d"})
+    EXPECT_THROW(Access({.cors = {wrong}}), Error) << wrong;
+  for (const char* right : {"*", "null", "http://localhost:3000", "https://app.example"})
+    EXPECT_NO_THROW(Access({.cors = {right}})) << right;
+  const Access access({.cors = {"https://app.example/"}});
+  EXPECT_EQ(status(access, {{"host", "localhost"}, {"origin", "https://app.example"}}), 200);
+}
+
 TEST(Access, KeysAreTakenFromBothHeaders) {
   const Access access({.api_keys = {"first", "second"}});
   EXPECT_EQ(status(access, {{"host", "localhost"}}), 401);

@@ -199,7 +199,11 @@ ChatRequest read_chat(const JsonView& body) {
   for (const JsonView& each : body["tools"].items()) {
     Json function = {{"name", each["name"].string()},
                      {"description", each["description"].string_or("")}};
-    function["parameters"] = each["input_schema"] ? each["input_schema"].json() : Json::object();
+    if (const std::string type = each["type"].string_or("custom"); type != "custom")
+      each["type"].fail(fmt::format("is \"{}\"; this server knows tools of type custom", type));
+    if (!each["input_schema"]) each["input_schema"].fail("is missing; it must be a JSON schema");
+    check_parameters(each["input_schema"]);
+    function["parameters"] = each["input_schema"].json();
     chat.tools.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
   if (const JsonView thinking = body["thinking"])
@@ -212,10 +216,10 @@ ChatRequest read_chat(const JsonView& body) {
       chat.tool_choice = ToolChoice::required;
     else if (type != "auto")
       choice["type"].fail(fmt::format("is \"{}\"; it must be auto, any, tool or none", type));
-    if (type == "tool") chat.tool = choice["name"].string();
     chat.parallel_calls = !choice["disable_parallel_tool_use"].boolean_or(false);
     if (chat.tool_choice == ToolChoice::required && chat.tools.items().empty())
       choice.fail("needs tools");
+    if (type == "tool") chat.tool = known_tool(choice, chat.tools);
   }
   return chat;
 }

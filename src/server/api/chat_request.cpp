@@ -21,14 +21,6 @@ std::vector<llm::Tool> tools_of(const ChatRequest& chat) {
   return tools;
 }
 
-// The name of a function, which is inside "function" or beside "type".
-std::string known_tool(const JsonView& function, const Json& tools) {
-  const JsonView name = function["function"] ? function["function"]["name"] : function["name"];
-  for (const Json& each : tools.items())
-    if (JsonView(each)["function"]["name"].string() == name.string()) return name.string();
-  name.fail(fmt::format("is \"{}\", which is not in tools", name.string()));
-}
-
 // {"mode": "auto", "tools": [...]}, in chats inside "allowed_tools".
 void read_allowed_tools(const JsonView& choice, ChatRequest& chat) {
   const JsonView allowed = choice["allowed_tools"] ? choice["allowed_tools"] : choice;
@@ -46,15 +38,26 @@ void read_allowed_tools(const JsonView& choice, ChatRequest& chat) {
 
 }  // namespace
 
+void check_parameters(const JsonView& schema) {
+  if (!schema.is_object()) schema.fail("must be a JSON schema");
+  if (const JsonView type = schema["type"]; type.is_string() && type.string() != "object")
+    type.fail(fmt::format("is \"{}\"; the arguments of a tool are an object", type.string()));
+}
+
+std::string known_tool(const JsonView& choice, const Json& tools) {
+  const JsonView name = choice["function"] ? choice["function"]["name"] : choice["name"];
+  for (const Json& each : tools.items())
+    if (JsonView(each)["function"]["name"].string() == name.string()) return name.string();
+  name.fail(fmt::format("is \"{}\", which is not in tools", name.string()));
+}
+
 Json read_tools(const JsonView& tools) {
   Json result = Json::array();
   for (const JsonView& each : tools.items()) {
     if (const std::string type = each["type"].string_or("function"); type != "function")
       each["type"].fail(fmt::format("is \"{}\"; this server knows tools of type function", type));
     if (each["function"]["name"].string().empty()) each["function"]["name"].fail("is empty");
-    if (const JsonView parameters = each["function"]["parameters"];
-        parameters && !parameters.is_object())
-      parameters.fail("must be a JSON schema");
+    if (const JsonView parameters = each["function"]["parameters"]) check_parameters(parameters);
     result.push_back(each.json());
   }
   return result;
@@ -71,6 +74,7 @@ void read_tool_choice(const JsonView& choice, ChatRequest& chat) {
     chat.tool = known_tool(choice, chat.tools);
     return;
   }
+  if (!choice.is_string()) choice.fail("must be none, auto, required or a function");
   const std::string& text = choice.string();
   if (text == "none")
     chat.tool_choice = ToolChoice::none;
@@ -137,7 +141,11 @@ void prepare_chat(const ChatRequest& chat, AnswerRequest& request) {
                      "tool_choice");
     const llm::ForcedCall forced = llm::forced_call(format, tools, chat.parallel_calls);
     prompt += forced.opening;
-    request.options.grammar = llm::Grammar::from_json_schema(forced.schema);
+    try {
+      request.options.grammar = llm::Grammar::from_json_schema(forced.schema);
+    } catch (const Error& error) {
+      throw ApiError(400, fmt::format("tools cannot be used: {}", error.what()), "tools");
+    }
     request.options.sampler.dry.multiplier = 0;
     parsing.is_call = true;
     parsing.begins_thinking = false;

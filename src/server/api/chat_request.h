@@ -21,6 +21,10 @@ struct ChatRequest {
   std::string extra;  // JSON: further variables of the template
 };
 
+// Throws unless a tool's schema can be one of arguments, which are an object.
+void check_parameters(const JsonView& schema);
+// The name in a choice of a tool, inside "function" or beside "type". Throws if no tool has it.
+std::string known_tool(const JsonView& choice, const Json& tools);
 // Checks tools in OpenAI's format.
 Json read_tools(const JsonView& tools);
 // Reads "none", "auto", "required", {"type": "function", "function": {"name": ...}}, the same with

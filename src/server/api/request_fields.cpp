@@ -50,6 +50,8 @@ std::vector<std::string> read_texts(const JsonView& field) {
 void read_logit_bias(const JsonView& biases, const ServedModel& model,
                      llm::SamplerOptions& sampler) {
   if (!biases) return;
+  if (!biases.is_object() && !biases.is_array())
+    biases.fail("must be an object of tokens and numbers, or an array of such pairs");
   const auto add_text = [&](const std::string& text, float bias) {
     for (const int32_t token : model.tokenizer().encode(text, {.add_special = false}))
       sampler.logit_bias.emplace_back(token, bias);
@@ -80,6 +82,22 @@ void read_logit_bias(const JsonView& biases, const ServedModel& model,
       add_text(pair[0].string(), read_bias(pair[1]));
     else
       sampler.logit_bias.emplace_back(read_token(pair[0], model), read_bias(pair[1]));
+  }
+}
+
+// A list of names. A text, llama.cpp's form with one letter for each sampler, is passed over.
+void read_samplers(const JsonView& names, llm::SamplerOptions& sampler) {
+  if (names.is_string()) return;
+  std::string joined;
+  for (const JsonView& each : names.items()) {
+    if (each.string() == "penalties" || each.string() == "dry") continue;  // always first
+    joined += (joined.empty() ? "" : ",") + (each.string() == "typ_p" ? "typical" : each.string());
+  }
+  if (joined.empty()) return;
+  try {
+    sampler.stages = llm::parse_sampler_stages(joined);
+  } catch (const Error& error) {
+    names.fail(fmt::format("cannot be used: {}", error.what()));
   }
 }
 
@@ -151,15 +169,7 @@ void read_sampling(const JsonView& body, const ServedModel& model,
   if (const JsonView seed = body["seed"]; seed && seed.integer(-1) >= 0)
     s.seed = static_cast<uint64_t>(seed.integer());
   read_logit_bias(body["logit_bias"], model, s);
-  if (const JsonView names = body["samplers"]; names.is_array()) {
-    std::string joined;
-    for (const JsonView& each : names.items()) {
-      if (each.string() == "penalties" || each.string() == "dry") continue;  // always first
-      joined +=
-          (joined.empty() ? "" : ",") + (each.string() == "typ_p" ? "typical" : each.string());
-    }
-    if (!joined.empty()) s.stages = llm::parse_sampler_stages(joined);
-  }
+  read_samplers(body["samplers"], s);
   options.ignore_end = body["ignore_eos"].boolean_or(options.ignore_end);
 
   const JsonView grammar = body["grammar"], schema = body["json_schema"];
@@ -180,6 +190,7 @@ void read_sampling(const JsonView& body, const ServedModel& model,
 
 void read_stop(const JsonView& stop, llm::GenerationOptions& options) {
   if (!stop) return;
+  if (!stop.is_string() && !stop.is_array()) stop.fail("must be a string or an array of strings");
   const std::vector<std::string> texts =
       stop.is_string() ? std::vector<std::string>{stop.string()} : read_texts(stop);
   for (const std::string& each : texts)
@@ -192,7 +203,7 @@ void read_response_format(const JsonView& format, llm::GenerationOptions& option
   if (type == "text") return;
   JsonView schema = format["schema"];
   if (type == "json_schema") {
-    if (const JsonView inside = format["json_schema"]) schema = inside["schema"];
+    if (const JsonView inside = format["json_schema"]; inside || !schema) schema = inside["schema"];
     if (!schema) schema.fail("is missing; it must be a JSON schema");
   } else if (type != "json_object") {
     format["type"].fail(

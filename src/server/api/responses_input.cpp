@@ -75,7 +75,10 @@ Json wrapped_tools(const JsonView& tools) {
       each["type"].fail(fmt::format("is \"{}\"; this server knows tools of type function", type));
     Json function = {{"name", each["name"].string()}};
     if (each["description"]) function["description"] = each["description"].string();
-    if (each["parameters"]) function["parameters"] = each["parameters"].json();
+    if (const JsonView parameters = each["parameters"]) {
+      check_parameters(parameters);
+      function["parameters"] = parameters.json();
+    }
     result.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
   return result;
