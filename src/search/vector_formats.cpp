@@ -1,6 +1,8 @@
 // Parses the formats of plain vectors that have lengths in front of the numbers, and descriptions.
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -24,6 +26,16 @@ void check_width(const std::string& path, uint64_t width) {
             fmt::format("a vector of {} numbers; there must be 1 to {}", width, kMaximumWidth));
 }
 
+// The number if it is written as a whole one that the type holds. As a double it may be rounded.
+template <class T>
+std::optional<T> whole(const JsonView& view) {
+  const std::string text = view.json().dump();
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole ? std::optional(value) : std::nullopt;
+}
+
 Field field_of(const JsonView& view) {
   if (view.is_string()) return view.string();
   if (view.is_array()) {
@@ -31,6 +43,7 @@ Field field_of(const JsonView& view) {
     for (const JsonView& item : view.items()) items.push_back(item.string());
     return items;
   }
+  if (const std::optional<int64_t> exact = whole<int64_t>(view)) return *exact;
   const double number = view.number();
   if (std::abs(number) < 9e15 && number == std::trunc(number)) return static_cast<int64_t>(number);
   return number;
@@ -38,6 +51,7 @@ Field field_of(const JsonView& view) {
 
 Id id_of(const JsonView& view) {
   if (view.is_string()) return view.string();
+  if (const std::optional<uint64_t> exact = whole<uint64_t>(view)) return *exact;
   return static_cast<uint64_t>(view.integer(0));
 }
 
