@@ -1,8 +1,10 @@
 // search::Index: changes, commits and the file behind them.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -36,6 +38,19 @@ void check(const IndexOptions& options) {
   if (bits && options.metric != Metric::hamming && !options.rescore)
     fail(fmt::format("index: bits cannot rank by {}; use hamming, or rescore with f16 or f32",
                      metric_name(options.metric)));
+}
+
+// Products and squared differences of two vectors that are not longer are finite in f32.
+constexpr float kLongest = 0x1p62f;
+
+// Infinite if the sum overflows, NaN or infinite if one of the numbers is.
+float squared_length(std::span<const float> row) {
+  std::array<float, 8> sums = {};  // independent, so that they are added side by side
+  size_t i = 0;
+  for (; i + sums.size() <= row.size(); i += sums.size())
+    for (size_t k = 0; k < sums.size(); ++k) sums[k] += row[i + k] * row[i + k];
+  for (; i < row.size(); ++i) sums[0] += row[i] * row[i];
+  return std::accumulate(sums.begin(), sums.end(), 0.0f);
 }
 
 // Larger numbers become infinite when they are stored. i8 has a scale, b1 only signs.
@@ -100,10 +115,15 @@ void Index::State::check_id(const Id& id) const {
 }
 
 void Index::State::check_vector(const char* doing, std::span<const float> vector) const {
-  for (size_t i = 0; i < vector.size(); ++i)
-    if (!std::isfinite(vector[i]))
-      fail(fmt::format("{}: number {} of the vector is {}; all must be finite", doing, i,
-                       vector[i]));
+  for (size_t begin = 0; begin < vector.size(); begin += options.width) {
+    const std::span<const float> row = vector.subspan(begin, options.width);
+    if (squared_length(row) <= kLongest * kLongest) continue;
+    for (size_t i = 0; i < row.size(); ++i)
+      if (!std::isfinite(row[i]))
+        fail(
+            fmt::format("{}: number {} of the vector is {}; all must be finite", doing, i, row[i]));
+    fail(fmt::format("{}: a vector is longer than {:.3g}; scale it down", doing, kLongest));
+  }
 }
 
 void Index::State::check_stored(std::span<const float> vector) const {

@@ -64,6 +64,7 @@ struct Index::State {
   IdMap& id_map() const;
   void remove(const Id& id, Location at);
   void add(const Id& id, std::span<const float> vector, const Fields& fields);
+  // One vector or several: all numbers are finite, and so are their products.
   void check_vector(const char* doing, std::span<const float> vector) const;
   void check_stored(std::span<const float> vector) const;  // also its type can hold the numbers
   void check_id(const Id& id) const;
