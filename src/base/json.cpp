@@ -404,8 +404,11 @@ int64_t JsonView::integer(int64_t least, int64_t most) const {
   int64_t value = 0;
   if (const auto* integer = std::get_if<int64_t>(&json().value_))
     value = *integer;
-  else if (const auto* natural = std::get_if<uint64_t>(&json().value_))
-    value = *natural > uint64_t{INT64_MAX} ? INT64_MAX : static_cast<int64_t>(*natural);
+  else if (const auto* natural = std::get_if<uint64_t>(&json().value_);
+           natural && *natural > uint64_t{INT64_MAX})
+    fail(fmt::format("is {}; it must be at most {}", *natural, most));
+  else if (natural)
+    value = static_cast<int64_t>(*natural);
   else if (const double real = number(); real == std::floor(real) && std::abs(real) <= kExact)
     value = static_cast<int64_t>(real);
   else

@@ -196,6 +196,9 @@ TEST(JsonView, GettersNameThePath) {
   EXPECT_EQ(complaint([&] { all["count"].integer(4); }), "count is 3; it must be at least 4");
   EXPECT_EQ(complaint([&] { all["half"].integer(); }), "half is 0.5; it must be an integer");
   EXPECT_NE(complaint([&] { all["big"].integer(); }), "");
+  const Json natural = Json::parse(R"({"seed": 9223372036854775808})");
+  EXPECT_EQ(complaint([&] { JsonView(natural)["seed"].integer(); }),
+            "seed is 9223372036854775808; it must be at most 9223372036854775807");
   EXPECT_EQ(complaint([&] { all["half"].number(1, 2); }), "half is 0.5; it must be from 1 to 2");
   EXPECT_EQ(complaint([&] { JsonView(json).items(); }),
             "the JSON is an object; it must be an array");

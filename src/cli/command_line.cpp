@@ -106,6 +106,14 @@ std::string unexpected_word(const NamedCommand& named, const std::vector<const c
                      extras.empty() ? "" : extras.front());
 }
 
+// "NAME: At Most 1 required but received 2" and the like.
+std::string mismatch(const std::string& text) {
+  const std::string name = text.substr(0, text.find_first_of(": "));
+  if (text.find("flag override") != text.npos)
+    return fmt::format("{}{} takes no value", name.size() == 1 ? "-" : "--", name);
+  return name + (text.find(": At Most") == text.npos ? " needs a value" : " is given twice");
+}
+
 // The parser's error in the words of this program.
 std::string parse_error(CLI::App& app, const std::vector<const char*>& words,
                         const CLI::ParseError& error) {
@@ -114,7 +122,7 @@ std::string parse_error(CLI::App& app, const std::vector<const char*>& words,
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     text = unexpected_word(named, words, app.remaining(true));
   } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) {
-    text = text.substr(0, text.find(':')) + " needs a value";
+    text = mismatch(text);
   } else if (constexpr std::string_view start = "Could not convert: "; text.starts_with(start)) {
     text = text.substr(start.size());
     if (const size_t equals = text.find(" = "); equals != text.npos)
@@ -332,7 +340,9 @@ Option Command::option(const std::string& names, std::vector<int64_t>& value,
 }
 
 void Command::flag(const std::string& names, bool& value, const std::string& help) const {
-  app_->add_flag(names, value, help)->group(heading_.empty() ? "Options" : heading_);
+  app_->add_flag(names, value, help)
+      ->disable_flag_override()
+      ->group(heading_.empty() ? "Options" : heading_);
 }
 
 Command Command::group(const std::string& heading) const {

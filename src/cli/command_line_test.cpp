@@ -44,7 +44,7 @@ class CommandLineTest : public testing::Test {
     seed.excludes(rare.option("--cases", v_.cases, "cases"));
     rare.option("--name", v_.names, "a name").separated_by(',');
     rare.option("--size", v_.sizes, "a size").separated_by(',').positive().shows_default();
-    rare.flag("--loud,-l", v_.is_loud, "loudly");
+    rare.flag("--loud,-l,!--soft", v_.is_loud, "loudly");
     first.footer("That was all.");
     first.run([this] { return ++runs_, 7; });
     const Command below = first.subcommand("below", "needs a word");
@@ -155,6 +155,10 @@ TEST_F(CommandLineTest, WrongWordsAreToldAndNothingRuns) {
            {{"first", "--threads", "9"}, "--threads: Value 9 not in range"},
            {{"first", "--seed", "1", "--cases", "1"}, "--seed excludes --cases"},
            {{"first", "--size", "1,0"}, "--size"},
+           {{"first", "--loud=16x"}, "--loud takes no value"},
+           {{"first", "--soft=16222222222222222222"}, "--soft takes no value"},
+           {{"first", "--seed", "1", "--seed", "2"}, "--seed is given twice"},
+           {{"first", "--seed"}, "--seed needs a value"},
            {{"first", "below"}, "word is required"},
            {{"first", "--quiet"}, "made first has no option --quiet"},
            {{"first", "--cout", "3"}, "has no option --cout; did you mean --count?"},

@@ -1,6 +1,7 @@
 // A signal handler and a terminate handler; both call only what is safe in a signal handler.
 #include "cli/fatal_errors.h"
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "base/system/mapped_file.h"
+#include "base/system/output_file.h"
 #include "cli/command_line.h"
 
 #ifndef _WIN32
@@ -43,6 +45,7 @@ void on_no_memory() {
 }
 
 [[noreturn]] void on_terminate() noexcept {
+  remove_temporary_files();
   try {
     if (const auto error = std::current_exception()) std::rethrow_exception(error);
     // In a noexcept function the exception is not caught, and its type is not known.
@@ -56,14 +59,30 @@ void on_no_memory() {
 
 #ifndef _WIN32
 
+std::atomic_flag is_reported = ATOMIC_FLAG_INIT;
+
+// Whoever named the file, the terminal must not obey it: controls become question marks, also those
+// of two bytes (0xc2 and 0x80 to 0x9f).
+void print_path(const char* path) noexcept {
+  for (unsigned char before = 0; *path != '\0'; ++path) {
+    const auto byte = static_cast<unsigned char>(*path);
+    const bool is_control =
+        byte < 0x20 || byte == 0x7f || (before == 0xc2 && byte >= 0x80 && byte < 0xa0);
+    print({is_control ? "?" : path, 1});
+    before = byte;
+  }
+}
+
 void on_bus_error(int, siginfo_t* info, void*) {
   const bool is_access = info->si_code == BUS_ADRERR;  // not sent by kill
   if (const char* path = is_access ? mapped_file_at(info->si_addr) : nullptr) {
+    while (is_reported.test_and_set()) pause();  // another thread ends the program
+    remove_temporary_files();
     print("\nerror: reading ");
-    print({path, std::strlen(path)});
+    print_path(path);
     print(
-        ": the file became shorter or its disk failed while the model was in use; restore the file "
-        "and start again\n");
+        ": the file became shorter or its disk failed while it was in use; restore the file and "
+        "start again\n");
     _exit(kFailed);
   }
   // An access happens again on return; a signal that was sent does not.

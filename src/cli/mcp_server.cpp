@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/system/start_thread.h"
 #include "prism/error.h"
 
 namespace prism::cli {
@@ -186,7 +187,7 @@ void McpServer::run(std::istream& input, std::ostream& output) const {
     const std::lock_guard lock(writing);
     output << message.dump() + "\n" << std::flush;
   };
-  std::thread reader([&] {
+  std::thread reader = start_thread("mcp", [&] {
     for (std::string line; std::getline(input, line);) {
       if (line.find_first_not_of(" \t\r") == line.npos) continue;
       try {

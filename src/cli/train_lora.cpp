@@ -32,7 +32,8 @@ void add_lora_options(const Command& command, LoraSettings& s) {
   const Command group = command.group("Train an adapter (LoRA)");
   group.option("--lora", s.model, "a GGUF file or the name of a model to train an adapter for");
   group.option("--rank", s.rank, "the rank of the change of a matrix").positive().shows_default();
-  group.option("--alpha", s.alpha, "the change is multiplied by alpha / rank (default: 2 rank)");
+  group.option("--alpha", s.alpha, "the change is multiplied by alpha / rank (default: 2 rank)")
+      .positive();
   group
       .option("--matrices", s.matrices,
               "the matrices to change, by the beginning of their names: attn, ffn, attn_q, output "

@@ -130,17 +130,15 @@ Filter joined(Kind kind, const Filter& a, const Filter& b) {
   return Filter(std::make_shared<const Node>(std::move(node)));
 }
 
-void add_fields(const Node& node, std::vector<std::string>& fields) {
-  if (!node.field.empty()) fields.push_back(node.field);
-  for (const auto& part : node.parts) add_fields(*part, fields);
+void add_names(const Node& node, std::vector<std::string>& names) {
+  if (node.kind == Kind::compare || node.kind == Kind::one_of_values) names.push_back(node.field);
+  for (const auto& part : node.parts) add_names(*part, names);
 }
 
 }  // namespace
 
-std::vector<std::string> fields_of(const Filter& filter) {
-  std::vector<std::string> fields;
-  if (!filter.is_empty()) add_fields(*filter.node(), fields);
-  return fields;
+void add_field_names(const Filter& filter, std::vector<std::string>& names) {
+  if (!filter.is_empty()) add_names(*filter.node(), names);
 }
 
 std::vector<uint32_t> allowed_rows(const Segment& segment, const Filter& filter) {

@@ -23,7 +23,7 @@ struct Filter::Node {
 // The rows of a segment that are alive and that the filter allows, as a bitmap.
 std::vector<uint32_t> allowed_rows(const Segment& segment, const Filter& filter);
 
-// The fields that the conditions of a filter name.
-std::vector<std::string> fields_of(const Filter& filter);
+// Appends the names of the fields that the filter's conditions compare.
+void add_field_names(const Filter& filter, std::vector<std::string>& names);
 
 }  // namespace prism::search

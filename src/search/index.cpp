@@ -1,8 +1,10 @@
 // search::Index: changes, commits and the file behind them.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -36,6 +38,19 @@ void check(const IndexOptions& options) {
   if (bits && options.metric != Metric::hamming && !options.rescore)
     fail(fmt::format("index: bits cannot rank by {}; use hamming, or rescore with f16 or f32",
                      metric_name(options.metric)));
+}
+
+// Products and squared differences of two vectors that are not longer are finite in f32.
+constexpr float kLongest = 0x1p62f;
+
+// Infinite if the sum overflows, NaN or infinite if one of the numbers is.
+float squared_length(std::span<const float> row) {
+  std::array<float, 8> sums = {};  // independent, so that they are added side by side
+  size_t i = 0;
+  for (; i + sums.size() <= row.size(); i += sums.size())
+    for (size_t k = 0; k < sums.size(); ++k) sums[k] += row[i + k] * row[i + k];
+  for (; i < row.size(); ++i) sums[0] += row[i] * row[i];
+  return std::accumulate(sums.begin(), sums.end(), 0.0f);
 }
 
 // Larger numbers become infinite when they are stored. i8 has a scale, b1 only signs.
@@ -99,18 +114,25 @@ void Index::State::check_id(const Id& id) const {
                      id.is_text() ? "text" : "number", options.text_ids ? "texts" : "numbers"));
 }
 
+void Index::State::check_vectors(const char* doing, std::span<const float> vectors,
+                                 const std::function<std::string(size_t)>& name) const {
+  for (size_t begin = 0; begin < vectors.size(); begin += options.width) {
+    const std::span<const float> row = vectors.subspan(begin, options.width);
+    if (squared_length(row) <= kLongest * kLongest) continue;
+    const std::string own = name(begin / options.width);
+    for (size_t i = 0; i < row.size(); ++i)
+      if (!std::isfinite(row[i]))
+        fail(fmt::format("{}: number {} of {} is {}; all must be finite", doing, i, own, row[i]));
+    fail(fmt::format("{}: {} is longer than {:.3g}; scale it down", doing, own, kLongest));
+  }
+}
+
 void Index::State::check_queries(std::span<const float> queries) const {
-  for (size_t i = 0; i < queries.size(); ++i)
-    if (!std::isfinite(queries[i]))
-      fail(fmt::format("search: number {} of query {} is {}; all must be finite", i % options.width,
-                       i / options.width, queries[i]));
+  check_vectors("search", queries, [](size_t row) { return fmt::format("query {}", row); });
 }
 
 void Index::State::check_stored(const Id& id, std::span<const float> vector) const {
-  for (size_t i = 0; i < vector.size(); ++i)
-    if (!std::isfinite(vector[i]))
-      fail(fmt::format("index: number {} of the vector {} is {}; all must be finite", i, id.shown(),
-                       vector[i]));
+  check_vectors("index", vector, [&](size_t) { return "the vector " + id.shown(); });
   for (const std::optional<DType> type : {std::optional(options.type), options.rescore}) {
     const float most = type ? largest(*type) : std::numeric_limits<float>::max();
     for (size_t i = 0; i < vector.size(); ++i)

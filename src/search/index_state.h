@@ -1,6 +1,7 @@
 // The state behind search::Index.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -64,6 +65,9 @@ struct Index::State {
   IdMap& id_map() const;
   void remove(const Id& id, Location at);
   void add(const Id& id, std::span<const float> vector, const Fields& fields);
+  // All numbers are finite, and so are their products. name(row): in messages.
+  void check_vectors(const char* doing, std::span<const float> vectors,
+                     const std::function<std::string(size_t)>& name) const;
   void check_queries(std::span<const float> queries) const;  // one or several
   // Also whether the type can hold the numbers.
   void check_stored(const Id& id, std::span<const float> vector) const;

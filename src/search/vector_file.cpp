@@ -76,8 +76,11 @@ Json json_of(const Field& field) {
 void write_folder(const std::string& path, const VectorTable& table) {
   const fs::path folder(path);
   fs::create_directories(folder);
+  // The vectors are removed first and written last: without them the folder cannot be read, so old
+  // and new files never count as one.
+  const std::string vectors = (folder / "embeddings.npy").string();
+  fs::remove(vectors);
   const auto rows = static_cast<int64_t>(table.rows), width = static_cast<int64_t>(table.width);
-  save((folder / "embeddings.npy").string(), tensor_of(table.values, {rows, width}));
   save((folder / "embeddings_norms.npy").string(), tensor_of(norms_of(table), {rows}));
   Json all = Json::array();
   for (uint64_t r = 0; r < table.rows; ++r) {
@@ -91,6 +94,7 @@ void write_folder(const std::string& path, const VectorTable& table) {
   OutputFile file((folder / "embeddings_meta.json").string());
   file.write(std::as_bytes(std::span(text)));
   file.commit();
+  save(vectors, tensor_of(table.values, {rows, width}));
 }
 
 // One number of .bvecs or .ivecs.

@@ -69,6 +69,16 @@ TEST(VectorFile, WrittenFoldersAreRead) {
   EXPECT_THROW(read_vectors(folder / "set"), Error);  // of other vectors
 }
 
+// The folder of an export that did not end cannot be read, so it is not taken for a whole one.
+TEST(VectorFile, HalfAFolderHasNoVectors) {
+  const test::TemporaryFolder folder;
+  write_vectors(folder / "set", {1, 2, {3, 4}, {Id("old")}, {}});
+  std::filesystem::remove(folder / "set/embeddings_meta.json");
+  std::filesystem::create_directories(folder / "set/embeddings_meta.json/in the way");
+  EXPECT_THROW(write_vectors(folder / "set", {1, 2, {5, 6}, {Id("new")}, {}}), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder / "set/embeddings.npy"));
+}
+
 TEST(VectorFile, FoldersHaveIdsAndFields) {
   const test::TemporaryFolder folder;
   write_vectors(folder / "embeddings.npy", {2, 2, {1, 2, 3, 4}, {}});
@@ -101,6 +111,14 @@ TEST(VectorFile, FoldersHaveIdsAndFields) {
           << error.what();
     }
   }
+  // Numbers that a double would round.
+  test::write_file(folder / "embeddings_meta.json",
+                   R"([{"id": 18446744073709551615, "hash": 9007199254740993},
+                       {"id": 9223372036854775808, "hash": -9223372036854775808}])");
+  const VectorTable large = read_vectors(folder.path().string());
+  EXPECT_EQ(large.ids, (std::vector<Id>{UINT64_MAX, uint64_t{1} << 63}));
+  EXPECT_EQ(std::get<int64_t>(large.fields[0].at("hash")), 9007199254740993);
+  EXPECT_EQ(std::get<int64_t>(large.fields[1].at("hash")), INT64_MIN);
   test::write_file(folder / "embeddings_meta.json", R"(["only one"])");
   EXPECT_THROW(read_vectors(folder.path().string()), Error);
 }

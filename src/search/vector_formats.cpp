@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -26,6 +27,16 @@ void check_width(const std::string& path, uint64_t width) {
             fmt::format("a vector of {} numbers; there must be 1 to {}", width, kMaximumWidth));
 }
 
+// The number if it is written as a whole one that the type holds. As a double it may be rounded.
+template <class T>
+std::optional<T> whole(const JsonView& view) {
+  const std::string text = view.json().dump();
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole ? std::optional(value) : std::nullopt;
+}
+
 Field field_of(const JsonView& view) {
   if (view.is_string()) return view.string();
   if (view.json().kind() == Json::Kind::boolean) return int64_t{view.boolean()};
@@ -34,6 +45,7 @@ Field field_of(const JsonView& view) {
     for (const JsonView& item : view.items()) items.push_back(item.string());
     return items;
   }
+  if (const std::optional<int64_t> exact = whole<int64_t>(view)) return *exact;
   const double number = view.number();
   if (std::abs(number) < 9e15 && number == std::trunc(number)) return static_cast<int64_t>(number);
   return number;
@@ -43,11 +55,7 @@ Id id_of(const JsonView& view) {
   if (view.is_string()) return view.string();
   if (!view.is_number()) view.fail("must be a number or a text");
   // Exactly, also above the largest signed number.
-  const std::string digits = view.json().dump();
-  const char* const end = digits.data() + digits.size();
-  uint64_t number = 0;
-  const auto [stop, error] = std::from_chars(digits.data(), end, number);
-  if (error == std::errc() && stop == end) return number;
+  if (const std::optional<uint64_t> exact = whole<uint64_t>(view)) return *exact;
   return static_cast<uint64_t>(view.integer(0));
 }
 

@@ -1,10 +1,26 @@
 // Runs work on a few threads.
 #include "server/work_queue.h"
 
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/system/start_thread.h"
+#include "prism/warning.h"
+
 namespace prism::server {
 
 WorkQueue::WorkQueue(size_t threads) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  threads_.reserve(threads);
+  threads_.push_back(start_thread("server", [this] { run(); }));
+  try {
+    while (threads_.size() < threads) threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error& error) {
+    warn(
+        fmt::format("only {} of {} threads for requests could be started ({}); the work goes on "
+                    "with these",
+                    threads_.size(), threads, error.code().message()));
+  }
 }
 
 WorkQueue::~WorkQueue() {

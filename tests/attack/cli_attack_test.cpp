@@ -4,10 +4,15 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <random>
+#include <set>
+#include <sstream>
 
 #include "llm/gguf/gguf_writer.h"
+#include "prism/io.h"
 #include "prism/llm/gguf.h"
 #include "support/attack_rounds.h"
 #include "support/models/expected_text.h"
@@ -38,11 +43,22 @@ class CommandLineAttack : public testing::Test {
     writer.set("general.name", "\x1b]0;title\a\r\xc2\x9b");
     writer.add_tensor("\x1b[2J\x7f", {64}, DType::f32, std::as_bytes(std::span(numbers)));
     writer.write(folder_ / "hostile.gguf");
+    save(folder_ / "vectors.npy", from_vector<float>({1, 2, 3, 4}, {2, 2}));
+    EXPECT_EQ(run_process({program().string(), "vectors", "build", folder_ / "vectors.npy",
+                           folder_ / "vectors.index"})
+                  .status,
+              0);
+    std::string text;
+    for (int i = 0; i < 2000; ++i) text += std::to_string(i * i) + "\n";
+    write_file(folder_ / "text.txt", text);
+    write_file(folder_.path() / "a folder" / "notes.md", "A cake \x1b[2J without eggs.\n");
+    write_file(folder_.path() / "a folder" / "config.json", "{\"architectures\": [\"\x1b[1m\"]}");
   }
 
-  const std::string& one_of(const Words& all) {
-    return all[std::uniform_int_distribution<size_t>(0, all.size() - 1)(random_)];
+  size_t below(size_t count) {
+    return std::uniform_int_distribution<size_t>(0, count - 1)(random_);
   }
+  const std::string& one_of(const Words& all) { return all[below(all.size())]; }
   bool chance(int percent) { return std::uniform_int_distribution<int>(0, 99)(random_) < percent; }
 
   std::string noise() {
@@ -53,10 +69,10 @@ class CommandLineAttack : public testing::Test {
   }
   std::string value() {
     static const Words files = {
-        "model.gguf", "hostile.gguf", "a folder",   "empty", "cut.gguf",  "noise",
-        "unreadable", "loop",         "zero",       "pipe",  "/dev/null", "/dev/full",
-        "absent",     "/dev/zero",    "a/../empty", "-",     "",          "/",
-        "new file"};
+        "model.gguf", "hostile.gguf", "a folder",      "empty",   "cut.gguf",  "noise",
+        "unreadable", "loop",         "zero",          "pipe",    "/dev/null", "/dev/full",
+        "absent",     "/dev/zero",    "a/../empty",    "-",       "",          "/",
+        "new file",   "vectors.npy",  "vectors.index", "text.txt"};
     static const Words numbers = {"0",
                                   "-1",
                                   "1",
@@ -111,85 +127,70 @@ class CommandLineAttack : public testing::Test {
     return chance(50) ? noise() : std::string(100000, 'x');
   }
 
-  Words random_words() {
-    static const std::vector<Words> commands = {{"run"},
-                                                {"chat"},
-                                                {"model", "info"},
-                                                {"model", "verify"},
-                                                {"model", "list"},
-                                                {"model", "fetch"},
-                                                {"model", "remove"},
-                                                {"model", "quantize"},
-                                                {"fit"},
-                                                {"tokenize"},
-                                                {"embed"},
-                                                {"score"},
-                                                {"perplexity"},
-                                                {"devices"},
-                                                {"kernel", "list"},
-                                                {"kernel", "show"},
-                                                {"kernel", "run"},
-                                                {"completion"},
-                                                {"help"},
-                                                {"version"},
-                                                {"report", "--no-check"}};
-    static const Words options = {"-p",
-                                  "-f",
-                                  "-n",
-                                  "--json",
-                                  "--seed",
-                                  "--temp",
-                                  "--top-k",
-                                  "--top-p",
-                                  "--min-p",
-                                  "--logit-bias",
-                                  "--samplers",
-                                  "--grammar",
-                                  "--grammar-file",
-                                  "--json-schema",
-                                  "--json-schema-file",
-                                  "-c",
-                                  "--batch",
-                                  "-d",
-                                  "--kv-type",
-                                  "--memory-margin",
-                                  "-ngl",
-                                  "--load",
-                                  "--resume",
-                                  "--list",
-                                  "--no-save",
-                                  "--raw",
-                                  "--stop",
-                                  "--mirostat",
-                                  "--mirostat-tau",
-                                  "--repeat-penalty",
-                                  "--dry-base",
-                                  "--tensors",
-                                  "--metadata",
-                                  "--lang",
-                                  "-o",
-                                  "--top",
-                                  "--help",
-                                  "-q",
-                                  "-v",
-                                  "--system",
-                                  "--special",
-                                  "--keep",
-                                  "--sha256",
-                                  "--overwrite",
-                                  "--requantize"};
-    Words words = commands[std::uniform_int_distribution<size_t>(0, commands.size() - 1)(random_)];
-    const std::string command = words.front();
-    if (chance(60)) words.push_back(chance(60) ? "model.gguf" : value());
-    for (int i = std::uniform_int_distribution<int>(0, 4)(random_); i > 0; --i) {
-      if (chance(70)) words.push_back(one_of(options));
-      if (chance(70)) words.push_back(value());
-      if (chance(5)) words.push_back(one_of(options) + "=" + value());
+  struct Command {
+    Words words, options;
+  };
+
+  // Every command with its options, as the program's own completion script lists them.
+  static std::vector<Command> read_commands() {
+    std::istringstream script(run_process({program().string(), "completion", "bash"}).output);
+    const auto split = [](const std::string& text) {
+      std::istringstream stream(text);
+      return Words(std::istream_iterator<std::string>(stream), {});
+    };
+    std::vector<Command> all;
+    for (std::string line; std::getline(script, line);) {
+      const size_t begin = line.find('\'') + 1, end = line.rfind('\'');
+      if (line.starts_with("    'prism ") && line.ends_with("')")) {
+        Words words = split(line.substr(begin, end - begin));
+        words.erase(words.begin());
+        all.push_back({std::move(words), {}});
+      } else if (line.starts_with("      options='") && !all.empty()) {
+        all.back().options = split(line.substr(begin, end - begin));
+      }
     }
-    // The default would be to write until the model ends.
-    if ((command == "run" || command == "chat") && chance(90))
+    // These measure for minutes.
+    std::erase_if(all, [](const Command& each) {
+      return each.words[0] == "bench" || each.words[0] == "check" || each.words[0] == "calibrate";
+    });
+    return all;
+  }
+
+  Words random_words() {
+    const auto& command = commands_[below(commands_.size())];
+    Words words = command.words;
+    const std::string name = words.front();
+    if (name == "report") words.push_back("--no-check");
+    const auto add = [&](std::string word) {
+      // Indexing the machine's files would take long.
+      if (name == "index" && (word == "/" || word == "/dev/zero")) word = ".";
+      words.push_back(std::move(word));
+    };
+    if (chance(60)) add(chance(60) ? usual_file(words.back()) : value());
+    for (int i = std::uniform_int_distribution<int>(0, 4)(random_); i > 0; --i) {
+      const Words& options =
+          chance(85) ? command.options : commands_[below(commands_.size())].options;
+      if (options.empty()) continue;
+      if (chance(70)) add(one_of(options));
+      if (chance(70)) add(value());
+      if (chance(5)) add(one_of(options) + "=" + value());
+    }
+    // The defaults would write until the model ends, or train for minutes.
+    if ((name == "run" || name == "chat") && chance(90))
       words.insert(words.end(), {"--max-tokens", "2"});
+    if (name == "train") words.insert(words.end(), {"--steps", "1", "--shape", "nano"});
+    if (name == "serve") words.insert(words.end(), {"--port", "0"});
     return words;
+  }
+
+  // What a command would be given by a sensible user.
+  static std::string usual_file(const std::string& command) {
+    if (command == "index" || command == "search") return "a folder";
+    if (command == "convert") return "a folder";
+    if (command == "build") return "vectors.npy";
+    static const std::set<std::string> of_indexes = {"add",    "remove",  "info",
+                                                     "verify", "compact", "export"};
+    return of_indexes.contains(command) ? "vectors.index" : "model.gguf";
   }
 
   Words random_environment() {
@@ -211,14 +212,26 @@ class CommandLineAttack : public testing::Test {
   }
 
   void attack(const Words& words, const Words& environment) {
-    Words all = {"timeout", "-k", "1", "60", "env", "-C", folder_.path().string()};
+    // Servers and watchers run until they are interrupted.
+    const bool is_endless = words[0] == "serve" || std::ranges::count(words, "--watch") > 0;
+    Words all = {"timeout",
+                 "-k",
+                 is_endless ? "20" : "1",
+                 "-s",
+                 is_endless ? "INT" : "TERM",
+                 is_endless ? "1" : "60",
+                 "env",
+                 "-C",
+                 folder_.path().string()};
     all.insert(all.end(), environment.begin(), environment.end());
     all.push_back(program().string());
     all.insert(all.end(), words.begin(), words.end());
     if (!model_.empty())  // earlier words may have overwritten it
       fs::copy_file(model_, folder_.path() / "model.gguf", fs::copy_options::overwrite_existing);
     const ProcessResult result = run_process(all);
-    EXPECT_TRUE(result.status >= 0 && result.status <= 2)
+    constexpr int kTimedOut = 124;
+    EXPECT_TRUE((result.status >= 0 && result.status <= 2) ||
+                (is_endless && result.status == kTimedOut))
         << "status " << result.status << " of" << shown(all) << "\n"
         << result.output.substr(0, 2000);
     // The text of a model goes to a pipe unchanged, so only `run` and `chat` may write its bytes.
@@ -240,7 +253,8 @@ class CommandLineAttack : public testing::Test {
 
   const TemporaryFolder folder_;
   const std::string model_ = shared_model("stories260K");
-  std::mt19937 random_{2026};
+  const std::vector<Command> commands_ = read_commands();
+  std::mt19937 random_{2026 + static_cast<uint32_t>(attack_start())};
 };
 
 TEST_F(CommandLineAttack, EveryKindOfFileIsReadOrReported) {
@@ -254,6 +268,7 @@ TEST_F(CommandLineAttack, EveryKindOfFileIsReadOrReported) {
 }
 
 TEST_F(CommandLineAttack, RandomWordsAndEnvironments) {
+  ASSERT_GT(commands_.size(), 30u) << "the commands were not found in the completion script";
   for (int64_t round = attack_rounds(120); round > 0 && !HasFailure(); --round)
     attack(random_words(), random_environment());
 }

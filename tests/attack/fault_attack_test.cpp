@@ -169,6 +169,43 @@ TEST_F(FaultAttack, LoadAndGenerate) {
           .prints_the_same = true});
 }
 
+// Work goes on with the threads there are. A server needs one for its model; it says so.
+TEST_F(FaultAttack, ThreadsThatCannotBeStarted) {
+  const std::string text = folder_ / "text.txt", notes = folder_ / "notes";
+  std::string numbers;
+  for (int i = 0; i < 2000; ++i) numbers += std::to_string(i * i) + "\n";
+  write_file(text, numbers);
+  fs::create_directory(notes);
+  write_file(notes + "/cake.md", "A cake without eggs.\n");
+  const std::vector<std::vector<std::string>> commands = {
+      {"run", model_, "--raw", "-q", "-n", "4", "-p", "Once upon", "-t", "8", "--prompt-cache",
+       folder_ / "prompts"},
+      {"model", "quantize", model_, folder_ / "q8.gguf", "Q8_0", "--overwrite"},
+      {"train", "--data", text, "-o", folder_ / "new.gguf", "--steps", "1", "--shape", "nano",
+       "--device", "cpu", "--overwrite", "-q"},
+      {"index", notes},
+      {"search", "eggs", notes, "--mcp"},
+      {"serve", model_, "--port", "0"}};
+  for (const std::vector<std::string>& words : commands)
+    for (int number = 1; number <= 4; ++number) {
+      ProgramRun program = run(words);
+      program.variables.push_back("PATH=/var/empty");  // nothing is fetched
+      const Fault fault{"thread", number, "EAGAIN", false};
+      SCOPED_TRACE(words[0] + " " + fault.text());
+      if (words[0] == "serve") {
+        const ProcessResult result = run_for_a_second(program, fault);
+        constexpr int kStopped = 124;
+        if (result.status != kStopped) expect_proper_end(result);
+        continue;
+      }
+      const ProcessResult result = run_with_fault(program, fault);
+      expect_proper_end(result);
+      const bool needs_a_thread = words.back() == "--mcp" || words[0] == "run";
+      EXPECT_TRUE(result.status == 0 || needs_a_thread) << result.output;
+      EXPECT_EQ(result.output.find("error: Resource"), result.output.npos) << result.output;
+    }
+}
+
 TEST_F(FaultAttack, Quantise) {
   const std::string to = folder_ / "work/q8.gguf", old = "an older file";
   std::string right;

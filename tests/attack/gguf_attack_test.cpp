@@ -138,12 +138,11 @@ class GgufAttack : public testing::Test {
   void attack(const std::string& name, const std::string& original, int64_t rounds,
               std::span<const int32_t> tokens = {}) {
     const char* const only = std::getenv("PRISM_ATTACK_ONLY");
-    const char* const start = std::getenv("PRISM_ATTACK_START");
     if (only && name != only) return;
     const std::string text = test::read_file(original);
     const auto bytes = std::as_bytes(std::span(text));
     const std::string path = folder_ / "mutated.gguf";
-    const int64_t first = start ? std::atoll(start) : 0;
+    const int64_t first = test::attack_start();
     for (int64_t round = first; round < first + rounds; ++round) {
       const auto seed = static_cast<uint64_t>(round) * 1000003 + name.size();
       const std::vector<std::byte> made = test::GgufMutator(seed).mutate(bytes);

@@ -297,7 +297,7 @@ class IndexAttack : public testing::Test {
   }
 
   test::TemporaryFolder folder_;
-  std::mt19937_64 random_{20260102};
+  std::mt19937_64 random_{20260102 + static_cast<uint64_t>(test::attack_start())};
   int64_t refused_ = 0, accepted_ = 0;
 };
 

@@ -78,6 +78,25 @@ TEST_F(ShrinkingFile, IsAnErrorOnTheThreadsOfThePoolToo) {
   expect_error();
 }
 
+TEST_F(ShrinkingFile, LeavesNoTemporaryFileAndShowsNoEscape) {
+  const std::string large = shared_model("stories15M-q8_0");
+  if (large.empty()) GTEST_SKIP() << "needs ../shared/models/stories15M-q8_0.gguf";
+  const std::string model = folder_ / "m\x1b[31m\xc2\x9b.gguf", output = folder_ / "q.gguf";
+  fs::copy_file(large, model);
+  // The file is cut as soon as the temporary file is there.
+  const ProcessResult result = run_process(
+      {"bash", "-c",
+       "\"$1\" model quantize \"$2\" \"$3\" Q4_K_M --requantize & child=$!; while ! ls "
+       "\"$3\".prism-*.tmp >/dev/null 2>&1; do kill -0 $child 2>/dev/null || break; done; "
+       "truncate -s 4096 \"$2\"; wait $child",
+       "bash", program().string(), model, output});
+  EXPECT_EQ(result.status, 1) << result.output;
+  EXPECT_NE(result.output.find("m?[31m\xc2?.gguf: the file became shorter"), std::string::npos)
+      << result.output;
+  for (const auto& each : fs::directory_iterator(folder_.path()))
+    EXPECT_FALSE(each.path().filename().string().starts_with("q.gguf")) << each.path();
+}
+
 TEST_F(ShrinkingFile, OtherBusErrorsKeepTheirAction) {
   EXPECT_EQ(chat("trap '' PIPE; kill -BUS $chat", "1"), 128 + SIGBUS);
   EXPECT_EQ(errors_.find("error: "), std::string::npos) << errors_;

@@ -1,6 +1,9 @@
 // Tests that a wrong value of an option, a variable or a file is an error, and what it ends.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "prism/io.h"
 #include "support/models/chat_model.h"
 #include "support/models/expected_text.h"
 #include "support/paths.h"
@@ -64,6 +67,71 @@ TEST_F(WrongValues, OfOptionsAreWrongCalls) {
                    "7+2", "--seed", "18446744073709551615", "--temperature", "1e-39"})
                 .status,
             0);
+}
+
+TEST_F(WrongValues, OfVectorsAreWrongCalls) {
+  const auto run = [&](Words words, const std::string& wanted) {
+    words.insert(words.begin(), "vectors");
+    const ProcessResult result = prism(words);
+    EXPECT_EQ(result.status, wanted.empty() ? 0 : 2) << words[1] << ": " << result.output;
+    EXPECT_NE(result.output.find(wanted), std::string::npos) << words[1] << ": " << result.output;
+    return result.output;
+  };
+  save(folder_ / "data.npy", from_vector<float>({1, 2, 3, 4}, {2, 2}));
+  save(folder_ / "query.npy", from_vector<float>({1, 2}, {1, 2}));
+  std::filesystem::create_directory(folder_.path() / "set");
+  save(folder_ / "set/embeddings.npy", from_vector<float>({1, 2, 3, 4}, {2, 2}));
+  write_file(folder_ / "set/embeddings_meta.json",
+             R"([{"id": 7, "year": 1999}, {"id": 18446744073709551615}])");
+  // Options that the method has no use for.
+  for (const Words& words : std::vector<Words>{
+           {"--lists", "5"}, {"--device", "nonsense"}, {"--links", "16"}, {"--effort", "50"}})
+    run({"build", "data.npy", "a.index", words[0], words[1]}, words[0] + " needs --method");
+  // Files that an index would replace.
+  run({"build", "data.npy", "data.npy"}, "is not a sound index");
+  run({"build", "data.npy", "a.index"}, "");
+  run({"build", "set", "a.index"}, "");
+  run({"search", "a.index", "query.npy", "--effort", "5"}, "--effort needs --method");
+  // Fields that no vector has.
+  run({"search", "a.index", "query.npy", "--filter", "not (yaer == 1)"}, "has a field yaer");
+  run({"search", "a.index", "query.npy", "--group-by", "yaer"}, "the fields are: year");
+  run({"search", "a.index", "query.npy", "--filter", "year == 1999", "--group-by", "year"}, "");
+  // Ids that would become others: new vectors behind the last number would replace the first.
+  run({"add", "a.index", "data.npy"}, "no ids are left");
+  for (const char* id : {"-1", "+7", " 7", "7x", "18446744073709551616"})
+    run({"remove", "a.index", "--", id}, "is not a number from 0");
+  const std::string removed = run({"remove", "a.index", "18446744073709551615"}, "");
+  EXPECT_NE(removed.find("1 of 1 removed, 1 vector\n"), std::string::npos) << removed;
+}
+
+TEST_F(WrongValues, OfTrainingAreWrongCalls) {
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += std::to_string(i * i) + "\n";
+  write_file(folder_ / "text.txt", text);
+  const auto expect_wrong = [&](Words words, const std::string& wanted) {
+    const Words usual = {"train", "--data", "text.txt", "--steps", "1"};
+    words.insert(words.begin(), usual.begin(), usual.end());
+    const ProcessResult result = prism(words);
+    EXPECT_EQ(result.status, 2) << words[5] << ": " << result.output;
+    EXPECT_NE(result.output.find(wanted), std::string::npos) << words[5] << ": " << result.output;
+  };
+  for (const Words& words : std::vector<Words>{
+           {"--lr", "0"}, {"--dropout", "-1"}, {"--weight-decay", "-1"}, {"--alpha", "0"}})
+    expect_wrong({words[0], words[1], "-o", "x.gguf"}, words[0] + ": " + words[1] + " is not");
+  // Options of another kind of training.
+  for (const Words& words :
+       std::vector<Words>{{"--rank", "4"}, {"--alpha", "3"}, {"--matrices", "ffn"}})
+    expect_wrong({words[0], words[1], "-o", "x.gguf"}, words[0] + " needs --lora");
+  for (const Words& words : std::vector<Words>{{"--lora", model_}, {"--full", model_}})
+    expect_wrong({words[0], words[1], "-o", "x.gguf", "--layers", "2"},
+                 "--layers is for new models");
+  // Files that another would replace.
+  expect_wrong({"-o", "text.txt", "--overwrite"}, "--data and --output are both text.txt");
+  expect_wrong({"-o", "x.gguf", "--svg", "./text.txt"}, "--data and --svg are both ./text.txt");
+  expect_wrong({"-o", "x.gguf", "--log", "x.gguf"}, "--output and --log are both x.gguf");
+  expect_wrong({"-o", model_, "--lora", model_, "--overwrite"}, "--lora and --output are both");
+  EXPECT_EQ(read_file(folder_ / "text.txt"), text);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "x.gguf"));
 }
 
 TEST_F(WrongValues, OfVariablesAreWrongCalls) {

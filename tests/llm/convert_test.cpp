@@ -253,9 +253,12 @@ TEST(Convert, SeveralFilesAreOneModel) {
   folder.write("model.safetensors.index.json", json{{"weight_map", map}}.dump());
   std::filesystem::remove(folder.path("out.gguf"));
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "model.nowhere.weight"));
-  map["model.nowhere.weight"] = "../outside.safetensors";
-  folder.write("model.safetensors.index.json", json{{"weight_map", map}}.dump());
-  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "../outside.safetensors"));
+  for (const std::string& name :
+       {std::string("../outside.safetensors"), std::string("part-0.safetensors\0.x", 21)}) {
+    map["model.nowhere.weight"] = name;
+    folder.write("model.safetensors.index.json", json{{"weight_map", map}}.dump());
+    EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "is not inside the folder"));
+  }
 }
 
 TEST(Convert, TensorsThatNothingUsesOrThatAreMissingAreErrors) {

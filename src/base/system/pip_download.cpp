@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -32,7 +33,11 @@ class FolderWatch {
  public:
   FolderWatch(const fs::path& folder, const PipOptions& options)
       : folder_(folder), options_(options) {
-    if (options.progress) thread_ = std::thread([this] { watch(); });
+    if (!options.progress) return;
+    try {
+      thread_ = std::thread([this] { watch(); });
+    } catch (const std::system_error&) {  // no thread can be started: progress is not shown
+    }
   }
   ~FolderWatch() {
     {

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <memory>
 
+#include <fmt/format.h>
+
 #include "base/system/output_file.h"
 #include "cli/commands.h"
 #include "cli/train.h"
@@ -41,14 +43,17 @@ void add_training_options(const Command& command, TrainSettings& s) {
   command.option("--accumulate", s.accumulate, "batches whose mean makes one update")
       .positive()
       .shows_default();
-  command.option("--lr", s.rate, "the highest learning rate (default: the shape's)");
+  command.option("--lr", s.rate, "the highest learning rate (default: the shape's)").positive();
   command
       .option("--warmup", s.warmup,
               "steps until that rate is reached; then it falls (default: a twentieth)")
       .not_negative();
-  command.option("--weight-decay", s.weight_decay, "how fast weights shrink (default: 0.1)");
-  command.option("--dropout", s.dropout,
-                 "share of activations that a step leaves out, against overfitting");
+  command.option("--weight-decay", s.weight_decay, "how fast weights shrink (default: 0.1)")
+      .not_negative();
+  command
+      .option("--dropout", s.dropout,
+              "share of activations that a step leaves out, against overfitting")
+      .not_negative();
   command.option("--clip", s.clip, "the largest norm of the gradients; 0: no limit")
       .shows_default();
   command.option("--validation", s.validation, "share of the text that is kept for validation")
@@ -100,11 +105,58 @@ void check_writable(const std::string& path) {
   if (!path.empty()) OutputFile probe(path);
 }
 
+// Files that are written must differ from each other and from those that are read.
+void check_apart(const TrainSettings& s) {
+  std::vector<std::pair<std::string, std::string>> used = {{"--data", s.data}};
+  if (!s.lora.model.empty()) used.emplace_back("--lora", s.lora.model);
+  for (const auto& [option, path] :
+       std::vector<std::pair<std::string, std::string>>{{"--output", s.output},
+                                                        {"--checkpoint", s.checkpoint},
+                                                        {"--log", s.log},
+                                                        {"--svg", s.svg}}) {
+    if (path.empty()) continue;
+    for (const auto& [other_option, other] : used) {
+      std::error_code absent;  // files that do not exist are compared by name
+      if (path == other || std::filesystem::equivalent(path, other, absent))
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("train: {} and {} are both {}; it would be lost", other_option,
+                                option, path));
+    }
+    used.emplace_back(option, path);
+  }
+}
+
+// Options of another kind of training would have no effect.
+void check_kind(const TrainSettings& s) {
+  const TrainSettings usual;
+  const auto refuse = [](bool is_given, const char* option, const char* why) {
+    if (is_given)
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("train: {} {}", option, why));
+  };
+  if (s.lora.model.empty()) {
+    refuse(s.lora.rank != usual.lora.rank, "--rank", "needs --lora");
+    refuse(s.lora.alpha != usual.lora.alpha, "--alpha", "needs --lora");
+    refuse(!s.lora.matrices.empty(), "--matrices", "needs --lora");
+  }
+  if (s.lora.model.empty() && s.full.empty()) return;
+  const char* const why = "is for new models; the model of --lora or --full has its own";
+  refuse(s.model.shape != usual.model.shape && !s.lora.model.empty(), "--shape", why);
+  refuse(s.model.layers != usual.model.layers, "--layers", why);
+  refuse(s.model.width != usual.model.width, "--width", why);
+  refuse(s.model.heads != usual.model.heads, "--heads", why);
+  refuse(s.model.kv_heads != usual.model.kv_heads, "--kv-heads", why);
+  refuse(s.model.tokenizer != usual.model.tokenizer, "--tokenizer", why);
+  refuse(s.model.vocabulary != usual.model.vocabulary, "--vocab", why);
+  refuse(s.model.untied, "--untied", why);
+}
+
 int train(TrainSettings s) {
+  check_kind(s);
   if (!s.lora.model.empty() && s.precision != "f32")
     throw Error(ErrorCode::kInvalidArgument,
                 "train: --precision is for new models; the numbers of adapters are f32");
   if (s.checkpoint.empty()) s.checkpoint = s.output + ".checkpoint";
+  check_apart(s);
   const bool has_checkpoint = std::filesystem::exists(s.checkpoint);
   if (s.resume && !has_checkpoint)
     throw Error(ErrorCode::kNotFound,

@@ -1,6 +1,6 @@
 // `prism vectors ...`: indexes of plain vectors.
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <filesystem>
 #include <iostream>
 
@@ -47,28 +47,6 @@ std::optional<search::Method> method_named(const std::string& name) {
   return method;
 }
 
-// An index may be made again, but no other file is replaced: the vectors would be lost.
-void check_replaceable(const std::string& path, const std::string& data) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
-  if (std::filesystem::equivalent(path, data, ignored))
-    fail(fmt::format("{} would be replaced by its own index; give the index another name", path));
-  try {
-    Index::open(path);
-  } catch (const Error&) {
-    fail(fmt::format("{} exists and is not an index; remove it, or give another name", path));
-  }
-}
-
-// A field that no vector has is a typing error more often than not.
-void check_field(const Index& index, const std::string& name) {
-  const std::vector<std::string> fields = index.info().fields;
-  if (std::ranges::find(fields, name) != fields.end()) return;
-  fail(fmt::format("no vector has the field {}; {}", name,
-                   fields.empty() ? "the index has none"
-                                  : fmt::format("there are {}", fmt::join(fields, ", "))));
-}
-
 std::string counted(uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
@@ -84,8 +62,37 @@ void add_all(Index& index, const VectorTable& table, uint64_t first_id, bool rep
   }
 }
 
+// Options of another method would have no effect.
+void check_method_options(const search::BuildOptions& given) {
+  const search::BuildOptions usual;
+  const auto needs = [&](search::Method method, const char* option, bool is_given) {
+    if (is_given && given.method != method)
+      fail(fmt::format("{} needs --method {}; the method is {}", option,
+                       search::method_name(method), search::method_name(given.method)));
+  };
+  needs(search::Method::ivf, "--lists", given.lists != usual.lists);
+  needs(search::Method::ivf, "--device", given.device != usual.device);
+  needs(search::Method::graph, "--links", given.links != usual.links);
+  needs(search::Method::graph, "--effort", given.effort != usual.effort);
+}
+
+// An index is made anew, but nothing else is replaced by one.
+void check_replaced(const std::string& path) {
+  std::error_code absent;
+  if (std::filesystem::file_size(path, absent) == 0 || absent) return;
+  try {
+    Index::open(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCorruptFile) throw;
+    fail(fmt::format("{} exists and is not a sound index; remove it or give another name", path));
+  }
+}
+
 int build(const Options& o) {
-  check_replaceable(o.index, o.data);
+  search::BuildOptions how = o.how;
+  how.method = method_named(o.method).value_or(search::Method::exact);
+  check_method_options(how);
+  check_replaced(o.index);
   const VectorTable table = search::read_vectors(o.data);
   const std::optional<Metric> metric = parse_metric(o.metric);
   if (!metric) fail(fmt::format("there is no metric {}; cosine, dot, l2 or hamming", o.metric));
@@ -95,8 +102,6 @@ int build(const Options& o) {
   options.type = type_named(o.type);
   if (!o.rescore.empty()) options.rescore = type_named(o.rescore);
   options.text_ids = !table.ids.empty() && table.ids[0].is_text();
-  search::BuildOptions how = o.how;
-  how.method = method_named(o.method).value_or(search::Method::exact);
   Index index(options);
   add_all(index, table, 0, false);
   index.build(how);
@@ -115,6 +120,11 @@ int add(const Options& o) {
     if (index.info().options.text_ids)
       fail("the ids of this index are texts; give them in a folder with embeddings_meta.json");
     index.each([&](const search::Id& id, std::span<const float>) {
+      if (id.number() > UINT64_MAX - 1 - table.rows)
+        fail(
+            fmt::format("no ids are left behind {}; give them in a folder with "
+                        "embeddings_meta.json",
+                        id.number()));
       next = std::max(next, id.number() + 1);
     });
   }
@@ -132,9 +142,10 @@ int remove(const Options& o) {
       removed += index.remove(id);
       continue;
     }
-    char* end = nullptr;
-    const uint64_t number = std::strtoull(id.c_str(), &end, 10);
-    if (id.empty() || *end != '\0') fail(fmt::format("the id {} is not a number", id));
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+    if (error != std::errc() || end != id.data() + id.size())
+      fail(fmt::format("the id {} is not a number from 0 to {}", id, UINT64_MAX));
     removed += index.remove(number);
   }
   index.commit();
@@ -143,8 +154,23 @@ int remove(const Options& o) {
   return kRight;
 }
 
+// A condition on a field that no vector has would match nothing.
+void check_fields(const Options& o, const std::vector<std::string>& present) {
+  std::vector<std::string> names;
+  if (!o.group_by.empty()) names.push_back(o.group_by);
+  if (!o.filter.empty()) search::add_field_names(search::Filter::parse(o.filter), names);
+  for (const std::string& name : names)
+    if (std::ranges::count(present, name) == 0)
+      fail(fmt::format("no vector of {} has a field {}; the fields are: {}", o.index, name,
+                       present.empty() ? "none" : fmt::format("{}", fmt::join(present, ", "))));
+}
+
 int search_index(const Options& o) {
+  if (o.effort > 0 &&
+      method_named(o.method).value_or(search::Method::exact) == search::Method::exact)
+    fail("--effort needs --method ivf or graph");
   const Index index = Index::open(o.index);
+  check_fields(o, index.info().fields);
   const VectorTable queries = search::read_vectors(o.data);
   if (queries.width != index.info().options.width)
     fail(fmt::format("the queries have {} numbers, the vectors of {} have {}", queries.width,
@@ -155,11 +181,7 @@ int search_index(const Options& o) {
   options.recall = static_cast<double>(o.recall);
   options.method = method_named(o.method);
   options.effort = o.effort;
-  if (!o.group_by.empty()) check_field(index, o.group_by);
-  if (!o.filter.empty()) {
-    options.filter = search::Filter::parse(o.filter);
-    for (const std::string& name : search::fields_of(options.filter)) check_field(index, name);
-  }
+  if (!o.filter.empty()) options.filter = search::Filter::parse(o.filter);
   const auto results = index.search_batch(queries.values, options);
   Json all = Json::array();
   for (size_t q = 0; q < results.size(); ++q) {

@@ -120,11 +120,15 @@ ConvertResult convert_folder(const std::string& path, const std::string& to,
       if (options.type.empty() && tensors[i].type.is_block()) types[i] = tensors[i].type;
     std::string at;  // the tensor being written
     for (size_t i = 0; i < tensors.size(); ++i)
-      writer.add_tensor(tensors[i].name, tensors[i].shape, types[i],
-                        [&, i](const GgufWriter::Sink& sink) {
-                          at = tensors[i].name;
-                          produce(tensors[i], types[i], cpu_pool(), sink);
-                        });
+      writer.add_tensor(
+          tensors[i].name, tensors[i].shape, types[i], [&, i](const GgufWriter::Sink& sink) {
+            at = tensors[i].name;
+            try {
+              produce(tensors[i], types[i], cpu_pool(), sink);
+            } catch (const Error& error) {
+              throw Error(error.code(), fmt::format("tensor {}: {}", at, error.what()));
+            }
+          });
     const Draft draft(to);
     writer.write(draft.path, [&](uint64_t written, uint64_t all) {
       if (options.progress) options.progress(at, written, all);

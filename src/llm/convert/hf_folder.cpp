@@ -30,7 +30,8 @@ void check_name(const std::string& folder, const std::string& file) {
   const fs::path path = file;
   const bool leaves = path.is_absolute() || path.has_root_name() ||
                       std::ranges::any_of(path, [](const fs::path& step) { return step == ".."; });
-  if (file.empty() || leaves)
+  // The operating system takes a name to end at its first zero byte.
+  if (file.empty() || leaves || file.find('\0') != file.npos)
     throw Error(ErrorCode::kCorruptFile,
                 fmt::format("{}: names the file \"{}\", which is not inside the folder", folder,
                             printable(file)));

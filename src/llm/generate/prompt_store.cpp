@@ -11,6 +11,7 @@
 #include "base/cache_folder.h"
 #include "base/system/input_file.h"
 #include "base/system/output_file.h"
+#include "base/system/start_thread.h"
 #include "base/units.h"
 #include "prism/error.h"
 #include "prism/warning.h"
@@ -64,7 +65,7 @@ PromptStore::PromptStore(const std::string& folder, uint64_t most_bytes, const s
                     "they are not used, and removed when the folder is full",
                     others, folder_.string()));
   remove_oldest();
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread("prompt cache", [this] { run(); });
 }
 
 PromptStore::~PromptStore() {

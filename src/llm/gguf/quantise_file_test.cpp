@@ -184,6 +184,31 @@ TEST(QuantiseFile, AWeightThatIsNotFiniteIsNamedAndLeavesNothing) {
   EXPECT_EQ(result.problems[0], "tensor blk.2.attn_q.weight (f32): row 1, column 44 is inf");
 }
 
+// Rounded to f16 it would be infinite.
+TEST(QuantiseFile, AWeightThatTheTypeCannotHoldIsNamedAndLeavesNothing) {
+  const test::TemporaryFolder folder;
+  for (const float value : {65519.0f, -65520.0f}) {
+    Model model(3, false);
+    model.values["blk.2.attn_q.weight"][300] = value;
+    model.writer.write(folder / "f32.gguf");
+    const GgufFile file = GgufFile::open(folder / "f32.gguf");
+    std::string message;
+    try {
+      quantise_file(file, folder / "m.gguf", quantise_mix("F16"));
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    const bool fits = value > 0;
+    EXPECT_EQ(message.empty(), fits) << message;
+    EXPECT_EQ(message.find("blk.2.attn_q.weight") == message.npos, fits) << message;
+    EXPECT_EQ(std::filesystem::exists(folder / "m.gguf"), fits);
+    std::filesystem::remove(folder / "m.gguf");
+    quantise_file(file, folder / "m.gguf", quantise_mix("BF16"));
+    EXPECT_TRUE(verify_file(GgufFile::open(folder / "m.gguf")).problems.empty());
+    std::filesystem::remove(folder / "m.gguf");
+  }
+}
+
 TEST(Verify, FindsAScaleThatIsNotFinite) {
   const test::TemporaryFolder folder;
   std::vector<std::byte> blocks(34 * 8);

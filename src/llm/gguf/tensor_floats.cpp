@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/system/thread_pool.h"
@@ -29,6 +30,12 @@ void convert(const std::byte* from, std::span<float> to, ThreadPool& pool,
       to[i] = as_float(value);
     }
   });
+}
+
+// The least number that becomes infinite when it is rounded to the type.
+float rounds_to_infinity(DType type) {
+  if (type == DType::f16) return 65520;
+  return type == DType::bf16 ? 0x1.ffp127f : std::numeric_limits<float>::infinity();
 }
 
 }  // namespace
@@ -67,9 +74,14 @@ void from_floats(ElementType type, std::span<const float> values, uint64_t rows,
     cpu::quantise(type.block(), values.data(), to.data(), rows, columns, importance, pool);
     return;
   }
+  const float too_large = rounds_to_infinity(type.plain());
   for (size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i]))
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("element {} is {}", i, values[i]));
+    if (!(std::abs(values[i]) < too_large))
+      throw Error(ErrorCode::kInvalidArgument,
+                  std::isfinite(values[i])
+                      ? fmt::format("element {} is {}, which {} cannot hold; use bf16 or f32", i,
+                                    values[i], type.name())
+                      : fmt::format("element {} is {}", i, values[i]));
   if (type == DType::f32) {
     std::memcpy(to.data(), values.data(), values.size_bytes());
     return;

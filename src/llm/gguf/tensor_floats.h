@@ -23,7 +23,8 @@ void for_each_piece(
 // Decodes to.size() elements. Converts integers too.
 void to_floats(ElementType type, const std::byte* from, std::span<float> to, ThreadPool& pool);
 // Encodes whole rows as f32, f16, bf16 or blocks. importance: how much the error of each column
-// counts in blocks; null: all alike. Throws kInvalidArgument naming the element that is not finite.
+// counts in blocks; null: all alike. Throws kInvalidArgument naming the element that is not finite
+// or that the type cannot hold.
 void from_floats(ElementType type, std::span<const float> values, uint64_t rows,
                  std::span<std::byte> to, ThreadPool& pool, const float* importance = nullptr);
 

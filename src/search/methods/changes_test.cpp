@@ -268,8 +268,8 @@ TEST(SearchChanges, CommitsDuringBackgroundCompactionLoseNothing) {
   }
 }
 
-// Numbers that the type cannot hold are refused. Others may be so large that sums of their squares
-// are infinite; their indexes are built, saved and opened all the same.
+// Numbers that the type cannot hold are refused, and vectors so long that products of two would be
+// infinite. Others are found.
 TEST(SearchChanges, LargeNumbers) {
   const TemporaryFolder folder;
   Index small({.width = 3, .metric = Metric::dot, .type = DType::f16});
@@ -282,17 +282,23 @@ TEST(SearchChanges, LargeNumbers) {
       SCOPED_TRACE(std::string(method_name(method)) + " " + metric_name(metric));
       Clusters source(6, test_seed());
       Index index({.width = 6, .metric = metric});
-      fill(index, source, 1200);
+      Plain plain = fill(index, source, 1200);
+      const Vector too_long(6, 3e38f);
+      EXPECT_THROW(index.add(3000, too_long), Error);
+      EXPECT_THROW(index.search(too_long), Error);
+      EXPECT_THROW(index.search_within(too_long, 1), Error);
       for (uint64_t id = 2000; id < 2100; ++id) {
         Vector vector = source.next();
-        for (float& value : vector) value *= 1e37f;
+        for (float& value : vector) value *= 1e17f;
         index.add(id, vector);
+        plain[id] = vector;
       }
       index.build({.method = method});
       index.save(folder / "index");
       const Index opened = Index::open(folder / "index");
       EXPECT_EQ(opened.info().method, method);
       EXPECT_EQ(opened.search(source.next(), {.method = method, .effort = 30}).hits.size(), 10u);
+      EXPECT_EQ(mean_recall(opened, plain, source, 10, {.recall = 1}), 1);
     }
 }
 

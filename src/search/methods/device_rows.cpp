@@ -191,7 +191,9 @@ Found DeviceRows::scan_resident(Resident& resident, const Wanted& wanted) {
   const bool is_short = wanted.rows.count - resident.rows < kRowsAtOnce;
   std::future<Found> rest;
   if (used_cpu_)
-    rest = std::async(is_short ? std::launch::deferred : std::launch::async, scan_rest);
+    // Where no thread can be started, it is scanned afterwards.
+    rest = std::async(is_short ? std::launch::deferred : std::launch::async | std::launch::deferred,
+                      scan_rest);
   const bool is_all = !used_cpu_ && resident.parts.size() == 1;
   std::vector<Found> parts;
   if (!resident.parts.empty()) {

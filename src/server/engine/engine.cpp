@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/system/start_thread.h"
 #include "prism/error.h"
 
 namespace prism::server {
@@ -63,7 +64,7 @@ std::vector<llm::TokenScore> EngineModel::score(std::span<const int32_t>, int64_
 Engine::Engine(EngineOptions options) : options_(std::move(options)) {
   parallel_ = std::max<int64_t>(options_.parallel, 1);
   state_.parallel = parallel_;
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread("server", [this] { run(); });
 }
 
 Engine::~Engine() {

@@ -24,7 +24,8 @@ std::vector<std::string> words_of(const ProgramRun& run,
   return words;
 }
 
-ProcessResult run_with(const ProgramRun& run, std::vector<std::string> variables) {
+ProcessResult run_with(const ProgramRun& run, std::vector<std::string> variables,
+                       const std::vector<std::string>& under = {}) {
   const TemporaryFolder folder;
   const std::string input = folder / "input";
   write_file(input, run.input);
@@ -32,6 +33,7 @@ ProcessResult run_with(const ProgramRun& run, std::vector<std::string> variables
   // A shell, to redirect the standard input.
   std::vector<std::string> words = {"sh", "-c", "input=$1; shift; exec \"$@\" <\"$input\"", "sh",
                                     input};
+  words.insert(words.end(), under.begin(), under.end());
   for (std::string& word : words_of(run, variables)) words.push_back(std::move(word));
   return run_process(words);
 }
@@ -63,6 +65,10 @@ ProcessResult run_with_fault(const ProgramRun& run, const Fault& fault) {
   if (fault.call.empty()) return run_with(run, {});
   if (fault.call == "system") return run_with_kill(run, fault.number).result;
   return run_with(run, {"PRISM_FAULT=" + fault.text()});
+}
+
+ProcessResult run_for_a_second(const ProgramRun& run, const Fault& fault) {
+  return run_with(run, {"PRISM_FAULT=" + fault.text()}, {"timeout", "-k", "20", "-s", "INT", "1"});
 }
 
 std::map<std::string, std::vector<int64_t>> count_calls(const ProgramRun& run) {

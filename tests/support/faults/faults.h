@@ -19,6 +19,7 @@ namespace prism::test {
 //   change  rename, unlink, remove, mkdir, ftruncate, chmod
 //   map     mmap of a file
 //   any     all of these but new
+//   thread  threads that are started
 //   system  system calls that change files (traced_run.h), whoever makes them; "kill" only
 struct Fault {
   std::string call;
@@ -38,6 +39,9 @@ struct ProgramRun {
 
 // Runs the program with the fault; `call` may be empty for none.
 ProcessResult run_with_fault(const ProgramRun& run, const Fault& fault);
+// The same for a program that does not end by itself: it is interrupted after a second, and the
+// status is then 124.
+ProcessResult run_for_a_second(const ProgramRun& run, const Fault& fault);
 
 // The numbers of the calls of each kind in a run without a fault, which must succeed. Of "new" only
 // the first of each call stack: the others with that stack fail in the same way. "system" is left

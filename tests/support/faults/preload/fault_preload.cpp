@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,12 +29,13 @@
 
 namespace {
 
-enum Call { kNew, kOpen, kRead, kWrite, kFlush, kChange, kMap, kCalls };
-constexpr const char* kNames[kCalls] = {"new", "open", "read", "write", "flush", "change", "map"};
+enum Call { kNew, kOpen, kRead, kWrite, kFlush, kChange, kMap, kThread, kCalls };
+constexpr const char* kNames[kCalls] = {"new",   "open",   "read", "write",
+                                        "flush", "change", "map",  "thread"};
 
 struct Plan {
   std::atomic<int64_t> seen[kCalls] = {};
-  std::atomic<int64_t> seen_files = 0;  // of all kinds but kNew
+  std::atomic<int64_t> seen_files = 0;  // of all kinds but kNew and kThread
   pid_t process = 0;                    // 0: main has not begun
   bool on_any = false;
   int call = -1;
@@ -82,8 +84,9 @@ int error_number(const char* name) {
   constexpr struct {
     const char* name;
     int number;
-  } kErrors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},     {"ENOMEM", ENOMEM}, {"EACCES", EACCES},
-                 {"EMFILE", EMFILE}, {"EINTR", EINTR}, {"EROFS", EROFS},   {"EDQUOT", EDQUOT}};
+  } kErrors[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"ENOMEM", ENOMEM},
+                 {"EACCES", EACCES}, {"EMFILE", EMFILE}, {"EINTR", EINTR},
+                 {"EROFS", EROFS},   {"EDQUOT", EDQUOT}, {"EAGAIN", EAGAIN}};
   for (const auto& each : kErrors)
     if (std::strcmp(each.name, name) == 0) return each.number;
   return EIO;
@@ -143,7 +146,7 @@ __attribute__((destructor)) void write_counts() {
 bool is_hit(Call call) {
   if (plan.process == 0 || static_cast<pid_t>(syscall(SYS_getpid)) != plan.process) return false;
   const int64_t own = ++plan.seen[call];
-  const int64_t any = call == kNew ? 0 : ++plan.seen_files;
+  const int64_t any = call == kNew || call == kThread ? 0 : ++plan.seen_files;
   if (call == kNew && plan.counts[0]) note_stack(own);
   const int64_t now = plan.on_any ? any : plan.call == call ? own : 0;
   if (now == 0 || !(now == plan.number || (plan.lasts && now > plan.number))) return false;
@@ -370,6 +373,13 @@ int chmod(const char* path, mode_t mode) noexcept {
 void* mmap(void* at, size_t bytes, int access, int flags, int file, off_t offset) noexcept {
   if (file >= 0) FAIL_IF_HIT(kMap, MAP_FAILED)
   return reinterpret_cast<void*>(syscall(SYS_mmap, at, bytes, access, flags, file, offset));
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
+                   void* argument) noexcept {
+  if (is_hit(kThread)) return plan.error;
+  static int (*kept)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) = nullptr;
+  return next("pthread_create", kept)(thread, attributes, function, argument);
 }
 
 }  // extern "C"
