@@ -18,8 +18,9 @@ import sys
 from peers import make_environment
 
 COMMON = """
-import sys, time, resource, numpy
+import os, sys, time, numpy
 folder = sys.argv[1]
+threads = len(os.sched_getaffinity(0))
 rows, queries, truth = (numpy.load(f"{folder}/{name}.npy") for name in ("rows", "queries", "truth"))
 count, width = rows.shape
 EFFORTS = [10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160, 192, 256, 384, 512]
@@ -62,13 +63,14 @@ report(build, effort, lambda q: index.search(q, 10)[1], [1, 2, 3, 4, 5, 6, 8, 10
 from usearch.index import Index
 index = Index(ndim=width, metric="l2sq", dtype="f32")
 def effort(value): index.expansion_search = value
-report(lambda: index.add(numpy.arange(count), rows), effort, lambda q: index.search(q, 10).keys)
+report(lambda: index.add(numpy.arange(count), rows, threads=threads), effort, lambda q: index.search(q, 10, threads=threads).keys)
 """,
     "hnswlib": """
 import hnswlib
 index = hnswlib.Index("l2", width)
 def build():
     index.init_index(count, M=16, ef_construction=200)
+    index.set_num_threads(threads)
     index.add_items(rows)
 report(build, lambda value: index.set_ef(value), lambda q: index.knn_query(q, 10)[0])
 """,

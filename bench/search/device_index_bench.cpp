@@ -2,23 +2,23 @@
 //
 // usage: device_index_bench [--device cuda:0] [--rows 1000000] [--width 768] [--type i8]
 //                           [--rescore f16] [--metric l2] [--method exact] [--lists 0]
-//                           [--recall 0.95] [--oversample 8] [--queries 200] [--batch 1]
+//                           [--recall 0.95] [--oversample 2,8] [--queries 200] [--batch 1]
 //                           [--data clustered]
 //
 // Rows and queries are clustered: 1,000 centers, and around each a normal distribution of 32
 // dimensions with a little noise in all of them; or, with --data normal, normal in all dimensions.
 // Prints the seconds of each step, then milliseconds for each batch of queries (best and median),
 // queries per second of the best, and the share of the 10 nearest that were found, against a scan
-// of the rows in f32.
+// of the rows in f32; one line for each oversampling (0: the default).
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iostream>
-#include <map>
-#include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 
+#include "bench_options.h"
 #include "prism/device.h"
 #include "prism/error.h"
 #include "prism/ops.h"
@@ -69,27 +69,23 @@ std::span<const float> row_of(const std::vector<float>& values, int64_t row, int
   return std::span(values).subspan(static_cast<size_t>(row * width), static_cast<size_t>(width));
 }
 
-int run(const std::map<std::string, std::string>& options) {
-  const auto get = [&](const char* name, const char* otherwise) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::string(otherwise) : found->second;
-  };
-  const Device device = Device::named(get("--device", "cuda:0"));
-  const Metric metric = parse_metric(get("--metric", "l2")).value();
-  const int64_t rows = std::stoll(get("--rows", "1000000")),
-                width = std::stoll(get("--width", "768")),
-                query_count = std::stoll(get("--queries", "200")),
-                batch = std::stoll(get("--batch", "1"));
-  const std::string rescore = get("--rescore", "");
+int run(const BenchOptions& options) {
+  const Device device = Device::named(options.get("--device", "cuda:0"));
+  const Metric metric = parse_metric(options.get("--metric", "l2")).value();
+  const int64_t rows = std::stoll(options.get("--rows", "1000000")),
+                width = std::stoll(options.get("--width", "768")),
+                query_count = std::stoll(options.get("--queries", "200")),
+                batch = std::stoll(options.get("--batch", "1"));
+  const std::string rescore = options.get("--rescore", "");
   seed(7);
-  const Data data(width, get("--data", "clustered") == "clustered", device);
+  const Data data(width, options.get("--data", "clustered") == "clustered", device);
   const Tensor queries = data.make(query_count);
   const int64_t checked = std::min(kChecked, query_count);
   const Tensor first_queries = queries.slice(0, 0, checked);
 
   IndexOptions what{.width = static_cast<uint64_t>(width),
                     .metric = metric,
-                    .type = dtype_from_name(get("--type", "f16")).value()};
+                    .type = dtype_from_name(options.get("--type", "f16")).value()};
   if (!rescore.empty()) what.rescore = dtype_from_name(rescore).value();
   Index index(what);
   std::vector<std::vector<std::pair<float, uint64_t>>> truth(static_cast<size_t>(checked));
@@ -113,16 +109,15 @@ int run(const std::map<std::string, std::string>& options) {
   report("rows made and added", start);
   index.set_device(device.id());
   BuildOptions how;
-  how.method = parse_method(get("--method", "exact")).value();
-  how.lists = std::stoull(get("--lists", "0"));
+  how.method = parse_method(options.get("--method", "exact")).value();
+  how.lists = std::stoull(options.get("--lists", "0"));
   how.device = device.id();
   start = Clock::now();
   index.build(how);
   report("build", start);
 
   SearchOptions wanted{.k = kNearest};
-  wanted.recall = std::stod(get("--recall", "0.95"));
-  wanted.oversample = std::stoull(get("--oversample", "8"));
+  wanted.recall = std::stod(options.get("--recall", "0.95"));
   const auto values = queries.to_vector<float>();
   const auto search = [&](int64_t first) {
     const int64_t count = std::min(batch, query_count - first);
@@ -130,45 +125,43 @@ int run(const std::map<std::string, std::string>& options) {
                                                         static_cast<size_t>(count * width)),
                               wanted);
   };
-  start = Clock::now();
-  search(0);
-  report("first search", start);
-  std::vector<double> seconds;
-  std::vector<SearchResult> results;
-  for (int round = 0; round < (batch < query_count ? 2 : 7); ++round) {
-    results.clear();
-    for (int64_t q = 0; q < query_count; q += batch) {
-      const auto before = Clock::now();
-      std::vector<SearchResult> some = search(q);
-      seconds.push_back(seconds_since(before));
-      for (SearchResult& each : some) results.push_back(std::move(each));
+  std::istringstream oversamples(options.get("--oversample", "0"));
+  for (std::string oversample; std::getline(oversamples, oversample, ',');) {
+    wanted.oversample = std::stoull(oversample);
+    start = Clock::now();
+    search(0);
+    report("first search", start);
+    std::vector<double> seconds;
+    std::vector<SearchResult> results;
+    for (int round = 0; round < (batch < query_count ? 2 : 7); ++round) {
+      results.clear();
+      for (int64_t q = 0; q < query_count; q += batch) {
+        const auto before = Clock::now();
+        std::vector<SearchResult> some = search(q);
+        seconds.push_back(seconds_since(before));
+        for (SearchResult& each : some) results.push_back(std::move(each));
+      }
     }
+    std::ranges::sort(seconds);
+    size_t found = 0;
+    for (size_t q = 0; q < truth.size(); ++q)
+      for (const Hit& hit : results[q].hits)
+        found += std::ranges::find(truth[q], hit.id.number(),
+                                   &std::pair<float, uint64_t>::second) != truth[q].end();
+    std::cout << fmt::format(
+        "{} [{}, {}], {} queries at once: best {:.3f} ms, median {:.3f} ms, {:.0f} queries/s, "
+        "recall {:.4f}, {}, oversampling {}\n",
+        options.get("--type", "f16"), rows, width, batch, seconds[0] * 1e3,
+        seconds[seconds.size() / 2] * 1e3, static_cast<double>(batch) / seconds[0],
+        static_cast<double>(found) / static_cast<double>(checked * kNearest), results[0].how,
+        oversample);
   }
-  std::ranges::sort(seconds);
-  size_t found = 0;
-  for (size_t q = 0; q < truth.size(); ++q)
-    for (const Hit& hit : results[q].hits)
-      found += std::ranges::find(truth[q], hit.id.number(), &std::pair<float, uint64_t>::second) !=
-               truth[q].end();
-  std::cout << fmt::format(
-      "{} [{}, {}], {} queries at once: best {:.3f} ms, median {:.3f} ms, {:.0f} queries/s, recall "
-      "{:.4f}, {}\n",
-      get("--type", "f16"), rows, width, batch, seconds[0] * 1e3, seconds[seconds.size() / 2] * 1e3,
-      static_cast<double>(batch) / seconds[0],
-      static_cast<double>(found) / static_cast<double>(checked * kNearest), results[0].how);
   return 0;
 }
 
 }  // namespace
 }  // namespace prism::search
 
-int main(int argc, char** argv) {
-  std::map<std::string, std::string> options;
-  for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
-  try {
-    return prism::search::run(options);
-  } catch (const std::exception& error) {
-    std::cerr << "error: " << error.what() << "\n";
-    return 1;
-  }
+int main(int count, char** words) {
+  return prism::run_bench([&] { return prism::search::run(prism::BenchOptions(count, words)); });
 }

@@ -7,33 +7,30 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
-#include <map>
 
 #include <fmt/format.h>
 
+#include "bench_options.h"
 #include "prism/error.h"
 #include "prism/llm/embedder.h"
 
 namespace prism {
 namespace {
 
-int run(const std::string& file, const std::map<std::string, std::string>& options) {
-  const auto get = [&](const char* name, const char* otherwise) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::string(otherwise) : found->second;
-  };
+int run(const std::string& file, const BenchOptions& options) {
   std::vector<std::string> texts;
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);)
     if (!line.empty()) texts.push_back(line);
-  llm::Embedder embedder = llm::Embedder::open(
-      {.model = get("--model", llm::kDefaultEmbedder), .device = get("--device", "cpu")});
+  llm::Embedder embedder =
+      llm::Embedder::open({.model = options.get("--model", llm::kDefaultEmbedder),
+                           .device = options.get("--device", "cpu")});
   int64_t tokens = 0;
   for (const std::string& each : texts)
     tokens += std::min(embedder.tokens(each), embedder.max_tokens());
   double best = 1e30;
   std::vector<float> rows;
-  for (int round = std::stoi(get("--rounds", "3")); round-- > 0;) {
+  for (int round = std::stoi(options.get("--rounds", "3")); round-- > 0;) {
     const auto start = std::chrono::steady_clock::now();
     rows = embedder.embed(texts);
     best = std::min(
@@ -42,7 +39,7 @@ int run(const std::string& file, const std::map<std::string, std::string>& optio
   std::cout << fmt::format("{}: {:.1f} texts/s, {:.0f} tokens/s ({} texts, {} tokens, {:.3f} s)\n",
                            embedder.title(), static_cast<double>(texts.size()) / best,
                            static_cast<double>(tokens) / best, texts.size(), tokens, best);
-  if (const std::string out = get("--out", ""); !out.empty())
+  if (const std::string out = options.get("--out", ""); !out.empty())
     std::ofstream(out, std::ios::binary)
         .write(reinterpret_cast<const char*>(rows.data()),
                static_cast<std::streamsize>(rows.size() * sizeof(float)));
@@ -53,14 +50,9 @@ int run(const std::string& file, const std::map<std::string, std::string>& optio
 }  // namespace prism
 
 int main(int count, char** words) {
-  std::map<std::string, std::string> options;
-  for (int i = 2; i + 1 < count; i += 2) options[words[i]] = words[i + 1];
-  try {
+  return prism::run_bench([&] {
     if (count < 2)
       throw prism::Error(prism::ErrorCode::kInvalidArgument, "usage: embed_bench TEXTS [options]");
-    return prism::run(words[1], options);
-  } catch (const std::exception& error) {
-    std::cerr << "embed_bench: " << error.what() << "\n";
-    return 1;
-  }
+    return prism::run(words[1], prism::BenchOptions(count, words, 2));
+  });
 }

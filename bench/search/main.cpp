@@ -12,11 +12,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "bench_options.h"
 #include "prism/compile.h"
 #include "prism/error.h"
 #include "prism/io.h"
@@ -55,20 +55,16 @@ Tensor made_on(const Device& device, int64_t rows, int64_t width, DType type) {
   return parts.size() == 1 ? parts[0] : concat(parts, 0).eval();
 }
 
-int run(const std::map<std::string, std::string>& options) {
-  const auto get = [&](const char* name, const char* otherwise) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::string(otherwise) : found->second;
-  };
-  const Device device = Device::named(get("--device", "cpu"));
-  const Metric metric = parse_metric(get("--metric", "dot")).value();
-  const DType type = dtype_from_name(get("--type", "f32")).value(),
-              query_type = dtype_from_name(get("--query-type", "f32")).value();
-  const int64_t k = std::stoll(get("-k", "10"));
-  const std::string file = get("--file", "");
-  const int64_t row_count = std::stoll(get("--rows", "100000")),
-                width = std::stoll(get("--width", "768"));
-  const bool is_compared = get("--made", "host") == "host";
+int run(const BenchOptions& options) {
+  const Device device = Device::named(options.get("--device", "cpu"));
+  const Metric metric = parse_metric(options.get("--metric", "dot")).value();
+  const DType type = dtype_from_name(options.get("--type", "f32")).value(),
+              query_type = dtype_from_name(options.get("--query-type", "f32")).value();
+  const int64_t k = std::stoll(options.get("-k", "10"));
+  const std::string file = options.get("--file", "");
+  const int64_t row_count = std::stoll(options.get("--rows", "100000")),
+                width = std::stoll(options.get("--width", "768"));
+  const bool is_compared = options.get("--made", "host") == "host";
   seed(7);
   const Tensor rows = !is_compared ? made_on(device, row_count, width, type)
                       : file.empty()
@@ -80,7 +76,7 @@ int run(const std::map<std::string, std::string>& options) {
   eval({matrix});
   if (more.norms) eval({more.norms});
   const double bytes = static_cast<double>(rows.size()) * static_cast<double>(dtype_bytes(type));
-  std::istringstream counts(get("--queries", "1,64"));
+  std::istringstream counts(options.get("--queries", "1,64"));
   for (std::string count; std::getline(counts, count, ',');) {
     const Tensor queries =
         cast(randn({std::stoll(count), rows.size(1)}, DType::f32, Device::cpu()), query_type)
@@ -112,13 +108,6 @@ int run(const std::map<std::string, std::string>& options) {
 }  // namespace
 }  // namespace prism
 
-int main(int argc, char** argv) {
-  std::map<std::string, std::string> options;
-  for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
-  try {
-    return prism::run(options);
-  } catch (const std::exception& error) {
-    std::cerr << "error: " << error.what() << "\n";
-    return 1;
-  }
+int main(int count, char** words) {
+  return prism::run_bench([&] { return prism::run(prism::BenchOptions(count, words)); });
 }

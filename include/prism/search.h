@@ -111,8 +111,8 @@ struct SearchOptions {
   // that a walk through a graph keeps).
   std::optional<Method> method = std::nullopt;
   uint64_t effort = 0;
-  // With rescore: the candidates of the coarse type for each result.
-  uint64_t oversample = 8;
+  // With rescore: the candidates of the coarse type for each result; 0: 8 of bits, 3 of others.
+  uint64_t oversample = 0;
   // The best hit of each value of this field only.
   std::string group_by = {};
 };

@@ -102,7 +102,7 @@ class Index:
         return np.asarray(found)
 
     def search(self, query: Any, k: int = 10, *, recall: float = 0.95, filter: Filter = None, method: Method | None = None,
-               effort: int = 0, oversample: int = 8, group_by: str = "") -> Found:
+               effort: int = 0, oversample: int = 0, group_by: str = "") -> Found:
         """The k nearest vectors of one query [width] or of several [queries, width].
 
         recall: the share of the exact results that should be found, if the index was built with a method.

@@ -30,6 +30,10 @@ uint64_t count_bits(const std::vector<uint32_t>& words) {
   return sum;
 }
 
+// Among a million rows of 768 normal numbers, twice as many candidates in i8 as results had all of
+// the right ones; bits are far coarser.
+uint64_t oversample_for(DType type) { return type == DType::b1 ? 8 : 3; }
+
 void keep_best(Metric metric, std::vector<Candidate>& candidates, uint64_t wanted) {
   std::ranges::sort(candidates, [&](const Candidate& a, const Candidate& b) {
     return comes_before(metric, a, b);
@@ -113,7 +117,7 @@ Index::State::Best Index::State::best(std::span<const float> queries, uint64_t c
     }
     wanted.queries = queries;
     wanted.count = std::min(count, segment.rows());
-    wanted.oversample = std::max<uint64_t>(1, given.oversample);
+    wanted.oversample = given.oversample > 0 ? given.oversample : oversample_for(options.type);
     if (wanted.allowed == 0 || wanted.count == 0) continue;
     Choice choice = choose(segment, wanted, given);
     wanted.effort = choice.effort;

@@ -16,6 +16,7 @@ struct Given {
   DType type = DType::f16;
   int64_t rows = 16411, width = 24, k = 10;
   bool factors = false;
+  double size = 1;                       // of the query
   std::optional<uint32_t> allowed = {};  // bits of every word, changed a little from word to word
 };
 
@@ -41,7 +42,8 @@ void expect_equal_rows(const Given& given, const Change& change = {}) {
   const Device cpu = Device::cpu(), device = test::interpreted_device(8);
   const bool bits = given.metric == Metric::hamming;
   const Tensor matrix = cast(draw(given, given.rows, change), bits ? DType::u8 : given.type);
-  const Tensor query = cast(draw(given, 1, {}), bits ? DType::u8 : DType::f32);
+  Tensor query = cast(draw(given, 1, {}), bits ? DType::u8 : DType::f32);
+  if (!bits) query = query * given.size + given.size / 3;
   NearestInputs here, there;
   if (given.factors) {
     Tensor& factors = given.metric == Metric::cosine ? here.norms : here.scales;
@@ -79,11 +81,24 @@ TEST(NearestBlocks, FindsTheRowsOfTheCpu) {
 
 TEST(NearestBlocks, ManyNeighbours) {
   expect_equal_rows({.type = DType::f32, .rows = 5600, .width = 768, .k = 300});
+  // More candidates than the registers of a group hold.
+  expect_equal_rows({.rows = 46003, .k = 150});
 }
 
 TEST(NearestBlocks, ScaledRows) {
   for (const Metric metric : {Metric::dot, Metric::l2, Metric::cosine})
-    expect_equal_rows({.metric = metric, .type = DType::i8, .width = 48, .factors = true});
+    for (const int64_t width : {48, 768})
+      expect_equal_rows({.metric = metric,
+                         .type = DType::i8,
+                         .rows = width == 48 ? 16411 : 4099,
+                         .width = width,
+                         .factors = true,
+                         .allowed = 0x5a3c71ffu});
+}
+
+TEST(NearestBlocks, SizesOfQueries) {
+  for (const double size : {1e-20, 1e-3, 1e20})
+    expect_equal_rows({.type = DType::i8, .width = 48, .size = size});
 }
 
 // Many rows have the same distance, and the smaller row number decides.

@@ -128,7 +128,7 @@ class Scan {
 double length_of(const NearestRows& rows, const void* query) {
   const auto* x = static_cast<const float*>(query);
   return rows.metric == Metric::cosine
-             ? std::sqrt(exact_sums(DType::f32, x, x, 1, rows.width).squares)
+             ? std::sqrt(exact_sum(ExactSum::squares, DType::f32, x, x, 1, rows.width))
              : 1;
 }
 
@@ -141,13 +141,17 @@ float exact(const NearestRows& rows, const void* query, double query_length, uin
   }
   const bool cosine = rows.metric == Metric::cosine;
   const double scale = rows.scales && !cosine ? static_cast<double>(rows.scales[row]) : 1.0;
-  const ExactSums sums =
-      exact_sums(rows.type, static_cast<const float*>(query), rows.row(row), scale, rows.width);
-  if (rows.metric == Metric::dot) return static_cast<float>(sums.product);
-  if (rows.metric == Metric::l2) return static_cast<float>(sums.difference);
+  const auto sum = [&](ExactSum which) {
+    return exact_sum(which, rows.type, static_cast<const float*>(query), rows.row(row), scale,
+                     rows.width);
+  };
+  if (rows.metric == Metric::l2) return static_cast<float>(sum(ExactSum::difference));
+  const double product = sum(ExactSum::product);
+  if (!cosine) return static_cast<float>(product);
   if (query_length == 0) return std::numeric_limits<float>::quiet_NaN();
-  const double length = rows.norms ? static_cast<double>(rows.norms[row]) : std::sqrt(sums.squares);
-  return static_cast<float>(length == 0 ? sums.product * 0 : sums.product / length / query_length);
+  const double length =
+      rows.norms ? static_cast<double>(rows.norms[row]) : std::sqrt(sum(ExactSum::squares));
+  return static_cast<float>(length == 0 ? product * 0 : product / length / query_length);
 }
 
 // Parts of the rows that threads take in turn. Every part begins at a multiple of 32.

@@ -176,25 +176,43 @@ void ScoreBits(const uint8_t* x, const uint8_t* y, size_t rows, size_t bytes, fl
 using DD = hn::ScalableTag<double>;
 using DH = hn::Rebind<float, DD>;
 
-ExactSums SumExactly(const float* x, const float* y, double scale, size_t width) {
+template <ExactSum kSum>
+double SumTerms(const float* x, const float* y, double scale, size_t width) {
   const DD dd;
   const DH dh;
   const size_t lanes = hn::Lanes(dd);
   const auto factor = hn::Set(dd, scale);
-  auto product = hn::Zero(dd), squares = product, difference = product;
-  for (size_t i = 0; i < width; i += lanes) {
-    const size_t rest = std::min(lanes, width - i);
-    const bool whole = rest == lanes;
-    const auto a = hn::PromoteTo(dd, whole ? hn::LoadU(dh, x + i) : load_some(dh, x + i, rest));
-    const auto b = hn::Mul(
-        factor, hn::PromoteTo(dd, whole ? hn::LoadU(dh, y + i) : load_some(dh, y + i, rest)));
-    const auto apart = hn::Sub(a, b);
-    product = hn::MulAdd(a, b, product);
-    squares = hn::MulAdd(b, b, squares);
-    difference = hn::MulAdd(apart, apart, difference);
+  using VD = hn::Vec<DD>;
+  const auto add = [&](hn::Vec<DH> from_x, hn::Vec<DH> from_y, VD& sum) HWY_ATTR {
+    const VD a = hn::PromoteTo(dd, from_x), b = hn::Mul(factor, hn::PromoteTo(dd, from_y));
+    const VD apart = hn::Sub(a, b);
+    if constexpr (kSum == ExactSum::product)
+      sum = hn::MulAdd(a, b, sum);
+    else if constexpr (kSum == ExactSum::squares)
+      sum = hn::MulAdd(b, b, sum);
+    else
+      sum = hn::MulAdd(apart, apart, sum);
+  };
+  // Four sums: one alone would wait for each addition.
+  VD sum0 = hn::Zero(dd), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+  size_t i = 0;
+  for (; i + 4 * lanes <= width; i += 4 * lanes) {
+    add(hn::LoadU(dh, x + i), hn::LoadU(dh, y + i), sum0);
+    add(hn::LoadU(dh, x + i + lanes), hn::LoadU(dh, y + i + lanes), sum1);
+    add(hn::LoadU(dh, x + i + 2 * lanes), hn::LoadU(dh, y + i + 2 * lanes), sum2);
+    add(hn::LoadU(dh, x + i + 3 * lanes), hn::LoadU(dh, y + i + 3 * lanes), sum3);
   }
-  return {hn::GetLane(hn::SumOfLanes(dd, product)), hn::GetLane(hn::SumOfLanes(dd, squares)),
-          hn::GetLane(hn::SumOfLanes(dd, difference))};
+  for (; i < width; i += lanes) {
+    const size_t rest = std::min(lanes, width - i);
+    add(load_some(dh, x + i, rest), load_some(dh, y + i, rest), sum0);
+  }
+  return hn::GetLane(hn::SumOfLanes(dd, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3))));
+}
+
+double SumExactly(ExactSum sum, const float* x, const float* y, double scale, size_t width) {
+  if (sum == ExactSum::product) return SumTerms<ExactSum::product>(x, y, scale, width);
+  if (sum == ExactSum::squares) return SumTerms<ExactSum::squares>(x, y, scale, width);
+  return SumTerms<ExactSum::difference>(x, y, scale, width);
 }
 
 size_t FindAbove(const float* scores, float sign, size_t n, float threshold, uint32_t* indices) {
@@ -276,12 +294,14 @@ void hamming_tile(const uint8_t* x, size_t queries, const uint8_t* y, size_t row
     HWY_DYNAMIC_DISPATCH(ScoreBits)(x + q * bytes, y, rows, bytes, out + q * kTileRows);
 }
 
-ExactSums exact_sums(DType type, const float* x, const void* y, double scale, size_t width) {
+double exact_sum(ExactSum sum, DType type, const float* x, const void* y, double scale,
+                 size_t width) {
   if (type == DType::f32)
-    return HWY_DYNAMIC_DISPATCH(SumExactly)(x, static_cast<const float*>(y), scale, width);
-  std::vector<float> room(width);
+    return HWY_DYNAMIC_DISPATCH(SumExactly)(sum, x, static_cast<const float*>(y), scale, width);
+  thread_local std::vector<float> room;
+  if (room.size() < width) room.resize(width);
   load(type, y, 1, DType::f32, room.data(), width);
-  return HWY_DYNAMIC_DISPATCH(SumExactly)(x, room.data(), scale, width);
+  return HWY_DYNAMIC_DISPATCH(SumExactly)(sum, x, room.data(), scale, width);
 }
 
 size_t indices_above(const float* scores, float sign, size_t n, float threshold,

@@ -23,11 +23,10 @@ void square_tile(DType type, const void* y, size_t rows, size_t width, float* ou
 void hamming_tile(const uint8_t* x, size_t queries, const uint8_t* y, size_t rows, size_t bytes,
                   float* out);
 
-// In f64: the sum of x y, of y y, and of (x - scale y)^2, for one row.
-struct ExactSums {
-  double product = 0, squares = 0, difference = 0;
-};
-ExactSums exact_sums(DType type, const float* x, const void* y, double scale, size_t width);
+// In f64 over one row: the sum of x y, of y y, or of (x - y)^2, where y is scaled.
+enum class ExactSum { product, squares, difference };
+double exact_sum(ExactSum sum, DType type, const float* x, const void* y, double scale,
+                 size_t width);
 
 // Writes the indices i < n whose score times sign is above the threshold, in order, and returns
 // their number. NaN is never above.

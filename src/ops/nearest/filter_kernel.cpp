@@ -213,10 +213,6 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
                            {count, width, form.sampled ? width * spacing : width, zero}, {});
     auto b = copied_source(tiles.b, tiles.b_outer, tiles.b_inner, lanes, queries,
                            {query_tiles * p.tile_n, k, k, zero}, {});
-    const auto is_allowed = [&](Value row, Value inside) {
-      if (!allowed) return inside;
-      return inside && ((allowed->load_if(inside, row / 32u) >> (row % 32u)) & 1u) == 1u;
-    };
     const auto scores_of = [&](const std::vector<Value>& sums, Value row, Value inside) {
       std::vector<Value> scores = sums;
       if (factors) {
@@ -230,7 +226,7 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
       const auto store = [&](Value in_row, Value in_column, const std::vector<Value>& sums) {
         const Value place = first_row + in_row, query = first_query + in_column;
         if_(place < count, [&] {
-          const Value row = place * spacing, is_wanted = is_allowed(row, place < count);
+          const Value row = place * spacing, is_wanted = is_allowed(allowed, place < count, row);
           const std::vector<Value> scores = scores_of(sums, row, place < count);
           for (uint32_t i = 0; i < scores.size(); ++i)
             keys[(query + i) * count + place] =
@@ -250,7 +246,7 @@ ir::Kernel nearest_filter_kernel(const NearestForm& form, const FragmentProduct&
     }
     const auto append = [&](Value query, Value score, Value row) {
       const Value key = nearest_key(score, form.metric);
-      if_(key != kNoKey && is_allowed(row, row < count), [&] {
+      if_(key != kNoKey && is_allowed(allowed, row < count, row), [&] {
         const Value at = found->atomic_add(query, 1u);
         if_(at < room, [&] {
           keys[query * room + at] = key;

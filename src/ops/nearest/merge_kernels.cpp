@@ -114,9 +114,7 @@ ir::Kernel nearest_rescore_kernel(const NearestForm& form, uint32_t team) {
     if (form.in_blocks) {
       const Value count = param("count", u32), is_row = row != kNoKey;
       row = row / stride * stride + chosen % stride;
-      wanted = wanted && is_row && row < count;
-      if (allowed)
-        wanted = wanted && ((allowed->load_if(wanted, row / 32u) >> (row % 32u)) & 1u) == 1u;
+      wanted = is_allowed(allowed, wanted && is_row && row < count, row);
     } else {
       wanted = wanted && keys->load(query * stride + chosen) != kNoKey;
     }

@@ -86,6 +86,9 @@ class RowUnits {
 dsl::Value nearest_key(dsl::Value score, Metric metric);
 dsl::Value score_of_key(dsl::Value key, Metric metric);
 
+// Whether the row is inside, and allowed where there is a bitmap.
+dsl::Value is_allowed(const std::optional<dsl::In>& allowed, dsl::Value inside, dsl::Value row);
+
 // The shared memory of a selection by a group of so many lanes, at least 256.
 struct SelectSpace {
   explicit SelectSpace(uint32_t group);
@@ -105,7 +108,15 @@ struct Bound {
 };
 struct PairSource {
   std::function<dsl::Value(dsl::Value)> key, row;
+  // The keys local_id(), local_id() + lanes, ... if lanes keep them in registers.
+  std::vector<dsl::Value> held_keys = {};
 };
+// Pairs of two buffers; `held` keys of each lane are read at once, or none if that is 0.
+PairSource held_pairs(const dsl::In& keys, const dsl::In& rows, uint32_t lanes, uint32_t held,
+                      dsl::Value count);
+// use(i, key) for each pair, by one of the lanes.
+void for_each_pair(const PairSource& pairs, uint32_t lanes, dsl::Value count,
+                   const std::function<void(dsl::Value, dsl::Value)>& use);
 Bound select_bound(const SelectSpace& space, const PairSource& pairs, dsl::Value count,
                    dsl::Value kept);
 // The key alone, of keys that may be equal.
@@ -135,20 +146,21 @@ uint32_t rescore_team(int64_t units);
 ir::Kernel nearest_rescore_kernel(const NearestForm& form, uint32_t team);
 ir::Kernel nearest_rank_kernel(Metric metric);
 
+inline constexpr uint32_t kBlocksOfGroup = kNearestGroup / 32;
 // How subgroups of 32 lanes read the rows of blocks.
 struct BlockCut {
   uint32_t lanes = 32;    // that share a row
   uint32_t units = 1;     // of each row in a lane
   uint32_t rows = 1;      // that a lane reads at once, a power of two
   bool is_whole = false;  // all lanes have that many units
-  uint32_t rows_at_once() const { return rows * (32 / lanes); }                   // of a subgroup
-  uint32_t rows_of_group() const { return kNearestGroup / 32 * rows_at_once(); }  // at once
+  uint32_t rows_at_once() const { return rows * (32 / lanes); }  // of a subgroup
 };
 // Nothing if the query does not fit into registers or rows are not aligned.
 std::optional<BlockCut> block_cut(const NearestForm& form, uint32_t units);
 ir::Kernel nearest_blocks_kernel(const NearestForm& form, const BlockCut& cut);
-ir::Kernel nearest_pick_kernel(uint32_t lanes);
-ir::Kernel nearest_best_kernel(Metric metric, uint32_t lanes, uint32_t room);
+// held: the keys that each lane keeps in registers, enough for all, or 0.
+ir::Kernel nearest_pick_kernel(uint32_t lanes, uint32_t held);
+ir::Kernel nearest_best_kernel(Metric metric, uint32_t lanes, uint32_t held, uint32_t room);
 
 // All launches of one use of the op.
 struct NearestLaunch {

@@ -1,5 +1,6 @@
 // The launches of nearest_rows on devices with kernels.
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,20 @@ int64_t tiles_in_turn(const DeviceInfo& device, const FragmentProduct& p, int64_
 uint32_t select_lanes(const ir::Capabilities& device) {
   return device.max_group_size >= 1024 ? 1024 : kNearestGroup;
 }
+
+// A group that selects among the pairs of one query.
+struct OneSelection {
+  // Keys of a lane in registers. Twice as many do not fit beside 1,024 lanes.
+  static constexpr uint32_t kHeld = 16;
+  uint32_t lanes, held;  // held: 0 if there are too many keys
+
+  OneSelection(const ir::Capabilities& device, int64_t count) {
+    // Fewer lanes wait less for each other.
+    lanes = count <= int64_t{kHeld} * kNearestGroup ? kNearestGroup : select_lanes(device);
+    const uint64_t each = std::bit_ceil((static_cast<uint64_t>(count) + lanes - 1) / lanes);
+    held = each <= kHeld ? static_cast<uint32_t>(each) : 0;
+  }
+};
 
 }  // namespace
 
@@ -230,12 +245,15 @@ std::optional<int64_t> NearestLaunch::block_rows() const {
   if (query_count() != 1) return std::nullopt;
   const std::optional<BlockCut> cut = block_cut(form(), static_cast<uint32_t>(units()));
   if (!cut) return std::nullopt;
-  const int64_t least = cut->rows_of_group();
-  int64_t block = least;
-  // Half as many rows of the picked blocks, which take longer, as there are blocks.
-  while (2 * kept() * (2 * block) * (2 * block) <= rows()) block *= 2;
-  // A group that starts waits for its first rows; that should be a small share of its time.
-  while (block < 4 * least && rows() / block > kGroups) block *= 2;
+  constexpr int64_t kTurns = 8;  // a subgroup that starts waits for its first rows
+  int64_t block = kTurns * cut->rows_at_once();
+  // Half as many rows of the picked blocks, which take longer, as there are blocks; and groups that
+  // follow the first ones, because all end at once otherwise.
+  const auto is_good = [&](int64_t longer) {
+    return 2 * kept() * longer * longer <= rows() &&
+           2 * rows() / (longer * kBlocksOfGroup) >= 3 * kGroups;
+  };
+  while (is_good(2 * block)) block *= 2;
   const bool is_worth_it = rows() / block >= 2 * kept();
   return is_worth_it ? std::optional(block) : std::nullopt;
 }
@@ -257,11 +275,13 @@ void NearestLaunch::search_blocks(DeviceCall& call, int64_t block) const {
   call.launch(fmt::format("nearest_blocks {} {} {} {} {}", how.key(), cut.lanes, cut.units,
                           cut.rows, cut.is_whole),
               [&] { return nearest_blocks_kernel(how, cut); },
-              {static_cast<uint32_t>(blocks), 1, 1}, buffers,
+              {groups_for(blocks, kBlocksOfGroup), 1, 1}, buffers,
               {word(rows()), word(width()), word(units()), word(block)});
-  const uint32_t lanes = select_lanes(call.info().capabilities);
-  call.launch(fmt::format("nearest_pick {}", lanes), [&] { return nearest_pick_kernel(lanes); },
-              {1, 1, 1}, {best_keys, best_rows, picked}, {word(blocks), word(kept())});
+  const OneSelection pick(call.info().capabilities, blocks),
+      best(call.info().capabilities, candidates);
+  call.launch(fmt::format("nearest_pick {} {}", pick.lanes, pick.held),
+              [&] { return nearest_pick_kernel(pick.lanes, pick.held); }, {1, 1, 1},
+              {best_keys, best_rows, picked}, {word(blocks), word(kept())});
   how.in_blocks = true;
   buffers = given;
   buffers.insert(buffers.end(), {picked, keys, numbers});
@@ -271,9 +291,10 @@ void NearestLaunch::search_blocks(DeviceCall& call, int64_t block) const {
               {groups_for(candidates, kNearestGroup / team), 1, 1}, buffers,
               {word(width()), word(units()), word(block), word(candidates), word(rows())});
   const auto room = static_cast<uint32_t>(std::max<int64_t>(64, round_up(k, 256)));
-  call.launch(fmt::format("nearest_best {} {} {}", is_distance(metric), lanes, room),
-              [&] { return nearest_best_kernel(metric, lanes, room); }, {1, 1, 1},
-              {keys, numbers, scores, indices}, {word(candidates), word(k)});
+  call.launch(
+      fmt::format("nearest_best {} {} {} {}", is_distance(metric), best.lanes, best.held, room),
+      [&] { return nearest_best_kernel(metric, best.lanes, best.held, room); }, {1, 1, 1},
+      {keys, numbers, scores, indices}, {word(candidates), word(k)});
 }
 
 void NearestLaunch::emit(DeviceCall& call) const {

@@ -81,6 +81,11 @@ std::vector<Value> RowUnits::load_query(const In& queries, Value query, Value un
   return values;
 }
 
+Value is_allowed(const std::optional<In>& allowed, Value inside, Value row) {
+  if (!allowed) return inside;
+  return inside && ((allowed->load_if(inside, row / 32u) >> (row % 32u)) & 1u) == 1u;
+}
+
 Value nearest_key(Value score, Metric metric) {
   const Value key = sort_key(score, !is_distance(metric));
   // The key of an infinitely bad score: -infinity or +infinity.

@@ -174,14 +174,10 @@ ir::Kernel nearest_scan_kernel(const NearestForm& form) {
           score = score + partial.load(lane * kStride + team * kTeam + i);
         barrier();
         const Value query = lane % many, at = base + lane / many * kTeams + team;
-        Value inside = at < end && query_first + query < query_count;
+        const Value inside = at < end && query_first + query < query_count;
         if (factors && form.metric != Metric::l2)
           score = scaled_score(form.metric, score, factors->load_if(inside, at));
-        if (allowed) {
-          const Value word = allowed->load_if(inside, at / 32u);
-          inside = inside && ((word >> (at % 32u)) & 1u) == 1u;
-        }
-        lists.add(inside, query, nearest_key(score, form.metric), at);
+        lists.add(is_allowed(allowed, inside, at), query, nearest_key(score, form.metric), at);
       });
       barrier();
       // The longest list decides for all, so that the whole group agrees.
