@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "llm/convert/hf_rules.h"
+#include "llm/convert/scaled_weights.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -233,8 +234,14 @@ int64_t context_length(const HfArchitecture& architecture, const JsonView& confi
 void write_hyperparameters(const HfArchitecture& architecture, const JsonView& config,
                            GgufWriter& to) {
   const JsonView quantised = config["quantization_config"];
-  if (quantised && !(architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4"))
-    refuse("quantization_config says that the weights are quantised; convert the original model");
+  const bool is_known =
+      has_scaled_weights(quantised) ||
+      (architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4");
+  if (quantised && !is_known)
+    refuse(
+        fmt::format("quantization_config is {}; weights may be FP8 or 8-bit integers with "
+                    "scales, or convert the original model",
+                    printable(quantised.json().dump())));
   for (const Expectation& each : architecture.expected) {
     const JsonView value = config[each.key];
     if (value && std::ranges::find(each.values, value.json().dump()) == each.values.end())

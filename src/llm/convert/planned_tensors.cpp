@@ -64,6 +64,7 @@ class Planner {
          {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
       experts_ = std::max(experts_, config_[key].integer_or(0, 0, 1024));
     if (architecture.has_heads) head_length_ = head_length(config_);
+    is_scaled_ = has_scaled_weights(config_["quantization_config"]);
   }
 
   std::vector<PlannedTensor> plan(int64_t context) {
@@ -73,7 +74,8 @@ class Planner {
     const bool is_tied =
         is_scaled && config_["tie_word_embeddings"].boolean_or(architecture_.is_tied);
     for (const auto& [name, entry] : folder_.tensors()) {
-      if (name.starts_with("mtp.")) continue;  // layers for speculation
+      if (name.starts_with("mtp.")) continue;           // layers for speculation
+      if (is_scaled_ && is_scale_name(name)) continue;  // goes with its weight
       const std::string own =
           name.starts_with(architecture_.prefix) ? name.substr(architecture_.prefix.size()) : name;
       ParsedName parsed = parse_name(own, 1);  // of the layer; the parts of T5's have numbers, too
@@ -118,8 +120,9 @@ class Planner {
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
            const std::vector<int64_t>& numbers, int64_t context) {
     const bool is_packed = is_mxfp4(rule.change);
+    const bool has_scales = is_scaled_ && !is_packed && is_scaled_weight(entry);
     if (entry.shape.rank() == 0 || entry.shape.elements() == 0 ||
-        (is_packed ? entry.type != DType::u8 : !is_float(entry.type)))
+        (is_packed ? entry.type != DType::u8 : !has_scales && !is_float(entry.type)))
       throw Error(ErrorCode::kNotSupported,
                   fmt::format("{}: tensor {} is {} {}; weights must be f32, f16 or bf16 and not "
                               "empty",
@@ -127,14 +130,18 @@ class Planner {
                               entry.shape.text()));
     const bool is_expert = numbers.size() == 2;
     const int64_t layer = numbers.empty() ? -1 : numbers[0];
+    const ElementType type = is_packed    ? ElementType(BlockType::mxfp4)
+                             : has_scales ? ElementType(DType::f32)
+                                          : ElementType(entry.type);
     PlannedTensor& tensor = planned_[{layer, rule.to}];
     if (tensor.sources.empty()) {
       tensor.name = fmt::format(fmt::runtime(rule.to), layer);
       tensor.shape = entry.shape;
-      tensor.type = is_packed ? ElementType(BlockType::mxfp4) : ElementType(entry.type);
+      tensor.type = type;
       tensor.change = rule.change;
       tensor.head_length = head_length_;
       tensor.sources.resize(is_expert ? static_cast<size_t>(experts_) : 1);
+      if (has_scales) tensor.source_scales.resize(tensor.sources.size());
       if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to);
       if (!lay_out(tensor, name, entry.shape, context)) does_not_fit(name, entry);
       if (is_expert) tensor.shape.insert(0, experts_);
@@ -142,10 +149,11 @@ class Planner {
     const auto place = is_expert ? static_cast<size_t>(numbers[1]) : 0;
     const bool has_shape =
         is_expert ? entry.shape.elements() * experts_ == tensor.shape.elements() : true;
-    if (place >= tensor.sources.size() || !has_shape ||
-        (!is_packed && !(tensor.type == ElementType(entry.type))))
+    if (place >= tensor.sources.size() || !has_shape || !(tensor.type == type) ||
+        tensor.source_scales.empty() == has_scales)
       does_not_fit(name, entry);
     tensor.sources[place] = &entry;
+    if (has_scales) tensor.source_scales[place] = scales_of(folder_, name, entry);
   }
 
   [[noreturn]] void does_not_fit(const std::string& name, const SafetensorsEntry& entry) const {
@@ -280,6 +288,7 @@ class Planner {
   std::map<std::string_view, std::vector<const TensorRule*>, std::less<>> rules_;
   std::map<std::pair<int64_t, std::string_view>, PlannedTensor> planned_;  // by layer
   int64_t layers_ = 0, proposing_ = 0, experts_ = 0, head_length_ = 0;
+  bool is_scaled_ = false;  // weights may have 8 bits and scales
 };
 
 bool moves_rows(TensorChange change) {
@@ -447,8 +456,19 @@ void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
                                ? 1
                                : static_cast<uint64_t>(tensor.shape[-1]);
   Stream stream(tensor, type, pool, sink);
-  for (const SafetensorsEntry* source : tensor.sources)
-    stream.put(*source, elements / columns, columns);
+  for (size_t i = 0; i < tensor.sources.size(); ++i) {
+    const SafetensorsEntry& source = *tensor.sources[i];
+    if (tensor.source_scales.empty()) {
+      stream.put(source, elements / columns, columns);
+      continue;
+    }
+    const std::vector<float> values = scaled_weight(source, tensor.source_scales[i], pool);
+    const SafetensorsEntry unpacked{
+        DType::f32,
+        source.shape,
+        {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
+    stream.put(unpacked, elements / columns, columns);
+  }
 }
 
 }  // namespace prism::llm

@@ -178,6 +178,30 @@ MODELS = {
     "qwen2-vl": (t.Qwen2VLForConditionalGeneration, seeing(t.Qwen2VLConfig, dict(
         depth=1, embed_dim=32, hidden_size=32, num_heads=2, patch_size=4)), dict(
             rope_parameters=dict(rope_type="default", mrope_section=[1, 1, 2]))),
+    "qwen3-vl-moe": (t.Qwen3VLMoeForConditionalGeneration, seeing(t.Qwen3VLMoeConfig, dict(
+        QWEN_EYES, deepstack_visual_indexes=[0], num_position_embeddings=16)), dict(
+            EXPERTS, head_dim=16, decoder_sparse_step=1, mlp_only_layers=[], rope_parameters=dict(
+                rope_type="default", rope_theta=1e4, mrope_section=[3, 3, 2]))),
+    "phimoe": (t.PhimoeForCausalLM, t.PhimoeConfig, dict(
+        num_local_experts=4, num_experts_per_tok=2, sliding_window=None, attention_bias=True, lm_head_bias=True)),
+    "llama4": (t.Llama4ForCausalLM, t.Llama4TextConfig, dict(
+        head_dim=16, intermediate_size_mlp=40, num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=1,
+        use_qk_norm=True)),
+    "llama4-interleaved": (t.Llama4ForConditionalGeneration, seeing(t.Llama4Config, dict(
+        EYES, vision_output_dim=32, projector_input_dim=32, projector_output_dim=32)), dict(
+        head_dim=16, intermediate_size_mlp=40, num_local_experts=128, num_experts_per_tok=1,
+        interleave_moe_layer_step=2, use_qk_norm=False)),
+    "gemma3n": (t.Gemma3nForCausalLM, t.Gemma3nTextConfig, dict(
+        head_dim=16, num_hidden_layers=4, sliding_window=8, num_kv_shared_layers=0, intermediate_size=48,
+        hidden_size_per_layer_input=256, vocab_size_per_layer_input=64, laurel_rank=64)),
+    "gemma4": (t.Gemma4ForCausalLM, t.Gemma4TextConfig, dict(
+        head_dim=8, global_head_dim=16, num_hidden_layers=4, sliding_window=8, num_kv_shared_layers=2,
+        hidden_size_per_layer_input=8, vocab_size_per_layer_input=64, use_double_wide_mlp=True,
+        layer_types=["sliding_attention", "full_attention"] * 2)),
+    "gemma4-moe": (t.Gemma4ForCausalLM, t.Gemma4TextConfig, dict(
+        head_dim=8, global_head_dim=16, num_global_key_value_heads=1, attention_k_eq_v=True, num_kv_shared_layers=0,
+        sliding_window=8, hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=4, top_k_experts=2,
+        moe_intermediate_size=24, layer_types=["sliding_attention", "full_attention"] * 2)),
     "t5": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="relu", num_decoder_layers=3)),
     "t5-gated": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="gated-gelu",
                                                                 tie_word_embeddings=False)),
@@ -227,7 +251,7 @@ def expected(make, configuration, own):
         (folder / "config.json").write_text(json.dumps(config))
         save_file({name: value(name, each.shape) for name, each in tensors.items()}, folder / "model.safetensors",
                   metadata={"format": "pt"})
-        has_experts = any(key in own for key in ("num_experts_per_tok", "moe_k", "moe_topk"))
+        has_experts = any(key in own for key in ("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"))
         plain = dict(experts_implementation="eager") if has_experts else {}
         model = make.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", **plain).eval()
     for module in model.modules():  # the approximation is the one that runs
