@@ -96,6 +96,11 @@ void more_gemma3(const JsonView& config, std::string_view prefix, GgufWriter& to
   to.set(fmt::format("{}rope.freq_base_swa", prefix), static_cast<float>(base));
 }
 
+void more_gemma_embedding(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  more_gemma3(config, prefix, to);
+  to.set(fmt::format("{}attention.causal", prefix), false);
+}
+
 void more_smollm3(const JsonView& config, std::string_view, GgufWriter&) {
   if (const int64_t period = config["no_rope_layer_interval"].integer_or(4); period != 4)
     refuse(fmt::format("no_rope_layer_interval is {}; Prism's SmolLM3 has 4", period));
@@ -153,6 +158,18 @@ std::vector<HfArchitecture> first_decoders() {
         {"final_logit_softcapping", {}}},
        true,
        more_gemma3},
+      {.name = "Gemma3TextModel",
+       .gguf = "gemma-embedding",
+       .tensors = {kEnds, kGemma2Norms, kQueryKey, kValueOutput, kFeedForward},
+       .config = {kSizes, kDecoder, kWindow},
+       .expected = {gelu,
+                    {"use_bidirectional_attention", {"true"}},
+                    {"attn_logit_softcapping", {}},
+                    {"final_logit_softcapping", {}}},
+       .has_windows = true,
+       .more = more_gemma_embedding,
+       .is_tied = true,
+       .added_prefix = "model."},
       {"Phi3ForCausalLM",
        "phi3",
        {kEnds, kNorms, kFusedAttention, kFusedFeedForward},
@@ -171,8 +188,9 @@ std::vector<HfArchitecture> first_decoders() {
 const std::vector<HfArchitecture>& table() {
   static const std::vector<HfArchitecture> rows = [] {
     std::vector<HfArchitecture> all = hf_encoders();
-    for (const auto& more : {first_decoders(), hf_other_decoders(), hf_gpt_decoders(),
-                             hf_expert_decoders(), hf_recurrent_decoders()})
+    for (const auto& more :
+         {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
+          hf_recurrent_decoders(), hf_gemma_decoders(), hf_routed_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
@@ -206,7 +224,7 @@ const HfArchitecture& hf_architecture(const JsonView& config) {
   for (const JsonView& each : config["architectures"].items()) {
     found = each.string();
     for (const HfArchitecture& row : table())
-      if (row.name == found) return row;
+      if (row.name == found && (!row.fits || row.fits(config))) return row;
   }
   throw Error(ErrorCode::kNotSupported,
               fmt::format("config.json: architectures names {}, which cannot be converted; "
@@ -216,7 +234,8 @@ const HfArchitecture& hf_architecture(const JsonView& config) {
 
 std::vector<std::string_view> hf_architecture_names() {
   std::vector<std::string_view> names;
-  for (const HfArchitecture& row : table()) names.push_back(row.name);
+  for (const HfArchitecture& row : table())
+    if (std::ranges::find(names, row.name) == names.end()) names.push_back(row.name);
   return names;
 }
 

@@ -52,6 +52,23 @@ std::string without_infinities(std::string text) {
   return text;
 }
 
+// Gemma 4's layers without a window have heads of another length, and their own number of keys.
+void add_global_heads(Json& config) {
+  const JsonView view(config);
+  JsonView length = view["global_head_dim"], keys = view["num_global_key_value_heads"];
+  if (view["per_layer_config"])
+    for (const auto& [layer, own] : view["per_layer_config"].members()) {
+      if (!length && own["head_dim"]) length = own["head_dim"];
+      if (!keys && own["num_key_value_heads"]) keys = own["num_key_value_heads"];
+    }
+  if (!length || !view["head_dim"]) return;
+  const Json full = length.json(), windowed = view["head_dim"].json(),
+             full_keys = (keys ? keys : view["num_key_value_heads"]).json();
+  config["windowed_head_dim"] = windowed;
+  config["head_dim"] = full;
+  config["num_global_key_value_heads"] = full_keys;
+}
+
 // Some models' config.json have names of their own, which transformers maps to the usual ones.
 void add_usual_names(Json& config) {
   constexpr std::pair<const char*, const char*> kNames[] = {
@@ -169,6 +186,9 @@ void HfFolder::read_config() {
   config_ = std::move(*config);
   has_other_parts_ = keep_text_part(config_);
   add_usual_names(config_);
+  if (const JsonView type = JsonView(config_)["model_type"];
+      type.is_string() && type.string().starts_with("gemma4"))
+    add_global_heads(config_);
 }
 
 void HfFolder::keep_text_tensors() {
