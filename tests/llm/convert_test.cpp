@@ -418,6 +418,39 @@ TEST(Convert, AWindowLimitsTheContext) {
   EXPECT_EQ(convert(HfTestFolder(model)).integer("llama.context_length"), 24);
 }
 
+// EmbeddingGemma multiplies the mean of its states by two matrices.
+TEST(Convert, MatricesBehindThePoolingAreKept) {
+  const HfModel model = test::hf_model("gemma-embedding");
+  const HfTestFolder folder(model);
+  folder.write("modules.json",
+               R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"1_Pooling"},
+                   {"type":"a.Dense","path":"2_Dense"},{"type":"a.Dense","path":"3_Dense"}])");
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_mean_tokens":true})");
+  std::vector<float> wanted = model.expected;
+  for (const auto& [path, out] : {std::pair("2_Dense", 48), {"3_Dense", 24}}) {
+    folder.write(std::string(path) + "/config.json",
+                 R"({"activation_function":"torch.nn.modules.linear.Identity","bias":false})");
+    const Shape shape = {out, static_cast<int64_t>(wanted.size())};
+    const std::vector<float> matrix = test::hf_values(path, shape);
+    save_safetensors(folder.path(std::string(path) + "/model.safetensors"),
+                     {{"linear.weight", from_vector(matrix, shape, Device::cpu())}});
+    std::vector<float> product;
+    for (int row = 0; row < out; ++row) {
+      double sum = 0;
+      for (size_t i = 0; i < wanted.size(); ++i)
+        sum += static_cast<double>(matrix[static_cast<size_t>(row) * wanted.size() + i]) *
+               static_cast<double>(wanted[i]);
+      product.push_back(static_cast<float>(sum));
+    }
+    wanted = product;
+  }
+  EXPECT_LT(error_of(result_of(convert(folder), model.tokens), wanted), 1e-8);
+  std::filesystem::remove(folder.path("out.gguf"));
+  folder.write("3_Dense/config.json",
+               R"({"activation_function":"torch.nn.modules.activation.Tanh"})");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "activation.Tanh"));
+}
+
 TEST(Convert, SentenceSettingsGivePoolingAndLength) {
   HfModel model = test::hf_model("bert");
   const HfTestFolder folder(model);
@@ -432,8 +465,8 @@ TEST(Convert, SentenceSettingsGivePoolingAndLength) {
   std::filesystem::remove(folder.path("out.gguf"));
   folder.write("modules.json", R"([{"type":"a.Pooling","path":"../../etc"}])");
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "../../etc"));
-  folder.write("modules.json", R"([{"type":"a.Dense","path":"2_Dense"}])");
-  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "a.Dense"));
+  folder.write("modules.json", R"([{"type":"a.LSTM","path":"2_LSTM"}])");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "a.LSTM"));
 }
 
 // RoBERTa's first position is the one after its padding token's id, here 4.

@@ -155,7 +155,7 @@ std::optional<Json> HfFolder::json(const std::string& file) const {
   }
 }
 
-void HfFolder::add_weights(const std::string& file) {
+void HfFolder::add_weights(const std::string& file, const std::string& module) {
   check_name(path_, file);
   const std::string path = (fs::path(path_) / file).string();
   weight_files_.push_back(path);
@@ -170,9 +170,29 @@ void HfFolder::add_weights(const std::string& file) {
           ErrorCode::kCorruptFile,
           fmt::format("{}: tensor {} of {} {} has {} bytes, {} are needed", path, printable(name),
                       type.name(), entry.shape.text(), entry.bytes.size(), needed));
-    if (!tensors_.emplace(name, entry).second)
+    const bool is_renamed = !module.empty() && name.starts_with("linear.");
+    const std::string own = is_renamed ? module + name.substr(name.find('.')) : name;
+    if (!tensors_.emplace(own, entry).second)
       throw Error(ErrorCode::kCorruptFile,
                   fmt::format("{}: tensor {} is also in another file", path, printable(name)));
+  }
+}
+
+void HfFolder::add_dense_modules() {
+  const std::optional<Json> modules = json("modules.json");
+  int number = 2;  // as GGUF counts them, behind the layers and the pooling
+  for (const JsonView& module : modules ? JsonView(*modules).items() : std::vector<JsonView>()) {
+    if (!module["type"].string().ends_with(".Dense")) continue;
+    const std::string path = module["path"].string();
+    const std::optional<Json> config = json(path + "/config.json");
+    const std::string function =
+        config ? JsonView(*config)["activation_function"].string_or("") : "no config.json";
+    if (!function.ends_with(".Identity") || number > 3)
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("modules.json: the module {} has the activation {}; two matrices "
+                              "without one can be converted",
+                              printable(path), printable(function)));
+    add_weights(path + "/" + kWeights, fmt::format("dense_{}", number++));
   }
 }
 
@@ -231,6 +251,7 @@ HfFolder HfFolder::open(const std::string& path) {
                             "can be saved as safetensors by transformers",
                             path, kWeights, kIndex));
   }
+  folder.add_dense_modules();
   if (folder.has_other_parts_) folder.keep_text_tensors();
   return folder;
 }

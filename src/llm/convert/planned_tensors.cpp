@@ -51,12 +51,19 @@ bool is_mxfp4(TensorChange change) {
          change == TensorChange::all_mxfp4;
 }
 
+// Matrices behind the pooling of sentence-transformers, whatever the architecture.
+constexpr TensorRule kDense[] = {{"dense_2.weight", "dense_2.weight"},
+                                 {"dense_2.bias", "dense_2.bias"},
+                                 {"dense_3.weight", "dense_3.weight"},
+                                 {"dense_3.bias", "dense_3.bias"}};
+
 class Planner {
  public:
   Planner(const HfArchitecture& architecture, const HfFolder& folder)
       : architecture_(architecture), folder_(folder), config_(folder.config()) {
     for (const auto& rules : architecture.tensors)
       for (const TensorRule& rule : rules) rules_[rule.from].push_back(&rule);
+    for (const TensorRule& rule : kDense) rules_[rule.from].push_back(&rule);
     layers_ = config_["num_hidden_layers"].integer(1, 4096);
     layers_ = std::max(layers_, config_["num_decoder_layers"].integer_or(0, 0, 4096));
     proposing_ = config_["num_nextn_predict_layers"].integer_or(0, 0, 64);
@@ -79,7 +86,8 @@ class Planner {
       if (is_scaled_ && is_scale_name(name)) continue;  // goes with its weight
       std::string own =
           name.starts_with(architecture_.prefix) ? name.substr(architecture_.prefix.size()) : name;
-      if (!own.starts_with(architecture_.added_prefix)) own.insert(0, architecture_.added_prefix);
+      if (!own.starts_with(architecture_.added_prefix) && !own.starts_with("dense_"))
+        own.insert(0, architecture_.added_prefix);
       ParsedName parsed = parse_name(own, 1);  // of the layer; the parts of T5's have numbers, too
       if (!rules_.contains(parsed.pattern)) parsed = parse_name(own, 2);
       const auto found = rules_.find(parsed.pattern);
