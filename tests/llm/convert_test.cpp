@@ -69,7 +69,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Convert, EveryArchitectureComputesWhatTransformersDoes) {
   const std::vector<HfModel> models = test::hf_models();
-  EXPECT_GE(models.size(), 91u);
+  EXPECT_GE(models.size(), 118u);
   for (const HfModel& model : models) {
     const HfTestFolder folder(model);
     try {
@@ -190,10 +190,118 @@ TEST(Convert, BlocksOfExpertsStayBlocks) {
   }
   EXPECT_LT(error_of(result_of(found, model.tokens), result_of(wanted, model.tokens)), 1e-2);
   json other = config;
-  other["quantization_config"]["quant_method"] = "fp8";
+  other["quantization_config"]["quant_method"] = "awq";
   packed.write("config.json", other.dump());
   std::filesystem::remove(packed.path("out.gguf"));
   EXPECT_TRUE(has(failure_of(packed, ErrorCode::kNotSupported), "quantization_config"));
+}
+
+// Values of 8 bits by their definition, with a scale.
+float f8_value(uint8_t bits, float scale) {
+  const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+  const double size = exponent == 0 ? mantissa * std::pow(2.0, -9)
+                                    : (1 + mantissa / 8.0) * std::pow(2.0, exponent - 7);
+  return static_cast<float>((bits & 128) != 0 ? -size : size) * scale;
+}
+
+// One .safetensors file from U8 tensors that are meant as another type, and others as they are.
+void save_as(const HfTestFolder& folder, const std::map<std::string, Tensor>& tensors,
+             const std::string& meant) {
+  save_safetensors(folder.path("model.safetensors"), tensors);
+  std::string file = folder.read("model.safetensors");
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof(length));
+  std::string header = file.substr(8, length);
+  const std::string content = file.substr(8 + length);
+  for (size_t at = 0; (at = header.find("\"U8\"", at)) != header.npos;)
+    header.replace(at, 4, '"' + meant + '"');
+  length = header.size();
+  folder.write(
+      "model.safetensors",
+      std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + header + content);
+}
+
+// Weights of 8 bits become the numbers that they mean with their scales: of blocks, whose last ones
+// are cut, of rows, or of whole matrices; floats and integers.
+TEST(Convert, WeightsOfEightBitsAreMultipliedByTheirScales) {
+  struct Case {
+    const char *model, *scale, *type;
+    int64_t block;  // 0: a scale for each row, -1: for all
+    json settings;
+  };
+  const json groups = {{"group_0", {{"weights", {{"num_bits", 8}, {"symmetric", true}}}}}};
+  const Case cases[] = {{"deepseek-v3",
+                         "_scale_inv",
+                         "F8_E4M3",
+                         5,
+                         {{"quant_method", "fp8"}, {"weight_block_size", {5, 5}}}},
+                        {"minimax-m2", "_scale_inv", "F8_E4M3", -1, {{"quant_method", "fp8"}}},
+                        {"llama",
+                         "_scale",
+                         "F8_E4M3",
+                         0,
+                         {{"quant_method", "compressed-tensors"}, {"config_groups", groups}}},
+                        {"qwen3moe",
+                         "_scale",
+                         "I8",
+                         0,
+                         {{"quant_method", "compressed-tensors"}, {"config_groups", groups}}}};
+  for (const Case& each : cases) {
+    HfModel model = test::hf_model(each.model);
+    const HfTestFolder plain(model);
+    json config = json::parse(model.config);
+    config["quantization_config"] = each.settings;
+    model.config = config.dump();
+    const HfTestFolder packed(model);
+    std::map<std::string, Tensor> numbers = load_safetensors(plain.path("model.safetensors")),
+                                  bytes = numbers;
+    std::mt19937 random(7);
+    for (const auto& [name, shape] : model.tensors) {
+      if (shape.rank() != 2 || !has(name, "_proj.weight")) continue;
+      const int64_t rows = shape[0], columns = shape[1];
+      const int64_t down = each.block < 0    ? rows
+                           : each.block == 0 ? 1
+                                             : each.block,
+                    across = each.block <= 0 ? columns : each.block;
+      const Shape parts = {(rows + down - 1) / down, (columns + across - 1) / across};
+      std::vector<uint8_t> codes(static_cast<size_t>(rows * columns));
+      std::vector<float> scales(static_cast<size_t>(parts.elements())), values(codes.size());
+      for (uint8_t& code : codes) do
+          code = static_cast<uint8_t>(random());
+        while ((code & 127) == 127);
+      for (float& scale : scales) scale = std::ldexp(1.0f + static_cast<float>(random() % 8), -9);
+      for (int64_t i = 0; i < rows * columns; ++i) {
+        const int64_t part = i / columns / down * parts[1] + i % columns / across;
+        const float scale = scales[static_cast<size_t>(part)];
+        const uint8_t code = codes[static_cast<size_t>(i)];
+        values[static_cast<size_t>(i)] =
+            each.type[0] == 'F' ? f8_value(code, scale)
+                                : static_cast<float>(static_cast<int8_t>(code)) * scale;
+      }
+      numbers.insert_or_assign(name, from_vector(values, shape, Device::cpu()));
+      bytes.insert_or_assign(name, from_vector(codes, shape, Device::cpu()));
+      bytes.emplace(name + each.scale, from_vector(scales, parts, Device::cpu()));
+    }
+    save_safetensors(plain.path("model.safetensors"), numbers);
+    save_as(packed, bytes, each.type);
+    const GgufFile wanted = convert(plain), found = convert(packed);
+    ASSERT_EQ(found.tensors().size(), wanted.tensors().size()) << each.model;
+    for (const GgufTensor& tensor : wanted.tensors())
+      EXPECT_EQ(found.tensor(*found.find_tensor(tensor.name)).to_vector<float>(),
+                wanted.tensor(tensor).to_vector<float>())
+          << each.model << " " << tensor.name;
+    // Scales that are missing, or of another number, are named.
+    std::filesystem::remove(packed.path("out.gguf"));
+    const std::string name = model.name == "deepseek-v3" ? "model.layers.0.self_attn.o_proj.weight"
+                                                         : "model.layers.1.self_attn.q_proj.weight";
+    bytes.insert_or_assign(name + each.scale,
+                           from_vector(std::vector<float>(3), {3, 1}, Device::cpu()));
+    save_as(packed, bytes, each.type);
+    EXPECT_TRUE(has(failure_of(packed, ErrorCode::kCorruptFile), name)) << each.model;
+    bytes.erase(name + each.scale);
+    save_as(packed, bytes, each.type);
+    EXPECT_TRUE(has(failure_of(packed, ErrorCode::kCorruptFile), "no scales")) << each.model;
+  }
 }
 
 // Layers behind the last one that propose tokens are left out.
@@ -313,6 +421,39 @@ TEST(Convert, AWindowLimitsTheContext) {
   EXPECT_EQ(convert(HfTestFolder(model)).integer("llama.context_length"), 24);
 }
 
+// EmbeddingGemma multiplies the mean of its states by two matrices.
+TEST(Convert, MatricesBehindThePoolingAreKept) {
+  const HfModel model = test::hf_model("gemma-embedding");
+  const HfTestFolder folder(model);
+  folder.write("modules.json",
+               R"([{"type":"a.Transformer","path":""},{"type":"a.Pooling","path":"1_Pooling"},
+                   {"type":"a.Dense","path":"2_Dense"},{"type":"a.Dense","path":"3_Dense"}])");
+  folder.write("1_Pooling/config.json", R"({"pooling_mode_mean_tokens":true})");
+  std::vector<float> wanted = model.expected;
+  for (const auto& [path, out] : {std::pair("2_Dense", 48), {"3_Dense", 24}}) {
+    folder.write(std::string(path) + "/config.json",
+                 R"({"activation_function":"torch.nn.modules.linear.Identity","bias":false})");
+    const Shape shape = {out, static_cast<int64_t>(wanted.size())};
+    const std::vector<float> matrix = test::hf_values(path, shape);
+    save_safetensors(folder.path(std::string(path) + "/model.safetensors"),
+                     {{"linear.weight", from_vector(matrix, shape, Device::cpu())}});
+    std::vector<float> product;
+    for (int row = 0; row < out; ++row) {
+      double sum = 0;
+      for (size_t i = 0; i < wanted.size(); ++i)
+        sum += static_cast<double>(matrix[static_cast<size_t>(row) * wanted.size() + i]) *
+               static_cast<double>(wanted[i]);
+      product.push_back(static_cast<float>(sum));
+    }
+    wanted = product;
+  }
+  EXPECT_LT(error_of(result_of(convert(folder), model.tokens), wanted), 1e-8);
+  std::filesystem::remove(folder.path("out.gguf"));
+  folder.write("3_Dense/config.json",
+               R"({"activation_function":"torch.nn.modules.activation.Tanh"})");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "activation.Tanh"));
+}
+
 TEST(Convert, SentenceSettingsGivePoolingAndLength) {
   HfModel model = test::hf_model("bert");
   const HfTestFolder folder(model);
@@ -327,8 +468,8 @@ TEST(Convert, SentenceSettingsGivePoolingAndLength) {
   std::filesystem::remove(folder.path("out.gguf"));
   folder.write("modules.json", R"([{"type":"a.Pooling","path":"../../etc"}])");
   EXPECT_TRUE(has(failure_of(folder, ErrorCode::kCorruptFile), "../../etc"));
-  folder.write("modules.json", R"([{"type":"a.Dense","path":"2_Dense"}])");
-  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "a.Dense"));
+  folder.write("modules.json", R"([{"type":"a.LSTM","path":"2_LSTM"}])");
+  EXPECT_TRUE(has(failure_of(folder, ErrorCode::kNotSupported), "a.LSTM"));
 }
 
 // RoBERTa's first position is the one after its padding token's id, here 4.

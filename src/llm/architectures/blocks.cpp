@@ -31,7 +31,8 @@ std::vector<RopeTables> make_rope_tables(const Config& config, const Weights& we
   };
   for (const Device& device : devices) {
     tables.push_back({device, table(all, device), table(local, device)});
-    if (config.rope_magnitude > 0) tables.back().all.magnitude = config.rope_magnitude;
+    if (config.rope_magnitude > 0)
+      tables.back().all.magnitude = tables.back().local.magnitude = config.rope_magnitude;
   }
   return tables;
 }
@@ -109,6 +110,12 @@ Tensor Blocks::activate(const Tensor& gate, const Tensor& up, double limit) cons
   if (limit > 0) return minimum(activate(gate), limit) * clamp(up, -limit, limit);
   if (config_.activation == Activation::silu) return swiglu(gate, up);
   if (config_.activation == Activation::gelu) return geglu(gate, up);
+  if (config_.activation == Activation::situ) {
+    const auto bounded = [](const Tensor& x, double by) {
+      return by > 0 ? tanh(x * (1 / by)) * by : x;
+    };
+    return bounded(gate, config_.situ_bound) * sigmoid(gate) * bounded(up, config_.situ_up_bound);
+  }
   if (config_.activation == Activation::silu_clamped) {
     constexpr double kLimit = 7, kSteepness = 1.702;
     const Tensor held = minimum(gate, kLimit);

@@ -1,4 +1,5 @@
-// deepseek (the first): llama with experts after the first layers, and a shared expert.
+// deepseek (the first): llama with experts after the first layers, and a shared expert; and the
+// text part of deepseek2-ocr, which rotates halves.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
@@ -18,8 +19,22 @@ class DeepSeek : public TransformerArchitecture {
   }
 };
 
+class DeepSeek2Ocr : public TransformerArchitecture {
+ public:
+  void configure(const GgufFile& file, Config& config) const override {
+    config.rope_base = 10000;  // whatever the file states
+    config.rope_scaling = {};
+    config.rope_magnitude = 0;
+    require_experts(file, config);
+    set_leading_dense(file, config);
+    set_expert_weights(file, config, ExpertScores::softmax);
+    set_shared_count(file, config);
+  }
+};
+
 }  // namespace
 
+std::unique_ptr<Architecture> make_deepseek2_ocr() { return std::make_unique<DeepSeek2Ocr>(); }
 std::unique_ptr<Architecture> make_deepseek() { return std::make_unique<DeepSeek>(); }
 
 }  // namespace prism::llm

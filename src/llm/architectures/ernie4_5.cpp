@@ -1,4 +1,5 @@
-// ernie4_5 and ernie4_5-moe: llama, with experts in every n-th layer after the first ones.
+// ernie4_5 and ernie4_5-moe: llama, with experts in every n-th layer after the first ones; and the
+// text part of paddleocr, which rotates halves.
 #include "llm/architectures/architecture.h"
 
 namespace prism::llm {
@@ -7,9 +8,10 @@ namespace {
 
 class Ernie45 : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
-    config.pairing = RopePairing::adjacent;
-    if (config.architecture == "ernie4_5") return have_no_experts(config);
+    if (config.architecture != "paddleocr") config.pairing = RopePairing::adjacent;
+    if (config.architecture != "ernie4_5-moe") return have_no_experts(config);
     set_leading_dense(file, config);
     const int64_t step = config_integer(file, "interleave_moe_layer_step", 1, 1, 4096);
     for (int64_t i = 0; i < config.layers; ++i)

@@ -1,4 +1,5 @@
 // The mixture-of-experts block: a router, the experts it selects and a shared expert.
+#include <algorithm>
 #include <limits>
 
 #include "llm/architectures/blocks.h"
@@ -24,6 +25,15 @@ Tensor best_groups(const Tensor& scores, int64_t groups, int64_t used) {
       .reshape(scores.shape());
 }
 
+// The share of the best expert, with the score `best` [rows, 1], among those whose scores are at
+// most `range` of the larger score below it. hidden: experts that do not count; may be empty.
+Tensor mixer_share(const Tensor& scores, const Tensor& best, double range, const Tensor& hidden) {
+  const Tensor distance = (best - scores) / maximum(abs(scores), best);
+  Tensor parts = where(distance > range, 0.0, exp(minimum(scores - best, 0.0)));
+  if (hidden) parts = parts * (1.0 - hidden);
+  return 1.0 / sum(parts, {-1}, true);
+}
+
 }  // namespace
 
 Blocks::Chosen Blocks::choose(const LayerWeights& w, const Tensor& x) const {
@@ -33,6 +43,15 @@ Blocks::Chosen Blocks::choose(const LayerWeights& w, const Tensor& x) const {
     if (config_.expert_weights_scale != 1) weights = weights * config_.expert_weights_scale;
     return {experts, weights};
   };
+  if (config_.mixer_range > 0) {
+    const Ordered best = top_k(logits, 2);
+    const Tensor first = one_hot(best.indices.slice(-1, 0, 1), config_.experts)
+                             .reshape({logits.size(0), config_.experts});
+    const Tensor shares[] = {
+        mixer_share(logits, best.values.slice(-1, 0, 1), config_.mixer_range, {}),
+        mixer_share(logits, best.values.slice(-1, 1, 2), config_.mixer_range, first)};
+    return chosen(best.indices, concat(shares, -1));
+  }
   if (is_plain &&
       (config_.expert_scores == ExpertScores::softmax_of_chosen ||
        (config_.expert_scores == ExpertScores::softmax && config_.expert_weights_sum_to_one))) {

@@ -13,6 +13,7 @@ class Gemma2 : public GemmaArchitecture {
     config.attention_soft_cap = config_number(file, "attn_logit_softcapping", 50, from_zero);
     config.logit_soft_cap = config_number(file, "final_logit_softcapping", 30, from_zero);
     set_windows(file, config, 4096, 2);
+    set_windowed_rotation(file, config);
   }
 };
 

@@ -11,6 +11,7 @@ class GptOss : public TransformerArchitecture {
     (void)file.integer(config_key(file, "attention.sliding_window"));  // throws if it is missing
     set_windows(file, config, 1, 2);
     config.rope_scaling.round_bounds = false;
+    set_windowed_rotation(file, config);
     config.activation = Activation::silu_clamped;
     require_experts(file, config);
   }

@@ -8,6 +8,7 @@ namespace {
 
 class Granite : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     const NumberRange from_zero{.zero = true};

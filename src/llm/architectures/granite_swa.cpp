@@ -15,6 +15,15 @@ class GraniteSwa : public TransformerArchitecture {
     config.attention_scale = config_number(file, "attention.scale", 0, from_zero);
     config.logit_scale = 1 / config_number(file, "logit_scale", 1);
     set_windows(file, config, 0, 4);
+    if (config.experts > 0) {
+      config.expert_feed_forward = config.feed_forward;
+      set_shared_width(file, config, 0);
+    }
+    const GgufValue* rotated = file.find(config_key(file, "attention.rope_pattern"));
+    if (!rotated || !rotated->is_array()) return;
+    const std::vector<int64_t> each =
+        config_layers(file, "attention.rope_pattern", config.layers, 0, 1);
+    for (size_t i = 0; i < each.size(); ++i) config.each_layer[i].rotated = each[i] != 0;
   }
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 class Grok : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
     config.activation = Activation::gelu;

@@ -1,4 +1,4 @@
-// hunyuan-dense and hunyuan-moe: norms of q and k after the rotation.
+// hunyuan-dense, hunyuan-moe and the text part of hunyuan_vl: norms of q and k after the rotation.
 #include <cmath>
 
 #include "llm/architectures/architecture.h"

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "llm/architectures/recurrent.h"
+#include "llm/architectures/kimi_linear.h"
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/matmul.h"
@@ -16,96 +16,15 @@ namespace prism::llm {
 
 namespace {
 
-class KimiLinear : public TransformerArchitecture {
- public:
-  void configure(const GgufFile& file, Config& config) const override {
-    leave_out_proposing_layers(file, config);
-    set_latent(file, config);
-    set_leading_dense(file, config);
-    set_expert_weights(file, config, ExpertScores::sigmoid);
-    const int64_t head = config_integer(file, "kda.head_dim", 128, 1, 1 << 14);
-    config.ssm.taps = config_integer(file, "ssm.conv_kernel", 4, 2, 1024);
-    config.ssm.keys = head;
-    config.ssm.rank = config.heads;
-    config.ssm.inner = config.heads * head;
-    const Shape before = {config.ssm.taps - 1, config.ssm.inner};
-    set_states_of_headless(config, {before, before, before, {config.heads, head, head}});
-    finish(file, config);
-  }
-  void load_mixer(WeightLoader& from, LayerWeights& layer) const override {
-    if (!is_recurrent(from.config(), from.layer())) return from.attention(layer);
-    const SsmConfig& ssm = from.config().ssm;
-    const int64_t width = from.config().width;
-    for (const char* name : kParts) {
-      const std::string part(name);
-      from.keep(layer, "attn_" + part + ".weight", {ssm.inner, width});
-      from.keep(layer, "ssm_conv1d_" + part + ".weight", {ssm.inner, ssm.taps});
-      from.leave_out("attn_" + part + ".bias");  // files may have it, the model does not add it
-    }
-    load_gates(from, layer);
-    from.keep(layer, "ssm_beta.weight", {ssm.rank, width});
-    from.keep(layer, "ssm_a", {ssm.rank});
-    from.keep(layer, "ssm_dt.bias", {ssm.inner});
-    from.keep(layer, "ssm_norm.weight", {ssm.keys});
-    from.keep(layer, "attn_output.weight", {width, ssm.inner});
-  }
-  Tensor mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const override {
-    if (!is_recurrent(blocks.config(), blocks.layer())) return blocks.attention(w, x);
-    const SsmConfig& ssm = blocks.config().ssm;
-    const int64_t rows = x.size(0);
-    const double epsilon = blocks.config().norm_epsilon;
-    const Shape heads = {rows, ssm.rank, ssm.keys};
-    std::vector<Tensor> parts;
-    for (size_t i = 0; i < std::size(kParts); ++i) {
-      const std::string part(kParts[i]);
-      parts.push_back(convolved(blocks, w, linear(x, w.other("attn_" + part + ".weight")),
-                                ("ssm_conv1d_" + part).c_str(), i)
-                          .reshape(heads));
-    }
-    const Tensor q =
-        unit_length(parts[0], epsilon) * (1 / std::sqrt(static_cast<double>(ssm.keys)));
-    const Tensor decay =
-        exp(gate(blocks, w, (projected(w, x, "ssm_f") + w.other("ssm_dt.bias")).reshape(heads)));
-    const Tensor y = delta_scan(q, unit_length(parts[1], epsilon), parts[2], decay,
-                                sigmoid(linear(x, w.other("ssm_beta.weight"))), blocks.state(3),
-                                blocks.texts(x.device()))
-                         .y;
-    const Tensor gated = rms_norm(y, w.other("ssm_norm.weight"), epsilon) *
-                         sigmoid(projected(w, x, "ssm_g").reshape(heads));
-    return linear(gated.reshape({rows, ssm.inner}), w.other("attn_output.weight"));
-  }
+constexpr const char* kParts[] = {"q", "k", "v"};
 
- protected:
-  static constexpr const char* kParts[] = {"q", "k", "v"};
-
-  virtual void finish(const GgufFile& file, Config& config) const {
-    for (LayerConfig& each : config.each_layer) each.rotated = false;
-    config.expert_weights_sum_to_one = true;
-    config.shared_feed_forward =
-        std::max<int64_t>(1, config_integer(file, "expert_shared_count", 1, 0, 1024)) *
-        config.expert_feed_forward;
-  }
-  // The decays and the gate of the output, made by two matrices each.
-  virtual void load_gates(WeightLoader& from, LayerWeights& layer) const {
-    const SsmConfig& ssm = from.config().ssm;
-    for (const char* name : {"ssm_f", "ssm_g"}) {
-      from.keep(layer, std::string(name) + "_a.weight", {ssm.keys, from.config().width});
-      from.keep(layer, std::string(name) + "_b.weight", {ssm.inner, ssm.keys});
-    }
-  }
-  // The logarithm of the decays, [rows, heads, keys].
-  virtual Tensor gate(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
-    return Blocks::softplus(x) * rates(blocks, w);
-  }
-  static Tensor rates(const Blocks& blocks, const LayerWeights& w) {
-    return w.other("ssm_a").reshape({1, blocks.config().ssm.rank, 1});
-  }
-  static Tensor projected(const LayerWeights& w, const Tensor& x, const std::string& name) {
-    const Tensor first = linear(x, w.other(name + "_a.weight"));
-    const Tensor second = w.other(name + "_b.weight");
-    return second ? linear(first, second) : first;
-  }
-};
+// The product with one matrix, or with two after each other.
+Tensor projected(const LayerWeights& w, const Tensor& x, const std::string& name) {
+  if (const Tensor whole = w.other(name + ".weight")) return linear(x, whole);
+  const Tensor first = linear(x, w.other(name + "_a.weight"));
+  const Tensor second = w.other(name + "_b.weight");
+  return second ? linear(first, second) : first;
+}
 
 class BailingMoe3 : public KimiLinear {
  protected:
@@ -133,6 +52,88 @@ class BailingMoe3 : public KimiLinear {
 };
 
 }  // namespace
+
+void KimiLinear::configure(const GgufFile& file, Config& config) const {
+  leave_out_proposing_layers(file, config);
+  set_latent(file, config);
+  set_leading_dense(file, config);
+  set_expert_weights(file, config, ExpertScores::sigmoid);
+  const int64_t head = config_integer(file, "kda.head_dim", 128, 1, 1 << 14);
+  config.ssm.taps = config_integer(file, "ssm.conv_kernel", 4, 2, 1024);
+  config.ssm.keys = head;
+  config.ssm.rank = config.heads;
+  config.ssm.inner = config.heads * head;
+  const Shape before = {config.ssm.taps - 1, config.ssm.inner};
+  set_states_of_headless(config, {before, before, before, {config.heads, head, head}});
+  finish(file, config);
+}
+
+void KimiLinear::load_mixer(WeightLoader& from, LayerWeights& layer) const {
+  if (!is_recurrent(from.config(), from.layer())) return from.attention(layer);
+  const SsmConfig& ssm = from.config().ssm;
+  const int64_t width = from.config().width;
+  for (const char* name : kParts) {
+    const std::string part(name);
+    from.keep(layer, "attn_" + part + ".weight", {ssm.inner, width});
+    from.keep(layer, "ssm_conv1d_" + part + ".weight", {ssm.inner, ssm.taps});
+    from.leave_out("attn_" + part + ".bias");  // files may have it, the model does not add it
+  }
+  load_gates(from, layer);
+  from.keep(layer, "ssm_beta.weight", {ssm.rank, width});
+  from.keep(layer, "ssm_a", {ssm.rank});
+  from.keep(layer, "ssm_dt.bias", {ssm.inner});
+  from.keep(layer, "ssm_norm.weight", {ssm.keys});
+  from.keep(layer, "attn_output.weight", {width, ssm.inner});
+}
+
+Tensor KimiLinear::mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
+  if (!is_recurrent(blocks.config(), blocks.layer())) return blocks.attention(w, x);
+  const SsmConfig& ssm = blocks.config().ssm;
+  const int64_t rows = x.size(0);
+  const double epsilon = blocks.config().norm_epsilon;
+  const Shape heads = {rows, ssm.rank, ssm.keys};
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < std::size(kParts); ++i) {
+    const std::string part(kParts[i]);
+    parts.push_back(convolved(blocks, w, linear(x, w.other("attn_" + part + ".weight")),
+                              ("ssm_conv1d_" + part).c_str(), i)
+                        .reshape(heads));
+  }
+  const Tensor q = unit_length(parts[0], epsilon) * (1 / std::sqrt(static_cast<double>(ssm.keys)));
+  const Tensor decay =
+      exp(gate(blocks, w, (projected(w, x, "ssm_f") + w.other("ssm_dt.bias")).reshape(heads)));
+  const Tensor y = delta_scan(q, unit_length(parts[1], epsilon), parts[2], decay,
+                              sigmoid(linear(x, w.other("ssm_beta.weight"))), blocks.state(3),
+                              blocks.texts(x.device()))
+                       .y;
+  const Tensor gated = rms_norm(y, w.other("ssm_norm.weight"), epsilon) *
+                       sigmoid(projected(w, x, "ssm_g").reshape(heads));
+  return linear(gated.reshape({rows, ssm.inner}), w.other("attn_output.weight"));
+}
+
+void KimiLinear::finish(const GgufFile& file, Config& config) const {
+  for (LayerConfig& each : config.each_layer) each.rotated = false;
+  config.expert_weights_sum_to_one = true;
+  config.shared_feed_forward =
+      std::max<int64_t>(1, config_integer(file, "expert_shared_count", 1, 0, 1024)) *
+      config.expert_feed_forward;
+}
+
+void KimiLinear::load_gates(WeightLoader& from, LayerWeights& layer) const {
+  const SsmConfig& ssm = from.config().ssm;
+  for (const char* name : {"ssm_f", "ssm_g"}) {
+    from.keep(layer, std::string(name) + "_a.weight", {ssm.keys, from.config().width});
+    from.keep(layer, std::string(name) + "_b.weight", {ssm.inner, ssm.keys});
+  }
+}
+
+Tensor KimiLinear::gate(const Blocks& blocks, const LayerWeights& w, const Tensor& x) const {
+  return Blocks::softplus(x) * rates(blocks, w);
+}
+
+Tensor KimiLinear::rates(const Blocks& blocks, const LayerWeights& w) {
+  return w.other("ssm_a").reshape({1, blocks.config().ssm.rank, 1});
+}
 
 std::unique_ptr<Architecture> make_kimi_linear() { return std::make_unique<KimiLinear>(); }
 std::unique_ptr<Architecture> make_bailingmoe3() { return std::make_unique<BailingMoe3>(); }

@@ -1,6 +1,5 @@
 // laguna: attention gated by a softplus, windowed layers, experts after the first layers.
 #include "llm/architectures/architecture.h"
-#include "prism/error.h"
 
 namespace prism::llm {
 
@@ -14,12 +13,9 @@ class Laguna : public TransformerArchitecture {
     set_windows(file, config, 0, 4, true);
     config.local_rope_base =
         config_number(file, "rope.freq_base_swa", config.rope_base, {.most = 1e12});
-    if (config_integer(file, "rope.dimension_count_swa", config.rope_dims, 0, 1 << 14) !=
-        config.rope_dims)
-      throw Error(
-          ErrorCode::kNotSupported,
-          "model: laguna.rope.dimension_count_swa differs from laguna.rope.dimension_count, "
-          "which Prism does not know yet");
+    config.local_rope_dims =
+        config_integer(file, "rope.dimension_count_swa", config.rope_dims, 2, config.head_dim) / 2 *
+        2;
     set_leading_dense(file, config);
     set_expert_weights(file, config, ExpertScores::sigmoid);
     set_shared_width(

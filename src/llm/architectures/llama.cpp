@@ -7,6 +7,7 @@ namespace {
 
 class Llama : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile&, Config& config) const override {
     config.pairing = RopePairing::adjacent;
   }

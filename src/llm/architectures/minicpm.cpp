@@ -9,6 +9,7 @@ namespace {
 
 class MiniCpm : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     config.embedding_scale = config_number(file, "embedding_scale", 12);

@@ -13,6 +13,7 @@ namespace {
 
 class MiniMax01 : public Architecture {
  public:
+  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     require_experts(file, config);
     config.residual_scale = config_number(file, "residual_scale", 1);

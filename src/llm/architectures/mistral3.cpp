@@ -9,6 +9,7 @@ namespace {
 
 class Mistral3 : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     config.pairing = RopePairing::adjacent;
     config.attention_scale = config_number(file, "attention.scale", 0, {.zero = true});

@@ -15,6 +15,7 @@ class MuseGlimmer : public TransformerArchitecture {
     config.logit_soft_cap = config_number(file, "final_logit_softcapping", 30, {.zero = true});
     config.post_norm_epsilon = 1e-8;
     set_windows(file, config, 4096, 4);
+    set_windowed_rotation(file, config, false);
     for (LayerConfig& each : config.each_layer) each.rotated = each.windowed;
   }
   NormNames norm_names() const override {

@@ -9,6 +9,7 @@ namespace {
 
 class Refact : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.expert_gate = false}; }
   void configure(const GgufFile&, Config& config) const override {
     config.rope_dims = 0;
     config.max_bias = 8;

@@ -18,6 +18,7 @@ class SmallThinker : public TransformerArchitecture {
     if (config_integer(file, "attention.sliding_window", 0, 0, 1 << 30) == 0) return;
     set_windows(file, config, 0, kPeriod, true);
     config.window = 4096;  // whatever the file states
+    set_windowed_rotation(file, config);
     for (int64_t i = 0; i < config.layers; i += kPeriod)
       config.each_layer[static_cast<size_t>(i)].rotated = false;
   }

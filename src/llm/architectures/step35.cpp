@@ -9,6 +9,7 @@ namespace {
 
 class Step35 : public TransformerArchitecture {
  public:
+  RequiredTensors required_tensors() const override { return {.shared_expert = false}; }
   void configure(const GgufFile& file, Config& config) const override {
     leave_out_proposing_layers(file, config);
     config.local_rope_base = config_number(file, "rope.freq_base_swa", 1e4, {.most = 1e12});

@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "llm/convert/hf_rules.h"
+#include "llm/convert/scaled_weights.h"
 #include "prism/error.h"
 
 namespace prism::llm {
@@ -95,6 +96,11 @@ void more_gemma3(const JsonView& config, std::string_view prefix, GgufWriter& to
   to.set(fmt::format("{}rope.freq_base_swa", prefix), static_cast<float>(base));
 }
 
+void more_gemma_embedding(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  more_gemma3(config, prefix, to);
+  to.set(fmt::format("{}attention.causal", prefix), false);
+}
+
 void more_smollm3(const JsonView& config, std::string_view, GgufWriter&) {
   if (const int64_t period = config["no_rope_layer_interval"].integer_or(4); period != 4)
     refuse(fmt::format("no_rope_layer_interval is {}; Prism's SmolLM3 has 4", period));
@@ -152,6 +158,18 @@ std::vector<HfArchitecture> first_decoders() {
         {"final_logit_softcapping", {}}},
        true,
        more_gemma3},
+      {.name = "Gemma3TextModel",
+       .gguf = "gemma-embedding",
+       .tensors = {kEnds, kGemma2Norms, kQueryKey, kValueOutput, kFeedForward},
+       .config = {kSizes, kDecoder, kWindow},
+       .expected = {gelu,
+                    {"use_bidirectional_attention", {"true"}},
+                    {"attn_logit_softcapping", {}},
+                    {"final_logit_softcapping", {}}},
+       .has_windows = true,
+       .more = more_gemma_embedding,
+       .is_tied = true,
+       .added_prefix = "model."},
       {"Phi3ForCausalLM",
        "phi3",
        {kEnds, kNorms, kFusedAttention, kFusedFeedForward},
@@ -170,8 +188,9 @@ std::vector<HfArchitecture> first_decoders() {
 const std::vector<HfArchitecture>& table() {
   static const std::vector<HfArchitecture> rows = [] {
     std::vector<HfArchitecture> all = hf_encoders();
-    for (const auto& more : {first_decoders(), hf_other_decoders(), hf_gpt_decoders(),
-                             hf_expert_decoders(), hf_recurrent_decoders()})
+    for (const auto& more :
+         {first_decoders(), hf_other_decoders(), hf_gpt_decoders(), hf_expert_decoders(),
+          hf_recurrent_decoders(), hf_gemma_decoders(), hf_routed_decoders()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
@@ -205,7 +224,7 @@ const HfArchitecture& hf_architecture(const JsonView& config) {
   for (const JsonView& each : config["architectures"].items()) {
     found = each.string();
     for (const HfArchitecture& row : table())
-      if (row.name == found) return row;
+      if (row.name == found && (!row.fits || row.fits(config))) return row;
   }
   throw Error(ErrorCode::kNotSupported,
               fmt::format("config.json: architectures names {}, which cannot be converted; "
@@ -215,7 +234,8 @@ const HfArchitecture& hf_architecture(const JsonView& config) {
 
 std::vector<std::string_view> hf_architecture_names() {
   std::vector<std::string_view> names;
-  for (const HfArchitecture& row : table()) names.push_back(row.name);
+  for (const HfArchitecture& row : table())
+    if (std::ranges::find(names, row.name) == names.end()) names.push_back(row.name);
   return names;
 }
 
@@ -233,8 +253,14 @@ int64_t context_length(const HfArchitecture& architecture, const JsonView& confi
 void write_hyperparameters(const HfArchitecture& architecture, const JsonView& config,
                            GgufWriter& to) {
   const JsonView quantised = config["quantization_config"];
-  if (quantised && !(architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4"))
-    refuse("quantization_config says that the weights are quantised; convert the original model");
+  const bool is_known =
+      has_scaled_weights(quantised) ||
+      (architecture.has_mxfp4 && quantised["quant_method"].string_or("") == "mxfp4");
+  if (quantised && !is_known)
+    refuse(
+        fmt::format("quantization_config is {}; weights may be FP8 or 8-bit integers with "
+                    "scales, or convert the original model",
+                    printable(quantised.json().dump())));
   for (const Expectation& each : architecture.expected) {
     const JsonView value = config[each.key];
     if (value && std::ranges::find(each.values, value.json().dump()) == each.values.end())

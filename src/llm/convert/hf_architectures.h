@@ -17,21 +17,29 @@ namespace prism::llm {
 // What happens to the rows of a tensor on their way.
 enum class TensorChange : uint8_t {
   none,
-  rotary,        // GGUF's Llama rotates adjacent elements of a head, transformers its halves
-  add_one,       // Gemma's norms multiply by 1 + weight
-  cut,           // rows beyond the context, and those before the first position, are left out
-  transposed,    // GPT-2's matrices have a row for each input
-  split_heads,   // q, k and v of each head follow each other; GGUF has all of q, of k, of v
-  split_groups,  // the same, with several heads of q for each of k and v
-  negative_exp,  // Mamba's rates are stored as the logarithms of their negatives
-  squeezed,      // convolutions have a second axis of length 1
-  grouped,       // a norm of Mamba 2 has a row for each group
-  first_half,    // the rows of a gate, which those of another matrix follow
+  rotary,         // GGUF's Llama rotates adjacent elements of a head, transformers its halves
+  fused_rotary,   // the same for q and k; the rows of v behind them stay
+  padded,         // tokens without a row get zeros
+  add_one,        // Gemma's norms multiply by 1 + weight
+  cut,            // rows beyond the context, and those before the first position, are left out
+  transposed,     // GPT-2's matrices have a row for each input
+  split_heads,    // q, k and v of each head follow each other; GGUF has all of q, of k, of v
+  split_groups,   // the same, with several heads of q for each of k and v
+  rotary_groups,  // the same, with the change of rotary for q and k
+  negative_exp,   // Mamba's rates are stored as the logarithms of their negatives
+  squeezed,       // convolutions have a second axis of length 1
+  grouped,        // a norm of Mamba 2 has a row for each group
+  first_half,     // the rows of a gate, which those of another matrix follow
   second_half,
   even_columns,  // of a matrix in which those of two alternate
   odd_columns,
   even_transposed,  // the same, with a row for each input
   odd_transposed,
+  left_transposed,  // the left half of the columns, with a row for each input
+  right_transposed,
+  fused_gate,  // of [experts, 2 * inner, width], or of its transpose
+  fused_up,
+  fused_down,
   even_mxfp4,  // the rows of two matrices alternate, in blocks of MXFP4 with scales beside them
   odd_mxfp4,
   all_mxfp4,
@@ -43,7 +51,8 @@ enum class TensorChange : uint8_t {
 };
 
 // "{}" stands for the number of the layer; a second one in `from` for an expert, whose tensors are
-// stacked. An empty `to` leaves the tensor out on purpose. Several rules may have the same `from`.
+// stacked, and so are those with a number that `to` lacks. An empty `to` leaves the tensor out on
+// purpose. Several rules may have the same `from`.
 struct TensorRule {
   std::string_view from, to;
   TensorChange change = TensorChange::none;
@@ -94,6 +103,9 @@ struct HfArchitecture {
   void (*from_tensors)(const HfFolder& folder, GgufWriter& to) = nullptr;
   // The factors of a tensor's rows, by its rule; empty: none.
   std::vector<RowFactor> (*factors)(const JsonView& config, std::string_view to) = nullptr;
+  std::string_view added_prefix = "";  // of tensors' names, where files leave it out
+  // Tells rows of the same name apart; null: the row is for all such models.
+  bool (*fits)(const JsonView& config) = nullptr;
 };
 
 // Throws kNotSupported naming the architecture found and the known ones.

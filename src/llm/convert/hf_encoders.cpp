@@ -175,6 +175,10 @@ void more_modern_bert(const JsonView& config, std::string_view prefix, GgufWrite
          base("sliding_attention", "local_rope_theta", 10000));
 }
 
+void more_encoder(const JsonView&, std::string_view prefix, GgufWriter& to) {
+  to.set(fmt::format("{}attention.causal", prefix), false);
+}
+
 }  // namespace
 
 std::vector<HfArchitecture> hf_encoders() {
@@ -235,6 +239,13 @@ std::vector<HfArchitecture> hf_encoders() {
       bert("XLMRobertaForSequenceClassification", "roberta.", {kRobertaHead, kBert}),
       modern_bert("ModernBertModel", {}),
       modern_bert("ModernBertForSequenceClassification", {R"("mean")"}),
+      {.name = "EuroBertModel",
+       .gguf = "eurobert",
+       .tensors = {kEnds, kNorms, kQueryKey, kValueOutput, kFeedForward},
+       .config = {kSizes, kDecoder},
+       .expected = {kSilu},
+       .more = more_encoder,
+       .added_prefix = "model."},
       {"NomicBertModel",
        "nomic-bert",
        {kNomicBert},

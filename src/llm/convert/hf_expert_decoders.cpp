@@ -27,6 +27,13 @@ constexpr TensorRule kLatent[] = {
     {"model.layers.{}.self_attn.kv_b_proj.weight", "blk.{}.attn_v_b.weight", latent_values},
     {"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"},
 };
+constexpr TensorRule kIndexer[] = {
+    {"model.layers.{}.self_attn.indexer.k_norm.weight", "blk.{}.indexer.k_norm.weight"},
+    {"model.layers.{}.self_attn.indexer.k_norm.bias", "blk.{}.indexer.k_norm.bias"},
+    {"model.layers.{}.self_attn.indexer.weights_proj.weight", "blk.{}.indexer.proj.weight"},
+    {"model.layers.{}.self_attn.indexer.wk.weight", "blk.{}.indexer.attn_k.weight"},
+    {"model.layers.{}.self_attn.indexer.wq_b.weight", "blk.{}.indexer.attn_q_b.weight"},
+};
 constexpr TensorRule kGlmMoeNorms[] = {
     {"model.norm.weight", "output_norm.weight"},
     {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
@@ -83,6 +90,11 @@ constexpr ConfigRule kLatentSizes[] = {
     {"kv_lora_rank", "attention.kv_lora_rank"},
     {"v_head_dim", "attention.value_length_mla"},
 };
+constexpr ConfigRule kIndexerSizes[] = {
+    {"index_n_heads", "attention.indexer.head_count"},
+    {"index_head_dim", "attention.indexer.key_length"},
+    {"index_topk", "attention.indexer.top_k"},
+};
 constexpr ConfigRule kErnieMoe[] = {
     {"moe_num_experts", "expert_count"},
     {"moe_k", "expert_used_count"},
@@ -128,6 +140,29 @@ void more_deepseek_v2(const JsonView& config, std::string_view prefix, GgufWrite
 void more_deepseek_v3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   set_latent(config, prefix, to);
   set_scores(config, prefix, kSigmoid, to);
+}
+
+// Layers without an indexer of their own see the keys that the last one chose.
+void more_glm_dsa(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  more_deepseek_v3(config, prefix, to);
+  std::vector<int32_t> own;
+  for (const JsonView& each : config["indexer_types"].items())
+    own.push_back(each.string() == "full" ? 1 : 0);
+  if (!own.empty()) to.set(fmt::format("{}attention.indexer.types", prefix), own);
+}
+
+void more_mistral4(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  more_deepseek_v2(config, prefix, to);
+  const JsonView settings = config[config["rope_parameters"] ? "rope_parameters" : "rope_scaling"];
+  if (!settings["llama_4_scaling_beta"]) return;
+  to.set(fmt::format("{}attention.temperature_scale", prefix),
+         static_cast<float>(settings["llama_4_scaling_beta"].number(0, 100)));
+  to.set(fmt::format("{}attention.temperature_length", prefix),
+         static_cast<uint32_t>(settings["original_max_position_embeddings"].integer(1, 1 << 30)));
+}
+
+void more_minicpm3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  set_latent(config, prefix, to);
 }
 
 void more_ernie_moe(const JsonView& config, std::string_view prefix, GgufWriter& to) {
@@ -214,6 +249,39 @@ std::vector<HfArchitecture> hf_expert_decoders() {
                     {"moe_layer_freq", {"1"}}},
        .more = more_deepseek_v3,
        .yarn = {.has_multipliers = true}},
+      {.name = "DeepseekV32ForCausalLM",
+       .gguf = "deepseek32",
+       .tensors = {kEnds, kNorms, kLatent, kFeedForward, kExperts, kDeepSeekExperts, kIndexer},
+       .config = {kSizes, kDecoder, kDeepSeekMoe, kGroups, kLatentSizes, kIndexerSizes},
+       .expected = {kSilu,
+                    {"topk_method", {R"("noaux_tc")"}},
+                    {"scoring_func", {R"("sigmoid")"}},
+                    {"moe_layer_freq", {"1"}}},
+       .more = more_deepseek_v3,
+       .yarn = {.has_multipliers = true}},
+      {.name = "GlmMoeDsaForCausalLM",
+       .gguf = "glm-dsa",
+       .tensors = {kEnds, kNorms, kLatent, kFeedForward, kExperts, kDeepSeekExperts, kIndexer},
+       .config = {kSizes, kDecoder, kDeepSeekMoe, kGroups, kLatentSizes, kIndexerSizes},
+       .expected = {kSilu},
+       .more = more_glm_dsa,
+       .yarn = {.has_multipliers = true}},
+      {.name = "Mistral4ForCausalLM",
+       .gguf = "mistral4",
+       .tensors = deepseek,
+       .config = {kSizes, kDecoder, kDeepSeekMoe, kGroups, kLatentSizes},
+       .expected = {kSilu, {"rope_interleave", {"true"}}},
+       .more = more_mistral4,
+       .yarn = {.has_multipliers = true}},
+      {.name = "MiniCPM3ForCausalLM",
+       .gguf = "minicpm3",
+       .tensors = {kEnds, kNorms, kLatent, kFeedForward},
+       .config = {kSizes, kDecoder, kLatentSizes},
+       .expected = {kSilu,
+                    {"scale_emb", {"12", "12.0"}},
+                    {"scale_depth", {"1.4"}},
+                    {"dim_model_base", {"256"}}},
+       .more = more_minicpm3},
       {.name = "Glm4MoeLiteForCausalLM",
        .gguf = "deepseek2",
        .tensors = deepseek,

@@ -53,6 +53,23 @@ std::string without_infinities(std::string text) {
   return text;
 }
 
+// Gemma 4's layers without a window have heads of another length, and their own number of keys.
+void add_global_heads(Json& config) {
+  const JsonView view(config);
+  JsonView length = view["global_head_dim"], keys = view["num_global_key_value_heads"];
+  if (view["per_layer_config"])
+    for (const auto& [layer, own] : view["per_layer_config"].members()) {
+      if (!length && own["head_dim"]) length = own["head_dim"];
+      if (!keys && own["num_key_value_heads"]) keys = own["num_key_value_heads"];
+    }
+  if (!length || !view["head_dim"]) return;
+  const Json full = length.json(), windowed = view["head_dim"].json(),
+             full_keys = (keys ? keys : view["num_key_value_heads"]).json();
+  config["windowed_head_dim"] = windowed;
+  config["head_dim"] = full;
+  config["num_global_key_value_heads"] = full_keys;
+}
+
 // Some models' config.json have names of their own, which transformers maps to the usual ones.
 void add_usual_names(Json& config) {
   constexpr std::pair<const char*, const char*> kNames[] = {
@@ -139,7 +156,7 @@ std::optional<Json> HfFolder::json(const std::string& file) const {
   }
 }
 
-void HfFolder::add_weights(const std::string& file) {
+void HfFolder::add_weights(const std::string& file, const std::string& module) {
   check_name(path_, file);
   const std::string path = (fs::path(path_) / file).string();
   weight_files_.push_back(path);
@@ -154,9 +171,29 @@ void HfFolder::add_weights(const std::string& file) {
           ErrorCode::kCorruptFile,
           fmt::format("{}: tensor {} of {} {} has {} bytes, {} are needed", path, printable(name),
                       type.name(), entry.shape.text(), entry.bytes.size(), needed));
-    if (!tensors_.emplace(name, entry).second)
+    const bool is_renamed = !module.empty() && name.starts_with("linear.");
+    const std::string own = is_renamed ? module + name.substr(name.find('.')) : name;
+    if (!tensors_.emplace(own, entry).second)
       throw Error(ErrorCode::kCorruptFile,
                   fmt::format("{}: tensor {} is also in another file", path, printable(name)));
+  }
+}
+
+void HfFolder::add_dense_modules() {
+  const std::optional<Json> modules = json("modules.json");
+  int number = 2;  // as GGUF counts them, behind the layers and the pooling
+  for (const JsonView& module : modules ? JsonView(*modules).items() : std::vector<JsonView>()) {
+    if (!module["type"].string().ends_with(".Dense")) continue;
+    const std::string path = module["path"].string();
+    const std::optional<Json> config = json(path + "/config.json");
+    const std::string function =
+        config ? JsonView(*config)["activation_function"].string_or("") : "no config.json";
+    if (!function.ends_with(".Identity") || number > 3)
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("modules.json: the module {} has the activation {}; two matrices "
+                              "without one can be converted",
+                              printable(path), printable(function)));
+    add_weights(path + "/" + kWeights, fmt::format("dense_{}", number++));
   }
 }
 
@@ -170,6 +207,9 @@ void HfFolder::read_config() {
   config_ = std::move(*config);
   has_other_parts_ = keep_text_part(config_);
   add_usual_names(config_);
+  if (const JsonView type = JsonView(config_)["model_type"];
+      type.is_string() && type.string().starts_with("gemma4"))
+    add_global_heads(config_);
 }
 
 void HfFolder::keep_text_tensors() {
@@ -212,6 +252,7 @@ HfFolder HfFolder::open(const std::string& path) {
                             "can be saved as safetensors by transformers",
                             path, kWeights, kIndex));
   }
+  folder.add_dense_modules();
   if (folder.has_other_parts_) folder.keep_text_tensors();
   return folder;
 }

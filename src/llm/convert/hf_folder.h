@@ -37,7 +37,10 @@ class HfFolder {
 
  private:
   void read_config();
-  void add_weights(const std::string& file);
+  // module: takes the place of "linear" in names; empty: names stay.
+  void add_weights(const std::string& file, const std::string& module = "");
+  // The matrices of sentence-transformers behind the pooling: dense_2.weight and dense_3.weight.
+  void add_dense_modules();
   void keep_text_tensors();
 
   std::optional<std::map<std::string, std::string>> files_;  // in memory

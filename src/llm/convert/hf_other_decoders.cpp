@@ -1,6 +1,7 @@
 // The Hugging Face decoders whose layers differ from Llama's in norms, biases or activations.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "llm/convert/hf_folder.h"
@@ -66,9 +67,43 @@ constexpr TensorRule kStarcoderFeedForward[] = {
     {"model.layers.{}.mlp.c_proj.weight", "blk.{}.ffn_down.weight"},
     {"model.layers.{}.mlp.c_proj.bias", "blk.{}.ffn_down.bias"},
 };
+constexpr TensorRule kInternLm2[] = {
+    {"model.tok_embeddings.weight", "token_embd.weight"},
+    {"output.weight", "output.weight"},
+    {"model.norm.weight", "output_norm.weight"},
+    {"model.layers.{}.attention.wqkv.weight", "blk.{}.attn_qkv.weight", rotary_groups},
+    {"model.layers.{}.attention.wqkv.bias", "blk.{}.attn_qkv.bias", rotary_groups},
+    {"model.layers.{}.attention.wo.weight", "blk.{}.attn_output.weight"},
+    {"model.layers.{}.attention.wo.bias", "blk.{}.attn_output.bias"},
+    {"model.layers.{}.feed_forward.w1.weight", "blk.{}.ffn_gate.weight"},
+    {"model.layers.{}.feed_forward.w3.weight", "blk.{}.ffn_up.weight"},
+    {"model.layers.{}.feed_forward.w2.weight", "blk.{}.ffn_down.weight"},
+    {"model.layers.{}.attention_norm.weight", "blk.{}.attn_norm.weight"},
+    {"model.layers.{}.ffn_norm.weight", "blk.{}.ffn_norm.weight"},
+};
+constexpr TensorRule kExaone[] = {
+    {"transformer.wte.weight", "token_embd.weight"},
+    {"transformer.ln_f.weight", "output_norm.weight"},
+    {"lm_head.weight", "output.weight"},
+    {"transformer.h.{}.attn.attention.q_proj.weight", "blk.{}.attn_q.weight"},
+    {"transformer.h.{}.attn.attention.k_proj.weight", "blk.{}.attn_k.weight"},
+    {"transformer.h.{}.attn.attention.v_proj.weight", "blk.{}.attn_v.weight"},
+    {"transformer.h.{}.attn.attention.out_proj.weight", "blk.{}.attn_output.weight"},
+    {"transformer.h.{}.mlp.c_fc_0.weight", "blk.{}.ffn_gate.weight"},
+    {"transformer.h.{}.mlp.c_fc_1.weight", "blk.{}.ffn_up.weight"},
+    {"transformer.h.{}.mlp.c_proj.weight", "blk.{}.ffn_down.weight"},
+    {"transformer.h.{}.ln_1.weight", "blk.{}.attn_norm.weight"},
+    {"transformer.h.{}.ln_2.weight", "blk.{}.ffn_norm.weight"},
+};
+constexpr TensorRule kSinks[] = {
+    {"model.layers.{}.self_attn.sinks", "blk.{}.attn_sinks.weight"},
+};
 // --- hyperparameters
 constexpr ConfigRule kKeyHeads[] = {
     {"num_key_value_heads", "attention.head_count_kv", integer, false},
+};
+constexpr ConfigRule kRmsEpsilon[] = {
+    {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", number},
 };
 constexpr ConfigRule kLayerNormEps[] = {
     {"layer_norm_eps", "attention.layer_norm_epsilon", number},
@@ -151,6 +186,46 @@ void more_olmo(const JsonView&, std::string_view prefix, GgufWriter& to) {
   to.set(fmt::format("{}attention.layer_norm_epsilon", prefix), 1e-5f);
 }
 
+void more_minicpm(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const auto layers = config["num_hidden_layers"].number(1, 4096),
+             width = config["hidden_size"].number(1, 1 << 20);
+  const auto set = [&](const char* key, double value) {
+    to.set(fmt::format("{}{}", prefix, key), static_cast<float>(value));
+  };
+  set("embedding_scale", config["scale_emb"].number(1e-6, 1e6));
+  set("residual_scale", config["scale_depth"].number(1e-6, 1e6) / std::sqrt(layers));
+  set("logit_scale", width / config["dim_model_base"].number(1, 1 << 20));
+}
+
+// GGUF has the whole multiplier here, where DeepSeek has a tenth of it.
+void more_ministral3(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  const JsonView settings = config[config["rope_parameters"] ? "rope_parameters" : "rope_scaling"];
+  if (settings["mscale_all_dim"])
+    to.set(fmt::format("{}rope.scaling.yarn_log_multiplier", prefix),
+           static_cast<float>(settings["mscale_all_dim"].number(0, 100)));
+  if (settings["llama_4_scaling_beta"])
+    to.set(fmt::format("{}attention.temperature_scale", prefix),
+           static_cast<float>(settings["llama_4_scaling_beta"].number(0, 100)));
+}
+
+// Layers may have no rotation, which a base of 0 says, or all the same one.
+void more_granite_swa(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  set_windowed_layers(config, prefix, to);
+  std::vector<int32_t> rotated;
+  double base = 0;
+  for (const JsonView& each : config["layer_rope_theta"].items()) {
+    const double own = each ? each.number(0, 1e12) : 0;
+    if (own > 0 && base > 0 && own != base)
+      refuse(fmt::format("layer_rope_theta is {}; Prism's layers have the same base",
+                         printable(config["layer_rope_theta"].json().dump())));
+    base = own > 0 ? own : base;
+    rotated.push_back(own > 0 ? 1 : 0);
+  }
+  if (rotated.empty()) return;
+  to.set(fmt::format("{}attention.rope_pattern", prefix), rotated);
+  if (base > 0) to.set(fmt::format("{}rope.freq_base", prefix), static_cast<float>(base));
+}
+
 }  // namespace
 
 std::vector<HfArchitecture> hf_other_decoders() {
@@ -230,6 +305,41 @@ std::vector<HfArchitecture> hf_other_decoders() {
        {relu_squared},
        false,
        check_rotated_part},
+      {"Jais2ForCausalLM",
+       "jais2",
+       {kEnds, kNorms, kNormBiases, kQueryKey, kValueOutput, kFeedForward},
+       {kSizes, kKeyHeads, kLayerNormEps},
+       {relu_squared}},
+      {.name = "InternLM2ForCausalLM",
+       .gguf = "internlm2",
+       .tensors = {kInternLm2},
+       .config = {kSizes, kDecoder},
+       .expected = {kSilu}},
+      {.name = "ExaoneForCausalLM",
+       .gguf = "exaone",
+       .tensors = {kExaone},
+       .config = {kSizes, kKeyHeads, kRmsEpsilon},
+       .expected = {{"activation_function", {R"("silu")"}}}},
+      {.name = "MiniCPMForCausalLM",
+       .gguf = "minicpm",
+       .tensors = {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kFeedForward},
+       .config = {kSizes, kDecoder},
+       .expected = {kSilu},
+       .more = more_minicpm},
+      {.name = "Ministral3ForCausalLM",
+       .gguf = "mistral3",
+       .tensors = {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kFeedForward},
+       .config = {kSizes, kDecoder},
+       .expected = {kSilu},
+       .more = more_ministral3,
+       .yarn = {.has_multipliers = true}},
+      {.name = "GraniteSWAForCausalLM",
+       .gguf = "granite_swa",
+       .tensors = {kEnds, kNorms, kAdjacentQueryKey, kValueOutput, kFeedForward, kSinks},
+       .config = {kSizes, kDecoder, kWindow, kGraniteScales},
+       .expected = {kSilu},
+       .has_windows = true,
+       .more = more_granite_swa},
       // These rotate adjacent elements in transformers, too.
       {"CohereForCausalLM",
        "command-r",

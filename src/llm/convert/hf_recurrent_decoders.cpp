@@ -145,6 +145,28 @@ constexpr ConfigRule kMamba2Sizes[] = {
     {"n_groups", "ssm.group_count"},
     {"num_heads", "ssm.time_step_rank"},
 };
+constexpr TensorRule kNemotronExperts[] = {
+    {"layers.{}.mixer.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {"layers.{}.mixer.gate.e_score_correction_bias", "blk.{}.exp_probs_b.bias"},
+    {"layers.{}.mixer.experts.{}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
+    {"layers.{}.mixer.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+    {"layers.{}.mixer.experts.up_proj", "blk.{}.ffn_up_exps.weight"},
+    {"layers.{}.mixer.experts.down_proj", "blk.{}.ffn_down_exps.weight"},
+    {"layers.{}.mixer.shared_experts.up_proj.weight", "blk.{}.ffn_up_shexp.weight"},
+    {"layers.{}.mixer.shared_experts.down_proj.weight", "blk.{}.ffn_down_shexp.weight"},
+    {"layers.{}.mixer.fc1_latent_proj.weight", "blk.{}.ffn_latent_down.weight"},
+    {"layers.{}.mixer.fc2_latent_proj.weight", "blk.{}.ffn_latent_up.weight"},
+};
+constexpr ConfigRule kNemotronMoe[] = {
+    {"n_routed_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+    {"moe_intermediate_size", "expert_feed_forward_length"},
+    {"moe_shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
+    {"routed_scaling_factor", "expert_weights_scale", number},
+    {"n_group", "expert_group_count", integer, false},
+    {"topk_group", "expert_group_used_count", integer, false},
+    {"moe_latent_size", "moe_latent_size", integer, false},
+};
 constexpr ConfigRule kNemotronSizes[] = {
     {"hidden_size", "embedding_length"},
     {"layer_norm_epsilon", "attention.layer_norm_rms_epsilon", number},
@@ -285,19 +307,33 @@ std::string nemotron_pattern(const JsonView& config) {
 void more_nemotron_h(const JsonView& config, std::string_view prefix, GgufWriter& to) {
   const std::string pattern = nemotron_pattern(config);
   const auto heads = static_cast<int32_t>(config["num_key_value_heads"].integer(1, 1 << 16)),
-             wide = static_cast<int32_t>(size_of(config, "intermediate_size"));
+             wide = static_cast<int32_t>(size_of(config, "intermediate_size")),
+             expert_wide =
+                 static_cast<int32_t>(config["moe_intermediate_size"].integer_or(1, 1, 1 << 20));
   std::vector<int32_t> key_heads, widths;
   for (const char kind : pattern) {
-    if (kind != 'M' && kind != '*' && kind != '-')
-      refuse("a layer has experts, which Prism converts for no Nemotron-H");
+    if (kind != 'M' && kind != '*' && kind != '-' && kind != 'E')
+      refuse(fmt::format("hybrid_override_pattern has the unknown kind {}",
+                         printable(std::string(1, kind))));
     key_heads.push_back(kind == '*' ? heads : 0);
-    widths.push_back(kind == '-' ? wide : 0);
+    widths.push_back(kind == '-' ? wide : kind == 'E' ? expert_wide : 0);
   }
   set_size(prefix, "block_count", static_cast<int64_t>(pattern.size()), to);
   to.set(fmt::format("{}attention.head_count_kv", prefix), key_heads);
   to.set(fmt::format("{}feed_forward_length", prefix), widths);
   set_size(prefix, "ssm.inner_size",
            size_of(config, "mamba_num_heads") * size_of(config, "mamba_head_dim"), to);
+}
+
+bool has_nemotron_experts(const JsonView& config) {
+  return nemotron_pattern(config).find('E') != std::string::npos;
+}
+
+void more_nemotron_h_moe(const JsonView& config, std::string_view prefix, GgufWriter& to) {
+  more_nemotron_h(config, prefix, to);
+  if (nemotron_pattern(config).find('-') != std::string::npos)
+    refuse("layers have experts and feed-forward blocks; Prism's Nemotron-H has one of them");
+  to.set(fmt::format("{}expert_weights_norm", prefix), config["norm_topk_prob"].boolean_or(true));
 }
 
 void more_falcon_h1(const JsonView& config, std::string_view prefix, GgufWriter& to) {
@@ -409,6 +445,19 @@ std::vector<HfArchitecture> hf_recurrent_decoders() {
        .prefix = "backbone.",
        .has_heads = false,
        .default_context = kNoLimit},
+      {.name = "NemotronHForCausalLM",
+       .gguf = "nemotron_h_moe",
+       .tensors = {kBackbone, kMixer, kNemotronMixer, kNemotronExperts},
+       .config = {kNemotronSizes, kNemotronMoe},
+       .expected = {{"mlp_hidden_act", {R"("relu2")"}},
+                    {"mamba_hidden_act", {R"("silu")"}},
+                    {"use_bias", {"false"}},
+                    {"mlp_bias", {"false"}},
+                    {"attention_bias", {"false"}}},
+       .more = more_nemotron_h_moe,
+       .is_rotated = false,
+       .prefix = "backbone.",
+       .fits = has_nemotron_experts},
       {.name = "NemotronHForCausalLM",
        .gguf = "nemotron_h",
        .tensors = {kBackbone, kMixer, kNemotronMixer},

@@ -1,6 +1,7 @@
 // Reads rope_theta, rope_scaling and their successor rope_parameters.
 #include "llm/convert/hf_rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -43,7 +44,11 @@ double base_of(const JsonView& config, int64_t head_length) {
   return base * std::pow(settings["alpha"].number(1e-6, 1e6), length / (length - 2));
 }
 
+// Gemma 4: frequencies are those of the whole head, of which the first part is rotated.
+bool is_proportional(const JsonView& settings) { return kind_of(settings) == "proportional"; }
+
 int64_t rotated(const JsonView& config, int64_t head_length) {
+  if (is_proportional(settings_of(config)) || config["qk_rope_head_dim"]) return head_length;
   if (const JsonView count = config["rotary_dim"]) return count.integer(0, head_length) / 2 * 2;
   const JsonView own = settings_of(config)["partial_rotary_factor"];
   const JsonView outer = config[config["rotary_pct"] ? "rotary_pct" : "partial_rotary_factor"];
@@ -111,7 +116,8 @@ void write_rope(const JsonView& config, const std::string& prefix, int64_t head_
   const JsonView settings = settings_of(config);
   const std::string kind = kind_of(settings);
   const std::string scaling = prefix + "rope.scaling.";
-  if (kind == "default" || kind == "llama3" || enlarges_base(settings)) return;
+  if (kind == "default" || kind == "llama3" || kind == "proportional" || enlarges_base(settings))
+    return;
   if (kind == "linear") {
     to.set(scaling + "type", "linear");
     to.set(scaling + "factor", static_cast<float>(settings["factor"].number(1e-6, 1e6)));
@@ -125,8 +131,13 @@ void write_rope(const JsonView& config, const std::string& prefix, int64_t head_
     const double magnitude =
         longer > 1 ? std::sqrt(1 + std::log(longer) / std::log(static_cast<double>(original))) : 1;
     to.set(scaling + "type", "longrope");
+    // Phi-3.5-MoE states one for short texts and one for long ones.
+    const double own = settings["short_mscale"].number_or(magnitude, 0, 1e3);
+    if (settings["long_mscale"].number_or(own, 0, 1e3) != own)
+      throw Error(ErrorCode::kNotSupported,
+                  "config.json: short_mscale and long_mscale of the rotary scaling are unlike");
     to.set(scaling + "attn_factor",
-           static_cast<float>(settings["attention_factor"].number_or(magnitude)));
+           static_cast<float>(settings["attention_factor"].number_or(own)));
     return;
   }
   if (kind != "yarn" || !is_known_yarn(settings, yarn))
@@ -150,6 +161,14 @@ std::vector<ComputedTensor> rope_tensors(const JsonView& config, int64_t head_le
   const JsonView settings = settings_of(config);
   const std::string kind = kind_of(settings);
   if (kind == "llama3") return {{"rope_freqs.weight", llama3_divisors(config, head_length)}};
+  if (kind == "proportional") {
+    const double part = settings["partial_rotary_factor"].number_or(1, 0, 1);
+    const auto pairs = static_cast<size_t>(head_length / 2);
+    const auto turned = static_cast<size_t>(static_cast<double>(head_length) * part / 2);
+    std::vector<float> divisors(pairs, 1e30f);  // so that the others stay where they are
+    std::fill_n(divisors.begin(), std::min(turned, pairs), 1.0f);
+    return {{"rope_freqs.weight", divisors}};
+  }
   if (kind != "longrope" && kind != "su") return {};
   const auto count = static_cast<size_t>(rotated(config, head_length) / 2);
   return {{"rope_factors_long.weight", numbers_of(settings["long_factor"], count)},

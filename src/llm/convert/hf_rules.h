@@ -17,6 +17,8 @@ std::vector<HfArchitecture> hf_other_decoders();
 std::vector<HfArchitecture> hf_gpt_decoders();
 std::vector<HfArchitecture> hf_expert_decoders();
 std::vector<HfArchitecture> hf_recurrent_decoders();
+std::vector<HfArchitecture> hf_gemma_decoders();
+std::vector<HfArchitecture> hf_routed_decoders();
 
 // --- tensors
 inline constexpr TensorRule kEnds[] = {
@@ -79,6 +81,12 @@ inline constexpr TensorRule kExperts[] = {
     {"model.layers.{}.mlp.experts.{}.gate_proj.weight", "blk.{}.ffn_gate_exps.weight"},
     {"model.layers.{}.mlp.experts.{}.up_proj.weight", "blk.{}.ffn_up_exps.weight"},
     {"model.layers.{}.mlp.experts.{}.down_proj.weight", "blk.{}.ffn_down_exps.weight"},
+    {"model.layers.{}.mlp.experts.gate_up_proj", "blk.{}.ffn_gate_exps.weight",
+     TensorChange::fused_gate},
+    {"model.layers.{}.mlp.experts.gate_up_proj", "blk.{}.ffn_up_exps.weight",
+     TensorChange::fused_up},
+    {"model.layers.{}.mlp.experts.down_proj", "blk.{}.ffn_down_exps.weight",
+     TensorChange::fused_down},
 };
 
 inline constexpr TensorRule kSeedNorms[] = {
@@ -156,6 +164,10 @@ void check_layers(const JsonView& config, const char* key, const auto& is_expect
 
 // For models that rotate a part of a head by default, and not all the same one.
 void check_rotated_part(const JsonView& config, std::string_view prefix, GgufWriter& to);
+
+// Sets which layers have a window, by layer_types, and the base of their rotation; returns them.
+std::vector<bool> set_windowed_layers(const JsonView& config, std::string_view prefix,
+                                      GgufWriter& to);
 
 // Every period-th layer sees all positions, the others a window.
 void check_windows(const JsonView& config, int64_t period);

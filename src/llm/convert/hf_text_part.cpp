@@ -12,11 +12,15 @@ using Names = std::pair<std::string_view, std::string_view>;
 // By architecture, and the one of text alone.
 constexpr Names kArchitectures[] = {
     {"Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"},
+    {"Gemma3nForConditionalGeneration", "Gemma3nForCausalLM"},
+    {"Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"},
     {"Lfm2VlForConditionalGeneration", "Lfm2ForCausalLM"},
+    {"Llama4ForConditionalGeneration", "Llama4ForCausalLM"},
     {"Mistral3ForConditionalGeneration", "MistralForCausalLM"},
     {"Qwen2VLForConditionalGeneration", "Qwen2ForCausalLM"},
     {"Qwen2_5_VLForConditionalGeneration", "Qwen2ForCausalLM"},
     {"Qwen3VLForConditionalGeneration", "Qwen3ForCausalLM"},
+    {"Qwen3VLMoeForConditionalGeneration", "Qwen3MoeForCausalLM"},
     {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
     {"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"},
     {"SmolVLMForConditionalGeneration", "LlamaForCausalLM"},
@@ -36,6 +40,11 @@ constexpr std::string_view kOtherParts[] = {"vision_tower.",
                                             "visual.",
                                             "model.visual.",
                                             "model.vision_model.",
+                                            "vision_model.",
+                                            "model.audio_tower.",
+                                            "model.embed_vision.",
+                                            "model.embed_audio.",
+                                            "model.vision_embedder.",
                                             "model.connector.",
                                             "mtp."};
 
@@ -53,6 +62,11 @@ bool keep_text_part(Json& config) {
     for (const auto& [whole, part] : kArchitectures)
       if (each.json().is_string() && each.string() == whole) text = part;
   if (text.empty()) return false;
+  // One class of models with images has text parts of several kinds.
+  const std::string kind =
+      view["text_config"] ? view["text_config"]["model_type"].string_or("") : "";
+  if (text == "MistralForCausalLM" && kind == "ministral3") text = "Ministral3ForCausalLM";
+  if (text == "MistralForCausalLM" && kind == "mistral4") text = "Mistral4ForCausalLM";
   Json merged = config;
   if (const Json* own = config.find("text_config"); own && own->is_object())
     for (const Json::Member& each : own->members())

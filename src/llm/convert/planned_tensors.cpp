@@ -51,19 +51,28 @@ bool is_mxfp4(TensorChange change) {
          change == TensorChange::all_mxfp4;
 }
 
+// Matrices behind the pooling of sentence-transformers, whatever the architecture.
+constexpr TensorRule kDense[] = {{"dense_2.weight", "dense_2.weight"},
+                                 {"dense_2.bias", "dense_2.bias"},
+                                 {"dense_3.weight", "dense_3.weight"},
+                                 {"dense_3.bias", "dense_3.bias"}};
+
 class Planner {
  public:
   Planner(const HfArchitecture& architecture, const HfFolder& folder)
       : architecture_(architecture), folder_(folder), config_(folder.config()) {
     for (const auto& rules : architecture.tensors)
       for (const TensorRule& rule : rules) rules_[rule.from].push_back(&rule);
+    for (const TensorRule& rule : kDense) rules_[rule.from].push_back(&rule);
     layers_ = config_["num_hidden_layers"].integer(1, 4096);
     layers_ = std::max(layers_, config_["num_decoder_layers"].integer_or(0, 0, 4096));
     proposing_ = config_["num_nextn_predict_layers"].integer_or(0, 0, 64);
     for (const char* key :
          {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
       experts_ = std::max(experts_, config_[key].integer_or(0, 0, 1024));
+    states_ = config_["altup_num_inputs"].integer_or(1, 1, 64) - 1;  // beside the first
     if (architecture.has_heads) head_length_ = head_length(config_);
+    is_scaled_ = has_scaled_weights(config_["quantization_config"]);
   }
 
   std::vector<PlannedTensor> plan(int64_t context) {
@@ -73,9 +82,12 @@ class Planner {
     const bool is_tied =
         is_scaled && config_["tie_word_embeddings"].boolean_or(architecture_.is_tied);
     for (const auto& [name, entry] : folder_.tensors()) {
-      if (name.starts_with("mtp.")) continue;  // layers for speculation
-      const std::string own =
+      if (name.starts_with("mtp.")) continue;           // layers for speculation
+      if (is_scaled_ && is_scale_name(name)) continue;  // goes with its weight
+      std::string own =
           name.starts_with(architecture_.prefix) ? name.substr(architecture_.prefix.size()) : name;
+      if (!own.starts_with(architecture_.added_prefix) && !own.starts_with("dense_"))
+        own.insert(0, architecture_.added_prefix);
       ParsedName parsed = parse_name(own, 1);  // of the layer; the parts of T5's have numbers, too
       if (!rules_.contains(parsed.pattern)) parsed = parse_name(own, 2);
       const auto found = rules_.find(parsed.pattern);
@@ -118,34 +130,42 @@ class Planner {
   void add(const std::string& name, const SafetensorsEntry& entry, const TensorRule& rule,
            const std::vector<int64_t>& numbers, int64_t context) {
     const bool is_packed = is_mxfp4(rule.change);
+    const bool has_scales = is_scaled_ && !is_packed && is_scaled_weight(entry);
     if (entry.shape.rank() == 0 || entry.shape.elements() == 0 ||
-        (is_packed ? entry.type != DType::u8 : !is_float(entry.type)))
+        (is_packed ? entry.type != DType::u8 : !has_scales && !is_float(entry.type)))
       throw Error(ErrorCode::kNotSupported,
                   fmt::format("{}: tensor {} is {} {}; weights must be f32, f16 or bf16 and not "
                               "empty",
                               folder_.path(), printable(name), ElementType(entry.type).name(),
                               entry.shape.text()));
-    const bool is_expert = numbers.size() == 2;
-    const int64_t layer = numbers.empty() ? -1 : numbers[0];
+    const bool has_layer = rule.to.find("{}") != rule.to.npos;
+    const bool is_stacked = numbers.size() > (has_layer ? 1u : 0u);
+    const int64_t layer = has_layer && !numbers.empty() ? numbers[0] : -1;
+    const int64_t count = !is_stacked ? 1 : has_layer ? experts_ : states_;
+    const ElementType type = is_packed    ? ElementType(BlockType::mxfp4)
+                             : has_scales ? ElementType(DType::f32)
+                                          : ElementType(entry.type);
     PlannedTensor& tensor = planned_[{layer, rule.to}];
     if (tensor.sources.empty()) {
       tensor.name = fmt::format(fmt::runtime(rule.to), layer);
       tensor.shape = entry.shape;
-      tensor.type = is_packed ? ElementType(BlockType::mxfp4) : ElementType(entry.type);
+      tensor.type = type;
       tensor.change = rule.change;
       tensor.head_length = head_length_;
-      tensor.sources.resize(is_expert ? static_cast<size_t>(experts_) : 1);
+      tensor.sources.resize(static_cast<size_t>(count));
+      if (has_scales) tensor.source_scales.resize(tensor.sources.size());
       if (architecture_.factors) tensor.factors = architecture_.factors(config_, rule.to);
       if (!lay_out(tensor, name, entry.shape, context)) does_not_fit(name, entry);
-      if (is_expert) tensor.shape.insert(0, experts_);
+      if (is_stacked) tensor.shape.insert(0, count);
     }
-    const auto place = is_expert ? static_cast<size_t>(numbers[1]) : 0;
+    const auto place = is_stacked ? static_cast<size_t>(numbers.back()) : 0;
     const bool has_shape =
-        is_expert ? entry.shape.elements() * experts_ == tensor.shape.elements() : true;
-    if (place >= tensor.sources.size() || !has_shape ||
-        (!is_packed && !(tensor.type == ElementType(entry.type))))
+        is_stacked ? entry.shape.elements() * count == tensor.shape.elements() : true;
+    if (place >= tensor.sources.size() || !has_shape || !(tensor.type == type) ||
+        tensor.source_scales.empty() == has_scales)
       does_not_fit(name, entry);
     tensor.sources[place] = &entry;
+    if (has_scales) tensor.source_scales[place] = scales_of(folder_, name, entry);
   }
 
   [[noreturn]] void does_not_fit(const std::string& name, const SafetensorsEntry& entry) const {
@@ -173,13 +193,21 @@ class Planner {
         return true;
       case rotary:
         return head_length_ % 2 == 0 && from[0] % head_length_ == 0;
+      case fused_rotary:
+        tensor.plain_rows = config_["num_key_value_heads"].integer(1, 1 << 16) * head_length_;
+        return head_length_ % 2 == 0 && from[0] % head_length_ == 0 && from[0] > tensor.plain_rows;
+      case padded:
+        tensor.shape[0] = std::max(from[0], config_["vocab_size"].integer(1, 1 << 24));
+        return rank == 2;
       case split_heads:
         return from[0] % (3 * head_length_) == 0;
-      case split_groups: {
+      case split_groups:
+      case rotary_groups: {
         const int64_t heads = config_["num_attention_heads"].integer(1, 1 << 16);
         const int64_t groups = from[0] / head_length_ - heads;  // twice, for k and v
         if (from[0] % head_length_ != 0 || groups < 2 || groups % 2 != 0) return false;
         tensor.shared_by = heads / (groups / 2);
+        tensor.plain_rows = groups / 2 * head_length_;
         return heads % (groups / 2) == 0;
       }
       case cut:
@@ -205,6 +233,23 @@ class Planner {
         with_last(columns / 2, rows);
         tensor.strides = Strides{odd, rows * columns, 2, columns, columns / 2};
         return (rank == 2 || rank == 3) && columns % 2 == 0;
+      case left_transposed:
+      case right_transposed:
+        with_last(columns / 2, rows);
+        tensor.strides = Strides{tensor.change == right_transposed ? columns / 2 : 0,
+                                 rows * columns, 1, columns, columns / 2};
+        return (rank == 2 || rank == 3) && columns % 2 == 0;
+      case fused_gate:
+      case fused_up:
+      case fused_down: {
+        const bool is_down = tensor.change == fused_down, is_up = tensor.change == fused_up;
+        const int64_t width = config_["hidden_size"].integer(1, 1 << 20);
+        const bool is_plain = (is_down ? rows : columns) == width;
+        tensor.change = is_down    ? (is_plain ? none : transposed)
+                        : is_plain ? (is_up ? second_half : first_half)
+                                   : (is_up ? right_transposed : left_transposed);
+        return lay_out(tensor, name, from, context);
+      }
       case even_columns:
       case odd_columns:
         with_last(rows, columns / 2);
@@ -279,12 +324,14 @@ class Planner {
   JsonView config_;
   std::map<std::string_view, std::vector<const TensorRule*>, std::less<>> rules_;
   std::map<std::pair<int64_t, std::string_view>, PlannedTensor> planned_;  // by layer
-  int64_t layers_ = 0, proposing_ = 0, experts_ = 0, head_length_ = 0;
+  int64_t layers_ = 0, proposing_ = 0, experts_ = 0, states_ = 0, head_length_ = 0;
+  bool is_scaled_ = false;  // weights may have 8 bits and scales
 };
 
 bool moves_rows(TensorChange change) {
-  return change == TensorChange::rotary || change == TensorChange::split_heads ||
-         change == TensorChange::split_groups || change == TensorChange::tiled ||
+  return change == TensorChange::rotary || change == TensorChange::fused_rotary ||
+         change == TensorChange::split_heads || change == TensorChange::split_groups ||
+         change == TensorChange::rotary_groups || change == TensorChange::tiled ||
          change == TensorChange::tiled_negative_exp;
 }
 
@@ -302,9 +349,14 @@ uint64_t source_place(const Tiles& tiles, uint64_t place) {
 uint64_t source_row(const PlannedTensor& tensor, uint64_t row) {
   if (tensor.tiles) return source_place(*tensor.tiles, row);
   const auto length = static_cast<uint64_t>(tensor.head_length);
-  const uint64_t in_head = row % length;
-  if (tensor.change == TensorChange::rotary)
-    return row - in_head + in_head % 2 * (length / 2) + in_head / 2;
+  const bool is_plain = row >= static_cast<uint64_t>(tensor.shape[0] - tensor.plain_rows);
+  const bool is_whole = tensor.change == TensorChange::rotary;
+  const bool rotates = is_whole || tensor.change == TensorChange::fused_rotary ||
+                       tensor.change == TensorChange::rotary_groups;
+  uint64_t in_head = row % length;
+  const uint64_t first = row - in_head;
+  if (rotates && (is_whole || !is_plain)) in_head = in_head % 2 * (length / 2) + in_head / 2;
+  if (is_whole || tensor.change == TensorChange::fused_rotary) return first + in_head;
   // A group has some heads of q, one of k and one of v.
   const auto shared = static_cast<uint64_t>(tensor.shared_by);
   const uint64_t groups = static_cast<uint64_t>(tensor.shape[0]) / ((shared + 2) * length);
@@ -447,8 +499,26 @@ void produce(const PlannedTensor& tensor, ElementType type, ThreadPool& pool,
                                ? 1
                                : static_cast<uint64_t>(tensor.shape[-1]);
   Stream stream(tensor, type, pool, sink);
-  for (const SafetensorsEntry* source : tensor.sources)
-    stream.put(*source, elements / columns, columns);
+  for (size_t i = 0; i < tensor.sources.size(); ++i) {
+    const SafetensorsEntry& source = *tensor.sources[i];
+    if (tensor.change == TensorChange::padded) {
+      const auto own = static_cast<uint64_t>(source.shape.elements());
+      stream.put(source, own / columns, columns);
+      const std::vector<std::byte> zeros(type.row_bytes(columns));
+      for (uint64_t row = own / columns; row < elements / columns; ++row) sink(zeros);
+      continue;
+    }
+    if (tensor.source_scales.empty()) {
+      stream.put(source, elements / columns, columns);
+      continue;
+    }
+    const std::vector<float> values = scaled_weight(source, tensor.source_scales[i], pool);
+    const SafetensorsEntry unpacked{
+        DType::f32,
+        source.shape,
+        {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
+    stream.put(unpacked, elements / columns, columns);
+  }
 }
 
 }  // namespace prism::llm

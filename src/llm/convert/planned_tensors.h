@@ -10,6 +10,7 @@
 
 #include "llm/convert/hf_architectures.h"
 #include "llm/convert/hf_folder.h"
+#include "llm/convert/scaled_weights.h"
 #include "prism/element_type.h"
 #include "prism/shape.h"
 
@@ -34,10 +35,12 @@ struct Tiles {
 struct PlannedTensor {
   std::string name;
   Shape shape;
-  ElementType type = DType::f32;                 // in the folder
+  ElementType type = DType::f32;                 // in the folder; f32 for 8 bits with scales
   std::vector<const SafetensorsEntry*> sources;  // stacked in this order; empty: computed
+  std::vector<WeightScales> source_scales;       // of sources with 8 bits; empty: they have more
   TensorChange change = TensorChange::none;
   int64_t head_length = 0;  // for TensorChange::rotary, split_heads and split_groups
+  int64_t plain_rows = 0;   // at the end, for fused_rotary and rotary_groups
   int64_t shared_by = 1;    // heads of q for each of k and v, for split_groups
   std::optional<Tiles> tiles;
   std::optional<Strides> strides;            // for changes that take a part of a source

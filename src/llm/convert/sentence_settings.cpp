@@ -42,10 +42,11 @@ SentenceSettings sentence_settings(const HfFolder& folder) {
       const std::string type = module["type"].string();
       if (type.ends_with(".Pooling"))
         settings.pooling = pooling_of(folder, module["path"].string());
-      else if (!type.ends_with(".Transformer") && !type.ends_with(".Normalize"))
+      else if (!type.ends_with(".Transformer") && !type.ends_with(".Normalize") &&
+               !type.ends_with(".Dense"))  // HfFolder has its matrix
         refuse(
-            fmt::format("the module {} cannot be converted; supported are Transformer, Pooling "
-                        "and Normalize",
+            fmt::format("the module {} cannot be converted; supported are Transformer, Pooling, "
+                        "Dense and Normalize",
                         printable(type)));
     }
   }

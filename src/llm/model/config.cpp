@@ -60,6 +60,8 @@ RopeScaling read_scaling(const GgufFile& file, const std::string& prefix, int64_
     scaling.kind = RopeScaling::Kind::linear;
   else if (type == "yarn")
     scaling.kind = RopeScaling::Kind::yarn;
+  else if ((type == "longrope" || type == "su") && scaling.factor != 1)
+    scaling.kind = RopeScaling::Kind::linear;  // beside the divisors
   else if (type != "none" && type != "longrope" && type != "su")
     throw Error(ErrorCode::kNotSupported,
                 fmt::format("model: {} is \"{}\"; supported are none, linear, yarn and longrope",
@@ -152,6 +154,14 @@ void set_windows(const GgufFile& file, Config& config, int64_t otherwise, int64_
   const int64_t full = first_is_full ? 0 : period - 1;
   for (int64_t i = 0; i < config.layers; ++i)
     config.each_layer[static_cast<size_t>(i)].windowed = period == 0 || i % period != full;
+}
+
+void set_windowed_rotation(const GgufFile& file, Config& config, bool is_scaled) {
+  const double base = config_number(file, "rope.freq_base_swa", config.rope_base, {.most = 1e12});
+  const bool is_same = is_scaled || config.rope_scaling.kind == RopeScaling::Kind::none;
+  if (base == config.rope_base && is_same) return;
+  config.local_rope_base = base;
+  if (is_scaled) config.local_rope_scaling = config.rope_scaling;
 }
 
 void leave_unrotated(Config& config, int64_t period) {
@@ -327,14 +337,15 @@ Config read_config(const GgufFile& file) {
   config.heads = most_of(heads_key, heads, 1 << 16);
   config.kv_heads = most_of(kv_key, kv_heads, 1 << 16);
   const std::string dim_key = prefix + "attention.key_length";
-  if (!file.has(dim_key) && config.width % config.heads != 0)
+  // Without the key it is the first layer that tells the length of heads.
+  const int64_t divisor = heads[0] > 0 ? heads[0] : config.heads;
+  if (!file.has(dim_key) && config.width % divisor != 0)
     fail(fmt::format("model: {} is {}, not a multiple of {} heads, and {} is missing",
-                     prefix + "embedding_length", config.width, config.heads, dim_key));
-  config.head_dim =
-      checked(dim_key, file.integer_or(dim_key, config.width / config.heads), 1 << 14);
+                     prefix + "embedding_length", config.width, divisor, dim_key));
+  config.head_dim = checked(dim_key, file.integer_or(dim_key, config.width / divisor), 1 << 14);
   const std::string value_key = prefix + "attention.value_length";
   const int64_t value_dim =
-      checked(value_key, file.integer_or(value_key, config.width / config.heads), config.head_dim);
+      checked(value_key, file.integer_or(value_key, config.width / divisor), config.head_dim);
   for (LayerConfig& each : config.each_layer) {
     each.head_dim = config.head_dim;
     each.value_dim = value_dim;
@@ -351,6 +362,8 @@ Config read_config(const GgufFile& file) {
   config.rope_scaling = read_scaling(file, prefix, config.context);
   if (config.rope_scaling.kind != RopeScaling::Kind::yarn)
     config.rope_magnitude = config_number(file, "rope.scaling.attn_factor", 0, {.zero = true});
+
+  config.causal = file.boolean_or(prefix + "attention.causal", true);
 
   // In the order of the numbers in files; 4 scores pairs of texts and needs more than a vector.
   constexpr Pooling kPoolings[] = {Pooling::none, Pooling::mean, Pooling::first, Pooling::last,

@@ -23,6 +23,7 @@ enum class Activation : uint8_t {
   relu_squared,
   silu_clamped,  // gpt-oss: a steeper silu, both operands clamped
   xielu,         // apertus: a parabola above 0, an exponential below
+  situ,          // kimi-k3: a silu that a tanh bounds, and so the other operand
 };
 
 // The xIELU of a layer: above x^2 + slope x, and below (exp(min(x, epsilon)) - 1 - x) + slope x.
@@ -97,7 +98,8 @@ struct Config {
   double norm_epsilon = 1e-5;
   double post_norm_epsilon = 0;  // of the norms after a block; 0: as the others
   Activation activation = Activation::silu;
-  std::vector<Xielu> xielu;  // by layer, if that is the activation
+  std::vector<Xielu> xielu;                  // by layer, if that is the activation
+  double situ_bound = 1, situ_up_bound = 0;  // of Activation::situ; 0: the operand has none
   // Attention and feed-forward read the same input, and both are added to it.
   bool parallel = false;
 
@@ -142,6 +144,7 @@ struct Config {
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   double attention_result_scale = 1;  // of the output of attention
   int64_t layer_input = 0;            // length of the layers' own inputs (layer_inputs.h)
+  int64_t residual_block = 0;         // kimi-k3: layers between kept inputs; 0: none are kept
 
   // --- mixture of experts
   int64_t experts = 0, experts_used = 0, expert_feed_forward = 0;
@@ -157,10 +160,13 @@ struct Config {
   // the shared expert; 0 or empty: no limit.
   std::vector<double> expert_limits, inner_limits;
   int64_t expert_width = 0;  // of their input and result; 0: width
+  // Phi-3.5-MoE: an expert's weight is its share among those whose scores are at most this part of
+  // the larger score below its own; 0: the weights are those of expert_scores.
+  double mixer_range = 0;
 
   // --- recurrent layers
   SsmConfig ssm;
-  double fastest_decay = 0;   // bailingmoe3: the logarithm of the fastest decay, below 0
+  double fastest_decay = 0;   // bailingmoe3, kimi-k3: the logarithm of the fastest decay, below 0
   int64_t rescale_every = 0;  // rwkv6: layers after which x is halved; 0: none
 
   Pooling pooling = Pooling::none;
@@ -223,6 +229,9 @@ void set_encoder(const GgufFile& file, Config& config);
 // attention is the first of its period, not the last.
 void set_windows(const GgufFile& file, Config& config, int64_t otherwise, int64_t period,
                  bool first_is_full = false);
+// The rotations of windowed layers have a base of their own, if the file states one; their scaling
+// is that of the others, or none.
+void set_windowed_rotation(const GgufFile& file, Config& config, bool is_scaled = true);
 // Every `period`-th layer is not rotated.
 void leave_unrotated(Config& config, int64_t period);
 // The first layers have feed-forward blocks in place of experts: leading_dense_block_count.

@@ -53,6 +53,18 @@ TEST(Config, WhatIsNotThereFollowsFromTheRest) {
   EXPECT_EQ(config.experts, 0);
 }
 
+// Without a length of heads it is the first layer that tells it, and files may hide no positions.
+TEST(Config, LengthOfHeadsAndMask) {
+  const Config config = config_with([](GgufWriter& file) {
+    file.set("llama.attention.head_count", std::vector<int32_t>{2, 4});
+    file.set("llama.attention.causal", false);
+  });
+  EXPECT_EQ(config.heads, 4);
+  EXPECT_EQ(config.head_dim, 32);
+  EXPECT_FALSE(config.causal);
+  EXPECT_TRUE(config_with([](GgufWriter&) {}).causal);
+}
+
 TEST(Config, ScalingsOfRotaryFrequencies) {
   Config config = config_with([](GgufWriter& file) {
     file.set("llama.rope.scaling.type", "yarn");

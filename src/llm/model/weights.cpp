@@ -186,13 +186,11 @@ void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
     layer.qkv = linear("attn_qkv", std::max(q + k + v, config_.qkv_rows), config_.width,
                        required_.qkv_bias);
   } else {
-    // Three biases or none.
-    const bool bias = required_.qkv_bias || has_in_layer("attn_q.bias") ||
-                      has_in_layer("attn_k.bias") || has_in_layer("attn_v.bias");
-    layer.q = linear("attn_q", config_.q_has_gate ? 2 * q : q, config_.width, bias);
-    layer.k = linear("attn_k", k, config_.width, bias);
+    const bool needs_bias = required_.qkv_bias;
+    layer.q = linear("attn_q", config_.q_has_gate ? 2 * q : q, config_.width, needs_bias);
+    layer.k = linear("attn_k", k, config_.width, needs_bias);
     if (!required_.keys_are_values || has_in_layer("attn_v.weight"))
-      layer.v = linear("attn_v", v, config_.width, bias);
+      layer.v = linear("attn_v", v, config_.width, needs_bias);
   }
   layer.out = linear("attn_output", config_.width, out, required_.output_bias);
   if (with_head_norms) layer.q_norm = head_norm("attn_q_norm", sizes.heads);
@@ -291,14 +289,19 @@ void WeightLoader::experts(LayerWeights& layer) {
   if (has_in_layer("ffn_gate_up_exps.weight")) {
     layer.expert_up = expert_linear("ffn_gate_up_exps", 2 * wide, inner);
   } else {
-    if (required_.gate) layer.expert_gate = expert_linear("ffn_gate_exps", wide, inner);
+    if (required_.gate && (required_.expert_gate || has_in_layer("ffn_gate_exps.weight")))
+      layer.expert_gate = expert_linear("ffn_gate_exps", wide, inner);
     layer.expert_up = expert_linear("ffn_up_exps", wide, inner);
   }
   layer.expert_down = expert_linear("ffn_down_exps", inner, wide);
   const int64_t shared = config_.shared_feed_forward;
-  if (shared == 0) return;
-  if (required_.gate) layer.shared_gate = linear("ffn_gate_shexp", shared, width);
-  layer.shared_up = linear("ffn_up_shexp", shared, width);
+  if (shared == 0 || (!required_.shared_expert && !has_in_layer("ffn_up_shexp.weight"))) return;
+  // Some files have the gate in the first rows of the other matrix.
+  const GgufTensor* const up = file_.find_tensor(in_layer("ffn_up_shexp.weight"));
+  const bool is_fused = up && !has_in_layer("ffn_gate_shexp.weight") && up->shape.rank() == 2 &&
+                        up->shape[0] == 2 * shared;
+  if (required_.gate && !is_fused) layer.shared_gate = linear("ffn_gate_shexp", shared, width);
+  layer.shared_up = linear("ffn_up_shexp", is_fused ? 2 * shared : shared, width);
   layer.shared_down = linear("ffn_down_shexp", width, shared);
   if (has_in_layer("ffn_gate_inp_shexp.weight"))
     layer.shared_router.weight =

@@ -92,6 +92,8 @@ struct RequiredTensors {
   bool feed_forward_bias = false;  // also of the router and the experts
   bool norm_bias = false;          // the norms are layer norms
   bool gate = true;                // the feed-forward layers are gated
+  bool expert_gate = true;         // so are the experts; false: unless a file lacks the matrix
+  bool shared_expert = true;       // if the sizes say that there is one
   bool keys_are_values = false;    // in layers without a matrix of values
 };
 

@@ -48,8 +48,14 @@ void save_safetensors(const std::string& path, const std::map<std::string, Tenso
 std::map<std::string, Tensor> load_safetensors(const std::string& path, const Device& device) {
   const TensorFile file{path, map_file(path, MapAccess::read)};
   std::map<std::string, Tensor> tensors;
-  for (const auto& [name, entry] : parse_safetensors(path, file.text()))
+  for (const auto& [name, entry] : parse_safetensors(path, file.text())) {
+    if (entry.f8 != F8Format::none)
+      throw Error(ErrorCode::kNotSupported,
+                  fmt::format("{}: \"{}\" has floats of 8 bits, which tensors do not have; "
+                              "`prism model convert` reads them",
+                              path, name));
     tensors.emplace(name, tensor_from(file, entry.bytes, entry.shape, entry.type, device));
+  }
   return tensors;
 }
 

@@ -34,8 +34,13 @@ DType type_of(const std::string& path, const std::string& name) {
               fmt::format("{}: elements of type {}, which tensors do not have", path, name));
 }
 
+F8Format f8_of(std::string_view name) {
+  return name == "F8_E4M3" ? F8Format::e4m3 : name == "F8_E8M0" ? F8Format::e8m0 : F8Format::none;
+}
+
 struct Entry {
   DType type = DType::f32;
+  F8Format f8 = F8Format::none;
   Shape shape;
   int64_t begin = 0, end = 0;
 };
@@ -48,7 +53,9 @@ Entry parse_entry(const std::string& path, HeaderText& header) {
     const std::string key = header.quoted();
     header.expect(':');
     if (key == "dtype" && !std::exchange(has_type, true)) {
-      entry.type = type_of(path, header.quoted());
+      const std::string name = header.quoted();
+      entry.f8 = f8_of(name);
+      entry.type = entry.f8 == F8Format::none ? type_of(path, name) : DType::u8;
     } else if (key == "shape" && !std::exchange(has_shape, true)) {
       entry.shape = header.lengths('[', ']');
     } else if (key == "data_offsets" && !std::exchange(has_place, true)) {
@@ -123,9 +130,10 @@ std::map<std::string, SafetensorsEntry> parse_safetensors(const std::string& pat
                                      entry.end, data.size()));
     }
     const auto begin = static_cast<size_t>(entry.begin);
-    entries.emplace(name,
-                    SafetensorsEntry{entry.type, entry.shape,
-                                     data.substr(begin, static_cast<size_t>(entry.end) - begin)});
+    entries.emplace(
+        name,
+        SafetensorsEntry{entry.type, entry.shape,
+                         data.substr(begin, static_cast<size_t>(entry.end) - begin), entry.f8});
   }
   return entries;
 }

@@ -11,14 +11,18 @@
 
 namespace prism {
 
+// Floats of 8 bits, which tensors do not have; readers that know them convert them.
+enum class F8Format : uint8_t { none, e4m3, e8m0 };
+
 struct SafetensorsEntry {
-  DType type = DType::f32;
+  DType type = DType::f32;  // u8 for floats of 8 bits
   Shape shape;
   std::string_view bytes;  // inside the file
+  F8Format f8 = F8Format::none;
 };
 
 // Parses a whole file; the path is for messages. Throws kCorruptFile, and kNotSupported for
-// elements that tensors do not have. Does not look at the elements.
+// elements that neither tensors nor F8Format have. Does not look at the elements.
 std::map<std::string, SafetensorsEntry> parse_safetensors(const std::string& path,
                                                           std::string_view file);
 

@@ -8,6 +8,7 @@ Stored are config.json, the names and shapes of the tensors, some tokens and, in
 a classifier those of the labels, or the mean of the hidden states of a model without logits."""
 import json
 import pathlib
+import re
 import sys
 
 import numpy
@@ -178,12 +179,174 @@ MODELS = {
     "qwen2-vl": (t.Qwen2VLForConditionalGeneration, seeing(t.Qwen2VLConfig, dict(
         depth=1, embed_dim=32, hidden_size=32, num_heads=2, patch_size=4)), dict(
             rope_parameters=dict(rope_type="default", mrope_section=[1, 1, 2]))),
+    "qwen3-vl-moe": (t.Qwen3VLMoeForConditionalGeneration, seeing(t.Qwen3VLMoeConfig, dict(
+        QWEN_EYES, deepstack_visual_indexes=[0], num_position_embeddings=16)), dict(
+            EXPERTS, head_dim=16, decoder_sparse_step=1, mlp_only_layers=[], rope_parameters=dict(
+                rope_type="default", rope_theta=1e4, mrope_section=[3, 3, 2]))),
+    "phimoe": (t.PhimoeForCausalLM, t.PhimoeConfig, dict(
+        num_local_experts=4, num_experts_per_tok=2, sliding_window=None, attention_bias=True, lm_head_bias=True)),
+    "llama4": (t.Llama4ForCausalLM, t.Llama4TextConfig, dict(
+        head_dim=16, intermediate_size_mlp=40, num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=1,
+        use_qk_norm=True)),
+    "llama4-interleaved": (t.Llama4ForConditionalGeneration, seeing(t.Llama4Config, dict(
+        EYES, vision_output_dim=32, projector_input_dim=32, projector_output_dim=32)), dict(
+        head_dim=16, intermediate_size_mlp=40, num_local_experts=128, num_experts_per_tok=1,
+        interleave_moe_layer_step=2, use_qk_norm=False)),
+    "gemma3n": (t.Gemma3nForCausalLM, t.Gemma3nTextConfig, dict(
+        head_dim=16, num_hidden_layers=21, sliding_window=8, num_kv_shared_layers=1, intermediate_size=48,
+        activation_sparsity_pattern=[0.95] * 10 + [0.0] * 11,
+        hidden_size_per_layer_input=256, vocab_size_per_layer_input=64, laurel_rank=64)),
+    "gemma4": (t.Gemma4ForCausalLM, t.Gemma4TextConfig, dict(
+        head_dim=8, global_head_dim=16, num_hidden_layers=4, sliding_window=8, num_kv_shared_layers=2,
+        hidden_size_per_layer_input=8, vocab_size_per_layer_input=64, use_double_wide_mlp=True,
+        layer_types=["sliding_attention", "full_attention"] * 2)),
+    "gemma4-moe": (t.Gemma4ForCausalLM, t.Gemma4TextConfig, dict(
+        head_dim=8, global_head_dim=16, num_global_key_value_heads=1, attention_k_eq_v=True, num_kv_shared_layers=0,
+        sliding_window=8, hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=4, top_k_experts=2,
+        moe_intermediate_size=24, layer_types=["sliding_attention", "full_attention"] * 2)),
+    "nemotron-h-moe": (t.NemotronHForCausalLM, t.NemotronHConfig, dict(
+        head_dim=16, hybrid_override_pattern="ME*E", ssm_state_size=8, mamba_num_heads=8, mamba_head_dim=8, n_groups=2,
+        n_routed_experts=8, n_group=4, topk_group=2, num_experts_per_tok=2, moe_intermediate_size=24,
+        moe_shared_expert_intermediate_size=40, n_shared_experts=1, routed_scaling_factor=1.5)),
+    "ministral3": (t.Ministral3ForCausalLM, t.Ministral3Config, dict(head_dim=16, sliding_window=None, rope_parameters=dict(
+        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0,
+        beta_fast=32.0, beta_slow=1.0, llama_4_scaling_beta=0.1))),
+    "mistral4": (t.Mistral4ForCausalLM, t.Mistral4Config, dict(DEEPSEEK, q_lora_rank=12, rope_parameters=dict(
+        rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0,
+        beta_fast=32.0, beta_slow=1.0, llama_4_scaling_beta=0.1))),
+    "deepseek-v32": (t.DeepseekV32ForCausalLM, t.DeepseekV32Config, dict(
+        DEEPSEEK, q_lora_rank=12, n_routed_experts=8, n_group=4, topk_group=2, index_n_heads=8, index_head_dim=8,
+        index_topk=4)),
+    "glm-dsa": (t.GlmMoeDsaForCausalLM, t.GlmMoeDsaConfig, dict(
+        DEEPSEEK, q_lora_rank=12, index_n_heads=8, index_head_dim=8, index_topk=4)),
+    "minicpm3": (t.MiniCPM3ForCausalLM, t.MiniCPM3Config, dict(
+        num_key_value_heads=4, q_lora_rank=12, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=8)),
+    "hy-v3": (t.HYV3ForCausalLM, t.HYV3Config, dict(
+        head_dim=16, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, num_shared_experts=1,
+        first_k_dense_replace=1)),
+    "exaone-moe": (t.ExaoneMoeForCausalLM, t.ExaoneMoeConfig, dict(
+        head_dim=16, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, num_shared_experts=2,
+        first_k_dense_replace=1, sliding_window=8)),
+    "afmoe": (t.AfmoeForCausalLM, t.AfmoeConfig, dict(
+        head_dim=16, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, num_dense_layers=1,
+        num_shared_experts=2, sliding_window=8, mup_enabled=True)),
+    "mellum": (t.MellumForCausalLM, t.MellumConfig, dict(
+        EXPERTS, head_dim=16, sliding_window=8, layer_types=["sliding_attention", "full_attention"] * 2)),
+    "laguna": (t.LagunaForCausalLM, t.LagunaConfig, dict(
+        head_dim=16, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=40,
+        sliding_window=8, layer_types=["full_attention", "sliding_attention"] * 2,
+        num_attention_heads_per_layer=[4, 6, 4, 6])),
+    "jais2": (t.Jais2ForCausalLM, t.Jais2Config, dict(head_dim=8)),
+    "granite-swa": (t.GraniteSWAForCausalLM, t.GraniteSWAConfig, dict(
+        sliding_window=8, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
+        logits_scaling=2.0)),
+    "eurobert": (t.EuroBertModel, t.EuroBertConfig, dict(head_dim=8)),
+    "gemma-embedding": (t.Gemma3TextModel, t.Gemma3TextConfig, dict(
+        head_dim=16, query_pre_attn_scalar=16, sliding_window=8, num_hidden_layers=7, use_bidirectional_attention=True)),
     "t5": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="relu", num_decoder_layers=3)),
     "t5-gated": (t.T5ForConditionalGeneration, t.T5Config, dict(T5, feed_forward_proj="gated-gelu",
                                                                 tie_word_embeddings=False)),
     "umt5": (t.UMT5ForConditionalGeneration, t.UMT5Config, dict(T5, feed_forward_proj="gated-gelu")),
     "t5-encoder": (t.T5EncoderModel, t.T5Config, dict(T5, feed_forward_proj="relu")),
 }
+
+
+# Models whose code is in their folders, computed by classes with the same layers: the name of the folder's class, changes
+# of config.json, and the folder's tensors as (pattern of the class's name, the folder's name). "{1}" and "{2}" stand for
+# the numbers; several patterns with one name are stacked in that order.
+QKV = tuple(f"model.layers.{{1}}.self_attn.{each}_proj.weight" for each in "qkv")
+LING = [("model.embed_tokens.weight", "model.word_embeddings.weight"),
+        (QKV, "model.layers.{1}.attention.query_key_value.weight"),
+        ("model.layers.{1}.self_attn.o_proj.weight", "model.layers.{1}.attention.dense.weight"),
+        ("model.layers.{1}.self_attn.q_norm.weight", "model.layers.{1}.attention.query_layernorm.weight"),
+        ("model.layers.{1}.self_attn.k_norm.weight", "model.layers.{1}.attention.key_layernorm.weight"),
+        ("model.layers.{1}.mlp.gate.e_score_correction_bias", "model.layers.{1}.mlp.gate.expert_bias")]
+FOREIGN = {
+    "bailingmoe": ("BailingMoeForCausalLM", dict(
+        num_experts=4, num_experts_per_tok=2, num_shared_experts=2, norm_topk_prob=True, first_k_dense_replace=0,
+        norm_head=False), LING, (t.Ernie4_5_MoeForCausalLM, t.Ernie4_5_MoeConfig, dict(
+            moe_num_experts=4, moe_k=2, moe_num_shared_experts=2, moe_intermediate_size=24, moe_layer_start_index=0))),
+    "bailingmoe2": ("BailingMoeV2ForCausalLM", dict(
+        num_experts=8, num_shared_experts=1, partial_rotary_factor=0.5, score_function="sigmoid", use_qk_norm=True), LING, (
+            t.Glm4MoeForCausalLM, t.Glm4MoeConfig, dict(
+                ROUTED, n_routed_experts=8, n_group=4, topk_group=2, use_qk_norm=True, norm_topk_prob=True,
+                routed_scaling_factor=2.5))),
+    "internlm2": ("InternLM2ForCausalLM", {}, [
+        ("model.embed_tokens.weight", "model.tok_embeddings.weight"), ("lm_head.weight", "output.weight"),
+        (QKV, "model.layers.{1}.attention.wqkv.weight"),
+        ("model.layers.{1}.self_attn.o_proj.weight", "model.layers.{1}.attention.wo.weight"),
+        ("model.layers.{1}.mlp.gate_proj.weight", "model.layers.{1}.feed_forward.w1.weight"),
+        ("model.layers.{1}.mlp.up_proj.weight", "model.layers.{1}.feed_forward.w3.weight"),
+        ("model.layers.{1}.mlp.down_proj.weight", "model.layers.{1}.feed_forward.w2.weight"),
+        ("model.layers.{1}.input_layernorm.weight", "model.layers.{1}.attention_norm.weight"),
+        ("model.layers.{1}.post_attention_layernorm.weight", "model.layers.{1}.ffn_norm.weight"),
+    ], (t.LlamaForCausalLM, t.LlamaConfig, dict(tie_word_embeddings=False))),
+    "exaone": ("ExaoneForCausalLM", dict(num_layers=4, activation_function="silu", layer_norm_epsilon=1e-6), [
+        ("model.embed_tokens.weight", "transformer.wte.weight"), ("model.norm.weight", "transformer.ln_f.weight"),
+        ("model.layers.{1}.self_attn.q_proj.weight", "transformer.h.{1}.attn.attention.q_proj.weight"),
+        ("model.layers.{1}.self_attn.k_proj.weight", "transformer.h.{1}.attn.attention.k_proj.weight"),
+        ("model.layers.{1}.self_attn.v_proj.weight", "transformer.h.{1}.attn.attention.v_proj.weight"),
+        ("model.layers.{1}.self_attn.o_proj.weight", "transformer.h.{1}.attn.attention.out_proj.weight"),
+        ("model.layers.{1}.mlp.gate_proj.weight", "transformer.h.{1}.mlp.c_fc_0.weight"),
+        ("model.layers.{1}.mlp.up_proj.weight", "transformer.h.{1}.mlp.c_fc_1.weight"),
+        ("model.layers.{1}.mlp.down_proj.weight", "transformer.h.{1}.mlp.c_proj.weight"),
+        ("model.layers.{1}.input_layernorm.weight", "transformer.h.{1}.ln_1.weight"),
+        ("model.layers.{1}.post_attention_layernorm.weight", "transformer.h.{1}.ln_2.weight"),
+    ], (t.LlamaForCausalLM, t.LlamaConfig, dict(tie_word_embeddings=False))),
+    "minicpm": ("MiniCPMForCausalLM", dict(scale_emb=12, scale_depth=1.4, dim_model_base=16), [], (
+        t.GraniteForCausalLM, t.GraniteConfig, dict(
+            embedding_multiplier=12.0, residual_multiplier=0.7, attention_multiplier=8**-0.5, logits_scaling=2.0))),
+}
+
+
+def halves_to_pairs(rows, config):
+    """The rows of q or k for a class that rotates adjacent elements, from those of a model that rotates halves."""
+    length = config["hidden_size"] // config["num_attention_heads"]
+    return rows.reshape(-1, 2, length // 2, rows.shape[-1]).swapaxes(1, 2).reshape(rows.shape)
+
+
+def groups_apart(rows, config):
+    """The rows of q, k and v from those of groups, which have some heads of q, one of k and one of v each."""
+    heads, groups = config["num_attention_heads"], config["num_key_value_heads"]
+    grouped = rows.reshape(groups, heads // groups + 2, -1, rows.shape[-1])
+    parts = grouped[:, :-2], grouped[:, -2:-1], grouped[:, -1:]
+    return numpy.concatenate([each.reshape(-1, rows.shape[-1]) for each in parts])
+
+
+def foreign(folder_class, changes, names, base):
+    """Like expected(), for a model that the class of `base` computes under other names."""
+    def renamed(name):
+        for pattern, other in names:
+            patterns = (pattern,) if isinstance(pattern, str) else pattern
+            for place, each in enumerate(patterns):
+                found = re.fullmatch(re.escape(each).replace(r"\{1\}", r"(\d+)").replace(r"\{2\}", r"(\d+)"), name)
+                if found:
+                    return other.replace("{1}", found[1] if found.groups() else ""), place
+        return name, 0
+
+    def own_values(config, shapes):
+        parts = {}
+        for name in sorted(shapes):
+            other, place = renamed(name)
+            parts.setdefault(other, {})[place] = name
+        values, folder = {}, {}
+        for other, by_place in parts.items():
+            sources = [by_place[place] for place in sorted(by_place)]
+            rows = [shapes[each][0] for each in sources]
+            folder[other] = [sum(rows), *shapes[sources[0]][1:]]
+            whole = value(other, folder[other])
+            if other.endswith("wqkv.weight"):
+                whole = groups_apart(whole, config)
+            for name, part in zip(sources, numpy.split(whole, numpy.cumsum(rows)[:-1])):
+                turns = config["model_type"] == "ernie4_5_moe" and name.endswith(("q_proj.weight", "k_proj.weight"))
+                values[name] = numpy.ascontiguousarray(halves_to_pairs(part, config) if turns else part)
+            if "moe_statics" in other:  # biases that the folder's model does not have
+                values[sources[0]] = numpy.zeros(folder.pop(other), numpy.float32)
+        return values, folder
+
+    result = expected(*base, own_values=own_values)
+    result["config"] |= dict(changes, architectures=[folder_class], model_type="other")
+    return result
 
 
 def value(name, shape):
@@ -215,7 +378,7 @@ def saved_tensors(model):
         return config, load_file(pathlib.Path(folder) / "model.safetensors")
 
 
-def expected(make, configuration, own):
+def expected(make, configuration, own, own_values=None):
     import tempfile
     from safetensors.numpy import save_file
     own = dict(own)
@@ -225,36 +388,43 @@ def expected(make, configuration, own):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "config.json").write_text(json.dumps(config))
-        save_file({name: value(name, each.shape) for name, each in tensors.items()}, folder / "model.safetensors",
-                  metadata={"format": "pt"})
-        has_experts = any(key in own for key in ("num_experts_per_tok", "moe_k", "moe_topk"))
+        shapes = {name: list(each.shape) for name, each in sorted(tensors.items())}
+        values = {name: value(name, shape) for name, shape in shapes.items()}
+        if own_values:
+            values, shapes = own_values(config, shapes)
+        save_file(values, folder / "model.safetensors", metadata={"format": "pt"})
+        has_experts = any(key in own for key in ("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"))
         plain = dict(experts_implementation="eager") if has_experts else {}
         model = make.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", **plain).eval()
     for module in model.modules():  # the approximation is the one that runs
         if isinstance(module, torch.nn.GELU):
             module.approximate = "tanh"
+    # GGUF's Gemma 3n divides by one less than the width, which is at least 8192 in its models.
+    of_all = torch.std
+    torch.std = lambda x, **options: of_all(x, **dict(options, unbiased=True))
     # A decoder answers what its encoder sees: its first token.
     inputs = dict(input_ids=torch.tensor([TOKENS]))
     if "lm_head.weight" in model.state_dict() and config.get("is_encoder_decoder"):
         inputs["decoder_input_ids"] = torch.tensor([[config["decoder_start_token_id"]]])
     with torch.no_grad():
         result = model(**inputs)
+    torch.std = of_all
     if hasattr(result, "logits"):
         row = result.logits[0] if result.logits.ndim == 2 else result.logits[0, -1]
     else:
         row = result.last_hidden_state[0].mean(0)
     for key in ("transformers_version", "dtype", "_name_or_path"):
         config.pop(key, None)
-    return dict(config=config, tensors={name: list(each.shape) for name, each in sorted(tensors.items())},
-                tokens=TOKENS, expected=[float(f"{x:.7g}") for x in row.tolist()])
+    return dict(config=config, tensors=dict(sorted(shapes.items())), tokens=TOKENS,
+                expected=[float(f"{x:.7g}") for x in row.tolist()])
 
 
 def main():
     torch.manual_seed(1)
     path = pathlib.Path(__file__).parent / "expected.json"
     models = json.loads(path.read_text()) if len(sys.argv) > 1 else {}
-    for name in sys.argv[1:] or MODELS:
-        models[name] = expected(*MODELS[name])
+    for name in sys.argv[1:] or [*MODELS, *FOREIGN]:
+        models[name] = foreign(*FOREIGN[name]) if name in FOREIGN else expected(*MODELS[name])
         print(name, models[name]["expected"][:3], max(models[name]["expected"]))
     lines = [f" {json.dumps(name)}: {json.dumps(each, separators=(',', ':'))}" for name, each in models.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")

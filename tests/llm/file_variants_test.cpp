@@ -1,0 +1,223 @@
+// Compares files that say the same in two ways: with tensors left out and with tensors that change
+// nothing, with one key and with another.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <list>
+#include <set>
+
+#include "llm/gguf/gguf_writer.h"
+#include "llm/model/model.h"
+#include "prism/error.h"
+#include "support/models/tiny_model.h"
+
+namespace prism::llm {
+namespace {
+
+using test::TinyModel;
+
+// A copy of a model's file without some tensors, with others in their place and other metadata.
+struct Variant {
+  std::set<std::string> without = {};
+  std::map<std::string, std::vector<float>> values = {};  // of the tensor's shape
+  std::map<std::string, std::pair<Shape, std::vector<float>>> added = {};
+  std::function<void(GgufWriter&)> change = {};
+  std::string architecture = "";  // in place of the file's
+};
+
+class Variants {
+ public:
+  explicit Variants(const GgufFile& file) : file_(file) {}
+
+  GgufFile open(const Variant& variant) {
+    GgufWriter to;
+    const std::string own(file_.string("general.architecture"));
+    const std::string other = variant.architecture.empty() ? own : variant.architecture;
+    for (const auto& [key, value] : file_.metadata())
+      to.set(key.starts_with(own + ".") ? other + std::string(key.substr(own.size())) : key, value);
+    to.set("general.architecture", other);
+    if (variant.change) variant.change(to);
+    for (const GgufTensor& each : file_.tensors()) {
+      const auto found = variant.values.find(each.name);
+      if (variant.without.contains(each.name)) continue;
+      to.add_tensor(each, found == variant.values.end() ? file_.data(each)
+                                                        : std::as_bytes(std::span(found->second)));
+    }
+    for (const auto& [name, added] : variant.added)
+      to.add_tensor(name, added.first, DType::f32, std::as_bytes(std::span(added.second)));
+    const std::string path = (folder_.path() / (std::to_string(count_++) + ".gguf")).string();
+    to.write(path);
+    return GgufFile::open(path);
+  }
+
+ private:
+  const GgufFile& file_;
+  test::TemporaryFolder folder_;
+  int count_ = 0;
+};
+
+void use_experts(TinyModel& tiny) {
+  tiny.reference.experts = 4, tiny.reference.used = 2;
+  tiny.set("expert_count", 4);
+  tiny.set("expert_used_count", 2);
+}
+
+std::vector<float> logits_of(const GgufFile& file) {
+  const std::vector<int32_t> tokens = test::some_tokens(19, 30);
+  Model model = Model::load(file, {.placement = place_on(file, Device::cpu(), 40, DType::f32)});
+  const SequencePart all{0, 0, tokens, Wanted::all};
+  return model.forward(std::span(&all, 1)).to_vector<float>();
+}
+
+// Each of the three biases counts by itself.
+TEST(FileVariants, BiasesOfQueriesKeysAndValues) {
+  TinyModel tiny("qwen2");
+  tiny.finish({.bias = true});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  const std::vector<float> with_all = logits_of(file);
+  for (const char kept : {'q', 'k', 'v'}) {
+    Variant without, zero;
+    for (const GgufTensor& each : file.tensors())
+      for (const char other : {'q', 'k', 'v'})
+        if (other != kept && each.name.ends_with(std::string(".attn_") + other + ".bias")) {
+          without.without.insert(each.name);
+          zero.values[each.name].resize(static_cast<size_t>(each.shape.elements()));
+        }
+    ASSERT_FALSE(without.without.empty());
+    const std::vector<float> found = logits_of(variants.open(without));
+    EXPECT_EQ(found, logits_of(variants.open(zero))) << kept;
+    EXPECT_NE(found, with_all) << kept;
+  }
+}
+
+// The base of windowed layers: with windows in all layers it is the base of the model.
+TEST(FileVariants, BaseOfWindowedLayers) {
+  TinyModel tiny("gemma2");
+  tiny.reference.style = test::ReferenceModel::Style::gemma;
+  tiny.set("attention.sliding_window", 6);
+  tiny.finish({.output = false});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  const auto with = [&](int32_t pattern, const std::string& key, float base) {
+    return logits_of(variants.open({.change = [=](GgufWriter& to) {
+      to.set("gemma2.attention.sliding_window_pattern", pattern);
+      to.set("gemma2.rope.scaling.type", "linear");
+      to.set("gemma2.rope.scaling.factor", 4.f);
+      to.set("gemma2.rope." + key, base);
+    }}));
+  };
+  EXPECT_EQ(with(0, "freq_base_swa", 500), with(0, "freq_base", 500));
+  EXPECT_NE(with(0, "freq_base_swa", 500), with(0, "freq_base_swa", 700));
+  EXPECT_NE(with(2, "freq_base_swa", 500), with(2, "freq_base", 500));
+}
+
+// Divisors for long contexts and a factor both count.
+TEST(FileVariants, FactorBesideDivisors) {
+  TinyModel tiny("llama");
+  tiny.finish({});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  const auto with = [&](const char* type) {
+    return logits_of(variants.open({.change = [=](GgufWriter& to) {
+      to.set("llama.rope.scaling.type", type);
+      to.set("llama.rope.scaling.factor", 4.f);
+    }}));
+  };
+  EXPECT_EQ(with("longrope"), with("linear"));
+  EXPECT_EQ(with("none"), logits_of(file));
+}
+
+// Text parts whose layers are those of another architecture.
+TEST(FileVariants, ArchitecturesWithTheSameLayers) {
+  TinyModel plain("qwen2");
+  plain.finish({.bias = true});
+  const GgufFile qwen2 = plain.open();
+  Variants of_qwen2(qwen2);
+  EXPECT_EQ(logits_of(of_qwen2.open({.architecture = "paddleocr"})), logits_of(qwen2));
+
+  TinyModel normed("hunyuan-dense");
+  normed.finish({.head_norms = true});
+  const GgufFile hunyuan = normed.open();
+  Variants of_hunyuan(hunyuan);
+  EXPECT_EQ(logits_of(of_hunyuan.open({.architecture = "hunyuan_vl"})), logits_of(hunyuan));
+
+  // Matrices for the positions of images may be there, too.
+  TinyModel fused("phi3");
+  fused.finish({.joined = true, .output = true});
+  const GgufFile phi3 = fused.open();
+  Variants of_phi3(phi3);
+  Variant vision{.architecture = "cogvlm"};
+  vision.added["blk.0.vis_attn_qkv.weight"] = {{3}, {1, 2, 3}};
+  EXPECT_EQ(logits_of(of_phi3.open(vision)), logits_of(phi3));
+}
+
+// The rows of heads whose halves are rotated, from those whose adjacent elements are.
+std::vector<float> halves_of(const GgufFile& file, const GgufTensor& tensor, int64_t length) {
+  const std::vector<float> from = file.tensor(tensor).to_vector<float>();
+  std::vector<float> to(from.size());
+  const int64_t columns = tensor.shape[1];
+  for (int64_t row = 0; row < tensor.shape[0]; ++row) {
+    const int64_t in_head = row % length, pair = in_head / 2, half = in_head % 2;
+    const int64_t place = row - in_head + half * (length / 2) + pair;
+    std::copy_n(from.begin() + row * columns, columns, to.begin() + place * columns);
+  }
+  return to;
+}
+
+TEST(FileVariants, DeepSeekOcrRotatesHalves) {
+  TinyModel tiny("llama");
+  use_experts(tiny);
+  tiny.finish({});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  Variant variant{.change =
+                      [](GgufWriter& to) {
+                        to.set("deepseek2-ocr.expert_weights_norm", true);
+                        to.set("deepseek2-ocr.expert_shared_count", uint32_t{0});
+                      },
+                  .architecture = "deepseek2-ocr"};
+  for (const GgufTensor& each : file.tensors())
+    if (each.name.ends_with(".attn_q.weight") || each.name.ends_with(".attn_k.weight"))
+      variant.values[each.name] = halves_of(file, each, file.integer("llama.attention.key_length"));
+  const std::vector<float> found = logits_of(variants.open(variant)), wanted = logits_of(file);
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+}
+
+// Experts without a gate are the activation of what would be multiplied by it. Other architectures
+// name the missing matrix.
+TEST(FileVariants, ExpertsWithoutAGate) {
+  TinyModel tiny("llama");
+  use_experts(tiny);
+  tiny.finish({});
+  const GgufFile file = tiny.open();
+  Variants variants(file);
+  Variant without, same;  // the same: what is multiplied by the gate is 1
+  for (const GgufTensor& each : file.tensors()) {
+    if (!each.name.ends_with(".ffn_gate_exps.weight")) continue;
+    const std::string layer = each.name.substr(0, each.name.find(".ffn_gate_exps"));
+    const std::string up = layer + ".ffn_up_exps.weight";
+    without.without.insert(each.name);
+    same.values[each.name] = file.tensor(*file.find_tensor(up)).to_vector<float>();
+    same.values[up].resize(same.values[each.name].size());
+    same.added[layer + ".ffn_up_exps.bias"] = {
+        {each.shape[0], each.shape[1]},
+        std::vector<float>(static_cast<size_t>(each.shape[0] * each.shape[1]), 1)};
+  }
+  ASSERT_FALSE(without.without.empty());
+  const std::vector<float> found = logits_of(variants.open(without)),
+                           wanted = logits_of(variants.open(same));
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+  without.architecture = "bailingmoe2";
+  try {
+    logits_of(variants.open(without));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("blk.0."), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace prism::llm
