@@ -79,7 +79,7 @@ Tensor scan_heads(const Blocks& blocks, const LayerWeights& w, const Tensor& x, 
 }
 
 Tensor unit_length(const Tensor& x, double epsilon) {
-  return x / maximum(sqrt(sum(square(x), {-1}, true)), epsilon);
+  return x / maximum(sqrt(row_sum(square(x))), epsilon);
 }
 
 // A convolution whose taps are 1 for the row before and 0 for the row itself.
