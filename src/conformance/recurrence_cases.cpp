@@ -51,15 +51,17 @@ CaseInput state_input(CaseRandom& random, const Shape& shape) {
 std::vector<Tensor> results_of(const Recurrence& found) { return {found.y, -found.state}; }
 
 void add_short_conv(std::vector<OpCase>& cases, CaseRandom& random, const Batch& batch,
-                    int64_t channels, int64_t taps, bool has_bias, bool silu) {
+                    int64_t channels, int64_t taps, bool has_bias, bool silu, int64_t filters = 1) {
   OpCase test;
   test.op = "short_conv";
-  test.what = fmt::format("{} rows, {} channels, {} taps{}{}", batch.text(), channels, taps,
-                          has_bias ? ", bias" : "", silu ? ", silu" : "");
+  test.what = fmt::format("{} rows, {} channels, {} taps{}{}{}", batch.text(), channels, taps,
+                          has_bias ? ", bias" : "", silu ? ", silu" : "",
+                          filters > 1 ? fmt::format(", {} filters", filters) : "");
   // Rows of x are parts of wider ones if there is a bias.
   const int64_t left = has_bias ? 3 : 0, width = channels + 2 * left;
   test.inputs = {random.input({batch.rows(), width}, DType::f32),
-                 random.input({channels, taps}, DType::f32),
+                 random.input(filters > 1 ? Shape{filters, channels, taps} : Shape{channels, taps},
+                              DType::f32),
                  state_input(random, {batch.states(), taps - 1, channels}), batch.input()};
   if (has_bias) test.inputs.push_back(random.input({channels}, DType::f32));
   test.compute = [=](std::span<const Tensor> in) {
@@ -67,7 +69,7 @@ void add_short_conv(std::vector<OpCase>& cases, CaseRandom& random, const Batch&
                                  in.size() > 4 ? in[4] : Tensor(), in[2], in[3], {.silu = silu}));
   };
   test.reference = [=](std::span<const ReferenceInput> in) {
-    Values y(static_cast<size_t>(batch.rows() * channels)), state = in[2].values;
+    Values y(static_cast<size_t>(filters * batch.rows() * channels)), state = in[2].values;
     int64_t first = 0;
     for (size_t text = 0; text < batch.counts.size(); ++text) {
       const int64_t count = batch.counts[text], slot = batch.state_of(text);
@@ -79,13 +81,14 @@ void add_short_conv(std::vector<OpCase>& cases, CaseRandom& random, const Batch&
         for (int64_t i = 0; i + 1 < taps; ++i) all.push_back(state[at(i)]);
         for (int64_t i = 0; i < count; ++i)
           all.push_back(in[0].values[static_cast<size_t>((first + i) * width + left + c)]);
-        for (int64_t i = 0; i < count; ++i) {
+        for (int64_t n = 0; n < filters * count; ++n) {
+          const int64_t filter = n / count, i = n % count;
           double sum = in.size() > 4 ? in[4].values[static_cast<size_t>(c)] : 0;
           for (int64_t t = 0; t < taps; ++t)
-            sum +=
-                in[1].values[static_cast<size_t>(c * taps + t)] * all[static_cast<size_t>(i + t)];
+            sum += in[1].values[static_cast<size_t>((filter * channels + c) * taps + t)] *
+                   all[static_cast<size_t>(i + t)];
           if (silu) sum /= 1 + std::exp(-sum);
-          y[static_cast<size_t>((first + i) * channels + c)] = sum;
+          y[static_cast<size_t>((filter * batch.rows() + first + i) * channels + c)] = sum;
         }
         for (int64_t i = 0; i + 1 < taps; ++i) state[at(i)] = all[static_cast<size_t>(count + i)];
       }
@@ -137,14 +140,16 @@ std::vector<Values> scan_reference(std::span<const ReferenceInput> in, Rule rule
           for (int64_t i = 0; i < s.keys; ++i) {
             if (rule == Rule::delta) moved += k[key(i)] * decay_of(i) * state(i);
             if (rule == Rule::moving)
-              moved += extra[static_cast<size_t>(of_head * 2 * s.keys + i)] * state(i);
+              moved += extra[static_cast<size_t>(of_head * s.keys + i)] * state(i);
           }
           if (rule == Rule::delta) given = extra[static_cast<size_t>(of_head)] * (given - moved);
           for (int64_t i = 0; i < s.keys; ++i) {
             const double old = state(i);
             state(i) = decay_of(i) * old + k[key(i)] * given;
-            if (rule == Rule::moving)
-              state(i) -= extra[static_cast<size_t>((of_head * 2 + 1) * s.keys + i)] * moved;
+            if (rule == Rule::moving) {
+              const auto place = static_cast<size_t>(of_head * s.keys + i);
+              state(i) -= extra[place] * in[7].values[place] * moved;
+            }
             sum += q[key(i)] * (rule == Rule::sums_before ? old : state(i));
           }
           y[at] = sum;
@@ -196,14 +201,15 @@ void add_scan(std::vector<OpCase>& cases, CaseRandom& random, Rule rule, const S
   if (rule == Rule::delta || rule == Rule::gained)
     test.inputs.push_back(random.input({rows, s.heads}, DType::f32, 0, 1));
   if (rule == Rule::moving)
-    test.inputs.push_back(random.input({rows, s.heads, 2, s.keys}, DType::f32, -size, size));
+    for (const double most : {size, 1.0})
+      test.inputs.push_back(random.input({rows, s.heads, s.keys}, DType::f32, -most, most));
   test.compute = [=](std::span<const Tensor> in) {
     if (selective)
       return results_of(selective_scan(in[0], in[1], in[2], in[3], in[6], in[4], in[5]));
     if (rule == Rule::delta)
       return results_of(delta_scan(in[0], in[1], in[2], in[3], in[6], in[4], in[5], tiled));
     if (rule == Rule::moving)
-      return results_of(moving_scan(in[0], in[1], in[2], in[3], in[6], in[4], in[5]));
+      return results_of(moving_scan(in[0], in[1], in[2], in[3], in[6], in[7], in[4], in[5]));
     return results_of(state_scan(in[0], in[1], in[2], in[3], in[4], in[5],
                                  {.reads_before = rule == Rule::sums_before,
                                   .tiled_keys = tiled,
@@ -223,6 +229,7 @@ void add_recurrence_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     for (const int64_t channels : {1, 67})
       for (const int64_t taps : {2, 4})
         add_short_conv(cases, random, batch, channels, taps, taps == 4, taps == 4);
+  for (const Batch& batch : batches()) add_short_conv(cases, random, batch, 67, 2, false, false, 3);
   // Every combination is a program of its own, so few of them stand for the others: keys that one
   // lane holds, and keys that several share.
   struct Form {

@@ -152,6 +152,40 @@ void add_finite_argmax_cases(std::vector<OpCase>& cases, CaseRandom& random) {
   }
 }
 
+// The sum of each row in the place of its elements, alone and between other functions of them.
+void add_row_sum_cases(std::vector<OpCase>& cases, CaseRandom& random) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::f64})
+    for (const Shape& shape :
+         {Shape{7}, Shape{3, 5}, Shape{2, 3, 64}, Shape{5, 67}, Shape{2, 9001}, Shape{0, 4}}) {
+      const bool alone = shape[-1] % 2 == 1;
+      OpCase test;
+      test.op = "row_sum";
+      test.what = fmt::format("{} {}{}", ElementType(type).name(), shape.text(),
+                              alone ? "" : ", of x * w, times x");
+      test.inputs = {random.input(shape, type, -1, 1)};
+      if (!alone) test.inputs.push_back(random.input({shape[-1]}, type, -1, 1));
+      test.compute = [](std::span<const Tensor> in) -> std::vector<Tensor> {
+        return {in.size() == 1 ? row_sum(in[0]) : row_sum(in[0] * in[1]) * in[0]};
+      };
+      test.reference = [](std::span<const ReferenceInput> in) {
+        const Values& x = in[0].values;
+        const auto n = static_cast<size_t>(in[0].shape[-1]);
+        Values result;
+        for (size_t first = 0; first < x.size(); first += n) {
+          double total = 0;
+          for (size_t i = 0; i < n; ++i)
+            total += x[first + i] * (in.size() == 1 ? 1 : in[1].values[i]);
+          for (size_t i = 0; i < n; ++i)
+            result.push_back(in.size() == 1 ? total : total * x[first + i]);
+        }
+        return std::vector<Values>{result};
+      };
+      test.tolerance = Tolerance::reduction(type, 4);
+      test.gradient = type == DType::f32 && shape.elements() > 0 && shape.elements() <= 60;
+      cases.push_back(std::move(test));
+    }
+}
+
 }  // namespace
 
 void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random) {
@@ -217,6 +251,7 @@ void add_reduce_cases(std::vector<OpCase>& cases, CaseRandom& random) {
     cases.push_back(std::move(test));
   }
   add_finite_argmax_cases(cases, random);
+  add_row_sum_cases(cases, random);
 }
 
 }  // namespace prism

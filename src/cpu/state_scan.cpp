@@ -61,7 +61,8 @@ void ScanColumns(D d, const StateScan& s, size_t column) {
       const V by_q = hn::Set(d, q[key]), by_k = hn::Set(d, k[key]);
       V decay = hn::Zero(d), to = hn::Zero(d);
       if constexpr (kDecay != ScanDecay::element) decay = decay_of(decays, key);
-      if constexpr (kRule == ScanRule::moving) to = hn::Set(d, extra[s.keys + key]);
+      if constexpr (kRule == ScanRule::moving)
+        to = hn::Set(d, extra[key] * s.rates[row * s.rates_stride + key]);
       for (size_t i = 0; i < kCount; ++i) {
         const V old = hn::LoadU(d, at + i * lanes);
         if constexpr (kDecay == ScanDecay::element) {
@@ -157,6 +158,7 @@ void short_conv(const ShortConv& conv) {
     for (size_t tap = 0; tap < conv.taps; ++tap)
       by_tap[tap * conv.channels + channel] = conv.weight[channel * conv.taps + tap];
   HWY_DYNAMIC_DISPATCH(Conv)(conv, by_tap.data());
+  if (!conv.changes_state) return;
   // The last rows are the next state. Those that remain of the old one move up.
   const size_t before = conv.taps - 1;
   for (size_t i = 0; i < before; ++i) {

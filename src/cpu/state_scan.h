@@ -25,9 +25,11 @@ struct StateScan {
   // One number, `keys` numbers, or the steps of the columns, by which v is multiplied.
   const float* decay = nullptr;
   size_t decay_stride = 0;
-  const float* extra = nullptr;  // delta: beta; moving: two vectors; element: rates [keys, columns]
+  const float* extra = nullptr;  // delta: beta; moving: a vector; element: rates [keys, columns]
   size_t extra_stride = 0;       // element: of a key
-  float* state = nullptr;        // the first column of the first key
+  const float* rates = nullptr;  // moving: by which that vector is multiplied
+  size_t rates_stride = 0;
+  float* state = nullptr;  // the first column of the first key
   size_t state_stride = 0;
 };
 void state_scan(const StateScan& scan);
@@ -43,6 +45,7 @@ struct ShortConv {
   const float* bias = nullptr;    // or null
   float* state = nullptr;
   bool silu = false;
+  bool changes_state = true;
 };
 void short_conv(const ShortConv& conv);
 

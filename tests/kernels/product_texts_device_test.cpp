@@ -96,7 +96,7 @@ std::vector<ir::Kernel> lowered_kernels(const ir::Capabilities& capabilities) {
       each.x_rows = type == DType::f16 ? 1 : 2;
       if (each.x_rows > 1) each.scale_epsilon.reset();
     }
-    if (capabilities.max_buffers > 8) all.push_back(ops::vector_products(beside, &rows));
+    if (capabilities.max_buffers > 8) all.push_back(ops::vector_products(beside, {}, &rows));
   }
   ops::F32Product whole;
   whole.tail = gate_and_bias();

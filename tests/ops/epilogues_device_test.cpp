@@ -14,6 +14,7 @@
 #include "prism/ops/matmul.h"
 #include "prism/ops/norm.h"
 #include "prism/ops/quantise.h"
+#include "prism/ops/reduce.h"
 #include "prism/ops/softmax.h"
 #include "support/devices/devices.h"
 #include "support/seed.h"
@@ -81,6 +82,13 @@ const std::vector<NamedChain>& chains() {
            return (y + b) * (g * 3.0 - r);
          };
        }},
+      {"a function of two of the first one's uses",
+       [](const Drawn& draw, const Shape& s) -> Made {
+         return [b = draw({s[-1]})](const Tensor& y) {
+           const Tensor t = y + b;
+           return maximum(t, 0.0) + log1p(exp(-abs(t)));
+         };
+       }},
       {"a view that kernels do not take",
        [](const Drawn& draw, const Shape& s) -> Made {
          Shape turned = s;
@@ -136,6 +144,9 @@ std::vector<NamedOp> operations() {
                      return [x = draw({5, n})] { return softmax(x * 3.0); };
                    }});
   }
+  all.push_back({"row_sum", [](const Drawn& draw) -> Made {
+                   return [x = draw({6, 20}), w = draw({20})] { return row_sum(x * w); };
+                 }});
   all.push_back({"layer_norm", [](const Drawn& draw) -> Made {
                    return [x = draw({4, 20}, DType::f16), w = draw({20}), b = draw({20})] {
                      return layer_norm(x, w, b);

@@ -28,6 +28,8 @@ struct ConvSettings {
 //   y[row, c] = bias[c] + sum over t of weight[c, t] * x[row - taps + 1 + t, c]
 // x [rows, channels], weight [channels, taps], bias [channels] or an empty tensor; the state
 // [states, taps - 1, channels] holds the rows before the first, the oldest first. At least 2 taps.
+// With several filters, weight [filters, channels, taps] and no bias, y is [filters, rows,
+// channels].
 Recurrence short_conv(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       const Tensor& state, const Tensor& texts, const ConvSettings& settings = {});
 
@@ -58,11 +60,12 @@ Recurrence delta_scan(const Tensor& q, const Tensor& k, const Tensor& v, const T
                       const Tensor& beta, const Tensor& state, const Tensor& texts,
                       bool tiled_keys = false);
 
-// The rule of RWKV 7: what S holds for one vector is subtracted for another.
-//   S = decay * S + k v^T - to (from^T S)^T,  y = q^T S
-// from_to [rows, heads, 2, keys]: both vectors; the others as in state_scan.
+// The rule of RWKV 7: what S holds for a vector is subtracted, in part.
+//   S = decay * S + k v^T - (rates * from) (from^T S)^T,  y = q^T S
+// from and rates [rows, heads, keys]; the others as in state_scan.
 Recurrence moving_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
-                       const Tensor& from_to, const Tensor& state, const Tensor& texts);
+                       const Tensor& from, const Tensor& rates, const Tensor& state,
+                       const Tensor& texts);
 
 }  // namespace prism
 

@@ -26,6 +26,10 @@ Tensor variance(const Tensor& x, const Axes& axes = {}, double correction = 0,
 Tensor all(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);  // bool; empty: true
 Tensor any(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);  // empty: false
 
+// The sum of each row of the last axis, in the place of each of its elements: sum(x, {-1}, true)
+// expanded to x's shape. What follows it element by element is part of its launch. Floats only.
+Tensor row_sum(const Tensor& x);
+
 // The inverse of broadcasting: sums x over the axes along which `shape` was broadcast.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 

@@ -7,6 +7,7 @@
 
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
+#include "prism/ops/join.h"
 #include "prism/ops/recurrence.h"
 #include "prism/ops/reduce.h"
 
@@ -79,7 +80,7 @@ Tensor scan_heads(const Blocks& blocks, const LayerWeights& w, const Tensor& x, 
 }
 
 Tensor unit_length(const Tensor& x, double epsilon) {
-  return x / maximum(sqrt(sum(square(x), {-1}, true)), epsilon);
+  return x / maximum(sqrt(row_sum(square(x))), epsilon);
 }
 
 // A convolution whose taps are 1 for the row before and 0 for the row itself.
@@ -94,6 +95,18 @@ void load_previous_rows(const WeightLoader& from, LayerWeights& layer) {
 
 Tensor previous_rows(const Blocks& blocks, const LayerWeights& w, const Tensor& x, size_t state) {
   return short_conv(x, w.other(kPrevious), {}, blocks.state(state), blocks.texts(x.device())).y;
+}
+
+void load_mixed_rows(LayerWeights& layer, const char* weight) {
+  Tensor& taps = layer.others[weight];
+  const Tensor before = cast(taps, DType::f32);
+  taps = stack({before, 1.0 - before}, -1);
+  eval({taps});
+}
+
+Tensor mixed_rows(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const char* weight,
+                  size_t state) {
+  return short_conv(x, w.other(weight), {}, blocks.state(state), blocks.texts(x.device())).y;
 }
 
 }  // namespace prism::llm

@@ -44,5 +44,10 @@ Tensor unit_length(const Tensor& x, double epsilon);
 // The rows before those of x in their texts; the first row of a text is in state i.
 Tensor previous_rows(const Blocks& blocks, const LayerWeights& w, const Tensor& x, size_t state);
 void load_previous_rows(const WeightLoader& from, LayerWeights& layer);
+// Rows in which each channel is a mixture of the row before and the row itself. The weight [width]
+// or [mixtures, width], the part of the row before, becomes taps when it is loaded.
+Tensor mixed_rows(const Blocks& blocks, const LayerWeights& w, const Tensor& x, const char* weight,
+                  size_t state);
+void load_mixed_rows(LayerWeights& layer, const char* weight);
 
 }  // namespace prism::llm

@@ -3,7 +3,6 @@
 // mixing in place of attention.
 #include "llm/architectures/recurrent.h"
 #include "prism/ops/elementwise.h"
-#include "prism/ops/join.h"
 #include "prism/ops/matmul.h"
 #include "prism/ops/norm.h"
 #include "prism/ops/recurrence.h"
@@ -31,7 +30,6 @@ class Rwkv7 : public Architecture {
     const int64_t width = from.config().width, wide = from.config().feed_forward;
     layer.attention_norm = from.norm("attn_norm");
     layer.feed_forward_norm = from.norm(in_qwen_ ? "ffn_norm" : "attn_norm_2");
-    load_previous_rows(from, layer);
     // Pairs of narrow matrices; their rank is that of the file.
     const bool gated = !in_qwen_ || from.has_in_layer("time_mix_g1.weight");
     for (const char* name : {"time_mix_w", "time_mix_a", "time_mix_v", "time_mix_g"}) {
@@ -44,6 +42,7 @@ class Rwkv7 : public Architecture {
       from.keep(layer, std::string(name) + "2.weight", {width, rank});
     }
     from.keep(layer, "time_mix_lerp_fused.weight", {gated ? 6 : 5, width});
+    load_mixed_rows(layer, "time_mix_lerp_fused.weight");
     for (const char* name : {"time_mix_w0.weight", "time_mix_a0.weight", "time_mix_v0.weight",
                              "time_mix_k_k.weight", "time_mix_k_a.weight", "time_mix_r_k.weight"})
       from.keep(layer, name, {width});
@@ -54,6 +53,7 @@ class Rwkv7 : public Architecture {
       from.keep(layer, name, {width, width});
     if (in_qwen_) return from.feed_forward(layer);
     from.keep(layer, "channel_mix_lerp_k.weight", {width});
+    load_mixed_rows(layer, "channel_mix_lerp_k.weight");
     from.keep(layer, "channel_mix_key.weight", {wide, width});
     from.keep(layer, "channel_mix_value.weight", {width, wide});
   }
@@ -61,9 +61,8 @@ class Rwkv7 : public Architecture {
     const Tensor seen = x + time_mix(blocks, w, blocks.norm(x, w.attention_norm));
     const Tensor input = blocks.norm(seen, w.feed_forward_norm);
     if (in_qwen_) return seen + blocks.feed_forward(w, input);
-    const Tensor change = previous_rows(blocks, w, input, 2) - input;
-    const Tensor key = square(relu(linear(input + change * w.other("channel_mix_lerp_k.weight"),
-                                          w.other("channel_mix_key.weight"))));
+    const Tensor mixed = mixed_rows(blocks, w, input, "channel_mix_lerp_k.weight", 2);
+    const Tensor key = square(relu(linear(mixed, w.other("channel_mix_key.weight"))));
     return seen + linear(key, w.other("channel_mix_value.weight"));
   }
 
@@ -71,17 +70,8 @@ class Rwkv7 : public Architecture {
   static Tensor time_mix(Blocks& blocks, const LayerWeights& w, const Tensor& x) {
     const SsmConfig& ssm = blocks.config().ssm;
     const int64_t rows = x.size(0), width = blocks.config().width;
-    const Tensor before = previous_rows(blocks, w, x, 0);
-    const Tensor lerps = w.other("time_mix_lerp_fused.weight");
-    // For few rows all at once: their launches would take longer than their work.
-    constexpr int64_t kFewRows = 16;
-    const Tensor all = rows <= kFewRows
-                           ? x.unsqueeze(0) + (before - x).unsqueeze(0) * lerps.unsqueeze(1)
-                           : Tensor();
-    const auto mixed = [&](int64_t i) {
-      // The difference is computed again each time, which is cheaper than to store and load it.
-      return all ? all.select(0, i) : x + (before - x) * lerps.select(0, i);
-    };
+    const Tensor all = mixed_rows(blocks, w, x, "time_mix_lerp_fused.weight", 0);
+    const auto mixed = [&](int64_t i) { return all.select(0, i); };
     const auto narrow = [&](const Tensor& rows_in, const char* first) {
       return linear(rows_in, w.other(first));
     };
@@ -109,17 +99,16 @@ class Rwkv7 : public Architecture {
     const Tensor removed =
         unit_length((key * w.other("time_mix_k_k.weight")).reshape(heads), 1e-12);
     const Tensor k = (key + (rate_in - 1.0) * key * w.other("time_mix_k_a.weight")).reshape(heads);
-    const Tensor from_to = stack({removed, removed * rate_in.reshape(heads)}, 2);
     const Tensor read = r.reshape(heads), given = v.reshape(heads);
-    const Tensor y = moving_scan(read, k, given, decay.reshape(heads), from_to, blocks.state(1),
-                                 blocks.texts(x.device()))
+    const Tensor y = moving_scan(read, k, given, decay.reshape(heads), removed,
+                                 rate_in.reshape(heads), blocks.state(1), blocks.texts(x.device()))
                          .y;
     Tensor seen = y.reshape({rows, width});
     if (const Tensor weight = w.other("time_mix_ln.weight"))
       seen = layer_norm(y, {}, {}, 64e-5).reshape({rows, width}) * weight +
              w.other("time_mix_ln.bias");
     const Tensor weights = w.other("time_mix_r_k.weight").reshape({1, ssm.rank, ssm.keys});
-    const Tensor own = (sum(k * read * weights, {-1}, true) * given).reshape({rows, width});
+    const Tensor own = (row_sum(k * read * weights) * given).reshape({rows, width});
     seen = seen + own;
     if (const Tensor second = w.other("time_mix_g2.weight"))
       seen = seen * linear(sigmoid(narrow(mixed(5), "time_mix_g1.weight")), second);

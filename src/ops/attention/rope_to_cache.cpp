@@ -113,9 +113,10 @@ class RopeToCacheOp : public Op, public JoinsJoint {
   std::optional<Joint> with_joint(const Device& device, std::span<const Tensor> inputs,
                                   std::span<const size_t> made, const OpUse& maker) const override {
     const auto* products = dynamic_cast<const SideBySideOp*>(&maker.op);
-    if (caches_ != 2 || !products || !std::ranges::equal(made, std::array<size_t, 3>{2, 3, 4}) ||
-        inputs[0].type().is_block() || inputs[0].shape()[-1] % 2 != 0 ||
-        inputs[0].elements() == 0 || !(inputs[0].shape() == inputs[1].shape()))
+    if (caches_ != 2 || !products || !products->has_one_x() ||
+        !std::ranges::equal(made, std::array<size_t, 3>{2, 3, 4}) || inputs[0].type().is_block() ||
+        inputs[0].shape()[-1] % 2 != 0 || inputs[0].elements() == 0 ||
+        !(inputs[0].shape() == inputs[1].shape()))
       return std::nullopt;
     for (size_t i = 0; i < 3; ++i)
       if (inputs[made[i]].type() != ElementType(DType::f32) ||

@@ -98,13 +98,20 @@ std::optional<Joint> MatmulOp::with_maker(const Device& device, std::span<const 
 std::optional<Joint> MatmulOp::beside(const Device& device, std::span<const OpUse> uses) const {
   if (uses.size() > ops::kSideBySide) return std::nullopt;
   Joint joint;
-  joint.inputs.push_back(uses[0].inputs[0]);
-  std::vector<Tensor> others;
+  std::vector<Tensor> matrices, others;
   std::vector<Tail> tails;
   std::vector<Sides> sides;
+  std::vector<uint32_t> x_of;
   for (const OpUse& use : uses) {
     const auto* op = dynamic_cast<const MatmulOp*>(&use.op);
-    if (!op || op->rounded_ != rounded_) return std::nullopt;
+    const Tensor& x = use.inputs[0];
+    if (!op || op->rounded_ != rounded_ || !(x.type() == uses[0].inputs[0].type()) ||
+        x.rank() != 2 || x.size(0) != uses[0].inputs[0].size(0))
+      return std::nullopt;
+    const auto same =
+        std::ranges::find_if(joint.inputs, [&](const Tensor& each) { return is_same(each, x); });
+    x_of.push_back(static_cast<uint32_t>(same - joint.inputs.begin()));
+    if (same == joint.inputs.end()) joint.inputs.push_back(x);
     const ElementType own = product_type(rounded_ ? ElementType(*rounded_) : use.inputs[0].type(),
                                          use.inputs[1].type());
     const auto each = few_rows_sides(device, *op, use.inputs,
@@ -112,30 +119,44 @@ std::optional<Joint> MatmulOp::beside(const Device& device, std::span<const OpUs
     if (!each) return std::nullopt;
     sides.push_back(*each);
     tails.push_back(op->tail_);
-    joint.inputs.push_back(use.inputs[1]);
+    matrices.push_back(use.inputs[1]);
     others.insert(others.end(), use.inputs.begin() + 2, use.inputs.end());
   }
+  joint.inputs.insert(joint.inputs.end(), matrices.begin(), matrices.end());
   joint.inputs.insert(joint.inputs.end(), others.begin(), others.end());
-  const auto op = std::make_shared<SideBySideOp>(std::move(tails), rounded_);
+  const auto op = std::make_shared<SideBySideOp>(std::move(tails), std::move(x_of), rounded_);
   if (!op->leaves(device.info(), joint.inputs, uses.size(), 0) || !cuts_of(device.info(), sides))
     return std::nullopt;
   joint.op = op;
   return joint;
 }
 
+size_t SideBySideOp::x_count() const { return std::ranges::max(x_of_) + size_t{1}; }
+
 bool SideBySideOp::leaves(const DeviceInfo& device, std::span<const Tensor> inputs, size_t buffers,
                           size_t params) const {
-  params += 3;
+  ops::ProductRows x;
+  std::vector<std::pair<const Node*, uint32_t>> made;  // views of one tensor share a buffer
+  for (size_t i = 0; i < x_count(); ++i) {
+    const std::pair maker(static_cast<const Node*>(inputs[i].node().get()), inputs[i].output());
+    if (!std::ranges::count(made, maker)) made.push_back(maker);
+    x.own_k = x.own_k || !(inputs[i].layout().shape == inputs[0].layout().shape) ||
+              inputs[i].layout().stride(0) != inputs[0].layout().stride(0);
+  }
+  x.own_starts = made.size() < x_count();
+  params += x.params(tails_.size());
   for (size_t i = 0; i < tails_.size(); ++i)
-    params += 1 + (inputs[1 + i].type().is_block() ? 4 : 0) + tails_[i].params();
+    params += (matrix(inputs, i).type().is_block() ? 4 : 0) + tails_[i].params();
+  buffers += inputs.size() - x_count() + made.size();
   return params <= ir::kMaxParams &&
-         inputs.size() + buffers <= std::min(ir::kMaxBuffers, device.capabilities.max_buffers);
+         buffers <= std::min(ir::kMaxBuffers, device.capabilities.max_buffers) &&
+         !(rounded_ && x.own_starts);
 }
 
 std::vector<Spec> SideBySideOp::infer(std::span<const Tensor> inputs) const {
   std::vector<Spec> specs;
   for (size_t i = 0; i < tails_.size(); ++i) {
-    const Tensor& w = inputs[1 + i];
+    const Tensor& w = matrix(inputs, i);
     const ElementType x = rounded_ ? ElementType(*rounded_) : inputs[0].type();
     specs.push_back(
         {{inputs[0].size(0), w.size(1)},
@@ -147,9 +168,11 @@ std::vector<Spec> SideBySideOp::infer(std::span<const Tensor> inputs) const {
 SideBySideOp::Parts SideBySideOp::parts(const DeviceCall& call) const {
   Parts parts;
   std::vector<Sides> all;
-  size_t next = 1 + tails_.size();
+  const size_t matrices = x_count();
+  size_t next = matrices + tails_.size();
   for (size_t i = 0; i < tails_.size(); ++i) {
-    all.push_back(sides_of(call.input(0), call.input(1 + i), call.output(i), rounded_));
+    all.push_back(
+        sides_of(call.input(x_of_[i]), call.input(matrices + i), call.output(i), rounded_));
     auto tail = bind_tail(call, tails_[i], next, all[i].n, i);
     if (!tail)
       throw Error(
@@ -157,23 +180,42 @@ SideBySideOp::Parts SideBySideOp::parts(const DeviceCall& call) const {
           fmt::format("{}: an input of chain {} lies as kernels do not take it", name(), i));
     parts.tails.push_back(*std::move(tail));
     next += tails_[i].others();
-    parts.buffers.push_back(call.input(1 + i));
-    parts.columns.push_back(word(all[i].n));
+    parts.buffers.push_back(call.input(matrices + i));
+    parts.extents.push_back({word(all[i].n), word(all[i].k), word(all[i].in_a.step)});
+    parts.x.own_k = parts.x.own_k || all[i].k != all[0].k || all[i].in_a.step != all[0].in_a.step;
   }
-  parts.buffers.push_back(call.input(0));
+  if (has_one_x())
+    parts.buffers.push_back(call.input(0));
+  else
+    bind_rows(call, parts);
   parts.products = cuts_of(call.info(), all).value();
   for (ops::VectorProduct& each : parts.products) each.scale_epsilon = scale_epsilon_;
-  parts.k = word(all[0].k);
   parts.rows = word(all[0].m);
-  parts.x_stride = word(all[0].in_a.step);
   return parts;
+}
+
+// Views of one tensor share a buffer: rows start at an element of it.
+void SideBySideOp::bind_rows(const DeviceCall& call, Parts& parts) const {
+  std::vector<DeviceView> bound;
+  for (const uint32_t x : x_of_) {
+    const auto same = std::ranges::find(bound, call.input(x).slot, &DeviceView::slot);
+    parts.x.buffers.push_back(static_cast<uint32_t>(same - bound.begin()));
+    if (same == bound.end()) bound.push_back(call.input(x));
+  }
+  parts.x.own_starts = bound.size() < x_count();
+  if (parts.x.own_starts) {
+    for (size_t i = 0; i < x_of_.size(); ++i)
+      parts.extents[i].x_start = word(call.input(x_of_[i]).layout.offset);
+    for (DeviceView& each : bound) each.layout.offset = 0;
+  }
+  parts.buffers.insert(parts.buffers.end(), bound.begin(), bound.end());
 }
 
 void SideBySideOp::launch(DeviceCall& call) const {
   Parts all = parts(call);
   std::vector<DeviceView> results;
   for (size_t i = 0; i < tails_.size(); ++i) results.push_back(call.output(i));
-  launch_products(call, all.products, all.launch(), all.buffers, all.tails, results);
+  launch_products(call, all.products, all.x, all.launch(), all.buffers, all.tails, results);
 }
 
 double SideBySideOp::operations(std::span<const DeviceView> inputs,
@@ -181,7 +223,7 @@ double SideBySideOp::operations(std::span<const DeviceView> inputs,
   double sum = 0;
   for (size_t i = 0; i < outputs.size(); ++i)
     sum += 2.0 * static_cast<double>(outputs[i].elements()) *
-           static_cast<double>(inputs[1 + i].layout.shape[-2]);
+           static_cast<double>(inputs[x_count() + i].layout.shape[-2]);
   return sum;
 }
 
@@ -194,8 +236,8 @@ std::string SideBySideOp::attributes() const {
 }
 
 std::shared_ptr<const SideBySideOp> SideBySideOp::scaling(double epsilon) const {
-  if (!rounded_) return nullptr;
-  return std::make_shared<SideBySideOp>(tails_, rounded_, static_cast<float>(epsilon));
+  if (!rounded_ || !has_one_x()) return nullptr;
+  return std::make_shared<SideBySideOp>(tails_, x_of_, rounded_, static_cast<float>(epsilon));
 }
 
 std::vector<Spec> PairedProductOp::infer(std::span<const Tensor> inputs) const {

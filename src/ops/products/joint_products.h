@@ -25,12 +25,17 @@ std::optional<Sides> few_rows_sides(const Device& device, const MatmulOp& op,
                                     std::span<const Tensor> inputs, ElementType result,
                                     std::optional<DType> rounded);
 
-// Inputs: x, the matrices, the others of each tail in order. Outputs: one per matrix.
+// Inputs: the rows x (one tensor, or several that the products share), the matrices, the others of
+// each tail in order. Outputs: one per matrix.
 class SideBySideOp : public JointOp, public TakesUnscaled {
  public:
-  SideBySideOp(std::vector<Tail> tails, std::optional<DType> rounded,
+  // x_of: which of the first inputs each product multiplies.
+  SideBySideOp(std::vector<Tail> tails, std::vector<uint32_t> x_of, std::optional<DType> rounded,
                std::optional<float> scale_epsilon = {})
-      : tails_(std::move(tails)), rounded_(rounded), scale_epsilon_(scale_epsilon) {}
+      : tails_(std::move(tails)),
+        x_of_(std::move(x_of)),
+        rounded_(rounded),
+        scale_epsilon_(scale_epsilon) {}
   std::string_view name() const override { return "matmul side by side"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override;
   void launch(DeviceCall& call) const override;
@@ -44,22 +49,31 @@ class SideBySideOp : public JointOp, public TakesUnscaled {
   struct Parts {
     std::vector<ops::VectorProduct> products;
     std::vector<TailBinding> tails;
-    std::vector<DeviceView> buffers;  // the matrices, x
-    std::vector<uint32_t> columns;
-    uint32_t k, rows, x_stride;
+    std::vector<DeviceView> buffers;  // the matrices, those of x
+    std::vector<ops::ProductExtent> extents;
+    ops::ProductRows x;
+    uint32_t rows;
 
     ops::ProductLaunch launch() const {
-      return ops::vector_products_launch(products, columns, k, rows, x_stride);
+      return ops::vector_products_launch(products, extents, rows, x);
     }
   };
   Parts parts(const DeviceCall& call) const;
   size_t products() const { return tails_.size(); }
+  bool has_one_x() const { return x_count() == 1; }
   // Whether a kernel for the device has room for this many more buffers (results count) and params.
   bool leaves(const DeviceInfo& device, std::span<const Tensor> inputs, size_t buffers,
               size_t params) const;
 
  private:
+  size_t x_count() const;
+  void bind_rows(const DeviceCall& call, Parts& parts) const;
+  const Tensor& matrix(std::span<const Tensor> inputs, size_t i) const {
+    return inputs[x_count() + i];
+  }
+
   std::vector<Tail> tails_;
+  std::vector<uint32_t> x_of_;
   std::optional<DType> rounded_;
   std::optional<float> scale_epsilon_;
 };

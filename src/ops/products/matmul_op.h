@@ -63,6 +63,7 @@ class MatmulOp : public TailedOp,
   std::optional<Joint> with_maker(const Device& device, std::span<const Tensor> inputs, size_t made,
                                   const OpUse& maker) const override;
   std::optional<Joint> beside(const Device& device, std::span<const OpUse> uses) const override;
+  bool joins_other_inputs() const override { return true; }
   // Folding norms before and after (normed_product.cpp).
   std::optional<Joint> with_unscaled(const Device& device, std::span<const Tensor> inputs,
                                      const Shape& seen, const RowScale& scale) const override;

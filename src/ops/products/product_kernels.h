@@ -88,20 +88,35 @@ uint64_t unscaled_bytes(uint64_t k);  // one unscaled row of a norm
 ir::Kernel vector_product(const VectorProduct& product);
 ProductLaunch vector_product_launch(const VectorProduct& product, uint32_t n, uint32_t k,
                                     uint32_t rows, uint32_t x_stride, uint32_t y_stride);
-// Several products with the same x in one launch (the same x, x_rows, rounded and subgroups, no
-// pairs or experts; at most kSideBySide), with the same results as separate launches.
-// Buffers: the weights in order, x, the tails', the results. Params: k, rows, x_stride, then n and
-// the weights' params for each product, then those of the tails. Grid: the groups of all products,
-// concatenated.
+// Where products of one launch have their rows of x, if not all in the same place.
+struct ProductRows {
+  std::vector<uint32_t> buffers;  // of x, for each product; empty: one x for all
+  bool own_starts = false;        // rows of plain types start at an element of the buffer
+  bool own_k = false;             // rows have different lengths and strides
+
+  uint32_t buffer_of(size_t product) const { return buffers.empty() ? 0 : buffers[product]; }
+  uint32_t buffer_count() const;
+  uint32_t params(size_t products) const;  // of all products, less those of weights and tails
+  std::string key() const;
+};
+// Several products in one launch (the same types, x_rows, rounded and subgroups, no pairs or
+// experts; at most kSideBySide), with the same results as separate launches.
+// Buffers: the weights in order, the buffers of x, the tails', the results. Params: k, rows,
+// x_stride, or rows alone with own_k; for each product k and x_stride (own_k), the first element of
+// x (own_starts), n and the weights' params; then those of the tails. Grid: the groups of all
+// products, concatenated.
 // cache: for q, k and v in f32, whose results CacheTail stores: its buffers replace the results,
 // its params come last. Rotated products have an even rows_each.
-inline constexpr size_t kSideBySide = 3;
-ir::Kernel vector_products(const std::vector<VectorProduct>& products,
+inline constexpr size_t kSideBySide = 8;
+ir::Kernel vector_products(const std::vector<VectorProduct>& products, const ProductRows& x = {},
                            const CacheRows* cache = nullptr);
-// n: weight rows of each product. The results are dense.
+// n: weight rows of the product. The results are dense.
+struct ProductExtent {
+  uint32_t n = 0, k = 0, x_stride = 0, x_start = 0;
+};
 ProductLaunch vector_products_launch(const std::vector<VectorProduct>& products,
-                                     const std::vector<uint32_t>& n, uint32_t k, uint32_t rows,
-                                     uint32_t x_stride);
+                                     const std::vector<ProductExtent>& extents, uint32_t rows,
+                                     const ProductRows& x = {});
 // y[slot] = w[ids[slot]] * x[slot / x_share] for `slots` slots; x and y are dense. An id out of
 // range gives NaN.
 ProductLaunch expert_vector_launch(const VectorProduct& product, uint32_t n, uint32_t k,

@@ -44,10 +44,11 @@ void launch_product(DeviceCall& call, ops::VectorProduct p, const ops::ProductLa
 }
 
 void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
-                     const ops::ProductLaunch& launch, std::vector<DeviceView> buffers,
-                     const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs,
-                     const ops::CacheRows* cache, const std::vector<ParamValue>& cache_params) {
-  std::string key = "side by side";
+                     const ops::ProductRows& x, const ops::ProductLaunch& launch,
+                     std::vector<DeviceView> buffers, const std::vector<TailBinding>& tails,
+                     std::span<const DeviceView> outputs, const ops::CacheRows* cache,
+                     const std::vector<ParamValue>& cache_params) {
+  std::string key = "side by side " + x.key();
   if (cache) key += " " + cache->key();
   std::vector<ParamValue> params = param_values(launch.params);
   for (size_t i = 0; i < products.size(); ++i) {
@@ -60,7 +61,7 @@ void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
   buffers.insert(buffers.end(), outputs.begin(), outputs.end());
   params.insert(params.end(), cache_params.begin(), cache_params.end());
   call.launch(
-      key, [&] { return ops::vector_products(products, cache); }, launch.groups, buffers,
+      key, [&] { return ops::vector_products(products, x, cache); }, launch.groups, buffers,
       std::move(params));
 }
 

@@ -31,12 +31,12 @@ void launch_product(DeviceCall& call, ops::F32Product product, const ops::Produc
                     std::vector<DeviceView> inputs, const TailBinding& tail,
                     const DeviceView& output);
 
-// Several products with the same x: weights in order, then x. cache: the epilogue that writes cache
+// Several products: weights in order, then the buffers of x. cache: the epilogue that writes cache
 // rows, with its params; outputs are its buffers then.
 void launch_products(DeviceCall& call, std::vector<ops::VectorProduct> products,
-                     const ops::ProductLaunch& launch, std::vector<DeviceView> inputs,
-                     const std::vector<TailBinding>& tails, std::span<const DeviceView> outputs,
-                     const ops::CacheRows* cache = nullptr,
+                     const ops::ProductRows& x, const ops::ProductLaunch& launch,
+                     std::vector<DeviceView> inputs, const std::vector<TailBinding>& tails,
+                     std::span<const DeviceView> outputs, const ops::CacheRows* cache = nullptr,
                      const std::vector<ParamValue>& cache_params = {});
 
 // Rounds rows of x to 8 bits once for all groups of a product with quantised weights.

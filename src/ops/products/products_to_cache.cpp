@@ -44,8 +44,8 @@ void ProductsToCacheOp::launch(DeviceCall& call) const {
   std::vector<DeviceView> targets = {call.output(2), call.output(0), call.output(1)};
   for (size_t i = 2; i < own_inputs(); ++i) targets.push_back(call.input(i));
   const auto cache_rows = static_cast<uint32_t>(shape.elements() / (shape[-1] * shape[-2]));
-  launch_products(call, parts.products, parts.launch(), parts.buffers, parts.tails, targets, &rows,
-                  {cache_rows, static_cast<float>(options_.magnitude)});
+  launch_products(call, parts.products, {}, parts.launch(), parts.buffers, parts.tails, targets,
+                  &rows, {cache_rows, static_cast<float>(options_.magnitude)});
 }
 
 bool ProductsToCacheOp::takes_layout(size_t input, const Tensor& tensor,

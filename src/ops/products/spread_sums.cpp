@@ -7,8 +7,8 @@ namespace prism::ops {
 
 using namespace dsl;
 
-SpreadSums spread_sums(std::vector<Value> sums, uint32_t apart) {
-  uint32_t lanes = 32;  // that have the same numbers
+SpreadSums spread_sums(std::vector<Value> sums, uint32_t apart, uint32_t among) {
+  uint32_t lanes = among;  // that have the same numbers
   sums.resize(std::bit_ceil(sums.size()), constant(f32, 0.0));
   const Value lane = subgroup_lane();
   for (; lanes > apart && sums.size() > 1; lanes /= 2) {
@@ -21,7 +21,7 @@ SpreadSums spread_sums(std::vector<Value> sums, uint32_t apart) {
     }
     sums.resize(half, sums[0]);
   }
-  const Value first = lane / lanes * static_cast<uint32_t>(sums.size());
+  const Value first = lane % among / lanes * static_cast<uint32_t>(sums.size());
   for (uint32_t mask = lanes / 2; mask >= apart; mask /= 2)
     for (Value& sum : sums) sum = sum + subgroup_shuffle_xor(sum, mask);
   return {std::move(sums), first, lane % lanes < apart};

@@ -182,8 +182,8 @@ void round_results(const VectorProduct& p, const Operands& o) {
 
 DType stored_type(const VectorProduct& p) { return p.weight.is_block() ? u32 : p.weight.plain(); }
 
-In input_of(const VectorProduct& p) {
-  return in("x", p.weight.is_block() && p.rounded ? u32 : p.x);
+In input_of(const VectorProduct& p, const std::string& suffix = {}) {
+  return in("x" + suffix, p.weight.is_block() && p.rounded ? u32 : p.x);
 }
 
 }  // namespace
@@ -222,8 +222,10 @@ ir::Kernel vector_product(const VectorProduct& p) {
   });
 }
 
-ir::Kernel vector_products(const std::vector<VectorProduct>& products, const CacheRows* cache) {
+ir::Kernel vector_products(const std::vector<VectorProduct>& products, const ProductRows& rows_of_x,
+                           const CacheRows* cache) {
   std::string name = cache ? "vector_products_to_cache" : "vector_products";
+  const bool one_x = rows_of_x.buffers.empty();
   const auto goes_to_cache = [&](size_t i) {
     return products.size() == 3 && products[i].y == f32 && cache->dim % 2 == 0 &&
            (!cache->rotates(i) || products[i].rows_each % 2 == 0);
@@ -234,7 +236,8 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
     if (p.experts || p.pair || p.rounds || p.x != first.x || p.x_rows != first.x_rows ||
         p.rounded != first.rounded || p.subgroups != first.subgroups ||
         p.scale_epsilon != first.scale_epsilon || p.weight.is_block() != first.weight.is_block() ||
-        products.size() > kSideBySide || (cache && !goes_to_cache(i)))
+        products.size() > kSideBySide || (cache && !goes_to_cache(i)) ||
+        (!one_x && (cache || p.scale_epsilon || (p.rounded && rows_of_x.own_starts))))
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("vector_products: {} of them, {} beside {}; see product_kernels.h",
                               products.size(), name_of(p), name_of(first)));
@@ -246,7 +249,9 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
     std::vector<In> matrices;
     for (size_t i = 0; i < products.size(); ++i)
       matrices.push_back(weights(named("w", i), stored_type(products[i])));
-    const In x = input_of(products[0]);
+    std::vector<In> xs;
+    for (uint32_t i = 0; i < rows_of_x.buffer_count(); ++i)
+      xs.push_back(input_of(products[0], i == 0 ? "" : fmt::format("{}", i)));
     std::vector<TailCode> tails;
     std::vector<Array> results;
     for (size_t i = 0; i < products.size(); ++i)
@@ -255,15 +260,24 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
     if (cache) to_cache.emplace(*cache);
     for (size_t i = 0; i < products.size(); ++i)
       results.push_back(to_cache ? to_cache->target(i) : out(named("y", i), products[i].y));
-    const Value k = param("k", u32), rows = param("rows", u32), x_stride = param("x_stride", u32);
+    std::optional<Value> same_k, same_stride;
+    if (!rows_of_x.own_k) same_k = param("k", u32);
+    const Value rows = param("rows", u32);
+    if (!rows_of_x.own_k) same_stride = param("x_stride", u32);
     std::vector<Operands> all;
     for (size_t i = 0; i < products.size(); ++i) {
+      const Value k = same_k ? *same_k : param(named("k", i), u32);
+      const Value x_stride = same_stride ? *same_stride : param(named("x_stride", i), u32);
+      std::optional<Value> x_from;
+      if (rows_of_x.own_starts) x_from = param(named("x_from", i), u32);
       const Value n = param(named("n", i), u32);
       const WeightParams layout(products[i].weight, named("_", i));
+      const In& x = xs[rows_of_x.buffer_of(i)];
       all.push_back(
           {{matrices[i]}, x, {}, tails[i], results[i], n, k, rows, x_stride, n, {}, layout});
       all.back().cache = to_cache ? &*to_cache : nullptr;
       all.back().number = i;
+      all.back().x_from = x_from;
     }
     for (Operands& each : all) each.tail.declare_params();
     if (to_cache) to_cache->declare_params();
@@ -284,7 +298,7 @@ ir::Kernel vector_products(const std::vector<VectorProduct>& products, const Cac
     std::vector<Var> sums = zero_sums(most_sums);
     RowScales scales(products[0]);
     in_its_branch([&](size_t i, Value group) { add_up(products[i], all[i], group, sums, scales); });
-    const Totals totals(sums, products[0].subgroups, scales.scale(x, k));
+    const Totals totals(sums, products[0].subgroups, scales.scale(xs[0], all[0].k));
     in_its_branch([&](size_t i, Value group) { finish(products[i], all[i], group, totals); });
   });
 }

@@ -74,16 +74,36 @@ ProductLaunch vector_product_launch(const VectorProduct& p, uint32_t n, uint32_t
   return launch;
 }
 
+uint32_t ProductRows::buffer_count() const {
+  return buffers.empty() ? 1 : *std::ranges::max_element(buffers) + 1;
+}
+
+uint32_t ProductRows::params(size_t products) const {
+  const uint32_t each = 1 + (own_k ? 2 : 0) + (own_starts ? 1 : 0);
+  return (own_k ? 1 : 3) + each * static_cast<uint32_t>(products);
+}
+
+std::string ProductRows::key() const {
+  return fmt::format("x {}{}{}", fmt::join(buffers, " "), own_starts ? " starts" : "",
+                     own_k ? " lengths" : "");
+}
+
 ProductLaunch vector_products_launch(const std::vector<VectorProduct>& products,
-                                     const std::vector<uint32_t>& n, uint32_t k, uint32_t rows,
-                                     uint32_t x_stride) {
+                                     const std::vector<ProductExtent>& extents, uint32_t rows,
+                                     const ProductRows& x) {
   ProductLaunch launch;
   launch.groups[0] = 0;
-  launch.params = {k, rows, x_stride};
+  if (x.own_k)
+    launch.params = {rows};
+  else
+    launch.params = {extents[0].k, rows, extents[0].x_stride};
   for (size_t i = 0; i < products.size(); ++i) {
+    const auto& [n, k, x_stride, x_start] = extents[i];
     const uint32_t each = products[i].rows_of_group();
-    launch.groups[0] += (n[i] + each - 1) / each;
-    launch.params.push_back(n[i]);
+    launch.groups[0] += (n + each - 1) / each;
+    if (x.own_k) launch.params.insert(launch.params.end(), {k, x_stride});
+    if (x.own_starts) launch.params.push_back(x_start);
+    launch.params.push_back(n);
     const auto layout = WeightParams::for_launch(products[i].weight, k);
     launch.params.insert(launch.params.end(), layout.begin(), layout.end());
   }

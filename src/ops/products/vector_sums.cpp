@@ -323,7 +323,8 @@ void add_up(const VectorProduct& p, const Operands& o, Value group, std::vector<
 
   const auto x_start = [&](Value i) {
     if (p.experts) return group_id(1) / row_count * x_stride;
-    return min(i, row_count - 1u) * x_stride;
+    const Value start = min(i, row_count - 1u) * x_stride;
+    return o.x_from ? *o.x_from + start : start;
   };
   Batches batches(w, first_batch, k);
   const auto each_batch = [&](const Use& use) {

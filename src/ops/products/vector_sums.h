@@ -25,6 +25,7 @@ struct Operands {
   WeightParams layout;
   CacheTail* cache = nullptr;               // null: results go to y
   size_t number = 0;                        // index of this product in the launch
+  std::optional<dsl::Value> x_from = {};    // the first element of x; none: 0
   std::optional<dsl::In> norm_weight = {};  // norm weight of the unscaled rows written to `rows`
   std::optional<dsl::Array> rows = {};
 

@@ -15,11 +15,14 @@ struct PromptScanKernel {
   // Four neighbours in rows of q and k, or of what belongs to columns, can be copied at once.
   bool key_quads = false, value_quads = false;
   uint32_t columns = 32;   // of the state, for each group
+  uint32_t each = 1;       // of these, for each lane
   uint32_t staged = 16;    // rows in shared memory at once
   uint32_t subgroup = 32;  // of the device
   // At least so much shared memory, so that no two groups are on one processor; 0: no matter.
   uint32_t alone_bytes = 0;
-  uint32_t parts() const;  // lanes that share a column, all in one subgroup
+  uint32_t parts = 1;     // lanes that share columns, all in one subgroup
+  uint32_t unrolled = 8;  // rows whose results are added up over lanes together
+  uint32_t lanes() const { return columns / each * parts; }
   uint32_t staged_words() const;
   std::string key() const;
 };

@@ -9,6 +9,7 @@
 #include "ops/recurrence/prompt_scan_kernel.h"
 #include "ops/recurrence/state_scan_kernel.h"
 #include "ops/recurrence/text_rows.h"
+#include "ops/shape/strided_copy.h"
 #include "prism/error.h"
 #include "prism/ops/recurrence.h"
 #include "tensor/op.h"
@@ -24,6 +25,22 @@ using cpu::ScanRule;
 // Texts with so many rows on average are worth copying rows ahead.
 constexpr int64_t kPromptRows = 4;
 
+constexpr uint32_t kScanBuffers = 9;  // at most; devices may have 8
+
+// A vector and its rates in one buffer: the rates of each row and head follow its vector.
+DeviceView packed(DeviceCall& call, const DeviceView& from, const DeviceView& rates) {
+  const Shape& shape = from.layout.shape;
+  const DeviceView both = call.scratch({shape[0], shape[1], 2, shape[2]}, DType::f32);
+  for (const DeviceView* each : {&from, &rates}) {
+    DeviceView half = both;
+    half.layout.shape = shape;
+    half.layout.strides = {both.layout.stride(0), both.layout.stride(1), 1};
+    half.layout.offset = each == &from ? 0 : shape[2];
+    ops::strided_copy_on_device(call, *each, half);
+  }
+  return both;
+}
+
 class StateScanOp : public Op {
  public:
   StateScanOp(const char* name, const ops::ScanKernel& scan)
@@ -36,7 +53,7 @@ class StateScanOp : public Op {
   bool has_gradient() const override { return false; }
   uint32_t changed_inputs() const override { return 1; }
 
-  // Inputs: state, q, k, v, decay, texts, extra.
+  // Inputs: state, q, k, v, decay, texts, extra, rates.
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
     const Tensor &state = inputs[0], &q = inputs[1], &k = inputs[2], &v = inputs[3],
                  &decay = inputs[4];
@@ -56,19 +73,21 @@ class StateScanOp : public Op {
       if (rule_ == ScanRule::delta || scan_.gains)
         fits = fits && inputs[6].shape() == Shape{rows, heads};
       if (rule_ == ScanRule::moving)
-        fits = fits && inputs[6].shape() == Shape{rows, heads, 2, keys};
+        fits = fits && inputs[6].shape() == Shape{rows, heads, keys} &&
+               inputs[7].shape() == inputs[6].shape();
       if (decay_ == ScanDecay::element)
         fits = fits && inputs[6].shape() == Shape{heads, keys, values};
     }
+    std::string others;
+    for (const Tensor& each : inputs.subspan(6)) others += " and " + each.shape().text();
     if (!fits)
       throw Error(
           ErrorCode::kInvalidArgument,
-          fmt::format(
-              "{}: q {}, k {}, v {}, decay {}{}, state {}; q and k must be [rows, "
-              "key_heads, keys], v [rows, heads, values], the state [states, heads, keys, "
-              "values], the others as prism/ops/recurrence.h says",
-              name_, q.shape().text(), k.shape().text(), v.shape().text(), decay.shape().text(),
-              inputs.size() > 6 ? " and " + inputs[6].shape().text() : "", state.shape().text()));
+          fmt::format("{}: q {}, k {}, v {}, decay {}{}, state {}; q and k must be [rows, "
+                      "key_heads, keys], v [rows, heads, values], the state [states, heads, keys, "
+                      "values], the others as prism/ops/recurrence.h says",
+                      name_, q.shape().text(), k.shape().text(), v.shape().text(),
+                      decay.shape().text(), others, state.shape().text()));
     return {{state.shape(), DType::f32}, {v.shape(), DType::f32}};
   }
 
@@ -133,9 +152,13 @@ class StateScanOp : public Op {
           scan.gains = call.inputs[6].first<float>() + of_head;
           scan.gain_stride = static_cast<size_t>(heads);
         } else if (call.inputs.size() > 6) {
-          const int64_t words = rule_ == ScanRule::moving ? 2 * keys : 1;
+          const int64_t words = rule_ == ScanRule::moving ? keys : 1;
           scan.extra = call.inputs[6].first<float>() + of_head * words;
           scan.extra_stride = static_cast<size_t>(heads * words);
+          if (rule_ == ScanRule::moving) {
+            scan.rates = call.inputs[7].first<float>() + of_head * keys;
+            scan.rates_stride = scan.extra_stride;
+          }
         }
         scan.state = state.first<float>() + (text.state * heads + head) * keys * values + column;
         scan.state_stride = static_cast<size_t>(values);
@@ -164,7 +187,15 @@ class StateScanOp : public Op {
       buffers.push_back(view);
     }
     buffers.push_back(call.input(4));
-    if (p.has_extra()) buffers.push_back(call.input(6));
+    if (p.has_rates()) {
+      p.packed_rates = call.info().capabilities.max_buffers < kScanBuffers;
+      if (p.packed_rates)
+        buffers.push_back(packed(call, call.input(6), call.input(7)));
+      else
+        buffers.insert(buffers.end(), {call.input(6), call.input(7)});
+    } else if (p.has_extra()) {
+      buffers.push_back(call.input(6));
+    }
     buffers.push_back(call.input(5));
     buffers.push_back(call.output(1));
     const auto groups = [&](uint32_t columns) {
@@ -181,6 +212,7 @@ class StateScanOp : public Op {
             groups(prompt->columns), buffers, params);
         return;
       }
+    p.share_columns(shape[0] <= texts, call.info().capabilities.max_group_size);
     call.launch(
         p.key(), [&] { return ops::scan_kernel(p); }, groups(ops::ScanKernel::kColumns), buffers,
         params);
@@ -243,9 +275,10 @@ Recurrence delta_scan(const Tensor& q, const Tensor& k, const Tensor& v, const T
 }
 
 Recurrence moving_scan(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& decay,
-                       const Tensor& from_to, const Tensor& state, const Tensor& texts) {
+                       const Tensor& from, const Tensor& rates, const Tensor& state,
+                       const Tensor& texts) {
   return scan("moving_scan", {ScanRule::moving, decay_of(decay)},
-              {state, q, k, v, decay, texts, from_to});
+              {state, q, k, v, decay, texts, from, rates});
 }
 
 }  // namespace prism

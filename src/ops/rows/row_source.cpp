@@ -141,11 +141,16 @@ RowBinding bind_rows(DeviceCall& call, const RowSource& source, size_t first_inp
       binding.by_four = binding.by_four && dtype_bytes(kernel_type(view.type.plain())) <= 4;
     } else {
       const bool row = rows.inner == 1 && (lie->along == 0 || rows.length == 1);
-      binding.access.push_back(row ? RowAccess::row : RowAccess::strided);
-      binding.by_four = binding.by_four && row;
+      const bool apart = !row && rows.inner == 1 && lie->along == 1;
+      const bool fours = apart && lie->outer % 4 == 0 && (bound || lie->offset % 4 == 0) &&
+                         dtype_bytes(kernel_type(view.type.plain())) <= 4;
+      binding.access.push_back(row     ? RowAccess::row
+                               : apart ? RowAccess::apart
+                                       : RowAccess::strided);
+      binding.by_four = binding.by_four && (row || fours);
       binding.params.push_back(word(bound ? 0 : lie->offset));
       binding.params.push_back(word(lie->outer));
-      if (!row) {
+      if (!row && !apart) {
         binding.params.push_back(word(lie->along));
         binding.params.push_back(word(lie->inner));
       }
@@ -172,7 +177,9 @@ void RowCode::declare_params(Value length, Value inner) {
   strides_.resize(access_.size());
   const char* const names[] = {"offset", "outer", "along", "inner"};
   for (size_t i = 0; i < access_.size(); ++i) {
-    const size_t wanted = access_[i] == RowAccess::full ? 0 : access_[i] == RowAccess::row ? 2 : 4;
+    const size_t wanted = access_[i] == RowAccess::full      ? 0
+                          : access_[i] == RowAccess::strided ? 4
+                                                             : 2;
     for (size_t n = 0; n < wanted; ++n)
       strides_[i][n] = param(fmt::format("{}{}", names[n], i), u32);
   }
@@ -189,9 +196,10 @@ Value RowCode::at(Value outer, Value along, Value inner) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const auto& stride = strides_[i];
     const Value index =
-        access_[i] == RowAccess::full ? (outer * *length_ + along) * *inner_ + inner
-        : access_[i] == RowAccess::row
-            ? *stride[0] + outer * *stride[1]
+        access_[i] == RowAccess::full  ? (outer * *length_ + along) * *inner_ + inner
+        : access_[i] == RowAccess::row ? *stride[0] + outer * *stride[1]
+        : access_[i] == RowAccess::apart
+            ? *stride[0] + outer * *stride[1] + along
             : *stride[0] + outer * *stride[1] + along * *stride[2] + inner * *stride[3];
     loaded.push_back(load_element(buffers_[i], index, chain_.inputs[i]));
   }
@@ -202,9 +210,10 @@ Value RowCode::at(Value row, Value along) const {
   std::vector<Value> loaded;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const auto& stride = strides_[i];
-    const Value index = access_[i] == RowAccess::full ? row * *length_ + along
-                        : access_[i] == RowAccess::row
-                            ? *stride[0] + row * *stride[1]
+    const Value index = access_[i] == RowAccess::full  ? row * *length_ + along
+                        : access_[i] == RowAccess::row ? *stride[0] + row * *stride[1]
+                        : access_[i] == RowAccess::apart
+                            ? *stride[0] + row * *stride[1] + along
                             : *stride[0] + row * *stride[1] + along * *stride[2];
     loaded.push_back(load_element(buffers_[i], index, chain_.inputs[i]));
   }
@@ -216,6 +225,8 @@ std::array<Value, 4> RowCode::four_at(Value row, Value along) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (access_[i] == RowAccess::full)
       fours.push_back(buffers_[i].load(row * *length_ + along, 4));
+    else if (access_[i] == RowAccess::apart)
+      fours.push_back(buffers_[i].load(*strides_[i][0] + row * *strides_[i][1] + along, 4));
     else
       fours.push_back(buffers_[i][*strides_[i][0] + row * *strides_[i][1]]);
   }
@@ -223,7 +234,7 @@ std::array<Value, 4> RowCode::four_at(Value row, Value along) const {
     std::vector<Value> loaded;
     for (size_t i = 0; i < buffers_.size(); ++i)
       loaded.push_back(
-          from_loaded(access_[i] == RowAccess::full ? fours[i][lane] : fours[i], chain_.inputs[i]));
+          from_loaded(access_[i] == RowAccess::row ? fours[i] : fours[i][lane], chain_.inputs[i]));
     return chained(std::move(loaded));
   };
   return {one(0), one(1), one(2), one(3)};

@@ -61,9 +61,10 @@ class RowSource {
 
 // --- on devices with kernels
 
-// How a kernel addresses an input. full: like the row itself; row: one element for each row;
-// strided: by strides that are parameters.
-enum class RowAccess : char { full = 'f', row = 'r', strided = 's' };
+// How a kernel addresses an input. full: like the row itself; row: one element for each row; apart:
+// a row's elements are adjacent, rows start at a stride (0: one row for all); strided: by strides
+// that are parameters.
+enum class RowAccess : char { full = 'f', row = 'r', apart = 'a', strided = 's' };
 
 struct RowBinding {
   Chain chain;

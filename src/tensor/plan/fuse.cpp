@@ -1,5 +1,6 @@
 // Fuses elementwise chains with each other and with the ops before and after them.
 #include <algorithm>
+#include <functional>
 
 #include "tensor/chain/chain_op.h"
 #include "tensor/plan/planner.h"
@@ -12,13 +13,15 @@ const ChainOp* as_chain(const std::shared_ptr<const Op>& op) {
   return dynamic_cast<const ChainOp*>(op.get());
 }
 
-// One input where the same tensor is given twice.
-void merge_equal_inputs(Chain& chain, std::vector<Tensor>& inputs) {
+// One input where the same tensor is given twice. Calls left_out for each that is left out.
+void merge_equal_inputs(Chain& chain, std::vector<Tensor>& inputs,
+                        const std::function<void(const Tensor&)>& left_out) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (size_t j = inputs.size(); j-- > i + 1;) {
       if (inputs[i].node() != inputs[j].node() || inputs[i].output() != inputs[j].output() ||
           !(inputs[i].layout() == inputs[j].layout()))
         continue;
+      left_out(inputs[j]);
       inputs.erase(inputs.begin() + static_cast<ptrdiff_t>(j));
       chain.inputs.erase(chain.inputs.begin() + static_cast<ptrdiff_t>(j));
       for (Chain::Step& step : chain.steps) {
@@ -57,7 +60,8 @@ void Planner::fuse() {
     }
     if (const ChainOp* op = as_chain(item.op)) {
       Chain chain = simplified(op->chain());
-      merge_equal_inputs(chain, item.inputs);
+      merge_equal_inputs(chain, item.inputs,
+                         [&](const Tensor& input) { --uses_[input.node().get()]; });
       item.op =
           std::make_shared<ChainOp>(std::move(chain), item.node->outputs[0].shape, op->in_place());
       while (join_epilogue(item)) {
@@ -110,8 +114,11 @@ bool Planner::join_chains(Item& item) {
     for (size_t n = 0; n < item.inputs.size(); ++n)
       if (n != i) inputs.push_back(item.inputs[n]);
     inputs.insert(inputs.end(), producer->inputs.begin(), producer->inputs.end());
-    merge_equal_inputs(chain, inputs);
+    std::vector<const Node*> fewer_uses;
+    merge_equal_inputs(chain, inputs,
+                       [&](const Tensor& each) { fewer_uses.push_back(each.node().get()); });
     if (!fits(chain, inputs, shape)) continue;
+    for (const Node* node : fewer_uses) --uses_[node];
     item.op = std::make_shared<ChainOp>(std::move(chain), shape, op->in_place());
     item.inputs = std::move(inputs);
     producer->dropped = true;

@@ -30,8 +30,10 @@ class JoinsAlike {
   // Merges this op with `maker`, the producer of input `made`. No other op uses that input.
   virtual std::optional<Joint> with_maker(const Device& device, std::span<const Tensor> inputs,
                                           size_t made, const OpUse& maker) const = 0;
-  // Merges sibling ops. uses[0] is this op; all share the first input and have one output. Output i
-  // of the joint op is the output of uses[i].
+  // Whether beside() accepts ops whose first inputs differ.
+  virtual bool joins_other_inputs() const { return false; }
+  // Merges sibling ops. uses[0] is this op; all have one output, and share the first input unless
+  // joins_other_inputs(). Output i of the joint op is the output of uses[i].
   virtual std::optional<Joint> beside(const Device& device, std::span<const OpUse> uses) const = 0;
 };
 
