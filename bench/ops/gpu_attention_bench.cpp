@@ -42,10 +42,12 @@ CacheShape cache_shape(const AttentionOptions& options, uint32_t kv_heads, uint3
   const uint32_t row = q8 ? (width + width / 32 * 2 + 31) / 32 * 32 : width;
   p.kv_position = row;
   p.kv_head = by_head ? row * positions : dim;
-  p.kv_slot = row * positions * (by_head ? kv_heads : 1);
+  p.kv_slot = row * (options.block > 0 ? options.block : positions) * (by_head ? kv_heads : 1);
   p.factor_offset = width;
   p.factor_head = by_head ? p.kv_head : dim / 32 * 2;
-  shape.bytes = uint64_t{p.kv_slot} * (q8 ? 1 : dtype_bytes(options.cache.plain()));
+  p.table_row = options.block > 0 ? positions / options.block : 0;
+  shape.bytes = uint64_t{row} * positions * (by_head ? kv_heads : 1) *
+                (q8 ? 1 : dtype_bytes(options.cache.plain()));
   return shape;
 }
 
@@ -78,12 +80,20 @@ class Bench {
     return read_;
   }
 
-  void decode(ElementType cache, uint32_t kv_heads, uint32_t group, uint32_t keys, bool by_head) {
+  // block: positions of a block, by position, in an order that a table lists; 0: one slot.
+  void decode(ElementType cache, uint32_t kv_heads, uint32_t group, uint32_t keys, bool by_head,
+              uint32_t block = 0) {
     AttentionOptions options;
     options.group = group;
     options.cache = cache;
+    options.block = block;
     const CacheShape shape = cache_shape(options, kv_heads, keys, by_head);
     const Buffer spans = device_.upload(std::vector<uint32_t>{0, 1, keys, 0});
+    std::vector<uint32_t> table(1);
+    if (block > 0) table.resize(keys / block);
+    for (uint32_t i = 0; i < table.size(); ++i)
+      table[i] = (i * 7 + 3) % static_cast<uint32_t>(table.size());
+    const Buffer blocks = device_.upload(table);
     struct Try {
       DecodeTile tile;
       uint32_t splits;
@@ -133,6 +143,7 @@ class Bench {
       Line line;
       line.what = fmt::format("decode {} {} kv heads x{}, {} keys{}", cache.name(), kv_heads, group,
                               keys, by_head ? "" : ", by position");
+      if (block > 0) line.what += fmt::format(", blocks of {}", block);
       line.note = tile.stages > 0 ? fmt::format("{} rows, {} lanes, {} keys per step, {} stages",
                                                 tile.rows, tile.lanes, tile.keys(), tile.stages)
                                   : fmt::format("{} rows, {} lanes, {} lanes per key, {} keys each",
@@ -154,12 +165,12 @@ class Bench {
         const BufferRange partial = share(partial_, call, calls), out = share(out_, call, calls),
                           counter(counters, (options_.chain ? 0 : call.number) * counter_bytes,
                                   counter_bytes);
-        if (tile.merges)
-          return call.queue.launch(
-              program, grid,
-              std::vector<BufferRange>{q_, call.k, call.v, spans, partial, counter, out}, params);
-        call.queue.launch(program, grid,
-                          std::vector<BufferRange>{q_, call.k, call.v, spans, partial}, params);
+        std::vector<BufferRange> buffers = {q_, call.k, call.v, spans};
+        if (block > 0) buffers.emplace_back(blocks);
+        buffers.push_back(partial);
+        if (tile.merges) buffers.insert(buffers.end(), {counter, out});
+        call.queue.launch(program, grid, buffers, params);
+        if (tile.merges) return;
         call.queue.launch(merge, merge_grid(options, tile, kv_heads, 1),
                           std::vector<BufferRange>{partial, spans, out}, merge_params);
       });
@@ -313,13 +324,16 @@ int run(const Options& options) {
            small ? std::vector<std::pair<uint32_t, uint32_t>>{{2, 2}}
                  : std::vector<std::pair<uint32_t, uint32_t>>{{32, 1}, {8, 4}})
         bench.decode(cache, kv_heads, group, keys, true);
+    for (const uint32_t block :
+         small ? std::vector<uint32_t>{0, 64} : std::vector<uint32_t>{0, 64, 128, 256})
+      bench.decode(DType::f16, small ? 2 : 8, small ? 2 : 4, keys, false, block);
     if (options.tune && !small) {
       bench.decode(DType::f16, 32, 1, 64, true);
       bench.decode(BlockType::q8_0, 8, 4, 32768, true);
     }
     if (!options.tune && !small) {
       bench.decode(DType::f16, 32, 1, keys, false);
-      bench.decode(DType::f16, 8, 4, keys, false);
+      bench.decode(DType::f16, 32, 1, keys, false, 128);
       bench.decode(DType::f16, 8, 8, keys, true);
       bench.decode(DType::f16, 8, 4, 512, true);
       bench.decode(DType::f16, 32, 1, 64, true);

@@ -396,7 +396,7 @@ int run(const Options& options) {
     bench.few_rows(DType::f32, n, k, 1);
   }
   for (const BlockType type : {BlockType::q4_k, BlockType::q6_k, BlockType::q8_0})
-    for (const uint32_t rows : {16u, 32u, 64u})
+    for (const uint32_t rows : {16u, 32u, 48u, 64u})
       for (const auto& [n, k] : shapes)
         if (n <= 11008) bench.packed_rows(type, rows, n, k);
   if (bench.host()) {

@@ -59,20 +59,15 @@ std::vector<PreludeItem> instructions(uint32_t level) {
   return y;
 })",
        true},
-      {"prism_f16_from_f32", f + R"(unsigned short prism_f16_from_f32(float x) {
-  unsigned short y;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
-  return y;
-})",
+      {"prism_f16_from_f32",
+       f + R"(unsigned short prism_f16_from_f32(float x) { unsigned short y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; })",
        true},
   };
   if (level >= 80)
-    items.push_back({"prism_pack_f16", f + R"(unsigned prism_pack_f16(float low, float high) {
-  unsigned y;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-  return y;
-})",
-                     true});
+    items.push_back(
+        {"prism_pack_f16",
+         f + R"(unsigned prism_pack_f16(float low, float high) { unsigned y; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low)); return y; })",
+         true});
   else
     items.push_back({"prism_pack_f16", f + R"(unsigned prism_pack_f16(float low, float high) {
   return (unsigned)prism_f16_from_f32(low) | ((unsigned)prism_f16_from_f32(high) << 16);
@@ -103,11 +98,12 @@ std::vector<PreludeItem> instructions(uint32_t level) {
   return x;
 })",
            true},
+          {"prism_load_word",
+           f + R"(unsigned prism_load_word(const unsigned* from) { unsigned x; asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(from)); return x; })",
+           true},
           {"prism_shared_address",
            // Adds the index in 32 bits: with 64-bit addresses NVRTC generates a tenth more code.
-           t + R"(unsigned prism_shared_address(const T* array, unsigned index) {
-  return (unsigned)__cvta_generic_to_shared(array) + index * (unsigned)sizeof(T);
-})",
+           t + R"(unsigned prism_shared_address(const T* array, unsigned index) { return (unsigned)__cvta_generic_to_shared(array) + index * (unsigned)sizeof(T); })",
            true},
           {"prism_async_copy",
            t + R"(void prism_async_copy_4(T* to, unsigned index, const void* from, bool copies) {
@@ -123,9 +119,9 @@ std::vector<PreludeItem> instructions(uint32_t level) {
           {"prism_async_commit",
            f + R"(void prism_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); })",
            true},
-          {"prism_async_wait", "template <int under_way> " + f + R"(void prism_async_wait() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(under_way) : "memory");
-})",
+          {"prism_async_wait",
+           "template <int under_way> " + f +
+               R"(void prism_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(under_way) : "memory"); })",
            true},
       });
   items[items.size() - 3].names = "prism_async_copy_4 prism_async_copy_8 prism_async_copy_16";
@@ -204,7 +200,8 @@ bool CudaPrinter::restricted(const Memory& memory) const {
 
 std::string CudaPrinter::signature() {
   // No second group fits beside one with so much shared memory: it may use all registers. By
-  // itself ptxas leaves registers for others: 64 instead of 129 for the scan of RWKV 7.
+  // itself ptxas leaves registers for others: 64 instead of 129 for the scan of RWKV 7, and 128
+  // instead of 152 for decode attention, which then loads operands later.
   const bool alone = 2 * kernel_.shared_bytes() > capabilities_.shared_bytes;
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}({})",
                      kernel_.group_size, alone ? ", 1" : "", entry(), arguments());
@@ -243,6 +240,8 @@ std::string CudaPrinter::bitcast(Type to, Type, const std::string& text) {
 
 std::string CudaPrinter::load_scalar(const Memory& memory, const std::string& name,
                                      const std::string& index) {
+  if (memory.space == Space::buffer && memory.constant && memory.element == DType::u32 && overlaps_)
+    return fmt::format("prism_load_word(&{}[{}])", name, index);
   // The explicit read-only path, if the buffer is constant for the whole plan.
   if (memory.space == Space::buffer && memory.constant && memory.element != DType::b1)
     return widen(memory.element, fmt::format("__ldg(&{}[{}])", name, index));
@@ -250,7 +249,8 @@ std::string CudaPrinter::load_scalar(const Memory& memory, const std::string& na
 }
 
 // Weights are read once, so they bypass the L1 cache. They do not use the read-only path: the
-// compiler moves such loads past the wait to save registers.
+// compiler moves such loads past the wait to save registers. Nor do single words, such as entries
+// of a table: it also moves them to uniform registers, for which a kernel waits at once.
 std::string CudaPrinter::load_vector_of_words(const Memory& memory, uint32_t width,
                                               const std::string& address) {
   if (memory.space == Space::buffer && memory.constant && width == 4 && overlaps_)

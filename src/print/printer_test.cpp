@@ -88,6 +88,25 @@ TEST(CudaPrinter, RestrictsOnlyWhatNoRunningLaunchWrites) {
   EXPECT_FALSE(holds(ordered, "prism_wait_previous")) << ordered;
 }
 
+// The compiler would move a read-only load past the wait.
+TEST(CudaPrinter, LoadsWordsOfTablesBeforeTheWait) {
+  const Kernel looks_up = kernel("looks_up", 64, [] {
+    const In table = weights("table", u32), x = in("x", f32);
+    const Array y = out("y", f32);
+    const Value row = table[group_id()];
+    wait_previous();
+    y[local_id()] = x[row];
+  });
+  ir::Capabilities capabilities = typical_capabilities("cuda");
+  const std::string overlapped = text_of(looks_up, capabilities);
+  const size_t load = overlapped.find("= prism_load_word(&table["),
+               wait = overlapped.find("  prism_wait_previous();");
+  EXPECT_TRUE(load < wait && wait != std::string::npos) << overlapped;
+  capabilities.dependent_launch = false;
+  const std::string ordered = text_of(looks_up, capabilities);
+  EXPECT_TRUE(holds(ordered, "__ldg(&table[")) << ordered;
+}
+
 Kernel with_shared(uint32_t floats) {
   return kernel("big", 64, [=] {
     auto y = out("y", f32);
@@ -105,6 +124,15 @@ TEST(CudaPrinter, LargeSharedMemoryIsSizedAtLaunch) {
   const std::string large = text_of(with_shared(16384), capabilities);
   EXPECT_TRUE(holds(large, "extern __shared__")) << large;
   EXPECT_TRUE(holds(large, "(unsigned*)(prism_dynamic_shared + 65536)")) << large;
+}
+
+TEST(CudaPrinter, AGroupThatIsAloneMayUseAllRegisters) {
+  ir::Capabilities capabilities = typical_capabilities("cuda");
+  capabilities.shared_bytes = 227 << 10;
+  const std::string alone = text_of(with_shared(32768), capabilities),
+                    beside = text_of(with_shared(16384), capabilities);
+  EXPECT_TRUE(holds(alone, "__launch_bounds__(64, 1)")) << alone;
+  EXPECT_TRUE(holds(beside, "__launch_bounds__(64) ")) << beside;
 }
 
 TEST(CFamilyPrinter, RefusesWhatWasNotLowered) {

@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "base/cache_folder.h"
 #include "lower/lower.h"
 #include "prism/error.h"
 #include "runtime/compile_watch.h"
 #include "runtime/device_state.h"
+#include "runtime/kernel_key.h"
 
 namespace prism {
 
@@ -25,7 +25,7 @@ Program Device::compile(const ir::Kernel& kernel) const {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("compile {}: this Device handle is empty", kernel.name));
   const std::scoped_lock lock(state_->mutex);
-  std::shared_ptr<CompiledKernel>& known = state_->compiled[hash_text(ir::to_text(kernel))];
+  std::shared_ptr<CompiledKernel>& known = state_->compiled[kernel_key(kernel)];
   if (!known) {
     auto fresh = std::make_shared<CompiledKernel>();
     fresh->locked = state_->locked;
@@ -49,7 +49,7 @@ std::vector<Program> Device::compile_together(std::span<const ir::Kernel> kernel
   std::vector<ir::Kernel> lowered;
   std::vector<const ir::Kernel*> missing;
   for (const ir::Kernel& kernel : kernels) {
-    if (state_->compiled.contains(hash_text(ir::to_text(kernel)))) continue;
+    if (state_->compiled.contains(kernel_key(kernel))) continue;
     missing.push_back(&kernel);
     lowered.push_back(lower(kernel, state_->info.capabilities));
   }
@@ -63,7 +63,7 @@ std::vector<Program> Device::compile_together(std::span<const ir::Kernel> kernel
     fresh->locked = state_->locked;
     fresh->kernel = *missing[i];
     fresh->variants.push_back({{}, std::move(lowered[i]), std::move(drivers[i])});
-    state_->compiled[hash_text(ir::to_text(*missing[i]))] = std::move(fresh);
+    state_->compiled[kernel_key(*missing[i])] = std::move(fresh);
   }
   std::vector<Program> programs;
   for (const ir::Kernel& kernel : kernels) programs.push_back(compile(kernel));

@@ -42,7 +42,7 @@ std::string dialect_of(const std::string& text) {
 
 std::vector<std::string> entries_of(const std::string& text) {
   static const std::regex kSignature(
-      R"(extern "C" (?:__global__ void (?:__launch_bounds__\(\d+\) )?|__attribute__\(\(global.*\)\) void )(\w+)\(|^kernel void (\w+)\()",
+      R"(extern "C" (?:__global__ void (?:__launch_bounds__\(\d+(?:, \d+)?\) )?|__attribute__\(\(global.*\)\) void )(\w+)\(|^kernel void (\w+)\()",
       std::regex::ECMAScript | std::regex::multiline);
   std::vector<std::string> names;
   for (std::sregex_iterator at(text.begin(), text.end(), kSignature), end; at != end; ++at)

@@ -1,8 +1,7 @@
 // Tests OpenAI's endpoints with a small model: whole answers, streams, options and errors.
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <cmath>
-#include <fstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -11,10 +10,9 @@
 
 #include "prism/llm/language_model.h"
 #include "support/models/chat_model.h"
-#include "support/models/expected_text.h"
 #include "support/models/greedy.h"
 #include "support/run_program.h"
-#include "support/running_server.h"
+#include "support/server/openai_server.h"
 
 namespace prism::server {
 namespace {
@@ -22,56 +20,7 @@ namespace {
 using nlohmann::json;
 using test::ClientReply;
 using test::RunningServer;
-
-class OpenAi : public testing::Test {
- protected:
-  void SetUp() override {
-    if (path().empty()) GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
-  }
-  static std::string path() { return test::shared_model("stories260K"); }
-  static RunningServer& server() {
-    static RunningServer running(RunningServer::with_model(path()));
-    return running;
-  }
-  static json post(const std::string& path, const json& body, int status = 200) {
-    const ClientReply reply = server().post(path, body.dump());
-    EXPECT_EQ(reply.status, status) << reply.body;
-    return json::parse(reply.body, nullptr, false);
-  }
-  // The JSON of a stream's events; the last one must be [DONE].
-  static std::vector<json> stream(const std::string& path, json body) {
-    body["stream"] = true;
-    const ClientReply reply = server().post(path, body.dump());
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    std::vector<std::string> data = test::event_data(reply.body);
-    EXPECT_FALSE(data.empty());
-    if (data.empty()) return {};
-    EXPECT_EQ(data.back(), "[DONE]");
-    data.pop_back();
-    std::vector<json> events;
-    for (const std::string& each : data) events.push_back(json::parse(each));
-    return events;
-  }
-  static json error(const std::string& path, const std::string& body, int status) {
-    const ClientReply reply = server().post(path, body);
-    EXPECT_EQ(reply.status, status) << reply.body;
-    return json::parse(reply.body, nullptr, false)["error"];
-  }
-  // The text after "Once upon a time" from an independent engine.
-  static std::string expected_tail() {
-    std::ifstream file(std::string(path()).replace(path().rfind("models/"), std::string::npos,
-                                                   "expected/stories260K.once.txt"));
-    return std::string{std::istreambuf_iterator<char>(file), {}}.substr(16);
-  }
-  static json once(int tokens) {
-    return {{"prompt", "Once upon a time"}, {"max_tokens", tokens}, {"temperature", 0}};
-  }
-  static json chat() {
-    return {{"messages", json::array({{{"role", "user"}, {"content", "Once upon a time"}}})},
-            {"max_tokens", 12},
-            {"temperature", 0}};
-  }
-};
+using OpenAi = test::OpenAiServer;
 
 TEST_F(OpenAi, HealthAndModels) {
   EXPECT_EQ(json::parse(server().get("/health").body)["status"], "ok");
@@ -392,164 +341,6 @@ TEST_F(OpenAi, EmbeddingsAsFloatsAndBase64) {
   EXPECT_EQ(shorter["data"][0]["embedding"].size(), 8u);
   error("/v1/embeddings", R"({"input":"a","dimensions":100000})", 400);
   EXPECT_EQ(error("/v1/embeddings", R"({"input":[]})", 400)["param"], "input");
-}
-
-TEST_F(OpenAi, SuffixFillsInTheMiddle) {
-  const test::TemporaryFolder folder;
-  const std::string fill = test::with_fill_tokens(path(), folder.path(), {10, 11, 12});
-  const RunningServer running(RunningServer::with_model(fill));
-  const auto reply = [&](const std::string& to, const json& body) {
-    const ClientReply answer = running.post(to, body.dump());
-    EXPECT_EQ(answer.status, 200) << answer.body;
-    return json::parse(answer.body, nullptr, false);
-  };
-  const auto tokens = [&](const std::string& text) {
-    return reply("/tokenize", {{"content", text}})["tokens"].get<std::vector<int>>();
-  };
-  std::vector<int> prompt = {1, 10};
-  for (const int each : tokens("Once upon")) prompt.push_back(each);
-  prompt.push_back(11);
-  for (const int each : tokens("The end.")) prompt.push_back(each);
-  prompt.push_back(12);
-  json body = once(12);
-  body["prompt"] = prompt;
-  const json expected = reply("/v1/completions", body)["choices"][0]["text"];
-  body["prompt"] = "Once upon";
-  body["suffix"] = "The end.";
-  EXPECT_EQ(reply("/v1/completions", body)["choices"][0]["text"], expected);
-  body["prompt"] = {"Once upon", "Once upon"};
-  EXPECT_EQ(reply("/v1/completions", body)["choices"][1]["text"], expected);
-  EXPECT_EQ(reply("/infill", {{"input_prefix", "Once upon"},
-                              {"input_suffix", "The end."},
-                              {"n_predict", 12},
-                              {"temperature", 0}})["content"],
-            expected);
-  EXPECT_EQ(
-      reply("/api/generate", {{"prompt", "Once upon"},
-                              {"suffix", "The end."},
-                              {"stream", false},
-                              {"options", {{"temperature", 0}, {"num_predict", 12}}}})["response"],
-      expected);
-  body["echo"] = true;
-  EXPECT_EQ(running.post("/v1/completions", body.dump()).status, 400);
-  // The model of the other tests has no such tokens.
-  json refused = once(1);
-  refused["suffix"] = "The end.";
-  EXPECT_EQ(error("/v1/completions", refused.dump(), 400)["param"], "suffix");
-}
-
-TEST_F(OpenAi, NativeEndpoints) {
-  const json tokens = post("/tokenize", {{"content", "Once upon a time"}})["tokens"];
-  EXPECT_EQ(tokens.size(), 4u);
-  EXPECT_EQ(post("/detokenize", {{"tokens", tokens}})["content"], "Once upon a time");
-  EXPECT_EQ(post("/tokenize", {{"content", "Once"}, {"with_pieces", true}})["tokens"][0]["id"],
-            tokens[0]);
-  EXPECT_EQ(post("/apply-template", chat())["prompt"],
-            "<|im_start|>user\nOnce upon a time<|im_end|>\n<|im_start|>assistant\n");
-  const json whole =
-      post("/completion", {{"prompt", "Once upon a time"}, {"n_predict", 60}, {"temperature", 0}});
-  EXPECT_EQ(whole["content"], expected_tail());
-  EXPECT_EQ(whole["stop_type"], "limit");
-  EXPECT_EQ(whole["tokens_predicted"], 60);
-  EXPECT_TRUE(whole["tokens"].empty());
-  EXPECT_EQ(whole["generation_settings"]["n_predict"], 60);
-  const json chosen = post("/completion", {{"prompt", "Once upon a time"},
-                                           {"n_predict", 2},
-                                           {"return_tokens", true},
-                                           {"response_fields", {"tokens", "timings/predicted_n"}}});
-  EXPECT_EQ(chosen.size(), 2u);
-  EXPECT_EQ(chosen["tokens"].size(), 2u);
-  EXPECT_EQ(chosen["timings/predicted_n"], 2);
-  const json props = json::parse(server().get("/props").body);
-  EXPECT_EQ(props["total_slots"], 2);
-  EXPECT_EQ(props["default_generation_settings"]["n_ctx"], 256);
-  EXPECT_EQ(json::parse(server().get("/slots").body).size(), 2u);
-  EXPECT_NE(server().get("/metrics").body.find("prism:tokens_predicted_total"), std::string::npos);
-  EXPECT_FALSE(json::parse(server().get("/devices").body)["devices"].empty());
-}
-
-TEST_F(OpenAi, TemplatesGetTheServersAndTheRequestsVariables) {
-  ServerOptions options = RunningServer::with_model(path());
-  options.chat_template = "{{ messages[0].content }} {{ place }} {{ time }}";
-  options.template_variables = R"({"place": "here", "time": "now"})";
-  options.is_verbose = true;
-  const RunningServer running(std::move(options));
-  json body = chat();
-  EXPECT_EQ(json::parse(running.post("/apply-template", body.dump()).body)["prompt"],
-            "Once upon a time here now");
-  body["chat_template_kwargs"] = {{"time", "then"}};
-  EXPECT_EQ(json::parse(running.post("/apply-template", body.dump()).body)["prompt"],
-            "Once upon a time here then");
-  const json reply = json::parse(running.post("/v1/chat/completions", body.dump()).body);
-  EXPECT_NE(reply["__verbose"]["prompt"].get<std::string>().find("here then"), std::string::npos);
-}
-
-// Whether a proposal pays depends on times, so the counts are only compared with each other.
-TEST_F(OpenAi, SpeculationIsReportedAndKeepsTheText) {
-  ServerOptions options = RunningServer::with_model(path());
-  options.load.speculate = "ngram";
-  const RunningServer speculating(std::move(options));
-  const std::string request =
-      R"({"prompt": "Tom ran. Tom ran. Tom ran. Tom ran. Tom ran.", "max_tokens": 60,)"
-      R"( "temperature": 0})";
-  const json reply = json::parse(speculating.post("/v1/completions", request).body);
-  EXPECT_EQ(reply["choices"][0]["text"],
-            json::parse(server().post("/v1/completions", request).body)["choices"][0]["text"]);
-  const int64_t proposed = reply["timings"]["draft_n"];
-  const int64_t accepted = reply["timings"]["draft_n_accepted"];
-  const json details = reply["usage"]["completion_tokens_details"];
-  EXPECT_EQ(details["accepted_prediction_tokens"], accepted);
-  EXPECT_EQ(details["rejected_prediction_tokens"], proposed - accepted);
-  const std::string metrics = speculating.get("/metrics").body;
-  for (const auto& [name, count] : {std::pair("prism:tokens_proposed_total", proposed),
-                                    std::pair("prism:tokens_accepted_total", accepted)})
-    EXPECT_NE(metrics.find(fmt::format("\n{} {}\n", name, count)), std::string::npos) << metrics;
-}
-
-TEST_F(OpenAi, TextsThatTheEndCutsOffEndWithAnError) {
-  ServerOptions options = RunningServer::with_model(path());
-  options.load.fit.context = 100000;  // for minutes
-  RunningServer running(std::move(options));
-  json body = once(99000);
-  body["stream"] = body["ignore_eos"] = true;
-  std::thread end([&] {
-    while (running.state().texts.empty() || !running.state().texts[0].is_begun)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    running.stop(0.1);
-  });
-  const ClientReply reply = running.post("/v1/completions", body.dump());
-  end.join();
-  const std::vector<std::string> data = test::event_data(reply.body);
-  ASSERT_GE(data.size(), 3u);
-  EXPECT_TRUE(json::parse(data[0]).contains("choices"));
-  const auto last = std::ranges::find_if(
-      data, [](const std::string& each) { return each.find("\"error\"") != each.npos; });
-  ASSERT_NE(last, data.end()) << data.back();
-  EXPECT_EQ(json::parse(*last)["error"]["code"], "server_ended");
-}
-
-TEST(ServerAccess, KeysAreNeededButForHealth) {
-  const std::string path = test::shared_model("stories260K");
-  if (path.empty()) GTEST_SKIP() << "needs ../shared/models/stories260K.gguf";
-  ServerOptions options = RunningServer::with_model(path);
-  options.access.api_keys = {"secret"};
-  options.access.cors = {"https://app.example"};
-  const RunningServer running(std::move(options));
-  EXPECT_EQ(running.get("/health").status, 200);
-  const ClientReply refused = running.get("/v1/models");
-  EXPECT_EQ(refused.status, 401);
-  EXPECT_EQ(json::parse(refused.body)["error"]["type"], "authentication_error");
-  EXPECT_EQ(running.get("/v1/models", {"authorization: Bearer secret"}).status, 200);
-  EXPECT_EQ(running.get("/v1/models", {"x-api-key: secret"}).status, 200);
-  EXPECT_EQ(running.get("/v1/models", {"x-api-key: secret", "origin: https://evil.example"}).status,
-            403);
-  ClientReply allowed =
-      running.get("/v1/models", {"x-api-key: secret", "origin: https://app.example"});
-  EXPECT_EQ(allowed.status, 200);
-  EXPECT_EQ(allowed.headers["access-control-allow-origin"], "https://app.example");
-  const ClientReply preflight = test::request(running.port(), "OPTIONS", "/v1/chat/completions", "",
-                                              {"origin: https://app.example"});
-  EXPECT_EQ(preflight.status, 200);
 }
 
 }  // namespace

@@ -19,3 +19,4 @@ struct prism_loaded_weights {
   }
 };
 inline prism_loaded_weights prism_load_weights(const unsigned* from) { return {from}; }
+inline unsigned prism_load_word(const unsigned* from) { return *from; }

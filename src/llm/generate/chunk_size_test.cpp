@@ -25,18 +25,29 @@ TEST(ChunkSize, FindsTheRowsThatFitIntoTheTime) {
   for (int i = 0; i < 24; ++i) {
     const int64_t next = size.rows(4096);
     EXPECT_LE(next, std::max<int64_t>(64, 2 * rows));
-    EXPECT_TRUE(i > 3 || next == 64 << i) << "grows at once while there is much time";
+    EXPECT_TRUE(i > 2 || next == 64 << i) << "grows at once while there is much time";
     rows = next;
     size.learn(rows, 0.01 + static_cast<double>(rows) / 10000);
   }
-  EXPECT_EQ(rows, 640);  // 750 take 85% of the time
+  EXPECT_EQ(rows, 640);  // 700 take 80% of the time
   // A slower machine: the next batch is already shorter.
   size.learn(rows, 1.0);
-  EXPECT_EQ(size.rows(4096), 48);  // 54 in 85% of the time
+  EXPECT_EQ(size.rows(4096), 48);  // 51 in 80% of the time
   // However slow it is, prompts advance.
   size.learn(16, 1000);
   EXPECT_EQ(size.rows(4096), 16);
   EXPECT_EQ(size.rows(5), 5);
+}
+
+TEST(ChunkSize, GrowsInFewStepsOnAFastDevice) {
+  ChunkSize size;
+  size.set_limit(0.1);
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < 4; ++i) {
+    sizes.push_back(size.rows(2048));
+    size.learn(sizes.back(), 0.002 + 3e-5 * static_cast<double>(sizes.back()));
+  }
+  EXPECT_EQ(sizes, (std::vector<int64_t>{64, 512, 1024, 2048}));
 }
 
 TEST(ChunkSize, SlowBatchesStayWithinTheTimeToo) {
@@ -68,7 +79,7 @@ TEST(ChunkSize, BeginsWithFewRowsOnASlowDevice) {
     EXPECT_LE(0.0019 * static_cast<double>(rows), 0.1) << "step " << i;
     size.learn(rows, 0.0019 * static_cast<double>(rows));
   }
-  EXPECT_EQ(size.rows(4096), 40);  // 44 take 85% of the time
+  EXPECT_EQ(size.rows(4096), 40);  // 42 take 80% of the time
 }
 
 TEST(ChunkSize, DecodingRowsCountToo) {

@@ -16,9 +16,7 @@ TextsPerStep::Turn TextsPerStep::choose(int64_t texts, int64_t rows,
                            [&](int64_t size) { return is_worth_a_try(size) || is_known(size); }))
     return {texts, INT64_MAX};
   if (!is_known(rows)) return {texts, kTurnSteps};
-  // A change of turns costs about this much, by estimate.
-  constexpr double kLeastGain = 1.01;
-  double best_rate = kLeastGain * static_cast<double>(texts) / times_.seconds(rows);
+  double best_rate = static_cast<double>(texts) / times_.seconds(rows);
   // All together: other sizes are looked at again after so many turns.
   Turn best{texts, 32 * kTurnSteps};
   for (const int64_t size : smaller) {
@@ -26,7 +24,8 @@ TextsPerStep::Turn TextsPerStep::choose(int64_t texts, int64_t rows,
       if (is_worth_a_try(size)) return {size, kTurnSteps};
       continue;
     }
-    const double rate = static_cast<double>(size) / times_.seconds(size);
+    const double rate =
+        static_cast<double>(size) / (times_.seconds(size) + kChangeSeconds / kTurnSteps);
     if (rate <= best_rate) continue;
     best_rate = rate;
     best = {size, kTurnSteps};

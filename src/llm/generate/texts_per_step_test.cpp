@@ -94,6 +94,17 @@ TEST(TextsPerStep, TakesTheFullStepWhereOneMoreTextCostsAJump) {
   }
 }
 
+TEST(TextsPerStep, TakesAllWhereChangesOfTurnsCostMore) {
+  // 16 of 17 texts give more tokens per second than 17, but only without the changes.
+  for (const auto& [scale, chosen] : {std::pair{1.0, 16}, {0.02, 17}}) {
+    const FakeDevice device{{16, 32},
+                            [&](int64_t rows) { return scale * (rows <= 16 ? 4.6e-3 : 6.75e-3); }};
+    TextsPerStep choice;
+    rate(device, choice, 17, 64);
+    EXPECT_EQ(choice.choose(17, 32, device.smaller(17)).texts, chosen) << scale;
+  }
+}
+
 TEST(TextsPerStep, TakesAllWhereTimesAreSmooth) {
   const FakeDevice device{
       {4, 8, 16}, [](int64_t rows) { return 4.0 + static_cast<double>(rows); }, false};

@@ -133,7 +133,7 @@ int64_t Model::rows_alike(int64_t rows) const {
   const int64_t few = state_->few_rows;
   return state_->only_cpu && rows <= few ? std::min(few, batch_rows()) : batch_rows();
 }
-size_t Model::plans() const { return state_->plans.size(); }
+size_t Model::plans() const { return state_->plans_made; }
 
 std::string Model::cache_layout() const {
   const KvCache& of = cache();

@@ -10,10 +10,10 @@ namespace prism::llm {
 
 namespace {
 
-// Batch sizes that have plans on devices that record launches. Other sizes are padded, by a third
-// at most.
-constexpr std::array<int64_t, 17> kRowBuckets = {1,   2,   4,   8,   16,  32,   64,   96,  128,
-                                                 192, 256, 384, 512, 768, 1024, 1536, 2048};
+// Batch sizes that have plans on devices that record launches; other sizes are padded. Products
+// with packed weights take 16 rows at a time, so 24 and 40 rows would cost as much as 32 and 48.
+constexpr std::array<int64_t, 18> kRowBuckets = {1,   2,   4,   8,   16,  32,  48,   64,   96,
+                                                 128, 192, 256, 384, 512, 768, 1024, 1536, 2048};
 
 int64_t bucket(int64_t rows, int64_t most) {
   for (const int64_t each : kRowBuckets)
@@ -23,6 +23,14 @@ int64_t bucket(int64_t rows, int64_t most) {
 
 int64_t power_of_two(int64_t count) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+}
+
+// The sequences of a plan for prompts: few sizes, because a plan costs more than the groups of
+// sequences that are not there, which leave at once.
+int64_t sequence_bucket(int64_t count) {
+  int64_t size = 1;
+  while (size < count) size *= 8;
+  return size;
 }
 
 // On the CPU a plan has the exact number of rows of its batch. Prompts have many lengths, so only
@@ -100,8 +108,12 @@ BatchShape Model::State::shape_for(std::span<const SequencePart> parts) const {
   if (each_one_row) {
     shape.sequences = shape.wanted = shape.rows;
   } else {
-    shape.sequences = power_of_two(static_cast<int64_t>(parts.size()));
-    shape.wanted = wanted == rows ? shape.rows : std::min(power_of_two(wanted), shape.rows);
+    const auto sequences = static_cast<int64_t>(parts.size());
+    shape.sequences =
+        only_cpu ? power_of_two(sequences) : std::min(sequence_bucket(sequences), shape.rows);
+    // Mostly a row of each sequence; on devices their number alone does not make another plan.
+    const int64_t most = std::max(power_of_two(wanted), only_cpu ? 1 : shape.sequences);
+    shape.wanted = wanted == rows ? shape.rows : std::min(most, shape.rows);
   }
   return shape;
 }
@@ -147,6 +159,7 @@ BatchPlan& Model::State::plan_for(const BatchShape& shape, Result result) {
   plan_options.arenas = arenas;
   made.plan = std::make_unique<Plan>(outputs, std::span<const Tensor>(), plan_options);
   made.last_used = ++runs;
+  ++plans_made;
   // Release outgrown arenas in the other plans now rather than at their next run.
   for (auto& [shape_and_result, other] : plans) other.plan->use_shared_arenas();
   return plans.emplace(key, std::move(made)).first->second;

@@ -43,7 +43,7 @@ struct Model::State {
   std::vector<RopeTables> ropes;
   std::map<std::pair<BatchShape, Result>, BatchPlan> plans;
   std::shared_ptr<SharedArenas> arenas = std::make_shared<SharedArenas>();
-  uint64_t runs = 0;
+  uint64_t runs = 0, plans_made = 0;
   bool only_cpu = false;
   int64_t few_rows = 1;  // up to which the CPU computes each row as alone
 

@@ -137,9 +137,9 @@ ir::Kernel attention_decode(const AttentionOptions& options, const DecodeTile& t
     const RowBlock own_rows(arguments, tile);
     const Span& span = own_rows.span;
     const Value &kv_head = own_rows.kv_head, &block = own_rows.block;
-    with_split(own_rows, warp_results, [&](const SplitKeys& split) {
+    with_split(own_rows, warp_results, 1, [&](const SplitKeys& split) {
       const Value &begin = split.begin, &end = split.end;
-      CachePositions positions(arguments, span.slot, begin, end, split.seen, tile.keys());
+      CachePositions& positions = split.positions;
       const CacheHead keys(arguments, CacheHead::Of::keys, positions, kv_head),
           values(arguments, CacheHead::Of::values, positions, kv_head);
       const Value lane = local_id() % key_lanes, slot = local_id() / key_lanes;
@@ -296,6 +296,7 @@ ir::Kernel attention_merge(const AttentionOptions& options, const DecodeTile& ti
     const DecodeTile own = merge_tile(tile);
     const SubgroupSums sums(own, (options.values() + 3) / 4 * 4);
     const RowBlock rows(arguments, own);
+    wait_previous();
     if_(rows.used, [&] {
       const Cut cut(arguments, tile, rows.span, rows.block / tile.rows, *arguments.splits);
       sums.read_partial(rows, cut, 2);

@@ -97,7 +97,14 @@ class Stream {
   void each_chunk(const std::function<void(uint32_t, Value, Value)>& body) {
     for (uint32_t turn = 0; turn * lanes_ < keys_ * chunks_; ++turn) {
       const Value index = local_id() + turn * lanes_;
-      const auto one = [&] { body(turn, index / chunks_, index % chunks_); };
+      // Turns of whole rows differ by a constant, which compilers do not see.
+      const bool by_rows = lanes_ % chunks_ == 0;
+      const auto one = [&] {
+        if (by_rows)
+          body(turn, local_id() / chunks_ + turn * (lanes_ / chunks_), local_id() % chunks_);
+        else
+          body(turn, index / chunks_, index % chunks_);
+      };
       if ((turn + 1) * lanes_ <= keys_ * chunks_)
         one();
       else
@@ -155,9 +162,11 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
     const RowBlock own_rows(arguments, tile);
     const Span& span = own_rows.span;
     const Value &kv_head = own_rows.kv_head, &block = own_rows.block;
-    with_split(own_rows, results, [&](const SplitKeys& split) {
+    // Tiles that are loaded before the loop, and the first that it loads.
+    const uint32_t ahead = copies ? stages : 2;
+    with_split(own_rows, results, ahead, [&](const SplitKeys& split) {
       const Value &begin = split.begin, &end = split.end;
-      CachePositions positions(arguments, span.slot, begin, end, split.seen, keys);
+      CachePositions& positions = split.positions;
       Stream key_stream(arguments, CacheHead::Of::keys, positions, kv_head, k_tile, tile, width),
           value_stream(arguments, CacheHead::Of::values, positions, kv_head, v_tile, tile, width);
       const auto ask = [&](Value slot, Value first) {
@@ -172,8 +181,7 @@ ir::Kernel attention_decode_by_fragments(const AttentionOptions& options, const 
         if_(first < end, both);
         async_commit();
       };
-      for (uint32_t s = 0; s + 1 < (copies ? stages : 2); ++s)
-        ask(constant(u32, s), begin + s * keys);
+      for (uint32_t s = 0; s + 1 < ahead; ++s) ask(constant(u32, s), begin + s * keys);
 
       // Write q to shared memory: scaled, rounded, zeros beyond the last row.
       const Value factor = arguments.q_factor();

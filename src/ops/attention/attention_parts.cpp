@@ -270,13 +270,14 @@ Span::Span(const In& spans, Value sequence) : Span(spans.load_words(sequence * 4
 Span::Span(Value four) : first_row(four[0]), queries(four[1]), keys(four[2]), slot(four[3]) {}
 
 CachePositions::CachePositions(const AttentionArguments& arguments, Value slot, Value begin,
-                               Value end, Value seen, uint32_t keys)
+                               Value end, Value seen, uint32_t keys, uint32_t ahead)
     : arguments_(arguments), slot_(slot), end_(end), seen_(seen), keys_(keys) {
   const uint32_t block = arguments.options.block;
-  if (block == 0)
-    set_bases([&](bool of_values) { return slot * slot_step(of_values); });
-  else if (block % keys == 0)
-    next_.emplace(u32, block_at(begin), "block");
+  if (block == 0) set_bases([&](bool of_values) { return slot * slot_step(of_values); });
+  if (block == 0 || block % keys != 0) return;
+  for (uint32_t tile = 0; tile < ahead; ++tile) first_.push_back(block_at(begin + tile * keys));
+  next_.emplace(u32, first_.back(), "block");
+  first_.pop_back();
 }
 
 bool CachePositions::are_apart(bool of_values) const {
@@ -297,19 +298,24 @@ void CachePositions::set_bases(const std::function<Value(bool)>& base) {
 }
 
 Value CachePositions::block_at(Value position) const {
-  return arguments_.table->load_if(
-      position < end_, slot_ * *arguments_.table_row + position / arguments_.options.block);
+  // The first block in place of one that no position needs: a load without a condition is used
+  // where it arrives, and not copied when the condition is known.
+  const Value needed = select(position < end_, position, 0u);
+  return (*arguments_.table)[slot_ * *arguments_.table_row + needed / arguments_.options.block];
 }
 
-Value CachePositions::base(Value position, Value block, bool of_values) const {
-  const uint32_t size = arguments_.options.block;
-  return block * slot_step(of_values) - position / size * size * position_step(of_values);
+Value CachePositions::in_block(Value block, Value position, bool of_values) const {
+  return block * slot_step(of_values) +
+         position % arguments_.options.block * position_step(of_values);
 }
 
 void CachePositions::enter(Value first) {
   if (!next_) return;
-  set_bases([&](bool of_values) { return base(first, *next_, of_values); });
-  *next_ = block_at(first + keys_);
+  const bool before_loop = entered_ < first_.size();
+  const Value block = before_loop ? first_[entered_++] : Value(*next_);
+  set_bases([&](bool of_values) { return in_block(block, first, of_values); });
+  tile_ = first;
+  if (!before_loop) *next_ = block_at(first + keys_);
 }
 
 Value CachePositions::holds(Value position) const {
@@ -318,8 +324,9 @@ Value CachePositions::holds(Value position) const {
 
 Value CachePositions::element(Value position, bool of_values) const {
   const std::optional<Value>& known = bases_[of_values];
-  return (known ? *known : base(position, block_at(position), of_values)) +
-         position * position_step(of_values);
+  if (!known) return in_block(block_at(position), position, of_values);
+  // The distance from the start of a tile is the same in every tile.
+  return *known + (tile_ ? position - *tile_ : position) * position_step(of_values);
 }
 
 CacheHead::CacheHead(const AttentionArguments& arguments, Of of, const CachePositions& positions,

@@ -87,10 +87,12 @@ struct Span {
 // positions before `seen` are hidden and not read.
 class CachePositions {
  public:
+  // ahead: the constructor looks up the blocks of this many tiles, with loads that do not wait for
+  // each other. All but one of these tiles are entered before the loop over the tiles.
   CachePositions(const AttentionArguments& arguments, dsl::Value slot, dsl::Value begin,
-                 dsl::Value end, dsl::Value seen, uint32_t keys);
+                 dsl::Value end, dsl::Value seen, uint32_t keys, uint32_t ahead = 1);
   // Called for each tile in order, before it is read. If a tile is within one block, all its
-  // positions share one look-up, which was loaded with the previous tile.
+  // positions share one look-up, which was loaded before or with the previous tile.
   void enter(dsl::Value first);
   // Whether the position is read.
   dsl::Value holds(dsl::Value position) const;
@@ -103,16 +105,20 @@ class CachePositions {
   bool are_apart(bool of_values) const;
   dsl::Value slot_step(bool of_values) const;
   dsl::Value position_step(bool of_values) const;
-  // The index of position 0 if all positions were in the block of this one; it may wrap.
-  dsl::Value base(dsl::Value position, dsl::Value block, bool of_values) const;
+  // The index of a position that is in this block.
+  dsl::Value in_block(dsl::Value block, dsl::Value position, bool of_values) const;
   void set_bases(const std::function<dsl::Value(bool)>& base);
 
   const AttentionArguments& arguments_;
   dsl::Value slot_, end_, seen_;
   uint32_t keys_;
-  // Of the tile, for keys and values; none: each position looks up its own.
+  // The first position of the tile, in blocks; none: that of the sequence.
+  std::optional<dsl::Value> tile_;
+  // Its index in keys and values; none: each position looks up its own.
   std::optional<dsl::Value> bases_[2];
-  std::optional<dsl::Var> next_;  // the block of the next tile
+  std::vector<dsl::Value> first_;  // the blocks of the tiles entered before the loop
+  size_t entered_ = 0;             // how many of these were entered
+  std::optional<dsl::Var> next_;   // the block of the next tile of the loop
 };
 
 // One head of k or v as 16-byte chunks, as many as a key has; zeros follow the last element.

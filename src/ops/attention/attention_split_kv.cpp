@@ -148,7 +148,6 @@ RowBlock::RowBlock(const AttentionArguments& the_arguments, const DecodeTile& th
       kv_heads(group_count(1) / blocks_of_rows(arguments.options, tile)),
       used(block * tile.rows / arguments.options.group < span.queries) {
   launch_next();
-  wait_previous();
 }
 
 RowBlock::Row RowBlock::at(Value r) const {
@@ -280,14 +279,17 @@ AttentionArguments::Result result_of(const DecodeTile& tile) {
   return tile.direct ? Result::out : tile.merges ? Result::both : Result::partial;
 }
 
-void with_split(const RowBlock& rows, const SubgroupSums& sums,
+void with_split(const RowBlock& rows, const SubgroupSums& sums, uint32_t ahead,
                 const std::function<void(const SplitKeys&)>& attend) {
   const DecodeTile& tile = rows.tile;
   const Value split = group_id(0), splits = group_count(0);
   const Cut cut(rows.arguments, tile, rows.span, rows.block, splits);
   const Value begin = cut.begin + split * cut.each, end = min(begin + cut.each, cut.end);
+  CachePositions positions(rows.arguments, rows.span.slot, begin, end, cut.seen, tile.keys(),
+                           ahead);
+  wait_previous();
   const auto attend_all = [&] {
-    attend({begin, end, cut.seen});
+    attend({begin, end, cut.seen, positions});
     barrier();
   };
   if (tile.direct) {  // zeros if no key is seen

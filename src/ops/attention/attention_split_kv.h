@@ -28,8 +28,9 @@ struct Cut {
       dsl::Value block, dsl::Value splits);
 };
 
-// The rows of a decode or merge group: a block of one kv head, in sequence group_id(2). Its span is
-// loaded before the wait for the previous launch, because the other loads depend on it.
+// The rows of a decode or merge group: a block of one kv head, in sequence group_id(2). Lets the
+// next launch start. Made before the wait for the previous one, because other loads depend on its
+// span.
 struct RowBlock {
   const AttentionArguments& arguments;
   const DecodeTile& tile;
@@ -78,11 +79,13 @@ AttentionArguments::Result result_of(const DecodeTile& tile);
 // The keys of a split; those before `seen` are hidden from all rows.
 struct SplitKeys {
   dsl::Value begin, end, seen;
+  CachePositions& positions;
 };
 
-// Calls attend, which leaves the sums of every subgroup, for this group's split, and writes the
-// result.
-void with_split(const RowBlock& rows, const SubgroupSums& sums,
+// Waits for the previous launch, calls attend, which leaves the sums of every subgroup, for this
+// group's split, and writes the result. ahead: tiles whose blocks of the cache are looked up before
+// the wait (CachePositions).
+void with_split(const RowBlock& rows, const SubgroupSums& sums, uint32_t ahead,
                 const std::function<void(const SplitKeys&)>& attend);
 
 // attention_decode for tiles with stages.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "runtime/kernel_key.h"
 #include "tensor/storage.h"
 
 namespace prism {
@@ -40,7 +41,9 @@ const ir::Kernel& cached_kernel(const std::string& key, const std::function<ir::
   }
   ir::Kernel kernel = make();
   const std::scoped_lock lock(cache.mutex);
-  return cache.kernels.try_emplace(key, std::move(kernel)).first->second;
+  const auto [kept, is_new] = cache.kernels.try_emplace(key, std::move(kernel));
+  if (is_new) remember_key(kept->second);
+  return kept->second;
 }
 
 DeviceView DeviceCall::scratch(const Shape& shape, ElementType type) {
