@@ -180,7 +180,8 @@ void WeightLoader::attention(LayerWeights& layer, bool with_head_norms) {
   } else if (sizes.cache_of >= 0) {
     layer.q = linear("attn_q", q, config_.width);
     // Some files have the matrices that would make the keys and values, too.
-    for (const char* name : {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"})
+    for (const char* name :
+         {"attn_k.weight", "attn_v.weight", "attn_k.bias", "attn_v.bias", "attn_k_norm.weight"})
       leave_out(name);
   } else if (has_in_layer("attn_qkv.weight")) {
     layer.qkv = linear("attn_qkv", std::max(q + k + v, config_.qkv_rows), config_.width,
