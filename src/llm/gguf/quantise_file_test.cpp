@@ -209,6 +209,17 @@ TEST(QuantiseFile, AWeightThatTheTypeCannotHoldIsNamedAndLeavesNothing) {
   }
 }
 
+// A finite weight, with which every text would be infinite.
+TEST(Verify, FindsAWeightThatIsTooLarge) {
+  const test::TemporaryFolder folder;
+  Model model(3, false);
+  model.values["blk.2.attn_q.weight"][300] = -3e38f;
+  model.writer.write(folder / "f32.gguf");
+  const VerifyResult result = verify_file(GgufFile::open(folder / "f32.gguf"));
+  ASSERT_EQ(result.problems.size(), 1u);
+  EXPECT_EQ(result.problems[0], "tensor blk.2.attn_q.weight (f32): row 1, column 44 is -3e+38");
+}
+
 TEST(Verify, FindsAScaleThatIsNotFinite) {
   const test::TemporaryFolder folder;
   std::vector<std::byte> blocks(34 * 8);

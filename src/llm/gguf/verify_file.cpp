@@ -1,4 +1,4 @@
-// Decodes every block of a file and looks for values that are not finite.
+// Decodes every block of a file and looks for values that are not finite, or too large.
 #include "llm/gguf/verify_file.h"
 
 #include <fmt/format.h>
@@ -15,13 +15,16 @@ namespace prism::llm {
 
 namespace {
 
-// The index of the first non-finite value, or size(). A non-finite scale makes its whole block
-// non-finite.
+// Sums of products of such weights are infinite in f32, and no trained model has them.
+constexpr float kLargest = 1e18f;
+
+// The index of the first value that is not finite or too large, or size(). A non-finite scale makes
+// its whole block non-finite.
 size_t first_bad(std::span<const float> values, ThreadPool& pool) {
   std::atomic<size_t> first{values.size()};
   pool.parallel_for(values.size(), 1 << 16, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i)
-      if (!std::isfinite(values[i])) {
+      if (!(std::abs(values[i]) < kLargest)) {
         size_t known = first;
         while (i < known && !first.compare_exchange_weak(known, i)) {
         }
