@@ -2,6 +2,7 @@
 // Usage: bench_train [--model mlp,gpt,char_gpt,gpt2,lora] [--gguf FILE] [--recompute] [--device
 // NAME]
 //                    [--steps N] [--rounds N] [--explain] [--peer "PYTHON SCRIPT [--device cuda]"]
+// With --steps 0 nothing runs: it prints the memory and, with --explain, the plan.
 // The peer is bench/train/pytorch_steps.py; it and Prism take turns. On the CPU the fastest step
 // counts, so that other work on the machine disturbs neither. On a GPU the steps of a round follow
 // one another without a wait, and the fastest round counts.
@@ -98,7 +99,7 @@ int main(int count, char** words) try {
     if (word == "--device") device_name = value();
     if (word == "--model") models = value();
     if (word == "--gguf") file = value();
-    if (word == "--steps") steps = std::max(1, std::atoi(value().c_str()));
+    if (word == "--steps") steps = std::max(0, std::atoi(value().c_str()));
     if (word == "--rounds") rounds = std::max(1, std::atoi(value().c_str()));
     if (word == "--peer") peer = value();
     if (word == "--explain") explain = true;
@@ -112,6 +113,10 @@ int main(int count, char** words) try {
     if (explain) std::cout << work.step->explain(work.batch);
     Times own;
     own.mib = memory_mib(work, device);
+    if (steps == 0) {
+      std::cout << fmt::format("{:9} Prism {:18} {:7.0f} MiB\n", work.name, device_name, own.mib);
+      continue;
+    }
     std::map<std::string, Times> others;
     for (int round = 0; round < rounds; ++round) {
       own.keep_best(own_times(work, steps, device == Device::cpu()));

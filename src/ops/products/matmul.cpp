@@ -127,7 +127,9 @@ std::vector<Tensor> MatmulOp::gradient(const GradientCall& call) const {
   std::vector<Tensor> results(2);
   if (call.wanted[0]) {
     const Tensor rows = b.type().is_block() ? unpacked_rows(b.transpose(), g) : b.transpose();
-    results[0] = cast(product(g, rows), a.type());
+    // Where the rows are bf16 the gradient is as well, and the sums are stored as a's type.
+    const bool narrow = rows.type() == ElementType(DType::bf16);
+    results[0] = cast(product(narrow ? cast(g, DType::bf16) : g, rows), a.type());
   }
   if (call.wanted[1] && !b.type().is_block()) {
     // The gradient gets b's memory order, so a transposed weight needs no copy.

@@ -179,22 +179,30 @@ std::string tuning_key(const Sides& s) {
                      s.in_b.transposed ? "" : "_plain", s.batch > 1 ? "_batch" : "");
 }
 
-// Whether a tail does nothing but add a tensor of f32.
-bool only_adds(const Chain& chain) {
+// Whether a tail does nothing but add a tensor of the product's own type.
+bool only_adds(const Chain& chain, ElementType own) {
   if (chain.steps.size() != 3 || chain.inputs.size() != 2 || chain.result != 2 ||
-      chain.inputs[1] != DType::f32 || chain.output != DType::f32)
+      own != ElementType(chain.inputs[1]) || own != ElementType(chain.output))
     return false;
   const Chain::Step& last = chain.steps[2];
   return last.kind == Chain::Kind::apply && last.op == ScalarOp::add && last.a != last.b;
 }
 
-// Whether a tail does nothing but store the sums as f32.
-bool only_widens(const Chain& chain) {
-  return chain.inputs.size() == 1 && chain.output == DType::f32 &&
-         std::ranges::all_of(chain.steps, [](const Chain::Step& step) {
-           return step.kind == Chain::Kind::input ||
-                  (step.kind == Chain::Kind::cast && step.stored == DType::f32);
-         });
+// The number by which a tail multiplies the sums, where it does no more than that and store them as
+// f32.
+std::optional<float> only_scales(const Chain& chain) {
+  if (chain.inputs.size() != 1 || chain.output != DType::f32) return std::nullopt;
+  const auto is_number = [&](uint16_t step) {
+    return chain.steps[step].kind == Chain::Kind::constant;
+  };
+  double factor = 1;
+  for (const Chain::Step& step : chain.steps) {
+    if (step.kind == Chain::Kind::cast && step.stored != DType::f32) return std::nullopt;
+    if (step.kind != Chain::Kind::apply) continue;
+    if (step.op != ScalarOp::mul || is_number(step.a) == is_number(step.b)) return std::nullopt;
+    factor *= chain.steps[is_number(step.a) ? step.a : step.b].number;
+  }
+  return static_cast<float>(factor);
 }
 
 bool is_plain(ElementType type) {
@@ -292,7 +300,7 @@ std::optional<DType> narrowed_rows(const Device& device, const Sides& s, Element
 
 int MatmulOp::overwrites(std::span<const Tensor> inputs) const {
   const Device& device = inputs[0].device();
-  if (device.info().is_cpu || !only_adds(tail_.chain()) || inputs[0].elements() == 0 ||
+  if (device.info().is_cpu || tail_.others() != 1 || inputs[0].elements() == 0 ||
       inputs[1].elements() == 0)
     return -1;
   const auto view = [](const Tensor& t) { return DeviceView{0, t.type(), t.layout()}; };
@@ -302,7 +310,7 @@ int MatmulOp::overwrites(std::span<const Tensor> inputs) const {
   Sides s = sides_of(view(inputs[0]), view(inputs[1]), {}, rounded_);
   if (narrowed_) s.x = *narrowed_;
   const ElementType own = product_type(s.x, s.b.type);
-  const bool fits = own == ElementType(DType::f32) && added.layout().offset == 0 &&
+  const bool fits = only_adds(tail_.chain(), own) && added.layout().offset == 0 &&
                     added.layout().is_dense() && added.elements() == s.batch * s.m * s.n;
   const bool native = fits && product_way(device.info(), s, own) == ProductWay::vendor &&
                       native_of(device, s, own).has_value();
@@ -334,9 +342,11 @@ void MatmulOp::launch(DeviceCall& call) const {
   }
   const ProductWay way = product_way(call.info(), s, own);
   if (auto native = way == ProductWay::vendor ? native_of(call.device(), s, own) : std::nullopt) {
-    if (!tail_.empty() && only_widens(tail_.chain())) {
-      if (const auto wide = native_of(call.device(), s, DType::f32))
+    if (const auto factor = tail_.empty() ? std::nullopt : only_scales(tail_.chain())) {
+      if (auto wide = native_of(call.device(), s, DType::f32)) {
+        wide->alpha = *factor;
         return launch_native(call, *wide, s);
+      }
     }
     if (tail_.others() > 0 && call.output().slot == call.input(2).slot) {  // see overwrites()
       native->beta = 1;

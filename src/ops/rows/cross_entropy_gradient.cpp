@@ -3,6 +3,7 @@
 // model.
 #include "ops/rows/cross_entropy_gradient.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "prism/ops/create.h"
 #include "prism/ops/elementwise.h"
 #include "prism/ops/softmax.h"
+#include "tensor/chain/chain.h"
 #include "tensor/expression_op.h"
 #include "tensor/plan/device_call.h"
 
@@ -26,12 +28,12 @@ constexpr uint32_t kGroup = 256;
 constexpr float kLowest = -3.0e38f;
 
 // lanes: of a row, a subgroup of 32 or the group. unit: elements of a load.
-ir::Kernel gradient_kernel(DType type, uint32_t lanes, uint32_t unit) {
+ir::Kernel gradient_kernel(DType type, DType stored, uint32_t lanes, uint32_t unit) {
   return kernel("cross_entropy_gradient", kGroup, [&] {
     const bool alone = lanes == kGroup;
     if (!alone) require_subgroup_size(lanes);
     const In x = in("x", type), target = in("target", i32), g = in("g", f32);
-    const Array y = out("y", type);
+    const Array y = out("y", stored);
     const Value rows = param("rows", u32), length = param("length", u32),
                 ignored = param("ignored", i32);
     const Value row = group_id() * (kGroup / lanes) + local_id() / lanes;
@@ -80,11 +82,11 @@ ir::Kernel gradient_kernel(DType type, uint32_t lanes, uint32_t unit) {
 
 class CrossEntropyGradientOp : public ExpressionOp {
  public:
-  explicit CrossEntropyGradientOp(int32_t ignored) : ignored_(ignored) {}
+  CrossEntropyGradientOp(int32_t ignored, DType result) : ignored_(ignored), result_(result) {}
 
   std::string_view name() const override { return "cross_entropy_gradient"; }
   std::vector<Spec> infer(std::span<const Tensor> inputs) const override {
-    return {{inputs[0].shape(), inputs[0].type()}};
+    return {{inputs[0].shape(), result_}};
   }
   std::vector<Tensor> expression(std::span<const Tensor> inputs) const override {
     const Tensor &x = inputs[0], target = inputs[1].unsqueeze(1);
@@ -92,7 +94,17 @@ class CrossEntropyGradientOp : public ExpressionOp {
     const Tensor hits = cast(equal(target, classes), DType::f32);
     const Tensor weight =
         where(equal(target, static_cast<double>(ignored_)), 0.0, inputs[2].unsqueeze(1));
-    return {cast((softmax(cast(x, DType::f32)) - hits) * weight, x.type())};
+    return {cast((softmax(cast(x, DType::f32)) - hits) * weight, result_)};
+  }
+  // Slopes of f32 can be stored as another type: they are half as large for products of bf16.
+  std::shared_ptr<const Op> with_epilogue(const Chain& chain, size_t) const override {
+    const bool casts = chain.inputs.size() == 1 && dtype_bytes(chain.output) == 2 &&
+                       std::ranges::all_of(chain.steps, [&](const Chain::Step& step) {
+                         return step.kind == Chain::Kind::input ||
+                                (step.kind == Chain::Kind::cast && step.stored == chain.output);
+                       });
+    if (result_ != DType::f32 || !is_float(chain.output) || !casts) return nullptr;
+    return std::make_shared<CrossEntropyGradientOp>(ignored_, chain.output);
   }
   std::optional<std::string> cannot_run(const DeviceInfo&, std::span<const Tensor>) const override {
     return std::nullopt;
@@ -105,8 +117,9 @@ class CrossEntropyGradientOp : public ExpressionOp {
     if (x.elements() == 0) return;
     const uint32_t unit = length % 4 == 0 ? 4 : 1, lanes = length <= 1024 ? 32 : kGroup;
     const DType type = x.type.plain();
-    call.launch(fmt::format("cross_entropy_gradient {} {} {}", dtype_name(type), lanes, unit),
-                [&] { return gradient_kernel(type, lanes, unit); },
+    call.launch(fmt::format("cross_entropy_gradient {} {} {} {}", dtype_name(type),
+                            dtype_name(result_), lanes, unit),
+                [&] { return gradient_kernel(type, result_, lanes, unit); },
                 {groups_for(rows, kGroup / lanes), 1, 1},
                 {x, call.input(1), call.input(2), call.output()},
                 {static_cast<uint32_t>(rows), static_cast<uint32_t>(length), ignored_});
@@ -117,7 +130,8 @@ class CrossEntropyGradientOp : public ExpressionOp {
     const HostView &x = call.inputs[0], &y = call.outputs[0];
     const int64_t rows = x.layout.shape[0], length = x.layout.shape[1];
     const auto n = static_cast<size_t>(length);
-    const auto bytes = static_cast<int64_t>(x.type.block_bytes());
+    const auto bytes = static_cast<int64_t>(x.type.block_bytes()),
+               result_bytes = static_cast<int64_t>(y.type.block_bytes());
     call.pool.parallel_for(static_cast<uint64_t>(rows), 8, [&](uint64_t begin, uint64_t end) {
       std::vector<float> scores(n), slopes(n);
       for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
@@ -129,20 +143,21 @@ class CrossEntropyGradientOp : public ExpressionOp {
         if (target >= 0 && target < length) slopes[static_cast<size_t>(target)] -= 1;
         for (float& each : slopes) each *= weight;
         cpu::store(DType::f32, slopes.data(), y.type.plain(),
-                   y.data + (y.layout.offset + row * length) * bytes, n);
+                   y.data + (y.layout.offset + row * length) * result_bytes, n);
       }
     });
   }
 
  private:
   int32_t ignored_;
+  DType result_;
 };
 
 }  // namespace
 
 Tensor cross_entropy_gradient(const Tensor& logits, const Tensor& target, const Tensor& g,
                               int32_t ignored) {
-  auto op = std::make_shared<CrossEntropyGradientOp>(ignored);
+  auto op = std::make_shared<CrossEntropyGradientOp>(ignored, logits.type().plain());
   // On the CPU chains over pieces in the cache are as fast.
   if (logits.device().info().is_cpu) {
     const Tensor inputs[] = {logits, target, g};

@@ -15,6 +15,7 @@
 #include "prism/error.h"
 #include "prism/ops/elementwise.h"
 #include "tensor/plan/preparation.h"
+#include "tensor/plan/remade.h"
 #include "tensor/plan/unscaled_rows.h"
 
 namespace prism {
@@ -25,7 +26,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
-class NormOp : public RowOp, public MakesPrepared, public ScalesRows {
+class NormOp : public RowOp, public MakesPrepared, public ScalesRows, public CheapToRepeat {
  public:
   NormOp(NormKind kind, RowSource source, double epsilon, Tail tail = {})
       : RowOp(std::move(source), size_t{kind.weight.has_value()} + kind.bias.has_value(),

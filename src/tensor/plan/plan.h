@@ -65,6 +65,10 @@ struct PlanOptions {
   bool reuse_memory = true;  // false: no two temporaries share memory (for tests)
   std::shared_ptr<SharedArenas> arenas = nullptr;  // null: the plan has its own arena
   bool allocate = true;  // false: for estimates only; such a plan cannot run
+  // Where results take more bytes than this at once, those that are cheap are made again for a use
+  // that is so many ops later, instead of kept.
+  uint64_t remake_above = uint64_t{256} << 20;
+  size_t remake_distance = 32;
 };
 
 class Plan {

@@ -22,6 +22,7 @@ void Planner::make() {
   for (const Tensor& each : outputs_) wanted_[{each.node().get(), each.output()}] = true;
   for (const Tensor& each : inputs_) bring_values(*each.node());
   collect();
+  if (options_.reuse_memory) remake();
   count_uses();
   if (options_.fuse) {
     fuse();

@@ -35,6 +35,9 @@ class Planner {
 
   void collect();
   void count_uses();
+  // --- results made again instead of kept (remake.cpp)
+  class Remaking;
+  void remake();
   // --- elementwise fusion (fuse.cpp)
   void fuse();
   static bool lies_as_made(const Tensor& input);
