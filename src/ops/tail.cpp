@@ -51,17 +51,31 @@ bool steps_by(const prism::Layout& layout, int first, int last, int64_t innermos
   return true;
 }
 
+// The number of elements after which a layout repeats them in order: a multiple of four, or 0.
+uint32_t period_of(const prism::Layout& wide) {
+  int64_t period = 1;
+  for (int axis = wide.shape.rank() - 1; axis >= 0; --axis) {
+    if (period % 4 == 0 && period < (int64_t{1} << 31) && steps_by(wide, 0, axis + 1, 0, false))
+      return static_cast<uint32_t>(period);
+    if (wide.shape[axis] != 1 && wide.stride(axis) != period) return 0;
+    period *= wide.shape[axis];
+  }
+  return 0;
+}
+
 std::optional<TailAccess> access_of(const prism::Layout& layout, const Shape& output,
                                     int64_t columns) {
   const prism::Layout wide = layout.broadcast_to(output);
   const int rank = output.rank();
   if (steps_by(wide, 0, rank, 1, true)) return TailAccess::place;
   if (steps_by(wide, 0, rank, 0, false)) return TailAccess::one;
-  if (rank == 0 || output[-1] != columns) return std::nullopt;
-  if (steps_by(wide, 0, rank - 1, 0, false) && steps_by(wide, rank - 1, rank, 1, true))
-    return TailAccess::column;
-  if (steps_by(wide, rank - 1, rank, 0, false) && steps_by(wide, 0, rank - 1, 1, true))
-    return TailAccess::row;
+  if (rank > 0 && output[-1] == columns) {
+    if (steps_by(wide, 0, rank - 1, 0, false) && steps_by(wide, rank - 1, rank, 1, true))
+      return TailAccess::column;
+    if (steps_by(wide, rank - 1, rank, 0, false) && steps_by(wide, 0, rank - 1, 1, true))
+      return TailAccess::row;
+  }
+  if (period_of(wide) > 0) return TailAccess::period;
   return std::nullopt;
 }
 
@@ -102,6 +116,7 @@ std::shared_ptr<const Op> TailedOp::with_epilogue(const Chain& chain, size_t cha
 std::string TailSpec::key() const {
   std::string key = chain.key() + " ";
   for (const TailAccess each : access) key += static_cast<char>(each);
+  for (const uint32_t each : periods) key += fmt::format(" {}", each);
   return key;
 }
 
@@ -128,6 +143,8 @@ std::optional<TailBinding> bind_tail(const DeviceCall& call, const Tail& tail, s
     if (!access || view.layout.offset * bytes % static_cast<int64_t>(kRangeAlignment) != 0)
       return std::nullopt;
     spec->access.push_back(*access);
+    if (access == TailAccess::period)
+      spec->periods.push_back(period_of(view.layout.broadcast_to(result)));
     binding.buffers.push_back(view);
   }
   for (const Chain::Step& step : tail.chain().steps)
@@ -164,6 +181,13 @@ void TailCode::declare_params() {
     constants_.push_back(param("tail_" + each.name + suffix_, each.type));
 }
 
+Value TailCode::in_period(size_t input, const Value& place) const {
+  const auto before =
+      std::ranges::count(spec_->access.begin(),
+                         spec_->access.begin() + static_cast<ptrdiff_t>(input), TailAccess::period);
+  return place % spec_->periods[static_cast<size_t>(before)];
+}
+
 Value TailCode::apply(Value result, Value row, Value column, Value place,
                       std::optional<Value> made) const {
   if (!spec_) return result;
@@ -176,6 +200,7 @@ Value TailCode::apply(Value result, Value row, Value column, Value place,
       continue;
     }
     const Value index = access == TailAccess::place    ? place
+                        : access == TailAccess::period ? in_period(i, place)
                         : access == TailAccess::column ? column
                         : access == TailAccess::row    ? row
                                                        : constant(u32, 0);
@@ -188,11 +213,14 @@ std::vector<Value> TailCode::apply_four(const std::vector<Value>& results, Value
                                         Value place) const {
   if (!spec_) return results;
   const auto by_four = [&](size_t i) {
-    return spec_->access[i] == TailAccess::place || spec_->access[i] == TailAccess::column;
+    return spec_->access[i] == TailAccess::place || spec_->access[i] == TailAccess::period ||
+           spec_->access[i] == TailAccess::column;
   };
   std::vector<Value> loaded;  // four elements each, or one
   for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (by_four(i))
+    if (spec_->access[i] == TailAccess::period)
+      loaded.push_back(buffers_[i]->load(in_period(i, place), 4));
+    else if (by_four(i))
       loaded.push_back(
           buffers_[i]->load(spec_->access[i] == TailAccess::place ? place : column, 4));
     else

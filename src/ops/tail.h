@@ -52,13 +52,22 @@ class TailedOp : public Op {
 // --- on devices with kernels
 
 // How an input is indexed for the result at a row and column of the op's matrix: by the result's
-// place, its column or its row, or as a scalar; or not loaded, because the kernel computes it.
-enum class TailAccess : char { place = 'p', column = 'c', row = 'r', one = '1', made = 'm' };
+// place, its place in a period that repeats (a vector over several of the op's rows), its column or
+// its row, or as a scalar; or not loaded, because the kernel computes it.
+enum class TailAccess : char {
+  place = 'p',
+  period = 'n',
+  column = 'c',
+  row = 'r',
+  one = '1',
+  made = 'm'
+};
 
 // The specialisation of a kernel.
 struct TailSpec {
   Chain chain;
-  std::vector<TailAccess> access;  // for each input except the first
+  std::vector<TailAccess> access;      // for each input except the first
+  std::vector<uint32_t> periods = {};  // in order, for inputs that repeat: multiples of four
   std::string key() const;
 };
 
@@ -97,6 +106,8 @@ class TailCode {
                                      dsl::Value column, dsl::Value place) const;
 
  private:
+  dsl::Value in_period(size_t input, const dsl::Value& place) const;
+
   std::shared_ptr<const TailSpec> spec_;
   std::string suffix_;
   std::vector<std::optional<dsl::In>> buffers_;  // none for a computed input

@@ -70,6 +70,12 @@ const std::vector<NamedChain>& chains() {
          const Shape flat = {1, s.elements()};
          return [r = draw(flat), flat](const Tensor& y) { return y.reshape(flat) - r; };
        }},
+      {"a vector over several rows",
+       [](const Drawn& draw, const Shape& s) -> Made {
+         const int64_t rows = s[0] % 2 == 0 ? s[0] / 2 : 1;
+         const Shape wide = {rows, s.elements() / rows};
+         return [b = draw({wide[1]}), wide](const Tensor& y) { return y.reshape(wide) * b; };
+       }},
       {"all of them",
        [](const Drawn& draw, const Shape& s) -> Made {
          return [b = draw({s[-1]}, DType::f16), r = draw(s), one = draw({1})](const Tensor& y) {
